@@ -1,0 +1,44 @@
+"""The roots of all errors.
+
+Three kinds of bad news exist, and they never mix:
+
+* an *expected failure* is a :class:`HeadgateError` whose text says which input, what is
+  allowed and whose fault it is;
+* *corruption* is a :class:`CorruptionError`: named place, never retried, never served;
+* *our bug* is an :class:`InvariantError`, raised by :func:`invariant` and caught by nobody.
+"""
+
+from __future__ import annotations
+
+
+class HeadgateError(Exception):
+    """An expected failure. Subclasses say who is at fault and what to answer."""
+
+
+class InputError(HeadgateError, ValueError):
+    """Somebody's input is not allowed: the text names the field, the value and what is."""
+
+
+class CorruptionError(HeadgateError):
+    """Stored bytes are not what was written: the text names the place. Never retried."""
+
+
+class StorageError(HeadgateError):
+    """The disk refused or failed; ``retryable`` says whether a later try can succeed."""
+
+    def __init__(self, message: str, *, retryable: bool) -> None:
+        super().__init__(message)
+        self.retryable = retryable
+
+
+class InvariantError(AssertionError):
+    """Headgate broke its own promise. Never caught: the process must not go on."""
+
+
+def invariant(condition: object, message: str) -> None:
+    """Raise :class:`InvariantError` with ``message`` unless ``condition`` holds.
+
+    Unlike ``assert`` it also runs under ``python -O``.
+    """
+    if not condition:
+        raise InvariantError(message)

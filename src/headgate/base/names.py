@@ -1,0 +1,163 @@
+"""Names of topics, namespaces and subscriptions, parsed and checked in one place.
+
+``persistent://tenant/namespace/local`` is a topic; ``local-partition-3`` is partition 3 of the
+partitioned topic ``local``. ``tenant/namespace/local`` and ``local`` alone are short forms (the
+latter means ``public/default``), as every Pulsar client accepts. Source: Pulsar's TopicName and
+NamespaceName; error texts as a real broker answers them.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final
+
+from headgate.base.errors import InputError
+
+PERSISTENT: Final = "persistent"
+NON_PERSISTENT: Final = "non-persistent"
+DOMAINS: Final = (PERSISTENT, NON_PERSISTENT)
+
+PARTITION_SUFFIX: Final = "-partition-"
+
+NAME_CHARACTERS_MAX: Final = 512
+"""Longest tenant, namespace, topic or subscription name. Pulsar has no limit of its own here;
+without one a single name could fill a frame, an index and every metrics page."""
+
+_ENTITY = re.compile(r"^[-=:.\w]+$", re.ASCII)
+_PARTITION = re.compile(r"^(?P<base>.+)-partition-(?P<index>0|[1-9]\d{0,8})$", re.DOTALL)
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+
+
+class InvalidNameError(InputError):
+    """A name that no topic, namespace, tenant or subscription may have."""
+
+
+def check_entity(kind: str, name: str) -> str:
+    """Return ``name`` if it may name a tenant or namespace (``kind`` says which, for the text).
+
+    Raises:
+        InvalidNameError: it is empty, too long, or has characters outside ``[-=:.\\w]``.
+    """
+    if not _ENTITY.match(name) or len(name) > NAME_CHARACTERS_MAX:
+        raise InvalidNameError(
+            f"Invalid {kind} name {name[:80]!r}: 1 to {NAME_CHARACTERS_MAX} letters, digits "
+            "or any of -=:._ are allowed"
+        )
+    return name
+
+
+def check_subscription(name: str) -> str:
+    """Return ``name`` if it may name a subscription.
+
+    Raises:
+        InvalidNameError: it is empty, too long, or has control characters.
+    """
+    if not name or len(name) > NAME_CHARACTERS_MAX or _CONTROL.search(name):
+        raise InvalidNameError(
+            f"Invalid subscription name {name[:80]!r}: 1 to {NAME_CHARACTERS_MAX} characters, "
+            "none of them a control character, are allowed"
+        )
+    return name
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class NamespaceName:
+    """``tenant/namespace``."""
+
+    tenant: str
+    local: str
+
+    def __str__(self) -> str:
+        return f"{self.tenant}/{self.local}"
+
+    @classmethod
+    def parse(cls, text: str) -> NamespaceName:
+        """Read ``tenant/namespace``.
+
+        Raises:
+            InvalidNameError: it has another number of parts, or a part is not allowed.
+        """
+        parts = text.split("/")
+        if len(parts) != 2:
+            raise InvalidNameError(f"Invalid namespace {text[:80]!r}: tenant/namespace is allowed")
+        return cls(check_entity("tenant", parts[0]), check_entity("namespace", parts[1]))
+
+
+@dataclass(frozen=True, slots=True)
+class TopicName:
+    """A topic's full name, taken apart. ``partition`` is -1 unless it names one partition."""
+
+    domain: str
+    namespace: NamespaceName
+    local: str
+    """The name inside the namespace, with the partition suffix if there is one."""
+    partition: int
+    full: str
+    """``persistent://tenant/namespace/local``: the one spelling used as a key anywhere."""
+
+    def __str__(self) -> str:
+        return self.full
+
+    @property
+    def is_persistent(self) -> bool:
+        """Whether its messages are stored."""
+        return self.domain == PERSISTENT
+
+    @property
+    def base(self) -> TopicName:
+        """The partitioned topic this is a partition of; itself otherwise."""
+        if self.partition < 0:
+            return self
+        return make_topic(self.domain, self.namespace, self.local.rsplit(PARTITION_SUFFIX, 1)[0])
+
+    def partition_name(self, index: int) -> TopicName:
+        """The name of partition ``index`` of this (base) topic."""
+        return make_topic(self.domain, self.namespace, f"{self.local}{PARTITION_SUFFIX}{index}")
+
+
+def make_topic(domain: str, namespace: NamespaceName, local: str) -> TopicName:
+    """Build a topic name from its parts.
+
+    Raises:
+        InvalidNameError: the domain is unknown, or the local name is empty, too long, has
+            control characters or a ``/``.
+    """
+    if domain not in DOMAINS:
+        raise InvalidNameError(
+            f"Invalid topic domain {domain[:80]!r}: {' or '.join(DOMAINS)} is allowed"
+        )
+    if not local or len(local) > NAME_CHARACTERS_MAX or "/" in local or _CONTROL.search(local):
+        raise InvalidNameError(
+            f"Invalid topic name {local[:80]!r}: 1 to {NAME_CHARACTERS_MAX} characters, none of "
+            "them '/' or a control character, are allowed"
+        )
+    match = _PARTITION.match(local)
+    partition = int(match["index"]) if match else -1
+    return TopicName(domain, namespace, local, partition, f"{domain}://{namespace}/{local}")
+
+
+@lru_cache(maxsize=16_384)
+def parse_topic(text: str) -> TopicName:
+    """Read a full or short topic name.
+
+    Raises:
+        InvalidNameError: it is none of ``domain://tenant/namespace/topic``,
+            ``tenant/namespace/topic`` and ``topic``, or a part is not allowed.
+    """
+    domain, separator, rest = text.partition("://")
+    if not separator:
+        domain, rest = PERSISTENT, text
+    parts = rest.split("/")
+    if not separator and len(parts) == 1:
+        parts = ["public", "default", rest]
+    if len(parts) != 3:
+        raise InvalidNameError(
+            f"Invalid topic name {text[:80]!r}: domain://tenant/namespace/topic, "
+            "tenant/namespace/topic and topic are allowed"
+        )
+    namespace = NamespaceName(
+        check_entity("tenant", parts[0]), check_entity("namespace", parts[1])
+    )
+    return make_topic(domain, namespace, parts[2])
