@@ -1,0 +1,212 @@
+"""What the admin API needs of a broker, and nothing more: types and one Protocol.
+
+Rules:
+
+* Metadata is read from ``facade.catalog`` (always durable state). A change is planned there
+  (``catalog.plan_...``, which validates and raises :class:`RefusalError`) and made by
+  ``await facade.commit(change)``; there must be no ``await`` between the two.
+* The other methods are about *topics that hold messages*: a partition, or a topic without
+  partitions. The admin API resolves a partitioned topic and asks for each partition. Only
+  :meth:`Facade.delete_topic` and :meth:`Facade.explain_topic` take a partitioned topic's name.
+* Whatever cannot be done raises :class:`RefusalError` with Pulsar's status and text. Names are
+  checked by the caller, existence of topics too; a topic that vanished meanwhile is a 404.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
+
+from headgate.base.names import TopicName
+from headgate.base.positions import Position
+from headgate.broker.stats import InternalStats, TopicStats
+from headgate.metadata.catalog import Catalog, Change
+from headgate.metadata.policies import DispatchRate
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerInfo:
+    """Who this broker is, as clients see it. Fixed once its ports are known."""
+
+    broker_id: str
+    """``host:web port``, as in ``GET /admin/v2/brokers``."""
+    broker_url: str
+    """``pulsar://host:port``."""
+    web_url: str
+    """``http://host:port``."""
+    version: str
+    metadata_url: str
+    """Where the metadata is, as ``internal-configuration`` shows it."""
+
+
+@dataclass(frozen=True, slots=True)
+class StatsOptions:
+    """The query parameters of ``stats``, with Pulsar's defaults."""
+
+    precise_backlog: bool = False
+    backlog_size: bool = True
+    """False: ``backlogSize`` of subscriptions is -1."""
+    earliest_time: bool = False
+    """False: ``earliestMsgPublishTime...`` is 0."""
+    exclude_publishers: bool = False
+    exclude_consumers: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class AtPosition:
+    """A place in a topic: the entry at ``position`` (or EARLIEST, LATEST)."""
+
+    position: Position
+    excluded: bool = False
+    """True: just after it rather than at it."""
+    batch_index: int = -1
+
+
+@dataclass(frozen=True, slots=True)
+class AtTime:
+    """A place in a topic: the first message published at or after ``publish_ms``."""
+
+    publish_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class OlderThan:
+    """Messages older than ``age_s`` seconds when the request is carried out."""
+
+    age_s: int
+
+
+@dataclass(frozen=True, slots=True)
+class FoundMessage:
+    """A message that was asked for."""
+
+    position: Position
+    batch_index: int = -1
+    """Index of the last message in its batch; -1 if the entry is not a batch."""
+
+
+class Facade(Protocol):
+    """The broker, as the admin API uses it."""
+
+    @property
+    def catalog(self) -> Catalog:
+        """What exists. Reads are immediate; see the module's rules for changes."""
+
+    @property
+    def info(self) -> BrokerInfo:
+        """Who this broker is."""
+
+    async def commit(self, change: Change) -> None:
+        """Make ``change`` durable, then visible, then effective (limits, loaded topics).
+
+        Raises:
+            StorageError: the disk refused; the change was abandoned.
+        """
+
+    # Dynamic settings. Overrides are in the catalog; these know what the settings mean.
+
+    def dynamic_settings(self) -> Sequence[str]:
+        """Names of the settings that may be changed while the broker runs."""
+
+    def runtime_settings(self) -> Mapping[str, str]:
+        """Every supported setting with its present value as text; secrets are masked."""
+
+    def check_setting(self, name: str, value: str) -> None:
+        """Return if ``value`` is allowed for the dynamic setting ``name``.
+
+        Raises:
+            RefusalError: 412 with the name, the value and what is allowed.
+        """
+
+    # State of the broker.
+
+    def is_ready(self) -> bool:
+        """Whether recovery is done and clients are served."""
+
+    async def check_health(self) -> None:
+        """Prove that a commit to the log works. Returns when it did.
+
+        Raises:
+            RefusalError: 503 or 500 with what is wrong.
+        """
+
+    def effective_dispatch_rate(
+        self, scope: Literal["topic", "subscription"], topic: TopicName
+    ) -> DispatchRate:
+        """The limit that is enforced (``applied=true``): topic, namespace or broker setting.
+
+        Nothing set anywhere: the broker setting's own value, with period 1 and not relative.
+        """
+
+    def explain_top(self, count: int) -> Any:
+        """The ``count`` worst backlogs and what holds each; a JSON-able value."""
+
+    def explain_topic(self, topic: TopicName, *, per_partition: bool) -> Any:
+        """What holds ``topic`` (maybe partitioned) back; a JSON-able value."""
+
+    # Topics.
+
+    async def delete_topic(self, topic: TopicName, *, force: bool) -> None:
+        """Delete a topic, or a partitioned topic with all its partitions: all or nothing.
+
+        Raises:
+            RefusalError: 412 ``Topic has N connected producers/consumers`` unless ``force``.
+        """
+
+    async def unload_topic(self, topic: TopicName) -> None:
+        """Close its producers and consumers and forget what is in memory; clients reconnect."""
+
+    async def topic_stats(self, topic: TopicName, options: StatsOptions) -> TopicStats:
+        """Its counters, rates, producers and subscriptions."""
+
+    async def internal_stats(self, topic: TopicName, *, metadata: bool) -> InternalStats:
+        """Its ledgers and cursors; ``metadata`` adds each ledger's description."""
+
+    async def last_message(self, topic: TopicName) -> FoundMessage:
+        """Its last durable message; position ``(ledger, -1)`` or ``(-1, -1)`` if it has none."""
+
+    async def message_at(self, topic: TopicName, publish_ms: int) -> FoundMessage:
+        """The first message published at or after ``publish_ms``.
+
+        Raises:
+            RefusalError: 404 if there is none.
+        """
+
+    # Subscriptions. A missing one is 404 ``Subscription S not found for topic T``.
+
+    def subscriptions(self, topic: TopicName) -> Sequence[str]:
+        """Names of its durable subscriptions and of readers that are connected now."""
+
+    async def create_subscription(
+        self, topic: TopicName, name: str, at: AtPosition, properties: Mapping[str, str]
+    ) -> None:
+        """Create a durable subscription.
+
+        Raises:
+            RefusalError: 409 ``Subscription already exists for topic``.
+        """
+
+    async def delete_subscription(self, topic: TopicName, name: str, *, force: bool) -> None:
+        """Delete a subscription.
+
+        Raises:
+            RefusalError: 412 ``Subscription has active connected consumers`` unless ``force``.
+        """
+
+    async def skip_messages(self, topic: TopicName, name: str, count: int) -> None:
+        """Acknowledge the ``count`` oldest unacknowledged entries of a subscription."""
+
+    async def clear_backlog(self, topic: TopicName, name: str) -> None:
+        """Acknowledge everything."""
+
+    async def reset_cursor(self, topic: TopicName, name: str, to: AtPosition | AtTime) -> None:
+        """Move a subscription; its consumers are disconnected and come back."""
+
+    async def expire_messages(
+        self, topic: TopicName, name: str, what: OlderThan | AtPosition
+    ) -> bool:
+        """Acknowledge the messages that are older than an age, or up to a position.
+
+        Returns whether there was anything to expire (the admin API answers 409 if not).
+        """

@@ -1,0 +1,456 @@
+"""The domain model: what exists in this broker, and every change that is allowed.
+
+Reads answer from durable state. ``plan_...`` methods validate a request against the staged view
+(see ``state``), raise :class:`RefusalError` with Pulsar's status and text, or stage a
+:class:`Change` and return it. The owner then either makes it durable (``store.commit`` of
+``change.writes``) and calls :meth:`Catalog.apply`, in the order of planning, or calls
+:meth:`Catalog.abandon_all`. A planned change must not be dropped silently: the name that it
+creates would stay taken.
+
+Rules of the domain that other modules rely on:
+
+* a topic's number is never given twice, not even if its creation was abandoned;
+* a partition is a topic row of its own, made together with its partitioned topic;
+* topic policies belong to the base name and go when it goes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import cast
+
+import msgspec
+
+from headgate.base.errors import InputError
+from headgate.base.names import PERSISTENT, NamespaceName, TopicName
+from headgate.metadata.bundles import split_bundles
+from headgate.metadata.checks import (
+    check_partition_count,
+    check_partition_name,
+    check_retention,
+)
+from headgate.metadata.errors import conflict, not_allowed, not_found
+from headgate.metadata.policies import (
+    NO_TOPIC_POLICIES,
+    DispatchRate,
+    NamespacePolicies,
+    TopicPolicies,
+)
+from headgate.metadata.rows import (
+    Bundles,
+    ClusterRow,
+    CounterRow,
+    Kind,
+    NamespaceRow,
+    PartitionedRow,
+    Row,
+    SettingRow,
+    TenantRow,
+    TopicRow,
+)
+from headgate.metadata.state import Change, RowChange, RowState
+
+__all__ = ["Catalog", "Change", "RowChange"]
+
+_TOPIC_NUMBER = "topic_number"
+_BUNDLES_DEFAULT = 4
+_NO_PROPERTIES: Mapping[str, str] = {}
+
+_Rows = list[tuple[Kind, str, Row | None]]
+
+
+class Catalog:
+    """Tenants, namespaces, topics, policies and dynamic settings of one cluster."""
+
+    def __init__(self, cluster: str, stored: Mapping[tuple[str, str], bytes]) -> None:
+        """Start from what a store holds (``store.load()``).
+
+        Raises:
+            CorruptionError: a row cannot be read.
+            InputError: the rows are of a cluster of another name.
+        """
+        self.cluster = cluster
+        self._state = RowState(stored)
+        others = [name for name in self._state.rows(Kind.CLUSTER) if name != cluster]
+        if others:
+            raise InputError(
+                f"clusterName is {cluster!r}, but the data directory belongs to cluster "
+                f"{others[0]!r}: use that name, or another data directory"
+            )
+        counter = self._state.get(Kind.COUNTER, _TOPIC_NUMBER)
+        self._number_last = counter.value if isinstance(counter, CounterRow) else 0
+        self._by_number: dict[int, TopicRow] = {}
+        for row in self._state.rows(Kind.TOPIC).values():
+            topic = cast(TopicRow, row)
+            self._by_number[topic.number] = topic
+            self._number_last = max(self._number_last, topic.number)
+
+    # Reads: durable state.
+
+    def clusters(self) -> list[str]:
+        """Names of the clusters: this one."""
+        return self._state.children(Kind.CLUSTER, "")
+
+    def tenants(self) -> list[str]:
+        """Names of all tenants, sorted."""
+        return self._state.children(Kind.TENANT, "")
+
+    def tenant(self, name: str) -> TenantRow | None:
+        """One tenant."""
+        return cast(TenantRow | None, self._state.get(Kind.TENANT, name))
+
+    def namespaces(self, tenant: str) -> list[str]:
+        """``tenant/namespace`` of each namespace of a tenant, sorted."""
+        return self._state.children(Kind.NAMESPACE, tenant)
+
+    def namespace(self, name: NamespaceName) -> NamespaceRow | None:
+        """One namespace."""
+        return cast(NamespaceRow | None, self._state.get(Kind.NAMESPACE, str(name)))
+
+    def topics(self, namespace: NamespaceName, domain: str = PERSISTENT) -> list[str]:
+        """Full names of a namespace's topics, each partition by itself, sorted."""
+        return self._state.children(Kind.TOPIC, f"{domain}://{namespace}")
+
+    def topic(self, full_name: str) -> TopicRow | None:
+        """One topic that holds messages."""
+        return cast(TopicRow | None, self._state.get(Kind.TOPIC, full_name))
+
+    def topic_by_number(self, number: int) -> TopicRow | None:
+        """The topic that the commit log knows by ``number``."""
+        return self._by_number.get(number)
+
+    def topic_numbers(self) -> set[int]:
+        """Numbers of all topics. The log's records of other numbers are garbage."""
+        return set(self._by_number)
+
+    def partitioned_topics(self, namespace: NamespaceName, domain: str = PERSISTENT) -> list[str]:
+        """Full names of a namespace's partitioned topics, sorted."""
+        return self._state.children(Kind.PARTITIONED, f"{domain}://{namespace}")
+
+    def partitioned(self, full_name: str) -> PartitionedRow | None:
+        """One partitioned topic."""
+        return cast(PartitionedRow | None, self._state.get(Kind.PARTITIONED, full_name))
+
+    def topic_policies(self, topic: TopicName) -> TopicPolicies:
+        """What is set on a topic; a partition has its partitioned topic's."""
+        row = self._state.get(Kind.TOPIC_POLICIES, self._policy_key(topic, staged=False))
+        return NO_TOPIC_POLICIES if row is None else cast(TopicPolicies, row)
+
+    def namespace_policies(self, namespace: NamespaceName) -> NamespacePolicies:
+        """What is set on a namespace; nothing if it does not exist."""
+        row = self.namespace(namespace)
+        return NamespacePolicies() if row is None else row.policies
+
+    def settings(self) -> dict[str, str]:
+        """Dynamic settings that were overridden, with their texts."""
+        rows = self._state.rows(Kind.SETTING)
+        return {name: cast(SettingRow, rows[name]).value for name in sorted(rows)}
+
+    # The life of a change.
+
+    @property
+    def in_flight_count(self) -> int:
+        """Changes that are planned and neither applied nor abandoned."""
+        return self._state.in_flight_count
+
+    def apply(self, change: Change) -> None:
+        """Make a change visible that is durable now. Must be called in the order of planning."""
+        self._state.apply(change)
+        for row in change.rows:
+            if row.kind is not Kind.TOPIC:
+                continue
+            if row.after is None:
+                self._by_number.pop(cast(TopicRow, row.before).number, None)
+            else:
+                topic = cast(TopicRow, row.after)
+                self._by_number[topic.number] = topic
+
+    def abandon_all(self) -> None:
+        """A commit failed: forget everything in flight. Numbers given out stay used."""
+        self._state.abandon_all()
+
+    # Plans.
+
+    def plan_first_boot(self, *, system_namespaces: Iterable[NamespaceName] = ()) -> Change | None:
+        """What every broker has: its cluster, ``public/default``, Pulsar's system tenant.
+
+        Returns ``None`` if all of it exists, which makes it safe to call at each start.
+        """
+        rows: _Rows = []
+        if self._state.staged(Kind.CLUSTER, self.cluster) is None:
+            rows.append((Kind.CLUSTER, self.cluster, ClusterRow()))
+            namespaces = [NamespaceName("public", "default"), NamespaceName("pulsar", "system")]
+        else:
+            namespaces = []
+        for namespace in [*namespaces, *system_namespaces]:
+            if self._state.staged(Kind.TENANT, namespace.tenant) is None and not any(
+                key == namespace.tenant for kind, key, _ in rows if kind is Kind.TENANT
+            ):
+                tenant = TenantRow(allowed_clusters=(self.cluster,))
+                rows.append((Kind.TENANT, namespace.tenant, tenant))
+            if self._state.staged(Kind.NAMESPACE, str(namespace)) is None:
+                rows.append((Kind.NAMESPACE, str(namespace), self._new_namespace(None)))
+        return self._state.stage(rows) if rows else None
+
+    def plan_create_tenant(self, name: str, tenant: TenantRow) -> Change:
+        """Create a tenant.
+
+        Raises:
+            RefusalError: 412 unless its clusters exist, 409 if it does.
+        """
+        self._check_clusters(tenant.allowed_clusters)
+        if self._state.staged(Kind.TENANT, name) is not None:
+            raise conflict("Tenant already exist")
+        return self._state.stage([(Kind.TENANT, name, tenant)])
+
+    def plan_update_tenant(self, name: str, tenant: TenantRow) -> Change:
+        """Replace a tenant's roles and clusters.
+
+        Raises:
+            RefusalError: 412 unless its clusters exist, 404 if it does not.
+        """
+        self._check_clusters(tenant.allowed_clusters)
+        if self._state.staged(Kind.TENANT, name) is None:
+            raise not_found(f"Tenant {name} not found")
+        return self._state.stage([(Kind.TENANT, name, tenant)])
+
+    def plan_delete_tenant(self, name: str) -> Change:
+        """Delete a tenant that has no namespaces.
+
+        Raises:
+            RefusalError: 404 or 409.
+        """
+        if self._state.staged(Kind.TENANT, name) is None:
+            raise not_found("Tenant doesn't exist")
+        if any(True for _ in self._state.staged_children(Kind.NAMESPACE, name)):
+            raise conflict("The tenant still has active namespaces")
+        return self._state.stage([(Kind.TENANT, name, None)])
+
+    def plan_create_namespace(
+        self,
+        name: NamespaceName,
+        *,
+        bundles: Bundles | None = None,
+        policies: NamespacePolicies | None = None,
+        properties: Mapping[str, str] = _NO_PROPERTIES,
+    ) -> Change:
+        """Create a namespace; without ``bundles`` it has four, as a Pulsar standalone's.
+
+        Raises:
+            RefusalError: 404 without its tenant, 409 if it exists, 400 for a bad policy.
+        """
+        if self._state.staged(Kind.TENANT, name.tenant) is None:
+            raise not_found("Tenant does not exist")
+        if self._state.staged(Kind.NAMESPACE, str(name)) is not None:
+            raise conflict("Namespace already exists")
+        row = self._new_namespace(bundles)
+        if policies is not None:
+            check_retention(policies.retention)
+            row = msgspec.structs.replace(row, policies=policies)
+        row = msgspec.structs.replace(row, properties=dict(properties))
+        return self._state.stage([(Kind.NAMESPACE, str(name), row)])
+
+    def plan_delete_namespace(self, name: NamespaceName) -> Change:
+        """Delete a namespace that has no topics.
+
+        Raises:
+            RefusalError: 404 or 409.
+        """
+        self._staged_namespace(name)
+        for domain in ("persistent", "non-persistent"):
+            for kind in (Kind.TOPIC, Kind.PARTITIONED):
+                if any(True for _ in self._state.staged_children(kind, f"{domain}://{name}")):
+                    raise conflict("Cannot delete non empty namespace")
+        return self._state.stage([(Kind.NAMESPACE, str(name), None)])
+
+    def plan_namespace_policies(self, name: NamespaceName, **policies: object) -> Change:
+        """Set some fields of :class:`NamespacePolicies` (``None`` removes one), leave the others.
+
+        Raises:
+            RefusalError: 404 without the namespace, 400 for a retention that is not allowed.
+        """
+        row = self._staged_namespace(name)
+        replaced = msgspec.structs.replace(row.policies, **policies)
+        check_retention(replaced.retention)
+        return self._state.stage(
+            [(Kind.NAMESPACE, str(name), msgspec.structs.replace(row, policies=replaced))]
+        )
+
+    def plan_create_topic(
+        self, topic: TopicName, *, now_ms: int, properties: Mapping[str, str] = _NO_PROPERTIES
+    ) -> Change:
+        """Create a topic that holds messages. The new row is the change's ``TOPIC`` row.
+
+        Raises:
+            RefusalError: 404 without its namespace, 409 if it exists, 412 for a partition that
+                its partitioned topic does not have.
+        """
+        self._staged_namespace(topic.namespace)
+        if topic.partition >= 0:
+            base = self._state.staged(Kind.PARTITIONED, topic.base.full)
+            check_partition_name(topic, cast(PartitionedRow | None, base))
+        if self._exists(topic.full):
+            raise conflict("This topic already exists")
+        return self._state.stage(self._new_topics([topic], now_ms, properties))
+
+    def plan_create_partitioned(
+        self,
+        topic: TopicName,
+        partitions: int,
+        *,
+        now_ms: int,
+        properties: Mapping[str, str] = _NO_PROPERTIES,
+    ) -> Change:
+        """Create a partitioned topic and all its partitions.
+
+        Raises:
+            RefusalError: 404 without its namespace, 406 for the count, 409 if it exists, 412 if
+                it is named like a partition.
+        """
+        if topic.partition >= 0:
+            raise not_allowed("Partitioned Topic Name should not contain '-partition-'")
+        check_partition_count(partitions)
+        self._staged_namespace(topic.namespace)
+        if self._exists(topic.full):
+            raise conflict("This topic already exists")
+        row = PartitionedRow(partitions=partitions, created_ms=now_ms, properties=dict(properties))
+        names = [topic.partition_name(index) for index in range(partitions)]
+        missing = [name for name in names if self._state.staged(Kind.TOPIC, name.full) is None]
+        return self._state.stage(
+            [(Kind.PARTITIONED, topic.full, row), *self._new_topics(missing, now_ms, {})]
+        )
+
+    def plan_grow_partitioned(self, topic: TopicName, partitions: int, *, now_ms: int) -> Change:
+        """Add partitions up to a new count; also makes partitions again that are missing.
+
+        Raises:
+            RefusalError: 406 for the count, 409 if not partitioned, 422 for fewer than now.
+        """
+        check_partition_count(partitions)
+        row = cast(PartitionedRow | None, self._state.staged(Kind.PARTITIONED, topic.full))
+        if row is None:
+            raise conflict(f"Topic {topic} is not the partitioned topic.")
+        check_partition_count(partitions, at_least=row.partitions)
+        names = [topic.partition_name(index) for index in range(partitions)]
+        missing = [name for name in names if self._state.staged(Kind.TOPIC, name.full) is None]
+        grown = msgspec.structs.replace(row, partitions=partitions)
+        return self._state.stage(
+            [(Kind.PARTITIONED, topic.full, grown), *self._new_topics(missing, now_ms, {})]
+        )
+
+    def plan_delete_topic(self, topic: TopicName) -> Change:
+        """Delete a topic, or a partitioned topic with all its partitions, and its policies.
+
+        Deleting one partition of a partitioned topic leaves the others and the policies.
+
+        Raises:
+            RefusalError: 404.
+        """
+        rows: _Rows = []
+        partitioned = cast(PartitionedRow | None, self._state.staged(Kind.PARTITIONED, topic.full))
+        if partitioned is not None:
+            rows.append((Kind.PARTITIONED, topic.full, None))
+            names = [topic.partition_name(i).full for i in range(partitioned.partitions)]
+        else:
+            names = [topic.full]
+        rows += [(Kind.TOPIC, n, None) for n in names if self._state.staged(Kind.TOPIC, n)]
+        if not rows:
+            raise not_found(f"Topic {topic} not found")
+        if self._state.staged(Kind.TOPIC_POLICIES, topic.full) is not None:
+            rows.append((Kind.TOPIC_POLICIES, topic.full, None))
+        return self._state.stage(rows)
+
+    def plan_topic_policies(self, topic: TopicName, **policies: object) -> Change:
+        """Set some fields of :class:`TopicPolicies` (``None`` removes one), leave the others.
+
+        Raises:
+            RefusalError: 412 for a partition, 404 without the topic, 400 for a bad retention.
+        """
+        key = self._policy_key(topic, staged=True)
+        if key != topic.full:
+            raise not_allowed("Not allowed to set/get topic policy for a partition")
+        if not self._exists(topic.full):
+            raise not_found(f"Topic {topic} not found")
+        present = cast(TopicPolicies | None, self._state.staged(Kind.TOPIC_POLICIES, key))
+        replaced = msgspec.structs.replace(present or NO_TOPIC_POLICIES, **policies)
+        check_retention(replaced.retention)
+        row = None if replaced == NO_TOPIC_POLICIES else replaced
+        return self._state.stage([(Kind.TOPIC_POLICIES, key, row)])
+
+    def plan_subscription_rate(
+        self, topic: TopicName, subscription: str, rate: DispatchRate | None
+    ) -> Change:
+        """Set or remove the dispatch rate of one subscription (which need not exist yet).
+
+        Raises:
+            RefusalError: as :meth:`plan_topic_policies`.
+        """
+        key = self._policy_key(topic, staged=True)
+        present = cast(TopicPolicies | None, self._state.staged(Kind.TOPIC_POLICIES, key))
+        rates = dict((present or NO_TOPIC_POLICIES).dispatch_rate_by_subscription)
+        rates.pop(subscription, None)
+        if rate is not None:
+            rates[subscription] = rate
+        return self.plan_topic_policies(topic, dispatch_rate_by_subscription=rates)
+
+    def plan_setting(self, name: str, value: str | None) -> Change:
+        """Override a dynamic setting, or (``None``) go back to the start-up value.
+
+        The caller has checked that the setting is dynamic and the value allowed.
+        """
+        return self._state.stage(
+            [(Kind.SETTING, name, None if value is None else SettingRow(value))]
+        )
+
+    # Helpers.
+
+    def _exists(self, full_name: str) -> bool:
+        return (
+            self._state.staged(Kind.TOPIC, full_name) is not None
+            or self._state.staged(Kind.PARTITIONED, full_name) is not None
+        )
+
+    def _policy_key(self, topic: TopicName, *, staged: bool) -> str:
+        """The name that ``topic``'s policies are under: a partition's are its base topic's."""
+        if topic.partition < 0:
+            return topic.full
+        base = topic.base.full
+        look = self._state.staged if staged else self._state.get
+        return base if look(Kind.PARTITIONED, base) is not None else topic.full
+
+    def _staged_namespace(self, name: NamespaceName) -> NamespaceRow:
+        row = self._state.staged(Kind.NAMESPACE, str(name))
+        if row is None:
+            raise not_found("Namespace not found")
+        return cast(NamespaceRow, row)
+
+    def _new_namespace(self, bundles: Bundles | None) -> NamespaceRow:
+        return NamespaceRow(
+            bundles=bundles or split_bundles(_BUNDLES_DEFAULT), clusters=(self.cluster,)
+        )
+
+    def _new_topics(
+        self, names: list[TopicName], now_ms: int, properties: Mapping[str, str]
+    ) -> _Rows:
+        """Rows for new topics, and the counter that keeps their numbers from being reused."""
+        if not names:
+            return []
+        rows: _Rows = []
+        for name in names:
+            self._number_last += 1
+            row = TopicRow(
+                name=name.full,
+                number=self._number_last,
+                created_ms=now_ms,
+                properties=dict(properties),
+            )
+            rows.append((Kind.TOPIC, name.full, row))
+        rows.append((Kind.COUNTER, _TOPIC_NUMBER, CounterRow(self._number_last)))
+        return rows
+
+    def _check_clusters(self, clusters: Iterable[str]) -> None:
+        names = list(clusters)
+        if not names or any(not name.strip() for name in names):
+            raise not_allowed("Clusters cannot be empty or blank")
+        if any(self._state.staged(Kind.CLUSTER, name) is None for name in names):
+            raise not_allowed("Clusters do not exist")

@@ -1,0 +1,69 @@
+"""Checks of single values, with Pulsar's statuses and texts."""
+
+from __future__ import annotations
+
+from headgate.base.names import TopicName
+from headgate.metadata.errors import RefusalError, not_allowed
+from headgate.metadata.policies import Retention
+from headgate.metadata.rows import PartitionedRow
+
+PARTITIONS_MAX = 4_096
+"""Most partitions of one topic. Pulsar has no limit by default; each is a topic row, a share of
+every stats answer and a set of metrics series, so a mistyped count must not fill the broker."""
+
+
+def check_partition_count(partitions: int, *, at_least: int = 1) -> None:
+    """Return if a topic may have ``partitions`` partitions.
+
+    Raises:
+        RefusalError: 406 if out of range, 422 if fewer than ``at_least``, the present count.
+    """
+    if partitions <= 0:
+        raise RefusalError(406, "Number of partitions should be more than 0")
+    if partitions > PARTITIONS_MAX:
+        raise RefusalError(
+            406, f"Number of partitions should be less than or equal to {PARTITIONS_MAX}"
+        )
+    if partitions < at_least:
+        raise RefusalError(
+            422,
+            f"Desired partitions {partitions} can't be less than the current partitions "
+            f"{at_least}.",
+        )
+
+
+def check_partition_name(topic: TopicName, base: PartitionedRow | None) -> None:
+    """Return if a topic that is named like a partition may be created.
+
+    Without its partitioned topic it is a topic like any other, as clients make them.
+
+    Raises:
+        RefusalError: 412 if its partitioned topic has fewer partitions.
+    """
+    if base is not None and topic.partition >= base.partitions:
+        raise not_allowed(
+            f"Can't create topic {topic} with \"-partition-\" followed by a number larger than "
+            f"the number of partitions, {base.partitions}, of the existing partitioned topic"
+        )
+
+
+def check_retention(retention: Retention | None) -> None:
+    """Return if ``retention`` is allowed.
+
+    Raises:
+        RefusalError: 400.
+    """
+    if retention is None:
+        return
+    time_min, size_mb = retention.retention_time_in_minutes, retention.retention_size_in_mb
+    if time_min < -1:
+        raise RefusalError(400, "Invalid retention policy: time limit must be >= -1")
+    if size_mb < -1:
+        raise RefusalError(400, "Invalid retention policy: size limit must be >= -1")
+    if (time_min == 0) != (size_mb == 0):
+        raise RefusalError(
+            400,
+            "Invalid retention policy: Setting a single time or size limit to 0 is invalid when "
+            "one of the limits has a non-zero value. Use the value of -1 instead of 0 to ignore a "
+            "specific limit. To disable retention both limits must be set to 0.",
+        )

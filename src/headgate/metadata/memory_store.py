@@ -1,0 +1,74 @@
+"""A metadata store in memory, for tests: it applies or loses whole transactions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from headgate.base.errors import StorageError
+from headgate.metadata.store import Write
+
+
+class MemoryStore:
+    """Keeps rows in a dictionary. ``crash_clone`` is what a restart after a power cut finds.
+
+    A test decides the fate of transactions: ``fail_next`` makes the next commits raise (nothing
+    stored); ``crash_at`` raises in the middle of a later one, whose rows are then kept or
+    lost as a whole.
+    """
+
+    def __init__(self, rows: dict[tuple[str, str], bytes] | None = None) -> None:
+        self._rows: dict[tuple[str, str], bytes] = dict(rows or {})
+        self._failures: list[StorageError] = []
+        self._crash: tuple[int, bool] | None = None
+        self._crashed = False
+        self.commits = 0
+        """How many transactions were stored."""
+
+    def load(self) -> dict[tuple[str, str], bytes]:
+        """All rows."""
+        return dict(self._rows)
+
+    def commit(self, writes: Sequence[Write]) -> None:
+        """Store all ``writes`` or, as the test asked, none.
+
+        Raises:
+            StorageError: the test asked for a failure or a crash here.
+        """
+        if self._failures:
+            raise self._failures.pop(0)
+        if self._crashed:
+            raise StorageError("the power is off", retryable=False)
+        if self._crash is None or self.commits < self._crash[0]:
+            self._store(writes)
+            return
+        self._crashed = True
+        if self._crash[1]:
+            self._store(writes)
+        raise StorageError("the power was cut during this transaction", retryable=False)
+
+    def close(self) -> None:
+        """Nothing to let go of."""
+
+    def fail_next(self, error: StorageError, count: int = 1) -> None:
+        """Let the next ``count`` commits raise ``error`` and store nothing."""
+        self._failures += [error] * count
+
+    def crash_at(self, commits: int, *, keep: bool) -> None:
+        """Cut the power in the commit that follows ``commits`` successful ones.
+
+        ``keep`` says whether that transaction reached the disk. Later commits raise as well.
+        """
+        self._crash = (commits, keep)
+
+    def crash_clone(self) -> MemoryStore:
+        """A new store with what is durable, as a restart finds it."""
+        return MemoryStore(self._rows)
+
+    def _store(self, writes: Sequence[Write]) -> None:
+        for write in writes:
+            key = (write.kind, write.key)
+            if write.value is None:
+                self._rows.pop(key, None)
+            else:
+                self._rows[key] = write.value
+        self.commits += 1

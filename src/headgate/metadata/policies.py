@@ -1,0 +1,92 @@
+"""Policies as Pulsar's admin API writes them, and which of several levels counts.
+
+Field names in JSON are Pulsar's (``rename="camel"``). A field that JSON leaves out gets Pulsar's
+default for a *missing* field, which is 0 for dispatch rates: its -1 is only what the Java client's
+builder and the CLI fill in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated
+
+from msgspec import Meta, Struct, field
+
+from headgate.base.units import INT64_MAX
+
+INT32_MAX = (1 << 31) - 1
+
+JavaInt = Annotated[int, Meta(ge=-INT32_MAX - 1, le=INT32_MAX)]
+"""Pulsar's ``int`` fields."""
+
+JavaLong = Annotated[int, Meta(ge=-INT64_MAX - 1, le=INT64_MAX)]
+"""Pulsar's ``long`` fields."""
+
+
+class DispatchRate(Struct, frozen=True, rename="camel"):
+    """A dispatch limit: messages and bytes per period.
+
+    A dimension <= 0 is not limited; if both are, the policy counts as not set and the next level
+    applies (``is_limit``). A period below 1 s is stored as given and treated as 1 s.
+    """
+
+    dispatch_throttling_rate_in_msg: JavaInt = 0
+    dispatch_throttling_rate_in_byte: JavaLong = 0
+    relative_to_publish_rate: bool = False
+    rate_period_in_second: JavaInt = 0
+
+    @property
+    def is_limit(self) -> bool:
+        """Whether it limits anything; otherwise the next level applies."""
+        return self.dispatch_throttling_rate_in_msg > 0 or self.dispatch_throttling_rate_in_byte > 0
+
+    @property
+    def period_s(self) -> int:
+        """The period that is enforced, in seconds: never below 1."""
+        return max(1, self.rate_period_in_second)
+
+
+class Retention(Struct, frozen=True, rename="camel"):
+    """How long, and how much of, acknowledged messages are kept; -1 is without end.
+
+    Both dimensions must be exceeded before anything is removed. ``(0, 0)``: nothing is kept.
+    """
+
+    retention_time_in_minutes: JavaInt = 0
+    retention_size_in_mb: JavaLong = field(default=0, name="retentionSizeInMB")
+
+
+class NamespacePolicies(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What may be set on a namespace. ``None``: not set, the broker's setting applies.
+
+    A later policy is one more optional field: stored rows without it read as not set.
+    """
+
+    dispatch_rate: DispatchRate | None = None
+    subscription_dispatch_rate: DispatchRate | None = None
+    retention: Retention | None = None
+
+
+class TopicPolicies(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What may be set on a topic. A partitioned topic has one, which its partitions share."""
+
+    dispatch_rate: DispatchRate | None = None
+    subscription_dispatch_rate: DispatchRate | None = None
+    retention: Retention | None = None
+    dispatch_rate_by_subscription: Mapping[str, DispatchRate] = field(default_factory=dict)
+    """Limits of single subscriptions, by name; stronger than ``subscription_dispatch_rate``."""
+
+
+NO_TOPIC_POLICIES = TopicPolicies()
+"""What a topic without any policy of its own has."""
+
+
+def first_limit(*candidates: DispatchRate | None) -> DispatchRate | None:
+    """The first of ``candidates`` (strongest level first) that limits anything, whole.
+
+    Levels are not merged: the one that wins decides both dimensions.
+    """
+    for candidate in candidates:
+        if candidate is not None and candidate.is_limit:
+            return candidate
+    return None

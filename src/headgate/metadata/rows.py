@@ -1,0 +1,125 @@
+"""The rows that the catalog keeps, and how each is stored.
+
+A row is a frozen value; its stored form is JSON, so that fields can be added (absent = default)
+and a person can read the file. ``Kind`` is the row's kind in the store; ``ROW_TYPES`` says which
+value belongs to which kind. Numbers of kinds are names, so nothing needs renumbering.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+
+from msgspec import Struct, field
+
+from headgate.metadata.policies import NamespacePolicies, TopicPolicies
+
+
+class Kind(StrEnum):
+    """What a row is about, and what its key looks like."""
+
+    COUNTER = "counter"
+    """``topic_number`` -> the highest number ever given to a topic."""
+    CLUSTER = "cluster"
+    """Cluster name -> ClusterRow."""
+    TENANT = "tenant"
+    """Tenant name -> TenantRow."""
+    NAMESPACE = "namespace"
+    """``tenant/namespace`` -> NamespaceRow."""
+    TOPIC = "topic"
+    """Full name of a topic that holds messages (a partition, or not partitioned) -> TopicRow."""
+    PARTITIONED = "partitioned"
+    """Full base name of a partitioned topic -> PartitionedRow."""
+    TOPIC_POLICIES = "topic_policies"
+    """Full base name of a topic, partitioned or not -> TopicPolicies."""
+    SETTING = "setting"
+    """Name of a dynamic setting -> SettingRow."""
+
+
+class CounterRow(Struct, frozen=True):
+    """The highest number given out so far."""
+
+    value: int
+
+
+class ClusterRow(Struct, frozen=True):
+    """A cluster that exists. Its addresses are the broker's present ones, so none are stored."""
+
+
+class TenantRow(Struct, frozen=True, rename="camel"):
+    """Who administers a tenant and in which clusters it may have namespaces."""
+
+    admin_roles: tuple[str, ...] = ()
+    allowed_clusters: tuple[str, ...] = ()
+
+
+class Bundles(Struct, frozen=True, rename="camel"):
+    """A namespace's hash ranges. One broker owns them all; they are shown as clients expect."""
+
+    boundaries: tuple[str, ...]
+    num_bundles: int
+
+
+class NamespaceRow(Struct, frozen=True, kw_only=True):
+    """A namespace and what is set on it."""
+
+    bundles: Bundles
+    clusters: tuple[str, ...]
+    """Its replication clusters: always the one cluster that this broker is."""
+    policies: NamespacePolicies = NamespacePolicies()
+    properties: Mapping[str, str] = field(default_factory=dict)
+
+
+class TopicRow(Struct, frozen=True, kw_only=True):
+    """A topic that holds messages."""
+
+    name: str
+    """Full name, as its key."""
+    number: int
+    """How the commit log knows it. Given once, never again: also its incarnation number."""
+    created_ms: int
+    """Milliseconds since the epoch."""
+    properties: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def incarnation(self) -> int:
+        """Differs between two topics that had the same name one after the other."""
+        return self.number
+
+
+class PartitionedRow(Struct, frozen=True, kw_only=True):
+    """A partitioned topic: its partitions are topics of their own."""
+
+    partitions: int
+    created_ms: int
+    properties: Mapping[str, str] = field(default_factory=dict)
+
+
+class SettingRow(Struct, frozen=True):
+    """A dynamic setting's value, as the text that the admin gave."""
+
+    value: str
+
+
+Row = (
+    CounterRow
+    | ClusterRow
+    | TenantRow
+    | NamespaceRow
+    | TopicRow
+    | PartitionedRow
+    | TopicPolicies
+    | SettingRow
+)
+"""Any row."""
+
+ROW_TYPES: Mapping[Kind, type[Row]] = {
+    Kind.COUNTER: CounterRow,
+    Kind.CLUSTER: ClusterRow,
+    Kind.TENANT: TenantRow,
+    Kind.NAMESPACE: NamespaceRow,
+    Kind.TOPIC: TopicRow,
+    Kind.PARTITIONED: PartitionedRow,
+    Kind.TOPIC_POLICIES: TopicPolicies,
+    Kind.SETTING: SettingRow,
+}

@@ -1,0 +1,176 @@
+"""Rows in two views: what is durable, and what will be once everything in flight is.
+
+Readers see the durable view only. A new change is validated against the *staged* view, so that a
+second identical create is refused while the first is still being written. Changes are applied in
+the order in which they were staged, which is the order in which the store commits them. If one
+cannot be committed, all that were staged after it rest on something that never happened: they
+are abandoned together.
+
+The staged view is the durable one under a small overlay, so staging costs the change's size.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+import msgspec
+
+from headgate.base.errors import CorruptionError, invariant
+from headgate.metadata.rows import ROW_TYPES, Kind, Row
+from headgate.metadata.store import Write
+
+_encoder = msgspec.json.Encoder()
+_decoders = {kind: msgspec.json.Decoder(type_) for kind, type_ in ROW_TYPES.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class RowChange:
+    """One row before and after a change. ``before`` may itself still be in flight."""
+
+    kind: Kind
+    key: str
+    before: Row | None
+    after: Row | None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Change:
+    """A validated change that is staged: to be committed, then applied (or abandoned)."""
+
+    rows: tuple[RowChange, ...]
+    """What it changes; after :meth:`RowState.apply` the broker acts on these."""
+
+    @property
+    def writes(self) -> list[Write]:
+        """What the store must commit, in one transaction."""
+        return [Write(row.kind.value, row.key, _encode(row.after)) for row in self.rows]
+
+
+def _encode(row: Row | None) -> bytes | None:
+    return None if row is None else _encoder.encode(row)
+
+
+@dataclass(slots=True)
+class _Staged:
+    row: Row | None
+    change: Change
+
+
+class RowState:
+    """All rows of a catalog. Used from one thread."""
+
+    def __init__(self, stored: Mapping[tuple[str, str], bytes]) -> None:
+        """Decode what a store holds.
+
+        Raises:
+            CorruptionError: a row is of an unknown kind or cannot be decoded.
+        """
+        self._rows: dict[Kind, dict[str, Row]] = {kind: {} for kind in Kind}
+        self._sorted: dict[tuple[Kind, str], list[str]] = {}
+        self._overlay: dict[tuple[Kind, str], _Staged] = {}
+        self._in_flight: deque[Change] = deque()
+        for (kind_text, key), value in stored.items():
+            kind, row = decode_row(kind_text, key, value)
+            self._rows[kind][key] = row
+            self._sorted.setdefault((kind, parent_of(kind, key)), []).append(key)
+        for keys in self._sorted.values():
+            keys.sort()
+
+    @property
+    def in_flight_count(self) -> int:
+        """How many changes are staged and neither applied nor abandoned."""
+        return len(self._in_flight)
+
+    def get(self, kind: Kind, key: str) -> Row | None:
+        """The durable row."""
+        return self._rows[kind].get(key)
+
+    def children(self, kind: Kind, parent: str) -> list[str]:
+        """Keys of the durable rows of ``kind`` under ``parent``, sorted. A new list."""
+        return list(self._sorted.get((kind, parent), ()))
+
+    def rows(self, kind: Kind) -> Mapping[str, Row]:
+        """The durable rows of ``kind``; not to be changed, nor kept across a change."""
+        return self._rows[kind]
+
+    def staged(self, kind: Kind, key: str) -> Row | None:
+        """The row as it will be once everything in flight is durable."""
+        entry = self._overlay.get((kind, key))
+        return self._rows[kind].get(key) if entry is None else entry.row
+
+    def staged_children(self, kind: Kind, parent: str) -> Iterator[str]:
+        """Keys of ``kind`` under ``parent`` in the staged view, unsorted."""
+        for key in self._sorted.get((kind, parent), ()):
+            if (kind, key) not in self._overlay:
+                yield key
+        for (staged_kind, key), entry in self._overlay.items():
+            if staged_kind is kind and entry.row is not None and parent_of(kind, key) == parent:
+                yield key
+
+    def stage(self, rows: Iterable[tuple[Kind, str, Row | None]]) -> Change:
+        """Put validated rows into the staged view."""
+        change = Change(
+            tuple(RowChange(kind, key, self.staged(kind, key), after) for kind, key, after in rows)
+        )
+        for row in change.rows:
+            self._overlay[(row.kind, row.key)] = _Staged(row.after, change)
+        self._in_flight.append(change)
+        return change
+
+    def apply(self, change: Change) -> None:
+        """Make ``change``, which is durable now, visible. Changes are applied as staged."""
+        invariant(
+            self._in_flight and self._in_flight[0] is change,
+            "metadata changes must be applied in the order in which they were planned",
+        )
+        self._in_flight.popleft()
+        for row in change.rows:
+            self._set(row.kind, row.key, row.after)
+            entry = self._overlay.get((row.kind, row.key))
+            if entry is not None and entry.change is change:
+                del self._overlay[(row.kind, row.key)]
+
+    def abandon_all(self) -> None:
+        """Forget everything in flight: a commit failed, and the rest was planned upon it."""
+        self._in_flight.clear()
+        self._overlay.clear()
+
+    def _set(self, kind: Kind, key: str, row: Row | None) -> None:
+        rows = self._rows[kind]
+        group = (kind, parent_of(kind, key))
+        if row is None:
+            if rows.pop(key, None) is not None:
+                keys = self._sorted[group]
+                del keys[bisect_left(keys, key)]
+                if not keys:
+                    del self._sorted[group]
+            return
+        if key not in rows:
+            insort(self._sorted.setdefault(group, []), key)
+        rows[key] = row
+
+
+def parent_of(kind: Kind, key: str) -> str:
+    """What a row belongs to: a topic to its ``domain://tenant/namespace``, a namespace to its
+    tenant, everything else to ``""``."""
+    if kind in (Kind.NAMESPACE, Kind.TOPIC, Kind.PARTITIONED, Kind.TOPIC_POLICIES):
+        return key.rpartition("/")[0]
+    return ""
+
+
+def decode_row(kind_text: str, key: str, value: bytes) -> tuple[Kind, Row]:
+    """Read one stored row.
+
+    Raises:
+        CorruptionError: the kind is unknown or the value is not that kind's.
+    """
+    try:
+        kind = Kind(kind_text)
+        return kind, _decoders[kind].decode(value)
+    except (ValueError, msgspec.MsgspecError) as error:
+        raise CorruptionError(
+            f"metadata row kind={kind_text!r} key={key!r} cannot be read: {error}"
+        ) from error
