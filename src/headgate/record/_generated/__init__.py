@@ -1,0 +1,1 @@
+"""Written by tools/generate_record_proto.py."""

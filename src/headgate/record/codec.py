@@ -1,0 +1,266 @@
+"""Rows to :class:`SampleBatch` bytes and back.
+
+Rows travel as columns all the way: the writer hands in one list per field (null is ``None``, an
+absent field is null in every row), so a broker with ten thousand subscriptions builds no object
+per row. A window that does not fit one message is split by rows; every message carries the whole
+header and a sequence number of its own. Layout: ``proto/headgate_record.proto``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from google.protobuf.message import DecodeError
+
+from headgate.base.errors import CorruptionError, HeadgateError, InputError
+from headgate.record._generated import headgate_record_pb2 as _pb2
+from headgate.record.fields import FIELDS, MAJOR_VERSION, MESSAGE_BYTES_MAX, FieldType, Kind
+
+Value = str | int | float | bool | None
+Columns = Mapping[str, Sequence[Value]]
+"""Field name to one value per row; all sequences have the same length."""
+
+PROPERTY_RECORD: Final = "headgate.record"
+PROPERTY_SOURCE: Final = "source"
+PROPERTY_BOOT: Final = "boot"
+PROPERTY_SEQ: Final = "seq"
+
+_SampleBatch: Final[Any] = vars(_pb2)["SampleBatch"]
+_ROWS_MAX: Final = MESSAGE_BYTES_MAX
+"""A row takes a byte at least; more rows than this were not written by an encoder."""
+_NULL_BITS: Final = bytes([1, 2, 4, 8, 16, 32, 64, 128])
+
+
+class UnknownVersionError(HeadgateError):
+    """A record of a higher major version: to be put aside, not guessed at."""
+
+
+@dataclass(frozen=True, slots=True)
+class BatchHeader:
+    """What every message of one window carries."""
+
+    source: str
+    """Which telemetry stream this is; stays the same over restarts."""
+    cluster: str
+    broker: str
+    boot_id: str
+    """Different for every start of the broker."""
+    window_start_ns: int
+    window_end_ns: int
+    clock_step: bool = False
+    """The wall clock stepped by more than 100 ms inside the window."""
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """One decoded message."""
+
+    header: BatchHeader
+    seq: int
+    rows: dict[Kind, int]
+    """Number of rows of each kind that is present."""
+    columns: dict[Kind, dict[str, list[Any]]]
+    """Per kind, the columns that the message has; a field that is not there is null."""
+
+
+def message_properties(header: BatchHeader, seq: int) -> dict[str, str]:
+    """The Pulsar message properties that go with an encoded batch."""
+    return {
+        PROPERTY_RECORD: str(MAJOR_VERSION),
+        PROPERTY_SOURCE: header.source,
+        PROPERTY_BOOT: header.boot_id,
+        PROPERTY_SEQ: str(seq),
+    }
+
+
+def encode_window(
+    header: BatchHeader, first_seq: int, tables: Mapping[Kind, Columns]
+) -> list[bytes]:
+    """Encode one window; message ``i`` has the sequence number ``first_seq + i``.
+
+    A window without rows gives one message: it says that nothing changed.
+
+    Raises:
+        InputError: a column is unknown, columns differ in length, or one row alone is larger
+            than a message may be.
+    """
+    counts = {kind: _row_count(kind, columns) for kind, columns in tables.items()}
+    whole = _encode(header, first_seq, [(kind, tables[kind], 0, n) for kind, n in counts.items()])
+    if len(whole) <= MESSAGE_BYTES_MAX:
+        return [whole]
+    # A little more parts than the size asks for, because each repeats the header and its names.
+    parts = len(whole) * 9 // (MESSAGE_BYTES_MAX * 8) + 1
+    messages: list[bytes] = []
+    for kind, count in counts.items():
+        rows = max(1, -(-count // parts))
+        for first in range(0, count, rows):
+            last = min(first + rows, count)
+            messages += _encode_rows(header, first_seq + len(messages), kind, tables[kind],
+                                     first, last)
+    return messages
+
+
+def _encode_rows(
+    header: BatchHeader, seq: int, kind: Kind, columns: Columns, first: int, last: int
+) -> list[bytes]:
+    data = _encode(header, seq, [(kind, columns, first, last)])
+    if len(data) <= MESSAGE_BYTES_MAX:
+        return [data]
+    if last - first == 1:
+        raise InputError(
+            f"one {kind.value} row takes {len(data)} bytes; at most {MESSAGE_BYTES_MAX} are allowed"
+        )
+    middle = (first + last) // 2
+    left = _encode_rows(header, seq, kind, columns, first, middle)
+    return left + _encode_rows(header, seq + len(left), kind, columns, middle, last)
+
+
+def _row_count(kind: Kind, columns: Columns) -> int:
+    known = _FIELD_TYPES[kind]
+    unknown = [name for name in columns if name not in known]
+    if unknown:
+        raise InputError(f"{kind.value} rows have no field {unknown[0]!r}")
+    lengths = {len(values) for values in columns.values()}
+    if len(lengths) > 1:
+        raise InputError(f"columns of {kind.value} rows differ in length: {sorted(lengths)}")
+    return lengths.pop() if lengths else 0
+
+
+def _encode(
+    header: BatchHeader, seq: int, parts: Sequence[tuple[Kind, Columns, int, int]]
+) -> bytes:
+    batch = _SampleBatch(
+        major_version=MAJOR_VERSION, source=header.source, cluster=header.cluster,
+        broker=header.broker, boot_id=header.boot_id, seq=seq,
+        window_start_ns=header.window_start_ns, window_end_ns=header.window_end_ns,
+        clock_step=header.clock_step,
+    )
+    strings: dict[str | None, int] = {None: 0}
+    for kind, columns, first, last in parts:
+        if last == first:
+            continue
+        message = getattr(batch, kind.value)
+        message.rows = last - first
+        whole = first == 0
+        for name, values in columns.items():
+            part = values if whole and last == len(values) else values[first:last]
+            _encode_column(getattr(message, name), _FIELD_TYPES[kind][name], part, strings)
+    batch.strings.extend(list(strings)[1:])
+    data: bytes = batch.SerializeToString()
+    return data
+
+
+def _encode_column(
+    column: Any, kind: FieldType, values: Sequence[Any], strings: dict[str | None, int]
+) -> None:
+    first = values[0]
+    constant = values.count(first) == len(values)
+    if constant and first is None:
+        return
+    if kind is FieldType.STRING:
+        if constant:
+            values = values[:1]
+        # setdefault's default is evaluated before the insertion: exactly the next free index.
+        column.indexes.extend([strings.setdefault(value, len(strings)) for value in values])
+        return
+    column.SetInParent()
+    if constant:
+        if first:
+            column.values.append(first)
+        return
+    if None in values:
+        bitmap = bytearray((len(values) + 7) // 8)
+        for i, value in enumerate(values):
+            if value is None:
+                bitmap[i >> 3] |= 1 << (i & 7)
+        column.nulls = bytes(bitmap)
+        values = [0 if value is None else value for value in values]
+        if not any(values):
+            return
+    column.values.extend(values)
+
+
+def decode(data: bytes) -> Batch:
+    """Decode one message.
+
+    Raises:
+        CorruptionError: the bytes are not a record.
+        UnknownVersionError: they are one of a higher major version.
+    """
+    batch = _SampleBatch()
+    try:
+        batch.ParseFromString(data)
+    except DecodeError as error:
+        raise CorruptionError(f"not a telemetry record: {error}") from error
+    if batch.major_version > MAJOR_VERSION:
+        raise UnknownVersionError(
+            f"telemetry record of major version {batch.major_version}; "
+            f"up to {MAJOR_VERSION} is understood"
+        )
+    if batch.major_version == 0 or batch.window_end_ns <= 0 or not batch.source:
+        raise CorruptionError("not a telemetry record: version, window or source is missing")
+    strings: list[str | None] = [None, *batch.strings]
+    rows: dict[Kind, int] = {}
+    columns: dict[Kind, dict[str, list[Any]]] = {}
+    for kind in FIELDS:
+        if batch.HasField(kind.value):
+            message = getattr(batch, kind.value)
+            if message.rows > _ROWS_MAX:
+                raise CorruptionError(f"telemetry record: {message.rows} rows in one message")
+            rows[kind] = message.rows
+            columns[kind] = _decode_rows(kind, message, strings)
+    header = BatchHeader(
+        batch.source, batch.cluster, batch.broker, batch.boot_id,
+        batch.window_start_ns, batch.window_end_ns, batch.clock_step,
+    )
+    return Batch(header, batch.seq, rows, columns)
+
+
+def _decode_rows(kind: Kind, message: Any, strings: list[str | None]) -> dict[str, list[Any]]:
+    columns: dict[str, list[Any]] = {}
+    types = _FIELD_TYPES[kind]
+    for descriptor, column in message.ListFields():
+        name = descriptor.name
+        field_type = types.get(name)
+        if field_type is None:
+            continue
+        values = _decode_column(column, field_type, message.rows, strings)
+        if len(values) != message.rows:
+            raise CorruptionError(
+                f"telemetry record: {kind.value}.{name} has {len(values)} values "
+                f"for {message.rows} rows"
+            )
+        columns[name] = values
+    return columns
+
+
+_ZERO: Final[dict[FieldType, Value]] = {
+    FieldType.INT64: 0, FieldType.DOUBLE: 0.0, FieldType.BOOL: False,
+}
+
+
+def _decode_column(
+    column: Any, kind: FieldType, row_count: int, strings: list[str | None]
+) -> list[Any]:
+    if kind is FieldType.STRING:
+        indexes: list[int] = list(column.indexes)
+        if max(indexes, default=0) >= len(strings):
+            raise CorruptionError("telemetry record: a string index is out of range")
+        named = [strings[index] for index in indexes]
+        return named * row_count if len(named) == 1 else named
+    values: list[Any] = list(column.values) or [_ZERO[kind]]
+    if len(values) == 1:
+        values = values * row_count
+    nulls: bytes = column.nulls
+    if nulls:
+        for i in range(min(len(values), len(nulls) * 8)):
+            if nulls[i >> 3] & _NULL_BITS[i & 7]:
+                values[i] = None
+    return values
+
+
+_FIELD_TYPES: Final[dict[Kind, dict[str, FieldType]]] = {
+    kind: {field.name: field.type for field in fields} for kind, fields in FIELDS.items()
+}
