@@ -1,0 +1,7 @@
+"""The laws of flow control: pure arithmetic with time as an argument.
+
+``budget`` one limit in one dimension, ``gate`` three levels of them with fair turns, ``limits``
+which limit is in force and where it is set, ``account`` the seconds a subscription spent in each
+state, ``verdict`` and ``sentence`` what that account means. Nothing here reads a clock, a file or
+a socket, so the same code runs in the broker's loop, in a simulation and inside a Spark worker.
+"""

@@ -1,0 +1,166 @@
+"""Which dispatch limit is in force, and where it is set.
+
+One function, :func:`effective_limit`, answers for REST, metrics, explain and enforcement alike
+(flow law 1.8), so that they cannot disagree. The order is Pulsar's: the most specific policy
+that says anything wins *as a whole*; its missing dimension is "no limit" and is not inherited.
+A policy whose rates are both <= 0 says nothing and the next level applies, unless it carries the
+explicit ``unlimited``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import NamedTuple
+
+from headgate.base.errors import InputError
+from headgate.base.units import INT64_MAX, NS_PER_S
+
+
+class Level(IntEnum):
+    """Whose limit it is. The order is from the most specific outwards and indexes lists."""
+
+    SUBSCRIPTION = 0
+    TOPIC = 1
+    BROKER = 2
+
+
+class Dimension(IntEnum):
+    """What is counted. Indexes lists."""
+
+    MESSAGES = 0
+    BYTES = 1
+
+
+@dataclass(frozen=True, slots=True)
+class DispatchLimit:
+    """At most so many messages and bytes in any window of one period.
+
+    ``None`` means no limit in that dimension. Raises :class:`InputError` when a given amount is
+    outside 1..2^63-1, the period is not positive or neither dimension is limited.
+    """
+
+    messages: int | None
+    bytes: int | None
+    period_ns: int = NS_PER_S
+
+    def __post_init__(self) -> None:
+        for name, amount in (("messages", self.messages), ("bytes", self.bytes)):
+            if amount is not None and not 1 <= amount <= INT64_MAX:
+                raise InputError(f"{name} is {amount}; a limit lies in 1..{INT64_MAX}")
+        if self.messages is None and self.bytes is None:
+            raise InputError("a limit needs messages or bytes; use None for no limit at all")
+        if self.period_ns < 1:
+            raise InputError(f"period_ns is {self.period_ns}; a period is at least 1 ns")
+
+    def amount(self, dimension: Dimension) -> int | None:
+        """The limit in that dimension per period; None if it has none."""
+        return self.messages if dimension == Dimension.MESSAGES else self.bytes
+
+    def per_second(self, dimension: Dimension) -> float | None:
+        """The limit in that dimension as a rate, for people and comparisons."""
+        amount = self.amount(dimension)
+        return None if amount is None else amount * NS_PER_S / self.period_ns
+
+
+class Refusal(NamedTuple):
+    """Why the next entry may not go now, and the instant at which it may.
+
+    When several budgets refuse, the one that releases last is named. ``release_at_ns`` may be the
+    present instant: then only others' turns come first, and ``pop_ready`` is due at once.
+    """
+
+    level: Level
+    dimension: Dimension
+    release_at_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class RatePolicy:
+    """A dispatch rate as REST stores it: raw numbers, not yet normalised.
+
+    ``messages`` and ``bytes`` per ``period_s`` seconds, <= 0 meaning none; a period < 1 counts as
+    1 (Pulsar clamps it). ``unlimited`` is Headgate's explicit "no limit here, and do not ask the
+    next level".
+    """
+
+    messages: int = 0
+    bytes: int = 0
+    period_s: int = 1
+    unlimited: bool = False
+
+    def says_nothing(self) -> bool:
+        """Whether the next level applies."""
+        return not self.unlimited and self.messages <= 0 and self.bytes <= 0
+
+    def limit(self) -> DispatchLimit | None:
+        """The normalised limit; None for no limit at all."""
+        if self.unlimited or (self.messages <= 0 and self.bytes <= 0):
+            return None
+        return DispatchLimit(
+            messages=self.messages if self.messages > 0 else None,
+            bytes=self.bytes if self.bytes > 0 else None,
+            period_ns=max(1, self.period_s) * NS_PER_S,
+        )
+
+
+_BROKER_SETTINGS = {
+    Level.SUBSCRIPTION: "dispatchThrottlingRatePerSubscriptionIn",
+    Level.TOPIC: "dispatchThrottlingRatePerTopicIn",
+    Level.BROKER: "dispatchThrottlingRateIn",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class EffectiveLimit:
+    """The limit in force at one level and who set it.
+
+    ``source`` is empty when nobody set anything; it names the deciding policy also where that
+    policy says "unlimited" (then ``limit`` is None).
+    """
+
+    limit: DispatchLimit | None
+    source: str
+
+    def source_of(self, dimension: Dimension) -> str:
+        """Where this dimension is set; of two broker settings only the one that counts."""
+        parts = self.source.split(" and ")
+        if len(parts) == 2 and parts[0].startswith("broker setting "):
+            return parts[0] if dimension == Dimension.MESSAGES else f"broker setting {parts[1]}"
+        return self.source
+
+
+def effective_limit(
+    level: Level,
+    *,
+    subscription_policy: RatePolicy | None = None,
+    topic_policy: RatePolicy | None = None,
+    namespace_policy: RatePolicy | None = None,
+    namespace: str = "",
+    broker_messages: int = 0,
+    broker_bytes: int = 0,
+) -> EffectiveLimit:
+    """The limit in force at ``level`` and its source text.
+
+    ``subscription_policy`` (only for the subscription level: the rate set for this very
+    subscription inside the topic's policies) comes before ``topic_policy`` before
+    ``namespace_policy`` before the broker's settings for that level, whose period is one second.
+    The caller passes the policies that belong to ``level``. ``namespace`` is its printed name.
+    """
+    for policy, source in (
+        (subscription_policy, "subscription policy"),
+        (topic_policy, "topic policy"),
+        (namespace_policy, f"namespace policy {namespace}".rstrip()),
+    ):
+        if policy is not None and not policy.says_nothing():
+            return EffectiveLimit(policy.limit(), source)
+    limit = RatePolicy(broker_messages, broker_bytes).limit()
+    if limit is None:
+        return EffectiveLimit(None, "")
+    prefix = _BROKER_SETTINGS[level]
+    names = [
+        prefix + suffix
+        for suffix, amount in (("Msg", limit.messages), ("Byte", limit.bytes))
+        if amount is not None
+    ]
+    return EffectiveLimit(limit, "broker setting " + " and ".join(names))
