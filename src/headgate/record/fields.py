@@ -101,18 +101,18 @@ READINESS: Final = ("hungry", "busy")
 
 
 def _cells() -> tuple[tuple[str, str, str], ...]:
-    cells: list[tuple[str, str, str]] = []
-    for state in STATE_NAMES:
-        if state in _THROTTLED_STATES:
-            cells += [(state, dim, ready) for dim in DIMENSIONS for ready in READINESS]
-        else:
-            cells.append((state, "", ""))
-    return tuple(cells)
+    plain = [(state, "", "") for state in STATE_NAMES if state not in _THROTTLED_STATES]
+    split = [
+        (state, dimension, consumer)
+        for state in _THROTTLED_STATES for dimension in DIMENSIONS for consumer in READINESS
+    ]
+    return (*plain, *split)
 
 
 STATE_CELLS: Final = _cells()
 """(state, dimension, consumer) of every cell of the account; dimension is ``messages``, ``bytes``
-or empty, consumer ``hungry``, ``busy`` or empty. Numbers follow this order: append only."""
+or empty, consumer ``hungry``, ``busy`` or empty. The plain states first, then the throttled ones,
+as the broker numbers its cells; field numbers follow this order: append only."""
 
 
 def cell_name(state: str, dimension: str = "", consumer: str = "") -> str:

@@ -1,0 +1,179 @@
+"""Parquet files of one Delta table, written where no reader looks until they are committed.
+
+A file's name is unique for ever, so a task that is killed and repeated leaves an orphan and
+nothing else. Partition columns stand in the path and the commit, not in the file.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from headgate.pipeline.arrow_types import table_arrow_schema
+from headgate.pipeline.tables import TABLES, Table
+
+ROWS_BUFFERED_MAX: Final = 50_000
+"""Rows a writer holds for one partition before they become a row group."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileAdded:
+    """One finished file, as the Delta log describes it. Small: it travels to the driver."""
+
+    table: str
+    path: str
+    """Relative to the table's folder."""
+    size_bytes: int
+    partition: tuple[tuple[str, str], ...]
+    """Partition column and its value as text."""
+    rows: int
+    modified_ms: int
+    statistics: str
+    """Delta's JSON: numRecords, minValues, maxValues."""
+
+
+class TableFiles:
+    """Writes tables of Arrow rows into files, one open file for each partition value."""
+
+    def __init__(self, root: str, table: Table, task: str) -> None:
+        self._folder = Path(root, table.name)
+        self._table = table
+        self._task = task
+        schema = table_arrow_schema(table)
+        self._schema = pa.schema([f for f in schema if f.name not in table.partition_by])
+        self._open: dict[tuple[str, ...], _OpenFile] = {}
+
+    def write(self, rows: pa.Table) -> None:
+        """Add rows; they have all columns of the table, in any order."""
+        for values, part in _split(rows, self._table.partition_by):
+            file = self._open.get(values)
+            if file is None:
+                file = self._open[values] = self._new_file(values)
+            file.add(part.select(self._schema.names).cast(self._schema))
+
+    def _new_file(self, values: tuple[str, ...]) -> _OpenFile:
+        pairs = tuple(zip(self._table.partition_by, values, strict=True))
+        folder = "/".join(f"{name}={value}" for name, value in pairs)
+        path = f"{folder}/part-{self._task}-{uuid.uuid4().hex}.zstd.parquet"
+        return _OpenFile(self._folder / path, path, pairs, self._schema)
+
+    def close(self) -> list[FileAdded]:
+        """Finish all files."""
+        finished = [file.finish(self._table) for file in self._open.values()]
+        self._open.clear()
+        return finished
+
+    def abandon(self) -> None:
+        """Close and delete what was begun."""
+        for file in self._open.values():
+            file.abandon()
+        self._open.clear()
+
+
+class _OpenFile:
+    def __init__(
+        self, path: Path, name: str, partition: tuple[tuple[str, str], ...], schema: pa.Schema
+    ) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._path, self._name, self._partition = path, name, partition
+        self._writer = pq.ParquetWriter(path, schema, compression="zstd", version="2.6")
+        self._pieces: list[pa.Table] = []
+        self._buffered = 0
+        self._rows = 0
+
+    def add(self, rows: pa.Table) -> None:
+        self._pieces.append(rows)
+        self._buffered += rows.num_rows
+        if self._buffered >= ROWS_BUFFERED_MAX:
+            self._flush()
+
+    def _flush(self) -> None:
+        if self._pieces:
+            self._writer.write_table(pa.concat_tables(self._pieces), row_group_size=1 << 20)
+        self._rows += self._buffered
+        self._pieces, self._buffered = [], 0
+
+    def finish(self, table: Table) -> FileAdded:
+        self._flush()
+        self._writer.close()
+        statistics = _statistics(pq.read_metadata(self._path), table.statistics, self._rows)
+        status = self._path.stat()
+        return FileAdded(
+            table.name, self._name, status.st_size, self._partition, self._rows,
+            status.st_mtime_ns // 1_000_000, json.dumps(statistics),
+        )
+
+    def abandon(self) -> None:
+        self._writer.close()
+        self._path.unlink(missing_ok=True)
+
+
+def _split(
+    rows: pa.Table, partition_by: tuple[str, ...]
+) -> Iterable[tuple[tuple[str, ...], pa.Table]]:
+    if rows.num_rows == 0:
+        return
+    groups = rows.select(partition_by).group_by(list(partition_by)).aggregate([])
+    for group in groups.to_pylist():
+        values = tuple(_text(group[name]) for name in partition_by)
+        if groups.num_rows == 1:
+            yield values, rows
+            return
+        mask = None
+        for name in partition_by:
+            equal = pc.equal(rows.column(name), pa.scalar(group[name]))
+            mask = equal if mask is None else pc.and_(mask, equal)
+        yield values, rows.filter(mask)
+
+
+def _text(value: Any) -> str:
+    return value.isoformat() if isinstance(value, date) else str(value)
+
+
+def _statistics(
+    metadata: pq.FileMetaData, names: tuple[str, ...], row_count: int
+) -> Mapping[str, Any]:
+    least: dict[str, Any] = {}
+    largest: dict[str, Any] = {}
+    places = {metadata.schema.column(i).name: i for i in range(metadata.num_columns)}
+    for name in names:
+        found = [
+            metadata.row_group(group).column(places[name]).statistics
+            for group in range(metadata.num_row_groups)
+        ]
+        if found and all(s is not None and s.has_min_max for s in found):
+            least[name] = _delta_value(min(s.min for s in found))
+            largest[name] = _delta_value(max(s.max for s in found))
+    return {"numRecords": row_count, "minValues": least, "maxValues": largest}
+
+
+def _delta_value(value: Any) -> Any:
+    if isinstance(value, datetime):
+        return value.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return value
+
+
+def write_tables(
+    root: str, task: str, tables: Iterable[tuple[str, pa.Table]]
+) -> list[FileAdded]:
+    """Write (table name, rows) pairs and finish all files; on an error nothing is left."""
+    writers: dict[str, TableFiles] = {}
+    try:
+        for name, rows in tables:
+            if name not in writers:
+                writers[name] = TableFiles(root, TABLES[name], task)
+            writers[name].write(rows)
+        return [added for writer in writers.values() for added in writer.close()]
+    except BaseException:
+        for writer in writers.values():
+            writer.abandon()
+        raise

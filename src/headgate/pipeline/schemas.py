@@ -1,0 +1,48 @@
+"""The tables' columns as Spark types."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Final
+
+from pyspark.sql import types as spark
+
+from headgate.pipeline.tables import ColumnType, Table, TableColumn
+
+_SPARK: Final[dict[ColumnType, spark.DataType]] = {
+    ColumnType.STRING: spark.StringType(),
+    ColumnType.LONG: spark.LongType(),
+    ColumnType.INT: spark.IntegerType(),
+    ColumnType.DOUBLE: spark.DoubleType(),
+    ColumnType.BOOLEAN: spark.BooleanType(),
+    ColumnType.TIMESTAMP: spark.TimestampType(),
+    ColumnType.DATE: spark.DateType(),
+    ColumnType.BINARY: spark.BinaryType(),
+}
+
+
+def spark_schema(columns: tuple[TableColumn, ...]) -> spark.StructType:
+    """The StructType of some columns, with their comments."""
+    return spark.StructType(
+        [
+            spark.StructField(c.name, _SPARK[c.type], True, {"comment": c.comment})
+            for c in columns
+        ]
+    )
+
+
+@cache
+def table_schema(table: Table) -> spark.StructType:
+    """The StructType of a whole table."""
+    return spark_schema(table.columns)
+
+
+MESSAGE_SCHEMA: Final = spark.StructType(
+    [
+        spark.StructField("value", spark.BinaryType()),
+        spark.StructField("__topic", spark.StringType()),
+        spark.StructField("__messageId", spark.BinaryType()),
+        spark.StructField("__publishTime", spark.TimestampType()),
+    ]
+)
+"""The columns of ``format("pulsar")`` that ingestion uses."""
