@@ -1,0 +1,359 @@
+"""What a subscription has acknowledged, over the ordinals of its topic.
+
+Everything up to *mark delete* is acknowledged; above it a bitmap in blocks of 4,096 ordinals
+says which entries were acknowledged one by one. A block exists only while it holds a set bit, so
+a million alternating holes cost less than a megabyte, and acknowledging one entry touches one
+byte, whatever the number of holes.
+
+The set also remembers what changed since :meth:`AckSet.take_changes` was last called: that, and
+not the whole set, goes to the log. Replaying changes twice, or onto a set that already holds some
+of them, ends in the same state: a change either sets bits or first replaces everything.
+
+Stored forms (little endian; the container adds a checksum and a version)::
+
+    changes   u8 reset (0 or 1) | i64 mark delete | u32 runs | runs * (u64 first, u64 last)
+    whole     i64 mark delete | u32 blocks | blocks * (u64 block number, 512 bytes of bits)
+"""
+
+from __future__ import annotations
+
+import struct
+from array import array
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from headgate.base.errors import CorruptionError, InputError
+
+_BLOCK_SHIFT = 12
+_BLOCK_ORDINALS = 1 << _BLOCK_SHIFT
+_BLOCK_MASK = _BLOCK_ORDINALS - 1
+_BLOCK_BYTES = _BLOCK_ORDINALS // 8
+_FULL_BYTE = 0xFF
+
+_CHANGES_HEAD = struct.Struct("<BqI")
+_WHOLE_HEAD = struct.Struct("<qI")
+_BLOCK_HEAD = struct.Struct("<Q")
+
+
+@dataclass(frozen=True, slots=True)
+class AckChanges:
+    """What happened to an :class:`AckSet` since changes were last taken."""
+
+    reset: bool
+    """Forget everything known before; then apply the rest."""
+    mark_delete: int
+    """Everything up to this ordinal is acknowledged; -1 = nothing."""
+    runs: tuple[tuple[int, int], ...]
+    """Newly acknowledged ``(first, last)`` above ``mark_delete``, ascending, disjoint."""
+
+    def to_bytes(self) -> bytes:
+        """The stored form drawn in the module's docstring."""
+        flat = array("Q")
+        for run in self.runs:
+            flat.extend(run)
+        head = _CHANGES_HEAD.pack(self.reset, self.mark_delete, len(self.runs))
+        return head + flat.tobytes()
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> AckChanges:
+        """Read the stored form. Raises :class:`CorruptionError` when it is not one."""
+        if len(data) < _CHANGES_HEAD.size:
+            raise CorruptionError(f"acknowledgement changes are cut short at {len(data)} bytes")
+        reset, mark_delete, count = _CHANGES_HEAD.unpack_from(data)
+        flat = array("Q")
+        if len(data) != _CHANGES_HEAD.size + 2 * count * flat.itemsize:
+            raise CorruptionError(f"acknowledgement changes of {count} runs have {len(data)} bytes")
+        flat.frombytes(data[_CHANGES_HEAD.size :])
+        return cls(reset == 1, mark_delete, tuple(zip(flat[::2], flat[1::2], strict=True)))
+
+
+class AckSet:
+    """Acknowledged ordinals of one subscription: a mark-delete ordinal and a bitmap above it."""
+
+    __slots__ = ("_acked_above", "_blocks", "_changed", "_changed_ranges", "_reset", "_taken",
+                 "mark_delete")  # fmt: skip
+
+    def __init__(self, mark_delete: int = -1) -> None:
+        """A new set in which exactly the ordinals up to ``mark_delete`` are acknowledged."""
+        if mark_delete < -1:
+            raise InputError(f"mark_delete is {mark_delete}; -1 or more is allowed")
+        self.mark_delete = mark_delete
+        """All ordinals up to this one are acknowledged; -1 = none. Read only for others."""
+        self._blocks: dict[int, bytearray] = {}
+        self._acked_above = 0
+        self._changed: list[int] = []
+        self._changed_ranges: list[tuple[int, int]] = []
+        self._reset = False
+        self._taken = mark_delete
+
+    @property
+    def holes_count(self) -> int:
+        """How many ordinals above ``mark_delete`` are acknowledged."""
+        return self._acked_above
+
+    def ack(self, ordinal: int) -> bool:
+        """Acknowledge one entry; False when it already was."""
+        mark = self.mark_delete
+        if ordinal <= mark:
+            return False
+        if ordinal == mark + 1:
+            self.mark_delete = ordinal
+            if self._acked_above and (self.is_acked(ordinal + 1) or ordinal & 7 == 7):
+                self._absorb(ordinal)
+            return True
+        number = ordinal >> _BLOCK_SHIFT
+        block = self._blocks.get(number)
+        if block is None:
+            block = self._blocks[number] = bytearray(_BLOCK_BYTES)
+        index = (ordinal & _BLOCK_MASK) >> 3
+        bit = 1 << (ordinal & 7)
+        if block[index] & bit:
+            return False
+        block[index] |= bit
+        self._acked_above += 1
+        self._changed.append(ordinal)
+        return True
+
+    def ack_range(self, first: int, last: int) -> int:
+        """Acknowledge ``first`` to ``last``, both included; returns how many are new."""
+        first = max(first, self.mark_delete + 1)
+        if last < first:
+            return 0
+        if first == self.mark_delete + 1:
+            return self.ack_through(last)
+        new = 0
+        at = first
+        while at <= last:
+            stop = min(last, at | _BLOCK_MASK)
+            new += self._set_in_block(at, stop)
+            at = stop + 1
+        if new:
+            self._acked_above += new
+            self._changed_ranges.append((first, last))
+        return new
+
+    def ack_through(self, ordinal: int) -> int:
+        """Acknowledge everything up to ``ordinal`` (cumulative); returns how many are new."""
+        mark = self.mark_delete
+        if ordinal <= mark:
+            return 0
+        new = ordinal - mark
+        if self._acked_above:
+            dropped = self._count_through(ordinal)
+            new -= dropped
+            self._acked_above -= dropped
+        self.mark_delete = ordinal
+        if self._blocks:
+            self._drop_blocks(mark, ordinal + 1)
+            self._absorb(ordinal)
+        return new
+
+    def reset(self, mark_delete: int) -> None:
+        """Forget everything (a seek): exactly the ordinals up to ``mark_delete`` are acked."""
+        if mark_delete < -1:
+            raise InputError(f"mark_delete is {mark_delete}; -1 or more is allowed")
+        self.mark_delete = mark_delete
+        self._blocks.clear()
+        self._acked_above = 0
+        self._changed.clear()
+        self._changed_ranges.clear()
+        self._reset = True
+
+    def is_acked(self, ordinal: int) -> bool:
+        """Whether this entry is acknowledged."""
+        if ordinal <= self.mark_delete:
+            return True
+        block = self._blocks.get(ordinal >> _BLOCK_SHIFT)
+        if block is None:
+            return False
+        return bool(block[(ordinal & _BLOCK_MASK) >> 3] & (1 << (ordinal & 7)))
+
+    def next_unacked(self, from_ordinal: int, end: int) -> int:
+        """The first ordinal >= ``from_ordinal`` that is not acknowledged, at most ``end``."""
+        at = max(from_ordinal, self.mark_delete + 1)
+        if not self._acked_above:
+            return min(at, end)
+        while at < end:
+            block = self._blocks.get(at >> _BLOCK_SHIFT)
+            if block is None:
+                return at
+            found = _next_clear(block, at & _BLOCK_MASK)
+            at = (at & ~_BLOCK_MASK) + found
+            if found < _BLOCK_ORDINALS:
+                break
+        return min(at, end)
+
+    def acked_runs(self) -> Iterator[tuple[int, int]]:
+        """Runs ``(first, last)`` of acknowledged ordinals above ``mark_delete``, ascending."""
+        open_first = open_last = -1
+        for number in sorted(self._blocks):
+            block = self._blocks[number]
+            base = number << _BLOCK_SHIFT
+            at = _next_set(block, 0)
+            while at < _BLOCK_ORDINALS:
+                stop = _next_clear(block, at)
+                if open_first >= 0 and base + at == open_last + 1:
+                    open_last = base + stop - 1
+                else:
+                    if open_first >= 0:
+                        yield open_first, open_last
+                    open_first, open_last = base + at, base + stop - 1
+                at = _next_set(block, stop)
+        if open_first >= 0:
+            yield open_first, open_last
+
+    def has_changes(self) -> bool:
+        """Whether :meth:`take_changes` would return something."""
+        return bool(
+            self._reset
+            or self.mark_delete != self._taken
+            or self._changed
+            or self._changed_ranges
+        )
+
+    def take_changes(self) -> AckChanges | None:
+        """What changed since the last call, or None. The caller owes it to the log."""
+        if not self.has_changes():
+            return None
+        mark = self.mark_delete
+        runs: list[tuple[int, int]] = [(o, o) for o in self._changed if o > mark]
+        runs.extend((max(a, mark + 1), b) for a, b in self._changed_ranges if b > mark)
+        changes = AckChanges(self._reset, mark, tuple(_merge(runs)))
+        self._changed.clear()
+        self._changed_ranges.clear()
+        self._reset = False
+        self._taken = mark
+        return changes
+
+    def apply(self, changes: AckChanges) -> None:
+        """Do what ``changes`` say without remembering it as a change: recovery uses it."""
+        if changes.reset:
+            self.reset(changes.mark_delete)
+        else:
+            self.ack_through(changes.mark_delete)
+        for first, last in changes.runs:
+            self.ack_range(first, last)
+        self._changed.clear()
+        self._changed_ranges.clear()
+        self._reset = False
+        self._taken = self.mark_delete
+
+    def to_bytes(self) -> bytes:
+        """The whole set in the stored form drawn in the module's docstring."""
+        parts = [_WHOLE_HEAD.pack(self.mark_delete, len(self._blocks))]
+        for number in sorted(self._blocks):
+            parts.append(_BLOCK_HEAD.pack(number))
+            parts.append(bytes(self._blocks[number]))
+        return b"".join(parts)
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> AckSet:
+        """Read a whole set. Raises :class:`CorruptionError` when ``data`` is not one."""
+        if len(data) < _WHOLE_HEAD.size:
+            raise CorruptionError(f"an acknowledgement set is cut short at {len(data)} bytes")
+        mark_delete, count = _WHOLE_HEAD.unpack_from(data)
+        step = _BLOCK_HEAD.size + _BLOCK_BYTES
+        if mark_delete < -1 or len(data) != _WHOLE_HEAD.size + count * step:
+            raise CorruptionError(
+                f"an acknowledgement set of {count} blocks above {mark_delete} has {len(data)} bytes"
+            )
+        made = cls(mark_delete)
+        at = _WHOLE_HEAD.size
+        for _ in range(count):
+            (number,) = _BLOCK_HEAD.unpack_from(data, at)
+            block = bytearray(data[at + _BLOCK_HEAD.size : at + step])
+            made._blocks[number] = block
+            made._acked_above += int.from_bytes(block, "little").bit_count()
+            at += step
+        return made
+
+    def _set_in_block(self, first: int, last: int) -> int:
+        """Set bits of one block; returns how many were clear."""
+        number = first >> _BLOCK_SHIFT
+        block = self._blocks.get(number)
+        if block is None:
+            block = self._blocks[number] = bytearray(_BLOCK_BYTES)
+        low, high = first & _BLOCK_MASK, last & _BLOCK_MASK
+        mask = ((1 << (high - low + 1)) - 1) << low
+        bits = int.from_bytes(block, "little")
+        block[:] = (bits | mask).to_bytes(_BLOCK_BYTES, "little")
+        return (mask & ~bits).bit_count()
+
+    def _count_through(self, ordinal: int) -> int:
+        """How many ordinals above mark delete and up to ``ordinal`` are acknowledged."""
+        last = ordinal >> _BLOCK_SHIFT
+        count = 0
+        for number, block in self._blocks.items():
+            if number > last:
+                continue
+            bits = int.from_bytes(block, "little")
+            if number == last:
+                bits &= (1 << ((ordinal & _BLOCK_MASK) + 1)) - 1
+            count += bits.bit_count()
+        return count
+
+    def _absorb(self, mark_before: int) -> None:
+        """Move mark delete over the acknowledged run that now touches it."""
+        at = self.mark_delete + 1
+        while True:
+            block = self._blocks.get(at >> _BLOCK_SHIFT)
+            if block is None:
+                break
+            place = at & _BLOCK_MASK
+            found = _next_clear(block, place)
+            self._acked_above -= found - place
+            at += found - place
+            if found < _BLOCK_ORDINALS:
+                break
+        self.mark_delete = at - 1
+        self._drop_blocks(mark_before, at)
+
+    def _drop_blocks(self, mark_before: int, first: int) -> None:
+        """Clear all bits below ``first``; ``mark_before`` bounds how low the lowest can be."""
+        blocks = self._blocks
+        if not self._acked_above:
+            blocks.clear()
+            return
+        number = first >> _BLOCK_SHIFT
+        lowest = max(mark_before, 0) >> _BLOCK_SHIFT
+        if number - lowest <= len(blocks):
+            for old in range(lowest, number):
+                blocks.pop(old, None)
+        else:
+            for old in [n for n in blocks if n < number]:
+                del blocks[old]
+        own = blocks.get(number)
+        if own is None:
+            return
+        place = first & _BLOCK_MASK
+        whole = place >> 3
+        own[:whole] = bytes(whole)
+        own[whole] &= (_FULL_BYTE << (place & 7)) & _FULL_BYTE
+
+
+def _merge(runs: list[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    """Ascending, disjoint, not touching: the same ordinals in the fewest runs."""
+    runs.sort()
+    open_first = open_last = -1
+    for first, last in runs:
+        if open_first >= 0 and first <= open_last + 1:
+            open_last = max(open_last, last)
+            continue
+        if open_first >= 0:
+            yield open_first, open_last
+        open_first, open_last = first, last
+    if open_first >= 0:
+        yield open_first, open_last
+
+
+def _next_clear(block: bytearray, place: int) -> int:
+    """The first clear bit of ``block`` at or after ``place``; 4,096 when there is none."""
+    bits = ~int.from_bytes(block, "little") & ((1 << _BLOCK_ORDINALS) - 1)
+    bits >>= place
+    return place + (bits & -bits).bit_length() - 1 if bits else _BLOCK_ORDINALS
+
+
+def _next_set(block: bytearray, place: int) -> int:
+    """The first set bit of ``block`` at or after ``place``; 4,096 when there is none."""
+    bits = int.from_bytes(block, "little") >> place
+    return place + (bits & -bits).bit_length() - 1 if bits else _BLOCK_ORDINALS

@@ -1,0 +1,138 @@
+"""A filesystem that fails on demand.
+
+:class:`FaultyFs` wraps another one and asks a *plan* before each operation. The plan may do
+nothing, raise (an :class:`OSError`, or whatever ends a simulated process), or, for a write,
+return how many bytes of it happen before the disk is full.
+"""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from headgate.fs.api import File, Fs, Lock
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """One thing about to be done to the disk."""
+
+    index: int
+    """Its number, counted from 0 since the :class:`FaultyFs` was made."""
+    kind: str
+    """``read``, ``write``, ``sync``, ``allocate``, ``truncate``, ``create``, ``open``,
+    ``rename``, ``remove``, ``sync_directory`` or ``lock``."""
+    path: str
+    """The file or directory; a rename's source."""
+    size: int
+    """Bytes to read, write, allocate or truncate to; else 0."""
+
+
+Plan = Callable[[Operation], int | None]
+"""Called before each operation; see the module's docstring."""
+
+
+def _nothing(_operation: Operation) -> None:
+    return None
+
+
+class FaultyFs:
+    """Another filesystem behind a plan of faults."""
+
+    def __init__(self, inner: Fs, plan: Plan = _nothing) -> None:
+        """``plan`` may be replaced at any time through the attribute of that name."""
+        self.inner = inner
+        self.plan = plan
+        self.operations_count = 0
+
+    def make_directory(self, path: str) -> None:
+        """Passed through: no fault is planned for it."""
+        self.inner.make_directory(path)
+
+    def create(self, path: str) -> FaultyFile:
+        """See :meth:`headgate.fs.Fs.create`."""
+        self._ask("create", path)
+        return FaultyFile(self, self.inner.create(path), path)
+
+    def open(self, path: str, *, writable: bool = False) -> FaultyFile:
+        """See :meth:`headgate.fs.Fs.open`."""
+        self._ask("open", path)
+        return FaultyFile(self, self.inner.open(path, writable=writable), path)
+
+    def list_directory(self, path: str) -> list[str]:
+        """Passed through: no fault is planned for it."""
+        return self.inner.list_directory(path)
+
+    def rename(self, source: str, target: str) -> None:
+        """See :meth:`headgate.fs.Fs.rename`."""
+        self._ask("rename", source)
+        self.inner.rename(source, target)
+
+    def remove(self, path: str) -> None:
+        """See :meth:`headgate.fs.Fs.remove`."""
+        self._ask("remove", path)
+        self.inner.remove(path)
+
+    def sync_directory(self, path: str) -> None:
+        """See :meth:`headgate.fs.Fs.sync_directory`."""
+        self._ask("sync_directory", path)
+        self.inner.sync_directory(path)
+
+    def lock(self, path: str) -> Lock:
+        """See :meth:`headgate.fs.Fs.lock`."""
+        self._ask("lock", path)
+        return self.inner.lock(path)
+
+    def _ask(self, kind: str, path: str, size: int = 0) -> int | None:
+        operation = Operation(self.operations_count, kind, path, size)
+        self.operations_count += 1
+        return self.plan(operation)
+
+
+class FaultyFile:
+    """An open file of a :class:`FaultyFs`."""
+
+    __slots__ = ("_fs", "_inner", "_path")
+
+    def __init__(self, fs: FaultyFs, inner: File, path: str) -> None:
+        self._fs = fs
+        self._inner = inner
+        self._path = path
+
+    def read_at(self, offset: int, size: int) -> bytes:
+        """See :meth:`headgate.fs.File.read_at`."""
+        self._fs._ask("read", self._path, size)
+        return self._inner.read_at(offset, size)
+
+    def write_at(self, offset: int, parts: Sequence[bytes]) -> None:
+        """See :meth:`headgate.fs.File.write_at`."""
+        kept = self._fs._ask("write", self._path, sum(map(len, parts)))
+        if kept is None:
+            self._inner.write_at(offset, parts)
+            return
+        self._inner.write_at(offset, [b"".join(parts)[:kept]])
+        raise OSError(errno.ENOSPC, "no space left on device", self._path)
+
+    def sync_data(self) -> None:
+        """See :meth:`headgate.fs.File.sync_data`."""
+        self._fs._ask("sync", self._path)
+        self._inner.sync_data()
+
+    def allocate(self, size: int) -> None:
+        """See :meth:`headgate.fs.File.allocate`."""
+        self._fs._ask("allocate", self._path, size)
+        self._inner.allocate(size)
+
+    def truncate(self, size: int) -> None:
+        """See :meth:`headgate.fs.File.truncate`."""
+        self._fs._ask("truncate", self._path, size)
+        self._inner.truncate(size)
+
+    def size(self) -> int:
+        """Passed through: no fault is planned for it."""
+        return self._inner.size()
+
+    def close(self) -> None:
+        """Passed through: no fault is planned for it."""
+        self._inner.close()

@@ -1,0 +1,268 @@
+"""A filesystem in memory that forgets in a power cut what was not synced.
+
+Each file keeps the bytes that readers see, the bytes that were last synced and the list of
+writes since. Each directory keeps its names and its durable names. :meth:`MemFs.crash_clone`
+gives the disk as a power cut would leave it: with only what was synced, or with a random part of
+the rest as well, torn at the pages that a disk writes as a whole.
+"""
+
+from __future__ import annotations
+
+import errno
+import posixpath
+import random
+from collections.abc import Sequence
+
+PAGE_BYTES = 512
+"""A power cut keeps or loses a write in pieces of this size, at offsets that are multiples."""
+
+
+class _Inode:
+    """A file's content, whatever its names."""
+
+    __slots__ = ("allocated", "data", "synced", "unsynced")
+
+    def __init__(self) -> None:
+        self.data = bytearray()
+        self.synced = b""
+        self.unsynced: list[tuple[int, bytes | None]] = []
+        self.allocated = 0
+        """Bytes counted against the disk's capacity."""
+
+    def after_crash(self, rng: random.Random | None) -> bytes:
+        """What a power cut leaves of it; see :meth:`MemFs.crash_clone`."""
+        if rng is None:
+            return self.synced
+        kept = bytearray(self.synced)
+        for offset, data in self.unsynced:
+            if data is None:
+                if rng.random() < 0.5:
+                    _resize(kept, offset)
+                continue
+            at = 0
+            while at < len(data):
+                stop = min(len(data), at + PAGE_BYTES - (offset + at) % PAGE_BYTES)
+                if rng.random() < 0.5:
+                    _put(kept, offset + at, data[at:stop])
+                at = stop
+        return bytes(kept)
+
+
+class MemFile:
+    """An open file of a :class:`MemFs`."""
+
+    __slots__ = ("_fs", "_inode", "_writable")
+
+    def __init__(self, fs: MemFs, inode: _Inode, *, writable: bool) -> None:
+        self._fs = fs
+        self._inode = inode
+        self._writable = writable
+
+    def read_at(self, offset: int, size: int) -> bytes:
+        """See :meth:`headgate.fs.File.read_at`."""
+        return bytes(self._inode.data[offset : offset + size])
+
+    def write_at(self, offset: int, parts: Sequence[bytes]) -> None:
+        """See :meth:`headgate.fs.File.write_at`. A full disk takes what still fits."""
+        self._may_write()
+        data = b"".join(parts)
+        room = self._fs._grow(self._inode, offset + len(data))
+        taken = data if room is None else data[: max(0, room - offset)]
+        if taken:
+            _put(self._inode.data, offset, taken)
+            self._inode.unsynced.append((offset, taken))
+        if room is not None:
+            raise OSError(errno.ENOSPC, "no space left on device")
+
+    def sync_data(self) -> None:
+        """See :meth:`headgate.fs.File.sync_data`."""
+        self._inode.synced = bytes(self._inode.data)
+        self._inode.unsynced.clear()
+
+    def allocate(self, size: int) -> None:
+        """See :meth:`headgate.fs.File.allocate`."""
+        self._may_write()
+        if self._fs._grow(self._inode, size) is not None:
+            raise OSError(errno.ENOSPC, "no space left on device")
+        if size > len(self._inode.data):
+            _resize(self._inode.data, size)
+            self._inode.unsynced.append((size, None))
+
+    def truncate(self, size: int) -> None:
+        """See :meth:`headgate.fs.File.truncate`."""
+        self._may_write()
+        if self._fs._grow(self._inode, size) is not None:
+            raise OSError(errno.ENOSPC, "no space left on device")
+        self._inode.allocated = size
+        _resize(self._inode.data, size)
+        self._inode.unsynced.append((size, None))
+
+    def size(self) -> int:
+        """See :meth:`headgate.fs.File.size`."""
+        return len(self._inode.data)
+
+    def close(self) -> None:
+        """See :meth:`headgate.fs.File.close`."""
+
+    def _may_write(self) -> None:
+        if not self._writable:
+            raise OSError(errno.EBADF, "the file was opened for reading")
+
+
+class MemLock:
+    """A held name in the set of locks of a :class:`MemFs`."""
+
+    __slots__ = ("_held", "_path")
+
+    def __init__(self, held: set[str], path: str) -> None:
+        self._held = held
+        self._path = path
+
+    def release(self) -> None:
+        """See :meth:`headgate.fs.Lock.release`."""
+        self._held.discard(self._path)
+
+
+class MemFs:
+    """Files in memory, with the difference between written and durable kept."""
+
+    def __init__(self, capacity_bytes: int | None = None) -> None:
+        """``capacity_bytes`` is the room on the disk; None = endless. It may be changed."""
+        self.capacity_bytes = capacity_bytes
+        self._names: dict[str, dict[str, _Inode]] = {}
+        self._durable: dict[str, dict[str, _Inode]] = {}
+        self._locks: set[str] = set()
+
+    def make_directory(self, path: str) -> None:
+        """See :meth:`headgate.fs.Fs.make_directory`. Directories are durable at once."""
+        self._names.setdefault(_clean(path), {})
+        self._durable.setdefault(_clean(path), {})
+
+    def create(self, path: str) -> MemFile:
+        """See :meth:`headgate.fs.Fs.create`."""
+        directory, name = self._split(path)
+        inode = directory.get(name)
+        if inode is None:
+            inode = directory[name] = _Inode()
+        file = MemFile(self, inode, writable=True)
+        if inode.data:
+            file.truncate(0)
+        return file
+
+    def open(self, path: str, *, writable: bool = False) -> MemFile:
+        """See :meth:`headgate.fs.Fs.open`."""
+        return MemFile(self, self._inode(path), writable=writable)
+
+    def list_directory(self, path: str) -> list[str]:
+        """See :meth:`headgate.fs.Fs.list_directory`."""
+        names = self._names.get(_clean(path))
+        if names is None:
+            raise FileNotFoundError(errno.ENOENT, "no such directory", path)
+        return sorted(names)
+
+    def rename(self, source: str, target: str) -> None:
+        """See :meth:`headgate.fs.Fs.rename`."""
+        inode = self._inode(source)
+        source_names, source_name = self._split(source)
+        target_names, target_name = self._split(target)
+        target_names[target_name] = inode
+        del source_names[source_name]
+
+    def remove(self, path: str) -> None:
+        """See :meth:`headgate.fs.Fs.remove`."""
+        self._inode(path)
+        directory, name = self._split(path)
+        del directory[name]
+
+    def sync_directory(self, path: str) -> None:
+        """See :meth:`headgate.fs.Fs.sync_directory`."""
+        self._durable[_clean(path)] = dict(self._names[_clean(path)])
+
+    def lock(self, path: str) -> MemLock:
+        """See :meth:`headgate.fs.Fs.lock`."""
+        path = _clean(path)
+        if path in self._locks:
+            raise BlockingIOError(errno.EWOULDBLOCK, "locked by another", path)
+        directory, name = self._split(path)
+        directory.setdefault(name, _Inode())
+        self._locks.add(path)
+        return MemLock(self._locks, path)
+
+    def crash_clone(self, seed: int | None = None) -> MemFs:
+        """The disk after a power cut now; this one stays as it is. Locks are gone.
+
+        Without a seed only what was synced is there. With one, each unsynced page and each
+        unsynced name is there or not by the toss of a seeded coin.
+        """
+        rng = None if seed is None else random.Random(seed)
+        clone = MemFs(self.capacity_bytes)
+        copies: dict[int, _Inode] = {}
+        for path, names in sorted(self._names.items()):
+            kept = dict(self._durable[path])
+            if rng is not None:
+                for name in sorted(set(kept) | set(names)):
+                    if kept.get(name) is names.get(name) or rng.random() < 0.5:
+                        continue
+                    if name in names:
+                        kept[name] = names[name]
+                    else:
+                        del kept[name]
+            clone._names[path] = {}
+            for name, inode in sorted(kept.items()):
+                copy = copies.get(id(inode))
+                if copy is None:
+                    copy = copies[id(inode)] = _Inode()
+                    copy.synced = inode.after_crash(rng)
+                    copy.data = bytearray(copy.synced)
+                    copy.allocated = len(copy.synced)
+                clone._names[path][name] = copy
+            clone._durable[path] = dict(clone._names[path])
+        return clone
+
+    def used_bytes(self) -> int:
+        """What all named files take of the capacity."""
+        return sum(i.allocated for names in self._names.values() for i in names.values())
+
+    def _grow(self, inode: _Inode, size: int) -> int | None:
+        """Account for a file growing to ``size``; on a full disk: how far it may grow."""
+        more = size - inode.allocated
+        if more <= 0:
+            return None
+        if self.capacity_bytes is not None:
+            room = max(0, self.capacity_bytes - self.used_bytes())
+            if more > room:
+                inode.allocated += room
+                return inode.allocated
+        inode.allocated = size
+        return None
+
+    def _split(self, path: str) -> tuple[dict[str, _Inode], str]:
+        directory, name = posixpath.split(_clean(path))
+        names = self._names.get(directory)
+        if names is None:
+            raise FileNotFoundError(errno.ENOENT, "no such directory", directory)
+        return names, name
+
+    def _inode(self, path: str) -> _Inode:
+        directory, name = self._split(path)
+        inode = directory.get(name)
+        if inode is None:
+            raise FileNotFoundError(errno.ENOENT, "no such file", path)
+        return inode
+
+
+def _clean(path: str) -> str:
+    return posixpath.normpath(path)
+
+
+def _resize(data: bytearray, size: int) -> None:
+    if size < len(data):
+        del data[size:]
+    else:
+        data.extend(bytes(size - len(data)))
+
+
+def _put(data: bytearray, offset: int, piece: bytes) -> None:
+    if offset > len(data):
+        data.extend(bytes(offset - len(data)))
+    data[offset : offset + len(piece)] = piece

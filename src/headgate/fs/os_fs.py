@@ -1,0 +1,149 @@
+"""The machine's own filesystem (POSIX)."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+from collections.abc import Sequence
+
+_IOV_PARTS_MAX = min(1024, os.sysconf("SC_IOV_MAX"))
+"""How many parts one ``pwritev`` takes."""
+_UNSUPPORTED = frozenset({errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL})
+
+
+class OsFile:
+    """One open file descriptor."""
+
+    __slots__ = ("_fd", "_path")
+
+    def __init__(self, fd: int, path: str) -> None:
+        self._fd = fd
+        self._path = path
+
+    def read_at(self, offset: int, size: int) -> bytes:
+        """See :meth:`headgate.fs.File.read_at`."""
+        data = os.pread(self._fd, size, offset)
+        if len(data) == size or not data:
+            return data
+        parts = [data]
+        got = len(data)
+        while got < size:
+            data = os.pread(self._fd, size - got, offset + got)
+            if not data:
+                break
+            parts.append(data)
+            got += len(data)
+        return b"".join(parts)
+
+    def write_at(self, offset: int, parts: Sequence[bytes]) -> None:
+        """See :meth:`headgate.fs.File.write_at`."""
+        for start in range(0, len(parts), _IOV_PARTS_MAX):
+            group = parts[start : start + _IOV_PARTS_MAX]
+            wanted = sum(map(len, group))
+            written = os.pwritev(self._fd, group, offset)
+            if written != wanted:
+                self._write_rest(offset + written, b"".join(group)[written:])
+            offset += wanted
+
+    def _write_rest(self, offset: int, rest: bytes) -> None:
+        """Finish a short write: the next try shows the reason, if there is one."""
+        while rest:
+            written = os.pwrite(self._fd, rest, offset)
+            if written == 0:
+                raise OSError(errno.EIO, "the disk takes no bytes", self._path)
+            offset += written
+            rest = rest[written:]
+
+    def sync_data(self) -> None:
+        """See :meth:`headgate.fs.File.sync_data`."""
+        os.fdatasync(self._fd)
+
+    def allocate(self, size: int) -> None:
+        """See :meth:`headgate.fs.File.allocate`. Falls back to a longer, sparse file."""
+        try:
+            os.posix_fallocate(self._fd, 0, size)
+        except OSError as error:
+            if error.errno not in _UNSUPPORTED:
+                raise
+            if os.fstat(self._fd).st_size < size:
+                os.ftruncate(self._fd, size)
+
+    def truncate(self, size: int) -> None:
+        """See :meth:`headgate.fs.File.truncate`."""
+        os.ftruncate(self._fd, size)
+
+    def size(self) -> int:
+        """See :meth:`headgate.fs.File.size`."""
+        return os.fstat(self._fd).st_size
+
+    def close(self) -> None:
+        """See :meth:`headgate.fs.File.close`."""
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+
+class OsLock:
+    """A ``flock`` on a file; the kernel lets go of it when the process ends."""
+
+    __slots__ = ("_fd",)
+
+    def __init__(self, fd: int) -> None:
+        self._fd = fd
+
+    def release(self) -> None:
+        """See :meth:`headgate.fs.Lock.release`."""
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+
+class OsFs:
+    """The real disk."""
+
+    __slots__ = ()
+
+    def make_directory(self, path: str) -> None:
+        """See :meth:`headgate.fs.Fs.make_directory`."""
+        os.makedirs(path, exist_ok=True)
+
+    def create(self, path: str) -> OsFile:
+        """See :meth:`headgate.fs.Fs.create`."""
+        flags = os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
+        return OsFile(os.open(path, flags, 0o644), path)
+
+    def open(self, path: str, *, writable: bool = False) -> OsFile:
+        """See :meth:`headgate.fs.Fs.open`."""
+        flags = (os.O_RDWR if writable else os.O_RDONLY) | os.O_CLOEXEC
+        return OsFile(os.open(path, flags), path)
+
+    def list_directory(self, path: str) -> list[str]:
+        """See :meth:`headgate.fs.Fs.list_directory`."""
+        return sorted(os.listdir(path))
+
+    def rename(self, source: str, target: str) -> None:
+        """See :meth:`headgate.fs.Fs.rename`."""
+        os.replace(source, target)
+
+    def remove(self, path: str) -> None:
+        """See :meth:`headgate.fs.Fs.remove`."""
+        os.unlink(path)
+
+    def sync_directory(self, path: str) -> None:
+        """See :meth:`headgate.fs.Fs.sync_directory`."""
+        fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+
+    def lock(self, path: str) -> OsLock:
+        """See :meth:`headgate.fs.Fs.lock`."""
+        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BaseException:
+            os.close(fd)
+            raise
+        return OsLock(fd)
