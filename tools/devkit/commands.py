@@ -1,0 +1,133 @@
+"""The table of commands. Help, usage and dispatch all come from it."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final, NoReturn
+
+from devkit.bench import run_benches
+from devkit.console import DevError, say
+from devkit.environment import Lane, ensure
+from devkit.lanes import LANES, LINT, run_lanes, wanted_lanes
+from devkit.lint import format_tree, lint
+from devkit.locks import write_locks
+from devkit.package import package
+from devkit.system import ensure_packages, has_java
+
+INTERRUPTED: Final = 130
+
+
+@dataclass(frozen=True)
+class Command:
+    """One word after ``./dev``."""
+
+    name: str
+    usage: str
+    help: str
+    run: Callable[[Sequence[str]], int]
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run one command and return its exit status: 0 well, 1 not, 2 misunderstood."""
+    if not arguments or arguments[0] in ("help", "-h", "--help"):
+        print(overview())
+        return 0
+    name, *rest = arguments
+    command = next((command for command in COMMANDS if command.name == name), None)
+    if command is None:
+        say(f"There is no ./dev {name}.\n\n{overview()}")
+        return 2
+    try:
+        return command.run(rest)
+    except DevError as error:
+        say(str(error))
+        return 1
+    except KeyboardInterrupt:
+        say("\nInterrupted. The same command goes on where this one stopped.")
+        return INTERRUPTED
+
+
+def overview() -> str:
+    """What ``./dev`` alone prints."""
+    width = max(len(f"{command.name} {command.usage}") for command in COMMANDS)
+    lines = [
+        f"  ./dev {f'{command.name} {command.usage}'.rstrip():<{width}}  {command.help}"
+        for command in COMMANDS
+    ]
+    return "\n".join(
+        [
+            "Headgate: each command does the set-up it needs, once.",
+            "",
+            *lines,
+            "",
+            "CONTRIBUTING.md says how to take part, docs/ARCHITECTURE.md how it is built.",
+        ]
+    )
+
+
+def _headgate(lane: Lane, arguments: Sequence[str]) -> NoReturn:
+    """Become ``headgate ARGUMENTS``: signals, output and exit status are its own."""
+    python = ensure(lane)
+    program = str(python.parent / "headgate")
+    sys.stdout.flush()
+    os.execv(program, [program, *arguments])
+
+
+def _demo(arguments: Sequence[str]) -> int:
+    if not has_java():
+        try:
+            ensure_packages(venv=False, java=True)
+        except DevError as error:
+            say(f"{error}\nThe demo goes on without Spark.")
+    _headgate(Lane.DEV, ["demo", *arguments])
+
+
+def _serve(arguments: Sequence[str]) -> int:
+    _headgate(Lane.BROKER, ["standalone", *arguments])
+
+
+def _run_headgate(arguments: Sequence[str]) -> int:
+    _headgate(Lane.DEV if arguments[:1] in (["demo"], ["pipeline"]) else Lane.BROKER, arguments)
+
+
+def _test(arguments: Sequence[str]) -> int:
+    names, rest = wanted_lanes(arguments)
+    spark = any(lane.needs_spark for lane in LANES if lane.name in names)
+    lane = Lane.LINT if names == [LINT] else Lane.DEV
+    return run_lanes(ensure(lane, java=spark), names, rest)
+
+
+def _lint(_arguments: Sequence[str]) -> int:
+    return lint(ensure(Lane.LINT))
+
+
+def _format(_arguments: Sequence[str]) -> int:
+    return format_tree(ensure(Lane.LINT))
+
+
+def _bench(arguments: Sequence[str]) -> int:
+    return run_benches(ensure(Lane.DEV), arguments)
+
+
+def _lock(arguments: Sequence[str]) -> int:
+    return write_locks(ensure(Lane.DEV), arguments)
+
+
+def _package(_arguments: Sequence[str]) -> int:
+    return package(ensure(Lane.BROKER))
+
+
+COMMANDS: Final = (
+    Command("demo", "", "builds several kinds of backlog and explains each one", _demo),
+    Command("test", "[LANE...] [-- PYTEST ARGS]", "runs every test, or some lanes", _test),
+    Command("serve", "[ARGS]", "starts a broker: headgate standalone ARGS", _serve),
+    Command("headgate", "ARGS", "runs any other headgate command", _run_headgate),
+    Command("lint", "", "checks style and types (ruff, mypy)", _lint),
+    Command("format", "", "rewrites the code in the house style (ruff)", _format),
+    Command("bench", "[NAME [ARGS] | all]", "measures, each claim beside a peer", _bench),
+    Command("lock", "[--upgrade]", "resolves locks/ from pyproject.toml", _lock),
+    Command("package", "", "builds both distributions into dist/", _package),
+)

@@ -1,0 +1,146 @@
+"""``./dev test``: the lanes of the test suite, one after the other, with their times.
+
+Each lane is a run of its own, so that Spark's session, the service tests' processes and the
+simulator's memory never meet, and pytest's own output passes through untouched. One lane at a
+time: on two cores two of them at once only make both less steady.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from devkit.console import DevError, say
+from devkit.lint import lint_commands
+from devkit.paths import ROOT, environment_variables
+
+_NO_TESTS_COLLECTED: Final = 5
+_FAULTHANDLER_S: Final = 300
+"""A single test that takes this long has its threads' stacks printed, by pytest."""
+
+
+@dataclass(frozen=True)
+class TestLane:
+    """A part of the suite that runs as one process."""
+
+    name: str
+    folders: tuple[str, ...]
+    limit_s: int
+    """When the lane is given up, so that one test that hangs cannot hold all of CI."""
+    needs_spark: bool = False
+
+    def test_folders(self) -> list[str]:
+        """Those of its folders that hold tests."""
+        return [name for name in self.folders if any((ROOT / name).rglob("test_*.py"))]
+
+
+LANES: Final = (
+    TestLane("unit", ("tests/unit", "tests/conformance", "tests/scenarios", "tests/tidy"), 900),
+    TestLane("simulation", ("tests/sim",), 900),
+    TestLane("service", ("tests/service",), 1200),
+    TestLane("spark", ("tests/spark",), 1500, needs_spark=True),
+)
+LINT: Final = "lint"
+NAMES: Final = (LINT, *(lane.name for lane in LANES))
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How one lane went."""
+
+    name: str
+    elapsed_s: float
+    problem: str
+    """Empty when it passed."""
+
+
+def wanted_lanes(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Split the command line into lane names and pytest's arguments.
+
+    Without a name, every lane that has tests is meant.
+
+    Raises:
+        DevError: a word before ``--`` is no lane.
+    """
+    words, rest = list(arguments), []
+    if "--" in words:
+        at = words.index("--")
+        words, rest = words[:at], words[at + 1 :]
+    for word in words:
+        if word not in NAMES:
+            raise DevError(
+                f"There is no test lane {word!r}: {', '.join(NAMES)} are allowed, and what "
+                "stands behind -- goes to pytest."
+            )
+    return words or [LINT, *(lane.name for lane in LANES if lane.test_folders())], rest
+
+
+def run_lanes(python: Path, names: Sequence[str], pytest_arguments: Sequence[str]) -> int:
+    """Run the lanes named, each to its end, and return the exit status for all of them."""
+    outcomes = []
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    for name in names:
+        say(f"\n=== lane {name}")
+        started_s = time.monotonic()
+        problem = _run(python, name, pytest_arguments)
+        outcomes.append(Outcome(name, time.monotonic() - started_s, problem))
+        say(f"=== lane {name}: {problem or 'passed'}, {outcomes[-1].elapsed_s:.1f} s")
+    say("")
+    for outcome in outcomes:
+        say(f"  {outcome.name:<11}{outcome.elapsed_s:7.1f} s   {outcome.problem or 'passed'}")
+    failed = [outcome.name for outcome in outcomes if outcome.problem]
+    total_s = sum(outcome.elapsed_s for outcome in outcomes)
+    verdict = f"failed: {', '.join(failed)}" if failed else "every lane passed"
+    say(f"  {'total':<11}{total_s:7.1f} s   {verdict}")
+    return 1 if failed else 0
+
+
+def _run(python: Path, name: str, pytest_arguments: Sequence[str]) -> str:
+    """Run one lane; what went wrong, or nothing."""
+    if name == LINT:
+        results = [_run_group(command, 600) for command in lint_commands(python)]
+        return next((problem for problem in results if problem), "")
+    lane = next(lane for lane in LANES if lane.name == name)
+    folders = lane.test_folders()
+    if not folders:
+        return "there are no tests in " + " or ".join(lane.folders)
+    command = [
+        str(python), "-m", "pytest", "-o", f"faulthandler_timeout={_FAULTHANDLER_S}",
+        *folders, *pytest_arguments,
+    ]  # fmt: skip
+    return _run_group(command, lane.limit_s)
+
+
+def _run_group(command: Sequence[str], limit_s: float) -> str:
+    """Run a command in a process group of its own, and leave nothing of the group behind."""
+    process = subprocess.Popen(
+        command, cwd=ROOT, stdin=subprocess.DEVNULL, env=environment_variables(),
+        process_group=0,
+    )  # fmt: skip
+    try:
+        status = process.wait(timeout=limit_s)
+    except subprocess.TimeoutExpired:
+        return f"given up after {limit_s:.0f} s"
+    finally:
+        _end_group(process)
+    if status == _NO_TESTS_COLLECTED and "pytest" in command:
+        return "pytest found no test to run"
+    return f"failed with status {status}" if status else ""
+
+
+def _end_group(process: subprocess.Popen[bytes]) -> None:
+    """End whatever the command started and left running, and the command if it still runs."""
+    if process.poll() is None:
+        process.send_signal(signal.SIGINT)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(timeout=10)
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()

@@ -1,0 +1,64 @@
+"""``./dev package``: builds both distributions into ``dist/`` and looks at what is in them."""
+
+from __future__ import annotations
+
+import subprocess
+import zipfile
+from pathlib import Path
+from typing import Final
+
+from devkit.console import DevError, Stage
+from devkit.paths import DIST, PYSPARK_PULSAR, ROOT, environment_variables
+
+DISTRIBUTIONS: Final = (("headgate", ROOT), ("pyspark_pulsar", PYSPARK_PULSAR))
+"""The package each wheel holds, and the folder of its pyproject.toml."""
+
+
+def package(python: Path) -> int:
+    """Build a wheel and a source archive of each distribution and print their paths."""
+    for name, folder in DISTRIBUTIONS:
+        stage = Stage(f"building {name}")
+        paths = build(python, folder, DIST)
+        stage.done()
+        for path in paths:
+            if path.suffix == ".whl":
+                check_wheel(path, name)
+            print(path.relative_to(ROOT))
+    return 0
+
+
+def build(python: Path, folder: Path, target: Path) -> list[Path]:
+    """Build the wheel and the source archive of ``folder`` with the locked build tools.
+
+    Raises:
+        DevError: the build failed; the text is what hatchling said.
+    """
+    result = subprocess.run(
+        [str(python), "-m", "hatchling", "build", "-d", str(target)],
+        cwd=folder, capture_output=True, text=True, env=environment_variables(), check=False,
+    )  # fmt: skip
+    if result.returncode != 0:
+        raise DevError(f"{folder.name} could not be built:\n{result.stdout}{result.stderr}")
+    return [target / Path(line).name for line in result.stdout.splitlines() if line]
+
+
+def check_wheel(path: Path, name: str) -> None:
+    """See that a wheel holds its own package, all that users need and nothing else.
+
+    Raises:
+        DevError: a file is missing, or one is there that has no business in it.
+    """
+    with zipfile.ZipFile(path) as wheel:
+        files = wheel.namelist()
+    strange = [
+        file
+        for file in files
+        if not file.startswith((f"{name}/", f"{name}-")) or "__pycache__" in file
+    ]
+    if strange:
+        raise DevError(f"{path.name} holds files that do not belong there: {strange[:5]}")
+    for needed in (f"{name}/__init__.py", f"{name}/py.typed"):
+        if needed not in files:
+            raise DevError(f"{path.name} lacks {needed}")
+    if not any(file.endswith("licenses/LICENSE") for file in files):
+        raise DevError(f"{path.name} lacks the licence")

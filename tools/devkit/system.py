@@ -1,0 +1,120 @@
+"""What the set-up needs from the machine itself: a Python with venv, and for Spark a Java.
+
+Both come through apt where that is there and may be used; otherwise one sentence names what
+to install, and nothing is changed.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Final
+
+from devkit.console import DevError, Stage, say
+from devkit.paths import environment_variables
+
+VENV_PACKAGE: Final = "python3-venv"
+JAVA_PACKAGES: Final = ("openjdk-17-jre-headless", "default-jre-headless")
+"""In order of preference: releases that dropped Java 17 have a newer default."""
+
+
+def has_venv() -> bool:
+    """Whether this Python can make a virtual environment with pip in it.
+
+    Debian ships ``venv`` without ``ensurepip`` until python3-venv is installed.
+    """
+    return importlib.util.find_spec("ensurepip") is not None
+
+
+def has_java() -> bool:
+    """Whether Spark will find a Java: in JAVA_HOME or on the PATH."""
+    home = os.environ.get("JAVA_HOME")
+    if home and (Path(home) / "bin" / "java").exists():
+        return True
+    return shutil.which("java") is not None
+
+
+def ensure_packages(*, venv: bool, java: bool) -> None:
+    """Install what is missing through apt.
+
+    Raises:
+        DevError: it is missing and apt cannot or may not be used; the text names the packages.
+    """
+    missing = []
+    if venv and not has_venv():
+        missing.append(VENV_PACKAGE)
+    if java and not has_java():
+        missing.append(JAVA_PACKAGES[0])
+    if not missing:
+        return
+    prefix = _privileged_prefix()
+    if prefix is None or not _apt_install(prefix, missing):
+        raise DevError(missing_sentence())
+    if venv and not has_venv():
+        version = f"python3.{sys.version_info.minor}-venv"
+        if not _apt_install(prefix, [version]):
+            raise DevError(missing_sentence())
+
+
+def missing_sentence() -> str:
+    """The one sentence for people who have to install the packages themselves."""
+    return (
+        f"Headgate's set-up needs the packages {VENV_PACKAGE} and, for Spark, "
+        f"{JAVA_PACKAGES[0]} (Java 17 or newer), and could not install what is missing: "
+        f"run 'apt-get install {VENV_PACKAGE} {JAVA_PACKAGES[0]}' as root, or the like on "
+        "your system, and try again."
+    )
+
+
+def _privileged_prefix() -> list[str] | None:
+    """What to put before apt-get so that it may install, or None when it may not."""
+    if shutil.which("apt-get") is None:
+        return None
+    if os.geteuid() == 0:
+        return []
+    if shutil.which("sudo") is None:
+        return None
+    silent = subprocess.run(
+        ["sudo", "-n", "true"], capture_output=True, stdin=subprocess.DEVNULL, check=False
+    )
+    if silent.returncode == 0:
+        return ["sudo", "-n"]
+    return ["sudo"] if sys.stdin.isatty() and sys.stderr.isatty() else None
+
+
+def _apt_install(prefix: list[str], packages: list[str]) -> bool:
+    """Install ``packages``, refreshing apt's lists and trying the other Java if need be."""
+    say(f"Installing {' and '.join(packages)} through apt")
+    others = [JAVA_PACKAGES[1] if name == JAVA_PACKAGES[0] else name for name in packages]
+    if _apt(prefix, "install", packages):
+        return True
+    _apt(prefix, "update", [])
+    return _apt(prefix, "install", packages) or (
+        others != packages and _apt(prefix, "install", others)
+    )
+
+
+def _apt(prefix: list[str], verb: str, packages: list[str]) -> bool:
+    command = [*prefix, "env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "-y", verb]
+    if verb == "install":
+        command += ["--no-install-recommends", *packages]
+    stage = Stage(f"apt-get {verb} {' '.join(packages)}".rstrip())
+    process = subprocess.Popen(
+        command,
+        stdin=None if prefix == ["sudo"] else subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        env=environment_variables(),
+    )
+    last = ""
+    for line in process.stdout or ():
+        last = line.strip() or last
+        stage.update(last)
+    succeeded = process.wait() == 0
+    stage.done("" if succeeded else f"failed: {last}")
+    return succeeded
