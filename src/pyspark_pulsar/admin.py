@@ -1,0 +1,212 @@
+"""Questions to the cluster's admin service.
+
+Every question has a deadline, ``adminTimeoutMs``, that includes its repetitions: connection
+failures and 5xx answers are tried again, so that a broker's restart does not end a query, while
+any 4xx answer is final. A redirect to the broker that owns the topic is followed.
+
+The order of questions matters: ``lastMessageId`` is asked before ``internalStats``, so that the
+list of ledgers is never older than the end that is cut out of it.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, NamedTuple, TypeVar
+from urllib.parse import quote
+
+import urllib3
+
+from pyspark_pulsar.errors import AdminError, TopicNotFoundError
+from pyspark_pulsar.offsets import Position, earliest
+from pyspark_pulsar.options import Connection
+from pyspark_pulsar.ranges import LedgerSpan, TopicSnapshot
+
+ATTEMPT_TIMEOUT_S = 10.0
+"""Longest wait for one answer; the deadline may hold several attempts."""
+
+PARALLEL_REQUESTS_MAX = 16
+"""Requests under way at once, so that hundreds of partitions take few round trips."""
+
+BACKOFF_FIRST_S = 0.1
+BACKOFF_MAX_S = 2.0
+
+_RETRY_STATUS = frozenset({429, 500, 502, 503, 504})
+_STATS_QUERY = "?subscriptionBacklogSize=false&excludePublishers=true&excludeConsumers=true"
+_T = TypeVar("_T")
+
+
+class Answer(NamedTuple):
+    """An HTTP status and body."""
+
+    status: int
+    body: bytes
+
+
+Transport = Callable[[str, float], Answer]
+"""GET of a URL within so many seconds. Raises :class:`urllib3.exceptions.HTTPError`."""
+
+
+def http_transport() -> Transport:
+    """A transport with kept-alive connections; redirects are followed, failures are not retried."""
+    pool = urllib3.PoolManager(
+        maxsize=PARALLEL_REQUESTS_MAX,
+        block=True,
+        retries=urllib3.Retry(total=None, connect=0, read=0, status=0, other=0, redirect=5),
+    )
+
+    def get(url: str, timeout_s: float) -> Answer:
+        response = pool.request("GET", url, timeout=urllib3.Timeout(total=timeout_s))
+        return Answer(response.status, response.data)
+
+    return get
+
+
+class AdminClient:
+    """The admin service of one cluster, asked from the driver and, on suspicion, from workers."""
+
+    def __init__(
+        self,
+        connection: Connection,
+        transport: Transport | None = None,
+        *,
+        monotonic: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._base = f"{connection.admin_url}/admin/v2/persistent/"
+        self._timeout_s = connection.admin_timeout_ms / 1_000
+        self._transport = transport if transport is not None else http_transport()
+        self._monotonic = monotonic
+        self._sleep = sleep
+
+    def partitions_of(self, topics: Iterable[str]) -> dict[str, tuple[str, ...]]:
+        """Each topic with the names of its partitions, or of itself if it has none.
+
+        Raises :class:`TopicNotFoundError` if one does not exist.
+        """
+        return self._for_each(topics, self._partitions)
+
+    def snapshots(
+        self, partitions: Iterable[str], *, with_counts: bool = False
+    ) -> dict[str, TopicSnapshot | None]:
+        """A snapshot of each partition; None for one that does not exist (yet).
+
+        ``with_counts`` costs one more request each and estimates the messages per entry.
+        """
+        return self._for_each(partitions, lambda topic: self._snapshot(topic, with_counts))
+
+    def positions_at(self, partitions: Iterable[str], publish_ms: int) -> dict[str, Position]:
+        """The position just before the first entry published at ``publish_ms`` or later."""
+        return self._for_each(partitions, lambda topic: self._position_at(topic, publish_ms))
+
+    def ledger_ids(self, topic: str) -> frozenset[int]:
+        """The ledgers that ``topic`` holds now; none if it is gone."""
+        stats = self._get(topic, "internalStats")
+        if stats is None:
+            return frozenset()
+        return frozenset(int(ledger["ledgerId"]) for ledger in stats["ledgers"])
+
+    def _partitions(self, topic: str) -> tuple[str, ...]:
+        metadata = self._get(topic, "partitions")
+        if metadata is None:
+            raise TopicNotFoundError(f"{topic} does not exist")
+        count = int(metadata.get("partitions", 0))
+        if count <= 0:
+            return (topic,)
+        return tuple(f"{topic}-partition-{index}" for index in range(count))
+
+    def _snapshot(self, topic: str, with_counts: bool) -> TopicSnapshot | None:
+        last = self._get(topic, "lastMessageId")
+        stats = self._get(topic, "internalStats") if last is not None else None
+        if last is None or stats is None:
+            return None
+        per_entry = float(max(1, int(last.get("batchIndex", -1)) + 1))
+        if with_counts:
+            counters = self._get(topic, f"stats{_STATS_QUERY}") or {}
+            entries_added = int(stats.get("entriesAddedCounter", 0))
+            if entries_added > 0 and int(counters.get("msgInCounter", 0)) >= entries_added:
+                per_entry = int(counters["msgInCounter"]) / entries_added
+        ledger_id, entry_id = int(last["ledgerId"]), int(last["entryId"])
+        return TopicSnapshot(
+            ledgers=_ledger_spans(stats),
+            last_published=(ledger_id, entry_id) if min(ledger_id, entry_id) >= 0 else None,
+            messages_per_entry=per_entry,
+        )
+
+    def _position_at(self, topic: str, publish_ms: int) -> Position:
+        found = self._get(topic, f"messageid/{publish_ms}")
+        before_all = earliest(topic)
+        if found is None:
+            return before_all
+        first = before_all._replace(
+            ledger_id=int(found["ledgerId"]), entry_id=int(found["entryId"])
+        )
+        return first.before() if first.ledger_id >= 0 else before_all
+
+    def _for_each(self, topics: Iterable[str], ask: Callable[[str], _T]) -> dict[str, _T]:
+        names = list(topics)
+        if len(names) <= 1:
+            return {name: ask(name) for name in names}
+        with ThreadPoolExecutor(min(len(names), PARALLEL_REQUESTS_MAX)) as pool:
+            return dict(zip(names, pool.map(ask, names), strict=True))
+
+    def _get(self, topic: str, question: str) -> Any:
+        """The JSON answer to a question about a topic; None for 404."""
+        path = topic.removeprefix("persistent://")
+        url = f"{self._base}{quote(path, safe='/')}/{question}"
+        answer = self._ask(url)
+        if answer.status == 404:
+            return None
+        if answer.status != 200:
+            raise AdminError(f"{url} answered {answer.status}: {_reason(answer.body)}")
+        try:
+            return json.loads(answer.body)
+        except ValueError as error:
+            raise AdminError(f"{url} did not answer with JSON: {answer.body[:80]!r}") from error
+
+    def _ask(self, url: str) -> Answer:
+        """The first final answer. Raises :class:`AdminError` when the deadline passes without."""
+        deadline = self._monotonic() + self._timeout_s
+        backoff_s = BACKOFF_FIRST_S
+        while True:
+            left_s = deadline - self._monotonic()
+            try:
+                answer = self._transport(url, max(0.05, min(left_s, ATTEMPT_TIMEOUT_S)))
+                if answer.status not in _RETRY_STATUS:
+                    return answer
+                trouble = f"answered {answer.status}: {_reason(answer.body)}"
+            except urllib3.exceptions.HTTPError as error:
+                trouble = f"cannot be reached: {error}"
+            if self._monotonic() + backoff_s >= deadline:
+                raise AdminError(f"{url} {trouble} (tried for {self._timeout_s:g} s)")
+            self._sleep(backoff_s)
+            backoff_s = min(2 * backoff_s, BACKOFF_MAX_S)
+
+
+def _ledger_spans(stats: Any) -> tuple[LedgerSpan, ...]:
+    """The ledgers of ``internalStats``. The open one, listed last, is counted elsewhere."""
+    spans = [
+        LedgerSpan(int(ledger["ledgerId"]), int(ledger["entries"]), int(ledger["size"]))
+        for ledger in stats["ledgers"]
+    ]
+    if spans:
+        newest = spans[-1]
+        spans[-1] = LedgerSpan(
+            newest.ledger_id,
+            max(newest.entries, int(stats["currentLedgerEntries"])),
+            max(newest.size_bytes, int(stats["currentLedgerSize"])),
+        )
+    return tuple(spans)
+
+
+def _reason(body: bytes) -> str:
+    """The text of a Pulsar error body, or its beginning."""
+    try:
+        document = json.loads(body)
+    except ValueError:
+        document = None
+    if isinstance(document, dict) and "reason" in document:
+        return str(document["reason"])
+    return body[:200].decode("utf-8", "replace")

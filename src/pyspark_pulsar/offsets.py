@@ -1,0 +1,158 @@
+"""Places in a topic partition, and the offset that Spark stores in a checkpoint.
+
+A position means *everything up to and including this message has been read*. Its text is
+``L:E:P:B``: ledger id, entry id, partition index and batch index. ``P`` is -1 outside a partitioned
+topic and takes no part in the order. ``B`` is -1 for the whole entry, which is also the only form
+an unbatched message has. Two positions need not name a message that exists:
+
+* ``-1:-1:P:-1`` lies before everything that the partition holds;
+* ``L:-1:P:-1`` lies behind all ledgers before ``L`` and before the first entry of ``L``.
+
+So a range is always *(start, end]*, without flags that say which end is included.
+
+The checkpoint's offset is ``{"v": 1, "t": {"<partition topic>": "L:E:P:B"}}``. Spark compares
+offsets as strings, therefore the topics are sorted and the keys always come in this order.
+
+Pure: no I/O, no Spark.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from pyspark_pulsar.errors import OffsetError
+
+OFFSET_VERSION = 1
+"""Version of the checkpoint's offset. A reader refuses any other."""
+
+WHOLE_ENTRY = -1
+"""Batch index that stands for the whole entry."""
+
+_BEHIND_EVERY_BATCH_INDEX = 1 << 31
+_ID_MAX = (1 << 63) - 1
+_TEXT = re.compile(r"(-?\d{1,19}):(-?\d{1,19})(?::(-?\d{1,9})(?::(-?\d{1,9}))?)?")
+_PARTITION_SUFFIX = re.compile(r"-partition-(\d{1,9})$")
+
+OrderKey = tuple[int, int, int]
+"""(ledger id, entry id, batch index) with a whole entry behind each of its messages."""
+
+
+class Position(NamedTuple):
+    """A place in one topic partition: all messages up to here, this one included, are read."""
+
+    ledger_id: int
+    entry_id: int
+    partition: int = -1
+    batch_index: int = WHOLE_ENTRY
+
+    def __str__(self) -> str:
+        return f"{self.ledger_id}:{self.entry_id}:{self.partition}:{self.batch_index}"
+
+    @property
+    def order_key(self) -> OrderKey:
+        """What positions of one partition are compared by."""
+        return order_key(self.ledger_id, self.entry_id, self.batch_index)
+
+    def before(self) -> Position:
+        """The position just in front of this message: reading after it starts with this one."""
+        if self.batch_index > 0:
+            return self._replace(batch_index=self.batch_index - 1)
+        if self.entry_id < 0:
+            return self
+        return self._replace(entry_id=self.entry_id - 1, batch_index=WHOLE_ENTRY)
+
+
+def order_key(ledger_id: int, entry_id: int, batch_index: int) -> OrderKey:
+    """The order of messages within a partition; batch index -1 is the end of its entry."""
+    if batch_index < 0:
+        batch_index = _BEHIND_EVERY_BATCH_INDEX
+    return (ledger_id, entry_id, batch_index)
+
+
+def earliest(topic: str) -> Position:
+    """The position before everything that the partition ``topic`` holds."""
+    return Position(-1, -1, partition_index(topic))
+
+
+def partition_index(topic: str) -> int:
+    """The index at the end of a partition's name, or -1 for a topic that is not partitioned."""
+    match = _PARTITION_SUFFIX.search(topic)
+    return int(match[1]) if match else -1
+
+
+def parse_position(text: str, topic: str) -> Position:
+    """Read ``L:E``, ``L:E:P`` or ``L:E:P:B`` as a position of the partition ``topic``.
+
+    Raises :class:`OffsetError` for any other text, for ids out of range, and for a partition
+    index that contradicts the topic's name.
+    """
+    match = _TEXT.fullmatch(text.strip())
+    if match is None:
+        raise OffsetError(f"{text!r} of {topic} is not a message id of the form L:E:P:B")
+    own_partition = partition_index(topic)
+    ledger_id, entry_id = int(match[1]), int(match[2])
+    partition = int(match[3]) if match[3] is not None else own_partition
+    batch_index = int(match[4]) if match[4] is not None else WHOLE_ENTRY
+    if not (-1 <= ledger_id <= _ID_MAX and -1 <= entry_id <= _ID_MAX and batch_index >= -1):
+        raise OffsetError(f"{text!r} of {topic} has an id out of range (-1 is the lowest)")
+    if partition != own_partition:
+        raise OffsetError(
+            f"{text!r} names partition {partition}, but {topic} is partition {own_partition}"
+        )
+    return Position(ledger_id, entry_id, partition, batch_index)
+
+
+def offset_to_json(positions: Mapping[str, Position]) -> dict[str, Any]:
+    """The offset as Spark stores it: equal positions always give the same text."""
+    return {"v": OFFSET_VERSION, "t": {topic: str(positions[topic]) for topic in sorted(positions)}}
+
+
+def offset_from_json(offset: Mapping[str, Any]) -> dict[str, Position]:
+    """Read back what :func:`offset_to_json` made. Raises :class:`OffsetError` for anything else."""
+    version = offset.get("v")
+    if version != OFFSET_VERSION:
+        raise OffsetError(
+            f"the checkpoint's offset has version {version!r}; "
+            f"this source reads version {OFFSET_VERSION}"
+        )
+    topics = offset.get("t")
+    if not isinstance(topics, Mapping):
+        raise OffsetError("the checkpoint's offset has no topics under 't'")
+    positions: dict[str, Position] = {}
+    for topic, text in topics.items():
+        if not isinstance(text, str):
+            raise OffsetError(f"the checkpoint's offset of {topic} is not a text")
+        positions[topic] = parse_position(text, topic)
+    return positions
+
+
+def batch_size_of(message_id: bytes) -> int:
+    """How many messages the entry of a serialized message id holds; 0 when it does not say.
+
+    The client offers no accessor, but the serialized ``MessageIdData`` carries ``batch_size`` as
+    field 6. All fields of interest are varints; reading stops at anything else.
+    """
+    place = 0
+    while place < len(message_id):
+        tag, place = _varint(message_id, place)
+        if tag & 7 != 0:
+            return 0
+        value, place = _varint(message_id, place)
+        if tag >> 3 == 6:
+            return value
+    return 0
+
+
+def _varint(data: bytes, place: int) -> tuple[int, int]:
+    """One varint and the place behind it; a cut-off varint ends the data."""
+    value = shift = 0
+    while place < len(data):
+        byte = data[place]
+        place += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            break
+        shift += 7
+    return value, place

@@ -1,0 +1,304 @@
+"""The source's options: names, defaults, and the checks on them.
+
+Options reach the source as strings. An unknown one is an error, because a misspelt option that is
+silently ignored costs an afternoon; so is one that has no effect on the kind of query it is
+given to. All faults are reported together.
+
+Pure: no I/O, no Spark.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TypeVar
+from urllib.parse import urlsplit
+
+from pyspark_pulsar.errors import OffsetError, OptionsError
+from pyspark_pulsar.offsets import parse_position
+
+EARLIEST = "earliest"
+LATEST = "latest"
+
+COLUMNS = (
+    "value",
+    "__key",
+    "__topic",
+    "__messageId",
+    "__publishTime",
+    "__eventTime",
+    "__messageProperties",
+)
+"""Every column the source can give, in the order in which it gives them."""
+
+OPTION_NAMES = (
+    "service.url",
+    "admin.url",
+    "topic",
+    "topics",
+    "startingOffsets",
+    "endingOffsets",
+    "startingTime",
+    "endingTime",
+    "failOnDataLoss",
+    "minPartitions",
+    "maxRowsPerTrigger",
+    "maxBytesPerTrigger",
+    "columns",
+    "receiverQueueSize",
+    "pollTimeoutMs",
+    "adminTimeoutMs",
+    "operationTimeoutMs",
+)
+"""Every option the source knows. Spark ignores the case of option names."""
+
+BATCH_ONLY = ("endingOffsets", "startingTime", "endingTime")
+STREAM_ONLY = ("maxRowsPerTrigger", "maxBytesPerTrigger")
+
+_TOPIC_PART = re.compile(r"[A-Za-z0-9_\-=:.]+")
+_INT64_MAX = (1 << 63) - 1
+_DAY_MS = 86_400_000
+_T = TypeVar("_T")
+
+StartOrEnd = str | Mapping[str, str]
+"""``earliest``, ``latest``, or one of these or an ``L:E:P:B`` text per topic or partition."""
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """How to reach the cluster. Workers share one client per equal value."""
+
+    service_url: str
+    admin_url: str
+    operation_timeout_ms: int
+    admin_timeout_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class SourceOptions:
+    """All options, checked and with defaults filled in.
+
+    ``starting_offsets`` and ``ending_offsets`` are None where the query's kind decides the
+    default. ``starting_time_ms`` is inclusive and ``ending_time_ms`` exclusive, both publish time
+    in epoch milliseconds. ``given`` holds the options that the caller set, in their usual
+    spelling.
+    """
+
+    connection: Connection
+    topics: tuple[str, ...]
+    starting_offsets: StartOrEnd | None
+    ending_offsets: StartOrEnd | None
+    starting_time_ms: int | None
+    ending_time_ms: int | None
+    fail_on_data_loss: bool
+    partitions_min: int
+    rows_per_trigger_max: int | None
+    bytes_per_trigger_max: int | None
+    columns: tuple[str, ...]
+    receiver_queue_size: int | None
+    poll_timeout_ms: int
+    given: frozenset[str]
+
+    def check_batch(self) -> None:
+        """Raise :class:`OptionsError` if an option was given that only a stream obeys."""
+        problems = [
+            f"option {name} limits a stream's trigger and has no effect on a batch read"
+            for name in STREAM_ONLY
+            if name in self.given
+        ]
+        if self.starting_offsets == LATEST:
+            problems.append("startingOffsets=latest would read nothing in a batch read")
+        if self.ending_offsets == EARLIEST:
+            problems.append("endingOffsets=earliest would read nothing in a batch read")
+        if problems:
+            raise OptionsError(problems)
+
+    def check_stream(self) -> None:
+        """Raise :class:`OptionsError` if an option was given that only a batch read obeys."""
+        problems = [
+            f"option {name} is for batch reads; a stream has no end and starts at startingOffsets"
+            for name in BATCH_ONLY
+            if name in self.given
+        ]
+        if problems:
+            raise OptionsError(problems)
+
+
+class _Fields:
+    """The caller's options under their usual spelling, and the faults found so far."""
+
+    def __init__(self, options: Mapping[str, str]) -> None:
+        usual_spelling = {name.lower(): name for name in OPTION_NAMES}
+        self.values: dict[str, str] = {}
+        self.problems: list[str] = []
+        for key, value in options.items():
+            name = usual_spelling.get(key.lower())
+            if name is None:
+                near = difflib.get_close_matches(key.lower(), usual_spelling, n=1)
+                hint = f"; did you mean {usual_spelling[near[0]]}?" if near else ""
+                self.problems.append(f"unknown option {key}{hint}")
+            else:
+                self.values[name] = value
+
+    def read(self, name: str, parse: Callable[[str], _T], default: _T) -> _T:
+        """The parsed option, or ``default`` when it is absent or wrong (then noted)."""
+        text = self.values.get(name)
+        if text is None:
+            return default
+        try:
+            return parse(text.strip())
+        except (ValueError, OffsetError) as error:
+            self.problems.append(f"option {name}={text!r}: {error}")
+            return default
+
+    def require(self, name: str, parse: Callable[[str], str]) -> str:
+        """As :meth:`read`, but absence is a fault too."""
+        if name not in self.values:
+            self.problems.append(f"option {name} is required")
+        return self.read(name, parse, "")
+
+
+def parse_options(options: Mapping[str, str]) -> SourceOptions:
+    """Check the options of a query and fill in defaults.
+
+    Raises :class:`OptionsError` that lists every fault.
+    """
+    fields = _Fields(options)
+    connection = Connection(
+        service_url=fields.require("service.url", _parse_service_url),
+        admin_url=fields.require("admin.url", _parse_admin_url),
+        operation_timeout_ms=fields.read("operationTimeoutMs", _integer(1_000, _DAY_MS), 30_000),
+        admin_timeout_ms=fields.read("adminTimeoutMs", _integer(100, _DAY_MS), 30_000),
+    )
+    time_max = _INT64_MAX // 1_000
+    parsed = SourceOptions(
+        connection=connection,
+        topics=_topics(fields),
+        starting_offsets=fields.read("startingOffsets", _parse_start_or_end, None),
+        ending_offsets=fields.read("endingOffsets", _parse_start_or_end, None),
+        starting_time_ms=fields.read("startingTime", _integer(0, time_max), None),
+        ending_time_ms=fields.read("endingTime", _integer(0, time_max), None),
+        fail_on_data_loss=fields.read("failOnDataLoss", _parse_bool, True),
+        partitions_min=fields.read("minPartitions", _integer(1, 100_000), 1),
+        rows_per_trigger_max=fields.read("maxRowsPerTrigger", _integer(1, _INT64_MAX), None),
+        bytes_per_trigger_max=fields.read("maxBytesPerTrigger", _integer(1, _INT64_MAX), None),
+        columns=fields.read("columns", _parse_columns, COLUMNS),
+        receiver_queue_size=fields.read("receiverQueueSize", _integer(1, 100_000), None),
+        poll_timeout_ms=fields.read("pollTimeoutMs", _integer(100, _DAY_MS), 120_000),
+        given=frozenset(fields.values),
+    )
+    for offsets, time in (("startingOffsets", "startingTime"), ("endingOffsets", "endingTime")):
+        if offsets in fields.values and time in fields.values:
+            fields.problems.append(f"options {offsets} and {time} exclude each other")
+    start_ms, end_ms = parsed.starting_time_ms, parsed.ending_time_ms
+    if start_ms is not None and end_ms is not None and start_ms > end_ms:
+        fields.problems.append(f"startingTime {start_ms} lies behind endingTime {end_ms}")
+    if fields.problems:
+        raise OptionsError(fields.problems)
+    return parsed
+
+
+def full_topic_name(name: str) -> str:
+    """``t``, ``tenant/ns/t`` or a full name, as ``persistent://tenant/ns/t``.
+
+    Raises :class:`ValueError` for anything else. Only persistent topics can be read again.
+    """
+    text = name.strip()
+    domain, separator, rest = text.partition("://")
+    if not separator:
+        domain, rest = "persistent", text
+    if domain == "non-persistent":
+        raise ValueError(f"{name!r} is not persistent: it keeps nothing that could be read")
+    parts = rest.split("/")
+    if not separator and len(parts) == 1:
+        parts = ["public", "default", *parts]
+    if domain != "persistent" or len(parts) != 3:
+        raise ValueError(f"{name!r} is not a topic name; give persistent://tenant/namespace/topic")
+    if not (all(_TOPIC_PART.fullmatch(part) for part in parts[:2]) and parts[2]):
+        raise ValueError(f"{name!r} has an empty part or a character that is not allowed")
+    return f"persistent://{'/'.join(parts)}"
+
+
+def _topics(fields: _Fields) -> tuple[str, ...]:
+    """The topics to read; exactly one of ``topic`` and ``topics`` must be given."""
+    if ("topic" in fields.values) == ("topics" in fields.values):
+        fields.problems.append("give exactly one of the options topic and topics")
+        return ()
+    if "topic" in fields.values:
+        return fields.read("topic", lambda text: (full_topic_name(text),), ())
+    return fields.read("topics", _parse_topics, ())
+
+
+def _parse_topics(text: str) -> tuple[str, ...]:
+    names = tuple(full_topic_name(part) for part in text.split(","))
+    if len(set(names)) != len(names):
+        raise ValueError("a topic is named twice")
+    return names
+
+
+def _parse_service_url(text: str) -> str:
+    if not re.fullmatch(r"pulsar(\+ssl)?://[^\s/]+/?", text):
+        raise ValueError("give pulsar://host:port (or pulsar+ssl://)")
+    return text
+
+
+def _parse_admin_url(text: str) -> str:
+    parts = urlsplit(text)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ValueError("give http://host:port (or https://)")
+    if parts.query or parts.fragment or parts.username is not None:
+        raise ValueError("give no user, query or fragment")
+    return text.rstrip("/")
+
+
+def _parse_bool(text: str) -> bool:
+    if text.lower() not in ("true", "false"):
+        raise ValueError("give true or false")
+    return text.lower() == "true"
+
+
+def _integer(minimum: int, maximum: int) -> Callable[[str], int]:
+    """A parser of whole numbers within the bounds, both included."""
+
+    def parse(text: str) -> int:
+        if not re.fullmatch(r"[0-9]{1,19}", text) or not minimum <= int(text) <= maximum:
+            raise ValueError(f"give a whole number from {minimum} to {maximum}")
+        return int(text)
+
+    return parse
+
+
+def _parse_columns(text: str) -> tuple[str, ...]:
+    """A subset of the columns, always in the source's own order."""
+    wanted = [part.strip() for part in text.split(",")]
+    unknown = [name for name in wanted if name not in COLUMNS]
+    if unknown:
+        raise ValueError(f"no column {', '.join(unknown)}; there are {', '.join(COLUMNS)}")
+    if len(set(wanted)) != len(wanted):
+        raise ValueError("a column is named twice")
+    return tuple(name for name in COLUMNS if name in wanted)
+
+
+def _parse_start_or_end(text: str) -> StartOrEnd:
+    if text.lower() in (EARLIEST, LATEST):
+        return text.lower()
+    try:
+        document = json.loads(text)
+    except json.JSONDecodeError:
+        document = None
+    if not isinstance(document, dict) or not document:
+        raise ValueError('give earliest, latest or JSON such as {"<topic>": "L:E:P:B"}')
+    places: dict[str, str] = {}
+    for name, place in document.items():
+        topic = full_topic_name(name)
+        if topic in places:
+            raise ValueError(f"{topic} is named twice")
+        if not isinstance(place, str):
+            raise ValueError(f"{topic} must have a text such as L:E:P:B, not {place!r}")
+        if place not in (EARLIEST, LATEST):
+            parse_position(place, topic)
+        places[topic] = place
+    return places

@@ -1,0 +1,99 @@
+"""From what the caller calls a start or an end to positions of partitions.
+
+A text id in ``startingOffsets`` is the first message read, and one in ``endingOffsets`` the last.
+A topic's own name stands for each of its partitions with ``earliest`` and ``latest``; a message id
+belongs to one partition and needs that partition's name.
+
+Pure: no I/O, no Spark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from pyspark_pulsar.errors import OffsetError, TopicNotFoundError
+from pyspark_pulsar.offsets import Position, earliest, parse_position
+from pyspark_pulsar.options import EARLIEST, LATEST, StartOrEnd
+from pyspark_pulsar.ranges import TopicSnapshot, end_position
+
+_PARTITION_MARK = "-partition-"
+_EMPTY = TopicSnapshot((), None)
+
+
+def require_snapshots(
+    topics: Sequence[str], snapshots: Mapping[str, TopicSnapshot | None]
+) -> dict[str, TopicSnapshot]:
+    """``snapshots`` with partitions that nobody has used yet as empty ones.
+
+    Raises :class:`TopicNotFoundError` for a topic without partitions that does not exist.
+    """
+    for topic in topics:
+        if topic in snapshots and snapshots[topic] is None:
+            raise TopicNotFoundError(f"{topic} does not exist")
+    return {name: snapshot or _EMPTY for name, snapshot in snapshots.items()}
+
+
+def resolve_start(
+    start: StartOrEnd | Mapping[str, Position], snapshots: Mapping[str, TopicSnapshot]
+) -> dict[str, Position]:
+    """The position behind which each partition is read, at most its end.
+
+    Raises :class:`OffsetError` if a map names a topic that is not read, or leaves one out.
+    """
+    return _resolve("startingOffsets", start, snapshots, included=False)
+
+
+def resolve_end(
+    end: StartOrEnd | Mapping[str, Position], snapshots: Mapping[str, TopicSnapshot]
+) -> dict[str, Position]:
+    """The position up to which each partition is read, at most its end.
+
+    Raises :class:`OffsetError` if a map names a topic that is not read, or leaves one out.
+    """
+    return _resolve("endingOffsets", end, snapshots, included=True)
+
+
+def _resolve(
+    option: str,
+    place: StartOrEnd | Mapping[str, Position | str],
+    snapshots: Mapping[str, TopicSnapshot],
+    *,
+    included: bool,
+) -> dict[str, Position]:
+    if not isinstance(place, str):
+        known = set(snapshots) | {_base(name) for name in snapshots}
+        foreign = sorted(set(place) - known)
+        if foreign:
+            raise OffsetError(
+                f"{option} names {', '.join(foreign)}, which this query does not read"
+            )
+    resolved: dict[str, Position] = {}
+    for name, snapshot in snapshots.items():
+        tail = end_position(name, snapshot)
+        own = place if isinstance(place, str) else place.get(name, place.get(_base(name)))
+        if own is None:
+            raise OffsetError(f"{option} says nothing about {name}")
+        position = _position(option, own, name, tail, included=included)
+        resolved[name] = min(position, tail, key=lambda each: each.order_key)
+    return resolved
+
+
+def _position(
+    option: str, own: str | Position, name: str, tail: Position, *, included: bool
+) -> Position:
+    if isinstance(own, Position):
+        return own
+    if own == EARLIEST:
+        return earliest(name)
+    if own == LATEST:
+        return tail
+    try:
+        position = parse_position(own, name)
+    except OffsetError as error:
+        raise OffsetError(f"{option}: {error}") from error
+    return position if included else position.before()
+
+
+def _base(name: str) -> str:
+    """The topic that a partition belongs to; its own name if it is none."""
+    return name.rpartition(_PARTITION_MARK)[0] or name

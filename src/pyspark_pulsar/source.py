@@ -1,0 +1,259 @@
+"""The classes that Spark calls: the data source, its batch reader and its stream reader.
+
+Planning runs in one Python process on the driver and talks to the admin service only; reading
+runs in the executors' workers and talks to the broker. Nothing here keeps a connection across
+pickling: readers travel to the workers, so their admin client is made when first needed.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamReader,
+    InputPartition,
+)
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxBytes,
+    ReadMaxRows,
+    SupportsTriggerAvailableNow,
+)
+from pyspark.sql.types import StructType
+
+from pyspark_pulsar.admin import AdminClient
+from pyspark_pulsar.columns import arrow_schema, spark_schema
+from pyspark_pulsar.offsets import Position, earliest, offset_from_json, offset_to_json
+from pyspark_pulsar.options import EARLIEST, LATEST, SourceOptions, StartOrEnd, parse_options
+from pyspark_pulsar.ranges import TopicSnapshot, admit, end_position, plan_ranges
+from pyspark_pulsar.reading import ReadSettings, read_range, report_loss
+from pyspark_pulsar.resolve import require_snapshots, resolve_end, resolve_start
+
+PUBLISH_TIME_SKEW_MS = 30_000
+"""Publish times are set by producers before sending, so they are not in order. A search by time
+reaches this much further, the client's default send timeout; rows are then checked one by one."""
+
+IDLE_POLL_S = 0.25
+"""A stream without new data asks the cluster no more often than this, although Spark, with its
+default trigger, asks every 10 ms."""
+
+
+class DefaultSource(DataSource):
+    """Read Apache Pulsar topics: ``spark.read`` or ``spark.readStream`` ``.format("pulsar")``.
+
+    Options are described in :mod:`pyspark_pulsar.options`; ``service.url``, ``admin.url`` and
+    ``topic`` or ``topics`` are required.
+    """
+
+    @classmethod
+    def name(cls) -> str:
+        """The name for ``format()``."""
+        return "pulsar"
+
+    def schema(self) -> StructType:
+        """The columns chosen by the option ``columns``; all by default."""
+        return spark_schema(parse_options(self.options).columns)
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        """A batch reader for the columns of ``schema``."""
+        options = parse_options(self.options)
+        options.check_batch()
+        return PulsarReader(options, schema)
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
+        """A stream reader for the columns of ``schema``."""
+        options = parse_options(self.options)
+        options.check_stream()
+        return PulsarStreamReader(options, schema)
+
+
+class RangePartition(InputPartition):
+    """One task's range, as Spark carries it to the worker."""
+
+
+class _Planner:
+    """What both readers share: the options, the admin client and the task itself."""
+
+    def __init__(self, options: SourceOptions, schema: StructType) -> None:
+        self._options = options
+        self._arrow_schema = arrow_schema(schema)
+        self._admin_client: AdminClient | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave connections and cached answers behind: they belong to this process."""
+        return self.__dict__ | {"_admin_client": None}
+
+    @property
+    def _admin(self) -> AdminClient:
+        if self._admin_client is None:
+            self._admin_client = AdminClient(self._options.connection)
+        return self._admin_client
+
+    def _partition_names(self) -> list[str]:
+        by_topic = self._admin.partitions_of(self._options.topics)
+        return sorted(name for names in by_topic.values() for name in names)
+
+    def _plan(
+        self,
+        starts: Mapping[str, Position],
+        ends: Mapping[str, Position],
+        snapshots: Mapping[str, TopicSnapshot | None],
+    ) -> list[InputPartition]:
+        plan = plan_ranges(starts, ends, snapshots, self._options.partitions_min)
+        for sentence in plan.losses:
+            report_loss(sentence, fail=self._options.fail_on_data_loss)
+        return [RangePartition(work) for work in plan.ranges]
+
+    def _read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        # Spark makes one task with the value None of an empty list of partitions.
+        if partition.value is None:
+            return iter(())
+        options = self._options
+        settings = ReadSettings(
+            connection=options.connection,
+            starting_time_ms=options.starting_time_ms,
+            ending_time_ms=options.ending_time_ms,
+            fail_on_data_loss=options.fail_on_data_loss,
+            receiver_queue_size=options.receiver_queue_size,
+            poll_timeout_ms=options.poll_timeout_ms,
+        )
+        return read_range(
+            partition.value,
+            settings,
+            self._arrow_schema,
+            lambda topic: self._admin.ledger_ids(topic),
+        )
+
+
+class PulsarReader(_Planner, DataSourceReader):
+    """A batch read: both ends are fixed when the query is planned."""
+
+    def partitions(self) -> list[InputPartition]:
+        """The tasks, after asking the cluster for the topics' partitions and ends."""
+        names = self._partition_names()
+        snapshots = self._admin.snapshots(names)
+        held = require_snapshots(self._options.topics, snapshots)
+        starts = resolve_start(self._start(names), held)
+        ends = resolve_end(self._end(names), held)
+        return self._plan(starts, ends, held)
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """The messages of one task."""
+        return self._read(partition)
+
+    def _start(self, names: Sequence[str]) -> StartOrEnd | dict[str, Position]:
+        since_ms = self._options.starting_time_ms
+        if since_ms is None:
+            return self._options.starting_offsets or EARLIEST
+        return self._admin.positions_at(names, max(0, since_ms - PUBLISH_TIME_SKEW_MS))
+
+    def _end(self, names: Sequence[str]) -> StartOrEnd | dict[str, Position]:
+        until_ms = self._options.ending_time_ms
+        if until_ms is None:
+            return self._options.ending_offsets or LATEST
+        return self._admin.positions_at(names, until_ms + PUBLISH_TIME_SKEW_MS)
+
+
+class PulsarStreamReader(_Planner, DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """A stream: Spark's checkpoint holds the offsets, so that each message is read once."""
+
+    def __init__(self, options: SourceOptions, schema: StructType) -> None:
+        super().__init__(options, schema)
+        self._target: dict[str, Position] | None = None
+        self._snapshots: dict[str, TopicSnapshot | None] = {}
+        self._ends: dict[str, Position] = {}
+        self._idle_since_s: float | None = None
+
+    def initialOffset(self) -> dict[str, Any]:  # noqa: N802
+        """Where a query without a checkpoint starts: ``startingOffsets``, by default latest."""
+        snapshots = self._admin.snapshots(self._partition_names())
+        held = require_snapshots(self._options.topics, snapshots)
+        return offset_to_json(resolve_start(self._options.starting_offsets or LATEST, held))
+
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
+        """Tells Spark that there is a limit; :meth:`latestOffset` applies both of them."""
+        options = self._options
+        if options.rows_per_trigger_max is not None:
+            return ReadMaxRows(options.rows_per_trigger_max)
+        if options.bytes_per_trigger_max is not None:
+            return ReadMaxBytes(options.bytes_per_trigger_max)
+        return ReadAllAvailable()
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
+        """Fix the end of the whole query: what is published later is left for the next run."""
+        self._refresh()
+        self._target = dict(self._ends)
+
+    def latestOffset(  # noqa: N802
+        self, start: dict[str, Any], limit: ReadLimit
+    ) -> dict[str, Any]:
+        """How far the next batch reads: all that is there, or less within the limits."""
+        starts = offset_from_json(start)
+        if self._idle_since_s is not None:
+            time.sleep(max(0.0, self._idle_since_s + IDLE_POLL_S - time.monotonic()))
+        self._refresh()
+        ends = self._forward(starts, self._ends if self._target is None else self._target)
+        if not isinstance(limit, ReadAllAvailable):
+            options = self._options
+            held = {topic: self._snapshots[topic] for topic in ends}
+            ends |= admit(
+                starts,
+                {topic: end for topic, end in ends.items() if held[topic] is not None},
+                {topic: snapshot for topic, snapshot in held.items() if snapshot is not None},
+                options.rows_per_trigger_max,
+                options.bytes_per_trigger_max,
+            )
+        self._idle_since_s = time.monotonic() if ends == starts else None
+        return offset_to_json(ends)
+
+    def reportLatestOffset(self) -> dict[str, Any] | None:  # noqa: N802
+        """The end that the last :meth:`latestOffset` saw, for the query's progress report."""
+        return offset_to_json(self._ends) if self._ends else None
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
+        """The tasks of one batch. Also called for a batch that a former run had planned."""
+        starts, ends = offset_from_json(start), offset_from_json(end)
+        changed = [topic for topic in ends if starts.get(topic) != ends[topic]]
+        if any(topic not in self._snapshots for topic in changed):
+            self._snapshots |= self._admin.snapshots(changed)
+        return self._plan(starts, {topic: ends[topic] for topic in changed}, self._snapshots)
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """The messages of one task."""
+        return self._read(partition)
+
+    def _refresh(self) -> None:
+        """Ask the cluster for the partitions, which may have become more, and their ends."""
+        self._snapshots = self._admin.snapshots(
+            self._partition_names(),
+            with_counts=self._options.rows_per_trigger_max is not None,
+        )
+        self._ends = {
+            topic: earliest(topic) if snapshot is None else end_position(topic, snapshot)
+            for topic, snapshot in self._snapshots.items()
+        }
+
+    def _forward(
+        self, starts: Mapping[str, Position], ends: Mapping[str, Position]
+    ) -> dict[str, Position]:
+        """``ends``, never behind ``starts``; partitions that no longer exist are a loss."""
+        forward = {
+            topic: max(end, starts.get(topic, end), key=lambda position: position.order_key)
+            for topic, end in ends.items()
+        }
+        for topic in starts:
+            if topic not in self._snapshots:
+                report_loss(
+                    f"{topic} no longer exists or is not among the query's topics; "
+                    f"it was read up to {starts[topic]}",
+                    fail=self._options.fail_on_data_loss,
+                )
+            elif topic not in forward:
+                forward[topic] = starts[topic]
+        return forward
