@@ -141,7 +141,14 @@ class Budget:
                 return self.pace_open_ns
             return now_ns
         room_ns = self._room_opens_ns()
-        return self.pace_open_ns if self.paced and self.pace_open_ns > room_ns else room_ns
+        if not self.paced:
+            return room_ns
+        if self._paid_ns < room_ns - self._credit_ns:
+            # A full window is no stall: after a silence, too, one slice's credit is there and only
+            # a late wake-up adds to it. A larger lump would come back with every period.
+            self._paid_ns = room_ns - self._slice_ns
+            self._paid_rest = 0
+        return self.pace_open_ns if self.pace_open_ns > room_ns else room_ns
 
     def _room_opens_ns(self) -> int:
         """When the window has room again, given that it has none. While a debt is open, each
@@ -240,11 +247,13 @@ class Budget:
 
     # -- waiting ----------------------------------------------------------------------------
 
-    def begin_waiting(self, now_ns: int) -> None:
-        """Something waits from now on: pace what goes, beginning with no credit."""
+    def begin_waiting(self, now_ns: int, release_ns: int) -> None:
+        """Something waits from now on, refused until ``release_ns``: pace what goes, beginning
+        then with one slice's credit."""
         if not self.paced:
             self.paced = True
-            self._paid_ns = self.pace_open_ns = self._waiting_since_ns = now_ns
+            self._waiting_since_ns = self.pace_open_ns = now_ns
+            self._paid_ns = release_ns - self._slice_ns
             self._paid_rest = 0
 
     def end_waiting(self, now_ns: int) -> None:
