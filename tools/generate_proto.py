@@ -34,9 +34,13 @@ def compile_proto(name: str) -> dict[str, str]:
             raise SystemExit(f"protoc refused proto/{name}")
         written = {path.name: path.read_text("utf-8") for path in Path(folder).iterdir()}
     return {
-        file_name: _NOT_AN_IDENTIFIER.sub("", text) if file_name.endswith(".pyi") else text
+        file_name: _mend_stub(text) if file_name.endswith(".pyi") else text
         for file_name, text in written.items()
     }
+
+
+def _mend_stub(text: str) -> str:
+    return '# mypy: disable-error-code="type-arg"\n' + _NOT_AN_IDENTIFIER.sub("", text)
 
 
 def main() -> int:

@@ -1,0 +1,31 @@
+"""Whose fault a protocol error is, and what to answer.
+
+Only :class:`RemoteProtocolError` may leave the decoder and the connection table when bytes from
+a peer are fed to them; any other exception type from there is a bug of this package.
+"""
+
+from __future__ import annotations
+
+from headgate.base.errors import HeadgateError
+from headgate.wire.codes import ServerError
+
+
+class ProtocolError(HeadgateError):
+    """Root of both; catch one of the subclasses instead."""
+
+
+class RemoteProtocolError(ProtocolError):
+    """The peer broke the protocol. Its connection is to be closed; nobody else is affected.
+
+    ``server_error`` is the code to put into a reply where the protocol still allows one.
+    """
+
+    def __init__(
+        self, message: str, *, server_error: ServerError = ServerError.UNKNOWN_ERROR
+    ) -> None:
+        super().__init__(message)
+        self.server_error = server_error
+
+
+class LocalProtocolError(ProtocolError):
+    """Our own code asked this package for something that cannot be put on the wire."""
