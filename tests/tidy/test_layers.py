@@ -1,0 +1,212 @@
+"""Imports point down: the table of docs/ARCHITECTURE.md, enforced.
+
+To let a package import another one, change the table here and the drawing there in one commit,
+with the reason. Standard library modules are free unless a row bans them.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+
+from tests.tidy.tree import Module, modules, report
+
+# What a package may import of headgate. A package may always import itself.
+ALLOWED: dict[str, set[str]] = {
+    "base": set(),
+    "flow": {"base"},
+    "wire": {"base"},
+    "fs": {"base"},
+    "ledger": {"fs", "base"},
+    "metadata": {"base"},
+    "record": {"base"},
+    "engine": {"flow", "base"},
+    "broker": {"engine", "wire", "ledger", "metadata", "flow", "base"},
+    "admin": {"broker", "base"},
+    "telemetry": {"broker", "engine", "ledger", "metadata", "flow", "record", "base"},
+    "dashboard": set(),
+    "pipeline": {"flow", "record", "base"},
+    "app": {
+        "telemetry", "admin", "broker", "engine", "wire", "ledger", "metadata", "record",
+        "flow", "fs", "base", "dashboard",
+    },
+    "cli": {"app", "pipeline", "admin", "base"},
+    "testing": {
+        "pipeline", "telemetry", "admin", "broker", "engine", "wire", "ledger", "metadata",
+        "record", "flow", "fs", "base",
+    },
+    "pyspark_pulsar": set(),
+}  # fmt: skip
+
+# What a package may import from outside, besides the standard library.
+EXTERNAL: dict[str, set[str]] = {
+    "wire": {"google", "google_crc32c"},
+    "ledger": {"google_crc32c"},
+    "metadata": {"msgspec"},
+    "record": {"google"},
+    "broker": {"google_crc32c", "msgspec"},
+    "admin": {"starlette", "msgspec", "urllib3"},
+    "telemetry": {"msgspec"},
+    "pipeline": {
+        "pyspark", "pyarrow", "pandas", "numpy", "deltalake", "pulsar", "rich", "urllib3",
+        "pyspark_pulsar",
+    },
+    "app": {"uvloop", "uvicorn", "starlette", "msgspec", "pulsar", "rich", "urllib3"},
+    "cli": {"click", "rich", "urllib3", "msgspec", "pulsar"},
+    "testing": {"starlette", "msgspec"},
+    "pyspark_pulsar": {"pyspark", "pyarrow", "pulsar", "urllib3"},
+}  # fmt: skip
+
+# A law gets its time, its chance and its bytes as arguments.
+IMPURE = {
+    "asyncio", "concurrent", "datetime", "http", "io", "logging", "mmap", "multiprocessing", "os",
+    "pathlib", "queue", "random", "secrets", "select", "selectors", "shutil", "signal", "socket",
+    "sqlite3", "ssl", "subprocess", "tempfile", "threading", "time", "urllib", "uuid",
+}  # fmt: skip
+BLOCKING_BY_DESIGN = {"asyncio", "http", "socket", "ssl"}
+BANNED_STANDARD: dict[str, set[str]] = {
+    "flow": IMPURE,
+    "wire": IMPURE,
+    "engine": IMPURE,
+    "record": IMPURE,
+    "fs": BLOCKING_BY_DESIGN,
+    "ledger": BLOCKING_BY_DESIGN | {"time", "random", "os", "pathlib"},
+    "metadata": BLOCKING_BY_DESIGN | {"time", "random"},
+    "base": IMPURE,
+    "pipeline": {"asyncio"},
+}
+BANNED_EXCEPTIONS = {("headgate.base.clock", "time")}
+"""The clock protocol's one real implementation lives beside it."""
+
+LAZY_IMPORTS_ALLOWED = {"cli", "pipeline", "pyspark_pulsar"}
+"""A command loads what it needs when it runs; Spark is an extra."""
+
+ADMIN_SEES_OF_BROKER = ("headgate.broker.facade", "headgate.broker.stats")
+
+
+def test_every_package_stands_in_the_table() -> None:
+    found = {module.layer for module in modules()} - {"headgate"}
+    assert found <= set(ALLOWED), f"not in the table: {sorted(found - set(ALLOWED))}"
+
+
+def test_imports_point_down() -> None:
+    problems = []
+    for module in modules():
+        for line, target in _targets(module):
+            parts = target.split(".")
+            if parts[0] != "headgate" or len(parts) < 2 or parts[1] not in ALLOWED:
+                continue
+            if parts[1] not in ALLOWED.get(module.layer, set()) | {module.layer}:
+                problems.append(f"{module.where}:{line}: {module.layer} may not import {target}")
+    assert not problems, report(problems)
+
+
+def test_admin_sees_only_the_facade_of_the_broker() -> None:
+    problems = [
+        f"{module.where}:{line}: admin may import {' and '.join(ADMIN_SEES_OF_BROKER)} only"
+        for module in modules()
+        if module.layer == "admin"
+        for line, target in _targets(module)
+        if target.startswith("headgate.broker") and not target.startswith(ADMIN_SEES_OF_BROKER)
+    ]
+    assert not problems, report(problems)
+
+
+def test_nothing_imports_the_root_but_for_its_version() -> None:
+    problems = [
+        f"{module.where}:{line}: imports the package root: {target}"
+        for module in modules()
+        for line, target in _targets(module)
+        if target.split(".")[0] == "headgate"
+        and (target == "headgate" or target.split(".")[1] not in ALLOWED)
+        and target != "headgate.__version__"
+    ]
+    assert not problems, report(problems)
+
+
+def test_each_package_uses_its_own_libraries_only() -> None:
+    problems = []
+    for module in modules():
+        allowed = EXTERNAL.get(module.layer, set()) | {"headgate", module.layer}
+        for line, target in _targets(module):
+            top = target.split(".")[0]
+            if top not in sys.stdlib_module_names and top not in allowed:
+                problems.append(f"{module.where}:{line}: {module.layer} may not use {top}")
+    assert not problems, report(problems)
+
+
+def test_pure_packages_are_pure() -> None:
+    problems = []
+    for module in modules():
+        banned = BANNED_STANDARD.get(module.layer, set())
+        for line, target in _targets(module):
+            top = target.split(".")[0]
+            if top in banned and (module.name, top) not in BANNED_EXCEPTIONS:
+                problems.append(f"{module.where}:{line}: {module.layer} may not import {top}")
+    assert not problems, report(problems)
+
+
+def test_imports_stand_at_the_top() -> None:
+    problems = [
+        f"{module.where}:{found.line}: {found.target} is imported inside a function"
+        for module in modules()
+        if module.layer not in LAZY_IMPORTS_ALLOWED and not module.is_generated
+        for found in module.imports()
+        if found.in_function
+    ]
+    assert not problems, report(problems)
+
+
+def test_there_are_no_cycles() -> None:
+    names = {module.name for module in modules()}
+    graph = {
+        module.name: sorted(
+            {_module_of(found.target, names) for found in module.imports() if found.executed}
+            - {"", module.name}
+        )
+        for module in modules()
+    }
+    cycle = _find_cycle(graph)
+    assert not cycle, " -> ".join(cycle)
+
+
+def _targets(module: Module) -> Iterator[tuple[int, str]]:
+    for found in module.imports():
+        if not found.target.startswith("__future__"):
+            yield found.line, found.target
+
+
+def _module_of(target: str, names: set[str]) -> str:
+    """The module of ours that an import executes, or nothing."""
+    while target and target not in names:
+        target = target.rpartition(".")[0]
+    return target
+
+
+def _find_cycle(graph: dict[str, list[str]]) -> list[str]:
+    """Some cycle of the graph, or nothing: depth first, with the path kept."""
+    finished: set[str] = set()
+    for start in graph:
+        path: list[str] = []
+        stack: list[tuple[str, Iterator[str]]] = []
+        if start not in finished:
+            path, stack = [start], [(start, iter(graph[start]))]
+        while stack:
+            node, rest = stack[-1]
+            following = next(rest, None)
+            if following is None:
+                finished.add(node)
+                stack.pop()
+                path.pop()
+            elif following in path:
+                return [*path[path.index(following) :], following]
+            elif following not in finished:
+                path.append(following)
+                stack.append((following, iter(graph.get(following, []))))
+    return []
+
+
+def test_the_cycle_finder_finds_one() -> None:
+    graph = {"a": ["b"], "b": ["c", "d"], "c": [], "d": ["b"]}
+    assert _find_cycle(graph) == ["b", "d", "b"]
+    assert _find_cycle({"a": ["b", "c"], "b": ["c"], "c": []}) == []

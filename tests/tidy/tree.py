@@ -1,0 +1,138 @@
+"""The source tree as the tidy tests see it: every module with its syntax tree and its imports."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+SOURCE = ROOT / "src"
+
+
+@dataclass(frozen=True)
+class Import:
+    """One imported module, absolute, and how it stands in the file."""
+
+    target: str
+    """``a.b`` of ``import a.b``; ``a.b.c`` of ``from a.b import c``."""
+    line: int
+    in_function: bool
+    executed: bool
+    """Not so under ``if TYPE_CHECKING``: only type checkers follow that import."""
+
+
+@dataclass(frozen=True)
+class Module:
+    """One file under ``src/``."""
+
+    name: str
+    path: Path
+    text: str
+    syntax: ast.Module
+
+    @property
+    def is_package(self) -> bool:
+        """Whether it is an ``__init__``."""
+        return self.path.name == "__init__.py"
+
+    @property
+    def is_generated(self) -> bool:
+        """Whether a tool wrote it."""
+        return "_generated" in self.path.parts
+
+    @property
+    def layer(self) -> str:
+        """``flow`` of ``headgate.flow.gate``; the top package itself for anything else."""
+        parts = self.name.split(".")
+        return parts[1] if parts[0] == "headgate" and len(parts) > 1 else parts[0]
+
+    @property
+    def where(self) -> str:
+        """Its path, for messages."""
+        return str(self.path.relative_to(ROOT))
+
+    def imports(self) -> Iterator[Import]:
+        """Every import of the file, wherever it stands."""
+        nested = {
+            id(inner)
+            for node in ast.walk(self.syntax)
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+            for inner in ast.walk(node)
+        }
+        for_types = {
+            id(inner)
+            for node in ast.walk(self.syntax)
+            if isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING")
+            for inner in ast.walk(node)
+        }
+        for node in ast.walk(self.syntax):
+            targets: list[str] = []
+            if isinstance(node, ast.Import):
+                targets = [alias.name for alias in node.names]
+            elif isinstance(node, ast.ImportFrom):
+                targets = [f"{self._absolute(node)}.{alias.name}" for alias in node.names]
+            for target in targets:
+                yield Import(target, node.lineno, id(node) in nested, id(node) not in for_types)
+
+    def _absolute(self, node: ast.ImportFrom) -> str:
+        if not node.level:
+            return node.module or ""
+        package = self.name.split(".") if self.is_package else self.name.split(".")[:-1]
+        package = package[: len(package) - node.level + 1]
+        return ".".join([*package, *([node.module] if node.module else [])])
+
+
+@cache
+def modules() -> tuple[Module, ...]:
+    """Every module under ``src/``, generated ones included."""
+    found = []
+    for path in sorted(SOURCE.rglob("*.py")):
+        parts = list(path.relative_to(SOURCE).with_suffix("").parts)
+        if parts[-1] == "__init__":
+            parts.pop()
+        text = path.read_text()
+        found.append(Module(".".join(parts), path, text, ast.parse(text)))
+    return tuple(found)
+
+
+@cache
+def written_modules() -> tuple[Module, ...]:
+    """Every module that people wrote."""
+    return tuple(module for module in modules() if not module.is_generated)
+
+
+@cache
+def project_files() -> tuple[Path, ...]:
+    """Every file of the project: tracked, or new and not ignored."""
+    listed = subprocess.run(
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        cwd=ROOT,
+        capture_output=True,
+        check=True,
+        text=True,
+    ).stdout
+    paths = (ROOT / name for name in listed.split("\0") if name)
+    return tuple(sorted({path for path in paths if path.is_file() and not path.is_symlink()}))
+
+
+def functions(
+    syntax: ast.AST, prefix: str = ""
+) -> Iterator[tuple[str, ast.FunctionDef | ast.AsyncFunctionDef]]:
+    """Every function and method of a tree with its qualified name."""
+    for node in ast.iter_child_nodes(syntax):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield f"{prefix}{node.name}", node
+            yield from functions(node, f"{prefix}{node.name}.")
+        elif isinstance(node, ast.ClassDef):
+            yield from functions(node, f"{prefix}{node.name}.")
+        else:
+            yield from functions(node, prefix)
+
+
+def report(problems: list[str]) -> str:
+    """One failure message for everything that is wrong."""
+    return "\n".join(["", *problems])
