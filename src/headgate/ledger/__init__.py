@@ -1,0 +1,32 @@
+"""The commit log: entries, acknowledgements and cursors of all topics, durable in one stream."""
+
+from headgate.ledger.batch import Batch
+from headgate.ledger.commit_log import CommitLog
+from headgate.ledger.cursors import CursorState
+from headgate.ledger.errors import (
+    DirectoryInUseError,
+    LogFailedError,
+    LogFullError,
+    UnknownFormatError,
+)
+from headgate.ledger.maintenance import Job
+from headgate.ledger.reader import ReadPlan
+from headgate.ledger.settings import LedgerSettings
+from headgate.ledger.statistics import LogStatistics
+from headgate.ledger.topic_log import LedgerInfo, TopicLog
+
+__all__ = [
+    "Batch",
+    "CommitLog",
+    "CursorState",
+    "DirectoryInUseError",
+    "Job",
+    "LedgerInfo",
+    "LedgerSettings",
+    "LogFailedError",
+    "LogFullError",
+    "LogStatistics",
+    "ReadPlan",
+    "TopicLog",
+    "UnknownFormatError",
+]

@@ -1,0 +1,82 @@
+"""Cursors: what the log knows of a durable subscription.
+
+Stored form, the payload of a CREATE record and an item of a checkpoint (little endian)::
+
+    u64 cursor id | u32 topic | u16 name size | u16 properties | u32 size of the ack set
+    name (UTF-8) | ack set (headgate.base.ack_set, whole) | properties
+
+    property = u16 key size | u32 value size | key (UTF-8) | value (UTF-8)
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from headgate.base.ack_set import AckSet
+from headgate.base.errors import CorruptionError, InputError
+
+_HEAD = struct.Struct("<QIHHI")
+_PROPERTY = struct.Struct("<HI")
+_U16_MAX = 0xFFFF
+
+
+@dataclass(slots=True)
+class CursorState:
+    """A durable subscription; ``ack_set`` is the live object that the engine works on."""
+
+    cursor_id: int
+    """Unique for ever in this data directory."""
+    topic_number: int
+    name: str
+    ack_set: AckSet
+    properties: Mapping[str, str]
+
+
+def encode_cursor(cursor: CursorState) -> bytes:
+    """The stored form. Raises :class:`InputError` when a text is longer than it can hold."""
+    name = cursor.name.encode()
+    acks = cursor.ack_set.to_bytes()
+    if len(name) > _U16_MAX:
+        raise InputError(f"a subscription name has {len(name)} bytes; at most {_U16_MAX} is allowed")
+    if len(cursor.properties) > _U16_MAX:
+        raise InputError(
+            f"a subscription has {len(cursor.properties)} properties; {_U16_MAX} is allowed"
+        )
+    parts = [
+        _HEAD.pack(
+            cursor.cursor_id, cursor.topic_number, len(name), len(cursor.properties), len(acks)
+        ),
+        name,
+        acks,
+    ]
+    for key, value in cursor.properties.items():
+        key_bytes, value_bytes = key.encode(), value.encode()
+        if len(key_bytes) > _U16_MAX:
+            raise InputError(f"a property key has {len(key_bytes)} bytes; {_U16_MAX} is allowed")
+        parts += (_PROPERTY.pack(len(key_bytes), len(value_bytes)), key_bytes, value_bytes)
+    return b"".join(parts)
+
+
+def decode_cursor(data: bytes) -> CursorState:
+    """Read the stored form. Raises :class:`CorruptionError` when ``data`` is not one."""
+    try:
+        cursor_id, topic_number, name_size, count, ack_size = _HEAD.unpack_from(data)
+        at = _HEAD.size
+        name = data[at : at + name_size].decode()
+        at += name_size
+        ack_set = AckSet.from_bytes(data[at : at + ack_size])
+        at += ack_size
+        properties: dict[str, str] = {}
+        for _ in range(count):
+            key_size, value_size = _PROPERTY.unpack_from(data, at)
+            at += _PROPERTY.size
+            key = data[at : at + key_size].decode()
+            properties[key] = data[at + key_size : at + key_size + value_size].decode()
+            at += key_size + value_size
+    except (struct.error, UnicodeDecodeError) as error:
+        raise CorruptionError(f"a cursor is damaged: {error}") from error
+    if at != len(data):
+        raise CorruptionError(f"cursor {cursor_id} ends at byte {at} of {len(data)}")
+    return CursorState(cursor_id, topic_number, name, ack_set, properties)

@@ -1,0 +1,27 @@
+"""What can go wrong with the log, and what to do about it."""
+
+from __future__ import annotations
+
+from headgate.base.errors import HeadgateError, StorageError
+
+
+class LogFailedError(StorageError):
+    """The disk failed to make bytes durable. Final: nothing is stored until a restart."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, retryable=False)
+
+
+class LogFullError(StorageError):
+    """The disk is full. Publishing can go on when room is made; consuming goes on now."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, retryable=True)
+
+
+class DirectoryInUseError(HeadgateError):
+    """Another process owns the data directory."""
+
+
+class UnknownFormatError(HeadgateError):
+    """The data directory was written by another program or a later release."""

@@ -1,0 +1,115 @@
+"""The bytes of the log: segment header, record prefix and the payload of each record kind.
+
+All integers are little endian. A *segment* is a file ``%016x.log``::
+
+    offset 0   8s magic "HGSEGMT\\0" | u32 version | u32 zero | u64 segment id
+           24  u32 CRC32C of bytes 0..23 | zeros to offset 64
+           64  batches, back to back, each starting with a BATCH record
+           ..  zeros (preallocated room), or the footer once it is sealed (see footer.py)
+
+Every record starts with the same 16 bytes::
+
+    0   u32 CRC32C of everything after this field, payload included
+    4   u32 payload size
+    8   u8 kind | u8 version | u16 zero
+    12  u32 number of the batch that it belongs to, low half
+
+A record belongs to the batch of the last BATCH record before it, or it is garbage: what an
+earlier, failed write left at the same place has another batch number and is never taken for
+content. Batch numbers only grow and are never used twice. Payloads::
+
+    BATCH    8s magic "HGBATCH\\0" | u64 number | u64 number of the batch before it in the log
+             | u64 next ledger id | u64 next cursor id | u64 segment id | u32 records
+             | u32 bytes of the whole batch, this record included
+    RUN      u32 topic | u32 zero | u64 ordinal of the next entry | u64 messages before it
+             | u64 bytes before it | u64 ledger id | u64 first ordinal of that ledger
+             | i64 ledger opened at (wall ms)
+             Written before the first entry of a topic in each segment and of each ledger, so a
+             segment can be understood without any other.
+    ENTRY    u32 topic | u32 messages | u64 ordinal | i64 received at (wall ms) | body
+    TRIM     u32 topic | u32 zero | u64 first ordinal that is kept
+    CREATE   a cursor: see cursors.py
+    DELETE   u64 cursor id
+    ACKS     u64 cursor id | acknowledgement changes (see headgate.base.ack_set)
+
+Batch n + 1 is written only after batch n is durable. So a damaged batch with a valid one after it
+was durable once: that is damage, and the start fails naming it. A damaged batch with nothing after
+it is the tail that a crash tore: the log is cut at its last good record.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Final
+
+import google_crc32c
+
+SEGMENT_VERSION: Final = 1
+RECORD_VERSION: Final = 1
+
+KIND_BATCH: Final = 1
+KIND_RUN: Final = 2
+KIND_ENTRY: Final = 3
+KIND_TRIM: Final = 4
+KIND_CREATE: Final = 5
+KIND_DELETE: Final = 6
+KIND_ACKS: Final = 7
+
+SEGMENT_MAGIC: Final = b"HGSEGMT\0"
+BATCH_MAGIC: Final = b"HGBATCH\0"
+
+SEGMENT_HEADER_BYTES: Final = 64
+_SEGMENT_HEAD = struct.Struct("<8sIIQ")
+
+CRC = struct.Struct("<I")
+CRC_BYTES: Final = 4
+PREFIX = struct.Struct("<IIBBHI")
+PREFIX_BYTES: Final = PREFIX.size
+_PREFIX_REST = struct.Struct("<IBBHI")
+
+ENTRY = struct.Struct("<IIBBHIIIQq")
+"""The whole head of an ENTRY record: prefix and fixed payload, CRC32C included."""
+ENTRY_REST = struct.Struct("<IBBHIIIQq")
+"""The same without the CRC32C field."""
+ENTRY_HEAD_BYTES: Final = ENTRY.size
+ENTRY_FIXED_BYTES: Final = ENTRY_HEAD_BYTES - PREFIX_BYTES
+
+BATCH = struct.Struct("<8sQQQQQII")
+BATCH_RECORD_BYTES: Final = PREFIX_BYTES + BATCH.size
+RUN = struct.Struct("<IIQQQQQq")
+RUN_RECORD_BYTES: Final = PREFIX_BYTES + RUN.size
+TRIM = struct.Struct("<IIQ")
+CURSOR_ID = struct.Struct("<Q")
+
+U32_MASK: Final = 0xFFFFFFFF
+
+crc32c = google_crc32c.value
+crc32c_extend = google_crc32c.extend
+
+
+def segment_name(segment: int) -> str:
+    """The file name of a segment."""
+    return f"{segment:016x}.log"
+
+
+def segment_of_name(name: str) -> int | None:
+    """The segment whose file name this is; None when it is something else."""
+    stem, dot, suffix = name.partition(".")
+    if dot != "." or suffix != "log" or len(stem) != 16:
+        return None
+    try:
+        return int(stem, 16)
+    except ValueError:
+        return None
+
+
+def segment_header(segment: int) -> bytes:
+    """The first :data:`SEGMENT_HEADER_BYTES` of a segment file."""
+    head = _SEGMENT_HEAD.pack(SEGMENT_MAGIC, SEGMENT_VERSION, 0, segment)
+    return (head + CRC.pack(crc32c(head))).ljust(SEGMENT_HEADER_BYTES, b"\0")
+
+
+def record(kind: int, payload: bytes, batch: int) -> bytes:
+    """A whole record of any kind but ENTRY, whose head is packed where entries are staged."""
+    rest = _PREFIX_REST.pack(len(payload), kind, RECORD_VERSION, 0, batch & U32_MASK) + payload
+    return CRC.pack(crc32c(rest)) + rest

@@ -1,0 +1,344 @@
+"""The index of one topic: where its entries are and what they weigh.
+
+Compact arrays, no object per entry: 4 bytes of offset, 8 of receive time, and two running totals
+of 8 bytes each (messages and bytes since the topic's creation), 28 bytes an entry before the
+arrays' spare room. Size and message count are differences of the totals, so the weight of any
+range, and so any backlog, is one subtraction.
+
+Which segment an entry is in is kept per *run*: the entries of one topic in one segment. Everything
+outside this package goes through methods, so that a later release can keep the index of sealed
+segments on disk (it is there already: footer.py) without its callers noticing.
+"""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_left, bisect_right
+from dataclasses import dataclass
+from itertools import islice
+
+from headgate.base.errors import invariant
+from headgate.base.positions import EARLIEST, Position
+
+_COMPACT_ENTRIES_MIN = 1024
+"""Array heads are cut off when at least so many entries, and half of the array, are dead."""
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerInfo:
+    """One ledger of a topic, as admin tools show it."""
+
+    ledger_id: int
+    first_ordinal: int
+    """The ordinal of entry 0 of the ledger."""
+    entries: int
+    """Entries that it ever got, trimmed ones included."""
+    size_bytes: int
+    """Bytes of its entries that are still retained."""
+    created_ms: int
+    """When it was opened, wall clock."""
+
+
+class TopicLog:
+    """One topic's entries in the log. Made by :meth:`headgate.ledger.CommitLog.topic`.
+
+    The three ordinals are plain attributes because they are read for every message; only the log
+    changes them. ``first <= end <= staged_end``.
+    """
+
+    __slots__ = (
+        "_base", "_cum_bytes", "_cum_messages", "_ledger_created", "_ledger_first", "_ledger_ids",
+        "_offsets", "_received", "_run_first", "_run_segment", "end", "first", "ledger_limit",
+        "mark", "number", "staged_end",
+    )  # fmt: skip
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        """The topic's number: never reused."""
+        self.first = 0
+        """The first ordinal that is still retained."""
+        self.end = 0
+        """One past the last entry that is durable, and so visible."""
+        self.staged_end = 0
+        """One past the last entry that was staged: the next entry's ordinal."""
+        self.mark = -1
+        """The batch that last touched the topic; for the log only."""
+        self.ledger_limit = -1
+        """The ordinal at which another ledger is opened; for the log only."""
+        self._base = 0
+        self._offsets = array("I")
+        self._received = array("q")
+        self._cum_messages = array("q", (0,))
+        self._cum_bytes = array("q", (0,))
+        self._run_first: list[int] = []
+        self._run_segment: list[int] = []
+        self._ledger_ids: list[int] = []
+        self._ledger_first: list[int] = []
+        self._ledger_created: list[int] = []
+
+    # What the engine asks -------------------------------------------------------------------
+
+    def message_count(self, ordinal: int) -> int:
+        """Messages in this entry: what its producer said, 1 when unbatched."""
+        totals = self._cum_messages
+        at = ordinal - self._base
+        return totals[at + 1] - totals[at]
+
+    def size_bytes(self, ordinal: int) -> int:
+        """Bytes of this entry's body."""
+        totals = self._cum_bytes
+        at = ordinal - self._base
+        return totals[at + 1] - totals[at]
+
+    def received_ms(self, ordinal: int) -> int:
+        """When the broker got this entry, wall clock."""
+        return self._received[ordinal - self._base]
+
+    def messages_before(self, ordinal: int) -> int:
+        """Messages since the topic's creation before this ordinal (``first`` to ``staged_end``).
+
+        An ordinal below what is indexed counts as the first that is.
+        """
+        at = ordinal - self._base
+        return self._cum_messages[at if at > 0 else 0]
+
+    def bytes_before(self, ordinal: int) -> int:
+        """As :meth:`messages_before`, in bytes of bodies."""
+        at = ordinal - self._base
+        return self._cum_bytes[at if at > 0 else 0]
+
+    def ordinal_received_at_or_after(self, wall_ms: int) -> int:
+        """The first retained entry received at or after a wall time; ``end`` when there is none.
+
+        Found by bisection: where the wall clock stepped back, one of the places that fit.
+        """
+        low, high = self.first - self._base, self.end - self._base
+        return bisect_left(self._received, wall_ms, low, high) + self._base
+
+    def position(self, ordinal: int) -> Position:
+        """Pulsar's id of an entry, or of the place just before or after the entries.
+
+        A topic without any ledger has only the place :data:`EARLIEST`.
+        """
+        firsts = self._ledger_first
+        if not firsts:
+            return EARLIEST
+        if ordinal >= firsts[-1]:
+            return Position(self._ledger_ids[-1], ordinal - firsts[-1])
+        at = max(bisect_right(firsts, ordinal) - 1, 0)
+        return Position(self._ledger_ids[at], max(ordinal - firsts[at], -1))
+
+    def ordinal_at_or_after(self, ledger_id: int, entry_id: int) -> int:
+        """The first ordinal, from ``first`` to ``end``, that is not before a position.
+
+        So :data:`EARLIEST` gives ``first``, :data:`LATEST` gives ``end``, and a position in a
+        ledger that is gone gives the entry that follows it.
+        """
+        ids = self._ledger_ids
+        at = bisect_left(ids, ledger_id)
+        if at == len(ids):
+            return self.end
+        ordinal = self._ledger_first[at]
+        if ids[at] == ledger_id and entry_id > 0:
+            ordinal += entry_id
+            if at + 1 < len(ids):
+                ordinal = min(ordinal, self._ledger_first[at + 1])
+        return min(max(ordinal, self.first), self.end)
+
+    def ledgers(self) -> list[LedgerInfo]:
+        """The ledgers that hold retained entries, and the last one, oldest first."""
+        found: list[LedgerInfo] = []
+        count = len(self._ledger_ids)
+        for at in range(count):
+            first = self._ledger_first[at]
+            stop = self._ledger_first[at + 1] if at + 1 < count else self.end
+            kept = min(max(first, self.first), stop)
+            size = self.bytes_before(stop) - self.bytes_before(kept) if stop > kept else 0
+            created = self._ledger_created[at]
+            found.append(
+                LedgerInfo(self._ledger_ids[at], first, max(stop - first, 0), size, created)
+            )
+        return found
+
+    @property
+    def current_ledger_entries(self) -> int:
+        """Entries in the last ledger; 0 when there is none."""
+        return max(self.end - self._ledger_first[-1], 0) if self._ledger_first else 0
+
+    @property
+    def current_ledger_bytes(self) -> int:
+        """Retained bytes in the last ledger; 0 when there is none."""
+        if not self._ledger_first:
+            return 0
+        return self.bytes_before(self.end) - self.bytes_before(
+            min(max(self._ledger_first[-1], self.first), self.end)
+        )
+
+    def index_bytes(self) -> int:
+        """Memory that the index arrays take, spare room included."""
+        arrays = (self._offsets, self._received, self._cum_messages, self._cum_bytes)
+        return sum(one.__sizeof__() for one in arrays)
+
+    # What the log does ----------------------------------------------------------------------
+
+    def append(self, message_count: int, size: int, received_ms: int, offset: int) -> None:
+        """Index the next entry; it lies at ``offset`` of the last run's segment."""
+        self._offsets.append(offset)
+        self._received.append(received_ms)
+        messages, sizes = self._cum_messages, self._cum_bytes
+        messages.append(messages[-1] + message_count)
+        sizes.append(sizes[-1] + size)
+        self.staged_end += 1
+
+    @property
+    def segment(self) -> int:
+        """The segment of the last run; -1 when there is none."""
+        return self._run_segment[-1] if self._run_segment else -1
+
+    def open_run(self, segment: int) -> bool:
+        """Entries from ``staged_end`` on lie in ``segment``; False when the last run's do too."""
+        if self._run_segment and self._run_segment[-1] == segment:
+            return False
+        self._run_first.append(self.staged_end)
+        self._run_segment.append(segment)
+        return True
+
+    def open_ledger(self, ledger_id: int, first_ordinal: int, created_ms: int) -> None:
+        """Entries from ``first_ordinal`` on belong to a new ledger."""
+        while self._ledger_first and self._ledger_first[-1] >= first_ordinal:
+            self._pop_ledger()
+        self._ledger_ids.append(ledger_id)
+        self._ledger_first.append(first_ordinal)
+        self._ledger_created.append(created_ms)
+
+    def last_ledger(self) -> tuple[int, int, int]:
+        """``(ledger id, first ordinal, created ms)`` of the last ledger."""
+        return self._ledger_ids[-1], self._ledger_first[-1], self._ledger_created[-1]
+
+    def ledger_rows(self) -> list[tuple[int, int, int]]:
+        """All ledgers as :meth:`last_ledger` gives the last."""
+        return list(zip(self._ledger_ids, self._ledger_first, self._ledger_created, strict=True))
+
+    def staged_ledger_bytes(self) -> int:
+        """Bytes in the last ledger, staged entries included, as far as they are indexed."""
+        return self._cum_bytes[-1] - self.bytes_before(self._ledger_first[-1])
+
+    def totals(self, ordinal: int) -> tuple[int, int]:
+        """``(messages, bytes)`` since the topic's creation before an ordinal."""
+        return self.messages_before(ordinal), self.bytes_before(ordinal)
+
+    def rewind(self) -> list[int]:
+        """Forget what is staged and not durable; returns the segments that lost a run."""
+        self.staged_end = self.end
+        keep = self.end - self._base
+        del self._offsets[keep:], self._received[keep:]
+        del self._cum_messages[keep + 1 :], self._cum_bytes[keep + 1 :]
+        lost: list[int] = []
+        while self._run_first and self._run_first[-1] >= self.end:
+            self._run_first.pop()
+            lost.append(self._run_segment.pop())
+        while len(self._ledger_first) > 1 and self._ledger_first[-1] >= self.end:
+            self._pop_ledger()
+        self.ledger_limit = -1
+        self.mark = -1
+        return lost
+
+    def trim(self, first: int) -> list[int]:
+        """Entries below ``first`` are gone; returns the segments that lost their run."""
+        self.first = max(self.first, min(first, self.end))
+        dropped = 0
+        count = len(self._run_first)
+        while dropped < count:
+            stop = self._run_first[dropped + 1] if dropped + 1 < count else self.staged_end
+            if stop > self.first:
+                break
+            dropped += 1
+        lost = self._run_segment[:dropped]
+        del self._run_first[:dropped], self._run_segment[:dropped]
+        gone = 0
+        while gone + 1 < len(self._ledger_first) and self._ledger_first[gone + 1] <= self.first:
+            gone += 1
+        del self._ledger_ids[:gone], self._ledger_first[:gone], self._ledger_created[:gone]
+        dead = self.first - self._base
+        if dead >= len(self._offsets) or dead >= max(_COMPACT_ENTRIES_MIN, len(self._offsets) // 2):
+            self._cut_head(dead)
+        return lost
+
+    def segments(self) -> list[int]:
+        """The segments that hold retained entries, oldest first."""
+        return list(self._run_segment)
+
+    def run_in(self, segment: int) -> tuple[int, int] | None:
+        """``(first, end)`` of the retained, staged entries in a segment; None without any."""
+        try:
+            at = self._run_segment.index(segment)
+        except ValueError:
+            return None
+        first = max(self._run_first[at], self._base)
+        last = at + 1 == len(self._run_first)
+        stop = self.staged_end if last else self._run_first[at + 1]
+        return (first, stop) if first < stop else None
+
+    def columns(self, first: int, end: int) -> tuple[array[int], array[int], array[int], array[int]]:
+        """Offsets, receive times and both running totals (one longer) of a range."""
+        low, high = first - self._base, end - self._base
+        return (
+            self._offsets[low:high],
+            self._received[low:high],
+            self._cum_messages[low : high + 1],
+            self._cum_bytes[low : high + 1],
+        )
+
+    def run_of(self, ordinal: int) -> tuple[int, int]:
+        """``(segment, end of its run)`` for a retained, durable ordinal."""
+        at = bisect_right(self._run_first, ordinal) - 1
+        invariant(at >= 0, f"topic {self.number} has no run for ordinal {ordinal}")
+        stop = self._run_first[at + 1] if at + 1 < len(self._run_first) else self.end
+        return self._run_segment[at], min(stop, self.end)
+
+    def offset_end(self, from_ordinal: int, end: int, offset_limit: int) -> int:
+        """The end of the entries from ``from_ordinal`` that start below an offset."""
+        low, high = from_ordinal - self._base, end - self._base
+        return bisect_left(self._offsets, offset_limit, low, high) + self._base
+
+    # What recovery does ---------------------------------------------------------------------
+
+    def restart_at(self, ordinal: int, messages: int, size: int) -> None:
+        """Forget all entries: the next one is ``ordinal``, after these totals."""
+        self._base = self.end = self.staged_end = ordinal
+        del self._offsets[:], self._received[:]
+        self._cum_messages = array("q", (messages,))
+        self._cum_bytes = array("q", (size,))
+        self._run_first.clear()
+        self._run_segment.clear()
+
+    def extend(
+        self,
+        segment: int,
+        offsets: array[int],
+        received: array[int],
+        messages: array[int],
+        sizes: array[int],
+    ) -> None:
+        """Index a whole run of a sealed segment at once: columns as :meth:`columns` gives."""
+        self.open_run(segment)
+        self._offsets.extend(offsets)
+        self._received.extend(received)
+        self._cum_messages.extend(islice(messages, 1, None))
+        self._cum_bytes.extend(islice(sizes, 1, None))
+        self.staged_end = self.end = self._base + len(self._offsets)
+
+    @property
+    def base(self) -> int:
+        """The first ordinal that the arrays hold; at most ``first``."""
+        return self._base
+
+    def _pop_ledger(self) -> None:
+        self._ledger_ids.pop()
+        self._ledger_first.pop()
+        self._ledger_created.pop()
+
+    def _cut_head(self, count: int) -> None:
+        del self._offsets[:count], self._received[:count]
+        del self._cum_messages[:count], self._cum_bytes[:count]
+        self._base += count
