@@ -88,8 +88,8 @@ class Budget:
         "in_window",
         "level",
         "limit",
-        "paced",
         "pace_open_ns",
+        "paced",
         "period_ns",
         "refused_until_ns",
     )
@@ -277,6 +277,7 @@ class Budget:
         if limit == self.limit and period_ns == self.period_ns:
             return
         self._settle(now_ns)
+        self.refused_until_ns = min(self.refused_until_ns, now_ns)
         if self.in_window:
             self._expire(now_ns)
         ahead_ns = self._paid_ns - now_ns
@@ -290,9 +291,7 @@ class Budget:
             self._offered_ns = self._offered_ns * period_ns // self.period_ns
             self._change_period(period_ns, now_ns)
         if self.pace_open_ns > now_ns:
-            self.pace_open_ns = max(
-                self._paid_ns, min(self.pace_open_ns, now_ns + self._slice_ns)
-            )
+            self.pace_open_ns = max(self._paid_ns, min(self.pace_open_ns, now_ns + self._slice_ns))
         if self.debt and self.in_window < limit:
             taken = min(self.debt, limit - self.in_window)
             self.debt -= taken

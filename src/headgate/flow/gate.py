@@ -1,81 +1,560 @@
-"""SIGNATURES FIRST: bodies follow within the half hour.
+"""The gate: dispatch limits of subscription, topic and broker, and whose turn it is.
 
-The life of a subscription that wants to send:
+All of the tree belongs to one loop; every method takes the present instant. How an engine uses it:
 
-    if sg.limited:                      # plain attribute: False = skip the gate entirely
-        refusal = sg.request(now_ns)    # None: send ONE entry, then charge; else it waits now
-    sg.charge(now_ns, messages, bytes)  # at hand-over; only if sg.limited
-    ... request() again for the next entry ...
-    sg.leave(now_ns)                    # MUST be called by one that was refused or popped once it no
-                                        # longer wants to send (caught up, no permits, no consumer)
+    if sg.limited:                          # False: no limit applies, skip the gate entirely
+        refusal = sg.request(now_ns)        # None: send ONE entry; else it waits from now on
+    sg.charge(now_ns, messages, bytes)      # at hand-over: all budgets at once (law 1.3)
+    sg.request(now_ns)                      # for the next entry, or
+    sg.leave(now_ns)                        # it no longer wants to send: caught up, no permits
 
-    wake = gates.next_wake_ns()
+    wake_ns = gates.next_wake_ns()          # arm one timer
     while (sg := gates.pop_ready(now_ns)) is not None:
-        # sg.request(now_ns) is None now; send one entry, charge, then request() again or leave().
-        # Entry not in memory: sg.defer(now_ns) keeps its turn; request() again when it is loaded.
-        # Its wait is over: sg.cause(now_ns) BEFORE the charge tells the cause of that wait finally.
+        cause = sg.cause(now_ns)            # optional, before the charge: what made it wait
+        ...                                 # request() is None now: send one entry, charge, then
+                                            # request() again, leave(), or defer() if the entry
+                                            # is not in memory
+
+Where a waiter stands:
+
+    idle ──request refused──► held (own budget; timer) ──► queued (its topic's turns) ──┐
+      ▲                         ▲                            ▲                          │ pop_ready
+      └──── leave ◄──── active ─┴──── request refused ───────┘ ◄── charge ── claimed ◄──┘
+
+A waiter that its own budget holds is in no queue, so it blocks nobody; likewise a topic that its
+budget holds is out of the broker's queue. Each re-joins at the present minimum. Whoever was
+refused or popped is *wanting* until it leaves, which keeps the pace of its budgets on.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections import deque
+from heapq import heappop, heappush
+from itertools import count
 
+from headgate.base.units import NS_PER_MS
+from headgate.flow.budget import Budget
 from headgate.flow.limits import Dimension, DispatchLimit, Level, Refusal
+from headgate.flow.node import GateNode, GateStatistics
+from headgate.flow.share import FairQueue, share_of
+from headgate.flow.throttle import ThrottledEvents
+
+CAUSE_SLACK_NS = 20 * NS_PER_MS
+"""Of two levels that both refuse, the outer one is named only if it holds for so much longer: the
+time between two slices of its pace is not a limit of its own."""
+_IDLE, _ACTIVE, _DEFERRED, _CLAIMED, _HELD, _QUEUED = range(6)
+# The last two wait: state >= _HELD.
 
 
-@dataclass(frozen=True, slots=True)
-class BudgetStatistics:
-    """One limit in one dimension."""
+class BrokerGate(GateNode):
+    """The root: the broker's own limit, the topics' turns and all timers."""
 
-    dimension: Dimension
-    limit: int
-    period_ns: int
-    delivered_in_window: int
-    debt: int
-    granted: int
-    offered: int
-    waiting_ns: int
+    __slots__ = ("_now_ns", "_ready", "_timers", "demand", "epoch", "queue", "tickets", "topics")
+
+    def __init__(self, owner: object = None) -> None:
+        super().__init__(Level.BROKER, owner)
+        self.topics: set[TopicGate] = set()
+        self.queue: FairQueue[TopicGate] = FairQueue()
+        self.demand = 0
+        """Waiting subscriptions that their own budgets would let go."""
+        self.epoch = 1
+        """Topics' shares are remembered while the same waiting goes on."""
+        self.tickets = count(1)
+        self._ready: deque[tuple[int, SubscriptionGate]] = deque()
+        self._timers: list[tuple[int, int, GateNode]] = []
+        self._now_ns = 0
+
+    def topic(self, owner: object = None) -> TopicGate:
+        """A new topic without a limit of its own."""
+        topic = TopicGate(self, owner)
+        self.topics.add(topic)
+        return topic
+
+    def set_limit(self, limit: DispatchLimit | None, now_ns: int) -> None:
+        """Put the broker-wide limit in force, None for none. O(subscriptions) where the set of
+        limited dimensions changes."""
+        if self._install(limit, now_ns):
+            for topic in self.topics:
+                topic.refresh_paths(now_ns)
+        if self.alarm:
+            self.arm(self, now_ns)
+
+    def next_wake_ns(self) -> int | None:
+        """When :meth:`pop_ready` is due; an instant in the past or present means at once, None
+        that nobody waits."""
+        if self._ready or (self.queue.waiting and not self.alarm):
+            return self._now_ns
+        timers = self._timers
+        while timers and timers[0][2].alarm != timers[0][1]:
+            heappop(timers)
+        return timers[0][0] if timers else None
+
+    def pop_ready(self, now_ns: int) -> SubscriptionGate | None:
+        """The next waiter in fair order that may send one entry now. Send and charge it before
+        the next call; None when there is none."""
+        self._now_ns = now_ns
+        self._fire_timers(now_ns)
+        ready = self._ready
+        while ready:
+            ticket, waiter = ready.popleft()
+            if waiter.ticket == ticket and waiter.claim(now_ns):
+                return waiter
+        while not self.alarm and self.queue.waiting:
+            at_ns = self._refuse(now_ns)
+            if at_ns > now_ns:
+                self.waiters_max = max(self.waiters_max, self.demand)
+                self.arm(self, at_ns)
+                break
+            topic = self.queue.pop()
+            if topic is not None:
+                topic.ticket = 0
+                chosen = topic.choose(now_ns)
+                if chosen is not None:
+                    return chosen
+        return None
+
+    def arm(self, node: GateNode, at_ns: int) -> None:
+        """Wake ``node`` at that instant instead of any earlier arrangement."""
+        node.alarm = alarm = next(self.tickets)
+        heappush(self._timers, (at_ns, alarm, node))
+
+    def _fire_timers(self, now_ns: int) -> None:
+        timers = self._timers
+        while timers and timers[0][0] <= now_ns:
+            _, alarm, node = heappop(timers)
+            if node.alarm == alarm:
+                node.alarm = 0
+                node.wake(now_ns)
+
+    def make_ready(self, ticket: int, waiter: SubscriptionGate, now_ns: int) -> None:
+        """Queue a waiter that shares no limit with anybody: first come, first served."""
+        self._now_ns = now_ns
+        self._ready.append((ticket, waiter))
+
+    def join(self, topic: TopicGate, now_ns: int) -> None:
+        """Queue a topic by its share of the broker's limit. One that was away, because nobody
+        wanted anything of it or its own budget held it, re-joins at the present minimum."""
+        self._now_ns = now_ns
+        if topic.away:
+            topic.away = False
+            same = topic.broker_epoch == self.epoch
+            topic.share = max(topic.share if same else 0, self.queue.minimum())
+            topic.broker_epoch = self.epoch
+        topic.ticket = next(self.tickets)
+        self.queue.push(topic.share, topic.ticket, topic)
+
+    def change_demand(self, step: int, now_ns: int) -> None:
+        """One subscription more (1) or less (-1) waits for shared budgets."""
+        self.demand += step
+        if not self.demand:
+            self.epoch += 1
+            self.queue.reset()
+            self.alarm = 0
+            self._end_waiting(now_ns)
+
+    def statistics(self, now_ns: int) -> GateStatistics:
+        """The broker-wide limit and who waits for it."""
+        waits = (wait for topic in self.topics for wait in topic.waits(now_ns))
+        return self._gate_statistics(now_ns, self.demand, waits)
 
 
-@dataclass(frozen=True, slots=True)
-class GateStatistics:
-    """One level of one subject."""
+class TopicGate(GateNode):
+    """One topic: its limit, and the turns of its subscriptions."""
 
-    budgets: tuple[BudgetStatistics, ...]
-    waiters: int
-    waiters_max: int
-    waiting_ns: int
-    largest_waiters: tuple[tuple[object, int], ...]
+    __slots__ = (
+        "away",
+        "broker",
+        "broker_epoch",
+        "demand",
+        "epoch",
+        "queue",
+        "share",
+        "shared",
+        "subscriptions",
+        "ticket",
+    )
+
+    def __init__(self, broker: BrokerGate, owner: object) -> None:
+        super().__init__(Level.TOPIC, owner)
+        self.broker = broker
+        self.subscriptions: set[SubscriptionGate] = set()
+        self.queue: FairQueue[SubscriptionGate] = FairQueue()
+        self.demand = 0
+        """Subscriptions in the queue, and those just served."""
+        self.epoch = 1
+        """Shares are remembered while the same waiting goes on."""
+        self.share = 0
+        """Of the broker's limit."""
+        self.broker_epoch = 0
+        self.away = True
+        """Whether it is out of the broker's turns."""
+        self.ticket = 0
+        """Its place in the broker's queue."""
+        self.shared: tuple[Budget, ...] = broker.budgets
+        """Budgets its subscriptions share: its own, then the broker's."""
+
+    def subscription(self, owner: object = None) -> SubscriptionGate:
+        """A new subscription without a limit of its own."""
+        subscription = SubscriptionGate(self, owner)
+        self.subscriptions.add(subscription)
+        return subscription
+
+    def set_limit(self, limit: DispatchLimit | None, now_ns: int) -> None:
+        """Put the topic's limit in force, None for none."""
+        if self._install(limit, now_ns):
+            self.refresh_paths(now_ns)
+        if self.alarm:
+            self.broker.arm(self, now_ns)
+
+    def close(self, now_ns: int) -> None:
+        """The topic is deleted, with all its subscriptions. Not for unload: a budget must
+        outlive that (law 1.1), so keep the gate for when the topic is loaded again."""
+        for subscription in list(self.subscriptions):
+            subscription.close(now_ns)
+        self.broker.topics.discard(self)
+
+    def refresh_paths(self, now_ns: int) -> None:
+        """The set of budgets above changed: write it down where it is read often."""
+        self.shared = self.budgets + self.broker.budgets
+        for subscription in self.subscriptions:
+            subscription.refresh_path(now_ns)
+
+    def offer(self, now_ns: int) -> None:
+        """Its queue has somebody: go to the broker's queue, or wait for its own budget."""
+        if self.ticket or self.alarm or not self.queue.waiting:
+            return
+        at_ns = self._refuse(now_ns)
+        if at_ns > now_ns:
+            self._hold(at_ns)
+        else:
+            self.broker.join(self, now_ns)
+
+    def wake(self, now_ns: int) -> None:
+        """Its own budget was to release it now."""
+        self.offer(now_ns)
+
+    def _hold(self, at_ns: int) -> None:
+        self.away = True
+        self.waiters_max = max(self.waiters_max, self.demand)
+        self.broker.arm(self, at_ns)
+
+    def choose(self, now_ns: int) -> SubscriptionGate | None:
+        """The topic is up: its next subscription, if its budgets let it go now. None hands the
+        turn on; the topic has then seen to its own return."""
+        at_ns = self._refuse(now_ns)
+        if at_ns > now_ns:
+            self._hold(at_ns)
+            return None
+        while (waiter := self.queue.pop()) is not None:
+            if waiter.claim(now_ns):
+                return waiter
+        return None
+
+    def charged(self, now_ns: int, messages: int, size_bytes: int) -> None:
+        """One of its waiters was served: count its share and queue again."""
+        broker = self.broker
+        if broker.budgets:
+            self.share += share_of(broker.budgets, messages, size_bytes)
+            broker.queue.served(self.share)
+        if self.queue.waiting:
+            self.offer(now_ns)
+
+    def change_demand(self, step: int, now_ns: int) -> None:
+        """One subscription more (1) or less (-1) waits for shared budgets."""
+        self.demand += step
+        self.broker.change_demand(step, now_ns)
+        if not self.demand:
+            if self.ticket:
+                self.ticket = 0
+                self.broker.queue.forget()
+            self.alarm = 0
+            self.away = True
+            self.epoch += 1
+            self.queue.reset()
+            self._end_waiting(now_ns)
+
+    def statistics(self, now_ns: int) -> GateStatistics:
+        """The topic's limit and who waits for it."""
+        return self._gate_statistics(now_ns, self.demand, self.waits(now_ns))
+
+    def waits(self, now_ns: int) -> list[tuple[object, int]]:
+        """Owners in its queue and for how many nanoseconds each has wanted to send."""
+        return [(sg.owner, now_ns - sg.wanting_since_ns) for sg in self.queue.waiters()]
 
 
-class BrokerGate:
-    def topic(self, owner: object = None) -> TopicGate: ...
-    def set_limit(self, limit: DispatchLimit | None, now_ns: int) -> None: ...
-    def next_wake_ns(self) -> int | None: ...
-    def pop_ready(self, now_ns: int) -> SubscriptionGate | None: ...
-    def statistics(self, now_ns: int) -> GateStatistics: ...
+class SubscriptionGate(GateNode):
+    """One subscription: its own limit, its place among the others and its throttled events."""
 
+    __slots__ = (
+        "_byte_budgets",
+        "_epoch",
+        "_events",
+        "_in_topic",
+        "_message_budgets",
+        "_path",
+        "_share",
+        "_state",
+        "_turn",
+        "_waiting_since_ns",
+        "exempt",
+        "limited",
+        "ticket",
+        "topic",
+        "wanting_since_ns",
+    )
 
-class TopicGate:
-    owner: object
-    def subscription(self, owner: object = None) -> SubscriptionGate: ...
-    def set_limit(self, limit: DispatchLimit | None, now_ns: int) -> None: ...
-    def close(self, now_ns: int) -> None: ...
-    def statistics(self, now_ns: int) -> GateStatistics: ...
+    def __init__(self, topic: TopicGate, owner: object) -> None:
+        super().__init__(Level.SUBSCRIPTION, owner)
+        self.topic = topic
+        self.limited = False
+        """Whether any budget at any level applies; the engine skips the gate while it is False."""
+        self.exempt = False
+        """Whether it passes free and uncharged; see :meth:`set_exempt`."""
+        self.ticket = 0
+        """Its place in its topic's queue."""
+        self.wanting_since_ns = 0
+        """Since when it has wanted to send without a break; meaningful while it does."""
+        self._state = _IDLE
+        self._in_topic = False
+        self._share = 0
+        self._epoch = 0
+        self._turn = 0
+        self._waiting_since_ns = 0
+        self._events: ThrottledEvents | None = None
+        self._path: tuple[Budget, ...] = ()
+        self._message_budgets: tuple[Budget, ...] = ()
+        self._byte_budgets: tuple[Budget, ...] = ()
+        self.refresh_path(0)
 
+    # -- what the engine calls --------------------------------------------------------------
 
-class SubscriptionGate:
-    owner: object
-    limited: bool          # any budget at any level applies to it (and it is not exempt)
-    exempt: bool           # read-only; set_exempt() changes it
-    throttled_events: list[list[int]]   # [level][dimension]; exact after settle(now)
-    def set_limit(self, limit: DispatchLimit | None, now_ns: int) -> None: ...
-    def set_exempt(self, exempt: bool, now_ns: int) -> None: ...
-    def request(self, now_ns: int) -> Refusal | None: ...
-    def charge(self, now_ns: int, messages: int, size_bytes: int) -> None: ...
-    def leave(self, now_ns: int) -> None: ...
-    def defer(self, now_ns: int) -> None: ...
-    def close(self, now_ns: int) -> None: ...
-    def cause(self, now_ns: int) -> Refusal | None: ...   # present cause of its wait, None if it does not wait
-    def settle(self, now_ns: int) -> None: ...            # brings throttled_events up to now within a long wait
-    def statistics(self, now_ns: int) -> GateStatistics: ...
+    def request(self, now_ns: int) -> Refusal | None:
+        """May the next entry go now? None: yes, send one and charge it. Otherwise this
+        subscription waits from now on, in its fair turn, and the refusal says for what."""
+        state = self._state
+        if state == _CLAIMED or not self.limited:
+            return None
+        if state >= _HELD:
+            return self.cause(now_ns)
+        for budget in self._path:
+            if budget.release_ns(now_ns) > now_ns:
+                return self._wait(now_ns)
+        if self.topic.shared and self._others_first():
+            return self._wait(now_ns)
+        if state == _DEFERRED:
+            self._state = _ACTIVE
+        return None
+
+    def charge(self, now_ns: int, messages: int, size_bytes: int) -> None:
+        """An entry is handed to the connection: charge every budget that applies, at once."""
+        for budget in self._message_budgets:
+            budget.charge(now_ns, messages)
+        for budget in self._byte_budgets:
+            budget.charge(now_ns, size_bytes)
+        if self._state == _CLAIMED:
+            self._state = _ACTIVE
+            self._turn = 0
+        if self._in_topic:
+            topic = self.topic
+            self._share += share_of(topic.budgets or topic.shared, messages, size_bytes)
+            topic.queue.served(self._share)
+            topic.charged(now_ns, messages, size_bytes)
+
+    def leave(self, now_ns: int) -> None:
+        """It no longer wants to send. Cheap and harmless when it did not wait."""
+        state = self._state
+        if state == _IDLE:
+            return
+        if state >= _HELD:
+            self.settle(now_ns)
+            self.alarm = 0
+            if self.ticket and self._in_topic:
+                self.topic.queue.forget()
+            self.ticket = 0
+        self._state = _IDLE
+        self._turn = 0
+        self._leave_topic(now_ns)
+        self._end_waiting(now_ns)
+        if state == _CLAIMED:
+            self.topic.offer(now_ns)
+
+    def defer(self, now_ns: int) -> None:
+        """It may send, but its entry is not in memory: it keeps its turn and blocks nobody.
+        ``request`` again when the entry is there."""
+        if self._state == _CLAIMED or self._state == _ACTIVE:
+            self._state = _DEFERRED
+            self.topic.offer(now_ns)
+
+    def cause(self, now_ns: int) -> Refusal | None:
+        """What it waits for at present; right after ``pop_ready``, before the charge, what the
+        wait just ended was for: the limit that released last. None if it does not wait."""
+        if self._state < _CLAIMED:
+            return None
+        latest_ns = now_ns
+        named: Budget | None = None
+        for budget in self._path:
+            at_ns = budget.refused_until_ns
+            if at_ns <= self._waiting_since_ns:
+                continue
+            if named is None or at_ns > named.refused_until_ns + (
+                0 if named.level == budget.level else CAUSE_SLACK_NS
+            ):
+                named = budget
+            if at_ns > latest_ns:
+                latest_ns = at_ns
+        if named is None:
+            if not self._path:
+                return None
+            named = (self.topic.shared or self._path)[0]
+        return Refusal(named.level, named.dimension, latest_ns)
+
+    def close(self, now_ns: int) -> None:
+        """The subscription is deleted. Not for unload: its budget must outlive that."""
+        self.leave(now_ns)
+        self.topic.subscriptions.discard(self)
+
+    # -- settings and figures ---------------------------------------------------------------
+
+    def set_limit(self, limit: DispatchLimit | None, now_ns: int) -> None:
+        """Put its own limit in force, None for none."""
+        if self._install(limit, now_ns):
+            self.refresh_path(now_ns)
+        if self.alarm:
+            self.topic.broker.arm(self, now_ns)
+
+    def set_exempt(self, exempt: bool, now_ns: int) -> None:
+        """Let it pass free and uncharged, or no longer. One that waits is handed out by the next
+        ``pop_ready``."""
+        waits = self._state >= _HELD
+        self.exempt = exempt
+        self.refresh_path(now_ns)
+        if exempt:
+            self.leave(now_ns)
+            if waits:
+                self._line_up(now_ns)
+
+    @property
+    def throttled_events(self) -> list[list[int]]:
+        """Events by level, then dimension; exact after :meth:`settle`. Do not write to it."""
+        return [[0, 0], [0, 0], [0, 0]] if self._events is None else self._events.counts
+
+    def settle(self, now_ns: int) -> None:
+        """Count the periods of a wait that still goes on."""
+        if self._state >= _HELD:
+            self._count_delay(now_ns)
+
+    def statistics(self, now_ns: int) -> GateStatistics:
+        """Its own limit and whether it waits for it."""
+        held = self._state == _HELD
+        waits = [(self.owner, now_ns - self.wanting_since_ns)] if held else []
+        return self._gate_statistics(now_ns, len(waits), waits)
+
+    # -- what the tree calls ----------------------------------------------------------------
+
+    def refresh_path(self, now_ns: int) -> None:
+        """The set of budgets that apply to it changed."""
+        path = () if self.exempt else self.budgets + self.topic.shared
+        self._path = path
+        self._message_budgets = tuple(b for b in path if b.dimension == Dimension.MESSAGES)
+        self._byte_budgets = tuple(b for b in path if b.dimension == Dimension.BYTES)
+        self.limited = bool(path)
+        if not path and self._state in (_ACTIVE, _DEFERRED):
+            self.leave(now_ns)
+
+    def wake(self, now_ns: int) -> None:
+        """Its own budget was to release it now."""
+        at_ns = self._refuse(now_ns)
+        if at_ns > now_ns:
+            self.topic.broker.arm(self, at_ns)
+        else:
+            self._line_up(now_ns)
+
+    def claim(self, now_ns: int) -> bool:
+        """It is its turn: take it, unless its own budget holds it (then it is held)."""
+        self._turn = self.ticket
+        self.ticket = 0
+        if self.exempt:
+            self._state = _CLAIMED
+            return True
+        if self.topic.shared and not self._in_topic:
+            # A shared limit appeared while it stood in the line of those without any.
+            self._line_up(now_ns)
+            return False
+        at_ns = self._refuse(now_ns)
+        if at_ns > now_ns:
+            self._hold(now_ns, at_ns)
+            return False
+        self._state = _CLAIMED
+        self._count_delay(now_ns)
+        return True
+
+    # -- waiting ----------------------------------------------------------------------------
+
+    def _others_first(self) -> bool:
+        """Whether somebody who waits for a shared budget goes before it."""
+        topic = self.topic
+        broker = topic.broker
+        queue = topic.queue
+        if queue.waiting and (not self._in_topic or queue.precedes(self._share)):
+            return True
+        if not broker.budgets or not broker.queue.waiting:
+            return False
+        return topic.away or broker.queue.precedes(topic.share)
+
+    def _wait(self, now_ns: int) -> Refusal | None:
+        if self._state == _IDLE:
+            self.wanting_since_ns = now_ns
+        self._waiting_since_ns = now_ns
+        for budget in self.topic.shared:
+            at_ns = budget.release_ns(now_ns)
+            if at_ns > now_ns:
+                budget.refused_until_ns = at_ns
+        own_ns = self._refuse(now_ns)
+        if own_ns > now_ns:
+            self._hold(now_ns, own_ns)
+        else:
+            self._end_waiting(now_ns)
+            self._line_up(now_ns)
+        return self.cause(now_ns)
+
+    def _hold(self, now_ns: int, at_ns: int) -> None:
+        self._state = _HELD
+        self._turn = 0
+        self.waiters_max = 1
+        self._leave_topic(now_ns)
+        self.topic.broker.arm(self, at_ns)
+
+    def _line_up(self, now_ns: int) -> None:
+        """Its own budget lets it go: wait for its turn at the shared ones."""
+        topic = self.topic
+        self._state = _QUEUED
+        self.ticket = ticket = self._turn or next(topic.broker.tickets)
+        self._turn = 0
+        if self.exempt or not topic.shared:
+            topic.broker.make_ready(ticket, self, now_ns)
+            return
+        if not self._in_topic:
+            share = topic.queue.minimum()
+            if self._epoch == topic.epoch and self._share > share:
+                share = self._share
+            self._share = share
+            self._epoch = topic.epoch
+            self._in_topic = True
+            topic.change_demand(1, now_ns)
+        topic.queue.push(self._share, ticket, self)
+        topic.offer(now_ns)
+
+    def _leave_topic(self, now_ns: int) -> None:
+        if self._in_topic:
+            self._in_topic = False
+            self.topic.change_demand(-1, now_ns)
+
+    def _count_delay(self, now_ns: int) -> None:
+        """Events of the wait so far, for each limiter that refused during it."""
+        since_ns = self._waiting_since_ns
+        for budget in self._path:
+            until_ns = budget.refused_until_ns
+            if until_ns > since_ns:
+                if self._events is None:
+                    self._events = ThrottledEvents()
+                self._events.delayed(budget, since_ns, until_ns if until_ns < now_ns else now_ns)
