@@ -23,6 +23,8 @@ TARGETS = {"PulsarApi.proto": ROOT / "src/headgate/wire/_generated"}
 _NOT_AN_IDENTIFIER = re.compile(r"^ +None: .*\n", re.MULTILINE)
 """Schema.Type has a value called None: legal in a descriptor, a syntax error in a stub."""
 
+_ENUM_CLASS = re.compile(r"^ *class (\w+)\(int, metaclass=", re.MULTILINE)
+
 
 def compile_proto(name: str) -> dict[str, str]:
     """Compile ``proto/<name>``: file name to content of the Python module and its stub."""
@@ -40,7 +42,15 @@ def compile_proto(name: str) -> dict[str, str]:
 
 
 def _mend_stub(text: str) -> str:
-    return '# mypy: disable-error-code="type-arg"\n' + _NOT_AN_IDENTIFIER.sub("", text)
+    """Make a stub say what upb does: an enum field holds a plain ``int`` and accepts any.
+
+    So our own IntEnums can be assigned, and what is read can be looked up in tables of ``int``.
+    """
+    text = _NOT_AN_IDENTIFIER.sub("", text)
+    for name in set(_ENUM_CLASS.findall(text)):
+        text = re.sub(rf"^( +\w+): (\w+\.)?{name}$", r"\1: int", text, flags=re.MULTILINE)
+        text = re.sub(rf"_Union\[(\w+\.)?{name}, str\]", "_Union[int, str]", text)
+    return '# mypy: disable-error-code="type-arg,valid-type"\n' + text
 
 
 def main() -> int:

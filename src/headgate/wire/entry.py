@@ -89,7 +89,7 @@ def checksum_ok(body: bytes) -> bool:
     layout = locate(body)
     if layout.checksum_start == layout.covered_start:
         return True
-    expected = _MAGIC_AND_WORD.unpack_from(body, layout.checksum_start)[1]
+    expected = int(_MAGIC_AND_WORD.unpack_from(body, layout.checksum_start)[1])
     return _crc32c(body[layout.covered_start :]) == expected
 
 

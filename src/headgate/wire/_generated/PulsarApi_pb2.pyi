@@ -1,4 +1,4 @@
-# mypy: disable-error-code="type-arg"
+# mypy: disable-error-code="type-arg,valid-type"
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from google.protobuf import descriptor as _descriptor
@@ -197,37 +197,37 @@ class Schema(_message.Message):
         ProtobufNative: _ClassVar[Schema.Type]
         AutoConsume: _ClassVar[Schema.Type]
         External: _ClassVar[Schema.Type]
-    String: Schema.Type
-    Json: Schema.Type
-    Protobuf: Schema.Type
-    Avro: Schema.Type
-    Bool: Schema.Type
-    Int8: Schema.Type
-    Int16: Schema.Type
-    Int32: Schema.Type
-    Int64: Schema.Type
-    Float: Schema.Type
-    Double: Schema.Type
-    Date: Schema.Type
-    Time: Schema.Type
-    Timestamp: Schema.Type
-    KeyValue: Schema.Type
-    Instant: Schema.Type
-    LocalDate: Schema.Type
-    LocalTime: Schema.Type
-    LocalDateTime: Schema.Type
-    ProtobufNative: Schema.Type
-    AutoConsume: Schema.Type
-    External: Schema.Type
+    String: int
+    Json: int
+    Protobuf: int
+    Avro: int
+    Bool: int
+    Int8: int
+    Int16: int
+    Int32: int
+    Int64: int
+    Float: int
+    Double: int
+    Date: int
+    Time: int
+    Timestamp: int
+    KeyValue: int
+    Instant: int
+    LocalDate: int
+    LocalTime: int
+    LocalDateTime: int
+    ProtobufNative: int
+    AutoConsume: int
+    External: int
     NAME_FIELD_NUMBER: _ClassVar[int]
     SCHEMA_DATA_FIELD_NUMBER: _ClassVar[int]
     TYPE_FIELD_NUMBER: _ClassVar[int]
     PROPERTIES_FIELD_NUMBER: _ClassVar[int]
     name: str
     schema_data: bytes
-    type: Schema.Type
+    type: int
     properties: _containers.RepeatedCompositeFieldContainer[KeyValue]
-    def __init__(self, name: _Optional[str] = ..., schema_data: _Optional[bytes] = ..., type: _Optional[_Union[Schema.Type, str]] = ..., properties: _Optional[_Iterable[_Union[KeyValue, _Mapping]]] = ...) -> None: ...
+    def __init__(self, name: _Optional[str] = ..., schema_data: _Optional[bytes] = ..., type: _Optional[_Union[int, str]] = ..., properties: _Optional[_Iterable[_Union[KeyValue, _Mapping]]] = ...) -> None: ...
 
 class MessageIdData(_message.Message):
     __slots__ = ("ledgerId", "entryId", "partition", "batch_index", "ack_set", "batch_size", "first_chunk_message_id")
@@ -287,11 +287,11 @@ class KeySharedMeta(_message.Message):
     HASHRANGES_FIELD_NUMBER: _ClassVar[int]
     ALLOWOUTOFORDERDELIVERY_FIELD_NUMBER: _ClassVar[int]
     ENTRYBUCKETDISPATCH_FIELD_NUMBER: _ClassVar[int]
-    keySharedMode: KeySharedMode
+    keySharedMode: int
     hashRanges: _containers.RepeatedCompositeFieldContainer[IntRange]
     allowOutOfOrderDelivery: bool
     entryBucketDispatch: bool
-    def __init__(self, keySharedMode: _Optional[_Union[KeySharedMode, str]] = ..., hashRanges: _Optional[_Iterable[_Union[IntRange, _Mapping]]] = ..., allowOutOfOrderDelivery: _Optional[bool] = ..., entryBucketDispatch: _Optional[bool] = ...) -> None: ...
+    def __init__(self, keySharedMode: _Optional[_Union[int, str]] = ..., hashRanges: _Optional[_Iterable[_Union[IntRange, _Mapping]]] = ..., allowOutOfOrderDelivery: _Optional[bool] = ..., entryBucketDispatch: _Optional[bool] = ...) -> None: ...
 
 class MessageMetadata(_message.Message):
     __slots__ = ("producer_name", "sequence_id", "publish_time", "properties", "replicated_from", "partition_key", "replicate_to", "compression", "uncompressed_size", "num_messages_in_batch", "event_time", "encryption_keys", "encryption_algo", "encryption_param", "schema_version", "partition_key_b64_encoded", "ordering_key", "deliver_at_time", "marker_type", "txnid_least_bits", "txnid_most_bits", "highest_sequence_id", "null_value", "uuid", "num_chunks_from_msg", "total_chunk_msg_size", "chunk_id", "null_partition_key", "compacted_batch_indexes", "schema_id", "entry_hash_min", "entry_hash_max")
@@ -334,7 +334,7 @@ class MessageMetadata(_message.Message):
     replicated_from: str
     partition_key: str
     replicate_to: _containers.RepeatedScalarFieldContainer[str]
-    compression: CompressionType
+    compression: int
     uncompressed_size: int
     num_messages_in_batch: int
     event_time: int
@@ -359,7 +359,7 @@ class MessageMetadata(_message.Message):
     schema_id: bytes
     entry_hash_min: int
     entry_hash_max: int
-    def __init__(self, producer_name: _Optional[str] = ..., sequence_id: _Optional[int] = ..., publish_time: _Optional[int] = ..., properties: _Optional[_Iterable[_Union[KeyValue, _Mapping]]] = ..., replicated_from: _Optional[str] = ..., partition_key: _Optional[str] = ..., replicate_to: _Optional[_Iterable[str]] = ..., compression: _Optional[_Union[CompressionType, str]] = ..., uncompressed_size: _Optional[int] = ..., num_messages_in_batch: _Optional[int] = ..., event_time: _Optional[int] = ..., encryption_keys: _Optional[_Iterable[_Union[EncryptionKeys, _Mapping]]] = ..., encryption_algo: _Optional[str] = ..., encryption_param: _Optional[bytes] = ..., schema_version: _Optional[bytes] = ..., partition_key_b64_encoded: _Optional[bool] = ..., ordering_key: _Optional[bytes] = ..., deliver_at_time: _Optional[int] = ..., marker_type: _Optional[int] = ..., txnid_least_bits: _Optional[int] = ..., txnid_most_bits: _Optional[int] = ..., highest_sequence_id: _Optional[int] = ..., null_value: _Optional[bool] = ..., uuid: _Optional[str] = ..., num_chunks_from_msg: _Optional[int] = ..., total_chunk_msg_size: _Optional[int] = ..., chunk_id: _Optional[int] = ..., null_partition_key: _Optional[bool] = ..., compacted_batch_indexes: _Optional[_Iterable[int]] = ..., schema_id: _Optional[bytes] = ..., entry_hash_min: _Optional[int] = ..., entry_hash_max: _Optional[int] = ...) -> None: ...
+    def __init__(self, producer_name: _Optional[str] = ..., sequence_id: _Optional[int] = ..., publish_time: _Optional[int] = ..., properties: _Optional[_Iterable[_Union[KeyValue, _Mapping]]] = ..., replicated_from: _Optional[str] = ..., partition_key: _Optional[str] = ..., replicate_to: _Optional[_Iterable[str]] = ..., compression: _Optional[_Union[int, str]] = ..., uncompressed_size: _Optional[int] = ..., num_messages_in_batch: _Optional[int] = ..., event_time: _Optional[int] = ..., encryption_keys: _Optional[_Iterable[_Union[EncryptionKeys, _Mapping]]] = ..., encryption_algo: _Optional[str] = ..., encryption_param: _Optional[bytes] = ..., schema_version: _Optional[bytes] = ..., partition_key_b64_encoded: _Optional[bool] = ..., ordering_key: _Optional[bytes] = ..., deliver_at_time: _Optional[int] = ..., marker_type: _Optional[int] = ..., txnid_least_bits: _Optional[int] = ..., txnid_most_bits: _Optional[int] = ..., highest_sequence_id: _Optional[int] = ..., null_value: _Optional[bool] = ..., uuid: _Optional[str] = ..., num_chunks_from_msg: _Optional[int] = ..., total_chunk_msg_size: _Optional[int] = ..., chunk_id: _Optional[int] = ..., null_partition_key: _Optional[bool] = ..., compacted_batch_indexes: _Optional[_Iterable[int]] = ..., schema_id: _Optional[bytes] = ..., entry_hash_min: _Optional[int] = ..., entry_hash_max: _Optional[int] = ...) -> None: ...
 
 class SingleMessageMetadata(_message.Message):
     __slots__ = ("properties", "partition_key", "payload_size", "compacted_out", "event_time", "partition_key_b64_encoded", "ordering_key", "sequence_id", "null_value", "null_partition_key")
@@ -407,7 +407,7 @@ class CommandConnect(_message.Message):
     FEATURE_FLAGS_FIELD_NUMBER: _ClassVar[int]
     PROXY_VERSION_FIELD_NUMBER: _ClassVar[int]
     client_version: str
-    auth_method: AuthMethod
+    auth_method: int
     auth_data: bytes
     protocol_version: int
     auth_method_name: str
@@ -417,7 +417,7 @@ class CommandConnect(_message.Message):
     original_auth_method: str
     feature_flags: FeatureFlags
     proxy_version: str
-    def __init__(self, client_version: _Optional[str] = ..., auth_method: _Optional[_Union[AuthMethod, str]] = ..., auth_data: _Optional[bytes] = ..., protocol_version: _Optional[int] = ..., auth_method_name: _Optional[str] = ..., proxy_to_broker_url: _Optional[str] = ..., original_principal: _Optional[str] = ..., original_auth_data: _Optional[str] = ..., original_auth_method: _Optional[str] = ..., feature_flags: _Optional[_Union[FeatureFlags, _Mapping]] = ..., proxy_version: _Optional[str] = ...) -> None: ...
+    def __init__(self, client_version: _Optional[str] = ..., auth_method: _Optional[_Union[int, str]] = ..., auth_data: _Optional[bytes] = ..., protocol_version: _Optional[int] = ..., auth_method_name: _Optional[str] = ..., proxy_to_broker_url: _Optional[str] = ..., original_principal: _Optional[str] = ..., original_auth_data: _Optional[str] = ..., original_auth_method: _Optional[str] = ..., feature_flags: _Optional[_Union[FeatureFlags, _Mapping]] = ..., proxy_version: _Optional[str] = ...) -> None: ...
 
 class FeatureFlags(_message.Message):
     __slots__ = ("supports_auth_refresh", "supports_broker_entry_metadata", "supports_partial_producer", "supports_topic_watchers", "supports_get_partitioned_metadata_without_auto_creation", "supports_repl_dedup_by_lid_and_eid", "supports_topic_watcher_reconcile", "supports_scalable_topics", "supports_tc_metadata_discovery")
@@ -503,8 +503,8 @@ class CommandPartitionedTopicMetadataResponse(_message.Message):
         __slots__ = ()
         Success: _ClassVar[CommandPartitionedTopicMetadataResponse.LookupType]
         Failed: _ClassVar[CommandPartitionedTopicMetadataResponse.LookupType]
-    Success: CommandPartitionedTopicMetadataResponse.LookupType
-    Failed: CommandPartitionedTopicMetadataResponse.LookupType
+    Success: int
+    Failed: int
     PARTITIONS_FIELD_NUMBER: _ClassVar[int]
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
     RESPONSE_FIELD_NUMBER: _ClassVar[int]
@@ -512,10 +512,10 @@ class CommandPartitionedTopicMetadataResponse(_message.Message):
     MESSAGE_FIELD_NUMBER: _ClassVar[int]
     partitions: int
     request_id: int
-    response: CommandPartitionedTopicMetadataResponse.LookupType
-    error: ServerError
+    response: int
+    error: int
     message: str
-    def __init__(self, partitions: _Optional[int] = ..., request_id: _Optional[int] = ..., response: _Optional[_Union[CommandPartitionedTopicMetadataResponse.LookupType, str]] = ..., error: _Optional[_Union[ServerError, str]] = ..., message: _Optional[str] = ...) -> None: ...
+    def __init__(self, partitions: _Optional[int] = ..., request_id: _Optional[int] = ..., response: _Optional[_Union[int, str]] = ..., error: _Optional[_Union[int, str]] = ..., message: _Optional[str] = ...) -> None: ...
 
 class CommandLookupTopic(_message.Message):
     __slots__ = ("topic", "request_id", "authoritative", "original_principal", "original_auth_data", "original_auth_method", "advertised_listener_name", "properties")
@@ -544,9 +544,9 @@ class CommandLookupTopicResponse(_message.Message):
         Redirect: _ClassVar[CommandLookupTopicResponse.LookupType]
         Connect: _ClassVar[CommandLookupTopicResponse.LookupType]
         Failed: _ClassVar[CommandLookupTopicResponse.LookupType]
-    Redirect: CommandLookupTopicResponse.LookupType
-    Connect: CommandLookupTopicResponse.LookupType
-    Failed: CommandLookupTopicResponse.LookupType
+    Redirect: int
+    Connect: int
+    Failed: int
     BROKERSERVICEURL_FIELD_NUMBER: _ClassVar[int]
     BROKERSERVICEURLTLS_FIELD_NUMBER: _ClassVar[int]
     RESPONSE_FIELD_NUMBER: _ClassVar[int]
@@ -557,13 +557,13 @@ class CommandLookupTopicResponse(_message.Message):
     PROXY_THROUGH_SERVICE_URL_FIELD_NUMBER: _ClassVar[int]
     brokerServiceUrl: str
     brokerServiceUrlTls: str
-    response: CommandLookupTopicResponse.LookupType
+    response: int
     request_id: int
     authoritative: bool
-    error: ServerError
+    error: int
     message: str
     proxy_through_service_url: bool
-    def __init__(self, brokerServiceUrl: _Optional[str] = ..., brokerServiceUrlTls: _Optional[str] = ..., response: _Optional[_Union[CommandLookupTopicResponse.LookupType, str]] = ..., request_id: _Optional[int] = ..., authoritative: _Optional[bool] = ..., error: _Optional[_Union[ServerError, str]] = ..., message: _Optional[str] = ..., proxy_through_service_url: _Optional[bool] = ...) -> None: ...
+    def __init__(self, brokerServiceUrl: _Optional[str] = ..., brokerServiceUrlTls: _Optional[str] = ..., response: _Optional[_Union[int, str]] = ..., request_id: _Optional[int] = ..., authoritative: _Optional[bool] = ..., error: _Optional[_Union[int, str]] = ..., message: _Optional[str] = ..., proxy_through_service_url: _Optional[bool] = ...) -> None: ...
 
 class CommandProducer(_message.Message):
     __slots__ = ("topic", "producer_id", "request_id", "producer_name", "encrypted", "metadata", "schema", "epoch", "user_provided_producer_name", "producer_access_mode", "topic_epoch", "txn_enabled", "initial_subscription_name")
@@ -589,11 +589,11 @@ class CommandProducer(_message.Message):
     schema: Schema
     epoch: int
     user_provided_producer_name: bool
-    producer_access_mode: ProducerAccessMode
+    producer_access_mode: int
     topic_epoch: int
     txn_enabled: bool
     initial_subscription_name: str
-    def __init__(self, topic: _Optional[str] = ..., producer_id: _Optional[int] = ..., request_id: _Optional[int] = ..., producer_name: _Optional[str] = ..., encrypted: _Optional[bool] = ..., metadata: _Optional[_Iterable[_Union[KeyValue, _Mapping]]] = ..., schema: _Optional[_Union[Schema, _Mapping]] = ..., epoch: _Optional[int] = ..., user_provided_producer_name: _Optional[bool] = ..., producer_access_mode: _Optional[_Union[ProducerAccessMode, str]] = ..., topic_epoch: _Optional[int] = ..., txn_enabled: _Optional[bool] = ..., initial_subscription_name: _Optional[str] = ...) -> None: ...
+    def __init__(self, topic: _Optional[str] = ..., producer_id: _Optional[int] = ..., request_id: _Optional[int] = ..., producer_name: _Optional[str] = ..., encrypted: _Optional[bool] = ..., metadata: _Optional[_Iterable[_Union[KeyValue, _Mapping]]] = ..., schema: _Optional[_Union[Schema, _Mapping]] = ..., epoch: _Optional[int] = ..., user_provided_producer_name: _Optional[bool] = ..., producer_access_mode: _Optional[_Union[int, str]] = ..., topic_epoch: _Optional[int] = ..., txn_enabled: _Optional[bool] = ..., initial_subscription_name: _Optional[str] = ...) -> None: ...
 
 class CommandProducerSuccess(_message.Message):
     __slots__ = ("request_id", "producer_name", "last_sequence_id", "schema_version", "topic_epoch", "producer_ready")
@@ -653,9 +653,9 @@ class CommandSendError(_message.Message):
     MESSAGE_FIELD_NUMBER: _ClassVar[int]
     producer_id: int
     sequence_id: int
-    error: ServerError
+    error: int
     message: str
-    def __init__(self, producer_id: _Optional[int] = ..., sequence_id: _Optional[int] = ..., error: _Optional[_Union[ServerError, str]] = ..., message: _Optional[str] = ...) -> None: ...
+    def __init__(self, producer_id: _Optional[int] = ..., sequence_id: _Optional[int] = ..., error: _Optional[_Union[int, str]] = ..., message: _Optional[str] = ...) -> None: ...
 
 class CommandCloseProducer(_message.Message):
     __slots__ = ("producer_id", "request_id", "assignedBrokerServiceUrl", "assignedBrokerServiceUrlTls")
@@ -677,16 +677,16 @@ class CommandSubscribe(_message.Message):
         Shared: _ClassVar[CommandSubscribe.SubType]
         Failover: _ClassVar[CommandSubscribe.SubType]
         Key_Shared: _ClassVar[CommandSubscribe.SubType]
-    Exclusive: CommandSubscribe.SubType
-    Shared: CommandSubscribe.SubType
-    Failover: CommandSubscribe.SubType
-    Key_Shared: CommandSubscribe.SubType
+    Exclusive: int
+    Shared: int
+    Failover: int
+    Key_Shared: int
     class InitialPosition(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
         __slots__ = ()
         Latest: _ClassVar[CommandSubscribe.InitialPosition]
         Earliest: _ClassVar[CommandSubscribe.InitialPosition]
-    Latest: CommandSubscribe.InitialPosition
-    Earliest: CommandSubscribe.InitialPosition
+    Latest: int
+    Earliest: int
     TOPIC_FIELD_NUMBER: _ClassVar[int]
     SUBSCRIPTION_FIELD_NUMBER: _ClassVar[int]
     SUBTYPE_FIELD_NUMBER: _ClassVar[int]
@@ -708,7 +708,7 @@ class CommandSubscribe(_message.Message):
     CONSUMER_EPOCH_FIELD_NUMBER: _ClassVar[int]
     topic: str
     subscription: str
-    subType: CommandSubscribe.SubType
+    subType: int
     consumer_id: int
     request_id: int
     consumer_name: str
@@ -718,14 +718,14 @@ class CommandSubscribe(_message.Message):
     metadata: _containers.RepeatedCompositeFieldContainer[KeyValue]
     read_compacted: bool
     schema: Schema
-    initialPosition: CommandSubscribe.InitialPosition
+    initialPosition: int
     replicate_subscription_state: bool
     force_topic_creation: bool
     start_message_rollback_duration_sec: int
     keySharedMeta: KeySharedMeta
     subscription_properties: _containers.RepeatedCompositeFieldContainer[KeyValue]
     consumer_epoch: int
-    def __init__(self, topic: _Optional[str] = ..., subscription: _Optional[str] = ..., subType: _Optional[_Union[CommandSubscribe.SubType, str]] = ..., consumer_id: _Optional[int] = ..., request_id: _Optional[int] = ..., consumer_name: _Optional[str] = ..., priority_level: _Optional[int] = ..., durable: _Optional[bool] = ..., start_message_id: _Optional[_Union[MessageIdData, _Mapping]] = ..., metadata: _Optional[_Iterable[_Union[KeyValue, _Mapping]]] = ..., read_compacted: _Optional[bool] = ..., schema: _Optional[_Union[Schema, _Mapping]] = ..., initialPosition: _Optional[_Union[CommandSubscribe.InitialPosition, str]] = ..., replicate_subscription_state: _Optional[bool] = ..., force_topic_creation: _Optional[bool] = ..., start_message_rollback_duration_sec: _Optional[int] = ..., keySharedMeta: _Optional[_Union[KeySharedMeta, _Mapping]] = ..., subscription_properties: _Optional[_Iterable[_Union[KeyValue, _Mapping]]] = ..., consumer_epoch: _Optional[int] = ...) -> None: ...
+    def __init__(self, topic: _Optional[str] = ..., subscription: _Optional[str] = ..., subType: _Optional[_Union[int, str]] = ..., consumer_id: _Optional[int] = ..., request_id: _Optional[int] = ..., consumer_name: _Optional[str] = ..., priority_level: _Optional[int] = ..., durable: _Optional[bool] = ..., start_message_id: _Optional[_Union[MessageIdData, _Mapping]] = ..., metadata: _Optional[_Iterable[_Union[KeyValue, _Mapping]]] = ..., read_compacted: _Optional[bool] = ..., schema: _Optional[_Union[Schema, _Mapping]] = ..., initialPosition: _Optional[_Union[int, str]] = ..., replicate_subscription_state: _Optional[bool] = ..., force_topic_creation: _Optional[bool] = ..., start_message_rollback_duration_sec: _Optional[int] = ..., keySharedMeta: _Optional[_Union[KeySharedMeta, _Mapping]] = ..., subscription_properties: _Optional[_Iterable[_Union[KeyValue, _Mapping]]] = ..., consumer_epoch: _Optional[int] = ...) -> None: ...
 
 class CommandFlow(_message.Message):
     __slots__ = ("consumer_id", "messagePermits")
@@ -755,8 +755,8 @@ class CommandAck(_message.Message):
         __slots__ = ()
         Individual: _ClassVar[CommandAck.AckType]
         Cumulative: _ClassVar[CommandAck.AckType]
-    Individual: CommandAck.AckType
-    Cumulative: CommandAck.AckType
+    Individual: int
+    Cumulative: int
     class ValidationError(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
         __slots__ = ()
         UncompressedSizeCorruption: _ClassVar[CommandAck.ValidationError]
@@ -764,11 +764,11 @@ class CommandAck(_message.Message):
         ChecksumMismatch: _ClassVar[CommandAck.ValidationError]
         BatchDeSerializeError: _ClassVar[CommandAck.ValidationError]
         DecryptionError: _ClassVar[CommandAck.ValidationError]
-    UncompressedSizeCorruption: CommandAck.ValidationError
-    DecompressionError: CommandAck.ValidationError
-    ChecksumMismatch: CommandAck.ValidationError
-    BatchDeSerializeError: CommandAck.ValidationError
-    DecryptionError: CommandAck.ValidationError
+    UncompressedSizeCorruption: int
+    DecompressionError: int
+    ChecksumMismatch: int
+    BatchDeSerializeError: int
+    DecryptionError: int
     CONSUMER_ID_FIELD_NUMBER: _ClassVar[int]
     ACK_TYPE_FIELD_NUMBER: _ClassVar[int]
     MESSAGE_ID_FIELD_NUMBER: _ClassVar[int]
@@ -778,14 +778,14 @@ class CommandAck(_message.Message):
     TXNID_MOST_BITS_FIELD_NUMBER: _ClassVar[int]
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
     consumer_id: int
-    ack_type: CommandAck.AckType
+    ack_type: int
     message_id: _containers.RepeatedCompositeFieldContainer[MessageIdData]
-    validation_error: CommandAck.ValidationError
+    validation_error: int
     properties: _containers.RepeatedCompositeFieldContainer[KeyLongValue]
     txnid_least_bits: int
     txnid_most_bits: int
     request_id: int
-    def __init__(self, consumer_id: _Optional[int] = ..., ack_type: _Optional[_Union[CommandAck.AckType, str]] = ..., message_id: _Optional[_Iterable[_Union[MessageIdData, _Mapping]]] = ..., validation_error: _Optional[_Union[CommandAck.ValidationError, str]] = ..., properties: _Optional[_Iterable[_Union[KeyLongValue, _Mapping]]] = ..., txnid_least_bits: _Optional[int] = ..., txnid_most_bits: _Optional[int] = ..., request_id: _Optional[int] = ...) -> None: ...
+    def __init__(self, consumer_id: _Optional[int] = ..., ack_type: _Optional[_Union[int, str]] = ..., message_id: _Optional[_Iterable[_Union[MessageIdData, _Mapping]]] = ..., validation_error: _Optional[_Union[int, str]] = ..., properties: _Optional[_Iterable[_Union[KeyLongValue, _Mapping]]] = ..., txnid_least_bits: _Optional[int] = ..., txnid_most_bits: _Optional[int] = ..., request_id: _Optional[int] = ...) -> None: ...
 
 class CommandAckResponse(_message.Message):
     __slots__ = ("consumer_id", "txnid_least_bits", "txnid_most_bits", "error", "message", "request_id")
@@ -798,10 +798,10 @@ class CommandAckResponse(_message.Message):
     consumer_id: int
     txnid_least_bits: int
     txnid_most_bits: int
-    error: ServerError
+    error: int
     message: str
     request_id: int
-    def __init__(self, consumer_id: _Optional[int] = ..., txnid_least_bits: _Optional[int] = ..., txnid_most_bits: _Optional[int] = ..., error: _Optional[_Union[ServerError, str]] = ..., message: _Optional[str] = ..., request_id: _Optional[int] = ...) -> None: ...
+    def __init__(self, consumer_id: _Optional[int] = ..., txnid_least_bits: _Optional[int] = ..., txnid_most_bits: _Optional[int] = ..., error: _Optional[_Union[int, str]] = ..., message: _Optional[str] = ..., request_id: _Optional[int] = ...) -> None: ...
 
 class CommandActiveConsumerChange(_message.Message):
     __slots__ = ("consumer_id", "is_active")
@@ -906,7 +906,7 @@ class CommandConsumerStatsResponse(_message.Message):
     MSGBACKLOG_FIELD_NUMBER: _ClassVar[int]
     MESSAGEACKRATE_FIELD_NUMBER: _ClassVar[int]
     request_id: int
-    error_code: ServerError
+    error_code: int
     error_message: str
     msgRateOut: float
     msgThroughputOut: float
@@ -921,7 +921,7 @@ class CommandConsumerStatsResponse(_message.Message):
     msgRateExpired: float
     msgBacklog: int
     messageAckRate: float
-    def __init__(self, request_id: _Optional[int] = ..., error_code: _Optional[_Union[ServerError, str]] = ..., error_message: _Optional[str] = ..., msgRateOut: _Optional[float] = ..., msgThroughputOut: _Optional[float] = ..., msgRateRedeliver: _Optional[float] = ..., consumerName: _Optional[str] = ..., availablePermits: _Optional[int] = ..., unackedMessages: _Optional[int] = ..., blockedConsumerOnUnackedMsgs: _Optional[bool] = ..., address: _Optional[str] = ..., connectedSince: _Optional[str] = ..., type: _Optional[str] = ..., msgRateExpired: _Optional[float] = ..., msgBacklog: _Optional[int] = ..., messageAckRate: _Optional[float] = ...) -> None: ...
+    def __init__(self, request_id: _Optional[int] = ..., error_code: _Optional[_Union[int, str]] = ..., error_message: _Optional[str] = ..., msgRateOut: _Optional[float] = ..., msgThroughputOut: _Optional[float] = ..., msgRateRedeliver: _Optional[float] = ..., consumerName: _Optional[str] = ..., availablePermits: _Optional[int] = ..., unackedMessages: _Optional[int] = ..., blockedConsumerOnUnackedMsgs: _Optional[bool] = ..., address: _Optional[str] = ..., connectedSince: _Optional[str] = ..., type: _Optional[str] = ..., msgRateExpired: _Optional[float] = ..., msgBacklog: _Optional[int] = ..., messageAckRate: _Optional[float] = ...) -> None: ...
 
 class CommandSuccess(_message.Message):
     __slots__ = ("request_id", "schema")
@@ -937,9 +937,9 @@ class CommandError(_message.Message):
     ERROR_FIELD_NUMBER: _ClassVar[int]
     MESSAGE_FIELD_NUMBER: _ClassVar[int]
     request_id: int
-    error: ServerError
+    error: int
     message: str
-    def __init__(self, request_id: _Optional[int] = ..., error: _Optional[_Union[ServerError, str]] = ..., message: _Optional[str] = ...) -> None: ...
+    def __init__(self, request_id: _Optional[int] = ..., error: _Optional[_Union[int, str]] = ..., message: _Optional[str] = ...) -> None: ...
 
 class CommandPing(_message.Message):
     __slots__ = ()
@@ -955,17 +955,17 @@ class CommandTopicMigrated(_message.Message):
         __slots__ = ()
         Producer: _ClassVar[CommandTopicMigrated.ResourceType]
         Consumer: _ClassVar[CommandTopicMigrated.ResourceType]
-    Producer: CommandTopicMigrated.ResourceType
-    Consumer: CommandTopicMigrated.ResourceType
+    Producer: int
+    Consumer: int
     RESOURCE_ID_FIELD_NUMBER: _ClassVar[int]
     RESOURCE_TYPE_FIELD_NUMBER: _ClassVar[int]
     BROKERSERVICEURL_FIELD_NUMBER: _ClassVar[int]
     BROKERSERVICEURLTLS_FIELD_NUMBER: _ClassVar[int]
     resource_id: int
-    resource_type: CommandTopicMigrated.ResourceType
+    resource_type: int
     brokerServiceUrl: str
     brokerServiceUrlTls: str
-    def __init__(self, resource_id: _Optional[int] = ..., resource_type: _Optional[_Union[CommandTopicMigrated.ResourceType, str]] = ..., brokerServiceUrl: _Optional[str] = ..., brokerServiceUrlTls: _Optional[str] = ...) -> None: ...
+    def __init__(self, resource_id: _Optional[int] = ..., resource_type: _Optional[_Union[int, str]] = ..., brokerServiceUrl: _Optional[str] = ..., brokerServiceUrlTls: _Optional[str] = ...) -> None: ...
 
 class CommandGetTopicsOfNamespace(_message.Message):
     __slots__ = ("request_id", "namespace", "mode", "topics_pattern", "topics_hash", "properties")
@@ -974,9 +974,9 @@ class CommandGetTopicsOfNamespace(_message.Message):
         PERSISTENT: _ClassVar[CommandGetTopicsOfNamespace.Mode]
         NON_PERSISTENT: _ClassVar[CommandGetTopicsOfNamespace.Mode]
         ALL: _ClassVar[CommandGetTopicsOfNamespace.Mode]
-    PERSISTENT: CommandGetTopicsOfNamespace.Mode
-    NON_PERSISTENT: CommandGetTopicsOfNamespace.Mode
-    ALL: CommandGetTopicsOfNamespace.Mode
+    PERSISTENT: int
+    NON_PERSISTENT: int
+    ALL: int
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
     NAMESPACE_FIELD_NUMBER: _ClassVar[int]
     MODE_FIELD_NUMBER: _ClassVar[int]
@@ -985,11 +985,11 @@ class CommandGetTopicsOfNamespace(_message.Message):
     PROPERTIES_FIELD_NUMBER: _ClassVar[int]
     request_id: int
     namespace: str
-    mode: CommandGetTopicsOfNamespace.Mode
+    mode: int
     topics_pattern: str
     topics_hash: str
     properties: _containers.RepeatedCompositeFieldContainer[KeyValue]
-    def __init__(self, request_id: _Optional[int] = ..., namespace: _Optional[str] = ..., mode: _Optional[_Union[CommandGetTopicsOfNamespace.Mode, str]] = ..., topics_pattern: _Optional[str] = ..., topics_hash: _Optional[str] = ..., properties: _Optional[_Iterable[_Union[KeyValue, _Mapping]]] = ...) -> None: ...
+    def __init__(self, request_id: _Optional[int] = ..., namespace: _Optional[str] = ..., mode: _Optional[_Union[int, str]] = ..., topics_pattern: _Optional[str] = ..., topics_hash: _Optional[str] = ..., properties: _Optional[_Iterable[_Union[KeyValue, _Mapping]]] = ...) -> None: ...
 
 class CommandGetTopicsOfNamespaceResponse(_message.Message):
     __slots__ = ("request_id", "topics", "filtered", "topics_hash", "changed")
@@ -1069,11 +1069,11 @@ class CommandGetSchemaResponse(_message.Message):
     SCHEMA_FIELD_NUMBER: _ClassVar[int]
     SCHEMA_VERSION_FIELD_NUMBER: _ClassVar[int]
     request_id: int
-    error_code: ServerError
+    error_code: int
     error_message: str
     schema: Schema
     schema_version: bytes
-    def __init__(self, request_id: _Optional[int] = ..., error_code: _Optional[_Union[ServerError, str]] = ..., error_message: _Optional[str] = ..., schema: _Optional[_Union[Schema, _Mapping]] = ..., schema_version: _Optional[bytes] = ...) -> None: ...
+    def __init__(self, request_id: _Optional[int] = ..., error_code: _Optional[_Union[int, str]] = ..., error_message: _Optional[str] = ..., schema: _Optional[_Union[Schema, _Mapping]] = ..., schema_version: _Optional[bytes] = ...) -> None: ...
 
 class CommandGetOrCreateSchema(_message.Message):
     __slots__ = ("request_id", "topic", "schema", "producerName")
@@ -1094,10 +1094,10 @@ class CommandGetOrCreateSchemaResponse(_message.Message):
     ERROR_MESSAGE_FIELD_NUMBER: _ClassVar[int]
     SCHEMA_VERSION_FIELD_NUMBER: _ClassVar[int]
     request_id: int
-    error_code: ServerError
+    error_code: int
     error_message: str
     schema_version: bytes
-    def __init__(self, request_id: _Optional[int] = ..., error_code: _Optional[_Union[ServerError, str]] = ..., error_message: _Optional[str] = ..., schema_version: _Optional[bytes] = ...) -> None: ...
+    def __init__(self, request_id: _Optional[int] = ..., error_code: _Optional[_Union[int, str]] = ..., error_message: _Optional[str] = ..., schema_version: _Optional[bytes] = ...) -> None: ...
 
 class CommandTcClientConnectRequest(_message.Message):
     __slots__ = ("request_id", "tc_id", "scalable")
@@ -1115,9 +1115,9 @@ class CommandTcClientConnectResponse(_message.Message):
     ERROR_FIELD_NUMBER: _ClassVar[int]
     MESSAGE_FIELD_NUMBER: _ClassVar[int]
     request_id: int
-    error: ServerError
+    error: int
     message: str
-    def __init__(self, request_id: _Optional[int] = ..., error: _Optional[_Union[ServerError, str]] = ..., message: _Optional[str] = ...) -> None: ...
+    def __init__(self, request_id: _Optional[int] = ..., error: _Optional[_Union[int, str]] = ..., message: _Optional[str] = ...) -> None: ...
 
 class CommandNewTxn(_message.Message):
     __slots__ = ("request_id", "txn_ttl_millis", "tc_id", "scalable")
@@ -1141,9 +1141,9 @@ class CommandNewTxnResponse(_message.Message):
     request_id: int
     txnid_least_bits: int
     txnid_most_bits: int
-    error: ServerError
+    error: int
     message: str
-    def __init__(self, request_id: _Optional[int] = ..., txnid_least_bits: _Optional[int] = ..., txnid_most_bits: _Optional[int] = ..., error: _Optional[_Union[ServerError, str]] = ..., message: _Optional[str] = ...) -> None: ...
+    def __init__(self, request_id: _Optional[int] = ..., txnid_least_bits: _Optional[int] = ..., txnid_most_bits: _Optional[int] = ..., error: _Optional[_Union[int, str]] = ..., message: _Optional[str] = ...) -> None: ...
 
 class CommandAddPartitionToTxn(_message.Message):
     __slots__ = ("request_id", "txnid_least_bits", "txnid_most_bits", "partitions", "scalable")
@@ -1169,9 +1169,9 @@ class CommandAddPartitionToTxnResponse(_message.Message):
     request_id: int
     txnid_least_bits: int
     txnid_most_bits: int
-    error: ServerError
+    error: int
     message: str
-    def __init__(self, request_id: _Optional[int] = ..., txnid_least_bits: _Optional[int] = ..., txnid_most_bits: _Optional[int] = ..., error: _Optional[_Union[ServerError, str]] = ..., message: _Optional[str] = ...) -> None: ...
+    def __init__(self, request_id: _Optional[int] = ..., txnid_least_bits: _Optional[int] = ..., txnid_most_bits: _Optional[int] = ..., error: _Optional[_Union[int, str]] = ..., message: _Optional[str] = ...) -> None: ...
 
 class Subscription(_message.Message):
     __slots__ = ("topic", "subscription")
@@ -1205,9 +1205,9 @@ class CommandAddSubscriptionToTxnResponse(_message.Message):
     request_id: int
     txnid_least_bits: int
     txnid_most_bits: int
-    error: ServerError
+    error: int
     message: str
-    def __init__(self, request_id: _Optional[int] = ..., txnid_least_bits: _Optional[int] = ..., txnid_most_bits: _Optional[int] = ..., error: _Optional[_Union[ServerError, str]] = ..., message: _Optional[str] = ...) -> None: ...
+    def __init__(self, request_id: _Optional[int] = ..., txnid_least_bits: _Optional[int] = ..., txnid_most_bits: _Optional[int] = ..., error: _Optional[_Union[int, str]] = ..., message: _Optional[str] = ...) -> None: ...
 
 class CommandEndTxn(_message.Message):
     __slots__ = ("request_id", "txnid_least_bits", "txnid_most_bits", "txn_action", "scalable")
@@ -1219,9 +1219,9 @@ class CommandEndTxn(_message.Message):
     request_id: int
     txnid_least_bits: int
     txnid_most_bits: int
-    txn_action: TxnAction
+    txn_action: int
     scalable: bool
-    def __init__(self, request_id: _Optional[int] = ..., txnid_least_bits: _Optional[int] = ..., txnid_most_bits: _Optional[int] = ..., txn_action: _Optional[_Union[TxnAction, str]] = ..., scalable: _Optional[bool] = ...) -> None: ...
+    def __init__(self, request_id: _Optional[int] = ..., txnid_least_bits: _Optional[int] = ..., txnid_most_bits: _Optional[int] = ..., txn_action: _Optional[_Union[int, str]] = ..., scalable: _Optional[bool] = ...) -> None: ...
 
 class CommandEndTxnResponse(_message.Message):
     __slots__ = ("request_id", "txnid_least_bits", "txnid_most_bits", "error", "message")
@@ -1233,9 +1233,9 @@ class CommandEndTxnResponse(_message.Message):
     request_id: int
     txnid_least_bits: int
     txnid_most_bits: int
-    error: ServerError
+    error: int
     message: str
-    def __init__(self, request_id: _Optional[int] = ..., txnid_least_bits: _Optional[int] = ..., txnid_most_bits: _Optional[int] = ..., error: _Optional[_Union[ServerError, str]] = ..., message: _Optional[str] = ...) -> None: ...
+    def __init__(self, request_id: _Optional[int] = ..., txnid_least_bits: _Optional[int] = ..., txnid_most_bits: _Optional[int] = ..., error: _Optional[_Union[int, str]] = ..., message: _Optional[str] = ...) -> None: ...
 
 class CommandEndTxnOnPartition(_message.Message):
     __slots__ = ("request_id", "txnid_least_bits", "txnid_most_bits", "topic", "txn_action", "txnid_least_bits_of_low_watermark")
@@ -1249,9 +1249,9 @@ class CommandEndTxnOnPartition(_message.Message):
     txnid_least_bits: int
     txnid_most_bits: int
     topic: str
-    txn_action: TxnAction
+    txn_action: int
     txnid_least_bits_of_low_watermark: int
-    def __init__(self, request_id: _Optional[int] = ..., txnid_least_bits: _Optional[int] = ..., txnid_most_bits: _Optional[int] = ..., topic: _Optional[str] = ..., txn_action: _Optional[_Union[TxnAction, str]] = ..., txnid_least_bits_of_low_watermark: _Optional[int] = ...) -> None: ...
+    def __init__(self, request_id: _Optional[int] = ..., txnid_least_bits: _Optional[int] = ..., txnid_most_bits: _Optional[int] = ..., topic: _Optional[str] = ..., txn_action: _Optional[_Union[int, str]] = ..., txnid_least_bits_of_low_watermark: _Optional[int] = ...) -> None: ...
 
 class CommandEndTxnOnPartitionResponse(_message.Message):
     __slots__ = ("request_id", "txnid_least_bits", "txnid_most_bits", "error", "message")
@@ -1263,9 +1263,9 @@ class CommandEndTxnOnPartitionResponse(_message.Message):
     request_id: int
     txnid_least_bits: int
     txnid_most_bits: int
-    error: ServerError
+    error: int
     message: str
-    def __init__(self, request_id: _Optional[int] = ..., txnid_least_bits: _Optional[int] = ..., txnid_most_bits: _Optional[int] = ..., error: _Optional[_Union[ServerError, str]] = ..., message: _Optional[str] = ...) -> None: ...
+    def __init__(self, request_id: _Optional[int] = ..., txnid_least_bits: _Optional[int] = ..., txnid_most_bits: _Optional[int] = ..., error: _Optional[_Union[int, str]] = ..., message: _Optional[str] = ...) -> None: ...
 
 class CommandEndTxnOnSubscription(_message.Message):
     __slots__ = ("request_id", "txnid_least_bits", "txnid_most_bits", "subscription", "txn_action", "txnid_least_bits_of_low_watermark")
@@ -1279,9 +1279,9 @@ class CommandEndTxnOnSubscription(_message.Message):
     txnid_least_bits: int
     txnid_most_bits: int
     subscription: Subscription
-    txn_action: TxnAction
+    txn_action: int
     txnid_least_bits_of_low_watermark: int
-    def __init__(self, request_id: _Optional[int] = ..., txnid_least_bits: _Optional[int] = ..., txnid_most_bits: _Optional[int] = ..., subscription: _Optional[_Union[Subscription, _Mapping]] = ..., txn_action: _Optional[_Union[TxnAction, str]] = ..., txnid_least_bits_of_low_watermark: _Optional[int] = ...) -> None: ...
+    def __init__(self, request_id: _Optional[int] = ..., txnid_least_bits: _Optional[int] = ..., txnid_most_bits: _Optional[int] = ..., subscription: _Optional[_Union[Subscription, _Mapping]] = ..., txn_action: _Optional[_Union[int, str]] = ..., txnid_least_bits_of_low_watermark: _Optional[int] = ...) -> None: ...
 
 class CommandEndTxnOnSubscriptionResponse(_message.Message):
     __slots__ = ("request_id", "txnid_least_bits", "txnid_most_bits", "error", "message")
@@ -1293,9 +1293,9 @@ class CommandEndTxnOnSubscriptionResponse(_message.Message):
     request_id: int
     txnid_least_bits: int
     txnid_most_bits: int
-    error: ServerError
+    error: int
     message: str
-    def __init__(self, request_id: _Optional[int] = ..., txnid_least_bits: _Optional[int] = ..., txnid_most_bits: _Optional[int] = ..., error: _Optional[_Union[ServerError, str]] = ..., message: _Optional[str] = ...) -> None: ...
+    def __init__(self, request_id: _Optional[int] = ..., txnid_least_bits: _Optional[int] = ..., txnid_most_bits: _Optional[int] = ..., error: _Optional[_Union[int, str]] = ..., message: _Optional[str] = ...) -> None: ...
 
 class CommandWatchTcAssignments(_message.Message):
     __slots__ = ("watch_id",)
@@ -1329,9 +1329,9 @@ class CommandWatchTcAssignmentsUpdate(_message.Message):
     MESSAGE_FIELD_NUMBER: _ClassVar[int]
     watch_id: int
     snapshot: TcAssignmentsSnapshot
-    error: ServerError
+    error: int
     message: str
-    def __init__(self, watch_id: _Optional[int] = ..., snapshot: _Optional[_Union[TcAssignmentsSnapshot, _Mapping]] = ..., error: _Optional[_Union[ServerError, str]] = ..., message: _Optional[str] = ...) -> None: ...
+    def __init__(self, watch_id: _Optional[int] = ..., snapshot: _Optional[_Union[TcAssignmentsSnapshot, _Mapping]] = ..., error: _Optional[_Union[int, str]] = ..., message: _Optional[str] = ...) -> None: ...
 
 class CommandWatchTcAssignmentsClose(_message.Message):
     __slots__ = ("watch_id",)
@@ -1356,7 +1356,7 @@ class SegmentInfoProto(_message.Message):
     segment_id: int
     hash_start: int
     hash_end: int
-    state: SegmentState
+    state: int
     parent_ids: _containers.RepeatedScalarFieldContainer[int]
     child_ids: _containers.RepeatedScalarFieldContainer[int]
     created_at_epoch: int
@@ -1365,7 +1365,7 @@ class SegmentInfoProto(_message.Message):
     sealed_at_ms: int
     legacy_topic_name: str
     entry_bucket_splits: _containers.RepeatedScalarFieldContainer[int]
-    def __init__(self, segment_id: _Optional[int] = ..., hash_start: _Optional[int] = ..., hash_end: _Optional[int] = ..., state: _Optional[_Union[SegmentState, str]] = ..., parent_ids: _Optional[_Iterable[int]] = ..., child_ids: _Optional[_Iterable[int]] = ..., created_at_epoch: _Optional[int] = ..., sealed_at_epoch: _Optional[int] = ..., created_at_ms: _Optional[int] = ..., sealed_at_ms: _Optional[int] = ..., legacy_topic_name: _Optional[str] = ..., entry_bucket_splits: _Optional[_Iterable[int]] = ...) -> None: ...
+    def __init__(self, segment_id: _Optional[int] = ..., hash_start: _Optional[int] = ..., hash_end: _Optional[int] = ..., state: _Optional[_Union[int, str]] = ..., parent_ids: _Optional[_Iterable[int]] = ..., child_ids: _Optional[_Iterable[int]] = ..., created_at_epoch: _Optional[int] = ..., sealed_at_epoch: _Optional[int] = ..., created_at_ms: _Optional[int] = ..., sealed_at_ms: _Optional[int] = ..., legacy_topic_name: _Optional[str] = ..., entry_bucket_splits: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class SegmentBrokerAddress(_message.Message):
     __slots__ = ("segment_id", "broker_url", "broker_url_tls")
@@ -1410,10 +1410,10 @@ class CommandScalableTopicUpdate(_message.Message):
     RESOLVED_TOPIC_NAME_FIELD_NUMBER: _ClassVar[int]
     session_id: int
     dag: ScalableTopicDAG
-    error: ServerError
+    error: int
     message: str
     resolved_topic_name: str
-    def __init__(self, session_id: _Optional[int] = ..., dag: _Optional[_Union[ScalableTopicDAG, _Mapping]] = ..., error: _Optional[_Union[ServerError, str]] = ..., message: _Optional[str] = ..., resolved_topic_name: _Optional[str] = ...) -> None: ...
+    def __init__(self, session_id: _Optional[int] = ..., dag: _Optional[_Union[ScalableTopicDAG, _Mapping]] = ..., error: _Optional[_Union[int, str]] = ..., message: _Optional[str] = ..., resolved_topic_name: _Optional[str] = ...) -> None: ...
 
 class CommandScalableTopicClose(_message.Message):
     __slots__ = ("session_id",)
@@ -1456,8 +1456,8 @@ class CommandScalableTopicSubscribe(_message.Message):
     subscription: str
     consumer_name: str
     consumer_id: int
-    consumer_type: ScalableConsumerType
-    def __init__(self, request_id: _Optional[int] = ..., topic: _Optional[str] = ..., subscription: _Optional[str] = ..., consumer_name: _Optional[str] = ..., consumer_id: _Optional[int] = ..., consumer_type: _Optional[_Union[ScalableConsumerType, str]] = ...) -> None: ...
+    consumer_type: int
+    def __init__(self, request_id: _Optional[int] = ..., topic: _Optional[str] = ..., subscription: _Optional[str] = ..., consumer_name: _Optional[str] = ..., consumer_id: _Optional[int] = ..., consumer_type: _Optional[_Union[int, str]] = ...) -> None: ...
 
 class CommandScalableTopicSubscribeResponse(_message.Message):
     __slots__ = ("request_id", "error", "message", "assignment")
@@ -1466,10 +1466,10 @@ class CommandScalableTopicSubscribeResponse(_message.Message):
     MESSAGE_FIELD_NUMBER: _ClassVar[int]
     ASSIGNMENT_FIELD_NUMBER: _ClassVar[int]
     request_id: int
-    error: ServerError
+    error: int
     message: str
     assignment: ScalableConsumerAssignment
-    def __init__(self, request_id: _Optional[int] = ..., error: _Optional[_Union[ServerError, str]] = ..., message: _Optional[str] = ..., assignment: _Optional[_Union[ScalableConsumerAssignment, _Mapping]] = ...) -> None: ...
+    def __init__(self, request_id: _Optional[int] = ..., error: _Optional[_Union[int, str]] = ..., message: _Optional[str] = ..., assignment: _Optional[_Union[ScalableConsumerAssignment, _Mapping]] = ...) -> None: ...
 
 class CommandScalableTopicAssignmentUpdate(_message.Message):
     __slots__ = ("consumer_id", "assignment")
@@ -1515,9 +1515,9 @@ class CommandWatchScalableTopicsUpdate(_message.Message):
     watch_id: int
     snapshot: ScalableTopicsSnapshot
     diff: ScalableTopicsDiff
-    error: ServerError
+    error: int
     message: str
-    def __init__(self, watch_id: _Optional[int] = ..., snapshot: _Optional[_Union[ScalableTopicsSnapshot, _Mapping]] = ..., diff: _Optional[_Union[ScalableTopicsDiff, _Mapping]] = ..., error: _Optional[_Union[ServerError, str]] = ..., message: _Optional[str] = ...) -> None: ...
+    def __init__(self, watch_id: _Optional[int] = ..., snapshot: _Optional[_Union[ScalableTopicsSnapshot, _Mapping]] = ..., diff: _Optional[_Union[ScalableTopicsDiff, _Mapping]] = ..., error: _Optional[_Union[int, str]] = ..., message: _Optional[str] = ...) -> None: ...
 
 class CommandWatchScalableTopicsClose(_message.Message):
     __slots__ = ("watch_id",)
@@ -1599,76 +1599,76 @@ class BaseCommand(_message.Message):
         WATCH_TC_ASSIGNMENTS: _ClassVar[BaseCommand.Type]
         WATCH_TC_ASSIGNMENTS_UPDATE: _ClassVar[BaseCommand.Type]
         WATCH_TC_ASSIGNMENTS_CLOSE: _ClassVar[BaseCommand.Type]
-    CONNECT: BaseCommand.Type
-    CONNECTED: BaseCommand.Type
-    SUBSCRIBE: BaseCommand.Type
-    PRODUCER: BaseCommand.Type
-    SEND: BaseCommand.Type
-    SEND_RECEIPT: BaseCommand.Type
-    SEND_ERROR: BaseCommand.Type
-    MESSAGE: BaseCommand.Type
-    ACK: BaseCommand.Type
-    FLOW: BaseCommand.Type
-    UNSUBSCRIBE: BaseCommand.Type
-    SUCCESS: BaseCommand.Type
-    ERROR: BaseCommand.Type
-    CLOSE_PRODUCER: BaseCommand.Type
-    CLOSE_CONSUMER: BaseCommand.Type
-    PRODUCER_SUCCESS: BaseCommand.Type
-    PING: BaseCommand.Type
-    PONG: BaseCommand.Type
-    REDELIVER_UNACKNOWLEDGED_MESSAGES: BaseCommand.Type
-    PARTITIONED_METADATA: BaseCommand.Type
-    PARTITIONED_METADATA_RESPONSE: BaseCommand.Type
-    LOOKUP: BaseCommand.Type
-    LOOKUP_RESPONSE: BaseCommand.Type
-    CONSUMER_STATS: BaseCommand.Type
-    CONSUMER_STATS_RESPONSE: BaseCommand.Type
-    REACHED_END_OF_TOPIC: BaseCommand.Type
-    SEEK: BaseCommand.Type
-    GET_LAST_MESSAGE_ID: BaseCommand.Type
-    GET_LAST_MESSAGE_ID_RESPONSE: BaseCommand.Type
-    ACTIVE_CONSUMER_CHANGE: BaseCommand.Type
-    GET_TOPICS_OF_NAMESPACE: BaseCommand.Type
-    GET_TOPICS_OF_NAMESPACE_RESPONSE: BaseCommand.Type
-    GET_SCHEMA: BaseCommand.Type
-    GET_SCHEMA_RESPONSE: BaseCommand.Type
-    AUTH_CHALLENGE: BaseCommand.Type
-    AUTH_RESPONSE: BaseCommand.Type
-    ACK_RESPONSE: BaseCommand.Type
-    GET_OR_CREATE_SCHEMA: BaseCommand.Type
-    GET_OR_CREATE_SCHEMA_RESPONSE: BaseCommand.Type
-    NEW_TXN: BaseCommand.Type
-    NEW_TXN_RESPONSE: BaseCommand.Type
-    ADD_PARTITION_TO_TXN: BaseCommand.Type
-    ADD_PARTITION_TO_TXN_RESPONSE: BaseCommand.Type
-    ADD_SUBSCRIPTION_TO_TXN: BaseCommand.Type
-    ADD_SUBSCRIPTION_TO_TXN_RESPONSE: BaseCommand.Type
-    END_TXN: BaseCommand.Type
-    END_TXN_RESPONSE: BaseCommand.Type
-    END_TXN_ON_PARTITION: BaseCommand.Type
-    END_TXN_ON_PARTITION_RESPONSE: BaseCommand.Type
-    END_TXN_ON_SUBSCRIPTION: BaseCommand.Type
-    END_TXN_ON_SUBSCRIPTION_RESPONSE: BaseCommand.Type
-    TC_CLIENT_CONNECT_REQUEST: BaseCommand.Type
-    TC_CLIENT_CONNECT_RESPONSE: BaseCommand.Type
-    WATCH_TOPIC_LIST: BaseCommand.Type
-    WATCH_TOPIC_LIST_SUCCESS: BaseCommand.Type
-    WATCH_TOPIC_UPDATE: BaseCommand.Type
-    WATCH_TOPIC_LIST_CLOSE: BaseCommand.Type
-    TOPIC_MIGRATED: BaseCommand.Type
-    SCALABLE_TOPIC_LOOKUP: BaseCommand.Type
-    SCALABLE_TOPIC_UPDATE: BaseCommand.Type
-    SCALABLE_TOPIC_CLOSE: BaseCommand.Type
-    SCALABLE_TOPIC_SUBSCRIBE: BaseCommand.Type
-    SCALABLE_TOPIC_SUBSCRIBE_RESPONSE: BaseCommand.Type
-    SCALABLE_TOPIC_ASSIGNMENT_UPDATE: BaseCommand.Type
-    WATCH_SCALABLE_TOPICS: BaseCommand.Type
-    WATCH_SCALABLE_TOPICS_UPDATE: BaseCommand.Type
-    WATCH_SCALABLE_TOPICS_CLOSE: BaseCommand.Type
-    WATCH_TC_ASSIGNMENTS: BaseCommand.Type
-    WATCH_TC_ASSIGNMENTS_UPDATE: BaseCommand.Type
-    WATCH_TC_ASSIGNMENTS_CLOSE: BaseCommand.Type
+    CONNECT: int
+    CONNECTED: int
+    SUBSCRIBE: int
+    PRODUCER: int
+    SEND: int
+    SEND_RECEIPT: int
+    SEND_ERROR: int
+    MESSAGE: int
+    ACK: int
+    FLOW: int
+    UNSUBSCRIBE: int
+    SUCCESS: int
+    ERROR: int
+    CLOSE_PRODUCER: int
+    CLOSE_CONSUMER: int
+    PRODUCER_SUCCESS: int
+    PING: int
+    PONG: int
+    REDELIVER_UNACKNOWLEDGED_MESSAGES: int
+    PARTITIONED_METADATA: int
+    PARTITIONED_METADATA_RESPONSE: int
+    LOOKUP: int
+    LOOKUP_RESPONSE: int
+    CONSUMER_STATS: int
+    CONSUMER_STATS_RESPONSE: int
+    REACHED_END_OF_TOPIC: int
+    SEEK: int
+    GET_LAST_MESSAGE_ID: int
+    GET_LAST_MESSAGE_ID_RESPONSE: int
+    ACTIVE_CONSUMER_CHANGE: int
+    GET_TOPICS_OF_NAMESPACE: int
+    GET_TOPICS_OF_NAMESPACE_RESPONSE: int
+    GET_SCHEMA: int
+    GET_SCHEMA_RESPONSE: int
+    AUTH_CHALLENGE: int
+    AUTH_RESPONSE: int
+    ACK_RESPONSE: int
+    GET_OR_CREATE_SCHEMA: int
+    GET_OR_CREATE_SCHEMA_RESPONSE: int
+    NEW_TXN: int
+    NEW_TXN_RESPONSE: int
+    ADD_PARTITION_TO_TXN: int
+    ADD_PARTITION_TO_TXN_RESPONSE: int
+    ADD_SUBSCRIPTION_TO_TXN: int
+    ADD_SUBSCRIPTION_TO_TXN_RESPONSE: int
+    END_TXN: int
+    END_TXN_RESPONSE: int
+    END_TXN_ON_PARTITION: int
+    END_TXN_ON_PARTITION_RESPONSE: int
+    END_TXN_ON_SUBSCRIPTION: int
+    END_TXN_ON_SUBSCRIPTION_RESPONSE: int
+    TC_CLIENT_CONNECT_REQUEST: int
+    TC_CLIENT_CONNECT_RESPONSE: int
+    WATCH_TOPIC_LIST: int
+    WATCH_TOPIC_LIST_SUCCESS: int
+    WATCH_TOPIC_UPDATE: int
+    WATCH_TOPIC_LIST_CLOSE: int
+    TOPIC_MIGRATED: int
+    SCALABLE_TOPIC_LOOKUP: int
+    SCALABLE_TOPIC_UPDATE: int
+    SCALABLE_TOPIC_CLOSE: int
+    SCALABLE_TOPIC_SUBSCRIBE: int
+    SCALABLE_TOPIC_SUBSCRIBE_RESPONSE: int
+    SCALABLE_TOPIC_ASSIGNMENT_UPDATE: int
+    WATCH_SCALABLE_TOPICS: int
+    WATCH_SCALABLE_TOPICS_UPDATE: int
+    WATCH_SCALABLE_TOPICS_CLOSE: int
+    WATCH_TC_ASSIGNMENTS: int
+    WATCH_TC_ASSIGNMENTS_UPDATE: int
+    WATCH_TC_ASSIGNMENTS_CLOSE: int
     TYPE_FIELD_NUMBER: _ClassVar[int]
     CONNECT_FIELD_NUMBER: _ClassVar[int]
     CONNECTED_FIELD_NUMBER: _ClassVar[int]
@@ -1740,7 +1740,7 @@ class BaseCommand(_message.Message):
     WATCHTCASSIGNMENTS_FIELD_NUMBER: _ClassVar[int]
     WATCHTCASSIGNMENTSUPDATE_FIELD_NUMBER: _ClassVar[int]
     WATCHTCASSIGNMENTSCLOSE_FIELD_NUMBER: _ClassVar[int]
-    type: BaseCommand.Type
+    type: int
     connect: CommandConnect
     connected: CommandConnected
     subscribe: CommandSubscribe
@@ -1811,4 +1811,4 @@ class BaseCommand(_message.Message):
     watchTcAssignments: CommandWatchTcAssignments
     watchTcAssignmentsUpdate: CommandWatchTcAssignmentsUpdate
     watchTcAssignmentsClose: CommandWatchTcAssignmentsClose
-    def __init__(self, type: _Optional[_Union[BaseCommand.Type, str]] = ..., connect: _Optional[_Union[CommandConnect, _Mapping]] = ..., connected: _Optional[_Union[CommandConnected, _Mapping]] = ..., subscribe: _Optional[_Union[CommandSubscribe, _Mapping]] = ..., producer: _Optional[_Union[CommandProducer, _Mapping]] = ..., send: _Optional[_Union[CommandSend, _Mapping]] = ..., send_receipt: _Optional[_Union[CommandSendReceipt, _Mapping]] = ..., send_error: _Optional[_Union[CommandSendError, _Mapping]] = ..., message: _Optional[_Union[CommandMessage, _Mapping]] = ..., ack: _Optional[_Union[CommandAck, _Mapping]] = ..., flow: _Optional[_Union[CommandFlow, _Mapping]] = ..., unsubscribe: _Optional[_Union[CommandUnsubscribe, _Mapping]] = ..., success: _Optional[_Union[CommandSuccess, _Mapping]] = ..., error: _Optional[_Union[CommandError, _Mapping]] = ..., close_producer: _Optional[_Union[CommandCloseProducer, _Mapping]] = ..., close_consumer: _Optional[_Union[CommandCloseConsumer, _Mapping]] = ..., producer_success: _Optional[_Union[CommandProducerSuccess, _Mapping]] = ..., ping: _Optional[_Union[CommandPing, _Mapping]] = ..., pong: _Optional[_Union[CommandPong, _Mapping]] = ..., redeliverUnacknowledgedMessages: _Optional[_Union[CommandRedeliverUnacknowledgedMessages, _Mapping]] = ..., partitionMetadata: _Optional[_Union[CommandPartitionedTopicMetadata, _Mapping]] = ..., partitionMetadataResponse: _Optional[_Union[CommandPartitionedTopicMetadataResponse, _Mapping]] = ..., lookupTopic: _Optional[_Union[CommandLookupTopic, _Mapping]] = ..., lookupTopicResponse: _Optional[_Union[CommandLookupTopicResponse, _Mapping]] = ..., consumerStats: _Optional[_Union[CommandConsumerStats, _Mapping]] = ..., consumerStatsResponse: _Optional[_Union[CommandConsumerStatsResponse, _Mapping]] = ..., reachedEndOfTopic: _Optional[_Union[CommandReachedEndOfTopic, _Mapping]] = ..., seek: _Optional[_Union[CommandSeek, _Mapping]] = ..., getLastMessageId: _Optional[_Union[CommandGetLastMessageId, _Mapping]] = ..., getLastMessageIdResponse: _Optional[_Union[CommandGetLastMessageIdResponse, _Mapping]] = ..., active_consumer_change: _Optional[_Union[CommandActiveConsumerChange, _Mapping]] = ..., getTopicsOfNamespace: _Optional[_Union[CommandGetTopicsOfNamespace, _Mapping]] = ..., getTopicsOfNamespaceResponse: _Optional[_Union[CommandGetTopicsOfNamespaceResponse, _Mapping]] = ..., getSchema: _Optional[_Union[CommandGetSchema, _Mapping]] = ..., getSchemaResponse: _Optional[_Union[CommandGetSchemaResponse, _Mapping]] = ..., authChallenge: _Optional[_Union[CommandAuthChallenge, _Mapping]] = ..., authResponse: _Optional[_Union[CommandAuthResponse, _Mapping]] = ..., ackResponse: _Optional[_Union[CommandAckResponse, _Mapping]] = ..., getOrCreateSchema: _Optional[_Union[CommandGetOrCreateSchema, _Mapping]] = ..., getOrCreateSchemaResponse: _Optional[_Union[CommandGetOrCreateSchemaResponse, _Mapping]] = ..., newTxn: _Optional[_Union[CommandNewTxn, _Mapping]] = ..., newTxnResponse: _Optional[_Union[CommandNewTxnResponse, _Mapping]] = ..., addPartitionToTxn: _Optional[_Union[CommandAddPartitionToTxn, _Mapping]] = ..., addPartitionToTxnResponse: _Optional[_Union[CommandAddPartitionToTxnResponse, _Mapping]] = ..., addSubscriptionToTxn: _Optional[_Union[CommandAddSubscriptionToTxn, _Mapping]] = ..., addSubscriptionToTxnResponse: _Optional[_Union[CommandAddSubscriptionToTxnResponse, _Mapping]] = ..., endTxn: _Optional[_Union[CommandEndTxn, _Mapping]] = ..., endTxnResponse: _Optional[_Union[CommandEndTxnResponse, _Mapping]] = ..., endTxnOnPartition: _Optional[_Union[CommandEndTxnOnPartition, _Mapping]] = ..., endTxnOnPartitionResponse: _Optional[_Union[CommandEndTxnOnPartitionResponse, _Mapping]] = ..., endTxnOnSubscription: _Optional[_Union[CommandEndTxnOnSubscription, _Mapping]] = ..., endTxnOnSubscriptionResponse: _Optional[_Union[CommandEndTxnOnSubscriptionResponse, _Mapping]] = ..., tcClientConnectRequest: _Optional[_Union[CommandTcClientConnectRequest, _Mapping]] = ..., tcClientConnectResponse: _Optional[_Union[CommandTcClientConnectResponse, _Mapping]] = ..., watchTopicList: _Optional[_Union[CommandWatchTopicList, _Mapping]] = ..., watchTopicListSuccess: _Optional[_Union[CommandWatchTopicListSuccess, _Mapping]] = ..., watchTopicUpdate: _Optional[_Union[CommandWatchTopicUpdate, _Mapping]] = ..., watchTopicListClose: _Optional[_Union[CommandWatchTopicListClose, _Mapping]] = ..., topicMigrated: _Optional[_Union[CommandTopicMigrated, _Mapping]] = ..., scalableTopicLookup: _Optional[_Union[CommandScalableTopicLookup, _Mapping]] = ..., scalableTopicUpdate: _Optional[_Union[CommandScalableTopicUpdate, _Mapping]] = ..., scalableTopicClose: _Optional[_Union[CommandScalableTopicClose, _Mapping]] = ..., scalableTopicSubscribe: _Optional[_Union[CommandScalableTopicSubscribe, _Mapping]] = ..., scalableTopicSubscribeResponse: _Optional[_Union[CommandScalableTopicSubscribeResponse, _Mapping]] = ..., scalableTopicAssignmentUpdate: _Optional[_Union[CommandScalableTopicAssignmentUpdate, _Mapping]] = ..., watchScalableTopics: _Optional[_Union[CommandWatchScalableTopics, _Mapping]] = ..., watchScalableTopicsUpdate: _Optional[_Union[CommandWatchScalableTopicsUpdate, _Mapping]] = ..., watchScalableTopicsClose: _Optional[_Union[CommandWatchScalableTopicsClose, _Mapping]] = ..., watchTcAssignments: _Optional[_Union[CommandWatchTcAssignments, _Mapping]] = ..., watchTcAssignmentsUpdate: _Optional[_Union[CommandWatchTcAssignmentsUpdate, _Mapping]] = ..., watchTcAssignmentsClose: _Optional[_Union[CommandWatchTcAssignmentsClose, _Mapping]] = ...) -> None: ...
+    def __init__(self, type: _Optional[_Union[int, str]] = ..., connect: _Optional[_Union[CommandConnect, _Mapping]] = ..., connected: _Optional[_Union[CommandConnected, _Mapping]] = ..., subscribe: _Optional[_Union[CommandSubscribe, _Mapping]] = ..., producer: _Optional[_Union[CommandProducer, _Mapping]] = ..., send: _Optional[_Union[CommandSend, _Mapping]] = ..., send_receipt: _Optional[_Union[CommandSendReceipt, _Mapping]] = ..., send_error: _Optional[_Union[CommandSendError, _Mapping]] = ..., message: _Optional[_Union[CommandMessage, _Mapping]] = ..., ack: _Optional[_Union[CommandAck, _Mapping]] = ..., flow: _Optional[_Union[CommandFlow, _Mapping]] = ..., unsubscribe: _Optional[_Union[CommandUnsubscribe, _Mapping]] = ..., success: _Optional[_Union[CommandSuccess, _Mapping]] = ..., error: _Optional[_Union[CommandError, _Mapping]] = ..., close_producer: _Optional[_Union[CommandCloseProducer, _Mapping]] = ..., close_consumer: _Optional[_Union[CommandCloseConsumer, _Mapping]] = ..., producer_success: _Optional[_Union[CommandProducerSuccess, _Mapping]] = ..., ping: _Optional[_Union[CommandPing, _Mapping]] = ..., pong: _Optional[_Union[CommandPong, _Mapping]] = ..., redeliverUnacknowledgedMessages: _Optional[_Union[CommandRedeliverUnacknowledgedMessages, _Mapping]] = ..., partitionMetadata: _Optional[_Union[CommandPartitionedTopicMetadata, _Mapping]] = ..., partitionMetadataResponse: _Optional[_Union[CommandPartitionedTopicMetadataResponse, _Mapping]] = ..., lookupTopic: _Optional[_Union[CommandLookupTopic, _Mapping]] = ..., lookupTopicResponse: _Optional[_Union[CommandLookupTopicResponse, _Mapping]] = ..., consumerStats: _Optional[_Union[CommandConsumerStats, _Mapping]] = ..., consumerStatsResponse: _Optional[_Union[CommandConsumerStatsResponse, _Mapping]] = ..., reachedEndOfTopic: _Optional[_Union[CommandReachedEndOfTopic, _Mapping]] = ..., seek: _Optional[_Union[CommandSeek, _Mapping]] = ..., getLastMessageId: _Optional[_Union[CommandGetLastMessageId, _Mapping]] = ..., getLastMessageIdResponse: _Optional[_Union[CommandGetLastMessageIdResponse, _Mapping]] = ..., active_consumer_change: _Optional[_Union[CommandActiveConsumerChange, _Mapping]] = ..., getTopicsOfNamespace: _Optional[_Union[CommandGetTopicsOfNamespace, _Mapping]] = ..., getTopicsOfNamespaceResponse: _Optional[_Union[CommandGetTopicsOfNamespaceResponse, _Mapping]] = ..., getSchema: _Optional[_Union[CommandGetSchema, _Mapping]] = ..., getSchemaResponse: _Optional[_Union[CommandGetSchemaResponse, _Mapping]] = ..., authChallenge: _Optional[_Union[CommandAuthChallenge, _Mapping]] = ..., authResponse: _Optional[_Union[CommandAuthResponse, _Mapping]] = ..., ackResponse: _Optional[_Union[CommandAckResponse, _Mapping]] = ..., getOrCreateSchema: _Optional[_Union[CommandGetOrCreateSchema, _Mapping]] = ..., getOrCreateSchemaResponse: _Optional[_Union[CommandGetOrCreateSchemaResponse, _Mapping]] = ..., newTxn: _Optional[_Union[CommandNewTxn, _Mapping]] = ..., newTxnResponse: _Optional[_Union[CommandNewTxnResponse, _Mapping]] = ..., addPartitionToTxn: _Optional[_Union[CommandAddPartitionToTxn, _Mapping]] = ..., addPartitionToTxnResponse: _Optional[_Union[CommandAddPartitionToTxnResponse, _Mapping]] = ..., addSubscriptionToTxn: _Optional[_Union[CommandAddSubscriptionToTxn, _Mapping]] = ..., addSubscriptionToTxnResponse: _Optional[_Union[CommandAddSubscriptionToTxnResponse, _Mapping]] = ..., endTxn: _Optional[_Union[CommandEndTxn, _Mapping]] = ..., endTxnResponse: _Optional[_Union[CommandEndTxnResponse, _Mapping]] = ..., endTxnOnPartition: _Optional[_Union[CommandEndTxnOnPartition, _Mapping]] = ..., endTxnOnPartitionResponse: _Optional[_Union[CommandEndTxnOnPartitionResponse, _Mapping]] = ..., endTxnOnSubscription: _Optional[_Union[CommandEndTxnOnSubscription, _Mapping]] = ..., endTxnOnSubscriptionResponse: _Optional[_Union[CommandEndTxnOnSubscriptionResponse, _Mapping]] = ..., tcClientConnectRequest: _Optional[_Union[CommandTcClientConnectRequest, _Mapping]] = ..., tcClientConnectResponse: _Optional[_Union[CommandTcClientConnectResponse, _Mapping]] = ..., watchTopicList: _Optional[_Union[CommandWatchTopicList, _Mapping]] = ..., watchTopicListSuccess: _Optional[_Union[CommandWatchTopicListSuccess, _Mapping]] = ..., watchTopicUpdate: _Optional[_Union[CommandWatchTopicUpdate, _Mapping]] = ..., watchTopicListClose: _Optional[_Union[CommandWatchTopicListClose, _Mapping]] = ..., topicMigrated: _Optional[_Union[CommandTopicMigrated, _Mapping]] = ..., scalableTopicLookup: _Optional[_Union[CommandScalableTopicLookup, _Mapping]] = ..., scalableTopicUpdate: _Optional[_Union[CommandScalableTopicUpdate, _Mapping]] = ..., scalableTopicClose: _Optional[_Union[CommandScalableTopicClose, _Mapping]] = ..., scalableTopicSubscribe: _Optional[_Union[CommandScalableTopicSubscribe, _Mapping]] = ..., scalableTopicSubscribeResponse: _Optional[_Union[CommandScalableTopicSubscribeResponse, _Mapping]] = ..., scalableTopicAssignmentUpdate: _Optional[_Union[CommandScalableTopicAssignmentUpdate, _Mapping]] = ..., watchScalableTopics: _Optional[_Union[CommandWatchScalableTopics, _Mapping]] = ..., watchScalableTopicsUpdate: _Optional[_Union[CommandWatchScalableTopicsUpdate, _Mapping]] = ..., watchScalableTopicsClose: _Optional[_Union[CommandWatchScalableTopicsClose, _Mapping]] = ..., watchTcAssignments: _Optional[_Union[CommandWatchTcAssignments, _Mapping]] = ..., watchTcAssignmentsUpdate: _Optional[_Union[CommandWatchTcAssignmentsUpdate, _Mapping]] = ..., watchTcAssignmentsClose: _Optional[_Union[CommandWatchTcAssignmentsClose, _Mapping]] = ...) -> None: ...

@@ -1,0 +1,49 @@
+"""What is inside a batch: for producers and consumers, not for a broker.
+
+The payload of an entry whose metadata has ``num_messages_in_batch``, after decompression::
+
+    repeated:  u32 metadata_size | SingleMessageMetadata | payload_size bytes
+
+A broker stores and delivers a batch whole and never looks in here. Compressed or encrypted
+payloads must be opened by the caller first.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Iterator
+
+from google.protobuf.message import DecodeError
+
+from headgate.wire.errors import RemoteProtocolError
+from headgate.wire.messages import SingleMessageMetadata
+
+_WORD = struct.Struct(">I")
+
+
+def pack_batch(payloads: Iterable[bytes]) -> bytes:
+    """The payload of a batch of messages that have neither key nor properties."""
+    parts: list[bytes] = []
+    for payload in payloads:
+        metadata = SingleMessageMetadata(payload_size=len(payload)).SerializeToString()
+        parts += (_WORD.pack(len(metadata)), metadata, payload)
+    return b"".join(parts)
+
+
+def unpack_batch(payload: bytes, count: int) -> Iterator[tuple[SingleMessageMetadata, bytes]]:
+    """The ``count`` messages of a batch, in order.
+
+    Raises :class:`RemoteProtocolError` when the payload ends early or a size is wrong.
+    """
+    offset = 0
+    for index in range(count):
+        try:
+            metadata_start = offset + _WORD.size
+            metadata_end = metadata_start + _WORD.unpack_from(payload, offset)[0]
+            metadata = SingleMessageMetadata.FromString(payload[metadata_start:metadata_end])
+        except (struct.error, DecodeError) as error:
+            raise RemoteProtocolError(f"message {index} of the batch is damaged") from error
+        offset = metadata_end + metadata.payload_size
+        if metadata.payload_size < 0 or offset > len(payload):
+            raise RemoteProtocolError(f"message {index} of the batch is longer than the batch")
+        yield metadata, payload[metadata_end:offset]

@@ -1,0 +1,232 @@
+"""The frames that a broker sends now and then, one function each.
+
+Reached through :mod:`headgate.wire.encode`. Made with the generated classes: clarity before speed.
+Request, producer and consumer ids are echoed as they came; positions are signed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from headgate.base.positions import Position
+from headgate.wire.codes import (
+    CommandType,
+    LookupResult,
+    PartitionedMetadataResult,
+    ServerError,
+)
+from headgate.wire.frame import encode_frame
+from headgate.wire.ids import NO_REQUEST, message_id_of
+from headgate.wire.messages import BaseCommand
+
+
+def connected(*, protocol_version: int, message_bytes_max: int, server_version: str) -> bytes:
+    """Accept a CONNECT.
+
+    ``protocol_version`` is what both sides speak; clients refuse larger messages than
+    ``message_bytes_max`` by themselves. Of the optional features only the one that is built is
+    announced: PARTITIONED_METADATA that does not create the topic. Java watches topic lists and
+    uses other extensions as soon as a server claims them.
+    """
+    command = BaseCommand(type=CommandType.CONNECTED)
+    reply = command.connected
+    reply.server_version = server_version
+    reply.protocol_version = protocol_version
+    reply.max_message_size = message_bytes_max
+    reply.feature_flags.supports_get_partitioned_metadata_without_auto_creation = True
+    return encode_frame(command)
+
+
+def success(request_id: int) -> bytes:
+    """The request was carried out, durably where that matters."""
+    command = BaseCommand(type=CommandType.SUCCESS)
+    command.success.request_id = request_id
+    return encode_frame(command)
+
+
+def error(request_id: int, code: ServerError, message: str) -> bytes:
+    """The request failed. ``NO_REQUEST`` as id refuses the connection as a whole."""
+    command = BaseCommand(type=CommandType.ERROR)
+    reply = command.error
+    reply.request_id = request_id
+    reply.error = code
+    reply.message = message
+    return encode_frame(command)
+
+
+def producer_success(
+    request_id: int,
+    *,
+    producer_name: str,
+    last_sequence_id: int = -1,
+    schema_version: bytes = b"",
+    topic_epoch: int | None = None,
+    ready: bool = True,
+) -> bytes:
+    """The producer exists.
+
+    ``last_sequence_id`` is -1 unless deduplication is on; ``schema_version`` is 8 bytes, or
+    none without a schema; ``topic_epoch`` belongs to the exclusive access modes. ``ready=False``
+    announces a second reply under the same request id.
+    """
+    command = BaseCommand(type=CommandType.PRODUCER_SUCCESS)
+    reply = command.producer_success
+    reply.request_id = request_id
+    reply.producer_name = producer_name
+    reply.last_sequence_id = last_sequence_id
+    reply.schema_version = schema_version
+    reply.producer_ready = ready
+    if topic_epoch is not None:
+        reply.topic_epoch = topic_epoch
+    return encode_frame(command)
+
+
+def lookup_connect(
+    request_id: int,
+    *,
+    broker_url: str,
+    broker_url_tls: str = "",
+    through_service_url: bool = False,
+) -> bytes:
+    """The broker at these addresses serves the topic; each client picks the one it can use.
+
+    ``through_service_url`` tells the client to reach it by way of the address it already knows.
+    """
+    command = BaseCommand(type=CommandType.LOOKUP_RESPONSE)
+    reply = command.lookupTopicResponse
+    reply.request_id = request_id
+    reply.response = LookupResult.CONNECT
+    reply.authoritative = True
+    reply.brokerServiceUrl = broker_url
+    if broker_url_tls:
+        reply.brokerServiceUrlTls = broker_url_tls
+    reply.proxy_through_service_url = through_service_url
+    return encode_frame(command)
+
+
+def lookup_failed(request_id: int, code: ServerError, message: str) -> bytes:
+    """No broker for this topic. Beware of the codes that cost clients their connection."""
+    command = BaseCommand(type=CommandType.LOOKUP_RESPONSE)
+    reply = command.lookupTopicResponse
+    reply.request_id = request_id
+    reply.response = LookupResult.FAILED
+    reply.error = code
+    reply.message = message
+    return encode_frame(command)
+
+
+def partition_metadata(request_id: int, partitions: int) -> bytes:
+    """The number of partitions; 0 for a topic that is not partitioned, existing or not."""
+    command = BaseCommand(type=CommandType.PARTITIONED_METADATA_RESPONSE)
+    reply = command.partitionMetadataResponse
+    reply.request_id = request_id
+    reply.response = PartitionedMetadataResult.SUCCESS
+    reply.partitions = partitions
+    return encode_frame(command)
+
+
+def partition_metadata_failed(request_id: int, code: ServerError, message: str) -> bytes:
+    """The number of partitions cannot be told."""
+    command = BaseCommand(type=CommandType.PARTITIONED_METADATA_RESPONSE)
+    reply = command.partitionMetadataResponse
+    reply.request_id = request_id
+    reply.response = PartitionedMetadataResult.FAILED
+    reply.error = code
+    reply.message = message
+    return encode_frame(command)
+
+
+def send_error(producer_id: int, sequence_id: int, code: ServerError, message: str) -> bytes:
+    """The entry was not stored. Most codes make clients reconnect and resend everything."""
+    command = BaseCommand(type=CommandType.SEND_ERROR)
+    reply = command.send_error
+    reply.producer_id = producer_id
+    reply.sequence_id = sequence_id
+    reply.error = code
+    reply.message = message
+    return encode_frame(command)
+
+
+def close_producer(producer_id: int, request_id: int = NO_REQUEST) -> bytes:
+    """Ask a client to create its producer anew. Peers before version 5 do not know this."""
+    command = BaseCommand(type=CommandType.CLOSE_PRODUCER)
+    command.close_producer.producer_id = producer_id
+    command.close_producer.request_id = request_id
+    return encode_frame(command)
+
+
+def close_consumer(consumer_id: int, request_id: int = NO_REQUEST) -> bytes:
+    """Ask a client to subscribe anew. Peers before version 5 do not know this."""
+    command = BaseCommand(type=CommandType.CLOSE_CONSUMER)
+    command.close_consumer.consumer_id = consumer_id
+    command.close_consumer.request_id = request_id
+    return encode_frame(command)
+
+
+def ack_response(
+    consumer_id: int, request_id: int, code: ServerError | None = None, message: str = ""
+) -> bytes:
+    """The acknowledgement is stored, or failed with ``code``. Only for ACKs with a request id."""
+    command = BaseCommand(type=CommandType.ACK_RESPONSE)
+    reply = command.ackResponse
+    reply.consumer_id = consumer_id
+    reply.request_id = request_id
+    if code is not None:
+        reply.error = code
+        reply.message = message
+    return encode_frame(command)
+
+
+def active_consumer_change(consumer_id: int, *, is_active: bool) -> bytes:
+    """Tell a Failover consumer its role. Peers before version 12 do not know this."""
+    command = BaseCommand(type=CommandType.ACTIVE_CONSUMER_CHANGE)
+    command.active_consumer_change.consumer_id = consumer_id
+    command.active_consumer_change.is_active = is_active
+    return encode_frame(command)
+
+
+def last_message_id(
+    request_id: int,
+    last: Position,
+    *,
+    partition: int = -1,
+    batch_index: int = -1,
+    mark_delete: Position | None = None,
+) -> bytes:
+    """The topic's last entry, (-1, -1) if it has none, and how far the subscription has come.
+
+    ``batch_index`` is that of the last message in the entry, -1 if the entry is no batch. Clients
+    compare ``last`` with ``mark_delete`` to learn whether anything is left to read.
+    """
+    command = BaseCommand(type=CommandType.GET_LAST_MESSAGE_ID_RESPONSE)
+    reply = command.getLastMessageIdResponse
+    reply.request_id = request_id
+    last_id = message_id_of(last, partition=partition, batch_index=batch_index)
+    reply.last_message_id.CopyFrom(last_id)
+    if mark_delete is not None:
+        reply.consumer_mark_delete_position.CopyFrom(message_id_of(mark_delete))
+    return encode_frame(command)
+
+
+def topics_of_namespace(
+    request_id: int,
+    topics: Iterable[str],
+    *,
+    filtered: bool = False,
+    topics_hash: str | None = None,
+    changed: bool = True,
+) -> bytes:
+    """The topics of a namespace by full name, partitions one by one.
+
+    ``filtered`` says that the pattern of the request was applied; ``changed=False`` (with no
+    topics) that the client's list, known by its hash, still holds.
+    """
+    command = BaseCommand(type=CommandType.GET_TOPICS_OF_NAMESPACE_RESPONSE)
+    reply = command.getTopicsOfNamespaceResponse
+    reply.request_id = request_id
+    reply.topics.extend(topics)
+    reply.filtered = filtered
+    reply.changed = changed
+    if topics_hash is not None:
+        reply.topics_hash = topics_hash
+    return encode_frame(command)
