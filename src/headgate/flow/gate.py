@@ -336,11 +336,16 @@ class SubscriptionGate(GateNode):
             return None
         if state >= _HELD:
             return self.cause(now_ns)
-        for budget in self._path:
-            if budget.release_ns(now_ns) > now_ns:
-                return self._wait(now_ns)
-        if self.topic.shared and self._others_first():
-            return self._wait(now_ns)
+        if self.topic.shared:
+            for budget in self._path:
+                if budget.release_ns(now_ns) > now_ns:
+                    return self._wait(now_ns, self._refuse(now_ns))
+            if self._others_first():
+                return self._wait(now_ns, now_ns)
+        else:
+            own_ns = self._refuse(now_ns)
+            if own_ns > now_ns:
+                return self._wait(now_ns, own_ns)
         if state == _DEFERRED:
             self._state = _ACTIVE
         return None
@@ -501,7 +506,8 @@ class SubscriptionGate(GateNode):
             return False
         return topic.away or broker.queue.precedes(topic.share)
 
-    def _wait(self, now_ns: int) -> Refusal | None:
+    def _wait(self, now_ns: int, own_ns: int) -> Refusal | None:
+        """It may not go now; its own budgets refuse until ``own_ns`` (now: they do not)."""
         if self._state == _IDLE:
             self.wanting_since_ns = now_ns
         self._waiting_since_ns = now_ns
@@ -509,7 +515,6 @@ class SubscriptionGate(GateNode):
             at_ns = budget.release_ns(now_ns)
             if at_ns > now_ns:
                 budget.refused_until_ns = at_ns
-        own_ns = self._refuse(now_ns)
         if own_ns > now_ns:
             self._hold(now_ns, own_ns)
         else:
@@ -521,7 +526,8 @@ class SubscriptionGate(GateNode):
         self._state = _HELD
         self._turn = 0
         self.waiters_max = 1
-        self._leave_topic(now_ns)
+        if self._in_topic:
+            self._leave_topic(now_ns)
         self.topic.broker.arm(self, at_ns)
 
     def _line_up(self, now_ns: int) -> None:
