@@ -80,6 +80,11 @@ def test_ci_runs_what_everybody_runs() -> None:
     assert "run: ./dev test" in (ROOT / ".github/workflows/ci.yml").read_text()
 
 
+def test_both_distributions_carry_the_same_licence() -> None:
+    copy = ROOT / "distributions/pyspark-pulsar/LICENSE"
+    assert copy.read_bytes() == (ROOT / "LICENSE").read_bytes()
+
+
 def _mirror(module: Module) -> str:
     parts = module.name.removeprefix("headgate.").split(".")
     return "/".join(["unit", *parts[:-1], f"test_{parts[-1]}.py"])

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
+import tempfile
 import zipfile
 from pathlib import Path
 from typing import Final
@@ -30,16 +32,22 @@ def package(python: Path) -> int:
 def build(python: Path, folder: Path, target: Path) -> list[Path]:
     """Build the wheel and the source archive of ``folder`` with the locked build tools.
 
+    Returns:
+        The two files in ``target``, the source archive first.
+
     Raises:
         DevError: the build failed; the text is what hatchling said.
     """
-    result = subprocess.run(
-        [str(python), "-m", "hatchling", "build", "-d", str(target)],
-        cwd=folder, capture_output=True, text=True, env=environment_variables(), check=False,
-    )  # fmt: skip
-    if result.returncode != 0:
-        raise DevError(f"{folder.name} could not be built:\n{result.stdout}{result.stderr}")
-    return [target / Path(line).name for line in result.stdout.splitlines() if line]
+    with tempfile.TemporaryDirectory() as scratch:
+        result = subprocess.run(
+            [str(python), "-m", "hatchling", "build", "-d", scratch],
+            cwd=folder, capture_output=True, text=True, env=environment_variables(), check=False,
+        )  # fmt: skip
+        if result.returncode != 0:
+            raise DevError(f"{folder.name} could not be built:\n{result.stdout}{result.stderr}")
+        target.mkdir(exist_ok=True)
+        built = sorted(Path(scratch).iterdir(), key=lambda path: path.suffix)
+        return [Path(shutil.move(path, target / path.name)) for path in built]
 
 
 def check_wheel(path: Path, name: str) -> None:

@@ -93,21 +93,21 @@ def run_pip(
         stderr=subprocess.STDOUT,
         env=environment_variables(),
     )
-    try:
-        for line in _lines(process):
-            if line:
-                last_lines.append(line)
-                before = output.installing
-                output.feed(line)
-                if output.installing and not before:
-                    on_install()
-            stage.update(output.detail)
-        status = process.wait()
-    except BaseException:
-        stage.leave()
-        process.terminate()
-        process.wait()
-        raise
+    with process:
+        try:
+            for line in _lines(process):
+                if line:
+                    last_lines.append(line)
+                    before = output.installing
+                    output.feed(line)
+                    if output.installing and not before:
+                        on_install()
+                stage.update(output.detail)
+        except BaseException:
+            stage.leave()
+            process.terminate()
+            raise
+    status = process.returncode
     if status != 0:
         stage.leave()
         raise DevError(

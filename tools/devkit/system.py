@@ -112,9 +112,10 @@ def _apt(prefix: list[str], verb: str, packages: list[str]) -> bool:
         env=environment_variables(),
     )
     last = ""
-    for line in process.stdout or ():
-        last = line.strip() or last
-        stage.update(last)
-    succeeded = process.wait() == 0
+    with process:
+        for line in process.stdout or ():
+            last = line.strip() or last
+            stage.update(last)
+    succeeded = process.returncode == 0
     stage.done("" if succeeded else f"failed: {last}")
     return succeeded

@@ -1,0 +1,51 @@
+"""Both wheels build with the locked tools and hold what users need, and nothing else."""
+
+from __future__ import annotations
+
+import sys
+import tarfile
+import zipfile
+from pathlib import Path
+
+import pytest
+from devkit.console import DevError
+from devkit.package import DISTRIBUTIONS, build, check_wheel
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "folder"), DISTRIBUTIONS)
+def test_a_distribution_builds_from_the_tree_and_from_its_own_archive(
+    name: str, folder: Path, tmp_path: Path
+) -> None:
+    python = Path(sys.executable)
+    archive, wheel = build(python, folder, tmp_path / "first")
+    check_wheel(wheel, name)
+    with tarfile.open(archive) as files:
+        files.extractall(tmp_path, filter="data")
+    unpacked = tmp_path / archive.name.removesuffix(".tar.gz")
+    _, again = build(python, unpacked, tmp_path / "second")
+    assert contents(again) == contents(wheel)
+    assert f"{name}/__init__.py" in contents(wheel)
+
+
+def contents(wheel: Path) -> list[str]:
+    """The names of its files."""
+    with zipfile.ZipFile(wheel) as files:
+        return sorted(files.namelist())
+
+
+def test_a_wheel_with_foreign_files_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "headgate-1-py3-none-any.whl"
+    with zipfile.ZipFile(path, "w") as wheel:
+        for file in ("headgate/__init__.py", "headgate/py.typed", "tests/test_it.py"):
+            wheel.writestr(file, "")
+    with pytest.raises(DevError, match=r"do not belong there: \['tests/test_it.py'\]"):
+        check_wheel(path, "headgate")
+
+
+def test_a_wheel_that_lacks_its_types_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "headgate-1-py3-none-any.whl"
+    with zipfile.ZipFile(path, "w") as wheel:
+        wheel.writestr("headgate/__init__.py", "")
+    with pytest.raises(DevError, match=r"lacks headgate/py.typed"):
+        check_wheel(path, "headgate")

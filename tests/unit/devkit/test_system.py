@@ -1,0 +1,93 @@
+"""Missing system packages are installed where that may be, and named otherwise."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from devkit import system
+from devkit.console import DevError
+
+
+@pytest.fixture
+def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A machine of a root user with nothing on its PATH but what a test puts there."""
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setattr(system.os, "geteuid", lambda: 0)
+    return tmp_path
+
+
+def put_program(folder: Path, name: str, script: str) -> None:
+    """Put a shell script on the PATH."""
+    path = folder / name
+    path.write_text(f"#!/bin/sh\n{script}\n")
+    path.chmod(0o755)
+
+
+def put_apt(folder: Path, script: str) -> Path:
+    """Put an apt-get there that notes its arguments and then does what ``script`` says."""
+    log = folder / "log"
+    put_program(folder, "env", 'shift; exec "$@"')
+    put_program(folder, "apt-get", f'echo "$*" >> {log}\n{script}')
+    return log
+
+
+def test_what_is_there_is_not_asked_for(machine: Path) -> None:
+    put_program(machine, "java", "")
+    system.ensure_packages(venv=True, java=True)
+
+
+def test_java_home_counts(machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    home = machine / "jvm"
+    (home / "bin").mkdir(parents=True)
+    put_program(home / "bin", "java", "")
+    assert not system.has_java()
+    monkeypatch.setenv("JAVA_HOME", str(home))
+    assert system.has_java()
+
+
+def test_without_apt_one_sentence_names_both_packages(machine: Path) -> None:
+    assert machine.exists()
+    with pytest.raises(DevError) as caught:
+        system.ensure_packages(venv=True, java=True)
+    text = str(caught.value)
+    assert "python3-venv" in text
+    assert "openjdk-17-jre-headless" in text
+    assert "\n" not in text
+
+
+def test_without_root_and_sudo_nothing_is_tried(
+    machine: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = put_apt(machine, "")
+    monkeypatch.setattr(system.os, "geteuid", lambda: 1000)
+    with pytest.raises(DevError, match="as root"):
+        system.ensure_packages(venv=False, java=True)
+    assert not log.exists()
+
+
+def test_sudo_that_asks_for_nothing_is_used(machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = put_apt(machine, "")
+    put_program(machine, "sudo", 'shift; exec "$@"')
+    put_program(machine, "true", "")
+    monkeypatch.setattr(system.os, "geteuid", lambda: 1000)
+    system.ensure_packages(venv=False, java=True)
+    assert log.read_text() == "-y install --no-install-recommends openjdk-17-jre-headless\n"
+
+
+def test_old_lists_are_refreshed_and_the_newer_java_tried(machine: Path) -> None:
+    log = put_apt(machine, 'case "$*" in *default-jre*|*update*) exit 0;; *) exit 100;; esac')
+    system.ensure_packages(venv=False, java=True)
+    assert [line.split()[-1] for line in log.read_text().splitlines()] == [
+        "openjdk-17-jre-headless",
+        "update",
+        "openjdk-17-jre-headless",
+        "default-jre-headless",
+    ]
+
+
+def test_an_apt_that_fails_ends_in_the_sentence(machine: Path) -> None:
+    put_apt(machine, "echo no network; exit 100")
+    with pytest.raises(DevError, match="could not install what is missing"):
+        system.ensure_packages(venv=False, java=True)
