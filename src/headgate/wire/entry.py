@@ -29,6 +29,9 @@ from headgate.wire.messages import BrokerEntryMetadata, MessageMetadata
 MAGIC_CHECKSUM = 0x0E01
 MAGIC_BROKER_ENTRY = 0x0E02
 
+_CHECKSUM_MARK = MAGIC_CHECKSUM.to_bytes(2)
+_BROKER_ENTRY_MARK = MAGIC_BROKER_ENTRY.to_bytes(2)
+
 _HEAD = struct.Struct(">HII")
 _MAGIC_AND_WORD = struct.Struct(">HI")
 _WORD = struct.Struct(">I")
@@ -86,30 +89,35 @@ def checksum_ok(body: bytes) -> bool:
             if metadata_size > len(body) - _HEAD.size:
                 raise _too_short(body)
             return True
-    layout = locate(body)
-    if layout.checksum_start == layout.covered_start:
-        return True
-    expected = int(_MAGIC_AND_WORD.unpack_from(body, layout.checksum_start)[1])
-    return _crc32c(body[layout.covered_start :]) == expected
+    checksum_start, covered_start = _find_starts(body)
+    if checksum_start < covered_start:
+        expected = int(_MAGIC_AND_WORD.unpack_from(body, checksum_start)[1])
+        if _crc32c(body[covered_start:]) != expected:
+            return False
+    locate(body)
+    return True
 
 
 def locate(body: bytes) -> EntryLayout:
     """Find the parts of an entry. Raises :class:`RemoteProtocolError` if it is too short."""
-    size = len(body)
-    offset = 0
-    try:
-        if _MAGIC_AND_WORD.unpack_from(body)[0] == MAGIC_BROKER_ENTRY:
-            offset = _MAGIC_AND_WORD.size + _MAGIC_AND_WORD.unpack_from(body)[1]
-        checksum_start = offset
-        if body[offset : offset + 2] == b"\x0e\x01":
-            offset += _CHECKSUM_BYTES
-        metadata_start = offset + _WORD.size
-        payload_start = metadata_start + _WORD.unpack_from(body, offset)[0]
-    except struct.error:
-        raise _too_short(body) from None
-    if payload_start > size:
+    checksum_start, covered_start = _find_starts(body)
+    metadata_start = covered_start + _WORD.size
+    payload_start = metadata_start + int.from_bytes(body[covered_start:metadata_start])
+    if payload_start > len(body):
         raise _too_short(body)
-    return EntryLayout(checksum_start, offset, metadata_start, payload_start)
+    return EntryLayout(checksum_start, covered_start, metadata_start, payload_start)
+
+
+def _find_starts(body: bytes) -> tuple[int, int]:
+    """Where the checksum's magic and where the part under it start; equal without a checksum."""
+    checksum_start = 0
+    if body[:2] == _BROKER_ENTRY_MARK:
+        checksum_start = _MAGIC_AND_WORD.size + int.from_bytes(body[2 : _MAGIC_AND_WORD.size])
+    has_checksum = body[checksum_start : checksum_start + 2] == _CHECKSUM_MARK
+    covered_start = checksum_start + (_CHECKSUM_BYTES if has_checksum else 0)
+    if covered_start + _WORD.size > len(body):
+        raise _too_short(body)
+    return checksum_start, covered_start
 
 
 def parse_metadata(body: bytes) -> MessageMetadata:
