@@ -80,7 +80,6 @@ def choose_environment() -> Path:
         return other
     if not ours.exists() or (ours / _MADE_HERE).exists() or _works(python_of(ours)):
         return ours
-    say(".venv is somebody else's and has no working Python 3.11 or newer: using .venv-headgate")
     return other
 
 
@@ -111,6 +110,8 @@ def digest_of(lane: Lane, environment: Path) -> str:
 
 def _set_up(environment: Path, lane: Lane) -> None:
     started_s = time.monotonic()
+    if environment.name != ".venv":
+        say(f".venv is not ours and has no working Python 3.11: using {environment.name}")
     say(f"Setting up {environment.name} for the {lane.name.lower()} lane; later runs skip this.")
     (environment / _STAMP).unlink(missing_ok=True)
     _make(environment)
