@@ -243,8 +243,8 @@ class FrameDecoder:
         """
         size = len(self._buffer)
         pending = self._end - self._start
-        room = max(self._wanted - pending, READ_BYTES_MIN) if self._wanted else READ_BYTES_MIN
-        if self._start and pending + min(room, READ_BYTES_MIN) <= size:
+        missing = max(self._wanted - pending, 1) if self._wanted else READ_BYTES_MIN
+        if self._start and pending + min(missing, READ_BYTES_MIN) <= size:
             self._replace_buffer(size, reuse=True)
             return
         largest = self._frame_size_max + _WORD_BYTES + READ_BYTES_MIN
@@ -252,7 +252,8 @@ class FrameDecoder:
             raise LocalProtocolError(
                 f"{pending} bytes are pending and next_frame() was not called until it gave None"
             )
-        self._replace_buffer(min(max(2 * size, BUFFER_BYTES_STEADY), largest, pending + room))
+        useful = max(BUFFER_BYTES_STEADY, self._wanted, pending + READ_BYTES_MIN)
+        self._replace_buffer(min(2 * size, useful, largest))
 
     def _replace_buffer(self, size: int, *, reuse: bool = False) -> None:
         """Move the pending bytes to the front of a buffer of ``size`` bytes."""

@@ -112,6 +112,16 @@ def test_a_claimed_size_allocates_nothing() -> None:
     assert decoder.statistics().buffer_bytes == limits.BUFFER_BYTES_START
 
 
+def test_frames_of_nearly_the_steady_buffer_do_not_make_it_grow() -> None:
+    frame = client.send(1, 1, b"x" * 60_000)
+    decoder = FrameDecoder()
+    for _ in range(20):
+        for start in range(0, len(frame), 7_000):
+            decoder.feed(frame[start : start + 7_000])
+            drain(decoder)
+            assert decoder.statistics().buffer_bytes <= limits.BUFFER_BYTES_STEADY
+
+
 def test_an_idle_connection_keeps_the_small_buffer() -> None:
     decoder = FrameDecoder()
     for _ in range(1000):
