@@ -25,7 +25,7 @@ NAME_CHARACTERS_MAX: Final = 512
 """Longest tenant, namespace, topic or subscription name. Pulsar has no limit of its own here;
 without one a single name could fill a frame, an index and every metrics page."""
 
-_ENTITY = re.compile(r"^[-=:.\w]+$", re.ASCII)
+_ENTITY = re.compile(r"[-=:.\w]+\Z", re.ASCII)
 _PARTITION = re.compile(r"^(?P<base>.+)-partition-(?P<index>0|[1-9]\d{0,8})$", re.DOTALL)
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
