@@ -237,7 +237,9 @@ class TopicLog:
         while self._run_first and self._run_first[-1] >= self.end:
             self._run_first.pop()
             lost.append(self._run_segment.pop())
-        while len(self._ledger_first) > 1 and self._ledger_first[-1] >= self.end:
+        end = self.end
+        firsts = self._ledger_first
+        while firsts and (firsts[-1] > end or (firsts[-1] == end and len(firsts) > 1)):
             self._pop_ledger()
         self.ledger_limit = -1
         self.mark = -1

@@ -1,0 +1,174 @@
+"""A checkpoint: everything that replay would otherwise have to start from the beginning for.
+
+It is *fuzzy*: collected in slices while the log goes on, and valid for replay from the start of
+its segment although it may already hold some of what the records from there on say. That works
+because each record, replayed, ends in the same state whether or not it had been applied: see
+headgate.base.ack_set for acknowledgements; RUN, TRIM, CREATE and DELETE say absolute things.
+The index of entries is not in it: that is in the footers of the segments before.
+
+File ``%016x.checkpoint`` (named after the segment where replay starts), little endian::
+
+    head     8s magic "HGCHECK\\0" | u32 version | u32 zero | u64 segment
+             | u64 number of the last batch before that segment
+    items    u32 size | u8 kind | payload
+             kind 1 topic: u32 number | u32 ledgers | u64 first | u64 end | u64 messages before end
+                           | u64 bytes before end | ledgers * (u64 id, u64 first, i64 created ms)
+             kind 2 cursor: see cursors.py
+             kind 3 counters, the last item: u64 next ledger id | u64 next cursor id
+                           | u64 next batch | u64 next segment
+    tail     u32 CRC32C of all before
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from typing import Final
+
+from headgate.base.errors import CorruptionError
+from headgate.fs.api import Fs
+from headgate.ledger.cursors import CursorState, decode_cursor, encode_cursor
+from headgate.ledger.directory import read_file, write_file
+from headgate.ledger.format import CRC, CRC_BYTES, crc32c, crc32c_extend
+from headgate.ledger.topic_log import TopicLog
+
+CHECKPOINT_VERSION: Final = 1
+_MAGIC = b"HGCHECK\0"
+_SUFFIX = ".checkpoint"
+_HEAD = struct.Struct("<8sIIQQ")
+_ITEM = struct.Struct("<IB")
+_TOPIC = struct.Struct("<IIQQQQ")
+_LEDGER = struct.Struct("<QQq")
+_COUNTERS = struct.Struct("<QQQQ")
+_KIND_TOPIC = 1
+_KIND_CURSOR = 2
+_KIND_COUNTERS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class TopicState:
+    """What a checkpoint says of a topic."""
+
+    number: int
+    first: int
+    end: int
+    messages_before_end: int
+    bytes_before_end: int
+    ledgers: tuple[tuple[int, int, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Counters:
+    """Numbers from which on nothing was used yet when the checkpoint was taken."""
+
+    next_ledger_id: int
+    next_cursor_id: int
+    next_batch: int
+    next_segment: int
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """A checkpoint as read."""
+
+    segment: int
+    last_batch: int
+    topics: dict[int, TopicState]
+    cursors: dict[int, CursorState]
+    counters: Counters
+
+
+class CheckpointBuilder:
+    """Collects a checkpoint item by item."""
+
+    def __init__(self, segment: int, last_batch: int) -> None:
+        self.segment = segment
+        self.last_batch = last_batch
+        self._parts = [_HEAD.pack(_MAGIC, CHECKPOINT_VERSION, 0, segment, last_batch)]
+
+    def add_topic(self, topic: TopicLog) -> None:
+        """Add what is durable of a topic."""
+        ledgers = topic.ledger_rows()
+        messages, size = topic.totals(topic.end)
+        head = _TOPIC.pack(topic.number, len(ledgers), topic.first, topic.end, messages, size)
+        self._add(_KIND_TOPIC, head + b"".join(_LEDGER.pack(*row) for row in ledgers))
+
+    def add_cursor(self, cursor: CursorState) -> None:
+        """Add a cursor with its acknowledgements as they are now."""
+        self._add(_KIND_CURSOR, encode_cursor(cursor))
+
+    def add_counters(self, counters: Counters) -> None:
+        """Add the last item."""
+        self._add(
+            _KIND_COUNTERS,
+            _COUNTERS.pack(
+                counters.next_ledger_id,
+                counters.next_cursor_id,
+                counters.next_batch,
+                counters.next_segment,
+            ),
+        )
+
+    def write(self, fs: Fs, directory: str) -> None:
+        """Put the file in place, durable. Raises :class:`OSError`."""
+        crc = 0
+        for part in self._parts:
+            crc = crc32c_extend(crc, part)
+        name = checkpoint_name(self.segment)
+        write_file(fs, directory, name, [*self._parts, CRC.pack(crc)])
+
+    def _add(self, kind: int, payload: bytes) -> None:
+        self._parts.append(_ITEM.pack(len(payload), kind) + payload)
+
+
+def checkpoint_name(segment: int) -> str:
+    """The file name of the checkpoint whose replay starts at a segment."""
+    return f"{segment:016x}{_SUFFIX}"
+
+
+def segment_of_checkpoint(name: str) -> int | None:
+    """The segment in a checkpoint's file name; None when it is another file."""
+    if not name.endswith(_SUFFIX) or len(name) != 16 + len(_SUFFIX):
+        return None
+    try:
+        return int(name[:16], 16)
+    except ValueError:
+        return None
+
+
+def read_checkpoint(fs: Fs, directory: str, segment: int) -> Checkpoint:
+    """Read a checkpoint. Raises :class:`CorruptionError` when it is damaged."""
+    name = checkpoint_name(segment)
+    data = read_file(fs, f"{directory}/{name}")
+    end = len(data) - CRC_BYTES
+    if end < _HEAD.size or CRC.unpack_from(data, end)[0] != crc32c(data[:end]):
+        raise CorruptionError(f"{name} is damaged: its checksum is wrong")
+    magic, version, _, owner, last_batch = _HEAD.unpack_from(data)
+    if magic != _MAGIC or version != CHECKPOINT_VERSION or owner != segment:
+        raise CorruptionError(f"{name} is not a checkpoint of version {CHECKPOINT_VERSION}")
+    topics: dict[int, TopicState] = {}
+    cursors: dict[int, CursorState] = {}
+    counters: Counters | None = None
+    at = _HEAD.size
+    while at < end:
+        size, kind = _ITEM.unpack_from(data, at)
+        at += _ITEM.size
+        payload = data[at : at + size]
+        at += size
+        if kind == _KIND_TOPIC:
+            topic = _decode_topic(payload)
+            topics[topic.number] = topic
+        elif kind == _KIND_CURSOR:
+            cursor = decode_cursor(payload)
+            cursors[cursor.cursor_id] = cursor
+        else:
+            counters = Counters(*_COUNTERS.unpack(payload))
+    if counters is None:
+        raise CorruptionError(f"{name} has no counters")
+    return Checkpoint(segment, last_batch, topics, cursors, counters)
+
+
+def _decode_topic(payload: bytes) -> TopicState:
+    number, count, first, end, messages, size = _TOPIC.unpack_from(payload)
+    rows = tuple(_LEDGER.iter_unpack(payload[_TOPIC.size : _TOPIC.size + count * _LEDGER.size]))
+    return TopicState(number, first, end, messages, size, rows)

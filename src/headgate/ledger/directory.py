@@ -1,0 +1,82 @@
+"""The data directory: who owns it, and what wrote it.
+
+``lock`` is held with ``flock`` while a log is open. ``format`` holds one line,
+``headgate-log <version>``; the version changes when an older release could not read the data.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from headgate.fs.api import Fs, Lock
+from headgate.ledger.errors import DirectoryInUseError, UnknownFormatError
+
+FORMAT_VERSION: Final = 1
+_PROGRAM = "headgate-log"
+_FORMAT_NAME = "format"
+_LOCK_NAME = "lock"
+TEMPORARY_SUFFIX: Final = ".tmp"
+
+
+def lock_directory(fs: Fs, directory: str) -> Lock:
+    """Make the directory when missing, own it and check its format.
+
+    Raises :class:`DirectoryInUseError` or :class:`UnknownFormatError`.
+    """
+    fs.make_directory(directory)
+    try:
+        lock = fs.lock(f"{directory}/{_LOCK_NAME}")
+    except BlockingIOError as error:
+        raise DirectoryInUseError(
+            f"data directory {directory} is in use by another process; "
+            "stop it or choose another directory"
+        ) from error
+    try:
+        _check_format(fs, directory)
+    except BaseException:
+        lock.release()
+        raise
+    return lock
+
+
+def write_file(fs: Fs, directory: str, name: str, parts: list[bytes]) -> None:
+    """Put a whole file in place, durable and atomically: it is there entirely or not at all."""
+    temporary = f"{directory}/{name}{TEMPORARY_SUFFIX}"
+    file = fs.create(temporary)
+    try:
+        file.write_at(0, parts)
+        file.sync_data()
+    finally:
+        file.close()
+    fs.rename(temporary, f"{directory}/{name}")
+    fs.sync_directory(directory)
+
+
+def read_file(fs: Fs, path: str) -> bytes:
+    """A whole file."""
+    file = fs.open(path)
+    try:
+        return file.read_at(0, file.size())
+    finally:
+        file.close()
+
+
+def _check_format(fs: Fs, directory: str) -> None:
+    names = fs.list_directory(directory)
+    if _FORMAT_NAME not in names:
+        known = {_LOCK_NAME, _FORMAT_NAME + TEMPORARY_SUFFIX}
+        foreign = [name for name in names if name not in known]
+        if foreign:
+            raise UnknownFormatError(
+                f"data directory {directory} holds {foreign[0]!r} but no file {_FORMAT_NAME!r}: "
+                "it is not Headgate's; choose an empty directory"
+            )
+        line = f"{_PROGRAM} {FORMAT_VERSION}\n".encode()
+        write_file(fs, directory, _FORMAT_NAME, [line])
+        return
+    text = read_file(fs, f"{directory}/{_FORMAT_NAME}").decode("ascii", "replace")
+    if text != f"{_PROGRAM} {FORMAT_VERSION}\n":
+        raise UnknownFormatError(
+            f"data directory {directory} has format {text.strip()!r}; "
+            f"this release reads {_PROGRAM} {FORMAT_VERSION}"
+        )

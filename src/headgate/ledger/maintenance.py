@@ -1,0 +1,281 @@
+"""The work that keeps the log short and its next segment ready, in bounded slices.
+
+The loop calls :meth:`Maintenance.step`; each call does at most ``slice_items`` topics or cursors
+of work and may return a :class:`Job`, whose blocking part another thread runs. In order: prepare
+the next segment, seal segments that are full, checkpoint, delete segments that hold nothing live.
+A segment that is pinned by little live data stays as it is: rewriting it is not built.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+from typing import Protocol
+
+from headgate.base.errors import StorageError
+from headgate.fs.api import Fs
+from headgate.ledger.checkpoint import (
+    CheckpointBuilder,
+    Counters,
+    checkpoint_name,
+    segment_of_checkpoint,
+)
+from headgate.ledger.footer import FooterBuilder
+from headgate.ledger.format import segment_name
+from headgate.ledger.settings import LedgerSettings
+from headgate.ledger.state import LogState
+from headgate.ledger.writer import LogWriter
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """Blocking work for the commit thread; hand it to ``finish_job`` on the loop afterwards."""
+
+    name: str
+    """What it does, for log lines."""
+    segment: int
+    """The segment that it is about."""
+    run: Callable[[], None]
+    """Do it. Raises :class:`StorageError`."""
+    done: Callable[[], None]
+    """For the log only."""
+
+
+class MaintenanceHost(Protocol):
+    """What maintenance asks of the log."""
+
+    full: bool
+
+    def active_segment(self) -> int:
+        """The segment that the next record goes to."""
+
+    def settled_segment(self) -> int:
+        """The first segment that may still get records."""
+
+    def roll(self) -> int:
+        """Send the next record to a new segment; returns the first one without records."""
+
+    def counters(self) -> Counters:
+        """The numbers that are used next."""
+
+
+class Maintenance:
+    """Decides what is due and builds it slice by slice."""
+
+    def __init__(
+        self,
+        host: MaintenanceHost,
+        state: LogState,
+        writer: LogWriter,
+        fs: Fs,
+        directory: str,
+        settings: LedgerSettings,
+        forget: Callable[[int], None],
+    ) -> None:
+        self._host = host
+        self._state = state
+        self._writer = writer
+        self._fs = fs
+        self._directory = directory
+        self._settings = settings
+        self._forget = forget
+        self._job: Job | None = None
+        self._footer: tuple[int, FooterBuilder, Iterator[int]] | None = None
+        self._target: int | None = None
+        self._checkpoint: tuple[CheckpointBuilder, Iterator[tuple[bool, int]]] | None = None
+        self.records_since = state.replayed_records
+        """Records since the start of the segment where replay would begin."""
+        self.bytes_since = state.replayed_bytes
+        self.checkpoints = 0
+        self.segments_deleted = 0
+
+    def due(self) -> bool:
+        """Whether :meth:`step` has something to do now."""
+        if self._job is not None:
+            return False
+        if not self._host.full and self._to_prepare() is not None:
+            return True
+        return (
+            self._to_seal() is not None
+            or self._target is not None
+            or self._checkpoint_wanted()
+            or self._to_delete() is not None
+        )
+
+    def step(self, *, force_checkpoint: bool = False) -> Job | None:
+        """Do a slice of what is due; a returned job has to be run and finished."""
+        if self._job is not None:
+            return None
+        prepare = self._to_prepare()
+        if prepare is not None and not self._host.full:
+            return self._start_prepare(prepare)
+        seal = self._to_seal()
+        if seal is not None:
+            return self._step_seal(seal)
+        if self._target is None and (force_checkpoint or self._checkpoint_wanted()):
+            self._target = self._host.roll()
+            self.records_since = self.bytes_since = 0
+        if self._target is not None and self._host.settled_segment() >= self._target:
+            if self._to_seal() is None:
+                return self._step_checkpoint(self._target)
+            return None
+        dead = self._to_delete()
+        if dead is not None:
+            return self._start_delete(dead)
+        if self._host.full:
+            if prepare is not None:
+                return self._start_prepare(prepare)
+            self._host.full = False
+        return None
+
+    def finish(self, job: Job, error: StorageError | None) -> None:
+        """Take note of how a job ended. A failed one is tried again when it is due."""
+        self._job = None
+        if error is None:
+            job.done()
+        if job.name == "seal":
+            self._footer = None
+        if job.name == "checkpoint":
+            self._checkpoint = None
+            self._target = None
+
+    def rewound(self, active_segment: int) -> None:
+        """The log took back records: a checkpoint that waits for a later segment starts over."""
+        if self._target is not None and self._target > active_segment:
+            self._target = None
+            self.records_since = self._settings.checkpoint_records
+
+    def _start(self, job: Job) -> Job:
+        self._job = job
+        return job
+
+    def _to_prepare(self) -> int | None:
+        wanted = self._host.active_segment()
+        for segment in (wanted, wanted + 1):
+            if not self._writer.has(segment):
+                return segment
+        return None
+
+    def _start_prepare(self, segment: int) -> Job:
+        def done() -> None:
+            self._host.full = False
+
+        return self._start(
+            Job("prepare", segment, lambda: self._writer.prepare(segment), done)
+        )
+
+    def _to_seal(self) -> int | None:
+        for segment in self._state.unsealed:
+            return segment if segment < self._host.settled_segment() else None
+        return None
+
+    def _step_seal(self, segment: int) -> Job | None:
+        info = self._state.segments[segment]
+        if self._footer is None or self._footer[0] != segment:
+            self._footer = (segment, FooterBuilder(segment, info.data_end), iter([*info.topics]))
+        _, builder, numbers = self._footer
+        left = False
+        for number in islice(numbers, self._settings.slice_items):
+            left = True
+            topic = self._state.topics.get(number)
+            if topic is not None:
+                builder.add(topic)
+        if left:
+            return None
+
+        def done() -> None:
+            info.sealed = True
+            self._state.unsealed.pop(segment, None)
+            self._state.check_dead = True
+
+        return self._start(
+            Job(
+                "seal",
+                segment,
+                lambda: self._writer.seal(segment, info.data_end, builder.finish()),
+                done,
+            )
+        )
+
+    def _checkpoint_wanted(self) -> bool:
+        """Half of the bounds: the other half is for the log to go on while it is written."""
+        return (
+            2 * self.records_since >= self._settings.checkpoint_records
+            or 2 * self.bytes_since >= self._settings.checkpoint_bytes
+        )
+
+    def _step_checkpoint(self, target: int) -> Job | None:
+        if self._checkpoint is None:
+            keys = [(True, n) for n in self._state.topics]
+            keys += [(False, c) for c in self._state.cursors]
+            builder = CheckpointBuilder(target, self._state.last_batch_before(target))
+            self._checkpoint = (builder, iter(keys))
+        builder, left = self._checkpoint
+        some = False
+        for is_topic, key in islice(left, self._settings.slice_items):
+            some = True
+            if is_topic:
+                topic = self._state.topics.get(key)
+                if topic is not None:
+                    builder.add_topic(topic)
+            else:
+                cursor = self._state.cursors.get(key)
+                if cursor is not None:
+                    builder.add_cursor(cursor)
+        if some:
+            return None
+        builder.add_counters(self._host.counters())
+        last_batch = builder.last_batch
+
+        def done() -> None:
+            self._state.checkpoint_segment = target
+            self._state.checkpoint_last_batch = last_batch
+            self._state.check_dead = True
+            self.checkpoints += 1
+
+        return self._start(
+            Job("checkpoint", target, lambda: self._write_checkpoint(builder), done)
+        )
+
+    def _write_checkpoint(self, builder: CheckpointBuilder) -> None:
+        try:
+            builder.write(self._fs, self._directory)
+            for name in self._fs.list_directory(self._directory):
+                other = segment_of_checkpoint(name)
+                if other is not None and other < builder.segment:
+                    self._fs.remove(f"{self._directory}/{name}")
+        except OSError as error:
+            name = checkpoint_name(builder.segment)
+            raise StorageError(f"writing {name} failed: {error}", retryable=True) from error
+
+    def _to_delete(self) -> int | None:
+        if not self._state.check_dead:
+            return None
+        limit = self._state.checkpoint_segment
+        for segment, info in self._state.segments.items():
+            if segment >= limit:
+                break
+            if info.sealed and info.live_runs == 0:
+                return segment
+        self._state.check_dead = False
+        return None
+
+    def _start_delete(self, segment: int) -> Job:
+        path = f"{self._directory}/{segment_name(segment)}"
+
+        def run() -> None:
+            try:
+                with contextlib.suppress(FileNotFoundError):
+                    self._fs.remove(path)
+                self._fs.sync_directory(self._directory)
+            except OSError as error:
+                raise StorageError(f"deleting {path} failed: {error}", retryable=True) from error
+
+        def done() -> None:
+            self._state.segments.pop(segment, None)
+            self._forget(segment)
+            self.segments_deleted += 1
+
+        return self._start(Job("delete", segment, run, done))

@@ -1,0 +1,206 @@
+"""What a start does: checkpoint, footers before it, replay from it, and a sealed tail.
+
+Nothing is served before everything that was read is durable: after a ``kill -9`` the tail may be
+in the page cache only, so each segment that was still open is sealed here. A segment is never
+written again after a start; the next record goes to a new one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Collection
+
+from headgate.base.errors import CorruptionError
+from headgate.fs.api import Fs
+from headgate.ledger.checkpoint import TopicState, read_checkpoint, segment_of_checkpoint
+from headgate.ledger.directory import TEMPORARY_SUFFIX, read_file
+from headgate.ledger.errors import LogFullError
+from headgate.ledger.footer import FooterBuilder, FooterRun, read_footer
+from headgate.ledger.format import SEGMENT_HEADER_BYTES, segment_name, segment_of_name
+from headgate.ledger.replay import Replay
+from headgate.ledger.state import LogState, SegmentInfo
+from headgate.ledger.topic_log import TopicLog
+from headgate.ledger.writer import LogWriter
+
+_ID_JUMP = 1 << 20
+"""Ids skipped after an unclean end: more than a lost tail can have used."""
+
+
+def recover(
+    fs: Fs, directory: str, topic_numbers: Collection[int], writer: LogWriter
+) -> LogState:
+    """The state of the log in ``directory``.
+
+    Raises :class:`CorruptionError` naming the place when something that was durable is damaged.
+    """
+    names = fs.list_directory(directory)
+    segments = sorted(s for s in map(segment_of_name, names) if s is not None)
+    state = LogState()
+    ends = _load_checkpoint(fs, directory, names, frozenset(topic_numbers), state)
+    replay = Replay(state, topic_numbers)
+    for segment in segments:
+        if segment < state.checkpoint_segment:
+            _load_sealed(fs, directory, segment, state, replay)
+    for segment in segments:
+        if segment >= state.checkpoint_segment:
+            _replay_segment(fs, directory, segment, state, replay)
+    _settle_topics(state, replay, ends)
+    if any(segment >= state.checkpoint_segment for segment in segments):
+        state.next_ledger_id += _ID_JUMP
+        state.next_cursor_id += _ID_JUMP
+        state.next_batch += _ID_JUMP
+    state.next_segment = max([state.next_segment, *(s + 1 for s in segments)])
+    _seal_tail(fs, directory, names, segments, state, writer)
+    return state
+
+
+def _load_checkpoint(
+    fs: Fs, directory: str, names: list[str], known: frozenset[int], state: LogState
+) -> dict[int, TopicState]:
+    """Take over a checkpoint; returns what it says of the known topics."""
+    found = [s for s in map(segment_of_checkpoint, names) if s is not None]
+    if not found:
+        return {}
+    checkpoint = read_checkpoint(fs, directory, max(found))
+    state.checkpoint_segment = checkpoint.segment
+    state.last_batch = state.checkpoint_last_batch = checkpoint.last_batch
+    state.next_ledger_id = checkpoint.counters.next_ledger_id
+    state.next_cursor_id = checkpoint.counters.next_cursor_id
+    state.next_batch = checkpoint.counters.next_batch
+    state.next_segment = checkpoint.counters.next_segment
+    for number, saved in checkpoint.topics.items():
+        if number not in known:
+            continue
+        topic = state.topics[number] = TopicLog(number)
+        topic.restart_at(saved.end, saved.messages_before_end, saved.bytes_before_end)
+        topic.first = saved.first
+        for ledger_id, first, created in saved.ledgers:
+            topic.open_ledger(ledger_id, first, created)
+    for cursor_id, cursor in checkpoint.cursors.items():
+        if cursor.topic_number in known:
+            state.cursors[cursor_id] = cursor
+    return {number: saved for number, saved in checkpoint.topics.items() if number in known}
+
+
+def _load_sealed(
+    fs: Fs, directory: str, segment: int, state: LogState, replay: Replay
+) -> None:
+    """Index a segment before the checkpoint from its footer; from its records when that fails."""
+    file = fs.open(f"{directory}/{segment_name(segment)}")
+    size = file.size()
+    info = state.segments[segment] = SegmentInfo(segment, sealed=True)
+    try:
+        footer = read_footer(file, segment, size)
+    except CorruptionError:
+        footer = None
+    if footer is None:
+        info.data_end = replay.index_only(file.read_at(0, size), segment)
+    else:
+        info.data_end = footer.data_end
+        for run in footer.runs:
+            _load_run(segment, run, state)
+    file.close()
+
+
+def _load_run(segment: int, run: FooterRun, state: LogState) -> None:
+    topic = state.topics.get(run.topic_number)
+    if topic is None or run.first_ordinal + len(run.offsets) <= topic.first:
+        return
+    if topic.base == topic.staged_end or run.first_ordinal != topic.staged_end:
+        topic.restart_at(run.first_ordinal, run.messages[0], run.sizes[0])
+    topic.extend(segment, run.offsets, run.received, run.messages, run.sizes)
+
+
+def _replay_segment(
+    fs: Fs, directory: str, segment: int, state: LogState, replay: Replay
+) -> None:
+    file = fs.open(f"{directory}/{segment_name(segment)}")
+    size = file.size()
+    try:
+        footer = read_footer(file, segment, size)
+    except CorruptionError:
+        footer = None
+    info = state.enter_segment(segment)
+    info.sealed = footer is not None
+    limit = size if footer is None else footer.data_end
+    data = file.read_at(0, limit)
+    file.close()
+    info.data_end = replay.segment(data, segment, limit)
+    info.last_batch = state.last_batch
+    state.replayed_bytes += info.data_end - SEGMENT_HEADER_BYTES
+    if footer is not None and info.data_end < limit:
+        raise CorruptionError(
+            f"{segment_name(segment)} is damaged at offset {info.data_end}: "
+            f"its footer says that records go on to offset {limit}"
+        )
+
+
+def _settle_topics(
+    state: LogState, replay: Replay, ends: dict[int, TopicState]
+) -> None:
+    """Apply trims, check that no retained entry is missing, count what pins each segment."""
+    for topic in state.topics.values():
+        first = max(topic.first, replay.trims.get(topic.number, 0))
+        saved = ends.get(topic.number)
+        if saved is not None and topic.end < saved.end:
+            topic.restart_at(saved.end, saved.messages_before_end, saved.bytes_before_end)
+        if topic.base > first:
+            raise CorruptionError(
+                f"entries {first} to {topic.base - 1} of topic number {topic.number} are missing: "
+                "a segment file is gone"
+            )
+        topic.trim(first)
+        topic.rewind()
+        for segment in topic.segments():
+            info = state.segments[segment]
+            info.live_runs += 1
+            info.topics[topic.number] = None
+    _drop_doubled_cursors(state)
+
+
+def _drop_doubled_cursors(state: LogState) -> None:
+    """Of two cursors with one name the younger holds: the other's creation was given up."""
+    names: dict[tuple[int, str], int] = {}
+    for cursor_id in sorted(state.cursors):
+        cursor = state.cursors[cursor_id]
+        older = names.get((cursor.topic_number, cursor.name))
+        if older is not None:
+            del state.cursors[older]
+        names[cursor.topic_number, cursor.name] = cursor_id
+
+
+def _seal_tail(
+    fs: Fs,
+    directory: str,
+    names: list[str],
+    segments: list[int],
+    state: LogState,
+    writer: LogWriter,
+) -> None:
+    """Make what was read durable, and remove what holds nothing."""
+    removed = False
+    for name in names:
+        if name.endswith(TEMPORARY_SUFFIX):
+            fs.remove(f"{directory}/{name}")
+            removed = True
+    for segment in segments:
+        info = state.segments[segment]
+        if info.sealed:
+            state.unsealed.pop(segment, None)
+            continue
+        if info.data_end == SEGMENT_HEADER_BYTES:
+            del state.segments[segment], state.unsealed[segment]
+            fs.remove(f"{directory}/{segment_name(segment)}")
+            removed = True
+            continue
+        builder = FooterBuilder(segment, info.data_end)
+        for number in info.topics:
+            builder.add(state.topics[number])
+        with contextlib.suppress(LogFullError):
+            writer.seal(segment, info.data_end, builder.finish())
+            info.sealed = True
+            del state.unsealed[segment]
+        if not info.sealed:
+            writer.sync(segment)
+    if removed:
+        fs.sync_directory(directory)

@@ -1,0 +1,77 @@
+"""What the log knows in memory: recovery builds it, the loop side keeps it up to date."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from headgate.ledger.cursors import CursorState
+from headgate.ledger.format import SEGMENT_HEADER_BYTES
+from headgate.ledger.topic_log import TopicLog
+
+
+@dataclass(slots=True)
+class SegmentInfo:
+    """One segment file."""
+
+    segment: int
+    data_end: int = SEGMENT_HEADER_BYTES
+    """One past its last durable record."""
+    live_runs: int = 0
+    """Runs of retained entries in it; a sealed segment without any can be deleted."""
+    topics: dict[int, None] = field(default_factory=dict)
+    """Numbers of the topics that ever got a run in it, in order."""
+    sealed: bool = False
+    """It has a durable footer and gets no more records."""
+    last_batch: int = 0
+    """Number of its last durable batch; 0 when there is none or it is not known."""
+
+
+@dataclass(slots=True)
+class LogState:
+    """Everything that a checkpoint, the footers and the replayed records say."""
+
+    topics: dict[int, TopicLog] = field(default_factory=dict)
+    cursors: dict[int, CursorState] = field(default_factory=dict)
+    segments: dict[int, SegmentInfo] = field(default_factory=dict)
+    """By segment id, ascending."""
+    next_ledger_id: int = 1
+    next_cursor_id: int = 1
+    next_batch: int = 1
+    """Batch numbers from here on were never used."""
+    last_batch: int = 0
+    """Number of the batch that lies last in the log."""
+    next_segment: int = 1
+    checkpoint_segment: int = 1
+    """Replay starts at this segment."""
+    checkpoint_last_batch: int = 0
+    """Number of the last batch before that segment."""
+    unsealed: dict[int, None] = field(default_factory=dict)
+    """Segments without a footer, ascending."""
+    check_dead: bool = True
+    """Some segment may have lost its last live run since this was last looked at."""
+    replayed_records: int = 0
+    replayed_bytes: int = 0
+
+    def last_batch_before(self, segment: int) -> int:
+        """Number of the last durable batch before a segment."""
+        for other in reversed(self.segments.values()):
+            if other.segment < segment and other.last_batch:
+                return other.last_batch
+        return self.checkpoint_last_batch
+
+    def enter_segment(self, segment: int) -> SegmentInfo:
+        """The segment's info, made when it is new."""
+        info = self.segments.get(segment)
+        if info is None:
+            info = self.segments[segment] = SegmentInfo(segment)
+            self.unsealed[segment] = None
+        return info
+
+    def release_runs(self, segments: list[int]) -> None:
+        """Runs of these segments are no longer live."""
+        for segment in segments:
+            info = self.segments.get(segment)
+            if info is not None:
+                info.live_runs -= 1
+                if info.live_runs == 0:
+                    self.check_dead = True

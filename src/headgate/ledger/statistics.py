@@ -1,0 +1,36 @@
+"""What the log says about itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class LogStatistics:
+    """A snapshot of :class:`headgate.ledger.CommitLog`; counts are since it was opened."""
+
+    topics: int
+    cursors: int
+    segments: int
+    """Segment files, the one being written included."""
+    segments_sealed: int
+    log_bytes: int
+    """Bytes of durable records in all segments."""
+    staged_records: int
+    staged_bytes: int
+    batches: int
+    """Batches that became durable."""
+    records: int
+    """Records that became durable."""
+    bytes_written: int
+    batches_failed: int
+    checkpoints: int
+    segments_deleted: int
+    replayed_records: int
+    """Records that the start read after the last checkpoint."""
+    records_since_checkpoint: int
+    bytes_since_checkpoint: int
+    full: bool
+    """Publishes are refused until there is room on the disk."""
+    failed: str | None
+    """Why nothing is stored until a restart; None while all is well."""

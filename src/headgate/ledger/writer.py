@@ -1,0 +1,129 @@
+"""The commit thread's side of the log: it writes sealed batches and makes them durable.
+
+Nothing here knows what a record means. Segment files are made and preallocated before any byte of
+a batch is written, normally long before, by maintenance; so a full disk shows itself while the
+log is still whole, and the segment prepared in advance is the room in which acknowledgements go on
+when publishes are refused.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+
+from headgate.base.errors import StorageError
+from headgate.fs.api import File, Fs
+from headgate.ledger.batch import Batch
+from headgate.ledger.errors import LogFailedError, LogFullError
+from headgate.ledger.format import segment_header, segment_name
+
+_FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
+_TRY_AGAIN = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM})
+
+
+class LogWriter:
+    """The open segment files of a log, and the only code that writes to them."""
+
+    def __init__(self, fs: Fs, directory: str, segment_bytes: int) -> None:
+        self._fs = fs
+        self._directory = directory
+        self._segment_bytes = segment_bytes
+        self._files: dict[int, File] = {}
+        self._failure: LogFailedError | None = None
+
+    def has(self, segment: int) -> bool:
+        """Whether this segment can take records without needing room on the disk."""
+        return segment in self._files
+
+    def write_batch(self, batch: Batch) -> None:
+        """Write and make durable.
+
+        Raises :class:`StorageError`: retryable when the disk is full (:class:`LogFullError`),
+        final (:class:`LogFailedError`) when it failed. Then nothing of the batch counts.
+        """
+        if self._failure is not None:
+            raise self._failure
+        for chunk in batch.chunks:
+            if chunk.segment not in self._files:
+                self.prepare(chunk.segment)
+        for chunk in batch.chunks:
+            file = self._files[chunk.segment]
+            try:
+                file.write_at(chunk.start, chunk.parts)
+            except OSError as error:
+                raise self._refused(error, f"writing {segment_name(chunk.segment)}") from error
+            self._sync(file, chunk.segment)
+
+    def prepare(self, segment: int) -> None:
+        """Make and preallocate a segment file. Raises as :meth:`write_batch` does."""
+        if self._failure is not None:
+            raise self._failure
+        if segment in self._files:
+            return
+        name = segment_name(segment)
+        path = f"{self._directory}/{name}"
+        file: File | None = None
+        try:
+            file = self._fs.create(path)
+            file.allocate(self._segment_bytes)
+            file.write_at(0, [segment_header(segment)])
+        except OSError as error:
+            if file is not None:
+                file.close()
+                with contextlib.suppress(OSError):
+                    self._fs.remove(path)
+            raise self._refused(error, f"making {name}") from error
+        self._sync(file, segment)
+        try:
+            self._fs.sync_directory(self._directory)
+        except OSError as error:
+            raise self._fail(error, f"syncing the directory for {name}") from error
+        self._files[segment] = file
+
+    def seal(self, segment: int, data_end: int, footer: list[bytes]) -> None:
+        """Put the footer behind the records, give back the rest of the room, close the file."""
+        file = self._files.get(segment)
+        if file is None:
+            file = self._fs.open(f"{self._directory}/{segment_name(segment)}", writable=True)
+        try:
+            file.write_at(data_end, footer)
+            file.truncate(data_end + sum(map(len, footer)))
+        except OSError as error:
+            raise self._refused(error, f"sealing {segment_name(segment)}") from error
+        self._sync(file, segment)
+        self._files.pop(segment, None)
+        file.close()
+
+    def sync(self, segment: int) -> None:
+        """Make what a segment file holds durable, as it is."""
+        file = self._fs.open(f"{self._directory}/{segment_name(segment)}", writable=True)
+        self._sync(file, segment)
+        file.close()
+
+    def close(self) -> list[int]:
+        """Close all files; returns the segments that they are of."""
+        segments = list(self._files)
+        for file in self._files.values():
+            file.close()
+        self._files.clear()
+        return segments
+
+    def _sync(self, file: File, segment: int) -> None:
+        try:
+            file.sync_data()
+        except OSError as error:
+            raise self._fail(error, f"syncing {segment_name(segment)}") from error
+
+    def _fail(self, error: OSError, doing: str) -> LogFailedError:
+        self._failure = LogFailedError(
+            f"{doing} failed: {error}. Nothing is stored until a restart: "
+            "what the disk holds is not known after a failed sync"
+        )
+        return self._failure
+
+    def _refused(self, error: OSError, doing: str) -> StorageError:
+        if error.errno in _FULL:
+            return LogFullError(f"the disk is full: {doing} failed: {error}")
+        if error.errno in _TRY_AGAIN:
+            return StorageError(f"{doing} failed: {error}", retryable=True)
+        return self._fail(error, doing)
