@@ -205,10 +205,7 @@ class AckSet:
     def has_changes(self) -> bool:
         """Whether :meth:`take_changes` would return something."""
         return bool(
-            self._reset
-            or self.mark_delete != self._taken
-            or self._changed
-            or self._changed_ranges
+            self._reset or self.mark_delete != self._taken or self._changed or self._changed_ranges
         )
 
     def take_changes(self) -> AckChanges | None:
@@ -255,7 +252,8 @@ class AckSet:
         step = _BLOCK_HEAD.size + _BLOCK_BYTES
         if mark_delete < -1 or len(data) != _WHOLE_HEAD.size + count * step:
             raise CorruptionError(
-                f"an acknowledgement set of {count} blocks above {mark_delete} has {len(data)} bytes"
+                f"an acknowledgement set of {count} blocks above {mark_delete} "
+                f"has {len(data)} bytes"
             )
         made = cls(mark_delete)
         at = _WHOLE_HEAD.size

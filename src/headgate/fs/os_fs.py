@@ -83,6 +83,10 @@ class OsFile:
             os.close(self._fd)
             self._fd = -1
 
+    def __del__(self) -> None:
+        """Close it when nobody holds it any more: readers share files and let them go."""
+        self.close()
+
 
 class OsLock:
     """A ``flock`` on a file; the kernel lets go of it when the process ends."""

@@ -39,7 +39,9 @@ def encode_cursor(cursor: CursorState) -> bytes:
     name = cursor.name.encode()
     acks = cursor.ack_set.to_bytes()
     if len(name) > _U16_MAX:
-        raise InputError(f"a subscription name has {len(name)} bytes; at most {_U16_MAX} is allowed")
+        raise InputError(
+            f"a subscription name has {len(name)} bytes; at most {_U16_MAX} is allowed"
+        )
     if len(cursor.properties) > _U16_MAX:
         raise InputError(
             f"a subscription has {len(cursor.properties)} properties; {_U16_MAX} is allowed"

@@ -22,6 +22,7 @@ from headgate.ledger.checkpoint import (
     checkpoint_name,
     segment_of_checkpoint,
 )
+from headgate.ledger.errors import LogFullError
 from headgate.ledger.footer import FooterBuilder
 from headgate.ledger.format import segment_name
 from headgate.ledger.settings import LedgerSettings
@@ -85,6 +86,8 @@ class Maintenance:
         self._footer: tuple[int, FooterBuilder, Iterator[int]] | None = None
         self._target: int | None = None
         self._checkpoint: tuple[CheckpointBuilder, Iterator[tuple[bool, int]]] | None = None
+        self._resting = False
+        self._make_way = False
         self.records_since = state.replayed_records
         """Records since the start of the segment where replay would begin."""
         self.bytes_since = state.replayed_bytes
@@ -93,7 +96,7 @@ class Maintenance:
 
     def due(self) -> bool:
         """Whether :meth:`step` has something to do now."""
-        if self._job is not None:
+        if self._job is not None or self._resting:
             return False
         if not self._host.full and self._to_prepare() is not None:
             return True
@@ -108,6 +111,9 @@ class Maintenance:
         """Do a slice of what is due; a returned job has to be run and finished."""
         if self._job is not None:
             return None
+        self._resting = False
+        if self._make_way:
+            return self._start_make_way()
         prepare = self._to_prepare()
         if prepare is not None and not self._host.full:
             return self._start_prepare(prepare)
@@ -131,10 +137,16 @@ class Maintenance:
         return None
 
     def finish(self, job: Job, error: StorageError | None) -> None:
-        """Take note of how a job ended. A failed one is tried again when it is due."""
+        """Take note of how a job ended. A failed one rests until :meth:`step` is next called."""
         self._job = None
         if error is None:
             job.done()
+        else:
+            self._resting = True
+            if job.name == "checkpoint":
+                self.records_since = self._settings.checkpoint_records
+            if isinstance(error, LogFullError) and job.name in ("seal", "checkpoint"):
+                self._make_way = True
         if job.name == "seal":
             self._footer = None
         if job.name == "checkpoint":
@@ -162,9 +174,17 @@ class Maintenance:
         def done() -> None:
             self._host.full = False
 
-        return self._start(
-            Job("prepare", segment, lambda: self._writer.prepare(segment), done)
-        )
+        return self._start(Job("prepare", segment, lambda: self._writer.prepare(segment), done))
+
+    def _start_make_way(self) -> Job:
+        """The disk is too full to seal or checkpoint, and so to delete: use the spare segment."""
+        spare = self._host.active_segment() + 1
+
+        def done() -> None:
+            self._make_way = False
+            self._host.full = True
+
+        return self._start(Job("make way", spare, lambda: self._writer.discard(spare), done))
 
     def _to_seal(self) -> int | None:
         for segment in self._state.unsealed:
@@ -235,9 +255,7 @@ class Maintenance:
             self._state.check_dead = True
             self.checkpoints += 1
 
-        return self._start(
-            Job("checkpoint", target, lambda: self._write_checkpoint(builder), done)
-        )
+        return self._start(Job("checkpoint", target, lambda: self._write_checkpoint(builder), done))
 
     def _write_checkpoint(self, builder: CheckpointBuilder) -> None:
         try:
@@ -247,8 +265,8 @@ class Maintenance:
                 if other is not None and other < builder.segment:
                     self._fs.remove(f"{self._directory}/{name}")
         except OSError as error:
-            name = checkpoint_name(builder.segment)
-            raise StorageError(f"writing {name} failed: {error}", retryable=True) from error
+            doing = f"writing {checkpoint_name(builder.segment)}"
+            raise self._writer.refused(error, doing) from error
 
     def _to_delete(self) -> int | None:
         if not self._state.check_dead:
@@ -271,7 +289,7 @@ class Maintenance:
                     self._fs.remove(path)
                 self._fs.sync_directory(self._directory)
             except OSError as error:
-                raise StorageError(f"deleting {path} failed: {error}", retryable=True) from error
+                raise self._writer.refused(error, f"deleting {path}") from error
 
         def done() -> None:
             self._state.segments.pop(segment, None)

@@ -13,7 +13,7 @@ from collections.abc import Collection
 from headgate.base.errors import CorruptionError
 from headgate.fs.api import Fs
 from headgate.ledger.checkpoint import TopicState, read_checkpoint, segment_of_checkpoint
-from headgate.ledger.directory import TEMPORARY_SUFFIX, read_file
+from headgate.ledger.directory import TEMPORARY_SUFFIX
 from headgate.ledger.errors import LogFullError
 from headgate.ledger.footer import FooterBuilder, FooterRun, read_footer
 from headgate.ledger.format import SEGMENT_HEADER_BYTES, segment_name, segment_of_name
@@ -26,9 +26,7 @@ _ID_JUMP = 1 << 20
 """Ids skipped after an unclean end: more than a lost tail can have used."""
 
 
-def recover(
-    fs: Fs, directory: str, topic_numbers: Collection[int], writer: LogWriter
-) -> LogState:
+def recover(fs: Fs, directory: str, topic_numbers: Collection[int], writer: LogWriter) -> LogState:
     """The state of the log in ``directory``.
 
     Raises :class:`CorruptionError` naming the place when something that was durable is damaged.
@@ -82,9 +80,7 @@ def _load_checkpoint(
     return {number: saved for number, saved in checkpoint.topics.items() if number in known}
 
 
-def _load_sealed(
-    fs: Fs, directory: str, segment: int, state: LogState, replay: Replay
-) -> None:
+def _load_sealed(fs: Fs, directory: str, segment: int, state: LogState, replay: Replay) -> None:
     """Index a segment before the checkpoint from its footer; from its records when that fails."""
     file = fs.open(f"{directory}/{segment_name(segment)}")
     size = file.size()
@@ -111,9 +107,7 @@ def _load_run(segment: int, run: FooterRun, state: LogState) -> None:
     topic.extend(segment, run.offsets, run.received, run.messages, run.sizes)
 
 
-def _replay_segment(
-    fs: Fs, directory: str, segment: int, state: LogState, replay: Replay
-) -> None:
+def _replay_segment(fs: Fs, directory: str, segment: int, state: LogState, replay: Replay) -> None:
     file = fs.open(f"{directory}/{segment_name(segment)}")
     size = file.size()
     try:
@@ -135,9 +129,7 @@ def _replay_segment(
         )
 
 
-def _settle_topics(
-    state: LogState, replay: Replay, ends: dict[int, TopicState]
-) -> None:
+def _settle_topics(state: LogState, replay: Replay, ends: dict[int, TopicState]) -> None:
     """Apply trims, check that no retained entry is missing, count what pins each segment."""
     for topic in state.topics.values():
         first = max(topic.first, replay.trims.get(topic.number, 0))

@@ -281,7 +281,9 @@ class TopicLog:
         stop = self.staged_end if last else self._run_first[at + 1]
         return (first, stop) if first < stop else None
 
-    def columns(self, first: int, end: int) -> tuple[array[int], array[int], array[int], array[int]]:
+    def columns(
+        self, first: int, end: int
+    ) -> tuple[array[int], array[int], array[int], array[int]]:
         """Offsets, receive times and both running totals (one longer) of a range."""
         low, high = first - self._base, end - self._base
         return (

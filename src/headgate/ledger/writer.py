@@ -51,7 +51,7 @@ class LogWriter:
             try:
                 file.write_at(chunk.start, chunk.parts)
             except OSError as error:
-                raise self._refused(error, f"writing {segment_name(chunk.segment)}") from error
+                raise self.refused(error, f"writing {segment_name(chunk.segment)}") from error
             self._sync(file, chunk.segment)
 
     def prepare(self, segment: int) -> None:
@@ -72,7 +72,7 @@ class LogWriter:
                 file.close()
                 with contextlib.suppress(OSError):
                     self._fs.remove(path)
-            raise self._refused(error, f"making {name}") from error
+            raise self.refused(error, f"making {name}") from error
         self._sync(file, segment)
         try:
             self._fs.sync_directory(self._directory)
@@ -89,10 +89,22 @@ class LogWriter:
             file.write_at(data_end, footer)
             file.truncate(data_end + sum(map(len, footer)))
         except OSError as error:
-            raise self._refused(error, f"sealing {segment_name(segment)}") from error
+            raise self.refused(error, f"sealing {segment_name(segment)}") from error
         self._sync(file, segment)
         self._files.pop(segment, None)
         file.close()
+
+    def discard(self, segment: int) -> None:
+        """Give back the room of a segment that was prepared and has no records."""
+        file = self._files.pop(segment, None)
+        if file is None:
+            return
+        file.close()
+        try:
+            self._fs.remove(f"{self._directory}/{segment_name(segment)}")
+            self._fs.sync_directory(self._directory)
+        except OSError as error:
+            raise self.refused(error, f"removing {segment_name(segment)}") from error
 
     def sync(self, segment: int) -> None:
         """Make what a segment file holds durable, as it is."""
@@ -121,7 +133,8 @@ class LogWriter:
         )
         return self._failure
 
-    def _refused(self, error: OSError, doing: str) -> StorageError:
+    def refused(self, error: OSError, doing: str) -> StorageError:
+        """What an error of the disk means: full, busy, or (all others) final."""
         if error.errno in _FULL:
             return LogFullError(f"the disk is full: {doing} failed: {error}")
         if error.errno in _TRY_AGAIN:
