@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from devkit.console import DevError, say
+from devkit.console import DevError
 from devkit.lint import lint_commands
 from devkit.paths import ROOT, environment_variables
 
@@ -87,18 +87,19 @@ def run_lanes(python: Path, names: Sequence[str], pytest_arguments: Sequence[str
     outcomes = []
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     for name in names:
-        say(f"\n=== lane {name}")
+        print(f"\n=== lane {name}", flush=True)
         started_s = time.monotonic()
         problem = _run(python, name, pytest_arguments)
         outcomes.append(Outcome(name, time.monotonic() - started_s, problem))
-        say(f"=== lane {name}: {problem or 'passed'}, {outcomes[-1].elapsed_s:.1f} s")
-    say("")
+        elapsed_s = outcomes[-1].elapsed_s
+        print(f"=== lane {name}: {problem or 'passed'}, {elapsed_s:.1f} s", flush=True)
+    print()
     for outcome in outcomes:
-        say(f"  {outcome.name:<11}{outcome.elapsed_s:7.1f} s   {outcome.problem or 'passed'}")
+        print(f"  {outcome.name:<11}{outcome.elapsed_s:7.1f} s   {outcome.problem or 'passed'}")
     failed = [outcome.name for outcome in outcomes if outcome.problem]
     total_s = sum(outcome.elapsed_s for outcome in outcomes)
     verdict = f"failed: {', '.join(failed)}" if failed else "every lane passed"
-    say(f"  {'total':<11}{total_s:7.1f} s   {verdict}")
+    print(f"  {'total':<11}{total_s:7.1f} s   {verdict}", flush=True)
     return 1 if failed else 0
 
 

@@ -14,8 +14,11 @@ PYSPARK_PULSAR: Final = ROOT / "distributions" / "pyspark-pulsar"
 
 
 def environment_variables() -> dict[str, str]:
-    """The variables for child processes: ours, with output that is not held back."""
-    variables = dict(os.environ)
-    variables.pop("PYTHONHOME", None)
-    variables["PYTHONUNBUFFERED"] = "1"
-    return variables
+    """The variables for child processes: ours, without what would bend them.
+
+    Another checkout on PYTHONPATH or a pip that installs for the user would both be obeyed
+    silently. Output is not held back, so that progress shows.
+    """
+    dropped = ("PYTHONHOME", "PYTHONPATH", "PIP_USER", "PIP_TARGET", "PIP_PREFIX")
+    variables = {name: text for name, text in os.environ.items() if name not in dropped}
+    return {**variables, "PYTHONUNBUFFERED": "1"}

@@ -45,7 +45,7 @@ def test_a_lane_that_passes(tree: Path, capfd: pytest.CaptureFixture[str]) -> No
     assert lanes.run_lanes(PYTHON, ["good"], ["-p", "no:cacheprovider"]) == 0
     captured = capfd.readouterr()
     assert "= 1 passed in " in captured.out
-    assert "every lane passed" in captured.err.splitlines()[-1]
+    assert "every lane passed" in captured.out.splitlines()[-1]
 
 
 def test_one_failure_fails_the_whole_and_the_others_still_run(
@@ -53,20 +53,20 @@ def test_one_failure_fails_the_whole_and_the_others_still_run(
 ) -> None:
     (tree / "tests/empty/test_bad.py").write_text("def test_bad():\n    raise ValueError\n")
     assert lanes.run_lanes(PYTHON, ["empty", "good"], ["-p", "no:cacheprovider"]) == 1
-    error = capfd.readouterr().err
-    assert "lane empty: failed with status 1" in error
-    assert "lane good: passed" in error
-    assert error.splitlines()[-1].endswith("failed: empty")
+    output = capfd.readouterr().out
+    assert "lane empty: failed with status 1" in output
+    assert "lane good: passed" in output
+    assert output.splitlines()[-1].endswith("failed: empty")
 
 
 def test_a_lane_that_is_named_and_empty_fails(
     tree: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     assert lanes.run_lanes(PYTHON, ["empty"], []) == 1
-    assert "there are no tests in tests/empty" in capfd.readouterr().err
+    assert "there are no tests in tests/empty" in capfd.readouterr().out
     (tree / "tests/empty/test_none.py").write_text("")
     assert lanes.run_lanes(PYTHON, ["empty"], ["-p", "no:cacheprovider"]) == 1
-    assert "pytest found no test to run" in capfd.readouterr().err
+    assert "pytest found no test to run" in capfd.readouterr().out
 
 
 def test_a_lane_that_hangs_is_given_up(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
