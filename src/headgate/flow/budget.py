@@ -19,8 +19,9 @@ An idle budget has no pace: what fits the window goes at once and nobody is dela
               amount|amount|...    8 bytes each
     _head_ns  time of the oldest slot          _tail_ns  time of the youngest
 
-At most 257 slots: 4 ms wide up to periods of 1 s, 1/256 of a longer period. (A long period
-therefore loses up to 1/256 = 0.4 % of its limit; the law allows 0.5 %.) All integers: no drift.
+Slots are 4 ms wide, in a period of more than 0.96 s 1/240 of it. (A long period therefore loses
+up to 1/240 = 0.42 % of its limit; the law allows 0.5 %.) The parts of a debt get slots of their
+own while there are few. All integers: no drift.
 """
 
 from __future__ import annotations
@@ -38,8 +39,8 @@ SLICES_PER_PERIOD = 100
 CREDIT_HALF_SLICES = 5
 """A slice carries at most so many half slices' worth: 20 ms of the limit. So a stall of up to 10 ms
 and a late wake-up are caught up, and no longer stall is."""
-SLOTS_PER_PERIOD_MAX = 256
-COMPACT_AFTER = 32
+SLOTS_PER_PERIOD_MAX = 240
+COMPACT_AFTER = 16
 """Expired slots stay at the arrays' front until so many are dropped at once."""
 _GAP_BITS = 31
 
@@ -240,7 +241,10 @@ class Budget:
                 self.debt -= taken
                 self.in_window += taken
                 at_ns = max(expired_ns, self._tail_ns)
-                self._log(at_ns, taken, at_ns // self._slot_ns == self._tail_ns // self._slot_ns)
+                many = len(amounts) - self._first >= SLOTS_PER_PERIOD_MAX // 2
+                self._log(
+                    at_ns, taken, many and at_ns // self._slot_ns == self._tail_ns // self._slot_ns
+                )
         if self._first >= COMPACT_AFTER:
             del gaps[: self._first], amounts[: self._first]
             self._first = 0

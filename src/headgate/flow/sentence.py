@@ -64,6 +64,11 @@ def duration(seconds: float) -> str:
     return f"{seconds / _SECONDS_PER_HOUR:.0f} h"
 
 
+def percent(share: float) -> str:
+    """A share as ``97 %``."""
+    return f"{100 * share:.0f} %"
+
+
 def limit_text(limit: DispatchLimit, dimension: Dimension) -> str:
     """``50 msg/s``, ``1,000 B/s`` or ``100 msg per 360 s``."""
     amount = limit.amount(dimension) or 0
@@ -91,7 +96,7 @@ def sentence(judgement: Judgement, circumstances: Circumstances) -> str:
     if judgement.second is not None and not judgement.bystander:
         text += (
             f"; {judgement.second.value} is within 5 % of it"
-            f" ({judgement.shares[judgement.second]:.0%} of the time), so take both in view"
+            f" ({percent(judgement.shares[judgement.second])} of the time), so take both in view"
         )
     return f"{verdict.value}: {text}."
 
@@ -146,14 +151,11 @@ def _throttled(judgement: Judgement, facts: Circumstances) -> str:
         of = "" if facts.permits_max is None else f" of {facts.permits_max:,}"
         text += (
             f"; the consumer had {facts.permits:,}{of} permits free"
-            f" for {facts.hungry_share:.0%} of the time"
+            f" for {percent(facts.hungry_share)} of the time"
         )
     if judgement.would_have_grown:
-        return (
-            text + "; raising it helps only in part: the consumer has proven less than is published"
-        )
+        return text + "; raising it helps only in part: less is consumed than published"
     if facts.appended_per_s is not None and judgement.growth > 0:
-        return (
-            text + f"; {number(facts.appended_per_s)} msg/s are published, so raise it above that"
-        )
+        published = number(facts.appended_per_s)
+        return text + f"; {published} msg/s are published, so raise it above that"
     return text

@@ -174,7 +174,8 @@ def judge(evidence: Evidence, *, young_ns: int = YOUNG_NS) -> Judgement:
             growth=growth,
         )
     first, next_best = _two_largest(shares)
-    margin = shares[first] - shares[next_best]
+    # A backlog although the account says that nothing waited: the evidence contradicts itself.
+    margin = 0.0 if first is Verdict.NONE else shares[first] - shares[next_best]
     second = next_best if shares[next_best] > 0 and margin <= CLOSE_SHARE else None
     bystander = False
     limiter = first if first in THROTTLED else None

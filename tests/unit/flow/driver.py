@@ -98,9 +98,10 @@ class Log:
 
     def between(self, start_ns: int, end_ns: int) -> int:
         """The amount in [start, end)."""
-        return self._sums[bisect_left(self.times, end_ns)] - self._sums[
-            bisect_left(self.times, start_ns)
-        ]
+        return (
+            self._sums[bisect_left(self.times, end_ns)]
+            - self._sums[bisect_left(self.times, start_ns)]
+        )
 
     def window_max(self, period_ns: int = NS_PER_S) -> int:
         """The largest amount in any window (t - period, t]."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from headgate.flow.account import difference
+from headgate.flow.account import LABELS, difference
 from headgate.flow.limits import DispatchLimit, Level
 from headgate.flow.sentence import Circumstances, sentence
 from headgate.flow.verdict import Verdict
@@ -27,8 +27,6 @@ def _share_ns(situation: Situation, prefix: str) -> float:
     evidence = situation.evidence([])
     first, last = situation.snapshots[0]["cells"], situation.snapshots[-1]["cells"]
     assert difference(last, first) == tuple(evidence.cells_ns)  # type: ignore[arg-type]
-    from headgate.flow.account import LABELS
-
     held = sum(
         ns
         for ns, labels in zip(evidence.cells_ns, LABELS, strict=True)

@@ -8,6 +8,7 @@ clients do, and acknowledges in groups of 100 ms. Publishing and processing happ
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from headgate.base.units import NS_PER_MS, NS_PER_S
 from headgate.flow.account import (
@@ -146,7 +147,7 @@ class Situation:
             limits=limits,
             sub_windows_ns=[
                 difference(b["cells"], a["cells"])  # type: ignore[arg-type]
-                for a, b in zip(marks, marks[1:], strict=False)
+                for a, b in pairwise(marks)
             ],
             proven_ack_per_s=proven,
         )

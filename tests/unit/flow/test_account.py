@@ -1,0 +1,125 @@
+"""Every instant is booked once."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headgate.base.errors import InvariantError
+from headgate.flow.account import (
+    CELL_COUNT,
+    LABELS,
+    Account,
+    Cell,
+    Readiness,
+    State,
+    classify,
+    difference,
+    is_hungry,
+    readiness,
+    throttled_cell,
+)
+from headgate.flow.limits import Dimension, Level, Refusal
+
+
+@given(st.lists(st.tuples(st.sampled_from(list(Cell)), st.integers(0, 10**12)), max_size=50))
+def test_the_cells_add_up_to_the_elapsed_time(moves: list[tuple[Cell, int]]) -> None:
+    now_ns, account = 17, Account(17)
+    before = account.snapshot(17)
+    for cell, gap_ns in moves:
+        now_ns += gap_ns
+        account.move(cell, now_ns)
+        after = account.snapshot(now_ns)
+        assert min(difference(after, before)) >= 0
+        before = after
+    assert sum(account.snapshot(now_ns + 5)) == now_ns + 5 - account.opened_ns
+
+
+def test_time_never_goes_back() -> None:
+    account = Account(10)
+    with pytest.raises(InvariantError):
+        account.move(Cell.STORAGE, 9)
+
+
+def test_retelling_moves_only_what_no_snapshot_has_shown() -> None:
+    account = Account(0, Cell.SUBSCRIPTION_MESSAGES_HUNGRY)
+    shown = account.snapshot(10)
+    account.retell(Cell.TOPIC_MESSAGES_HUNGRY)
+    account.move(Cell.DISPATCHING, 25)
+    final = account.snapshot(25)
+    assert shown[Cell.SUBSCRIPTION_MESSAGES_HUNGRY] == 10
+    assert final[Cell.SUBSCRIPTION_MESSAGES_HUNGRY] == 10
+    assert final[Cell.TOPIC_MESSAGES_HUNGRY] == 15
+
+
+def test_an_idle_account_is_small() -> None:
+    assert sys.getsizeof(Account(0)) < 100
+
+
+def test_every_cell_has_labels_of_its_own() -> None:
+    assert len(set(LABELS)) == CELL_COUNT
+    assert {labels.state for labels in LABELS} == set(State)
+    for level in Level:
+        for dimension in Dimension:
+            for hungry in (True, False):
+                labels = LABELS[throttled_cell(level, dimension, hungry=hungry)]
+                assert labels.state.value == f"throttled_{level.name.lower()}"
+                assert labels.dimension == dimension.name.lower()
+                assert labels.consumer == ("hungry" if hungry else "busy")
+                assert labels.level is level
+    assert LABELS[Cell.CAUGHT_UP].dimension == LABELS[Cell.CAUGHT_UP].consumer == ""
+
+
+def test_the_first_fact_that_applies_names_the_state() -> None:
+    """From the bottom up, each fact hides all below it."""
+    facts: dict[str, object] = {
+        "in_transition": False,
+        "unacknowledged": True,
+        "deliverable": True,
+        "connected": True,
+        "ready": Readiness.READY,
+        "refusal": None,
+    }
+
+    def cell() -> Cell:
+        return classify(**facts)  # type: ignore[arg-type]
+
+    assert cell() is Cell.DISPATCHING
+    facts["in_memory"] = False
+    assert cell() is Cell.STORAGE
+    facts["refusal"] = Refusal(Level.BROKER, Dimension.BYTES, 5)
+    assert cell() is Cell.BROKER_BYTES_BUSY
+    facts["hungry"] = True
+    assert cell() is Cell.BROKER_BYTES_HUNGRY
+    facts["key_blocked"] = True
+    assert cell() is Cell.KEY_BLOCKED
+    for ready in (Readiness.SOCKET_FULL, Readiness.NO_PERMITS, Readiness.UNACKED_LIMIT):
+        facts["ready"] = ready
+        assert cell() is Cell[ready.name]
+    facts["connected"] = False
+    assert cell() is Cell.NO_CONSUMER
+    facts["deliverable"] = False
+    assert cell() is Cell.AWAITING_ACK
+    facts["unacknowledged"] = False
+    assert cell() is Cell.CAUGHT_UP
+    facts["in_transition"] = True
+    assert cell() is Cell.TRANSITION
+
+
+def test_a_consumer_is_classed_by_what_stops_it_first() -> None:
+    for blocked, permits, full, expected in (
+        (True, 0, True, Readiness.UNACKED_LIMIT),
+        (False, 0, True, Readiness.NO_PERMITS),
+        (False, 1, True, Readiness.SOCKET_FULL),
+        (False, 1, False, Readiness.READY),
+    ):
+        assert readiness(unacked_blocked=blocked, permits=permits, socket_full=full) is expected
+
+
+def test_half_of_the_window_free_is_hungry() -> None:
+    assert is_hungry(500, 1000)
+    assert not is_hungry(499, 1000)
+    assert not is_hungry(0, 0)

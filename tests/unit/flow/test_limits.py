@@ -1,0 +1,107 @@
+"""Which limit is in force and where it is set."""
+
+from __future__ import annotations
+
+import pytest
+
+from headgate.base.errors import InputError
+from headgate.base.units import INT64_MAX, NS_PER_S
+from headgate.flow.limits import (
+    Dimension,
+    DispatchLimit,
+    EffectiveLimit,
+    Level,
+    RatePolicy,
+    effective_limit,
+)
+
+
+@pytest.mark.parametrize(
+    ("messages", "size_bytes", "period_ns"),
+    [(0, None, 1), (None, -1, 1), (INT64_MAX + 1, None, 1), (None, None, 1), (1, 1, 0)],
+)
+def test_what_is_no_limit_is_refused(
+    messages: int | None, size_bytes: int | None, period_ns: int
+) -> None:
+    with pytest.raises(InputError):
+        DispatchLimit(messages, size_bytes, period_ns)
+
+
+def test_a_limit_by_dimension_and_second() -> None:
+    limit = DispatchLimit(30, None, 60 * NS_PER_S)
+    assert limit.amount(Dimension.MESSAGES) == 30
+    assert limit.amount(Dimension.BYTES) is None
+    assert limit.per_second(Dimension.MESSAGES) == 0.5
+    assert limit.per_second(Dimension.BYTES) is None
+
+
+@pytest.mark.parametrize(
+    ("policy", "limit"),
+    [
+        (RatePolicy(10, 20), DispatchLimit(10, 20)),
+        (RatePolicy(10, -1), DispatchLimit(10, None)),
+        (RatePolicy(0, 20, 6), DispatchLimit(None, 20, 6 * NS_PER_S)),
+        (RatePolicy(10, 0, -3), DispatchLimit(10, None)),
+        (RatePolicy(-1, 0), None),
+        (RatePolicy(5, 5, unlimited=True), None),
+    ],
+)
+def test_normalisation(policy: RatePolicy, limit: DispatchLimit | None) -> None:
+    assert policy.limit() == limit
+
+
+def test_the_most_specific_policy_wins_as_a_whole() -> None:
+    policies = {
+        "subscription_policy": RatePolicy(1, 0),
+        "topic_policy": RatePolicy(0, 2),
+        "namespace_policy": RatePolicy(3, 3),
+    }
+    expected = [
+        (DispatchLimit(1, None), "subscription policy"),
+        (DispatchLimit(None, 2), "topic policy"),
+        (DispatchLimit(3, 3), "namespace policy acme/ns"),
+        (DispatchLimit(4, None), "broker setting dispatchThrottlingRatePerSubscriptionInMsg"),
+    ]
+    for limit, source in expected:
+        found = effective_limit(
+            Level.SUBSCRIPTION, namespace="acme/ns", broker_messages=4, **policies
+        )
+        assert found == EffectiveLimit(limit, source)
+        if policies:
+            first = next(iter(policies))
+            # Both rates <= 0 say nothing: the next level applies, as in Pulsar.
+            policies[first] = RatePolicy(-1, 0)
+            again = effective_limit(
+                Level.SUBSCRIPTION, namespace="acme/ns", broker_messages=4, **policies
+            )
+            assert again != found
+            del policies[first]
+
+
+def test_an_explicit_unlimited_ends_the_search() -> None:
+    found = effective_limit(
+        Level.TOPIC,
+        topic_policy=RatePolicy(unlimited=True),
+        namespace_policy=RatePolicy(5, 5),
+        broker_bytes=7,
+    )
+    assert found == EffectiveLimit(None, "topic policy")
+
+
+@pytest.mark.parametrize(
+    ("level", "prefix"),
+    [
+        (Level.SUBSCRIPTION, "dispatchThrottlingRatePerSubscriptionIn"),
+        (Level.TOPIC, "dispatchThrottlingRatePerTopicIn"),
+        (Level.BROKER, "dispatchThrottlingRateIn"),
+    ],
+)
+def test_broker_settings_are_named_by_dimension(level: Level, prefix: str) -> None:
+    found = effective_limit(level, broker_messages=1, broker_bytes=2)
+    assert found.limit == DispatchLimit(1, 2)
+    assert found.source == f"broker setting {prefix}Msg and {prefix}Byte"
+    assert found.source_of(Dimension.MESSAGES) == f"broker setting {prefix}Msg"
+    assert found.source_of(Dimension.BYTES) == f"broker setting {prefix}Byte"
+    only = effective_limit(level, broker_bytes=2)
+    assert only.source_of(Dimension.BYTES) == f"broker setting {prefix}Byte"
+    assert effective_limit(level) == EffectiveLimit(None, "")

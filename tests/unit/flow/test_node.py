@@ -1,0 +1,27 @@
+"""What every level of the gate does with its limit."""
+
+from __future__ import annotations
+
+from headgate.base.units import NS_PER_S
+from headgate.flow.gate import BrokerGate
+from headgate.flow.limits import DispatchLimit
+
+
+def test_a_removed_limit_set_again_finds_its_window() -> None:
+    gate = BrokerGate()
+    gate.set_limit(DispatchLimit(10, 100), 0)
+    first = gate.budgets
+    first[0].charge(0, 7)
+    gate.set_limit(None, 1)
+    assert gate.budgets == ()
+    gate.set_limit(DispatchLimit(None, 100), 2)
+    assert gate.budgets == first[1:]
+    gate.set_limit(DispatchLimit(8, None), 3)
+    assert gate.budgets[0] is first[0]
+    assert gate.statistics(3).budgets[0].delivered_in_window == 7
+    assert gate.statistics(NS_PER_S).budgets[0].delivered_in_window == 0
+
+
+def test_without_limits_there_is_nothing_to_report() -> None:
+    figures = BrokerGate().statistics(5)
+    assert (figures.budgets, figures.waiters, figures.waiting_ns) == ((), 0, 0)

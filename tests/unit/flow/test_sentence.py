@@ -1,0 +1,121 @@
+"""One sentence for each verdict, word by word."""
+
+from __future__ import annotations
+
+import pytest
+
+from headgate.base.units import NS_PER_S
+from headgate.flow.limits import Dimension, DispatchLimit
+from headgate.flow.sentence import Circumstances, duration, limit_text, number, sentence
+from headgate.flow.verdict import Judgement, Verdict
+
+
+def _judgement(
+    verdict: Verdict,
+    second: Verdict | None = None,
+    *,
+    bystander: bool = False,
+    dimension: Dimension | None = None,
+    would_have_grown: bool | None = None,
+    idle: float = 0.0,
+) -> Judgement:
+    shares = dict.fromkeys(Verdict, 0.0)
+    shares[verdict] = 0.51
+    shares[Verdict.NONE] = idle
+    if second is not None:
+        shares[second] = 0.49
+    return Judgement(verdict, second, bystander, shares, dimension, 0.9, would_have_grown, 100)
+
+
+FACTS = Circumstances(
+    backlog=12_345,
+    limit=DispatchLimit(50, 1000),
+    limit_source="namespace policy acme/ns",
+    waiting_subscriptions=2,
+    permits=940,
+    permits_max=1000,
+    hungry_share=0.97,
+    appended_per_s=300.0,
+    acked_per_s=49.5,
+    since_s=720.0,
+    stopped_by="no_permits",
+)
+
+
+@pytest.mark.parametrize(
+    ("judgement", "facts", "expected"),
+    [
+        (
+            _judgement(Verdict.THROTTLED_TOPIC, dimension=Dimension.MESSAGES),
+            FACTS,
+            "THROTTLED_TOPIC: the topic limit of 50 msg/s (namespace policy acme/ns) held 2 waiting"
+            " subscriptions for 12 min; the consumer had 940 of 1,000 permits free for 97 % of the"
+            " time; 300 msg/s are published, so raise it above that.",
+        ),
+        (
+            _judgement(Verdict.THROTTLED_BROKER, dimension=Dimension.BYTES, would_have_grown=True),
+            Circumstances(limit=DispatchLimit(None, 1000)),
+            "THROTTLED_BROKER: the broker-wide limit of 1,000 B/s held this subscription; raising"
+            " it helps only in part: less is consumed than published.",
+        ),
+        (
+            _judgement(Verdict.THROTTLED_SUBSCRIPTION, Verdict.CONSUMER),
+            Circumstances(),
+            "THROTTLED_SUBSCRIPTION: the subscription limit held this subscription; CONSUMER is"
+            " within 5 % of it (49 % of the time), so take both in view.",
+        ),
+        (
+            _judgement(Verdict.CONSUMER),
+            Circumstances(
+                acked_per_s=49.5, appended_per_s=300, since_s=90, stopped_by="no_permits"
+            ),
+            "CONSUMER: the consumer acknowledges only 49.5 msg/s of 300 msg/s published for 90 s"
+            " (the consumer's receiver queue was full); faster or more consumers would help, a"
+            " higher limit would not.",
+        ),
+        (
+            _judgement(
+                Verdict.CONSUMER,
+                Verdict.THROTTLED_TOPIC,
+                bystander=True,
+                dimension=Dimension.MESSAGES,
+            ),
+            Circumstances(limit=DispatchLimit(500, None), limit_source="topic policy"),
+            "CONSUMER: the consumer is the bottleneck; the topic limit of 500 msg/s (topic policy)"
+            " only stands by; faster or more consumers would help, a higher limit would not.",
+        ),
+        (
+            _judgement(Verdict.CONSUMER),
+            Circumstances(limit=DispatchLimit(500, None), limit_source="topic policy"),
+            "CONSUMER: the consumer is the bottleneck; no limit holds it (topic policy leaves it"
+            " room); faster or more consumers would help, a higher limit would not.",
+        ),
+        (
+            _judgement(Verdict.NO_CONSUMER),
+            Circumstances(backlog=12_345, since_s=3 * 3600),
+            "NO_CONSUMER: no consumer is connected for 3 h, 12,345 messages wait; connect one, or"
+            " delete the subscription if nobody needs it.",
+        ),
+        (
+            _judgement(Verdict.BROKER),
+            Circumstances(),
+            "BROKER: the broker itself took most of the time (loading, reading from disk or"
+            " sending), not a limit or a consumer.",
+        ),
+        (_judgement(Verdict.NONE, idle=1.0), Circumstances(), "NONE: nothing is waiting."),
+        (
+            _judgement(Verdict.NONE),
+            Circumstances(acked_per_s=300.0),
+            "NONE: the consumer keeps up at 300 msg/s; what is unacknowledged is in flight.",
+        ),
+    ],
+)
+def test_sentence(judgement: Judgement, facts: Circumstances, expected: str) -> None:
+    assert sentence(judgement, facts) == expected
+
+
+def test_figures_for_people() -> None:
+    assert [number(value) for value in (3, 3.25, 1234.5, 0.04)] == ["3", "3.2", "1,234", "0.0"]
+    assert [duration(value) for value in (5.4, 119, 120, 7200)] == ["5 s", "119 s", "2 min", "2 h"]
+    limit = DispatchLimit(100, None, 360 * NS_PER_S)
+    assert limit_text(limit, Dimension.MESSAGES) == "100 msg per 360 s"
