@@ -78,7 +78,7 @@ def test_without_a_new_python_one_sentence_says_what_is_needed(tmp_path: Path) -
     old.chmod(0o755)
     result = subprocess.run(
         ["/bin/sh", str(checkout / "dev"), "test"],
-        env={**os.environ, "PATH": str(programs)},
+        env={**os.environ, "PATH": str(programs), "HEADGATE_PYTHON": ""},
         capture_output=True,
         text=True,
         check=False,
