@@ -135,9 +135,10 @@ class Budget:
     def release_ns(self, now_ns: int) -> int:
         """``now_ns`` when the next entry may go now, else the first instant at which it may
         (if nothing else is charged until then)."""
-        if self.in_window and self._head_ns + self.period_ns <= now_ns:
+        if self.in_window >= self.limit and self._head_ns + self.period_ns <= now_ns:
             self._expire(now_ns)
         if self.in_window < self.limit:
+            # Room is room: what expired meanwhile could only add to it.
             if self.paced and self.pace_open_ns > now_ns:
                 return self.pace_open_ns
             return now_ns

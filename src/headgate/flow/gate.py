@@ -287,6 +287,7 @@ class SubscriptionGate(GateNode):
 
     __slots__ = (
         "_byte_budgets",
+        "_clear_ns",
         "_epoch",
         "_events",
         "_in_topic",
@@ -319,6 +320,7 @@ class SubscriptionGate(GateNode):
         self._share = 0
         self._epoch = 0
         self._turn = 0
+        self._clear_ns = -1
         self._waiting_since_ns = 0
         self._events: ThrottledEvents | None = None
         self._path: tuple[Budget, ...] = ()
@@ -338,6 +340,8 @@ class SubscriptionGate(GateNode):
             return self.cause(now_ns)
         if self.topic.shared:
             for budget in self._path:
+                if budget.in_window < budget.limit and not budget.paced:
+                    continue  # what release_ns would say first; this loop is the hot one
                 if budget.release_ns(now_ns) > now_ns:
                     return self._wait(now_ns, self._refuse(now_ns))
             if self._others_first():
@@ -422,6 +426,7 @@ class SubscriptionGate(GateNode):
 
     def set_limit(self, limit: DispatchLimit | None, now_ns: int) -> None:
         """Put its own limit in force, None for none."""
+        self._clear_ns = -1
         if self._install(limit, now_ns):
             self.refresh_path(now_ns)
         if self.alarm:
@@ -485,10 +490,11 @@ class SubscriptionGate(GateNode):
             # A shared limit appeared while it stood in the line of those without any.
             self._line_up(now_ns)
             return False
-        at_ns = self._refuse(now_ns)
-        if at_ns > now_ns:
-            self._hold(now_ns, at_ns)
-            return False
+        if self._clear_ns != now_ns:
+            at_ns = self._refuse(now_ns)
+            if at_ns > now_ns:
+                self._hold(now_ns, at_ns)
+                return False
         self._state = _CLAIMED
         self._count_delay(now_ns)
         return True
@@ -534,6 +540,8 @@ class SubscriptionGate(GateNode):
         """Its own budget lets it go: wait for its turn at the shared ones."""
         topic = self.topic
         self._state = _QUEUED
+        # Whoever calls this has just asked the own budgets; a claim in the same instant need not.
+        self._clear_ns = now_ns
         self.ticket = ticket = self._turn or next(topic.broker.tickets)
         self._turn = 0
         if self.exempt or not topic.shared:
