@@ -336,3 +336,52 @@ def test_statistics_name_the_largest_waiters() -> None:
     assert figures.budgets[0].granted == sum(len(s.sent) for s in senders)
     assert figures.waiting_ns == driver.now_ns - START_NS
     assert driver.broker.statistics(driver.now_ns).waiters == 0
+
+
+_OPERATIONS = st.lists(
+    st.tuples(
+        st.sampled_from(["want", "leave", "own", "topic", "broker", "exempt", "run", "defer"]),
+        st.integers(0, 5),
+        st.one_of(st.none(), st.integers(1, 200)),
+    ),
+    max_size=40,
+)
+
+
+@given(_OPERATIONS)
+@settings(max_examples=150)
+def test_after_any_history_nobody_is_stuck_and_nothing_is_left(
+    operations: list[tuple[str, int, int | None]],
+) -> None:
+    """Limits come and go, subscriptions come, leave, are exempted and wait for their entries."""
+    driver = Driver()
+    senders = [driver.sender(f"{'xy'[index % 2]}/{index}") for index in range(6)]
+    for action, index, number in operations:
+        sender = senders[index]
+        limit = None if number is None else DispatchLimit(number, None)
+        if action == "want":
+            sender.wanted, sender.messages = 5, number or 1
+        elif action == "leave":
+            sender.wanted = 0
+        elif action == "own":
+            sender.gate.set_limit(limit, driver.now_ns)
+        elif action == "topic":
+            driver.topic("xy"[index % 2]).set_limit(limit, driver.now_ns)
+        elif action == "broker":
+            driver.broker.set_limit(limit, driver.now_ns)
+        elif action == "exempt":
+            sender.gate.set_exempt(number is None, driver.now_ns)
+        elif action == "defer" and (gate := driver.broker.pop_ready(driver.now_ns)) is not None:
+            gate.defer(driver.now_ns)
+        driver.run((number or 1) / 1000 if action == "run" else 0)
+    # The largest debt is 5 entries of 200 for each of six, at one message a second at worst.
+    driver.run(3 * 6 * 5 * 200 + 10)
+    assert [sender.wanted for sender in senders] == [0] * 6
+    assert driver.broker.next_wake_ns() is None
+    assert driver.broker.demand == 0
+    for name in driver.topics:
+        assert (driver.topic(name).demand, driver.topic(name).queue.waiting) == (0, 0)
+    for sender in senders:
+        figures = sender.gate.statistics(driver.now_ns)
+        assert figures.waiters == 0
+        assert all(budget.debt == 0 for budget in figures.budgets)
