@@ -3,7 +3,9 @@
 It is *fuzzy*: collected in slices while the log goes on, and valid for replay from the start of
 its segment although it may already hold some of what the records from there on say. That works
 because each record, replayed, ends in the same state whether or not it had been applied: see
-headgate.base.ack_set for acknowledgements; RUN, TRIM, CREATE and DELETE say absolute things.
+headgate.base.ack_set for acknowledgements; RUN, TRIM, CREATE and DELETE say absolute things. The
+file is written only when all that went into it is durable in the log, so replay always catches up
+with it: a seek that was collected here, and lost there, cannot mix with older acknowledgements.
 The index of entries is not in it: that is in the footers of the segments before.
 
 File ``%016x.checkpoint`` (named after the segment where replay starts), little endian::

@@ -26,7 +26,7 @@ from headgate.ledger.errors import LogFailedError, LogFullError
 from headgate.ledger.format import ENTRY_HEAD_BYTES, segment_name
 from headgate.ledger.maintenance import Job, Maintenance
 from headgate.ledger.reader import LogReader, ReadPlan
-from headgate.ledger.recovery import recover
+from headgate.ledger.recovery import prepare_first, recover
 from headgate.ledger.settings import LedgerSettings
 from headgate.ledger.staging import Staging
 from headgate.ledger.state import LogState
@@ -82,13 +82,16 @@ class CommitLog(Staging):
         try:
             writer = LogWriter(fs, directory, settings.segment_bytes)
             state = recover(fs, directory, topic_numbers, writer)
+            ready = prepare_first(fs, directory, state, writer)
         except OSError as error:
             lock.release()
             raise StorageError(f"reading {directory} failed: {error}", retryable=True) from error
         except BaseException:
             lock.release()
             raise
-        return cls(fs, directory, settings, state, writer, lock)
+        log = cls(fs, directory, settings, state, writer, lock)
+        log._set_full(full=not ready)
+        return log
 
     def close(self) -> None:
         """Store what is staged, checkpoint, and let go of the directory. Blocks.
@@ -101,23 +104,23 @@ class CommitLog(Staging):
         finally:
             self._reader.close()
             for segment in self._writer.close():
-                if self.failed is None and segment >= self._state.checkpoint_segment:
+                if self.failed is None and segment not in self._state.segments:
                     with contextlib.suppress(OSError):
                         self._fs.remove(f"{self._directory}/{segment_name(segment)}")
             self._lock.release()
 
     def _close_cleanly(self) -> None:
-        batch = self.seal_batch()
-        if batch is not None:
-            self.commit(batch)
-        checkpoints = self._maintenance.checkpoints
-        force = True
-        while self._maintenance.checkpoints == checkpoints:
-            job = self._maintenance.step(force_checkpoint=force)
+        for cursor_id in self._state.cursors:
+            self.stage_acks(cursor_id)
+        wanted = self._maintenance.checkpoints + 1 + self._maintenance.checkpoint_begun
+        while self._maintenance.checkpoints < wanted:
+            batch = self.seal_batch()
+            if batch is not None:
+                self.commit(batch)
+            job = self._maintenance.step(force_checkpoint=True)
             if job is not None:
                 job.run()
                 self.finish_job(job)
-                force = force and job.name != "checkpoint"
 
     # Batches: what maintenance has to know about them ---------------------------------------
 
@@ -205,8 +208,6 @@ class CommitLog(Staging):
         while self.maintenance_due():
             job = self.maintenance_step()
             if job is None:
-                if self._in_flight is not None or self.staged_records:
-                    return
                 continue
             try:
                 job.run()

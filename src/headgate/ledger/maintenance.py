@@ -61,6 +61,15 @@ class MaintenanceHost(Protocol):
     def counters(self) -> Counters:
         """The numbers that are used next."""
 
+    def stage_acks(self, cursor_id: int) -> None:
+        """Stage what changed in a cursor's acknowledgements."""
+
+    def last_staged(self) -> int:
+        """The number of the batch that holds the last staged record."""
+
+    def is_durable(self, number: int) -> bool:
+        """Whether everything staged up to a batch number is durable."""
+
 
 class Maintenance:
     """Decides what is due and builds it slice by slice."""
@@ -86,6 +95,7 @@ class Maintenance:
         self._footer: tuple[int, FooterBuilder, Iterator[int]] | None = None
         self._target: int | None = None
         self._checkpoint: tuple[CheckpointBuilder, Iterator[tuple[bool, int]]] | None = None
+        self._awaited: int | None = None
         self._resting = False
         self._make_way = False
         self.records_since = state.replayed_records
@@ -94,18 +104,24 @@ class Maintenance:
         self.checkpoints = 0
         self.segments_deleted = 0
 
+    @property
+    def checkpoint_begun(self) -> bool:
+        """Whether a checkpoint is being made now."""
+        return self._target is not None
+
     def due(self) -> bool:
         """Whether :meth:`step` has something to do now."""
         if self._job is not None or self._resting:
             return False
         if not self._host.full and self._to_prepare() is not None:
             return True
-        return (
-            self._to_seal() is not None
-            or self._target is not None
-            or self._checkpoint_wanted()
-            or self._to_delete() is not None
-        )
+        if self._make_way or self._to_seal() is not None or self._to_delete() is not None:
+            return True
+        if self._target is None:
+            return self._checkpoint_wanted()
+        if self._awaited is not None:
+            return self._host.is_durable(self._awaited)
+        return self._host.settled_segment() >= self._target
 
     def step(self, *, force_checkpoint: bool = False) -> Job | None:
         """Do a slice of what is due; a returned job has to be run and finished."""
@@ -124,9 +140,9 @@ class Maintenance:
             self._target = self._host.roll()
             self.records_since = self.bytes_since = 0
         if self._target is not None and self._host.settled_segment() >= self._target:
-            if self._to_seal() is None:
-                return self._step_checkpoint(self._target)
-            return None
+            job = self._step_checkpoint(self._target)
+            if job is not None or self._awaited is None:
+                return job
         dead = self._to_delete()
         if dead is not None:
             return self._start_delete(dead)
@@ -152,9 +168,12 @@ class Maintenance:
         if job.name == "checkpoint":
             self._checkpoint = None
             self._target = None
+            self._awaited = None
 
     def rewound(self, active_segment: int) -> None:
         """The log took back records: a checkpoint that waits for a later segment starts over."""
+        if self._awaited is not None:
+            self._awaited = self._host.last_staged()
         if self._target is not None and self._target > active_segment:
             self._target = None
             self.records_since = self._settings.checkpoint_records
@@ -243,8 +262,13 @@ class Maintenance:
             else:
                 cursor = self._state.cursors.get(key)
                 if cursor is not None:
+                    self._host.stage_acks(key)
                     builder.add_cursor(cursor)
         if some:
+            return None
+        if self._awaited is None:
+            self._awaited = self._host.last_staged()
+        if not self._host.is_durable(self._awaited):
             return None
         builder.add_counters(self._host.counters())
         last_batch = builder.last_batch

@@ -48,7 +48,7 @@ def recover(fs: Fs, directory: str, topic_numbers: Collection[int], writer: LogW
         state.next_cursor_id += _ID_JUMP
         state.next_batch += _ID_JUMP
     state.next_segment = max([state.next_segment, *(s + 1 for s in segments)])
-    _seal_tail(fs, directory, names, segments, state, writer)
+    _seal_tail(names, segments, state, writer)
     return state
 
 
@@ -162,19 +162,13 @@ def _drop_doubled_cursors(state: LogState) -> None:
 
 
 def _seal_tail(
-    fs: Fs,
-    directory: str,
     names: list[str],
     segments: list[int],
     state: LogState,
     writer: LogWriter,
 ) -> None:
-    """Make what was read durable, and remove what holds nothing."""
-    removed = False
-    for name in names:
-        if name.endswith(TEMPORARY_SUFFIX):
-            fs.remove(f"{directory}/{name}")
-            removed = True
+    """Make what was read durable, and note which files hold nothing."""
+    state.leftovers = [name for name in names if name.endswith(TEMPORARY_SUFFIX)]
     for segment in segments:
         info = state.segments[segment]
         if info.sealed:
@@ -182,8 +176,7 @@ def _seal_tail(
             continue
         if info.data_end == SEGMENT_HEADER_BYTES:
             del state.segments[segment], state.unsealed[segment]
-            fs.remove(f"{directory}/{segment_name(segment)}")
-            removed = True
+            state.leftovers.append(segment_name(segment))
             continue
         builder = FooterBuilder(segment, info.data_end)
         for number in info.topics:
@@ -194,5 +187,22 @@ def _seal_tail(
             del state.unsealed[segment]
         if not info.sealed:
             writer.sync(segment)
-    if removed:
+
+
+def prepare_first(fs: Fs, directory: str, state: LogState, writer: LogWriter) -> bool:
+    """Make the segment that the next record goes to; False when the disk is full.
+
+    From here on a start finds a segment that no checkpoint covers, and knows by it that ids may
+    have been used that it cannot see. So files that hold nothing go only now.
+    """
+    ready = True
+    try:
+        writer.prepare(state.next_segment)
+    except LogFullError:
+        ready = False
+    for name in state.leftovers:
+        fs.remove(f"{directory}/{name}")
+    if state.leftovers:
         fs.sync_directory(directory)
+        state.leftovers = []
+    return ready

@@ -314,6 +314,17 @@ class Staging:
             self._begin_chunk(chunk.segment + 1, SEGMENT_HEADER_BYTES)
         return self._chunk.segment
 
+    def last_staged(self) -> int:
+        """The number of the batch that holds the last staged record."""
+        return self._number
+
+    def is_durable(self, number: int) -> bool:
+        """Whether everything staged up to a batch number is durable."""
+        if self._held or (self._chunk.records and self._number <= number):
+            return False
+        waiting = [*(self._in_flight.chunks if self._in_flight else ()), *self._closed]
+        return all(chunk.number > number for chunk in waiting)
+
     def counters(self) -> Counters:
         """The numbers that are used next."""
         state = self._state

@@ -49,6 +49,8 @@ class LogState:
     """Segments without a footer, ascending."""
     check_dead: bool = True
     """Some segment may have lost its last live run since this was last looked at."""
+    leftovers: list[str] = field(default_factory=list)
+    """Names of files that hold nothing and are to be removed."""
     replayed_records: int = 0
     replayed_bytes: int = 0
 
