@@ -1,0 +1,64 @@
+"""OsFs: the parts that the shared suite cannot reach."""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+
+import pytest
+
+from headgate.fs import OsFs
+
+
+def test_short_reads_and_writes_are_finished(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pread, pwrite = os.pread, os.pwrite
+    monkeypatch.setattr(os, "pread", lambda fd, size, at: pread(fd, min(size, 3), at))
+    monkeypatch.setattr(os, "pwrite", lambda fd, data, at: pwrite(fd, data[:2], at))
+    monkeypatch.setattr(os, "pwritev", lambda fd, parts, at: pwrite(fd, parts[0][:1], at))
+    file = OsFs().create(str(tmp_path / "x"))
+    file.write_at(0, [b"0123", b"456"])
+    big = b"a" * 20 * 1024
+    monkeypatch.setattr(os, "pwrite", pwrite)
+    file.write_at(7, [big])
+    assert file.read_at(0, 7) == b"0123456"
+    monkeypatch.setattr(os, "pread", pread)
+    assert file.read_at(7, 1 << 20) == big
+    file.close()
+
+
+def test_a_disk_that_takes_nothing_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = OsFs().create(str(tmp_path / "x"))
+    monkeypatch.setattr(os, "pwrite", lambda _fd, _data, _at: 0)
+    with pytest.raises(OSError, match="takes no bytes"):
+        file.write_at(0, [b"abc"])
+    file.close()
+
+
+@pytest.mark.parametrize(("code", "falls_back"), [(errno.EOPNOTSUPP, True), (errno.ENOSPC, False)])
+def test_allocate_falls_back_only_where_it_is_not_supported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int, falls_back: bool
+) -> None:
+    def refuse(_fd: int, _at: int, _size: int) -> None:
+        raise OSError(code, "no")
+
+    monkeypatch.setattr(os, "posix_fallocate", refuse)
+    file = OsFs().create(str(tmp_path / "x"))
+    if falls_back:
+        file.allocate(100)
+        assert file.size() == 100
+    else:
+        with pytest.raises(OSError, match="no"):
+            file.allocate(100)
+    file.close()
+
+
+def test_a_file_that_nobody_holds_is_closed(tmp_path: Path) -> None:
+    before = len(os.listdir("/proc/self/fd"))
+    file = OsFs().create(str(tmp_path / "x"))
+    del file
+    assert len(os.listdir("/proc/self/fd")) == before
