@@ -70,8 +70,9 @@ class CommitLog(Staging):
         """Own a data directory and recover what it holds. Blocks.
 
         ``topic_numbers`` are the topics that exist: records of any other number are garbage.
-        ``boot_wall_ms`` is the wall clock now. Raises :class:`DirectoryInUseError`,
-        :class:`UnknownFormatError`, :class:`CorruptionError` and :class:`StorageError`.
+        ``boot_wall_ms`` is the wall clock now: it marks the files that this start makes. Raises
+        :class:`DirectoryInUseError`, :class:`UnknownFormatError`, :class:`CorruptionError` and
+        :class:`StorageError`.
         """
         invariant(boot_wall_ms >= 0, "the wall clock is before 1970")
         settings = settings or LedgerSettings()
@@ -80,7 +81,7 @@ class CommitLog(Staging):
         except OSError as error:
             raise StorageError(f"opening {directory} failed: {error}", retryable=True) from error
         try:
-            writer = LogWriter(fs, directory, settings.segment_bytes)
+            writer = LogWriter(fs, directory, settings.segment_bytes, boot_wall_ms)
             state = recover(fs, directory, topic_numbers, writer)
             ready = prepare_first(fs, directory, state, writer)
         except OSError as error:
@@ -107,6 +108,7 @@ class CommitLog(Staging):
                 if self.failed is None and segment not in self._state.segments:
                     with contextlib.suppress(OSError):
                         self._fs.remove(f"{self._directory}/{segment_name(segment)}")
+                        self._fs.sync_directory(self._directory)
             self._lock.release()
 
     def _close_cleanly(self) -> None:

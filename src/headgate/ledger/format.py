@@ -3,7 +3,8 @@
 All integers are little endian. A *segment* is a file ``%016x.log``::
 
     offset 0   8s magic "HGSEGMT\\0" | u32 version | u32 zero | u64 segment id
-           24  u32 CRC32C of bytes 0..23 | zeros to offset 64
+           24  u64 stamp: wall ms of the start that made the file
+           32  u32 CRC32C of bytes 0..31 | zeros to offset 64
            64  batches, back to back, each starting with a BATCH record
            ..  zeros (preallocated room), or the footer once it is sealed (see footer.py)
 
@@ -16,10 +17,11 @@ Every record starts with the same 16 bytes::
 
 A record belongs to the batch of the last BATCH record before it, or it is garbage: what an
 earlier, failed write left at the same place has another batch number and is never taken for
-content. Batch numbers only grow and are never used twice. Payloads::
+content; nor is what another file left on the same blocks, by segment id and stamp. Batch numbers
+only grow and are never used twice. Payloads::
 
     BATCH    8s magic "HGBATCH\\0" | u64 number | u64 number of the batch before it in the log
-             | u64 next ledger id | u64 next cursor id | u64 segment id | u32 records
+             | u64 next ledger id | u64 next cursor id | u64 segment id | u64 stamp | u32 records
              | u32 bytes of the whole batch, this record included
     RUN      u32 topic | u32 zero | u64 ordinal of the next entry | u64 messages before it
              | u64 bytes before it | u64 ledger id | u64 first ordinal of that ledger
@@ -59,7 +61,7 @@ SEGMENT_MAGIC: Final = b"HGSEGMT\0"
 BATCH_MAGIC: Final = b"HGBATCH\0"
 
 SEGMENT_HEADER_BYTES: Final = 64
-_SEGMENT_HEAD = struct.Struct("<8sIIQ")
+_SEGMENT_HEAD = struct.Struct("<8sIIQQ")
 
 CRC = struct.Struct("<I")
 CRC_BYTES: Final = 4
@@ -74,7 +76,7 @@ ENTRY_REST = struct.Struct("<IBBHIIIQq")
 ENTRY_HEAD_BYTES: Final = ENTRY.size
 ENTRY_FIXED_BYTES: Final = ENTRY_HEAD_BYTES - PREFIX_BYTES
 
-BATCH = struct.Struct("<8sQQQQQII")
+BATCH = struct.Struct("<8sQQQQQQII")
 BATCH_RECORD_BYTES: Final = PREFIX_BYTES + BATCH.size
 RUN = struct.Struct("<IIQQQQQq")
 RUN_RECORD_BYTES: Final = PREFIX_BYTES + RUN.size
@@ -103,10 +105,18 @@ def segment_of_name(name: str) -> int | None:
         return None
 
 
-def segment_header(segment: int) -> bytes:
+def segment_header(segment: int, stamp: int) -> bytes:
     """The first :data:`SEGMENT_HEADER_BYTES` of a segment file."""
-    head = _SEGMENT_HEAD.pack(SEGMENT_MAGIC, SEGMENT_VERSION, 0, segment)
+    head = _SEGMENT_HEAD.pack(SEGMENT_MAGIC, SEGMENT_VERSION, 0, segment, stamp)
     return (head + CRC.pack(crc32c(head))).ljust(SEGMENT_HEADER_BYTES, b"\0")
+
+
+def segment_stamp(data: bytes, segment: int) -> int | None:
+    """The stamp in a sound header of this segment; None when there is no such header."""
+    if len(data) < SEGMENT_HEADER_BYTES:
+        return None
+    stamp: int = _SEGMENT_HEAD.unpack_from(data)[4]
+    return stamp if data.startswith(segment_header(segment, stamp)) else None
 
 
 def record(kind: int, payload: bytes, batch: int) -> bytes:

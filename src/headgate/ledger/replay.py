@@ -35,8 +35,8 @@ from headgate.ledger.format import (
     TRIM,
     U32_MASK,
     crc32c,
-    segment_header,
     segment_name,
+    segment_stamp,
 )
 from headgate.ledger.state import LogState
 from headgate.ledger.topic_log import TopicLog
@@ -53,6 +53,7 @@ class BatchHead:
     next_ledger_id: int
     next_cursor_id: int
     segment: int
+    stamp: int
     records: int
     size_bytes: int
 
@@ -65,10 +66,7 @@ def batch_head(data: bytes, at: int) -> BatchHead | None:
     crc, size, kind, _, _, _ = PREFIX.unpack_from(data, at)
     if kind != KIND_BATCH or size != BATCH.size or crc32c(data[at + _CRC_END : end]) != crc:
         return None
-    _, number, previous, ledger, cursor, segment, records, size = BATCH.unpack_from(
-        data, at + PREFIX_BYTES
-    )
-    return BatchHead(number, previous, ledger, cursor, segment, records, size)
+    return BatchHead(*BATCH.unpack_from(data, at + PREFIX_BYTES)[1:])
 
 
 class Replay:
@@ -101,10 +99,12 @@ class Replay:
         """
         state = self._state
         self._segment = segment
-        header = segment_header(segment)
+        stamp = segment_stamp(data, segment)
         at = SEGMENT_HEADER_BYTES
-        if data[: len(header)] == header:
-            while (head := batch_head(data, at)) is not None and head.segment == segment:
+        if stamp is not None:
+            while (head := batch_head(data, at)) is not None:
+                if head.segment != segment or head.stamp != stamp:
+                    break
                 if head.previous != state.last_batch or head.number <= head.previous:
                     break
                 state.next_batch = max(state.next_batch, head.number + 1)
@@ -126,13 +126,14 @@ class Replay:
     def _judge_rest(self, data: bytes, at: int) -> None:
         """Raise when a batch after ``at`` proves that something between was durable."""
         last = self._state.last_batch
-        headless = data[:SEGMENT_HEADER_BYTES] != segment_header(self._segment)
+        stamp = segment_stamp(data, self._segment)
         found = data.find(BATCH_MAGIC, at)
         while found >= 0:
             head = batch_head(data, found - PREFIX_BYTES)
-            if head is not None and head.segment == self._segment:
+            ours = head is not None and head.segment == self._segment
+            if head is not None and ours and head.stamp == (stamp or head.stamp):
                 self._state.next_batch = max(self._state.next_batch, head.number + 1)
-                if headless:
+                if stamp is None:
                     raise CorruptionError(
                         f"{segment_name(self._segment)} is damaged at its header, offset 0"
                     )

@@ -434,6 +434,7 @@ class Staging:
             self._state.next_ledger_id,
             self._state.next_cursor_id,
             chunk.segment,
+            self._writer.stamp,
             chunk.records,
             chunk.end - chunk.start,
         )

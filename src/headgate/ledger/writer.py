@@ -24,10 +24,12 @@ _TRY_AGAIN = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM})
 class LogWriter:
     """The open segment files of a log, and the only code that writes to them."""
 
-    def __init__(self, fs: Fs, directory: str, segment_bytes: int) -> None:
+    def __init__(self, fs: Fs, directory: str, segment_bytes: int, stamp: int) -> None:
         self._fs = fs
         self._directory = directory
         self._segment_bytes = segment_bytes
+        self.stamp = stamp
+        """Wall ms of this start; in each segment and batch that it makes."""
         self._files: dict[int, File] = {}
         self._failure: LogFailedError | None = None
 
@@ -66,7 +68,7 @@ class LogWriter:
         try:
             file = self._fs.create(path)
             file.allocate(self._segment_bytes)
-            file.write_at(0, [segment_header(segment)])
+            file.write_at(0, [segment_header(segment, self.stamp)])
         except OSError as error:
             if file is not None:
                 file.close()

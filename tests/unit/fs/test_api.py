@@ -16,7 +16,11 @@ def methods(kind: type) -> set[str]:
 
 @pytest.mark.parametrize(
     ("protocol", "kinds"),
-    [(Fs, [OsFs, MemFs, FaultyFs]), (File, [OsFile, MemFile, FaultyFile]), (Lock, [OsLock, MemLock])],
+    [
+        (Fs, [OsFs, MemFs, FaultyFs]),
+        (File, [OsFile, MemFile, FaultyFile]),
+        (Lock, [OsLock, MemLock]),
+    ],
 )
 def test_complete(protocol: type, kinds: list[type]) -> None:
     assert methods(protocol)

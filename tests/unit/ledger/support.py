@@ -1,0 +1,73 @@
+"""Shared by the ledger's tests: a small log in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from headgate.fs import Fs
+from headgate.ledger import CommitLog, LedgerSettings, TopicLog
+from headgate.ledger.format import segment_name
+
+DIRECTORY = "/data"
+SMALL = LedgerSettings(
+    segment_bytes=8192,
+    extent_bytes=1024,
+    checkpoint_records=100_000,
+    checkpoint_bytes=1 << 30,
+    slice_items=2,
+)
+
+
+def open_log(
+    fs: Fs,
+    topics: Collection[int] = (1, 2),
+    settings: LedgerSettings = SMALL,
+    boot_wall_ms: int = 1,
+) -> CommitLog:
+    return CommitLog.open(
+        fs, DIRECTORY, topic_numbers=topics, boot_wall_ms=boot_wall_ms, settings=settings
+    )
+
+
+def append(log: CommitLog, number: int, *bodies: bytes, received_ms: int = 1000) -> TopicLog:
+    """Stage bodies in one batch and make them durable."""
+    topic = log.topic(number)
+    for body in bodies:
+        log.stage_entry(topic, 1, received_ms, body)
+    commit(log)
+    return topic
+
+
+def commit(log: CommitLog) -> None:
+    batch = log.seal_batch()
+    assert batch is not None
+    log.commit(batch)
+
+
+def bodies_of(log: CommitLog, number: int) -> list[bytes]:
+    """Everything that a topic still holds, through the reader."""
+    topic = log.topic(number)
+    found: list[bytes] = []
+    at = topic.first
+    while at < topic.end:
+        for _, ordinal, body in log.read(log.locate(topic, at, 1000, 1 << 30)):
+            assert ordinal == at
+            found.append(body)
+            at += 1
+    return found
+
+
+def path(segment: int = 1) -> str:
+    return f"{DIRECTORY}/{segment_name(segment)}"
+
+
+def content(fs: Fs, name: str) -> bytes:
+    file = fs.open(name)
+    return file.read_at(0, file.size())
+
+
+def overwrite(fs: Fs, name: str, at: int, data: bytes) -> None:
+    """Change bytes behind the log's back, durably."""
+    file = fs.open(name, writable=True)
+    file.write_at(at, [data])
+    file.sync_data()

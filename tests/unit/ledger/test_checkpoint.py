@@ -1,0 +1,64 @@
+"""The stored form of a checkpoint."""
+
+from __future__ import annotations
+
+import pytest
+
+from headgate.base.ack_set import AckSet
+from headgate.base.errors import CorruptionError
+from headgate.fs import MemFs
+from headgate.ledger import CursorState, TopicLog
+from headgate.ledger.checkpoint import (
+    CheckpointBuilder,
+    Counters,
+    checkpoint_name,
+    read_checkpoint,
+    segment_of_checkpoint,
+)
+
+
+def test_there_and_back() -> None:
+    fs = MemFs()
+    fs.make_directory("/d")
+    topic = TopicLog(6)
+    topic.restart_at(50, 70, 90)
+    topic.first = 40
+    topic.open_ledger(3, 10, 1)
+    topic.open_ledger(5, 45, 2)
+    builder = CheckpointBuilder(12, 99)
+    builder.add_topic(topic)
+    builder.add_cursor(CursorState(8, 6, "s", AckSet(44), {"a": "b"}))
+    builder.add_counters(Counters(1, 2, 3, 4))
+    builder.write(fs, "/d")
+    back = read_checkpoint(fs.crash_clone(), "/d", 12)
+    assert (back.segment, back.last_batch, back.counters) == (12, 99, Counters(1, 2, 3, 4))
+    saved = back.topics[6]
+    assert (saved.first, saved.end) == (40, 50)
+    assert (saved.messages_before_end, saved.bytes_before_end) == (70, 90)
+    assert saved.ledgers == ((3, 10, 1), (5, 45, 2))
+    assert back.cursors[8].ack_set.mark_delete == 44
+
+
+def test_without_counters_it_is_damaged() -> None:
+    fs = MemFs()
+    fs.make_directory("/d")
+    CheckpointBuilder(1, 0).write(fs, "/d")
+    with pytest.raises(CorruptionError, match="no counters"):
+        read_checkpoint(fs, "/d", 1)
+
+
+def test_under_another_name_it_is_refused() -> None:
+    fs = MemFs()
+    fs.make_directory("/d")
+    builder = CheckpointBuilder(1, 0)
+    builder.add_counters(Counters(1, 1, 1, 1))
+    builder.write(fs, "/d")
+    fs.rename(f"/d/{checkpoint_name(1)}", f"/d/{checkpoint_name(2)}")
+    with pytest.raises(CorruptionError, match="not a checkpoint"):
+        read_checkpoint(fs, "/d", 2)
+
+
+@pytest.mark.parametrize("name", ["format", "x.checkpoint", "z" * 16 + ".checkpoint"])
+def test_other_names_are_no_checkpoints(name: str) -> None:
+    assert segment_of_checkpoint(name) is None
+    assert segment_of_checkpoint(checkpoint_name(17)) == 17

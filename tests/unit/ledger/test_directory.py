@@ -1,0 +1,43 @@
+"""Owning a data directory and knowing its format."""
+
+from __future__ import annotations
+
+import pytest
+
+from headgate.fs import MemFs
+from headgate.ledger import DirectoryInUseError, UnknownFormatError
+from headgate.ledger.directory import lock_directory, read_file, write_file
+
+
+def test_a_new_directory_gets_its_format() -> None:
+    fs = MemFs()
+    lock_directory(fs, "/d").release()
+    assert read_file(fs, "/d/format") == b"headgate-log 1\n"
+    assert "format" in fs.crash_clone().list_directory("/d")
+    lock_directory(fs, "/d")
+    with pytest.raises(DirectoryInUseError, match="/d is in use by another process"):
+        lock_directory(fs, "/d")
+
+
+def test_an_unknown_format_is_named_and_the_lock_let_go() -> None:
+    fs = MemFs()
+    fs.make_directory("/d")
+    write_file(fs, "/d", "format", [b"headgate-log 9\n"])
+    for _ in range(2):
+        with pytest.raises(UnknownFormatError, match="'headgate-log 9'; this release reads"):
+            lock_directory(fs, "/d")
+
+
+def test_a_foreign_directory_is_refused() -> None:
+    fs = MemFs()
+    fs.make_directory("/d")
+    fs.create("/d/photos")
+    with pytest.raises(UnknownFormatError, match="holds 'photos' but no file 'format'"):
+        lock_directory(fs, "/d")
+
+
+def test_an_interrupted_first_start_is_not_foreign() -> None:
+    fs = MemFs()
+    fs.make_directory("/d")
+    fs.create("/d/format.tmp")
+    lock_directory(fs, "/d")

@@ -1,0 +1,190 @@
+"""Preparing, sealing, checkpointing and deleting, in slices."""
+
+from __future__ import annotations
+
+import errno
+
+import pytest
+
+from headgate.base.ack_set import AckSet
+from headgate.base.errors import StorageError
+from headgate.fs import FaultyFs, MemFs, Operation
+from headgate.ledger import CommitLog, LedgerSettings, LogFailedError, LogFullError
+from tests.unit.ledger.support import DIRECTORY, append, bodies_of, commit, open_log
+
+SETTINGS = LedgerSettings(
+    segment_bytes=8192, extent_bytes=1024, checkpoint_records=40, checkpoint_bytes=1 << 30,
+    slice_items=1,
+)  # fmt: skip
+
+
+def drain(log: CommitLog) -> list[str]:
+    """Run what is due, and commit what it staged; returns the names of the jobs."""
+    names: list[str] = []
+    for _ in range(200):
+        if log.maintenance_due():
+            job = log.maintenance_step()
+            if job is not None:
+                names.append(job.name)
+                assert log.maintenance_step() is None
+                assert not log.maintenance_due()
+                job.run()
+                log.finish_job(job)
+        elif log.staged_records:
+            commit(log)
+        else:
+            break
+    return names
+
+
+def test_the_next_segment_is_ready_before_it_is_needed() -> None:
+    fs = MemFs()
+    log = open_log(fs)
+    assert drain(log) == ["prepare"]
+    append(log, 1, b"a" * 5000)
+    append(log, 1, b"b" * 5000)
+    assert drain(log) == ["prepare", "seal"]
+    assert log.statistics().segments_sealed == 1
+
+
+def test_replay_is_bounded_by_checkpoints() -> None:
+    fs = MemFs()
+    log = open_log(fs, settings=SETTINGS)
+    acks = AckSet()
+    cursor = log.create_cursor(1, "s", acks, {})
+    for at in range(300):
+        append(log, 1, b"%d" % at)
+        acks.ack(at)
+        log.stage_acks(cursor)
+        drain(log)
+        again = open_log(fs.crash_clone(), settings=SETTINGS)
+        assert again.statistics().replayed_records <= SETTINGS.checkpoint_records
+        assert again.topic(1).end == at + 1
+    assert log.statistics().checkpoints > 10
+    assert log.statistics().records_since_checkpoint <= SETTINGS.checkpoint_records
+    names = fs.list_directory(DIRECTORY)
+    assert sum(name.endswith(".checkpoint") for name in names) == 1
+    assert len(bodies_of(log, 1)) == 300
+
+
+def test_a_checkpoint_waits_for_what_it_collected() -> None:
+    fs = MemFs()
+    log = open_log(fs, settings=SETTINGS)
+    acks = AckSet()
+    log.create_cursor(1, "s", acks, {})
+    for at in range(30):
+        append(log, 1, b"%d" % at)
+    acks.ack(3)
+    jobs = []
+    while log.maintenance_due():
+        job = log.maintenance_step()
+        if job is not None:
+            jobs.append(job.name)
+            job.run()
+            log.finish_job(job)
+    assert "checkpoint" not in jobs
+    assert log.staged_records == 1
+    assert "checkpoint" in drain(log)
+
+
+def test_segments_without_live_entries_are_deleted() -> None:
+    fs = MemFs()
+    log = open_log(fs, settings=SETTINGS)
+    log.create_cursor(1, "s", AckSet(), {})
+    for at in range(200):
+        append(log, 1 + at % 2, b"%d" % at * 200)
+        topic = log.topic(1)
+        log.stage_trim(topic, topic.end)
+        drain(log)
+    assert len(bodies_of(log, 2)) == 100
+    pinned = log.statistics()
+    log.drop_topic(2)
+    names = drain(log)
+    assert "delete" in names
+    statistics = log.statistics()
+    assert statistics.segments_deleted > pinned.segments_deleted + 5
+    assert statistics.segments <= 4
+    files = [name for name in fs.list_directory(DIRECTORY) if name.endswith(".log")]
+    assert len(files) <= statistics.segments + 1
+    again = open_log(fs.crash_clone(), topics=[1], settings=SETTINGS)
+    assert again.topic(1).first == again.topic(1).end == 100
+    append(again, 1, b"more")
+    assert bodies_of(again, 1) == [b"more"]
+
+
+def test_a_full_disk_refuses_entries_until_there_is_room() -> None:
+    fs = MemFs()
+    log = open_log(fs)
+    drain(log)
+    fs.capacity_bytes = fs.used_bytes()
+    append(log, 1, b"a" * 5000)
+    append(log, 1, b"b" * 5000)
+    job = log.maintenance_step()
+    assert job is not None
+    with pytest.raises(StorageError) as caught:
+        job.run()
+    log.finish_job(job, caught.value)
+    assert log.full
+    assert not log.maintenance_due()
+    acks = AckSet()
+    cursor = log.create_cursor(1, "s", acks, {})
+    acks.ack(0)
+    log.stage_acks(cursor)
+    commit(log)
+    fs.capacity_bytes = None
+    while log.full:
+        job = log.maintenance_step()
+        if job is not None:
+            job.run()
+            log.finish_job(job)
+    append(log, 1, b"c")
+    assert len(bodies_of(log, 1)) == 3
+
+
+def test_consuming_everything_frees_a_disk_too_full_for_a_checkpoint() -> None:
+    fs = MemFs()
+    log = open_log(fs, settings=SETTINGS)
+    topic = log.topic(1)
+    for at in range(12):
+        append(log, 1, b"%d" % at * 5000)
+    drain(log)
+    for at in range(50):
+        append(log, 1, b"%d" % at)
+    fs.capacity_bytes = fs.used_bytes()
+    log.stage_trim(topic, topic.end)
+    commit(log)
+    failures = 0
+    for _ in range(200):
+        job = log.maintenance_step()
+        if job is not None:
+            try:
+                job.run()
+            except LogFullError as error:
+                failures += 1
+                log.finish_job(job, error)
+            else:
+                log.finish_job(job)
+        elif log.staged_records:
+            commit(log)
+    assert failures
+    assert not log.full
+    assert log.statistics().segments_deleted > 5
+    append(log, 1, b"again")
+    assert bodies_of(log, 1) == [b"again"]
+
+
+@pytest.mark.parametrize("kind", ["rename", "sync"])
+def test_a_failing_checkpoint_is_final(kind: str) -> None:
+    armed = {"on": False}
+
+    def plan(operation: Operation) -> None:
+        if armed["on"] and operation.kind == kind and operation.path.endswith(".tmp"):
+            raise OSError(errno.EIO, "broken")
+
+    log = open_log(FaultyFs(MemFs(), plan), settings=SETTINGS)
+    for at in range(30):
+        append(log, 1, b"%d" % at)
+    armed["on"] = True
+    with pytest.raises(LogFailedError):
+        log.run_maintenance()
+    assert log.failed is not None

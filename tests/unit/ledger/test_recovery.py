@@ -1,0 +1,264 @@
+"""What a start makes of torn tails, damage, unknown topics and two generations of files."""
+
+from __future__ import annotations
+
+import pytest
+
+from headgate.base.ack_set import AckSet
+from headgate.base.errors import CorruptionError
+from headgate.fs import MemFs
+from headgate.ledger import CommitLog
+from headgate.ledger.format import BATCH_RECORD_BYTES, SEGMENT_HEADER_BYTES
+from tests.unit.ledger.support import (
+    DIRECTORY,
+    SMALL,
+    append,
+    bodies_of,
+    commit,
+    content,
+    open_log,
+    overwrite,
+    path,
+)
+
+
+def crashed(fs: MemFs) -> MemFs:
+    return fs.crash_clone()
+
+
+def data_end(log: CommitLog) -> int:
+    return log._state.segments[1].data_end
+
+
+def test_everything_complete_is_there_again() -> None:
+    fs = MemFs()
+    log = open_log(fs)
+    append(log, 1, b"a", b"b")
+    append(log, 2, b"c")
+    append(log, 1, b"d")
+    again = open_log(crashed(fs))
+    assert bodies_of(again, 1) == [b"a", b"b", b"d"]
+    assert bodies_of(again, 2) == [b"c"]
+    assert again.statistics().replayed_records == 6
+
+
+def test_staged_but_not_written_is_gone() -> None:
+    fs = MemFs()
+    log = open_log(fs)
+    append(log, 1, b"a")
+    log.stage_entry(log.topic(1), 1, 1, b"lost")
+    again = open_log(crashed(fs))
+    assert bodies_of(again, 1) == [b"a"]
+
+
+def test_the_next_entry_opens_a_new_ledger() -> None:
+    fs = MemFs()
+    log = open_log(fs)
+    topic = append(log, 1, b"a", b"b")
+    old = topic.position(1)
+    again = open_log(crashed(fs))
+    assert again.topic(1).position(1) == old
+    topic = append(again, 1, b"c")
+    assert topic.position(2).entry_id == 0
+    assert topic.position(2).ledger_id > old.ledger_id
+    assert topic.ordinal_at_or_after(old.ledger_id, old.entry_id + 1) == 2
+
+
+def test_a_tail_torn_at_every_byte_is_cut_at_the_last_good_record() -> None:
+    fs = MemFs()
+    log = open_log(fs)
+    append(log, 1, b"first")
+    start = data_end(log)
+    topic = log.topic(1)
+    for body in (b"one", b"two" * 20):
+        log.stage_entry(topic, 1, 1, body)
+    commit(log)
+    end = data_end(log)
+    last_record = end - 40 - 60
+    whole = content(fs, path())
+    for cut in range(start, end):
+        for rest in (bytes(end - cut), b"\xa5" * (end - cut)):
+            torn = crashed(fs)
+            overwrite(torn, path(), cut, rest)
+            if rest.startswith(whole[cut:end]) or whole[cut:end] == rest:
+                continue
+            kept = [b"first"]
+            if cut >= last_record:
+                kept.append(b"one")
+            again = open_log(torn)
+            found = bodies_of(again, 1)
+            assert found[: len(kept)] == kept
+            assert found in ([b"first"], [b"first", b"one"], [b"first", b"one", b"two" * 20])
+            assert len(found) <= len(kept) + (whole[cut:end].strip(b"\0") == b"")
+            append(again, 1, b"next")
+            assert bodies_of(open_log(torn.crash_clone()), 1) == [*found, b"next"]
+
+
+def test_a_stale_tail_of_another_life_is_not_content() -> None:
+    """What another file of the same number left on the blocks bears another stamp."""
+    fs = MemFs()
+    log = open_log(fs)
+    append(log, 1, b"good")
+    start = data_end(log)
+    old = MemFs()
+    other = open_log(old, boot_wall_ms=2)
+    for at in range(5):
+        append(other, 1, b"stale%d" % at, b"more")
+    stale = content(old, path())
+    torn = crashed(fs)
+    overwrite(torn, path(), start, stale[start : start + 2000])
+    assert bodies_of(open_log(torn), 1) == [b"good"]
+
+
+def test_every_flipped_byte_of_the_records_is_noticed() -> None:
+    fs = MemFs()
+    log = open_log(fs)
+    append(log, 1, b"one", b"two")
+    append(log, 1, b"three")
+    append(log, 1, b"four")
+    good = content(fs, path())
+    last = data_end(log) - BATCH_RECORD_BYTES - 40 - 4
+    for at in range(data_end(log)):
+        damaged = crashed(fs)
+        overwrite(damaged, path(), at, bytes([good[at] ^ 0x40]))
+        if at < last:
+            if 36 <= at < SEGMENT_HEADER_BYTES:
+                with pytest.raises(CorruptionError, match="header"):
+                    open_log(damaged)
+                continue
+            with pytest.raises(CorruptionError, match=r"0000000000000001\.log"):
+                open_log(damaged)
+        else:
+            assert bodies_of(open_log(damaged), 1) == [b"one", b"two", b"three"]
+
+
+def test_damage_names_the_batches_around_it() -> None:
+    fs = MemFs()
+    log = open_log(fs)
+    append(log, 1, b"one")
+    at = data_end(log)
+    append(log, 1, b"two")
+    append(log, 1, b"three")
+    damaged = crashed(fs)
+    overwrite(damaged, path(), at + BATCH_RECORD_BYTES + 41, b"\xff")
+    with pytest.raises(CorruptionError, match="damaged in the middle: batch 1 is followed"):
+        open_log(damaged)
+
+
+def test_a_missing_segment_is_damage() -> None:
+    fs = MemFs()
+    log = open_log(fs)
+    for at in range(9):
+        append(log, 1, b"%d" % at * 3000)
+    assert len(log._state.segments) > 3
+    damaged = crashed(fs)
+    damaged.remove(path(2))
+    with pytest.raises(CorruptionError, match="damaged in the middle"):
+        open_log(damaged)
+
+
+def test_a_missing_sealed_segment_is_damage() -> None:
+    fs = MemFs()
+    log = open_log(fs)
+    for at in range(9):
+        append(log, 1, b"%d" % at * 3000)
+    log.close()
+    fs.remove(path(1))
+    with pytest.raises(CorruptionError, match="entries 0 to 1 of topic number 1 are missing"):
+        open_log(fs)
+
+
+def test_records_of_unknown_topics_are_garbage() -> None:
+    fs = MemFs()
+    log = open_log(fs)
+    append(log, 1, b"a")
+    append(log, 2, b"b")
+    log.create_cursor(2, "s", AckSet(), {})
+    commit(log)
+    again = open_log(crashed(fs), topics=[1])
+    assert bodies_of(again, 1) == [b"a"]
+    assert list(again.cursors()) == []
+    assert again.statistics().topics == 1
+    again.close()
+
+
+def test_a_damaged_footer_is_rebuilt_from_the_records() -> None:
+    fs = MemFs()
+    log = open_log(fs)
+    bodies = [b"%d" % at * 2000 for at in range(9)]
+    for body in bodies:
+        append(log, 1, body)
+    log.close()
+    size = fs.open(path(1)).size()
+    end = data_end(log)
+    for at in range(end, size, 13):
+        damaged = fs.crash_clone()
+        overwrite(damaged, path(1), at, b"\xee")
+        again = open_log(damaged)
+        assert bodies_of(again, 1) == bodies
+        assert again.topic(1).bytes_before(9) == sum(map(len, bodies))
+
+
+def test_a_damaged_checkpoint_stops_the_start() -> None:
+    fs = MemFs()
+    log = open_log(fs)
+    append(log, 1, b"a")
+    log.create_cursor(1, "s", AckSet(), {"k": "v"})
+    log.close()
+    (name,) = [n for n in fs.list_directory(DIRECTORY) if n.endswith(".checkpoint")]
+    for at in range(fs.open(f"{DIRECTORY}/{name}").size()):
+        damaged = fs.crash_clone()
+        byte = content(fs, f"{DIRECTORY}/{name}")[at]
+        overwrite(damaged, f"{DIRECTORY}/{name}", at, bytes([byte ^ 1]))
+        with pytest.raises(CorruptionError, match="checkpoint"):
+            open_log(damaged)
+
+
+def test_of_two_cursors_with_one_name_the_younger_holds() -> None:
+    fs = MemFs()
+    log = open_log(fs)
+    append(log, 1, b"a")
+    log.create_cursor(1, "s", AckSet(), {})
+    younger = log.create_cursor(1, "s", AckSet(0), {})
+    commit(log)
+    (cursor,) = open_log(crashed(fs)).cursors_of(1)
+    assert (cursor.cursor_id, cursor.ack_set.mark_delete) == (younger, 0)
+
+
+def test_a_clean_close_leaves_nothing_to_replay_and_wastes_no_ids() -> None:
+    fs = MemFs()
+    log = open_log(fs)
+    topic = append(log, 1, b"a")
+    first = topic.position(0).ledger_id
+    acks = AckSet()
+    cursor_id = log.create_cursor(1, "s", acks, {"k": "v"})
+    acks.ack(0)
+    log.close()
+    after = fs.crash_clone()
+    again = open_log(after)
+    assert again.statistics().replayed_records == 0
+    (cursor,) = again.cursors_of(1)
+    assert (cursor.cursor_id, cursor.name, dict(cursor.properties)) == (cursor_id, "s", {"k": "v"})
+    assert cursor.ack_set.mark_delete == 0
+    assert append(again, 1, b"b").position(1) == (first + 1, 0)
+    assert bodies_of(again, 1) == [b"a", b"b"]
+
+
+def test_a_start_on_a_full_disk_refuses_entries_and_nothing_else() -> None:
+    fs = MemFs()
+    log = open_log(fs)
+    append(log, 1, b"a")
+    after = crashed(fs)
+    after.capacity_bytes = after.used_bytes() - SMALL.segment_bytes + 1000
+    again = open_log(after)
+    assert again.full
+    assert bodies_of(again, 1) == [b"a"]
+    after.capacity_bytes = None
+    again.run_maintenance()
+    while again.full:
+        job = again.maintenance_step()
+        assert job is not None
+        job.run()
+        again.finish_job(job)
+    append(again, 1, b"b")
+    assert bodies_of(again, 1) == [b"a", b"b"]

@@ -1,0 +1,72 @@
+"""Replay of single records that a sound log never holds."""
+
+from __future__ import annotations
+
+import pytest
+
+from headgate.base.errors import CorruptionError
+from headgate.ledger.format import (
+    BATCH,
+    BATCH_MAGIC,
+    CRC,
+    ENTRY_REST,
+    KIND_BATCH,
+    KIND_ENTRY,
+    crc32c,
+    record,
+    segment_header,
+)
+from headgate.ledger.replay import Replay, batch_head
+from headgate.ledger.state import LogState
+from headgate.ledger.topic_log import TopicLog
+
+
+def segment(*records: bytes, number: int = 1, previous: int = 0) -> bytes:
+    size = 80 + sum(map(len, records))
+    payload = BATCH.pack(BATCH_MAGIC, number, previous, 1, 1, 1, 9, len(records), size)
+    return segment_header(1, 9) + record(KIND_BATCH, payload, number) + b"".join(records)
+
+
+def replay(data: bytes) -> tuple[LogState, int]:
+    state = LogState(topics={1: TopicLog(1)})
+    return state, Replay(state, [1]).segment(data, 1, len(data))
+
+
+def test_an_unknown_kind_is_named() -> None:
+    with pytest.raises(CorruptionError, match="offset 144: a record of unknown kind 77"):
+        replay(segment(record(77, b"?", 1)))
+
+
+def test_a_later_version_is_named() -> None:
+    rest = bytearray(record(77, b"?", 1)[4:])
+    rest[5] = 2
+    with pytest.raises(CorruptionError, match="a record of version 2; this release reads 1"):
+        replay(segment(CRC.pack(crc32c(bytes(rest))) + bytes(rest)))
+
+
+def test_a_gap_in_a_topic_is_named() -> None:
+    rest = ENTRY_REST.pack(25, KIND_ENTRY, 1, 0, 1, 1, 1, 5, 0) + b"x"
+    with pytest.raises(CorruptionError, match="entry 5 of topic number 1 where entry 0 belongs"):
+        replay(segment(CRC.pack(crc32c(rest)) + rest))
+
+
+def test_an_empty_segment_is_no_damage() -> None:
+    state, end = replay(segment_header(1, 9) + bytes(500))
+    assert (end, state.replayed_records) == (64, 0)
+    assert replay(b"")[1] == 64
+
+
+def test_a_first_batch_that_follows_another_is_damage() -> None:
+    with pytest.raises(CorruptionError, match="damaged in the middle"):
+        replay(segment(number=9, previous=8))
+
+
+def test_a_batch_head_is_checked() -> None:
+    data = segment()
+    assert batch_head(data, 64) is not None
+    assert batch_head(data, -1) is None
+    assert batch_head(data[:-1], 64) is None
+    for at in range(64, len(data)):
+        damaged = bytearray(data)
+        damaged[at] ^= 1
+        assert batch_head(bytes(damaged), 64) is None

@@ -1,0 +1,265 @@
+"""Staging, completing and failing batches."""
+
+from __future__ import annotations
+
+import errno
+
+import pytest
+
+from headgate.base.ack_set import AckSet
+from headgate.base.errors import InvariantError, StorageError
+from headgate.fs import FaultyFs, MemFs, Operation
+from headgate.ledger import LedgerSettings, LogFailedError, LogFullError
+from tests.unit.ledger.support import SMALL, append, bodies_of, commit, open_log
+
+
+def faults(kind: str, code: int, *, only: int = 1) -> FaultyFs:
+    """A disk whose next ``only`` operations of a kind fail once armed."""
+    left = {"count": 0}
+
+    def plan(operation: Operation) -> None:
+        if operation.kind == kind and left["count"]:
+            left["count"] -= 1
+            raise OSError(code, "broken")
+
+    fs = FaultyFs(MemFs(), plan)
+    fs.__dict__["arm"] = lambda: left.update(count=only)
+    return fs
+
+
+def arm(fs: FaultyFs) -> None:
+    fs.__dict__["arm"]()
+
+
+def test_nothing_is_visible_before_its_batch_is_complete() -> None:
+    log = open_log(MemFs())
+    topic = log.topic(1)
+    assert log.stage_entry(topic, 5, 1, b"a") == 0
+    assert log.stage_entry(topic, 2, 1, b"bcd") == 1
+    assert (topic.end, topic.staged_end) == (0, 2)
+    assert log.staged_records == 3
+    assert log.staged_bytes > 84
+    batch = log.seal_batch()
+    assert batch is not None
+    assert log.staged_records == log.staged_bytes == 0
+    log.stage_entry(topic, 1, 1, b"later")
+    log.write_batch(batch)
+    assert topic.end == 0
+    assert log.complete(batch) == [topic]
+    assert (topic.end, topic.staged_end) == (2, 3)
+    assert topic.messages_before(2) == 7
+    assert topic.bytes_before(2) == 4
+
+
+def test_nothing_staged_is_no_batch() -> None:
+    log = open_log(MemFs())
+    assert log.seal_batch() is None
+    log.stage_acks(99)
+    log.delete_cursor(99)
+    assert log.seal_batch() is None
+
+
+def test_one_batch_at_a_time() -> None:
+    log = open_log(MemFs())
+    log.stage_entry(log.topic(1), 1, 1, b"a")
+    batch = log.seal_batch()
+    assert batch is not None
+    with pytest.raises(InvariantError):
+        log.seal_batch()
+    log.commit(batch)
+    with pytest.raises(InvariantError):
+        log.complete(batch)
+
+
+def test_a_batch_may_span_segments_and_hold_an_entry_larger_than_one() -> None:
+    fs = MemFs()
+    log = open_log(fs)
+    bodies = [b"a" * 5000, b"b" * 5000, b"c" * 20_000, b"d" * 10]
+    append(log, 1, *bodies)
+    assert log.statistics().segments == 4
+    assert bodies_of(log, 1) == bodies
+    assert bodies_of(open_log(fs.crash_clone()), 1) == bodies
+
+
+def test_a_full_disk_takes_back_the_batch_and_what_followed() -> None:
+    fs = faults("write", errno.ENOSPC)
+    log = open_log(fs)
+    topic = append(log, 1, b"a")
+    old = topic.position(0)
+    acks = AckSet()
+    cursor = log.create_cursor(1, "s", acks, {})
+    log.stage_entry(topic, 1, 1, b"lost")
+    batch = log.seal_batch()
+    assert batch is not None
+    log.stage_entry(topic, 1, 1, b"lost too")
+    acks.ack(0)
+    log.stage_acks(cursor)
+    arm(fs)
+    with pytest.raises(LogFullError, match="disk is full"):
+        log.commit(batch)
+    assert (topic.end, topic.staged_end) == (1, 1)
+    assert log.full
+    with pytest.raises(LogFullError, match="refused"):
+        log.stage_entry(topic, 1, 1, b"x")
+    assert log.staged_records == 2
+    commit(log)
+    (kept,) = open_log(fs.inner.crash_clone()).cursors_of(1)  # type: ignore[attr-defined]
+    assert kept.ack_set.mark_delete == 0
+    while log.full:
+        job = log.maintenance_step()
+        assert job is not None
+        job.run()
+        log.finish_job(job)
+    append(log, 1, b"b")
+    assert topic.position(1).ledger_id > old.ledger_id
+    assert bodies_of(log, 1) == [b"a", b"b"]
+    after = open_log(fs.inner.crash_clone())  # type: ignore[attr-defined]
+    assert bodies_of(after, 1) == [b"a", b"b"]
+
+
+def test_a_lost_write_that_tore_is_not_found_by_a_start() -> None:
+    torn = {"on": False}
+    fs = FaultyFs(MemFs(), lambda o: 150 if torn["on"] and o.kind == "write" else None)
+    log = open_log(fs)
+    topic = append(log, 1, b"a")
+    log.stage_entry(topic, 1, 1, b"x" * 200)
+    batch = log.seal_batch()
+    assert batch is not None
+    torn["on"] = True
+    with pytest.raises(LogFullError):
+        log.commit(batch)
+    torn["on"] = False
+    assert bodies_of(open_log(fs.inner.crash_clone(3)), 1) == [b"a"]  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(("kind", "code"), [("sync", errno.EIO), ("write", errno.EIO)])
+def test_a_failed_disk_is_final(kind: str, code: int) -> None:
+    fs = faults(kind, code)
+    log = open_log(fs)
+    topic = append(log, 1, b"a")
+    acks = AckSet()
+    cursor = log.create_cursor(1, "s", acks, {})
+    log.stage_entry(topic, 1, 1, b"lost")
+    batch = log.seal_batch()
+    assert batch is not None
+    arm(fs)
+    with pytest.raises(LogFailedError, match="until a restart") as caught:
+        log.commit(batch)
+    assert not caught.value.retryable
+    assert log.failed is caught.value
+    assert topic.end == topic.staged_end == 1
+    with pytest.raises(LogFailedError):
+        log.stage_entry(topic, 1, 1, b"x")
+    with pytest.raises(LogFailedError):
+        log.create_cursor(1, "t", AckSet(), {})
+    acks.ack(0)
+    log.stage_acks(cursor)
+    log.stage_trim(topic, 1)
+    log.delete_cursor(cursor)
+    assert log.seal_batch() is None
+    assert not log.maintenance_due()
+    assert log.maintenance_step() is None
+    assert bodies_of(log, 1) == [b"a"]
+    with pytest.raises(LogFailedError):
+        log.write_batch(batch)
+    assert "until a restart" in str(log.statistics().failed)
+    log.close()
+    assert bodies_of(open_log(fs), 1)[:1] == [b"a"]
+
+
+def test_any_other_error_that_passes_is_retryable() -> None:
+    fs = faults("create", errno.EMFILE)
+    log = open_log(fs)
+    topic = append(log, 1, b"a" * 6000)
+    log.stage_entry(topic, 1, 1, b"b" * 6000)
+    batch = log.seal_batch()
+    assert batch is not None
+    arm(fs)
+    with pytest.raises(StorageError) as caught:
+        log.commit(batch)
+    assert caught.value.retryable
+    assert not log.full
+    append(log, 1, b"c" * 6000)
+    assert bodies_of(log, 1) == [b"a" * 6000, b"c" * 6000]
+
+
+def test_controls_wait_when_not_even_their_segment_is_there() -> None:
+    fs = MemFs()
+    log = open_log(fs)
+    topic = append(log, 1, b"a" * 8000)
+    fs.capacity_bytes = fs.used_bytes()
+    acks = AckSet()
+    cursor = log.create_cursor(1, "s", acks, {"k": "v" * 200})
+    batch = log.seal_batch()
+    assert batch is not None
+    with pytest.raises(LogFullError):
+        log.commit(batch)
+    assert log.staged_records == 0
+    fs.capacity_bytes = None
+    acks.ack(0)
+    log.stage_acks(cursor)
+    assert log.staged_records == 2
+    commit(log)
+    assert topic.end == 1
+    (kept,) = open_log(fs.crash_clone()).cursors_of(1)
+    assert kept.ack_set.mark_delete == 0
+
+
+def test_ledgers_roll_by_entries_bytes_and_age() -> None:
+    settings = LedgerSettings(
+        segment_bytes=8192, ledger_entries_max=3, ledger_bytes_max=50,
+        ledger_age_ms_min=10, ledger_age_ms_max=1000,
+    )  # fmt: skip
+    log = open_log(MemFs(), settings=settings)
+    topic = append(log, 1, b"1", b"2", b"3", b"4", received_ms=0)
+    assert [info.entries for info in topic.ledgers()] == [4]
+    append(log, 1, b"5", received_ms=20)
+    assert [info.entries for info in topic.ledgers()] == [4, 1]
+    append(log, 1, b"6" * 60, received_ms=25)
+    append(log, 1, b"7", received_ms=40)
+    assert [info.entries for info in topic.ledgers()] == [4, 2, 1]
+    append(log, 1, b"8", received_ms=1039)
+    append(log, 1, b"9", received_ms=1040)
+    assert [info.entries for info in topic.ledgers()] == [4, 2, 2, 1]
+    assert [topic.position(o) for o in (3, 4, 5, 6, 8)] == [(1, 3), (2, 0), (2, 1), (3, 0), (4, 0)]
+
+
+def test_a_trim_holds_once_durable() -> None:
+    fs = MemFs()
+    log = open_log(fs)
+    topic = append(log, 1, b"a", b"b", b"c")
+    log.stage_trim(topic, 2)
+    assert topic.first == 0
+    assert open_log(fs.crash_clone()).topic(1).first == 0
+    commit(log)
+    assert topic.first == 2
+    log.stage_trim(topic, 1)
+    assert log.seal_batch() is None
+    with pytest.raises(InvariantError):
+        log.stage_trim(topic, 4)
+    again = open_log(fs.crash_clone())
+    assert again.topic(1).first == 2
+    assert bodies_of(again, 1) == [b"c"]
+    assert again.topic(1).bytes_before(3) == 3
+
+
+def test_deleted_cursors_and_dropped_topics_are_gone() -> None:
+    fs = MemFs()
+    log = open_log(fs)
+    append(log, 1, b"a")
+    append(log, 2, b"b")
+    one = log.create_cursor(1, "s", AckSet(), {})
+    two = log.create_cursor(2, "s", AckSet(), {})
+    assert one != two
+    commit(log)
+    log.delete_cursor(one)
+    log.drop_topic(2)
+    log.drop_topic(77)
+    log.stage_acks(two)
+    commit(log)
+    assert list(log.cursors()) == []
+    assert list(open_log(fs.crash_clone(), topics=[1]).cursors()) == []
+
+
+def test_settings_are_small_enough_for_these_tests() -> None:
+    assert SMALL.segment_bytes == 8192

@@ -1,0 +1,31 @@
+"""Segments and what pins them."""
+
+from __future__ import annotations
+
+from headgate.ledger.state import LogState
+
+
+def test_a_segment_is_entered_once() -> None:
+    state = LogState()
+    info = state.enter_segment(4)
+    assert state.enter_segment(4) is info
+    assert list(state.unsealed) == [4]
+
+
+def test_the_last_released_run_asks_for_a_look() -> None:
+    state = LogState(check_dead=False)
+    state.enter_segment(4).live_runs = 2
+    state.release_runs([4, 99])
+    assert not state.check_dead
+    state.release_runs([4])
+    assert state.check_dead
+
+
+def test_the_last_batch_before_a_segment() -> None:
+    state = LogState(checkpoint_last_batch=3)
+    assert state.last_batch_before(5) == 3
+    state.enter_segment(4).last_batch = 10
+    state.enter_segment(5).last_batch = 20
+    assert state.last_batch_before(5) == 10
+    assert state.last_batch_before(6) == 20
+    assert state.last_batch_before(4) == 3
