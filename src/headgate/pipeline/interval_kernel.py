@@ -1,0 +1,205 @@
+"""Differences of cumulative values by subject and minute: Arrow table in, Arrow table out.
+
+The input is sorted by :data:`SORT_COLUMNS`; all rows of one subject are in it. A row says how
+much was counted since ``counting_since_ns``, so two neighbours of one *stream* (source, boot,
+beginning of counting) give a *piece*: amounts between two instants. Pieces are cut at minutes in
+proportion to time; whole amounts are kept to the last message, because every cut is a difference
+of the same rounded-down running total.
+
+What the record does not send is put back as *virtual rows*: a subject without a row did not
+change, except that its present state went on. That holds up to the window of its next row when
+no row was lost, and at the end up to the last batch of the boot, 60 s at most.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from headgate.pipeline.interval_columns import minute_columns
+from headgate.pipeline.tables import HOUR_NS, INTERVALS_LOOK_BACK_NS, KEY_COLUMNS
+from headgate.record.fields import FULL_PERIOD_NS, Kind, Nature, field_names
+
+Longs: TypeAlias = npt.NDArray[np.int64]
+Flags: TypeAlias = npt.NDArray[np.bool_]
+
+HOUR_COLUMN: Final = "target_hour"
+"""Hours since the epoch of the partition that a row is input of; a row near the edge of an hour
+is input of two."""
+
+SUBJECT_COLUMNS: Final = (HOUR_COLUMN, "kind", *KEY_COLUMNS)
+SORT_COLUMNS: Final = (
+    *SUBJECT_COLUMNS, "source", "counting_since_ns", "boot_id", "seq", "row",
+)
+"""Order of the input. ``kind`` and the subject lead, so that a stream of sorted batches can be
+cut wherever the subject changes."""
+
+Heartbeats = Mapping[tuple[int, str, str], int]
+"""(target hour, source, boot id) to the end of that boot's last window among the hour's input."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pieces:
+    """Spans of one stream with the rows at both ends; parallel arrays."""
+
+    subject: Longs
+    """Number of the subject in the chunk."""
+    source_row: Longs
+    """Input row whose values the end has."""
+    end: Longs
+    """Place of the end among the rows with virtual ones put in."""
+    start: Longs
+    """Place of the start there; -1 when counting began with the piece."""
+    from_zero: Flags
+    """Amounts count from zero: counting began, or a value fell."""
+    from_ns: Longs
+    to_ns: Longs
+    lost_until_ns: Longs
+    """Rows between ``from_ns`` and this instant were lost; ``from_ns`` when none was."""
+    virtual: Flags
+    restart: Flags
+    reset: Flags
+    clock_step: Flags
+    observed_max_ns: Longs
+    """Most time that the piece accounts for: less than its span where the clock stepped."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Input rows with virtual rows put in; parallel arrays."""
+
+    source: Longs
+    """Input row that the values come from."""
+    to_ns: Longs
+    extra_ns: Longs
+    """How much later than its source row a virtual row stands; 0 for a real one."""
+
+
+class Input:
+    """A chunk without duplicates, and its columns as arrays."""
+
+    def __init__(self, table: pa.Table, kind: Kind) -> None:
+        self.kind = kind
+        subject = _changes(table, SUBJECT_COLUMNS)
+        stream = subject | _changes(table, ("source", "boot_id", "counting_since_ns"))
+        fresh = stream | _changes(table, ("seq", "row"))
+        if not fresh.all():
+            table = table.filter(pa.array(fresh))
+            subject, stream = subject[fresh], stream[fresh]
+        self.table = table
+        self.first_of_stream = stream
+        self.same_source = ~(subject | _changes(table, ("source",)))
+        self.subject: Longs = np.cumsum(subject) - 1
+        self.hour_ns = self.longs(HOUR_COLUMN) * HOUR_NS
+
+    def longs(self, name: str) -> Longs:
+        """A column of whole numbers; null is 0."""
+        column = self.table.column(name)
+        if column.type != pa.int64():
+            column = column.cast(pa.int64())
+        return np.asarray(pc.fill_null(column, 0).to_numpy(), dtype=np.int64)
+
+    def valid(self, name: str) -> Flags | None:
+        """Which values of a column are there; None when all are."""
+        column = self.table.column(name)
+        return None if column.null_count == 0 else column.is_valid().to_numpy()
+
+
+def _changes(table: pa.Table, names: tuple[str, ...]) -> Flags:
+    changed = np.zeros(table.num_rows, dtype=np.bool_)
+    changed[0] = True
+    for name in names:
+        column = table.column(name).combine_chunks()
+        codes = pc.fill_null(column.dictionary_encode(null_encoding="encode").indices, -1)
+        values = codes.to_numpy(zero_copy_only=False)
+        changed[1:] |= values[1:] != values[:-1]
+    return changed
+
+
+def interval_table(table: pa.Table, kind: Kind, heartbeats: Heartbeats) -> pa.Table:
+    """The minutes of all subjects in a sorted chunk of one kind."""
+    if table.num_rows == 0:
+        return minute_columns_empty()
+    chunk = Input(table, kind)
+    rows = _with_virtual_rows(chunk, heartbeats)
+    return minute_columns(chunk, rows, _pieces(chunk, rows))
+
+
+def minute_columns_empty() -> pa.Table:
+    """No minutes, with the columns of the table."""
+    from headgate.pipeline.arrow_types import table_arrow_schema
+    from headgate.pipeline.tables import INTERVALS
+
+    return table_arrow_schema(INTERVALS).empty_table()
+
+
+def _with_virtual_rows(chunk: Input, heartbeats: Heartbeats) -> Rows:
+    to_ns = chunk.longs("covered_to_ns")
+    until = to_ns.copy()
+    following = ~chunk.first_of_stream[1:]
+    unbroken = (
+        following
+        & (chunk.longs("covered_from_ns")[1:] == to_ns[:-1])
+        & (chunk.longs("clock_step")[1:] == 0)
+    )
+    starts = chunk.longs("window_start_ns")[1:]
+    until[:-1] = np.where(unbroken, np.maximum(until[:-1], starts), until[:-1])
+    last = np.append(~following, True) & (chunk.longs("gone") == 0)
+    ends = np.flatnonzero(last)
+    keys = zip(
+        chunk.longs(HOUR_COLUMN)[ends].tolist(),
+        chunk.table.column("source").take(pa.array(ends)).to_pylist(),
+        chunk.table.column("boot_id").take(pa.array(ends)).to_pylist(),
+        strict=True,
+    )
+    beats = np.array([heartbeats.get(key, 0) for key in keys], dtype=np.int64)
+    until[ends] = np.maximum(to_ns[ends], np.minimum(beats, to_ns[ends] + FULL_PERIOD_NS))
+    added = until > to_ns
+    source = np.repeat(np.arange(len(to_ns)), 1 + added)
+    virtual = np.append(False, source[1:] == source[:-1])
+    rows_to = np.where(virtual, until[source], to_ns[source])
+    return Rows(source, rows_to, rows_to - to_ns[source])
+
+
+def _pieces(chunk: Input, rows: Rows) -> Pieces:
+    virtual = rows.extra_ns > 0
+    first = chunk.first_of_stream[rows.source] & ~virtual
+    since = chunk.longs("counting_since_ns")
+    covered_from = chunk.longs("covered_from_ns")
+    input_start = chunk.hour_ns - INTERVALS_LOOK_BACK_NS
+    complete = (since >= input_start) | (covered_from == since)
+    places = np.flatnonzero(~first | complete[rows.source])
+    begins = first[places]
+    source = rows.source[places]
+    start = np.where(begins, -1, places - 1)
+    step = (chunk.longs("clock_step")[source] != 0) & ~virtual[places]
+    to_ns = rows.to_ns[places]
+    from_ns = np.where(begins, since[source], rows.to_ns[places - 1])
+    # A clock that went back leaves no span: the whole amount falls into the row's own minute.
+    from_ns = np.minimum(from_ns, to_ns - 1)
+    lost = np.where(virtual[places] | step, from_ns, np.clip(covered_from[source], from_ns, to_ns))
+    reset = ~begins & ~virtual[places] & _fell(chunk)[source]
+    windows = chunk.longs("window_end_ns") - chunk.longs("window_start_ns")
+    span = to_ns - from_ns
+    return Pieces(
+        subject=chunk.subject[source], source_row=source, end=places, start=start,
+        from_zero=begins | reset, from_ns=from_ns, to_ns=to_ns, lost_until_ns=lost,
+        virtual=virtual[places], restart=begins & chunk.same_source[source], reset=reset,
+        clock_step=step,
+        observed_max_ns=np.where(step, np.clip(windows[source], 0, span), span),
+    )
+
+
+def _fell(chunk: Input) -> Flags:
+    """Rows with a cumulative value below that of the row before."""
+    fell = np.zeros(chunk.table.num_rows, dtype=np.bool_)
+    for name in field_names(chunk.kind, Nature.CUMULATIVE):
+        values: Any = chunk.longs(name)
+        fell[1:] |= values[1:] < values[:-1]
+    return fell
