@@ -22,7 +22,7 @@ from headgate.base.names import TopicName
 from headgate.base.positions import Position
 from headgate.broker.stats import InternalStats, TopicStats
 from headgate.metadata.catalog import Catalog, Change
-from headgate.metadata.policies import DispatchRate
+from headgate.metadata.policies import DispatchRate, Retention
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +137,15 @@ class Facade(Protocol):
         """The limit that is enforced (``applied=true``): topic, namespace or broker setting.
 
         Nothing set anywhere: the broker setting's own value, with period 1 and not relative.
+        """
+
+    def effective_retention(self, topic: TopicName) -> Retention:
+        """The retention that is enforced: the topic's, the namespace's or the broker's."""
+
+    def auto_creation_partitions(self, topic: TopicName) -> int | None:
+        """How many partitions ``topic`` would get if a client's first use created it now.
+
+        0: it would not be partitioned. ``None``: topics are not created by using them here.
         """
 
     def explain_top(self, count: int) -> Any:

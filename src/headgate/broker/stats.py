@@ -169,7 +169,7 @@ class TopicStats(Struct, rename="camel", kw_only=True):
     """Headgate's own account of this topic; any JSON value. Pulsar clients ignore it."""
 
 
-class LedgerStats(Struct, rename="camel", kw_only=True):
+class LedgerStats(Struct, rename="camel", kw_only=True, frozen=True):
     """One ledger of a topic."""
 
     ledger_id: int

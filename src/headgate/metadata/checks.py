@@ -42,7 +42,7 @@ def check_partition_name(topic: TopicName, base: PartitionedRow | None) -> None:
     """
     if base is not None and topic.partition >= base.partitions:
         raise not_allowed(
-            f"Can't create topic {topic} with \"-partition-\" followed by a number larger than "
+            f'Can\'t create topic {topic} with "-partition-" followed by a number larger than '
             f"the number of partitions, {base.partitions}, of the existing partitioned topic"
         )
 

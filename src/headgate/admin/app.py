@@ -1,0 +1,139 @@
+"""The ASGI application: finds a route, runs its handler, turns every failure into one shape.
+
+It runs in the broker's event loop, so no handler may block or walk all topics at once. A request
+that fails unexpectedly answers 500 with the error's kind; its trace goes to the log.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from urllib.parse import parse_qsl, quote
+
+import msgspec
+from starlette.requests import Request
+from starlette.types import Receive, Scope, Send
+
+from headgate.admin.body import BODY_BYTES_MAX
+from headgate.admin.operations import Operation
+from headgate.admin.routing import JSON, Call, Reply, Route, RouteTable
+from headgate.admin.table import ROUTES
+from headgate.base.clock import Clock
+from headgate.base.errors import InputError, InvariantError, StorageError
+from headgate.broker.facade import Facade
+from headgate.metadata.errors import RefusalError
+
+_log = logging.getLogger("headgate.admin")
+
+Authorizer = Callable[[Operation, Mapping[str, str], Mapping[str, str]], None]
+"""Called with the operation, the path's parameters and the headers before a handler runs; raises
+:class:`RefusalError` with 401 or 403 to refuse."""
+
+QUERY_PARAMETERS_MAX = 100
+"""Most query parameters of one request."""
+
+
+class AdminApp:
+    """The admin API and HTTP lookup as one ASGI application, to be mounted at ``/``."""
+
+    def __init__(
+        self, facade: Facade, clock: Clock, *, authorize: Authorizer | None = None
+    ) -> None:
+        self._facade = facade
+        self._clock = clock
+        self._authorize = authorize
+        self._table = RouteTable(ROUTES)
+
+    @property
+    def routes(self) -> tuple[Route, ...]:
+        """All routes, for the description and for tests."""
+        return self._table.routes
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one HTTP request."""
+        if scope["type"] != "http":
+            raise RuntimeError(f"the admin API speaks HTTP, not {scope['type']}")
+        reply = await self.respond(Request(scope, receive))
+        headers = [(b"content-length", str(len(reply.body)).encode())]
+        if reply.content_type:
+            headers.append((b"content-type", reply.content_type.encode()))
+        if reply.status == 204:
+            headers = []
+        await send({"type": "http.response.start", "status": reply.status, "headers": headers})
+        await send({"type": "http.response.body", "body": reply.body})
+
+    async def respond(self, request: Request) -> Reply:
+        """The reply to ``request``; never raises but for a broken invariant."""
+        try:
+            return await self._handle(request)
+        except RefusalError as refusal:
+            return failure(refusal.status, refusal.reason)
+        except InputError as error:
+            return failure(400, str(error))
+        except StorageError as error:
+            _log.error("storage failed during %s %s: %s", request.method, request.url.path, error)
+            return failure(503 if error.retryable else 500, str(error))
+        except InvariantError:
+            raise
+        except Exception as error:
+            _log.exception("unexpected failure of %s %s", request.method, request.url.path)
+            return failure(500, f"Unexpected {type(error).__name__}; the broker's log has more")
+
+    async def _handle(self, request: Request) -> Reply:
+        route, params = self._table.find(request.method, raw_path(request.scope))
+        if self._authorize is not None:
+            self._authorize(route.operation, params, request.headers)
+        call = Call(
+            self._facade,
+            self._clock,
+            params,
+            read_query(request.scope.get("query_string", b"")),
+            await read_body(request),
+        )
+        return await route.handler(call)
+
+
+def failure(status: int, reason: str) -> Reply:
+    """The one error shape."""
+    return Reply(status, msgspec.json.encode({"reason": reason}), JSON)
+
+
+def raw_path(scope: Scope) -> str:
+    """The path as sent, still percent-encoded."""
+    raw = scope.get("raw_path")
+    if raw is None:
+        return quote(scope["path"], safe="/%$:=@!&'()*+,;~")
+    return bytes(raw).partition(b"?")[0].decode("latin-1")
+
+
+def read_query(query: bytes) -> dict[str, str]:
+    """Query parameters; the last one of a name counts.
+
+    Raises:
+        RefusalError: 400 for more than ``QUERY_PARAMETERS_MAX``.
+    """
+    try:
+        pairs = parse_qsl(
+            query.decode("latin-1"), keep_blank_values=True, max_num_fields=QUERY_PARAMETERS_MAX
+        )
+    except ValueError as error:
+        raise RefusalError(
+            400, f"Too many query parameters: {QUERY_PARAMETERS_MAX} are allowed"
+        ) from error
+    return dict(pairs)
+
+
+async def read_body(request: Request) -> bytes:
+    """The whole body.
+
+    Raises:
+        RefusalError: 413 if it is longer than ``BODY_BYTES_MAX``.
+    """
+    parts: list[bytes] = []
+    size = 0
+    async for part in request.stream():
+        size += len(part)
+        if size > BODY_BYTES_MAX:
+            raise RefusalError(413, f"The body is too long: {BODY_BYTES_MAX} bytes are allowed")
+        parts.append(part)
+    return b"".join(parts)

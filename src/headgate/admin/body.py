@@ -1,0 +1,118 @@
+"""Request bodies: what counts as empty, and what to say about one that cannot be read.
+
+The texts follow Jackson's, which Pulsar answers with and scripts know; the Java class names in
+them are left out. A bad body costs a second look by the standard library's parser, because its
+errors have a position; a good one is read once, by msgspec.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from functools import cache
+from typing import Any
+
+import msgspec
+
+from headgate.metadata.errors import RefusalError
+
+BODY_BYTES_MAX = 1 << 20
+"""Longest request body."""
+
+_EMPTY = (b"", b'""', b"null")
+_AT = " at [Source: REDACTED (`StreamReadFeature.INCLUDE_SOURCE_IN_LOCATION` disabled); "
+_TOKENS = "(JSON String, Number, Array, Object or token 'null', 'true' or 'false')"
+_WORD = re.compile(r"\w+")
+_MISMATCH = re.compile(
+    r"^Expected `(?P<want>[^`]+)`, got `(?P<got>[^`]+)`(?: - at `(?P<path>.+)`)?"
+)
+_JAVA = {"int": "int", "float": "double", "bool": "boolean", "str": "String"}
+
+
+def is_empty(body: bytes) -> bool:
+    """Whether a client sent no body; some send ``""`` or ``null`` for that."""
+    return body.strip() in _EMPTY
+
+
+def decode(body: bytes, type_: Any) -> Any:
+    """Read ``body`` as ``type_``. Texts that hold a number are read as numbers, as Jackson does.
+
+    Raises:
+        RefusalError: 400 with what is wrong and where.
+    """
+    try:
+        return _decoder(type_).decode(body)
+    except msgspec.ValidationError as error:
+        raise RefusalError(400, _mismatch(body, type_, str(error))) from error
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise RefusalError(400, _malformed(body)) from error
+
+
+@cache
+def _decoder(type_: Any) -> msgspec.json.Decoder[Any]:
+    return msgspec.json.Decoder(type_, strict=False)
+
+
+def _malformed(body: bytes) -> str:
+    try:
+        text = body.decode()
+    except UnicodeDecodeError as error:
+        return f"Invalid UTF-8 at byte {error.start}"
+    try:
+        json.loads(text)
+    except json.JSONDecodeError as error:
+        return _jackson_text(text, error)
+    except (ValueError, RecursionError) as error:
+        return f"Malformed JSON: {error}"
+    return "Malformed JSON"
+
+
+def _jackson_text(text: str, error: json.JSONDecodeError) -> str:
+    """Say the standard library's error in the words and with the columns of Jackson."""
+    word = _WORD.match(text, error.pos)
+    column = error.colno
+    if error.pos >= len(text):
+        what = "Unexpected end-of-input"
+    elif error.msg.startswith("Expecting value") and word is not None:
+        what = f"Unrecognized token '{word.group()[:80]}': was expecting {_TOKENS}"
+        column += len(word.group())
+    else:
+        found = text[error.pos]
+        wanted = "a valid value"
+        if error.msg.startswith("Expecting property name"):
+            wanted = "double-quote to start field name"
+        elif error.msg.startswith("Expecting ',' delimiter"):
+            wanted = "comma to separate entries"
+        elif error.msg.startswith("Expecting ':' delimiter"):
+            wanted = "a colon to separate field name and value"
+        what = f"Unexpected character ('{found}' (code {ord(found)})): was expecting {wanted}"
+    return f"{what}\n{_AT}line: {error.lineno}, column: {column}]"
+
+
+def _mismatch(body: bytes, type_: Any, error: str) -> str:
+    """Say which value of the body has the wrong type, and what is allowed there."""
+    name = getattr(type_, "__name__", str(type_))
+    match = _MISMATCH.match(error)
+    if match is None:
+        return f"Cannot deserialize value of type `{name}`: {error}"
+    path = (match["path"] or "$")[1:].lstrip(".")
+    if not path:
+        token = {"array": "Array", "object": "Object", "str": "String"}.get(match["got"])
+        shown = f"{token or match['got']} value"
+        if token in ("Array", "Object"):
+            shown += f" (token `JsonToken.START_{token.upper()}`)"
+        return f"Cannot deserialize value of type `{name}` from {shown}"
+    want = _JAVA.get(match["want"], match["want"])
+    return (
+        f"Cannot deserialize value of type `{want}` from {_shown(body, path)}: "
+        f'not a valid `{want}` value (through reference chain: {name}["{path}"])'
+    )
+
+
+def _shown(body: bytes, path: str) -> str:
+    value = msgspec.json.decode(body)
+    for key in path.split("."):
+        value = value.get(key) if isinstance(value, dict) else None
+    if isinstance(value, str):
+        return f'String "{value[:80]}"'
+    return msgspec.json.encode(value).decode()[:80]

@@ -1,0 +1,147 @@
+"""Clusters, the broker itself, and dynamic settings."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from headgate.admin.operations import Operation
+from headgate.admin.routing import EMPTY, Call, Reply, Route, as_json, as_text
+from headgate.metadata.errors import RefusalError, not_allowed, not_found
+
+_A = "/admin/v2"
+
+
+async def list_clusters(call: Call) -> Reply:
+    """Names of the clusters."""
+    return as_json(call.facade.catalog.clusters())
+
+
+async def get_cluster(call: Call) -> Reply:
+    """A cluster's addresses: the present ones of this broker."""
+    _check_cluster(call)
+    info = call.facade.info
+    reply: dict[str, Any] = {
+        "serviceUrl": info.web_url,
+        "brokerServiceUrl": info.broker_url,
+        "brokerClientTlsEnabled": False,
+        "tlsAllowInsecureConnection": False,
+        "brokerClientTlsEnabledWithKeyStore": False,
+        "brokerClientTlsTrustStoreType": "JKS",
+        "brokerClientTlsKeyStoreType": "JKS",
+        "brokerClientSslFactoryPlugin": ("org.apache.pulsar.common.util.DefaultPulsarSslFactory"),
+    }
+    return as_json(reply)
+
+
+async def list_brokers(call: Call) -> Reply:
+    """Ids of the active brokers: this one."""
+    if "cluster" in call.params:
+        _check_cluster(call)
+    return as_json([call.facade.info.broker_id])
+
+
+async def leader_broker(call: Call) -> Reply:
+    """The leader: this broker, being the only one."""
+    info = call.facade.info
+    return as_json({"brokerId": info.broker_id, "serviceUrl": info.web_url})
+
+
+async def ready(call: Call) -> Reply:
+    """``ok`` once recovery is done."""
+    if not call.facade.is_ready():
+        raise RefusalError(500, "Broker is not ready")
+    return as_text("ok")
+
+
+async def health(call: Call) -> Reply:
+    """``ok`` once a commit to the log has worked."""
+    await call.facade.check_health()
+    return as_text("ok")
+
+
+async def version(call: Call) -> Reply:
+    """The broker's version, as bare text."""
+    return as_text(call.facade.info.version)
+
+
+async def internal_configuration(call: Call) -> Reply:
+    """Where the metadata is. There is no ZooKeeper; the names are Pulsar's."""
+    url = call.facade.info.metadata_url
+    return as_json(
+        {
+            "zookeeperServers": url,
+            "configurationStoreServers": url,
+            "metadataStoreUrl": url,
+            "configurationMetadataStoreUrl": url,
+            "ledgersRootPath": "/ledgers",
+        }
+    )
+
+
+async def dynamic_settings(call: Call) -> Reply:
+    """Names of the settings that may be changed while the broker runs."""
+    return as_json(list(call.facade.dynamic_settings()))
+
+
+async def setting_overrides(call: Call) -> Reply:
+    """Dynamic settings that were changed, with their values."""
+    return as_json(call.facade.catalog.settings())
+
+
+async def runtime_settings(call: Call) -> Reply:
+    """Every supported setting with its present value."""
+    return as_json(dict(call.facade.runtime_settings()))
+
+
+async def set_setting(call: Call) -> Reply:
+    """Change a dynamic setting now and for later starts."""
+    name, value = call.params["name"], call.params["value"]
+    if name not in call.facade.dynamic_settings():
+        raise not_allowed("Can't update non-dynamic configuration")
+    call.facade.check_setting(name, value)
+    await call.facade.commit(call.facade.catalog.plan_setting(name, value))
+    return EMPTY
+
+
+async def reset_setting(call: Call) -> Reply:
+    """Go back to a dynamic setting's start-up value."""
+    name = call.params["name"]
+    if name not in call.facade.dynamic_settings():
+        raise not_allowed("Can't delete non-dynamic configuration")
+    await call.facade.commit(call.facade.catalog.plan_setting(name, None))
+    return EMPTY
+
+
+def _check_cluster(call: Call) -> None:
+    if call.params["cluster"] not in call.facade.catalog.clusters():
+        raise not_found("Cluster does not exist")
+
+
+_R, _H = Operation.BROKER_READ, Operation.BROKER_HEALTH
+_SR, _SW = Operation.SETTINGS_READ, Operation.SETTINGS_WRITE
+_CONFIG = f"{_A}/brokers/configuration"
+
+ROUTES = (
+    Route("GET", f"{_A}/clusters", Operation.CLUSTER_READ, list_clusters,
+          "List the clusters", reply=list[str]),
+    Route("GET", f"{_A}/clusters/{{cluster}}", Operation.CLUSTER_READ, get_cluster,
+          "Addresses of a cluster", reply=dict[str, Any]),
+    Route("GET", f"{_A}/brokers", _R, list_brokers, "List the brokers", reply=list[str]),
+    Route("GET", f"{_A}/brokers/{{cluster}}", _R, list_brokers,
+          "List a cluster's brokers", reply=list[str]),
+    Route("GET", f"{_A}/brokers/leaderBroker", _R, leader_broker,
+          "The leader broker", reply=dict[str, str]),
+    Route("GET", f"{_A}/brokers/ready", _H, ready, "Whether the broker serves", reply=str),
+    Route("GET", f"{_A}/brokers/health", _H, health, "Whether a commit works", reply=str),
+    Route("GET", f"{_A}/brokers/version", _R, version, "The broker's version", reply=str),
+    Route("GET", f"{_A}/brokers/internal-configuration", _R, internal_configuration,
+          "Where the metadata is", reply=dict[str, str]),
+    Route("GET", _CONFIG, _SR, dynamic_settings, "List the dynamic settings", reply=list[str]),
+    Route("GET", f"{_CONFIG}/values", _SR, setting_overrides,
+          "Dynamic settings that were changed", reply=dict[str, str]),
+    Route("GET", f"{_CONFIG}/runtime", _SR, runtime_settings,
+          "All settings with their present values", reply=dict[str, str]),
+    Route("POST", f"{_CONFIG}/{{name}}/{{value}}", _SW, set_setting, "Change a dynamic setting"),
+    Route("DELETE", f"{_CONFIG}/{{name}}", _SW, reset_setting,
+          "Go back to a setting's start-up value"),
+)  # fmt: skip

@@ -1,0 +1,40 @@
+"""What holds topics back: the broker's own account, asked for over HTTP."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from headgate.admin.names import missing_topic, topic_name
+from headgate.admin.operations import Operation
+from headgate.admin.routing import Call, Reply, Route, as_json
+from headgate.metadata.errors import RefusalError
+
+COUNT_DEFAULT = 10
+COUNT_MAX = 1_000
+
+
+async def explain_top(call: Call) -> Reply:
+    """The worst backlogs, ten unless ``count`` says otherwise."""
+    text = call.query.get("count", str(COUNT_DEFAULT))
+    if not (text.isascii() and text.isdigit() and 1 <= int(text[:9]) <= COUNT_MAX):
+        raise RefusalError(400, f"count is {text[:80]!r}: 1 to {COUNT_MAX} is allowed")
+    return as_json(call.facade.explain_top(int(text)))
+
+
+async def explain_topic(call: Call) -> Reply:
+    """What holds one topic back; a partitioned one as one unless ``perPartition``."""
+    topic = topic_name(call)
+    catalog = call.facade.catalog
+    if catalog.topic(topic.full) is None and catalog.partitioned(topic.full) is None:
+        raise missing_topic(catalog, topic)
+    per_partition = call.flag("perPartition")
+    return as_json(call.facade.explain_topic(topic, per_partition=per_partition))
+
+
+_PATH = "/admin/v2/headgate/explain"
+
+ROUTES = (
+    Route("GET", _PATH, Operation.EXPLAIN, explain_top, "The worst backlogs", reply=Any),
+    Route("GET", f"{_PATH}/{{domain}}/{{tenant}}/{{namespace}}/{{topic}}", Operation.EXPLAIN,
+          explain_topic, "What holds a topic back", reply=Any),
+)  # fmt: skip

@@ -1,0 +1,180 @@
+"""Namespaces: create, delete, list, and the object that shows all their policies at once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from headgate.admin.names import existing_namespace, namespace_name, tenant_name
+from headgate.admin.operations import Operation
+from headgate.admin.routing import NO_CONTENT, Call, Reply, Route, as_json
+from headgate.metadata.bundles import check_boundaries, split_bundles
+from headgate.metadata.errors import RefusalError, not_found
+from headgate.metadata.policies import DispatchRate, NamespacePolicies, Retention
+from headgate.metadata.rows import Bundles, NamespaceRow
+
+
+class BundlesBody(Struct, rename="camel"):
+    """Bundles as clients send them: a count, or boundaries, or both."""
+
+    boundaries: tuple[str, ...] | None = None
+    num_bundles: int = 0
+
+
+class PoliciesBody(Struct):
+    """What a new namespace may be given. Other fields of Pulsar's object are ignored."""
+
+    bundles: BundlesBody | None = None
+    replication_clusters: list[str] | None = None
+    retention_policies: Retention | None = None
+    topic_dispatch_rate: dict[str, DispatchRate] | None = msgspec.field(
+        default=None, name="topicDispatchRate"
+    )
+    subscription_dispatch_rate: dict[str, DispatchRate] | None = msgspec.field(
+        default=None, name="subscriptionDispatchRate"
+    )
+    properties: dict[str, str] | None = None
+
+
+async def list_namespaces(call: Call) -> Reply:
+    """Full names of a tenant's namespaces."""
+    tenant = tenant_name(call)
+    if call.facade.catalog.tenant(tenant) is None:
+        raise not_found("Tenant not found")
+    return as_json(call.facade.catalog.namespaces(tenant))
+
+
+async def get_policies(call: Call) -> Reply:
+    """Everything that is set on a namespace."""
+    _, row = existing_namespace(call)
+    return as_json(policies_view(call.facade.catalog.cluster, row))
+
+
+async def create_namespace(call: Call) -> Reply:
+    """Create a namespace."""
+    name = namespace_name(call)
+    body = call.decoded(PoliciesBody) or PoliciesBody()
+    catalog = call.facade.catalog
+    for cluster in body.replication_clusters or ():
+        if cluster not in catalog.clusters():
+            raise RefusalError(403, f"Invalid cluster id: {cluster[:80]}")
+    policies = NamespacePolicies(
+        dispatch_rate=(body.topic_dispatch_rate or {}).get(catalog.cluster),
+        subscription_dispatch_rate=(body.subscription_dispatch_rate or {}).get(catalog.cluster),
+        retention=body.retention_policies,
+    )
+    bundles = _bundles(body.bundles)
+    await call.facade.commit(
+        catalog.plan_create_namespace(
+            name, bundles=bundles, policies=policies, properties=body.properties or {}
+        )
+    )
+    return NO_CONTENT
+
+
+async def delete_namespace(call: Call) -> Reply:
+    """Delete a namespace without topics."""
+    if call.flag("force"):
+        raise RefusalError(405, "Broker doesn't allow forced deletion of namespaces")
+    await call.facade.commit(call.facade.catalog.plan_delete_namespace(namespace_name(call)))
+    return NO_CONTENT
+
+
+async def list_topics(call: Call) -> Reply:
+    """Full names of a namespace's topics, each partition by itself."""
+    name, _ = existing_namespace(call)
+    if call.query.get("mode", "PERSISTENT").upper() == "NON_PERSISTENT":
+        return as_json([])
+    return as_json(call.facade.catalog.topics(name))
+
+
+async def get_bundles(call: Call) -> Reply:
+    """A namespace's hash ranges."""
+    _, row = existing_namespace(call)
+    return as_json(row.bundles)
+
+
+async def get_permissions(call: Call) -> Reply:
+    """Granted permissions: none, since there is no authorization yet."""
+    existing_namespace(call)
+    return as_json({})
+
+
+async def get_properties(call: Call) -> Reply:
+    """A namespace's properties."""
+    _, row = existing_namespace(call)
+    return as_json(dict(row.properties))
+
+
+def policies_view(cluster: str, row: NamespaceRow) -> dict[str, Any]:
+    """Pulsar's policies object, in its order; rates are under the local cluster's name."""
+    policies = row.policies
+    topic_rate = _by_cluster(cluster, policies.dispatch_rate)
+    view: dict[str, Any] = {
+        "auth_policies": {
+            "namespace_auth": {},
+            "destination_auth": {},
+            "subscription_auth_roles": {},
+        },
+        "replication_clusters": row.clusters,
+        "allowed_clusters": [],
+        "bundles": row.bundles,
+        "backlog_quota_map": {},
+        "clusterDispatchRate": topic_rate,
+        "topicDispatchRate": topic_rate,
+        "subscriptionDispatchRate": _by_cluster(cluster, policies.subscription_dispatch_rate),
+        "replicatorDispatchRate": {},
+        "clusterSubscribeRate": {},
+        "publishMaxMessageRate": {},
+        "latency_stats_sample_rate": {},
+    }
+    if policies.retention is not None:
+        view["retention_policies"] = policies.retention
+    return view | {
+        "deleted": False,
+        "encryption_required": False,
+        "subscription_auth_mode": "None",
+        "offload_threshold": -1,
+        "offload_threshold_in_seconds": -1,
+        "schema_compatibility_strategy": "UNDEFINED",
+        "is_allow_auto_update_schema": True,
+        "schema_validation_enforced": False,
+        "subscription_types_enabled": [],
+        "properties": row.properties,
+        "migrated": False,
+        "clusterThatCanDeleteNamespace": cluster,
+    }
+
+
+def _by_cluster(cluster: str, rate: DispatchRate | None) -> dict[str, DispatchRate]:
+    return {} if rate is None else {cluster: rate}
+
+
+def _bundles(body: BundlesBody | None) -> Bundles | None:
+    if body is None:
+        return None
+    if body.boundaries:
+        return check_boundaries(body.boundaries)
+    return split_bundles(body.num_bundles) if body.num_bundles else None
+
+
+_N = "/admin/v2/namespaces/{tenant}/{namespace}"
+_READ = Operation.NAMESPACE_READ
+
+ROUTES = (
+    Route("GET", "/admin/v2/namespaces/{tenant}", Operation.NAMESPACE_LIST, list_namespaces,
+          "List a tenant's namespaces", reply=list[str]),
+    Route("GET", _N, _READ, get_policies, "All policies of a namespace", reply=dict[str, Any]),
+    Route("PUT", _N, Operation.NAMESPACE_CREATE, create_namespace,
+          "Create a namespace", body=PoliciesBody),
+    Route("DELETE", _N, Operation.NAMESPACE_DELETE, delete_namespace, "Delete a namespace"),
+    Route("GET", f"{_N}/topics", Operation.NAMESPACE_TOPICS, list_topics,
+          "List a namespace's topics", reply=list[str]),
+    Route("GET", f"{_N}/bundles", _READ, get_bundles, "Bundles of a namespace", reply=Bundles),
+    Route("GET", f"{_N}/permissions", _READ, get_permissions,
+          "Permissions on a namespace", reply=dict[str, list[str]]),
+    Route("GET", f"{_N}/properties", _READ, get_properties,
+          "Properties of a namespace", reply=dict[str, str]),
+)  # fmt: skip

@@ -1,0 +1,45 @@
+"""What can be done through the admin API, by name: what authorization decides about."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class Operation(StrEnum):
+    """One permission-worthy action; the part before the dot is what it acts on."""
+
+    CLUSTER_READ = "cluster.read"
+    BROKER_READ = "broker.read"
+    BROKER_HEALTH = "broker.health"
+    SETTINGS_READ = "settings.read"
+    SETTINGS_WRITE = "settings.write"
+    TENANT_LIST = "tenant.list"
+    TENANT_READ = "tenant.read"
+    TENANT_CREATE = "tenant.create"
+    TENANT_UPDATE = "tenant.update"
+    TENANT_DELETE = "tenant.delete"
+    NAMESPACE_LIST = "namespace.list"
+    NAMESPACE_READ = "namespace.read"
+    NAMESPACE_CREATE = "namespace.create"
+    NAMESPACE_DELETE = "namespace.delete"
+    NAMESPACE_TOPICS = "namespace.topics"
+    NAMESPACE_POLICY_READ = "namespace.policy.read"
+    NAMESPACE_POLICY_WRITE = "namespace.policy.write"
+    TOPIC_CREATE = "topic.create"
+    TOPIC_READ = "topic.read"
+    TOPIC_UPDATE = "topic.update"
+    TOPIC_DELETE = "topic.delete"
+    TOPIC_UNLOAD = "topic.unload"
+    TOPIC_STATS = "topic.stats"
+    TOPIC_MESSAGES = "topic.messages"
+    TOPIC_POLICY_READ = "topic.policy.read"
+    TOPIC_POLICY_WRITE = "topic.policy.write"
+    TOPIC_LOOKUP = "topic.lookup"
+    SUBSCRIPTION_LIST = "subscription.list"
+    SUBSCRIPTION_CREATE = "subscription.create"
+    SUBSCRIPTION_DELETE = "subscription.delete"
+    SUBSCRIPTION_SKIP = "subscription.skip"
+    SUBSCRIPTION_RESET = "subscription.reset"
+    SUBSCRIPTION_EXPIRE = "subscription.expire"
+    EXPLAIN = "explain.read"
+    DESCRIPTION = "api.description"

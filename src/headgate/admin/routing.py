@@ -1,0 +1,170 @@
+"""Routes, and how a request finds its own.
+
+A path is split at ``/`` *before* its segments are percent-decoded: topic and subscription names
+may hold an encoded slash. A fixed segment is preferred to a parameter. One trailing slash is
+ignored (the Go client sends some).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import unquote
+
+import msgspec
+
+from headgate.admin import body as bodies
+from headgate.admin.operations import Operation
+from headgate.base.clock import Clock
+from headgate.base.units import INT64_MAX, NS_PER_MS
+from headgate.broker.facade import Facade
+from headgate.metadata.errors import RefusalError
+
+JSON = "application/json"
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What a handler answers."""
+
+    status: int = 200
+    body: bytes = b""
+    content_type: str = ""
+    """Empty: no Content-Type header, as Pulsar sends none without a body."""
+
+
+NO_CONTENT = Reply(204)
+"""Most successful writes."""
+
+EMPTY = Reply(200)
+"""A policy that is not set, and writes of dynamic settings."""
+
+
+def as_json(value: Any) -> Reply:
+    """``value`` (anything that msgspec can encode) as the reply."""
+    return Reply(200, msgspec.json.encode(value), JSON)
+
+
+def as_text(text: str) -> Reply:
+    """Bare text, which Pulsar nevertheless calls JSON."""
+    return Reply(200, text.encode(), JSON)
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One request, taken apart."""
+
+    facade: Facade
+    clock: Clock
+    params: Mapping[str, str]
+    """Decoded path segments by the names in the route's path."""
+    query: Mapping[str, str]
+    """Query parameters; the last one of a name. Unknown ones are ignored."""
+    body: bytes
+
+    def flag(self, name: str, default: bool = False) -> bool:
+        """A boolean query parameter; anything but ``true`` is false, as in Java."""
+        text = self.query.get(name)
+        return default if text is None or text == "" else text.lower() == "true"
+
+    def number(self, name: str) -> int:
+        """A path segment that is an integer.
+
+        Raises:
+            RefusalError: 404, since no route has anything else there.
+        """
+        text = self.params[name]
+        digits = text.removeprefix("-")
+        if not (digits.isascii() and digits.isdigit()) or abs(int(digits[:20])) > INT64_MAX:
+            raise RefusalError(404, f"{name} is {text[:80]!r}: a 64-bit integer is allowed")
+        return int(text)
+
+    def decoded(self, type_: Any) -> Any:
+        """The body as ``type_``, or ``None`` if there is none.
+
+        Raises:
+            RefusalError: 400.
+        """
+        return None if bodies.is_empty(self.body) else bodies.decode(self.body, type_)
+
+    def now_ms(self) -> int:
+        """Wall clock, milliseconds since the epoch."""
+        return self.clock.wall_ns() // NS_PER_MS
+
+
+Handler = Callable[[Call], Awaitable[Reply]]
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """One operation of the API."""
+
+    method: str
+    path: str
+    """``/admin/v2/tenants/{tenant}``: fixed segments and parameters."""
+    operation: Operation
+    handler: Handler
+    summary: str
+    body: Any = None
+    """Type of the request body, for the description; ``None`` without one."""
+    reply: Any = None
+    """Type of a 200 reply's body, for the description; ``None`` if it is empty."""
+
+
+@dataclass(slots=True)
+class _Node:
+    fixed: dict[str, _Node] = field(default_factory=dict)
+    parameter: _Node | None = None
+    routes: dict[str, Route] = field(default_factory=dict)
+
+
+class RouteTable:
+    """Finds the route of a method and a raw path."""
+
+    def __init__(self, routes: Iterable[Route]) -> None:
+        self.routes = tuple(routes)
+        self._root = _Node()
+        for route in self.routes:
+            node = self._root
+            for segment in route.path.strip("/").split("/"):
+                if segment.startswith("{"):
+                    if node.parameter is None:
+                        node.parameter = _Node()
+                    node = node.parameter
+                else:
+                    node = node.fixed.setdefault(segment, _Node())
+            node.routes[route.method] = route
+
+    def find(self, method: str, raw_path: str) -> tuple[Route, dict[str, str]]:
+        """The route and its decoded parameters.
+
+        Raises:
+            RefusalError: 404 for a path that no route has, 405 for another method.
+        """
+        segments = raw_path.removesuffix("/").removeprefix("/").split("/")
+        found = [node for node in _walk(self._root, segments, 0) if node.routes]
+        for node in found:
+            if method in node.routes:
+                route = node.routes[method]
+                names = route.path.strip("/").split("/")
+                return route, {
+                    name[1:-1]: unquote(segment)
+                    for name, segment in zip(names, segments, strict=True)
+                    if name.startswith("{")
+                }
+        if found:
+            allowed = ", ".join(sorted({name for node in found for name in node.routes}))
+            raise RefusalError(405, f"Method {method} is not allowed here: {allowed} is")
+        raise RefusalError(404, f"No such resource: {raw_path[:200]}")
+
+
+def _walk(node: _Node, segments: list[str], index: int) -> Iterable[_Node]:
+    if index == len(segments):
+        yield node
+        return
+    segment = segments[index]
+    if segment in node.fixed:
+        yield from _walk(node.fixed[segment], segments, index + 1)
+    if node.parameter is not None and segment:
+        yield from _walk(node.parameter, segments, index + 1)

@@ -1,0 +1,230 @@
+"""Subscriptions: list, create, delete, skip, clear, reset, expire.
+
+On a partitioned topic what makes sense is done on every partition. A partition where the request
+changes nothing is no failure unless that is so on all of them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Iterable
+from typing import Any, Final
+
+from msgspec import Struct
+
+from headgate.admin.names import (
+    existing_parts,
+    single_topic,
+    subscription_name,
+    topic_name,
+)
+from headgate.admin.operations import Operation
+from headgate.admin.routing import NO_CONTENT, Call, Reply, Route, as_json
+from headgate.admin.topics import ensure_topic
+from headgate.base.names import TopicName
+from headgate.base.positions import EARLIEST, LATEST, Position
+from headgate.broker.facade import AtPosition, AtTime, OlderThan
+from headgate.metadata.errors import RefusalError, conflict, not_allowed
+from headgate.metadata.policies import JavaLong
+
+
+class ResetCursorData(Struct, rename="camel"):
+    """A place in a topic, as clients send it. The texts ``latest`` and ``earliest`` do as well."""
+
+    ledger_id: JavaLong
+    entry_id: JavaLong
+    partition_index: int = -1
+    excluded: bool = False
+    is_excluded: bool = False
+    batch_index: int = -1
+    properties: dict[str, str] | None = None
+
+
+_NAMED: Final = {"latest": LATEST, "earliest": EARLIEST}
+
+
+async def list_subscriptions(call: Call) -> Reply:
+    """Names of a topic's subscriptions; of all partitions together."""
+    names: set[str] = set()
+    for part in existing_parts(call):
+        names.update(call.facade.subscriptions(part))
+    return as_json(sorted(names))
+
+
+async def create_subscription(call: Call) -> Reply:
+    """Create a subscription, at the end unless the body says where."""
+    topic, name = topic_name(call), subscription_name(call)
+    data = _place_body(call)
+    at = AtPosition(LATEST) if data is None else _at_position(data)
+    properties = (data.properties or {}) if isinstance(data, ResetCursorData) else {}
+    await ensure_topic(call, topic)
+    parts = existing_parts(call)
+    await _on_all(
+        (call.facade.create_subscription(part, name, at, properties) for part in parts),
+        harmless=409,
+    )
+    return NO_CONTENT
+
+
+async def delete_subscription(call: Call) -> Reply:
+    """Delete a subscription without consumers (``force``: disconnect them)."""
+    parts, name = existing_parts(call), subscription_name(call)
+    force = call.flag("force")
+    try:
+        await _on_all(
+            (call.facade.delete_subscription(part, name, force=force) for part in parts),
+            harmless=404,
+        )
+    except RefusalError as error:
+        if error.status == 404 and len(parts) > 1:
+            raise RefusalError(404, "Subscription not found") from error
+        raise
+    return NO_CONTENT
+
+
+async def skip(call: Call) -> Reply:
+    """Skip a number of messages."""
+    count = call.number("count")
+    topic = single_topic(call, "Skip messages on a partitioned topic is not allowed")
+    if count < 0:
+        raise RefusalError(400, f"Number of messages to skip is {count}: 0 or more is allowed")
+    await call.facade.skip_messages(topic, subscription_name(call), count)
+    return NO_CONTENT
+
+
+async def skip_all(call: Call) -> Reply:
+    """Skip the whole backlog."""
+    parts, name = existing_parts(call), subscription_name(call)
+    await _on_all((call.facade.clear_backlog(part, name) for part in parts), harmless=404)
+    return NO_CONTENT
+
+
+async def reset_to_time(call: Call) -> Reply:
+    """Move a subscription to the first message published at or after a time."""
+    place = AtTime(call.number("timestamp"))
+    parts, name = existing_parts(call), subscription_name(call)
+    await _on_all((call.facade.reset_cursor(part, name, place) for part in parts), harmless=412)
+    return NO_CONTENT
+
+
+async def reset_to_position(call: Call) -> Reply:
+    """Move a subscription to a message."""
+    topic = single_topic(call, "Reset-cursor at position is not allowed for partitioned-topic")
+    data = _place_body(call)
+    if data is None:
+        raise RefusalError(400, "A message id is needed in the body")
+    await call.facade.reset_cursor(topic, subscription_name(call), _at_position(data))
+    return NO_CONTENT
+
+
+async def expire_by_age(call: Call) -> Reply:
+    """Expire a subscription's messages that are older than a number of seconds."""
+    what = _older_than(call)
+    topic, parts, name = topic_name(call), existing_parts(call), subscription_name(call)
+    expired = await asyncio.gather(
+        *(call.facade.expire_messages(part, name, what) for part in parts)
+    )
+    if not any(expired):
+        raise _nothing_expired(topic, name)
+    return NO_CONTENT
+
+
+async def expire_to_position(call: Call) -> Reply:
+    """Expire a subscription's messages up to one."""
+    topic = single_topic(call, "Expire message at position is not supported for partitioned-topic")
+    data = _place_body(call)
+    name = subscription_name(call)
+    if data is None:
+        raise RefusalError(400, "A message id is needed in the body")
+    if isinstance(data, ResetCursorData) and data.partition_index != topic.partition:
+        raise not_allowed(
+            f"Invalid parameter for expire message by position: partition index of passed in "
+            f"message position {data.partition_index} doesn't match partition index of topic "
+            f"{topic.partition}"
+        )
+    if not await call.facade.expire_messages(topic, name, _at_position(data)):
+        raise _nothing_expired(topic, name)
+    return NO_CONTENT
+
+
+async def expire_all(call: Call) -> Reply:
+    """Expire old messages of every subscription; where there are none is no failure."""
+    what = _older_than(call)
+    await asyncio.gather(
+        *(
+            call.facade.expire_messages(part, name, what)
+            for part in existing_parts(call)
+            for name in call.facade.subscriptions(part)
+        )
+    )
+    return NO_CONTENT
+
+
+async def _on_all(calls: Iterable[Awaitable[None]], *, harmless: int) -> None:
+    """Await all; raise the worst failure. ``harmless`` ones count only if all failed so."""
+    answers = await asyncio.gather(*calls, return_exceptions=True)
+    failures = [answer for answer in answers if isinstance(answer, BaseException)]
+    for failure in failures:
+        if not (isinstance(failure, RefusalError) and failure.status == harmless):
+            raise failure
+    if failures and len(failures) == len(answers):
+        raise failures[0]
+
+
+def _older_than(call: Call) -> OlderThan:
+    age_s = call.number("seconds")
+    if age_s < 0:
+        raise RefusalError(400, f"The expiry time is {age_s} s: 0 or more is allowed")
+    return OlderThan(age_s)
+
+
+def _nothing_expired(topic: TopicName, name: str) -> RefusalError:
+    return conflict(
+        f"Expire message by timestamp not issued on topic {topic} for subscription {name} due to "
+        "ongoing message expiration not finished or subscription almost catch  up. If it's "
+        "performed on a partitioned topic operation might succeeded on other partitions, please "
+        "check stats of individual partition."
+    )
+
+
+def _place_body(call: Call) -> ResetCursorData | str | None:
+    body = call.decoded(ResetCursorData | str)
+    if isinstance(body, str) and body not in _NAMED:
+        raise RefusalError(
+            400, f"Invalid message id {body[:80]!r}: latest, earliest or an object is allowed"
+        )
+    return body  # type: ignore[no-any-return]
+
+
+def _at_position(data: ResetCursorData | str) -> AtPosition:
+    if isinstance(data, str):
+        return AtPosition(_NAMED[data])
+    position = Position(data.ledger_id, data.entry_id)
+    return AtPosition(position, data.excluded or data.is_excluded, data.batch_index)
+
+
+_T = "/admin/v2/persistent/{tenant}/{namespace}/{topic}"
+_S = f"{_T}/subscription/{{subscription}}"
+_SKIP, _RESET = Operation.SUBSCRIPTION_SKIP, Operation.SUBSCRIPTION_RESET
+_EXPIRE = Operation.SUBSCRIPTION_EXPIRE
+_PLACE: Any = ResetCursorData | str
+
+ROUTES = (
+    Route("GET", f"{_T}/subscriptions", Operation.SUBSCRIPTION_LIST, list_subscriptions,
+          "List a topic's subscriptions", reply=list[str]),
+    Route("PUT", _S, Operation.SUBSCRIPTION_CREATE, create_subscription,
+          "Create a subscription", body=_PLACE),
+    Route("DELETE", _S, Operation.SUBSCRIPTION_DELETE, delete_subscription,
+          "Delete a subscription"),
+    Route("POST", f"{_S}/skip/{{count}}", _SKIP, skip, "Skip messages"),
+    Route("POST", f"{_S}/skip_all", _SKIP, skip_all, "Skip the backlog"),
+    Route("POST", f"{_S}/resetcursor/{{timestamp}}", _RESET, reset_to_time, "Reset to a time"),
+    Route("POST", f"{_S}/resetcursor", _RESET, reset_to_position,
+          "Reset to a message", body=_PLACE),
+    Route("POST", f"{_S}/expireMessages/{{seconds}}", _EXPIRE, expire_by_age,
+          "Expire messages by age"),
+    Route("POST", f"{_S}/expireMessages", _EXPIRE, expire_to_position,
+          "Expire messages up to one", body=_PLACE),
+    Route("POST", f"{_T}/all_subscription/expireMessages/{{seconds}}", _EXPIRE, expire_all,
+          "Expire messages of all subscriptions by age"),
+)  # fmt: skip

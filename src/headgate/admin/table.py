@@ -1,0 +1,36 @@
+"""All routes of the admin API. What is not listed is not built, and answers 404 or 405."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from headgate.admin import (
+    brokers,
+    explain,
+    lookup,
+    namespace_policies,
+    namespaces,
+    subscriptions,
+    tenants,
+    topic_policies,
+    topic_stats,
+    topics,
+)
+from headgate.admin.openapi import description_route
+from headgate.admin.routing import Route
+
+_SUBJECTS: Final[tuple[Route, ...]] = (
+    *brokers.ROUTES,
+    *tenants.ROUTES,
+    *namespaces.ROUTES,
+    *namespace_policies.ROUTES,
+    *topics.ROUTES,
+    *topic_stats.ROUTES,
+    *topic_policies.ROUTES,
+    *subscriptions.ROUTES,
+    *lookup.ROUTES,
+    *explain.ROUTES,
+)
+
+ROUTES: Final[tuple[Route, ...]] = (*_SUBJECTS, description_route(_SUBJECTS))
+"""Every route."""

@@ -1,0 +1,134 @@
+"""Policies of a topic, each by itself: GET (``applied=true``: what is enforced), POST, DELETE.
+
+Topic-level policies belong to the base name. There is one cluster, so ``isGlobal`` changes
+nothing and is ignored.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from headgate.admin.names import missing_topic, subscription_name, topic_name
+from headgate.admin.operations import Operation
+from headgate.admin.routing import EMPTY, NO_CONTENT, Call, Handler, Reply, Route, as_json
+from headgate.base.names import TopicName
+from headgate.metadata.errors import not_allowed
+from headgate.metadata.policies import DispatchRate, Retention
+
+
+def getter(field: str) -> Handler:
+    """A handler that shows one policy; an empty 200 if it is not set."""
+
+    async def get(call: Call) -> Reply:
+        topic = policy_topic(call)
+        if call.flag("applied"):
+            return as_json(_applied(call, topic, field))
+        value = getattr(call.facade.catalog.topic_policies(topic), field)
+        return EMPTY if value is None else as_json(value)
+
+    return get
+
+
+def setter(field: str, type_: Any) -> Handler:
+    """A handler that replaces one policy; an empty body removes it."""
+
+    async def post(call: Call) -> Reply:
+        topic = policy_topic(call)
+        value = call.decoded(type_)
+        catalog = call.facade.catalog
+        await call.facade.commit(catalog.plan_topic_policies(topic, **{field: value}))
+        return NO_CONTENT
+
+    return post
+
+
+def remover(field: str) -> Handler:
+    """A handler that removes one policy."""
+
+    async def delete(call: Call) -> Reply:
+        topic = policy_topic(call)
+        catalog = call.facade.catalog
+        await call.facade.commit(catalog.plan_topic_policies(topic, **{field: None}))
+        return NO_CONTENT
+
+    return delete
+
+
+async def get_subscription_rate(call: Call) -> Reply:
+    """The dispatch rate of one subscription."""
+    topic, name = policy_topic(call), subscription_name(call)
+    policies = call.facade.catalog.topic_policies(topic)
+    rate = policies.dispatch_rate_by_subscription.get(name)
+    if call.flag("applied") and (rate is None or not rate.is_limit):
+        rate = call.facade.effective_dispatch_rate("subscription", topic)
+    return EMPTY if rate is None else as_json(rate)
+
+
+async def set_subscription_rate(call: Call) -> Reply:
+    """Set the dispatch rate of one subscription; one that limits nothing changes nothing."""
+    topic, name = policy_topic(call), subscription_name(call)
+    rate = call.decoded(DispatchRate)
+    if rate is None or rate.is_limit:
+        catalog = call.facade.catalog
+        await call.facade.commit(catalog.plan_subscription_rate(topic, name, rate))
+    return NO_CONTENT
+
+
+async def remove_subscription_rate(call: Call) -> Reply:
+    """Remove the dispatch rate of one subscription."""
+    topic, name = policy_topic(call), subscription_name(call)
+    catalog = call.facade.catalog
+    await call.facade.commit(catalog.plan_subscription_rate(topic, name, None))
+    return NO_CONTENT
+
+
+def policy_topic(call: Call) -> TopicName:
+    """The topic that the path names: it must exist and not be a partition.
+
+    Raises:
+        RefusalError: 412 or 404.
+    """
+    topic = topic_name(call)
+    catalog = call.facade.catalog
+    if topic.partition >= 0 and catalog.partitioned(topic.base.full) is not None:
+        raise not_allowed("Not allowed to set/get topic policy for a partition")
+    if catalog.topic(topic.full) is None and catalog.partitioned(topic.full) is None:
+        raise missing_topic(catalog, topic)
+    return topic
+
+
+def _applied(call: Call, topic: TopicName, field: str) -> DispatchRate | Retention:
+    if field == "dispatch_rate":
+        return call.facade.effective_dispatch_rate("topic", topic)
+    if field == "subscription_dispatch_rate":
+        return call.facade.effective_dispatch_rate("subscription", topic)
+    return call.facade.effective_retention(topic)
+
+
+_T = "/admin/v2/persistent/{tenant}/{namespace}/{topic}"
+_READ, _WRITE = Operation.TOPIC_POLICY_READ, Operation.TOPIC_POLICY_WRITE
+
+
+def _routes(segment: str, field: str, type_: Any) -> tuple[Route, ...]:
+    path = f"{_T}/{segment}"
+    what = f"{segment} of a topic"
+    return (
+        Route("GET", path, _READ, getter(field), f"Get {what}", reply=type_),
+        Route("POST", path, _WRITE, setter(field, type_), f"Set {what}", body=type_),
+        Route("DELETE", path, _WRITE, remover(field), f"Remove {what}"),
+    )
+
+
+_S = f"{_T}/{{subscription}}/dispatchRate"
+
+ROUTES = (
+    *_routes("dispatchRate", "dispatch_rate", DispatchRate),
+    *_routes("subscriptionDispatchRate", "subscription_dispatch_rate", DispatchRate),
+    *_routes("retention", "retention", Retention),
+    Route("GET", _S, _READ, get_subscription_rate,
+          "Get the dispatchRate of one subscription", reply=DispatchRate),
+    Route("POST", _S, _WRITE, set_subscription_rate,
+          "Set the dispatchRate of one subscription", body=DispatchRate),
+    Route("DELETE", _S, _WRITE, remove_subscription_rate,
+          "Remove the dispatchRate of one subscription"),
+)  # fmt: skip

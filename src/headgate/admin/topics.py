@@ -1,0 +1,236 @@
+"""Topics and partitioned topics: create, list, grow, delete, unload, and single messages' ids."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from msgspec import Struct
+
+from headgate.admin.names import (
+    existing_namespace,
+    existing_partitioned,
+    existing_parts,
+    missing_topic,
+    namespace_name,
+    refuse_partitioned_delete,
+    single_topic,
+    topic_name,
+)
+from headgate.admin.operations import Operation
+from headgate.admin.routing import NO_CONTENT, Call, Reply, Route, as_json
+from headgate.base.names import TopicName
+from headgate.metadata.bundles import bundle_of
+from headgate.metadata.errors import RefusalError, conflict, not_found
+
+
+class PartitionedMetadata(Struct):
+    """A partitioned topic as newer clients send it; others send the bare count."""
+
+    partitions: int = 0
+    properties: dict[str, str] | None = None
+
+
+async def list_topics(call: Call) -> Reply:
+    """Full names of a namespace's topics, each partition by itself."""
+    name, row = existing_namespace(call)
+    topics = call.facade.catalog.topics(name)
+    bundle = call.query.get("bundle")
+    if bundle:
+        topics = [topic for topic in topics if bundle_of(row.bundles, topic) == bundle]
+    return as_json(topics)
+
+
+async def list_partitioned(call: Call) -> Reply:
+    """Full names of a namespace's partitioned topics."""
+    name, _ = existing_namespace(call)
+    return as_json(call.facade.catalog.partitioned_topics(name))
+
+
+async def list_none(call: Call) -> Reply:
+    """Non-persistent topics: there are none."""
+    existing_namespace(call)
+    return as_json([])
+
+
+async def create_topic(call: Call) -> Reply:
+    """Create a topic without partitions."""
+    topic = topic_name(call)
+    properties = call.decoded(dict[str, str]) or {}
+    plan = call.facade.catalog.plan_create_topic
+    await call.facade.commit(plan(topic, now_ms=call.now_ms(), properties=properties))
+    return NO_CONTENT
+
+
+async def delete_topic(call: Call) -> Reply:
+    """Delete a topic that is not partitioned, or one partition."""
+    topic = topic_name(call)
+    refuse_partitioned_delete(call.facade.catalog, topic)
+    if call.facade.catalog.topic(topic.full) is None:
+        raise missing_topic(call.facade.catalog, topic)
+    await call.facade.delete_topic(topic, force=call.flag("force"))
+    return NO_CONTENT
+
+
+async def unload_topic(call: Call) -> Reply:
+    """Close a topic's connections and forget what is in memory."""
+    parts = existing_parts(call)
+    await asyncio.gather(*(call.facade.unload_topic(part) for part in parts))
+    return NO_CONTENT
+
+
+async def create_partitioned(call: Call) -> Reply:
+    """Create a partitioned topic with its partitions."""
+    topic = topic_name(call)
+    wanted = _partitioned_body(call)
+    plan = call.facade.catalog.plan_create_partitioned
+    await call.facade.commit(
+        plan(topic, wanted.partitions, now_ms=call.now_ms(), properties=wanted.properties or {})
+    )
+    return NO_CONTENT
+
+
+async def get_partitioned(call: Call) -> Reply:
+    """How many partitions a topic has; 0 if it is not partitioned."""
+    topic = topic_name(call)
+    catalog = call.facade.catalog
+    row = catalog.partitioned(topic.full)
+    if row is None and catalog.topic(topic.full) is None:
+        partitions = None
+        if call.flag("checkAllowAutoCreation") and catalog.namespace(namespace_name(call)):
+            partitions = call.facade.auto_creation_partitions(topic)
+        if partitions is None:
+            raise not_found(f"Topic {topic} not found")
+        if partitions > 0:
+            await _create(call, topic, partitions)
+        return as_json({"partitions": partitions, "deleted": False})
+    view: dict[str, Any] = {"partitions": row.partitions if row else 0, "deleted": False}
+    if row is not None and row.properties:
+        view["properties"] = row.properties
+    return as_json(view)
+
+
+async def grow_partitioned(call: Call) -> Reply:
+    """Give a partitioned topic more partitions."""
+    topic = topic_name(call)
+    wanted = _partitioned_body(call)
+    plan = call.facade.catalog.plan_grow_partitioned
+    await call.facade.commit(plan(topic, wanted.partitions, now_ms=call.now_ms()))
+    return NO_CONTENT
+
+
+async def delete_partitioned(call: Call) -> Reply:
+    """Delete a partitioned topic with all its partitions."""
+    topic = topic_name(call)
+    catalog = call.facade.catalog
+    if catalog.partitioned(topic.full) is None and catalog.topic(topic.full) is not None:
+        raise conflict(
+            f"{topic} is a non-partitioned topic. Instead of calling delete-partitioned-topic "
+            "please call delete."
+        )
+    existing_partitioned(call)
+    await call.facade.delete_topic(topic, force=call.flag("force"))
+    return NO_CONTENT
+
+
+async def last_message_id(call: Call) -> Reply:
+    """Id of a topic's last message."""
+    topic = single_topic(call, "GetLastMessageId on a partitioned-topic is not allowed")
+    found = await call.facade.last_message(topic)
+    view = {
+        "ledgerId": found.position.ledger_id,
+        "entryId": found.position.entry_id,
+        "partitionIndex": topic.partition,
+    }
+    if found.batch_index >= 0:
+        view |= {
+            "batchIndex": found.batch_index,
+            "batchSize": 0,
+            "outstandingAcksInSameBatch": 0,
+            "originalBatchSize": 0,
+        }
+    return as_json(view)
+
+
+async def message_id_by_time(call: Call) -> Reply:
+    """Id of the first message published at or after a time."""
+    publish_ms = call.number("timestamp")
+    topic = single_topic(
+        call,
+        "Get message ID by timestamp on a partitioned topic is not allowed, please try do it "
+        "on specific topic partition",
+    )
+    found = await call.facade.message_at(topic, publish_ms)
+    return as_json(
+        {
+            "ledgerId": found.position.ledger_id,
+            "entryId": found.position.entry_id,
+            "partitionIndex": topic.partition,
+            "batchIndex": -1,
+            "batchSize": 0,
+        }
+    )
+
+
+async def ensure_topic(call: Call, topic: TopicName) -> None:
+    """Create ``topic`` as a client's first use would, unless it exists.
+
+    Raises:
+        RefusalError: 412 if topics are not created by using them.
+    """
+    catalog = call.facade.catalog
+    if catalog.topic(topic.full) is not None or catalog.partitioned(topic.full) is not None:
+        return
+    if catalog.namespace(topic.namespace) is None:
+        raise not_found("Namespace not found")
+    partitions = call.facade.auto_creation_partitions(topic)
+    if partitions is None:
+        raise RefusalError(412, "Topic does not exist and cannot be auto-created")
+    await _create(call, topic, partitions)
+
+
+async def _create(call: Call, topic: TopicName, partitions: int) -> None:
+    catalog = call.facade.catalog
+    if partitions > 0:
+        change = catalog.plan_create_partitioned(topic, partitions, now_ms=call.now_ms())
+    else:
+        change = catalog.plan_create_topic(topic, now_ms=call.now_ms())
+    await call.facade.commit(change)
+
+
+def _partitioned_body(call: Call) -> PartitionedMetadata:
+    body = call.decoded(int | PartitionedMetadata)
+    if isinstance(body, int):
+        return PartitionedMetadata(body)
+    return body or PartitionedMetadata()
+
+
+_NS = "/admin/v2/{domain}/{{tenant}}/{{namespace}}"
+_P = _NS.format(domain="persistent")
+_NP = _NS.format(domain="non-persistent")
+_T = f"{_P}/{{topic}}"
+_LIST = Operation.NAMESPACE_TOPICS
+
+ROUTES = (
+    Route("GET", _P, _LIST, list_topics, "List a namespace's topics", reply=list[str]),
+    Route("GET", f"{_P}/partitioned", _LIST, list_partitioned,
+          "List a namespace's partitioned topics", reply=list[str]),
+    Route("GET", _NP, _LIST, list_none, "List non-persistent topics", reply=list[str]),
+    Route("GET", f"{_NP}/partitioned", _LIST, list_none,
+          "List non-persistent partitioned topics", reply=list[str]),
+    Route("PUT", _T, Operation.TOPIC_CREATE, create_topic, "Create a topic", body=dict[str, str]),
+    Route("DELETE", _T, Operation.TOPIC_DELETE, delete_topic, "Delete a topic"),
+    Route("PUT", f"{_T}/unload", Operation.TOPIC_UNLOAD, unload_topic, "Unload a topic"),
+    Route("PUT", f"{_T}/partitions", Operation.TOPIC_CREATE, create_partitioned,
+          "Create a partitioned topic", body=int | PartitionedMetadata),
+    Route("GET", f"{_T}/partitions", Operation.TOPIC_READ, get_partitioned,
+          "Partitions of a topic", reply=dict[str, Any]),
+    Route("POST", f"{_T}/partitions", Operation.TOPIC_UPDATE, grow_partitioned,
+          "Add partitions", body=int | PartitionedMetadata),
+    Route("DELETE", f"{_T}/partitions", Operation.TOPIC_DELETE, delete_partitioned,
+          "Delete a partitioned topic"),
+    Route("GET", f"{_T}/lastMessageId", Operation.TOPIC_MESSAGES, last_message_id,
+          "Id of the last message", reply=dict[str, int]),
+    Route("GET", f"{_T}/messageid/{{timestamp}}", Operation.TOPIC_MESSAGES, message_id_by_time,
+          "Id of the first message since a time", reply=dict[str, int]),
+)  # fmt: skip
