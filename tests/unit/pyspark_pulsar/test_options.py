@@ -1,0 +1,163 @@
+from __future__ import annotations
+
+import pickle
+
+import pytest
+
+from pyspark_pulsar.errors import OptionsError
+from pyspark_pulsar.options import (
+    COLUMNS,
+    Connection,
+    SourceOptions,
+    full_topic_name,
+    parse_options,
+)
+
+REQUIRED = {
+    "service.url": "pulsar://localhost:6650",
+    "admin.url": "http://localhost:8080/",
+    "topic": "t",
+}
+PLAIN = "persistent://public/default/t"
+
+
+def parse(**more: str) -> SourceOptions:
+    return parse_options(REQUIRED | more)
+
+
+def problems_of(options: dict[str, str]) -> tuple[str, ...]:
+    with pytest.raises(OptionsError) as caught:
+        parse_options(options)
+    return caught.value.problems
+
+
+def test_defaults() -> None:
+    options = parse()
+    assert options.connection == Connection(
+        "pulsar://localhost:6650", "http://localhost:8080", 30_000, 30_000
+    )
+    assert options.topics == (PLAIN,)
+    assert options.starting_offsets is None
+    assert options.ending_offsets is None
+    assert options.fail_on_data_loss
+    assert options.partitions_min == 1
+    assert options.columns == COLUMNS
+    assert options.poll_timeout_ms == 120_000
+    assert options.receiver_queue_size is None
+
+
+def test_names_are_read_in_any_case() -> None:
+    assert parse_options({key.upper(): value for key, value in REQUIRED.items()}).topics == (PLAIN,)
+    assert parse(maxrowspertrigger="7").rows_per_trigger_max == 7
+
+
+def test_every_fault_is_reported_at_once() -> None:
+    found = problems_of({"maxRowPerTrigger": "7", "failOnDataLoss": "perhaps", "topic": "a/b"})
+    assert found == (
+        "unknown option maxRowPerTrigger; did you mean maxRowsPerTrigger?",
+        "option service.url is required",
+        "option admin.url is required",
+        "option topic='a/b': 'a/b' is not a topic name; give persistent://tenant/namespace/topic",
+        "option failOnDataLoss='perhaps': give true or false",
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "complaint"),
+    [
+        ("service.url", "localhost:6650", "pulsar://host:port"),
+        ("service.url", "http://localhost", "pulsar://host:port"),
+        ("admin.url", "localhost:8080", "http://host:port"),
+        ("admin.url", "http://me:secret@localhost", "no user"),
+        ("startingOffsets", "middle", "give earliest, latest or JSON"),
+        ("startingOffsets", "{}", "give earliest, latest or JSON"),
+        ("startingOffsets", '{"t": 5}', "must have a text"),
+        ("startingOffsets", '{"t": "5"}', "L:E:P:B"),
+        ("startingOffsets", f'{{"t": "1:2", "{PLAIN}": "1:3"}}', "named twice"),
+        ("startingTime", "yesterday", "whole number"),
+        ("startingTime", "-1", "whole number"),
+        ("minPartitions", "0", "whole number from 1"),
+        ("maxRowsPerTrigger", "0", "whole number from 1"),
+        ("maxBytesPerTrigger", "1e6", "whole number from 1"),
+        ("pollTimeoutMs", "1", "whole number from 100"),
+        ("columns", "value,key", "no column key; there are value, __key"),
+        ("columns", "value,value", "named twice"),
+        ("columns", "", "no column"),
+        ("receiverQueueSize", "0", "whole number from 1"),
+    ],
+)
+def test_wrong_values_name_the_option(name: str, value: str, complaint: str) -> None:
+    (found,) = problems_of(REQUIRED | {name: value})
+    assert found.startswith(f"option {name}={value!r}: ")
+    assert complaint in found
+
+
+def test_exactly_one_of_topic_and_topics() -> None:
+    assert problems_of(REQUIRED | {"topics": "a,b"}) == (
+        "give exactly one of the options topic and topics",
+    )
+    several = {key: value for key, value in REQUIRED.items() if key != "topic"}
+    assert problems_of(several) == ("give exactly one of the options topic and topics",)
+    assert parse_options(several | {"topics": "a, x/y/b"}).topics == (
+        "persistent://public/default/a",
+        "persistent://x/y/b",
+    )
+    assert "named twice" in problems_of(several | {"topics": f"t,{PLAIN}"})[0]
+
+
+def test_an_offset_and_a_time_exclude_each_other() -> None:
+    assert problems_of(REQUIRED | {"startingOffsets": "earliest", "startingTime": "5"}) == (
+        "options startingOffsets and startingTime exclude each other",
+    )
+    assert problems_of(REQUIRED | {"startingTime": "6", "endingTime": "5"}) == (
+        "startingTime 6 lies behind endingTime 5",
+    )
+
+
+def test_offsets_by_topic() -> None:
+    options = parse(startingOffsets='{"t": "8:3", "p-partition-1": "latest"}')
+    assert options.starting_offsets == {
+        PLAIN: "8:3",
+        "persistent://public/default/p-partition-1": "latest",
+    }
+
+
+def test_columns_come_in_the_sources_order() -> None:
+    assert parse(columns="__publishTime, value").columns == ("value", "__publishTime")
+
+
+def test_options_without_effect_are_refused() -> None:
+    with pytest.raises(OptionsError, match="maxRowsPerTrigger limits a stream"):
+        parse(maxRowsPerTrigger="5").check_batch()
+    with pytest.raises(OptionsError, match="startingOffsets=latest would read nothing"):
+        parse(startingOffsets="latest").check_batch()
+    with pytest.raises(OptionsError, match="endingOffsets=earliest would read nothing"):
+        parse(endingOffsets="earliest").check_batch()
+    for name, value in (("endingOffsets", "latest"), ("startingTime", "1"), ("endingTime", "1")):
+        with pytest.raises(OptionsError, match=f"option {name} is for batch reads"):
+            parse(**{name: value}).check_stream()
+    parse(startingTime="1", endingTime="2").check_batch()
+    parse(maxRowsPerTrigger="5", maxBytesPerTrigger="5").check_stream()
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "",
+        "a/b",
+        "a/b/c/d",
+        "non-persistent://a/b/c",
+        "http://a/b/c",
+        "a//c",
+        "persistent://t",
+        "ä/b/c",
+    ],
+)
+def test_other_topic_names_are_refused(name: str) -> None:
+    with pytest.raises(ValueError, match=r"not a topic name|not persistent|not allowed"):
+        full_topic_name(name)
+
+
+def test_options_travel_to_other_processes() -> None:
+    options = parse(startingOffsets='{"t": "8:3"}')
+    assert pickle.loads(pickle.dumps(options)) == options

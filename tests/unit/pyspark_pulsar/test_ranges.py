@@ -1,0 +1,228 @@
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pyspark_pulsar.offsets import Position, earliest
+from pyspark_pulsar.ranges import (
+    Due,
+    LedgerSpan,
+    ReadRange,
+    TopicSnapshot,
+    admit,
+    due_entries,
+    end_position,
+    plan_ranges,
+    position_after,
+    unread_loss,
+)
+
+T = "persistent://public/default/t"
+U = "persistent://public/default/u"
+START = earliest(T)
+
+
+def snapshot(
+    *ledgers: tuple[int, int], last: tuple[int, int] | None = None, per_entry: float = 1.0
+) -> TopicSnapshot:
+    """Ledgers as (id, entries), 100 bytes an entry; the last message is the last entry."""
+    filled = [each for each in ledgers if each[1] > 0]
+    if last is None and filled:
+        last = (filled[-1][0], filled[-1][1] - 1)
+    return TopicSnapshot(
+        tuple(LedgerSpan(ledger, entries, 100 * entries) for ledger, entries in ledgers),
+        last,
+        per_entry,
+    )
+
+
+def entries_of(due: tuple[Due, ...]) -> list[tuple[int, int]]:
+    return [
+        (part.ledger_id, entry)
+        for part in due
+        for entry in range(part.first_entry, part.last_entry + 1)
+    ]
+
+
+class TestEnd:
+    def test_in_the_open_ledger_it_is_the_last_entry(self) -> None:
+        assert end_position(T, snapshot((3, 6), (4, 2))) == Position(4, 1)
+
+    def test_behind_a_closed_ledger_it_is_the_next_ledgers_start(self) -> None:
+        assert end_position(T, snapshot((3, 6), (4, 0))) == Position(4, -1)
+        assert end_position(T, snapshot((3, 6), (4, 0), (7, 0))) == Position(7, -1)
+
+    def test_trimmed_to_nothing_it_is_the_open_ledgers_start(self) -> None:
+        assert end_position(T, snapshot((9, 0), last=(8, 19))) == Position(9, -1)
+
+    def test_never_used_it_is_earliest(self) -> None:
+        assert end_position(T, TopicSnapshot((LedgerSpan(3, 0, 0),), None)) == earliest(T)
+        assert end_position(T, TopicSnapshot((), None)) == earliest(T)
+
+    def test_it_never_passes_the_entries_that_are_listed(self) -> None:
+        assert end_position(T, snapshot((3, 6), last=(3, 9))) == Position(3, 5)
+        assert end_position(T, snapshot((3, 6), last=(4, 0))) == Position(3, 5)
+
+    def test_it_may_lie_before_entries_that_readers_do_not_get(self) -> None:
+        assert end_position(T, snapshot((3, 6), last=(3, 3))) == Position(3, 3)
+
+    def test_it_has_the_partitions_index(self) -> None:
+        assert end_position("x-partition-2", snapshot((3, 6))) == Position(3, 5, 2)
+
+
+class TestDue:
+    def test_whole_topic(self) -> None:
+        due = due_entries(snapshot((3, 2), (4, 0), (5, 3)), START, Position(5, 2))
+        assert entries_of(due) == [(3, 0), (3, 1), (5, 0), (5, 1), (5, 2)]
+
+    def test_start_is_left_out_and_end_included(self) -> None:
+        due = due_entries(snapshot((3, 9)), Position(3, 2), Position(3, 4))
+        assert entries_of(due) == [(3, 3), (3, 4)]
+
+    def test_partly_read_entries_are_due_at_both_ends(self) -> None:
+        due = due_entries(snapshot((3, 9)), Position(3, 2, -1, 5), Position(3, 4, -1, 0))
+        assert entries_of(due) == [(3, 2), (3, 3), (3, 4)]
+
+    def test_a_trimmed_start_leaves_what_is_held(self) -> None:
+        due = due_entries(snapshot((5, 2)), Position(3, 2), Position(5, 1))
+        assert entries_of(due) == [(5, 0), (5, 1)]
+
+    def test_an_end_at_a_ledgers_start_includes_nothing_of_it(self) -> None:
+        due = due_entries(snapshot((3, 2), (5, 2)), START, Position(5, -1))
+        assert entries_of(due) == [(3, 0), (3, 1)]
+
+
+class TestLoss:
+    def test_none_while_the_starts_ledger_is_held(self) -> None:
+        held = snapshot((3, 6), (4, 2))
+        assert unread_loss(T, held, Position(3, 2), Position(4, 1)) is None
+        assert unread_loss(T, held, START, Position(4, 1)) is None
+
+    def test_a_trimmed_start_is_suspect(self) -> None:
+        found = unread_loss(T, snapshot((4, 2)), Position(3, 2), Position(4, 1))
+        assert found is not None
+        assert "read up to 3:2:-1:-1" in found
+        assert "oldest ledger it still holds is 4" in found
+
+    def test_not_if_it_was_the_last_message(self) -> None:
+        idle = snapshot((9, 0), last=(8, 19))
+        assert unread_loss(T, idle, Position(8, 19), Position(9, -1)) is None
+        assert unread_loss(T, idle, Position(8, 18), Position(9, -1)) is not None
+
+    def test_not_from_the_start_of_the_oldest_ledger(self) -> None:
+        assert unread_loss(T, snapshot((4, 2)), Position(4, -1), Position(4, 1)) is None
+
+    def test_a_place_behind_the_end_means_another_topic(self) -> None:
+        found = unread_loss(T, snapshot((3, 6)), Position(3, 2), Position(8, 0))
+        assert found is not None
+        assert "not the same topic" in found
+        assert unread_loss(T, snapshot((3, 6)), Position(3, 6), Position(3, 7)) is not None
+
+    def test_a_missing_topic(self) -> None:
+        assert unread_loss(T, None, Position(3, 2), Position(3, 4)) == (
+            f"{T} no longer exists; it was read up to 3:2:-1:-1"
+        )
+
+
+class TestAdmit:
+    def test_without_limits_everything(self) -> None:
+        held = {T: snapshot((3, 6))}
+        assert admit({}, {T: Position(3, 5)}, held, None, None) == {T: Position(3, 5)}
+
+    def test_rows_are_exact_for_single_messages(self) -> None:
+        held = {T: snapshot((3, 3000)), U: snapshot((4, 1000))}
+        ends = {name: end_position(name, each) for name, each in held.items()}
+        admitted = admit({}, ends, held, 1000, None)
+        assert admitted == {T: Position(3, 749), U: Position(4, 249)}
+
+    def test_rows_that_do_not_divide_are_still_used_up(self) -> None:
+        held = {T: snapshot((3, 10)), U: snapshot((4, 10))}
+        ends = {name: end_position(name, each) for name, each in held.items()}
+        admitted = admit({}, ends, held, 7, None)
+        assert sorted(each.entry_id + 1 for each in admitted.values()) == [3, 4]
+
+    def test_batched_entries_count_by_their_mean(self) -> None:
+        held = {T: snapshot((3, 100), per_entry=50.0)}
+        assert admit({}, {T: Position(3, 99)}, held, 500, None) == {T: Position(3, 9)}
+
+    def test_bytes(self) -> None:
+        held = {T: snapshot((3, 10), (4, 100))}
+        assert admit({}, {T: Position(4, 99)}, held, None, 2_000) == {T: Position(4, 9)}
+
+    def test_the_tighter_limit_holds(self) -> None:
+        held = {T: snapshot((3, 100))}
+        end = {T: Position(3, 99)}
+        assert admit({}, end, held, 5, 2_000) == {T: Position(3, 4)}
+        assert admit({}, end, held, 50, 2_000) == {T: Position(3, 19)}
+
+    def test_one_entry_at_least(self) -> None:
+        held = {T: snapshot((3, 100), per_entry=1000.0), U: snapshot((4, 2))}
+        ends = {T: Position(3, 99), U: Position(4, 1)}
+        assert admit({}, ends, held, 1, 1) == {T: Position(3, 0), U: Position(4, 0)}
+
+    def test_nothing_new_stays_where_it_is(self) -> None:
+        held = {T: snapshot((3, 100)), U: snapshot((4, 200))}
+        ends = {T: Position(3, 99), U: Position(4, 199)}
+        assert admit({T: Position(3, 99)}, ends, held, 10, None)[T] == Position(3, 99)
+
+    @given(
+        st.lists(st.integers(0, 40), min_size=1, max_size=4),
+        st.integers(1, 50),
+        st.one_of(st.none(), st.integers(1, 5_000)),
+    )
+    def test_repeated_triggers_reach_the_end_within_the_limit(
+        self, entries: list[int], rows_max: int, bytes_max: int | None
+    ) -> None:
+        held = {T: snapshot(*((3 + n, count) for n, count in enumerate(entries)))}
+        end = end_position(T, held[T])
+        reached = {T: START}
+        for _ in range(sum(entries) + 1):
+            following = admit(reached, {T: end}, held, rows_max, bytes_max)
+            read = len(entries_of(due_entries(held[T], reached[T], following[T])))
+            assert read <= rows_max
+            assert bytes_max is None or read <= max(1, bytes_max // 100)
+            reached = following
+        assert reached == {T: end}
+
+
+class TestPlan:
+    def test_one_range_a_partition_with_something_due(self) -> None:
+        held = {T: snapshot((3, 6)), U: snapshot((4, 2))}
+        ends = {T: Position(3, 5), U: Position(4, 1)}
+        plan = plan_ranges({U: Position(4, 1)}, ends, held, 1)
+        assert plan.losses == ()
+        assert plan.ranges == (ReadRange(T, START, Position(3, 5), (Due(3, 0, 5, 100.0),)),)
+
+    def test_losses_are_told_and_the_rest_is_planned(self) -> None:
+        plan = plan_ranges(
+            {T: Position(3, 2), U: Position(4, 0)},
+            {T: Position(5, 1), U: Position(4, 1)},
+            {T: snapshot((5, 2)), U: None},
+            1,
+        )
+        assert len(plan.losses) == 2
+        assert [work.topic for work in plan.ranges] == [T]
+
+    @pytest.mark.parametrize("pieces", [1, 2, 3, 7, 100])
+    def test_cuts_leave_no_gap_and_no_overlap(self, pieces: int) -> None:
+        held = {T: snapshot((3, 5), (4, 0), (6, 9)), U: snapshot((4, 3))}
+        ends = {T: Position(6, 7, -1, 4), U: Position(4, 2)}
+        starts = {T: Position(3, 1, -1, 2), U: earliest(U)}
+        plan = plan_ranges(starts, ends, held, pieces)
+        assert min(pieces, 15) <= len(plan.ranges) <= max(2, pieces + 2)
+        for topic in (T, U):
+            own = [work for work in plan.ranges if work.topic == topic]
+            assert own[0].start == starts[topic]
+            assert own[-1].end == ends[topic]
+            assert all(one.end == two.start for one, two in pairwise(own))
+            due = [entry for work in own for entry in entries_of(work.due)]
+            assert due == entries_of(due_entries(held[topic], starts[topic], ends[topic]))
+
+    def test_position_after_never_passes_the_end(self) -> None:
+        due = (Due(3, 0, 4, 1.0),)
+        assert position_after(due, 5, Position(3, 4, -1, 2)) == Position(3, 4, -1, 2)
+        assert position_after(due, 2, Position(3, 4, -1, 2)) == Position(3, 1)
+        assert position_after(due, 9, Position(3, 4)) == Position(3, 4)
