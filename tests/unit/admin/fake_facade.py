@@ -1,0 +1,299 @@
+"""A broker without a broker: the real catalog over a MemoryStore, topics as lists of times."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from headgate.base.names import TopicName
+from headgate.base.positions import EARLIEST, LATEST, Position
+from headgate.broker.facade import (
+    AtPosition,
+    AtTime,
+    BrokerInfo,
+    FoundMessage,
+    OlderThan,
+    StatsOptions,
+)
+from headgate.broker.stats import (
+    ConsumerStats,
+    CursorStats,
+    InternalStats,
+    LedgerStats,
+    PublisherStats,
+    SubscriptionStats,
+    TopicStats,
+)
+from headgate.metadata.catalog import Catalog, Change
+from headgate.metadata.errors import RefusalError, conflict, not_allowed, not_found
+from headgate.metadata.memory_store import MemoryStore
+from headgate.metadata.policies import DispatchRate, Retention, first_limit
+
+LEDGER = 8
+NOW_MS = 1_795_218_390_000
+CONNECTED = {
+    "address": "/127.0.0.1:35150",
+    "connected_since": "2026-11-20T23:46:32.958Z",
+    "client_version": "Pulsar-CPP-v4.2.0",
+}
+
+
+@dataclass
+class FakeSubscription:
+    """Acknowledged up to (not including) entry ``next``."""
+
+    next: int = 0
+    consumers: list[str] = field(default_factory=list)
+    type: str = "Exclusive"
+    properties: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass
+class FakeTopic:
+    """Entries by publish time, and who is connected."""
+
+    entries_ms: list[int] = field(default_factory=list)
+    producers: list[str] = field(default_factory=list)
+    subscriptions: dict[str, FakeSubscription] = field(default_factory=dict)
+    unloaded: int = 0
+
+
+class FakeClock:
+    """Stands still."""
+
+    def __init__(self) -> None:
+        self.now_ms = NOW_MS
+
+    def wall_ns(self) -> int:
+        return self.now_ms * 1_000_000
+
+    def monotonic_ns(self) -> int:
+        return self.now_ms * 1_000_000
+
+
+class FakeFacade:
+    """Implements ``headgate.broker.facade.Facade``."""
+
+    def __init__(self) -> None:
+        self.store = MemoryStore()
+        self.catalog = Catalog("standalone", self.store.load())
+        self.info = BrokerInfo(
+            broker_id="127.0.0.1:8080",
+            broker_url="pulsar://127.0.0.1:6650",
+            web_url="http://127.0.0.1:8080",
+            version="0.0.0",
+            metadata_url="sqlite:data/metadata.db",
+        )
+        self.clock = FakeClock()
+        self.ready = True
+        self.auto_partitions: int | None = 0
+        self.topics: dict[str, FakeTopic] = {}
+        self.failures: list[Exception] = []
+        change = self.catalog.plan_first_boot()
+        assert change is not None
+        self._commit(change)
+
+    async def commit(self, change: Change) -> None:
+        self._commit(change)
+
+    def _commit(self, change: Change) -> None:
+        try:
+            self.store.commit(change.writes)
+        except Exception:
+            self.catalog.abandon_all()
+            raise
+        self.catalog.apply(change)
+
+    def topic(self, topic: TopicName) -> FakeTopic:
+        if self.failures:
+            raise self.failures.pop(0)
+        if self.catalog.topic(topic.full) is None:
+            raise not_found(f"Topic {topic} not found")
+        return self.topics.setdefault(topic.full, FakeTopic())
+
+    def _subscription(self, topic: TopicName, name: str) -> FakeSubscription:
+        found = self.topic(topic).subscriptions.get(name)
+        if found is None:
+            raise not_found(f"Subscription {name} not found for topic {topic}")
+        return found
+
+    def dynamic_settings(self) -> Sequence[str]:
+        return ["dispatchThrottlingRatePerTopicInMsg", "allowAutoTopicCreation"]
+
+    def runtime_settings(self) -> Mapping[str, str]:
+        return {"clusterName": "standalone", "dispatchThrottlingRatePerTopicInMsg": "0"} | (
+            self.catalog.settings()
+        )
+
+    def check_setting(self, name: str, value: str) -> None:
+        if name.endswith("InMsg") and not value.isdigit():
+            raise not_allowed(f"{name}={value}: an integer is allowed")
+
+    def is_ready(self) -> bool:
+        return self.ready
+
+    async def check_health(self) -> None:
+        if not self.ready:
+            raise RefusalError(503, "the broker is starting")
+
+    def effective_dispatch_rate(
+        self, scope: Literal["topic", "subscription"], topic: TopicName
+    ) -> DispatchRate:
+        own = self.catalog.topic_policies(topic)
+        namespace = self.catalog.namespace_policies(topic.namespace)
+        name = "dispatch_rate" if scope == "topic" else "subscription_dispatch_rate"
+        fallback = DispatchRate(rate_period_in_second=1)
+        return first_limit(getattr(own, name), getattr(namespace, name)) or fallback
+
+    def effective_retention(self, topic: TopicName) -> Retention:
+        own = self.catalog.topic_policies(topic).retention
+        return own or self.catalog.namespace_policies(topic.namespace).retention or Retention()
+
+    def auto_creation_partitions(self, topic: TopicName) -> int | None:
+        return self.auto_partitions
+
+    def explain_top(self, count: int) -> Any:
+        return [{"topic": name} for name in sorted(self.topics)[:count]]
+
+    def explain_topic(self, topic: TopicName, *, per_partition: bool) -> Any:
+        return {"topic": topic.full, "perPartition": per_partition}
+
+    async def delete_topic(self, topic: TopicName, *, force: bool) -> None:
+        connected = 0
+        found = self.topics.get(topic.full, FakeTopic())
+        connected += len(found.producers)
+        connected += sum(len(sub.consumers) for sub in found.subscriptions.values())
+        if connected and not force:
+            raise not_allowed(f"Topic has {connected} connected producers/consumers")
+        self._commit(self.catalog.plan_delete_topic(topic))
+        self.topics.pop(topic.full, None)
+
+    async def unload_topic(self, topic: TopicName) -> None:
+        self.topic(topic).unloaded += 1
+
+    async def topic_stats(self, topic: TopicName, options: StatsOptions) -> TopicStats:
+        found = self.topic(topic)
+        producers = [] if options.exclude_publishers else found.producers
+        return TopicStats(
+            msg_in_counter=len(found.entries_ms),
+            storage_size=100 * len(found.entries_ms),
+            publishers=[
+                PublisherStats(
+                    access_mode="Shared", producer_id=index, producer_name=name, metadata={},
+                    **CONNECTED,
+                )
+                for index, name in enumerate(producers)
+            ],
+            subscriptions={
+                name: self._subscription_stats(found, sub, options)
+                for name, sub in found.subscriptions.items()
+            },
+            deduplication_status="Disabled",
+            owner_broker=self.info.broker_id,
+        )  # fmt: skip
+
+    def _subscription_stats(
+        self, topic: FakeTopic, sub: FakeSubscription, options: StatsOptions
+    ) -> SubscriptionStats:
+        backlog = len(topic.entries_ms) - sub.next
+        consumers = [] if options.exclude_consumers else sub.consumers
+        stats = SubscriptionStats(
+            msg_backlog=backlog,
+            backlog_size=100 * backlog if options.backlog_size else -1,
+            type=sub.type,
+            consumers=[
+                ConsumerStats(consumer_name=name, metadata={}, **CONNECTED) for name in consumers
+            ],
+        )
+        if sub.type == "Exclusive" and sub.consumers:
+            stats.active_consumer_name = sub.consumers[0]
+        if options.earliest_time:
+            stats.earliest_msg_publish_time_in_backlog = (
+                topic.entries_ms[sub.next] if backlog else -1
+            )
+        return stats
+
+    async def internal_stats(self, topic: TopicName, *, metadata: bool) -> InternalStats:
+        found = self.topic(topic)
+        count = len(found.entries_ms)
+        ledger = LedgerStats(ledger_id=LEDGER, entries=0, size=0)
+        if metadata:
+            ledger = LedgerStats(ledger_id=LEDGER, entries=0, size=0, metadata="open")
+        return InternalStats(
+            entries_added_counter=count,
+            number_of_entries=count,
+            total_size=100 * count,
+            current_ledger_entries=count,
+            current_ledger_size=100 * count,
+            last_ledger_created_timestamp="2026-11-20T23:46:26.154Z",
+            last_confirmed_entry=f"{LEDGER}:{count - 1}",
+            ledgers=[ledger],
+            cursors={
+                name: CursorStats(
+                    mark_delete_position=f"{LEDGER}:{sub.next - 1}",
+                    read_position=f"{LEDGER}:{sub.next}",
+                )
+                for name, sub in found.subscriptions.items()
+            },
+        )
+
+    async def last_message(self, topic: TopicName) -> FoundMessage:
+        count = len(self.topic(topic).entries_ms)
+        return FoundMessage(Position(LEDGER, count - 1), 49 if count else -1)
+
+    async def message_at(self, topic: TopicName, publish_ms: int) -> FoundMessage:
+        for entry, time_ms in enumerate(self.topic(topic).entries_ms):
+            if time_ms >= publish_ms:
+                return FoundMessage(Position(LEDGER, entry))
+        raise not_found("Message not found")
+
+    def subscriptions(self, topic: TopicName) -> Sequence[str]:
+        return list(self.topic(topic).subscriptions)
+
+    async def create_subscription(
+        self, topic: TopicName, name: str, at: AtPosition, properties: Mapping[str, str]
+    ) -> None:
+        found = self.topic(topic)
+        if name in found.subscriptions:
+            raise conflict("Subscription already exists for topic")
+        sub = FakeSubscription(properties=dict(properties))
+        sub.next = self._entry(found, at)
+        found.subscriptions[name] = sub
+
+    async def delete_subscription(self, topic: TopicName, name: str, *, force: bool) -> None:
+        if self._subscription(topic, name).consumers and not force:
+            raise not_allowed("Subscription has active connected consumers")
+        del self.topic(topic).subscriptions[name]
+
+    async def skip_messages(self, topic: TopicName, name: str, count: int) -> None:
+        sub = self._subscription(topic, name)
+        sub.next = min(sub.next + count, len(self.topic(topic).entries_ms))
+
+    async def clear_backlog(self, topic: TopicName, name: str) -> None:
+        self._subscription(topic, name).next = len(self.topic(topic).entries_ms)
+
+    async def reset_cursor(self, topic: TopicName, name: str, to: AtPosition | AtTime) -> None:
+        sub = self._subscription(topic, name)
+        sub.next = self._entry(self.topic(topic), to)
+
+    async def expire_messages(
+        self, topic: TopicName, name: str, what: OlderThan | AtPosition
+    ) -> bool:
+        sub, found = self._subscription(topic, name), self.topic(topic)
+        before = sub.next
+        if isinstance(what, OlderThan):
+            limit_ms = self.clock.now_ms - what.age_s * 1_000
+            sub.next = max(before, sum(time_ms < limit_ms for time_ms in found.entries_ms))
+        else:
+            sub.next = max(before, self._entry(found, what) + 1)
+        return sub.next > before
+
+    def _entry(self, topic: FakeTopic, at: AtPosition | AtTime) -> int:
+        if isinstance(at, AtTime):
+            return sum(time_ms < at.publish_ms for time_ms in topic.entries_ms)
+        if at.position == LATEST:
+            return len(topic.entries_ms)
+        if at.position == EARLIEST:
+            return 0
+        return at.position.entry_id + at.excluded
