@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from typing import Final
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from headgate.pipeline.tables import ColumnType, Table, TableColumn
 
@@ -44,3 +48,40 @@ def conform(columns: dict[str, pa.Array], schema: pa.Schema, row_count: int) -> 
         ],
         schema=schema,
     )
+
+
+def changes(table: pa.Table, names: Sequence[str]) -> npt.NDArray[np.bool_]:
+    """Whether each row differs from the one before in one of some columns; the first does."""
+    changed = np.zeros(table.num_rows, dtype=np.bool_)
+    changed[:1] = True
+    for name in names:
+        column = table.column(name).combine_chunks()
+        codes = pc.fill_null(column.dictionary_encode(null_encoding="encode").indices, -1)
+        values = codes.to_numpy(zero_copy_only=False)
+        changed[1:] |= values[1:] != values[:-1]
+    return changed
+
+
+CHUNK_ROWS: Final = 50_000
+"""Rows that a kernel gets at once, if no subject has more."""
+
+
+def whole_subjects(
+    batches: Iterable[pa.RecordBatch], subject: Sequence[str], chunk_rows: int = CHUNK_ROWS
+) -> Iterator[pa.Table]:
+    """Sorted batches as tables that hold all rows of every subject in them."""
+    pending: list[pa.RecordBatch] = []
+    rows = 0
+    for batch in batches:
+        pending.append(batch)
+        rows += batch.num_rows
+        if rows < chunk_rows:
+            continue
+        table = pa.Table.from_batches(pending)
+        last = int(np.flatnonzero(changes(table, subject))[-1])
+        if last > 0:
+            yield table.slice(0, last)
+        pending = table.slice(last).to_batches()
+        rows = table.num_rows - last
+    if rows:
+        yield pa.Table.from_batches(pending)

@@ -26,10 +26,9 @@ from headgate.base.clock import SystemClock
 from headgate.base.errors import InputError
 from headgate.pipeline.arrow_types import table_arrow_schema
 from headgate.pipeline.parquet_files import FileAdded
-from headgate.pipeline.tables import Table
+from headgate.pipeline.tables import HOUR_NS, Table
 
-Hour = tuple[str, int]
-"""A (date, hour) partition: ``("2026-11-21", 9)``."""
+_EPOCH: Final = date(1970, 1, 1)
 
 LAYOUT_VERSION: Final = 1
 """Version of the tables' meaning; a folder of another one is refused."""
@@ -87,10 +86,13 @@ def commit_append(
 
 
 def commit_replace(
-    root: str, table: Table, files: Sequence[FileAdded], hours: Collection[Hour],
+    root: str, table: Table, files: Sequence[FileAdded], hours: Collection[int],
     transaction: AppTransaction | None,
 ) -> bool:
-    """Replace all of some hours by files, in one commit; False when it was committed before."""
+    """Replace all of some hours by files, in one commit; False when it was committed before.
+
+    ``hours`` count since the epoch, as :attr:`TableFile.hour`.
+    """
     delta = ensure_table(root, table)
     wanted = set(hours)
     now_ms = SystemClock.wall_ns() // 1_000_000
@@ -138,28 +140,41 @@ class TableFile:
     """Relative to the table's folder."""
     size_bytes: int
     partition: dict[str, str]
+    rows: int
+    window_ends_ns: tuple[int, int] | None
+    """Least and largest ``window_end_ns`` of its rows, where the table has that column."""
 
     @property
-    def hour(self) -> Hour:
-        """The (date, hour) partition it belongs to."""
+    def hour(self) -> int:
+        """Hours since the epoch of its (date, hour) partition."""
         return partition_hour(self.partition)
 
+    @property
+    def span_ns(self) -> tuple[int, int]:
+        """First and last nanosecond that its rows may lie in."""
+        if self.window_ends_ns is None:
+            return self.hour * HOUR_NS, (self.hour + 1) * HOUR_NS - 1
+        return self.window_ends_ns[0] - 1, self.window_ends_ns[1] - 1
 
-def partition_hour(partition: Mapping[str, str | None]) -> Hour:
-    """The hour of a file's partition values as the log spells them."""
-    return str(partition["date"]), int(partition["hour"] or 0)
+
+def partition_hour(partition: Mapping[str, str | None]) -> int:
+    """Hours since the epoch of partition values as the log spells them."""
+    day = date.fromisoformat(str(partition["date"]))
+    return (day - _EPOCH).days * 24 + int(partition["hour"] or 0)
 
 
 def table_files(delta: DeltaTable) -> list[TableFile]:
     """All live files of the loaded version."""
     names = delta.metadata().partition_columns
-    rows = pa.table(delta.get_add_actions(flatten=True)).to_pylist()
+    actions = pa.table(delta.get_add_actions(flatten=True)).to_pylist()
     return [
         TableFile(
-            row["path"], row["size_bytes"],
-            {name: _partition_text(row[f"partition.{name}"]) for name in names},
+            action["path"], action["size_bytes"],
+            {name: _partition_text(action[f"partition.{name}"]) for name in names},
+            action.get("num_records") or 0,
+            _ends(action.get("min.window_end_ns"), action.get("max.window_end_ns")),
         )
-        for row in rows
+        for action in actions
     ]
 
 
@@ -167,34 +182,42 @@ def _partition_text(value: object) -> str:
     return value.isoformat() if isinstance(value, date) else str(value)
 
 
-def hours_changed(delta: DeltaTable, after_version: int | None) -> set[Hour]:
-    """The hours of files that versions after ``after_version`` added as new data.
+def _ends(least: object, largest: object) -> tuple[int, int] | None:
+    if isinstance(least, int) and isinstance(largest, int):
+        return least, largest
+    return None
 
-    All hours of the table when there is no such version, or when its log is no longer complete:
-    derived tables are pure functions, so that recomputing more than needed changes nothing.
+
+def files_added(delta: DeltaTable, after_version: int | None) -> list[TableFile]:
+    """Files that versions after ``after_version`` added as new data.
+
+    All live files when there is no such version, or when the log before the loaded version is no
+    longer complete: derived tables are pure functions, so recomputing more changes nothing.
     """
-    last = delta.version()
     if after_version is not None:
+        folder = Path(delta.table_uri.removeprefix("file://"), "_delta_log")
         try:
-            return _hours_in_log(Path(delta.table_uri.removeprefix("file://")), after_version, last)
+            return [
+                file
+                for version in range(after_version + 1, delta.version() + 1)
+                for file in _added_in(folder / f"{version:020d}.json")
+            ]
         except FileNotFoundError:
             pass
-    return {file.hour for file in table_files(delta)}
+    return table_files(delta)
 
 
-def _hours_in_log(folder: Path, after_version: int, last: int) -> set[Hour]:
-    hours: set[Hour] = set()
-    for version in range(after_version + 1, last + 1):
-        text = Path(folder, "_delta_log", f"{version:020d}.json").read_text(encoding="utf-8")
-        for line in text.splitlines():
-            action = json.loads(line).get("add")
-            if action is not None and action.get("dataChange", True):
-                hours.add(partition_hour(action["partitionValues"]))
-    return hours
-
-
-def files_of_hours(root: str, delta: DeltaTable, hours: Collection[Hour]) -> list[str]:
-    """Absolute paths of the live files of some hours."""
-    wanted = set(hours)
-    folder = Path(root, delta.metadata().name or "")
-    return [str(folder / file.path) for file in table_files(delta) if file.hour in wanted]
+def _added_in(log: Path) -> list[TableFile]:
+    files: list[TableFile] = []
+    for line in log.read_text(encoding="utf-8").splitlines():
+        action = json.loads(line).get("add")
+        if action is None or not action.get("dataChange", True):
+            continue
+        stats = json.loads(action.get("stats") or "{}")
+        ends = _ends(
+            stats.get("minValues", {}).get("window_end_ns"),
+            stats.get("maxValues", {}).get("window_end_ns"),
+        )
+        files.append(TableFile(action["path"], action["size"], action["partitionValues"],
+                               stats.get("numRecords", 0), ends))
+    return files

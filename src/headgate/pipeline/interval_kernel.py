@@ -22,8 +22,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from headgate.pipeline.arrow_types import changes, table_arrow_schema
 from headgate.pipeline.interval_columns import minute_columns
-from headgate.pipeline.tables import HOUR_NS, INTERVALS_LOOK_BACK_NS, KEY_COLUMNS
+from headgate.pipeline.tables import HOUR_NS, INTERVALS, INTERVALS_LOOK_BACK_NS, KEY_COLUMNS
 from headgate.record.fields import FULL_PERIOD_NS, Kind, Nature, field_names
 
 Longs: TypeAlias = npt.NDArray[np.int64]
@@ -86,15 +87,15 @@ class Input:
 
     def __init__(self, table: pa.Table, kind: Kind) -> None:
         self.kind = kind
-        subject = _changes(table, SUBJECT_COLUMNS)
-        stream = subject | _changes(table, ("source", "boot_id", "counting_since_ns"))
-        fresh = stream | _changes(table, ("seq", "row"))
+        subject = changes(table, SUBJECT_COLUMNS)
+        stream = subject | changes(table, ("source", "boot_id", "counting_since_ns"))
+        fresh = stream | changes(table, ("seq", "row"))
         if not fresh.all():
             table = table.filter(pa.array(fresh))
             subject, stream = subject[fresh], stream[fresh]
         self.table = table
         self.first_of_stream = stream
-        self.same_source = ~(subject | _changes(table, ("source",)))
+        self.same_source = ~(subject | changes(table, ("source",)))
         self.subject: Longs = np.cumsum(subject) - 1
         self.hour_ns = self.longs(HOUR_COLUMN) * HOUR_NS
 
@@ -111,32 +112,13 @@ class Input:
         return None if column.null_count == 0 else column.is_valid().to_numpy()
 
 
-def _changes(table: pa.Table, names: tuple[str, ...]) -> Flags:
-    changed = np.zeros(table.num_rows, dtype=np.bool_)
-    changed[0] = True
-    for name in names:
-        column = table.column(name).combine_chunks()
-        codes = pc.fill_null(column.dictionary_encode(null_encoding="encode").indices, -1)
-        values = codes.to_numpy(zero_copy_only=False)
-        changed[1:] |= values[1:] != values[:-1]
-    return changed
-
-
 def interval_table(table: pa.Table, kind: Kind, heartbeats: Heartbeats) -> pa.Table:
     """The minutes of all subjects in a sorted chunk of one kind."""
     if table.num_rows == 0:
-        return minute_columns_empty()
+        return table_arrow_schema(INTERVALS).empty_table()
     chunk = Input(table, kind)
     rows = _with_virtual_rows(chunk, heartbeats)
     return minute_columns(chunk, rows, _pieces(chunk, rows))
-
-
-def minute_columns_empty() -> pa.Table:
-    """No minutes, with the columns of the table."""
-    from headgate.pipeline.arrow_types import table_arrow_schema
-    from headgate.pipeline.tables import INTERVALS
-
-    return table_arrow_schema(INTERVALS).empty_table()
 
 
 def _with_virtual_rows(chunk: Input, heartbeats: Heartbeats) -> Rows:

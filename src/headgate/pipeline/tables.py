@@ -184,10 +184,10 @@ INTERVALS: Final = Table(
 )
 
 BLAMES: Final = (
-    "CONSUMER", "NO_CONSUMER", "THROTTLED_SUBSCRIPTION", "THROTTLED_TOPIC", "THROTTLED_BROKER",
-    "BROKER",
+    "NONE", "CONSUMER", "NO_CONSUMER", "THROTTLED_SUBSCRIPTION", "THROTTLED_TOPIC",
+    "THROTTLED_BROKER", "BROKER",
 )
-"""Whom a share of blame may fall on; the names of the verdicts besides NONE."""
+"""Whom a share of blame may fall on, NONE being nobody; also the names of the verdicts."""
 
 SHARE_COLUMNS: Final = tuple(f"share_{blame.lower()}" for blame in BLAMES)
 
@@ -197,11 +197,15 @@ JUDGEMENT_COLUMNS: Final = (
     TableColumn("residual_messages", _L, "Growth that the counted causes do not explain."),
     TableColumn("appended", _L, "Messages appended."),
     TableColumn("acked", _L, "Messages acknowledged."),
+    TableColumn("from_ns", _L, "Where the account begins."),
+    TableColumn("to_ns", _L, "Where the account ends."),
     TableColumn("oldest_age_max_ns", _L, "Largest age of the oldest deliverable message."),
     *(TableColumn(name, _D, "Share of the blame by seconds; all shares sum to 1.")
       for name in SHARE_COLUMNS),
     TableColumn("verdict", _S, "NONE, or the largest share of blame by the verdict law."),
     TableColumn("second", _S, "The cause named second, or null."),
+    TableColumn("bystander", ColumnType.BOOLEAN, "second is a limiter that merely stood by."),
+    TableColumn("dimension", _S, "What the named limiter counts: messages, bytes or null."),
     TableColumn("proven_rate_per_s", _D, "The consumers' proven rate, or null."),
     TableColumn("grows_without_limit", ColumnType.BOOLEAN,
                 "Whether the backlog would have grown without that limit; null when unknown."),

@@ -1,0 +1,105 @@
+"""The data source writer of the pipeline's tables: ``df.write.format("headgate_tables")``.
+
+Tasks write uniquely named Parquet files with pyarrow and hand back their description; ``commit``,
+on the driver, makes one delta-rs commit for each table, idempotent by its application
+transaction. A task or a job that is killed leaves files that no table mentions.
+
+Options: ``root`` (the folder of all tables), ``table`` (a table's name, or ``bronze``: then the
+rows are messages of the telemetry topic, decoded here into the bronze tables), ``hours`` (JSON
+list of hours since the epoch: replace exactly these), ``app_id`` and ``app_version`` (the
+application transaction; optional).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.sql.datasource import DataSource, DataSourceArrowWriter, WriterCommitMessage
+from pyspark.sql.types import StructType
+
+from headgate.base.errors import InputError
+from headgate.pipeline.decode import bronze_tables
+from headgate.pipeline.delta_log import AppTransaction, commit_append, commit_replace
+from headgate.pipeline.parquet_files import FileAdded, write_tables
+from headgate.pipeline.tables import TABLES
+
+FORMAT: Final = "headgate_tables"
+BRONZE: Final = "bronze"
+"""Value of the option ``table`` for messages of the telemetry topic."""
+
+_MESSAGES_DECODED_MAX: Final = 64
+"""Messages whose rows a task holds before it writes them; a message has 1 MiB at most."""
+
+
+@dataclass(frozen=True)
+class FilesWritten(WriterCommitMessage):
+    """What one task wrote."""
+
+    files: tuple[FileAdded, ...]
+
+
+class HeadgateTables(DataSource):
+    """Write rows into the tables of a pipeline folder."""
+
+    @classmethod
+    def name(cls) -> str:
+        """The format's name."""
+        return FORMAT
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:  # noqa: ARG002
+        """The writer; ``mode("append")`` only: what is replaced says the option ``hours``."""
+        if overwrite:
+            raise InputError(
+                f'format("{FORMAT}") takes mode("append"); the option hours says what is replaced'
+            )
+        return TablesWriter(dict(self.options))
+
+
+class TablesWriter(DataSourceArrowWriter):
+    """Writes in tasks, commits on the driver. Keeps nothing between batches."""
+
+    def __init__(self, options: Mapping[str, str]) -> None:
+        self._root = options["root"]
+        self._table = options["table"]
+        hours = options.get("hours")
+        self._hours: list[int] | None = None if hours is None else json.loads(hours)
+        app_id = options.get("app_id")
+        self._transaction = (
+            None if app_id is None else AppTransaction(app_id, int(options["app_version"]))
+        )
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
+        """Write the rows of one task."""
+        context = TaskContext.get()
+        task = "0" if context is None else str(context.partitionId())
+        return FilesWritten(tuple(write_tables(self._root, task, self._rows(iterator))))
+
+    def _rows(self, batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[str, pa.Table]]:
+        if self._table != BRONZE:
+            for batch in batches:
+                yield self._table, pa.Table.from_batches([batch])
+            return
+        for batch in batches:
+            for first in range(0, batch.num_rows, _MESSAGES_DECODED_MAX):
+                part = batch.slice(first, _MESSAGES_DECODED_MAX)
+                for name, pieces in bronze_tables([part]).items():
+                    yield name, pa.concat_tables(pieces)
+
+    def commit(self, messages: list[WriterCommitMessage | None]) -> None:
+        """Make what the tasks wrote visible, once."""
+        files = [f for m in messages if isinstance(m, FilesWritten) for f in m.files]
+        names = [self._table] if self._table != BRONZE else sorted({f.table for f in files})
+        for name in names:
+            own = [file for file in files if file.table == name]
+            if self._hours is None:
+                commit_append(self._root, TABLES[name], own, self._transaction)
+            else:
+                commit_replace(self._root, TABLES[name], own, self._hours, self._transaction)
+
+    def abort(self, messages: list[WriterCommitMessage | None]) -> None:
+        """Nothing to undo: files that were not committed belong to no table."""

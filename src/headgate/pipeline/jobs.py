@@ -1,0 +1,247 @@
+"""The jobs: what ``headgate pipeline attribute`` and ``headgate pipeline stream`` run.
+
+Session, topics, folder and clock meet here and nowhere else. Both jobs are one structured
+streaming query with a checkpoint in the folder, so either goes on where the other stopped; they
+differ in the trigger.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import reduce
+from pathlib import Path
+from typing import Any, Final, TextIO
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from headgate.base.clock import SystemClock
+from headgate.base.errors import InputError
+from headgate.pipeline import steps
+from headgate.pipeline.attribution_kernel import young_limit_ns
+from headgate.pipeline.delta_log import ensure_table, table_files
+from headgate.pipeline.delta_writer import BRONZE, FORMAT
+from headgate.pipeline.options import AttributeOptions, SourceOptions, StreamOptions
+from headgate.pipeline.refresh import read_files, refresh_attribution, refresh_intervals
+from headgate.pipeline.render import write_judgements
+from headgate.pipeline.session import create_session, prepare_session
+from headgate.pipeline.tables import BATCH_KIND, BRONZE_SAMPLES, HOUR_NS, INTERVALS, TABLES
+from headgate.pipeline.times import parse_time
+
+MESSAGE_COLUMNS: Final = ("value", "__topic", "__messageId", "__publishTime")
+"""Columns of ``format("pulsar")`` that ingestion reads."""
+
+_PROVEN_HOURS: Final = 24
+_INT64_MAX: Final = (1 << 63) - 1
+
+
+@contextmanager
+def folder_lock(out: str) -> Iterator[None]:
+    """Hold the folder: one writer at a time.
+
+    Raises:
+        InputError: another process holds it, or it cannot be made.
+    """
+    try:
+        Path(out).mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(Path(out, ".lock"), os.O_RDWR | os.O_CREAT, 0o644)
+    except OSError as error:
+        raise InputError(f"folder {out}: {error.strerror}") from error
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            holder = os.pread(descriptor, 32, 0).decode(errors="replace").strip()
+            raise InputError(
+                f"folder {out} is being written by another job (process {holder or 'unknown'}); "
+                "one at a time is allowed"
+            ) from error
+        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+class _Progress:
+    """One line for each finished stage, with its time."""
+
+    def __init__(self, err: TextIO) -> None:
+        self._err = err
+        self._last_s = time.monotonic()
+
+    def say(self, text: str) -> None:
+        now_s = time.monotonic()
+        self._err.write(f"{text} ({now_s - self._last_s:.1f} s)\n")
+        self._err.flush()
+        self._last_s = now_s
+
+
+def telemetry_messages(spark: SparkSession, source: SourceOptions) -> DataFrame:
+    """The telemetry topics of all brokers as one stream of messages, from the earliest on."""
+    frames = [
+        spark.readStream.format("pulsar")
+        .option("service.url", broker_url).option("admin.url", web_url)
+        .option("topic", source.topic).option("startingOffsets", "earliest")
+        .option("failOnDataLoss", str(source.fail_on_data_loss).lower())
+        .option("columns", ",".join(MESSAGE_COLUMNS))
+        .load()
+        for broker_url, web_url in zip(source.broker_urls, source.web_urls, strict=True)
+    ]
+    return reduce(DataFrame.union, frames).select(*MESSAGE_COLUMNS)
+
+
+def checkpoint_path(source: SourceOptions) -> str:
+    """Where the query over these topics keeps its offsets: a folder for each set of topics."""
+    text = json.dumps([source.broker_urls, source.topic])
+    name = hashlib.sha256(text.encode()).hexdigest()[:16]
+    return str(Path(source.out, "_checkpoints", name).resolve())
+
+
+def checkpoint_id(checkpoint: str) -> str:
+    """The id in a checkpoint's metadata: a deleted checkpoint never repeats an old one's."""
+    metadata = json.loads(Path(checkpoint, "metadata").read_text(encoding="utf-8"))
+    return str(metadata["id"])
+
+
+def ingest_batch(messages: DataFrame, batch_id: int, root: str, checkpoint: str) -> None:
+    """Append one micro-batch of messages to the bronze tables, once."""
+    prepare_session(messages.sparkSession)
+    (
+        messages.write.format(FORMAT).mode("append")
+        .option("root", root).option("table", BRONZE)
+        .option("app_id", checkpoint_id(checkpoint)).option("app_version", str(batch_id))
+        .save()
+    )
+
+
+def start_query(
+    messages: DataFrame, root: str, checkpoint: str, *,
+    trigger_s: float | None, after: Callable[[SparkSession, int], None] | None = None,
+) -> StreamingQuery:
+    """Start ingestion; without ``trigger_s`` it ends when what is there now has been read.
+
+    ``after`` is called with the session and the batch's number when bronze has a batch.
+    """
+
+    def process(batch: DataFrame, batch_id: int) -> None:
+        ingest_batch(batch, batch_id, root, checkpoint)
+        if after is not None:
+            after(batch.sparkSession, batch_id)
+
+    writer = messages.writeStream.foreachBatch(process).option("checkpointLocation", checkpoint)
+    if trigger_s is None:
+        writer = writer.trigger(availableNow=True)
+    else:
+        writer = writer.trigger(processingTime=f"{int(trigger_s * 1_000)} milliseconds")
+    return writer.start()
+
+
+def judge_range(
+    spark: SparkSession, root: str, since_ns: int | None, until_ns: int | None, young_ns: int
+) -> list[dict[str, Any]]:
+    """Judge every subscription over a range of the table ``intervals``."""
+    first = 0 if since_ns is None else since_ns
+    last = _INT64_MAX if until_ns is None else until_ns
+    files = [
+        file for file in table_files(ensure_table(root, INTERVALS))
+        if file.partition["kind"] == "subscription"
+        and first // HOUR_NS - _PROVEN_HOURS <= file.hour <= last // HOUR_NS
+    ]
+    if not files:
+        return []
+    minutes = read_files(spark, root, INTERVALS, files)
+    rows = steps.range_judgements(minutes, first, last, young_ns).toArrow()
+    found: list[dict[str, Any]] = rows.to_pylist()
+    return found
+
+
+def run_attribute(
+    options: AttributeOptions, out: TextIO, err: TextIO, *,
+    messages: Callable[[SparkSession], DataFrame] | None = None,
+) -> int:
+    """Read what the topics hold now, bring the tables up to date and judge the range.
+
+    Judgements alone go to ``out``, progress to ``err``. ``messages`` replaces the topics, for
+    tests. Returns the number of judged subscriptions.
+
+    Raises:
+        InputError: a time is malformed, no Java is there, or the folder is in use.
+    """
+    now_ns = SystemClock.wall_ns()
+    since_ns = None if options.since is None else parse_time(options.since, now_ns)
+    until_ns = None if options.until is None else parse_time(options.until, now_ns)
+    if since_ns is not None and since_ns >= (now_ns if until_ns is None else until_ns):
+        raise InputError(f"since {options.since!r} does not lie before until {options.until!r}")
+    source, root = options.source, str(Path(options.source.out).resolve())
+    young_ns = young_limit_ns(options.young_s)
+    with folder_lock(root):
+        progress = _Progress(err)
+        spark = create_session("headgate pipeline attribute")
+        progress.say("Spark started")
+        frame = telemetry_messages(spark, source) if messages is None else messages(spark)
+        _create_tables(root)
+        start_query(frame, root, checkpoint_path(source), trigger_s=None).awaitTermination()
+        progress.say(f"telemetry read into {root}: {_bronze_text(root)}")
+        refresh_intervals(spark, root)
+        progress.say("intervals brought up to date")
+        refresh_attribution(spark, root, young_ns)
+        progress.say("attribution brought up to date")
+        rows = judge_range(spark, root, since_ns, until_ns, young_ns)
+        progress.say(f"{len(rows)} subscriptions judged")
+    write_judgements(rows, options.format, out)
+    return len(rows)
+
+
+def run_stream(
+    options: StreamOptions, err: TextIO, *,
+    messages: Callable[[SparkSession], DataFrame] | None = None,
+    should_stop: Callable[[], bool] = lambda: False,
+) -> None:
+    """Keep the tables up to date until the process is interrupted or ``should_stop`` says so.
+
+    Every batch is one line on ``err``. ``messages`` replaces the topics, for tests.
+
+    Raises:
+        InputError: no Java is there, or the folder is in use.
+    """
+    source, root = options.source, str(Path(options.source.out).resolve())
+    young_ns = young_limit_ns(options.young_s)
+    with folder_lock(root):
+        progress = _Progress(err)
+        spark = create_session("headgate pipeline stream")
+        progress.say("Spark started")
+        _create_tables(root)
+
+        def after(session: SparkSession, batch_id: int) -> None:
+            refresh_intervals(session, root)
+            hours = refresh_attribution(session, root, young_ns)
+            progress.say(f"batch {batch_id}: {len(hours)} hours brought up to date")
+
+        frame = telemetry_messages(spark, source) if messages is None else messages(spark)
+        query = start_query(
+            frame, root, checkpoint_path(source), trigger_s=options.trigger_s, after=after
+        )
+        try:
+            while not should_stop() and not query.awaitTermination(1):
+                pass
+        finally:
+            query.stop()
+
+
+def _create_tables(root: str) -> None:
+    for table in TABLES.values():
+        ensure_table(root, table)
+
+
+def _bronze_text(root: str) -> str:
+    files = table_files(ensure_table(root, BRONZE_SAMPLES))
+    batches = sum(file.rows for file in files if file.partition["kind"] == BATCH_KIND)
+    rows = sum(file.rows for file in files) - batches
+    return f"{batches:,} batches, {rows:,} rows"

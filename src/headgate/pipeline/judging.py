@@ -1,0 +1,207 @@
+"""Minutes of ``intervals`` to one judgement: the bridge to the law in ``headgate.flow``.
+
+A minute and a range go the same way: amounts and seconds are summed, levels are taken at the two
+ends, and the law judges the sums. A verdict is never made of verdicts. Plain values in and out;
+neither Spark nor Arrow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from headgate.flow.account import LABELS, State
+from headgate.flow.limits import Dimension, DispatchLimit, Level
+from headgate.flow.sentence import Circumstances, sentence
+from headgate.flow.verdict import (
+    THROTTLED,
+    YOUNG_NS,
+    Evidence,
+    Judgement,
+    LimitFact,
+    Verdict,
+    blame_shares,
+    judge,
+)
+from headgate.pipeline.tables import BLAMES
+from headgate.record.fields import STATE_FIELD_NAMES
+
+NS_PER_S: Final = 1_000_000_000
+
+Minute = Mapping[str, Any]
+"""One row of ``intervals``."""
+
+_GAINS: Final = ("appended", "rewound")
+_LOSSES: Final = ("acked", "skipped", "expired", "evicted")
+_SUMMED: Final = (*_GAINS, *_LOSSES, "msgs_out", "bytes_out", "covered_ns")
+_LIMITS: Final = tuple(
+    f"limit_{level.name.lower()}_{part}"
+    for level in Level for part in ("messages", "bytes", "period_ns", "source")
+)
+
+MINUTE_COLUMNS: Final = (
+    "minute", "from_ns", "to_ns", "covered_ns", *_GAINS, *_LOSSES, "msgs_out", "bytes_out",
+    "backlog_messages_start", "backlog_messages", "unacked_start", "unacked",
+    "oldest_age_max_ns", "permits", "consumers", "broker", *_LIMITS, *STATE_FIELD_NAMES,
+)
+"""What of ``intervals`` a judgement looks at."""
+
+_THROTTLED_SHARE_MAX: Final = 0.05
+"""A minute with less of its time in throttled states counts as unthrottled."""
+
+_PROVEN_PERCENTILE: Final = 0.95
+
+
+def proven_rate_per_s(minutes: Sequence[Minute]) -> float | None:
+    """95th percentile of the ack rate over unthrottled minutes with backlog and consumers.
+
+    None when there is no such minute.
+    """
+    rates: list[float] = []
+    for minute in minutes:
+        covered = minute["covered_ns"]
+        backlog = min(minute["backlog_messages_start"] or 0, minute["backlog_messages"] or 0)
+        if covered <= 0 or backlog <= 0 or not minute["consumers"]:
+            continue
+        throttled = sum(
+            minute[name] or 0
+            for name, label in zip(STATE_FIELD_NAMES, LABELS, strict=True)
+            if label.level is not None
+        )
+        if throttled <= _THROTTLED_SHARE_MAX * covered:
+            rates.append((minute["acked"] or 0) * NS_PER_S / covered)
+    if not rates:
+        return None
+    rates.sort()
+    return rates[min(len(rates) - 1, int(_PROVEN_PERCENTILE * len(rates)))]
+
+
+def judge_minutes(
+    minutes: Sequence[Minute], proven_per_s: float | None, *, young_ns: int = YOUNG_NS
+) -> dict[str, Any]:
+    """Judge one subscription over its minutes, in time order; at least one.
+
+    Returns the columns of ``tables.JUDGEMENT_COLUMNS``.
+    """
+    first, last = minutes[0], minutes[-1]
+    sums = {name: sum(minute[name] or 0 for minute in minutes) for name in _SUMMED}
+    cells = [_cells(minute) for minute in minutes]
+    total_cells = [sum(column) for column in zip(*cells, strict=True)]
+    start = first["backlog_messages_start"] or 0
+    end = last["backlog_messages"] or 0
+    span_ns = last["to_ns"] - first["from_ns"]
+    net = sum(sums[name] for name in _GAINS) - sum(sums[name] for name in _LOSSES)
+    residual = end - start - net
+    moved = max(1, abs(end - start), sum(sums[name] for name in (*_GAINS, *_LOSSES)))
+    completeness = min(1.0, sums["covered_ns"] / span_ns)
+    oldest = max((minute["oldest_age_max_ns"] or 0) for minute in minutes)
+    evidence = Evidence(
+        window_ns=max(1, sums["covered_ns"]), cells_ns=total_cells,
+        backlog_start=start, backlog_end=end, oldest_age_ns_max=oldest,
+        appended=sums["appended"], delivered=sums["msgs_out"], acked=sums["acked"],
+        unacked_start=first["unacked_start"] or 0, unacked_end=last["unacked"] or 0,
+        delivered_bytes=sums["bytes_out"], limits=_limit_facts(last),
+        sub_windows_ns=cells if len(cells) > 1 else (),
+        proven_ack_per_s=proven_per_s,
+        completeness=completeness * (1.0 - min(1.0, abs(residual) / moved)),
+    )
+    judgement = judge(evidence, young_ns=young_ns)
+    facts = _circumstances(evidence, judgement, minutes, cells)
+    return {
+        **_columns(judgement),
+        "growth_messages": end - start, "backlog_messages": end, "residual_messages": residual,
+        "appended": sums["appended"], "acked": sums["acked"],
+        "from_ns": first["from_ns"], "to_ns": last["to_ns"], "oldest_age_max_ns": oldest,
+        "proven_rate_per_s": proven_per_s, "completeness": completeness,
+        "sentence": sentence(judgement, facts),
+    }
+
+
+def _columns(judgement: Judgement) -> dict[str, Any]:
+    shares = {verdict.value: share for verdict, share in judgement.shares.items()}
+    return {
+        **{f"share_{blame.lower()}": shares.get(blame, 0.0) for blame in BLAMES},
+        "verdict": judgement.verdict.value,
+        "second": None if judgement.second is None else judgement.second.value,
+        "bystander": judgement.bystander,
+        "dimension": None if judgement.dimension is None else judgement.dimension.name.lower(),
+        "grows_without_limit": judgement.would_have_grown,
+        "confidence": judgement.confidence,
+    }
+
+
+def _cells(minute: Minute) -> list[int]:
+    return [minute[name] or 0 for name in STATE_FIELD_NAMES]
+
+
+def _limit(minute: Minute, level: Level) -> DispatchLimit | None:
+    prefix = f"limit_{level.name.lower()}_"
+    messages, size = minute[prefix + "messages"], minute[prefix + "bytes"]
+    if not messages and not size:
+        return None
+    return DispatchLimit(messages or None, size or None, minute[prefix + "period_ns"] or NS_PER_S)
+
+
+def _limit_facts(minute: Minute) -> list[LimitFact]:
+    limits = [(level, _limit(minute, level)) for level in Level]
+    return [
+        LimitFact(level, limit.per_second(Dimension.MESSAGES), limit.per_second(Dimension.BYTES))
+        for level, limit in limits
+        if limit is not None
+    ]
+
+
+def _circumstances(
+    evidence: Evidence, judgement: Judgement, minutes: Sequence[Minute],
+    cells: Sequence[Sequence[int]],
+) -> Circumstances:
+    last = minutes[-1]
+    named = next(
+        (v for v in (judgement.verdict, judgement.second) if v in THROTTLED), None
+    )
+    level = None if named is None or judgement.dimension is None else Level(THROTTLED.index(named))
+    hungry = sum(
+        ns for ns, label in zip(evidence.cells_ns, LABELS, strict=True)
+        if label.level is level and label.consumer == "hungry"
+    )
+    total = sum(evidence.cells_ns)
+    window_s = evidence.window_ns / NS_PER_S
+    return Circumstances(
+        backlog=evidence.backlog_end,
+        limit=None if level is None else _limit(last, level),
+        limit_source="" if level is None else last[f"limit_{level.name.lower()}_source"] or "",
+        permits=last["permits"],
+        hungry_share=None if level is None or not total else hungry / total,
+        appended_per_s=evidence.appended / window_s,
+        acked_per_s=evidence.acked / window_s,
+        since_s=_since_s(judgement.verdict, minutes, cells),
+        stopped_by=_stopped_by(evidence.cells_ns),
+    )
+
+
+def _since_s(
+    verdict: Verdict, minutes: Sequence[Minute], cells: Sequence[Sequence[int]]
+) -> float | None:
+    """How long the last minutes have all blamed the same; None when the last one does not."""
+    begin = None
+    for minute, account in zip(reversed(minutes), reversed(cells), strict=True):
+        shares = blame_shares(account)
+        if max(shares, key=lambda blame: shares[blame]) is not verdict:
+            break
+        begin = minute["from_ns"]
+    return None if begin is None else (minutes[-1]["to_ns"] - begin) / NS_PER_S
+
+
+_CONSUMER_STATES: Final = frozenset(
+    {State.AWAITING_ACK, State.UNACKED_LIMIT, State.NO_PERMITS, State.SOCKET_FULL,
+     State.KEY_BLOCKED}
+)
+
+
+def _stopped_by(cells_ns: Sequence[int]) -> str:
+    held = [
+        (ns, label.state.value)
+        for ns, label in zip(cells_ns, LABELS, strict=True)
+        if label.state in _CONSUMER_STATES and ns > 0
+    ]
+    return max(held)[1] if held else ""

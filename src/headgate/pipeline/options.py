@@ -1,0 +1,81 @@
+"""What a pipeline job is asked to do, checked before Spark is started. No Spark here."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, Literal
+from urllib.parse import urlsplit
+
+from headgate.base.errors import InputError
+
+TELEMETRY_TOPIC: Final = "persistent://headgate/telemetry/samples"
+"""Where brokers publish their records by default."""
+
+BROKER_URL: Final = "pulsar://localhost:6650"
+WEB_URL: Final = "http://localhost:8080"
+
+
+@dataclass(frozen=True, slots=True)
+class SourceOptions:
+    """Which telemetry topics are read and into which folder.
+
+    ``broker_urls`` and ``web_urls`` go together by place; several make one union.
+    """
+
+    out: str
+    broker_urls: tuple[str, ...] = (BROKER_URL,)
+    web_urls: tuple[str, ...] = (WEB_URL,)
+    topic: str = TELEMETRY_TOPIC
+    fail_on_data_loss: bool = False
+    """Whether telemetry that was trimmed before it was read stops the job."""
+
+    def __post_init__(self) -> None:
+        """Raise :class:`InputError` for URLs of another form or different in number."""
+        if not self.out:
+            raise InputError("out is empty; a folder for the tables is needed")
+        if len(self.broker_urls) != len(self.web_urls) or not self.broker_urls:
+            raise InputError(
+                f"{len(self.broker_urls)} broker URLs and {len(self.web_urls)} web URLs given; "
+                "every broker needs one of each"
+            )
+        for url, schemes in (
+            *((url, ("pulsar", "pulsar+ssl")) for url in self.broker_urls),
+            *((url, ("http", "https")) for url in self.web_urls),
+        ):
+            parts = urlsplit(url)
+            if parts.scheme not in schemes or not parts.hostname:
+                raise InputError(f"Invalid URL {url!r}: {schemes[0]}://host:port is allowed")
+
+
+@dataclass(frozen=True, slots=True)
+class AttributeOptions:
+    """One pass over what the topics hold now, and the judgement of a range."""
+
+    source: SourceOptions
+    since: str | None = None
+    """ISO 8601 with offset, or an age such as ``2h``; None: from the beginning."""
+    until: str | None = None
+    """As ``since``; None: up to now."""
+    format: Literal["table", "json"] = "table"
+    young_s: float = 2.0
+    """A backlog whose oldest message is younger than this is in flight, not a backlog."""
+
+    def __post_init__(self) -> None:
+        """Raise :class:`InputError` for an unknown format."""
+        if self.format not in ("table", "json"):
+            raise InputError(f"format is {self.format!r}; table or json is allowed")
+
+
+@dataclass(frozen=True, slots=True)
+class StreamOptions:
+    """Go on where the last run stopped, and keep running."""
+
+    source: SourceOptions
+    trigger_s: float = 5.0
+    """Time between two looks at the topics."""
+    young_s: float = 2.0
+
+    def __post_init__(self) -> None:
+        """Raise :class:`InputError` for a trigger below 0.1 s."""
+        if self.trigger_s < 0.1:
+            raise InputError(f"trigger_s is {self.trigger_s}; at least 0.1 is allowed")

@@ -1,0 +1,101 @@
+"""The pipeline's steps: ``DataFrame -> DataFrame``. No session, no input or output, no collect.
+
+Rows are brought together by subject and sorted by Spark; what is done with them is a pure kernel
+over Arrow tables, the same for a batch and for a stream's trigger.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+
+from headgate.pipeline.arrow_types import whole_subjects
+from headgate.pipeline.attribution_kernel import (
+    INPUT_COLUMNS,
+    RANGE_COLUMNS,
+    attribution_table,
+    range_table,
+)
+from headgate.pipeline.attribution_kernel import SORT_COLUMNS as MINUTE_SORT_COLUMNS
+from headgate.pipeline.interval_kernel import (
+    HOUR_COLUMN,
+    SORT_COLUMNS,
+    SUBJECT_COLUMNS,
+    Heartbeats,
+    interval_table,
+)
+from headgate.pipeline.schemas import spark_schema, table_schema
+from headgate.pipeline.tables import (
+    ATTRIBUTION,
+    ATTRIBUTION_KEY,
+    HOUR_NS,
+    INTERVALS,
+    INTERVALS_LOOK_BACK_NS,
+    SAMPLED_KINDS,
+)
+from headgate.record.fields import Kind
+
+
+def intervals(bronze: DataFrame, hours: Collection[int], heartbeats: Heartbeats) -> DataFrame:
+    """Rows of ``intervals`` for some hours (numbers since the epoch), from ``bronze_samples``.
+
+    ``bronze`` may hold more than is needed; it must hold all rows whose window ends within two
+    minutes of one of the hours. ``heartbeats``: last window of every boot, by target hour.
+    """
+    kinds = [kind.value for kind in SAMPLED_KINDS]
+    # Whole-number division: as doubles, the last nanosecond of an hour is the next hour.
+    near = [
+        F.expr(f"(window_end_ns - 1 + {shift}L) div {HOUR_NS}L")
+        for shift in (0, -INTERVALS_LOOK_BACK_NS, INTERVALS_LOOK_BACK_NS)
+    ]
+    prepared = (
+        bronze.where(F.col("kind").isin(kinds))
+        .withColumn(HOUR_COLUMN, F.explode(F.array_distinct(F.array(*near))))
+        .where(F.col(HOUR_COLUMN).isin(sorted(hours)))
+        .repartition(*SUBJECT_COLUMNS)
+        .sortWithinPartitions(*SORT_COLUMNS)
+    )
+
+    def kernel(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for table in whole_subjects(batches, SUBJECT_COLUMNS):
+            for kind in table.column("kind").unique().to_pylist():
+                rows = table.filter(pc.equal(table.column("kind"), kind))
+                yield from interval_table(rows, Kind(kind), heartbeats).to_batches()
+
+    return prepared.mapInArrow(kernel, table_schema(INTERVALS))
+
+
+def _minutes_by_subject(minutes: DataFrame) -> DataFrame:
+    return (
+        minutes.where(F.col("kind") == Kind.SUBSCRIPTION.value)
+        .select(*INPUT_COLUMNS)
+        .repartition(*ATTRIBUTION_KEY)
+        .sortWithinPartitions(*MINUTE_SORT_COLUMNS)
+    )
+
+
+def attribution(minutes: DataFrame, hours: Collection[int], young_ns: int) -> DataFrame:
+    """Rows of ``attribution`` for some hours, from ``intervals`` of these and the day before."""
+    wanted = frozenset(hours)
+
+    def kernel(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for table in whole_subjects(batches, ATTRIBUTION_KEY):
+            yield from attribution_table(table, wanted, young_ns).to_batches()
+
+    return _minutes_by_subject(minutes).mapInArrow(kernel, table_schema(ATTRIBUTION))
+
+
+def range_judgements(
+    minutes: DataFrame, since_ns: int, until_ns: int, young_ns: int
+) -> DataFrame:
+    """One row per subscription for a range, judged from the summed seconds of its minutes."""
+
+    def kernel(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for table in whole_subjects(batches, ATTRIBUTION_KEY):
+            yield from range_table(table, since_ns, until_ns, young_ns).to_batches()
+
+    return _minutes_by_subject(minutes).mapInArrow(kernel, spark_schema(RANGE_COLUMNS))

@@ -1,0 +1,34 @@
+"""``--since`` and ``--until``: an instant with its offset, or how long ago. Pure."""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime
+from typing import Final
+
+from headgate.base.errors import InputError
+
+_AGO: Final = re.compile(r"(\d+(?:\.\d+)?)\s*(s|m|h|d)")
+_UNIT_S: Final = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
+_NS_PER_S: Final = 1_000_000_000
+
+
+def parse_time(text: str, now_ns: int) -> int:
+    """Read ISO 8601 with an offset (``2026-11-21T10:00:00Z``) or an age (``30s 15m 2h 1d``).
+
+    Returns nanoseconds since the epoch.
+
+    Raises:
+        InputError: it is neither, or the instant has no offset.
+    """
+    ago = _AGO.fullmatch(text.strip())
+    if ago:
+        return now_ns - int(float(ago[1]) * _UNIT_S[ago[2]] * _NS_PER_S)
+    allowed = "a time with offset such as 2026-11-21T10:00:00Z, or an age such as 2h, is allowed"
+    try:
+        instant = datetime.fromisoformat(text.strip())
+    except ValueError as error:
+        raise InputError(f"Invalid time {text!r}: {allowed}") from error
+    if instant.tzinfo is None:
+        raise InputError(f"Invalid time {text!r}: it has no offset; {allowed}")
+    return int(instant.timestamp() * 1_000_000) * 1_000
