@@ -6,10 +6,11 @@ it never stops the job.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -34,96 +35,105 @@ _ARROW: Final = {
 _DAY_HOURS: Final = 24
 
 
-def partition_columns(last_ns: int, row_count: int) -> dict[str, pa.Array]:
-    """``date`` and ``hour`` of rows that end at ``last_ns`` (exclusive)."""
-    hour = (last_ns - 1) // HOUR_NS
-    return {
-        "date": _repeat(hour // _DAY_HOURS, row_count, pa.int32()).cast(pa.date32()),
-        "hour": _repeat(hour % _DAY_HOURS, row_count, pa.int32()),
-    }
-
-
-def _repeat(value: Any, row_count: int, kind: pa.DataType) -> pa.Array:
-    return pa.repeat(pa.scalar(value, kind), row_count)
-
-
-def bronze_tables(messages: Iterable[pa.RecordBatch]) -> dict[str, list[pa.Table]]:
+def bronze_tables(messages: pa.RecordBatch) -> list[tuple[str, pa.Table]]:
     """Decode messages (columns ``value``, ``__topic``, ``__messageId``, ``__publishTime``).
 
-    Returns the rows of each bronze table, in pieces of one message and kind.
+    Returns (name of a bronze table, rows) pairs; rows of one kind are together.
     """
-    tables: dict[str, list[pa.Table]] = {}
-    for messages_batch in messages:
-        rows = zip(
-            *(messages_batch.column(name).to_pylist() for name in ("value", "__topic")),
-            messages_batch.column("__messageId").to_pylist(),
-            messages_batch.column("__publishTime").cast(pa.int64()).to_pylist(),
-            strict=True,
-        )
-        for value, topic, message_id, publish_us in rows:
-            try:
-                batch = decode(value or b"")
-            except (CorruptionError, UnknownVersionError) as error:
-                row = _quarantined(value, topic, message_id, publish_us, str(error))
-                tables.setdefault(BRONZE_QUARANTINE.name, []).append(row)
-                continue
-            for name, table in _batch_tables(batch):
-                tables.setdefault(name, []).append(table)
+    decoded: list[Batch] = []
+    refused: dict[int, str] = {}
+    for place, value in enumerate(messages.column("value").to_pylist()):
+        try:
+            decoded.append(decode(value or b""))
+        except (CorruptionError, UnknownVersionError) as error:
+            refused[place] = str(error)
+    tables: list[tuple[str, pa.Table]] = []
+    if refused:
+        tables.append((BRONZE_QUARANTINE.name, _quarantined(messages, refused)))
+    if decoded:
+        tables.append((BRONZE_SAMPLES.name, _samples(decoded, None)))
+    for kind in FIELDS:
+        some = [batch for batch in decoded if batch.rows.get(kind)]
+        if some and kind is Kind.EVENT:
+            tables.append((BRONZE_EVENTS.name, _events(some)))
+        elif some:
+            tables.append((BRONZE_SAMPLES.name, _samples(some, kind)))
     return tables
 
 
-def _quarantined(
-    value: bytes | None, topic: str | None, message_id: bytes | None, publish_us: int | None,
-    reason: str,
-) -> pa.Table:
+def _quarantined(messages: pa.RecordBatch, refused: dict[int, str]) -> pa.Table:
+    rows = messages.take(pa.array(list(refused)))
+    published_us = pc.fill_null(rows.column("__publishTime").cast(pa.int64()), 0)
     columns = {
-        **partition_columns((publish_us or 0) * 1_000 + 1, 1),
-        "message_topic": pa.array([topic], pa.string()),
-        "message_id": pa.array([message_id.hex() if message_id else None], pa.string()),
-        "publish_time": pa.array([publish_us], pa.int64()).cast(TIMESTAMP),
-        "reason": pa.array([reason], pa.string()),
-        "value": pa.array([value], pa.binary()),
+        **_partition_columns(published_us.to_numpy() * 1_000),
+        "message_topic": rows.column("__topic"),
+        "message_id": pa.array(
+            [id_ and id_.hex() for id_ in rows.column("__messageId").to_pylist()], pa.string()
+        ),
+        "publish_time": rows.column("__publishTime").cast(TIMESTAMP),
+        "reason": pa.array(list(refused.values()), pa.string()),
+        "value": rows.column("value"),
     }
-    return conform(columns, table_arrow_schema(BRONZE_QUARANTINE), 1)
+    return conform(columns, table_arrow_schema(BRONZE_QUARANTINE), len(refused))
 
 
-def _batch_tables(batch: Batch) -> Iterable[tuple[str, pa.Table]]:
-    samples = table_arrow_schema(BRONZE_SAMPLES)
-    header = _header_columns(batch, 1)
-    header["kind"] = _repeat(BATCH_KIND, 1, pa.string())
-    yield BRONZE_SAMPLES.name, conform(header, samples, 1)
-    for kind, row_count in batch.rows.items():
-        if row_count == 0:
-            continue
-        columns = _header_columns(batch, row_count)
-        types = {field.name: _ARROW[field.type] for field in FIELDS[kind]}
-        for name, values in batch.columns[kind].items():
-            columns[name] = pa.array(values, types[name])
-        if kind is Kind.EVENT:
-            if "time_ns" in columns:
-                microseconds = pc.divide(columns["time_ns"], pa.scalar(1_000, pa.int64()))
-                columns["time"] = microseconds.cast(TIMESTAMP)
-            yield BRONZE_EVENTS.name, conform(columns, table_arrow_schema(BRONZE_EVENTS), row_count)
-        else:
-            columns["kind"] = _repeat(kind.value, row_count, pa.string())
-            yield BRONZE_SAMPLES.name, conform(columns, samples, row_count)
+def _samples(batches: Sequence[Batch], kind: Kind | None) -> pa.Table:
+    """Rows of one kind; without a kind, one row for each message."""
+    columns, row_count = _columns(batches, kind)
+    name = BATCH_KIND if kind is None else kind.value
+    columns["kind"] = pa.repeat(pa.scalar(name, pa.string()), row_count)
+    return conform(columns, table_arrow_schema(BRONZE_SAMPLES), row_count)
 
 
-def _header_columns(batch: Batch, row_count: int) -> dict[str, pa.Array]:
-    header = batch.header
-    texts = {
-        "source": header.source, "cluster": header.cluster, "broker": header.broker,
-        "boot_id": header.boot_id,
-    }
-    numbers = {
-        "seq": batch.seq, "window_start_ns": header.window_start_ns,
-        "window_end_ns": header.window_end_ns,
-    }
+def _events(batches: Sequence[Batch]) -> pa.Table:
+    columns, row_count = _columns(batches, Kind.EVENT)
+    if "time_ns" in columns:
+        microseconds = pc.divide(columns["time_ns"], pa.scalar(1_000, pa.int64()))
+        columns["time"] = microseconds.cast(TIMESTAMP)
+    return conform(columns, table_arrow_schema(BRONZE_EVENTS), row_count)
+
+
+def _columns(batches: Sequence[Batch], kind: Kind | None) -> tuple[dict[str, pa.Array], int]:
+    counts = [1 if kind is None else batch.rows[kind] for batch in batches]
+    columns = _header_columns(batches, counts)
+    if kind is not None:
+        for field in FIELDS[kind]:
+            if any(field.name in batch.columns[kind] for batch in batches):
+                values: list[Any] = []
+                for batch, count in zip(batches, counts, strict=True):
+                    values += batch.columns[kind].get(field.name) or [None] * count
+                columns[field.name] = pa.array(values, _ARROW[field.type])
+    return columns, sum(counts)
+
+
+def _header_columns(batches: Sequence[Batch], counts: Sequence[int]) -> dict[str, pa.Array]:
+    place = pa.array(np.repeat(np.arange(len(batches)), counts))
+
+    def column(values: list[Any], kind: pa.DataType) -> pa.Array:
+        return pa.array(values, kind).take(place)
+
+    headers = [batch.header for batch in batches]
+    ends = np.array([header.window_end_ns for header in headers], dtype=np.int64)
+    ends_of_rows = ends[place.to_numpy()]
     return {
-        **partition_columns(header.window_end_ns, row_count),
-        **{name: _repeat(text, row_count, pa.string()) for name, text in texts.items()},
-        **{name: _repeat(number, row_count, pa.int64()) for name, number in numbers.items()},
-        "row": pa.array(np.arange(row_count, dtype=np.int32)),
-        "window_end": _repeat(header.window_end_ns // 1_000, row_count, pa.int64()).cast(TIMESTAMP),
-        "clock_step": _repeat(header.clock_step, row_count, pa.bool_()),
+        **_partition_columns(ends_of_rows - 1),
+        "source": column([header.source for header in headers], pa.string()),
+        "cluster": column([header.cluster for header in headers], pa.string()),
+        "broker": column([header.broker for header in headers], pa.string()),
+        "boot_id": column([header.boot_id for header in headers], pa.string()),
+        "seq": column([batch.seq for batch in batches], pa.int64()),
+        "window_start_ns": column([header.window_start_ns for header in headers], pa.int64()),
+        "window_end_ns": pa.array(ends_of_rows),
+        "window_end": pa.array(ends_of_rows // 1_000).cast(TIMESTAMP),
+        "clock_step": column([header.clock_step for header in headers], pa.bool_()),
+        "row": pa.array(np.concatenate([np.arange(n, dtype=np.int32) for n in counts])),
+    }
+
+
+def _partition_columns(last_ns: npt.NDArray[np.int64]) -> dict[str, pa.Array]:
+    """``date`` and ``hour`` of rows whose last nanosecond is given."""
+    hour = last_ns // HOUR_NS
+    return {
+        "date": pa.array((hour // _DAY_HOURS).astype(np.int32)).cast(pa.date32()),
+        "hour": pa.array((hour % _DAY_HOURS).astype(np.int32)),
     }

@@ -86,9 +86,7 @@ class TablesWriter(DataSourceArrowWriter):
             return
         for batch in batches:
             for first in range(0, batch.num_rows, _MESSAGES_DECODED_MAX):
-                part = batch.slice(first, _MESSAGES_DECODED_MAX)
-                for name, pieces in bronze_tables([part]).items():
-                    yield name, pa.concat_tables(pieces)
+                yield from bronze_tables(batch.slice(first, _MESSAGES_DECODED_MAX))
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         """Make what the tasks wrote visible, once."""
