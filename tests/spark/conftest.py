@@ -194,9 +194,7 @@ class Cluster:
 @pytest.fixture(scope="session")
 def cluster(broker: Broker) -> Iterator[Cluster]:
     """Topics to fill, through one client for the session."""
-    client = pulsar.Client(
-        broker.service_url, logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Warn)
-    )
+    client = pulsar.Client(broker.service_url, logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Warn))
     yield Cluster(broker, client)
     client.close()
 

@@ -59,9 +59,7 @@ def test_every_column(spark: SparkSession, cluster: Cluster) -> None:
         "unix_millis(__eventTime) AS event_ms", "unix_millis(__publishTime) AS publish_ms"
     ).collect()
     assert [row.event_ms for row in times] == [None, 1_700_000_000_123, 1_700_000_000_123]
-    assert all(
-        before.timestamp() * 1_000 <= row.publish_ms <= time.time() * 1_000 for row in times
-    )
+    assert all(before.timestamp() * 1_000 <= row.publish_ms <= time.time() * 1_000 for row in times)
     ids = cluster.ids(topic)
     assert bytes(full["__messageId"]) == ids[b"full"].serialize()
 
@@ -146,9 +144,7 @@ def test_more_tasks_than_partitions_read_the_same(spark: SparkSession, cluster: 
     assert [bytes(row.value) for row in frame.select("value").collect()] == values(105)
 
 
-def test_large_reads_come_in_several_record_batches(
-    spark: SparkSession, cluster: Cluster
-) -> None:
+def test_large_reads_come_in_several_record_batches(spark: SparkSession, cluster: Cluster) -> None:
     topic = cluster.new_topic()
     cluster.publish(topic, values(25_000), batch=1_000)
     options = cluster.options(topic, columns="value")
@@ -176,9 +172,7 @@ def test_missing_topics_unknown_options_and_foreign_ids_are_named(
         read_values(missing, startingOffsets='{"other": "earliest"}')
 
 
-def test_an_unreachable_cluster_is_an_error_in_time(
-    spark: SparkSession, read_values: ReadValues
-) -> None:
+def test_an_unreachable_cluster_is_an_error_in_time(read_values: ReadValues) -> None:
     started = time.monotonic()
     with pytest.raises(PySparkException, match="cannot be reached"):
         read_values("t", **{"admin.url": "http://127.0.0.1:1", "adminTimeoutMs": "300"})

@@ -75,9 +75,7 @@ def test_rows_a_trigger(cluster: Cluster, pipeline: Pipeline) -> None:
     topic = cluster.new_topic(partitions=2)
     cluster.publish(f"{topic}-partition-0", values(30))
     cluster.publish(f"{topic}-partition-1", values(10, first=30))
-    options = dict(
-        cluster.options(topic, startingOffsets="earliest", maxRowsPerTrigger="20")
-    )
+    options = dict(cluster.options(topic, startingOffsets="earliest", maxRowsPerTrigger="20"))
     batches = pipeline.run(options)
     assert [len(batch) for batch in batches] == [20, 20]
     assert sorted(value for batch in batches for value in batch) == sorted(values(40))
@@ -113,9 +111,10 @@ def test_a_stream_starts_at_the_end_by_default(cluster: Cluster, pipeline: Pipel
     topic = cluster.new_topic()
     cluster.publish(topic, values(5))
     options = dict(cluster.options(topic))
-    assert pipeline.run(options) == []
+    # Spark runs a query's first batch even if it is empty: it fixes the start in the checkpoint.
+    assert pipeline.run(options) == [[]]
     cluster.publish(topic, values(5, first=5))
-    assert sum(pipeline.run(options), []) in ([], values(5, first=5))
+    assert pipeline.run(options) == [values(5, first=5)]
 
 
 def test_new_partitions_are_read_from_their_first_message(

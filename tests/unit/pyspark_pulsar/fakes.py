@@ -1,0 +1,109 @@
+"""A topic in memory, read through the parts of pulsar-client that the source uses."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import pulsar
+
+from pyspark_pulsar.columns import Message
+from pyspark_pulsar.offsets import Position
+
+
+def _varint(value: int) -> bytes:
+    out = bytearray()
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+@dataclass(frozen=True)
+class FakeId:
+    position: Position
+    batch_size: int
+
+    def ledger_id(self) -> int:
+        return self.position.ledger_id
+
+    def entry_id(self) -> int:
+        return self.position.entry_id
+
+    def batch_index(self) -> int:
+        return self.position.batch_index
+
+    def serialize(self) -> bytes:
+        """As the client does it: the fields ledgerId, entryId, batch_index and batch_size."""
+        fields = [(1, self.position.ledger_id), (2, self.position.entry_id)]
+        if self.batch_size:
+            fields += [(4, self.position.batch_index), (6, self.batch_size)]
+        return b"".join(_varint(number << 3) + _varint(value) for number, value in fields)
+
+
+@dataclass(frozen=True)
+class FakeMessage:
+    position: Position
+    batch_size: int = 0
+    value: bytes | None = b""
+    key: str = ""
+    publish_ms: int = 0
+    event_ms: int = 0
+    props: dict[str, str] = field(default_factory=dict)
+
+    def data(self) -> bytes:
+        return self.value or b""
+
+    def has_null_value(self) -> bool:
+        return self.value is None
+
+    def message_id(self) -> FakeId:
+        return FakeId(self.position, self.batch_size)
+
+    def partition_key(self) -> str:
+        return self.key
+
+    def publish_timestamp(self) -> int:
+        return self.publish_ms
+
+    def event_timestamp(self) -> int:
+        return self.event_ms
+
+    def properties(self) -> dict[str, str]:
+        return self.props
+
+
+class FakeReader:
+    """Gives a script: messages, or exceptions to raise; behind it nothing but timeouts."""
+
+    def __init__(self, script: list[Message | Exception], *, more: bool = False) -> None:
+        self.script = list(script)
+        self.more = more
+        self.reads = 0
+
+    def read_next(self, timeout_millis: int) -> Message:
+        assert 0 < timeout_millis <= 1_000
+        self.reads += 1
+        if not self.script:
+            raise pulsar.Timeout("TimeOut")
+        step = self.script.pop(0)
+        if isinstance(step, Exception):
+            raise step
+        return step
+
+    def has_message_available(self) -> bool:
+        return bool(self.script) or self.more
+
+    def close(self) -> None:
+        self.script = []
+
+
+def entries(ledger_id: int, *sizes: int, first: int = 0) -> list[FakeMessage]:
+    """Messages of consecutive entries; size 0 is an unbatched entry. Values tell their place."""
+    messages: list[FakeMessage] = []
+    for entry_id, size in enumerate(sizes, first):
+        for index in range(size) if size else [-1]:
+            position = Position(ledger_id, entry_id, -1, index)
+            value = f"{ledger_id}:{entry_id}:{index}".encode()
+            messages.append(FakeMessage(position, size, value))
+    return messages

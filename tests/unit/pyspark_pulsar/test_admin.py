@@ -1,0 +1,154 @@
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+import urllib3
+
+from pyspark_pulsar.admin import AdminClient, Answer
+from pyspark_pulsar.errors import AdminError, TopicNotFoundError
+from pyspark_pulsar.offsets import Position
+from pyspark_pulsar.options import Connection
+from pyspark_pulsar.ranges import LedgerSpan, TopicSnapshot
+
+T = "persistent://public/default/t"
+BASE = "http://h:8080/admin/v2/persistent/public/default/"
+STATS = "stats?subscriptionBacklogSize=false&excludePublishers=true&excludeConsumers=true"
+MISSING = Answer(404, b'{"reason":"Topic not found"}')
+
+
+class FakeCluster:
+    """Answers by URL, in order and the last one for ever; time passes only by sleeping."""
+
+    def __init__(self, answers: dict[str, Any]) -> None:
+        self.answers = {
+            BASE + path: each if isinstance(each, list) else [each]
+            for path, each in answers.items()
+        }
+        self.now_s = 0.0
+        self.asked: list[str] = []
+
+    def get(self, url: str, timeout_s: float) -> Answer:
+        assert 0 < timeout_s <= 10
+        self.asked.append(url.removeprefix(BASE))
+        given = self.answers.get(url, [MISSING])
+        answer = given.pop(0) if len(given) > 1 else given[0]
+        if isinstance(answer, Exception):
+            raise answer
+        return answer if isinstance(answer, Answer) else Answer(200, json.dumps(answer).encode())
+
+    def sleep(self, seconds: float) -> None:
+        self.now_s += seconds
+
+    def client(self) -> AdminClient:
+        connection = Connection("pulsar://h:6650", "http://h:8080", 1_000, 5_000)
+        return AdminClient(connection, self.get, monotonic=lambda: self.now_s, sleep=self.sleep)
+
+
+def last(ledger_id: int, entry_id: int, batch_index: int = -1) -> dict[str, int]:
+    return {"ledgerId": ledger_id, "entryId": entry_id, "batchIndex": batch_index}
+
+
+def stats(
+    *ledgers: tuple[int, int, int], current: tuple[int, int], added: int = 0
+) -> dict[str, Any]:
+    return {
+        "entriesAddedCounter": added,
+        "currentLedgerEntries": current[0],
+        "currentLedgerSize": current[1],
+        "ledgers": [
+            {"ledgerId": ledger, "entries": entries, "size": size}
+            for ledger, entries, size in ledgers
+        ],
+    }
+
+
+def test_partitions_of_topics() -> None:
+    cluster = FakeCluster({"t/partitions": {"partitions": 0}, "p/partitions": {"partitions": 2}})
+    p = "persistent://public/default/p"
+    assert cluster.client().partitions_of([T, p]) == {
+        T: (T,),
+        p: (f"{p}-partition-0", f"{p}-partition-1"),
+    }
+    with pytest.raises(TopicNotFoundError, match="default/x does not exist"):
+        cluster.client().partitions_of(["persistent://public/default/x"])
+
+
+def test_the_open_ledger_is_counted_apart_and_the_end_is_asked_first() -> None:
+    cluster = FakeCluster(
+        {
+            "t/lastMessageId": last(9, 1, 49),
+            "t/internalStats": stats((8, 20, 2_000), (9, 0, 0), current=(2, 150)),
+        }
+    )
+    assert cluster.client().snapshots([T]) == {
+        T: TopicSnapshot((LedgerSpan(8, 20, 2_000), LedgerSpan(9, 2, 150)), (9, 1), 50.0)
+    }
+    assert cluster.asked == ["t/lastMessageId", "t/internalStats"]
+
+
+def test_messages_per_entry_come_from_the_counters() -> None:
+    internal = stats((9, 0, 0), current=(4, 150), added=4)
+    answers = {"t/lastMessageId": last(9, 3), "t/internalStats": internal}
+    counted = FakeCluster(answers | {f"t/{STATS}": {"msgInCounter": 10}})
+    (snapshot,) = counted.client().snapshots([T], with_counts=True).values()
+    assert snapshot is not None
+    assert snapshot.messages_per_entry == 2.5
+    reloaded = FakeCluster(answers | {f"t/{STATS}": {"msgInCounter": 0}})
+    (snapshot,) = reloaded.client().snapshots([T], with_counts=True).values()
+    assert snapshot is not None
+    assert snapshot.messages_per_entry == 1.0
+
+
+def test_a_topic_without_messages_or_without_existence() -> None:
+    empty = {"t/lastMessageId": last(3, -1), "t/internalStats": stats((3, 0, 0), current=(0, 0))}
+    assert FakeCluster(empty).client().snapshots([T]) == {
+        T: TopicSnapshot((LedgerSpan(3, 0, 0),), None)
+    }
+    assert FakeCluster({}).client().snapshots([T]) == {T: None}
+    assert FakeCluster({}).client().ledger_ids(T) == frozenset()
+    assert FakeCluster(empty).client().ledger_ids(T) == {3}
+
+
+def test_a_time_gives_the_place_before_the_first_entry() -> None:
+    cluster = FakeCluster({"t/messageid/70": last(8, 3), "t/messageid/10": last(8, 0)})
+    assert cluster.client().positions_at([T], 70) == {T: Position(8, 2)}
+    assert cluster.client().positions_at([T], 10) == {T: Position(8, -1)}
+    assert cluster.client().positions_at([T], 5) == {T: Position(-1, -1)}
+
+
+def test_troubles_that_pass_are_waited_for() -> None:
+    refused = urllib3.exceptions.ProtocolError("refused")
+    busy = Answer(503, b"starting")
+    cluster = FakeCluster({"t/partitions": [refused, busy, refused, {"partitions": 0}]})
+    assert cluster.client().partitions_of([T]) == {T: (T,)}
+    assert cluster.now_s == pytest.approx(0.1 + 0.2 + 0.4)
+
+
+def test_the_deadline_holds_and_names_the_trouble() -> None:
+    cluster = FakeCluster({"t/partitions": urllib3.exceptions.ProtocolError("refused")})
+    with pytest.raises(AdminError, match=r"cannot be reached: refused \(tried for 5 s\)"):
+        cluster.client().partitions_of([T])
+    assert cluster.now_s <= 5
+
+
+@pytest.mark.parametrize(
+    ("answer", "complaint"),
+    [
+        (Answer(401, b'{"reason":"no token"}'), "answered 401: no token"),
+        (Answer(409, b"plain"), "answered 409: plain"),
+        (Answer(200, b"<html>"), "did not answer with JSON"),
+    ],
+)
+def test_final_answers_are_not_asked_again(answer: Answer, complaint: str) -> None:
+    cluster = FakeCluster({"t/partitions": answer})
+    with pytest.raises(AdminError, match=complaint):
+        cluster.client().partitions_of([T])
+    assert len(cluster.asked) == 1
+
+
+def test_odd_topic_names_are_quoted() -> None:
+    cluster = FakeCluster({"a%20b%25/partitions": {"partitions": 0}})
+    topic = "persistent://public/default/a b%"
+    assert cluster.client().partitions_of([topic]) == {topic: (topic,)}

@@ -1,0 +1,59 @@
+from __future__ import annotations
+
+import datetime
+
+import pyarrow as pa
+import pytest
+from pyspark.sql.types import LongType, StringType, StructField, StructType
+
+from pyspark_pulsar.columns import Row, arrow_schema, record_batch, spark_schema
+from pyspark_pulsar.errors import OptionsError
+from pyspark_pulsar.offsets import Position
+from pyspark_pulsar.options import COLUMNS
+from tests.unit.pyspark_pulsar.fakes import FakeMessage
+
+
+def row(message: FakeMessage) -> Row:
+    return Row(message, message.message_id(), message.data())
+
+
+def test_one_batch_of_all_columns() -> None:
+    schema = arrow_schema(spark_schema(COLUMNS))
+    full = FakeMessage(
+        Position(8, 3, -1, 1), 5, b"v", "k", 1_700_000_000_123, 1_700_000_000_456, {"a": "b"}
+    )
+    bare = FakeMessage(Position(8, 4), 0, b"", publish_ms=5)
+    tombstone = FakeMessage(Position(8, 5), 0, None, publish_ms=5)
+    batch = record_batch(schema, "t", [row(full), row(bare), row(tombstone)])
+    assert batch.schema == schema
+    columns = batch.to_pydict()
+    assert columns["value"] == [b"v", b"", None]
+    assert columns["__key"] == [b"k", None, None]
+    assert columns["__topic"] == ["t", "t", "t"]
+    assert columns["__messageId"][1] == bytes.fromhex("08081004")
+    assert columns["__publishTime"][0] == datetime.datetime(
+        2023, 11, 14, 22, 13, 20, 123_000, tzinfo=datetime.UTC
+    )
+    assert columns["__eventTime"][1] is None
+    assert columns["__messageProperties"] == [[("a", "b")], [], []]
+
+
+def test_times_are_microseconds_in_utc() -> None:
+    schema = arrow_schema(spark_schema(["__publishTime"]))
+    assert schema.field("__publishTime").type == pa.timestamp("us", tz="UTC")
+
+
+def test_a_users_schema_may_narrow_but_not_change() -> None:
+    assert arrow_schema(spark_schema(["__topic", "value"])).names == ["__topic", "value"]
+    wrong = StructType(
+        [
+            StructField("value", StringType()),
+            StructField("other", LongType()),
+            StructField("__topic", StringType(), False),
+        ]
+    )
+    with pytest.raises(OptionsError) as caught:
+        arrow_schema(wrong)
+    assert caught.value.problems[0] == "column value is binary"
+    assert caught.value.problems[1].startswith("the source has no column other; it has value")
+    assert caught.value.problems[2] == "column __topic is nullable"

@@ -1,0 +1,234 @@
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+
+import pulsar
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pyspark_pulsar import reading
+from pyspark_pulsar.columns import Message, arrow_schema, spark_schema
+from pyspark_pulsar.errors import DataLossError, ReadTimeoutError
+from pyspark_pulsar.offsets import Position, earliest
+from pyspark_pulsar.options import Connection
+from pyspark_pulsar.ranges import Due, LedgerSpan, ReadRange, TopicSnapshot, due_entries
+from pyspark_pulsar.reading import RangeReader, ReadSettings, read_range, report_loss
+from tests.unit.pyspark_pulsar.fakes import FakeMessage, FakeReader, entries
+
+T = "persistent://public/default/t"
+CONNECTION = Connection("pulsar://h:1", "http://h:2", 1_000, 1_000)
+SCHEMA = arrow_schema(spark_schema(["value"]))
+
+
+def settings(
+    *, since_ms: int | None = None, until_ms: int | None = None, fail: bool = True
+) -> ReadSettings:
+    return ReadSettings(CONNECTION, since_ms, until_ms, fail, None, 5_000)
+
+
+def work(start: Position, end: Position, *ledgers: tuple[int, int]) -> ReadRange:
+    spans = tuple(LedgerSpan(ledger, count, count) for ledger, count in ledgers)
+    return ReadRange(T, start, end, due_entries(TopicSnapshot(spans, None), start, end))
+
+
+def seconds() -> Iterator[float]:
+    now = 0.0
+    while True:
+        yield now
+        now += 1.0
+
+
+def take(
+    script: Sequence[Message | Exception],
+    asked: ReadRange,
+    *,
+    how: ReadSettings | None = None,
+    more: bool = True,
+) -> tuple[list[str], RangeReader, FakeReader]:
+    clock = seconds()
+    fake = FakeReader(list(script), more=more)
+    reader = RangeReader(fake, asked, how or settings(), monotonic=lambda: next(clock))
+    rows = [value.decode() for batch in reader.batches(SCHEMA) for value in batch[0].to_pylist()]
+    return rows, reader, fake
+
+
+def shown(messages: Sequence[FakeMessage]) -> list[str]:
+    return [message.data().decode() for message in messages]
+
+
+def test_it_stops_at_the_last_message_without_waiting() -> None:
+    messages = entries(3, 2, 0, 3)
+    rows, reader, fake = take(messages, work(earliest(T), Position(3, 2), (3, 3)))
+    assert rows == shown(messages)
+    assert fake.reads == len(messages)
+    assert reader.missing_ledgers() == frozenset()
+
+
+def test_it_stops_at_the_last_entry_before_an_end_in_the_next_ledger() -> None:
+    rows, _, fake = take(entries(3, 2, 2), work(earliest(T), Position(4, -1), (3, 2), (4, 0)))
+    assert len(rows) == 4
+    assert fake.reads == 4
+
+
+@given(
+    st.lists(st.integers(0, 4), min_size=1, max_size=6),
+    st.data(),
+)
+def test_exact_at_both_ends_for_any_start_and_end(sizes: list[int], data: st.DataObject) -> None:
+    messages = entries(3, *sizes)
+    places = st.sampled_from([message.position for message in messages])
+    first, last = sorted(
+        (data.draw(places), data.draw(places)), key=lambda position: position.order_key
+    )
+    rows, reader, _ = take(messages, work(first.before(), last, (3, len(sizes))))
+    wanted = [
+        message
+        for message in messages
+        if first.order_key <= message.position.order_key <= last.order_key
+    ]
+    assert rows == shown(wanted)
+    assert reader.missing_ledgers() == frozenset()
+
+
+@given(st.lists(st.integers(0, 3), min_size=1, max_size=6), st.data())
+def test_redelivery_gives_no_row_twice(sizes: list[int], data: st.DataObject) -> None:
+    messages = entries(3, *sizes)
+    back_from = data.draw(st.integers(0, len(messages)))
+    back_to = data.draw(st.integers(0, back_from))
+    script = messages[:back_from] + messages[back_to:]
+    rows, _, _ = take(script, work(earliest(T), Position(3, len(sizes) - 1), (3, len(sizes))))
+    assert rows == shown(messages)
+
+
+def test_a_message_behind_the_end_ends_the_range() -> None:
+    rows, reader, _ = take(
+        entries(3, 0, 0) + entries(5, 0), work(earliest(T), Position(3, 2), (3, 3))
+    )
+    assert rows == ["3:0:-1", "3:1:-1"]
+    assert reader.missing_ledgers() == {3}
+
+
+def test_nothing_available_ends_the_range() -> None:
+    rows, reader, _ = take(
+        entries(3, 0, 0), work(earliest(T), Position(4, 1), (3, 2), (4, 2)), more=False
+    )
+    assert rows == ["3:0:-1", "3:1:-1"]
+    assert reader.missing_ledgers() == {4}
+
+
+def test_silence_while_messages_are_due_is_an_error() -> None:
+    with pytest.raises(ReadTimeoutError, match=r"nothing arrived for 5000 ms.*read so far: 3:0"):
+        take(entries(3, 0), work(earliest(T), Position(3, 1), (3, 2)))
+    with pytest.raises(ReadTimeoutError, match="read so far: nothing"):
+        take([], work(earliest(T), Position(3, 1), (3, 2)))
+
+
+def test_a_pause_or_a_broker_that_cannot_be_asked_is_waited_for() -> None:
+    class Restarting(FakeReader):
+        def has_message_available(self) -> bool:
+            raise pulsar.Timeout("TimeOut")
+
+    messages = entries(3, 0, 0)
+    pauses: list[Message | Exception] = [pulsar.Timeout("TimeOut"), pulsar.Timeout("TimeOut")]
+    fake = Restarting([messages[0], *pauses, messages[1]])
+    clock = seconds()
+    reader = RangeReader(
+        fake,
+        work(earliest(T), Position(3, 1), (3, 2)),
+        settings(),
+        monotonic=lambda: next(clock),
+    )
+    assert sum(batch.num_rows for batch in reader.batches(SCHEMA)) == 2
+
+
+def test_publish_times_are_checked_row_by_row() -> None:
+    messages = [
+        FakeMessage(Position(3, each), 0, b"%d" % each, publish_ms=each) for each in range(6)
+    ]
+    asked = work(earliest(T), Position(3, 5), (3, 6))
+    rows, reader, _ = take(messages, asked, how=settings(since_ms=2, until_ms=4))
+    assert rows == ["2", "3"]
+    assert reader.missing_ledgers() == frozenset()
+
+
+def test_batches_end_at_rows_or_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reading, "BATCH_ROWS_MAX", 3)
+    monkeypatch.setattr(reading, "BATCH_BYTES_MAX", 10)
+    sizes = [1, 1, 1, 1, 9, 1, 2, 30, 1]
+    messages = [FakeMessage(Position(3, n), 0, bytes(size)) for n, size in enumerate(sizes)]
+    reader = RangeReader(
+        FakeReader(list(messages)), work(earliest(T), Position(3, 8), (3, 9)), settings()
+    )
+    assert [batch.num_rows for batch in reader.batches(SCHEMA)] == [3, 2, 2, 1, 1]
+
+
+class FakeClient:
+    """Stands for the process's client; remembers how readers were opened."""
+
+    def __init__(self, fake: FakeReader) -> None:
+        self.fake = fake
+        self.opened: list[tuple[str, str, int]] = []
+
+    def create_reader(
+        self, topic: str, first: pulsar.MessageId, *, receiver_queue_size: int
+    ) -> FakeReader:
+        self.opened.append((topic, str(first), receiver_queue_size))
+        return self.fake
+
+
+def run_task(
+    monkeypatch: pytest.MonkeyPatch, asked: ReadRange, held: frozenset[int], *, fail: bool = True
+) -> tuple[list[pa.RecordBatch], FakeClient]:
+    client = FakeClient(FakeReader(list(entries(3, 0, 0))))
+    monkeypatch.setitem(reading._clients, (os.getpid(), CONNECTION), client)
+    return list(read_range(asked, settings(fail=fail), SCHEMA, lambda _topic: held)), client
+
+
+def test_entries_whose_ledger_is_gone_are_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = work(earliest(T), Position(4, 1), (3, 2), (4, 2))
+    with pytest.raises(DataLossError, match=r"ledgers \[4\] were trimmed"):
+        run_task(monkeypatch, asked, frozenset({3}))
+    batches, _ = run_task(monkeypatch, asked, frozenset({3}), fail=False)
+    assert sum(batch.num_rows for batch in batches) == 2
+
+
+def test_entries_that_readers_do_not_get_are_not_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = work(earliest(T), Position(4, 1), (3, 2), (4, 2))
+    batches, _ = run_task(monkeypatch, asked, frozenset({3, 4}))
+    assert sum(batch.num_rows for batch in batches) == 2
+
+
+def test_the_reader_opens_at_the_start_with_a_queue_by_entry_size(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    small = ReadRange(T, earliest(T), Position(3, 1), (Due(3, 0, 1, 100.0),))
+    large = ReadRange(T, Position(2, 7), Position(3, 1), (Due(3, 0, 1, 1024.0 * 1024),))
+    _, client = run_task(monkeypatch, small, frozenset())
+    assert client.opened == [(T, str(pulsar.MessageId.earliest), 1_000)]
+    _, client = run_task(monkeypatch, large, frozenset())
+    assert client.opened == [(T, str(pulsar.MessageId(-1, 2, 7, -1)), 64)]
+
+
+def test_one_client_a_process_and_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[str] = []
+
+    def make(url: str, **_options: object) -> object:
+        made.append(url)
+        return object()
+
+    monkeypatch.setattr(reading, "_clients", {})
+    monkeypatch.setattr(pulsar, "Client", make)
+    assert reading.shared_client(CONNECTION) is reading.shared_client(CONNECTION)
+    monkeypatch.setattr(os, "getpid", lambda: -1)
+    reading.shared_client(CONNECTION)
+    assert made == ["pulsar://h:1", "pulsar://h:1"]
+
+
+def test_a_loss_is_raised_or_logged(caplog: pytest.LogCaptureFixture) -> None:
+    with pytest.raises(DataLossError, match=r"gone\. Set failOnDataLoss=false"):
+        report_loss("gone", fail=True)
+    report_loss("gone", fail=False)
+    assert caplog.messages == ["gone; going on, because failOnDataLoss is false"]

@@ -1,0 +1,186 @@
+"""The source's classes without Spark's engine: planning against a scripted admin service."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from typing import Any
+
+import pytest
+from pyspark.sql.datasource import InputPartition
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxBytes, ReadMaxRows
+
+import pyspark_pulsar
+from pyspark_pulsar import source
+from pyspark_pulsar.errors import DataLossError, OptionsError, TopicNotFoundError
+from pyspark_pulsar.offsets import Position
+from pyspark_pulsar.ranges import LedgerSpan, TopicSnapshot
+from pyspark_pulsar.source import DefaultSource, PulsarReader, PulsarStreamReader
+
+T = "persistent://public/default/t"
+REQUIRED = {"service.url": "pulsar://h:1", "admin.url": "http://h:2", "topic": "t"}
+
+
+class FakeAdmin:
+    """The parts of the admin client that planning uses, over a dictionary of snapshots."""
+
+    def __init__(self, held: dict[str, TopicSnapshot | None]) -> None:
+        self.held = held
+        self.rounds = 0
+
+    def partitions_of(self, topics: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
+        return {topic: tuple(name for name in self.held if topic in name) for topic in topics}
+
+    def snapshots(
+        self, names: list[str], *, with_counts: bool = False
+    ) -> dict[str, TopicSnapshot | None]:
+        self.rounds += 1
+        assert isinstance(with_counts, bool)
+        return {name: self.held.get(name) for name in names}
+
+    def positions_at(self, names: list[str], publish_ms: int) -> dict[str, Position]:
+        return {name: Position(3, publish_ms // 1_000) for name in names}
+
+
+def held(*ledgers: tuple[int, int]) -> TopicSnapshot:
+    spans = tuple(LedgerSpan(ledger, entries, 100 * entries) for ledger, entries in ledgers)
+    filled = [each for each in ledgers if each[1]]
+    return TopicSnapshot(spans, (filled[-1][0], filled[-1][1] - 1) if filled else None)
+
+
+def stream(admin: FakeAdmin, **options: str) -> PulsarStreamReader:
+    made = DefaultSource(REQUIRED | options)
+    reader = made.streamReader(made.schema())
+    assert isinstance(reader, PulsarStreamReader)
+    reader._admin_client = admin  # type: ignore[assignment]
+    return reader
+
+
+def batch(admin: FakeAdmin, **options: str) -> PulsarReader:
+    made = DefaultSource(REQUIRED | options)
+    reader = made.reader(made.schema())
+    assert isinstance(reader, PulsarReader)
+    reader._admin_client = admin  # type: ignore[assignment]
+    return reader
+
+
+def offset(**places: str) -> dict[str, Any]:
+    return {"v": 1, "t": {f"persistent://public/default/{k}": v for k, v in places.items()}}
+
+
+@pytest.fixture(autouse=True)
+def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(source, "IDLE_POLL_S", 0.0)
+
+
+def test_spark_finds_it_by_name() -> None:
+    assert pyspark_pulsar.DefaultSource.name() == "pulsar"
+
+
+def test_options_are_checked_for_their_kind_of_query() -> None:
+    with pytest.raises(OptionsError, match="maxRowsPerTrigger"):
+        batch(FakeAdmin({}), maxRowsPerTrigger="5")
+    with pytest.raises(OptionsError, match="endingOffsets"):
+        stream(FakeAdmin({}), endingOffsets="latest")
+
+
+def test_a_batch_reads_from_earliest_to_latest() -> None:
+    (task,) = batch(FakeAdmin({T: held((3, 6))})).partitions()
+    assert (task.value.start, task.value.end) == (Position(-1, -1), Position(3, 5))
+
+
+def test_times_reach_further_than_asked() -> None:
+    admin = FakeAdmin({T: held((3, 600))})
+    (task,) = batch(admin, startingTime="100000", endingTime="200000").partitions()
+    assert (task.value.start, task.value.end) == (Position(3, 70), Position(3, 230))
+
+
+def test_a_missing_topic_is_named() -> None:
+    with pytest.raises(TopicNotFoundError, match=f"{T} does not exist"):
+        batch(FakeAdmin({T: None})).partitions()
+
+
+def test_the_empty_task_reads_nothing() -> None:
+    assert list(batch(FakeAdmin({})).read(InputPartition(None))) == []
+
+
+def test_readers_leave_their_connections_behind() -> None:
+    reader = pickle.loads(pickle.dumps(stream(FakeAdmin({}))))
+    assert reader._admin_client is None
+
+
+def test_a_stream_starts_at_latest_or_as_told() -> None:
+    admin = FakeAdmin({T: held((3, 6))})
+    assert stream(admin).initialOffset() == offset(t="3:5:-1:-1")
+    assert stream(admin, startingOffsets="earliest").initialOffset() == offset(t="-1:-1:-1:-1")
+
+
+def test_the_limit_that_spark_is_told() -> None:
+    admin = FakeAdmin({})
+    assert stream(admin).getDefaultReadLimit() == ReadAllAvailable()
+    assert stream(admin, maxRowsPerTrigger="5").getDefaultReadLimit() == ReadMaxRows(5)
+    assert stream(admin, maxBytesPerTrigger="5").getDefaultReadLimit() == ReadMaxBytes(5)
+
+
+def test_limits_apply_unless_spark_wants_all() -> None:
+    reader = stream(FakeAdmin({T: held((3, 6))}), maxRowsPerTrigger="4", maxBytesPerTrigger="200")
+    start = offset(t="3:0:-1:-1")
+    assert reader.latestOffset(start, ReadMaxRows(4)) == offset(t="3:2:-1:-1")
+    assert reader.latestOffset(start, ReadAllAvailable()) == offset(t="3:5:-1:-1")
+    assert reader.reportLatestOffset() == offset(t="3:5:-1:-1")
+
+
+def test_available_now_ends_where_it_began() -> None:
+    admin = FakeAdmin({T: held((3, 6))})
+    reader = stream(admin, maxRowsPerTrigger="4")
+    reader.prepareForTriggerAvailableNow()
+    admin.held[T] = held((3, 90))
+    place = offset(t="-1:-1:-1:-1")
+    seen = []
+    while (following := reader.latestOffset(place, ReadMaxRows(4))) != place:
+        seen.append(following["t"][T])
+        place = following
+    assert seen == ["3:3:-1:-1", "3:5:-1:-1"]
+
+
+def test_an_offset_never_goes_back() -> None:
+    admin = FakeAdmin({T: held((3, 6))})
+    start = offset(t="9:-1:-1:-1")
+    assert stream(admin).latestOffset(start, ReadAllAvailable()) == start
+    unused = FakeAdmin({T: TopicSnapshot((), None)})
+    assert stream(unused).latestOffset(start, ReadAllAvailable()) == start
+
+
+def test_a_partition_that_vanished_is_a_loss() -> None:
+    admin = FakeAdmin({T: held((3, 6))})
+    start = offset(t="3:5:-1:-1", u="4:4:-1:-1")
+    with pytest.raises(DataLossError, match="default/u no longer exists"):
+        stream(admin).latestOffset(start, ReadAllAvailable())
+    going_on = stream(admin, failOnDataLoss="false")
+    assert going_on.latestOffset(start, ReadAllAvailable()) == offset(t="3:5:-1:-1")
+
+
+def test_tasks_of_a_batch_use_the_answers_at_hand() -> None:
+    admin = FakeAdmin({T: held((3, 6))})
+    reader = stream(admin)
+    start = offset(t="3:0:-1:-1")
+    end = reader.latestOffset(start, ReadAllAvailable())
+    (task,) = reader.partitions(start, end)
+    assert (task.value.start, task.value.end) == (Position(3, 0), Position(3, 5))
+    assert admin.rounds == 1
+    assert reader.partitions(end, end) == []
+
+
+def test_tasks_of_a_former_runs_batch_ask_again() -> None:
+    admin = FakeAdmin({T: held((4, 6))})
+    with pytest.raises(DataLossError, match="oldest ledger it still holds is 4"):
+        stream(admin).partitions(offset(t="3:0:-1:-1"), offset(t="4:2:-1:-1"))
+    assert admin.rounds == 1
+
+
+def test_offsets_are_the_same_text_for_the_same_place() -> None:
+    admin = FakeAdmin({f"{T}-partition-{index}": held((3, 6)) for index in (1, 0)})
+    reader = stream(admin)
+    first = reader.initialOffset()
+    assert json.dumps(first) == json.dumps(reader.latestOffset(first, ReadAllAvailable()))
+    assert list(first["t"]) == [f"{T}-partition-0", f"{T}-partition-1"]
