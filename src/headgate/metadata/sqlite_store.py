@@ -30,8 +30,10 @@ _DELETE = "DELETE FROM row WHERE kind = ? AND key = ?"
 class SqliteStore:
     """Rows in a SQLite file. Open, use and close it in one thread."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, *, busy_timeout_s: float = 1.0) -> None:
         """Open ``path``, or create it (its folder must exist).
+
+        ``busy_timeout_s`` is how long to wait for another process to let go of it.
 
         Raises:
             CorruptionError: it is not a metadata file, or of a format that is not known.
@@ -40,7 +42,7 @@ class SqliteStore:
         self._path = path
         self._connection: sqlite3.Connection | None = None
         try:
-            self._connection = sqlite3.connect(path, isolation_level=None, timeout=1.0)
+            self._connection = sqlite3.connect(path, isolation_level=None, timeout=busy_timeout_s)
             self._prepare(self._connection)
         except sqlite3.Error as error:
             self.close()
