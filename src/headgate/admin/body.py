@@ -42,10 +42,8 @@ def decode(body: bytes, type_: Any) -> Any:
     """
     try:
         return _decoder(type_).decode(body)
-    except msgspec.ValidationError as error:
-        raise RefusalError(400, _mismatch(body, type_, str(error))) from error
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise RefusalError(400, _malformed(body)) from error
+        raise RefusalError(400, _what_is_wrong(body, type_, str(error))) from error
 
 
 @cache
@@ -53,18 +51,17 @@ def _decoder(type_: Any) -> msgspec.json.Decoder[Any]:
     return msgspec.json.Decoder(type_, strict=False)
 
 
-def _malformed(body: bytes) -> str:
+def _what_is_wrong(body: bytes, type_: Any, error: str) -> str:
+    """The text for a body that could not be read; ``error`` is msgspec's."""
     try:
-        text = body.decode()
-    except UnicodeDecodeError as error:
-        return f"Invalid UTF-8 at byte {error.start}"
-    try:
-        json.loads(text)
-    except json.JSONDecodeError as error:
-        return _jackson_text(text, error)
-    except (ValueError, RecursionError) as error:
-        return f"Malformed JSON: {error}"
-    return "Malformed JSON"
+        value = json.loads(body.decode())
+    except UnicodeDecodeError as bad_text:
+        return f"Invalid UTF-8 at byte {bad_text.start}"
+    except json.JSONDecodeError as malformed:
+        return _jackson_text(body.decode(), malformed)
+    except (ValueError, RecursionError) as other:
+        return f"Malformed JSON: {other}"
+    return _mismatch(value, type_, error)
 
 
 def _jackson_text(text: str, error: json.JSONDecodeError) -> str:
@@ -89,7 +86,7 @@ def _jackson_text(text: str, error: json.JSONDecodeError) -> str:
     return f"{what}\n{_AT}line: {error.lineno}, column: {column}]"
 
 
-def _mismatch(body: bytes, type_: Any, error: str) -> str:
+def _mismatch(value: Any, type_: Any, error: str) -> str:
     """Say which value of the body has the wrong type, and what is allowed there."""
     name = getattr(type_, "__name__", str(type_))
     match = _MISMATCH.match(error)
@@ -104,15 +101,17 @@ def _mismatch(body: bytes, type_: Any, error: str) -> str:
         return f"Cannot deserialize value of type `{name}` from {shown}"
     want = _JAVA.get(match["want"], match["want"])
     return (
-        f"Cannot deserialize value of type `{want}` from {_shown(body, path)}: "
-        f'not a valid `{want}` value (through reference chain: {name}["{path}"])'
+        f"Cannot deserialize value of type `{want}` from {_shown(value, path)}: "
+        f'not a valid `{want}` value\n (through reference chain: {name}["{path}"])'
     )
 
 
-def _shown(body: bytes, path: str) -> str:
-    value = msgspec.json.decode(body)
+def _shown(value: Any, path: str) -> str:
+    """The value at ``path``, shortened, as Jackson writes it."""
     for key in path.split("."):
-        value = value.get(key) if isinstance(value, dict) else None
+        if not isinstance(value, dict) or key not in value:
+            return "a value of another type"
+        value = value[key]
     if isinstance(value, str):
         return f'String "{value[:80]}"'
-    return msgspec.json.encode(value).decode()[:80]
+    return json.dumps(value)[:80]

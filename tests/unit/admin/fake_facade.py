@@ -151,7 +151,7 @@ class FakeFacade:
         return own or self.catalog.namespace_policies(topic.namespace).retention or Retention()
 
     def auto_creation_partitions(self, topic: TopicName) -> int | None:
-        return self.auto_partitions
+        return self.auto_partitions if topic.is_persistent else None
 
     def explain_top(self, count: int) -> Any:
         return [{"topic": name} for name in sorted(self.topics)[:count]]

@@ -1,0 +1,110 @@
+"""Every failure has one shape; nothing unexpected escapes."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping
+
+import pytest
+
+from headgate.admin.app import QUERY_PARAMETERS_MAX, AdminApp, raw_path
+from headgate.admin.body import BODY_BYTES_MAX
+from headgate.admin.operations import Operation
+from headgate.base.errors import InvariantError, StorageError
+from headgate.metadata.errors import RefusalError
+from tests.unit.admin.client import ask
+from tests.unit.admin.conftest import Ask
+from tests.unit.admin.fake_facade import FakeFacade
+
+STATS = "/admin/v2/persistent/public/default/t/stats"
+
+
+def test_unknown_resources_and_methods_have_reasons(api: Ask) -> None:
+    assert (api("GET", "/nonsense").status, api("GET", "/nonsense").content_type) == (
+        404, "application/json",
+    )  # fmt: skip
+    answer = api("PATCH", "/admin/v2/tenants/public")
+    assert answer.status == 405
+    assert answer.reason == "Method PATCH is not allowed here: DELETE, GET, POST, PUT is"
+
+
+def test_no_content_has_neither_body_nor_type(api: Ask) -> None:
+    answer = api("PUT", "/admin/v2/persistent/public/default/t")
+    assert (answer.status, answer.content_type, answer.body) == (204, "", b"")
+
+
+def test_a_body_too_long_is_refused(api: Ask) -> None:
+    answer = api("PUT", "/admin/v2/tenants/x", b" " * (BODY_BYTES_MAX + 1))
+    assert (answer.status, answer.reason) == (
+        413, f"The body is too long: {BODY_BYTES_MAX} bytes are allowed",
+    )  # fmt: skip
+
+
+def test_too_many_query_parameters_are_refused(api: Ask) -> None:
+    query = "&".join(f"a{number}=1" for number in range(QUERY_PARAMETERS_MAX + 1))
+    assert api("GET", f"/admin/v2/tenants?{query}").status == 400
+
+
+@pytest.mark.parametrize(("retryable", "status"), [(True, 503), (False, 500)])
+def test_a_disk_that_fails_is_said_so(
+    api: Ask, broker: FakeFacade, retryable: bool, status: int
+) -> None:
+    broker.store.fail_next(StorageError("no space left", retryable=retryable))
+    answer = api("PUT", "/admin/v2/persistent/public/default/t")
+    assert (answer.status, answer.reason) == (status, "no space left")
+    assert api("GET", "/admin/v2/persistent/public/default").json() == []
+    assert api("PUT", "/admin/v2/persistent/public/default/t").status == 204
+
+
+def test_a_bug_answers_shortly_and_is_logged_with_its_trace(
+    api: Ask, broker: FakeFacade, caplog: pytest.LogCaptureFixture
+) -> None:
+    api("PUT", "/admin/v2/persistent/public/default/t")
+    broker.failures.append(KeyError("secret"))
+    with caplog.at_level(logging.ERROR):
+        answer = api("GET", STATS)
+    assert (answer.status, answer.reason) == (
+        500, "Unexpected KeyError; the broker's log has more",
+    )  # fmt: skip
+    assert "Traceback" in caplog.text
+    assert STATS in caplog.text
+
+
+def test_a_broken_invariant_is_not_caught(api: Ask, broker: FakeFacade) -> None:
+    api("PUT", "/admin/v2/persistent/public/default/t")
+    broker.failures.append(InvariantError("we are wrong"))
+    with pytest.raises(InvariantError):
+        api("GET", STATS)
+
+
+def test_authorization_sees_the_operation_and_what_it_is_about(broker: FakeFacade) -> None:
+    seen: list[tuple[Operation, dict[str, str]]] = []
+
+    def authorize(
+        operation: Operation, params: Mapping[str, str], headers: Mapping[str, str]
+    ) -> None:
+        assert "authorization" not in headers
+        seen.append((operation, dict(params)))
+        raise RefusalError(403, "no")
+
+    app = AdminApp(broker, broker.clock, authorize=authorize)
+    answer = ask(app, "DELETE", "/admin/v2/tenants/public")
+    assert (answer.status, answer.reason) == (403, "no")
+    assert seen == [(Operation.TENANT_DELETE, {"tenant": "public"})]
+    assert "public" in broker.catalog.tenants()
+
+
+def test_a_server_that_keeps_no_raw_path_is_served_too() -> None:
+    assert raw_path({"path": "/a b/c"}) == "/a%20b/c"
+    assert raw_path({"path": "", "raw_path": b"/a%2Fb?x=1"}) == "/a%2Fb"
+
+
+def test_only_http_is_served(broker: FakeFacade) -> None:
+    app = AdminApp(broker, broker.clock)
+
+    async def nothing(*_: object) -> None:
+        return
+
+    with pytest.raises(RuntimeError, match="websocket"):
+        asyncio.run(app({"type": "websocket"}, nothing, nothing))  # type: ignore[arg-type]

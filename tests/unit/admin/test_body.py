@@ -1,0 +1,127 @@
+"""What is said about bodies that cannot be read: the first line is Jackson's."""
+
+from __future__ import annotations
+
+import hypothesis.strategies as st
+import msgspec
+import pytest
+from hypothesis import given
+from msgspec import Struct
+
+from headgate.admin.body import decode, is_empty
+from headgate.admin.namespaces import PoliciesBody
+from headgate.metadata.errors import RefusalError
+from headgate.metadata.policies import DispatchRate
+
+
+class Nested(Struct):
+    """Something in something."""
+
+    rate: DispatchRate | None = None
+    names: list[str] | None = None
+
+
+def _refusal(body: bytes, type_: object) -> str:
+    with pytest.raises(RefusalError) as caught:
+        decode(body, type_)
+    assert caught.value.status == 400
+    return caught.value.reason
+
+
+@pytest.mark.parametrize(
+    ("body", "text"),
+    [
+        (b"{not json", "Unexpected character ('n' (code 110)): was expecting double-quote to "
+                       "start field name"),
+        (b"abc", "Unrecognized token 'abc': was expecting (JSON String, Number, Array, Object "
+                 "or token 'null', 'true' or 'false')"),
+        (b'{"a" 1}', "Unexpected character ('1' (code 49)): was expecting a colon to separate "
+                     "field name and value"),
+        (b"[1 2]", "Unexpected character ('2' (code 50)): was expecting comma to separate "
+                   "entries"),
+        (b"[1,", "Unexpected end-of-input"),
+        (b"[&]", "Unexpected character ('&' (code 38)): was expecting a valid value"),
+    ],
+)  # fmt: skip
+def test_malformed(body: bytes, text: str) -> None:
+    assert _refusal(body, DispatchRate).partition("\n")[0] == text
+
+
+def test_the_place_is_named() -> None:
+    assert _refusal(b"{not json", DispatchRate).endswith("line: 1, column: 2]")
+    assert _refusal(b"abc", int).endswith("line: 1, column: 4]")
+    assert _refusal(b'{"a": "\xff"}', int) == "Invalid UTF-8 at byte 7"
+
+
+@pytest.mark.parametrize(
+    ("body", "type_", "text"),
+    [
+        (b"[]", DispatchRate, "Cannot deserialize value of type `DispatchRate` from Array value "
+                              "(token `JsonToken.START_ARRAY`)"),
+        (b'"x"', DispatchRate, "Cannot deserialize value of type `DispatchRate` from String value"),
+        (b"{}", int, "Cannot deserialize value of type `int` from Object value (token "
+                     "`JsonToken.START_OBJECT`)"),
+        (b'{"dispatchThrottlingRateInMsg": "abc"}', DispatchRate,
+         'Cannot deserialize value of type `int` from String "abc": not a valid `int` value\n '
+         '(through reference chain: DispatchRate["dispatchThrottlingRateInMsg"])'),
+        (b'{"rate": {"relativeToPublishRate": [1]}}', Nested,
+         "Cannot deserialize value of type `boolean` from [1]: not a valid `boolean` value\n "
+         '(through reference chain: Nested["rate.relativeToPublishRate"])'),
+    ],
+)  # fmt: skip
+def test_wrong_types(body: bytes, type_: object, text: str) -> None:
+    assert _refusal(body, type_) == text
+
+
+def test_a_number_out_of_range_is_named() -> None:
+    reason = _refusal(b'{"dispatchThrottlingRateInMsg": 3000000000}', DispatchRate)
+    assert "dispatchThrottlingRateInMsg" in reason
+    assert "2147483647" in reason
+
+
+def test_texts_that_hold_numbers_are_numbers() -> None:
+    assert decode(b'{"dispatchThrottlingRateInMsg": "12"}', DispatchRate) == DispatchRate(12)
+
+
+def _is_read_or_refused(body: bytes, type_: object) -> None:
+    refusals = []
+    try:
+        decode(body, type_)
+    except RefusalError as refusal:
+        refusals.append((refusal.status, bool(refusal.reason)))
+    assert refusals in ([], [(400, True)])
+
+
+def test_a_wrong_type_before_a_syntax_error_is_a_syntax_error() -> None:
+    reason = _refusal(b'{"dispatchThrottlingRateInMsg": "abc"', DispatchRate)
+    assert reason.startswith("Unexpected end-of-input")
+    assert "a value of another type" in _refusal(b'{"names": [1]}', Nested)
+
+
+def test_empty() -> None:
+    assert is_empty(b' "" ')
+    assert not is_empty(b'"x"')
+
+
+@given(st.binary(max_size=60) | st.text(max_size=60).map(str.encode))
+def test_any_bytes_are_read_or_refused(body: bytes) -> None:
+    for type_ in (DispatchRate, PoliciesBody, Nested, int, int | DispatchRate):
+        _is_read_or_refused(body, type_)
+
+
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+        lambda inner: (
+            st.lists(inner, max_size=3)
+            | st.dictionaries(
+                st.sampled_from(["rate", "names", "dispatchThrottlingRateInMsg", "bundles"]), inner
+            )
+        ),
+        max_leaves=8,
+    )
+)
+def test_any_json_is_read_or_refused(value: object) -> None:
+    body = msgspec.json.encode(value)
+    for type_ in (DispatchRate, PoliciesBody, Nested, int):
+        _is_read_or_refused(body, type_)

@@ -1,0 +1,59 @@
+"""Clusters, the broker, dynamic settings."""
+
+from __future__ import annotations
+
+from tests.unit.admin.conftest import Ask
+from tests.unit.admin.fake_facade import FakeFacade
+
+B = "/admin/v2/brokers"
+NAME = "dispatchThrottlingRatePerTopicInMsg"
+
+
+def test_who_this_is(api: Ask) -> None:
+    assert api("GET", "/admin/v2/clusters").json() == ["standalone"]
+    assert api("GET", B).json() == ["127.0.0.1:8080"]
+    assert api("GET", f"{B}/standalone").json() == ["127.0.0.1:8080"]
+    assert api("GET", f"{B}/other").reason == "Cluster does not exist"
+    assert api("GET", f"{B}/leaderBroker").json() == {
+        "brokerId": "127.0.0.1:8080",
+        "serviceUrl": "http://127.0.0.1:8080",
+    }
+    assert api("GET", f"{B}/version").body == b"0.0.0"
+
+
+def test_health(api: Ask, broker: FakeFacade) -> None:
+    assert api("GET", f"{B}/health?topicVersion=V2").body == b"ok"
+    assert api("GET", f"{B}/ready").body == b"ok"
+    broker.ready = False
+    assert api("GET", f"{B}/ready").status == 500
+    assert (api("GET", f"{B}/health").status, api("GET", f"{B}/health").reason) == (
+        503, "the broker is starting",
+    )  # fmt: skip
+
+
+def test_a_setting_is_changed_shown_and_reset(api: Ask) -> None:
+    assert api("POST", f"{B}/configuration/{NAME}/500").status == 200
+    assert api("GET", f"{B}/configuration/values").json() == {NAME: "500"}
+    assert api("GET", f"{B}/configuration/runtime").json()[NAME] == "500"
+    assert api("DELETE", f"{B}/configuration/{NAME}").status == 200
+    assert api("GET", f"{B}/configuration/values").json() == {}
+    assert NAME in api("GET", f"{B}/configuration/").json()
+
+
+def test_a_value_that_is_not_allowed_changes_nothing(api: Ask) -> None:
+    answer = api("POST", f"{B}/configuration/{NAME}/many")
+    assert (answer.status, answer.reason) == (412, f"{NAME}=many: an integer is allowed")
+    assert api("GET", f"{B}/configuration/values").json() == {}
+
+
+def test_an_encoded_slash_in_a_value_survives(api: Ask) -> None:
+    api("POST", f"{B}/configuration/allowAutoTopicCreation/a%2Fb")
+    assert api("GET", f"{B}/configuration/values").json() == {"allowAutoTopicCreation": "a/b"}
+
+
+def test_other_settings_are_not_dynamic(api: Ask) -> None:
+    assert api("POST", f"{B}/configuration/brokerServicePort/1").reason == (
+        "Can't update non-dynamic configuration"
+    )
+    answer = api("DELETE", f"{B}/configuration/brokerServicePort")
+    assert (answer.status, answer.reason) == (412, "Can't delete non-dynamic configuration")

@@ -1,0 +1,161 @@
+"""Subscriptions over HTTP."""
+
+from __future__ import annotations
+
+import pytest
+
+from headgate.base.names import parse_topic
+from tests.unit.admin.conftest import Ask
+from tests.unit.admin.fake_facade import NOW_MS, FakeFacade, FakeSubscription
+
+P = "/admin/v2/persistent/public/default"
+S = f"{P}/t/subscription/s"
+PS = f"{P}/pt/subscription/s"
+
+
+@pytest.fixture(autouse=True)
+def topics(broker: FakeFacade, api: Ask) -> None:
+    """``t`` with three messages, 30, 20 and 10 s old, and ``pt`` with two such partitions."""
+    api("PUT", f"{P}/t")
+    api("PUT", f"{P}/pt/partitions", 2)
+    for name in ("t", "pt-partition-0", "pt-partition-1"):
+        broker.topic(parse_topic(name)).entries_ms.extend(
+            [NOW_MS - 30_000, NOW_MS - 20_000, NOW_MS - 10_000]
+        )
+
+
+def sub(broker: FakeFacade, topic: str = "t") -> FakeSubscription:
+    return broker.topic(parse_topic(topic)).subscriptions["s"]
+
+
+@pytest.mark.parametrize(
+    ("body", "place"),
+    [
+        (None, 3),
+        ("latest", 3),
+        ("earliest", 0),
+        ({"ledgerId": 8, "entryId": 1}, 1),
+        ({"ledgerId": 8, "entryId": 1, "excluded": True}, 2),
+        ({"ledgerId": 8, "entryId": 1, "isExcluded": True}, 2),
+        ({"ledgerId": -1, "entryId": -1, "partitionIndex": -1}, 0),
+    ],
+)
+def test_create(api: Ask, broker: FakeFacade, body: object, place: int) -> None:
+    assert api("PUT", f"{S}?replicated=false", body).status == 204
+    assert sub(broker).next == place
+    answer = api("PUT", S, body)
+    assert (answer.status, answer.reason) == (409, "Subscription already exists for topic")
+
+
+def test_create_with_properties(api: Ask, broker: FakeFacade) -> None:
+    api("PUT", S, {"ledgerId": -1, "entryId": -1, "properties": {"a": "b"}})
+    assert sub(broker).properties == {"a": "b"}
+
+
+@pytest.mark.parametrize(
+    "body", ["somewhere", {"ledgerId": 1}, {"ledgerId": "x", "entryId": 1}, []]
+)
+def test_a_place_that_is_none_creates_nothing(api: Ask, body: object) -> None:
+    assert api("PUT", S, body).status == 400
+    assert api("GET", f"{P}/t/subscriptions").json() == []
+
+
+def test_create_creates_the_topic_if_it_may(api: Ask, broker: FakeFacade) -> None:
+    assert api("PUT", f"{P}/new/subscription/s").status == 204
+    broker.auto_partitions = 2
+    assert api("PUT", f"{P}/new2/subscription/s").status == 204
+    assert api("GET", f"{P}/new2/subscriptions").json() == ["s"]
+    broker.auto_partitions = None
+    answer = api("PUT", f"{P}/new3/subscription/s")
+    assert (answer.status, answer.reason) == (
+        412, "Topic does not exist and cannot be auto-created",
+    )  # fmt: skip
+    assert api("PUT", "/admin/v2/persistent/public/none/x/subscription/s").status == 404
+
+
+def test_partitioned_create_and_delete(api: Ask, broker: FakeFacade) -> None:
+    broker.topic(parse_topic("pt-partition-0")).subscriptions["s"] = FakeSubscription()
+    assert api("PUT", PS).status == 204
+    assert api("PUT", PS).status == 409
+    assert api("GET", f"{P}/pt/subscriptions").json() == ["s"]
+    del broker.topic(parse_topic("pt-partition-1")).subscriptions["s"]
+    assert api("DELETE", PS).status == 204
+    answer = api("DELETE", PS)
+    assert (answer.status, answer.reason) == (404, "Subscription not found")
+
+
+def test_delete(api: Ask, broker: FakeFacade) -> None:
+    assert api("DELETE", S).reason == (
+        "Subscription s not found for topic persistent://public/default/t"
+    )
+    api("PUT", S)
+    sub(broker).consumers.append("c")
+    assert api("DELETE", S).reason == "Subscription has active connected consumers"
+    assert api("DELETE", f"{S}?force=true").status == 204
+    api("PUT", PS)
+    sub(broker, "pt-partition-1").consumers.append("c")
+    assert api("DELETE", PS).status == 412
+
+
+def test_skip(api: Ask, broker: FakeFacade) -> None:
+    api("PUT", S, "earliest")
+    assert api("POST", f"{S}/skip/2").status == 204
+    assert sub(broker).next == 2
+    assert api("POST", f"{S}/skip/-1").status == 400
+    assert api("POST", f"{S}/skip/abc").status == 404
+    assert api("POST", f"{PS}/skip/1").reason == (
+        "Skip messages on a partitioned topic is not allowed"
+    )
+
+
+def test_skip_all(api: Ask, broker: FakeFacade) -> None:
+    api("PUT", PS, "earliest")
+    assert api("POST", f"{PS}/skip_all").status == 204
+    assert [sub(broker, f"pt-partition-{i}").next for i in (0, 1)] == [3, 3]
+    assert api("POST", f"{P}/pt/subscription/none/skip_all").status == 404
+
+
+def test_reset(api: Ask, broker: FakeFacade) -> None:
+    api("PUT", S)
+    assert api("POST", f"{S}/resetcursor/{NOW_MS - 25_000}").status == 204
+    assert sub(broker).next == 1
+    assert api("POST", f"{S}/resetcursor", {"ledgerId": 8, "entryId": 2}).status == 204
+    assert sub(broker).next == 2
+    assert api("POST", f"{S}/resetcursor", "earliest").status == 204
+    assert sub(broker).next == 0
+    assert api("POST", f"{S}/resetcursor").status == 400
+    api("PUT", PS)
+    assert api("POST", f"{PS}/resetcursor/0").status == 204
+    assert api("POST", f"{PS}/resetcursor", "earliest").reason == (
+        "Reset-cursor at position is not allowed for partitioned-topic"
+    )
+
+
+def test_expire_by_age(api: Ask, broker: FakeFacade) -> None:
+    api("PUT", S, "earliest")
+    assert api("POST", f"{S}/expireMessages/15").status == 204
+    assert sub(broker).next == 2
+    answer = api("POST", f"{S}/expireMessages/15")
+    assert answer.status == 409
+    assert answer.reason.startswith("Expire message by timestamp not issued on topic persistent:")
+    assert api("POST", f"{S}/expireMessages/-1").status == 400
+    api("PUT", PS, "earliest")
+    assert api("POST", f"{PS}/expireMessages/15").status == 204
+
+
+def test_expire_to_position(api: Ask, broker: FakeFacade) -> None:
+    api("PUT", S, "earliest")
+    assert api("POST", f"{S}/expireMessages", {"ledgerId": 8, "entryId": 1}).status == 204
+    assert sub(broker).next == 2
+    body = {"ledgerId": 8, "entryId": 1, "partitionIndex": 3}
+    assert api("POST", f"{S}/expireMessages", body).status == 412
+    assert api("POST", f"{S}/expireMessages", "earliest").status == 409
+    assert api("POST", f"{S}/expireMessages").status == 400
+    assert api("POST", f"{PS}/expireMessages", "latest").status == 405
+
+
+def test_expire_all(api: Ask, broker: FakeFacade) -> None:
+    api("PUT", S, "earliest")
+    api("PUT", f"{P}/t/subscription/end")
+    assert api("POST", f"{P}/t/all_subscription/expireMessages/15").status == 204
+    assert sub(broker).next == 2

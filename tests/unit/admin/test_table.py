@@ -1,0 +1,26 @@
+"""The list of routes as a whole."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from headgate.admin.operations import Operation
+from headgate.admin.table import ROUTES
+
+
+def test_no_two_routes_answer_the_same_request() -> None:
+    def shape(path: str) -> str:
+        return "/".join("{}" if part.startswith("{") else part for part in path.split("/"))
+
+    counts = Counter((route.method, shape(route.path)) for route in ROUTES)
+    assert [key for key, count in counts.items() if count > 1] == []
+
+
+def test_every_operation_is_performed_by_some_route() -> None:
+    assert {route.operation for route in ROUTES} == set(Operation)
+
+
+def test_reads_are_gets_and_have_replies() -> None:
+    for route in ROUTES:
+        assert route.summary
+        assert (route.reply is not None) == (route.method == "GET"), route.path

@@ -1,0 +1,82 @@
+"""Policies of a topic, one by one, and what is enforced."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.unit.admin.conftest import Ask
+
+NS = "/admin/v2/namespaces/public/default"
+P = "/admin/v2/persistent/public/default"
+
+
+def rate(messages: int) -> dict[str, object]:
+    return {
+        "dispatchThrottlingRateInMsg": messages,
+        "dispatchThrottlingRateInByte": -1,
+        "relativeToPublishRate": False,
+        "ratePeriodInSecond": 1,
+    }
+
+
+RETENTION = {"retentionTimeInMinutes": 10, "retentionSizeInMB": -1}
+
+
+@pytest.mark.parametrize(
+    ("policy", "own", "namespaces"),
+    [
+        ("dispatchRate", rate(5), rate(7)),
+        ("subscriptionDispatchRate", rate(5), rate(7)),
+        ("retention", RETENTION, {"retentionTimeInMinutes": 1, "retentionSizeInMB": 1}),
+    ],
+)
+def test_set_get_applied_remove(
+    api: Ask, policy: str, own: dict[str, object], namespaces: dict[str, object]
+) -> None:
+    api("PUT", f"{P}/t")
+    path = f"{P}/t/{policy}"
+    assert (api("GET", path).status, api("GET", path).body) == (200, b"")
+    assert api("GET", f"{path}?applied=true").status == 200
+    api("POST", f"{NS}/{policy}", namespaces)
+    assert api("GET", f"{path}?applied=true").json() == namespaces
+    assert api("POST", f"{path}?isGlobal=false", own).status == 204
+    assert api("GET", path).json() == own
+    assert api("GET", f"{path}?applied=true").json() == own
+    assert api("DELETE", path).status == 204
+    assert api("GET", path).body == b""
+    api("POST", path, own)
+    assert api("POST", path).status == 204
+    assert api("GET", path).body == b""
+
+
+def test_a_partitioned_topic_has_policies_and_its_partitions_have_not(api: Ask) -> None:
+    api("PUT", f"{P}/pt/partitions", 2)
+    assert api("POST", f"{P}/pt/dispatchRate", rate(5)).status == 204
+    for method in ("GET", "POST", "DELETE"):
+        answer = api(method, f"{P}/pt-partition-0/dispatchRate", rate(5))
+        assert (answer.status, answer.reason) == (
+            412, "Not allowed to set/get topic policy for a partition",
+        )  # fmt: skip
+
+
+def test_a_topic_must_exist(api: Ask) -> None:
+    for method in ("GET", "POST", "DELETE"):
+        for path in ("none/dispatchRate", "none/sub/dispatchRate"):
+            assert api(method, f"{P}/{path}", rate(5)).reason == (
+                "Topic persistent://public/default/none not found"
+            )
+
+
+def test_single_subscriptions(api: Ask) -> None:
+    api("PUT", f"{P}/t")
+    path = f"{P}/t/my%2Fsub/dispatchRate"
+    assert api("GET", path).body == b""
+    api("POST", f"{P}/t/subscriptionDispatchRate", rate(9))
+    assert api("GET", f"{path}?applied=true").json() == rate(9)
+    assert api("POST", path, rate(5)).status == 204
+    assert api("POST", path, rate(-1)).status == 204
+    assert api("GET", path).json() == rate(5)
+    assert api("GET", f"{path}?applied=true").json() == rate(5)
+    assert api("DELETE", path).status == 204
+    assert api("GET", path).body == b""
+    assert api("GET", f"{P}/t/subscriptionDispatchRate").json() == rate(9)

@@ -1,0 +1,107 @@
+"""Topics and partitioned topics."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+from headgate.base.names import parse_topic
+from tests.unit.admin.conftest import Ask
+from tests.unit.admin.fake_facade import FakeFacade
+
+P = "/admin/v2/persistent/public/default"
+FULL = "persistent://public/default"
+
+
+def test_a_topics_life(api: Ask, broker: FakeFacade) -> None:
+    assert api("PUT", f"{P}/t", {"a": "b"}).status == 204
+    row = broker.catalog.topic(f"{FULL}/t")
+    assert row is not None
+    assert (row.properties, row.created_ms) == ({"a": "b"}, broker.clock.now_ms)
+    assert api("GET", P).json() == [f"{FULL}/t"]
+    assert api("PUT", f"{P}/t/unload").status == 204
+    assert broker.topic(parse_topic("t")).unloaded == 1
+    assert api("DELETE", f"{P}/t").status == 204
+    assert api("DELETE", f"{P}/t").reason == f"Topic {FULL}/t not found"
+    assert api("PUT", f"{P}/t/unload").status == 404
+
+
+def test_a_busy_topic_needs_force(api: Ask, broker: FakeFacade) -> None:
+    api("PUT", f"{P}/t")
+    broker.topic(parse_topic("t")).producers.append("p")
+    assert api("DELETE", f"{P}/t").status == 412
+    assert api("DELETE", f"{P}/t?force=true&deleteSchema=true").status == 204
+
+
+def test_a_partitioned_topics_life(api: Ask, broker: FakeFacade) -> None:
+    body = {"partitions": 2, "properties": {"a": "b"}}
+    assert api("PUT", f"{P}/pt/partitions", body).status == 204
+    assert api("GET", f"{P}/pt/partitions").json() == {
+        "partitions": 2, "deleted": False, "properties": {"a": "b"},
+    }  # fmt: skip
+    assert api("GET", f"{P}/partitioned").json() == [f"{FULL}/pt"]
+    assert api("POST", f"{P}/pt/partitions", 1).status == 422
+    assert api("POST", f"{P}/pt/partitions", b'"3"').status == 204
+    assert api("PUT", f"{P}/pt/unload").status == 204
+    assert broker.topic(parse_topic("pt-partition-2")).unloaded == 1
+    answer = api("DELETE", f"{P}/pt")
+    assert answer.status == 409
+    assert "please call delete-partitioned-topic" in answer.reason
+    assert api("DELETE", f"{P}/pt/partitions").status == 204
+    assert api("GET", P).json() == []
+    assert api("DELETE", f"{P}/pt/partitions").reason == f"Partitioned Topic {FULL}/pt not found"
+
+
+def test_partition_counts_that_are_not_allowed(api: Ask) -> None:
+    assert api("PUT", f"{P}/pt/partitions").status == 406
+    assert api("PUT", f"{P}/pt/partitions", True).status == 400
+    assert api("PUT", f"{P}/pt/partitions", 10**6).status == 406
+    assert api("PUT", f"{P}/pt-partition-0/partitions", 2).status == 412
+    api("PUT", f"{P}/t")
+    assert api("POST", f"{P}/t/partitions", 2).reason == (
+        f"Topic {FULL}/t is not the partitioned topic."
+    )
+    answer = api("DELETE", f"{P}/t/partitions")
+    assert (answer.status, "non-partitioned" in answer.reason) == (409, True)
+
+
+def test_asking_for_partitions_creates_only_what_may_be(api: Ask, broker: FakeFacade) -> None:
+    path = f"{P}/new/partitions?checkAllowAutoCreation=true"
+    assert api("GET", f"{P}/new/partitions").status == 404
+    assert api("GET", path).json()["partitions"] == 0
+    assert api("GET", P).json() == []
+    broker.auto_partitions = None
+    assert api("GET", path).status == 404
+    broker.auto_partitions = 2
+    assert api("GET", path).json() == {"partitions": 2, "deleted": False}
+    assert len(api("GET", P).json()) == 2
+    none = "/admin/v2/persistent/public/none/x/partitions?checkAllowAutoCreation=true"
+    assert api("GET", none).status == 404
+
+
+def test_lists(api: Ask) -> None:
+    for name in ("a", "b", "c", "d"):
+        api("PUT", f"{P}/{name}")
+    bounds = ["0x00000000", "0x40000000", "0x80000000", "0xc0000000", "0xffffffff"]
+    by_bundle = [
+        topic
+        for low, high in pairwise(bounds)
+        for topic in api("GET", f"{P}?bundle={low}_{high}").json()
+    ]
+    assert sorted(by_bundle) == api("GET", P).json()
+    for suffix in ("", "/partitioned"):
+        assert api("GET", f"/admin/v2/non-persistent/public/default{suffix}").json() == []
+    assert api("GET", "/admin/v2/persistent/public/none").reason == "Namespace does not exist"
+
+
+def test_message_ids(api: Ask, broker: FakeFacade) -> None:
+    api("PUT", f"{P}/t")
+    empty = api("GET", f"{P}/t/lastMessageId").json()
+    assert empty == {"ledgerId": 8, "entryId": -1, "partitionIndex": -1}
+    broker.topic(parse_topic("t")).entries_ms.extend([10, 20])
+    assert api("GET", f"{P}/t/lastMessageId").json()["batchIndex"] == 49
+    assert api("GET", f"{P}/t/messageid/15").json()["entryId"] == 1
+    assert api("GET", f"{P}/t/messageid/x").status == 404
+    api("PUT", f"{P}/pt/partitions", 2)
+    assert api("GET", f"{P}/pt/lastMessageId").status == 405
+    assert api("GET", f"{P}/pt/messageid/15").status == 405
+    assert api("GET", f"{P}/pt-partition-1/lastMessageId").json()["partitionIndex"] == 1
