@@ -125,13 +125,19 @@ def _amounts(chunk: Input, rows: Rows, pieces: Pieces, cuts: _Cuts) -> dict[str,
         values = _counted(chunk, rows, name)
         before = np.where(pieces.from_zero, 0, values[pieces.start])
         growth = (values[pieces.end] - before)[p]
-        part = np.floor(growth * until) - np.floor(growth * after)
+        part = _running(growth, until) - _running(growth, after)
         missing = _missing(chunk, rows, pieces, name)
         if missing is not None:
             part = np.where(missing[p], 0, part)
             missing = np.logical_and.reduceat(missing[p], cuts.group_first)
         columns[name] = pa.array(cuts.total(part.astype(np.int64)), mask=missing)
     return columns
+
+
+def _running(growth: Longs, share: Any) -> Any:
+    """A running total, rounded down, at a share of its piece; the whole at the piece's end."""
+    # The nudge is for shares such as 1/3, whose product with 3 must not fall below 1.
+    return np.where(share == 1.0, growth, np.floor(growth * share * (1.0 + 2.0**-50)))
 
 
 def _counted(chunk: Input, rows: Rows, name: str) -> Longs:

@@ -7,13 +7,8 @@ differ in the trigger.
 
 from __future__ import annotations
 
-import fcntl
-import hashlib
-import json
-import os
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import reduce
 from pathlib import Path
 from typing import Any, Final, TextIO
@@ -27,6 +22,7 @@ from headgate.pipeline import steps
 from headgate.pipeline.attribution_kernel import young_limit_ns
 from headgate.pipeline.delta_log import ensure_table, table_files
 from headgate.pipeline.delta_writer import BRONZE, FORMAT
+from headgate.pipeline.folder import checkpoint_id, checkpoint_path, folder_lock
 from headgate.pipeline.options import AttributeOptions, SourceOptions, StreamOptions
 from headgate.pipeline.refresh import read_files, refresh_attribution, refresh_intervals
 from headgate.pipeline.render import write_judgements
@@ -39,34 +35,6 @@ MESSAGE_COLUMNS: Final = ("value", "__topic", "__messageId", "__publishTime")
 
 _PROVEN_HOURS: Final = 24
 _INT64_MAX: Final = (1 << 63) - 1
-
-
-@contextmanager
-def folder_lock(out: str) -> Iterator[None]:
-    """Hold the folder: one writer at a time.
-
-    Raises:
-        InputError: another process holds it, or it cannot be made.
-    """
-    try:
-        Path(out).mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(Path(out, ".lock"), os.O_RDWR | os.O_CREAT, 0o644)
-    except OSError as error:
-        raise InputError(f"folder {out}: {error.strerror}") from error
-    try:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            holder = os.pread(descriptor, 32, 0).decode(errors="replace").strip()
-            raise InputError(
-                f"folder {out} is being written by another job (process {holder or 'unknown'}); "
-                "one at a time is allowed"
-            ) from error
-        os.ftruncate(descriptor, 0)
-        os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
-        yield
-    finally:
-        os.close(descriptor)
 
 
 class _Progress:
@@ -95,19 +63,6 @@ def telemetry_messages(spark: SparkSession, source: SourceOptions) -> DataFrame:
         for broker_url, web_url in zip(source.broker_urls, source.web_urls, strict=True)
     ]
     return reduce(DataFrame.union, frames).select(*MESSAGE_COLUMNS)
-
-
-def checkpoint_path(source: SourceOptions) -> str:
-    """Where the query over these topics keeps its offsets: a folder for each set of topics."""
-    text = json.dumps([source.broker_urls, source.topic])
-    name = hashlib.sha256(text.encode()).hexdigest()[:16]
-    return str(Path(source.out, "_checkpoints", name).resolve())
-
-
-def checkpoint_id(checkpoint: str) -> str:
-    """The id in a checkpoint's metadata: a deleted checkpoint never repeats an old one's."""
-    metadata = json.loads(Path(checkpoint, "metadata").read_text(encoding="utf-8"))
-    return str(metadata["id"])
 
 
 def ingest_batch(messages: DataFrame, batch_id: int, root: str, checkpoint: str) -> None:
@@ -218,6 +173,9 @@ def run_stream(
         spark = create_session("headgate pipeline stream")
         progress.say("Spark started")
         _create_tables(root)
+        # A run that was killed may have left bronze rows that nothing is derived from yet.
+        refresh_intervals(spark, root)
+        refresh_attribution(spark, root, young_ns)
 
         def after(session: SparkSession, batch_id: int) -> None:
             refresh_intervals(session, root)

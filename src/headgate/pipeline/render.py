@@ -1,13 +1,10 @@
-"""Judgements for people and programs. Standard library and rich only."""
+"""Judgements for people and programs. Standard library only."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, TextIO
-
-from rich.console import Console
-from rich.table import Table
 
 from headgate.pipeline.tables import BLAMES
 
@@ -58,26 +55,20 @@ def worst_first(rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
 
 
 def write_judgements(rows: Sequence[Mapping[str, Any]], style: str, out: TextIO) -> None:
-    """Write judgements to ``out``: a JSON array (``json``) or a table (``table``)."""
+    """Write judgements to ``out``: a JSON array (``json``) or three lines each (``table``)."""
     if style == "json":
         lines = ",\n".join(json.dumps(judgement_document(row)) for row in worst_first(rows))
         out.write(f"[{lines}]\n")
         return
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for name in ("topic", "subscription", "verdict"):
-        table.add_column(name, overflow="fold")
-    for name in ("confidence", "growth"):
-        table.add_column(name, justify="right")
-    table.add_column("shares", overflow="fold")
-    table.add_column("sentence", overflow="fold", ratio=1)
     for row in worst_first(rows):
-        table.add_row(
-            topic_text(row).removeprefix("persistent://"), row["subscription"], row["verdict"],
-            f"{row['confidence']:.2f}", f"{row['growth_messages']:+,}", _shares(row),
-            row["sentence"],
+        subscription = f"{topic_text(row).removeprefix('persistent://')} / {row['subscription']}"
+        out.write(
+            f"{row['verdict']:<22} confidence {row['confidence']:4.2f}  "
+            f"growth {row['growth_messages']:>+12,}  {subscription}\n"
+            f"    {_shares(row)}\n    {row['sentence']}\n"
         )
-    console = Console(file=out, highlight=False, markup=False)
-    console.print(table)
+    if not rows:
+        out.write("no subscription has telemetry in this range\n")
 
 
 def _shares(row: Mapping[str, Any]) -> str:

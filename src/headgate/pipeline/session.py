@@ -43,6 +43,7 @@ def create_session(name: str, *, cores: int | None = None) -> SparkSession:
     if active is None:
         _require_java()
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
         _show_workers_the_way()
         builder = SparkSession.builder.appName(name)
         if "MASTER" not in os.environ:

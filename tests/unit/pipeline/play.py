@@ -10,6 +10,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from headgate.pipeline.decode import bronze_tables
+from headgate.pipeline.interval_kernel import HOUR_COLUMN, SORT_COLUMNS, interval_table
+from headgate.pipeline.tables import HOUR_NS, INTERVALS_LOOK_BACK_NS, KEY_COLUMNS
 from headgate.record.codec import BatchHeader, encode_window
 from headgate.record.fields import FIELDS, FULL_PERIOD_NS, STATE_FIELD_NAMES, Kind, cell_name
 
@@ -173,3 +179,44 @@ def play(seconds: int, interval_s: int = 1, **broker: Any) -> list[bytes]:
     """All situations from :data:`T0` on."""
     player = Broker(**broker)
     return [m for _ in range(0, seconds, interval_s) for m in player.window(interval_s)]
+
+
+def message_batch(messages: list[bytes]) -> pa.RecordBatch:
+    """Messages as ingestion gets them."""
+    count = len(messages)
+    return pa.record_batch({
+        "value": pa.array(messages, pa.binary()),
+        "__topic": pa.array(["persistent://headgate/telemetry/samples"] * count),
+        "__messageId": pa.array([bytes([8, 1, 16, i % 128]) for i in range(count)], pa.binary()),
+        "__publishTime": pa.array([T0 // 1_000] * count, pa.timestamp("us", "UTC")),
+    })
+
+
+def bronze(messages: list[bytes]) -> pa.Table:
+    """The rows of bronze_samples."""
+    pairs = bronze_tables(message_batch(messages))
+    return pa.concat_tables([rows for name, rows in pairs if name == "bronze_samples"])
+
+
+def minutes(messages: list[bytes], kind: Kind = Kind.SUBSCRIPTION) -> list[dict[str, Any]]:
+    """The rows of intervals, by the kernel, without Spark; in time order by subject."""
+    rows = bronze(messages)
+    inputs, beats = [], {}
+    for hour in sorted({(end - 1) // HOUR_NS for end in rows["window_end_ns"].to_pylist()}):
+        low = hour * HOUR_NS - INTERVALS_LOOK_BACK_NS
+        high = (hour + 1) * HOUR_NS + INTERVALS_LOOK_BACK_NS
+        last = pc.subtract(rows["window_end_ns"], 1)
+        near = rows.filter(pc.and_(pc.greater_equal(last, low), pc.less(last, high)))
+        for source, boot, end in zip(
+            *(near[name].to_pylist() for name in ("source", "boot_id", "window_end_ns")),
+            strict=True,
+        ):
+            key = (hour, source, boot)
+            beats[key] = max(beats.get(key, 0), end)
+        hours = pa.array([hour] * near.num_rows, pa.int64())
+        inputs.append(near.append_column(HOUR_COLUMN, hours))
+    table = pa.concat_tables(inputs)
+    table = table.filter(pc.equal(table["kind"], kind.value))
+    table = table.sort_by([(name, "ascending") for name in SORT_COLUMNS])
+    found = interval_table(table, kind, beats).to_pylist()
+    return sorted(found, key=lambda row: (*(str(row[k]) for k in KEY_COLUMNS), row["from_ns"]))

@@ -1,0 +1,205 @@
+"""Differences by minute: nothing is lost or doubled, whatever happens to the batches."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from headgate.pipeline.tables import MINUTE_NS
+from headgate.record.codec import BatchHeader, encode_window
+from headgate.record.fields import STATE_FIELD_NAMES, Kind
+from tests.unit.pipeline.play import (
+    SITUATIONS,
+    T0,
+    Broker,
+    S,
+    Situation,
+    bronze,
+    columns_of,
+    minutes,
+    play,
+)
+
+SLOW = SITUATIONS[0]
+
+
+def of(rows: list[dict[str, Any]], situation: Situation = SLOW) -> list[dict[str, Any]]:
+    return [r for r in rows
+            if (r["topic"], r["subscription"]) == (situation.topic, situation.subscription)]
+
+
+def total(rows: list[dict[str, Any]], name: str) -> int:
+    return sum(row[name] for row in rows)
+
+
+def test_every_minute_has_its_amounts_levels_and_states() -> None:
+    rows = of(minutes(play(150)))
+    assert [row["appended"] for row in rows] == [30_000, 30_000, 15_000]
+    assert [row["acked"] for row in rows] == [6_000, 6_000, 3_000]
+    assert [row["backlog_messages_start"] for row in rows] == [0, 24_000, 48_000]
+    assert [row["backlog_messages"] for row in rows] == [24_000, 48_000, 60_000]
+    assert [row["oldest_age_max_ns"] for row in rows] == [60 * S, 120 * S, 150 * S]
+    assert [row["completeness"] for row in rows] == [1.0, 1.0, 1.0]
+    assert [row["samples"] for row in rows] == [60, 60, 30]
+    assert rows[0]["type"] == "Shared"
+    assert rows[0]["limit_topic_messages"] is None
+    for row in rows:
+        assert sum(row[name] for name in STATE_FIELD_NAMES) == row["to_ns"] - row["from_ns"]
+
+
+@pytest.mark.parametrize("kind", [Kind.TOPIC, Kind.LIMITER])
+def test_topics_and_limiters_too(kind: Kind) -> None:
+    rows = minutes(play(120), kind)
+    if kind is Kind.TOPIC:
+        assert total([r for r in rows if r["topic"] == SLOW.topic], "msgs_in") == 60_000
+        assert rows[0]["parked_memory_ns"] is None
+    else:
+        assert [row["granted"] for row in rows] == [12_000, 12_000]
+        assert [row["waiter_1"] for row in rows] == ["one", "one"]
+
+
+def test_duplicates_and_order_do_not_matter() -> None:
+    messages = play(130)
+    assert minutes([*messages[70:], *messages[:90], *messages[20:40]]) == minutes(messages)
+
+
+def test_lost_batches_cost_resolution_and_never_amounts() -> None:
+    messages = play(180)
+    whole, holed = minutes(messages), minutes(messages[:50] + messages[80:])
+    for situation in SITUATIONS:
+        if situation.published:
+            before, after = of(whole, situation), of(holed, situation)
+            for name in ("appended", "acked", *STATE_FIELD_NAMES):
+                assert total(before, name) == total(after, name)
+            assert [row["gaps"] for row in after] == [1, 1, 0]
+            # Rows 50 to 79 are gone; the row after them covers its own second.
+            assert [round(row["completeness"], 3) for row in after] == [0.833, 0.667, 1.0]
+
+
+def test_a_subject_without_rows_did_not_change_but_its_state_goes_on() -> None:
+    quiet = Situation("persistent://a/b/quiet", "s", "NO_CONSUMER", 0, 0, 0, {"no_consumer": 1.0},
+                      consumers=0)
+    messages = play(150, situations=(quiet,), backlogs={(quiet.topic, "s"): 7})
+    rows = minutes(messages)
+    # Its first second, and once a minute.
+    assert sum(kind == "subscription" for kind in bronze(messages)["kind"].to_pylist()) == 3
+    assert [row["state_no_consumer_ns"] for row in rows] == [60 * S, 60 * S, 30 * S]
+    assert [row["completeness"] for row in rows] == [1.0, 1.0, 1.0]
+    assert [row["backlog_messages"] for row in rows] == [7, 7, 7]
+    assert [row["samples"] for row in rows] == [2, 1, 0]
+
+
+def test_restart_begins_counting_anew_and_keeps_the_backlog() -> None:
+    first = Broker()
+    messages = [m for _ in range(90) for m in first.window()]
+    second = Broker(start_ns=T0 + 100 * S, boot="boot-2", backlogs=first.backlogs())
+    messages += [m for _ in range(50) for m in second.window()]
+    rows = of(minutes(messages))
+    assert total(rows, "appended") == 500 * 140
+    assert [row["restarts"] for row in rows] == [0, 1, 0]
+    assert [row["backlog_messages"] for row in rows] == [24_000, 44_000, 56_000]
+    # Ten seconds of the second minute belong to no boot.
+    assert [round(row["completeness"], 3) for row in rows] == [1.0, 0.833, 1.0]
+
+
+def row_of(end_s: int, **values: Any) -> dict[str, Any]:
+    zeros = dict.fromkeys(("appended", "rewound", "acked", "skipped", "expired", "evicted"), 0)
+    return {**zeros, "topic": "t", "subscription": "s", "incarnation": 1, "gone": False,
+            "state": "no_consumer", "backlog_messages": 0, "counting_since_ns": T0,
+            "covered_to_ns": T0 + end_s * S, **values}
+
+
+def one(seq: int, row: dict[str, Any], *, window_s: int = 10, step: bool = False) -> bytes:
+    end = row["covered_to_ns"]
+    header = BatchHeader("b1", "c", "b", "boot-1", end - window_s * S, end, step)
+    columns = columns_of(Kind.SUBSCRIPTION, [row])
+    return encode_window(header, seq, {Kind.SUBSCRIPTION: columns})[0]
+
+
+def test_a_value_that_falls_counts_from_zero_and_is_marked() -> None:
+    messages = [
+        one(0, row_of(10, covered_from_ns=T0, appended=100)),
+        one(1, row_of(20, covered_from_ns=T0 + 10 * S, appended=30)),
+        one(2, row_of(30, covered_from_ns=T0 + 20 * S, appended=50)),
+    ]
+    (row,) = minutes(messages)
+    assert row["appended"] == 150
+    assert row["resets"] == 1
+
+
+@pytest.mark.parametrize("step_s", [-300, 300])
+def test_a_clock_step_is_marked_and_loses_nothing(step_s: int) -> None:
+    t = T0 + 600 * S
+    since = {"counting_since_ns": t}
+    messages = [
+        one(0, row_of(610, covered_from_ns=t, appended=100, **since)),
+        one(1, row_of(620 + step_s, covered_from_ns=t + 10 * S, appended=200, **since), step=True),
+        one(2, row_of(630 + step_s, covered_from_ns=t + (20 + step_s) * S, appended=300, **since)),
+    ]
+    rows = minutes(messages)
+    assert total(rows, "appended") == 300
+    assert total(rows, "clock_steps") == 1
+    if step_s > 0:
+        assert min(row["completeness"] for row in rows) < 0.1
+
+
+def test_a_subject_that_is_gone_does_not_go_on() -> None:
+    messages = [
+        one(0, row_of(10, covered_from_ns=T0, gone=True)),
+        *(encode_window(BatchHeader("b1", "c", "b", "boot-1", T0 + i * 10 * S,
+                                    T0 + (i + 1) * 10 * S), i, {})[0] for i in range(1, 6)),
+    ]
+    (row,) = minutes(messages)
+    assert row["to_ns"] == T0 + 10 * S
+
+
+def test_nobody_is_carried_beyond_a_minute_without_a_row() -> None:
+    beats = [encode_window(BatchHeader("b1", "c", "b", "boot-1", T0 + i * 10 * S,
+                                       T0 + (i + 1) * 10 * S), i, {})[0] for i in range(1, 20)]
+    rows = minutes([one(0, row_of(10, covered_from_ns=T0)), *beats])
+    assert rows[-1]["to_ns"] == T0 + 70 * S
+
+
+def test_two_brokers_in_one_minute_are_summed() -> None:
+    first, second = Broker(), Broker(start_ns=T0 + 30 * S, source="b2", boot="boot-9")
+    messages = [m for _ in range(30) for m in first.window()]
+    messages += [m for _ in range(30) for m in second.window()]
+    (row,) = of(minutes(messages))
+    assert row["appended"] == 30_000
+    assert row["completeness"] == 1.0
+    assert row["broker"] == "b2:6650"
+
+
+def test_hours_share_what_lies_across_their_edge() -> None:
+    start = T0 + 3_540 * S
+    messages = [m for b in [Broker(start_ns=start)] for _ in range(9) for m in b.window(10)]
+    rows = of(minutes([m for i, m in enumerate(messages) if i not in (5, 6)]))
+    assert [row["hour"] for row in rows] == [10, 11]
+    assert total(rows, "appended") == 500 * 90
+    assert rows[1]["from_ns"] == start + MINUTE_NS
+
+
+def test_a_value_that_is_missing_stays_missing() -> None:
+    (row,) = minutes([one(0, row_of(10, covered_from_ns=T0))])
+    assert row["redelivered"] is None
+    assert row["oldest_age_max_ns"] is None
+    assert row["consumers"] is None
+
+
+@settings(max_examples=40)
+@given(st.sets(st.integers(1, 58), max_size=40), st.sampled_from([1, 7, 10]))
+def test_any_loss_between_first_and_last_keeps_all_amounts(lost: set[int], step: int) -> None:
+    player = Broker((SLOW, SITUATIONS[5]))
+    messages = [m for _ in range(60) for m in player.window(step)]
+    kept = [m for i, m in enumerate(messages) if i not in lost]
+    rows = minutes(kept)
+    for situation, acked in ((SLOW, 100), (SITUATIONS[5], 400)):
+        mine = of(rows, situation)
+        assert total(mine, "acked") == acked * 60 * step
+        assert sum(total(mine, name) for name in STATE_FIELD_NAMES) == pytest.approx(
+            60 * step * S, abs=10
+        )
+        assert all(0 <= row["completeness"] <= 1 for row in mine)
