@@ -1,0 +1,120 @@
+"""Delta tables by delta-rs: commits that happen once, partitions replaced exactly."""
+
+from __future__ import annotations
+
+from datetime import date
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable
+
+from headgate.base.errors import InputError
+from headgate.pipeline.arrow_types import conform, table_arrow_schema
+from headgate.pipeline.delta_log import (
+    AppTransaction,
+    commit_append,
+    commit_replace,
+    ensure_table,
+    files_added,
+    open_table,
+    table_files,
+)
+from headgate.pipeline.parquet_files import FileAdded, write_tables
+from headgate.pipeline.tables import BRONZE_SAMPLES, HOUR_NS, INTERVALS
+from tests.unit.pipeline.play import T0, bronze, play
+
+HOUR = T0 // HOUR_NS
+
+
+def files(root: Path, *values: tuple[int, int]) -> list[FileAdded]:
+    """Files of ``intervals`` with one row for each (hour of the day, appended)."""
+    schema = table_arrow_schema(INTERVALS)
+    tables = []
+    for hour, appended in values:
+        columns = {
+            "date": pa.array([date(2026, 11, 21)]), "hour": pa.array([hour], pa.int32()),
+            "kind": pa.array(["subscription"]), "appended": pa.array([appended]),
+        }
+        tables.append((INTERVALS.name, conform(columns, schema, 1)))
+    return write_tables(str(root), "0", tables)
+
+
+def appended(root: Path) -> list[int]:
+    rows = open_table(str(root), INTERVALS.name).to_pyarrow_table()
+    return sorted(rows["appended"].to_pylist())
+
+
+def test_a_transaction_is_committed_once(tmp_path: Path) -> None:
+    root = str(tmp_path)
+    first = AppTransaction("app", 0)
+    assert commit_append(root, INTERVALS, files(tmp_path, (10, 1)), first)
+    assert not commit_append(root, INTERVALS, files(tmp_path, (10, 1)), first)
+    assert commit_append(root, INTERVALS, files(tmp_path, (10, 2)), AppTransaction("app", 1))
+    assert not commit_append(root, INTERVALS, files(tmp_path, (10, 1)), first)
+    assert commit_append(root, INTERVALS, files(tmp_path, (10, 3)), AppTransaction("other", 0))
+    assert appended(tmp_path) == [1, 2, 3]
+
+
+def test_exactly_the_named_hours_are_replaced(tmp_path: Path) -> None:
+    root = str(tmp_path)
+    commit_append(root, INTERVALS, files(tmp_path, (9, 1), (10, 2), (10, 3), (11, 4)), None)
+    assert commit_replace(root, INTERVALS, files(tmp_path, (10, 20)), [HOUR], None)
+    assert appended(tmp_path) == [1, 4, 20]
+    assert commit_replace(root, INTERVALS, [], [HOUR + 1], AppTransaction("a", 5))
+    assert appended(tmp_path) == [1, 20]
+    assert not commit_replace(root, INTERVALS, [], [HOUR], AppTransaction("a", 5))
+    assert appended(tmp_path) == [1, 20]
+
+
+def test_files_that_came_since_a_version(tmp_path: Path) -> None:
+    root = str(tmp_path)
+    commit_append(root, INTERVALS, files(tmp_path, (9, 1)), None)
+    seen = open_table(root, INTERVALS.name).version()
+    commit_append(root, INTERVALS, files(tmp_path, (10, 2)), None)
+    commit_replace(root, INTERVALS, files(tmp_path, (11, 3)), [HOUR], None)
+    delta = open_table(root, INTERVALS.name)
+    assert [file.hour for file in files_added(delta, seen)] == [HOUR, HOUR + 1]
+    assert {file.hour for file in files_added(delta, None)} == {HOUR - 1, HOUR + 1}
+    (Path(root, INTERVALS.name, "_delta_log") / f"{seen + 1:020d}.json").unlink()
+    assert {file.hour for file in files_added(delta, seen)} == {HOUR - 1, HOUR + 1}
+
+
+def test_bronze_files_know_their_windows(tmp_path: Path) -> None:
+    written = write_tables(str(tmp_path), "0", [(BRONZE_SAMPLES.name, bronze(play(30)))])
+    commit_append(str(tmp_path), BRONZE_SAMPLES, written, None)
+    for file in table_files(open_table(str(tmp_path), BRONZE_SAMPLES.name)):
+        assert file.hour == HOUR
+        assert file.span_ns == (T0 + 10**9 - 1, T0 + 30 * 10**9 - 1)
+        assert file.rows > 0
+
+
+def test_a_new_column_is_added_to_an_old_table(tmp_path: Path) -> None:
+    whole = table_arrow_schema(INTERVALS)
+    short = pa.schema([field for field in whole if field.name != "acked"])
+    DeltaTable.create(
+        tmp_path / INTERVALS.name, short, partition_by=list(INTERVALS.partition_by),
+        name=INTERVALS.name, configuration={"headgate.layout": "1"}, raise_if_key_not_exists=False,
+    )
+    delta = ensure_table(str(tmp_path), INTERVALS)
+    assert {field.name for field in delta.schema().fields} == set(whole.names)
+    commit_append(str(tmp_path), INTERVALS, files(tmp_path, (10, 7)), None)
+    assert appended(tmp_path) == [7]
+
+
+def test_a_folder_of_another_layout_is_refused(tmp_path: Path) -> None:
+    DeltaTable.create(
+        tmp_path / INTERVALS.name, table_arrow_schema(INTERVALS), name=INTERVALS.name
+    )
+    with pytest.raises(InputError, match="choose another folder"):
+        ensure_table(str(tmp_path), INTERVALS)
+
+
+def test_an_error_while_writing_leaves_no_file(tmp_path: Path) -> None:
+    def rows():  # type: ignore[no-untyped-def]
+        yield BRONZE_SAMPLES.name, bronze(play(2))
+        raise RuntimeError("the disk is gone")
+
+    with pytest.raises(RuntimeError, match="disk is gone"):
+        write_tables(str(tmp_path), "0", rows())
+    assert list(tmp_path.rglob("*.parquet")) == []

@@ -1,0 +1,39 @@
+"""Options are checked before anything is started."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from headgate.base.errors import InputError
+from headgate.pipeline.options import AttributeOptions, SourceOptions, StreamOptions
+
+
+def test_defaults_are_the_standard_ports() -> None:
+    source = SourceOptions("tables")
+    assert source.broker_urls == ("pulsar://localhost:6650",)
+    assert source.web_urls == ("http://localhost:8080",)
+
+
+@pytest.mark.parametrize(
+    ("values", "text"),
+    [
+        ({"out": ""}, "out is empty"),
+        ({"broker_urls": ("pulsar://a:1", "pulsar://b:1")}, "2 broker URLs and 1 web URLs"),
+        ({"broker_urls": (), "web_urls": ()}, "0 broker URLs"),
+        ({"broker_urls": ("http://a:1",)}, "Invalid URL 'http://a:1'"),
+        ({"web_urls": ("nonsense",)}, "Invalid URL 'nonsense'"),
+    ],
+)
+def test_a_wrong_source_is_refused(values: dict[str, Any], text: str) -> None:
+    with pytest.raises(InputError, match=text):
+        SourceOptions(**{"out": "tables", **values})
+
+
+def test_wrong_format_and_trigger_are_refused() -> None:
+    source = SourceOptions("tables")
+    with pytest.raises(InputError, match="table or json"):
+        AttributeOptions(source, format="xml")  # type: ignore[arg-type]
+    with pytest.raises(InputError, match=r"at least 0\.1"):
+        StreamOptions(source, trigger_s=0)

@@ -1,0 +1,50 @@
+"""Table definitions agree with the record; importing them starts nothing."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from headgate.pipeline.tables import (
+    BRONZE_SAMPLES,
+    INTERVALS,
+    SAMPLED_KINDS,
+    TABLES,
+    Table,
+    cumulative_columns,
+    level_columns,
+)
+from headgate.record.fields import FIELDS
+
+
+@pytest.mark.parametrize("table", TABLES.values(), ids=lambda t: t.name)
+def test_names_are_unique_and_explained(table: Table) -> None:
+    names = table.column_names()
+    assert len(set(names)) == len(names)
+    assert set(table.partition_by) <= set(names)
+    assert set(table.statistics) <= set(names)
+    assert all(column.comment for column in table.columns)
+
+
+def test_every_field_of_the_record_has_its_column() -> None:
+    for kind in SAMPLED_KINDS:
+        assert {field.name for field in FIELDS[kind]} <= set(BRONZE_SAMPLES.column_names())
+        assert {*cumulative_columns(kind), *level_columns(kind)} <= set(INTERVALS.column_names())
+
+
+def test_importing_the_package_starts_nothing_heavy() -> None:
+    heavy = {"pyspark", "pandas", "pyarrow", "numpy", "deltalake", "opentelemetry"}
+    code = (
+        "import sys, headgate.pipeline, headgate.pipeline.tables, headgate.pipeline.options, "
+        "headgate.pipeline.times, headgate.pipeline.render, headgate.pipeline.folder; "
+        f"print(*sorted({heavy!r} & set(sys.modules)))"
+    )
+    source = Path(__file__).parents[3] / "src"
+    done = subprocess.run(
+        [sys.executable, "-c", code], env={"PYTHONPATH": str(source)}, capture_output=True,
+        text=True, timeout=30, check=True,
+    )
+    assert done.stdout.strip() == ""

@@ -1,0 +1,31 @@
+"""Times of ``--since`` and ``--until``."""
+
+from __future__ import annotations
+
+import pytest
+
+from headgate.base.errors import InputError
+from headgate.pipeline.times import parse_time
+
+NOW_NS = 1_795_255_200_000_000_000
+
+
+@pytest.mark.parametrize(
+    ("text", "before_now_s"),
+    [("30s", 30), ("15m", 900), ("2h", 7_200), (" 1d ", 86_400), ("1.5h", 5_400)],
+)
+def test_an_age(text: str, before_now_s: int) -> None:
+    assert parse_time(text, NOW_NS) == NOW_NS - before_now_s * 1_000_000_000
+
+
+@pytest.mark.parametrize(
+    "text", ["2026-11-21T10:00:00Z", "2026-11-21T12:00:00+02:00", "2026-11-21 10:00:00.000+00:00"]
+)
+def test_an_instant_with_offset(text: str) -> None:
+    assert parse_time(text, 0) == NOW_NS
+
+
+@pytest.mark.parametrize("text", ["", "yesterday", "2x", "-2h", "2026-11-21", "2026-11-21T10:00"])
+def test_everything_else_is_refused_with_what_is_allowed(text: str) -> None:
+    with pytest.raises(InputError, match="such as 2h"):
+        parse_time(text, NOW_NS)
