@@ -1,0 +1,143 @@
+"""Group commit: whatever was staged while the last commit ran goes into the next one.
+
+There is at most one commit in flight. Acknowledgements ride along with the next publish, or go by
+themselves after :data:`ACK_DELAY_S`, so that a stream of them costs a few commits a second and an
+acknowledgement older than a second is safe.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from functools import partial
+
+from headgate.base.errors import StorageError
+from headgate.broker.lanes import Lane
+from headgate.engine.engine import Engine
+from headgate.engine.subscription import Subscription
+from headgate.ledger import Batch, CommitLog
+
+logger = logging.getLogger("headgate.commit")
+
+ACK_DELAY_S = 0.05
+"""Longest that an acknowledgement waits for a publish to share a commit with."""
+
+
+class Committer:
+    """Takes what the engine staged through the log, one batch at a time."""
+
+    def __init__(
+        self,
+        log: CommitLog,
+        lane: Lane,
+        engine: Engine,
+        begin_turn: Callable[[], None],
+        loop: asyncio.AbstractEventLoop,
+    ) -> None:
+        self._log = log
+        self._lane = lane
+        self._engine = engine
+        self._begin_turn = begin_turn
+        self._loop = loop
+        self._in_flight = False
+        self._urgent = False
+        self._dirty_cursors: list[Subscription] = []
+        self._waiting: list[asyncio.Future[None]] = []
+        self._ack_timer: asyncio.TimerHandle | None = None
+        self.failure: StorageError | None = None
+        """Why nothing can be stored until a restart; None while all is well."""
+        self.commits_count = 0
+
+    def acks_changed(self, subscription: Subscription) -> None:
+        """Persist this subscription's acknowledgements within :data:`ACK_DELAY_S`."""
+        self._dirty_cursors.append(subscription)
+        if self._ack_timer is None:
+            self._ack_timer = self._loop.call_later(ACK_DELAY_S, self._acks_due)
+
+    def _acks_due(self) -> None:
+        self._ack_timer = None
+        self._urgent = True
+        self.kick()
+
+    def durable(self) -> asyncio.Future[None]:
+        """A future that is done when everything staged until now is durable.
+
+        It fails with :class:`StorageError` when that could not be done.
+        """
+        future: asyncio.Future[None] = self._loop.create_future()
+        self._waiting.append(future)
+        self._urgent = True
+        self._loop.call_soon(self.kick)
+        return future
+
+    def kick(self) -> None:
+        """Start a commit if there is something to commit and none is in flight."""
+        if self._in_flight:
+            return
+        if not (self._log.staged_records or self._urgent):
+            return
+        self._urgent = False
+        self._stage_acks()
+        waiting, self._waiting = self._waiting, []
+        batch = self._log.seal_batch()
+        if batch is None:
+            self._settle(waiting, self.failure)
+            return
+        self._in_flight = True
+        self._lane.submit(
+            partial(self._log.write_batch, batch), partial(self._written, batch, waiting)
+        )
+
+    def _stage_acks(self) -> None:
+        dirty, self._dirty_cursors = self._dirty_cursors, []
+        for subscription in dirty:
+            subscription.acks_dirty = False
+            if subscription.cursor_id is not None and not subscription.removed:
+                self._log.stage_acks(subscription.cursor_id)
+
+    def _written(
+        self,
+        batch: Batch,
+        waiting: list[asyncio.Future[None]],
+        result: object,
+        error: BaseException | None,
+    ) -> None:
+        self._in_flight = False
+        self._begin_turn()
+        if error is None:
+            self.commits_count += 1
+            by_number = self._engine.by_number
+            for log in self._log.complete(batch):
+                topic = by_number.get(log.number)
+                if topic is not None:
+                    topic.durable()
+            self._settle(waiting, None)
+        elif isinstance(error, StorageError):
+            self._failed(batch, waiting, error)
+        else:
+            raise error
+        self.kick()
+
+    def _failed(
+        self, batch: Batch, waiting: list[asyncio.Future[None]], error: StorageError
+    ) -> None:
+        logger.error("commit failed: %s", error)
+        if not error.retryable:
+            self.failure = error
+        self._log.fail(batch, error)
+        for topic in self._engine.by_number.values():
+            if topic.pending_count:
+                topic.append_failed(error)
+        self._settle(waiting + self._waiting, error)
+        self._waiting = []
+
+    @staticmethod
+    def _settle(waiting: list[asyncio.Future[None]], error: StorageError | None) -> None:
+        for future in waiting:
+            if future.done():
+                continue
+            if error is None:
+                future.set_result(None)
+            else:
+                future.set_exception(error)

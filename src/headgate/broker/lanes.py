@@ -1,0 +1,75 @@
+"""Blocking work beside the event loop: one thread per lane, results back on the loop.
+
+The commit lane does nothing but commits, the read lane reads backlog, the metadata lane writes the
+metadata store. A lane runs its jobs in order, one at a time. ``headgate.testing`` has lanes that run
+in simulated time instead.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable
+from queue import SimpleQueue
+from typing import Any, Protocol, TypeVar
+
+T = TypeVar("T")
+
+Done = Callable[[Any, BaseException | None], None]
+
+
+class Lane(Protocol):
+    """Runs blocking work elsewhere, in order."""
+
+    def submit(self, work: Callable[[], Any], done: Done) -> None:
+        """Run ``work``; then call ``done(result, None)`` or ``done(None, error)`` on the loop."""
+
+    def close(self) -> None:
+        """Finish what was submitted and end. Blocks."""
+
+
+class ThreadLane:
+    """A lane on a thread of its own."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, name: str) -> None:
+        self._loop = loop
+        self._jobs: SimpleQueue[tuple[Callable[[], Any], Done] | None] = SimpleQueue()
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+        self._thread.start()
+
+    def submit(self, work: Callable[[], Any], done: Done) -> None:
+        """See :meth:`Lane.submit`."""
+        self._jobs.put((work, done))
+
+    def close(self) -> None:
+        """See :meth:`Lane.close`."""
+        self._jobs.put(None)
+        self._thread.join()
+
+    def _run(self) -> None:
+        while (job := self._jobs.get()) is not None:
+            work, done = job
+            try:
+                result, error = work(), None
+            except BaseException as caught:  # handed to the loop, which decides
+                result, error = None, caught
+            try:
+                self._loop.call_soon_threadsafe(done, result, error)
+            except RuntimeError:
+                return  # the loop is closed: nobody waits for the result
+
+
+async def run_on(lane: Lane, work: Callable[[], T]) -> T:
+    """Run ``work`` on ``lane`` and wait for its result."""
+    future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+
+    def done(result: T, error: BaseException | None) -> None:
+        if future.cancelled():
+            return
+        if error is None:
+            future.set_result(result)
+        else:
+            future.set_exception(error)
+
+    lane.submit(work, done)
+    return await future

@@ -1,0 +1,82 @@
+"""Metadata changes on their way to disk: in order, all or nothing, visible only when durable."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from headgate.base.errors import StorageError
+from headgate.broker.lanes import Lane
+from headgate.metadata.catalog import Catalog, Change
+from headgate.metadata.store import MetadataStore
+
+
+class MetadataWriter:
+    """Commits the catalog's planned changes on the metadata lane.
+
+    A change rests on those planned before it. So when one cannot be committed, all that are queued
+    behind it are refused as well, and the catalog forgets them together.
+    """
+
+    def __init__(
+        self,
+        catalog: Catalog,
+        store: MetadataStore,
+        lane: Lane,
+        loop: asyncio.AbstractEventLoop,
+        applied: Callable[[Change], None],
+    ) -> None:
+        self._catalog = catalog
+        self._store = store
+        self._lane = lane
+        self._loop = loop
+        self._applied = applied
+        self._generation = 0
+        self._failed_generation = -1
+
+    async def settled(self) -> None:
+        """Return when every change submitted before has been stored or abandoned."""
+        future: asyncio.Future[None] = self._loop.create_future()
+
+        def done(_: object, __: BaseException | None) -> None:
+            if not future.cancelled():
+                future.set_result(None)
+
+        self._lane.submit(lambda: None, done)
+        await future
+
+    async def commit(self, change: Change) -> None:
+        """Make ``change`` durable, then visible, then effective.
+
+        Raises:
+            StorageError: the disk refused; the change was abandoned.
+        """
+        future: asyncio.Future[None] = self._loop.create_future()
+        generation = self._generation
+        writes = change.writes
+
+        def work() -> None:
+            if self._failed_generation >= generation:
+                raise StorageError("an earlier metadata change was not stored", retryable=True)
+            try:
+                self._store.commit(writes)
+            except BaseException:
+                self._failed_generation = generation
+                raise
+
+        def done(_: object, error: BaseException | None) -> None:
+            if error is None:
+                self._catalog.apply(change)
+                self._applied(change)
+                if not future.cancelled():
+                    future.set_result(None)
+                return
+            if generation == self._generation:
+                self._catalog.abandon_all()
+                self._generation += 1
+            if not future.cancelled():
+                future.set_exception(error)
+
+        self._lane.submit(work, done)
+        # A client that goes away must not leave its change half followed.
+        await asyncio.shield(future)

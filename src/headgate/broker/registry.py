@@ -1,0 +1,199 @@
+"""Which topics are live: found, created, loaded, unloaded, deleted.
+
+Metadata alone decides which topics exist; the log knows them by number; the engine holds the ones
+that are loaded. This module keeps the three in step.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable, Iterable
+
+from headgate.base.names import TopicName, parse_topic
+from headgate.broker.metadata_writer import MetadataWriter
+from headgate.broker.settings import Settings
+from headgate.engine.engine import Engine
+from headgate.engine.topic import Topic
+from headgate.ledger import CommitLog
+from headgate.metadata.catalog import Catalog
+from headgate.metadata.errors import RefusalError, not_found
+from headgate.metadata.rows import Kind, TopicRow
+
+logger = logging.getLogger("headgate.topics")
+
+
+class TopicNotFoundError(RefusalError):
+    """There is no such topic, and it may not be created."""
+
+    def __init__(self, name: TopicName) -> None:
+        super().__init__(404, f"Topic {name} not found")
+
+
+class TopicRegistry:
+    """Live topics of one broker."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        log: CommitLog,
+        catalog: Catalog,
+        writer: MetadataWriter,
+        settings: Settings,
+        log_durable: Callable[[], Awaitable[None]],
+        *,
+        system_namespaces: Iterable[str] = (),
+    ) -> None:
+        self._engine = engine
+        self._log = log
+        self._catalog = catalog
+        self._writer = writer
+        self._settings = settings
+        self._log_durable = log_durable
+        self._system_namespaces = frozenset(system_namespaces)
+
+    def is_system(self, name: TopicName) -> bool:
+        """Whether the broker itself owns it: no limits, only the broker may produce."""
+        return str(name.namespace) in self._system_namespaces
+
+    def partitions(self, name: TopicName) -> int:
+        """Partitions of a partitioned topic; 0 if it is not partitioned (or does not exist)."""
+        row = self._catalog.partitioned(name.full)
+        return row.partitions if row is not None else 0
+
+    def exists(self, name: TopicName) -> bool:
+        """Whether it is a partitioned topic or one that holds messages."""
+        return (
+            self._catalog.topic(name.full) is not None
+            or self._catalog.partitioned(name.full) is not None
+        )
+
+    def check_usable(self, name: TopicName) -> None:
+        """Refuse names that no producer or consumer may use directly.
+
+        Raises:
+            RefusalError: 405 for a partitioned topic's own name, a partition beyond the count, or
+                a topic that would not be stored.
+        """
+        if not name.is_persistent:
+            raise RefusalError(405, f"{name}: non-persistent topics are not supported")
+        if self._catalog.partitioned(name.full) is not None:
+            raise RefusalError(405, f"{name} is a partitioned topic: use one of its partitions")
+        if name.partition >= 0:
+            count = self.partitions(name.base)
+            if count and name.partition >= count:
+                raise RefusalError(405, f"{name.base} has {count} partitions: there is no {name}")
+
+    def loaded(self, name: TopicName) -> Topic | None:
+        """The live topic, if it is live."""
+        return self._engine.topics.get(name.full)
+
+    def get(self, name: TopicName) -> Topic | None:
+        """The live topic, loaded now if it exists; None if it does not exist."""
+        topic = self._engine.topics.get(name.full)
+        if topic is not None:
+            return topic
+        row = self._catalog.topic(name.full)
+        return self._load(name, row) if row is not None else None
+
+    async def get_or_create(self, name: TopicName, *, create: bool) -> Topic:
+        """The live topic; created first if it does not exist, ``create`` and the settings allow.
+
+        Raises:
+            TopicNotFoundError: it does not exist and was not to be created.
+            RefusalError: its namespace does not exist, or the name cannot be used.
+        """
+        self.check_usable(name)
+        topic = self.get(name)
+        if topic is not None:
+            return topic
+        if not (create and self._settings.allowAutoTopicCreation):
+            raise TopicNotFoundError(name)
+        return await self.create(name)
+
+    async def create(self, name: TopicName) -> Topic:
+        """Create a topic that holds messages, or wait for whoever is creating it just now."""
+        try:
+            change = self._catalog.plan_create_topic(name, now_ms=self._engine.now_ms)
+        except RefusalError as refusal:
+            if refusal.status != 409:
+                raise
+            await self._writer.settled()
+        else:
+            await self._writer.commit(change)
+        topic = self.get(name)
+        if topic is None:
+            raise TopicNotFoundError(name)
+        return topic
+
+    def _load(self, name: TopicName, row: TopicRow) -> Topic:
+        topic = self._engine.load_topic(
+            name,
+            self._log.topic(row.number),
+            incarnation=row.number,
+            created_ms=row.created_ms,
+            is_system=self.is_system(name),
+        )
+        for cursor in self._log.cursors_of(row.number):
+            topic.add_subscription(
+                cursor.name,
+                cursor.ack_set,
+                cursor_id=cursor.cursor_id,
+                properties=dict(cursor.properties),
+            )
+        return topic
+
+    def load_all(self) -> None:
+        """Load every stored topic: at start, so that backlogs show before anybody connects."""
+        for number in sorted(self._catalog.topic_numbers()):
+            row = self._catalog.topic_by_number(number)
+            if row is not None:
+                self.get(parse_topic(row.name))
+
+    async def unload(self, name: TopicName) -> None:
+        """Close everybody on a topic and forget what is in memory; nothing stored changes."""
+        topic = self._engine.topics.get(name.full)
+        if topic is None:
+            return
+        topic.fence()
+        await self._log_durable()
+        self._engine.unload_topic(topic)
+
+    async def delete(self, name: TopicName, *, force: bool) -> None:
+        """Delete a topic, or a partitioned one with all its partitions: all or nothing.
+
+        Raises:
+            RefusalError: 404; 412 if it has producers or consumers and ``force`` is not set.
+        """
+        count = self.partitions(name)
+        names = [name.partition_name(i) for i in range(count)] if count else [name]
+        if not self.exists(name):
+            raise not_found(f"Topic {name} not found")
+        live = [topic for n in names if (topic := self.get(n)) is not None]
+        if not force:
+            for topic in live:
+                _check_unused(topic)
+        for topic in live:
+            topic.fence()
+        try:
+            change = self._catalog.plan_delete_topic(name)
+            await self._writer.commit(change)
+        except BaseException:
+            for topic in live:
+                topic.fenced = False
+            raise
+        for row in change.rows:
+            if row.kind is Kind.TOPIC and isinstance(row.before, TopicRow):
+                deleted = self._engine.by_number.get(row.before.number)
+                if deleted is not None:
+                    self._engine.unload_topic(deleted, deleted=True)
+                self._log.drop_topic(row.before.number)
+
+
+def _check_unused(topic: Topic) -> None:
+    consumers = sum(len(s.consumers) for s in topic.subscriptions.values())
+    if topic.producers or consumers:
+        raise RefusalError(
+            412, f"Topic has {len(topic.producers) + consumers} connected producers/consumers"
+        )
+    if topic.subscriptions and topic.is_system:
+        raise RefusalError(412, f"Topic has {len(topic.subscriptions)} subscriptions")

@@ -1,0 +1,275 @@
+"""One broker: its engine, its log, its metadata and the turns of its event loop.
+
+A broker owns its data directory, its ports and its topics, and nothing of it is a global. It runs
+on the event loop that it is started on; blocking work goes to its three lanes. Everything that
+reaches the engine does so inside a turn: :meth:`Broker.begin_turn` reads the clock once, and
+:meth:`Broker._flush` dispatches what the turn made possible before the loop rests.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from headgate.base.clock import Clock
+from headgate.base.errors import InputError, StorageError
+from headgate.base.names import parse_topic
+from headgate.base.units import MIB, NS_PER_MS, NS_PER_S
+from headgate.broker.authorization import AllowAll, Authorizer
+from headgate.broker.committer import Committer
+from headgate.broker.facade import BrokerInfo
+from headgate.broker.lanes import Lane
+from headgate.broker.limits import LimitTable
+from headgate.broker.metadata_writer import MetadataWriter
+from headgate.broker.reads import Reader
+from headgate.broker.registry import TopicRegistry
+from headgate.broker.settings import Settings
+from headgate.broker.sweeps import Sweeps
+from headgate.engine.engine import Engine, EngineLimits
+from headgate.engine.subscription import Subscription
+from headgate.engine.topic import Topic
+from headgate.flow.limits import DispatchLimit
+from headgate.ledger import CommitLog
+from headgate.metadata.catalog import Catalog, Change
+from headgate.metadata.rows import Kind
+from headgate.metadata.store import MetadataStore
+
+logger = logging.getLogger("headgate.broker")
+
+
+@dataclass(frozen=True, slots=True)
+class Lanes:
+    """Where a broker's blocking work runs."""
+
+    commit: Lane
+    read: Lane
+    metadata: Lane
+
+    def close(self) -> None:
+        """End all three, finishing what was submitted. Blocks."""
+        for lane in (self.read, self.metadata, self.commit):
+            lane.close()
+
+
+class Broker:
+    """A running broker. Build it with opened stores, then :meth:`start` it."""
+
+    def __init__(
+        self,
+        *,
+        settings: Settings,
+        clock: Clock,
+        loop: asyncio.AbstractEventLoop,
+        catalog: Catalog,
+        store: MetadataStore,
+        log: CommitLog,
+        lanes: Lanes,
+        info: BrokerInfo,
+        authorizer: Authorizer | None = None,
+    ) -> None:
+        self.settings = settings
+        self.clock = clock
+        self.loop = loop
+        self.catalog = catalog
+        self.log = log
+        self.lanes = lanes
+        self.info = info
+        self.authorizer: Authorizer = authorizer or AllowAll()
+        self.limits = LimitTable(catalog, settings)
+        self.initial_settings = {name: settings.text(name) for name in catalog.settings()}
+        self.engine = Engine(
+            _Effects(self),
+            limits=EngineLimits(
+                settings.maxUnackedMessagesPerConsumer,
+                settings.maxUnackedMessagesPerSubscription,
+                settings.activeConsumerFailoverDelayTimeMillis * NS_PER_MS,
+            ),
+            cache_bytes_max=settings.managedLedgerCacheSizeMB * MIB,
+            limits_of=self._limit_of,
+        )
+        self._wall_offset_ns = 0
+        self.sync_wall_clock()
+        self.begin_turn()
+        self.started_ms = self.engine.now_ms
+        self.committer = Committer(log, lanes.commit, self.engine, self.begin_turn, loop)
+        self.reader = Reader(log, lanes.read, self.engine, self.begin_turn)
+        self.writer = MetadataWriter(catalog, store, lanes.metadata, loop, self._metadata_applied)
+        telemetry = parse_topic(settings.headgateTelemetryTopic)
+        self.registry = TopicRegistry(
+            self.engine,
+            log,
+            catalog,
+            self.writer,
+            settings,
+            self.log_durable,
+            system_namespaces=[str(telemetry.namespace)],
+        )
+        self.sweeps = Sweeps(self)
+        self.closed = asyncio.Event()
+        self.is_ready = False
+        self.on_flush: list[Callable[[], None]] = []
+        """Called at the end of every flush: connections write what they gathered."""
+        self._flush_scheduled = False
+        self._wake: asyncio.TimerHandle | None = None
+        self._wake_ns = 0
+
+    # -- life ------------------------------------------------------------------------------
+
+    async def start(self) -> None:
+        """Make what every broker has, load the stored topics and begin the sweeps."""
+        for name, text in self.catalog.settings().items():
+            self._set_dynamic(name, text)
+        telemetry = parse_topic(self.settings.headgateTelemetryTopic)
+        change = self.catalog.plan_first_boot(system_namespaces=[telemetry.namespace])
+        if change is not None:
+            await self.writer.commit(change)
+        self.begin_turn()
+        self.engine.set_broker_limit(self.limits.of_broker().limit)
+        self.registry.load_all()
+        self.sweeps.start()
+        self.is_ready = True
+
+    async def close(self) -> None:
+        """Stop the sweeps and make everything staged durable. Connections are closed already."""
+        self.is_ready = False
+        self.sweeps.stop()
+        self.begin_turn()
+        for topic in list(self.engine.topics.values()):
+            topic.fence()
+        try:
+            await self.log_durable()
+        except StorageError as error:
+            logger.error("closing: %s", error)
+        if self._wake is not None:
+            self._wake.cancel()
+        self.closed.set()
+
+    # -- the turn --------------------------------------------------------------------------
+
+    def sync_wall_clock(self) -> None:
+        """Take over the wall clock's present relation to the monotonic one."""
+        self._wall_offset_ns = self.clock.wall_ns() - self.clock.monotonic_ns()
+
+    def begin_turn(self) -> None:
+        """Read the clock: everything until the next call happens at this instant."""
+        now_ns = self.clock.monotonic_ns()
+        self.engine.begin_turn(now_ns, (now_ns + self._wall_offset_ns) // NS_PER_MS)
+
+    def schedule_flush(self) -> None:
+        """Have :meth:`_flush` run before the loop rests."""
+        if not self._flush_scheduled:
+            self._flush_scheduled = True
+            self.loop.call_soon(self._flush)
+
+    def _flush(self) -> None:
+        self._flush_scheduled = False
+        self.begin_turn()
+        more = self.engine.flush()
+        for action in self.on_flush:
+            action()
+        self.on_flush.clear()
+        self.committer.kick()
+        if more:
+            self.schedule_flush()
+        else:
+            self._arm_wake()
+
+    def _arm_wake(self) -> None:
+        wake_ns = self.engine.next_wake_ns()
+        if wake_ns is None:
+            return
+        if self._wake is not None:
+            if self._wake_ns <= wake_ns:
+                return
+            self._wake.cancel()
+        delay_ns = max(wake_ns - self.engine.now_ns, 0)
+        # The loop's timers tick in milliseconds: round up, so that it is never too early.
+        self._wake = self.loop.call_later(-(-delay_ns // NS_PER_MS) * 0.001, self._woken)
+        self._wake_ns = wake_ns
+
+    def _woken(self) -> None:
+        self._wake = None
+        self._flush()
+
+    async def log_durable(self) -> None:
+        """Return when everything staged until now is durable.
+
+        Raises:
+            StorageError: it could not be stored.
+        """
+        await self.committer.durable()
+
+    # -- settings, policies, limits --------------------------------------------------------
+
+    def _limit_of(self, topic: Topic, subscription: str | None) -> DispatchLimit | None:
+        if topic.is_system:
+            return None
+        if subscription is None:
+            return self.limits.of_topic(topic.name).limit
+        return self.limits.of_subscription(topic.name, subscription).limit
+
+    def _metadata_applied(self, change: Change) -> None:
+        """A change is durable: bring limits and settings into force (within this turn)."""
+        self.begin_turn()
+        settings_changed = False
+        for row in change.rows:
+            if row.kind is Kind.SETTING:
+                self._set_dynamic(row.key, self.catalog.settings().get(row.key))
+                settings_changed = True
+        if settings_changed:
+            self.engine.set_broker_limit(self.limits.of_broker().limit)
+        kinds = {row.kind for row in change.rows}
+        if kinds & {Kind.SETTING, Kind.NAMESPACE, Kind.TOPIC_POLICIES}:
+            for topic in self._topics_under(change, everywhere=settings_changed):
+                self.engine.limits_of_topic(topic)
+
+    def _topics_under(self, change: Change, *, everywhere: bool) -> list[Topic]:
+        if everywhere:
+            return list(self.engine.topics.values())
+        namespaces = {row.key for row in change.rows if row.kind is Kind.NAMESPACE}
+        bases = {row.key for row in change.rows if row.kind is Kind.TOPIC_POLICIES}
+        return [
+            topic
+            for topic in self.engine.topics.values()
+            if str(topic.name.namespace) in namespaces or topic.name.base.full in bases
+        ]
+
+    def _set_dynamic(self, name: str, text: str | None) -> None:
+        """Put an overriding value, or (None) the start-up one, into force."""
+        if name not in self.initial_settings:
+            self.initial_settings[name] = self.settings.text(name)
+        try:
+            self.settings.set(name, text if text is not None else self.initial_settings[name])
+        except (KeyError, InputError) as error:
+            logger.warning("stored setting is not used: %s", error)
+        self.engine.throttle_counts_entries = self.settings.dispatchThrottlingOnBatchMessageEnabled
+
+
+class _Effects:
+    """What the engine asks for, carried out by the broker's parts."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        self._stage = broker.log.stage_entry
+        self.work_pending = broker.schedule_flush
+
+    def append(self, topic: Topic, message_count: int, body: bytes) -> int:
+        """See :class:`headgate.engine.ports.Effects`."""
+        broker = self._broker
+        broker.schedule_flush()
+        return self._stage(topic.log, message_count, broker.engine.now_ms, body)  # type: ignore[arg-type]
+
+    def read(self, subscription: Subscription, ordinal: int) -> None:
+        """See :class:`headgate.engine.ports.Effects`."""
+        self._broker.reader.read(subscription, ordinal)
+
+    def acks_changed(self, subscription: Subscription) -> None:
+        """See :class:`headgate.engine.ports.Effects`."""
+        self._broker.committer.acks_changed(subscription)
+
+
+WALL_CLOCK_STEP_NS = NS_PER_S // 10
+"""A step of the wall clock beyond this is told to the telemetry (telemetry.md, section 3)."""
+

@@ -1,0 +1,186 @@
+"""What a broker does by itself now and then: rates, the wall clock, retention, inactive topics, upkeep.
+
+Each sweep walks topics in slices, so that the loop is never held for long.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import TYPE_CHECKING
+
+from headgate.base.errors import HeadgateError, StorageError
+from headgate.base.names import parse_topic
+from headgate.base.units import MIB, MS_PER_S, NS_PER_S, S_PER_MINUTE
+from headgate.engine.rates import SAMPLE_PERIOD_NS
+from headgate.engine.topic import Topic
+from headgate.ledger import Job
+
+if TYPE_CHECKING:
+    from headgate.broker.service import Broker
+
+logger = logging.getLogger("headgate.sweeps")
+
+SLICE_TOPICS = 200
+"""Topics that one step of a sweep looks at: well under a millisecond."""
+
+UPKEEP_PERIOD_S = 1.0
+"""How often the log is asked whether it has something to do."""
+
+
+class Sweeps:
+    """The periodic work of one broker."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        self._tasks: list[asyncio.Task[None]] = []
+        self._job_running = False
+
+    def start(self) -> None:
+        """Begin all sweeps."""
+        settings = self._broker.settings
+        for sweep, period_s in (
+            (self.upkeep, UPKEEP_PERIOD_S),
+            (self.sample_rates, SAMPLE_PERIOD_NS / NS_PER_S),
+            (self.retain, settings.retentionCheckIntervalInSeconds),
+            (self.delete_inactive, settings.brokerDeleteInactiveTopicsFrequencySeconds),
+        ):
+            self._tasks.append(self._broker.loop.create_task(self._repeat(sweep, period_s)))
+
+    def stop(self) -> None:
+        """End all sweeps."""
+        for task in self._tasks:
+            task.cancel()
+        self._tasks.clear()
+
+    async def _repeat(self, sweep: Callable[[], Awaitable[None]], period_s: float) -> None:
+        while True:
+            await asyncio.sleep(period_s)
+            try:
+                await sweep()
+            except HeadgateError as error:
+                logger.error("%s: %s", getattr(sweep, "__name__", sweep), error)
+
+    async def _topics(self) -> AsyncIterator[Topic]:
+        """Every live topic, giving way to other work after each slice."""
+        topics = list(self._broker.engine.topics.values())
+        for index, topic in enumerate(topics):
+            if index % SLICE_TOPICS == 0:
+                await asyncio.sleep(0)
+                self._broker.begin_turn()
+            if self._broker.engine.topics.get(topic.name.full) is topic:
+                yield topic
+
+    # -- the sweeps ------------------------------------------------------------------------
+
+    async def upkeep(self) -> None:
+        """Follow the wall clock; let the log seal segments, write checkpoints, give up files."""
+        self._broker.sync_wall_clock()
+        self.log_upkeep()
+
+    def log_upkeep(self) -> None:
+        """Run the log's due maintenance: short steps here, blocking jobs on the commit lane."""
+        log, committer = self._broker.log, self._broker.committer
+        while not self._job_running:
+            due = log.maintenance_due()
+            job = log.maintenance_step()
+            if job is not None:
+                self._job_running = True
+                self._broker.lanes.commit.submit(
+                    job.run, lambda _, error, job=job: self._job_done(job, error)
+                )
+            if not due:
+                break
+        committer.kick()
+
+    def _job_done(self, job: Job, error: BaseException | None) -> None:
+        self._job_running = False
+        self._broker.begin_turn()
+        if error is not None and not isinstance(error, StorageError):
+            raise error
+        self._broker.log.finish_job(job, error)
+        if error is None:
+            self._broker.loop.call_soon(self.log_upkeep)
+        else:
+            logger.error("upkeep of the log: %s", error)
+        self._broker.committer.kick()
+
+    async def sample_rates(self) -> None:
+        """Take the samples that the rates in stats are computed from."""
+        async for topic in self._topics():
+            now_ns = self._broker.engine.now_ns
+            topic.rates.sample(topic.counters(), now_ns)
+            for producer in topic.producers.values():
+                producer.rates.sample(producer.counters(), now_ns)
+            for subscription in topic.subscriptions.values():
+                subscription.rates.sample(subscription.counters(), now_ns)
+                for consumer in subscription.consumers:
+                    consumer.rates.sample(consumer.counters(), now_ns)
+
+    async def retain(self) -> None:
+        """Give up acknowledged entries that retention no longer asks for, by whole ledgers."""
+        async for topic in self._topics():
+            keep_from = self._retained_from(topic)
+            if keep_from > topic.log.first:
+                for subscription in topic.subscriptions.values():
+                    if not subscription.is_durable and subscription.acks.mark_delete + 1 < keep_from:
+                        subscription.skip_to(keep_from)
+                self._broker.log.stage_trim(self._broker.log.topic(topic.log.number), keep_from)
+        self._broker.committer.kick()
+
+    def _retained_from(self, topic: Topic) -> int:
+        """The first entry to keep: what a subscription owes, what retention covers, and the
+        ledger that is being written."""
+        log = self._broker.log.topic(topic.log.number)
+        ledgers = log.ledgers()
+        limit = topic.slowest_durable_ordinal()
+        minutes, megabytes = self._retention(topic)
+        if minutes < 0 and megabytes < 0:
+            return log.first
+        now_ms, end_bytes = self._broker.engine.now_ms, log.bytes_before(log.end)
+        keep_from = log.first
+        for ledger in ledgers[:-1]:
+            after = ledger.first_ordinal + ledger.entries
+            last_ms = log.received_ms(after - 1) if ledger.entries else 0
+            is_old = minutes >= 0 and now_ms - last_ms >= minutes * S_PER_MINUTE * MS_PER_S
+            is_over = megabytes >= 0 and end_bytes - log.bytes_before(after) >= megabytes * MIB
+            # As Pulsar: either bound alone makes an acknowledged ledger go; -1 bounds nothing.
+            if after > limit or not (is_old or is_over):
+                break
+            keep_from = after
+        return keep_from
+
+    def _retention(self, topic: Topic) -> tuple[int, int]:
+        """Minutes and megabytes to keep."""
+        catalog, settings = self._broker.catalog, self._broker.settings
+        if topic.is_system:
+            return (
+                settings.headgateTelemetryRetentionMinutes,
+                settings.headgateTelemetryRetentionSizeInMB,
+            )
+        policy = (
+            catalog.topic_policies(topic.name).retention
+            or catalog.namespace_policies(topic.name.namespace).retention
+        )
+        if policy is None:
+            return settings.defaultRetentionTimeInMinutes, settings.defaultRetentionSizeInMB
+        return policy.retention_time_in_minutes, policy.retention_size_in_mb
+
+    async def delete_inactive(self) -> None:
+        """Delete topics that nobody has used for a whole period and that hold nothing retained."""
+        broker = self._broker
+        if not broker.settings.brokerDeleteInactiveTopicsEnabled:
+            return
+        period_ns = broker.settings.brokerDeleteInactiveTopicsFrequencySeconds * NS_PER_S
+        doomed = [
+            topic.name
+            async for topic in self._topics()
+            if topic.is_unused()
+            and not topic.is_system
+            and topic.name.partition < 0
+            and broker.engine.now_ns - topic.idle_since_ns >= period_ns
+            and self._retention(topic) == (0, 0)
+        ]
+        for name in doomed:
+            await broker.registry.delete(parse_topic(name.full), force=False)

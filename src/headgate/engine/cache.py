@@ -1,0 +1,39 @@
+"""The bounded memory of recent and read-ahead entries.
+
+One cache serves the whole broker; each topic looks its own entries up in its own dictionary, so a
+delivery costs one lookup. What was put in first leaves first: a tail reader never misses, and a
+backlog read that is evicted before it was sent is simply read again.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+
+ENTRY_OVERHEAD_BYTES = 160
+"""Python's cost of one cached entry beside its body: bytes object, dictionary slot, queue tuple."""
+
+TopicCache = dict[int, bytes]
+
+
+class EntryCache:
+    """Entries of all topics, at most ``size_bytes_max`` of them (bodies and overhead)."""
+
+    __slots__ = ("_queue", "size_bytes", "size_bytes_max")
+
+    def __init__(self, size_bytes_max: int) -> None:
+        self.size_bytes_max = size_bytes_max
+        self.size_bytes = 0
+        self._queue: deque[tuple[TopicCache, int, int]] = deque()
+
+    def put(self, entries: TopicCache, ordinal: int, body: bytes) -> None:
+        """Remember an entry of the topic whose dictionary is ``entries``."""
+        if ordinal in entries:
+            return
+        entries[ordinal] = body
+        size = len(body) + ENTRY_OVERHEAD_BYTES
+        self._queue.append((entries, ordinal, size))
+        self.size_bytes += size
+        while self.size_bytes > self.size_bytes_max:
+            evicted_from, evicted, evicted_bytes = self._queue.popleft()
+            evicted_from.pop(evicted, None)
+            self.size_bytes -= evicted_bytes

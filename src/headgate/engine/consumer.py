@@ -1,0 +1,107 @@
+"""One consumer of a subscription: its permits, what it holds, what it was sent."""
+
+from __future__ import annotations
+
+from headgate.engine.ports import ConsumerPort
+from headgate.engine.rates import RateMeter
+
+
+class Consumer:
+    """State of one connected consumer.
+
+    Permits count messages, as Pulsar's FLOW does; they may go below zero because an entry is never
+    split. ``window`` is the largest permit total it ever had: its receiver queue as the broker can
+    see it (telemetry.md, section 1).
+    """
+
+    __slots__ = (
+        "address",
+        "blocked_on_unacked",
+        "client_version",
+        "connected_ms",
+        "connection_key",
+        "consumer_id",
+        "epoch",
+        "first_flow_ms",
+        "first_sent_ms",
+        "in_ready",
+        "last_acked_ms",
+        "last_flow_ms",
+        "last_sent_ms",
+        "messages_acked",
+        "messages_redelivered",
+        "metadata",
+        "name",
+        "permits",
+        "port",
+        "priority_level",
+        "rates",
+        "bytes_sent",
+        "entries_sent",
+        "messages_sent",
+        "unacked_messages",
+        "window",
+    )
+
+    def __init__(
+        self,
+        consumer_id: int,
+        name: str,
+        port: ConsumerPort,
+        *,
+        priority_level: int = 0,
+        metadata: dict[str, str] | None = None,
+        address: str = "",
+        client_version: str = "",
+        connected_ms: int = 0,
+        epoch: int = -1,
+    ) -> None:
+        self.consumer_id = consumer_id
+        self.name = name
+        self.port = port
+        self.priority_level = priority_level
+        self.metadata = metadata or {}
+        self.address = address
+        self.client_version = client_version
+        self.connected_ms = connected_ms
+        self.epoch = epoch
+        self.connection_key = id(port)
+        self.permits = 0
+        self.window = 0
+        self.unacked_messages = 0
+        self.blocked_on_unacked = False
+        self.in_ready = False
+        self.messages_sent = 0
+        self.bytes_sent = 0
+        self.entries_sent = 0
+        self.messages_acked = 0
+        self.messages_redelivered = 0
+        self.first_sent_ms = 0
+        self.last_sent_ms = 0
+        self.last_acked_ms = 0
+        self.first_flow_ms = 0
+        self.last_flow_ms = 0
+        self.rates = RateMeter(4)
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether the next entry may be handed to it."""
+        return self.permits > 0 and not self.blocked_on_unacked and self.port.writable
+
+    def add_permits(self, count: int, now_ms: int) -> None:
+        """Account a FLOW of ``count`` messages."""
+        self.permits += count
+        if self.permits > self.window:
+            self.window = self.permits
+        self.last_flow_ms = now_ms
+        if not self.first_flow_ms:
+            self.first_flow_ms = now_ms
+
+    def counters(self) -> tuple[int, int, int, int]:
+        """Messages and bytes sent, messages acknowledged, messages redelivered: for the rates."""
+        return (
+            self.messages_sent,
+            self.bytes_sent,
+            self.messages_acked,
+            self.messages_redelivered,
+        )

@@ -1,0 +1,222 @@
+"""Shared subscriptions: any ready consumer takes the next entry, each is acknowledged on its own."""
+
+from __future__ import annotations
+
+from collections import deque
+from heapq import heappop, heappush
+from typing import TYPE_CHECKING
+
+from headgate.engine.consumer import Consumer
+from headgate.engine.dispatcher import Dispatcher
+from headgate.engine.types import Hold, SubscriptionType
+
+if TYPE_CHECKING:
+    from headgate.engine.subscription import Subscription
+
+ROUND_ENTRIES = 20
+"""Entries that one consumer takes before the next has its turn (dispatcherMaxRoundRobinBatchSize)."""
+
+
+class SharedDispatcher(Dispatcher):
+    """Round robin among the ready consumers of the best priority level.
+
+    ``pending`` maps each delivered, unacknowledged entry to the consumer that holds it; ``replay``
+    is a heap of entries that were given back, valid while they are in ``replaying``.
+    """
+
+    type = SubscriptionType.SHARED
+
+    __slots__ = (
+        "_levels",
+        "_ready",
+        "_turn_entries",
+        "blocked_on_unacked",
+        "pending",
+        "read_ordinal",
+        "redelivery_counts",
+        "replay",
+        "replaying",
+        "unacked_messages",
+    )
+
+    def __init__(self, subscription: Subscription) -> None:
+        super().__init__(subscription)
+        self.pending: dict[int, Consumer] = {}
+        self.replay: list[int] = []
+        self.replaying: set[int] = set()
+        self.redelivery_counts: dict[int, int] = {}
+        self.unacked_messages = 0
+        self.blocked_on_unacked = False
+        self._ready: dict[int, deque[Consumer]] = {}
+        self._levels: list[int] = []
+        self._turn_entries = 0
+        self.read_ordinal = subscription.acks.mark_delete + 1
+
+    def next_ordinal(self) -> int:
+        acks = self.subscription.acks
+        replay = self.replay
+        while replay:
+            ordinal = replay[0]
+            if ordinal in self.replaying:
+                return ordinal
+            heappop(replay)
+        log = self.subscription.topic.log
+        if self.read_ordinal < log.first:
+            self.read_ordinal = log.first
+        ordinal = acks.next_unacked(self.read_ordinal, log.end)
+        self.read_ordinal = ordinal
+        return ordinal if ordinal < log.end else -1
+
+    def pick(self) -> Consumer | Hold:
+        if not self.blocked_on_unacked:
+            for level in self._levels:
+                ready = self._ready[level]
+                while ready:
+                    consumer = ready[0]
+                    if consumer.is_ready:
+                        return consumer
+                    ready.popleft()
+                    consumer.in_ready = False
+        consumers = self.subscription.consumers
+        if not consumers:
+            return Hold.NO_CONSUMER
+        if self.blocked_on_unacked:
+            return Hold.UNACKED_LIMIT
+        return max((_hold_of(c) for c in consumers), key=lambda hold: hold.value)
+
+    def eligible(self) -> list[Consumer]:
+        return self.subscription.consumers
+
+    def sent(self, consumer: Consumer, ordinal: int, messages: int) -> int:
+        if ordinal in self.replaying:
+            heappop(self.replay)
+            self.replaying.discard(ordinal)
+        else:
+            self.read_ordinal = ordinal + 1
+        self.pending[ordinal] = consumer
+        limits = self.subscription.topic.engine.limits
+        consumer.unacked_messages += messages
+        self.unacked_messages += messages
+        if 0 < limits.unacked_per_consumer_max <= consumer.unacked_messages:
+            consumer.blocked_on_unacked = True
+        if 0 < limits.unacked_per_subscription_max <= self.unacked_messages:
+            self.blocked_on_unacked = True
+        self._turn_entries += 1
+        if self._turn_entries >= ROUND_ENTRIES:
+            self._next_turn(consumer)
+        return self.redelivery_counts.get(ordinal, 0) if self.redelivery_counts else 0
+
+    def pump(self, now_ns: int, entries_max: int) -> int:
+        sent = super().pump(now_ns, entries_max)
+        if sent and self._turn_entries:
+            for ready in self._ready.values():
+                if ready:
+                    self._next_turn(ready[0])
+        return sent
+
+    def _next_turn(self, consumer: Consumer) -> None:
+        self._turn_entries = 0
+        self._ready[consumer.priority_level].rotate(-1)
+
+    def consumer_added(self, consumer: Consumer) -> None:
+        level = consumer.priority_level
+        if level not in self._ready:
+            self._ready[level] = deque()
+            self._levels = sorted(self._ready)
+        if len(self.subscription.consumers) == 1:
+            self._recover()
+        self.consumer_ready(consumer)
+
+    def consumer_removed(self, consumer: Consumer) -> None:
+        if consumer.in_ready:
+            self._ready[consumer.priority_level].remove(consumer)
+            consumer.in_ready = False
+        for ordinal in [o for o, holder in self.pending.items() if holder is consumer]:
+            self._give_back(ordinal, counted=False)
+        if not self.subscription.consumers:
+            self._recover()
+
+    def consumer_ready(self, consumer: Consumer) -> None:
+        if not consumer.in_ready and consumer in self.subscription.consumers:
+            consumer.in_ready = True
+            self._ready[consumer.priority_level].append(consumer)
+
+    def acked(self, ordinal: int, messages: int) -> None:
+        if self.redelivery_counts:
+            self.redelivery_counts.pop(ordinal, None)
+        self.replaying.discard(ordinal)
+        holder = self.pending.pop(ordinal, None)
+        if holder is None:
+            return
+        self._released(holder, messages)
+
+    def _released(self, holder: Consumer, messages: int) -> None:
+        """``messages`` are no longer with ``holder``; lift the limits that this satisfies."""
+        holder.unacked_messages -= messages
+        self.unacked_messages -= messages
+        limits = self.subscription.topic.engine.limits
+        if (
+            holder.blocked_on_unacked
+            and holder.unacked_messages <= limits.unacked_per_consumer_max // 2
+        ):
+            holder.blocked_on_unacked = False
+            self.consumer_ready(holder)
+            self.subscription.wake()
+        if (
+            self.blocked_on_unacked
+            and self.unacked_messages <= limits.unacked_per_subscription_max // 2
+        ):
+            self.blocked_on_unacked = False
+            self.subscription.wake()
+
+    def redeliver(self, consumer: Consumer, ordinals: list[int] | None) -> int:
+        if ordinals is None:
+            ordinals = [o for o, holder in self.pending.items() if holder is consumer]
+        return sum(self._give_back(ordinal, counted=True) for ordinal in ordinals)
+
+    def _give_back(self, ordinal: int, *, counted: bool) -> int:
+        """Make a delivered entry deliverable again; return its messages (0: nobody holds it)."""
+        holder = self.pending.pop(ordinal, None)
+        if holder is None:
+            return 0
+        messages = self.subscription.topic.log.message_count(ordinal)
+        self._released(holder, messages)
+        if counted:
+            self.redelivery_counts[ordinal] = self.redelivery_counts.get(ordinal, 0) + 1
+        self.replaying.add(ordinal)
+        heappush(self.replay, ordinal)
+        return messages
+
+    def cursor_moved(self) -> None:
+        acks = self.subscription.acks
+        log = self.subscription.topic.log
+        for ordinal in [o for o in self.pending if acks.is_acked(o)]:
+            self._released(self.pending.pop(ordinal), log.message_count(ordinal))
+        self.replaying = {o for o in self.replaying if not acks.is_acked(o)}
+        if not self.subscription.consumers:
+            self._recover()
+
+    def _recover(self) -> None:
+        """Nobody holds anything: start again at the first unacknowledged entry."""
+        self.pending.clear()
+        self.replay.clear()
+        self.replaying.clear()
+        self.unacked_messages = 0
+        self.blocked_on_unacked = False
+        self.read_ordinal = self.subscription.acks.mark_delete + 1
+
+    def in_flight_messages(self) -> int:
+        return self.unacked_messages
+
+    def replay_messages(self) -> int:
+        log = self.subscription.topic.log
+        return sum(log.message_count(ordinal) for ordinal in self.replaying)
+
+
+def _hold_of(consumer: Consumer) -> Hold:
+    """What stops one consumer that is not ready."""
+    if consumer.blocked_on_unacked:
+        return Hold.UNACKED_LIMIT
+    if consumer.permits <= 0:
+        return Hold.NO_PERMITS
+    return Hold.SOCKET_FULL

@@ -1,0 +1,133 @@
+"""Exclusive and Failover subscriptions: one consumer at a time takes everything, in order."""
+
+from __future__ import annotations
+
+import zlib
+from typing import TYPE_CHECKING
+
+from headgate.engine.consumer import Consumer
+from headgate.engine.dispatcher import Dispatcher
+from headgate.engine.types import Hold, SubscriptionType
+
+if TYPE_CHECKING:
+    from headgate.engine.subscription import Subscription
+
+
+class SingleActiveDispatcher(Dispatcher):
+    """Delivers to the active consumer, from the first unacknowledged entry on."""
+
+    __slots__ = ("active", "read_ordinal", "type")
+
+    def __init__(self, subscription: Subscription, subscription_type: SubscriptionType) -> None:
+        super().__init__(subscription)
+        self.type = subscription_type
+        self.active: Consumer | None = None
+        self.read_ordinal = subscription.acks.mark_delete + 1
+
+    def next_ordinal(self) -> int:
+        log = self.subscription.topic.log
+        if self.read_ordinal < log.first:
+            self.read_ordinal = log.first
+        ordinal = self.subscription.acks.next_unacked(self.read_ordinal, log.end)
+        self.read_ordinal = ordinal
+        return ordinal if ordinal < log.end else -1
+
+    def pick(self) -> Consumer | Hold:
+        active = self.active
+        if active is None:
+            return Hold.NO_CONSUMER
+        if active.permits <= 0:
+            return Hold.NO_PERMITS
+        if not active.port.writable:
+            return Hold.SOCKET_FULL
+        return active
+
+    def eligible(self) -> list[Consumer]:
+        return [self.active] if self.active is not None else []
+
+    def sent(self, consumer: Consumer, ordinal: int, messages: int) -> int:
+        self.read_ordinal = ordinal + 1
+        return 0
+
+    def consumer_added(self, consumer: Consumer) -> None:
+        self._choose_active(newcomer=consumer)
+
+    def consumer_removed(self, consumer: Consumer) -> None:
+        self._choose_active(newcomer=None)
+
+    def _choose_active(self, newcomer: Consumer | None) -> None:
+        """Pulsar's order: priority level, then name; a partition takes its share of the best
+        level, any other topic a place given by its name (protocol.md b6)."""
+        consumers = self.subscription.consumers
+        previous = self.active
+        if not consumers:
+            self.active = None
+        elif self.type is SubscriptionType.EXCLUSIVE:
+            self.active = consumers[0]
+        else:
+            best = min(c.priority_level for c in consumers)
+            level = sorted((c for c in consumers if c.priority_level == best), key=_name)
+            topic = self.subscription.topic
+            place = topic.partition
+            if place < 0:
+                place = zlib.crc32(topic.name.full.encode())
+            self.active = level[place % len(level)]
+        if self.active is not previous:
+            self._activate(previous)
+        elif newcomer is not None and self.type is SubscriptionType.FAILOVER:
+            newcomer.port.active_consumer_changed(newcomer.consumer_id, False)
+
+    def _activate(self, previous: Consumer | None) -> None:
+        engine = self.subscription.topic.engine
+        held_something = self.read_ordinal > self.subscription.acks.mark_delete + 1
+        self.rewind()
+        if self.type is not SubscriptionType.FAILOVER or self.active is None:
+            return
+        if previous is not None and held_something:
+            # The previous consumer may be processing what it got: its acknowledgements of the
+            # next moment spare the new one duplicates.
+            self.paused_until_ns = engine.now_ns + engine.limits.failover_delay_ns
+            engine.wake_at(self.paused_until_ns, self.subscription.wake)
+        for consumer in self.subscription.consumers:
+            consumer.port.active_consumer_changed(consumer.consumer_id, consumer is self.active)
+
+    def rewind(self) -> None:
+        """Deliver again from the first unacknowledged entry."""
+        self.read_ordinal = self.subscription.acks.mark_delete + 1
+
+    def consumer_ready(self, consumer: Consumer) -> None:
+        """Readiness is looked up at each entry; there is no queue to join."""
+
+    def acked(self, ordinal: int, messages: int) -> None:
+        """Nothing is held per entry; the cursor says it all."""
+
+    def redeliver(self, consumer: Consumer, ordinals: list[int] | None) -> int:
+        if consumer is not self.active:
+            return 0
+        count = self.in_flight_messages()
+        self.rewind()
+        return count
+
+    def cursor_moved(self) -> None:
+        acks = self.subscription.acks
+        if not self.subscription.consumers:
+            self.rewind()
+        elif self.read_ordinal <= acks.mark_delete:
+            self.read_ordinal = acks.mark_delete + 1
+
+    def in_flight_messages(self) -> int:
+        subscription = self.subscription
+        if self.active is None:
+            return 0
+        log = subscription.topic.log
+        read = max(min(self.read_ordinal, log.end), log.first)
+        # What lies below the read position and is not acknowledged; acknowledgements above it
+        # (after a rewind) are rare and only make this an undercount.
+        return max(0, log.messages_before(read) - subscription.done_messages)
+
+    def replay_messages(self) -> int:
+        return 0
+
+
+def _name(consumer: Consumer) -> tuple[str, int, int]:
+    return consumer.name, consumer.connection_key, consumer.consumer_id

@@ -1,0 +1,199 @@
+"""All topics of one broker and the turn in which their work is done.
+
+The shell sets the time at the start of a turn (:meth:`Engine.begin_turn`), calls the events, and
+before the loop rests calls :meth:`Engine.flush`, which looks at every subscription that an event
+touched and at every budget that has room again. A flush is bounded; what is left asks for another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from heapq import heappop, heappush
+
+from headgate.base.names import TopicName
+from headgate.base.units import MIB, NS_PER_MS
+from headgate.engine.cache import EntryCache
+from headgate.engine.dispatch_shared import SharedDispatcher
+from headgate.engine.dispatch_single import SingleActiveDispatcher
+from headgate.engine.dispatcher import Dispatcher
+from headgate.engine.ports import Effects, EntryLog
+from headgate.engine.subscription import Subscription
+from headgate.engine.topic import Topic
+from headgate.engine.types import SubscriptionType
+from headgate.flow.gate import BrokerGate, SubscriptionGate, TopicGate
+from headgate.flow.limits import DispatchLimit
+
+FLUSH_ENTRIES_MAX = 128
+"""Entries handed over in one flush: about a millisecond of work."""
+
+PUMP_ENTRIES_MAX = 32
+"""Entries that one subscription hands over before the next has its turn."""
+
+
+@dataclass(slots=True)
+class EngineLimits:
+    """Settings that dispatch reads at every entry. Dynamic ones are assigned in place."""
+
+    unacked_per_consumer_max: int = 50_000
+    unacked_per_subscription_max: int = 200_000
+    failover_delay_ns: int = 1_000 * NS_PER_MS
+
+
+LimitsOf = Callable[[Topic, str | None], DispatchLimit | None]
+"""The limit in force on a topic (None) or on one of its subscriptions (its name)."""
+
+
+class Engine:
+    """One broker's topics, budgets and turn."""
+
+    def __init__(
+        self,
+        effects: Effects,
+        *,
+        limits: EngineLimits | None = None,
+        cache_bytes_max: int = 64 * MIB,
+        limits_of: LimitsOf = lambda topic, subscription: None,
+        now_ns: int = 0,
+        now_ms: int = 0,
+    ) -> None:
+        self.effects = effects
+        self.limits = limits or EngineLimits()
+        self.cache = EntryCache(cache_bytes_max)
+        self.gate = BrokerGate()
+        self.topics: dict[str, Topic] = {}
+        self.by_number: dict[int, Topic] = {}
+        self.now_ns = now_ns
+        self.now_ms = now_ms
+        self.throttle_counts_entries = False
+        """dispatchThrottlingOnBatchMessageEnabled: a batch counts as one message."""
+        self._limits_of = limits_of
+        self._kept_gates: dict[int, tuple[TopicGate, dict[str, SubscriptionGate]]] = {}
+        """Budgets of unloaded topics: an unload forgives nothing (flow-laws.md 1.1)."""
+        self._dirty: list[Subscription] = []
+        self._timers: list[tuple[int, int, Callable[[], None]]] = []
+        self._timer_sequence = 0
+
+    # -- the turn --------------------------------------------------------------------------
+
+    def begin_turn(self, now_ns: int, now_ms: int) -> None:
+        """Set the time of everything that happens until the next call."""
+        self.now_ns = now_ns
+        self.now_ms = now_ms
+
+    def dirty_subscription(self, subscription: Subscription) -> None:
+        """Have the next flush look at ``subscription``."""
+        if not self._dirty:
+            self.effects.work_pending()
+        self._dirty.append(subscription)
+
+    def flush(self) -> bool:
+        """Dispatch what events and time have made possible; True when work is left over."""
+        now_ns = self.now_ns
+        timers = self._timers
+        while timers and timers[0][0] <= now_ns:
+            heappop(timers)[2]()
+        budget = FLUSH_ENTRIES_MAX
+        dirty, self._dirty = self._dirty, []
+        for index, subscription in enumerate(dirty):
+            subscription.dirty = False
+            budget -= 1 + subscription.dispatcher.pump(now_ns, PUMP_ENTRIES_MAX)
+            if budget <= 0:
+                self._dirty = dirty[index + 1 :] + self._dirty
+                return True
+        while budget > 0:
+            ready = self.gate.pop_ready(now_ns)
+            if ready is None:
+                return bool(self._dirty)
+            budget -= 1 + ready.owner.dispatcher.pump(now_ns, 1)
+        return True
+
+    def next_wake_ns(self) -> int | None:
+        """When :meth:`flush` has something to do without any event; None for never."""
+        wake_ns = self.gate.next_wake_ns()
+        if self._timers and (wake_ns is None or self._timers[0][0] < wake_ns):
+            return self._timers[0][0]
+        return wake_ns
+
+    def wake_at(self, when_ns: int, action: Callable[[], None]) -> None:
+        """Run ``action`` in the first flush at or after ``when_ns``."""
+        self._timer_sequence += 1
+        heappush(self._timers, (when_ns, self._timer_sequence, action))
+        self.effects.work_pending()
+
+    # -- topics ----------------------------------------------------------------------------
+
+    def load_topic(
+        self,
+        name: TopicName,
+        log: EntryLog,
+        *,
+        incarnation: int = 0,
+        created_ms: int = 0,
+        is_system: bool = False,
+    ) -> Topic:
+        """Make a stored topic live. Its subscriptions are added by the caller."""
+        gate, kept = self._kept_gates.pop(log.number, (None, {}))
+        topic = Topic(
+            self,
+            name,
+            log,
+            gate or self.gate.topic(),
+            kept_gates=kept,
+            incarnation=incarnation,
+            created_ms=created_ms,
+            is_system=is_system,
+        )
+        self.topics[name.full] = topic
+        self.by_number[log.number] = topic
+        self.limits_of_topic(topic)
+        return topic
+
+    def unload_topic(self, topic: Topic, *, deleted: bool = False) -> None:
+        """Forget a fenced topic. Unless it was ``deleted``, what it spent of its limits stays."""
+        kept = topic.kept_gates
+        for subscription in list(topic.subscriptions.values()):
+            subscription.gate.leave(self.now_ns)
+            subscription.fenced = subscription.removed = True
+            if subscription.is_durable and not deleted:
+                kept[subscription.name] = subscription.gate
+            else:
+                subscription.gate.close(self.now_ns)
+        topic.subscriptions.clear()
+        if deleted:
+            for gate in kept.values():
+                gate.close(self.now_ns)
+            topic.gate.close(self.now_ns)
+        else:
+            self._kept_gates[topic.log.number] = (topic.gate, kept)
+        topic.cache.clear()
+        self.topics.pop(topic.name.full, None)
+        self.by_number.pop(topic.log.number, None)
+
+    def make_dispatcher(self, subscription: Subscription, kind: SubscriptionType) -> Dispatcher:
+        """The delivery of one subscription type."""
+        if kind is SubscriptionType.SHARED:
+            return SharedDispatcher(subscription)
+        return SingleActiveDispatcher(subscription, kind)
+
+    # -- limits ----------------------------------------------------------------------------
+
+    def limits_of_topic(self, topic: Topic) -> None:
+        """Put the limits in force on a topic and all its subscriptions (rule 1.5)."""
+        topic.gate.set_limit(self._limits_of(topic, None), self.now_ns)
+        for subscription in topic.subscriptions.values():
+            self.limits_of_subscription(subscription)
+        self.effects.work_pending()
+
+    def limits_of_subscription(self, subscription: Subscription) -> None:
+        """Put the limit in force on one subscription."""
+        gate = subscription.gate
+        gate.set_exempt(subscription.topic.is_system, self.now_ns)
+        gate.set_limit(self._limits_of(subscription.topic, subscription.name), self.now_ns)
+
+    def set_broker_limit(self, limit: DispatchLimit | None) -> None:
+        """Put a limit on everything that the broker dispatches."""
+        self.gate.set_limit(limit, self.now_ns)
+        for topic in self.topics.values():
+            for subscription in topic.subscriptions.values():
+                subscription.wake()

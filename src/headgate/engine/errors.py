@@ -1,0 +1,33 @@
+"""Refusals of the engine. Each names what was asked and why it cannot be."""
+
+from __future__ import annotations
+
+from headgate.base.errors import HeadgateError
+
+
+class EngineError(HeadgateError):
+    """Something that a client or an administrator asked for and the engine refuses."""
+
+
+class ProducerBusyError(EngineError):
+    """A producer of this name is connected, or the topic has its maximum of producers."""
+
+
+class ProducerFencedError(EngineError):
+    """Another producer has the topic for itself."""
+
+
+class ConsumerBusyError(EngineError):
+    """The subscription has consumers that this one cannot join."""
+
+
+class TopicFencedError(EngineError):
+    """The topic or subscription is being closed or moved; the client may try again."""
+
+
+class SubscriptionBusyError(EngineError):
+    """The subscription has connected consumers, so it cannot be removed."""
+
+
+class NotAllowedError(EngineError):
+    """What was asked for is not possible on this topic or subscription."""

@@ -1,0 +1,106 @@
+"""What the engine asks of the outside: the stored entries, the connections, the effects.
+
+The engine calls these in the order in which the effects must happen. None of them may block, and
+none may call back into the engine before it returns.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+from headgate.base.positions import Position
+
+if TYPE_CHECKING:
+    from headgate.engine.consumer import Consumer
+    from headgate.engine.subscription import Subscription
+    from headgate.engine.topic import Topic
+
+
+class EntryLog(Protocol):
+    """One topic's stored entries, known by ordinal. ``headgate.ledger.TopicLog`` is one.
+
+    ``first`` is the first ordinal still held, ``end`` one past the last durable one (all that may be
+    seen), ``staged_end`` one past the last that was handed over for storing.
+    """
+
+    number: int
+    first: int
+    end: int
+    staged_end: int
+
+    def position(self, ordinal: int, /) -> Position:
+        """Pulsar's id of an entry that is held or staged."""
+
+    def ordinal_at_or_after(self, ledger_id: int, entry_id: int, /) -> int:
+        """The entry with this id, else the next one held; ``end`` when there is none."""
+
+    def message_count(self, ordinal: int, /) -> int:
+        """Messages in the entry: more than one for a batch."""
+
+    def size_bytes(self, ordinal: int, /) -> int:
+        """Bytes of the entry as the client sent it."""
+
+    def received_ms(self, ordinal: int, /) -> int:
+        """When the broker received it, ms since the epoch, never falling along the topic."""
+
+    def messages_before(self, ordinal: int, /) -> int:
+        """Messages in all entries below ``ordinal``, since the topic was created."""
+
+    def bytes_before(self, ordinal: int, /) -> int:
+        """Bytes in all entries below ``ordinal``, since the topic was created."""
+
+
+class ProducerPort(Protocol):
+    """The connection of a producer, as far as the engine needs it."""
+
+    def send_receipt(
+        self, producer_id: int, sequence_id: int, highest_sequence_id: int, position: Position, /
+    ) -> None:
+        """The message is durable: tell its producer."""
+
+    def send_failed(self, producer_id: int, sequence_id: int, reason: str, /) -> None:
+        """The message was not stored: tell its producer."""
+
+    def close_producer(self, producer_id: int, /) -> None:
+        """The broker ends this producer; the client may create it again."""
+
+
+class ConsumerPort(Protocol):
+    """The connection of a consumer, as far as the engine needs it."""
+
+    writable: bool
+    """False while the socket's buffer is over its high mark: nothing more should be sent."""
+
+    def send_entry(
+        self,
+        consumer: Consumer,
+        position: Position,
+        partition: int,
+        redelivery_count: int,
+        body: bytes,
+        /,
+    ) -> None:
+        """Hand one entry to the connection."""
+
+    def close_consumer(self, consumer_id: int, /) -> None:
+        """The broker ends this consumer; the client may create it again."""
+
+    def active_consumer_changed(self, consumer_id: int, is_active: bool, /) -> None:
+        """A failover subscription chose its active consumer (anew)."""
+
+
+class Effects(Protocol):
+    """What the engine asks of the broker's shell."""
+
+    def append(self, topic: Topic, message_count: int, body: bytes, /) -> int:
+        """Stage an entry for the next group commit and return its ordinal."""
+
+    def read(self, subscription: Subscription, ordinal: int, /) -> None:
+        """Bring entries of the topic, from ``ordinal`` on, into its cache, then call
+        :meth:`Subscription.entries_read`."""
+
+    def acks_changed(self, subscription: Subscription, /) -> None:
+        """The subscription acknowledged more, or was moved: persist it soon."""
+
+    def work_pending(self) -> None:
+        """Something is to be dispatched: run :meth:`Engine.flush` before the loop rests."""

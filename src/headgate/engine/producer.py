@@ -1,0 +1,63 @@
+"""One producer of a topic, and what it has published."""
+
+from __future__ import annotations
+
+from headgate.engine.ports import ProducerPort
+from headgate.engine.rates import RateMeter
+from headgate.engine.types import AccessMode
+
+
+class Producer:
+    """State of one connected producer."""
+
+    __slots__ = (
+        "access_mode",
+        "address",
+        "bytes_published",
+        "chunks_published",
+        "client_version",
+        "closed",
+        "connected_ms",
+        "epoch",
+        "messages_published",
+        "metadata",
+        "name",
+        "pending_count",
+        "port",
+        "producer_id",
+        "rates",
+    )
+
+    def __init__(
+        self,
+        producer_id: int,
+        name: str,
+        port: ProducerPort,
+        *,
+        epoch: int = 0,
+        access_mode: AccessMode = AccessMode.SHARED,
+        metadata: dict[str, str] | None = None,
+        address: str = "",
+        client_version: str = "",
+        connected_ms: int = 0,
+    ) -> None:
+        self.producer_id = producer_id
+        self.name = name
+        self.port = port
+        self.epoch = epoch
+        self.access_mode = access_mode
+        self.metadata = metadata or {}
+        self.address = address
+        self.client_version = client_version
+        self.connected_ms = connected_ms
+        self.closed = False
+        self.pending_count = 0
+        """SENDs staged and not yet answered."""
+        self.messages_published = 0
+        self.bytes_published = 0
+        self.chunks_published = 0
+        self.rates = RateMeter(3)
+
+    def counters(self) -> tuple[int, int, int]:
+        """Messages, bytes and chunks published: for the rates."""
+        return self.messages_published, self.bytes_published, self.chunks_published

@@ -1,0 +1,46 @@
+"""Rates as means over the last few seconds, from counters that only grow.
+
+A meter holds two samples of its subject's counters, a period apart. The rate at any instant is what
+was counted since the older sample over the time since then, so it always covers between one and two
+periods and is never stale: an idle subject reads zero after two. Pulsar computes the same figures
+once a minute; a stats call right after traffic reads zeros there.
+"""
+
+from __future__ import annotations
+
+from headgate.base.units import NS_PER_S
+
+SAMPLE_PERIOD_NS = 5 * NS_PER_S
+"""Between two samples: rates are means over the last 5 to 10 seconds."""
+
+
+class RateMeter:
+    """Means per second of ``width`` counters."""
+
+    __slots__ = ("_new", "_new_ns", "_old", "_old_ns")
+
+    def __init__(self, width: int) -> None:
+        zeros = (0,) * width
+        self._old: tuple[int, ...] = zeros
+        self._new: tuple[int, ...] = zeros
+        self._old_ns = -1
+        self._new_ns = -1
+
+    def sample(self, counters: tuple[int, ...], now_ns: int) -> bool:
+        """Remember ``counters``; return whether anything moved since the older sample."""
+        if self._new_ns < 0:
+            self._old, self._old_ns = counters, now_ns
+        else:
+            self._old, self._old_ns = self._new, self._new_ns
+        self._new, self._new_ns = counters, now_ns
+        return self._old != counters
+
+    def per_second(self, counters: tuple[int, ...], now_ns: int) -> tuple[float, ...]:
+        """Rates of ``counters`` as they stand at ``now_ns``; zeros before the first sample."""
+        elapsed_ns = now_ns - self._old_ns
+        if self._old_ns < 0 or elapsed_ns <= 0:
+            return tuple(0.0 for _ in counters)
+        return tuple(
+            (value - old) * NS_PER_S / elapsed_ns
+            for value, old in zip(counters, self._old, strict=True)
+        )

@@ -1,0 +1,372 @@
+"""A subscription: what it has acknowledged, what it still owes, and its account of time.
+
+The subscription owns the cursor arithmetic, its dispatcher (by type) owns the delivery. Backlog is
+exact and costs nothing at publish: it is what the topic appended less what the subscription has
+done with, both cumulative (flow-laws.md 4.1).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from headgate.base.ack_set import AckSet
+from headgate.base.errors import invariant
+from headgate.engine.consumer import Consumer
+from headgate.engine.errors import ConsumerBusyError, SubscriptionBusyError, TopicFencedError
+from headgate.engine.rates import RateMeter
+from headgate.engine.types import SubscriptionType
+from headgate.flow.account import Account, Cell
+from headgate.flow.gate import SubscriptionGate
+
+if TYPE_CHECKING:
+    from headgate.engine.dispatcher import Dispatcher
+    from headgate.engine.topic import Topic
+
+
+class Subscription:
+    """State of one subscription of one topic.
+
+    ``done_*`` count entries, messages and bytes below the topic's end that it has acknowledged or
+    skipped, since the topic was created; everything at or below ``acks.mark_delete`` counts.
+    """
+
+    __slots__ = (
+        "account",
+        "acked_messages",
+        "acks",
+        "acks_dirty",
+        "bytes_sent",
+        "consumers",
+        "created_ms",
+        "cursor_id",
+        "dirty",
+        "dispatcher",
+        "done_bytes",
+        "done_entries",
+        "done_messages",
+        "entries_sent",
+        "expired_messages",
+        "fenced",
+        "gate",
+        "last_acked_ms",
+        "last_expire_ms",
+        "last_flow_ms",
+        "last_mark_delete_ms",
+        "last_sent_ms",
+        "messages_sent",
+        "name",
+        "properties",
+        "rates",
+        "read_failed",
+        "redelivered_messages",
+        "removed",
+        "rewound_messages",
+        "skipped_messages",
+        "throttled",
+        "topic",
+        "type_known",
+    )
+
+    def __init__(
+        self,
+        topic: Topic,
+        name: str,
+        acks: AckSet,
+        gate: SubscriptionGate,
+        *,
+        cursor_id: int | None,
+        properties: dict[str, str] | None = None,
+        now_ns: int,
+        now_ms: int,
+    ) -> None:
+        from_end = topic.log.end
+        self.topic = topic
+        self.name = name
+        self.acks = acks
+        self.gate = gate
+        gate.owner = self
+        self.cursor_id = cursor_id
+        self.properties = properties or {}
+        self.created_ms = now_ms
+        self.consumers: list[Consumer] = []
+        self.type_known = False
+        self.fenced = False
+        self.removed = False
+        self.dirty = False
+        self.acks_dirty = False
+        self.acked_messages = 0
+        self.skipped_messages = 0
+        self.rewound_messages = 0
+        self.expired_messages = 0
+        self.redelivered_messages = 0
+        self.messages_sent = 0
+        self.bytes_sent = 0
+        self.entries_sent = 0
+        self.last_acked_ms = 0
+        self.last_flow_ms = 0
+        self.last_sent_ms = 0
+        self.last_expire_ms = 0
+        self.last_mark_delete_ms = 0
+        self.rates = RateMeter(5)
+        self.done_entries = self.done_messages = self.done_bytes = 0
+        self._count_done()
+        self.read_failed = ""
+        """Why its next entry cannot be read; empty while all is well."""
+        self.throttled = False
+        """Whether it waits at a budget now."""
+        self.account = Account(
+            now_ns, Cell.CAUGHT_UP if self.done_entries >= from_end else Cell.NO_CONSUMER
+        )
+        self.dispatcher: Dispatcher = topic.engine.make_dispatcher(
+            self, SubscriptionType.EXCLUSIVE
+        )
+
+    # -- what it owes ----------------------------------------------------------------------
+
+    @property
+    def is_durable(self) -> bool:
+        """Whether its cursor is stored; a reader's is not."""
+        return self.cursor_id is not None
+
+    @property
+    def type(self) -> SubscriptionType:
+        """The type that its connected consumers, or the last ones, agreed on."""
+        return self.dispatcher.type
+
+    @property
+    def backlog_entries(self) -> int:
+        """Entries stored and not yet acknowledged, those with consumers included."""
+        return self.topic.log.end - self.done_entries
+
+    @property
+    def backlog_messages(self) -> int:
+        """Messages stored and not yet acknowledged, those with consumers included."""
+        log = self.topic.log
+        return log.messages_before(log.end) - self.done_messages
+
+    @property
+    def backlog_bytes(self) -> int:
+        """Bytes stored and not yet acknowledged, those with consumers included."""
+        log = self.topic.log
+        return log.bytes_before(log.end) - self.done_bytes
+
+    def oldest_unacked_ms(self) -> int | None:
+        """When the broker received the oldest unacknowledged message; None without backlog."""
+        log = self.topic.log
+        ordinal = self.acks.next_unacked(max(self.acks.mark_delete + 1, log.first), log.end)
+        return log.received_ms(ordinal) if ordinal < log.end else None
+
+    def _count_done(self) -> None:
+        """Recount ``done_*`` from the acknowledgements: after recovery and resets."""
+        log = self.topic.log
+        below = min(max(self.acks.mark_delete + 1, log.first), log.end)
+        self.done_entries = below
+        self.done_messages = log.messages_before(below)
+        self.done_bytes = log.bytes_before(below)
+        for first, last in self.acks.acked_runs():
+            start, stop = max(first, below), min(last + 1, log.end)
+            if start < stop:
+                self.done_entries += stop - start
+                self.done_messages += log.messages_before(stop) - log.messages_before(start)
+                self.done_bytes += log.bytes_before(stop) - log.bytes_before(start)
+
+    # -- consumers -------------------------------------------------------------------------
+
+    def add_consumer(self, consumer: Consumer, subscription_type: SubscriptionType) -> None:
+        """Connect a consumer.
+
+        Raises:
+            TopicFencedError: the subscription is being moved or closed; try again.
+            ConsumerBusyError: the connected consumers have another type, or exclude others.
+        """
+        if self.fenced:
+            raise TopicFencedError(f"Subscription {self.name} is fenced")
+        if self.consumers and subscription_type is not self.type:
+            raise ConsumerBusyError("Subscription is of different type")
+        if self.consumers and subscription_type is SubscriptionType.EXCLUSIVE:
+            raise ConsumerBusyError("Exclusive consumer is already connected")
+        if subscription_type is not self.type:
+            self.dispatcher = self.topic.engine.make_dispatcher(self, subscription_type)
+        self.type_known = True
+        self.consumers.append(consumer)
+        self.dispatcher.consumer_added(consumer)
+        self.wake()
+
+    def remove_consumer(self, consumer: Consumer) -> None:
+        """Disconnect a consumer: what it holds unacknowledged becomes deliverable again."""
+        if consumer not in self.consumers:
+            return
+        self.consumers.remove(consumer)
+        self.dispatcher.consumer_removed(consumer)
+        if not self.consumers and not self.is_durable:
+            self.topic.remove_subscription(self.name)
+            return
+        self.wake()
+
+    def disconnect_consumers(self) -> None:
+        """Close every consumer from the broker's side; their clients will come back."""
+        for consumer in list(self.consumers):
+            consumer.port.close_consumer(consumer.consumer_id)
+            self.remove_consumer(consumer)
+
+    # -- events from consumers -------------------------------------------------------------
+
+    def flow(self, consumer: Consumer, permits: int) -> None:
+        """A consumer asked for ``permits`` more messages (at least 1: the shell checks)."""
+        engine = self.topic.engine
+        consumer.add_permits(permits, engine.now_ms)
+        self.last_flow_ms = engine.now_ms
+        self.dispatcher.consumer_ready(consumer)
+        self.wake()
+
+    def ack_entry(self, consumer: Consumer, ordinal: int) -> None:
+        """A consumer is done with one entry. Acknowledging twice, or what was never sent, is
+        harmless; what is not stored is ignored."""
+        log = self.topic.log
+        if not log.first <= ordinal < log.end:
+            return
+        messages = log.message_count(ordinal)
+        self.dispatcher.acked(ordinal, messages)
+        mark_delete = self.acks.mark_delete
+        if not self.acks.ack(ordinal):
+            return
+        self.done_entries += 1
+        self.done_messages += messages
+        self.done_bytes += log.size_bytes(ordinal)
+        self.acked_messages += messages
+        consumer.messages_acked += messages
+        self._acks_moved(consumer, mark_delete)
+
+    def ack_through(self, consumer: Consumer, ordinal: int) -> None:
+        """A consumer is done with every entry up to and including ``ordinal``."""
+        last = min(ordinal, self.topic.log.end - 1)
+        mark_delete = self.acks.mark_delete
+        if last <= mark_delete:
+            return
+        before = self.done_messages
+        self.acks.ack_through(last)
+        self._count_done()
+        acked = self.done_messages - before
+        self.acked_messages += acked
+        consumer.messages_acked += acked
+        self._acks_moved(consumer, mark_delete)
+
+    def _acks_moved(self, consumer: Consumer, mark_delete_before: int) -> None:
+        engine = self.topic.engine
+        now_ms = engine.now_ms
+        consumer.last_acked_ms = self.last_acked_ms = now_ms
+        if self.acks.mark_delete != mark_delete_before:
+            self.last_mark_delete_ms = now_ms
+        if not self.acks_dirty and self.is_durable:
+            self.acks_dirty = True
+            engine.effects.acks_changed(self)
+        if self.account.cell is Cell.AWAITING_ACK and self.done_entries >= self.topic.log.end:
+            self.wake()
+
+    def redeliver(self, consumer: Consumer, ordinals: list[int] | None, epoch: int) -> None:
+        """A consumer gives entries back (all that it holds when ``ordinals`` is None)."""
+        if epoch >= 0:
+            consumer.epoch = epoch
+        count = self.dispatcher.redeliver(consumer, ordinals)
+        self.redelivered_messages += count
+        consumer.messages_redelivered += count
+        self.wake()
+
+    # -- moves by administrators and seeks -------------------------------------------------
+
+    def skip_to(self, ordinal: int, *, expired: bool = False) -> int:
+        """Give up everything below ``ordinal``; return how many messages that were.
+
+        ``expired`` says that age did it, which the counters keep apart.
+        """
+        last = min(ordinal, self.topic.log.end) - 1
+        if last <= self.acks.mark_delete:
+            return 0
+        before = self.done_messages
+        self.acks.ack_through(last)
+        self._count_done()
+        skipped = self.done_messages - before
+        if expired:
+            self.expired_messages += skipped
+            self.last_expire_ms = self.topic.engine.now_ms
+        else:
+            self.skipped_messages += skipped
+        self._moved()
+        return skipped
+
+    def skip_messages(self, count: int) -> int:
+        """Give up the next ``count`` entries that nobody acknowledged; return messages skipped."""
+        log = self.topic.log
+        ordinal = max(self.acks.mark_delete + 1, log.first)
+        for _ in range(count):
+            ordinal = self.acks.next_unacked(ordinal, log.end)
+            if ordinal >= log.end:
+                break
+            ordinal += 1
+        return self.skip_to(ordinal)
+
+    def reset(self, ordinal: int) -> None:
+        """Seek: the next entry delivered is ``ordinal``, all below count as done, none above.
+
+        The shell has fenced the subscription and disconnected its consumers.
+        """
+        invariant(not self.consumers, "a subscription is reset without consumers")
+        log = self.topic.log
+        target = min(max(ordinal, log.first), log.end)
+        before = self.done_messages
+        self.acks.reset(target - 1)
+        self._count_done()
+        moved = self.done_messages - before
+        if moved >= 0:
+            self.skipped_messages += moved
+        else:
+            self.rewound_messages -= moved
+        self._moved()
+
+    def _moved(self) -> None:
+        engine = self.topic.engine
+        self.last_mark_delete_ms = engine.now_ms
+        self.dispatcher.cursor_moved()
+        if not self.acks_dirty and self.is_durable:
+            self.acks_dirty = True
+            engine.effects.acks_changed(self)
+        self.wake()
+
+    def trimmed(self) -> None:
+        """The topic gave up entries: those this (non-durable) cursor still owed are gone."""
+        if self.acks.mark_delete + 1 < self.topic.log.first:
+            self.skip_to(self.topic.log.first)
+
+    # -- dispatch --------------------------------------------------------------------------
+
+    def wake(self) -> None:
+        """Have the engine look at this subscription before the turn ends."""
+        if not self.dirty:
+            self.dirty = True
+            self.topic.engine.dirty_subscription(self)
+
+    def entries_read(self) -> None:
+        """What the dispatcher waited for is in the topic's cache (or the read failed)."""
+        self.dispatcher.reading = False
+        self.wake()
+
+    def close(self, now_ns: int) -> None:
+        """Take it out of every queue. Its consumers are gone already.
+
+        Raises:
+            SubscriptionBusyError: it has consumers.
+        """
+        if self.consumers:
+            raise SubscriptionBusyError("Subscription has active connected consumers")
+        self.fenced = self.removed = True
+        self.gate.close(now_ns)
+
+    def counters(self) -> tuple[int, int, int, int, int]:
+        """Messages and bytes sent, acknowledged, redelivered, expired: for the rates."""
+        return (
+            self.messages_sent,
+            self.bytes_sent,
+            self.acked_messages,
+            self.redelivered_messages,
+            self.expired_messages,
+        )

@@ -1,0 +1,269 @@
+"""A topic: its producers, its subscriptions, and the way of an entry from SEND to receipt.
+
+An entry is staged for the next group commit and stays invisible (no receipt, no dispatch, no last
+id) until the log says that it is durable; then receipts go out in send order and every subscription
+is looked at.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING
+
+from headgate.base.ack_set import AckSet
+from headgate.base.errors import StorageError
+from headgate.base.names import TopicName
+from headgate.engine.cache import TopicCache
+from headgate.engine.errors import (
+    ProducerBusyError,
+    ProducerFencedError,
+    SubscriptionBusyError,
+    TopicFencedError,
+)
+from headgate.engine.ports import EntryLog
+from headgate.engine.producer import Producer
+from headgate.engine.rates import RateMeter
+from headgate.engine.subscription import Subscription
+from headgate.engine.types import AccessMode
+from headgate.flow.gate import SubscriptionGate, TopicGate
+
+if TYPE_CHECKING:
+    from headgate.engine.engine import Engine
+
+
+class Topic:
+    """State of one loaded topic (one partition, if it is partitioned)."""
+
+    __slots__ = (
+        "_pending",
+        "cache",
+        "created_ms",
+        "engine",
+        "fenced",
+        "gate",
+        "idle_since_ns",
+        "incarnation",
+        "is_system",
+        "last_publish_ms",
+        "kept_gates",
+        "log",
+        "messages_in_before_load",
+        "bytes_in_before_load",
+        "messages_out_removed",
+        "bytes_out_removed",
+        "name",
+        "partition",
+        "producers",
+        "rates",
+        "subscriptions",
+        "visible",
+    )
+
+    def __init__(
+        self,
+        engine: Engine,
+        name: TopicName,
+        log: EntryLog,
+        gate: TopicGate,
+        *,
+        incarnation: int = 0,
+        created_ms: int = 0,
+        is_system: bool = False,
+        kept_gates: dict[str, SubscriptionGate] | None = None,
+    ) -> None:
+        self.engine = engine
+        self.name = name
+        self.partition = name.partition
+        self.log = log
+        self.gate = gate
+        gate.owner = self
+        self.kept_gates: dict[str, SubscriptionGate] = kept_gates or {}
+        """Budgets of subscriptions from before an unload, until each is loaded again."""
+        self.incarnation = incarnation
+        self.created_ms = created_ms
+        self.is_system = is_system
+        self.cache: TopicCache = {}
+        self.producers: dict[str, Producer] = {}
+        self.subscriptions: dict[str, Subscription] = {}
+        self._pending: deque[tuple[Producer, int, int]] = deque()
+        self.fenced = False
+        self.visible = log.end
+        """One past the last entry whose receipt went out."""
+        self.last_publish_ms = 0
+        self.idle_since_ns = engine.now_ns
+        self.messages_in_before_load = log.messages_before(log.end)
+        self.bytes_in_before_load = log.bytes_before(log.end)
+        self.messages_out_removed = 0
+        self.bytes_out_removed = 0
+        self.rates = RateMeter(2)
+
+    # -- publishing ------------------------------------------------------------------------
+
+    def add_producer(self, producer: Producer) -> None:
+        """Connect a producer.
+
+        Raises:
+            TopicFencedError: the topic is being closed; the client may try again.
+            ProducerFencedError: it wants the topic for itself and is not alone.
+            ProducerBusyError: its name is taken, or another has the topic for itself.
+        """
+        if self.fenced:
+            raise TopicFencedError("Topic is temporarily unavailable")
+        if producer.access_mode is AccessMode.EXCLUSIVE and self.producers:
+            raise ProducerFencedError("Topic has other connected producers")
+        if any(p.access_mode is AccessMode.EXCLUSIVE for p in self.producers.values()):
+            raise ProducerBusyError("Topic has an existing exclusive producer")
+        if producer.name in self.producers:
+            raise ProducerBusyError(
+                f"Producer with name '{producer.name}' is already connected to topic"
+            )
+        self.producers[producer.name] = producer
+
+    def remove_producer(self, producer: Producer) -> None:
+        """Disconnect a producer; what it has staged is still stored, its receipts go nowhere."""
+        producer.closed = True
+        if self.producers.get(producer.name) is producer:
+            del self.producers[producer.name]
+            self._touch_idle()
+
+    def publish(
+        self,
+        producer: Producer,
+        sequence_id: int,
+        highest_sequence_id: int,
+        message_count: int,
+        body: bytes,
+    ) -> None:
+        """Stage one entry; its receipt follows when it is durable, in send order.
+
+        Raises:
+            StorageError: the log takes no more (full disk, failed disk).
+        """
+        ordinal = self.engine.effects.append(self, message_count, body)
+        if self.subscriptions:
+            self.engine.cache.put(self.cache, ordinal, body)
+        producer.pending_count += 1
+        producer.messages_published += message_count
+        producer.bytes_published += len(body)
+        self._pending.append((producer, sequence_id, highest_sequence_id))
+
+    def durable(self) -> None:
+        """The log's end moved: send the receipts, then have the subscriptions looked at."""
+        log = self.log
+        pending = self._pending
+        position = log.position
+        for ordinal in range(self.visible, log.end):
+            producer, sequence_id, highest_sequence_id = pending.popleft()
+            producer.pending_count -= 1
+            if not producer.closed:
+                producer.port.send_receipt(
+                    producer.producer_id, sequence_id, highest_sequence_id, position(ordinal)
+                )
+        self.visible = log.end
+        self.last_publish_ms = self.engine.now_ms
+        for subscription in self.subscriptions.values():
+            if not subscription.throttled:
+                subscription.wake()
+
+    def append_failed(self, error: StorageError) -> None:
+        """Nothing staged since the last durable entry was stored: say so to every producer."""
+        for ordinal in range(self.log.end, self.log.end + len(self._pending)):
+            self.cache.pop(ordinal, None)
+        while self._pending:
+            producer, sequence_id, _ = self._pending.popleft()
+            producer.pending_count -= 1
+            if not producer.closed:
+                producer.port.send_failed(producer.producer_id, sequence_id, str(error))
+
+    @property
+    def pending_count(self) -> int:
+        """Entries staged and not yet durable."""
+        return len(self._pending)
+
+    # -- subscriptions ---------------------------------------------------------------------
+
+    def add_subscription(
+        self,
+        name: str,
+        acks: AckSet,
+        *,
+        cursor_id: int | None,
+        properties: dict[str, str] | None = None,
+    ) -> Subscription:
+        """Make a subscription whose cursor stands at ``acks``; ``cursor_id`` None for a reader."""
+        subscription = Subscription(
+            self,
+            name,
+            acks,
+            self.kept_gates.pop(name, None) or self.gate.subscription(),
+            cursor_id=cursor_id,
+            properties=properties,
+            now_ns=self.engine.now_ns,
+            now_ms=self.engine.now_ms,
+        )
+        self.subscriptions[name] = subscription
+        self.engine.limits_of_subscription(subscription)
+        subscription.wake()
+        return subscription
+
+    def remove_subscription(self, name: str) -> None:
+        """Forget a subscription without consumers.
+
+        Raises:
+            SubscriptionBusyError: it has consumers.
+        """
+        subscription = self.subscriptions[name]
+        if subscription.consumers:
+            raise SubscriptionBusyError("Subscription has active connected consumers")
+        subscription.close(self.engine.now_ns)
+        del self.subscriptions[name]
+        self.messages_out_removed += subscription.messages_sent
+        self.bytes_out_removed += subscription.bytes_sent
+        self._touch_idle()
+
+    def slowest_durable_ordinal(self) -> int:
+        """The first entry that some stored subscription still owes; the end if there is none."""
+        end = self.log.end
+        return min(
+            (s.acks.mark_delete + 1 for s in self.subscriptions.values() if s.is_durable),
+            default=end,
+        )
+
+    # -- life ------------------------------------------------------------------------------
+
+    def is_unused(self) -> bool:
+        """No producer, no subscription: a candidate for inactive-topic deletion."""
+        return not self.producers and not self.subscriptions and not self._pending
+
+    def _touch_idle(self) -> None:
+        if self.is_unused():
+            self.idle_since_ns = self.engine.now_ns
+
+    def fence(self) -> None:
+        """Refuse newcomers and close everybody: the topic is unloaded or deleted next."""
+        self.fenced = True
+        for producer in list(self.producers.values()):
+            producer.port.close_producer(producer.producer_id)
+            self.remove_producer(producer)
+        for subscription in list(self.subscriptions.values()):
+            subscription.disconnect_consumers()
+
+    def messages_in(self) -> int:
+        """Messages stored since the topic was loaded."""
+        return self.log.messages_before(self.log.end) - self.messages_in_before_load
+
+    def bytes_in(self) -> int:
+        """Bytes stored since the topic was loaded."""
+        return self.log.bytes_before(self.log.end) - self.bytes_in_before_load
+
+    def counters(self) -> tuple[int, int]:
+        """Messages and bytes stored since the load: for the rates."""
+        return self.messages_in(), self.bytes_in()
+
+    def backlog_bytes(self) -> int:
+        """The largest exact backlog of a stored subscription (flow-laws.md 4.1)."""
+        return max((s.backlog_bytes for s in self.subscriptions.values() if s.is_durable), default=0)
+
+    def storage_bytes(self) -> int:
+        """Bytes of all entries held."""
+        return self.log.bytes_before(self.log.end) - self.log.bytes_before(self.log.first)
