@@ -20,8 +20,8 @@ from headgate.record.codec import BatchHeader, encode_window
 from headgate.record.fields import FIELDS, FULL_PERIOD_NS, STATE_FIELD_NAMES, Kind, cell_name
 
 S = 1_000_000_000
-T0 = 1_795_255_200 * S
-"""2026-11-21T10:00:00Z."""
+T0 = 1_763_719_200 * S
+"""2025-11-21T10:00:00Z."""
 
 
 @dataclass(frozen=True)

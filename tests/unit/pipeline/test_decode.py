@@ -30,8 +30,8 @@ def test_rows_of_every_kind_and_of_every_batch() -> None:
 def test_a_window_that_ends_at_a_full_hour_belongs_to_the_hour_it_covers() -> None:
     ((_, rows),) = bronze_tables(message_batch(encode_window(HEADER, 0, {})))
     assert rows["hour"].to_pylist() == [9]
-    assert rows["date"][0].as_py().isoformat() == "2026-11-21"
-    assert rows["window_end"][0].as_py().isoformat() == "2026-11-21T10:00:00+00:00"
+    assert rows["date"][0].as_py().isoformat() == "2025-11-21"
+    assert rows["window_end"][0].as_py().isoformat() == "2025-11-21T10:00:00+00:00"
 
 
 def test_events_have_a_table_of_their_own() -> None:
@@ -39,7 +39,7 @@ def test_events_have_a_table_of_their_own() -> None:
     tables = dict(bronze_tables(message_batch(encode_window(HEADER, 0, {Kind.EVENT: events}))))
     (row,) = tables["bronze_events"].to_pylist()
     assert row["event"] == "limit_changed"
-    assert row["time"].isoformat() == "2026-11-21T09:59:59.999998+00:00"
+    assert row["time"].isoformat() == "2025-11-21T09:59:59.999998+00:00"
     assert row["topic"] is None
 
 

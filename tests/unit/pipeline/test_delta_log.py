@@ -33,7 +33,7 @@ def files(root: Path, *values: tuple[int, int]) -> list[FileAdded]:
     tables = []
     for hour, appended in values:
         columns = {
-            "date": pa.array([date(2026, 11, 21)]), "hour": pa.array([hour], pa.int32()),
+            "date": pa.array([date(2025, 11, 21)]), "hour": pa.array([hour], pa.int32()),
             "kind": pa.array(["subscription"]), "appended": pa.array([appended]),
         }
         tables.append((INTERVALS.name, conform(columns, schema, 1)))

@@ -22,7 +22,7 @@ def test_one_file_for_each_partition(tmp_path: Path) -> None:
         path = tmp_path / BRONZE_SAMPLES.name / file.path
         partition = dict(file.partition)
         assert file.path.startswith(
-            f"date=2026-11-21/hour={partition['hour']}/kind={partition['kind']}/part-7-"
+            f"date=2025-11-21/hour={partition['hour']}/kind={partition['kind']}/part-7-"
         )
         assert path.stat().st_size == file.size_bytes
         read = pq.ParquetFile(path).read()

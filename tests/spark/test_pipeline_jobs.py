@@ -1,0 +1,191 @@
+"""The pipeline's jobs, whole: messages in, tables and judgements out, once, whatever happens."""
+
+from __future__ import annotations
+
+import io
+import json
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+
+from headgate.base.errors import InputError
+from headgate.pipeline import jobs
+from headgate.pipeline.delta_log import open_table
+from headgate.pipeline.delta_writer import FORMAT
+from headgate.pipeline.folder import checkpoint_path, folder_lock
+from headgate.pipeline.options import AttributeOptions, SourceOptions, StreamOptions
+from headgate.pipeline.schemas import MESSAGE_SCHEMA
+from headgate.pipeline.session import prepare_session
+from tests.spark.interval_oracle import ORACLE_COLUMNS, interval_oracle
+from tests.unit.pipeline.play import SITUATIONS, T0, Broker, S, message_batch, play
+
+Messages = Callable[[SparkSession], DataFrame]
+
+
+class Topic:
+    """Stands for the telemetry topic: a folder of files, each of some messages."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        folder.mkdir()
+
+    def publish(self, messages: list[bytes]) -> None:
+        table = pa.Table.from_batches([message_batch(messages)])
+        hidden = self.folder / f".{uuid.uuid4().hex}"
+        pq.write_table(table, hidden)
+        hidden.rename(self.folder / f"{uuid.uuid4().hex}.parquet")
+
+    def stream(self, spark: SparkSession) -> DataFrame:
+        return spark.readStream.schema(MESSAGE_SCHEMA).parquet(str(self.folder))
+
+
+@pytest.fixture
+def topic(tmp_path: Path) -> Topic:
+    return Topic(tmp_path / "topic")
+
+
+def attribute(out: Path, topic: Topic, **options: Any) -> tuple[list[dict[str, Any]], str]:
+    """Run the job; its rows and what it said."""
+    answer, progress = io.StringIO(), io.StringIO()
+    asked = AttributeOptions(SourceOptions(str(out)), format="json", **options)
+    jobs.run_attribute(asked, answer, progress, messages=topic.stream)
+    return json.loads(answer.getvalue()), progress.getvalue()
+
+
+def rows_of(out: Path, table: str) -> pa.Table:
+    """A table's rows in an order of their own."""
+    rows = open_table(str(out), table).to_pyarrow_table()
+    names = [name for name in rows.column_names if not pa.types.is_floating(rows[name].type)]
+    return rows.sort_by([(name, "ascending") for name in names])
+
+
+def troubled() -> list[bytes]:
+    """Two hours' edge, a restart, lost and doubled batches, out of order."""
+    first = Broker(start_ns=T0 + 3_400 * S, situations=SITUATIONS[:7])
+    messages = [m for _ in range(25) for m in first.window(10)]
+    second = Broker(start_ns=first.now_ns + 20 * S, boot="boot-2", situations=SITUATIONS[:7],
+                    backlogs=first.backlogs())
+    messages += [m for _ in range(20) for m in second.window(10)]
+    kept = [m for i, m in enumerate(messages) if i not in (3, 4, 5, 18, 19, 30)]
+    return kept[20:] + kept[:26]
+
+
+@pytest.mark.usefixtures("spark")
+def test_situations_are_judged_as_built(tmp_path: Path, topic: Topic) -> None:
+    topic.publish(play(100))
+    out = tmp_path / "tables"
+    rows, progress = attribute(out, topic)
+    wanted = {(s.topic, s.subscription): s.verdict for s in SITUATIONS}
+    assert {(row["topic"], row["subscription"]): row["verdict"] for row in rows} == wanted
+    assert all(row["completeness"] == 1.0 and row["residual"] == 0 for row in rows)
+    assert "100 batches" in progress
+    assert rows_of(out, "attribution").num_rows == 2 * len(SITUATIONS)
+
+    versions = {t: open_table(str(out), t).version() for t in ("intervals", "attribution")}
+    again, _ = attribute(out, topic)
+    assert again == rows
+    assert versions == {t: open_table(str(out), t).version() for t in versions}
+
+    minute = "2025-11-21T10:01:00Z"
+    (slow,) = [r for r in attribute(out, topic, since=minute)[0] if r["topic"].endswith("/slow")]
+    assert (slow["growth"], slow["seconds"]) == (400 * 40, 40)
+
+
+@pytest.mark.usefixtures("spark")
+def test_many_triggers_give_the_rows_of_one(tmp_path: Path, topic: Topic) -> None:
+    messages = troubled()
+    one, many = tmp_path / "one", tmp_path / "many"
+    other = Topic(tmp_path / "other")
+    for part in (messages[:9], messages[9:30], messages[30:]):
+        other.publish(part)
+        attribute(many, other)
+    topic.publish(messages)
+    attribute(one, topic)
+    for table in ("intervals", "attribution"):
+        assert rows_of(one, table) == rows_of(many, table)
+
+
+@pytest.mark.usefixtures("spark")
+def test_intervals_equal_an_independent_oracle(tmp_path: Path, topic: Topic) -> None:
+    topic.publish(troubled())
+    attribute(tmp_path / "tables", topic)
+    bronze = open_table(str(tmp_path / "tables"), "bronze_samples").to_pyarrow_table()
+    found = open_table(str(tmp_path / "tables"), "intervals").to_pyarrow_table()
+    expected = interval_oracle(bronze)
+    names = ", ".join(ORACLE_COLUMNS)
+    query = f"select {names} from intervals where kind = 'subscription' order by all"
+    with duckdb.connect() as connection:
+        connection.execute("set timezone = 'UTC'")
+        connection.register("intervals", found)
+        actual = connection.execute(query).fetchall()
+    assert len(actual) == 7 * 9
+    assert actual == expected
+
+
+def test_a_run_killed_after_bronze_has_every_row_once(
+    spark: SparkSession, tmp_path: Path, topic: Topic
+) -> None:
+    out = tmp_path / "tables"
+    source = SourceOptions(str(out))
+    topic.publish(play(30))
+    prepare_session(spark)
+
+    def die(_session: SparkSession, _batch_id: int) -> None:
+        raise RuntimeError("killed before Spark's commit")
+
+    query = jobs.start_query(
+        topic.stream(spark), str(out), checkpoint_path(source), trigger_s=None, after=die
+    )
+    with pytest.raises(PySparkException, match="killed before Spark's commit"):
+        query.awaitTermination()
+    before = rows_of(out, "bronze_samples")
+    assert before.num_rows > 0
+    topic.publish(Broker(start_ns=T0 + 30 * S, boot="boot-2").window(10))
+    rows, _ = attribute(out, topic)
+    after = rows_of(out, "bronze_samples")
+    keys = ["kind", "source", "boot_id", "seq", "row"]
+    assert after.group_by(keys).aggregate([]).num_rows == after.num_rows > before.num_rows
+    (slow,) = [row for row in rows if row["topic"].endswith("/slow")]
+    assert slow["seconds"] == 40
+
+
+@pytest.mark.usefixtures("spark")
+def test_stream_goes_on_until_told_to_stop(tmp_path: Path, topic: Topic) -> None:
+    out = tmp_path / "tables"
+    topic.publish([b"not a record", *play(20)])
+    progress = io.StringIO()
+
+    def done() -> bool:
+        return "batch 1:" in progress.getvalue()
+
+    def publish_more(session: SparkSession) -> DataFrame:
+        frame = session.readStream.schema(MESSAGE_SCHEMA).option("maxFilesPerTrigger", 1)
+        topic.publish(Broker(start_ns=T0 + 20 * S, boot="boot-2").window(10))
+        return frame.parquet(str(topic.folder))
+
+    jobs.run_stream(
+        StreamOptions(SourceOptions(str(out)), trigger_s=0.1), progress,
+        messages=publish_more, should_stop=done,
+    )
+    assert rows_of(out, "bronze_quarantine")["value"].to_pylist() == [b"not a record"]
+    assert rows_of(out, "attribution").num_rows == len(SITUATIONS)
+    slow = [r for r in attribute(out, topic)[0] if r["topic"].endswith("/slow")]
+    assert [row["seconds"] for row in slow] == [30]
+
+
+def test_a_second_writer_and_overwriting_are_refused(
+    spark: SparkSession, tmp_path: Path, topic: Topic
+) -> None:
+    with folder_lock(str(tmp_path / "x")), pytest.raises(InputError, match="another job"):
+        attribute(tmp_path / "x", topic)
+    rows = prepare_session(spark).createDataFrame([(1,)], "a int")
+    with pytest.raises(PySparkException, match='takes mode\\("append"\\)'):
+        rows.write.format(FORMAT).mode("overwrite").option("root", "r").option("table", "t").save()
