@@ -19,6 +19,7 @@ from headgate.base.names import parse_topic
 from headgate.base.units import MIB, NS_PER_MS, NS_PER_S
 from headgate.broker.authorization import AllowAll, Authorizer
 from headgate.broker.committer import Committer
+from headgate.broker.cursors import CursorWork
 from headgate.broker.facade import BrokerInfo
 from headgate.broker.lanes import Lane
 from headgate.broker.limits import LimitTable
@@ -106,6 +107,7 @@ class Broker:
             self.log_durable,
             system_namespaces=[str(telemetry.namespace)],
         )
+        self.cursor_work = CursorWork(loop)
         self.sweeps = Sweeps(self)
         self.closed = asyncio.Event()
         self.is_ready = False

@@ -198,7 +198,8 @@ class Subscription:
             return
         self.consumers.remove(consumer)
         self.dispatcher.consumer_removed(consumer)
-        if not self.consumers and not self.is_durable:
+        if not self.consumers and not self.is_durable and not self.fenced:
+            # A fenced one is being moved by its reader, which comes back to it.
             self.topic.remove_subscription(self.name)
             return
         self.wake()
