@@ -7,7 +7,7 @@ reads Arrow without copying rows; yielding tuples instead would cost three times
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import pyarrow as pa
 from pyspark.sql.pandas.types import to_arrow_schema
@@ -56,14 +56,6 @@ class Message(Protocol):
     def has_null_value(self) -> bool: ...
 
 
-class Row(NamedTuple):
-    """A received message with what has been fetched from it already."""
-
-    message: Message
-    message_id: MessageId
-    data: bytes
-
-
 def spark_schema(columns: Sequence[str]) -> StructType:
     """The Spark schema of these columns of :data:`pyspark_pulsar.options.COLUMNS`."""
     return StructType([StructField(name, _TYPES[name], True) for name in columns])
@@ -89,31 +81,38 @@ def arrow_schema(schema: StructType) -> pa.Schema:
     return to_arrow_schema(schema, timezone="UTC")
 
 
-def record_batch(schema: pa.Schema, topic: str, rows: Sequence[Row]) -> pa.RecordBatch:
-    """The rows of partition ``topic`` as one record batch of ``schema``."""
-    arrays = [pa.array(_cells(field.name, topic, rows), field.type) for field in schema]
+def record_batch(
+    schema: pa.Schema, topic: str, messages: Sequence[Message], values: Sequence[bytes]
+) -> pa.RecordBatch:
+    """The messages of partition ``topic`` and their data as one record batch of ``schema``."""
+    arrays = [pa.array(_cells(field.name, topic, messages, values), field.type) for field in schema]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
-def _cells(column: str, topic: str, rows: Sequence[Row]) -> list[Any]:
+def _cells(
+    column: str, topic: str, messages: Sequence[Message], values: Sequence[bytes]
+) -> Sequence[Any]:
     """One column's cells. Times are microseconds since the epoch, as Spark's Arrow type has."""
     match column:
         case "value":
-            return [row.data if row.data or not _is_null(row.message) else None for row in rows]
+            return values if all(values) else _with_nulls(messages, values)
         case "__key":
-            return [key.encode() if (key := row.message.partition_key()) else None for row in rows]
+            return [key.encode() if (key := each.partition_key()) else None for each in messages]
         case "__topic":
-            return [topic] * len(rows)
+            return [topic] * len(messages)
         case "__messageId":
-            return [row.message_id.serialize() for row in rows]
+            return [each.message_id().serialize() for each in messages]
         case "__publishTime":
-            return [row.message.publish_timestamp() * 1_000 for row in rows]
+            return [each.publish_timestamp() * 1_000 for each in messages]
         case "__eventTime":
-            return [row.message.event_timestamp() * 1_000 or None for row in rows]
+            return [each.event_timestamp() * 1_000 or None for each in messages]
         case _:
-            return [list(row.message.properties().items()) for row in rows]
+            return [list(each.properties().items()) for each in messages]
 
 
-def _is_null(message: Message) -> bool:
-    """Whether the message is a tombstone, which is not the same as an empty value."""
-    return message.has_null_value()
+def _with_nulls(messages: Sequence[Message], values: Sequence[bytes]) -> list[bytes | None]:
+    """The values with tombstones as None; a tombstone is not the same as an empty value."""
+    return [
+        None if not value and message.has_null_value() else value
+        for message, value in zip(messages, values, strict=True)
+    ]

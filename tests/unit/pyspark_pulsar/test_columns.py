@@ -6,15 +6,11 @@ import pyarrow as pa
 import pytest
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
-from pyspark_pulsar.columns import Row, arrow_schema, record_batch, spark_schema
+from pyspark_pulsar.columns import arrow_schema, record_batch, spark_schema
 from pyspark_pulsar.errors import OptionsError
 from pyspark_pulsar.offsets import Position
 from pyspark_pulsar.options import COLUMNS
 from tests.unit.pyspark_pulsar.fakes import FakeMessage
-
-
-def row(message: FakeMessage) -> Row:
-    return Row(message, message.message_id(), message.data())
 
 
 def test_one_batch_of_all_columns() -> None:
@@ -24,7 +20,7 @@ def test_one_batch_of_all_columns() -> None:
     )
     bare = FakeMessage(Position(8, 4), 0, b"", publish_ms=5)
     tombstone = FakeMessage(Position(8, 5), 0, None, publish_ms=5)
-    batch = record_batch(schema, "t", [row(full), row(bare), row(tombstone)])
+    batch = record_batch(schema, "t", [full, bare, tombstone], [b"v", b"", b""])
     assert batch.schema == schema
     columns = batch.to_pydict()
     assert columns["value"] == [b"v", b"", None]

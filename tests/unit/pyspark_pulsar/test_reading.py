@@ -212,6 +212,18 @@ def test_the_reader_opens_at_the_start_with_a_queue_by_entry_size(
     assert client.opened == [(T, str(pulsar.MessageId(-1, 2, 7, -1)), 64)]
 
 
+def test_the_clients_python_layer_is_left_out_where_it_can_be() -> None:
+    class Wrapper:
+        def __init__(self, inner: object) -> None:
+            self._reader = inner
+
+    native = FakeReader([])
+    assert reading.without_wrapper(Wrapper(native)) is native
+    assert reading.without_wrapper(native) is native
+    otherwise = Wrapper(None)
+    assert reading.without_wrapper(otherwise) is otherwise
+
+
 def test_one_client_a_process_and_connection(monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[str] = []
 
