@@ -32,13 +32,15 @@ class Committer:
         log: CommitLog,
         lane: Lane,
         engine: Engine,
-        begin_turn: Callable[[], None],
         loop: asyncio.AbstractEventLoop,
+        begin_turn: Callable[[], None],
+        room_made: Callable[[], None],
     ) -> None:
         self._log = log
         self._lane = lane
         self._engine = engine
         self._begin_turn = begin_turn
+        self._room_made = room_made
         self._loop = loop
         self._in_flight = False
         self._urgent = False
@@ -100,7 +102,7 @@ class Committer:
         self,
         batch: Batch,
         waiting: list[asyncio.Future[None]],
-        result: object,
+        _: object,
         error: BaseException | None,
     ) -> None:
         self._in_flight = False
@@ -117,6 +119,7 @@ class Committer:
             self._failed(batch, waiting, error)
         else:
             raise error
+        self._room_made()
         self.kick()
 
     def _failed(

@@ -1,8 +1,8 @@
 """Blocking work beside the event loop: one thread per lane, results back on the loop.
 
 The commit lane does nothing but commits, the read lane reads backlog, the metadata lane writes the
-metadata store. A lane runs its jobs in order, one at a time. ``headgate.testing`` has lanes that run
-in simulated time instead.
+metadata store. A lane runs its jobs in order, one at a time. ``headgate.testing`` has lanes that
+run in simulated time instead.
 """
 
 from __future__ import annotations

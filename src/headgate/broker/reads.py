@@ -11,7 +11,7 @@ from headgate.base.units import MIB
 from headgate.broker.lanes import Lane
 from headgate.engine.engine import Engine
 from headgate.engine.subscription import Subscription
-from headgate.ledger import CommitLog, ReadPlan
+from headgate.ledger import CommitLog
 
 logger = logging.getLogger("headgate.reads")
 
@@ -36,17 +36,14 @@ class Reader:
         """Bring entries from ``ordinal`` on into the topic's cache."""
         topic = subscription.topic
         number = topic.log.number
-        plan = self._log.locate(
-            self._log.topic(number), ordinal, READ_ENTRIES_MAX, READ_BYTES_MAX
-        )
+        plan = self._log.locate(self._log.topic(number), ordinal, READ_ENTRIES_MAX, READ_BYTES_MAX)
         plan.wanted_topics.update(self._waiting)
         plan.wanted_topics.add(number)
         self._waiting.setdefault(number, []).append(subscription)
-        self._lane.submit(partial(self._log.read, plan), partial(self._done, plan, subscription))
+        self._lane.submit(partial(self._log.read, plan), partial(self._done, subscription))
 
     def _done(
         self,
-        plan: ReadPlan,
         subscription: Subscription,
         entries: list[tuple[int, int, bytes]] | None,
         error: BaseException | None,

@@ -125,6 +125,24 @@ class TopicRegistry:
             raise TopicNotFoundError(name)
         return topic
 
+    async def create_partitions_on_demand(self, name: TopicName) -> int:
+        """What a client that names an unknown topic gets: the partitions that were made for it
+        now, or 0 for a topic that is made when it is used."""
+        settings = self._settings
+        if settings.allowAutoTopicCreationType != "partitioned":
+            return 0
+        try:
+            change = self._catalog.plan_create_partitioned(
+                name, settings.defaultNumPartitions, now_ms=self._engine.now_ms
+            )
+        except RefusalError as refusal:
+            if refusal.status != 409:
+                raise
+            await self._writer.settled()
+        else:
+            await self._writer.commit(change)
+        return self.partitions(name)
+
     def _load(self, name: TopicName, row: TopicRow) -> Topic:
         topic = self._engine.load_topic(
             name,

@@ -12,6 +12,8 @@ import asyncio
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
 
 from headgate.base.clock import Clock
 from headgate.base.errors import InputError, StorageError
@@ -21,7 +23,7 @@ from headgate.broker.authorization import AllowAll, Authorizer
 from headgate.broker.committer import Committer
 from headgate.broker.cursors import CursorWork
 from headgate.broker.facade import BrokerInfo
-from headgate.broker.lanes import Lane
+from headgate.broker.lanes import Lane, run_on
 from headgate.broker.limits import LimitTable
 from headgate.broker.metadata_writer import MetadataWriter
 from headgate.broker.reads import Reader
@@ -36,6 +38,9 @@ from headgate.ledger import CommitLog
 from headgate.metadata.catalog import Catalog, Change
 from headgate.metadata.rows import Kind
 from headgate.metadata.store import MetadataStore
+
+if TYPE_CHECKING:
+    from headgate.broker.connection import Connection
 
 logger = logging.getLogger("headgate.broker")
 
@@ -94,7 +99,9 @@ class Broker:
         self.sync_wall_clock()
         self.begin_turn()
         self.started_ms = self.engine.now_ms
-        self.committer = Committer(log, lanes.commit, self.engine, self.begin_turn, loop)
+        self.committer = Committer(
+            log, lanes.commit, self.engine, loop, self.begin_turn, self.publish_room
+        )
         self.reader = Reader(log, lanes.read, self.engine, self.begin_turn)
         self.writer = MetadataWriter(catalog, store, lanes.metadata, loop, self._metadata_applied)
         telemetry = parse_topic(settings.headgateTelemetryTopic)
@@ -111,6 +118,10 @@ class Broker:
         self.sweeps = Sweeps(self)
         self.closed = asyncio.Event()
         self.is_ready = False
+        self.connections: set[Connection] = set()
+        self.read_paused: set[Connection] = set()
+        """Connections whose sockets are not read because too much waits to be durable."""
+        self._names_count = 0
         self.on_flush: list[Callable[[], None]] = []
         """Called at the end of every flush: connections write what they gathered."""
         self._flush_scheduled = False
@@ -169,9 +180,9 @@ class Broker:
         self._flush_scheduled = False
         self.begin_turn()
         more = self.engine.flush()
-        for action in self.on_flush:
+        actions, self.on_flush = self.on_flush, []
+        for action in actions:
             action()
-        self.on_flush.clear()
         self.committer.kick()
         if more:
             self.schedule_flush()
@@ -194,6 +205,47 @@ class Broker:
     def _woken(self) -> None:
         self._wake = None
         self._flush()
+
+    # -- what connections ask ------------------------------------------------------------
+
+    def publish_buffer_full(self) -> bool:
+        """Whether more waits to be durable than maxMessagePublishBufferSizeInMB allows."""
+        return self.log.staged_bytes > self.settings.maxMessagePublishBufferSizeInMB * MIB
+
+    def publish_room(self) -> None:
+        """A commit ended: read on where reading was paused."""
+        for connection in list(self.read_paused):
+            connection.resume_reading()
+
+    def unique_name(self) -> str:
+        """A producer or consumer name that nobody else has, now or after a restart."""
+        self._names_count += 1
+        return f"{self.settings.clusterName}-{self.started_ms:x}-{self._names_count}"
+
+    def ordinal_at_time(self, topic: Topic, publish_ms: int) -> int:
+        """The first entry that was received at or after a time; the end if there is none."""
+        return self.log.topic(topic.log.number).ordinal_received_at_or_after(publish_ms)
+
+    async def read_entry(self, topic: Topic, ordinal: int) -> bytes:
+        """One entry, from memory or from disk.
+
+        Raises:
+            StorageError: it cannot be read.
+            CorruptionError: it is not what was written.
+        """
+        body = topic.cache.get(ordinal)
+        if body is not None:
+            return body
+        number = topic.log.number
+        plan = self.log.locate(self.log.topic(number), ordinal, 1, MIB)
+        plan.wanted_topics.add(number)
+        entries = await run_on(self.lanes.read, partial(self.log.read, plan))
+        self.begin_turn()
+        return next(
+            body
+            for topic_number, found, body in entries
+            if topic_number == number and found == ordinal
+        )
 
     async def log_durable(self) -> None:
         """Return when everything staged until now is durable.
@@ -274,4 +326,3 @@ class _Effects:
 
 WALL_CLOCK_STEP_NS = NS_PER_S // 10
 """A step of the wall clock beyond this is told to the telemetry (telemetry.md, section 3)."""
-

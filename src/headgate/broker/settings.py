@@ -1,8 +1,8 @@
 """Every setting that Headgate supports: Pulsar's key names, types, defaults and meaning.
 
-This table is the only place. ``broker.conf``, ``--set``, the dynamic configuration of the admin API,
-``brokers/configuration/runtime`` and the reference page all derive from it. ``dynamic`` settings can
-be changed while the broker runs, and every one of them takes effect at once.
+This table is the only place. ``broker.conf``, ``--set``, the dynamic configuration of the admin
+API, ``brokers/configuration/runtime`` and the reference page all derive from it. ``dynamic``
+settings can be changed while the broker runs, and every one of them takes effect at once.
 """
 
 from __future__ import annotations
@@ -91,28 +91,41 @@ class Settings:
     """The values in force. Field names are Pulsar's keys."""
 
     clusterName: str = _key("standalone", "Name of the cluster that this broker is.")
-    brokerServicePort: int = _key(6650, "Port of the binary protocol; 0 picks a free one.", maximum=65_535)
-    webServicePort: int = _key(8080, "Port of the admin API and /metrics; 0 picks a free one.", maximum=65_535)
+    brokerServicePort: int = _key(
+        6650, "Port of the binary protocol; 0 picks a free one.", maximum=65_535
+    )
+    webServicePort: int = _key(
+        8080, "Port of the admin API and /metrics; 0 picks a free one.", maximum=65_535
+    )
     bindAddress: str = _key(
         "127.0.0.1",
-        "Address that the ports are bound to. There is no authentication yet: anything but loopback is open to everybody who can reach it.",
+        "Address that the ports are bound to. There is no authentication yet: anything but "
+        "loopback is open to everybody who can reach it.",
     )
     advertisedAddress: str = _key(
-        "", "Host name that lookups tell clients; empty means the bind address, or this host's name."
+        "",
+        "Host name that lookups tell clients; empty means the bind address, or this host's name.",
     )
     keepAliveIntervalSeconds: int = _key(
-        30, "A connection that is silent this long is pinged, and closed when it stays silent.", minimum=1
+        30,
+        "A connection that is silent this long is pinged, and closed when it stays silent.",
+        minimum=1,
     )
     maxMessageSize: int = _key(
-        5 * 1024 * 1024, "Largest message in bytes, metadata and payload.", minimum=1_024, maximum=1 << 30
+        5 * 1024 * 1024,
+        "Largest message in bytes, metadata and payload.",
+        minimum=1_024,
+        maximum=1 << 30,
     )
     maxPendingPublishRequestsPerConnection: int = _key(
         1_000,
-        "Sends of one connection that are not yet durable before its socket is read no further; 0 is no limit.",
+        "Sends of one connection that are not yet durable before its socket is read no further; "
+        "0 is no limit.",
         dynamic=True,
     )
     maxMessagePublishBufferSizeInMB: int = _key(
-        64, "Megabytes of sends not yet durable, over all connections, before sockets are read no further."
+        64,
+        "Megabytes of sends not yet durable, of all connections, before reading pauses.",
     )
     maxConcurrentLookupRequest: int = _key(
         50_000, "Lookups of one broker in progress at a time.", minimum=1
@@ -121,16 +134,28 @@ class Settings:
         True, "A producer or consumer creates the topic that it names.", dynamic=True
     )
     allowAutoTopicCreationType: str = _key(
-        "non-partitioned", "What is created.", dynamic=True, choices=("non-partitioned", "partitioned")
+        "non-partitioned",
+        "What is created.",
+        dynamic=True,
+        choices=("non-partitioned", "partitioned"),
     )
     defaultNumPartitions: int = _key(
-        1, "Partitions of a topic that is created partitioned.", dynamic=True, minimum=1, maximum=10_000
+        1,
+        "Partitions of a topic that is created partitioned.",
+        dynamic=True,
+        minimum=1,
+        maximum=10_000,
     )
     brokerDeleteInactiveTopicsEnabled: bool = _key(
-        True, "Topics without producers, subscriptions and retained messages are deleted.", dynamic=True
+        True,
+        "Topics without producers, subscriptions and retained messages are deleted.",
+        dynamic=True,
     )
     brokerDeleteInactiveTopicsFrequencySeconds: int = _key(
-        60, "How often inactive topics are looked for, and how long one must have been so.", dynamic=True, minimum=1
+        60,
+        "How often inactive topics are looked for, and how long one must have been so.",
+        dynamic=True,
+        minimum=1,
     )
     defaultRetentionTimeInMinutes: int = _key(
         0, "Minutes that acknowledged messages are kept; -1 for ever.", minimum=-1
@@ -138,8 +163,12 @@ class Settings:
     defaultRetentionSizeInMB: int = _key(
         0, "Megabytes of acknowledged messages kept per topic; -1 without bound.", minimum=-1
     )
-    retentionCheckIntervalInSeconds: int = _key(120, "How often old messages are given up.", minimum=1)
-    managedLedgerCacheSizeMB: int = _key(64, "Memory for recent and read-ahead entries, in megabytes.", minimum=1)
+    retentionCheckIntervalInSeconds: int = _key(
+        120, "How often old messages are given up.", minimum=1
+    )
+    managedLedgerCacheSizeMB: int = _key(
+        64, "Memory for recent and read-ahead entries, in megabytes.", minimum=1
+    )
     managedLedgerMaxSizePerLedgerMbytes: int = _key(
         2_048, "A topic's ledger (a range of message ids) ends at this size.", minimum=1
     )
@@ -150,44 +179,74 @@ class Settings:
         50_000, "Unacknowledged messages at which a shared consumer gets no more; 0 is no limit."
     )
     maxUnackedMessagesPerSubscription: int = _key(
-        200_000, "Unacknowledged messages at which a shared subscription gets no more; 0 is no limit."
+        200_000,
+        "Unacknowledged messages at which a shared subscription gets no more; 0 is no limit.",
     )
     activeConsumerFailoverDelayTimeMillis: int = _key(
-        1_000, "Milliseconds that a newly active failover consumer waits for the last one's acknowledgements."
+        1_000,
+        "Milliseconds that a newly active failover consumer waits for the last one's acks.",
     )
     dispatchThrottlingRateInMsg: int = _key(
-        0, "Messages per second that the whole broker delivers; 0 is no limit.", dynamic=True, minimum=-1
+        0,
+        "Messages per second that the whole broker delivers; 0 is no limit.",
+        dynamic=True,
+        minimum=-1,
     )
     dispatchThrottlingRateInByte: int = _key(
-        0, "Bytes per second that the whole broker delivers; 0 is no limit.", dynamic=True, minimum=-1, maximum=INT64_MAX
+        0,
+        "Bytes per second that the whole broker delivers; 0 is no limit.",
+        dynamic=True,
+        minimum=-1,
+        maximum=INT64_MAX,
     )
     dispatchThrottlingRatePerTopicInMsg: int = _key(
         0, "Messages per second that each topic delivers; 0 is no limit.", dynamic=True, minimum=-1
     )
     dispatchThrottlingRatePerTopicInByte: int = _key(
-        0, "Bytes per second that each topic delivers; 0 is no limit.", dynamic=True, minimum=-1, maximum=INT64_MAX
+        0,
+        "Bytes per second that each topic delivers; 0 is no limit.",
+        dynamic=True,
+        minimum=-1,
+        maximum=INT64_MAX,
     )
     dispatchThrottlingRatePerSubscriptionInMsg: int = _key(
-        0, "Messages per second that each subscription delivers; 0 is no limit.", dynamic=True, minimum=-1
+        0,
+        "Messages per second that each subscription delivers; 0 is no limit.",
+        dynamic=True,
+        minimum=-1,
     )
     dispatchThrottlingRatePerSubscriptionInByte: int = _key(
-        0, "Bytes per second that each subscription delivers; 0 is no limit.", dynamic=True, minimum=-1, maximum=INT64_MAX
+        0,
+        "Bytes per second that each subscription delivers; 0 is no limit.",
+        dynamic=True,
+        minimum=-1,
+        maximum=INT64_MAX,
     )
     dispatchThrottlingOnBatchMessageEnabled: bool = _key(
         False, "Count a batch as one message against the limits.", dynamic=True
     )
     exposeTopicLevelMetricsInPrometheus: bool = _key(
-        True, "Series per topic and subscription on /metrics; false leaves those of the broker.", dynamic=True
+        True,
+        "Series per topic and subscription on /metrics; false leaves those of the broker.",
+        dynamic=True,
     )
     headgateTelemetryEnabled: bool = _key(True, "Publish the telemetry records.")
     headgateTelemetryTopic: str = _key(
-        "persistent://headgate/telemetry/samples", "Topic that the telemetry records are published to."
+        "persistent://headgate/telemetry/samples",
+        "Topic that the telemetry records are published to.",
     )
     headgateTelemetryIntervalMs: int = _key(
-        10_000, "Milliseconds between telemetry records; divides 60,000.", minimum=1_000, maximum=60_000
+        10_000,
+        "Milliseconds between telemetry records; divides 60,000.",
+        minimum=1_000,
+        maximum=60_000,
     )
-    headgateTelemetryRetentionMinutes: int = _key(4_320, "Minutes that telemetry is kept.", minimum=1)
-    headgateTelemetryRetentionSizeInMB: int = _key(1_024, "Megabytes of telemetry that are kept.", minimum=1)
+    headgateTelemetryRetentionMinutes: int = _key(
+        4_320, "Minutes that telemetry is kept.", minimum=1
+    )
+    headgateTelemetryRetentionSizeInMB: int = _key(
+        1_024, "Megabytes of telemetry that are kept.", minimum=1
+    )
 
     def set(self, name: str, text: str) -> None:
         """Assign from text.

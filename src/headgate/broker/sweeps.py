@@ -1,4 +1,4 @@
-"""What a broker does by itself now and then: rates, the wall clock, retention, inactive topics, upkeep.
+"""What a broker does by itself now and then: rates, retention, inactive topics, upkeep.
 
 Each sweep walks topics in slices, so that the loop is never held for long.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 from headgate.base.errors import HeadgateError, StorageError
@@ -87,14 +88,12 @@ class Sweeps:
             job = log.maintenance_step()
             if job is not None:
                 self._job_running = True
-                self._broker.lanes.commit.submit(
-                    job.run, lambda _, error, job=job: self._job_done(job, error)
-                )
+                self._broker.lanes.commit.submit(job.run, partial(self._job_done, job))
             if not due:
                 break
         committer.kick()
 
-    def _job_done(self, job: Job, error: BaseException | None) -> None:
+    def _job_done(self, job: Job, _: object, error: BaseException | None) -> None:
         self._job_running = False
         self._broker.begin_turn()
         if error is not None and not isinstance(error, StorageError):
@@ -124,7 +123,10 @@ class Sweeps:
             keep_from = self._retained_from(topic)
             if keep_from > topic.log.first:
                 for subscription in topic.subscriptions.values():
-                    if not subscription.is_durable and subscription.acks.mark_delete + 1 < keep_from:
+                    if (
+                        not subscription.is_durable
+                        and subscription.acks.mark_delete + 1 < keep_from
+                    ):
                         subscription.skip_to(keep_from)
                 self._broker.log.stage_trim(self._broker.log.topic(topic.log.number), keep_from)
         self._broker.committer.kick()

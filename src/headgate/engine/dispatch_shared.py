@@ -1,4 +1,4 @@
-"""Shared subscriptions: any ready consumer takes the next entry, each is acknowledged on its own."""
+"""Shared subscriptions: any ready consumer takes the next entry; each is acknowledged singly."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from headgate.engine.subscription import Subscription
 
 ROUND_ENTRIES = 20
-"""Entries that one consumer takes before the next has its turn (dispatcherMaxRoundRobinBatchSize)."""
+"""Entries that one consumer takes before the next one's turn (dispatcherMaxRoundRobinBatchSize)."""
 
 
 class SharedDispatcher(Dispatcher):

@@ -45,14 +45,14 @@ class SingleActiveDispatcher(Dispatcher):
     def eligible(self) -> list[Consumer]:
         return [self.active] if self.active is not None else []
 
-    def sent(self, consumer: Consumer, ordinal: int, messages: int) -> int:
+    def sent(self, consumer: Consumer, ordinal: int, messages: int) -> int:  # noqa: ARG002
         self.read_ordinal = ordinal + 1
         return 0
 
     def consumer_added(self, consumer: Consumer) -> None:
         self._choose_active(newcomer=consumer)
 
-    def consumer_removed(self, consumer: Consumer) -> None:
+    def consumer_removed(self, consumer: Consumer) -> None:  # noqa: ARG002
         self._choose_active(newcomer=None)
 
     def _choose_active(self, newcomer: Consumer | None) -> None:
@@ -101,7 +101,7 @@ class SingleActiveDispatcher(Dispatcher):
     def acked(self, ordinal: int, messages: int) -> None:
         """Nothing is held per entry; the cursor says it all."""
 
-    def redeliver(self, consumer: Consumer, ordinals: list[int] | None) -> int:
+    def redeliver(self, consumer: Consumer, ordinals: list[int] | None) -> int:  # noqa: ARG002
         if consumer is not self.active:
             return 0
         count = self.in_flight_messages()

@@ -118,7 +118,7 @@ class Dispatcher(ABC):
                 self._rest(Cell.CAUGHT_UP if done else Cell.AWAITING_ACK, now_ns)
                 return sent
             consumer = self.pick()
-            if type(consumer) is Hold:
+            if isinstance(consumer, Hold):
                 self._rest(HOLD_CELLS[consumer], now_ns)
                 return sent
             if gate.limited and self._refused(now_ns):
@@ -150,9 +150,7 @@ class Dispatcher(ABC):
             subscription.messages_sent += messages
             subscription.bytes_sent += size
             subscription.entries_sent += 1
-            consumer.port.send_entry(
-                consumer, log.position(ordinal), topic.partition, count, body
-            )
+            consumer.port.send_entry(consumer, log.position(ordinal), topic.partition, count, body)
             sent += 1
             if self.behind:
                 self._read_ahead(ordinal + READ_AHEAD_ENTRIES)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from heapq import heappop, heappush
+from typing import cast
 
 from headgate.base.names import TopicName
 from headgate.base.units import MIB, NS_PER_MS
@@ -44,6 +45,10 @@ LimitsOf = Callable[[Topic, str | None], DispatchLimit | None]
 """The limit in force on a topic (None) or on one of its subscriptions (its name)."""
 
 
+def _no_limits(_: Topic, __: str | None) -> DispatchLimit | None:
+    return None
+
+
 class Engine:
     """One broker's topics, budgets and turn."""
 
@@ -53,7 +58,7 @@ class Engine:
         *,
         limits: EngineLimits | None = None,
         cache_bytes_max: int = 64 * MIB,
-        limits_of: LimitsOf = lambda topic, subscription: None,
+        limits_of: LimitsOf = _no_limits,
         now_ns: int = 0,
         now_ms: int = 0,
     ) -> None:
@@ -105,7 +110,8 @@ class Engine:
             ready = self.gate.pop_ready(now_ns)
             if ready is None:
                 return bool(self._dirty)
-            budget -= 1 + ready.owner.dispatcher.pump(now_ns, 1)
+            owner = cast(Subscription, ready.owner)
+            budget -= 1 + owner.dispatcher.pump(now_ns, 1)
         return True
 
     def next_wake_ns(self) -> int | None:

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 class EntryLog(Protocol):
     """One topic's stored entries, known by ordinal. ``headgate.ledger.TopicLog`` is one.
 
-    ``first`` is the first ordinal still held, ``end`` one past the last durable one (all that may be
-    seen), ``staged_end`` one past the last that was handed over for storing.
+    ``first`` is the first ordinal still held, ``end`` one past the last durable one (all that may
+    be seen), ``staged_end`` one past the last that was handed over for storing.
     """
 
     number: int

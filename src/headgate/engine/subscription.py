@@ -117,9 +117,7 @@ class Subscription:
         self.account = Account(
             now_ns, Cell.CAUGHT_UP if self.done_entries >= from_end else Cell.NO_CONSUMER
         )
-        self.dispatcher: Dispatcher = topic.engine.make_dispatcher(
-            self, SubscriptionType.EXCLUSIVE
-        )
+        self.dispatcher: Dispatcher = topic.engine.make_dispatcher(self, SubscriptionType.EXCLUSIVE)
 
     # -- what it owes ----------------------------------------------------------------------
 

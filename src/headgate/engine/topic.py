@@ -36,6 +36,8 @@ class Topic:
 
     __slots__ = (
         "_pending",
+        "bytes_in_before_load",
+        "bytes_out_removed",
         "cache",
         "created_ms",
         "engine",
@@ -44,13 +46,11 @@ class Topic:
         "idle_since_ns",
         "incarnation",
         "is_system",
-        "last_publish_ms",
         "kept_gates",
+        "last_publish_ms",
         "log",
         "messages_in_before_load",
-        "bytes_in_before_load",
         "messages_out_removed",
-        "bytes_out_removed",
         "name",
         "partition",
         "producers",
@@ -195,7 +195,7 @@ class Topic:
             self,
             name,
             acks,
-            self.kept_gates.pop(name, None) or self.gate.subscription(),
+            self.kept_gates.pop(name) if name in self.kept_gates else self.gate.subscription(),
             cursor_id=cursor_id,
             properties=properties,
             now_ns=self.engine.now_ns,
@@ -262,7 +262,9 @@ class Topic:
 
     def backlog_bytes(self) -> int:
         """The largest exact backlog of a stored subscription (flow-laws.md 4.1)."""
-        return max((s.backlog_bytes for s in self.subscriptions.values() if s.is_durable), default=0)
+        return max(
+            (s.backlog_bytes for s in self.subscriptions.values() if s.is_durable), default=0
+        )
 
     def storage_bytes(self) -> int:
         """Bytes of all entries held."""

@@ -1,0 +1,496 @@
+"""One client connection: bytes in, commands to the engine, frames out.
+
+Hot commands (SEND, FLOW, ACK) are carried out right here, without a task or a future each; the
+others are functions of :mod:`headgate.broker.producing`, :mod:`~headgate.broker.consuming` and
+:mod:`~headgate.broker.lookups`. Whatever a client does wrong ends at most its own connection.
+Outgoing frames are gathered and written once per turn.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Coroutine, Mapping
+from typing import TYPE_CHECKING, Any, cast
+
+from headgate.base.errors import HeadgateError, InvariantError, StorageError
+from headgate.base.positions import Position
+from headgate.base.units import MIB, NS_PER_S
+from headgate.broker.answers import refusal_of
+from headgate.engine.consumer import Consumer
+from headgate.engine.producer import Producer
+from headgate.engine.subscription import Subscription
+from headgate.engine.topic import Topic
+from headgate.wire import commands, encode
+from headgate.wire.codes import AckType, CommandType, ServerError
+from headgate.wire.connection import Connection as ConnectionTable
+from headgate.wire.connection import Peer, peer_of
+from headgate.wire.entry import checksum_ok, strip_checksum
+from headgate.wire.errors import RemoteProtocolError
+from headgate.wire.frame import FrameDecoder
+from headgate.wire.ids import to_signed
+from headgate.wire.limits import frame_bytes_max
+from headgate.wire.messages import BaseCommand
+
+if TYPE_CHECKING:
+    from headgate.broker.handlers import Handler
+    from headgate.broker.service import Broker
+
+logger = logging.getLogger("headgate.connection")
+
+OUT_BYTES_MAX = MIB
+"""Bytes gathered for one connection in one turn before it counts as full."""
+
+HANDSHAKE_TIMEOUT_S = 10.0
+"""A peer that has not sent CONNECT by then is cut off."""
+
+LIVENESS_TIMEOUT_S = 5.0
+"""How long a silent peer may hold a name that somebody else asks for."""
+
+FORGET_CLOSED_NS = 30 * NS_PER_S
+"""SENDs to a producer that the broker closed are dropped, not punished, for this long."""
+
+
+class Connection(asyncio.BufferedProtocol):
+    """The server's side of one connection. Also the port of its producers and consumers."""
+
+    def __init__(self, broker: Broker, handlers: Mapping[int, Handler]) -> None:
+        self.broker = broker
+        self.handlers = handlers
+        self.peer: Peer | None = None
+        self.address = ""
+        self.producers: dict[int, tuple[Producer, Topic]] = {}
+        self.consumers: dict[int, tuple[Consumer, Subscription]] = {}
+        self.creating: set[tuple[str, int]] = set()
+        """Producers and consumers that are half made: (``producer`` or ``consumer``, id)."""
+        self.writable = True
+        self.is_open = False
+        self._table = ConnectionTable()
+        self._decoder = FrameDecoder(frame_bytes_max(broker.settings.maxMessageSize))
+        self._out: list[bytes] = []
+        self._out_bytes = 0
+        self._write_paused = False
+        self._read_paused = False
+        self._pending_count = 0
+        self._closed_producers: dict[int, int] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._heard = False
+        self._alive_waiters: list[asyncio.Future[None]] = []
+        self._keep_alive: asyncio.TimerHandle | None = None
+        self._transport: asyncio.Transport
+
+    # -- asyncio's side --------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """See :class:`asyncio.BaseProtocol`."""
+        self._transport = cast(asyncio.Transport, transport)
+        peername = transport.get_extra_info("peername")
+        self.address = f"/{peername[0]}:{peername[1]}" if peername else ""
+        self.is_open = True
+        self.broker.connections.add(self)
+        self._keep_alive = self.broker.loop.call_later(HANDSHAKE_TIMEOUT_S, self._tick)
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        """See :class:`asyncio.BufferedProtocol`."""
+        return self._decoder.get_buffer(sizehint)
+
+    def buffer_updated(self, nbytes: int) -> None:
+        """See :class:`asyncio.BufferedProtocol`."""
+        self.broker.begin_turn()
+        self._decoder.advance(nbytes)
+        self._heard = True
+        self._process()
+
+    def pause_writing(self) -> None:
+        """See :class:`asyncio.BaseProtocol`."""
+        self._write_paused = True
+        self.writable = False
+
+    def resume_writing(self) -> None:
+        """See :class:`asyncio.BaseProtocol`."""
+        self._write_paused = False
+        self.broker.begin_turn()
+        self._writable_again()
+
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002
+        """See :class:`asyncio.BaseProtocol`."""
+        self.is_open = False
+        self.writable = False
+        self.broker.begin_turn()
+        self.broker.connections.discard(self)
+        self.broker.read_paused.discard(self)
+        if self._keep_alive is not None:
+            self._keep_alive.cancel()
+        for task in self._tasks:
+            task.cancel()
+        for waiter in self._alive_waiters:
+            if not waiter.done():
+                waiter.set_result(None)
+        for producer, topic in self.producers.values():
+            topic.remove_producer(producer)
+        for consumer, subscription in list(self.consumers.values()):
+            subscription.remove_consumer(consumer)
+        self.producers.clear()
+        self.consumers.clear()
+
+    # -- frames in -------------------------------------------------------------------------
+
+    def _process(self) -> None:
+        """Carry out every whole frame that arrived, unless reading is paused."""
+        next_frame, receive = self._decoder.next_frame, self._table.receive
+        try:
+            while not self._read_paused and self.is_open:
+                frame = next_frame()
+                if frame is None:
+                    return
+                command, body = frame
+                kind = command.type
+                receive(kind)
+                if kind == CommandType.SEND:
+                    self._send(command, body)
+                elif kind == CommandType.ACK:
+                    self._ack(command)
+                elif kind == CommandType.FLOW:
+                    self._flow(command)
+                else:
+                    self._cold(kind, command)
+        except RemoteProtocolError as error:
+            logger.info("%s broke the protocol and is cut off: %s", self.address, error)
+            self.close()
+        except InvariantError:
+            raise
+        except Exception:
+            logger.exception("%s is cut off by an error of ours", self.address)
+            self.close()
+
+    def _cold(self, kind: int, command: BaseCommand) -> None:
+        if kind == CommandType.PING:
+            self.write(encode.pong())
+        elif kind == CommandType.PONG:
+            for waiter in self._alive_waiters:
+                if not waiter.done():
+                    waiter.set_result(None)
+            self._alive_waiters.clear()
+        elif kind == CommandType.CONNECT:
+            self._connect(command)
+        elif (handler := self.handlers.get(kind)) is not None:
+            coroutine = handler(self, command)
+            if coroutine is not None:
+                self.spawn(coroutine, command)
+        else:
+            reply = commands.refuse_unbuilt(command)
+            if reply is not None:
+                self.write(reply)
+
+    def _connect(self, command: BaseCommand) -> None:
+        self.peer = peer_of(command.connect)
+        self.write(
+            encode.connected(
+                protocol_version=self.peer.version,
+                message_bytes_max=self.broker.settings.maxMessageSize,
+                server_version=self.broker.info.version,
+            )
+        )
+        if self._keep_alive is not None:
+            self._keep_alive.cancel()
+        self._keep_alive = self.broker.loop.call_later(
+            self.broker.settings.keepAliveIntervalSeconds, self._tick
+        )
+
+    def _send(self, command: BaseCommand, body: bytes | None) -> None:
+        send = command.send
+        producer_id = send.producer_id
+        entry = self.producers.get(producer_id)
+        if entry is None:
+            closed_ns = self._closed_producers.get(producer_id)
+            if closed_ns is None or self.broker.engine.now_ns - closed_ns > FORGET_CLOSED_NS:
+                raise RemoteProtocolError(f"SEND for producer {producer_id}, which does not exist")
+            return
+        producer, topic = entry
+        message_count = send.num_messages
+        if body is None or message_count < 1:
+            raise RemoteProtocolError(
+                f"SEND of {message_count} messages with"
+                f"{'out' if body is None else ''} a body: at least 1 and a body are needed"
+            )
+        sequence_id = send.sequence_id
+        if not checksum_ok(body):
+            self.write(
+                encode.send_error(
+                    producer_id,
+                    sequence_id,
+                    ServerError.CHECKSUM_ERROR,
+                    "Checksum failed on the broker",
+                )
+            )
+            return
+        try:
+            topic.publish(producer, sequence_id, send.highest_sequence_id, message_count, body)
+        except StorageError as error:
+            self.send_failed_now(producer_id, sequence_id, str(error))
+            return
+        self._pending_count += 1
+        maximum = self.broker.settings.maxPendingPublishRequestsPerConnection
+        if 0 < maximum <= self._pending_count or self.broker.publish_buffer_full():
+            self._pause_reading()
+
+    def _flow(self, command: BaseCommand) -> None:
+        flow = command.flow
+        if flow.messagePermits < 1:
+            raise RemoteProtocolError(
+                f"FLOW of {flow.messagePermits} permits: at least 1 is needed"
+            )
+        entry = self.consumers.get(flow.consumer_id)
+        if entry is not None:
+            consumer, subscription = entry
+            subscription.flow(consumer, flow.messagePermits)
+
+    def _ack(self, command: BaseCommand) -> None:
+        ack = command.ack
+        entry = self.consumers.get(ack.consumer_id)
+        if entry is None:
+            return
+        consumer, subscription = entry
+        log = subscription.topic.log
+        problem = ""
+        if ack.ack_type == AckType.CUMULATIVE:
+            if len(ack.message_id) != 1 or subscription.type.is_shared:
+                problem = (
+                    "A cumulative acknowledgement names one message of an unshared subscription"
+                )
+            elif not any(ack.message_id[0].ack_set):
+                ids = ack.message_id[0]
+                last = log.ordinal_at_or_after(to_signed(ids.ledgerId), to_signed(ids.entryId) + 1)
+                subscription.ack_through(consumer, last - 1)
+            else:
+                # A part of a batch: everything before its entry is done, the entry is not.
+                ids = ack.message_id[0]
+                last = log.ordinal_at_or_after(to_signed(ids.ledgerId), to_signed(ids.entryId))
+                subscription.ack_through(consumer, last - 1)
+        else:
+            for ids in ack.message_id:
+                if ids.ack_set and any(ids.ack_set):
+                    continue  # a part of a batch: the client acknowledges the entry when it is done
+                position = (to_signed(ids.ledgerId), to_signed(ids.entryId))
+                ordinal = log.ordinal_at_or_after(*position)
+                if ordinal < log.end and log.position(ordinal) == position:
+                    subscription.ack_entry(consumer, ordinal)
+        if ack.HasField("request_id"):
+            self._answer_ack(ack.consumer_id, ack.request_id, problem)
+
+    def _answer_ack(self, consumer_id: int, request_id: int, problem: str) -> None:
+        if problem:
+            self.write(
+                encode.ack_response(consumer_id, request_id, ServerError.NOT_ALLOWED_ERROR, problem)
+            )
+            return
+
+        def stored(future: asyncio.Future[None]) -> None:
+            error = future.exception()
+            if error is None:
+                self.write(encode.ack_response(consumer_id, request_id))
+            else:
+                self.write(
+                    encode.ack_response(
+                        consumer_id, request_id, ServerError.PERSISTENCE_ERROR, str(error)
+                    )
+                )
+
+        self.broker.committer.durable().add_done_callback(stored)
+
+    # -- cold commands ---------------------------------------------------------------------
+
+    def spawn(self, coroutine: Coroutine[Any, Any, None], command: BaseCommand) -> None:
+        """Carry out a command that has to wait; what it refuses is answered to the client."""
+        task = self.broker.loop.create_task(self._carry_out(coroutine, command))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _carry_out(self, coroutine: Coroutine[Any, Any, None], command: BaseCommand) -> None:
+        try:
+            await coroutine
+        except HeadgateError as error:
+            code, text = refusal_of(error)
+            reply = commands.refuse(command, code, text)
+            if reply is not None:
+                self.write(reply)
+        except InvariantError:
+            raise
+        except Exception:
+            logger.exception("%s: a command failed by an error of ours", self.address)
+            reply = commands.refuse(
+                command, ServerError.UNKNOWN_ERROR, "Internal error of the broker"
+            )
+            if reply is not None:
+                self.write(reply)
+
+    # -- frames out ------------------------------------------------------------------------
+
+    def write(self, frame: bytes) -> None:
+        """Have ``frame`` written at the end of this turn, after everything written before."""
+        if not self.is_open:
+            return
+        if not self._out:
+            self.broker.on_flush.append(self._write_out)
+            self.broker.schedule_flush()
+        self._out.append(frame)
+
+    def _write_out(self) -> None:
+        out, self._out = self._out, []
+        self._out_bytes = 0
+        if not self.is_open:
+            return
+        self._transport.writelines(out)
+        if not self._write_paused and not self.writable:
+            self._writable_again()
+
+    def _writable_again(self) -> None:
+        self.writable = True
+        for consumer, subscription in self.consumers.values():
+            subscription.dispatcher.consumer_ready(consumer)
+            subscription.wake()
+
+    def send_receipt(
+        self, producer_id: int, sequence_id: int, highest_sequence_id: int, position: Position
+    ) -> None:
+        """See :class:`headgate.engine.ports.ProducerPort`."""
+        self.write(
+            encode.send_receipt(
+                producer_id, sequence_id, position.ledger_id, position.entry_id, highest_sequence_id
+            )
+        )
+        self._answered()
+
+    def send_failed(self, producer_id: int, sequence_id: int, reason: str) -> None:
+        """See :class:`headgate.engine.ports.ProducerPort`."""
+        self.send_failed_now(producer_id, sequence_id, reason)
+        self._answered()
+
+    def send_failed_now(self, producer_id: int, sequence_id: int, reason: str) -> None:
+        """Refuse a SEND that was never staged."""
+        self.write(
+            encode.send_error(producer_id, sequence_id, ServerError.PERSISTENCE_ERROR, reason)
+        )
+
+    def send_entry(
+        self,
+        consumer: Consumer,
+        position: Position,
+        partition: int,
+        redelivery_count: int,
+        body: bytes,
+    ) -> None:
+        """See :class:`headgate.engine.ports.ConsumerPort`."""
+        if self.peer is not None and not self.peer.knows_checksums:
+            body = strip_checksum(body)
+        self.write(
+            encode.message_frame_head(
+                consumer.consumer_id,
+                position.ledger_id,
+                position.entry_id,
+                partition,
+                redelivery_count,
+                (),
+                consumer.epoch,
+                len(body),
+            )
+        )
+        if not self.is_open:
+            return
+        self._out.append(body)
+        self._out_bytes += len(body)
+        if self._out_bytes > OUT_BYTES_MAX:
+            self.writable = False
+
+    def close_producer(self, producer_id: int) -> None:
+        """See :class:`headgate.engine.ports.ProducerPort`."""
+        if self.producers.pop(producer_id, None) is not None:
+            self._closed_producers[producer_id] = self.broker.engine.now_ns
+            self._close_or(encode.close_producer(producer_id))
+
+    def close_consumer(self, consumer_id: int) -> None:
+        """See :class:`headgate.engine.ports.ConsumerPort`."""
+        if self.consumers.pop(consumer_id, None) is not None:
+            self._close_or(encode.close_consumer(consumer_id))
+
+    def _close_or(self, frame: bytes) -> None:
+        if self.peer is not None and self.peer.knows_close:
+            self.write(frame)
+        else:
+            self.broker.loop.call_soon(self.close)
+
+    def active_consumer_changed(self, consumer_id: int, is_active: bool) -> None:
+        """See :class:`headgate.engine.ports.ConsumerPort`."""
+        if self.peer is not None and self.peer.knows_active_consumer_change:
+            self.write(encode.active_consumer_change(consumer_id, is_active=is_active))
+
+    # -- bounds and life -------------------------------------------------------------------
+
+    def _answered(self) -> None:
+        self._pending_count -= 1
+        if self._read_paused:
+            self.resume_reading()
+
+    def _pause_reading(self) -> None:
+        if not self._read_paused:
+            self._read_paused = True
+            self._transport.pause_reading()
+            self.broker.read_paused.add(self)
+
+    def resume_reading(self) -> None:
+        """Read on if half of what paused this connection is gone."""
+        maximum = self.broker.settings.maxPendingPublishRequestsPerConnection
+        if maximum > 0 and self._pending_count > maximum // 2:
+            return
+        if self.broker.publish_buffer_full():
+            return
+        self._read_paused = False
+        self.broker.read_paused.discard(self)
+        self._transport.resume_reading()
+        self.broker.loop.call_soon(self._resumed)
+
+    def _resumed(self) -> None:
+        if self.is_open:
+            self.broker.begin_turn()
+            self._process()
+
+    def close(self) -> None:
+        """End the connection. What was gathered for it before is written first."""
+        self._table.close()
+        if self.is_open:
+            if self._out:
+                self._write_out()
+            self.is_open = False
+            self._transport.close()
+
+    def _tick(self) -> None:
+        """Keep-alive: close a peer that stayed silent for a whole interval after a PING."""
+        if self.peer is None:
+            logger.info("%s sent no CONNECT and is cut off", self.address)
+            self.close()
+            return
+        if not self._heard and not self._read_paused:
+            logger.info("%s is silent and is cut off", self.address)
+            self.close()
+            return
+        self._heard = False
+        if self.peer.knows_ping:
+            self.write(encode.ping())
+        self._keep_alive = self.broker.loop.call_later(
+            self.broker.settings.keepAliveIntervalSeconds, self._tick
+        )
+
+    async def is_alive(self) -> bool:
+        """Ask the peer for a sign of life; False (and cut off) when none comes in time."""
+        if not self.is_open or self.peer is None or not self.peer.knows_ping:
+            return self.is_open
+        waiter: asyncio.Future[None] = self.broker.loop.create_future()
+        self._alive_waiters.append(waiter)
+        self.write(encode.ping())
+        try:
+            await asyncio.wait_for(waiter, LIVENESS_TIMEOUT_S)
+        except TimeoutError:
+            self.close()
+            self.connection_lost(None)
+            return False
+        return self.is_open

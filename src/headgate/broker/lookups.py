@@ -1,0 +1,71 @@
+"""LOOKUP, PARTITIONED_METADATA and the listing of a namespace's topics."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from headgate.base.names import NamespaceName, TopicName, parse_topic
+from headgate.metadata.errors import RefusalError
+from headgate.wire import encode
+from headgate.wire.codes import ServerError, TopicListMode
+from headgate.wire.messages import BaseCommand
+
+if TYPE_CHECKING:
+    from headgate.broker.connection import Connection
+
+
+def _check_namespace(connection: Connection, name: TopicName) -> None:
+    if connection.broker.catalog.namespace(name.namespace) is None:
+        raise RefusalError(404, f"Namespace {name.namespace} does not exist")
+
+
+async def lookup(connection: Connection, command: BaseCommand) -> None:
+    """Answer with this broker: it serves every topic."""
+    request = command.lookupTopic
+    if request.advertised_listener_name:
+        # This wording makes clients give up at once; with any other they retry to their timeout.
+        connection.write(
+            encode.lookup_failed(
+                request.request_id,
+                ServerError.SERVICE_NOT_READY,
+                f"the broker do not have {request.advertised_listener_name} listener",
+            )
+        )
+        return
+    name = parse_topic(request.topic)
+    _check_namespace(connection, name)
+    connection.write(
+        encode.lookup_connect(request.request_id, broker_url=connection.broker.info.broker_url)
+    )
+
+
+async def partition_metadata(connection: Connection, command: BaseCommand) -> None:
+    """Answer how many partitions a topic has; one that is made on demand has the default."""
+    request = command.partitionMetadata
+    broker = connection.broker
+    name = parse_topic(request.topic)
+    _check_namespace(connection, name)
+    partitions = broker.registry.partitions(name)
+    if not partitions and not broker.registry.exists(name) and name.partition < 0:
+        creates = request.metadata_auto_creation_enabled and broker.settings.allowAutoTopicCreation
+        if not creates or not name.is_persistent:
+            raise RefusalError(404, f"Topic {name} not found")
+        partitions = await broker.registry.create_partitions_on_demand(name)
+    connection.write(encode.partition_metadata(request.request_id, partitions))
+
+
+async def topics_of_namespace(connection: Connection, command: BaseCommand) -> None:
+    """List a namespace's topics, each partition by itself; the broker's own stay hidden."""
+    request = command.getTopicsOfNamespace
+    broker = connection.broker
+    namespace = NamespaceName.parse(request.namespace)
+    if broker.catalog.namespace(namespace) is None:
+        raise RefusalError(404, f"Namespace {namespace} does not exist")
+    topics: list[str] = []
+    if request.mode != TopicListMode.NON_PERSISTENT:
+        topics = [
+            name
+            for name in broker.catalog.topics(namespace)
+            if not broker.registry.is_system(parse_topic(name))
+        ]
+    connection.write(encode.topics_of_namespace(request.request_id, topics))

@@ -1,0 +1,124 @@
+"""PRODUCER and CLOSE_PRODUCER."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING, cast
+
+from headgate.base.errors import HeadgateError, invariant
+from headgate.base.names import TopicName, parse_topic
+from headgate.broker.cursors import create_subscription
+from headgate.engine.errors import NotAllowedError, ProducerBusyError, TopicFencedError
+from headgate.engine.producer import Producer
+from headgate.engine.topic import Topic
+from headgate.engine.types import AccessMode
+from headgate.wire import encode
+from headgate.wire.codes import ProducerAccessMode
+from headgate.wire.messages import BaseCommand, CommandProducer
+
+if TYPE_CHECKING:
+    from headgate.broker.connection import Connection
+
+
+async def create_producer(connection: Connection, command: BaseCommand) -> None:
+    """Connect a producer; its topic is created if it does not exist."""
+    request = command.producer
+    producer_id = request.producer_id
+    present = connection.producers.get(producer_id)
+    if present is not None:
+        _answer(connection, request.request_id, present[0])
+        return
+    key = ("producer", producer_id)
+    if key in connection.creating:
+        raise TopicFencedError("Producer is already present on the connection")
+    connection.creating.add(key)
+    try:
+        name = parse_topic(request.topic)
+        _check(connection, request, name)
+        broker = connection.broker
+        topic = await broker.registry.get_or_create(name, create=True)
+        if request.initial_subscription_name:
+            await _initial_subscription(connection, topic, request.initial_subscription_name)
+        producer = _make(connection, request)
+        holder = topic.producers.get(producer.name)
+        if holder is not None:
+            await _take_over(connection, topic, holder, producer)
+        broker.begin_turn()
+        if not connection.is_open or key not in connection.creating:
+            return
+        topic.add_producer(producer)
+        connection.producers[producer_id] = (producer, topic)
+        _answer(connection, request.request_id, producer)
+    finally:
+        connection.creating.discard(key)
+
+
+def _check(connection: Connection, request: CommandProducer, name: TopicName) -> None:
+    """Refuse what is not built or not allowed, before anything is created for it."""
+    broker = connection.broker
+    if not broker.authorizer.allows("", "topic.produce", name.full):
+        raise NotAllowedError(f"Client is not authorized to produce to {name}")
+    if broker.registry.is_system(name):
+        raise NotAllowedError(f"{name} belongs to the broker: only it may produce there")
+    if request.producer_access_mode not in (
+        ProducerAccessMode.SHARED,
+        ProducerAccessMode.EXCLUSIVE,
+    ):
+        mode = ProducerAccessMode(request.producer_access_mode).name
+        raise NotAllowedError(f"Access mode {mode} is not supported: Shared and Exclusive are")
+
+
+def _make(connection: Connection, request: CommandProducer) -> Producer:
+    broker = connection.broker
+    invariant(connection.peer is not None, "commands come after CONNECT")
+    return Producer(
+        request.producer_id,
+        request.producer_name or broker.unique_name(),
+        connection,
+        epoch=request.epoch,
+        access_mode=AccessMode(request.producer_access_mode),
+        metadata={item.key: item.value for item in request.metadata},
+        address=connection.address,
+        client_version=connection.peer.client_version if connection.peer else "",
+        connected_ms=broker.engine.now_ms,
+    )
+
+
+async def _take_over(
+    connection: Connection, topic: Topic, holder: Producer, newcomer: Producer
+) -> None:
+    """Make room for ``newcomer`` if its name is held by its own past or by a dead connection."""
+    port = cast("Connection", holder.port)
+    if port is connection and holder.producer_id == newcomer.producer_id:
+        topic.remove_producer(holder)
+        return
+    if await port.is_alive():
+        raise ProducerBusyError(f"Producer with name '{holder.name}' is already connected to topic")
+
+
+async def _initial_subscription(connection: Connection, topic: Topic, name: str) -> None:
+    if name not in topic.subscriptions:
+        await create_subscription(
+            connection.broker, topic, name, at_ordinal=topic.log.first, properties={}
+        )
+
+
+def _answer(connection: Connection, request_id: int, producer: Producer) -> None:
+    connection.write(encode.producer_success(request_id, producer_name=producer.name))
+
+
+async def close_producer(connection: Connection, command: BaseCommand) -> None:
+    """Disconnect a producer when what it sent is durable and answered."""
+    request = command.close_producer
+    connection.creating.discard(("producer", request.producer_id))
+    entry = connection.producers.get(request.producer_id)
+    if entry is not None:
+        producer, topic = entry
+        if producer.pending_count:
+            with contextlib.suppress(HeadgateError):  # each SEND is answered with its own error
+                await connection.broker.log_durable()
+            connection.broker.begin_turn()
+        if connection.producers.get(request.producer_id) is entry:
+            del connection.producers[request.producer_id]
+        topic.remove_producer(producer)
+    connection.write(encode.success(request.request_id))
