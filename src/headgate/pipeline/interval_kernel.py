@@ -1,10 +1,10 @@
 """Differences of cumulative values by subject and minute: Arrow table in, Arrow table out.
 
-The input is sorted by :data:`SORT_COLUMNS`; all rows of one subject are in it. A row says how
-much was counted since ``counting_since_ns``, so two neighbours of one *stream* (source, boot,
-beginning of counting) give a *piece*: amounts between two instants. Pieces are cut at minutes in
-proportion to time; whole amounts are kept to the last message, because every cut is a difference
-of the same rounded-down running total.
+The input is sorted by :data:`SORT_COLUMNS`; all rows of each of its subjects are in it. A row
+says how much was counted since ``counting_since_ns``, so two neighbours of one *stream* (source,
+boot, beginning of counting) give a *piece*: amounts between two instants. Pieces are cut at
+minutes in proportion to time; whole amounts are kept to the last message, because every cut is a
+difference of the same rounded-down running total.
 
 What the record does not send is put back as *virtual rows*: a subject without a row did not
 change, except that its present state went on. That holds up to the window of its next row when
@@ -13,7 +13,7 @@ no row was lost, and at the end up to the last batch of the boot, 60 s at most.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
@@ -30,11 +30,7 @@ from headgate.record.fields import FULL_PERIOD_NS, Kind, Nature, field_names
 Longs: TypeAlias = npt.NDArray[np.int64]
 Flags: TypeAlias = npt.NDArray[np.bool_]
 
-HOUR_COLUMN: Final = "target_hour"
-"""Hours since the epoch of the partition that a row is input of; a row near the edge of an hour
-is input of two."""
-
-SUBJECT_COLUMNS: Final = (HOUR_COLUMN, "kind", *KEY_COLUMNS)
+SUBJECT_COLUMNS: Final = ("kind", *KEY_COLUMNS)
 SORT_COLUMNS: Final = (
     *SUBJECT_COLUMNS, "source", "counting_since_ns", "boot_id", "seq", "row",
 )
@@ -85,19 +81,21 @@ class Rows:
 class Input:
     """A chunk without duplicates, and its columns as arrays."""
 
-    def __init__(self, table: pa.Table, kind: Kind) -> None:
+    def __init__(self, table: pa.Table, hours: Longs, kind: Kind) -> None:
         self.kind = kind
         subject = changes(table, SUBJECT_COLUMNS)
+        subject[1:] |= hours[1:] != hours[:-1]
         stream = subject | changes(table, ("source", "boot_id", "counting_since_ns"))
         fresh = stream | changes(table, ("seq", "row"))
         if not fresh.all():
             table = table.filter(pa.array(fresh))
-            subject, stream = subject[fresh], stream[fresh]
+            subject, stream, hours = subject[fresh], stream[fresh], hours[fresh]
         self.table = table
         self.first_of_stream = stream
         self.same_source = ~(subject | changes(table, ("source",)))
         self.subject: Longs = np.cumsum(subject) - 1
-        self.hour_ns = self.longs(HOUR_COLUMN) * HOUR_NS
+        self.hours = hours
+        self.hour_ns = hours * HOUR_NS
 
     def longs(self, name: str) -> Longs:
         """A column of whole numbers; null is 0."""
@@ -112,13 +110,34 @@ class Input:
         return None if column.null_count == 0 else column.is_valid().to_numpy()
 
 
-def interval_table(table: pa.Table, kind: Kind, heartbeats: Heartbeats) -> pa.Table:
-    """The minutes of all subjects in a sorted chunk of one kind."""
-    if table.num_rows == 0:
+def interval_table(
+    table: pa.Table, kind: Kind, hours: Collection[int], heartbeats: Heartbeats
+) -> pa.Table:
+    """The minutes of some hours (numbers since the epoch), of all subjects in a sorted chunk."""
+    rows_of_hours, hour_of_row = _by_hour(table, hours)
+    if len(rows_of_hours) == 0:
         return table_arrow_schema(INTERVALS).empty_table()
-    chunk = Input(table, kind)
+    chunk = Input(table.take(pa.array(rows_of_hours)), hour_of_row, kind)
     rows = _with_virtual_rows(chunk, heartbeats)
     return minute_columns(chunk, rows, _pieces(chunk, rows))
+
+
+def _by_hour(table: pa.Table, hours: Collection[int]) -> tuple[Longs, Longs]:
+    """Rows and the hour they are input of, sorted by subject and hour.
+
+    Every hour is computed from its own rows and those within look-back, as if it were alone: so
+    it comes out the same whichever hours are computed with it. A row near an edge is in two.
+    """
+    last_ns = table.column("window_end_ns").to_numpy() - 1
+    shifts = (-INTERVALS_LOOK_BACK_NS, 0, INTERVALS_LOOK_BACK_NS)
+    near = np.stack([(last_ns + shift) // HOUR_NS for shift in shifts], axis=1)
+    wanted = np.isin(near, np.fromiter(hours, dtype=np.int64))
+    wanted[:, 1:] &= near[:, 1:] != near[:, :-1]
+    row, place = np.nonzero(wanted)
+    hour = near[row, place]
+    subject = np.cumsum(changes(table, SUBJECT_COLUMNS))[row] if len(row) else row
+    order = np.lexsort((row, hour, subject))
+    return row[order], hour[order]
 
 
 def _with_virtual_rows(chunk: Input, heartbeats: Heartbeats) -> Rows:
@@ -135,7 +154,7 @@ def _with_virtual_rows(chunk: Input, heartbeats: Heartbeats) -> Rows:
     last = np.append(~following, True) & (chunk.longs("gone") == 0)
     ends = np.flatnonzero(last)
     keys = zip(
-        chunk.longs(HOUR_COLUMN)[ends].tolist(),
+        chunk.hours[ends].tolist(),
         chunk.table.column("source").take(pa.array(ends)).to_pylist(),
         chunk.table.column("boot_id").take(pa.array(ends)).to_pylist(),
         strict=True,

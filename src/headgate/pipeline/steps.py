@@ -22,7 +22,6 @@ from headgate.pipeline.attribution_kernel import (
 )
 from headgate.pipeline.attribution_kernel import SORT_COLUMNS as MINUTE_SORT_COLUMNS
 from headgate.pipeline.interval_kernel import (
-    HOUR_COLUMN,
     SORT_COLUMNS,
     SUBJECT_COLUMNS,
     Heartbeats,
@@ -32,9 +31,7 @@ from headgate.pipeline.schemas import spark_schema, table_schema
 from headgate.pipeline.tables import (
     ATTRIBUTION,
     ATTRIBUTION_KEY,
-    HOUR_NS,
     INTERVALS,
-    INTERVALS_LOOK_BACK_NS,
     SAMPLED_KINDS,
 )
 from headgate.record.fields import Kind
@@ -47,24 +44,19 @@ def intervals(bronze: DataFrame, hours: Collection[int], heartbeats: Heartbeats)
     minutes of one of the hours. ``heartbeats``: last window of every boot, by target hour.
     """
     kinds = [kind.value for kind in SAMPLED_KINDS]
-    # Whole-number division: as doubles, the last nanosecond of an hour is the next hour.
-    near = [
-        F.expr(f"(window_end_ns - 1 + {shift}L) div {HOUR_NS}L")
-        for shift in (0, -INTERVALS_LOOK_BACK_NS, INTERVALS_LOOK_BACK_NS)
-    ]
     prepared = (
         bronze.where(F.col("kind").isin(kinds))
-        .withColumn(HOUR_COLUMN, F.explode(F.array_distinct(F.array(*near))))
-        .where(F.col(HOUR_COLUMN).isin(sorted(hours)))
+        .drop("date", "hour", "window_end")
         .repartition(*SUBJECT_COLUMNS)
         .sortWithinPartitions(*SORT_COLUMNS)
     )
+    wanted = frozenset(hours)
 
     def kernel(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for table in whole_subjects(batches, SUBJECT_COLUMNS):
             for kind in table.column("kind").unique().to_pylist():
                 rows = table.filter(pc.equal(table.column("kind"), kind))
-                yield from interval_table(rows, Kind(kind), heartbeats).to_batches()
+                yield from interval_table(rows, Kind(kind), wanted, heartbeats).to_batches()
 
     return prepared.mapInArrow(kernel, table_schema(INTERVALS))
 

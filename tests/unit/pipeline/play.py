@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headgate.pipeline.decode import bronze_tables
-from headgate.pipeline.interval_kernel import HOUR_COLUMN, SORT_COLUMNS, interval_table
+from headgate.pipeline.interval_kernel import SORT_COLUMNS, interval_table
 from headgate.pipeline.tables import HOUR_NS, INTERVALS_LOOK_BACK_NS, KEY_COLUMNS
 from headgate.record.codec import BatchHeader, encode_window
 from headgate.record.fields import FIELDS, FULL_PERIOD_NS, STATE_FIELD_NAMES, Kind, cell_name
@@ -201,22 +201,15 @@ def bronze(messages: list[bytes]) -> pa.Table:
 def minutes(messages: list[bytes], kind: Kind = Kind.SUBSCRIPTION) -> list[dict[str, Any]]:
     """The rows of intervals, by the kernel, without Spark; in time order by subject."""
     rows = bronze(messages)
-    inputs, beats = [], {}
-    for hour in sorted({(end - 1) // HOUR_NS for end in rows["window_end_ns"].to_pylist()}):
-        low = hour * HOUR_NS - INTERVALS_LOOK_BACK_NS
-        high = (hour + 1) * HOUR_NS + INTERVALS_LOOK_BACK_NS
-        last = pc.subtract(rows["window_end_ns"], 1)
-        near = rows.filter(pc.and_(pc.greater_equal(last, low), pc.less(last, high)))
-        for source, boot, end in zip(
-            *(near[name].to_pylist() for name in ("source", "boot_id", "window_end_ns")),
-            strict=True,
-        ):
-            key = (hour, source, boot)
+    hours = {(end - 1) // HOUR_NS for end in rows["window_end_ns"].to_pylist()}
+    beats: dict[tuple[int, str, str], int] = {}
+    for source, boot, end in zip(
+        *(rows[name].to_pylist() for name in ("source", "boot_id", "window_end_ns")), strict=True
+    ):
+        for shift in (-INTERVALS_LOOK_BACK_NS, 0, INTERVALS_LOOK_BACK_NS):
+            key = ((end - 1 + shift) // HOUR_NS, source, boot)
             beats[key] = max(beats.get(key, 0), end)
-        hours = pa.array([hour] * near.num_rows, pa.int64())
-        inputs.append(near.append_column(HOUR_COLUMN, hours))
-    table = pa.concat_tables(inputs)
-    table = table.filter(pc.equal(table["kind"], kind.value))
+    table = rows.filter(pc.equal(rows["kind"], kind.value))
     table = table.sort_by([(name, "ascending") for name in SORT_COLUMNS])
-    found = interval_table(table, kind, beats).to_pylist()
+    found = interval_table(table, kind, hours, beats).to_pylist()
     return sorted(found, key=lambda row: (*(str(row[k]) for k in KEY_COLUMNS), row["from_ns"]))
