@@ -42,7 +42,11 @@ class SqliteStore:
         self._path = path
         self._connection: sqlite3.Connection | None = None
         try:
-            self._connection = sqlite3.connect(path, isolation_level=None, timeout=busy_timeout_s)
+            # Opened and loaded by whoever starts the broker, then used by one lane's thread:
+            # never by two at once.
+            self._connection = sqlite3.connect(
+                path, isolation_level=None, timeout=busy_timeout_s, check_same_thread=False
+            )
             self._prepare(self._connection)
         except sqlite3.Error as error:
             self.close()
