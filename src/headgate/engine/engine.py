@@ -18,7 +18,7 @@ from headgate.engine.cache import EntryCache
 from headgate.engine.dispatch_shared import SharedDispatcher
 from headgate.engine.dispatch_single import SingleActiveDispatcher
 from headgate.engine.dispatcher import Dispatcher
-from headgate.engine.ports import Effects, EntryLog
+from headgate.engine.ports import Effects, EntryLog, NoObserver, Observer
 from headgate.engine.subscription import Subscription
 from headgate.engine.topic import Topic
 from headgate.engine.types import SubscriptionType
@@ -63,6 +63,8 @@ class Engine:
         now_ms: int = 0,
     ) -> None:
         self.effects = effects
+        self.observer: Observer = NoObserver()
+        """Told what comes, goes and is limited anew; assign another to listen."""
         self.limits = limits or EngineLimits()
         self.cache = EntryCache(cache_bytes_max)
         self.gate = BrokerGate()
@@ -152,11 +154,13 @@ class Engine:
         )
         self.topics[name.full] = topic
         self.by_number[log.number] = topic
+        self.observer.topic_loaded(topic)
         self.limits_of_topic(topic)
         return topic
 
     def unload_topic(self, topic: Topic, *, deleted: bool = False) -> None:
         """Forget a fenced topic. Unless it was ``deleted``, what it spent of its limits stays."""
+        self.observer.topic_unloaded(topic)
         kept = topic.kept_gates
         for subscription in list(topic.subscriptions.values()):
             subscription.gate.leave(self.now_ns)
@@ -187,6 +191,7 @@ class Engine:
     def limits_of_topic(self, topic: Topic) -> None:
         """Put the limits in force on a topic and all its subscriptions (rule 1.5)."""
         topic.gate.set_limit(self._limits_of(topic, None), self.now_ns)
+        self.observer.limits_changed(topic, None)
         for subscription in topic.subscriptions.values():
             self.limits_of_subscription(subscription)
         self.effects.work_pending()
@@ -196,10 +201,12 @@ class Engine:
         gate = subscription.gate
         gate.set_exempt(subscription.topic.is_system, self.now_ns)
         gate.set_limit(self._limits_of(subscription.topic, subscription.name), self.now_ns)
+        self.observer.limits_changed(subscription.topic, subscription)
 
     def set_broker_limit(self, limit: DispatchLimit | None) -> None:
         """Put a limit on everything that the broker dispatches."""
         self.gate.set_limit(limit, self.now_ns)
+        self.observer.limits_changed(None, None)
         for topic in self.topics.values():
             for subscription in topic.subscriptions.values():
                 subscription.wake()

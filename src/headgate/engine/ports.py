@@ -104,3 +104,45 @@ class Effects(Protocol):
 
     def work_pending(self) -> None:
         """Something is to be dispatched: run :meth:`Engine.flush` before the loop rests."""
+
+
+class Observer(Protocol):
+    """Who wants to know what comes, goes and is limited anew. It may look, never change anything.
+
+    Nothing on the way of a message calls it.
+    """
+
+    def topic_loaded(self, topic: Topic, /) -> None:
+        """A topic became live; its limits and subscriptions follow."""
+
+    def topic_unloaded(self, topic: Topic, /) -> None:
+        """A topic, with all its subscriptions, is about to be forgotten."""
+
+    def subscription_added(self, subscription: Subscription, /) -> None:
+        """A subscription became live; its limit follows."""
+
+    def subscription_removed(self, subscription: Subscription, /) -> None:
+        """A subscription is about to be forgotten."""
+
+    def limits_changed(self, topic: Topic | None, subscription: Subscription | None, /) -> None:
+        """The limit of a topic, of one of its subscriptions or (None, None) of the broker was put
+        in force, perhaps as it was."""
+
+
+class NoObserver:
+    """The observer of an engine that nobody watches."""
+
+    def topic_loaded(self, topic: Topic, /) -> None:
+        """See :class:`Observer`."""
+
+    def topic_unloaded(self, topic: Topic, /) -> None:
+        """See :class:`Observer`."""
+
+    def subscription_added(self, subscription: Subscription, /) -> None:
+        """See :class:`Observer`."""
+
+    def subscription_removed(self, subscription: Subscription, /) -> None:
+        """See :class:`Observer`."""
+
+    def limits_changed(self, topic: Topic | None, subscription: Subscription | None, /) -> None:
+        """See :class:`Observer`."""

@@ -202,6 +202,7 @@ class Topic:
             now_ms=self.engine.now_ms,
         )
         self.subscriptions[name] = subscription
+        self.engine.observer.subscription_added(subscription)
         self.engine.limits_of_subscription(subscription)
         subscription.wake()
         return subscription
@@ -215,6 +216,7 @@ class Topic:
         subscription = self.subscriptions[name]
         if subscription.consumers:
             raise SubscriptionBusyError("Subscription has active connected consumers")
+        self.engine.observer.subscription_removed(subscription)
         subscription.close(self.engine.now_ns)
         del self.subscriptions[name]
         self.messages_out_removed += subscription.messages_sent
