@@ -23,7 +23,9 @@ ALLOWED: dict[str, set[str]] = {
     "engine": {"flow", "base"},
     "broker": {"engine", "wire", "ledger", "metadata", "flow", "base"},
     "admin": {"broker", "base"},
-    "telemetry": {"broker", "engine", "ledger", "metadata", "flow", "record", "base"},
+    "telemetry": {
+        "broker", "engine", "wire", "ledger", "metadata", "flow", "record", "base",
+    },
     "dashboard": set(),
     "pipeline": {"flow", "record", "base"},
     "app": {
@@ -46,7 +48,7 @@ EXTERNAL: dict[str, set[str]] = {
     "record": {"google"},
     "broker": {"google_crc32c", "msgspec"},
     "admin": {"starlette", "msgspec", "urllib3"},
-    "telemetry": {"msgspec"},
+    "telemetry": {"msgspec", "starlette"},
     "pipeline": {
         "pyspark", "pyarrow", "pandas", "numpy", "deltalake", "pulsar", "rich", "urllib3",
         "pyspark_pulsar",
