@@ -202,6 +202,20 @@ class AckSet:
         if open_first >= 0:
             yield open_first, open_last
 
+    @property
+    def runs_count(self) -> int:
+        """How many runs :meth:`acked_runs` yields. A step per block of 4,096 ordinals, not per
+        run, so that a million holes are counted in well under a millisecond."""
+        count = 0
+        before, carry = -2, 0
+        for number in sorted(self._blocks):
+            bits = int.from_bytes(self._blocks[number], "little")
+            count += (bits & ~(bits << 1)).bit_count()
+            if carry and number == before + 1:
+                count -= bits & 1
+            before, carry = number, bits >> (_BLOCK_ORDINALS - 1)
+        return count
+
     def has_changes(self) -> bool:
         """Whether :meth:`take_changes` would return something."""
         return bool(

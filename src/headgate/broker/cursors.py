@@ -34,15 +34,15 @@ class CursorWork:
         self._loop = loop
         self._tasks: dict[tuple[int, str], asyncio.Task[Any]] = {}
 
-    def is_busy(self, topic: Topic, name: str) -> bool:
-        """Whether that name is being created, deleted or moved now."""
-        return (topic.log.number, name) in self._tasks
+    async def settled(self, topic: Topic, name: str) -> None:
+        """Return, at once if may be, when nobody creates, deletes or moves that name."""
+        while (before := self._tasks.get((topic.log.number, name))) is not None:
+            await asyncio.wait([before])
 
     async def run(self, topic: Topic, name: str, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
         """Run ``work`` when nobody else works on that name; a cancelled caller does not stop it."""
         key = (topic.log.number, name)
-        while (before := self._tasks.get(key)) is not None:
-            await asyncio.wait([before])
+        await self.settled(topic, name)
         task = self._loop.create_task(work())
         self._tasks[key] = task
 

@@ -107,6 +107,7 @@ class Dispatcher(ABC):
         log, cache, gate = topic.log, topic.cache, subscription.gate
         account = subscription.account
         count_entries = topic.engine.throttle_counts_entries
+        now_ms = topic.engine.now_ms
         sent = 0
         while True:
             if subscription.fenced or self.paused_until_ns > now_ns:
@@ -150,6 +151,7 @@ class Dispatcher(ABC):
             subscription.messages_sent += messages
             subscription.bytes_sent += size
             subscription.entries_sent += 1
+            consumer.last_sent_ms = subscription.last_sent_ms = now_ms
             consumer.port.send_entry(consumer, log.position(ordinal), topic.partition, count, body)
             sent += 1
             if self.behind:

@@ -168,10 +168,12 @@ class Account:
     """Nanoseconds per cell since the account was opened. Idle accounts cost < 150 bytes: the
     table of cells comes into being with the first move that books time."""
 
-    __slots__ = ("_booked_ns", "_since_ns", "cell", "opened_ns")
+    __slots__ = ("_booked_ns", "_since_ns", "cell", "entered_ns", "opened_ns")
 
     def __init__(self, now_ns: int, cell: Cell = Cell.TRANSITION) -> None:
         self.opened_ns = now_ns
+        self.entered_ns = now_ns
+        """Since when it is in the present cell without a break."""
         self.cell = cell
         """The present cell; read-only for others."""
         self._since_ns = now_ns
@@ -187,7 +189,9 @@ class Account:
                 booked = self._booked_ns = array("q", bytes(8 * CELL_COUNT))
             booked[self.cell] += elapsed_ns
             self._since_ns = now_ns
-        self.cell = cell
+        if cell != self.cell:
+            self.entered_ns = now_ns
+            self.cell = cell
 
     def retell(self, cell: Cell) -> None:
         """Say that the present stretch, back to the last move or snapshot, belongs to ``cell``.
@@ -196,6 +200,20 @@ class Account:
         of all of it (flow law 2). What a snapshot has shown stays as it was shown.
         """
         self.cell = cell
+
+    @property
+    def since_ns(self) -> int:
+        """The instant of the last move or snapshot: while it and ``cell`` stand still, nothing
+        has happened but that time went on in ``cell``."""
+        return self._since_ns
+
+    def peek(self, now_ns: int) -> tuple[int, ...]:
+        """What :meth:`snapshot` would say, booking nothing: for a passing look, not for figures
+        that are kept (a :meth:`retell` may still change the present stretch)."""
+        booked = self._booked_ns
+        cells = [0] * CELL_COUNT if booked is None else list(booked)
+        cells[self.cell] += now_ns - self._since_ns
+        return tuple(cells)
 
     def snapshot(self, now_ns: int) -> tuple[int, ...]:
         """Nanoseconds per cell (index :class:`Cell`) up to now; their sum is

@@ -58,6 +58,7 @@ def same(acks: AckSet, model: set[int]) -> None:
     assert acks.mark_delete == mark
     above = sorted(o for o in model if o > mark)
     assert acks.holes_count == len(above)
+    assert acks.runs_count == len(list(acks.acked_runs()))
     assert [o for a, b in acks.acked_runs() for o in range(a, b + 1)] == above
     runs = list(acks.acked_runs())
     assert all(b + 1 < c for (_, b), (c, _) in pairwise(runs))

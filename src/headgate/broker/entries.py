@@ -1,0 +1,55 @@
+"""Single entries for questions about messages: from memory if they are there, else from disk."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from headgate.broker.facade import FoundMessage
+from headgate.broker.lanes import run_on
+from headgate.engine.topic import Topic
+from headgate.wire.entry import batch_size, parse_metadata
+from headgate.wire.errors import RemoteProtocolError
+
+if TYPE_CHECKING:
+    from headgate.broker.service import Broker
+
+
+async def entry_body(broker: Broker, topic: Topic, ordinal: int) -> bytes:
+    """The entry ``ordinal`` (``first`` <= it < ``end``) as its producer sent it.
+
+    Raises:
+        StorageError: it could not be read.
+        CorruptionError: it was read and is damaged.
+    """
+    body = topic.cache.get(ordinal)
+    if body is not None:
+        return body
+    plan = broker.log.locate(broker.log.topic(topic.log.number), ordinal, 1, 1)
+    found = await run_on(broker.lanes.read, partial(broker.log.read, plan))
+    broker.begin_turn()
+    return found[0][2]
+
+
+async def last_message(broker: Broker, topic: Topic) -> FoundMessage:
+    """The last durable message; position ``(ledger, -1)`` or ``(-1, -1)`` if none is held.
+
+    Raises:
+        StorageError: it could not be read.
+        CorruptionError: it was read and is damaged.
+    """
+    log = topic.log
+    last = log.end - 1
+    position = log.position(last)
+    if last < log.first:
+        return FoundMessage(position if position.entry_id < 0 else position._replace(entry_id=-1))
+    messages = log.message_count(last)
+    if messages > 1:
+        return FoundMessage(position, messages - 1)
+    # A batch of one is a batch all the same, and only the entry itself can tell.
+    body = await entry_body(broker, topic, last)
+    try:
+        size = batch_size(parse_metadata(body))
+    except RemoteProtocolError:
+        size = None
+    return FoundMessage(position, -1 if size is None else size - 1)
