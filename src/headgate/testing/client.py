@@ -1,0 +1,306 @@
+"""A small Pulsar client for tests: one connection, plain coroutines, no hidden reconnecting.
+
+What the protocol says is what happens: a refusal is a :class:`RefusedError` with the broker's
+code, the end of the connection is a :class:`ConnectionLostError` in everything that waits.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from headgate.base.errors import HeadgateError
+from headgate.base.positions import Position
+from headgate.testing.consumer import SimConsumer
+from headgate.testing.errors import ConnectionLostError, refused
+from headgate.testing.producer import SimProducer
+from headgate.wire import client as frames
+from headgate.wire.codes import (
+    CommandType,
+    InitialPosition,
+    ProducerAccessMode,
+    SubscriptionType,
+)
+from headgate.wire.frame import FIELD_OF_TYPE, FrameDecoder
+from headgate.wire.ids import NO_REQUEST
+from headgate.wire.messages import BaseCommand
+
+
+class SimClient(asyncio.Protocol):
+    """One connection to a broker.
+
+    ``wall_ms`` gives the publish time of messages. Everything unasked-for that arrives is handed
+    to the producers and consumers it is meant for; what is left is kept in ``unexpected``.
+    """
+
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, *, wall_ms: Callable[[], int] = lambda: 0
+    ) -> None:
+        self.loop = loop
+        self.wall_ms = wall_ms
+        self.is_open = False
+        self.connected: BaseCommand | None = None
+        """The broker's CONNECTED, once it came."""
+        self.lost: asyncio.Future[None] = loop.create_future()
+        """Done when the connection has ended."""
+        self.unexpected: list[BaseCommand] = []
+        self.answers_pings = True
+        """False plays dead: the broker should cut the connection."""
+        self.transport: asyncio.Transport
+        self._decoder = FrameDecoder()
+        self._requests: dict[int, asyncio.Future[BaseCommand]] = {}
+        self._connecting: asyncio.Future[BaseCommand] | None = None
+        self._producers: dict[int, SimProducer] = {}
+        self._consumers: dict[int, SimConsumer] = {}
+        self._next_id = 0
+
+    # -- the connection --------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """See :class:`asyncio.BaseProtocol`."""
+        if isinstance(transport, asyncio.Transport):
+            self.transport = transport
+        self.is_open = True
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """See :class:`asyncio.BaseProtocol`."""
+        self.is_open = False
+        error = ConnectionLostError("the connection has ended" + (f": {exc}" if exc else ""))
+        waiting = [*self._requests.values(), *([self._connecting] if self._connecting else [])]
+        for future in waiting:
+            _settle(future, error)
+        self._requests.clear()
+        for producer in self._producers.values():
+            producer.ended(error)
+        for consumer in self._consumers.values():
+            consumer.ended(error)
+        _settle(self.lost, None)
+
+    def data_received(self, data: bytes) -> None:
+        """See :class:`asyncio.Protocol`."""
+        self._decoder.feed(data)
+        while (frame := self._decoder.next_frame()) is not None:
+            self._receive(*frame)
+
+    async def connect(self, *, protocol_version: int | None = None) -> BaseCommand:
+        """Say CONNECT and wait for CONNECTED.
+
+        Raises:
+            RefusedError: the broker refused the connection.
+            ConnectionLostError: it ended it.
+        """
+        self._connecting = self.loop.create_future()
+        options = {} if protocol_version is None else {"protocol_version": protocol_version}
+        self.write(frames.connect(client_version="headgate-testing", **options))
+        self.connected = await self._connecting
+        self._connecting = None
+        return self.connected
+
+    def write(self, frame: bytes) -> None:
+        """Send bytes as they are.
+
+        Raises:
+            ConnectionLostError: there is no connection any more.
+        """
+        if not self.is_open:
+            raise ConnectionLostError("the connection has ended")
+        self.transport.write(frame)
+
+    def close(self) -> None:
+        """End the connection; what was written is sent first."""
+        self.transport.close()
+
+    def abort(self) -> None:
+        """End the connection as a killed process does."""
+        self.transport.abort()
+
+    # -- requests --------------------------------------------------------------------------
+
+    def new_id(self) -> int:
+        """A number that was not used on this connection."""
+        self._next_id += 1
+        return self._next_id
+
+    async def request(self, make: Callable[[int], bytes]) -> BaseCommand:
+        """Send the frame that ``make(request id)`` builds and wait for its answer.
+
+        Raises:
+            RefusedError: the answer is an error.
+            ConnectionLostError: there will be no answer.
+        """
+        request_id = self.new_id()
+        future: asyncio.Future[BaseCommand] = self.loop.create_future()
+        self.write(make(request_id))
+        self._requests[request_id] = future
+        try:
+            return await future
+        finally:
+            self._requests.pop(request_id, None)
+
+    async def partitions(self, topic: str, *, auto_creation: bool = True) -> int:
+        """How many partitions the topic has; 0 if it is not partitioned."""
+        answer = await self.request(
+            lambda i: frames.partitioned_metadata(i, topic, auto_creation=auto_creation)
+        )
+        return int(answer.partitionMetadataResponse.partitions)
+
+    async def lookup(self, topic: str) -> str:
+        """The URL of the broker that serves the topic."""
+        answer = await self.request(lambda i: frames.lookup(i, topic))
+        return str(answer.lookupTopicResponse.brokerServiceUrl)
+
+    async def topics(self, namespace: str) -> list[str]:
+        """The topics of a namespace."""
+        answer = await self.request(lambda i: frames.get_topics_of_namespace(i, namespace))
+        return list(answer.getTopicsOfNamespaceResponse.topics)
+
+    async def producer(
+        self,
+        topic: str,
+        *,
+        name: str | None = None,
+        access_mode: ProducerAccessMode = ProducerAccessMode.SHARED,
+    ) -> SimProducer:
+        """Create a producer. Raises as :meth:`request`."""
+        producer_id = self.new_id()
+        producer = SimProducer(self, producer_id, topic)
+        self._producers[producer_id] = producer
+        try:
+            answer = await self.request(
+                lambda i: frames.producer(i, producer_id, topic, name=name, access_mode=access_mode)
+            )
+        except HeadgateError:
+            del self._producers[producer_id]
+            raise
+        producer.name = answer.producer_success.producer_name
+        return producer
+
+    async def subscribe(
+        self,
+        topic: str,
+        subscription: str,
+        *,
+        kind: SubscriptionType = SubscriptionType.EXCLUSIVE,
+        earliest: bool = True,
+        name: str | None = None,
+        queue_size: int = 1_000,
+        durable: bool = True,
+        start: Position | None = None,
+        priority_level: int | None = None,
+        properties: Mapping[str, str] | None = None,
+    ) -> SimConsumer:
+        """Attach a consumer and ask for a queue's worth of messages. Raises as :meth:`request`.
+
+        ``queue_size`` 0 asks for nothing by itself: use :meth:`SimConsumer.flow`.
+        """
+        consumer_id = self.new_id()
+        consumer = SimConsumer(self, consumer_id, topic, subscription, queue_size=queue_size)
+        self._consumers[consumer_id] = consumer
+        position = InitialPosition.EARLIEST if earliest else InitialPosition.LATEST
+        try:
+            await self.request(
+                lambda i: frames.subscribe(
+                    i,
+                    consumer_id,
+                    topic,
+                    subscription,
+                    kind=kind,
+                    initial_position=position,
+                    consumer_name=name,
+                    priority_level=priority_level,
+                    durable=durable,
+                    start=start,
+                    properties=properties,
+                )
+            )
+        except HeadgateError:
+            del self._consumers[consumer_id]
+            raise
+        consumer.begin()
+        return consumer
+
+    async def reader(
+        self, topic: str, start: Position, *, name: str = "reader", queue_size: int = 1_000
+    ) -> SimConsumer:
+        """A consumer whose place is not stored. Raises as :meth:`request`."""
+        return await self.subscribe(
+            topic, name, durable=False, start=start, queue_size=queue_size, earliest=False
+        )
+
+    # -- what arrives ----------------------------------------------------------------------
+
+    def _receive(self, command: BaseCommand, body: bytes | None) -> None:
+        kind = command.type
+        if kind == CommandType.MESSAGE:
+            consumer = self._consumers.get(command.message.consumer_id)
+            if consumer is not None and body is not None:
+                consumer.arrived(command.message, body)
+        elif kind == CommandType.SEND_RECEIPT:
+            self._of_producer(command.send_receipt, command)
+        elif kind == CommandType.SEND_ERROR:
+            self._of_producer(command.send_error, command)
+        elif kind == CommandType.PING:
+            if self.answers_pings and self.is_open:
+                self.write(frames.pong())
+        elif kind == CommandType.CONNECTED and self._connecting is not None:
+            _settle(self._connecting, None, command)
+        elif kind == CommandType.CLOSE_PRODUCER:
+            self._producers.pop(command.close_producer.producer_id).ended(
+                ConnectionLostError("the broker closed the producer")
+            )
+        elif kind == CommandType.CLOSE_CONSUMER:
+            self._consumers.pop(command.close_consumer.consumer_id).ended(
+                ConnectionLostError("the broker closed the consumer")
+            )
+        elif kind == CommandType.ACTIVE_CONSUMER_CHANGE:
+            consumer = self._consumers.get(command.active_consumer_change.consumer_id)
+            if consumer is not None:
+                consumer.active_changes.append(command.active_consumer_change.is_active)
+        else:
+            self._answer(command)
+
+    def _of_producer(self, told: Any, command: BaseCommand) -> None:
+        producer = self._producers.get(told.producer_id)
+        if producer is None:
+            self.unexpected.append(command)
+        else:
+            producer.answered(command)
+
+    def _answer(self, command: BaseCommand) -> None:
+        answer = getattr(command, FIELD_OF_TYPE[command.type])
+        request_id = getattr(answer, "request_id", None)
+        error = _error_in(answer)
+        if request_id == NO_REQUEST and self._connecting is not None:
+            _settle(self._connecting, error)
+            return
+        future = self._requests.get(request_id) if request_id is not None else None
+        if future is None:
+            self.unexpected.append(command)
+            return
+        _settle(future, error, command)
+
+    def forget_producer(self, producer_id: int) -> None:
+        """Its CLOSE was answered."""
+        self._producers.pop(producer_id, None)
+
+    def forget_consumer(self, consumer_id: int) -> None:
+        """Its CLOSE or UNSUBSCRIBE was answered."""
+        self._consumers.pop(consumer_id, None)
+
+
+def _error_in(answer: Any) -> HeadgateError | None:
+    fields = answer.DESCRIPTOR.fields_by_name
+    return refused(answer) if "error" in fields and answer.HasField("error") else None
+
+
+def _settle(
+    future: asyncio.Future[Any], error: BaseException | None, result: object = None
+) -> None:
+    if future.done():
+        return
+    if error is None:
+        future.set_result(result)
+    else:
+        future.set_exception(error)
+        future.exception()  # whoever waits is told; that nobody waits is no error

@@ -1,0 +1,197 @@
+"""The consumer of the test client: a receiver queue, permits by halves, acknowledgements."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from headgate.base.errors import HeadgateError
+from headgate.base.positions import Position
+from headgate.testing.errors import ConnectionLostError
+from headgate.wire import client as frames
+from headgate.wire.batch import unpack_batch
+from headgate.wire.codes import AckType
+from headgate.wire.entry import batch_size, parse_metadata, payload_of
+from headgate.wire.ids import position_of
+
+if TYPE_CHECKING:
+    from headgate.testing.client import SimClient
+
+
+@dataclass(frozen=True, slots=True)
+class ReceivedMessage:
+    """One entry as it arrived: a message, or a batch of them."""
+
+    position: Position
+    payloads: tuple[bytes, ...]
+    """The messages in it; one unless it is a batch."""
+    redelivery_count: int
+    partition: int
+    producer_name: str
+    publish_time_ms: int
+
+    @property
+    def payload(self) -> bytes:
+        """The first (of an unbatched entry: the only) message."""
+        return self.payloads[0]
+
+
+class SimConsumer:
+    """Receives from one subscription. Made by :meth:`SimClient.subscribe`.
+
+    It asks for ``queue_size`` messages when it begins and for half as many whenever half was taken
+    out with :meth:`receive`, as Pulsar's clients do.
+    """
+
+    def __init__(
+        self,
+        client: SimClient,
+        consumer_id: int,
+        topic: str,
+        subscription: str,
+        *,
+        queue_size: int,
+    ) -> None:
+        self._client = client
+        self.consumer_id = consumer_id
+        self.topic = topic
+        self.subscription = subscription
+        self.queue_size = queue_size
+        self.is_open = True
+        self.queue: deque[ReceivedMessage] = deque()
+        """Arrived and not yet taken out."""
+        self.active_changes: list[bool] = []
+        """What the broker said about being the active consumer, in order."""
+        self.on_arrival: Callable[[ReceivedMessage], None] | None = None
+        """Called with every entry as it arrives."""
+        self.permits = 0
+        """Messages asked for and not yet arrived."""
+        self._taken = 0
+        self._waiting: deque[asyncio.Future[None]] = deque()
+        self._end: HeadgateError | None = None
+
+    async def receive(self) -> ReceivedMessage:
+        """Take the next entry out of the queue; wait for it if need be.
+
+        Raises:
+            ConnectionLostError: the consumer has ended and its queue is empty.
+        """
+        while not self.queue:
+            if self._end is not None:
+                raise self._end
+            future: asyncio.Future[None] = self._client.loop.create_future()
+            self._waiting.append(future)
+            await future
+        return self.receive_nowait()
+
+    def receive_nowait(self) -> ReceivedMessage:
+        """Take the next entry out of the queue. Raises IndexError if it is empty."""
+        message = self.queue.popleft()
+        self._taken += len(message.payloads)
+        half = max(1, self.queue_size // 2)
+        if self.queue_size and self._taken >= half and self.is_open:
+            self.flow(self._taken)
+            self._taken = 0
+        return message
+
+    def flow(self, permits: int) -> None:
+        """Ask for ``permits`` more messages. Raises as :meth:`SimClient.write`."""
+        self.permits += permits
+        self._client.write(frames.flow(self.consumer_id, permits))
+
+    def ack_nowait(self, *positions: Position) -> None:
+        """Acknowledge entries one by one, without an answer."""
+        self._client.write(frames.ack(self.consumer_id, positions))
+
+    async def ack(self, *positions: Position) -> None:
+        """Acknowledge entries one by one and wait until that is durable."""
+        await self._client.request(lambda i: frames.ack(self.consumer_id, positions, request_id=i))
+
+    def ack_through_nowait(self, position: Position) -> None:
+        """Acknowledge everything up to an entry, without an answer."""
+        self._client.write(frames.ack(self.consumer_id, [position], AckType.CUMULATIVE))
+
+    async def ack_through(self, position: Position) -> None:
+        """Acknowledge everything up to an entry and wait until that is durable."""
+        await self._client.request(
+            lambda i: frames.ack(self.consumer_id, [position], AckType.CUMULATIVE, request_id=i)
+        )
+
+    def redeliver(self, positions: Iterable[Position] = ()) -> None:
+        """Give entries (all of them, when none is named) back to be delivered again."""
+        self._client.write(frames.redeliver(self.consumer_id, positions))
+
+    async def seek(
+        self, *, position: Position | None = None, publish_time_ms: int | None = None
+    ) -> None:
+        """Move the subscription. The broker closes the consumer; subscribe again afterwards."""
+        await self._client.request(
+            lambda i: frames.seek(
+                i, self.consumer_id, position=position, publish_time_ms=publish_time_ms
+            )
+        )
+
+    async def last_message_id(self) -> Position:
+        """The topic's last entry; its entry id is -1 if the topic has none."""
+        answer = await self._client.request(
+            lambda i: frames.get_last_message_id(i, self.consumer_id)
+        )
+        return position_of(answer.getLastMessageIdResponse.last_message_id)
+
+    async def unsubscribe(self) -> None:
+        """Delete the subscription. Raises as :meth:`SimClient.request`."""
+        await self._client.request(lambda i: frames.unsubscribe(i, self.consumer_id))
+        self._leave("the subscription was deleted")
+
+    async def close(self) -> None:
+        """Close the consumer; its subscription stays. Raises as :meth:`SimClient.request`."""
+        await self._client.request(lambda i: frames.close_consumer(i, self.consumer_id))
+        self._leave("the consumer is closed")
+
+    # -- for the client --------------------------------------------------------------------
+
+    def begin(self) -> None:
+        """The subscription is ours: ask for the first messages."""
+        if self.queue_size and self.is_open:
+            self.flow(self.queue_size)
+
+    def arrived(self, told: Any, body: bytes) -> None:
+        """An entry came."""
+        metadata = parse_metadata(body)
+        count = batch_size(metadata)
+        payload = payload_of(body)
+        payloads = (
+            (payload,) if count is None else tuple(p for _, p in unpack_batch(payload, count))
+        )
+        self.permits -= len(payloads)
+        message = ReceivedMessage(
+            position_of(told.message_id),
+            payloads,
+            told.redelivery_count,
+            told.message_id.partition,
+            metadata.producer_name,
+            metadata.publish_time,
+        )
+        self.queue.append(message)
+        if self.on_arrival is not None:
+            self.on_arrival(message)
+        self._wake()
+
+    def ended(self, error: HeadgateError) -> None:
+        """It is closed; nothing more will arrive."""
+        self.is_open = False
+        self._end = error
+        self._wake()
+
+    def _leave(self, why: str) -> None:
+        self._client.forget_consumer(self.consumer_id)
+        self.ended(ConnectionLostError(why))
+
+    def _wake(self) -> None:
+        while self._waiting:
+            future = self._waiting.popleft()
+            if not future.done():
+                future.set_result(None)

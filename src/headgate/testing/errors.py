@@ -1,0 +1,28 @@
+"""What can come of asking a broker, as the test client tells it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from headgate.base.errors import HeadgateError
+from headgate.wire.codes import ServerError
+
+
+class RefusedError(HeadgateError):
+    """The broker answered with an error."""
+
+    def __init__(self, code: ServerError, message: str) -> None:
+        super().__init__(f"{code.name}: {message}")
+        self.code = code
+        """What clients act on."""
+        self.message = message
+        """What people read."""
+
+
+class ConnectionLostError(HeadgateError):
+    """The connection has ended; the answer will never come."""
+
+
+def refused(answer: Any) -> RefusedError:
+    """The error that an answer of the broker carries."""
+    return RefusedError(ServerError(answer.error), answer.message)

@@ -1,0 +1,116 @@
+"""A lane of blocking work in virtual time: in order, one job at a time, as slow as a disk."""
+
+from __future__ import annotations
+
+import random
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+from headgate.base.units import NS_PER_MS, NS_PER_S, NS_PER_US
+from headgate.testing.loop import SimLoop
+
+Work = Callable[[], Any]
+Done = Callable[[Any, BaseException | None], None]
+
+
+class SimLane:
+    """Stands for :class:`headgate.broker.lanes.ThreadLane`.
+
+    A job's work happens at one instant inside its latency, its result reaches the loop at the end:
+    a power cut may fall before, between and after the two. The next job begins when the last one's
+    work is done, as on a thread that hands its results over.
+    """
+
+    def __init__(
+        self,
+        loop: SimLoop,
+        rng: random.Random,
+        *,
+        latency_ns_min: int = 200 * NS_PER_US,
+        latency_ns_max: int = 3 * NS_PER_MS,
+    ) -> None:
+        self._loop = loop
+        self._rng = rng
+        self.latency_ns_min = latency_ns_min
+        self.latency_ns_max = latency_ns_max
+        self._jobs: deque[tuple[Work, Done]] = deque()
+        self._busy = False
+        self._frozen = False
+        self._dead = False
+        self._reported_ns = 0
+        self._failures: list[BaseException] = []
+        self.jobs_count = 0
+        """Jobs whose work was done (or failed)."""
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing is waiting or being worked on."""
+        return not self._busy and not self._jobs
+
+    def submit(self, work: Work, done: Done) -> None:
+        """See :meth:`headgate.broker.lanes.Lane.submit`. A dead lane forgets it."""
+        if not self._dead:
+            self._jobs.append((work, done))
+            self._begin()
+
+    def close(self) -> None:
+        """See :meth:`headgate.broker.lanes.Lane.close`: does what is waiting, at once."""
+        while self._jobs:
+            work, done = self._jobs.popleft()
+            self._report(done, *self._carry_out(work))
+
+    def freeze(self) -> None:
+        """Begin no further work until :meth:`thaw`: a disk that hangs."""
+        self._frozen = True
+
+    def thaw(self) -> None:
+        """Go on after :meth:`freeze`."""
+        self._frozen = False
+        self._begin()
+
+    def fail_next(self, error: BaseException, count: int = 1) -> None:
+        """Let the next ``count`` jobs end with ``error`` without their work being done."""
+        self._failures += [error] * count
+
+    def kill(self) -> None:
+        """The power is off: nothing more is done and nobody is told of anything."""
+        self._dead = True
+        self._jobs.clear()
+
+    def pending_work(self) -> list[Work]:
+        """What was submitted and has not been done, oldest first."""
+        return [work for work, _ in self._jobs]
+
+    def _begin(self) -> None:
+        if self._busy or self._frozen or self._dead or not self._jobs:
+            return
+        self._busy = True
+        latency_ns = self._rng.randint(self.latency_ns_min, self.latency_ns_max)
+        before_ns = self._rng.randint(0, latency_ns)
+        self._loop.call_later(before_ns / NS_PER_S, self._work, latency_ns - before_ns)
+
+    def _work(self, after_ns: int) -> None:
+        self._busy = False
+        if self._dead or not self._jobs:
+            return
+        work, done = self._jobs.popleft()
+        result, error = self._carry_out(work)
+        # Results are told in the order of the jobs, however their latencies fell.
+        now_ns = self._loop.clock.monotonic_ns()
+        self._reported_ns = max(self._reported_ns + 1, now_ns + after_ns)
+        self._loop.call_at(self._reported_ns / NS_PER_S, self._report, done, result, error)
+        self._begin()
+
+    def _carry_out(self, work: Work) -> tuple[Any, BaseException | None]:
+        self.jobs_count += 1
+        if self._failures:
+            return None, self._failures.pop(0)
+        try:
+            return work(), None
+        except Exception as caught:  # handed to the loop, which decides, as a thread's is
+            return None, caught
+
+    def _report(self, done: Done, result: Any, error: BaseException | None) -> None:
+        if not self._dead:
+            done(result, error)

@@ -1,0 +1,108 @@
+"""The producer of the test client."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from headgate.base.errors import HeadgateError
+from headgate.base.positions import Position
+from headgate.testing.errors import ConnectionLostError, refused
+from headgate.wire import client as frames
+from headgate.wire.batch import pack_batch
+from headgate.wire.codes import CommandType
+from headgate.wire.entry import build_entry
+from headgate.wire.ids import position_of
+from headgate.wire.messages import BaseCommand, MessageMetadata
+
+if TYPE_CHECKING:
+    from headgate.testing.client import SimClient
+
+
+class SimProducer:
+    """Publishes to one topic. Made by :meth:`SimClient.producer`."""
+
+    def __init__(self, client: SimClient, producer_id: int, topic: str) -> None:
+        self._client = client
+        self.producer_id = producer_id
+        self.topic = topic
+        self.name = ""
+        self.is_open = True
+        self.sequence_id = -1
+        """Of the last message that was sent."""
+        self._waiting: deque[tuple[int, asyncio.Future[Position]]] = deque()
+
+    def send_nowait(
+        self, payload: bytes, *, batch: Sequence[bytes] = ()
+    ) -> asyncio.Future[Position]:
+        """Publish one message (or, with ``batch``, those messages as one entry).
+
+        The future gives the position of the receipt. It fails with :class:`RefusedError` or, when
+        nobody will ever know, with :class:`ConnectionLostError`.
+        """
+        client = self._client
+        if not self.is_open:
+            raise ConnectionLostError("the producer is closed")
+        self.sequence_id += 1
+        body = self.entry(payload, batch=batch)
+        client.write(
+            frames.send(
+                self.producer_id,
+                self.sequence_id,
+                body,
+                message_count=len(batch) or None,
+            )
+        )
+        future: asyncio.Future[Position] = client.loop.create_future()
+        self._waiting.append((self.sequence_id, future))
+        return future
+
+    async def send(self, payload: bytes, *, batch: Sequence[bytes] = ()) -> Position:
+        """Publish and wait for the receipt. Raises as :meth:`send_nowait` says."""
+        return await self.send_nowait(payload, batch=batch)
+
+    def entry(self, payload: bytes, *, batch: Sequence[bytes] = ()) -> bytes:
+        """The entry that a send of ``payload`` or ``batch`` under the present sequence id makes."""
+        metadata = MessageMetadata(
+            producer_name=self.name,
+            sequence_id=self.sequence_id,
+            publish_time=self._client.wall_ms(),
+        )
+        if batch:
+            metadata.num_messages_in_batch = len(batch)
+            payload = pack_batch(batch)
+        return build_entry(metadata, payload)
+
+    async def close(self) -> None:
+        """Close it at the broker. Raises as :meth:`SimClient.request`."""
+        await self._client.request(lambda i: frames.close_producer(i, self.producer_id))
+        self._client.forget_producer(self.producer_id)
+        self.ended(ConnectionLostError("the producer is closed"))
+
+    # -- for the client --------------------------------------------------------------------
+
+    def answered(self, command: BaseCommand) -> None:
+        """A receipt or a refusal came: receipts come in the order of the sends."""
+        if command.type == CommandType.SEND_ERROR:
+            told = command.send_error
+            self._take(told.sequence_id).set_exception(refused(told))
+            return
+        receipt = command.send_receipt
+        self._take(receipt.sequence_id).set_result(position_of(receipt.message_id))
+
+    def ended(self, error: HeadgateError) -> None:
+        """It is closed; nothing that is still unanswered will be answered."""
+        self.is_open = False
+        while self._waiting:
+            future = self._waiting.popleft()[1]
+            future.set_exception(error)
+            future.exception()  # whoever waits is told; that nobody waits is no error
+
+    def _take(self, sequence_id: int) -> asyncio.Future[Position]:
+        for index, (waiting_id, future) in enumerate(self._waiting):
+            if waiting_id == sequence_id:
+                del self._waiting[index]
+                return future
+        raise ConnectionLostError(f"an answer to message {sequence_id}, which was not sent")

@@ -1,0 +1,260 @@
+"""A whole broker in one object: engine, log, metadata, connections, in memory and virtual time.
+
+The power can be cut at any instant (:meth:`World.crash`): what was not synced is gone or partly
+there, the broker's tasks and lanes stop where they are, its connections end. :meth:`World.start`
+then recovers from what is left, as a restarted process does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import logging
+import random
+from collections.abc import Coroutine, Mapping
+from typing import Any, TypeVar
+
+from headgate.base.units import NS_PER_MS, NS_PER_S
+from headgate.broker.facade import BrokerInfo
+from headgate.broker.server import connection_factory
+from headgate.broker.service import Broker, Lanes
+from headgate.broker.settings import Settings
+from headgate.fs import FaultyFs, MemFs, Operation
+from headgate.ledger import CommitLog, LedgerSettings
+from headgate.metadata.catalog import Catalog
+from headgate.metadata.memory_store import MemoryStore
+from headgate.testing.client import SimClient
+from headgate.testing.clock import ManualClock
+from headgate.testing.lanes import SimLane
+from headgate.testing.loop import HOST, SimLoop
+from headgate.testing.transport import NetworkProfile, SimNetwork
+
+T = TypeVar("T")
+
+DIRECTORY = "/data"
+
+
+class PowerCutError(Exception):
+    """Ends the work of a thread whose machine has no power any more."""
+
+
+class World:
+    """One broker, its disk, its network and its clients, all from ``seed``.
+
+    ``settings`` are the broker's (as text, by Pulsar's keys), ``ledger`` those of its log,
+    ``capacity_bytes`` the size of its disk. Use it as a context manager, or call :meth:`close`.
+    """
+
+    def __init__(
+        self,
+        seed: int = 0,
+        *,
+        settings: Mapping[str, str] | None = None,
+        ledger: LedgerSettings | None = None,
+        network: NetworkProfile | None = None,
+        capacity_bytes: int | None = None,
+    ) -> None:
+        self.seed = seed
+        self.rng = random.Random(seed)
+        self.clock = ManualClock()
+        self.loop = SimLoop(self.clock)
+        self.network = SimNetwork(self.loop, self._source("network"), network)
+        self.settings = dict(settings or {})
+        self.ledger_settings = ledger or LedgerSettings()
+        self.fs = MemFs(capacity_bytes)
+        self.disk = FaultyFs(self.fs)
+        self.store = MemoryStore()
+        self.clients: list[SimClient] = []
+        """Every client that was ever connected."""
+        self.starts_count = 0
+        self._broker: Broker | None = None
+        self._context = contextvars.copy_context()
+        self._watch = _ErrorWatch(self.loop)
+        self.lanes: list[SimLane] = []
+        """Commit, read and metadata lane of the running broker."""
+
+    def __enter__(self) -> World:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the loop; nothing of the world is stored anywhere."""
+        if self._broker is not None:
+            self._end_machine()
+        self._watch.close()
+        self.loop.kill_host(0)
+        self.loop.run_until_complete(asyncio.sleep(0))
+        self.loop.close()
+
+    def _source(self, name: str) -> random.Random:
+        """Chance of its own for one purpose, so that more of one does not shift another."""
+        return random.Random(f"{self.seed}:{name}")
+
+    # -- time ------------------------------------------------------------------------------
+
+    def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        """Run until ``coroutine`` is done and return its result."""
+        result = self.loop.run_until_complete(coroutine)
+        self.loop.raise_failure()
+        return result
+
+    def advance(self, seconds: float) -> None:
+        """Let time pass, with everything that happens in it."""
+        self.run(asyncio.sleep(seconds))
+
+    def wall_ms(self) -> int:
+        """The wall clock, in milliseconds since the epoch."""
+        return self.clock.wall_ns() // NS_PER_MS
+
+    @property
+    def now_s(self) -> float:
+        """Seconds of monotonic time."""
+        return self.clock.monotonic_ns() / NS_PER_S
+
+    # -- the broker ------------------------------------------------------------------------
+
+    @property
+    def broker(self) -> Broker:
+        """The running broker.
+
+        Raises:
+            RuntimeError: none is running.
+        """
+        if self._broker is None:
+            raise RuntimeError("the broker is not running")
+        return self._broker
+
+    @property
+    def is_running(self) -> bool:
+        """Whether a broker is running."""
+        return self._broker is not None
+
+    async def start(self) -> Broker:
+        """Start (or start again) the broker on what its disk holds.
+
+        Raises whatever the opening of the log raises.
+        """
+        self.starts_count += 1
+        self._context = contextvars.copy_context()
+        self._context.run(HOST.set, self.starts_count)
+        return await self.loop.create_task(self._start(), context=self._context)
+
+    async def _start(self) -> Broker:
+        chance = self._source(f"lanes {self.starts_count}")
+        self.lanes = [SimLane(self.loop, chance) for _ in range(3)]
+        settings = Settings()
+        for key, text in self.settings.items():
+            settings.set(key, text)
+        catalog = Catalog(settings.clusterName, self.store.load())
+        log = CommitLog.open(
+            self.disk,
+            DIRECTORY,
+            topic_numbers=catalog.topic_numbers(),
+            boot_wall_ms=self.wall_ms(),
+            settings=self.ledger_settings,
+        )
+        broker = Broker(
+            settings=settings,
+            clock=self.clock,
+            loop=self.loop,
+            catalog=catalog,
+            store=self.store,
+            log=log,
+            lanes=Lanes(*self.lanes),
+            info=BrokerInfo(
+                broker_id="127.0.0.1:8080",
+                broker_url="pulsar://127.0.0.1:6650",
+                web_url="http://127.0.0.1:8080",
+                version="simulated",
+                metadata_url="memory",
+            ),
+        )
+        await broker.start()
+        self._broker = broker
+        return broker
+
+    async def stop(self) -> None:
+        """Stop the broker as an operator does: everything staged becomes durable."""
+        broker = self.broker
+        for connection in list(broker.connections):
+            connection.close()
+        await asyncio.sleep(0)
+        await self.loop.create_task(broker.close(), context=self._context)
+        broker.lanes.close()
+        broker.log.close()
+        self._broker = None
+        self.loop.kill_host(self.starts_count)
+        await asyncio.sleep(0)
+
+    def crash(self) -> None:
+        """Cut the power now.
+
+        A job that is being worked on may end up on the disk as a whole, in part or not at all, as
+        chance has it; so may pages and names that were not synced.
+        """
+        chance = self._source(f"crash {self.starts_count}")
+        pending = [lane.pending_work()[:1] for lane in self.lanes]
+        self._end_machine()
+        for work in [job for jobs in pending for job in jobs if chance.random() < 0.5]:
+            self._work_until_the_cut(work, chance)
+        self.fs = self.fs.crash_clone(chance.randrange(1 << 30) if chance.random() < 0.8 else None)
+        self.disk = FaultyFs(self.fs)
+        self.store = self.store.crash_clone()
+
+    def _work_until_the_cut(self, work: Any, chance: random.Random) -> None:
+        """Carry a job on for a few operations of the disk, then no further."""
+        last = self.disk.operations_count + chance.randrange(5)
+
+        def plan(operation: Operation) -> None:
+            if operation.index >= last:
+                raise PowerCutError
+
+        self.disk.plan = plan
+        try:
+            work()
+        except Exception:  # nobody is left who could be told
+            logging.getLogger("headgate.testing").debug("cut off", exc_info=True)
+
+    def _end_machine(self) -> None:
+        broker, self._broker = self.broker, None
+        for lane in self.lanes:
+            lane.kill()
+        broker.sweeps.stop()
+        self.loop.kill_host(self.starts_count)
+        for connection in sorted(broker.connections, key=lambda c: c.address):
+            connection._transport.abort()
+
+    # -- clients ---------------------------------------------------------------------------
+
+    def open_connection(self) -> SimClient:
+        """A client whose connection is open and on which nothing was said yet."""
+        client = SimClient(self.loop, wall_ms=self.wall_ms)
+        server = self._context.run(connection_factory(self.broker))
+        self.network.connect(server, client, server_context=self._context.copy())
+        self.clients.append(client)
+        return client
+
+    async def connect(self) -> SimClient:
+        """A client that has been welcomed."""
+        client = self.open_connection()
+        await client.connect()
+        return client
+
+
+class _ErrorWatch(logging.Handler):
+    """Ends the run when the broker logs an error of its own, with a traceback."""
+
+    def __init__(self, loop: SimLoop) -> None:
+        super().__init__(logging.ERROR)
+        self._loop = loop
+        logging.getLogger("headgate").addHandler(self)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if record.exc_info and record.exc_info[1] is not None:
+            self._loop.fail(record.exc_info[1])
+
+    def close(self) -> None:
+        logging.getLogger("headgate").removeHandler(self)
+        super().close()
