@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from headgate.base.errors import HeadgateError, StorageError
 from headgate.base.names import parse_topic
 from headgate.base.units import MIB, MS_PER_S, NS_PER_S, S_PER_MINUTE
+from headgate.broker.history import History
 from headgate.engine.rates import SAMPLE_PERIOD_NS
 from headgate.engine.topic import Topic
 from headgate.ledger import Job
@@ -29,20 +30,27 @@ SLICE_TOPICS = 200
 UPKEEP_PERIOD_S = 1.0
 """How often the log is asked whether it has something to do."""
 
+HISTORY_PERIOD_S = 1.0
+"""Between two looks at what subscriptions did: explain settles within a few of them."""
+
 
 class Sweeps:
     """The periodic work of one broker."""
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
+        self.history = History()
+        """What :mod:`headgate.broker.explain` judges by."""
         self._tasks: list[asyncio.Task[None]] = []
         self._job_running = False
+        self._stopped = False
 
     def start(self) -> None:
         """Begin all sweeps."""
         settings = self._broker.settings
         for sweep, period_s in (
             (self.upkeep, UPKEEP_PERIOD_S),
+            (self.remember, HISTORY_PERIOD_S),
             (self.sample_rates, SAMPLE_PERIOD_NS / NS_PER_S),
             (self.retain, settings.retentionCheckIntervalInSeconds),
             (self.delete_inactive, settings.brokerDeleteInactiveTopicsFrequencySeconds),
@@ -50,7 +58,8 @@ class Sweeps:
             self._tasks.append(self._broker.loop.create_task(self._repeat(sweep, period_s)))
 
     def stop(self) -> None:
-        """End all sweeps."""
+        """End all sweeps; a job of the log that runs is the last one."""
+        self._stopped = True
         for task in self._tasks:
             task.cancel()
         self._tasks.clear()
@@ -83,7 +92,7 @@ class Sweeps:
     def log_upkeep(self) -> None:
         """Run the log's due maintenance: short steps here, blocking jobs on the commit lane."""
         log, committer = self._broker.log, self._broker.committer
-        while not self._job_running:
+        while not self._job_running and not self._stopped:
             due = log.maintenance_due()
             job = log.maintenance_step()
             if job is not None:
@@ -116,6 +125,15 @@ class Sweeps:
                 subscription.rates.sample(subscription.counters(), now_ns)
                 for consumer in subscription.consumers:
                     consumer.rates.sample(consumer.counters(), now_ns)
+
+    async def remember(self) -> None:
+        """Note what each subscription did, for explain's account of the last minute and hour."""
+        if not self.history.begin_round():
+            return
+        engine = self._broker.engine
+        async for topic in self._topics():
+            for subscription in topic.subscriptions.values():
+                self.history.observe(subscription, engine.now_ns, engine.now_ms)
 
     async def retain(self) -> None:
         """Give up acknowledged entries that retention no longer asks for, by whole ledgers."""

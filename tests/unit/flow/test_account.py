@@ -123,3 +123,13 @@ def test_half_of_the_window_free_is_hungry() -> None:
     assert is_hungry(500, 1000)
     assert not is_hungry(499, 1000)
     assert not is_hungry(0, 0)
+
+
+def test_a_passing_look_books_nothing() -> None:
+    account = Account(100, Cell.CAUGHT_UP)
+    assert account.peek(130)[Cell.CAUGHT_UP] == 30
+    assert account.since_ns == 100
+    account.move(Cell.NO_CONSUMER, 150)
+    assert (account.since_ns, account.cell) == (150, Cell.NO_CONSUMER)
+    assert account.peek(175) == account.snapshot(175)
+    assert account.since_ns == 175

@@ -1,0 +1,198 @@
+"""What explain says: the only place where its JSON field names are defined.
+
+Names are spelled in camel case in JSON (``backlog_messages`` is ``backlogMessages``). Fields are
+added, never renamed. Seconds and rates are floats, shares lie in 0..1 and sum to 1, messages and
+bytes are integers, instants are ISO 8601 in UTC. ``null`` means: not known, or none.
+"""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+
+class LimitRef(Struct, frozen=True, kw_only=True, rename="camel"):
+    """The one limit that a verdict names."""
+
+    level: str
+    """``subscription``, ``topic`` or ``broker``."""
+    dimension: str
+    """``messages`` or ``bytes``."""
+    text: str
+    """For people: ``50 msg/s``."""
+    source: str
+    """Where it is set: ``namespace policy acme/orders``, ``broker setting ...``."""
+
+
+class BudgetState(Struct, frozen=True, kw_only=True, rename="camel"):
+    """One dimension of a limit in force, at this instant."""
+
+    dimension: str
+    limit: int
+    """Messages or bytes in any window of one period."""
+    period_s: float
+    in_window: int
+    """Delivered in the window that ends now."""
+    debt: int
+    """Delivered beyond the limit because an entry is never split; paid by waiting longer."""
+    granted: int
+    """All that was ever delivered under it."""
+    text: str
+    source: str
+
+
+class HeldSubscription(Struct, frozen=True, kw_only=True, rename="camel"):
+    """Somebody who waits for a limit now."""
+
+    topic: str
+    subscription: str
+    waiting_s: float
+
+
+class LimitState(Struct, frozen=True, kw_only=True, rename="camel"):
+    """A limit in force with its waiters."""
+
+    level: str
+    subject: str
+    """What it is a limit on: a topic, ``topic / subscription``, or empty for the broker."""
+    source: str
+    budgets: list[BudgetState]
+    waiters: int
+    waiters_max: int
+    waiting_s: float
+    """How long somebody has waited for it, since the subject was loaded."""
+    longest_waiting: list[HeldSubscription]
+    """At most five."""
+
+
+class StateTime(Struct, frozen=True, kw_only=True, rename="camel"):
+    """Time in one state of the account (telemetry: ``headgate_subscription_state_seconds_total``)."""
+
+    state: str
+    dimension: str
+    consumer: str
+    """``hungry`` or ``busy`` where a limiter held, else empty."""
+    seconds: float
+    share: float
+
+
+class AccountWindow(Struct, frozen=True, kw_only=True, rename="camel"):
+    """What one subscription did in a window that ends now; seconds per state add up to the window
+    (for a partitioned topic answered as one: to the sum of its partitions' windows)."""
+
+    window_s: float
+    states: list[StateTime]
+    """Largest first; states that did not occur are left out."""
+    shares: dict[str, float]
+    """Blame by verdict; sums to 1."""
+    appended: int
+    delivered: int
+    acked: int
+    skipped: int
+    rewound: int
+    expired: int
+    redelivered: int
+    backlog_start: int
+    backlog_end: int
+    oldest_age_max_s: float
+    appended_per_s: float
+    delivered_per_s: float
+    acked_per_s: float
+
+
+class SubscriptionReport(Struct, frozen=True, kw_only=True, rename="camel"):
+    """One subscription and why its backlog is what it is."""
+
+    topic: str
+    subscription: str
+    partitions: int
+    """Over how many partitions this was summed; 0 for a topic without."""
+    type: str
+    consumers: int
+    state: str
+    """Of the account, now; of several partitions the one with the largest backlog."""
+    state_dimension: str
+    state_consumer: str
+    backlog_messages: int
+    backlog_bytes: int
+    unacked_messages: int
+    """With consumers, not acknowledged."""
+    permits: int
+    permits_max: int
+    """The consumers' windows: the largest permit totals they ever had."""
+    oldest_age_s: float
+    backlog_since: str | None
+    """When the backlog began; null while only messages in flight are unacknowledged."""
+    backlog_since_s: float | None
+    verdict: str
+    """NONE, CONSUMER, NO_CONSUMER, THROTTLED_SUBSCRIPTION, _TOPIC, _BROKER or BROKER."""
+    second: str | None
+    """Also named: within 5 %, or a limiter that merely stands by."""
+    bystander: bool
+    verdict_since: str | None
+    """Back to when the account has said so without a break, as far as the last hour is known."""
+    verdict_since_s: float | None
+    confidence: float
+    confidence_level: str
+    """``settling`` (less than three seconds are known), ``low``, ``medium`` or ``high``."""
+    window_s: float
+    """What the verdict is about: since the backlog began, at most the last 60 s."""
+    growth_messages: int
+    """Over that window."""
+    shares: dict[str, float]
+    would_have_grown: bool | None
+    """Without the limit, at the consumer's proven rate; null when no limit is blamed."""
+    proven_ack_per_s: float | None
+    """95th percentile of its ack rate while unthrottled with a backlog, in the last hour."""
+    limit: LimitRef | None
+    sentence: str
+
+
+class SubscriptionAccount(SubscriptionReport, frozen=True, kw_only=True, rename="camel"):
+    """The same with the account in full."""
+
+    minute: AccountWindow
+    hour: AccountWindow
+    limits: list[LimitState]
+    """Set on this subscription itself; one a partition."""
+
+
+class Publishing(Struct, frozen=True, kw_only=True, rename="camel"):
+    """The publishing side of a topic; rates are means over the last 5 to 10 seconds."""
+
+    producers: int
+    messages_per_s: float
+    bytes_per_s: float
+    pending_entries: int
+    """Received and not yet durable."""
+    last_publish: str | None
+
+
+class TopicReport(Struct, frozen=True, kw_only=True, rename="camel"):
+    """``explain TOPIC``."""
+
+    topic: str
+    at: str
+    partitions: int
+    """0: not partitioned."""
+    sentence: str
+    """About the subscription with the largest backlog."""
+    storage_bytes: int
+    publishing: Publishing
+    limits: list[LimitState]
+    """Of the topic (one a partition) and of the broker."""
+    subscriptions: list[SubscriptionAccount]
+    """Largest backlog first."""
+    per_partition: list[TopicReport] | None
+    """The partitions one by one; null unless asked for."""
+
+
+class TopReport(Struct, frozen=True, kw_only=True, rename="camel"):
+    """``explain`` without a topic: the worst backlogs."""
+
+    at: str
+    broker: str
+    subscriptions_total: int
+    with_backlog: int
+    """How many of them have any unacknowledged message."""
+    subscriptions: list[SubscriptionReport]
+    """Largest backlog first; each partition by itself."""

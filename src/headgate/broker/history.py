@@ -1,0 +1,329 @@
+"""The broker's own memory of the last hour: what each subscription's counters were, and when.
+
+Explain answers "since when, and why" from here, without telemetry and without Spark. A sweep looks
+at every subscription about once a second; one that did nothing costs a comparison and no memory.
+What is kept becomes coarser with age: a point a second for 10 s, each 5 s for a minute, each minute
+for ten and each five minutes for the hour. All values are cumulative, so a coarser grid loses
+resolution, never amounts.
+
+The history also knows when a backlog began: see :class:`Calm`.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from headgate.base.units import NS_PER_MS, NS_PER_S, S_PER_MINUTE
+from headgate.engine.subscription import Subscription
+from headgate.flow.account import CELL_COUNT, Cell
+from headgate.flow.verdict import IN_FLIGHT_NS, YOUNG_NS
+
+MINUTE_NS = S_PER_MINUTE * NS_PER_S
+HOUR_NS = 60 * MINUTE_NS
+
+ROUND_CHANGED_MAX = 1_000
+"""Changed subscriptions that a round each second may have; with more, rounds come less often, so
+that the history never takes more than about one percent of the loop."""
+ROUND_PERIOD_S_MAX = 5
+
+_GRIDS_NS = (
+    (10 * NS_PER_S, 1),
+    (MINUTE_NS + 5 * NS_PER_S, 5 * NS_PER_S),
+    (10 * MINUTE_NS, MINUTE_NS),
+    (HOUR_NS + 5 * MINUTE_NS, 5 * MINUTE_NS),
+)
+"""Up to which age points are kept on which grid. Each grid divides the next, so that the first
+point of a coarse cell was the first of its finer one and survives."""
+_THIN_EVERY_POINTS = 16
+_HEAD = struct.Struct("<14q")
+_AT = struct.Struct("<q")
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One subscription at one instant. Counts are messages, cumulative, but for the levels
+    ``in_flight`` and the ages. ``appended - done`` is the backlog. ``age_ns``: of the oldest
+    unacknowledged message then; ``age_ns_max``: the largest since the point before. ``cells_ns``
+    are those of the account; ``cell`` the one it was in."""
+
+    at_ns: int
+    appended: int
+    done: int
+    sent: int
+    sent_bytes: int
+    acked: int
+    skipped: int
+    rewound: int
+    expired: int
+    redelivered: int
+    in_flight: int
+    age_ns: int
+    age_ns_max: int
+    cell: Cell
+    cells_ns: tuple[int, ...]
+
+    @property
+    def backlog(self) -> int:
+        """Messages not acknowledged."""
+        return self.appended - self.done
+
+
+def age_ns(subscription: Subscription, now_ms: int) -> int:
+    """How old its oldest unacknowledged message is; 0 without backlog."""
+    oldest_ms = subscription.oldest_unacked_ms()
+    return 0 if oldest_ms is None else max(0, now_ms - oldest_ms) * NS_PER_MS
+
+
+def look(subscription: Subscription, now_ns: int, now_ms: int, *, keep: bool = False) -> Point:
+    """The subscription as it stands. ``keep``: the point will be kept, so its account is booked."""
+    log, account = subscription.topic.log, subscription.account
+    age = age_ns(subscription, now_ms)
+    return Point(
+        at_ns=now_ns,
+        appended=log.messages_before(log.end),
+        done=subscription.done_messages,
+        sent=subscription.messages_sent,
+        sent_bytes=subscription.bytes_sent,
+        acked=subscription.acked_messages,
+        skipped=subscription.skipped_messages,
+        rewound=subscription.rewound_messages,
+        expired=subscription.expired_messages,
+        redelivered=subscription.redelivered_messages,
+        in_flight=subscription.dispatcher.in_flight_messages(),
+        age_ns=age,
+        age_ns_max=age,
+        cell=account.cell,
+        cells_ns=account.snapshot(now_ns) if keep else account.peek(now_ns),
+    )
+
+
+def _encode(point: Point) -> bytes:
+    """Head, then the cells that are not zero: an account visits five of 22 in its life."""
+    mask = 0
+    held = []
+    for index, ns in enumerate(point.cells_ns):
+        if ns:
+            mask |= 1 << index
+            held.append(ns)
+    return struct.pack(
+        f"<{14 + len(held)}q",
+        point.at_ns,
+        point.appended,
+        point.done,
+        point.sent,
+        point.sent_bytes,
+        point.acked,
+        point.skipped,
+        point.rewound,
+        point.expired,
+        point.redelivered,
+        point.in_flight,
+        point.age_ns,
+        point.age_ns_max,
+        point.cell << CELL_COUNT | mask,
+        *held,
+    )
+
+
+def _decode(record: bytes) -> Point:
+    *figures, where = _HEAD.unpack_from(record)
+    cells = [0] * CELL_COUNT
+    offset = _HEAD.size
+    for index in range(CELL_COUNT):
+        if where >> index & 1:
+            cells[index] = _AT.unpack_from(record, offset)[0]
+            offset += _AT.size
+    return Point(*figures, cell=Cell(where >> CELL_COUNT), cells_ns=tuple(cells))
+
+
+def _at_ns(record: bytes) -> int:
+    at_ns: int = _AT.unpack_from(record)[0]
+    return at_ns
+
+
+def _later(point: Point, at_ns: int) -> Point:
+    """The same subscription at a later instant, having done nothing but wait."""
+    elapsed_ns = at_ns - point.at_ns
+    cells = list(point.cells_ns)
+    cells[point.cell] += elapsed_ns
+    age = point.age_ns + elapsed_ns if point.backlog else 0
+    return replace(point, at_ns=at_ns, age_ns=age, age_ns_max=age, cells_ns=tuple(cells))
+
+
+class Calm(NamedTuple):
+    """Whether a subscription has nothing but messages in flight, and when that was last so.
+
+    It is calm while its oldest message is young and its backlog is no more above the lowest one of
+    this calm time than what is in flight at the present rate. A backlog *began* when it was lowest.
+    """
+
+    is_calm: bool
+    was_old: bool
+    """Whether the oldest message was not young at the last look."""
+    since_ns: int
+    """When the calm began."""
+    low: int
+    low_ns: int
+    """When the backlog was last at its lowest: where a backlog, if there is one, began."""
+    appended: int
+    at_ns: int
+
+    @property
+    def begin_ns(self) -> int:
+        """From when on the present situation is to be judged."""
+        return self.since_ns if self.is_calm else self.low_ns
+
+    def then(self, point: Point) -> Calm:
+        """What a later look makes of it."""
+        kept = self._replace(appended=point.appended, at_ns=point.at_ns)
+        if point.age_ns >= YOUNG_NS:
+            return kept._replace(is_calm=False, was_old=True)
+        if self.was_old:
+            return begin_calm(point)
+        elapsed_ns = max(point.at_ns - self.at_ns, IN_FLIGHT_NS)
+        in_flight = (point.appended - self.appended) * IN_FLIGHT_NS / elapsed_ns
+        if point.backlog > self.low + max(1.0, in_flight):
+            return kept._replace(is_calm=False)
+        if point.backlog <= self.low:
+            kept = kept._replace(low=point.backlog, low_ns=point.at_ns)
+        return kept._replace(is_calm=True)
+
+
+def begin_calm(point: Point) -> Calm:
+    """The first look at a subscription."""
+    old = point.age_ns >= YOUNG_NS
+    return Calm(
+        is_calm=not old,
+        was_old=old,
+        since_ns=point.at_ns,
+        low=point.backlog,
+        low_ns=point.at_ns,
+        appended=point.appended,
+        at_ns=point.at_ns,
+    )
+
+
+class Track:
+    """The history of one subscription."""
+
+    __slots__ = ("_points", "calm", "last", "seen_ns", "signature")
+
+    def __init__(self, point: Point) -> None:
+        self._points = [_encode(point)]
+        self.calm = begin_calm(point)
+        self.last = self._points[0]
+        """The newest kept point."""
+        self.seen_ns = point.at_ns
+        """Up to here nothing happened since the newest point."""
+        self.signature: tuple[int, ...] = ()
+
+    def add(self, point: Point) -> None:
+        """Keep a point; first the one at which it was last seen to be as before."""
+        if self.seen_ns > _at_ns(self.last):
+            self._push(_later(_decode(self.last), self.seen_ns))
+        self._push(point)
+        self.seen_ns = point.at_ns
+
+    def _push(self, point: Point) -> None:
+        self.last = _encode(point)
+        self._points.append(self.last)
+        self.calm = self.calm.then(point)
+        if len(self._points) % _THIN_EVERY_POINTS == 0:
+            self._thin(point.at_ns)
+
+    def _thin(self, now_ns: int) -> None:
+        """Of each cell of the grid for its age keep the first point; the ages of those dropped
+        go to the next kept."""
+        kept: list[bytes] = []
+        cell_before = -1, -1
+        dropped_age_ns = 0
+        for record in self._points:
+            age = now_ns - _at_ns(record)
+            grid_ns = next((grid for until, grid in _GRIDS_NS if age < until), 0)
+            if not grid_ns:
+                continue
+            cell = grid_ns, _at_ns(record) // grid_ns
+            if cell == cell_before:
+                dropped_age_ns = max(dropped_age_ns, _decode(record).age_ns_max)
+                continue
+            cell_before = cell
+            if dropped_age_ns:
+                point = _decode(record)
+                if point.age_ns_max < dropped_age_ns:
+                    record = _encode(replace(point, age_ns_max=dropped_age_ns))
+                dropped_age_ns = 0
+            kept.append(record)
+        self._points = kept
+
+    def since(self, start_ns: int) -> list[Point]:
+        """The kept points from ``start_ns`` on, in order. Never empty: when nothing has happened
+        since then, the first is made up of what stood still."""
+        points = [_decode(record) for record in self._points if _at_ns(record) >= start_ns]
+        if points:
+            return points
+        last = _decode(self.last)
+        return [_later(last, max(last.at_ns, min(start_ns, self.seen_ns)))]
+
+
+class History:
+    """The tracks of all subscriptions of one broker."""
+
+    def __init__(self) -> None:
+        self._tracks: dict[Subscription, Track] = {}
+        self._changed = 0
+        self._skip = 0
+
+    def __len__(self) -> int:
+        return len(self._tracks)
+
+    def begin_round(self) -> bool:
+        """Call about once a second: whether a round is due now. Forgets what was removed."""
+        if self._skip > 0:
+            self._skip -= 1
+            return False
+        self._skip = min(self._changed // ROUND_CHANGED_MAX, ROUND_PERIOD_S_MAX - 1)
+        self._changed = 0
+        for subscription in self._removed():
+            del self._tracks[subscription]
+        return True
+
+    def _removed(self) -> list[Subscription]:
+        return [subscription for subscription in self._tracks if subscription.removed]
+
+    def observe(self, subscription: Subscription, now_ns: int, now_ms: int) -> None:
+        """Look at one subscription. One that did nothing since the last look costs a comparison."""
+        track = self._tracks.get(subscription)
+        if track is not None and track.signature == _signature(subscription):
+            track.seen_ns = now_ns
+            return
+        self._changed += 1
+        point = look(subscription, now_ns, now_ms, keep=True)
+        if track is None:
+            track = self._tracks[subscription] = Track(point)
+        else:
+            track.add(point)
+        track.signature = _signature(subscription)
+
+    def track(self, subscription: Subscription) -> Track | None:
+        """What is known of it; None before the first round after it was made."""
+        return self._tracks.get(subscription)
+
+    def tracks(self) -> Iterator[tuple[Subscription, Track]]:
+        """All of them, in no order."""
+        return iter(self._tracks.items())
+
+
+def _signature(subscription: Subscription) -> tuple[int, ...]:
+    """Differs whenever anything but time has changed."""
+    account = subscription.account
+    return (
+        account.since_ns,
+        account.cell,
+        subscription.topic.log.end,
+        subscription.done_messages,
+        subscription.messages_sent,
+        subscription.redelivered_messages,
+    )
