@@ -1,0 +1,198 @@
+"""Settings from Pulsar's ``broker.conf`` and from the command line, checked as a whole.
+
+The syntax is that of Java's property files, as Pulsar reads it: ``key=value`` (also ``key: value``
+and ``key value``), ``#`` and ``!`` begin comments, a backslash at a line's end goes on in the next
+line, ``\\t \\n \\r \\f \\\\ \\uXXXX`` are escapes, the last line of a key counts, and blanks around
+a value do not. An empty value means what it means in Pulsar's own file: not set.
+
+Keys that Headgate does not have are kept apart, so that they can be named in one warning: a
+``broker.conf`` of a real cluster has hundreds of them. A key of the command line is meant, so there
+an unknown one is an error.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from headgate.base.errors import InputError
+from headgate.base.names import parse_topic
+from headgate.base.units import MS_PER_S, S_PER_MINUTE
+from headgate.broker.settings import SETTINGS, SettingError, Settings
+
+CONFIG_BYTES_MAX = 4 * 1024 * 1024
+"""Largest settings file that is read; Pulsar's own has 100 KB."""
+
+_SEPARATOR = re.compile(r"(?<!\\)(?:\\\\)*(?P<gap>[ \t\f]*[=:][ \t\f]*|[ \t\f]+)")
+_ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
+_CONTROL = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
+_CLUSTER_NAME = re.compile(r"[-=:.\w]+", re.ASCII)
+_MINUTE_MS = S_PER_MINUTE * MS_PER_S
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """One key with its value as text, and where it was written."""
+
+    key: str
+    value: str
+    where: str
+    """Put before an error, as in ``broker.conf:12``."""
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedSettings:
+    """Settings, and the keys of the file that Headgate does not have."""
+
+    settings: Settings
+    unsupported: tuple[str, ...]
+    """In the order of the file, each once."""
+
+
+def parse_properties(text: str, source: str) -> list[Assignment]:
+    """The assignments of a property file, in order; ``source`` is its name in errors.
+
+    Raises:
+        InputError: a ``\\u`` escape without four hexadecimal digits.
+    """
+    found = []
+    for number, line in _logical_lines(text):
+        match = _SEPARATOR.search(line)
+        key, value = (line, "") if match is None else _split(line, match)
+        where = f"{source}:{number}"
+        found.append(Assignment(_unescape(key, where), _unescape(value, where).strip(), where))
+    return found
+
+
+def read_config(path: str) -> list[Assignment]:
+    """The assignments of a file.
+
+    Raises:
+        InputError: it cannot be read, is not text or too large, or holds a bad escape.
+    """
+    try:
+        with open(path, "rb") as file:
+            data = file.read(CONFIG_BYTES_MAX + 1)
+    except OSError as error:
+        raise InputError(f"settings file {path} cannot be read: {error.strerror}") from error
+    if len(data) > CONFIG_BYTES_MAX:
+        raise InputError(f"settings file {path} is too long: {CONFIG_BYTES_MAX} bytes are allowed")
+    try:
+        return parse_properties(data.decode(), Path(path).name)
+    except UnicodeDecodeError as error:
+        raise InputError(f"settings file {path} is not UTF-8 text (byte {error.start})") from error
+
+
+def parse_overrides(texts: Sequence[str]) -> list[Assignment]:
+    """Assignments as the command line has them: ``key=value`` each.
+
+    Raises:
+        InputError: one has no ``=``, or a key that is not a setting.
+    """
+    found = []
+    for text in texts:
+        key, separator, value = (part.strip() for part in text.partition("="))
+        if not separator or not key:
+            raise InputError(f"--set {text}: key=value is allowed")
+        if key not in SETTINGS:
+            close = difflib.get_close_matches(key, SETTINGS, 1)
+            hint = f"; did you mean {close[0]}?" if close else ""
+            raise InputError(f"--set {text}: there is no setting {key!r}{hint}")
+        found.append(Assignment(key, value, "--set"))
+    return found
+
+
+def load_settings(
+    file: Sequence[Assignment] = (), overrides: Sequence[Assignment] = ()
+) -> LoadedSettings:
+    """Settings from defaults, then a file, then the command line.
+
+    Raises:
+        InputError: values that are not allowed: all of them, each with its key and what is.
+    """
+    settings = Settings()
+    unsupported: dict[str, None] = {}
+    problems = []
+    last = {assignment.key: assignment for assignment in file}
+    for assignment in [*last.values(), *overrides]:
+        if assignment.key not in SETTINGS:
+            unsupported[assignment.key] = None
+        elif assignment.value or assignment.where == "--set":
+            try:
+                settings.set(assignment.key, assignment.value)
+            except SettingError as error:
+                problems.append(f"{assignment.where}: {error}")
+    problems += [] if problems else check_settings(settings)
+    if problems:
+        raise InputError("\n".join(problems))
+    return LoadedSettings(settings, tuple(unsupported))
+
+
+def check_settings(settings: Settings) -> list[str]:
+    """What is wrong with values that each look well by themselves, one sentence for each."""
+    problems = []
+    if not _CLUSTER_NAME.fullmatch(settings.clusterName):
+        problems.append(
+            f"clusterName={settings.clusterName!r} is not allowed: letters, digits and -=:._ are"
+        )
+    try:
+        topic = parse_topic(settings.headgateTelemetryTopic)
+    except InputError as error:
+        problems.append(f"headgateTelemetryTopic: {error}")
+    else:
+        if not topic.is_persistent or topic.partition >= 0:
+            problems.append(
+                f"headgateTelemetryTopic={settings.headgateTelemetryTopic!r} is not allowed: "
+                "a persistent topic that is no partition is"
+            )
+    if _MINUTE_MS % settings.headgateTelemetryIntervalMs:
+        problems.append(
+            f"headgateTelemetryIntervalMs={settings.headgateTelemetryIntervalMs} is not allowed: "
+            f"an integer that divides {_MINUTE_MS} is"
+        )
+    ports = (settings.brokerServicePort, settings.webServicePort)
+    if ports[0] and ports[0] == ports[1]:
+        problems.append(
+            f"brokerServicePort and webServicePort are both {ports[0]}: two different ports are "
+            "allowed"
+        )
+    return problems
+
+
+def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
+    """Lines with continuations joined, without comments; numbered by where they begin."""
+    parts: list[str] = []
+    begin = 0
+    for number, raw in enumerate(re.split(r"\r\n|\r|\n", text), 1):
+        line = raw.lstrip(" \t\f")
+        if not parts:
+            if not line or line[0] in "#!":
+                continue
+            begin = number
+        backslashes = len(line) - len(line.rstrip("\\"))
+        if backslashes % 2:
+            parts.append(line[:-1])
+            continue
+        yield begin, "".join([*parts, line])
+        parts = []
+    if parts:
+        yield begin, "".join(parts)
+
+
+def _split(line: str, match: re.Match[str]) -> tuple[str, str]:
+    return line[: match.start("gap")], line[match.end() :]
+
+
+def _unescape(text: str, where: str) -> str:
+    def replace(match: re.Match[str]) -> str:
+        code = match[1]
+        if code == "u":
+            raise InputError(f"{where}: \\u is not followed by four hexadecimal digits")
+        if len(code) > 1:
+            return chr(int(code[1:], 16))
+        return _CONTROL.get(code, code)
+
+    return _ESCAPE.sub(replace, text)

@@ -1,0 +1,86 @@
+"""The sockets that a broker listens on, and the names that clients are told.
+
+Both ports are taken before the data directory is opened, so that a busy one is known at once and
+the names are known before anything is served. Who connects meanwhile waits in the kernel's queue.
+"""
+
+from __future__ import annotations
+
+import errno
+import ipaddress
+import socket
+
+from headgate.base.errors import HeadgateError
+from headgate.broker.settings import Settings
+
+BACKLOG_CONNECTIONS_MAX = 1_024
+"""Connections that wait to be accepted."""
+
+
+class ListenError(HeadgateError):
+    """An address or a port cannot be listened on: the text names the setting."""
+
+
+def listen(host: str, port: int, *, key: str) -> socket.socket:
+    """A listening socket; ``port`` 0 takes a free one. ``key`` is the port's setting.
+
+    Raises:
+        ListenError: the port is busy, or the address is not this machine's.
+    """
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+    except (OSError, UnicodeError) as error:
+        raise ListenError(f"bindAddress={host!r} is not an address of this machine") from error
+    listener = socket.socket(family, kind, protocol)
+    try:
+        # A restart must not wait for the last run's connections to time out.
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(address)
+        listener.listen(BACKLOG_CONNECTIONS_MAX)
+        listener.setblocking(False)
+    except OSError as error:
+        listener.close()
+        raise _bad_news(error, host, port, key) from error
+    return listener
+
+
+def port_of(listener: socket.socket) -> int:
+    """The port that it is bound to."""
+    return int(listener.getsockname()[1])
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach ``host``."""
+    address = _address(host)
+    return host == "localhost" if address is None else address.is_loopback
+
+
+def advertised_host(settings: Settings) -> str:
+    """The host that lookups and URLs name, ready to stand in a URL."""
+    host = settings.advertisedAddress or settings.bindAddress
+    address = _address(host)
+    if not host or (address is not None and address.is_unspecified):
+        host = socket.gethostname()
+    return f"[{host}]" if ":" in host else host
+
+
+def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    try:
+        return ipaddress.ip_address(host)
+    except ValueError:
+        return None
+
+
+def _bad_news(error: OSError, host: str, port: int, key: str) -> ListenError:
+    if error.errno == errno.EADDRINUSE:
+        return ListenError(
+            f"{key}={port}: the port is in use on {host}; stop what uses it, or choose another "
+            "(0 takes a free one)"
+        )
+    if error.errno == errno.EACCES:
+        return ListenError(f"{key}={port}: this user may not listen on that port of {host}")
+    if error.errno == errno.EADDRNOTAVAIL:
+        return ListenError(f"bindAddress={host!r} is not an address of this machine")
+    return ListenError(f"{key}={port}: cannot listen on {host}: {error.strerror}")

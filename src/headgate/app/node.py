@@ -1,0 +1,195 @@
+"""One broker with everything that is its own: directory, stores, threads, ports.
+
+Opening goes down the list in :meth:`Node.start`; closing goes back up it, and so does a start that
+fails half way. Nothing here is global: several nodes may live in one process.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from headgate import __version__
+from headgate.admin.app import AdminApp
+from headgate.app.data_directory import DataDirectory
+from headgate.app.listeners import advertised_host, is_loopback, listen, port_of
+from headgate.app.web import WebApp, WebServer
+from headgate.base.clock import Clock, SystemClock
+from headgate.base.errors import InvariantError
+from headgate.base.units import MIB, MS_PER_S, NS_PER_MS, S_PER_MINUTE
+from headgate.broker.admin_facade import AdminFacade
+from headgate.broker.facade import BrokerInfo
+from headgate.broker.lanes import ThreadLane, run_on
+from headgate.broker.server import BinaryServer, connection_factory
+from headgate.broker.service import Broker, Lanes
+from headgate.broker.settings import Settings
+from headgate.fs import OsFs
+from headgate.ledger import CommitLog, LedgerSettings
+from headgate.metadata.catalog import Catalog
+from headgate.metadata.sqlite_store import SqliteStore
+
+logger = logging.getLogger("headgate.app")
+
+Bug = Callable[[BaseException], None]
+"""Told of a broken invariant. It must see to it that nothing of the node goes on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Urls:
+    """Where a running broker is reached."""
+
+    broker: str
+    """``pulsar://host:port``."""
+    web: str
+    """``http://host:port``."""
+
+
+class Node:
+    """A running broker process's worth of parts. Made by :meth:`start`."""
+
+    def __init__(self, broker: Broker, urls: Urls, data_path: str, stack: AsyncExitStack) -> None:
+        """For :meth:`start` only."""
+        self.broker = broker
+        self.urls = urls
+        self.data_path = data_path
+        self._stack = stack
+
+    @classmethod
+    async def start(cls, settings: Settings, data_path: str, *, on_bug: Bug) -> Node:
+        """Open everything on the running loop and return when clients are served.
+
+        Raises:
+            HeadgateError: a port, the directory or what it holds cannot be used; nothing is left
+                open then.
+        """
+        async with AsyncExitStack() as stack:
+            loop = asyncio.get_running_loop()
+            loop.set_exception_handler(_exception_handler(on_bug))
+            data_path = str(Path(data_path).absolute())
+            if not is_loopback(settings.bindAddress):
+                logger.warning(
+                    "bindAddress=%s: there is no authentication yet; everybody who can reach this "
+                    "address can read, write and delete",
+                    settings.bindAddress,
+                )
+            binary = listen(
+                settings.bindAddress, settings.brokerServicePort, key="brokerServicePort"
+            )
+            stack.callback(binary.close)
+            web = listen(settings.bindAddress, settings.webServicePort, key="webServicePort")
+            stack.callback(web.close)
+            directory = DataDirectory.open(OsFs(), data_path)
+            stack.callback(directory.close)
+            info = broker_info(settings, port_of(binary), port_of(web), directory)
+            broker = await _open_broker(settings, directory, info, loop, stack)
+            server = await loop.create_server(connection_factory(broker), sock=binary)
+            stack.push_async_callback(BinaryServer(broker, server).close)
+            admin = AdminApp(AdminFacade(broker), broker.clock)
+            web_server = await WebServer.start(WebApp(admin, {}, on_bug), web)
+            stack.push_async_callback(web_server.close)
+            urls = Urls(info.broker_url, info.web_url)
+            return cls(broker, urls, data_path, stack.pop_all())
+
+    async def close(self) -> None:
+        """End connections, make everything durable, let go of ports and directory."""
+        await self._stack.aclose()
+
+
+def broker_info(
+    settings: Settings, broker_port: int, web_port: int, directory: DataDirectory
+) -> BrokerInfo:
+    """Who the broker is, now that its ports are known."""
+    host = advertised_host(settings)
+    return BrokerInfo(
+        broker_id=f"{host}:{web_port}",
+        broker_url=f"pulsar://{host}:{broker_port}",
+        web_url=f"http://{host}:{web_port}",
+        version=__version__,
+        metadata_url=f"sqlite:{directory.metadata_path}",
+    )
+
+
+def ledger_settings(settings: Settings) -> LedgerSettings:
+    """The log's bounds as the broker's settings ask for them."""
+    defaults = LedgerSettings()
+    age_ms_max = settings.managedLedgerMaxLedgerRolloverTimeMinutes * S_PER_MINUTE * MS_PER_S
+    return LedgerSettings(
+        ledger_bytes_max=settings.managedLedgerMaxSizePerLedgerMbytes * MIB,
+        ledger_age_ms_min=min(defaults.ledger_age_ms_min, age_ms_max),
+        ledger_age_ms_max=age_ms_max,
+    )
+
+
+async def _open_broker(
+    settings: Settings,
+    directory: DataDirectory,
+    info: BrokerInfo,
+    loop: asyncio.AbstractEventLoop,
+    stack: AsyncExitStack,
+) -> Broker:
+    """Recover what the directory holds and start the broker on it."""
+    clock: Clock = SystemClock()
+    lanes = Lanes(
+        ThreadLane(loop, "headgate-commit"),
+        ThreadLane(loop, "headgate-read"),
+        ThreadLane(loop, "headgate-metadata"),
+    )
+    stack.callback(lanes.close)
+    # SQLite's connection belongs to the thread that opened it.
+    store = await run_on(lanes.metadata, lambda: SqliteStore(directory.metadata_path))
+    stack.push_async_callback(run_on, lanes.metadata, store.close)
+    catalog = Catalog(settings.clusterName, await run_on(lanes.metadata, store.load))
+    boot_wall_ms = clock.wall_ns() // NS_PER_MS
+    log = await run_on(
+        lanes.commit,
+        lambda: CommitLog.open(
+            OsFs(),
+            directory.log_path,
+            topic_numbers=catalog.topic_numbers(),
+            boot_wall_ms=boot_wall_ms,
+            settings=ledger_settings(settings),
+        ),
+    )
+    stack.push_async_callback(_close_log, log, lanes)
+    broker = Broker(
+        settings=settings,
+        clock=clock,
+        loop=loop,
+        catalog=catalog,
+        store=store,
+        log=log,
+        lanes=lanes,
+        info=info,
+    )
+    stack.push_async_callback(broker.close)
+    await broker.start()
+    return broker
+
+
+async def _close_log(log: CommitLog, lanes: Lanes) -> None:
+    """Close the log when the last job on it has come back to the loop."""
+    await run_on(lanes.commit, lambda: None)
+    log.close()
+
+
+def _exception_handler(
+    on_bug: Bug,
+) -> Callable[[asyncio.AbstractEventLoop, dict[str, Any]], None]:
+    """What becomes of errors that nobody caught.
+
+    An error in one connection's callback ended that connection already, so it is logged. A broken
+    invariant means that memory cannot be trusted any more.
+    """
+
+    def handle(_: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        error = context.get("exception")
+        logger.error("%s", context.get("message"), exc_info=error)
+        if isinstance(error, InvariantError):
+            on_bug(error)
+
+    return handle

@@ -1,0 +1,110 @@
+"""``headgate standalone``: one broker is the whole process, from settings to the last signal."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import logging
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import uvloop
+
+from headgate import __version__
+from headgate.app.config_file import load_settings, parse_overrides, read_config
+from headgate.app.node import Node
+from headgate.app.options import StandaloneOptions
+from headgate.broker.settings import Settings
+
+logger = logging.getLogger("headgate.app")
+
+SWITCH_INTERVAL_S = 0.0005
+"""How long the loop may hold the interpreter while the commit thread waits for it."""
+
+EXIT_BUG = 70
+"""Exit status after a broken invariant."""
+
+
+def settings_of(options: StandaloneOptions) -> Settings:
+    """The settings in force; keys that Headgate does not have are named in one warning.
+
+    Raises:
+        InputError: the file cannot be read, or values are not allowed.
+    """
+    file = [] if options.config_path is None else read_config(options.config_path)
+    loaded = load_settings(file, parse_overrides(options.assignments))
+    if loaded.unsupported:
+        logger.warning(
+            "%s: %d keys are not supported and change nothing: %s",
+            options.config_path,
+            len(loaded.unsupported),
+            ", ".join(loaded.unsupported),
+        )
+    return loaded.settings
+
+
+def run_standalone(options: StandaloneOptions, announce: Callable[[str], None]) -> None:
+    """Run a broker until SIGINT or SIGTERM; a second one ends the process at once.
+
+    ``announce`` is given one line when clients are served.
+
+    Raises:
+        HeadgateError: it cannot start: one clear sentence.
+    """
+    settings = settings_of(options)
+    sys.setswitchinterval(SWITCH_INTERVAL_S)
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(_serve(settings, options.data_path, announce))
+
+
+async def _serve(settings: Settings, data_path: str, announce: Callable[[str], None]) -> None:
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, _on_signal, stop, number)
+    node = await Node.start(settings, data_path, on_bug=_end_at_once)
+    # What was loaded to start stays for good: the collector need not walk it again and again.
+    gc.freeze()
+    gc.enable()
+    announce(ready_line(node, process_age_s()))
+    await stop.wait()
+    await node.close()
+    logger.info("closed; everything is on disk")
+
+
+def ready_line(node: Node, age_s: float | None) -> str:
+    """What is said when clients are served."""
+    age = "" if age_s is None else f" in {age_s:.2f} s"
+    return (
+        f"Headgate {__version__} ready{age}: {node.urls.broker}  {node.urls.web}  "
+        f"data in {node.data_path}"
+    )
+
+
+def process_age_s() -> float | None:
+    """Seconds since this process began, in steps of 10 ms; None where the system does not tell."""
+    try:
+        fields = Path("/proc/self/stat").read_text().rpartition(")")[2].split()
+        begun_s = int(fields[19]) / os.sysconf("SC_CLK_TCK")
+        age_s = time.clock_gettime(time.CLOCK_BOOTTIME) - begun_s
+    except (OSError, ValueError, IndexError, AttributeError):
+        return None
+    return age_s if age_s >= 0 else None
+
+
+def _on_signal(stop: asyncio.Event, number: int) -> None:
+    if stop.is_set():
+        logger.warning("second signal: ending at once; what was acknowledged is on disk")
+        os._exit(128 + number)
+    logger.info("%s: closing", signal.Signals(number).name)
+    stop.set()
+
+
+def _end_at_once(_: BaseException) -> None:
+    """Memory cannot be trusted: end before anything of it is stored or answered."""
+    logging.shutdown()
+    os._exit(EXIT_BUG)

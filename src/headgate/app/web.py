@@ -1,0 +1,103 @@
+"""The web port: uvicorn in the broker's own loop, the admin API and ``/metrics`` behind it."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+
+import uvicorn
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from headgate.app.listeners import BACKLOG_CONNECTIONS_MAX
+from headgate.base.errors import InvariantError
+
+KEEP_ALIVE_S = 30
+"""How long an idle HTTP connection is kept open."""
+
+GRACEFUL_CLOSE_S = 2
+"""How long requests in progress may take to finish when the broker closes."""
+
+
+class WebApp:
+    """Sends a request where its path says: to an application of its own, or to the main one."""
+
+    def __init__(
+        self,
+        main: ASGIApp,
+        by_path: Mapping[str, ASGIApp],
+        on_bug: Callable[[BaseException], None],
+    ) -> None:
+        """``by_path`` has exact paths without a slash at their end.
+
+        ``on_bug`` is told of a broken invariant, which must end the process.
+        """
+        self._main = main
+        self._by_path = by_path
+        self._on_bug = on_bug
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request."""
+        app = self._by_path.get(scope.get("path", "").rstrip("/"), self._main)
+        try:
+            await app(scope, receive, send)
+        except InvariantError as error:
+            self._on_bug(error)
+            raise
+
+
+class _Server(uvicorn.Server):
+    """Uvicorn without signal handlers (they are the process's), and with a start to wait for."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self.ready = asyncio.Event()
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self.ready.set()
+
+
+class WebServer:
+    """An open web port."""
+
+    def __init__(self, server: _Server, task: asyncio.Task[None]) -> None:
+        """For :meth:`start` only."""
+        self._server = server
+        self._task = task
+
+    @classmethod
+    async def start(cls, app: ASGIApp, listener: socket.socket) -> WebServer:
+        """Serve ``app`` on a listening socket, which is closed with the server."""
+        config = uvicorn.Config(
+            app,
+            http="httptools",
+            ws="none",
+            lifespan="off",
+            interface="asgi3",
+            log_config=None,
+            access_log=False,
+            proxy_headers=False,
+            server_header=False,
+            backlog=BACKLOG_CONNECTIONS_MAX,
+            timeout_keep_alive=KEEP_ALIVE_S,
+            timeout_graceful_shutdown=GRACEFUL_CLOSE_S,
+        )
+        server = _Server(config)
+        task = asyncio.get_running_loop().create_task(server.serve([listener]))
+        ready = asyncio.get_running_loop().create_task(server.ready.wait())
+        await asyncio.wait({task, ready}, return_when=asyncio.FIRST_COMPLETED)
+        if task.done():
+            ready.cancel()
+            await task
+        return cls(server, task)
+
+    async def close(self) -> None:
+        """Accept nobody any more, let requests in progress finish, end idle connections."""
+        self._server.should_exit = True
+        await self._task

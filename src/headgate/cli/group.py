@@ -1,0 +1,83 @@
+"""The group ``headgate``: a table of commands, loaded when they are called.
+
+Help texts stand in the table, so that the list of commands costs no import.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping
+from typing import Any
+
+import click
+
+from headgate import __version__
+from headgate.base.errors import CorruptionError, HeadgateError
+
+EXIT_INTERRUPTED = 130
+"""Exit status after Ctrl-C, as shells have it."""
+
+
+class LazyGroup(click.Group):
+    """A group whose commands are named by ``module:attribute`` until somebody calls one."""
+
+    def __init__(self, *, table: Mapping[str, tuple[str, str]], **attributes: Any) -> None:
+        """``table`` has for each name where its command is, and one line of help."""
+        super().__init__(**attributes)
+        self._table = table
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
+        """Names in the order of the table."""
+        return list(self._table)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        """Load one command."""
+        if cmd_name not in self._table:
+            return None
+        module, _, attribute = self._table[cmd_name][0].partition(":")
+        command = getattr(importlib.import_module(module), attribute)
+        return command if isinstance(command, click.Command) else None
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        """Write the list of commands from the table alone."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, text) for name, (_, text) in self._table.items()])
+
+
+class _Main(LazyGroup):
+    """The top group: turns expected failures into one sentence each, with exit status 1."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except CorruptionError as error:
+            raise click.ClickException(f"stored data is damaged: {error}") from error
+        except HeadgateError as error:
+            raise click.ClickException(str(error)) from error
+        except KeyboardInterrupt:
+            ctx.exit(EXIT_INTERRUPTED)
+
+
+main = _Main(
+    name="headgate",
+    help="Flow control that explains itself, for Apache Pulsar.",
+    table={
+        "standalone": ("headgate.cli.standalone:standalone_command", "Run a broker."),
+        "explain": (
+            "headgate.cli.explain:explain_command",
+            "Say what holds a backlog back, and which limit.",
+        ),
+        "pipeline": (
+            "headgate.cli.pipeline:pipeline_group",
+            "Say with Spark why backlogs grew, from telemetry.",
+        ),
+        "demo": (
+            "headgate.cli.demo:demo_command",
+            "Build several kinds of backlog and explain each one.",
+        ),
+        "version": ("headgate.cli.version:version_command", "Print the version."),
+    },
+    context_settings={"help_option_names": ["-h", "--help"]},
+    no_args_is_help=True,
+)
+click.version_option(__version__, prog_name="headgate")(main)

@@ -1,0 +1,129 @@
+"""``headgate pipeline``: Spark over the telemetry of brokers."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from collections.abc import Callable
+from types import FrameType
+from typing import Any
+
+import click
+
+from headgate.base.errors import HeadgateError
+from headgate.pipeline.options import (
+    BROKER_URL,
+    TELEMETRY_TOPIC,
+    WEB_URL,
+    AttributeOptions,
+    SourceOptions,
+    StreamOptions,
+)
+
+_SPARK_MODULES = frozenset(
+    {"pyspark", "pyspark_pulsar", "pyarrow", "pandas", "deltalake", "pulsar"}
+)
+
+
+class SparkMissingError(HeadgateError):
+    """What the pipeline runs on is not installed."""
+
+
+@click.group("pipeline")
+def pipeline_group() -> None:
+    """Say why backlogs grew, from what brokers publish about themselves.
+
+    Needs headgate[spark] and Java 17.
+    """
+
+
+def _source_options(command: Callable[..., None]) -> Callable[..., None]:
+    for option in (
+        click.option(
+            "--topic", default=TELEMETRY_TOPIC, show_default=True, help="The telemetry topic."
+        ),
+        click.option(
+            "--out", metavar="DIR", required=True, type=click.Path(file_okay=False),
+            help="Folder of the tables; made when missing, gone on with when not.",
+        ),
+        click.option(
+            "--web-url", "web_urls", metavar="URL", multiple=True, default=(WEB_URL,),
+            show_default=True, help="Admin API of a broker; one for each --broker-url.",
+        ),
+        click.option(
+            "--broker-url", "broker_urls", metavar="URL", multiple=True, default=(BROKER_URL,),
+            show_default=True, help="A broker to read telemetry from; may be repeated.",
+        ),
+    ):  # fmt: skip
+        command = option(command)
+    return command
+
+
+@pipeline_group.command("attribute")
+@_source_options
+@click.option("--since", metavar="T", help="Begin: ISO 8601 with offset, or an age such as 2h.")
+@click.option("--until", metavar="T", help="End, written as --since; now when left out.")
+@click.option(
+    "--format", "format_", type=click.Choice(["table", "json"]), default="table",
+    show_default=True, help="json: rows alone on the standard output.",
+)  # fmt: skip
+def attribute_command(
+    broker_urls: tuple[str, ...],
+    web_urls: tuple[str, ...],
+    out: str,
+    topic: str,
+    since: str | None,
+    until: str | None,
+    format_: Any,
+) -> None:
+    """Read what the telemetry topics hold and judge each subscription over a time range."""
+    source = SourceOptions(out, broker_urls, web_urls, topic)
+    options = AttributeOptions(source, since, until, format_)
+    _jobs().run_attribute(options, sys.stdout, sys.stderr)
+
+
+@pipeline_group.command("stream")
+@_source_options
+@click.option(
+    "--trigger", "trigger_s", metavar="SECONDS", type=float, default=5.0, show_default=True,
+    help="Time between two looks at the topics.",
+)  # fmt: skip
+def stream_command(
+    broker_urls: tuple[str, ...],
+    web_urls: tuple[str, ...],
+    out: str,
+    topic: str,
+    trigger_s: float,
+) -> None:
+    """Keep the tables up to date until interrupted; the next run goes on from there."""
+    options = StreamOptions(SourceOptions(out, broker_urls, web_urls, topic), trigger_s)
+    jobs = _jobs()
+    stopping = False
+
+    def stop(number: int, _: FrameType | None) -> None:
+        nonlocal stopping
+        stopping = True
+        signal.signal(number, signal.SIG_DFL)
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, stop)
+    jobs.run_stream(options, sys.stderr, should_stop=lambda: stopping)
+
+
+def _jobs() -> Any:
+    """The module of the jobs, which imports Spark.
+
+    Raises:
+        SparkMissingError: something that it needs is not installed.
+    """
+    try:
+        from headgate.pipeline import jobs
+    except ModuleNotFoundError as error:
+        missing = (error.name or "").partition(".")[0]
+        if missing not in _SPARK_MODULES:
+            raise
+        raise SparkMissingError(
+            f"the pipeline needs Spark, and the package {missing!r} is not installed: "
+            "pip install 'headgate[spark]', and have Java 17 or newer"
+        ) from error
+    return jobs

@@ -1,0 +1,74 @@
+"""``headgate standalone``."""
+
+from __future__ import annotations
+
+import gc
+
+import click
+
+from headgate.app.options import DATA_DIRECTORY, LOG_LEVELS, StandaloneOptions
+
+PORT = click.IntRange(0, 65_535)
+
+
+@click.command("standalone")
+@click.option(
+    "--config",
+    "config_path",
+    metavar="FILE",
+    type=click.Path(dir_okay=False),
+    help="Settings in the syntax and with the keys of Pulsar's broker.conf.",
+)
+@click.option(
+    "--data-dir",
+    "data_path",
+    metavar="DIR",
+    default=DATA_DIRECTORY,
+    show_default=True,
+    type=click.Path(file_okay=False),
+    help="Where messages and metadata are kept.",
+)
+@click.option(
+    "--broker-port", metavar="N", type=PORT, help="Port of the binary protocol; 0: a free one."
+)
+@click.option(
+    "--web-port", metavar="N", type=PORT, help="Port of admin API and /metrics; 0: a free one."
+)
+@click.option(
+    "--set",
+    "assignments",
+    metavar="KEY=VALUE",
+    multiple=True,
+    help="One setting, over what the file says; may be repeated.",
+)
+@click.option(
+    "--log-level",
+    type=click.Choice(LOG_LEVELS),
+    default="info",
+    show_default=True,
+    help="What is logged, to the standard error.",
+)
+def standalone_command(
+    config_path: str | None,
+    data_path: str,
+    broker_port: int | None,
+    web_port: int | None,
+    assignments: tuple[str, ...],
+    log_level: str,
+) -> None:
+    """Run a broker until it is interrupted.
+
+    It speaks Pulsar's binary protocol and admin REST. One line says when it is ready and where.
+    """
+    # Nothing that is loaded now is ever garbage; app.run switches the collector on when it serves.
+    gc.disable()
+    from headgate.app.log_lines import start_logging
+    from headgate.app.run import run_standalone
+
+    ports = (("brokerServicePort", broker_port), ("webServicePort", web_port))
+    all_assignments = [
+        *assignments,
+        *(f"{key}={port}" for key, port in ports if port is not None),
+    ]
+    start_logging(log_level)
+    run_standalone(StandaloneOptions(data_path, config_path, all_assignments), click.echo)
