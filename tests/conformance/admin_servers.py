@@ -12,7 +12,11 @@ from typing import Any, Protocol
 
 from headgate.admin.app import AdminApp
 from headgate.base.names import parse_topic
-from tests.unit.admin.client import Answer, ask
+from headgate.base.units import NS_PER_MS
+from headgate.broker.admin_facade import AdminFacade
+from headgate.testing import SimConsumer, World
+from headgate.wire.codes import SubscriptionType
+from tests.unit.admin.client import Answer, ask, ask_async, encode
 from tests.unit.admin.fake_facade import NOW_MS, FakeFacade, FakeSubscription
 
 T1 = "persistent://acme/ns/t1"
@@ -78,5 +82,63 @@ def fake_server() -> Iterator[AdminServer]:
     yield FakeServer()
 
 
-SERVERS: dict[str, Callable[[], AbstractContextManager[AdminServer]]] = {"fake": fake_server}
+class WholeServer:
+    """A whole broker, in memory and in virtual time, with clients that speak the protocol."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self.broker = world.run(world.start())
+        self._app = AdminApp(AdminFacade(self.broker), world.clock)
+        self._slow: SimConsumer | None = None
+        self.broker_id = self.broker.info.broker_id
+        self.broker_url = self.broker.info.broker_url
+
+    def ask(self, method: str, path: str, body: Any) -> Answer:
+        return self._world.run(ask_async(self._app, method, path, encode(body)))
+
+    def use_t1(self) -> None:
+        self._world.run(self._use_t1())
+
+    async def _use_t1(self) -> None:
+        client = await self._world.connect()
+        fast = await client.subscribe(T1, "fast", kind=SubscriptionType.SHARED, name="fast-c")
+        self._slow = slow = await client.subscribe(T1, "slow", name="slow-c", queue_size=130)
+        producer = await client.producer(T1, name="prod")
+        for _ in range(20):
+            await producer.send(b"", batch=[b"x" * 45] * 50)
+        for _ in range(20):
+            await fast.ack((await fast.receive()).position)
+        for _ in range(2):
+            await slow.ack((await slow.receive()).position)
+
+    def leave_slow(self) -> None:
+        if self._slow is not None and self._slow.is_open:
+            self._world.run(self._slow.close())
+
+    def use_pt2(self) -> None:
+        self._world.run(self._use_pt2())
+
+    async def _use_pt2(self) -> None:
+        client = await self._world.connect()
+        for index in range(3):
+            name = parse_topic(PT2).partition_name(index).full
+            await client.subscribe(name, "ps")
+            producer = await client.producer(name)
+            for _ in range(17):
+                await producer.send(b"x" * 20)
+
+
+@contextmanager
+def whole_server() -> Iterator[AdminServer]:
+    """The admin API over a whole broker."""
+    with World() as world:
+        # The recorded requests name times: pretend to live then.
+        world.clock.step_wall(NOW_MS * NS_PER_MS - world.clock.wall_ns())
+        yield WholeServer(world)
+
+
+SERVERS: dict[str, Callable[[], AbstractContextManager[AdminServer]]] = {
+    "fake": fake_server,
+    "whole": whole_server,
+}
 """By name; a test is run against each."""

@@ -42,6 +42,8 @@ BY_SHAPE = re.compile(
 )
 MAPS = (".subscriptions", ".cursors", ".partitions")
 """Maps by names of the user's, whose order means nothing."""
+NOT_RECORDED = {"headgate", "oldestBacklogMessageSubscriptionName"}
+"""Our own account; and what Pulsar finds out at its next check of quotas only, a minute later."""
 SYSTEM_TENANT = "headgate"
 
 
@@ -129,7 +131,7 @@ def _differ_in_shape(ours: Any, recorded: Any, where: str) -> list[str]:
         isinstance(v, str) for v in recorded.values()
     ):
         return [f"{where}.{k} is {v!r}" for k, v in ours.items() if not isinstance(v, str)]
-    names = [name for name in ours if name != "headgate"]
+    names = [name for name in ours if name not in NOT_RECORDED or name in recorded]
     if where.endswith(MAPS):
         names, recorded = sorted(names), dict(sorted(recorded.items()))
     if names != list(recorded):

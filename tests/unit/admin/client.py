@@ -49,5 +49,11 @@ async def ask_async(app: Any, method: str, path: str, body: bytes = b"") -> Answ
 
 def ask(app: Any, method: str, path: str, body: Any = None) -> Answer:
     """Send one request and wait. A body that is not bytes is sent as JSON."""
-    raw = b"" if body is None else body if isinstance(body, bytes) else json.dumps(body).encode()
-    return asyncio.run(ask_async(app, method, path, raw))
+    return asyncio.run(ask_async(app, method, path, encode(body)))
+
+
+def encode(body: Any) -> bytes:
+    """A body as it is sent: bytes as they are, None as nothing, all else as JSON."""
+    if body is None:
+        return b""
+    return body if isinstance(body, bytes) else json.dumps(body).encode()

@@ -1,0 +1,310 @@
+"""The broker as the admin API uses it: :class:`headgate.broker.facade.Facade` over the real one.
+
+Every method begins a turn before it looks at the engine, and again after each await: what it then
+does happens at one instant. What changes a cursor returns only when the change is durable.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Literal
+
+from headgate.base.ack_set import AckSet
+from headgate.base.errors import InputError, StorageError
+from headgate.base.names import TopicName
+from headgate.base.positions import LATEST
+from headgate.base.units import MS_PER_S
+from headgate.broker import cursors, entries, explain
+from headgate.broker.facade import (
+    AtPosition,
+    AtTime,
+    BrokerInfo,
+    FoundMessage,
+    OlderThan,
+    StatsOptions,
+)
+from headgate.broker.internal_stats import internal_stats
+from headgate.broker.settings import SETTINGS
+from headgate.broker.stats import InternalStats, TopicStats
+from headgate.broker.topic_stats import topic_stats
+from headgate.engine.errors import EngineError, SubscriptionBusyError
+from headgate.engine.subscription import Subscription
+from headgate.engine.topic import Topic
+from headgate.ledger import TopicLog
+from headgate.metadata.catalog import Catalog, Change
+from headgate.metadata.errors import RefusalError, conflict, not_allowed, not_found
+from headgate.metadata.policies import DispatchRate, Retention
+
+if TYPE_CHECKING:
+    from headgate.broker.service import Broker
+
+HEALTH_TOPIC_NUMBER = 0
+"""No topic has it: what a health check writes to the log is garbage to the next start."""
+
+
+class AdminFacade:
+    """Implements :class:`headgate.broker.facade.Facade` for one broker."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+
+    @property
+    def catalog(self) -> Catalog:
+        """See the protocol."""
+        return self._broker.catalog
+
+    @property
+    def info(self) -> BrokerInfo:
+        """See the protocol."""
+        return self._broker.info
+
+    async def commit(self, change: Change) -> None:
+        """See the protocol."""
+        await self._broker.writer.commit(change)
+
+    # -- settings and policies -------------------------------------------------------------
+
+    def dynamic_settings(self) -> Sequence[str]:
+        """See the protocol."""
+        return [name for name, info in SETTINGS.items() if info.dynamic]
+
+    def runtime_settings(self) -> Mapping[str, str]:
+        """See the protocol. No setting is a secret yet."""
+        return {name: self._broker.settings.text(name) for name in SETTINGS}
+
+    def check_setting(self, name: str, value: str) -> None:
+        """See the protocol."""
+        try:
+            SETTINGS[name].parse(value)
+        except InputError as error:
+            raise not_allowed(str(error)) from error
+
+    def effective_dispatch_rate(
+        self, scope: Literal["topic", "subscription"], topic: TopicName
+    ) -> DispatchRate:
+        """See the protocol. Which level decides is asked of the limit table, as enforcement does;
+        the policy is shown as it was stored."""
+        if self._broker.registry.is_system(topic):
+            return DispatchRate(rate_period_in_second=1)
+        limits, settings = self._broker.limits, self._broker.settings
+        own = self.catalog.topic_policies(topic)
+        above = self.catalog.namespace_policies(topic.namespace)
+        if scope == "topic":
+            source = limits.of_topic(topic).source
+            stored = own.dispatch_rate, above.dispatch_rate
+            fallback = (
+                settings.dispatchThrottlingRatePerTopicInMsg,
+                settings.dispatchThrottlingRatePerTopicInByte,
+            )
+        else:
+            source = limits.of_subscription(topic, "").source
+            stored = own.subscription_dispatch_rate, above.subscription_dispatch_rate
+            fallback = (
+                settings.dispatchThrottlingRatePerSubscriptionInMsg,
+                settings.dispatchThrottlingRatePerSubscriptionInByte,
+            )
+        decides = {"topic policy": stored[0], f"namespace policy {topic.namespace}": stored[1]}
+        return decides.get(source) or DispatchRate(*fallback, rate_period_in_second=1)
+
+    def effective_retention(self, topic: TopicName) -> Retention:
+        """See the protocol."""
+        settings = self._broker.settings
+        if self._broker.registry.is_system(topic):
+            return Retention(
+                settings.headgateTelemetryRetentionMinutes,
+                settings.headgateTelemetryRetentionSizeInMB,
+            )
+        return (
+            self.catalog.topic_policies(topic).retention
+            or self.catalog.namespace_policies(topic.namespace).retention
+            or Retention(settings.defaultRetentionTimeInMinutes, settings.defaultRetentionSizeInMB)
+        )
+
+    def auto_creation_partitions(self, topic: TopicName) -> int | None:
+        """See the protocol."""
+        settings = self._broker.settings
+        if not settings.allowAutoTopicCreation or not topic.is_persistent:
+            return None
+        if self._broker.registry.is_system(topic):
+            return None
+        if settings.allowAutoTopicCreationType == "partitioned" and topic.partition < 0:
+            return settings.defaultNumPartitions
+        return 0
+
+    # -- the broker ------------------------------------------------------------------------
+
+    def is_ready(self) -> bool:
+        """See the protocol."""
+        return self._broker.is_ready
+
+    async def check_health(self) -> None:
+        """See the protocol. Commits the beginning and end of a cursor that nobody has."""
+        broker = self._broker
+        if not broker.is_ready:
+            raise RefusalError(503, "Broker is not ready")
+        broker.begin_turn()
+        try:
+            cursor_id = broker.log.create_cursor(HEALTH_TOPIC_NUMBER, "health", AckSet(), {})
+            broker.log.delete_cursor(cursor_id)
+            await broker.log_durable()
+        except StorageError as error:
+            raise RefusalError(503 if error.retryable else 500, str(error)) from error
+        if broker.log.full:
+            raise RefusalError(503, "The disk is full: publishes are refused until there is room")
+
+    def explain_top(self, count: int) -> Any:
+        """See the protocol."""
+        self._broker.begin_turn()
+        return explain.explain_top(self._broker, count)
+
+    def explain_topic(self, topic: TopicName, *, per_partition: bool) -> Any:
+        """See the protocol."""
+        self._broker.begin_turn()
+        return explain.explain_topic(self._broker, topic, per_partition=per_partition)
+
+    # -- topics ----------------------------------------------------------------------------
+
+    async def delete_topic(self, topic: TopicName, *, force: bool) -> None:
+        """See the protocol."""
+        self._broker.begin_turn()
+        await self._broker.registry.delete(topic, force=force)
+
+    async def unload_topic(self, topic: TopicName) -> None:
+        """See the protocol. It is loaded again at once, so that its backlog stays in sight."""
+        self._broker.begin_turn()
+        await self._broker.registry.unload(topic)
+        self._broker.begin_turn()
+        self._broker.registry.get(topic)
+
+    async def topic_stats(self, topic: TopicName, options: StatsOptions) -> TopicStats:
+        """See the protocol."""
+        return topic_stats(self._broker, self._topic(topic), options)
+
+    async def internal_stats(self, topic: TopicName, *, metadata: bool) -> InternalStats:
+        """See the protocol."""
+        found = self._topic(topic)
+        return internal_stats(found, self._log(found), metadata=metadata)
+
+    async def last_message(self, topic: TopicName) -> FoundMessage:
+        """See the protocol."""
+        return await entries.last_message(self._broker, self._topic(topic))
+
+    async def message_at(self, topic: TopicName, publish_ms: int) -> FoundMessage:
+        """See the protocol. Messages are dated by their arrival at the broker."""
+        log = self._log(self._topic(topic))
+        ordinal = log.ordinal_received_at_or_after(publish_ms)
+        if ordinal >= log.end:
+            raise not_found("Message not found")
+        return FoundMessage(log.position(ordinal))
+
+    # -- subscriptions ---------------------------------------------------------------------
+
+    def subscriptions(self, topic: TopicName) -> Sequence[str]:
+        """See the protocol."""
+        return list(self._topic(topic).subscriptions)
+
+    async def create_subscription(
+        self, topic: TopicName, name: str, at: AtPosition, properties: Mapping[str, str]
+    ) -> None:
+        """See the protocol."""
+        await self._settled(topic, name)
+        found = self._topic(topic)
+        if name in found.subscriptions:
+            raise conflict("Subscription already exists for topic")
+        ordinal = _ordinal(self._log(found), at)
+        with _refusals():
+            await cursors.create_subscription(
+                self._broker, found, name, at_ordinal=ordinal, properties=properties
+            )
+
+    async def delete_subscription(self, topic: TopicName, name: str, *, force: bool) -> None:
+        """See the protocol."""
+        await self._settled(topic, name)
+        subscription = self._subscription(topic, name)
+        with _refusals():
+            await cursors.delete_subscription(self._broker, subscription, force=force)
+
+    async def skip_messages(self, topic: TopicName, name: str, count: int) -> None:
+        """See the protocol."""
+        await self._settled(topic, name)
+        self._subscription(topic, name).skip_messages(count)
+        await self._broker.log_durable()
+
+    async def clear_backlog(self, topic: TopicName, name: str) -> None:
+        """See the protocol."""
+        await self._settled(topic, name)
+        subscription = self._subscription(topic, name)
+        subscription.skip_to(subscription.topic.log.end)
+        await self._broker.log_durable()
+
+    async def reset_cursor(self, topic: TopicName, name: str, to: AtPosition | AtTime) -> None:
+        """See the protocol."""
+        await self._settled(topic, name)
+        subscription = self._subscription(topic, name)
+        ordinal = _ordinal(self._log(subscription.topic), to)
+        with _refusals():
+            await cursors.seek(self._broker, subscription, ordinal)
+
+    async def expire_messages(
+        self, topic: TopicName, name: str, what: OlderThan | AtPosition
+    ) -> bool:
+        """See the protocol."""
+        await self._settled(topic, name)
+        subscription = self._subscription(topic, name)
+        log = self._log(subscription.topic)
+        if isinstance(what, OlderThan):
+            before_ms = self._broker.engine.now_ms - what.age_s * MS_PER_S
+            ordinal = log.ordinal_received_at_or_after(before_ms)
+        else:
+            ordinal = _ordinal(log, what) + 1
+        if not subscription.skip_to(ordinal, expired=True):
+            return False
+        await self._broker.log_durable()
+        return True
+
+    # -- finding ---------------------------------------------------------------------------
+
+    def _topic(self, name: TopicName) -> Topic:
+        self._broker.begin_turn()
+        topic = self._broker.registry.get(name)
+        if topic is None:
+            raise not_found(f"Topic {name} not found")
+        return topic
+
+    def _log(self, topic: Topic) -> TopicLog:
+        return self._broker.log.topic(topic.log.number)
+
+    def _subscription(self, name: TopicName, subscription: str) -> Subscription:
+        found = self._topic(name).subscriptions.get(subscription)
+        if found is None:
+            raise not_found(f"Subscription {subscription} not found for topic {name}")
+        return found
+
+    async def _settled(self, name: TopicName, subscription: str) -> None:
+        """Return when nobody is creating, deleting or moving that subscription."""
+        await self._broker.cursor_work.settled(self._topic(name), subscription)
+
+
+@contextmanager
+def _refusals() -> Iterator[None]:
+    """What the engine refuses, with the admin API's statuses."""
+    try:
+        yield
+    except SubscriptionBusyError as error:
+        raise not_allowed(str(error)) from error
+    except EngineError as error:
+        # Topics and subscriptions that are being closed or moved: come again.
+        raise RefusalError(503, str(error)) from error
+
+
+def _ordinal(log: TopicLog, at: AtPosition | AtTime) -> int:
+    """The entry that a place in a topic means; the topic's end if there is none."""
+    if isinstance(at, AtTime):
+        return log.ordinal_received_at_or_after(at.publish_ms)
+    if at.position == LATEST:
+        return log.end
+    ordinal = log.ordinal_at_or_after(*at.position)
+    if at.excluded and ordinal < log.end and log.position(ordinal) == at.position:
+        return ordinal + 1
+    return ordinal

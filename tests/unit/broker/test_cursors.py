@@ -1,0 +1,245 @@
+"""Subscriptions are made, deleted and moved durably, one after the other, whoever goes away."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+
+import pytest
+
+from headgate.base.errors import StorageError
+from headgate.base.names import parse_topic
+from headgate.broker import cursors
+from headgate.broker.cursors import READER_RETURN_NS
+from headgate.engine.errors import SubscriptionBusyError, TopicFencedError
+from headgate.engine.subscription import Subscription
+from headgate.engine.topic import Topic
+from headgate.ledger import Batch
+from headgate.testing import ConnectionLostError, World
+
+T = "persistent://public/default/t"
+
+
+@pytest.fixture
+def world() -> Iterator[World]:
+    with World() as made:
+        made.run(made.start())
+        yield made
+
+
+async def topic_with(world: World, entries: int) -> Topic:
+    """The topic ``T`` with so many entries."""
+    client = await world.connect()
+    producer = await client.producer(T)
+    for index in range(entries):
+        await producer.send(b"%d" % index)
+    topic = world.broker.registry.get(parse_topic(T))
+    assert topic is not None
+    return topic
+
+
+async def create(world: World, topic: Topic, name: str, at: int = 0) -> Subscription:
+    return await cursors.create_subscription(
+        world.broker, topic, name, at_ordinal=at, properties={"k": "v"}
+    )
+
+
+def fail_next_commit(world: World) -> None:
+    """Let the next batch fail before it is written, in a way that may pass."""
+    log = world.broker.log
+    own_write = log.write_batch
+
+    def write(batch: Batch) -> None:  # noqa: ARG001
+        log.write_batch = own_write  # type: ignore[method-assign]
+        raise StorageError("the disk had a bad moment", retryable=True)
+
+    log.write_batch = write  # type: ignore[method-assign]
+
+
+def test_a_created_subscription_survives_a_power_cut(world: World) -> None:
+    topic = world.run(topic_with(world, 3))
+    made = world.run(create(world, topic, "s", at=1))
+    assert (made.name, made.backlog_entries, made.is_durable) == ("s", 2, True)
+    world.crash()
+    world.run(world.start())
+    again = world.broker.registry.get(parse_topic(T)).subscriptions["s"]  # type: ignore[union-attr]
+    assert (again.backlog_entries, again.properties) == (2, {"k": "v"})
+
+
+def test_the_place_is_kept_within_what_is_stored(world: World) -> None:
+    topic = world.run(topic_with(world, 3))
+    assert world.run(create(world, topic, "low", at=-5)).backlog_entries == 3
+    assert world.run(create(world, topic, "high", at=99)).backlog_entries == 0
+
+
+def test_several_creations_at_once_make_one(world: World) -> None:
+    topic = world.run(topic_with(world, 1))
+
+    async def all_at_once() -> list[Subscription]:
+        return await asyncio.gather(*(create(world, topic, "s", at=i) for i in range(3)))
+
+    made = world.run(all_at_once())
+    assert made[0] is made[1] is made[2]
+    assert len(world.broker.log.cursors_of(topic.log.number)) == 1
+
+
+def test_a_creation_goes_on_when_its_client_goes_away(world: World) -> None:
+    topic = world.run(topic_with(world, 1))
+
+    async def cancelled() -> None:
+        task = world.loop.create_task(create(world, topic, "s"))
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        await world.broker.cursor_work.settled(topic, "s")
+
+    world.run(cancelled())
+    assert "s" in topic.subscriptions
+
+
+def test_a_creation_on_a_closing_topic_is_refused(world: World) -> None:
+    topic = world.run(topic_with(world, 1))
+    world.run(world.broker.registry.unload(topic.name))
+    with pytest.raises(TopicFencedError):
+        world.run(create(world, topic, "s"))
+
+
+def test_a_creation_that_meets_an_unload_is_found_afterwards(world: World) -> None:
+    topic = world.run(topic_with(world, 1))
+
+    async def both() -> object:
+        task = world.loop.create_task(create(world, topic, "s"))
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        await world.broker.registry.unload(topic.name)
+        return (await asyncio.gather(task, return_exceptions=True))[0]
+
+    assert isinstance(world.run(both()), TopicFencedError)
+    loaded = world.broker.registry.get(topic.name)
+    assert loaded is not None
+    assert "s" in loaded.subscriptions
+
+
+def test_a_failed_creation_is_given_up(world: World) -> None:
+    topic = world.run(topic_with(world, 1))
+    fail_next_commit(world)
+    with pytest.raises(StorageError):
+        world.run(create(world, topic, "s"))
+    assert not topic.subscriptions
+    assert not world.broker.log.cursors_of(topic.log.number)
+    world.advance(1)
+    assert world.run(create(world, topic, "s")).name == "s"
+
+
+def test_a_deletion_survives_a_power_cut(world: World) -> None:
+    topic = world.run(topic_with(world, 2))
+    made = world.run(create(world, topic, "s"))
+    world.run(cursors.delete_subscription(world.broker, made))
+    world.run(cursors.delete_subscription(world.broker, made))
+    assert not topic.subscriptions
+    world.crash()
+    world.run(world.start())
+    assert not world.broker.registry.get(parse_topic(T)).subscriptions  # type: ignore[union-attr]
+
+
+def test_consumers_forbid_a_deletion_unless_forced(world: World) -> None:
+    topic = world.run(topic_with(world, 2))
+
+    async def consume() -> None:
+        client = await world.connect()
+        consumer = await client.subscribe(T, "s")
+        subscription = topic.subscriptions["s"]
+        with pytest.raises(SubscriptionBusyError):
+            await cursors.delete_subscription(world.broker, subscription)
+        assert not subscription.fenced
+        await consumer.receive()
+        await cursors.delete_subscription(world.broker, subscription, force=True)
+        await consumer.receive()
+        with pytest.raises(ConnectionLostError):
+            await consumer.receive()
+
+    world.run(consume())
+    assert not topic.subscriptions
+
+
+def test_a_deletion_holds_in_memory_though_it_could_not_be_stored(world: World) -> None:
+    topic = world.run(topic_with(world, 1))
+    made = world.run(create(world, topic, "s"))
+    fail_next_commit(world)
+    with pytest.raises(StorageError):
+        world.run(cursors.delete_subscription(world.broker, made))
+    assert not topic.subscriptions
+    world.run(world.broker.log_durable())
+    world.crash()
+    world.run(world.start())
+    assert not world.broker.registry.get(parse_topic(T)).subscriptions  # type: ignore[union-attr]
+
+
+def test_creation_waits_for_the_deletion_of_the_same_name(world: World) -> None:
+    topic = world.run(topic_with(world, 2))
+    made = world.run(create(world, topic, "s"))
+
+    async def both() -> Subscription:
+        task = world.loop.create_task(cursors.delete_subscription(world.broker, made))
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        again = await create(world, topic, "s", at=2)
+        await task
+        return again
+
+    again = world.run(both())
+    assert again is not made
+    assert topic.subscriptions["s"] is again
+    assert again.backlog_entries == 0
+
+
+def test_a_seek_is_durable_and_its_consumer_comes_back_to_it(world: World) -> None:
+    topic = world.run(topic_with(world, 4))
+
+    async def move() -> None:
+        client = await world.connect()
+        consumer = await client.subscribe(T, "s")
+        for _ in range(4):
+            await consumer.ack((await consumer.receive()).position)
+        subscription = topic.subscriptions["s"]
+        assert subscription.backlog_entries == 0
+        await cursors.seek(world.broker, subscription, 1)
+        assert not subscription.fenced
+        assert not subscription.consumers
+        assert subscription.backlog_entries == 3
+        again = await client.subscribe(T, "s")
+        assert (await again.receive()).payload == b"1"
+
+    world.run(move())
+    world.crash()
+    world.run(world.start())
+    moved = world.broker.registry.get(parse_topic(T)).subscriptions["s"]  # type: ignore[union-attr]
+    assert moved.backlog_entries == 3
+
+
+def test_a_seek_of_what_is_gone_is_refused(world: World) -> None:
+    topic = world.run(topic_with(world, 1))
+    made = world.run(create(world, topic, "s"))
+    world.run(cursors.delete_subscription(world.broker, made))
+    with pytest.raises(TopicFencedError):
+        world.run(cursors.seek(world.broker, made, 0))
+
+
+def test_a_reader_finds_its_cursor_after_its_seek_but_only_for_a_while(world: World) -> None:
+    topic = world.run(topic_with(world, 3))
+
+    async def read() -> Subscription:
+        client = await world.connect()
+        await client.subscribe(T, "reader", durable=False)
+        subscription = topic.subscriptions["reader"]
+        await cursors.seek(world.broker, subscription, 2)
+        assert topic.subscriptions["reader"] is subscription
+        assert subscription.backlog_entries == 1
+        return subscription
+
+    subscription = world.run(read())
+    world.advance(READER_RETURN_NS / 1e9 + 1)
+    assert subscription.removed
+    assert not topic.subscriptions
