@@ -213,9 +213,15 @@ class Broker:
         return self.log.staged_bytes > self.settings.maxMessagePublishBufferSizeInMB * MIB
 
     def publish_room(self) -> None:
-        """A commit ended: read on where reading was paused."""
+        """A commit ended: read on where reading was paused, and let the log prepare for the next.
+
+        Publishers that fill segments faster than a sweep comes round would otherwise find no
+        segment prepared, and a full disk no room kept for acknowledgements.
+        """
         for connection in list(self.read_paused):
             connection.resume_reading()
+        if self.log.maintenance_due():
+            self.sweeps.log_upkeep()
 
     def unique_name(self) -> str:
         """A producer or consumer name that nobody else has, now or after a restart."""

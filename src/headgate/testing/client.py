@@ -262,10 +262,8 @@ class SimClient(asyncio.Protocol):
 
     def _of_producer(self, told: Any, command: BaseCommand) -> None:
         producer = self._producers.get(told.producer_id)
-        if producer is None:
+        if producer is None or not producer.answered(command):
             self.unexpected.append(command)
-        else:
-            producer.answered(command)
 
     def _answer(self, command: BaseCommand) -> None:
         answer = getattr(command, FIELD_OF_TYPE[command.type])

@@ -83,14 +83,19 @@ class SimProducer:
 
     # -- for the client --------------------------------------------------------------------
 
-    def answered(self, command: BaseCommand) -> None:
-        """A receipt or a refusal came: receipts come in the order of the sends."""
+    def answered(self, command: BaseCommand) -> bool:
+        """A receipt or a refusal came; False if it is for a message that was not sent here."""
         if command.type == CommandType.SEND_ERROR:
             told = command.send_error
-            self._take(told.sequence_id).set_exception(refused(told))
-            return
+            future = self._take(told.sequence_id)
+            if future is not None:
+                future.set_exception(refused(told))
+            return future is not None
         receipt = command.send_receipt
-        self._take(receipt.sequence_id).set_result(position_of(receipt.message_id))
+        future = self._take(receipt.sequence_id)
+        if future is not None:
+            future.set_result(position_of(receipt.message_id))
+        return future is not None
 
     def ended(self, error: HeadgateError) -> None:
         """It is closed; nothing that is still unanswered will be answered."""
@@ -100,9 +105,9 @@ class SimProducer:
             future.set_exception(error)
             future.exception()  # whoever waits is told; that nobody waits is no error
 
-    def _take(self, sequence_id: int) -> asyncio.Future[Position]:
+    def _take(self, sequence_id: int) -> asyncio.Future[Position] | None:
         for index, (waiting_id, future) in enumerate(self._waiting):
             if waiting_id == sequence_id:
                 del self._waiting[index]
                 return future
-        raise ConnectionLostError(f"an answer to message {sequence_id}, which was not sent")
+        return None

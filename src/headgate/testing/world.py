@@ -14,7 +14,7 @@ import random
 from collections.abc import Coroutine, Mapping
 from typing import Any, TypeVar
 
-from headgate.base.units import NS_PER_MS, NS_PER_S
+from headgate.base.units import KIB, NS_PER_MS, NS_PER_S
 from headgate.broker.facade import BrokerInfo
 from headgate.broker.server import connection_factory
 from headgate.broker.service import Broker, Lanes
@@ -32,6 +32,9 @@ from headgate.testing.transport import NetworkProfile, SimNetwork
 T = TypeVar("T")
 
 DIRECTORY = "/data"
+
+SMALL_SEGMENTS = LedgerSettings(segment_bytes=256 * KIB)
+"""What a world's log is cut into unless its test says otherwise: segments live in memory here."""
 
 
 class PowerCutError(Exception):
@@ -60,7 +63,7 @@ class World:
         self.loop = SimLoop(self.clock)
         self.network = SimNetwork(self.loop, self._source("network"), network)
         self.settings = dict(settings or {})
-        self.ledger_settings = ledger or LedgerSettings()
+        self.ledger_settings = ledger or SMALL_SEGMENTS
         self.fs = MemFs(capacity_bytes)
         self.disk = FaultyFs(self.fs)
         self.store = MemoryStore()

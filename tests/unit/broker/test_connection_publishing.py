@@ -1,0 +1,221 @@
+"""Producers as they see the broker: receipts, names, order, refusals, what a full disk does."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from headgate.base.positions import EARLIEST
+from headgate.ledger import LedgerSettings
+from headgate.testing import ConnectionLostError, NetworkProfile, RefusedError, World
+from headgate.wire import client as frames
+from headgate.wire.codes import ProducerAccessMode, ServerError
+from tests.unit.broker.playing import TOPIC, played
+
+
+@played()
+async def test_receipts_come_in_the_order_of_the_sends(world: World) -> None:
+    client = await world.connect()
+    producer = await client.producer(TOPIC)
+    receipts = await asyncio.gather(*[producer.send_nowait(b"%d" % i) for i in range(50)])
+    assert receipts == sorted(receipts)
+    assert len({position.ledger_id for position in receipts}) == 1
+    assert [position.entry_id for position in receipts] == list(range(50))
+
+
+@played()
+async def test_nothing_is_visible_before_its_receipt(world: World) -> None:
+    client = await world.connect()
+    producer = await client.producer(TOPIC)
+    consumer = await client.subscribe(TOPIC, "s")
+    world.lanes[0].freeze()
+    sent = producer.send_nowait(b"early")
+    await asyncio.sleep(1)
+    assert not sent.done()
+    assert not consumer.queue
+    assert (await consumer.last_message_id()).entry_id == -1
+    world.lanes[0].thaw()
+    position = await sent
+    assert (await consumer.receive()).position == position
+
+
+@played(network=NetworkProfile(piece_bytes_max=1))
+async def test_frames_may_come_byte_by_byte(world: World) -> None:
+    client = await world.connect()
+    producer = await client.producer(TOPIC)
+    consumer = await client.subscribe(TOPIC, "s")
+    await producer.send(b"x" * 100)
+    assert (await consumer.receive()).payload == b"x" * 100
+
+
+@played()
+async def test_a_batch_is_one_entry(world: World) -> None:
+    client = await world.connect()
+    producer = await client.producer(TOPIC)
+    consumer = await client.subscribe(TOPIC, "s", queue_size=0)
+    await producer.send(b"", batch=[b"a", b"b", b"c"])
+    consumer.flow(1)
+    message = await consumer.receive()
+    assert message.payloads == (b"a", b"b", b"c")
+    assert consumer.permits == -2
+
+
+@played()
+async def test_a_producers_name_is_taken_once(world: World) -> None:
+    client = await world.connect()
+    first = await client.producer(TOPIC, name="p")
+    with pytest.raises(RefusedError) as refusal:
+        await (await world.connect()).producer(TOPIC, name="p")
+    assert refusal.value.code == ServerError.PRODUCER_BUSY
+    assert await first.send(b"still here") is not None
+    await first.close()
+    again = await client.producer(TOPIC, name="p")
+    assert again.name == "p"
+
+
+@played()
+async def test_a_silent_holder_of_a_name_gives_way(world: World) -> None:
+    silent = await world.connect()
+    await silent.producer(TOPIC, name="p")
+    silent.transport.silence()
+    before_s = world.now_s
+    taken = await (await world.connect()).producer(TOPIC, name="p")
+    assert taken.name == "p"
+    assert world.now_s - before_s < 6
+
+
+@played()
+async def test_generated_names_differ(world: World) -> None:
+    client = await world.connect()
+    names = {(await client.producer(TOPIC)).name for _ in range(5)}
+    assert len(names) == 5
+
+
+@played()
+async def test_an_exclusive_producer_is_alone(world: World) -> None:
+    client = await world.connect()
+    exclusive = await client.producer(TOPIC, access_mode=ProducerAccessMode.EXCLUSIVE)
+    with pytest.raises(RefusedError) as refusal:
+        await client.producer(TOPIC)
+    assert refusal.value.code == ServerError.PRODUCER_BUSY
+    await exclusive.close()
+    await client.producer(TOPIC)
+    with pytest.raises(RefusedError) as refusal:
+        await client.producer(TOPIC, access_mode=ProducerAccessMode.EXCLUSIVE)
+    assert refusal.value.code == ServerError.PRODUCER_FENCED
+
+
+@played()
+async def test_a_wrong_checksum_costs_one_message(world: World) -> None:
+    client = await world.connect()
+    producer = await client.producer(TOPIC)
+    consumer = await client.subscribe(TOPIC, "s")
+    producer.sequence_id = 6
+    body = bytearray(producer.entry(b"damaged"))
+    body[-1] ^= 1
+    client.write(frames.send(producer.producer_id, 6, bytes(body)))
+    await producer.send(b"whole")
+    assert (await consumer.receive()).payload == b"whole"
+    (answer,) = client.unexpected
+    assert answer.send_error.sequence_id == 6
+    assert answer.send_error.error == ServerError.CHECKSUM_ERROR
+
+
+@played()
+async def test_closing_waits_for_the_receipts(world: World) -> None:
+    client = await world.connect()
+    producer = await client.producer(TOPIC)
+    sent = [producer.send_nowait(b"%d" % i) for i in range(5)]
+    await producer.close()
+    assert all(future.done() and future.exception() is None for future in sent)
+
+
+@played(settings={"maxPendingPublishRequestsPerConnection": "10"})
+async def test_a_flood_is_read_as_fast_as_it_is_stored(world: World) -> None:
+    client = await world.connect()
+    producer = await client.producer(TOPIC)
+    world.lanes[0].freeze()
+    sent = [producer.send_nowait(b"x" * 1_000) for _ in range(500)]
+    await asyncio.sleep(0.1)
+    topic = world.broker.engine.topics[TOPIC]
+    assert topic.pending_count == 10
+    world.lanes[0].thaw()
+    receipts = await asyncio.gather(*sent)
+    assert [position.entry_id for position in receipts] == list(range(500))
+
+
+@played(
+    ledger=LedgerSettings(
+        segment_bytes=64 * 1024, checkpoint_bytes=256 * 1024, ledger_age_ms_min=0
+    ),
+    capacity_bytes=256 * 1024,
+)
+async def test_a_full_disk_refuses_publishes_and_recovers(world: World) -> None:
+    client = await world.connect()
+    producer = await client.producer(TOPIC)
+    consumer = await client.subscribe(TOPIC, "s")
+    stored = 0
+    with pytest.raises(RefusedError) as refusal:
+        for _ in range(1_000):
+            await producer.send(b"x" * 1_000)
+            stored += 1
+    assert refusal.value.code == ServerError.PERSISTENCE_ERROR
+    for _ in range(stored):
+        message = await consumer.receive()
+        await consumer.ack(message.position)
+    with pytest.raises(RefusedError):
+        await producer.send(b"still full")
+    assert not consumer.queue
+    world.fs.capacity_bytes = None
+    await asyncio.sleep(3)
+    await producer.send(b"room again")
+    assert (await consumer.receive()).payload == b"room again"
+
+
+@played()
+async def test_a_failed_disk_ends_publishing_and_says_so(world: World) -> None:
+    client = await world.connect()
+    producer = await client.producer(TOPIC)
+    await producer.send(b"stored")
+
+    def plan(operation: object) -> None:
+        if getattr(operation, "kind", "") == "sync":
+            raise OSError(5, "input/output error")
+
+    world.disk.plan = plan
+    for _ in range(2):
+        with pytest.raises(RefusedError) as refusal:
+            await producer.send(b"lost")
+        assert refusal.value.code == ServerError.PERSISTENCE_ERROR
+    consumer = await client.reader(TOPIC, EARLIEST)
+    assert (await consumer.receive()).payload == b"stored"
+
+
+@played()
+async def test_only_durable_entries_survive_the_power_cut(world: World) -> None:
+    client = await world.connect()
+    producer = await client.producer(TOPIC)
+    kept = await producer.send(b"kept")
+    world.lanes[0].freeze()
+    lost = producer.send_nowait(b"lost")
+    await asyncio.sleep(0.5)
+    world.crash()
+    with pytest.raises(ConnectionLostError):
+        await lost
+    await world.start()
+    client = await world.connect()
+    consumer = await client.subscribe(TOPIC, "s")
+    message = await consumer.receive()
+    assert (message.payload, message.position) == (b"kept", kept)
+    later = await (await client.producer(TOPIC)).send(b"later")
+    assert later.ledger_id > kept.ledger_id
+
+
+@played()
+async def test_a_send_of_an_unknown_producer_ends_the_connection(world: World) -> None:
+    client = await world.connect()
+    producer = await client.producer(TOPIC)
+    producer.sequence_id = 0
+    client.write(frames.send(99, 0, producer.entry(b"x")))
+    await client.lost
