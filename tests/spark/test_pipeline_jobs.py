@@ -97,6 +97,8 @@ def test_situations_are_judged_as_built(tmp_path: Path, topic: Topic) -> None:
     minute = "2025-11-21T10:01:00Z"
     (slow,) = [r for r in attribute(out, topic, since=minute)[0] if r["topic"].endswith("/slow")]
     assert (slow["growth"], slow["seconds"]) == (400 * 40, 40)
+    _, progress = attribute(out, topic, since="2025-11-21T09:00:00Z", until=minute)
+    assert "only from 2025-11-21T10:00:00+00:00 on" in progress
 
 
 @pytest.mark.usefixtures("spark")

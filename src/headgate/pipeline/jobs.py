@@ -8,11 +8,14 @@ differ in the trigger.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
 from functools import reduce
 from pathlib import Path
 from typing import Any, Final, TextIO
 
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
@@ -22,12 +25,20 @@ from headgate.pipeline import steps
 from headgate.pipeline.attribution_kernel import young_limit_ns
 from headgate.pipeline.delta_log import ensure_table, table_files
 from headgate.pipeline.delta_writer import BRONZE, FORMAT
+from headgate.pipeline.failures import PipelineError, reason_of
 from headgate.pipeline.folder import checkpoint_id, checkpoint_path, folder_lock
 from headgate.pipeline.options import AttributeOptions, SourceOptions, StreamOptions
 from headgate.pipeline.refresh import read_files, refresh_attribution, refresh_intervals
 from headgate.pipeline.render import write_judgements
 from headgate.pipeline.session import create_session, prepare_session
-from headgate.pipeline.tables import BATCH_KIND, BRONZE_SAMPLES, HOUR_NS, INTERVALS, TABLES
+from headgate.pipeline.tables import (
+    BATCH_KIND,
+    BRONZE_SAMPLES,
+    HOUR_NS,
+    INTERVALS,
+    MINUTE_NS,
+    TABLES,
+)
 from headgate.pipeline.times import parse_time
 
 MESSAGE_COLUMNS: Final = ("value", "__topic", "__messageId", "__publishTime")
@@ -35,6 +46,15 @@ MESSAGE_COLUMNS: Final = ("value", "__topic", "__messageId", "__publishTime")
 
 _PROVEN_HOURS: Final = 24
 _INT64_MAX: Final = (1 << 63) - 1
+
+
+@contextmanager
+def _plain_errors() -> Iterator[None]:
+    """Turn an engine's page of stack traces into one sentence."""
+    try:
+        yield
+    except PySparkException as error:
+        raise PipelineError(reason_of(str(error))) from error
 
 
 class _Progress:
@@ -45,6 +65,7 @@ class _Progress:
         self._last_s = time.monotonic()
 
     def say(self, text: str) -> None:
+        """Write a finished stage's line."""
         now_s = time.monotonic()
         self._err.write(f"{text} ({now_s - self._last_s:.1f} s)\n")
         self._err.flush()
@@ -128,6 +149,7 @@ def run_attribute(
 
     Raises:
         InputError: a time is malformed, no Java is there, or the folder is in use.
+        PipelineError: a topic or broker cannot be read, or a table cannot be written.
     """
     now_ns = SystemClock.wall_ns()
     since_ns = None if options.since is None else parse_time(options.since, now_ns)
@@ -136,7 +158,7 @@ def run_attribute(
         raise InputError(f"since {options.since!r} does not lie before until {options.until!r}")
     source, root = options.source, str(Path(options.source.out).resolve())
     young_ns = young_limit_ns(options.young_s)
-    with folder_lock(root):
+    with folder_lock(root), _plain_errors():
         progress = _Progress(err)
         spark = create_session("headgate pipeline attribute")
         progress.say("Spark started")
@@ -150,6 +172,10 @@ def run_attribute(
         progress.say("attribution brought up to date")
         rows = judge_range(spark, root, since_ns, until_ns, young_ns)
         progress.say(f"{len(rows)} subscriptions judged")
+        begins_ns = min((row["from_ns"] for row in rows), default=None)
+        if since_ns is not None and begins_ns is not None and begins_ns > since_ns + MINUTE_NS:
+            began = datetime.fromtimestamp(begins_ns // 1_000_000_000, UTC).isoformat()
+            err.write(f"telemetry of this range is there only from {began} on\n")
     write_judgements(rows, options.format, out)
     return len(rows)
 
@@ -165,10 +191,11 @@ def run_stream(
 
     Raises:
         InputError: no Java is there, or the folder is in use.
+        PipelineError: a topic or broker cannot be read, or a table cannot be written.
     """
     source, root = options.source, str(Path(options.source.out).resolve())
     young_ns = young_limit_ns(options.young_s)
-    with folder_lock(root):
+    with folder_lock(root), _plain_errors():
         progress = _Progress(err)
         spark = create_session("headgate pipeline stream")
         progress.say("Spark started")

@@ -91,6 +91,7 @@ class _OpenFile:
         self._rows = 0
 
     def add(self, rows: pa.Table) -> None:
+        """Take rows without partition columns; they are written in large groups."""
         self._pieces.append(rows)
         self._buffered += rows.num_rows
         if self._buffered >= ROWS_BUFFERED_MAX:
@@ -103,6 +104,7 @@ class _OpenFile:
         self._pieces, self._buffered = [], 0
 
     def finish(self, table: Table) -> FileAdded:
+        """Write what is held, close the file and describe it."""
         self._flush()
         self._writer.close()
         statistics = _statistics(pq.read_metadata(self._path), table.statistics, self._rows)
@@ -113,6 +115,7 @@ class _OpenFile:
         )
 
     def abandon(self) -> None:
+        """Close and delete the file."""
         self._writer.close()
         self._path.unlink(missing_ok=True)
 

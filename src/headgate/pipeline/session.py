@@ -24,7 +24,8 @@ _SETTINGS: Final = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.memory": "1g",
     "spark.driver.extraJavaOptions": _JVM_FLAGS,
-    "spark.log.level": "ERROR",
+    # A failure reaches the caller as an exception; the log would say it again, in a page.
+    "spark.log.level": "FATAL",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.shuffle.partitions": "4",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "20000",
