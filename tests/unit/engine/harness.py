@@ -1,0 +1,210 @@
+"""An engine on fakes: a log in a list, ports that remember, a clock that a test moves."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+
+from headgate.base.ack_set import AckSet
+from headgate.base.names import parse_topic
+from headgate.base.positions import EARLIEST, LATEST, Position
+from headgate.base.units import NS_PER_MS, NS_PER_S
+from headgate.engine.consumer import Consumer
+from headgate.engine.engine import Engine
+from headgate.engine.producer import Producer
+from headgate.engine.subscription import Subscription
+from headgate.engine.topic import Topic
+from headgate.engine.types import SubscriptionType
+from headgate.flow.limits import DispatchLimit
+
+START_NS = 1_000 * NS_PER_S
+START_MS = 1_700_000_000_000
+
+
+class FakeLog:
+    """Entries of one topic in lists; ``end`` moves when a test says that they are durable."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.first = 0
+        self.end = 0
+        self.bodies: list[bytes] = []
+        self.counts: list[int] = []
+        self.times: list[int] = []
+
+    @property
+    def staged_end(self) -> int:
+        return len(self.bodies)
+
+    def position(self, ordinal: int) -> Position:
+        return Position(7, ordinal)
+
+    def ordinal_at_or_after(self, ledger_id: int, entry_id: int) -> int:
+        if (ledger_id, entry_id) == EARLIEST or ledger_id < 7:
+            return self.first
+        if (ledger_id, entry_id) == LATEST or ledger_id > 7:
+            return self.end
+        return min(max(entry_id, self.first), self.end)
+
+    def message_count(self, ordinal: int) -> int:
+        return self.counts[ordinal]
+
+    def size_bytes(self, ordinal: int) -> int:
+        return len(self.bodies[ordinal])
+
+    def received_ms(self, ordinal: int) -> int:
+        return self.times[ordinal]
+
+    def messages_before(self, ordinal: int) -> int:
+        return sum(self.counts[:ordinal])
+
+    def bytes_before(self, ordinal: int) -> int:
+        return sum(len(body) for body in self.bodies[:ordinal])
+
+    def ordinal_received_at_or_after(self, received_ms: int) -> int:
+        return bisect_left(self.times, received_ms)
+
+
+class FakePort:
+    """A connection that remembers what it was told."""
+
+    def __init__(self) -> None:
+        self.writable = True
+        self.entries: list[tuple[int, int, bytes]] = []
+        """(ordinal, redelivery count, body) of each entry handed over."""
+        self.times_ns: list[int] = []
+        self.receipts: list[tuple[int, Position]] = []
+        self.failures: list[tuple[int, str]] = []
+        self.closed: list[int] = []
+        self.active: list[tuple[int, bool]] = []
+        self.engine: Engine | None = None
+
+    def send_entry(
+        self, consumer: Consumer, position: Position, partition: int, count: int, body: bytes
+    ) -> None:
+        self.entries.append((position.entry_id, count, body))
+        if self.engine is not None:
+            self.times_ns.append(self.engine.now_ns)
+
+    def send_receipt(self, producer_id: int, sequence: int, high: int, position: Position) -> None:
+        self.receipts.append((sequence, position))
+
+    def send_failed(self, producer_id: int, sequence: int, reason: str) -> None:
+        self.failures.append((sequence, reason))
+
+    def close_consumer(self, consumer_id: int) -> None:
+        self.closed.append(consumer_id)
+
+    def close_producer(self, producer_id: int) -> None:
+        self.closed.append(producer_id)
+
+    def active_consumer_changed(self, consumer_id: int, is_active: bool) -> None:
+        self.active.append((consumer_id, is_active))
+
+    @property
+    def ordinals(self) -> list[int]:
+        """Entries handed over, in order."""
+        return [ordinal for ordinal, _, _ in self.entries]
+
+
+class FakeEffects:
+    """What the engine asked for; reads are answered when a test says so."""
+
+    def __init__(self) -> None:
+        self.reads: list[tuple[Subscription, int]] = []
+        self.moved: list[Subscription] = []
+        self.work_count = 0
+        self.now_ms = START_MS
+
+    def append(self, topic: Topic, message_count: int, body: bytes) -> int:
+        log = topic.log
+        assert isinstance(log, FakeLog)
+        log.bodies.append(body)
+        log.counts.append(message_count)
+        log.times.append(self.now_ms)
+        return len(log.bodies) - 1
+
+    def read(self, subscription: Subscription, ordinal: int) -> None:
+        self.reads.append((subscription, ordinal))
+
+    def acks_changed(self, subscription: Subscription) -> None:
+        self.moved.append(subscription)
+
+    def work_pending(self) -> None:
+        self.work_count += 1
+
+
+class Rig:
+    """One engine with one topic, and short words for what tests do to it."""
+
+    def __init__(
+        self,
+        *,
+        topic_limit: DispatchLimit | None = None,
+        subscription_limit: DispatchLimit | None = None,
+        name: str = "persistent://acme/ns/t",
+    ) -> None:
+        self.effects = FakeEffects()
+        self.topic_limit = topic_limit
+        self.subscription_limit = subscription_limit
+        self.engine = Engine(
+            self.effects, limits_of=self._limit_of, now_ns=START_NS, now_ms=START_MS
+        )
+        self.log = FakeLog(1)
+        self.topic = self.engine.load_topic(parse_topic(name), self.log)
+        self.port = FakePort()
+        self.port.engine = self.engine
+        self.producer = Producer(1, "p", self.port)
+        self.topic.add_producer(self.producer)
+        self._sequence = 0
+
+    def _limit_of(self, topic: Topic, subscription: str | None) -> DispatchLimit | None:
+        return self.topic_limit if subscription is None else self.subscription_limit
+
+    def publish(self, count: int = 1, *, messages: int = 1, body: bytes = b"body") -> None:
+        """Store ``count`` durable entries and dispatch what is possible."""
+        for _ in range(count):
+            self.topic.publish(self.producer, self._sequence, 0, messages, body)
+            self._sequence += 1
+        self.log.end = self.log.staged_end
+        self.topic.durable()
+        self.flush()
+
+    def subscribe(self, name: str = "s", *, at: int = 0, durable: bool = True) -> Subscription:
+        return self.topic.add_subscription(name, AckSet(at - 1), cursor_id=1 if durable else None)
+
+    def consumer(
+        self,
+        subscription: Subscription,
+        kind: SubscriptionType = SubscriptionType.EXCLUSIVE,
+        *,
+        consumer_id: int = 1,
+        name: str = "c",
+        permits: int = 0,
+        priority_level: int = 0,
+    ) -> tuple[Consumer, FakePort]:
+        port = FakePort()
+        port.engine = self.engine
+        consumer = Consumer(consumer_id, name, port, priority_level=priority_level)
+        subscription.add_consumer(consumer, kind)
+        if permits:
+            subscription.flow(consumer, permits)
+        self.flush()
+        return consumer, port
+
+    def flush(self) -> None:
+        """Run the engine until nothing is left to do at this instant."""
+        while self.engine.flush():
+            pass
+
+    def advance(self, duration_ms: int) -> None:
+        """Let time pass, waking the engine exactly when it asks for it."""
+        end_ns = self.engine.now_ns + duration_ms * NS_PER_MS
+        while (wake_ns := self.engine.next_wake_ns()) is not None and wake_ns <= end_ns:
+            self._at(max(wake_ns, self.engine.now_ns))
+        self._at(end_ns)
+
+    def _at(self, now_ns: int) -> None:
+        now_ms = START_MS + (now_ns - START_NS) // NS_PER_MS
+        self.effects.now_ms = now_ms
+        self.engine.begin_turn(now_ns, now_ms)
+        self.flush()

@@ -1,0 +1,174 @@
+"""Shared subscriptions: turns, limits of unacknowledged messages, giving back."""
+
+from __future__ import annotations
+
+from headgate.engine.types import SubscriptionType
+from headgate.flow.account import Cell
+from tests.unit.engine.harness import Rig
+
+SHARED = SubscriptionType.SHARED
+
+
+def test_consumers_take_turns() -> None:
+    rig = Rig()
+    subscription = rig.subscribe()
+    _, one = rig.consumer(subscription, SHARED, consumer_id=1, permits=100)
+    _, two = rig.consumer(subscription, SHARED, consumer_id=2, permits=100)
+    for _ in range(10):
+        rig.publish()
+    assert (len(one.entries), len(two.entries)) == (5, 5)
+
+
+def test_a_backlog_is_handed_out_in_rounds() -> None:
+    rig = Rig()
+    subscription = rig.subscribe()
+    rig.publish(60)
+    _, one = rig.consumer(subscription, SHARED, consumer_id=1)
+    _, two = rig.consumer(subscription, SHARED, consumer_id=2)
+    for consumer in list(subscription.consumers):
+        subscription.flow(consumer, 100)
+    rig.flush()
+    assert sorted(one.ordinals + two.ordinals) == list(range(60))
+    assert min(len(one.entries), len(two.entries)) >= 20
+
+
+def test_better_priority_first() -> None:
+    rig = Rig()
+    subscription = rig.subscribe()
+    _, second = rig.consumer(subscription, SHARED, consumer_id=1, permits=9, priority_level=1)
+    _, first = rig.consumer(subscription, SHARED, consumer_id=2, permits=3)
+    rig.publish(5)
+    assert first.ordinals == [0, 1, 2]
+    assert second.ordinals == [3, 4]
+
+
+def test_permits_count_messages_and_batches_are_not_split() -> None:
+    rig = Rig()
+    subscription = rig.subscribe()
+    consumer, port = rig.consumer(subscription, SHARED, permits=5)
+    rig.publish(3, messages=4)
+    assert port.ordinals == [0, 1]
+    assert consumer.permits == -3
+    assert subscription.account.cell is Cell.NO_PERMITS
+
+
+def test_what_a_leaving_consumer_held_goes_to_the_others() -> None:
+    rig = Rig()
+    subscription = rig.subscribe()
+    leaver, _ = rig.consumer(subscription, SHARED, consumer_id=1, permits=3)
+    rig.publish(3)
+    _, heir = rig.consumer(subscription, SHARED, consumer_id=2, permits=10)
+    subscription.ack_entry(leaver, 1)
+    subscription.remove_consumer(leaver)
+    rig.flush()
+    assert heir.ordinals == [0, 2]
+    assert [count for _, count, _ in heir.entries] == [0, 0]
+
+
+def test_redelivery_counts_grow_with_each_giving_back() -> None:
+    rig = Rig()
+    subscription = rig.subscribe()
+    consumer, port = rig.consumer(subscription, SHARED, permits=10)
+    rig.publish(2)
+    subscription.redeliver(consumer, [1], -1)
+    rig.flush()
+    subscription.redeliver(consumer, [1, 0], -1)
+    rig.flush()
+    assert port.entries[2:] == [(1, 1, b"body"), (0, 1, b"body"), (1, 2, b"body")]
+    assert subscription.redelivered_messages == 3
+    subscription.ack_entry(consumer, 1)
+    subscription.redeliver(consumer, None, -1)
+    rig.flush()
+    assert port.entries[5:] == [(0, 2, b"body")]
+
+
+def test_giving_back_what_one_does_not_hold_is_harmless() -> None:
+    rig = Rig()
+    subscription = rig.subscribe()
+    consumer, port = rig.consumer(subscription, SHARED, permits=10)
+    rig.publish(1)
+    subscription.ack_entry(consumer, 0)
+    subscription.redeliver(consumer, [0, 5], -1)
+    rig.flush()
+    assert port.ordinals == [0]
+
+
+def test_acknowledged_while_waiting_for_redelivery() -> None:
+    rig = Rig()
+    subscription = rig.subscribe()
+    consumer, port = rig.consumer(subscription, SHARED, permits=2)
+    rig.publish(2)
+    subscription.redeliver(consumer, None, -1)
+    subscription.ack_entry(consumer, 0)
+    subscription.flow(consumer, 5)
+    rig.flush()
+    assert port.ordinals == [0, 1, 1]
+    assert subscription.backlog_entries == 1
+
+
+def test_a_consumer_stops_at_its_unacked_limit_and_resumes_at_half() -> None:
+    rig = Rig()
+    rig.engine.limits.unacked_per_consumer_max = 4
+    subscription = rig.subscribe()
+    consumer, port = rig.consumer(subscription, SHARED, permits=100)
+    rig.publish(10)
+    assert port.ordinals == [0, 1, 2, 3]
+    assert subscription.account.cell is Cell.UNACKED_LIMIT
+    subscription.ack_entry(consumer, 0)
+    rig.flush()
+    assert len(port.entries) == 4
+    subscription.ack_entry(consumer, 1)
+    rig.flush()
+    assert port.ordinals == [0, 1, 2, 3, 4, 5]
+
+
+def test_a_subscription_stops_at_its_unacked_limit() -> None:
+    rig = Rig()
+    rig.engine.limits.unacked_per_subscription_max = 4
+    subscription = rig.subscribe()
+    consumer, one = rig.consumer(subscription, SHARED, consumer_id=1, permits=100)
+    _, two = rig.consumer(subscription, SHARED, consumer_id=2, permits=100)
+    rig.publish(10)
+    assert len(one.entries) + len(two.entries) == 4
+    assert subscription.account.cell is Cell.UNACKED_LIMIT
+    for ordinal in (0, 1):
+        subscription.ack_entry(consumer, ordinal)
+    rig.flush()
+    assert len(one.entries) + len(two.entries) == 6
+
+
+def test_in_flight_and_replay_messages() -> None:
+    rig = Rig()
+    subscription = rig.subscribe()
+    consumer, _ = rig.consumer(subscription, SHARED, permits=4)
+    rig.publish(2, messages=2)
+    assert subscription.dispatcher.in_flight_messages() == 4
+    subscription.redeliver(consumer, None, -1)
+    assert subscription.dispatcher.in_flight_messages() == 0
+    assert subscription.dispatcher.replay_messages() == 4
+
+
+def test_skipping_takes_entries_away_from_their_holders() -> None:
+    rig = Rig()
+    subscription = rig.subscribe()
+    consumer, port = rig.consumer(subscription, SHARED, permits=3)
+    rig.publish(5)
+    subscription.skip_to(4)
+    assert consumer.unacked_messages == 0
+    subscription.flow(consumer, 5)
+    rig.flush()
+    assert port.ordinals == [0, 1, 2, 4]
+
+
+def test_a_full_socket_is_its_own_state() -> None:
+    rig = Rig()
+    subscription = rig.subscribe()
+    consumer, port = rig.consumer(subscription, SHARED, permits=10)
+    port.writable = False
+    rig.publish(1)
+    assert subscription.account.cell is Cell.SOCKET_FULL
+    port.writable = True
+    subscription.dispatcher.consumer_ready(consumer)
+    subscription.wake()
+    rig.flush()
+    assert port.ordinals == [0]

@@ -1,0 +1,130 @@
+"""Exclusive and Failover: one active consumer, in order, and what a change of it means."""
+
+from __future__ import annotations
+
+from headgate.engine.types import SubscriptionType
+from headgate.flow.account import Cell
+from tests.unit.engine.harness import Rig
+
+FAILOVER = SubscriptionType.FAILOVER
+
+
+def test_in_order_up_to_the_permits() -> None:
+    rig = Rig()
+    subscription = rig.subscribe()
+    rig.publish(5)
+    consumer, port = rig.consumer(subscription, permits=3)
+    assert port.ordinals == [0, 1, 2]
+    assert subscription.account.cell is Cell.NO_PERMITS
+    subscription.flow(consumer, 2)
+    rig.flush()
+    assert port.ordinals == [0, 1, 2, 3, 4]
+    assert subscription.account.cell is Cell.AWAITING_ACK
+
+
+def test_a_new_consumer_starts_at_the_first_unacknowledged_entry() -> None:
+    rig = Rig()
+    subscription = rig.subscribe()
+    rig.publish(4)
+    consumer, _ = rig.consumer(subscription, permits=10)
+    subscription.ack_entry(consumer, 0)
+    subscription.ack_entry(consumer, 2)
+    subscription.remove_consumer(consumer)
+    _, port = rig.consumer(subscription, consumer_id=2, permits=10)
+    assert port.ordinals == [1, 3]
+
+
+def test_redeliver_rewinds_and_takes_the_new_epoch() -> None:
+    rig = Rig()
+    subscription = rig.subscribe()
+    rig.publish(3)
+    consumer, port = rig.consumer(subscription, permits=10)
+    subscription.ack_through(consumer, 0)
+    subscription.redeliver(consumer, [2], 7)
+    rig.flush()
+    assert port.ordinals == [0, 1, 2, 1, 2]
+    assert consumer.epoch == 7
+    assert subscription.redelivered_messages == 2
+
+
+def test_failover_chooses_by_priority_then_name_and_tells_everybody() -> None:
+    rig = Rig(name="persistent://acme/ns/t-partition-0")
+    subscription = rig.subscribe()
+    _, b = rig.consumer(subscription, FAILOVER, consumer_id=1, name="b", permits=9)
+    assert b.active == [(1, True)]
+    _, c = rig.consumer(subscription, FAILOVER, consumer_id=2, name="c", permits=9)
+    assert c.active == [(2, False)]
+    _, a = rig.consumer(subscription, FAILOVER, consumer_id=3, name="a", permits=9)
+    assert a.active == [(3, True)]
+    assert b.active[-1] == (1, False)
+    rig.publish(1)
+    assert a.ordinals == [0]
+
+
+def test_partitions_spread_over_the_consumers() -> None:
+    rig = Rig(name="persistent://acme/ns/t-partition-1")
+    subscription = rig.subscribe()
+    _, a = rig.consumer(subscription, FAILOVER, consumer_id=1, name="a", permits=9)
+    _, b = rig.consumer(subscription, FAILOVER, consumer_id=2, name="b", permits=9)
+    rig.publish(1)
+    assert a.ordinals == []
+    assert b.ordinals == [0]
+
+
+def test_after_a_switch_the_new_consumer_waits_for_the_last_acks() -> None:
+    rig = Rig(name="persistent://acme/ns/t-partition-0")
+    subscription = rig.subscribe()
+    a, a_port = rig.consumer(subscription, FAILOVER, consumer_id=1, name="a", permits=9)
+    _, b_port = rig.consumer(subscription, FAILOVER, consumer_id=2, name="b", permits=9)
+    rig.publish(2)
+    assert a_port.ordinals == [0, 1]
+    subscription.remove_consumer(a)
+    rig.flush()
+    assert subscription.account.cell is Cell.TRANSITION
+    rig.advance(999)
+    assert b_port.ordinals == []
+    rig.advance(1)
+    assert b_port.ordinals == [0, 1]
+
+
+def test_a_switch_without_anything_in_flight_is_immediate() -> None:
+    rig = Rig(name="persistent://acme/ns/t-partition-0")
+    subscription = rig.subscribe()
+    a, _ = rig.consumer(subscription, FAILOVER, consumer_id=1, name="a", permits=9)
+    _, b_port = rig.consumer(subscription, FAILOVER, consumer_id=2, name="b", permits=9)
+    subscription.remove_consumer(a)
+    rig.publish(1)
+    assert b_port.ordinals == [0]
+
+
+def test_skipping_moves_the_reading_forward() -> None:
+    rig = Rig()
+    subscription = rig.subscribe()
+    rig.publish(5)
+    consumer, port = rig.consumer(subscription, permits=1)
+    subscription.skip_to(3)
+    subscription.flow(consumer, 9)
+    rig.flush()
+    assert port.ordinals == [0, 3, 4]
+
+
+def test_in_flight_messages() -> None:
+    rig = Rig()
+    subscription = rig.subscribe()
+    assert subscription.dispatcher.in_flight_messages() == 0
+    rig.publish(3, messages=2)
+    consumer, _ = rig.consumer(subscription, permits=10)
+    assert subscription.dispatcher.in_flight_messages() == 6
+    subscription.ack_through(consumer, 0)
+    assert subscription.dispatcher.in_flight_messages() == 4
+    assert subscription.dispatcher.replay_messages() == 0
+
+
+def test_what_was_trimmed_is_not_waited_for() -> None:
+    rig = Rig()
+    reader = rig.subscribe(durable=False)
+    rig.publish(4)
+    reader.skip_to(2)
+    rig.log.first = 2
+    _, port = rig.consumer(reader, permits=9)
+    assert port.ordinals == [2, 3]

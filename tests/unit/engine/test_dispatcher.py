@@ -1,0 +1,179 @@
+"""The shared loop: budgets, what is not in memory, and the one state it rests in."""
+
+from __future__ import annotations
+
+import pytest
+
+from headgate.base.units import NS_PER_S
+from headgate.engine.types import SubscriptionType
+from headgate.flow.account import LABELS, Cell, State
+from headgate.flow.limits import Dimension, DispatchLimit, Level
+from tests.unit.engine.harness import FakePort, Rig
+
+SHARED = SubscriptionType.SHARED
+
+
+def per_second(port: FakePort, start_ns: int, seconds: int) -> list[int]:
+    """Entries handed over in each second from ``start_ns``."""
+    counts = [0] * seconds
+    for when in port.times_ns:
+        index = (when - start_ns) // NS_PER_S
+        if 0 <= index < seconds:
+            counts[index] += 1
+    return counts
+
+
+@pytest.mark.parametrize("kind", [SubscriptionType.EXCLUSIVE, SHARED, SubscriptionType.FAILOVER])
+def test_a_subscription_limit_holds_every_second(kind: SubscriptionType) -> None:
+    rig = Rig(subscription_limit=DispatchLimit(messages=100, bytes=None))
+    subscription = rig.subscribe()
+    rig.publish(1_000)
+    start_ns = rig.engine.now_ns
+    _, port = rig.consumer(subscription, kind, permits=5_000)
+    rig.advance(6_000)
+    counts = per_second(port, start_ns, 6)
+    assert counts[0] == 100
+    assert all(98 <= count <= 101 for count in counts[1:]), counts
+    assert port.ordinals == list(range(len(port.ordinals)))
+
+
+def test_a_topic_limit_is_shared_equally() -> None:
+    rig = Rig(topic_limit=DispatchLimit(messages=60, bytes=None))
+    subscriptions = [rig.subscribe(f"s{index}") for index in range(6)]
+    rig.publish(400)
+    ports = [rig.consumer(s, SHARED, permits=5_000)[1] for s in subscriptions]
+    rig.advance(3_000)
+    before = [len(port.entries) for port in ports]
+    rig.advance(10_000)
+    shares = [len(port.entries) - was for port, was in zip(ports, before, strict=True)]
+    assert max(shares) - min(shares) <= 2
+    assert 588 <= sum(shares) <= 601
+
+
+def test_a_broker_limit_holds_all_topics() -> None:
+    rig = Rig()
+    rig.engine.set_broker_limit(DispatchLimit(messages=None, bytes=400))
+    subscription = rig.subscribe()
+    rig.publish(1_000)
+    _, port = rig.consumer(subscription, permits=5_000)
+    rig.advance(5_000)
+    assert 485 <= len(port.entries) <= 501
+    labels = LABELS[subscription.account.cell]
+    assert labels.state is State.THROTTLED_BROKER
+    assert labels.dimension == "bytes"
+
+
+def test_the_account_names_limiter_and_whether_the_consumer_is_hungry() -> None:
+    rig = Rig(subscription_limit=DispatchLimit(messages=10, bytes=None))
+    subscription = rig.subscribe()
+    rig.publish(100)
+    rig.consumer(subscription, permits=40)
+    rig.advance(900)
+    assert subscription.account.cell is Cell.SUBSCRIPTION_MESSAGES_HUNGRY
+    rig.advance(1_200)
+    assert subscription.account.cell is Cell.SUBSCRIPTION_MESSAGES_BUSY
+    events = subscription.gate.throttled_events
+    subscription.gate.settle(rig.engine.now_ns)
+    assert events[Level.SUBSCRIPTION][Dimension.MESSAGES] >= 2
+    assert events[Level.TOPIC] == [0, 0]
+
+
+def test_batches_count_their_messages_unless_told_otherwise() -> None:
+    rig = Rig(subscription_limit=DispatchLimit(messages=100, bytes=None))
+    rig.engine.throttle_counts_entries = True
+    subscription = rig.subscribe()
+    rig.publish(100, messages=50)
+    _, port = rig.consumer(subscription, permits=100_000)
+    assert len(port.entries) == 100
+
+
+def test_raising_the_limit_frees_the_waiter() -> None:
+    rig = Rig(subscription_limit=DispatchLimit(messages=10, bytes=None))
+    subscription = rig.subscribe()
+    rig.publish(100)
+    _, port = rig.consumer(subscription, permits=1_000)
+    rig.advance(100)
+    assert len(port.entries) == 10
+    rig.subscription_limit = None
+    rig.engine.limits_of_topic(rig.topic)
+    rig.flush()
+    assert len(port.entries) == 100
+
+
+def test_an_unload_forgives_nothing() -> None:
+    rig = Rig(subscription_limit=DispatchLimit(messages=10, bytes=None))
+    subscription = rig.subscribe()
+    rig.publish(100)
+    rig.consumer(subscription, permits=1_000)
+    rig.advance(100)
+    rig.topic.fence()
+    rig.engine.unload_topic(rig.topic)
+    rig.topic = rig.engine.load_topic(rig.topic.name, rig.log)
+    again = rig.subscribe()
+    for ordinal, body in enumerate(rig.log.bodies):
+        rig.topic.cache[ordinal] = body
+    _, port = rig.consumer(again, permits=1_000)
+    rig.advance(500)
+    assert port.entries == []
+    rig.advance(500)
+    assert 0 < len(port.entries) <= 10
+
+
+def test_an_entry_on_disk_is_read_and_the_wait_is_storage() -> None:
+    rig = Rig()
+    subscription = rig.subscribe()
+    rig.publish(3)
+    rig.topic.cache.clear()
+    _, port = rig.consumer(subscription, permits=10)
+    assert rig.effects.reads == [(subscription, 0)]
+    assert subscription.account.cell is Cell.STORAGE
+    subscription.wake()
+    rig.flush()
+    assert len(rig.effects.reads) == 1
+    for ordinal, body in enumerate(rig.log.bodies):
+        rig.topic.cache[ordinal] = body
+    subscription.entries_read()
+    rig.flush()
+    assert port.ordinals == [0, 1, 2]
+
+
+def test_a_limited_subscription_reads_ahead_uncharged() -> None:
+    rig = Rig(subscription_limit=DispatchLimit(messages=1, bytes=None))
+    subscription = rig.subscribe()
+    rig.publish(3)
+    _, port = rig.consumer(subscription, permits=10)
+    rig.topic.cache.clear()
+    rig.advance(300)
+    subscription.wake()
+    rig.flush()
+    assert rig.effects.reads == [(subscription, 1)]
+    assert LABELS[subscription.account.cell].state is State.THROTTLED_SUBSCRIPTION
+    rig.advance(1_000)
+    assert subscription.account.cell is Cell.STORAGE
+    rig.topic.cache[1] = rig.log.bodies[1]
+    subscription.entries_read()
+    rig.flush()
+    assert port.ordinals == [0, 1]
+
+
+def test_a_long_backlog_is_handed_over_in_bounded_turns() -> None:
+    rig = Rig()
+    subscription = rig.subscribe()
+    rig.publish(500)
+    consumer, port = rig.consumer(subscription)
+    subscription.flow(consumer, 1_000)
+    assert rig.engine.flush() is True
+    assert 0 < len(port.entries) <= 128
+    assert subscription.account.cell is Cell.DISPATCHING
+    rig.flush()
+    assert len(port.entries) == 500
+
+
+def test_a_fenced_subscription_is_in_transition() -> None:
+    rig = Rig()
+    subscription = rig.subscribe()
+    rig.publish(1)
+    subscription.fenced = True
+    subscription.wake()
+    rig.flush()
+    assert subscription.account.cell is Cell.TRANSITION

@@ -1,0 +1,72 @@
+"""The turn: who is looked at when, and when the loop is asked to come back."""
+
+from __future__ import annotations
+
+from headgate.base.units import NS_PER_MS
+from headgate.flow.limits import DispatchLimit
+from tests.unit.engine.harness import Rig
+
+
+def test_work_is_announced_once_per_turn() -> None:
+    rig = Rig()
+    one, two = rig.subscribe("one"), rig.subscribe("two")
+    rig.flush()
+    before = rig.effects.work_count
+    one.wake()
+    one.wake()
+    two.wake()
+    assert rig.effects.work_count == before + 1
+
+
+def test_timers_run_when_due_and_not_before() -> None:
+    rig = Rig()
+    ran: list[str] = []
+    rig.engine.wake_at(rig.engine.now_ns + 20 * NS_PER_MS, lambda: ran.append("late"))
+    rig.engine.wake_at(rig.engine.now_ns + 10 * NS_PER_MS, lambda: ran.append("early"))
+    assert rig.engine.next_wake_ns() == rig.engine.now_ns + 10 * NS_PER_MS
+    rig.advance(15)
+    assert ran == ["early"]
+    rig.advance(15)
+    assert ran == ["early", "late"]
+    assert rig.engine.next_wake_ns() is None
+
+
+def test_a_waiter_asks_to_be_woken() -> None:
+    rig = Rig(subscription_limit=DispatchLimit(messages=1, bytes=None))
+    subscription = rig.subscribe()
+    rig.publish(2)
+    rig.consumer(subscription, permits=10)
+    wake_ns = rig.engine.next_wake_ns()
+    assert wake_ns is not None
+    assert 900 * NS_PER_MS < wake_ns - rig.engine.now_ns <= 1_000 * NS_PER_MS
+
+
+def test_the_broker_limit_reaches_topics_that_are_there_already() -> None:
+    rig = Rig()
+    subscription = rig.subscribe()
+    consumer, port = rig.consumer(subscription, permits=100)
+    rig.engine.set_broker_limit(DispatchLimit(messages=5, bytes=None))
+    rig.publish(20)
+    assert len(port.entries) == 5
+    rig.engine.set_broker_limit(None)
+    rig.flush()
+    assert len(port.entries) == 20
+    assert consumer.messages_sent == 20
+
+
+def test_system_topics_know_no_limit() -> None:
+    rig = Rig(subscription_limit=DispatchLimit(messages=1, bytes=None))
+    rig.topic.is_system = True
+    subscription = rig.subscribe()
+    rig.publish(5)
+    _, port = rig.consumer(subscription, permits=10)
+    assert len(port.entries) == 5
+
+
+def test_an_unloaded_topic_is_forgotten() -> None:
+    rig = Rig()
+    rig.subscribe()
+    rig.topic.fence()
+    rig.engine.unload_topic(rig.topic, deleted=True)
+    assert rig.engine.topics == {}
+    assert rig.engine.by_number == {}

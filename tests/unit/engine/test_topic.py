@@ -1,0 +1,128 @@
+"""A topic: receipts in order, who may produce, what it counts."""
+
+from __future__ import annotations
+
+import pytest
+
+from headgate.base.errors import StorageError
+from headgate.base.positions import Position
+from headgate.engine.errors import ProducerBusyError, ProducerFencedError, TopicFencedError
+from headgate.engine.producer import Producer
+from headgate.engine.types import AccessMode
+from tests.unit.engine.harness import FakePort, Rig
+
+
+def test_nothing_is_seen_before_it_is_durable() -> None:
+    rig = Rig()
+    subscription = rig.subscribe()
+    _, port = rig.consumer(subscription, permits=10)
+    rig.topic.publish(rig.producer, 5, 0, 1, b"x")
+    rig.flush()
+    assert rig.port.receipts == []
+    assert port.entries == []
+    assert subscription.backlog_messages == 0
+    rig.log.end = 1
+    rig.topic.durable()
+    rig.flush()
+    assert rig.port.receipts == [(5, Position(7, 0))]
+    assert port.ordinals == [0]
+
+
+def test_receipts_come_in_send_order_over_several_commits() -> None:
+    rig = Rig()
+    for sequence in range(4):
+        rig.topic.publish(rig.producer, sequence, 0, 1, b"x")
+    rig.log.end = 3
+    rig.topic.durable()
+    rig.log.end = 4
+    rig.topic.durable()
+    assert [sequence for sequence, _ in rig.port.receipts] == [0, 1, 2, 3]
+    assert rig.producer.pending_count == 0
+
+
+def test_a_failed_commit_is_told_to_each_sender() -> None:
+    rig = Rig()
+    rig.subscribe()
+    rig.publish(1)
+    rig.topic.publish(rig.producer, 8, 0, 1, b"x")
+    rig.topic.publish(rig.producer, 9, 0, 1, b"x")
+    rig.topic.append_failed(StorageError("disk full", retryable=True))
+    assert rig.port.failures == [(8, "disk full"), (9, "disk full")]
+    assert rig.topic.pending_count == 0
+    assert sorted(rig.topic.cache) == [0]
+
+
+def test_a_closed_producer_gets_no_receipt_but_its_entry_is_stored() -> None:
+    rig = Rig()
+    rig.topic.publish(rig.producer, 1, 0, 1, b"x")
+    rig.topic.remove_producer(rig.producer)
+    rig.log.end = 1
+    rig.topic.durable()
+    assert rig.port.receipts == []
+    assert rig.topic.messages_in() == 1
+
+
+def test_names_are_unique_and_exclusive_means_alone() -> None:
+    rig = Rig()
+    with pytest.raises(ProducerBusyError, match="already connected"):
+        rig.topic.add_producer(Producer(2, "p", FakePort()))
+    alone = Producer(3, "alone", FakePort(), access_mode=AccessMode.EXCLUSIVE)
+    with pytest.raises(ProducerFencedError):
+        rig.topic.add_producer(alone)
+    rig.topic.remove_producer(rig.producer)
+    rig.topic.add_producer(alone)
+    with pytest.raises(ProducerBusyError, match="exclusive"):
+        rig.topic.add_producer(Producer(4, "q", FakePort()))
+
+
+def test_fencing_closes_everybody() -> None:
+    rig = Rig()
+    subscription = rig.subscribe()
+    _, port = rig.consumer(subscription, consumer_id=9)
+    rig.topic.fence()
+    assert rig.port.closed == [1]
+    assert port.closed == [9]
+    assert subscription.consumers == []
+    with pytest.raises(TopicFencedError):
+        rig.topic.add_producer(Producer(2, "q", FakePort()))
+
+
+def test_counts_and_sizes() -> None:
+    rig = Rig()
+    rig.publish(2, messages=3, body=b"1234")
+    assert (rig.topic.messages_in(), rig.topic.bytes_in()) == (6, 8)
+    assert rig.topic.storage_bytes() == 8
+    assert rig.topic.counters() == (6, 8)
+    rig.log.first = 1
+    assert rig.topic.storage_bytes() == 4
+
+
+def test_the_slowest_stored_subscription_decides_what_is_kept() -> None:
+    rig = Rig()
+    rig.publish(5)
+    assert rig.topic.slowest_durable_ordinal() == 5
+    rig.subscribe("slow", at=2)
+    rig.subscribe("fast", at=4)
+    rig.subscribe("reader", at=0, durable=False)
+    assert rig.topic.slowest_durable_ordinal() == 2
+
+
+def test_unused_means_nobody_at_all() -> None:
+    rig = Rig()
+    assert not rig.topic.is_unused()
+    rig.advance(1_000)
+    rig.topic.remove_producer(rig.producer)
+    assert rig.topic.is_unused()
+    assert rig.topic.idle_since_ns == rig.engine.now_ns
+    rig.subscribe()
+    assert not rig.topic.is_unused()
+
+
+def test_what_a_removed_subscription_sent_stays_counted() -> None:
+    rig = Rig()
+    subscription = rig.subscribe()
+    rig.publish(3, body=b"12")
+    consumer, _ = rig.consumer(subscription, permits=10)
+    subscription.remove_consumer(consumer)
+    rig.topic.remove_subscription("s")
+    assert (rig.topic.messages_out_removed, rig.topic.bytes_out_removed) == (3, 6)
