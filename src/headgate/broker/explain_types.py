@@ -65,7 +65,7 @@ class LimitState(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class StateTime(Struct, frozen=True, kw_only=True, rename="camel"):
-    """Time in one state of the account (telemetry: ``headgate_subscription_state_seconds_total``)."""
+    """Time in one state of the account (``headgate_subscription_state_seconds_total``)."""
 
     state: str
     dimension: str

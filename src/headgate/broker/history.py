@@ -129,14 +129,15 @@ def _encode(point: Point) -> bytes:
 
 
 def _decode(record: bytes) -> Point:
-    *figures, where = _HEAD.unpack_from(record)
+    figures: tuple[int, ...] = _HEAD.unpack_from(record)
+    where = figures[-1]
     cells = [0] * CELL_COUNT
     offset = _HEAD.size
     for index in range(CELL_COUNT):
         if where >> index & 1:
             cells[index] = _AT.unpack_from(record, offset)[0]
             offset += _AT.size
-    return Point(*figures, cell=Cell(where >> CELL_COUNT), cells_ns=tuple(cells))
+    return Point(*figures[:-1], Cell(where >> CELL_COUNT), tuple(cells))  # type: ignore[arg-type]
 
 
 def _at_ns(record: bytes) -> int:

@@ -1,0 +1,268 @@
+"""Explain: what holds a backlog, by which limit, set where, since when; from memory, at once.
+
+The answers are plain values for JSON; :mod:`headgate.broker.explain_types` names and documents
+every field. Only what is shown is judged, so an answer costs little more for ten thousand
+subscriptions than for ten.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from heapq import nlargest
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from headgate.base.names import TopicName
+from headgate.base.units import NS_PER_MS, NS_PER_S
+from headgate.broker.explain_limits import broker_limit, subscription_limit, topic_limit
+from headgate.broker.explain_types import (
+    AccountWindow,
+    LimitRef,
+    LimitState,
+    Publishing,
+    StateTime,
+    SubscriptionAccount,
+    SubscriptionReport,
+    TopicReport,
+    TopReport,
+)
+from headgate.broker.history import HOUR_NS, MINUTE_NS
+from headgate.broker.situation import Situation, Window, situation, window
+from headgate.broker.topic_stats import iso_time
+from headgate.engine.subscription import Subscription
+from headgate.engine.topic import Topic
+from headgate.flow.account import LABELS
+from headgate.flow.sentence import limit_text
+from headgate.flow.verdict import blame_shares
+from headgate.metadata.errors import not_found
+
+if TYPE_CHECKING:
+    from headgate.broker.service import Broker
+
+HIGH_CONFIDENCE = 0.7
+MEDIUM_CONFIDENCE = 0.3
+NOBODY = "nobody subscribes to this topic."
+
+
+def explain_top(broker: Broker, count: int) -> dict[str, Any]:
+    """The ``count`` largest backlogs and what holds each: a :class:`TopReport`.
+
+    Topics of the system are left out. Raises nothing.
+    """
+    backlogs = [
+        (subscription.backlog_messages, subscription)
+        for topic in broker.engine.topics.values()
+        if not topic.is_system
+        for subscription in topic.subscriptions.values()
+    ]
+    waiting = [backlog for backlog in backlogs if backlog[0] > 0]
+    worst = nlargest(count, waiting, key=lambda backlog: backlog[0])
+    report = TopReport(
+        at=iso_time(broker.engine.now_ms),
+        broker=broker.info.broker_id,
+        subscriptions_total=len(backlogs),
+        with_backlog=len(waiting),
+        subscriptions=[explain_subscription(broker, [subscription]) for _, subscription in worst],
+    )
+    return _plain(report)
+
+
+def explain_topic(
+    broker: Broker, topic_name: TopicName, *, per_partition: bool = False
+) -> dict[str, Any]:
+    """What holds a topic back: a :class:`TopicReport`.
+
+    A partitioned topic is answered as one; ``per_partition`` adds each partition's own report.
+
+    Raises:
+        RefusalError: 404, there is no such topic.
+    """
+    partitions = broker.registry.partitions(topic_name)
+    names = [topic_name.partition_name(i) for i in range(partitions)] or [topic_name]
+    topics = [topic for name in names if (topic := broker.registry.get(name)) is not None]
+    if not topics and not partitions:
+        raise not_found(f"Topic {topic_name} not found")
+    parts = [_topic_report(broker, topic.name, [topic], 0, None) for topic in topics]
+    if not partitions:
+        return _plain(parts[0])
+    split = parts if per_partition else None
+    return _plain(_topic_report(broker, topic_name, topics, partitions, split))
+
+
+def explain_subscription(
+    broker: Broker, parts: Sequence[Subscription], *, name: str = "", partitions: int = 0
+) -> SubscriptionReport:
+    """One subscription, given by its partitions' parts (at least one), judged now.
+
+    ``name``: the topic as it is to be called, the first part's by default. ``partitions``: of how
+    many it is made, 0 when it is not partitioned.
+    """
+    return SubscriptionReport(**_report_fields(broker, parts, name, partitions))
+
+
+def _report_fields(
+    broker: Broker, parts: Sequence[Subscription], name: str, partitions: int
+) -> dict[str, Any]:
+    found = situation(broker, parts)
+    judgement = found.judgement
+    largest = max(parts, key=lambda part: part.backlog_messages)
+    labels = LABELS[largest.account.cell]
+    consumers = [consumer for part in parts for consumer in part.consumers]
+    began_ms, began_s = _since(broker, found.backlog_since_ns)
+    since_ms, since_s = _since(broker, found.verdict_since_ns)
+    return {
+        "topic": name or largest.topic.name.full,
+        "subscription": largest.name,
+        "partitions": partitions,
+        "type": largest.type.label if largest.type_known else "",
+        "consumers": len(consumers),
+        "state": labels.state.value,
+        "state_dimension": labels.dimension,
+        "state_consumer": labels.consumer,
+        "backlog_messages": found.window.total_end("backlog"),
+        "backlog_bytes": sum(part.backlog_bytes for part in parts),
+        "unacked_messages": found.window.total_end("in_flight"),
+        "permits": sum(consumer.permits for consumer in consumers),
+        "permits_max": sum(consumer.window for consumer in consumers),
+        "oldest_age_s": max(point.age_ns for point in found.window.end) / NS_PER_S,
+        "backlog_since": began_ms,
+        "backlog_since_s": began_s,
+        "verdict": judgement.verdict.value,
+        "second": None if judgement.second is None else judgement.second.value,
+        "bystander": judgement.bystander,
+        "verdict_since": since_ms,
+        "verdict_since_s": since_s,
+        "confidence": judgement.confidence,
+        "confidence_level": _confidence_level(found),
+        "window_s": found.window.length_ns / NS_PER_S,
+        "growth_messages": judgement.growth,
+        "shares": {verdict.value: share for verdict, share in judgement.shares.items()},
+        "would_have_grown": judgement.would_have_grown,
+        "proven_ack_per_s": found.proven_ack_per_s,
+        "limit": _limit_ref(found),
+        "sentence": found.sentence,
+    }
+
+
+def _account(
+    broker: Broker, parts: Sequence[Subscription], name: str, partitions: int
+) -> SubscriptionAccount:
+    limits = [limit for part in parts if (limit := subscription_limit(broker, part)) is not None]
+    return SubscriptionAccount(
+        **_report_fields(broker, parts, name, partitions),
+        minute=_window_report(window(broker, parts, MINUTE_NS)),
+        hour=_window_report(window(broker, parts, HOUR_NS)),
+        limits=limits,
+    )
+
+
+def _topic_report(
+    broker: Broker,
+    name: TopicName,
+    topics: Sequence[Topic],
+    partitions: int,
+    split: list[TopicReport] | None,
+) -> TopicReport:
+    by_name: dict[str, list[Subscription]] = {}
+    for topic in topics:
+        for subscription in topic.subscriptions.values():
+            by_name.setdefault(subscription.name, []).append(subscription)
+    subscriptions = [_account(broker, parts, name.full, partitions) for parts in by_name.values()]
+    subscriptions.sort(key=lambda report: -report.backlog_messages)
+    limits: list[LimitState | None] = [topic_limit(broker, topic) for topic in topics]
+    if not all(topic.is_system for topic in topics):
+        limits.append(broker_limit(broker))
+    worst = subscriptions[0] if subscriptions else None
+    return TopicReport(
+        topic=name.full,
+        at=iso_time(broker.engine.now_ms),
+        partitions=partitions,
+        sentence=NOBODY if worst is None else f"{worst.subscription}: {worst.sentence}",
+        storage_bytes=sum(topic.storage_bytes() for topic in topics),
+        publishing=_publishing(broker, topics),
+        limits=[limit for limit in limits if limit is not None],
+        subscriptions=subscriptions,
+        per_partition=split,
+    )
+
+
+def _publishing(broker: Broker, topics: Sequence[Topic]) -> Publishing:
+    now_ns = broker.engine.now_ns
+    rates = [topic.rates.per_second(topic.counters(), now_ns) for topic in topics]
+    last_ms = max((topic.last_publish_ms for topic in topics), default=0)
+    return Publishing(
+        producers=sum(len(topic.producers) for topic in topics),
+        messages_per_s=sum(rate[0] for rate in rates),
+        bytes_per_s=sum(rate[1] for rate in rates),
+        pending_entries=sum(topic.pending_count for topic in topics),
+        last_publish=iso_time(last_ms) if last_ms else None,
+    )
+
+
+def _window_report(seen: Window) -> AccountWindow:
+    total_ns = sum(seen.cells_ns) or 1
+    states = [
+        StateTime(
+            state=labels.state.value,
+            dimension=labels.dimension,
+            consumer=labels.consumer,
+            seconds=ns / NS_PER_S,
+            share=ns / total_ns,
+        )
+        for ns, labels in zip(seen.cells_ns, LABELS, strict=True)
+        if ns
+    ]
+    states.sort(key=lambda state: -state.seconds)
+    return AccountWindow(
+        window_s=seen.length_ns / NS_PER_S,
+        states=states,
+        shares={blame.value: share for blame, share in blame_shares(seen.cells_ns).items()},
+        appended=seen.gained("appended"),
+        delivered=seen.gained("sent"),
+        acked=seen.gained("acked"),
+        skipped=seen.gained("skipped"),
+        rewound=seen.gained("rewound"),
+        expired=seen.gained("expired"),
+        redelivered=seen.gained("redelivered"),
+        backlog_start=seen.total_start("backlog"),
+        backlog_end=seen.total_end("backlog"),
+        oldest_age_max_s=seen.age_ns_max / NS_PER_S,
+        appended_per_s=seen.per_second("appended"),
+        delivered_per_s=seen.per_second("sent"),
+        acked_per_s=seen.per_second("acked"),
+    )
+
+
+def _limit_ref(found: Situation) -> LimitRef | None:
+    dimension = found.judgement.dimension
+    if found.limit_level is None or found.limit.limit is None or dimension is None:
+        return None
+    return LimitRef(
+        level=found.limit_level.name.lower(),
+        dimension=dimension.name.lower(),
+        text=limit_text(found.limit.limit, dimension),
+        source=found.limit.source_of(dimension),
+    )
+
+
+def _confidence_level(found: Situation) -> str:
+    if not found.settled:
+        return "settling"
+    confidence = found.judgement.confidence
+    if confidence >= HIGH_CONFIDENCE:
+        return "high"
+    return "medium" if confidence >= MEDIUM_CONFIDENCE else "low"
+
+
+def _since(broker: Broker, since_ns: int | None) -> tuple[str | None, float | None]:
+    """A monotonic instant as people see it, and how many seconds ago it was."""
+    if since_ns is None:
+        return None, None
+    ago_ns = broker.engine.now_ns - since_ns
+    return iso_time(broker.engine.now_ms - ago_ns // NS_PER_MS), ago_ns / NS_PER_S
+
+
+def _plain(report: msgspec.Struct) -> dict[str, Any]:
+    plain: dict[str, Any] = msgspec.to_builtins(report)
+    return plain

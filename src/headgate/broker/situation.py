@@ -1,0 +1,351 @@
+"""From the broker's history to a judgement: what explain says about one subscription now.
+
+A subscription of a partitioned topic is judged as one over its partitions: amounts and seconds are
+summed over a common window, and limits that each partition has by itself count as often as there
+are partitions. The verdict is about the time since the backlog began, at most the last minute.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from headgate.base.units import NS_PER_S
+from headgate.broker.history import HOUR_NS, MINUTE_NS, Calm, Point, Track, begin_calm, look
+from headgate.broker.limits import NO_LIMIT
+from headgate.engine.subscription import Subscription
+from headgate.flow.account import CELL_COUNT, LABELS, State, difference
+from headgate.flow.limits import Dimension, EffectiveLimit, Level
+from headgate.flow.sentence import Circumstances, sentence
+from headgate.flow.verdict import (
+    BLAME,
+    THROTTLED,
+    YOUNG_NS,
+    Evidence,
+    Judgement,
+    LimitFact,
+    Verdict,
+    blame_shares,
+    judge,
+)
+
+if TYPE_CHECKING:
+    from headgate.broker.service import Broker
+
+SETTLED_NS = 3 * NS_PER_S
+"""A verdict on less than this is called settling."""
+
+SUB_WINDOW_NS = 5 * NS_PER_S // 2
+"""Least length of the parts that must agree: clients return permits in lots, seconds apart."""
+
+SUB_WINDOWS = 12
+"""At most so many."""
+
+UNTHROTTLED_SHARE = 0.05
+"""A part with less of its time in throttled states proves what the consumer can do."""
+
+PROVEN_PERCENTILE = 0.95
+CONSUMER_STATES = frozenset(
+    labels.state
+    for labels, blamed in zip(LABELS, BLAME, strict=True)
+    if blamed is Verdict.CONSUMER and labels.level is None
+)
+
+"""Those in which nobody but a consumer stops a subscription."""
+HELD_BY_OTHERS = tuple(
+    labels.level is not None or labels.state in (State.NO_CONSUMER, State.TRANSITION)
+    for labels in LABELS
+)
+"""By cell: whether time in it says nothing of what the consumer can do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """What happened between two instants, summed over partitions."""
+
+    start: Sequence[Point]
+    end: Sequence[Point]
+    cells_ns: tuple[int, ...]
+    age_ns_max: int
+
+    @property
+    def length_ns(self) -> int:
+        """The longest of the partitions' windows, at least 1."""
+        return max(1, *(b.at_ns - a.at_ns for a, b in zip(self.start, self.end, strict=True)))
+
+    def gained(self, field: str) -> int:
+        """By how much a counter grew."""
+        return self.total_end(field) - self.total_start(field)
+
+    def total_start(self, field: str) -> int:
+        """A figure at the start."""
+        return sum(getattr(point, field) for point in self.start)
+
+    def total_end(self, field: str) -> int:
+        """A figure at the end."""
+        return sum(getattr(point, field) for point in self.end)
+
+    def per_second(self, field: str) -> float:
+        """A counter's mean rate."""
+        return self.gained(field) * NS_PER_S / self.length_ns
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """One subscription (or one over several partitions) and its judgement."""
+
+    parts: Sequence[Subscription]
+    window: Window
+    judgement: Judgement
+    settled: bool
+    is_calm: bool
+    backlog_since_ns: int | None
+    """Monotonic instant at which the backlog began; None while it is calm."""
+    verdict_since_ns: int | None
+    limit_level: Level | None
+    limit: EffectiveLimit
+    proven_ack_per_s: float | None
+    sentence: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """One partition's history: its points and how it stands now."""
+
+    track: Track | None
+    now: Point
+    calm: Calm
+
+    def points(self, start_ns: int) -> list[Point]:
+        """From ``start_ns`` on, ending with the present."""
+        if self.track is None:
+            return [self.now, self.now]
+        return [*self.track.since(start_ns), self.now]
+
+
+def _part(broker: Broker, subscription: Subscription) -> _Part:
+    now = look(subscription, broker.engine.now_ns, broker.engine.now_ms)
+    track = broker.sweeps.history.track(subscription)
+    return _Part(track, now, begin_calm(now) if track is None else track.calm.then(now))
+
+
+def window(broker: Broker, subscriptions: Sequence[Subscription], length_ns: int) -> Window:
+    """The last ``length_ns``, or as much of it as is known."""
+    parts = [_part(broker, subscription) for subscription in subscriptions]
+    return _window([part.points(broker.engine.now_ns - length_ns) for part in parts])
+
+
+def _window(runs: Sequence[Sequence[Point]]) -> Window:
+    changes = [difference(run[-1].cells_ns, run[0].cells_ns) for run in runs]
+    return Window(
+        start=[run[0] for run in runs],
+        end=[run[-1] for run in runs],
+        cells_ns=tuple(sum(column) for column in zip(*changes, strict=True)),
+        age_ns_max=max(max(point.age_ns_max for point in run[1:]) for run in runs),
+    )
+
+
+def situation(broker: Broker, subscriptions: Sequence[Subscription]) -> Situation:
+    """Judge one subscription, given as its partitions' parts (at least one)."""
+    now_ns = broker.engine.now_ns
+    parts = [_part(broker, subscription) for subscription in subscriptions]
+    troubled = [part for part in parts if not part.calm.is_calm]
+    begin_ns = min(part.calm.begin_ns for part in troubled or parts)
+    runs = [part.points(max(begin_ns, now_ns - MINUTE_NS)) for part in parts]
+    seen = _window(runs)
+    limits = limits_of(broker, subscriptions[0])
+    hour = [part.points(now_ns - HOUR_NS) for part in parts]
+    proven = _proven_ack_per_s(hour)
+    chunks = _chunks(runs, max(SUB_WINDOW_NS, seen.length_ns // SUB_WINDOWS))
+    evidence = Evidence(
+        window_ns=seen.length_ns,
+        cells_ns=seen.cells_ns,
+        backlog_start=seen.total_start("backlog"),
+        backlog_end=seen.total_end("backlog"),
+        oldest_age_ns_max=seen.age_ns_max,
+        appended=seen.gained("appended"),
+        delivered=seen.gained("sent"),
+        acked=seen.gained("acked"),
+        unacked_start=seen.total_start("in_flight"),
+        unacked_end=seen.total_end("in_flight"),
+        delivered_bytes=seen.gained("sent_bytes"),
+        limits=_facts(limits, len(parts)),
+        sub_windows_ns=[cells_ns for _, cells_ns in chunks] if len(chunks) > 1 else (),
+        proven_ack_per_s=proven,
+    )
+    judgement = judge(evidence)
+    settled = seen.length_ns >= SETTLED_NS
+    began_ns = min((_began_ns(part) for part in troubled), default=None)
+    if troubled:
+        since_ns = _blamed_since_ns(judgement, hour, began_ns)
+    else:
+        since_ns = max(part.calm.since_ns for part in parts)
+    named = named_level(judgement)
+    level = named
+    if level is None and judgement.verdict is Verdict.CONSUMER:
+        level = next((level for level in Level if limits[level].limit is not None), None)
+    limit = NO_LIMIT if level is None else limits[level]
+    since_s = None if since_ns is None else (now_ns - since_ns) / NS_PER_S
+    said = sentence(judgement, _circumstances(subscriptions, seen, level, limit, since_s))
+    if not settled:
+        waiting = seen.total_end("backlog")
+        said = f"settling: {waiting:,} messages wait, a verdict needs {SETTLED_NS // NS_PER_S} s."
+    return Situation(
+        parts=subscriptions,
+        window=seen,
+        judgement=judgement,
+        settled=settled,
+        is_calm=not troubled,
+        backlog_since_ns=began_ns,
+        verdict_since_ns=since_ns,
+        limit_level=named,
+        limit=NO_LIMIT if named is None else limits[named],
+        proven_ack_per_s=proven,
+        sentence=said,
+    )
+
+
+def limits_of(broker: Broker, subscription: Subscription) -> list[EffectiveLimit]:
+    """The limits in force on it, indexed by level; none on a system topic."""
+    topic = subscription.topic
+    if topic.is_system:
+        return [NO_LIMIT] * len(Level)
+    return [
+        broker.limits.of_subscription(topic.name, subscription.name),
+        broker.limits.of_topic(topic.name),
+        broker.limits.of_broker(),
+    ]
+
+
+def named_level(judgement: Judgement) -> Level | None:
+    """Whose limit the judgement names, first or second."""
+    for verdict in (judgement.verdict, judgement.second):
+        if verdict in THROTTLED:
+            return Level(THROTTLED.index(verdict))
+    return None
+
+
+def _facts(limits: Sequence[EffectiveLimit], partitions: int) -> list[LimitFact]:
+    facts = []
+    for level, effective in zip(Level, limits, strict=True):
+        limit = effective.limit
+        if limit is None:
+            continue
+        times = 1 if level is Level.BROKER else partitions
+        rates = [limit.per_second(dimension) for dimension in Dimension]
+        facts.append(LimitFact(level, *(None if rate is None else rate * times for rate in rates)))
+    return facts
+
+
+def _began_ns(part: _Part) -> int:
+    """When a backlog began: what was there before the broker looked counts by its age."""
+    return min(part.calm.low_ns, part.now.at_ns - part.now.age_ns)
+
+
+def _chunks(runs: Sequence[Sequence[Point]], length_ns: int) -> list[tuple[int, tuple[int, ...]]]:
+    """Parts of at least ``length_ns`` from the common start on: (start, nanoseconds per cell).
+    Coarse history makes longer ones; a short rest belongs to the last."""
+    start_ns = min(run[0].at_ns for run in runs)
+    end_ns = max(run[-1].at_ns for run in runs)
+    count = max(1, (end_ns - start_ns) // length_ns)
+    sums: dict[int, tuple[int, list[int]]] = {}
+    for run in runs:
+        for before, after in pairwise(run):
+            index = min(count - 1, (before.at_ns - start_ns) // length_ns)
+            chunk = sums.setdefault(index, (before.at_ns, [0] * CELL_COUNT))
+            for cell, ns in enumerate(difference(after.cells_ns, before.cells_ns)):
+                chunk[1][cell] += ns
+    return [(begin_ns, tuple(cells)) for _, (begin_ns, cells) in sorted(sums.items())]
+
+
+def _blamed_since_ns(
+    judgement: Judgement, hour: Sequence[Sequence[Point]], began_ns: int | None
+) -> int | None:
+    """Back to when the account has blamed the same without a break, but not before the backlog
+    began. None when it does not do so at present."""
+    since_ns = None
+    named = (judgement.verdict, judgement.second)
+    for begin_ns, cells_ns in reversed(_chunks(hour, SUB_WINDOW_NS)):
+        shares = blame_shares(cells_ns)
+        if max(shares, key=lambda blamed: shares[blamed]) not in named:
+            break
+        since_ns = begin_ns
+    if since_ns is None or began_ns is None:
+        return since_ns
+    return max(since_ns, began_ns)
+
+
+def _proven_ack_per_s(hour: Sequence[Sequence[Point]]) -> float | None:
+    """What the consumers have shown to be able to: summed over partitions, None if any has not."""
+    total = 0.0
+    for run in hour:
+        rates = sorted(_unthrottled_rates(run))
+        if not rates:
+            return None
+        total += rates[min(len(rates) - 1, int(PROVEN_PERCENTILE * len(rates)))]
+    return total
+
+
+def _unthrottled_rates(run: Sequence[Point]) -> list[float]:
+    """Ack rates of the parts that began and ended with an old message and a consumer and in which
+    nothing throttled: then the consumer had as much as it could take. (Where all is young, it
+    takes what is published and proves nothing.)"""
+    rates = []
+    first = run[0]
+    for point in run[1:]:
+        elapsed_ns = point.at_ns - first.at_ns
+        if elapsed_ns < SUB_WINDOW_NS:
+            continue
+        held_ns = sum(
+            ns
+            for ns, blamed in zip(
+                difference(point.cells_ns, first.cells_ns), HELD_BY_OTHERS, strict=True
+            )
+            if blamed
+        )
+        had_enough = min(first.age_ns, point.age_ns) >= YOUNG_NS
+        if had_enough and held_ns <= UNTHROTTLED_SHARE * elapsed_ns:
+            rates.append((point.acked - first.acked) * NS_PER_S / elapsed_ns)
+        first = point
+    return rates
+
+
+def _circumstances(
+    subscriptions: Sequence[Subscription],
+    seen: Window,
+    level: Level | None,
+    limit: EffectiveLimit,
+    since_s: float | None,
+) -> Circumstances:
+    consumers = [c for subscription in subscriptions for c in subscription.consumers]
+    total_ns = sum(seen.cells_ns)
+    hungry_ns = sum(
+        ns
+        for ns, labels in zip(seen.cells_ns, LABELS, strict=True)
+        if labels.level is level and labels.consumer == "hungry"
+    )
+    waiting = 0
+    if level is Level.TOPIC:
+        waiting = sum(subscription.topic.gate.demand for subscription in subscriptions)
+    elif level is Level.BROKER:
+        waiting = subscriptions[0].topic.engine.gate.demand
+    stopped = [
+        (ns, labels.state.value)
+        for ns, labels in zip(seen.cells_ns, LABELS, strict=True)
+        if ns and labels.state in CONSUMER_STATES
+    ]
+    return Circumstances(
+        backlog=seen.total_end("backlog"),
+        limit=limit.limit,
+        limit_source=limit.source,
+        waiting_subscriptions=waiting,
+        permits=sum(max(0, c.permits) for c in consumers) if consumers else None,
+        permits_max=sum(c.window for c in consumers) if consumers else None,
+        hungry_share=hungry_ns / total_ns if level is not None and total_ns else None,
+        appended_per_s=seen.per_second("appended"),
+        acked_per_s=seen.per_second("acked"),
+        since_s=since_s,
+        stopped_by=max(stopped)[1] if stopped else "",
+    )

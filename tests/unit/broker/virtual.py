@@ -1,0 +1,260 @@
+"""A broker's engine, history and explain in virtual time, with producers and consumers as the
+official clients behave: permits come back in lumps of half the receiver queue, acknowledgements in
+groups of 100 ms. Publishing and processing happen in ticks of 10 ms, dispatch at its own instants.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from types import SimpleNamespace
+from typing import Any
+
+from headgate.base.ack_set import AckSet
+from headgate.base.names import TopicName, parse_topic
+from headgate.base.positions import Position
+from headgate.base.units import NS_PER_MS, NS_PER_S
+from headgate.broker.explain import explain_subscription
+from headgate.broker.explain_types import SubscriptionReport
+from headgate.broker.history import History
+from headgate.engine.consumer import Consumer
+from headgate.engine.engine import Engine
+from headgate.engine.subscription import Subscription
+from headgate.engine.topic import Topic
+from headgate.engine.types import SubscriptionType
+from headgate.flow.limits import EffectiveLimit, Level, RatePolicy, effective_limit
+
+TICK_NS = 10 * NS_PER_MS
+ACK_TICKS = 10
+START_NS = 77 * NS_PER_S
+START_MS = 1_700_000_000_000
+BODY = b"x" * 100
+
+
+class FakeLog:
+    """Entries of one message, durable at once."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.first = self.end = self.staged_end = 0
+        self._received_ms: list[int] = []
+
+    def append(self, now_ms: int) -> int:
+        self._received_ms.append(now_ms)
+        self.end = self.staged_end = len(self._received_ms)
+        return self.end - 1
+
+    def position(self, ordinal: int) -> Position:
+        return Position(1, ordinal)
+
+    def message_count(self, ordinal: int) -> int:
+        return 1
+
+    def size_bytes(self, ordinal: int) -> int:
+        return len(BODY)
+
+    def received_ms(self, ordinal: int) -> int:
+        return self._received_ms[ordinal]
+
+    def messages_before(self, ordinal: int) -> int:
+        return ordinal
+
+    def bytes_before(self, ordinal: int) -> int:
+        return ordinal * len(BODY)
+
+
+class Client:
+    """One consumer with its own process: ``rate`` messages a second out of its queue."""
+
+    writable = True
+
+    def __init__(self, subscription: Subscription, rate: float, queue: int) -> None:
+        self.subscription, self.rate, self.queue = subscription, rate, queue
+        self.waiting: deque[int] = deque()
+        self.done: list[int] = []
+        self.unreturned = 0
+        self.credit = 0.0
+        self.consumer = Consumer(1, "c", self)
+        subscription.add_consumer(self.consumer, SubscriptionType.SHARED)
+        subscription.flow(self.consumer, queue)
+
+    def send_entry(
+        self, consumer: Consumer, position: Position, partition: int, count: int, body: bytes
+    ) -> None:
+        self.waiting.append(position.entry_id)
+
+    def close_consumer(self, consumer_id: int) -> None: ...
+
+    def active_consumer_changed(self, consumer_id: int, is_active: bool) -> None: ...
+
+    def tick(self, index: int) -> None:
+        # Who waits for messages does not save up time in which it could have worked.
+        self.credit = min(self.credit + self.rate / 100, max(1.0, self.rate / 100) + 1)
+        while self.credit >= 1 and self.waiting:
+            self.credit -= 1
+            self.done.append(self.waiting.popleft())
+            self.unreturned += 1
+            if self.unreturned >= self.queue // 2:
+                self.subscription.flow(self.consumer, self.unreturned)
+                self.unreturned = 0
+        if index % ACK_TICKS == 0:
+            for ordinal in self.done:
+                self.subscription.ack_entry(self.consumer, ordinal)
+            self.done.clear()
+
+
+class Limits:
+    """Stands where the broker's table of limits stands."""
+
+    def __init__(self) -> None:
+        self.messages: dict[Any, int] = {}
+
+    def _limit(self, level: Level, key: Any) -> EffectiveLimit:
+        policy = RatePolicy(messages=self.messages.get(key, 0))
+        if level is Level.BROKER:
+            return effective_limit(level, broker_messages=policy.messages)
+        return effective_limit(level, topic_policy=policy)
+
+    def of_broker(self) -> EffectiveLimit:
+        return self._limit(Level.BROKER, "broker")
+
+    def of_topic(self, topic: TopicName) -> EffectiveLimit:
+        return self._limit(Level.TOPIC, topic.full)
+
+    def of_subscription(self, topic: TopicName, subscription: str) -> EffectiveLimit:
+        return self._limit(Level.SUBSCRIPTION, (topic.full, subscription))
+
+
+class Registry:
+    """Stands where the broker's registry stands."""
+
+    def __init__(self, engine: Engine) -> None:
+        self.engine = engine
+        self.partitioned: dict[str, int] = {}
+
+    def partitions(self, name: TopicName) -> int:
+        return self.partitioned.get(name.full, 0)
+
+    def get(self, name: TopicName) -> Topic | None:
+        return self.engine.topics.get(name.full)
+
+
+class VirtualBroker:
+    """As much of a broker as explain looks at, and the clock."""
+
+    def __init__(self) -> None:
+        self.limits = Limits()
+        self.engine = Engine(
+            self,
+            limits_of=lambda topic, subscription: (
+                self.limits.of_topic(topic.name)
+                if subscription is None
+                else self.limits.of_subscription(topic.name, subscription)
+            ).limit,
+            now_ns=START_NS,
+            now_ms=START_MS,
+        )
+        self.sweeps = SimpleNamespace(history=History())
+        self.registry = Registry(self.engine)
+        self.info = SimpleNamespace(broker_id="localhost:8080")
+        self.rates: dict[str, float] = {}
+        self.clients: list[Client] = []
+        self._credit: dict[str, float] = {}
+        self._ticks = 0
+
+    # What the engine asks for.
+
+    def append(self, topic: Topic, message_count: int, body: bytes) -> int:
+        return topic.log.append(self.engine.now_ms)  # type: ignore[attr-defined]
+
+    def read(self, subscription: Subscription, ordinal: int) -> None:
+        for wanted in range(ordinal, min(ordinal + 500, subscription.topic.log.end)):
+            self.engine.cache.put(subscription.topic.cache, wanted, BODY)
+        subscription.entries_read()
+
+    def acks_changed(self, subscription: Subscription) -> None:
+        subscription.acks_dirty = False
+
+    def work_pending(self) -> None: ...
+
+    # What a test asks for.
+
+    def topic(self, name: str, publish_per_s: float = 0) -> Topic:
+        full = parse_topic(name)
+        topic = self.engine.topics.get(full.full)
+        if topic is None:
+            topic = self.engine.load_topic(full, FakeLog(len(self.engine.topics) + 1))
+        if publish_per_s:
+            self.rates[full.full] = publish_per_s
+        return topic
+
+    def subscription(
+        self, topic: Topic, name: str = "s", *, limit: int | None = None
+    ) -> Subscription:
+        if limit is not None:
+            self.limits.messages[(topic.name.full, name)] = limit
+        end = topic.log.end
+        return topic.add_subscription(name, AckSet(end - 1), cursor_id=1)
+
+    def client(self, subscription: Subscription, rate: float, queue: int = 1000) -> Client:
+        client = Client(subscription, rate, queue)
+        self.clients.append(client)
+        return client
+
+    def limit_topic(self, topic: Topic, messages: int) -> None:
+        self.limits.messages[topic.name.full] = messages
+        self.engine.limits_of_topic(topic)
+
+    def limit_broker(self, messages: int) -> None:
+        self.limits.messages["broker"] = messages
+        self.engine.set_broker_limit(self.limits.of_broker().limit)
+
+    def publish(self, topic: Topic, count: int) -> None:
+        for _ in range(count):
+            ordinal = self.append(topic, 1, BODY)
+            self.engine.cache.put(topic.cache, ordinal, BODY)
+        topic.visible = topic.log.end
+        for subscription in topic.subscriptions.values():
+            if not subscription.throttled:
+                subscription.wake()
+
+    def run(self, seconds: float) -> None:
+        """Let time pass, with a round of the history each second."""
+        end = self._ticks + round(seconds * NS_PER_S / TICK_NS)
+        self._flush()
+        while self._ticks < end:
+            self._ticks += 1
+            self._advance(START_NS + self._ticks * TICK_NS)
+            for name, rate in self.rates.items():
+                credit = self._credit.get(name, 0.0) + rate * TICK_NS / NS_PER_S
+                self.publish(self.engine.topics[name], int(credit))
+                self._credit[name] = credit % 1
+            for client in self.clients:
+                client.tick(self._ticks)
+            self._flush()
+            if self._ticks % 100 == 0:
+                self.remember()
+
+    def remember(self) -> None:
+        history = self.sweeps.history
+        if not history.begin_round():
+            return
+        for topic in self.engine.topics.values():
+            for subscription in topic.subscriptions.values():
+                history.observe(subscription, self.engine.now_ns, self.engine.now_ms)
+
+    def _advance(self, until_ns: int) -> None:
+        engine = self.engine
+        while (wake_ns := engine.next_wake_ns()) is not None and wake_ns < until_ns:
+            self._turn(max(wake_ns, engine.now_ns))
+            self._flush()
+        self._turn(until_ns)
+
+    def _turn(self, now_ns: int) -> None:
+        self.engine.begin_turn(now_ns, START_MS + (now_ns - START_NS) // NS_PER_MS)
+
+    def _flush(self) -> None:
+        while self.engine.flush():
+            pass
+
+    def report(self, subscription: Subscription) -> SubscriptionReport:
+        return explain_subscription(self, [subscription])  # type: ignore[arg-type]
