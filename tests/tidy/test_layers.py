@@ -22,7 +22,7 @@ ALLOWED: dict[str, set[str]] = {
     "record": {"base"},
     "engine": {"flow", "base"},
     "broker": {"engine", "wire", "ledger", "metadata", "flow", "base"},
-    "admin": {"broker", "base"},
+    "admin": {"broker", "metadata", "base"},
     "telemetry": {
         "broker", "engine", "wire", "ledger", "metadata", "flow", "record", "base",
     },
@@ -32,7 +32,8 @@ ALLOWED: dict[str, set[str]] = {
         "telemetry", "admin", "broker", "engine", "wire", "ledger", "metadata", "record",
         "flow", "fs", "base", "dashboard",
     },
-    "cli": {"app", "pipeline", "admin", "base"},
+    "demo": {"app", "pipeline", "broker", "flow", "base"},
+    "cli": {"app", "demo", "pipeline", "admin", "base"},
     "testing": {
         "pipeline", "telemetry", "admin", "broker", "engine", "wire", "ledger", "metadata",
         "record", "flow", "fs", "base",
@@ -54,6 +55,7 @@ EXTERNAL: dict[str, set[str]] = {
         "pyspark_pulsar",
     },
     "app": {"uvloop", "uvicorn", "starlette", "msgspec", "pulsar", "rich", "urllib3"},
+    "demo": {"pulsar", "rich", "urllib3", "msgspec"},
     "cli": {"click", "rich", "urllib3", "msgspec", "pulsar"},
     "testing": {"starlette", "msgspec"},
     "pyspark_pulsar": {"pyspark", "pyarrow", "pulsar", "urllib3"},
