@@ -1,0 +1,63 @@
+"""What happened between two batches: a bounded list of event rows.
+
+Began and ended of throttling are told by windows, not by waits: a limiter refuses hundreds of times
+a second while it holds somebody. ``throttle_began`` has the start of the first window in which a
+limiter held the subscription at all, ``throttle_ended`` the start of the first in which none did.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+
+from headgate.record.codec import Columns
+
+EVENTS_MAX: Final = 2_000
+"""Events kept for one batch; more are counted and given up."""
+
+EVENT_COLUMNS: Final = (
+    "time_ns", "event", "topic", "subscription", "incarnation", "inputs", "outcome",
+)  # fmt: skip
+
+
+class EventLog:
+    """Collects events until the next batch takes them."""
+
+    def __init__(self) -> None:
+        self._rows: list[tuple[int, str, str | None, str | None, int | None, str, str]] = []
+        self.dropped_count = 0
+        """Events given up since the start."""
+
+    def add(
+        self,
+        time_ns: int,
+        event: str,
+        *,
+        topic: str | None = None,
+        subscription: str | None = None,
+        incarnation: int | None = None,
+        inputs: dict[str, Any] | None = None,
+        outcome: dict[str, Any] | None = None,
+    ) -> None:
+        """Note one; ``event`` is one of :data:`headgate.record.fields.EVENT_NAMES`."""
+        if len(self._rows) >= EVENTS_MAX:
+            self.dropped_count += 1
+            return
+        row = (
+            time_ns,
+            event,
+            topic,
+            subscription,
+            incarnation,
+            msgspec.json.encode(inputs or {}).decode(),
+            msgspec.json.encode(outcome or {}).decode(),
+        )
+        self._rows.append(row)
+
+    def take(self) -> Columns | None:
+        """The rows so far as columns, and forget them; None if there are none."""
+        rows, self._rows = self._rows, []
+        if not rows:
+            return None
+        return dict(zip(EVENT_COLUMNS, zip(*rows, strict=True), strict=True))

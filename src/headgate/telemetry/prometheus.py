@@ -1,0 +1,335 @@
+"""The text of ``GET /metrics``, rendered in slices so that it never holds the loop for long.
+
+Format: Prometheus text 0.0.4, one TYPE block for each name, no HELP, no timestamps. All samples of
+a name stand together, so a page is built name by name while topics are walked once; after each
+slice what it gave is joined to one piece of bytes a name, and other work has its turn.
+
+Numbers follow Pulsar: counts as integers, rates and seconds with three decimals. Label values are
+escaped properly, which Pulsar does not do.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from headgate.base.units import MS_PER_S, NS_PER_S
+from headgate.engine.dispatch_shared import SharedDispatcher
+from headgate.flow.account import LABELS
+from headgate.flow.limits import Dimension, EffectiveLimit, Level
+from headgate.telemetry.series import (
+    BROKER_SERIES,
+    LIMIT_SERIES,
+    NAMESPACE_SERIES,
+    STATE_SERIES,
+    SUBSCRIPTION_SERIES,
+    THROTTLED_SERIES,
+    TOPIC_SERIES,
+    Series,
+)
+from headgate.telemetry.subjects import cells_of
+
+if TYPE_CHECKING:
+    from headgate.broker.service import Broker
+    from headgate.engine.subscription import Subscription
+    from headgate.engine.topic import Topic
+
+SLICE_SUBJECTS: Final = 32
+"""Topics and subscriptions rendered before other work has its turn: about a millisecond."""
+
+Number = int | float
+
+_STATE_LABELS: Final = tuple(
+    f',state="{cell.state.value}",dimension="{cell.dimension}",consumer="{cell.consumer}"}} '
+    for cell in LABELS
+)
+_REASONS: Final = tuple(f',reason="{level.name.lower()}"}} ' for level in Level)
+_DIMENSIONS: Final = tuple(dimension.name.lower() for dimension in Dimension)
+
+
+def escape(value: str) -> str:
+    """A label value as the text format wants it between quotes."""
+    if "\\" in value or '"' in value or "\n" in value:
+        return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return value
+
+
+def number(value: Number) -> str:
+    """A sample's value: integers plain, others with three decimals."""
+    return f"{value:.3f}" if isinstance(value, float) else str(value)
+
+
+@dataclass(slots=True)
+class Totals:
+    """Sums over the broker, gathered while its topics are walked."""
+
+    topics: int = 0
+    subscriptions: int = 0
+    producers: int = 0
+    consumers: int = 0
+    rate_in: float = 0.0
+    rate_out: float = 0.0
+    throughput_in: float = 0.0
+    throughput_out: float = 0.0
+    in_bytes: list[int] = field(default_factory=lambda: [0, 0])
+    """Of users' topics, of the broker's own."""
+    out_bytes: list[int] = field(default_factory=lambda: [0, 0])
+    storage_bytes: int = 0
+    backlog_entries: int = 0
+    topics_by_namespace: defaultdict[str, int] = field(default_factory=lambda: defaultdict(int))
+
+
+class Page:
+    """One page in the making: for each name, lines of this slice and pieces of earlier ones."""
+
+    def __init__(self) -> None:
+        self._lines: dict[str, list[str]] = {}
+        self._pieces: dict[str, list[bytes]] = {}
+
+    def lines_of(self, series: Series) -> list[str]:
+        """Where samples of ``series`` are put, each a whole line without its end."""
+        return self._lines.setdefault(series.name, [])
+
+    def end_slice(self) -> None:
+        """Join what the slice gave."""
+        for name, lines in self._lines.items():
+            if lines:
+                lines.append("")
+                self._pieces.setdefault(name, []).append("\n".join(lines).encode())
+                lines.clear()
+
+    def parts(self, all_series: tuple[Series, ...]) -> list[bytes]:
+        """The page, in order; names without samples are left out."""
+        self.end_slice()
+        parts: list[bytes] = []
+        for series in all_series:
+            pieces = self._pieces.get(series.name)
+            if pieces:
+                parts.append(f"# TYPE {series.name} {series.type}\n".encode())
+                parts += pieces
+        return parts
+
+
+async def render_parts(broker: Broker) -> list[bytes]:
+    """The page as pieces to be sent one after the other. A million samples take hundreds of
+    megabytes; joining them would take as much again."""
+    renderer = _Renderer(broker)
+    await renderer.walk()
+    return renderer.parts()
+
+
+async def render_metrics(broker: Broker) -> bytes:
+    """The page as a whole."""
+    return b"".join(await render_parts(broker))
+
+
+class _Renderer:
+    """Walks the topics of one broker once."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        self._page = Page()
+        self._totals = Totals()
+        self._cluster = f'{{cluster="{escape(broker.settings.clusterName)}"'
+        self._with_topics = broker.settings.exposeTopicLevelMetricsInPrometheus
+        lines_of = self._page.lines_of
+        self._topic_lines = [(s.name, lines_of(s)) for s in TOPIC_SERIES]
+        self._subscription_lines = [(s.name, lines_of(s)) for s in SUBSCRIPTION_SERIES]
+        self._throttled_lines = [(s.name, lines_of(s)) for s in THROTTLED_SERIES]
+        self._state_lines = lines_of(STATE_SERIES)
+        self._limit_lines = lines_of(LIMIT_SERIES)
+
+    async def walk(self) -> None:
+        """Render every topic that is live when its turn comes."""
+        engine = self._broker.engine
+        self._broker.begin_turn()
+        self._limit(self._cluster, Level.BROKER, self._broker.limits.of_broker())
+        done = 0
+        for topic in list(engine.topics.values()):
+            if engine.topics.get(topic.name.full) is not topic:
+                continue
+            labels = self._topic(topic)
+            done += 1
+            for subscription in list(topic.subscriptions.values()):
+                if subscription.removed:
+                    continue
+                if self._with_topics:
+                    self._subscription(subscription, labels)
+                    done += 1
+                if done >= SLICE_SUBJECTS:
+                    done = 0
+                    await self._give_way()
+            if done >= SLICE_SUBJECTS:
+                done = 0
+                await self._give_way()
+
+    async def _give_way(self) -> None:
+        self._page.end_slice()
+        await asyncio.sleep(0)
+        self._broker.begin_turn()
+
+    def parts(self) -> list[bytes]:
+        """What :meth:`walk` rendered, with the sums."""
+        self._broker_samples()
+        if self._with_topics:
+            lines = self._page.lines_of(NAMESPACE_SERIES[0])
+            for namespace, count in self._totals.topics_by_namespace.items():
+                label = f'{self._cluster},namespace="{escape(namespace)}"}} {count}'
+                lines.append(NAMESPACE_SERIES[0].name + label)
+        order = (*BROKER_SERIES, *NAMESPACE_SERIES, *TOPIC_SERIES, *SUBSCRIPTION_SERIES)
+        return self._page.parts((*order, *THROTTLED_SERIES, STATE_SERIES, LIMIT_SERIES))
+
+    def _broker_samples(self) -> None:
+        totals, info = self._totals, self._broker.info
+        version = f',version="{escape(info.version)}",commit=""'
+        samples: list[list[tuple[str, Number]]] = [
+            [(version, 1.0)],
+            [("", totals.topics)],
+            [("", totals.subscriptions)],
+            [("", totals.producers)],
+            [("", totals.consumers)],
+            [("", totals.rate_in)],
+            [("", totals.rate_out)],
+            [("", totals.throughput_in)],
+            [("", totals.throughput_out)],
+            [(f',system_topic="{name}"', n) for name, n in _flagged(totals.in_bytes)],
+            [(f',system_subscription="{name}"', n) for name, n in _flagged(totals.out_bytes)],
+            [("", totals.storage_bytes)],
+            [("", totals.storage_bytes)],
+            [("", totals.backlog_entries)],
+        ]
+        for series, values in zip(BROKER_SERIES, samples, strict=True):
+            lines = self._page.lines_of(series)
+            for labels, value in values:
+                lines.append(f"{series.name}{self._cluster}{labels}}} {number(value)}")
+
+    def _topic(self, topic: Topic) -> str:
+        """Add a topic to the sums and to the page; return its labels, still open."""
+        values = topic_values(topic, self._totals)
+        name = topic.name
+        namespace = str(name.namespace)
+        self._totals.topics_by_namespace[namespace] += 1
+        labels = f'{self._cluster},namespace="{escape(namespace)}",topic="{escape(name.full)}"'
+        if self._with_topics:
+            end = labels + "} "
+            for (series, lines), value in zip(self._topic_lines, values, strict=True):
+                lines.append(series + end + number(value))
+            if not topic.is_system:
+                self._limit(labels, Level.TOPIC, self._broker.limits.of_topic(name))
+        return labels
+
+    def _subscription(self, subscription: Subscription, topic_labels: str) -> None:
+        now_ns = self._broker.engine.now_ns
+        labels = f'{topic_labels},subscription="{escape(subscription.name)}"'
+        end = labels + "} "
+        values = subscription_values(subscription)
+        for (series, lines), value in zip(self._subscription_lines, values, strict=True):
+            lines.append(series + end + number(value))
+        gate = subscription.gate
+        gate.settle(now_ns)
+        events = gate.throttled_events
+        for dimension, (series, lines) in enumerate(self._throttled_lines):
+            for level, reason in enumerate(_REASONS):
+                lines.append(f"{series}{labels}{reason}{events[level][dimension]}")
+        prefix = STATE_SERIES.name + labels
+        for cell, spent_ns in enumerate(cells_of(subscription.account, now_ns)):
+            if spent_ns:
+                seconds = number(spent_ns / NS_PER_S)
+                self._state_lines.append(f"{prefix}{_STATE_LABELS[cell]}{seconds}")
+        topic = subscription.topic
+        if not topic.is_system:
+            limit = self._broker.limits.of_subscription(topic.name, subscription.name)
+            self._limit(labels, Level.SUBSCRIPTION, limit)
+
+    def _limit(self, labels: str, level: Level, effective: EffectiveLimit) -> None:
+        if effective.limit is None:
+            return
+        for dimension in Dimension:
+            rate = effective.limit.per_second(dimension)
+            if rate is not None:
+                self._limit_lines.append(
+                    f'{LIMIT_SERIES.name}{labels},limiter="{level.name.lower()}"'
+                    f',dimension="{_DIMENSIONS[dimension]}"'
+                    f',source="{escape(effective.source_of(dimension))}"}} {number(rate)}'
+                )
+
+
+def _flagged(amounts: list[int]) -> list[tuple[str, int]]:
+    return [("false", amounts[0]), ("true", amounts[1])]
+
+
+def topic_values(topic: Topic, totals: Totals) -> tuple[Number, ...]:
+    """Values of :data:`TOPIC_SERIES`, which are added to ``totals`` as well."""
+    engine = topic.engine
+    subscriptions = topic.subscriptions.values()
+    rate_in, throughput_in = topic.rates.per_second(topic.counters(), engine.now_ns)
+    rate_out = throughput_out = 0.0
+    consumers = backlog_entries = 0
+    bytes_out = topic.bytes_out_removed
+    oldest_ms: int | None = None
+    for subscription in subscriptions:
+        rates = subscription.rates.per_second(subscription.counters(), engine.now_ns)
+        rate_out += rates[0]
+        throughput_out += rates[1]
+        consumers += len(subscription.consumers)
+        backlog_entries += subscription.backlog_entries
+        bytes_out += subscription.bytes_sent
+        if subscription.is_durable and (received_ms := subscription.oldest_unacked_ms()):
+            oldest_ms = received_ms if oldest_ms is None else min(oldest_ms, received_ms)
+    storage_bytes, bytes_in = topic.storage_bytes(), topic.bytes_in()
+    totals.topics += 1
+    totals.subscriptions += len(subscriptions)
+    totals.producers += len(topic.producers)
+    totals.consumers += consumers
+    totals.rate_in += rate_in
+    totals.rate_out += rate_out
+    totals.throughput_in += throughput_in
+    totals.throughput_out += throughput_out
+    totals.in_bytes[topic.is_system] += bytes_in
+    totals.out_bytes[topic.is_system] += bytes_out
+    totals.storage_bytes += storage_bytes
+    totals.backlog_entries += backlog_entries
+    age_s = -1 if oldest_ms is None else max(0, engine.now_ms - oldest_ms) // MS_PER_S
+    return (
+        len(subscriptions),
+        len(topic.producers),
+        consumers,
+        rate_in,
+        rate_out,
+        throughput_in,
+        throughput_out,
+        topic.messages_in(),
+        bytes_in,
+        throughput_in / rate_in if rate_in else 0.0,
+        backlog_entries,
+        storage_bytes,
+        storage_bytes,
+        topic.backlog_bytes(),
+        age_s,
+    )
+
+
+def subscription_values(subscription: Subscription) -> tuple[Number, ...]:
+    """Values of :data:`SUBSCRIPTION_SERIES`."""
+    dispatcher = subscription.dispatcher
+    now_ns = subscription.topic.engine.now_ns
+    blocked = isinstance(dispatcher, SharedDispatcher) and dispatcher.blocked_on_unacked
+    return (
+        subscription.backlog_entries,
+        subscription.backlog_entries,
+        dispatcher.replay_messages(),
+        dispatcher.in_flight_messages(),
+        int(blocked),
+        len(subscription.consumers),
+        *subscription.rates.per_second(subscription.counters(), now_ns),
+        subscription.expired_messages,
+        subscription.messages_sent,
+        subscription.bytes_sent,
+        subscription.last_expire_ms,
+        subscription.last_acked_ms,
+        subscription.last_flow_ms,
+        subscription.last_sent_ms,
+        subscription.last_mark_delete_ms,
+    )

@@ -1,0 +1,338 @@
+"""From the broker's state to rows of the telemetry record.
+
+The sampler is the engine's observer: it learns at once what comes, goes and is limited anew, and
+walks everything once a window, in slices. Nothing of the broker's own topics is in its rows.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Collection
+from typing import TYPE_CHECKING, Final
+
+from headgate.engine.subscription import Subscription
+from headgate.engine.topic import Topic
+from headgate.flow.account import LABELS, Cell
+from headgate.flow.limits import Dimension, EffectiveLimit, Level
+from headgate.record.codec import Columns
+from headgate.record.fields import Kind
+from headgate.telemetry.events import EventLog
+from headgate.telemetry.limiters import LIMITER_COLUMNS, Gate, LimiterTrack, subject_of
+from headgate.telemetry.subjects import (
+    FIRST_THROTTLED,
+    NO_LIMIT,
+    SUBSCRIPTION_COLUMNS,
+    TOPIC_COLUMNS,
+    Instant,
+    LimitValues,
+    Row,
+    SubscriptionTrack,
+    TopicTrack,
+    limit_values,
+)
+
+if TYPE_CHECKING:
+    from headgate.broker.service import Broker
+
+SLICE_SUBJECTS: Final = 64
+"""Subjects looked at before other work has its turn: about a millisecond."""
+
+MESSAGE_ROWS: Final = 256
+"""Rows that are encoded at a time: about a millisecond and 100 KiB."""
+
+FAREWELLS_MAX: Final = 4_096
+"""Last rows of subjects that ended, kept for one window; more are given up."""
+
+_COLUMNS: Final = {
+    Kind.TOPIC: TOPIC_COLUMNS,
+    Kind.SUBSCRIPTION: SUBSCRIPTION_COLUMNS,
+    Kind.LIMITER: LIMITER_COLUMNS,
+}
+
+Tables = dict[Kind, Columns]
+
+
+class Sampler:
+    """Follows one broker. Made before the broker starts, it sees everything from its beginning."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        self._engine = broker.engine
+        self.events = EventLog()
+        self._topics: dict[Topic, TopicTrack] = {}
+        self._limiters: dict[tuple[Gate, Dimension], LimiterTrack] = {}
+        self._farewells: list[tuple[Kind, Row]] = []
+        self.dropped_rows_count = 0
+        """Last rows given up since the start."""
+        self._broker_limit = NO_LIMIT
+        self._broker_limit_changed_ns = 0
+        self._broker_limit_known = False
+        self._rows: dict[Kind, list[Row]] = {kind: [] for kind in _COLUMNS}
+        self._rows_count = 0
+        self._engine.observer = self
+        for topic in list(self._engine.topics.values()):
+            self.topic_loaded(topic)
+            self.limits_changed(topic, None)
+            for subscription in topic.subscriptions.values():
+                self.subscription_added(subscription)
+                self.limits_changed(topic, subscription)
+        self.limits_changed(None, None)
+
+    # -- what the engine tells -------------------------------------------------------------
+
+    def topic_loaded(self, topic: Topic, /) -> None:
+        """See :class:`headgate.engine.ports.Observer`."""
+        if not topic.is_system:
+            self._topics[topic] = TopicTrack(topic, self._broker.clock.wall_ns())
+
+    def topic_unloaded(self, topic: Topic, /) -> None:
+        """See :class:`headgate.engine.ports.Observer`."""
+        track = self._topics.get(topic)
+        if track is None:
+            return
+        for subscription in list(track.subscriptions.values()):
+            self.subscription_removed(subscription.subscription)
+        self._end_limiters(topic.gate)
+        self._farewell(Kind.TOPIC, track.row(self._ending()))
+        del self._topics[topic]
+
+    def subscription_added(self, subscription: Subscription, /) -> None:
+        """See :class:`headgate.engine.ports.Observer`."""
+        topic = self._topics.get(subscription.topic)
+        if topic is not None:
+            now_ns = self._broker.clock.wall_ns()
+            topic.subscriptions[subscription.name] = SubscriptionTrack(subscription, topic, now_ns)
+
+    def subscription_removed(self, subscription: Subscription, /) -> None:
+        """See :class:`headgate.engine.ports.Observer`."""
+        topic = self._topics.get(subscription.topic)
+        track = topic.subscriptions.pop(subscription.name, None) if topic is not None else None
+        if track is not None:
+            self._end_limiters(subscription.gate)
+            self._farewell(Kind.SUBSCRIPTION, track.row(self._ending(), self._broker_limit))
+
+    def limits_changed(self, topic: Topic | None, subscription: Subscription | None, /) -> None:
+        """See :class:`headgate.engine.ports.Observer`. Which limit it is now is looked up at the
+        window's end; only the budgets' figures must be taken here."""
+        now_ns = self._broker.clock.wall_ns()
+        if topic is None:
+            self._broker_limit_changed_ns = now_ns
+            info = self._broker.info
+            self._follow_budgets(self._engine.gate, Level.BROKER, info.broker_id, 0, now_ns)
+            return
+        track = self._topics.get(topic)
+        if track is None:
+            return
+        if subscription is None:
+            track.limit_changed_ns = now_ns
+            name = topic.name.full
+            self._follow_budgets(topic.gate, Level.TOPIC, name, topic.incarnation, now_ns)
+            return
+        own = track.subscriptions.get(subscription.name)
+        if own is not None:
+            own.limit_changed_ns = now_ns
+            name = subject_of(subscription)
+            gate = subscription.gate
+            self._follow_budgets(gate, Level.SUBSCRIPTION, name, topic.incarnation, now_ns)
+
+    def _follow_budgets(
+        self, gate: Gate, level: Level, subject: str, incarnation: int, since_ns: int
+    ) -> None:
+        in_force = {budget.dimension for budget in gate.budgets}
+        self._end_limiters(gate, keep=in_force)
+        for budget in gate.budgets:
+            if (gate, budget.dimension) not in self._limiters:
+                self._limiters[gate, budget.dimension] = LimiterTrack(
+                    gate,
+                    budget,
+                    level,
+                    subject,
+                    incarnation=incarnation,
+                    since_ns=since_ns,
+                    now_ns=self._engine.now_ns,
+                )
+
+    def _end_limiters(self, gate: Gate, keep: Collection[Dimension] = ()) -> None:
+        for dimension in Dimension:
+            if dimension not in keep and (gate, dimension) in self._limiters:
+                track = self._limiters.pop((gate, dimension))
+                row = track.row(self._ending(), self._engine.now_ns, self._sent_in_window)
+                self._farewell(Kind.LIMITER, row)
+
+    def _ending(self) -> Instant:
+        now_ns = self._broker.clock.wall_ns()
+        return Instant(now_ns, now_ns, gone=True)
+
+    def _farewell(self, kind: Kind, row: Row | None) -> None:
+        if row is None:
+            return
+        if len(self._farewells) >= FAREWELLS_MAX:
+            self.dropped_rows_count += 1
+            return
+        self._farewells.append((kind, row))
+
+    # -- the walk --------------------------------------------------------------------------
+
+    async def tables(self, at: Instant) -> AsyncIterator[Tables]:
+        """Rows of everything that changed since the window before (of all, if ``at.full``), in
+        parts to be encoded one by one; nothing if there is nothing to say."""
+        self._broker.begin_turn()
+        farewells, self._farewells = self._farewells, []
+        for kind, row in farewells:
+            self._add(kind, row)
+        self._refresh_broker_limit()
+        for limiter in self._limiters.values():
+            limiter.waiting = 0
+        looked = 0
+        for topic in list(self._topics.values()):
+            if self._topics.get(topic.topic) is not topic:
+                continue
+            self._refresh_topic_limit(topic)
+            self._add(Kind.TOPIC, topic.row(at))
+            looked += 1
+            for track in list(topic.subscriptions.values()):
+                if not track.subscription.removed:
+                    self._look_at(track, at)
+                    looked += 1
+                if looked >= SLICE_SUBJECTS:
+                    looked = 0
+                    if self._rows_count >= MESSAGE_ROWS:
+                        yield self._take()
+                    await self._give_way()
+        for limiter in list(self._limiters.values()):
+            self._add(Kind.LIMITER, limiter.row(at, self._engine.now_ns, self._sent_in_window))
+            looked += 1
+            if looked >= SLICE_SUBJECTS:
+                looked = 0
+                await self._give_way()
+        rest = self._take()
+        events = self.events.take()
+        if events is not None:
+            rest[Kind.EVENT] = events
+        if rest:
+            yield rest
+
+    async def _give_way(self) -> None:
+        await asyncio.sleep(0)
+        self._broker.begin_turn()
+
+    def _add(self, kind: Kind, row: Row | None) -> None:
+        if row is not None:
+            self._rows[kind].append(row)
+            self._rows_count += 1
+
+    def _take(self) -> Tables:
+        tables: Tables = {}
+        for kind, rows in self._rows.items():
+            if rows:
+                tables[kind] = dict(zip(_COLUMNS[kind], zip(*rows, strict=True), strict=True))
+                rows.clear()
+        self._rows_count = 0
+        return tables
+
+    def _look_at(self, track: SubscriptionTrack, at: Instant) -> None:
+        self._refresh_subscription_limit(track)
+        before = track.cells_ns
+        self._add(Kind.SUBSCRIPTION, track.row(at, self._broker_limit))
+        self._tell_throttling(track, before, at)
+        subscription = track.subscription
+        if subscription.throttled:
+            for gate in (subscription.gate, subscription.topic.gate, self._engine.gate):
+                for budget in gate.budgets:
+                    limiter = self._limiters.get((gate, budget.dimension))
+                    if limiter is not None:
+                        limiter.waiting += track.waiting_amount(budget.dimension)
+
+    def _sent_in_window(self, subscription: Subscription, dimension: Dimension) -> int:
+        topic = self._topics.get(subscription.topic)
+        track = topic.subscriptions.get(subscription.name) if topic is not None else None
+        return track.sent_in_window[dimension] if track is not None else 0
+
+    # -- limits and throttling -------------------------------------------------------------
+
+    def _refresh_broker_limit(self) -> None:
+        if self._broker_limit_changed_ns:
+            effective = self._broker.limits.of_broker()
+            before, now = self._broker_limit, limit_values(effective)
+            if self._broker_limit_known and now != before:
+                self._tell_limit(self._broker_limit_changed_ns, Level.BROKER, before, now)
+            self._broker_limit, self._broker_limit_known = now, True
+            self._broker_limit_changed_ns = 0
+            self._name_sources(self._engine.gate, effective)
+
+    def _refresh_topic_limit(self, track: TopicTrack) -> None:
+        if track.limit_changed_ns:
+            topic = track.topic
+            effective = self._broker.limits.of_topic(topic.name)
+            before, now = track.limit, limit_values(effective)
+            if before is not None and now != before:
+                self._tell_limit(track.limit_changed_ns, Level.TOPIC, before, now, topic)
+            track.limit, track.limit_changed_ns = now, 0
+            self._name_sources(topic.gate, effective)
+
+    def _refresh_subscription_limit(self, track: SubscriptionTrack) -> None:
+        if track.limit_changed_ns:
+            own = track.subscription
+            effective = self._broker.limits.of_subscription(own.topic.name, own.name)
+            before, now = track.limit, limit_values(effective)
+            if before is not None and now != before:
+                changed_ns = track.limit_changed_ns
+                self._tell_limit(changed_ns, Level.SUBSCRIPTION, before, now, own.topic, own.name)
+            track.limit, track.limit_changed_ns = now, 0
+            self._name_sources(own.gate, effective)
+
+    def _name_sources(self, gate: Gate, effective: EffectiveLimit) -> None:
+        for dimension in Dimension:
+            limiter = self._limiters.get((gate, dimension))
+            if limiter is not None:
+                limiter.source = effective.source_of(dimension)
+
+    def _tell_limit(
+        self,
+        time_ns: int,
+        level: Level,
+        before: LimitValues,
+        now: LimitValues,
+        topic: Topic | None = None,
+        subscription: str | None = None,
+    ) -> None:
+        self.events.add(
+            time_ns,
+            "limit_changed",
+            topic=topic.name.full if topic is not None else None,
+            subscription=subscription,
+            incarnation=topic.incarnation if topic is not None else None,
+            inputs={"level": level.name.lower(), "before": before._asdict()},
+            outcome=now._asdict(),
+        )
+
+    def _tell_throttling(
+        self, track: SubscriptionTrack, before: tuple[int, ...], at: Instant
+    ) -> None:
+        pairs = zip(before[FIRST_THROTTLED:], track.cells_ns[FIRST_THROTTLED:], strict=True)
+        held = [b - a for a, b in pairs]
+        held_ns = sum(held)
+        if bool(held_ns) == (track.holding is not None):
+            return
+        if held_ns:
+            event, track.holding = "throttle_began", Cell(FIRST_THROTTLED + held.index(max(held)))
+            cell = track.holding
+        elif track.holding is not None:
+            event, cell = "throttle_ended", track.holding
+            track.holding = None
+        labels = LABELS[cell]
+        level = labels.level or Level.SUBSCRIPTION
+        topic = track.subscription.topic
+        self.events.add(
+            at.window_start_ns,
+            event,
+            topic=topic.name.full,
+            subscription=track.subscription.name,
+            incarnation=topic.incarnation,
+            inputs={
+                "level": level.name.lower(),
+                "dimension": labels.dimension,
+                **track.limit_at(level, self._broker_limit)._asdict(),
+            },
+            outcome={"consumer": labels.consumer},
+        )

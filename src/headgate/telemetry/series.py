@@ -1,0 +1,154 @@
+"""Every series of ``GET /metrics``: name, type, labels, unit and meaning.
+
+The reference page is made from this table, and the page cannot show a series that is not in it.
+Names that start with ``pulsar_`` are Pulsar's, with the type that a Pulsar 4.0 broker prints for
+them: ``gauge`` also where the value only grows, because dashboards and type checks know it so.
+Series of parts that Headgate does not have (tiered storage, transactions, delayed delivery, backlog
+quotas, publish limits, compaction) are absent, not zero.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+BROKER_LABELS: Final = ("cluster",)
+NAMESPACE_LABELS: Final = ("cluster", "namespace")
+TOPIC_LABELS: Final = ("cluster", "namespace", "topic")
+SUBSCRIPTION_LABELS: Final = ("cluster", "namespace", "topic", "subscription")
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """One name on the page."""
+
+    name: str
+    type: str
+    """``gauge`` or ``counter``, as its TYPE line says."""
+    labels: tuple[str, ...]
+    unit: str
+    meaning: str
+
+
+def _broker(name: str, unit: str, meaning: str, *labels: str) -> Series:
+    return Series(f"pulsar_{name}", "gauge", (*BROKER_LABELS, *labels), unit, meaning)
+
+
+def _topic(name: str, unit: str, meaning: str) -> Series:
+    return Series(f"pulsar_{name}", "gauge", TOPIC_LABELS, unit, meaning)
+
+
+def _subscription(name: str, unit: str, meaning: str, *labels: str) -> Series:
+    return Series(f"pulsar_{name}", "gauge", (*SUBSCRIPTION_LABELS, *labels), unit, meaning)
+
+
+BROKER_SERIES: Final = (
+    _broker("version_info", "1", "Always 1; the labels say what is running.", "version", "commit"),
+    _broker("broker_topics_count", "topics", "Live topics; each partition is one."),
+    _broker("broker_subscriptions_count", "subscriptions", "Subscriptions, readers included."),
+    _broker("broker_producers_count", "producers", "Connected producers."),
+    _broker("broker_consumers_count", "consumers", "Connected consumers."),
+    _broker("broker_rate_in", "messages/s", "Messages published."),
+    _broker("broker_rate_out", "messages/s", "Messages handed to consumers, repeats included."),
+    _broker("broker_throughput_in", "bytes/s", "Bytes published."),
+    _broker("broker_throughput_out", "bytes/s", "Bytes handed to consumers, repeats included."),
+    _broker("broker_in_bytes_total", "bytes", "Bytes published since the topics were loaded, by"
+            " whether the topic is the broker's own.", "system_topic"),
+    _broker("broker_out_bytes_total", "bytes", "Bytes handed to consumers since the topics were"
+            " loaded, by whether the topic is the broker's own.", "system_subscription"),
+    _broker("broker_storage_size", "bytes", "Bytes of all entries held."),
+    _broker("broker_storage_logical_size", "bytes", "The same: there is one copy."),
+    _broker("broker_msg_backlog", "entries", "Unacknowledged entries of all subscriptions."),
+)  # fmt: skip
+"""Always on the page."""
+
+NAMESPACE_SERIES: Final = (
+    Series("pulsar_topics_count", "gauge", NAMESPACE_LABELS, "topics", "Live topics in it."),
+)
+
+TOPIC_SERIES: Final = (
+    _topic("subscriptions_count", "subscriptions", "Subscriptions, readers included."),
+    _topic("producers_count", "producers", "Connected producers."),
+    _topic("consumers_count", "consumers", "Connected consumers."),
+    _topic("rate_in", "messages/s", "Messages published, over the last 5 to 10 s."),
+    _topic("rate_out", "messages/s", "Messages handed to consumers, over the last 5 to 10 s."),
+    _topic("throughput_in", "bytes/s", "Bytes published, over the last 5 to 10 s."),
+    _topic("throughput_out", "bytes/s", "Bytes handed to consumers, over the last 5 to 10 s."),
+    _topic("in_messages_total", "messages", "Messages published since the topic was loaded."),
+    _topic("in_bytes_total", "bytes", "Bytes published since the topic was loaded."),
+    _topic("average_msg_size", "bytes", "Mean size of the messages of the last 5 to 10 s."),
+    _topic("msg_backlog", "entries", "Unacknowledged entries, summed over its subscriptions."),
+    _topic("storage_size", "bytes", "Bytes of all entries held."),
+    _topic("storage_logical_size", "bytes", "The same: there is one copy."),
+    _topic("storage_backlog_size", "bytes", "Largest exact backlog of a durable subscription."),
+    _topic("storage_backlog_age_seconds", "s", "Age of the oldest message that a durable"
+           " subscription has not acknowledged; -1 without backlog."),
+)  # fmt: skip
+"""With ``exposeTopicLevelMetricsInPrometheus``; in the order of :func:`prometheus.topic_values`."""
+
+SUBSCRIPTION_SERIES: Final = (
+    _subscription("subscription_back_log", "entries", "Unacknowledged entries."),
+    _subscription("subscription_back_log_no_delayed", "entries", "The same: none is delayed."),
+    _subscription("subscription_in_replay", "messages", "Given back, to be delivered again."),
+    _subscription("subscription_unacked_messages", "messages", "With consumers."),
+    _subscription("subscription_blocked_on_unacked_messages", "0 or 1", "Whether the"
+                  " subscription's limit of unacknowledged messages holds it."),
+    _subscription("subscription_consumers_count", "consumers", "Connected consumers."),
+    _subscription("subscription_msg_rate_out", "messages/s", "Handed to consumers."),
+    _subscription("subscription_msg_throughput_out", "bytes/s", "Handed to consumers."),
+    _subscription("subscription_msg_ack_rate", "messages/s", "Acknowledged."),
+    _subscription("subscription_msg_rate_redeliver", "messages/s", "Given back."),
+    _subscription("subscription_msg_rate_expired", "messages/s", "Passed by expiry."),
+    _subscription("subscription_total_msg_expired", "messages", "Passed by expiry since loaded."),
+    _subscription("out_messages_total", "messages", "Handed to consumers since loaded."),
+    _subscription("out_bytes_total", "bytes", "Handed to consumers since loaded."),
+    _subscription("subscription_last_expire_timestamp", "ms", "When expiry last passed one; 0:"
+                  " never. So are the other times; all are since the epoch."),
+    _subscription("subscription_last_acked_timestamp", "ms", "Last acknowledgement."),
+    _subscription("subscription_last_consumed_flow_timestamp", "ms", "Last request for messages."),
+    _subscription("subscription_last_consumed_timestamp", "ms", "Last hand-over to a consumer."),
+    _subscription("subscription_last_mark_delete_advanced_timestamp", "ms", "Last move of the"
+                  " oldest unacknowledged message."),
+)  # fmt: skip
+"""With ``exposeTopicLevelMetricsInPrometheus``; as :func:`prometheus.subscription_values`."""
+
+_THROTTLED_MEANING: Final = (
+    "Periods in which the limit in {} of the level that ``reason`` names delayed delivery"
+    " (PIP-406). Six samples for each subscription, zeros included."
+)
+THROTTLED_SERIES: Final = (
+    _subscription("subscription_dispatch_throttled_msg_events", "events",
+                  _THROTTLED_MEANING.format("messages"), "reason"),
+    _subscription("subscription_dispatch_throttled_bytes_events", "events",
+                  _THROTTLED_MEANING.format("bytes"), "reason"),
+)  # fmt: skip
+"""In the order of :class:`headgate.flow.limits.Dimension`."""
+
+STATE_SERIES: Final = Series(
+    "headgate_subscription_state_seconds_total",
+    "counter",
+    (*SUBSCRIPTION_LABELS, "state", "dimension", "consumer"),
+    "s",
+    "Time that the subscription spent in each state since it was loaded; the states of one"
+    " subscription add up to the elapsed time. A state that it never was in has no sample.",
+)
+
+LIMIT_SERIES: Final = Series(
+    "headgate_effective_limit",
+    "gauge",
+    (*SUBSCRIPTION_LABELS, "limiter", "dimension", "source"),
+    "messages/s or bytes/s",
+    "Dispatch limit in force, as a rate; ``source`` says where it is set. The broker's has no"
+    " labels of a topic, a topic's none of a subscription; without a limit there is no sample.",
+)
+
+SERIES: Final = (
+    *BROKER_SERIES,
+    *NAMESPACE_SERIES,
+    *TOPIC_SERIES,
+    *SUBSCRIPTION_SERIES,
+    *THROTTLED_SERIES,
+    STATE_SERIES,
+    LIMIT_SERIES,
+)
+"""All of the page, in its order."""
