@@ -104,6 +104,8 @@ class Engine:
         dirty, self._dirty = self._dirty, []
         for index, subscription in enumerate(dirty):
             subscription.dirty = False
+            if subscription.removed:
+                continue  # its budgets may serve a successor already
             budget -= 1 + subscription.dispatcher.pump(now_ns, PUMP_ENTRIES_MAX)
             if budget <= 0:
                 self._dirty = dirty[index + 1 :] + self._dirty

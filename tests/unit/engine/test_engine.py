@@ -70,3 +70,19 @@ def test_an_unloaded_topic_is_forgotten() -> None:
     rig.engine.unload_topic(rig.topic, deleted=True)
     assert rig.engine.topics == {}
     assert rig.engine.by_number == {}
+
+
+def test_a_removed_subscription_does_not_touch_its_successors_budgets() -> None:
+    rig = Rig(subscription_limit=DispatchLimit(messages=1, bytes=None))
+    old = rig.subscribe()
+    rig.publish(5)
+    rig.consumer(old, permits=10)
+    rig.topic.fence()
+    old.wake()
+    rig.engine.unload_topic(rig.topic)
+    rig.topic = rig.engine.load_topic(rig.topic.name, rig.log)
+    new = rig.subscribe()
+    rig.topic.cache.update(enumerate(rig.log.bodies))
+    _, port = rig.consumer(new, permits=10)
+    rig.advance(3_000)
+    assert len(port.entries) == 3
