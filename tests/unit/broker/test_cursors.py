@@ -49,7 +49,7 @@ def fail_next_commit(world: World) -> None:
     log = world.broker.log
     own_write = log.write_batch
 
-    def write(batch: Batch) -> None:  # noqa: ARG001
+    def write(batch: Batch) -> None:
         log.write_batch = own_write  # type: ignore[method-assign]
         raise StorageError("the disk had a bad moment", retryable=True)
 

@@ -1,0 +1,87 @@
+"""Single entries, from memory and from disk."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from headgate.base.names import parse_topic
+from headgate.base.positions import Position
+from headgate.broker import entries
+from headgate.broker.facade import FoundMessage
+from headgate.engine.topic import Topic
+from headgate.testing import World
+from headgate.wire.entry import payload_of
+
+T = "persistent://public/default/t"
+
+
+@pytest.fixture
+def world() -> Iterator[World]:
+    with World() as made:
+        made.run(made.start())
+        yield made
+
+
+async def topic_of(world: World, *batches: list[bytes]) -> Topic:
+    """The topic ``T`` with these entries; a list of several is a batch, an empty one is none."""
+    topic = await world.broker.registry.create(parse_topic(T))
+    producer = await (await world.connect()).producer(T)
+    for batch in batches:
+        await producer.send(batch[0], batch=batch if len(batch) > 1 else ())
+    return topic
+
+
+async def last(world: World, topic: Topic) -> FoundMessage:
+    return await entries.last_message(world.broker, topic)
+
+
+def test_an_entry_comes_from_disk_or_from_memory(world: World) -> None:
+    topic = world.run(topic_of(world, [b"a"], [b"b"]))
+    assert 1 not in topic.cache
+    body = world.run(entries.entry_body(world.broker, topic, 1))
+    assert payload_of(body) == b"b"
+    topic.cache[1] = b"from memory"
+    assert world.run(entries.entry_body(world.broker, topic, 1)) == b"from memory"
+
+
+def test_a_topic_without_messages(world: World) -> None:
+    topic = world.run(topic_of(world))
+    assert world.run(last(world, topic)) == FoundMessage(Position(-1, -1))
+
+
+def test_the_last_message_is_the_last_of_its_batch(world: World) -> None:
+    topic = world.run(topic_of(world, [b"a"], [b"b", b"c", b"d"]))
+    assert world.run(last(world, topic)).batch_index == 2
+
+
+def test_a_message_by_itself_has_no_place_in_a_batch(world: World) -> None:
+    topic = world.run(topic_of(world, [b"a"], [b"b"]))
+    found = world.run(last(world, topic))
+    assert (found.position.entry_id, found.batch_index) == (1, -1)
+
+
+def test_a_batch_of_one_is_a_batch(world: World) -> None:
+    topic = world.run(topic_of(world))
+
+    async def send() -> None:
+        producer = await (await world.connect()).producer(T)
+        await producer.send(b"", batch=[b"only"])
+
+    world.run(send())
+    assert world.run(last(world, topic)).batch_index == 0
+
+
+def test_an_entry_that_is_no_message_is_no_batch(world: World) -> None:
+    topic = world.run(topic_of(world, [b"a"]))
+    topic.cache[0] = b"?"
+    assert world.run(last(world, topic)).batch_index == -1
+
+
+def test_when_all_was_given_up_the_last_message_is_before_the_first(world: World) -> None:
+    topic = world.run(topic_of(world, [b"a"]))
+    log = world.broker.log.topic(topic.log.number)
+    world.broker.log.stage_trim(log, log.end)
+    world.run(world.broker.log_durable())
+    assert world.run(last(world, topic)).position.entry_id == -1
