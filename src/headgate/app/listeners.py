@@ -42,7 +42,7 @@ def listen(host: str, port: int, *, key: str) -> socket.socket:
         listener.setblocking(False)
     except OSError as error:
         listener.close()
-        raise _bad_news(error, host, port, key) from error
+        raise bad_news(error, host, port, key) from error
     return listener
 
 
@@ -73,7 +73,8 @@ def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
         return None
 
 
-def _bad_news(error: OSError, host: str, port: int, key: str) -> ListenError:
+def bad_news(error: OSError, host: str, port: int, key: str) -> ListenError:
+    """Why ``port`` of ``host`` cannot be listened on, in words; ``key`` is the port's setting."""
     if error.errno == errno.EADDRINUSE:
         return ListenError(
             f"{key}={port}: the port is in use on {host}; stop what uses it, or choose another "

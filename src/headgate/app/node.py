@@ -32,6 +32,7 @@ from headgate.fs import OsFs
 from headgate.ledger import CommitLog, LedgerSettings
 from headgate.metadata.catalog import Catalog
 from headgate.metadata.sqlite_store import SqliteStore
+from headgate.telemetry.route import metrics_route
 
 logger = logging.getLogger("headgate.app")
 
@@ -69,7 +70,7 @@ class Node:
         """
         async with AsyncExitStack() as stack:
             loop = asyncio.get_running_loop()
-            loop.set_exception_handler(_exception_handler(on_bug))
+            loop.set_exception_handler(exception_handler(on_bug))
             data_path = str(Path(data_path).absolute())
             if not is_loopback(settings.bindAddress):
                 logger.warning(
@@ -90,7 +91,9 @@ class Node:
             server = await loop.create_server(connection_factory(broker), sock=binary)
             stack.push_async_callback(BinaryServer(broker, server).close)
             admin = AdminApp(AdminFacade(broker), broker.clock)
-            web_server = await WebServer.start(WebApp(admin, {}, on_bug), web)
+            web_server = await WebServer.start(
+                WebApp(admin, {"/metrics": metrics_route(broker)}, on_bug), web
+            )
             stack.push_async_callback(web_server.close)
             urls = Urls(info.broker_url, info.web_url)
             return cls(broker, urls, data_path, stack.pop_all())
@@ -177,7 +180,7 @@ async def _close_log(log: CommitLog, lanes: Lanes) -> None:
     log.close()
 
 
-def _exception_handler(
+def exception_handler(
     on_bug: Bug,
 ) -> Callable[[asyncio.AbstractEventLoop, dict[str, Any]], None]:
     """What becomes of errors that nobody caught.

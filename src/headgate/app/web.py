@@ -29,7 +29,7 @@ class WebApp:
         by_path: Mapping[str, ASGIApp],
         on_bug: Callable[[BaseException], None],
     ) -> None:
-        """``by_path`` has exact paths without a slash at their end.
+        """``by_path`` has exact paths, which a slash at their end does not change.
 
         ``on_bug`` is told of a broken invariant, which must end the process.
         """
@@ -39,7 +39,12 @@ class WebApp:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
-        app = self._by_path.get(scope.get("path", "").rstrip("/"), self._main)
+        path = scope.get("path", "").rstrip("/")
+        app = self._by_path.get(path)
+        if app is None:
+            app = self._main
+        elif path != scope["path"]:
+            scope = {**scope, "path": path}
         try:
             await app(scope, receive, send)
         except InvariantError as error:

@@ -1,11 +1,13 @@
 """The group ``headgate``: a table of commands, loaded when they are called.
 
-Help texts stand in the table, so that the list of commands costs no import.
+Help texts stand in the table, so that the list of commands costs no import. A row whose module is
+not installed is not offered.
 """
 
 from __future__ import annotations
 
 import importlib
+import importlib.util
 from collections.abc import Mapping
 from typing import Any
 
@@ -28,20 +30,23 @@ class LazyGroup(click.Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
         """Names in the order of the table."""
-        return list(self._table)
+        return [name for name in self._table if self._is_installed(name)]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
         """Load one command."""
-        if cmd_name not in self._table:
+        if cmd_name not in self._table or not self._is_installed(cmd_name):
             return None
         module, _, attribute = self._table[cmd_name][0].partition(":")
         command = getattr(importlib.import_module(module), attribute)
         return command if isinstance(command, click.Command) else None
 
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the list of commands from the table alone."""
         with formatter.section("Commands"):
-            formatter.write_dl([(name, text) for name, (_, text) in self._table.items()])
+            formatter.write_dl([(name, self._table[name][1]) for name in self.list_commands(ctx)])
+
+    def _is_installed(self, name: str) -> bool:
+        return importlib.util.find_spec(self._table[name][0].partition(":")[0]) is not None
 
 
 class _Main(LazyGroup):

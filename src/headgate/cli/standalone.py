@@ -16,7 +16,6 @@ PORT = click.IntRange(0, 65_535)
     "--config",
     "config_path",
     metavar="FILE",
-    type=click.Path(dir_okay=False),
     help="Settings in the syntax and with the keys of Pulsar's broker.conf.",
 )
 @click.option(
@@ -25,7 +24,6 @@ PORT = click.IntRange(0, 65_535)
     metavar="DIR",
     default=DATA_DIRECTORY,
     show_default=True,
-    type=click.Path(file_okay=False),
     help="Where messages and metadata are kept.",
 )
 @click.option(

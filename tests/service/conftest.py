@@ -1,0 +1,37 @@
+"""Brokers for the service tests: real processes, real sockets, real disk."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from tests.service.process import BrokerProcess
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
+    """A running broker that the tests of one module share: ``service_url``, ``admin_url``."""
+    process = BrokerProcess(tmp_path_factory.mktemp("broker"))
+    process.start()
+    try:
+        yield process
+    finally:
+        process.close()
+
+
+@pytest.fixture
+def make_broker(tmp_path: Path) -> Iterator[Callable[..., BrokerProcess]]:
+    """Makes brokers of one test's own, not yet started; they are ended after it."""
+    made: list[BrokerProcess] = []
+
+    def make(name: str = "broker", words: Sequence[str] = ()) -> BrokerProcess:
+        folder = tmp_path / name
+        folder.mkdir(exist_ok=True)
+        made.append(BrokerProcess(folder, words))
+        return made[-1]
+
+    yield make
+    for process in made:
+        process.close()

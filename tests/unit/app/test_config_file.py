@@ -1,0 +1,187 @@
+"""broker.conf and the command line become settings, or an error that names key and value."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headgate.app.config_file import (
+    CONFIG_BYTES_MAX,
+    Assignment,
+    check_settings,
+    load_settings,
+    parse_overrides,
+    parse_properties,
+    read_config,
+)
+from headgate.base.errors import InputError
+from headgate.broker.settings import SETTINGS, Settings
+
+
+def _pairs(text: str) -> list[tuple[str, str]]:
+    return [(found.key, found.value) for found in parse_properties(text, "broker.conf")]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("a=1", [("a", "1")]),
+        ("a = 1  ", [("a", "1")]),
+        ("  a: 1", [("a", "1")]),
+        ("a 1", [("a", "1")]),
+        ("a\t=\t1", [("a", "1")]),
+        ("a=", [("a", "")]),
+        ("a", [("a", "")]),
+        ("a=b=c", [("a", "b=c")]),
+        ("# a=1\n! b=2\n\n c=3", [("c", "3")]),
+        ("a=1\r\nb=2\rc=3\n", [("a", "1"), ("b", "2"), ("c", "3")]),
+        ("a=1, \\\n   2", [("a", "1, 2")]),
+        ("a=1\\\\\nb=2", [("a", "1\\"), ("b", "2")]),
+        ("a=1\\", [("a", "1")]),
+        ("# no \\\na=1", [("a", "1")]),
+        ("a\\=b=c", [("a=b", "c")]),
+        ("a\\\\=b", [("a\\", "b")]),
+        ("a\\ b=c", [("a b", "c")]),
+        ("a=\\u0041\\t\\n\\q\\\\", [("a", "A\t\nq\\")]),
+        ("a=1\na=2", [("a", "1"), ("a", "2")]),
+    ],
+)
+def test_syntax_of_java_properties(text: str, expected: list[tuple[str, str]]) -> None:
+    assert _pairs(text) == expected
+
+
+def test_assignments_know_their_line() -> None:
+    found = parse_properties("# x\n\na=1\\\n2\nb=3\n", "broker.conf")
+    assert [assignment.where for assignment in found] == ["broker.conf:3", "broker.conf:5"]
+
+
+def test_a_broken_escape_is_named() -> None:
+    with pytest.raises(InputError, match=r"broker\.conf:2: .u is not followed by four"):
+        parse_properties("a=1\nb=\\u12", "broker.conf")
+
+
+@given(st.text(max_size=200))
+def test_any_text_is_read_or_refused(text: str) -> None:
+    try:
+        found = parse_properties(text, "broker.conf")
+    except InputError:
+        return
+    assert all(isinstance(assignment.value, str) for assignment in found)
+
+
+@given(
+    st.dictionaries(
+        st.from_regex(r"[a-z]{1,8}", fullmatch=True), st.text("abc \\\t=#:", max_size=12)
+    )
+)
+def test_what_is_escaped_is_read_back(values: dict[str, str]) -> None:
+    def escape(text: str) -> str:
+        return text.replace("\\", "\\\\").replace("\t", "\\t")
+
+    text = "\n".join(f"{key}={escape(value)}" for key, value in values.items())
+    assert dict(_pairs(text)) == {key: value.strip() for key, value in values.items()}
+
+
+def test_reads_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "broker.conf"
+    path.write_text("clusterName=east\n")
+    assert read_config(str(path)) == [Assignment("clusterName", "east", "broker.conf:1")]
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (None, "cannot be read: No such file"),
+        (b"a=\xff", r"not UTF-8 text \(byte 2\)"),
+        (b"#" * (CONFIG_BYTES_MAX + 1), f"too long: {CONFIG_BYTES_MAX} bytes"),
+    ],
+)
+def test_files_that_cannot_be_read(tmp_path: Path, data: bytes | None, message: str) -> None:
+    path = tmp_path / "broker.conf"
+    if data is not None:
+        path.write_bytes(data)
+    with pytest.raises(InputError, match=message):
+        read_config(str(path))
+
+
+def test_defaults_hold_where_nothing_is_said() -> None:
+    loaded = load_settings()
+    assert loaded.settings == Settings()
+    assert loaded.unsupported == ()
+    assert check_settings(loaded.settings) == []
+
+
+def test_the_command_line_overrides_the_file_and_its_last_line_counts() -> None:
+    file = parse_properties(
+        "webServicePort=1\nwebServicePort=8081\nbrokerServicePort=7000\nclusterName=\n", "f"
+    )
+    loaded = load_settings(file, parse_overrides(["brokerServicePort = 7001"]))
+    assert loaded.settings.webServicePort == 8081
+    assert loaded.settings.brokerServicePort == 7001
+    assert loaded.settings.clusterName == "standalone"  # an empty value is not set
+
+
+def test_a_replaced_value_is_not_checked() -> None:
+    file = parse_properties("webServicePort=many\nwebServicePort=8081", "f")
+    assert load_settings(file).settings.webServicePort == 8081
+
+
+def test_unsupported_keys_are_kept_apart() -> None:
+    file = parse_properties(
+        "zookeeperServers=\nwebServicePort=1\nbookkeeperX=2\nbookkeeperX=3", "f"
+    )
+    assert load_settings(file).unsupported == ("zookeeperServers", "bookkeeperX")
+
+
+def test_every_bad_value_is_named_with_what_is_allowed() -> None:
+    file = parse_properties("webServicePort=99999\n\nallowAutoTopicCreation=yes", "broker.conf")
+    with pytest.raises(InputError) as caught:
+        load_settings(file, parse_overrides(["allowAutoTopicCreationType=round"]))
+    first, second, third = str(caught.value).splitlines()
+    assert first.startswith("broker.conf:1: webServicePort='99999' is not allowed: an integer from")
+    assert second == "broker.conf:3: allowAutoTopicCreation='yes' is not allowed: true or false is"
+    assert third.startswith("--set: allowAutoTopicCreationType='round' is not allowed: ")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("webServicePort", "--set webServicePort: key=value is allowed"),
+        ("=1", "--set =1: key=value is allowed"),
+        ("webServicePrt=1", "no setting 'webServicePrt'; did you mean webServicePort?"),
+        ("colour=red", "there is no setting 'colour'$"),
+    ],
+)
+def test_bad_overrides(text: str, message: str) -> None:
+    with pytest.raises(InputError, match=message.replace("?", r"\?")):
+        parse_overrides([text])
+
+
+def test_an_override_may_not_be_empty_where_a_number_is_needed() -> None:
+    with pytest.raises(InputError, match="--set: webServicePort='' is not allowed"):
+        load_settings((), parse_overrides(["webServicePort="]))
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "message"),
+    [
+        ("clusterName", "a b", "clusterName='a b' is not allowed"),
+        ("headgateTelemetryTopic", "persistent://a/b", "headgateTelemetryTopic: "),
+        ("headgateTelemetryTopic", "non-persistent://a/b/c", "a persistent topic"),
+        ("headgateTelemetryTopic", "persistent://a/b/c-partition-1", "that is no partition"),
+        ("headgateTelemetryIntervalMs", "7000", "an integer that divides 60000"),
+        ("webServicePort", "6650", "both 6650"),
+    ],
+)
+def test_values_that_do_not_go_together(key: str, value: str, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        load_settings([Assignment(key, value, "f:1")])
+
+
+def test_every_default_may_be_written() -> None:
+    settings = Settings()
+    written = [Assignment(key, settings.text(key), "f:1") for key in SETTINGS]
+    assert load_settings(written).settings == settings

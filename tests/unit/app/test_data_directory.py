@@ -1,0 +1,65 @@
+"""Who owns a data directory, and whether it is one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from headgate.app.data_directory import DataDirectory
+from headgate.base.errors import StorageError
+from headgate.fs import MemFs, OsFs
+from headgate.ledger.directory import write_file
+from headgate.ledger.errors import DirectoryInUseError, UnknownFormatError
+
+
+def test_a_new_directory_is_made_and_known_again() -> None:
+    fs = MemFs()
+    directory = DataDirectory.open(fs, "/data/a")
+    assert (directory.log_path, directory.metadata_path) == (
+        "/data/a/log",
+        "/data/a/metadata.sqlite3",
+    )
+    directory.close()
+    fs.make_directory("/data/a/log")
+    DataDirectory.open(fs, "/data/a").close()
+
+
+def test_one_owner_at_a_time() -> None:
+    fs = MemFs()
+    directory = DataDirectory.open(fs, "/data")
+    with pytest.raises(DirectoryInUseError, match="/data is in use by another broker"):
+        DataDirectory.open(fs, "/data")
+    directory.close()
+    DataDirectory.open(fs, "/data").close()
+
+
+def test_a_foreign_directory_is_left_alone_and_unlocked() -> None:
+    fs = MemFs()
+    fs.make_directory("/data")
+    fs.create("/data/thesis.txt").close()
+    for _ in range(2):
+        with pytest.raises(UnknownFormatError, match=r"holds 'thesis.txt' but no file 'format'"):
+            DataDirectory.open(fs, "/data")
+    assert "format" not in fs.list_directory("/data")
+
+
+def test_a_later_format_is_refused_by_name() -> None:
+    fs = MemFs()
+    fs.make_directory("/data")
+    write_file(fs, "/data", "format", [b"headgate-data 2\n"])
+    with pytest.raises(UnknownFormatError, match="has format 'headgate-data 2'"):
+        DataDirectory.open(fs, "/data")
+
+
+def test_a_start_that_was_cut_while_writing_the_format_is_gone_on_with() -> None:
+    fs = MemFs()
+    fs.make_directory("/data")
+    fs.create("/data/format.tmp").close()
+    DataDirectory.open(fs, "/data").close()
+
+
+def test_a_directory_that_cannot_be_made(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StorageError, match="file/data cannot be used: Not a directory"):
+        DataDirectory.open(OsFs(), str(tmp_path / "file/data"))

@@ -1,0 +1,62 @@
+"""Addresses, the names made of them, and errors that name the setting.
+
+No socket is opened here: those that are wait in tests/service.
+"""
+
+from __future__ import annotations
+
+import errno
+import socket
+
+import pytest
+
+from headgate.app.listeners import advertised_host, bad_news, is_loopback
+from headgate.broker.settings import Settings
+
+
+@pytest.mark.parametrize(
+    ("host", "expected"),
+    [
+        ("127.0.0.1", True),
+        ("127.8.0.1", True),
+        ("::1", True),
+        ("localhost", True),
+        ("0.0.0.0", False),
+        ("::", False),
+        ("10.0.0.7", False),
+        ("broker.example", False),
+        ("", False),
+    ],
+)
+def test_loopback(host: str, expected: bool) -> None:
+    assert is_loopback(host) is expected
+
+
+@pytest.mark.parametrize(
+    ("bind", "advertised", "expected"),
+    [
+        ("127.0.0.1", "", "127.0.0.1"),
+        ("::1", "", "[::1]"),
+        ("127.0.0.1", "broker.example", "broker.example"),
+        ("0.0.0.0", "broker.example", "broker.example"),
+        ("0.0.0.0", "", socket.gethostname()),
+        ("", "", socket.gethostname()),
+    ],
+)
+def test_what_clients_are_told(bind: str, advertised: str, expected: str) -> None:
+    settings = Settings(bindAddress=bind, advertisedAddress=advertised)
+    assert advertised_host(settings) == expected
+
+
+@pytest.mark.parametrize(
+    ("number", "message"),
+    [
+        (errno.EADDRINUSE, "webServicePort=80: the port is in use on ::1"),
+        (errno.EACCES, "webServicePort=80: this user may not listen"),
+        (errno.EADDRNOTAVAIL, "bindAddress='::1' is not an address of this machine"),
+        (errno.ENOBUFS, "webServicePort=80: cannot listen on ::1: "),
+    ],
+)
+def test_errors_name_the_setting(number: int, message: str) -> None:
+    error = OSError(number, "whatever")
+    assert str(bad_news(error, "::1", 80, "webServicePort")).startswith(message)

@@ -1,0 +1,71 @@
+"""What a node derives from its settings. Whole nodes run in tests/service."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+import pytest
+
+from headgate import __version__
+from headgate.app.data_directory import DataDirectory
+from headgate.app.node import broker_info, exception_handler, ledger_settings
+from headgate.base.errors import InvariantError
+from headgate.base.units import MIB
+from headgate.broker.settings import SETTINGS, Settings
+from headgate.fs import MemFs
+from headgate.ledger import LedgerSettings
+
+MINUTE_MS = 60_000
+
+
+def test_who_the_broker_is() -> None:
+    directory = DataDirectory.open(MemFs(), "/data")
+    info = broker_info(Settings(advertisedAddress="b1"), 6650, 8080, directory)
+    assert (info.broker_id, info.broker_url, info.web_url, info.version, info.metadata_url) == (
+        "b1:8080",
+        "pulsar://b1:6650",
+        "http://b1:8080",
+        __version__,
+        "sqlite:/data/metadata.sqlite3",
+    )
+
+
+def test_the_log_keeps_its_own_defaults() -> None:
+    assert ledger_settings(Settings()) == LedgerSettings()
+
+
+def test_the_log_follows_the_settings() -> None:
+    settings = Settings(
+        managedLedgerMaxSizePerLedgerMbytes=3, managedLedgerMaxLedgerRolloverTimeMinutes=2
+    )
+    found = ledger_settings(settings)
+    assert found.ledger_bytes_max == 3 * MIB
+    assert (found.ledger_age_ms_min, found.ledger_age_ms_max) == (2 * MINUTE_MS, 2 * MINUTE_MS)
+
+
+@pytest.mark.parametrize("end", ["minimum", "maximum"])
+def test_the_log_takes_all_that_the_settings_allow(end: str) -> None:
+    settings = Settings()
+    for name in (
+        "managedLedgerMaxSizePerLedgerMbytes",
+        "managedLedgerMaxLedgerRolloverTimeMinutes",
+    ):
+        setattr(settings, name, getattr(SETTINGS[name], end))
+    ledger_settings(settings)
+
+
+def test_only_a_broken_invariant_ends_the_process(caplog: pytest.LogCaptureFixture) -> None:
+    told: list[BaseException] = []
+    loop = asyncio.new_event_loop()
+    loop.set_exception_handler(exception_handler(told.append))
+    errors = [ValueError("one connection's"), InvariantError("two owners")]
+    with caplog.at_level(logging.ERROR):
+        for error in errors:
+            loop.call_exception_handler({"message": "a callback failed", "exception": error})
+        loop.call_exception_handler({"message": "no error at hand"})
+    loop.close()
+    assert told == errors[1:]
+    assert [record.getMessage() for record in caplog.records] == [
+        "a callback failed", "a callback failed", "no error at hand",
+    ]  # fmt: skip

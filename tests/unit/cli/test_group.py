@@ -1,0 +1,87 @@
+"""Commands load when they are called, and failures are one sentence."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from headgate.base.errors import CorruptionError, HeadgateError, InvariantError
+from headgate.cli.group import EXIT_INTERRUPTED, main
+
+HEAVY = ("pyspark", "pandas", "pyarrow", "numpy", "deltalake", "pulsar", "rich")
+BROKER = ("headgate.broker", "headgate.engine", "uvicorn", "starlette", "uvloop", "asyncio")
+
+
+def _loaded(code: str, names: tuple[str, ...]) -> list[str]:
+    """Which of ``names`` a fresh interpreter has loaded after ``code``."""
+    program = f"import sys\n{code}\nprint(*[n for n in {names!r} if n in sys.modules])"
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, check=True, text=True, timeout=60
+    )
+    return done.stdout.splitlines()[-1].split()
+
+
+def test_help_loads_no_broker_and_no_spark() -> None:
+    code = "from headgate.cli import main\nmain(['--help'], standalone_mode=False)"
+    assert _loaded(code, HEAVY + BROKER) == []
+
+
+def test_standalone_loads_no_spark() -> None:
+    code = "import headgate.cli.standalone, headgate.app.run"
+    assert _loaded(code, HEAVY) == []
+    assert _loaded(code, ("uvicorn",)) == ["uvicorn"]
+
+
+def test_every_command_of_the_table_is_there_and_has_help() -> None:
+    runner = CliRunner()
+    listed = runner.invoke(main, ["--help"]).output
+    context = click.Context(main)
+    for name in main.list_commands(context):
+        assert f"  {name} " in listed
+        command = main.get_command(context, name)
+        assert command is not None
+        assert command.name == name
+        assert runner.invoke(main, [name, "--help"]).exit_code == 0
+
+
+def test_without_a_command_help_is_shown() -> None:
+    assert "standalone" in CliRunner().invoke(main, []).output
+
+
+def test_an_unknown_command_is_misunderstood() -> None:
+    result = CliRunner().invoke(main, ["serve"])
+    assert result.exit_code == 2
+    assert "No such command 'serve'" in result.output
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "text"),
+    [
+        (HeadgateError("port 6650 is busy"), 1, "Error: port 6650 is busy\n"),
+        (CorruptionError("segment 3"), 1, "Error: stored data is damaged: segment 3\n"),
+        (KeyboardInterrupt(), EXIT_INTERRUPTED, ""),
+    ],
+)
+def test_expected_failures_have_no_trace(
+    monkeypatch: pytest.MonkeyPatch, error: BaseException, status: int, text: str
+) -> None:
+    result = CliRunner().invoke(_failing(monkeypatch, error), ["version"])
+    assert (result.exit_code, result.stdout, result.stderr) == (status, "", text)
+
+
+def test_a_bug_keeps_its_trace(monkeypatch: pytest.MonkeyPatch) -> None:
+    result = CliRunner().invoke(_failing(monkeypatch, InvariantError("two owners")), ["version"])
+    assert isinstance(result.exception, InvariantError)
+
+
+def _failing(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> click.Group:
+    @click.command("version")
+    def command() -> None:
+        raise error
+
+    monkeypatch.setattr("headgate.cli.version.version_command", command)
+    return main

@@ -1,0 +1,97 @@
+"""What the command line says reaches the jobs; Spark that is missing is named."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any, TextIO
+
+import pytest
+from click.testing import CliRunner
+
+from headgate.cli.group import main
+from headgate.pipeline.options import (
+    BROKER_URL,
+    TELEMETRY_TOPIC,
+    WEB_URL,
+    AttributeOptions,
+    SourceOptions,
+    StreamOptions,
+)
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    found: list[Any] = []
+
+    def run_attribute(options: AttributeOptions, out: TextIO, err: TextIO) -> int:
+        found.append(options)
+        out.write("rows\n")
+        err.write("progress\n")
+        return 1
+
+    def run_stream(
+        options: StreamOptions, _err: TextIO, *, should_stop: Callable[[], bool]
+    ) -> None:
+        assert not should_stop()
+        found.append(options)
+
+    jobs = SimpleNamespace(run_attribute=run_attribute, run_stream=run_stream)
+    monkeypatch.setattr("headgate.cli.pipeline._jobs", lambda: jobs)
+    monkeypatch.setattr("signal.signal", lambda *_: None)
+    return found
+
+
+def test_attribute_defaults(asked: list[Any]) -> None:
+    result = CliRunner().invoke(main, ["pipeline", "attribute", "--out", "t"])
+    assert (result.exit_code, result.stdout, result.stderr) == (0, "rows\n", "progress\n")
+    source = SourceOptions("t", (BROKER_URL,), (WEB_URL,), TELEMETRY_TOPIC)
+    assert asked == [AttributeOptions(source, None, None, "table")]
+
+
+def test_attribute_options(asked: list[Any]) -> None:
+    words = (
+        "--broker-url pulsar://a:1 --web-url http://a:2 --broker-url pulsar://b:1 "
+        "--web-url http://b:2 --out t --topic persistent://x/y/z --since 2h --until 1h "
+        "--format json"
+    )
+    assert CliRunner().invoke(main, ["pipeline", "attribute", *words.split()]).exit_code == 0
+    source = SourceOptions(
+        "t", ("pulsar://a:1", "pulsar://b:1"), ("http://a:2", "http://b:2"), "persistent://x/y/z"
+    )
+    assert asked == [AttributeOptions(source, "2h", "1h", "json")]
+
+
+def test_stream_options(asked: list[Any]) -> None:
+    result = CliRunner().invoke(main, ["pipeline", "stream", "--out", "t", "--trigger", "1.5"])
+    assert result.exit_code == 0
+    assert asked == [StreamOptions(SourceOptions("t"), 1.5)]
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "text"),
+    [
+        ([], 2, "Missing option '--out'"),
+        (["--out", "t", "--format", "xml"], 2, "'xml' is not one of 'table', 'json'"),
+        (["--out", "t", "--broker-url", "http://a"], 1, "Invalid URL 'http://a': pulsar://host"),
+        (["--out", "t", "--web-url", "http://a", "--web-url", "http://b"], 1, "one of each"),
+    ],
+)
+def test_bad_options(asked: list[Any], words: list[str], status: int, text: str) -> None:
+    result = CliRunner().invoke(main, ["pipeline", "attribute", *words])
+    assert result.exit_code == status
+    assert text in result.stderr
+    assert asked == []
+
+
+def test_missing_spark_is_named_with_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "headgate.pipeline.jobs", raising=False)
+    monkeypatch.setitem(sys.modules, "pyspark", None)
+    monkeypatch.setitem(sys.modules, "pyspark.sql", None)
+    result = CliRunner().invoke(main, ["pipeline", "attribute", "--out", "t"])
+    assert result.exit_code == 1
+    assert result.stderr == (
+        "Error: the pipeline needs Spark, and the package 'pyspark' is not installed: "
+        "pip install 'headgate[spark]', and have Java 17 or newer\n"
+    )
