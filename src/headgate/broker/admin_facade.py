@@ -15,7 +15,8 @@ from headgate.base.errors import InputError, StorageError
 from headgate.base.names import TopicName
 from headgate.base.positions import LATEST
 from headgate.base.units import MS_PER_S
-from headgate.broker import cursors, entries, explain
+from headgate.broker import cursors, entries
+from headgate.broker.explain import explain_top, explain_topic
 from headgate.broker.facade import (
     AtPosition,
     AtTime,
@@ -156,12 +157,12 @@ class AdminFacade:
     def explain_top(self, count: int) -> Any:
         """See the protocol."""
         self._broker.begin_turn()
-        return explain.explain_top(self._broker, count)
+        return explain_top(self._broker, count)
 
     def explain_topic(self, topic: TopicName, *, per_partition: bool) -> Any:
         """See the protocol."""
         self._broker.begin_turn()
-        return explain.explain_topic(self._broker, topic, per_partition=per_partition)
+        return explain_topic(self._broker, topic, per_partition=per_partition)
 
     # -- topics ----------------------------------------------------------------------------
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from headgate.base.names import parse_topic
+from headgate.base.units import MIB
 from headgate.broker.internal_stats import internal_stats
 from headgate.broker.stats import InternalStats
 from headgate.ledger import LedgerSettings
@@ -20,7 +21,8 @@ NAME = parse_topic(T)
 
 @pytest.fixture
 def world() -> Iterator[World]:
-    with World(ledger=LedgerSettings(ledger_entries_max=5, ledger_age_ms_min=0)) as made:
+    ledger = LedgerSettings(ledger_entries_max=5, ledger_age_ms_min=0, segment_bytes=MIB)
+    with World(ledger=ledger) as made:
         made.run(made.start())
         yield made
 

@@ -55,6 +55,16 @@ def test_retelling_moves_only_what_no_snapshot_has_shown() -> None:
     assert final[Cell.TOPIC_MESSAGES_HUNGRY] == 15
 
 
+def test_it_remembers_since_when_the_present_cell_lasts() -> None:
+    account = Account(5, Cell.NO_CONSUMER)
+    account.move(Cell.DISPATCHING, 10)
+    account.move(Cell.DISPATCHING, 20)
+    account.snapshot(30)
+    assert account.entered_ns == 10
+    account.move(Cell.CAUGHT_UP, 40)
+    assert account.entered_ns == 40
+
+
 def test_an_idle_account_is_small() -> None:
     assert sys.getsizeof(Account(0)) < 100
 
