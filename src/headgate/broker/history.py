@@ -29,6 +29,15 @@ ROUND_CHANGED_MAX = 1_000
 that the history never takes more than about one percent of the loop."""
 ROUND_PERIOD_S_MAX = 5
 
+RISING_NS = 5 * NS_PER_S
+"""A young backlog that sets no new peak for so long does not grow."""
+
+STEADY_NS = NS_PER_S // 2
+"""Looks closer together than this tell no rate."""
+
+RESTART_NS = 10 * NS_PER_S
+"""Changes of a limit that follow each other faster do not begin a new situation each."""
+
 _GRIDS_NS = (
     (10 * NS_PER_S, 1),
     (MINUTE_NS + 5 * NS_PER_S, 5 * NS_PER_S),
@@ -38,7 +47,7 @@ _GRIDS_NS = (
 """Up to which age points are kept on which grid. Each grid divides the next, so that the first
 point of a coarse cell was the first of its finer one and survives."""
 _THIN_EVERY_POINTS = 16
-_HEAD = struct.Struct("<14q")
+_HEAD = struct.Struct("<15q")
 _AT = struct.Struct("<q")
 
 
@@ -49,6 +58,8 @@ class Point:
     unacknowledged message then; ``age_ns_max``: the largest since the point before. ``cells_ns``
     are those of the account; ``cell`` the one it was in."""
 
+    cell: Cell
+    cells_ns: tuple[int, ...]
     at_ns: int
     appended: int
     done: int
@@ -62,8 +73,8 @@ class Point:
     in_flight: int
     age_ns: int
     age_ns_max: int
-    cell: Cell
-    cells_ns: tuple[int, ...]
+    limits: int
+    """Differs where other limits are in force."""
 
     @property
     def backlog(self) -> int:
@@ -95,8 +106,20 @@ def look(subscription: Subscription, now_ns: int, now_ms: int, *, keep: bool = F
         in_flight=subscription.dispatcher.in_flight_messages(),
         age_ns=age,
         age_ns_max=age,
+        limits=_limits_mark(subscription),
         cell=account.cell,
         cells_ns=account.snapshot(now_ns) if keep else account.peek(now_ns),
+    )
+
+
+def _limits_mark(subscription: Subscription) -> int:
+    gate = subscription.gate
+    if not gate.limited:
+        return 0
+    return hash(
+        tuple(
+            (b.level, b.dimension, b.limit, b.period_ns) for b in gate.budgets + gate.topic.shared
+        )
     )
 
 
@@ -109,7 +132,7 @@ def _encode(point: Point) -> bytes:
             mask |= 1 << index
             held.append(ns)
     return struct.pack(
-        f"<{14 + len(held)}q",
+        f"<{15 + len(held)}q",
         point.at_ns,
         point.appended,
         point.done,
@@ -123,21 +146,21 @@ def _encode(point: Point) -> bytes:
         point.in_flight,
         point.age_ns,
         point.age_ns_max,
+        point.limits,
         point.cell << CELL_COUNT | mask,
         *held,
     )
 
 
 def _decode(record: bytes) -> Point:
-    figures: tuple[int, ...] = _HEAD.unpack_from(record)
-    where = figures[-1]
+    *figures, where = _HEAD.unpack_from(record)
     cells = [0] * CELL_COUNT
     offset = _HEAD.size
     for index in range(CELL_COUNT):
         if where >> index & 1:
             cells[index] = _AT.unpack_from(record, offset)[0]
             offset += _AT.size
-    return Point(*figures[:-1], Cell(where >> CELL_COUNT), tuple(cells))  # type: ignore[arg-type]
+    return Point(Cell(where >> CELL_COUNT), tuple(cells), *figures)
 
 
 def _at_ns(record: bytes) -> int:
@@ -158,52 +181,80 @@ class Calm(NamedTuple):
     """Whether a subscription has nothing but messages in flight, and when that was last so.
 
     It is calm while its oldest message is young and its backlog is no more above the lowest one of
-    this calm time than what is in flight at the present rate. A backlog *began* when it was lowest.
+    this calm time than what is in flight at the present rate. One that stays young and sets no new
+    peak for five seconds is calm again, on a higher level. What is judged begins at the last calm
+    look, or where the limits last changed: what another limit did is no evidence against this one.
     """
 
     is_calm: bool
     was_old: bool
     """Whether the oldest message was not young at the last look."""
     since_ns: int
-    """When the calm began."""
+    """When the calm began; while it is not calm, the last calm look: then a backlog began."""
+    begin_ns: int
+    """From when on the present situation is to be judged."""
+    changed_ns: int
+    """When a change of the limits last moved ``begin_ns``."""
     low: int
-    low_ns: int
-    """When the backlog was last at its lowest: where a backlog, if there is one, began."""
-    appended: int
-    at_ns: int
-
-    @property
-    def begin_ns(self) -> int:
-        """From when on the present situation is to be judged."""
-        return self.since_ns if self.is_calm else self.low_ns
+    peak: int
+    peak_ns: int
+    in_flight: float
+    """What the last known rate puts in flight."""
+    before: Point
+    """The last look."""
 
     def then(self, point: Point) -> Calm:
         """What a later look makes of it."""
-        kept = self._replace(appended=point.appended, at_ns=point.at_ns)
+        after = self._replace(before=point)
         if point.age_ns >= YOUNG_NS:
-            return kept._replace(is_calm=False, was_old=True)
+            return after._rise(self.before)._replace(was_old=True)
         if self.was_old:
             return begin_calm(point)
-        elapsed_ns = max(point.at_ns - self.at_ns, IN_FLIGHT_NS)
-        in_flight = (point.appended - self.appended) * IN_FLIGHT_NS / elapsed_ns
-        if point.backlog > self.low + max(1.0, in_flight):
-            return kept._replace(is_calm=False)
-        if point.backlog <= self.low:
-            kept = kept._replace(low=point.backlog, low_ns=point.at_ns)
-        return kept._replace(is_calm=True)
+        elapsed_ns = max(point.at_ns - self.before.at_ns, IN_FLIGHT_NS)
+        in_flight = (point.appended - self.before.appended) * IN_FLIGHT_NS / elapsed_ns
+        if elapsed_ns < STEADY_NS and self.in_flight > in_flight:
+            in_flight = self.in_flight  # too short a time to know a rate by
+        after = after._replace(in_flight=in_flight)
+        if point.backlog <= self.low + max(1.0, in_flight):
+            if not self.is_calm:
+                return begin_calm(point, in_flight)
+            return after._replace(low=min(self.low, point.backlog))
+        after = after._rise(self.before)
+        return begin_calm(point, in_flight) if point.at_ns - after.peak_ns >= RISING_NS else after
+
+    def _rise(self, before: Point) -> Calm:
+        """It is not calm (any more), as the new look shows; ``before`` was the last one."""
+        point, at_ns = self.before, self.before.at_ns
+        if self.is_calm:
+            return self._replace(
+                is_calm=False,
+                since_ns=before.at_ns,
+                begin_ns=before.at_ns,
+                peak=point.backlog,
+                peak_ns=at_ns,
+            )
+        after = self
+        if point.limits != before.limits and at_ns - self.changed_ns >= RESTART_NS:
+            after = after._replace(begin_ns=at_ns, changed_ns=at_ns)
+        if point.backlog > self.peak:
+            after = after._replace(peak=point.backlog, peak_ns=at_ns)
+        return after
 
 
-def begin_calm(point: Point) -> Calm:
-    """The first look at a subscription."""
+def begin_calm(point: Point, in_flight: float = 0.0) -> Calm:
+    """The first look at a subscription, or at a new calm."""
     old = point.age_ns >= YOUNG_NS
     return Calm(
         is_calm=not old,
         was_old=old,
         since_ns=point.at_ns,
+        begin_ns=point.at_ns,
+        changed_ns=point.at_ns - RESTART_NS,
         low=point.backlog,
-        low_ns=point.at_ns,
-        appended=point.appended,
-        at_ns=point.at_ns,
+        peak=point.backlog,
+        peak_ns=point.at_ns,
+        in_flight=in_flight,
+        before=point,
     )
 
 

@@ -241,7 +241,7 @@ def _facts(limits: Sequence[EffectiveLimit], partitions: int) -> list[LimitFact]
 
 def _began_ns(part: _Part) -> int:
     """When a backlog began: what was there before the broker looked counts by its age."""
-    return min(part.calm.low_ns, part.now.at_ns - part.now.age_ns)
+    return min(part.calm.since_ns, part.now.at_ns - part.now.age_ns)
 
 
 def _chunks(runs: Sequence[Sequence[Point]], length_ns: int) -> list[tuple[int, tuple[int, ...]]]:

@@ -126,7 +126,9 @@ def _named_limit(judgement: Judgement, facts: Circumstances, limiter: Verdict) -
 
 def _consumer(judgement: Judgement, facts: Circumstances) -> str:
     text = "the consumer is the bottleneck"
-    if facts.acked_per_s is not None:
+    if facts.acked_per_s is not None and judgement.growth < 0:
+        text = f"the backlog drains at the consumer's own pace of {number(facts.acked_per_s)} msg/s"
+    elif facts.acked_per_s is not None:
         text = f"the consumer acknowledges only {number(facts.acked_per_s)} msg/s"
         if facts.appended_per_s is not None:
             text += f" of {number(facts.appended_per_s)} msg/s published"

@@ -197,7 +197,13 @@ def judge(evidence: Evidence, *, young_ns: int = YOUNG_NS) -> Judgement:
 
 
 def _is_healthy(evidence: Evidence, growth: int, young_ns: int) -> bool:
-    """Young enough and not growing, but for what is in flight at any instant."""
+    """Young enough and not growing, but for what is in flight at any instant.
+
+    A window's mean rate says little about a producer that began late in it; but where no message
+    ever got older than clients take to acknowledge, all there is was in flight, whatever the rate.
+    """
+    if evidence.oldest_age_ns_max <= min(young_ns, IN_FLIGHT_NS):
+        return True
     in_flight = evidence.appended * IN_FLIGHT_NS / evidence.window_ns
     return evidence.oldest_age_ns_max < young_ns and growth <= max(1.0, in_flight)
 

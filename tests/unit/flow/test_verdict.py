@@ -73,14 +73,28 @@ def test_young_and_not_growing_is_nobodys_fault() -> None:
     healthy = replace(
         _evidence(AWAITING_ACK=1.0),
         backlog_end=20,
-        oldest_age_ns_max=NS_PER_S // 5,
+        oldest_age_ns_max=NS_PER_S // 2,
     )
     judgement = judge(healthy)
     assert judgement.verdict is Verdict.NONE
-    assert judgement.confidence == pytest.approx(0.9)
+    assert judgement.confidence == pytest.approx(0.75)
     assert judge(replace(healthy, backlog_end=6000)).verdict is Verdict.CONSUMER
     assert judge(replace(healthy, oldest_age_ns_max=2 * NS_PER_S)).verdict is Verdict.CONSUMER
     assert judge(healthy, young_ns=NS_PER_S // 10).verdict is Verdict.CONSUMER
+
+
+def test_a_producer_that_begins_late_in_the_window_is_nobodys_fault() -> None:
+    """60 messages in flight, 0.1 s old, of 500 a second published for the last second only."""
+    began = replace(
+        _evidence(AWAITING_ACK=0.01, CAUGHT_UP=0.99),
+        backlog_end=60,
+        appended=500,
+        delivered=500,
+        acked=440,
+        oldest_age_ns_max=NS_PER_S // 10,
+    )
+    assert judge(began).verdict is Verdict.NONE
+    assert judge(replace(began, oldest_age_ns_max=NS_PER_S)).verdict is Verdict.CONSUMER
 
 
 def test_a_backlog_with_nobody_to_blame_is_none_without_confidence() -> None:
