@@ -193,3 +193,19 @@ def test_http_connections_are_kept_for_the_next_request(broker: BrokerProcess) -
         reply = connection.getresponse()
         assert (reply.status, reply.read()) == (200, b"ok")
     connection.close()
+
+
+def test_telemetry_is_published_and_read_by_any_client(make_broker: Make) -> None:
+    broker = make_broker(words=["--set", "headgateTelemetryIntervalMs=1000"]).start()
+    client = pulsar.Client(
+        broker.service_url, logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error)
+    )
+    reader = client.create_reader(
+        "persistent://headgate/telemetry/samples", pulsar.MessageId.earliest
+    )
+    messages = [reader.read_next(20_000) for _ in range(2)]
+    client.close()
+    assert [message.properties()["seq"] for message in messages] == ["0", "1"]
+    assert broker.terminate() == 0
+    assert " ERROR " not in broker.log()
+    assert " WARNING " not in broker.log()

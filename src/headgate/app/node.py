@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
@@ -32,6 +33,7 @@ from headgate.fs import OsFs
 from headgate.ledger import CommitLog, LedgerSettings
 from headgate.metadata.catalog import Catalog
 from headgate.metadata.sqlite_store import SqliteStore
+from headgate.telemetry.publisher import TelemetryPublisher
 from headgate.telemetry.route import metrics_route
 
 logger = logging.getLogger("headgate.app")
@@ -169,8 +171,12 @@ async def _open_broker(
         lanes=lanes,
         info=info,
     )
+    # Made before the topics are loaded, so that it sees each of them from there on.
+    telemetry = TelemetryPublisher(broker, entropy=os.urandom)
     stack.push_async_callback(broker.close)
     await broker.start()
+    telemetry.start()
+    stack.push_async_callback(telemetry.stop)
     return broker
 
 

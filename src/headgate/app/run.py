@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gc
 import logging
 import os
+import resource
 import signal
 import sys
 import time
@@ -57,6 +59,7 @@ def run_standalone(options: StandaloneOptions, announce: Callable[[str], None]) 
     """
     settings = settings_of(options)
     sys.setswitchinterval(SWITCH_INTERVAL_S)
+    allow_connections()
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(_serve(settings, options.data_path, announce))
 
@@ -74,6 +77,13 @@ async def _serve(settings: Settings, data_path: str, announce: Callable[[str], N
     await stop.wait()
     await node.close()
     logger.info("closed; everything is on disk")
+
+
+def allow_connections() -> None:
+    """Raise this process's limit of open files, one for each client, as far as it may go."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with contextlib.suppress(ValueError, OSError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
 def ready_line(node: Node, age_s: float | None) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import resource
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -12,7 +13,7 @@ import pytest
 from headgate import __version__
 from headgate.app.node import Node, Urls
 from headgate.app.options import StandaloneOptions
-from headgate.app.run import process_age_s, ready_line, settings_of
+from headgate.app.run import allow_connections, process_age_s, ready_line, settings_of
 from headgate.base.errors import InputError
 
 
@@ -49,6 +50,16 @@ def test_the_ready_line_has_every_address() -> None:
         "http://127.0.0.1:8080  data in /data"
     )
     assert " ready: pulsar" in ready_line(node, None)
+
+
+def test_as_many_files_as_the_system_allows() -> None:
+    saved = resource.getrlimit(resource.RLIMIT_NOFILE)
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (min(256, saved[1]), saved[1]))
+        allow_connections()
+        assert resource.getrlimit(resource.RLIMIT_NOFILE) == (saved[1], saved[1])
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, saved)
 
 
 def test_the_age_of_this_process_is_known_or_not() -> None:
