@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Callable, Iterable
 
+from headgate.base.errors import StorageError
 from headgate.base.names import TopicName, parse_topic
 from headgate.broker.metadata_writer import MetadataWriter
 from headgate.broker.settings import Settings
@@ -173,7 +174,11 @@ class TopicRegistry:
         if topic is None:
             return
         topic.fence()
-        await self._log_durable()
+        try:
+            await self._log_durable()
+        except StorageError:
+            topic.fenced = False  # what it staged was refused to its producers: it serves on
+            raise
         self._engine.unload_topic(topic)
 
     async def delete(self, name: TopicName, *, force: bool) -> None:
