@@ -9,6 +9,7 @@ from headgate.base.names import check_subscription, parse_topic
 from headgate.base.positions import EARLIEST, Position
 from headgate.base.units import INT64_MAX, MS_PER_S
 from headgate.broker.cursors import create_subscription, delete_subscription, seek
+from headgate.broker.entries import last_message
 from headgate.engine.consumer import Consumer
 from headgate.engine.errors import (
     ConsumerBusyError,
@@ -22,7 +23,6 @@ from headgate.engine.types import SubscriptionType
 from headgate.wire import encode
 from headgate.wire.codes import InitialPosition, ServerError
 from headgate.wire.codes import SubscriptionType as WireType
-from headgate.wire.entry import batch_size, parse_metadata
 from headgate.wire.ids import position_of, to_signed
 from headgate.wire.messages import BaseCommand, CommandSubscribe
 
@@ -227,21 +227,16 @@ async def last_message_id(connection: Connection, command: BaseCommand) -> None:
     _, subscription = _own(connection, request.consumer_id)
     topic = subscription.topic
     log = topic.log
-    position, index = EARLIEST, -1
-    if log.end > log.first:
-        last = log.end - 1
-        position = log.position(last)
-        body = await connection.broker.read_entry(topic, last)
-        size = batch_size(parse_metadata(body))
-        index = size - 1 if size is not None else -1
+    found = await last_message(connection.broker, topic)
+    held = log.end > log.first
     mark = subscription.acks.mark_delete
     marked = log.position(mark) if log.first <= mark < log.end else Position(-1, -1)
     connection.write(
         encode.last_message_id(
             request.request_id,
-            position,
+            found.position if held else EARLIEST,
             partition=topic.partition,
-            batch_index=index,
+            batch_index=found.batch_index if held else -1,
             mark_delete=marked,
         )
     )

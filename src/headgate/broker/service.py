@@ -12,7 +12,6 @@ import asyncio
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING
 
 from headgate.base.clock import Clock
@@ -23,7 +22,7 @@ from headgate.broker.authorization import AllowAll, Authorizer
 from headgate.broker.committer import Committer
 from headgate.broker.cursors import CursorWork
 from headgate.broker.facade import BrokerInfo
-from headgate.broker.lanes import Lane, run_on
+from headgate.broker.lanes import Lane
 from headgate.broker.limits import LimitTable
 from headgate.broker.metadata_writer import MetadataWriter
 from headgate.broker.reads import Reader
@@ -231,27 +230,6 @@ class Broker:
     def ordinal_at_time(self, topic: Topic, publish_ms: int) -> int:
         """The first entry that was received at or after a time; the end if there is none."""
         return self.log.topic(topic.log.number).ordinal_received_at_or_after(publish_ms)
-
-    async def read_entry(self, topic: Topic, ordinal: int) -> bytes:
-        """One entry, from memory or from disk.
-
-        Raises:
-            StorageError: it cannot be read.
-            CorruptionError: it is not what was written.
-        """
-        body = topic.cache.get(ordinal)
-        if body is not None:
-            return body
-        number = topic.log.number
-        plan = self.log.locate(self.log.topic(number), ordinal, 1, MIB)
-        plan.wanted_topics.add(number)
-        entries = await run_on(self.lanes.read, partial(self.log.read, plan))
-        self.begin_turn()
-        return next(
-            body
-            for topic_number, found, body in entries
-            if topic_number == number and found == ordinal
-        )
 
     async def log_durable(self) -> None:
         """Return when everything staged until now is durable.
