@@ -83,8 +83,7 @@ def proto_text() -> str:
     """The whole .proto file, derived from the field tables."""
     lines = [_HEAD]
     lines += [
-        f"  {_message_name(kind.value)} {kind.value} = {20 + i};\n"
-        for i, kind in enumerate(FIELDS)
+        f"  {_message_name(kind.value)} {kind.value} = {20 + i};\n" for i, kind in enumerate(FIELDS)
     ]
     lines.append("}\n")
     for kind, fields in FIELDS.items():

@@ -22,7 +22,7 @@ from devkit.lint import lint_commands
 from devkit.paths import ROOT, environment_variables
 
 _NO_TESTS_COLLECTED: Final = 5
-_FAULTHANDLER_S: Final = 300
+_FAULTHANDLER_S: Final = 120
 """A single test that takes this long has its threads' stacks printed, by pytest."""
 
 

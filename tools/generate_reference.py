@@ -1,0 +1,147 @@
+"""Write docs/reference/{settings,rest,metrics,telemetry}.md from the tables in the code.
+
+``--check`` changes nothing and fails when a committed page differs from what would be written.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from headgate.admin.routing import Route
+from headgate.admin.table import ROUTES
+from headgate.broker.settings import SETTINGS, SettingInfo
+from headgate.record.fields import FIELDS, MAJOR_VERSION, STATE_FIELD_NAMES, Field
+from headgate.telemetry.series import SERIES
+
+ROOT = Path(__file__).resolve().parent.parent
+FOLDER = Path("docs/reference")
+
+_NOTE = "<!-- Written by tools/generate_reference.py from {}. Change that, then run the tool. -->\n"
+
+
+def pages() -> dict[Path, str]:
+    """Every generated page's path below the repository root, and its text."""
+    return {
+        FOLDER / "settings.md": settings_page(),
+        FOLDER / "rest.md": rest_page(),
+        FOLDER / "metrics.md": metrics_page(),
+        FOLDER / "telemetry.md": telemetry_page(),
+    }
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table in Markdown; a bar inside a cell is escaped."""
+    lines = [head, ["---"] * len(head), *rows]
+    return "".join(
+        "| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |\n" for line in lines
+    )
+
+
+def settings_page() -> str:
+    """The keys of broker.conf."""
+    return (
+        _NOTE.format("src/headgate/broker/settings.py") + "# Settings\n\n"
+        "Keys, types and defaults are Pulsar's where Pulsar has the key; the others begin\n"
+        "with `headgate`. They are read from `--config FILE` (the syntax of `broker.conf`) and from\n"
+        "`--set KEY=VALUE`, which wins. A *dynamic* one may also be changed while the broker\n"
+        "runs, with `POST /admin/v2/brokers/configuration/KEY/VALUE`; it acts at once, is kept,\n"
+        "and wins over file and command line until it is deleted there.\n\n"
+        + table(
+            ("key", "default", "allowed", "dynamic", "meaning"),
+            [_setting_row(info) for info in SETTINGS.values()],
+        )
+    )
+
+
+def _setting_row(info: SettingInfo) -> tuple[str, ...]:
+    default = str(info.default).lower() if isinstance(info.default, bool) else str(info.default)
+    return (
+        f"`{info.name}`",
+        f"`{default}`" if default else "empty",
+        info.allowed,
+        "yes" if info.dynamic else "",
+        info.doc,
+    )
+
+
+def rest_page() -> str:
+    """The routes of the admin API."""
+    return (
+        _NOTE.format("src/headgate/admin") + "# Admin REST\n\n"
+        "Paths, bodies, statuses and texts are those of Pulsar 4.0. Every refusal has the body\n"
+        '`{"reason": "..."}`. Paths under `/admin/v2/headgate` are Headgate\'s own. What is not\n'
+        "listed is not built. `GET /admin/v2/openapi.json` describes the bodies, too. The last\n"
+        "column names the operation that will be authorized.\n\n"
+        + table(("", "path", "what it does", "operation"), [_route_row(route) for route in ROUTES])
+    )
+
+
+def _route_row(route: Route) -> tuple[str, ...]:
+    return route.method, f"`{route.path}`", route.summary, f"`{route.operation.value}`"
+
+
+def metrics_page() -> str:
+    """The series of /metrics."""
+    return (
+        _NOTE.format("src/headgate/telemetry/series.py") + "# Metrics\n\n"
+        "`GET /metrics` (Prometheus text 0.0.4). Series that begin with `pulsar_` have the\n"
+        "names, labels and types of a Pulsar 4.0 broker, so its dashboards work. Those of parts\n"
+        "that Headgate does not have are absent, not zero.\n\n"
+        + table(
+            ("series", "type", "labels", "unit", "meaning"),
+            [(f"`{s.name}`", s.type, ", ".join(s.labels), s.unit, s.meaning) for s in SERIES],
+        )
+    )
+
+
+def telemetry_page() -> str:
+    """The columns of the telemetry record."""
+    text = (
+        _NOTE.format("src/headgate/record/fields.py")
+        + f"# The telemetry record, version {MAJOR_VERSION}\n\n"
+        "What a broker publishes to the topic `headgateTelemetryTopic` at every multiple of\n"
+        "`headgateTelemetryIntervalMs`: protobuf messages (`proto/headgate_record.proto`), in\n"
+        "columns. A *cumulative* value only grows from `counting_since_ns` on, so that a lost\n"
+        "message costs resolution and never amounts; a *level* is as it was at `covered_to_ns`.\n"
+        "Fields are only ever added. The tables of `headgate pipeline` have these columns under\n"
+        "the same names.\n"
+    )
+    for kind, fields in FIELDS.items():
+        text += f"\n## {kind.value.capitalize()} rows\n\n" + table(
+            ("column", "type", "nature", "unit", "meaning"),
+            [_field_row(field) for field in fields if field.name not in STATE_FIELD_NAMES[1:]],
+        )
+        if any(field.name in STATE_FIELD_NAMES for field in fields):
+            names = ", ".join(f"`{name}`" for name in STATE_FIELD_NAMES[1:])
+            text += f"\nAnd likewise, one for each state: {names}.\n"
+    return text
+
+
+def _field_row(field: Field) -> tuple[str, ...]:
+    return f"`{field.name}`", field.type.value, field.nature.value, field.unit, field.meaning
+
+
+def main() -> int:
+    """Write the pages, or with ``--check`` compare them; the exit status."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--check", action="store_true")
+    check = parser.parse_args().check
+    stale = 0
+    for relative, text in pages().items():
+        path = ROOT / relative
+        if path.exists() and path.read_text() == text:
+            continue
+        stale += 1
+        if check:
+            print(f"stale: {relative}", file=sys.stderr)
+        else:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+    return 1 if check and stale else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
