@@ -45,8 +45,8 @@ def settings_page() -> str:
     return (
         _NOTE.format("src/headgate/broker/settings.py") + "# Settings\n\n"
         "Keys, types and defaults are Pulsar's where Pulsar has the key; the others begin\n"
-        "with `headgate`. They are read from `--config FILE` (the syntax of `broker.conf`) and from\n"
-        "`--set KEY=VALUE`, which wins. A *dynamic* one may also be changed while the broker\n"
+        "with `headgate`. They are read from `--config FILE` (the syntax of `broker.conf`) and\n"
+        "from `--set KEY=VALUE`, which wins. A *dynamic* one may also be changed while the broker\n"
         "runs, with `POST /admin/v2/brokers/configuration/KEY/VALUE`; it acts at once, is kept,\n"
         "and wins over file and command line until it is deleted there.\n\n"
         + table(
