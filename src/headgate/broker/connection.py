@@ -17,6 +17,7 @@ from headgate.base.errors import HeadgateError, InvariantError, StorageError
 from headgate.base.positions import Position
 from headgate.base.units import MIB, NS_PER_S
 from headgate.broker.answers import refusal_of
+from headgate.broker.settings import INT32_MAX
 from headgate.engine.consumer import Consumer
 from headgate.engine.producer import Producer
 from headgate.engine.subscription import Subscription
@@ -236,14 +237,14 @@ class Connection(asyncio.BufferedProtocol):
 
     def _flow(self, command: BaseCommand) -> None:
         flow = command.flow
-        if flow.messagePermits < 1:
-            raise RemoteProtocolError(
-                f"FLOW of {flow.messagePermits} permits: at least 1 is needed"
-            )
+        permits = flow.messagePermits
+        if not 1 <= permits <= INT32_MAX:
+            # Unsigned on the wire: a Java client's negative number arrives as one above this.
+            raise RemoteProtocolError(f"FLOW of {permits} permits: 1 to {INT32_MAX} are allowed")
         entry = self.consumers.get(flow.consumer_id)
         if entry is not None:
             consumer, subscription = entry
-            subscription.flow(consumer, flow.messagePermits)
+            subscription.flow(consumer, permits)
 
     def _ack(self, command: BaseCommand) -> None:
         ack = command.ack

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 
 from headgate.testing import World
 
 TOPIC = "persistent://public/default/orders"
+
+STORY_SECONDS_MAX = 3_600
+"""A story that takes longer (in virtual time) waits for what will never happen."""
 
 
 def played(**options: Any) -> Callable[[Callable[[World], Awaitable[None]]], Callable[[], None]]:
@@ -16,7 +20,7 @@ def played(**options: Any) -> Callable[[Callable[[World], Awaitable[None]]], Cal
     def decorate(story: Callable[[World], Awaitable[None]]) -> Callable[[], None]:
         async def whole(world: World) -> None:
             await world.start()
-            await story(world)
+            await asyncio.wait_for(story(world), STORY_SECONDS_MAX)
 
         def test() -> None:
             with World(7, **options) as world:

@@ -146,10 +146,12 @@ class VirtualBroker:
         self.engine = Engine(
             self,
             limits_of=lambda topic, subscription: (
-                self.limits.of_topic(topic.name)
-                if subscription is None
-                else self.limits.of_subscription(topic.name, subscription)
-            ).limit,
+                (
+                    self.limits.of_topic(topic.name)
+                    if subscription is None
+                    else self.limits.of_subscription(topic.name, subscription)
+                ).limit
+            ),
             now_ns=START_NS,
             now_ms=START_MS,
         )

@@ -1,0 +1,352 @@
+"""Consumers as they see the broker: types, permits, acks, redelivery, seeks, readers."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+import pytest
+
+from headgate.base.positions import EARLIEST, LATEST, Position
+from headgate.testing import RefusedError, SimClient, SimConsumer, World
+from headgate.wire.codes import ServerError, SubscriptionType
+from tests.unit.broker.playing import TOPIC, played
+
+SHARED = SubscriptionType.SHARED
+FAILOVER = SubscriptionType.FAILOVER
+
+
+async def publish(client: SimClient, count: int, *, topic: str = TOPIC) -> list[Position]:
+    """``count`` messages with the payloads 0, 1, 2..."""
+    producer = await client.producer(topic)
+    receipts = await asyncio.gather(*[producer.send_nowait(b"%d" % i) for i in range(count)])
+    await producer.close()
+    return list(receipts)
+
+
+async def take(consumer: SimConsumer, count: int) -> list[bytes]:
+    """The payloads of the next ``count`` entries."""
+    return [(await consumer.receive()).payload for _ in range(count)]
+
+
+def numbers(values: Sequence[int]) -> list[bytes]:
+    """The payloads that :func:`publish` gave these messages."""
+    return [b"%d" % value for value in values]
+
+
+def backlog(world: World, subscription: str = "s") -> int:
+    """What the broker says that the subscription owes."""
+    return world.broker.engine.topics[TOPIC].subscriptions[subscription].backlog_messages
+
+
+@played()
+async def test_exclusive_delivers_in_order(world: World) -> None:
+    client = await world.connect()
+    await publish(client, 100)
+    consumer = await client.subscribe(TOPIC, "s", queue_size=7)
+    assert await take(consumer, 100) == numbers(range(100))
+
+
+@played()
+async def test_exclusive_admits_one(world: World) -> None:
+    client = await world.connect()
+    first = await client.subscribe(TOPIC, "s")
+    for other in (client, await world.connect()):
+        with pytest.raises(RefusedError) as refusal:
+            await other.subscribe(TOPIC, "s")
+        assert refusal.value.code == ServerError.CONSUMER_BUSY
+    with pytest.raises(RefusedError) as refusal:
+        await client.subscribe(TOPIC, "s", kind=SHARED)
+    assert refusal.value.code == ServerError.CONSUMER_BUSY
+    await first.close()
+    await client.subscribe(TOPIC, "s", kind=SHARED)
+
+
+@played()
+async def test_a_subscription_starts_where_it_was_asked_to(world: World) -> None:
+    client = await world.connect()
+    await publish(client, 3)
+    late = await client.subscribe(TOPIC, "late", earliest=False)
+    early = await client.subscribe(TOPIC, "early")
+    assert await take(early, 3) == numbers(range(3))
+    await publish(client, 1)
+    assert await take(late, 1) == numbers([0])
+
+
+@played()
+async def test_permits_bound_what_is_sent(world: World) -> None:
+    client = await world.connect()
+    await publish(client, 10)
+    consumer = await client.subscribe(TOPIC, "s", queue_size=0)
+    await asyncio.sleep(0.1)
+    assert not consumer.queue
+    consumer.flow(4)
+    await asyncio.sleep(0.1)
+    assert len(consumer.queue) == 4
+
+
+@played()
+async def test_what_was_acknowledged_stays_so(world: World) -> None:
+    client = await world.connect()
+    receipts = await publish(client, 10)
+    consumer = await client.subscribe(TOPIC, "s")
+    await take(consumer, 10)
+    await consumer.ack(receipts[0], receipts[2], receipts[5])
+    await consumer.ack_through(receipts[3])
+    assert backlog(world) == 5
+    world.crash()
+    await world.start()
+    assert backlog(world) == 5
+    client = await world.connect()
+    consumer = await client.subscribe(TOPIC, "s")
+    assert await take(consumer, 5) == numbers([4, 6, 7, 8, 9])
+
+
+@played()
+async def test_an_unanswered_ack_is_safe_after_a_second(world: World) -> None:
+    client = await world.connect()
+    receipts = await publish(client, 2)
+    consumer = await client.subscribe(TOPIC, "s")
+    await take(consumer, 2)
+    consumer.ack_nowait(receipts[0])
+    await asyncio.sleep(1)
+    world.crash()
+    await world.start()
+    assert backlog(world) == 1
+
+
+@played()
+async def test_acks_of_strangers_change_nothing(world: World) -> None:
+    client = await world.connect()
+    receipts = await publish(client, 2)
+    consumer = await client.subscribe(TOPIC, "s")
+    ledger = receipts[0].ledger_id
+    await consumer.ack(Position(ledger, 99), Position(ledger + 7, 0), Position(-3, -5))
+    await consumer.ack(receipts[1], receipts[1])
+    assert backlog(world) == 1
+    await consumer.ack_through(Position(ledger, 99))
+    assert backlog(world) == 0
+
+
+@played()
+async def test_shared_divides_and_takes_back(world: World) -> None:
+    client = await world.connect()
+    await publish(client, 60)
+    first = await client.subscribe(TOPIC, "s", kind=SHARED, queue_size=30)
+    second = await client.subscribe(TOPIC, "s", kind=SHARED, queue_size=30)
+    await asyncio.sleep(0.1)
+    of_first = {message.payload for message in first.queue}
+    of_second = {message.payload for message in second.queue}
+    assert len(of_first) == len(of_second) == 30
+    assert of_first | of_second == set(numbers(range(60)))
+    await first.close()
+    second.flow(60)
+    await asyncio.sleep(0.1)
+    again = list(second.queue)[30:]
+    assert {message.payload for message in again} == of_first
+    assert {message.redelivery_count for message in again} == {0}
+
+
+@played()
+async def test_redelivery_is_counted(world: World) -> None:
+    client = await world.connect()
+    await publish(client, 3)
+    consumer = await client.subscribe(TOPIC, "s", kind=SHARED)
+    first = [await consumer.receive() for _ in range(3)]
+    for count in (1, 2):
+        consumer.redeliver([first[1].position])
+        again = await consumer.receive()
+        assert (again.position, again.redelivery_count) == (first[1].position, count)
+    consumer.redeliver()
+    everything = [await consumer.receive() for _ in range(3)]
+    assert [(m.position, m.redelivery_count) for m in everything] == [
+        (first[0].position, 1),
+        (first[1].position, 3),
+        (first[2].position, 1),
+    ]
+    await consumer.ack(*[m.position for m in everything])
+    consumer.redeliver()
+    await asyncio.sleep(0.1)
+    assert not consumer.queue
+
+
+@played()
+async def test_exclusive_redelivers_from_the_first_unacknowledged(world: World) -> None:
+    client = await world.connect()
+    receipts = await publish(client, 5)
+    consumer = await client.subscribe(TOPIC, "s")
+    await take(consumer, 5)
+    await consumer.ack(receipts[0], receipts[3])
+    consumer.redeliver([receipts[4]])
+    assert await take(consumer, 3) == numbers([1, 2, 4])
+
+
+@played()
+async def test_failover_passes_on_to_the_next(world: World) -> None:
+    client, other = await world.connect(), await world.connect()
+    await publish(client, 4)
+    first = await client.subscribe(TOPIC, "s", kind=FAILOVER, name="a", priority_level=0)
+    second = await other.subscribe(TOPIC, "s", kind=FAILOVER, name="b", priority_level=1)
+    got = await take(first, 4)
+    assert got == numbers(range(4))
+    assert (first.active_changes, second.active_changes) == ([True], [False])
+    assert not second.queue
+    first.ack_nowait(first_position := (await first.last_message_id())._replace(entry_id=0))
+    client.abort()
+    assert await take(second, 3) == numbers([1, 2, 3])
+    assert second.active_changes == [False, True]
+    assert first_position.entry_id == 0
+
+
+@played(settings={"maxUnackedMessagesPerConsumer": "10"})
+async def test_a_consumer_that_acknowledges_nothing_gets_no_more(world: World) -> None:
+    client = await world.connect()
+    receipts = await publish(client, 30)
+    consumer = await client.subscribe(TOPIC, "s", kind=SHARED)
+    await asyncio.sleep(0.1)
+    assert len(consumer.queue) == 10
+    await consumer.ack(*receipts[:4])
+    await asyncio.sleep(0.1)
+    assert len(consumer.queue) == 10
+    await consumer.ack(receipts[4])
+    await asyncio.sleep(0.1)
+    assert len(consumer.queue) == 15
+
+
+@played()
+async def test_unsubscribe_forgets(world: World) -> None:
+    client = await world.connect()
+    await publish(client, 3)
+    consumer = await client.subscribe(TOPIC, "s")
+    assert await take(consumer, 3) == numbers(range(3))
+    await consumer.unsubscribe()
+    world.crash()
+    await world.start()
+    assert not world.broker.engine.topics[TOPIC].subscriptions
+    client = await world.connect()
+    consumer = await client.subscribe(TOPIC, "s", earliest=False)
+    await publish(client, 1)
+    assert await take(consumer, 1) == numbers([0])
+
+
+@played()
+async def test_unsubscribe_is_refused_while_others_are_there(world: World) -> None:
+    client = await world.connect()
+    first = await client.subscribe(TOPIC, "s", kind=SHARED)
+    second = await client.subscribe(TOPIC, "s", kind=SHARED)
+    with pytest.raises(RefusedError):
+        await first.unsubscribe()
+    await publish(client, 1)
+    await asyncio.sleep(0.1)
+    assert len(first.queue) + len(second.queue) == 1
+
+
+@played()
+async def test_seek_to_a_message(world: World) -> None:
+    client = await world.connect()
+    receipts = await publish(client, 10)
+    consumer = await client.subscribe(TOPIC, "s")
+    await take(consumer, 10)
+    await consumer.ack_through(receipts[9])
+    await consumer.seek(position=receipts[4])
+    assert not consumer.is_open
+    consumer = await client.subscribe(TOPIC, "s")
+    assert await take(consumer, 6) == numbers(range(4, 10))
+    await consumer.seek(position=LATEST)
+    assert backlog(world) == 0
+    consumer = await client.subscribe(TOPIC, "s")
+    await consumer.seek(position=EARLIEST)
+    world.crash()
+    await world.start()
+    assert backlog(world) == 10
+
+
+@played()
+async def test_seek_to_a_time(world: World) -> None:
+    client = await world.connect()
+    producer = await client.producer(TOPIC)
+    times = []
+    for number in range(5):
+        await asyncio.sleep(1)
+        times.append(world.wall_ms())
+        await producer.send(b"%d" % number)
+    consumer = await client.subscribe(TOPIC, "s", earliest=False)
+    await consumer.seek(publish_time_ms=times[2])
+    consumer = await client.subscribe(TOPIC, "s")
+    assert await take(consumer, 3) == numbers([2, 3, 4])
+    await consumer.seek(publish_time_ms=world.wall_ms() + 1)
+    assert backlog(world) == 0
+    consumer = await client.subscribe(TOPIC, "s")
+    await consumer.seek(publish_time_ms=0)
+    assert backlog(world) == 5
+
+
+@played()
+async def test_a_reader_leaves_nothing_behind(world: World) -> None:
+    client = await world.connect()
+    receipts = await publish(client, 5)
+    reader = await client.reader(TOPIC, receipts[2])
+    assert await take(reader, 3) == numbers([2, 3, 4])
+    await reader.close()
+    assert not world.broker.engine.topics[TOPIC].subscriptions
+    everything = await client.reader(TOPIC, EARLIEST)
+    assert await take(everything, 5) == numbers(range(5))
+    tail = await client.reader(TOPIC, LATEST, name="tail")
+    await publish(client, 1)
+    assert await take(tail, 1) == numbers([0])
+    client.abort()
+    await asyncio.sleep(0.1)
+    assert not world.broker.engine.topics[TOPIC].subscriptions
+
+
+@played()
+async def test_a_reader_can_seek(world: World) -> None:
+    client = await world.connect()
+    receipts = await publish(client, 5)
+    reader = await client.reader(TOPIC, EARLIEST)
+    await take(reader, 5)
+    await reader.seek(position=receipts[3])
+    reader = await client.reader(TOPIC, EARLIEST)
+    assert await take(reader, 2) == numbers([3, 4])
+
+
+@played()
+async def test_last_message_id(world: World) -> None:
+    client = await world.connect()
+    consumer = await client.subscribe(TOPIC, "s")
+    assert (await consumer.last_message_id()).entry_id == -1
+    receipts = await publish(client, 3)
+    assert await consumer.last_message_id() == receipts[-1]
+
+
+@played(settings={"managedLedgerCacheSizeMB": "1"})
+async def test_a_cold_backlog_comes_from_disk(world: World) -> None:
+    client = await world.connect()
+    producer = await client.producer(TOPIC)
+    size = 10_000
+    for start in range(0, 300, 50):
+        sends = [producer.send_nowait(b"%06d" % i + b"x" * size) for i in range(start, start + 50)]
+        await asyncio.gather(*sends)
+    consumer = await client.subscribe(TOPIC, "s", queue_size=20)
+    got = [(await consumer.receive()).payload[:6] for _ in range(300)]
+    assert got == [b"%06d" % i for i in range(300)]
+
+
+@played()
+async def test_a_client_that_reads_nothing_holds_nobody_up(world: World) -> None:
+    deaf, client = await world.connect(), await world.connect()
+    stuck = await deaf.subscribe(TOPIC, "stuck", queue_size=10_000)
+    consumer = await client.subscribe(TOPIC, "s", queue_size=100)
+    deaf.transport.pause_reading()
+    producer = await client.producer(TOPIC)
+    for start in range(0, 400, 40):
+        await asyncio.gather(
+            *[producer.send_nowait(b"%06d" % i + b"x" * 5_000) for i in range(start, start + 40)]
+        )
+        await take(consumer, 40)
+    subscription = world.broker.engine.topics[TOPIC].subscriptions["stuck"]
+    assert subscription.bytes_sent < 2_000_000
+    deaf.transport.resume_reading()
+    assert [(await stuck.receive()).payload[:6] for _ in range(400)] == [
+        b"%06d" % i for i in range(400)
+    ]
