@@ -1,4 +1,4 @@
-"""Write docs/reference/{settings,rest,metrics,telemetry}.md from the tables in the code.
+"""Write docs/reference/{settings,rest,metrics,telemetry,tables}.md from the tables in the code.
 
 ``--check`` changes nothing and fails when a committed page differs from what would be written.
 """
@@ -13,6 +13,7 @@ from pathlib import Path
 from headgate.admin.routing import Route
 from headgate.admin.table import ROUTES
 from headgate.broker.settings import SETTINGS, SettingInfo
+from headgate.pipeline.tables import TABLES
 from headgate.record.fields import FIELDS, MAJOR_VERSION, STATE_FIELD_NAMES, Field
 from headgate.telemetry.series import SERIES
 
@@ -29,6 +30,7 @@ def pages() -> dict[Path, str]:
         FOLDER / "rest.md": rest_page(),
         FOLDER / "metrics.md": metrics_page(),
         FOLDER / "telemetry.md": telemetry_page(),
+        FOLDER / "tables.md": tables_page(),
     }
 
 
@@ -122,6 +124,32 @@ def telemetry_page() -> str:
 
 def _field_row(field: Field) -> tuple[str, ...]:
     return f"`{field.name}`", field.type.value, field.nature.value, field.unit, field.meaning
+
+
+def tables_page() -> str:
+    """The pipeline's tables."""
+    text = (
+        _NOTE.format("src/headgate/pipeline/tables.py") + "# The pipeline's tables\n\n"
+        "Delta tables below the folder that `--out` names; anything that reads Delta reads them.\n"
+        "Columns that are also fields of [the telemetry record](telemetry.md) have its meaning;\n"
+        "in `intervals` a cumulative one holds its growth inside the minute. Times are UTC.\n"
+    )
+    recorded = {field.name for fields in FIELDS.values() for field in fields}
+    wide = ("bronze_samples", "intervals")
+    for described in TABLES.values():
+        text += f"\n## {described.name}\n\n"
+        text += "Partitioned by " + ", ".join(f"`{name}`" for name in described.partition_by)
+        text += ".\n\n" + table(
+            ("column", "type", "meaning"),
+            [
+                (f"`{column.name}`", column.type.value, column.comment)
+                for column in described.columns
+                if column.name not in recorded or described.name not in wide
+            ],
+        )
+        if described.name in wide:
+            text += "\nAnd every column of the record's topic, subscription and limiter rows.\n"
+    return text
 
 
 def main() -> int:
