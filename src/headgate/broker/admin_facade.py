@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from headgate.base.ack_set import AckSet
 from headgate.base.errors import InputError, StorageError
 from headgate.base.names import TopicName
-from headgate.base.positions import LATEST
+from headgate.base.positions import EARLIEST, LATEST
 from headgate.base.units import MS_PER_S
 from headgate.broker import cursors, entries
 from headgate.broker.explain import explain_top, explain_topic
@@ -194,10 +194,10 @@ class AdminFacade:
     async def message_at(self, topic: TopicName, publish_ms: int) -> FoundMessage:
         """See the protocol. Messages are dated by their arrival at the broker."""
         log = self._log(self._topic(topic))
-        ordinal = log.ordinal_received_at_or_after(publish_ms)
-        if ordinal >= log.end:
-            raise not_found("Message not found")
-        return FoundMessage(log.position(ordinal))
+        position = log.position(log.ordinal_received_at_or_after(publish_ms))
+        if position == EARLIEST:
+            raise not_found("Message ID not found")
+        return FoundMessage(position)
 
     # -- subscriptions ---------------------------------------------------------------------
 

@@ -178,8 +178,10 @@ class Facade(Protocol):
     async def message_at(self, topic: TopicName, publish_ms: int) -> FoundMessage:
         """The first message published at or after ``publish_ms``.
 
+        Behind the last one this is the place that the next message takes.
+
         Raises:
-            RefusalError: 404 if there is none.
+            RefusalError: 404 if the topic never held a message.
         """
 
     # Subscriptions. A missing one is 404 ``Subscription S not found for topic T``.

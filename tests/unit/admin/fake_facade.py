@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -243,10 +244,8 @@ class FakeFacade:
         return FoundMessage(Position(LEDGER, count - 1), 49 if count else -1)
 
     async def message_at(self, topic: TopicName, publish_ms: int) -> FoundMessage:
-        for entry, time_ms in enumerate(self.topic(topic).entries_ms):
-            if time_ms >= publish_ms:
-                return FoundMessage(Position(LEDGER, entry))
-        raise not_found("Message not found")
+        times_ms = self.topic(topic).entries_ms
+        return FoundMessage(Position(LEDGER, bisect_left(times_ms, publish_ms)))
 
     def subscriptions(self, topic: TopicName) -> Sequence[str]:
         return list(self.topic(topic).subscriptions)

@@ -215,8 +215,16 @@ def test_statistics_and_messages(story: Story) -> None:
     assert run(facade.last_message(NAME)).position == story.positions[-1]
     found = run(facade.message_at(NAME, story.times_ms[2]))
     assert found.position == story.positions[2]
-    refusal = run(story.refused(facade.message_at(NAME, story.world.wall_ms())))
-    assert refusal == (404, "Message not found")
+    behind = run(facade.message_at(NAME, story.world.wall_ms()))
+    last = story.positions[-1]
+    assert behind.position == last._replace(entry_id=last.entry_id + 1)
+
+
+def test_a_topic_without_messages_has_no_id_at_any_time(story: Story) -> None:
+    other = parse_topic("persistent://public/default/empty")
+    story.world.run(story.client.subscribe(other.full, "s"))
+    refusal = story.world.run(story.refused(story.facade.message_at(other, 0)))
+    assert refusal == (404, "Message ID not found")
 
 
 # Subscriptions --------------------------------------------------------------------------------
