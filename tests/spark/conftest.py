@@ -8,12 +8,8 @@ Apache Pulsar; they use topics with names of their own in ``public/default``.
 from __future__ import annotations
 
 import os
-import re
-import selectors
-import subprocess
 import sys
 import tempfile
-import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -25,14 +21,11 @@ import pytest
 import urllib3
 from pyspark.sql import SparkSession
 
+from tests.service.process import BrokerProcess
+
 SOURCE_DIR = Path(__file__).resolve().parents[2] / "src"
-BROKER_START_S = 30
 SERVICE_URL_VARIABLE = "HEADGATE_TEST_SERVICE_URL"
 ADMIN_URL_VARIABLE = "HEADGATE_TEST_ADMIN_URL"
-_URLS = {
-    "service": re.compile(r"pulsar://[\w.\[\]:-]+:\d+"),
-    "admin": re.compile(r"http://[\w.\[\]:-]+:\d+"),
-}
 
 
 @pytest.fixture(scope="session")
@@ -83,57 +76,16 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
     """A Headgate for the session, or the cluster that the two variables name."""
     service_url = os.environ.get(SERVICE_URL_VARIABLE)
     admin_url = os.environ.get(ADMIN_URL_VARIABLE)
-    if service_url and admin_url:
+    if service_url or admin_url:
+        if not (service_url and admin_url):
+            pytest.fail(f"{SERVICE_URL_VARIABLE} and {ADMIN_URL_VARIABLE} go together; set both")
         yield Broker(service_url, admin_url)
         return
-    process = _start_headgate(tmp_path_factory.mktemp("broker"))
+    process = BrokerProcess(tmp_path_factory.mktemp("broker")).start()
     try:
-        yield _printed_urls(process)
+        yield Broker(process.service_url, process.admin_url)
     finally:
-        process.terminate()
-        try:
-            process.wait(timeout=10)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
-        assert process.stdout is not None
-        process.stdout.close()
-
-
-def _start_headgate(data_dir: Path) -> subprocess.Popen[bytes]:
-    """A standalone broker on free ports; its output is one stream."""
-    command = [
-        *(sys.executable, "-m", "headgate.cli", "standalone"),
-        *("--broker-port", "0", "--web-port", "0", "--data-dir", str(data_dir)),
-    ]
-    return subprocess.Popen(
-        command,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        env=os.environ | {"PYTHONPATH": str(SOURCE_DIR), "PYTHONUNBUFFERED": "1"},
-    )
-
-
-def _printed_urls(process: subprocess.Popen[bytes]) -> Broker:
-    """The addresses, once both have been printed; fails with the output if they are not."""
-    assert process.stdout is not None
-    deadline = time.monotonic() + BROKER_START_S
-    output = b""
-    with selectors.DefaultSelector() as selector:
-        selector.register(process.stdout, selectors.EVENT_READ)
-        while (left_s := deadline - time.monotonic()) > 0:
-            if not selector.select(left_s):
-                break
-            piece = os.read(process.stdout.fileno(), 65_536)
-            output += piece
-            found = {name: each.search(output.decode()) for name, each in _URLS.items()}
-            if found["service"] and found["admin"] and output.endswith(b"\n"):
-                return Broker(found["service"][0], found["admin"][0])
-            if not piece:
-                break
-    process.kill()
-    process.wait()
-    pytest.fail(f"the broker printed no addresses within {BROKER_START_S} s: {output.decode()}")
+        process.close()
 
 
 class Cluster:
