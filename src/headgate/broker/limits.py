@@ -1,4 +1,4 @@
-"""The one function that says which dispatch limit is in force and where it is set (rule 1.8).
+"""The one function that says which dispatch limit is in force and where it is set (law 1.8).
 
 Enforcement, REST's ``applied=true``, /metrics, telemetry and explain all ask here.
 """

@@ -309,4 +309,4 @@ class _Effects:
 
 
 WALL_CLOCK_STEP_NS = NS_PER_S // 10
-"""A step of the wall clock beyond this is told to the telemetry (telemetry.md, section 3)."""
+"""A step of the wall clock beyond this is told to the telemetry (docs/telemetry.md 3)."""

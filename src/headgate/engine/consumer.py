@@ -11,7 +11,7 @@ class Consumer:
 
     Permits count messages, as Pulsar's FLOW does; they may go below zero because an entry is never
     split. ``window`` is the largest permit total it ever had: its receiver queue as the broker can
-    see it (telemetry.md, section 1).
+    see it (docs/telemetry.md 1).
     """
 
     __slots__ = (

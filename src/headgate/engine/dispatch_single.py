@@ -57,7 +57,7 @@ class SingleActiveDispatcher(Dispatcher):
 
     def _choose_active(self, newcomer: Consumer | None) -> None:
         """Pulsar's order: priority level, then name; a partition takes its share of the best
-        level, any other topic a place given by its name (protocol.md b6)."""
+        level, any other topic a place given by its name."""
         consumers = self.subscription.consumers
         previous = self.active
         if not consumers:

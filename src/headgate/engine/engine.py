@@ -76,7 +76,7 @@ class Engine:
         """dispatchThrottlingOnBatchMessageEnabled: a batch counts as one message."""
         self._limits_of = limits_of
         self._kept_gates: dict[int, tuple[TopicGate, dict[str, SubscriptionGate]]] = {}
-        """Budgets of unloaded topics: an unload forgives nothing (flow-laws.md 1.1)."""
+        """Budgets of unloaded topics: an unload forgives nothing (law 1.1)."""
         self._dirty: list[Subscription] = []
         self._timers: list[tuple[int, int, Callable[[], None]]] = []
         self._timer_sequence = 0
@@ -191,7 +191,7 @@ class Engine:
     # -- limits ----------------------------------------------------------------------------
 
     def limits_of_topic(self, topic: Topic) -> None:
-        """Put the limits in force on a topic and all its subscriptions (rule 1.5)."""
+        """Put the limits in force on a topic and all its subscriptions (law 1.5)."""
         topic.gate.set_limit(self._limits_of(topic, None), self.now_ns)
         self.observer.limits_changed(topic, None)
         for subscription in topic.subscriptions.values():

@@ -2,7 +2,7 @@
 
 The subscription owns the cursor arithmetic, its dispatcher (by type) owns the delivery. Backlog is
 exact and costs nothing at publish: it is what the topic appended less what the subscription has
-done with, both cumulative (flow-laws.md 4.1).
+done with, both cumulative.
 """
 
 from __future__ import annotations

@@ -263,7 +263,7 @@ class Topic:
         return self.messages_in(), self.bytes_in()
 
     def backlog_bytes(self) -> int:
-        """The largest exact backlog of a stored subscription (flow-laws.md 4.1)."""
+        """The largest exact backlog of a stored subscription."""
         return max(
             (s.backlog_bytes for s in self.subscriptions.values() if s.is_durable), default=0
         )

@@ -31,7 +31,7 @@ class AccessMode(IntEnum):
 
 
 class Hold(Enum):
-    """Why no consumer of a subscription is ready, furthest along first (telemetry.md section 1)."""
+    """Why no consumer of a subscription is ready, furthest along first (docs/telemetry.md 1)."""
 
     SOCKET_FULL = 3
     NO_PERMITS = 2

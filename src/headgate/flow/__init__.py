@@ -4,4 +4,5 @@
 which limit is in force and where it is set, ``account`` the seconds a subscription spent in each
 state, ``verdict`` and ``sentence`` what that account means. Nothing here reads a clock, a file or
 a socket, so the same code runs in the broker's loop, in a simulation and inside a Spark worker.
+"Law 1.3" and the like are rules of docs/flow-laws.md.
 """

@@ -1,6 +1,6 @@
 """The account of time: a subscription is in exactly one state at every instant.
 
-``telemetry.md`` section 1 is the law. A *cell* is a state, split by dimension and by
+``docs/telemetry.md`` section 1 is the law. A *cell* is a state, split by dimension and by
 hungry/busy where a limiter holds; the seconds of all cells add up to the elapsed time exactly,
 because time is kept in integer nanoseconds and every instant is booked once. Booking costs one
 transition, not a sample.
@@ -197,7 +197,7 @@ class Account:
         """Say that the present stretch, back to the last move or snapshot, belongs to ``cell``.
 
         For a wait whose cause shows only at its end: the limit that released last is the cause
-        of all of it (flow law 2). What a snapshot has shown stays as it was shown.
+        of all of it (law 2). What a snapshot has shown stays as it was shown.
         """
         self.cell = cell
 

@@ -1,7 +1,7 @@
 """Which dispatch limit is in force, and where it is set.
 
 One function, :func:`effective_limit`, answers for REST, metrics, explain and enforcement alike
-(flow law 1.8), so that they cannot disagree. The order is Pulsar's: the most specific policy
+(law 1.8), so that they cannot disagree. The order is Pulsar's: the most specific policy
 that says anything wins *as a whole*; its missing dimension is "no limit" and is not inherited.
 A policy whose rates are both <= 0 says nothing and the next level applies, unless it carries the
 explicit ``unlimited``.

@@ -1,4 +1,4 @@
-"""Counting throttled events as PIP-406's final form means them (flow law 2).
+"""Counting throttled events as PIP-406's final form means them (law 2).
 
 An event is a period of a limiter in which it delayed something: at most one per limiter,
 dimension and period, at least one if anything was delayed, none without delay. So events are

@@ -1,6 +1,6 @@
 """What the account of time means: whose fault a backlog is.
 
-The law of ``telemetry.md`` section 1, over a frozen :class:`Evidence`, so that the broker's
+The law of ``docs/telemetry.md`` section 1, over a frozen :class:`Evidence`, so that the broker's
 explain view and the pipeline's history judge alike:
 
 1. NONE, when the oldest deliverable unacknowledged message stayed young and the backlog did not

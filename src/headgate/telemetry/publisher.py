@@ -34,7 +34,7 @@ logger = logging.getLogger("headgate.telemetry")
 PRODUCER_NAME: Final = "headgate-telemetry"
 
 CLOCK_STEP_NS: Final = NS_PER_S // 10
-"""A step of the wall clock beyond this is told to the reader (telemetry.md, section 3)."""
+"""A step of the wall clock beyond this is told to the reader (docs/telemetry.md 3)."""
 
 
 @dataclass(frozen=True, slots=True)

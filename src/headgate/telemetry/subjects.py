@@ -2,7 +2,7 @@
 
 A track holds one subject from its loading to its unloading. Its row is a tuple in the order of
 ``TOPIC_COLUMNS`` or ``SUBSCRIPTION_COLUMNS``; None says that nothing changed but the time spent in
-the present state, which the record lets a reader fill in (telemetry.md, section 3). The age of the
+the present state, which the record lets a reader fill in (docs/telemetry.md 3). The age of the
 oldest message grows by itself and is no change either.
 """
 
