@@ -157,7 +157,5 @@ def parse_topic(text: str) -> TopicName:
             f"Invalid topic name {text[:80]!r}: domain://tenant/namespace/topic, "
             "tenant/namespace/topic and topic are allowed"
         )
-    namespace = NamespaceName(
-        check_entity("tenant", parts[0]), check_entity("namespace", parts[1])
-    )
+    namespace = NamespaceName(check_entity("tenant", parts[0]), check_entity("namespace", parts[1]))
     return make_topic(domain, namespace, parts[2])

@@ -1,10 +1,10 @@
 """From backlog to consumer: the one loop that every subscription type shares.
 
-A dispatcher asks, in this order (docs/telemetry.md 1): is there backlog, is a consumer ready, do the
-budgets allow the next entry, is it in memory. Where the answer is no it rests in exactly one state
-of the account, with one cause, until an event wakes it. Budgets are charged in the turn that hands
-the entry over (law 1.3). What differs between types (which entry is next, who takes it,
-what an acknowledgement ends) is in the two subclasses.
+A dispatcher asks, in this order: is there backlog, is a consumer ready, do the budgets allow the
+next entry, is it in memory. Where the answer is no it rests in exactly one state of the account
+(docs/telemetry.md 1), with one cause, until an event wakes it. Budgets are charged in the turn that
+hands the entry over (law 1.3). What differs between types (which entry is next, who takes it, what
+an acknowledgement ends) is in the two subclasses.
 """
 
 from __future__ import annotations

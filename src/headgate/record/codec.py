@@ -97,8 +97,9 @@ def encode_window(
         rows = max(1, -(-count // parts))
         for first in range(0, count, rows):
             last = min(first + rows, count)
-            messages += _encode_rows(header, first_seq + len(messages), kind, tables[kind],
-                                     first, last)
+            messages += _encode_rows(
+                header, first_seq + len(messages), kind, tables[kind], first, last
+            )
     return messages
 
 
@@ -132,9 +133,14 @@ def _encode(
     header: BatchHeader, seq: int, parts: Sequence[tuple[Kind, Columns, int, int]]
 ) -> bytes:
     batch = _SampleBatch(
-        major_version=MAJOR_VERSION, source=header.source, cluster=header.cluster,
-        broker=header.broker, boot_id=header.boot_id, seq=seq,
-        window_start_ns=header.window_start_ns, window_end_ns=header.window_end_ns,
+        major_version=MAJOR_VERSION,
+        source=header.source,
+        cluster=header.cluster,
+        broker=header.broker,
+        boot_id=header.boot_id,
+        seq=seq,
+        window_start_ns=header.window_start_ns,
+        window_end_ns=header.window_end_ns,
         clock_step=header.clock_step,
     )
     strings: dict[str | None, int] = {None: 0}
@@ -212,8 +218,13 @@ def decode(data: bytes) -> Batch:
             rows[kind] = message.rows
             columns[kind] = _decode_rows(kind, message, strings)
     header = BatchHeader(
-        batch.source, batch.cluster, batch.broker, batch.boot_id,
-        batch.window_start_ns, batch.window_end_ns, batch.clock_step,
+        batch.source,
+        batch.cluster,
+        batch.broker,
+        batch.boot_id,
+        batch.window_start_ns,
+        batch.window_end_ns,
+        batch.clock_step,
     )
     return Batch(header, batch.seq, rows, columns)
 
@@ -237,7 +248,9 @@ def _decode_rows(kind: Kind, message: Any, strings: list[str | None]) -> dict[st
 
 
 _ZERO: Final[dict[FieldType, Value]] = {
-    FieldType.INT64: 0, FieldType.DOUBLE: 0.0, FieldType.BOOL: False,
+    FieldType.INT64: 0,
+    FieldType.DOUBLE: 0.0,
+    FieldType.BOOL: False,
 }
 
 

@@ -76,6 +76,8 @@ class Field:
 _S, _I, _D, _B = FieldType.STRING, FieldType.INT64, FieldType.DOUBLE, FieldType.BOOL
 _ID, _SPAN, _CUM, _LEVEL = Nature.IDENTITY, Nature.SPAN, Nature.CUMULATIVE, Nature.LEVEL
 
+# fmt: off
+# One field a line, or two: the formatter would give each argument its own.
 # Span fields have the same numbers in every sampled kind.
 _SPAN_FIELDS: Final = (
     Field(5, "covered_from_ns", _I, _SPAN, "ns", "End of the row sent before this one for the same"
@@ -313,6 +315,8 @@ EVENT_FIELDS: Final = (
     Field(7, "outcome", _S, _LEVEL, "", "What was decided or lost: one JSON object."),
 )
 
+# fmt: on
+
 FIELDS: Final[dict[Kind, tuple[Field, ...]]] = {
     Kind.TOPIC: TOPIC_FIELDS,
     Kind.SUBSCRIPTION: SUBSCRIPTION_FIELDS,
@@ -322,8 +326,14 @@ FIELDS: Final[dict[Kind, tuple[Field, ...]]] = {
 """All fields of all row kinds, in their documented order."""
 
 EVENT_NAMES: Final = (
-    "limit_changed", "throttle_began", "throttle_ended", "quota_exceeded", "quota_released",
-    "eviction", "controller_decision", "restart",
+    "limit_changed",
+    "throttle_began",
+    "throttle_ended",
+    "quota_exceeded",
+    "quota_released",
+    "eviction",
+    "controller_decision",
+    "restart",
 )
 """The values of the field ``event``."""
 

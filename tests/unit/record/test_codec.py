@@ -59,7 +59,10 @@ def test_golden_file_of_version_1_is_understood_for_ever() -> None:
         for name, values in columns.items():
             assert values == tables[kind][name], (kind, name)
     assert {kind: len(columns) for kind, columns in batch.columns.items()} == {
-        Kind.TOPIC: 49, Kind.SUBSCRIPTION: 72, Kind.LIMITER: 25, Kind.EVENT: 7,
+        Kind.TOPIC: 49,
+        Kind.SUBSCRIPTION: 72,
+        Kind.LIMITER: 25,
+        Kind.EVENT: 7,
     }
 
 
@@ -95,7 +98,9 @@ def test_large_window_is_split_and_every_message_is_small_enough() -> None:
     assert [batch.seq for batch in batches] == list(range(100, 100 + len(batches)))
     for name, values in columns.items():
         together = [
-            v for b in batches if Kind.SUBSCRIPTION in b.columns
+            v
+            for b in batches
+            if Kind.SUBSCRIPTION in b.columns
             for v in b.columns[Kind.SUBSCRIPTION][name]
         ]
         assert together == values
@@ -154,8 +159,13 @@ def test_no_bytes_give_another_error(data: bytes) -> None:
 _INTS = st.none() | st.integers(-(2**63), 2**63 - 1)
 
 
-@given(st.lists(st.tuples(st.none() | st.text(max_size=5), _INTS, st.none() | st.booleans()),
-                min_size=1, max_size=30))
+@given(
+    st.lists(
+        st.tuples(st.none() | st.text(max_size=5), _INTS, st.none() | st.booleans()),
+        min_size=1,
+        max_size=30,
+    )
+)
 def test_any_values_survive(rows: list[tuple[str | None, int | None, bool | None]]) -> None:
     names, numbers, flags = (list(column) for column in zip(*rows, strict=True))
     tables = {Kind.SUBSCRIPTION: {"topic": names, "acked": numbers, "gone": flags}}
@@ -167,5 +177,8 @@ def test_any_values_survive(rows: list[tuple[str | None, int | None, bool | None
 
 def test_message_properties_are_text() -> None:
     assert codec.message_properties(HEADER, 12) == {
-        "headgate.record": "1", "source": "src-1", "boot": "boot-1", "seq": "12",
+        "headgate.record": "1",
+        "source": "src-1",
+        "boot": "boot-1",
+        "seq": "12",
     }

@@ -52,7 +52,10 @@ def test_cells_split_only_throttled_states() -> None:
 
 def test_field_names_by_nature() -> None:
     assert field_names(Kind.SUBSCRIPTION, Nature.IDENTITY) == (
-        "topic", "partition", "incarnation", "subscription",
+        "topic",
+        "partition",
+        "incarnation",
+        "subscription",
     )
     assert set(field_names(Kind.EVENT)) >= {"time_ns", "event", "inputs", "outcome"}
 
