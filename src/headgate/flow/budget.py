@@ -110,7 +110,7 @@ class Budget:
         self.paced = False
         """Whether something waits for this budget, so that the pace applies."""
         self.pace_open_ns = now_ns
-        self.refused_until_ns = now_ns
+        self.refused_until_ns = 0
         """The release announced by the last refusal; the gate keeps it up to date."""
         self._gaps = array("I")
         self._amounts = array("q")

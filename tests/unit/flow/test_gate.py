@@ -201,6 +201,23 @@ def test_events_need_delay_and_count_once_a_period() -> None:
     assert sender.gate.throttled_events[0][0] == 10
 
 
+@pytest.mark.parametrize("level", [Level.TOPIC, Level.BROKER])
+def test_a_limit_that_appears_and_delays_nobody_is_no_event(level: Level) -> None:
+    """Somebody waits for another limit when it is set: that wait was none of its making."""
+    driver = Driver()
+    sender = driver.sender("t/a", wanted=None)
+    sender.gate.set_limit(DispatchLimit(200, None), START_NS)
+    driver.run(2.5)
+    node = driver.topic("t") if level is Level.TOPIC else driver.broker
+    node.set_limit(DispatchLimit(5_000, 5_000_000), driver.now_ns)
+    cause = sender.gate.cause(driver.now_ns)
+    assert cause is not None
+    assert cause.level is Level.SUBSCRIPTION
+    driver.run(2)
+    sender.gate.settle(driver.now_ns)
+    assert sender.gate.throttled_events[level] == [0, 0]
+
+
 def test_a_waiter_without_its_entry_blocks_nobody_and_keeps_its_turn() -> None:
     topic = BrokerGate().topic()
     topic.set_limit(DispatchLimit(10, None), 0)
