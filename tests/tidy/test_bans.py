@@ -13,8 +13,11 @@ from dataclasses import dataclass
 
 from tests.tidy.tree import ROOT, Module, project_files, report, written_modules
 
-EDGES = frozenset({"app", "cli", "pipeline", "pyspark_pulsar"})
+EDGES = frozenset({"app", "cli", "demo", "pipeline", "pyspark_pulsar"})
 """Where the program meets the machine, and Spark's side, whose time is Spark's."""
+
+DEMO_PROCESSES = frozenset({"headgate.demo.spark_job", "headgate.demo.workers"})
+"""They end at once when the demo is gone, whatever their clients and Spark still wait for."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +57,11 @@ BANS = (
         "asyncio.get_running_loop, or a task whose reference is kept",
     ),
     _ban(r"os\.(environ|getenv)\b.*", EDGES, "settings are read once, in headgate.app"),
-    _ban(r"sys\.exit|os\._exit|exit|quit", frozenset({"cli", "app"}), "raise a typed error"),
+    _ban(
+        r"sys\.exit|os\._exit|exit|quit",
+        frozenset({"cli", "app"}) | DEMO_PROCESSES,
+        "raise a typed error",
+    ),
 )
 
 # Put together at run time, so that this file does not hold them.

@@ -1,0 +1,126 @@
+"""The demo's side of admin REST: what it asks of a broker, shown as anyone could ask it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any, Final
+
+import urllib3
+
+from headgate.base.errors import HeadgateError
+from headgate.demo.findings import Finding, from_explain
+from headgate.demo.scenes import Scene
+from headgate.flow.limits import Level
+
+_TIMEOUT_S: Final = 10
+_OK_MAX: Final = 299
+
+
+class AdminCallError(HeadgateError):
+    """A broker refused or did not answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class HttpCall:
+    """One request that changes something."""
+
+    method: str
+    path: str
+    body: Any = None
+
+    def curl(self, web_url: str) -> str:
+        """The same as a command to paste."""
+        text = f"curl -X {self.method} {web_url}{self.path}"
+        if self.body is not None:
+            text += f" -H 'Content-Type: application/json' -d '{json.dumps(self.body)}'"
+        return text
+
+
+def _path_of(topic: str) -> str:
+    """``persistent/public/default/orders`` of a full topic name."""
+    return topic.replace("://", "/")
+
+
+def limit_calls(scene: Scene, per_s: int) -> list[HttpCall]:
+    """How the limit of a scene is set to ``per_s`` messages a second, where the scene has it."""
+    rate = {
+        "dispatchThrottlingRateInMsg": per_s,
+        "dispatchThrottlingRateInByte": -1,
+        "relativeToPublishRate": False,
+        "ratePeriodInSecond": 1,
+    }
+    if scene.level is None:
+        return []
+    if scene.level is Level.BROKER:
+        setting = "/admin/v2/brokers/configuration/dispatchThrottlingRateInMsg"
+        return [HttpCall("POST", f"{setting}/{per_s}")]
+    kind = "dispatchRate" if scene.level is Level.TOPIC else "subscriptionDispatchRate"
+    return [
+        HttpCall("POST", f"/admin/v2/{_path_of(topic)}/{kind}", rate)
+        for topic in scene.topic_names()
+    ]
+
+
+def set_up_calls(scene: Scene) -> list[HttpCall]:
+    """What makes a scene's topics, subscriptions and limit, before anybody connects."""
+    calls = []
+    for topic in scene.topic_names():
+        calls.append(HttpCall("PUT", f"/admin/v2/{_path_of(topic)}"))
+        for subscription in scene.subscriptions:
+            path = f"/admin/v2/{_path_of(topic)}/subscription/{subscription}"
+            calls.append(HttpCall("PUT", path))
+    return [*calls, *limit_calls(scene, scene.limit_per_s)]
+
+
+class AdminClient:
+    """Admin REST and /metrics of one broker."""
+
+    def __init__(self, cluster: str, web_url: str) -> None:
+        self.cluster = cluster
+        self.web_url = web_url
+        self._http = urllib3.PoolManager(timeout=_TIMEOUT_S, retries=False)
+
+    def call(self, call: HttpCall) -> None:
+        """Carry out a change.
+
+        Raises:
+            AdminCallError: it was refused.
+        """
+        self._ask(call.method, call.path, call.body)
+
+    def explain(self, topic: str) -> list[Finding]:
+        """Explain's judgement of every subscription of a topic.
+
+        Raises:
+            AdminCallError: it was refused.
+        """
+        path = f"/admin/v2/headgate/explain/{_path_of(topic)}"
+        report = json.loads(self._ask("GET", path))
+        return [from_explain(self.cluster, each) for each in report["subscriptions"]]
+
+    def metrics(self) -> str:
+        """The page of /metrics.
+
+        Raises:
+            AdminCallError: it was refused.
+        """
+        return self._ask("GET", "/metrics/").decode()
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._http.clear()
+
+    def _ask(self, method: str, path: str, body: Any = None) -> bytes:
+        try:
+            response = self._http.request(
+                method,
+                f"{self.web_url}{path}",
+                **({} if body is None else {"json": body}),
+            )
+        except urllib3.exceptions.HTTPError as error:
+            raise AdminCallError(f"{method} {self.web_url}{path}: {error}") from error
+        if response.status > _OK_MAX:
+            reason = response.data.decode(errors="replace")[:300]
+            raise AdminCallError(f"{method} {self.web_url}{path}: {response.status} {reason}")
+        return response.data

@@ -1,0 +1,132 @@
+"""Processes of the demo: each is told by lines what to do, and ends when its input ends."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import queue
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from types import TracebackType
+from typing import Final
+
+from headgate.base.errors import HeadgateError
+
+_END_S: Final = 5.0
+_TAIL_CHARACTERS: Final = 2_000
+
+
+class ChildFailedError(HeadgateError):
+    """A process of the demo ended, or did not answer in time."""
+
+
+class Child:
+    """A Python module run in a session of its own, so that Ctrl-C reaches the demo alone.
+
+    Its standard error goes to a file whose end is shown if it fails.
+    """
+
+    def __init__(self, name: str, arguments: list[str], folder: Path, *, nice: int = 0) -> None:
+        """Start ``python -m ARGUMENTS``; what it writes to its error output goes to ``folder``."""
+        self.name = name
+        self._errors_path = folder / f"{name}.log"
+        self.lines: queue.SimpleQueue[str | None] = queue.SimpleQueue()
+        """Lines that it wrote; None when it closed its output."""
+        source = str(Path(__file__).resolve().parents[2])
+        paths = [source, *filter(None, [os.environ.get("PYTHONPATH")])]
+        with self._errors_path.open("wb") as errors:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", *arguments],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                text=True,
+                start_new_session=True,
+                env=os.environ | {"PYTHONPATH": os.pathsep.join(paths)},
+            )
+        if nice:
+            os.setpriority(os.PRIO_PROCESS, self._process.pid, nice)
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def _read(self) -> None:
+        stream = self._process.stdout
+        if stream is not None:
+            for line in stream:
+                self.lines.put(line.rstrip("\n"))
+        self.lines.put(None)
+
+    def tell(self, line: str) -> None:
+        """Send it one line.
+
+        Raises:
+            ChildFailedError: it has ended.
+        """
+        stream = self._process.stdin
+        try:
+            if stream is not None:
+                stream.write(f"{line}\n")
+                stream.flush()
+        except OSError as error:
+            raise self.failure("it has ended") from error
+
+    def next_line(self, timeout_s: float) -> str:
+        """Its next line.
+
+        Raises:
+            ChildFailedError: there was none in time, or it has ended.
+        """
+        try:
+            line = self.lines.get(timeout=timeout_s)
+        except queue.Empty:
+            raise self.failure(f"no answer within {timeout_s:.0f} s") from None
+        if line is None:
+            raise self.failure("it has ended")
+        return line
+
+    def check(self) -> None:
+        """Return if it still runs.
+
+        Raises:
+            ChildFailedError: it has ended.
+        """
+        if self._process.poll() is not None:
+            raise self.failure(f"it ended with status {self._process.returncode}")
+
+    def failure(self, what: str) -> ChildFailedError:
+        """An error that names the process and shows the end of what it said."""
+        said = self._errors_path.read_text(errors="replace").strip()[-_TAIL_CHARACTERS:]
+        return ChildFailedError(f"{self.name}: {what}" + (f":\n{said}" if said else ""))
+
+    def end(self) -> None:
+        """End it: by closing its input, and if that does not help, by force. Idempotent."""
+        stream = self._process.stdin
+        if stream is not None and not stream.closed:
+            # An error means that what it was told last did not reach it: it is gone.
+            with contextlib.suppress(OSError):
+                stream.close()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(timeout=_END_S)
+        # Whatever it started is in its session's process group.
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+        self._reader.join()
+        if self._process.stdout is not None:
+            self._process.stdout.close()
+
+    def __enter__(self) -> Child:
+        """Nothing more: it has started."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """End it."""
+        self.end()

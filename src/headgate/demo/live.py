@@ -1,0 +1,95 @@
+"""One line for each subscription while the situations develop: a table that stays on a terminal,
+plain lines every few seconds in a pipe or a file."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Final
+
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from headgate.demo.findings import Finding
+
+PLAIN_EVERY_S: Final = 10.0
+"""Between two sets of plain lines."""
+
+_COLOURS: Final = {"NONE": "green", "CONSUMER": "yellow", "NO_CONSUMER": "yellow"}
+
+
+def verdict_text(finding: Finding) -> str:
+    """``CONSUMER, high``: the verdict and how sure explain is; ``settling`` at the beginning."""
+    level = finding.confidence_level
+    return level if level == "settling" else f"{finding.verdict}, {level}"
+
+
+def plain_line(finding: Finding) -> str:
+    """The line of one subscription where nothing can be overwritten."""
+    return (
+        f"  {finding.subject.text:<20} backlog {finding.backlog:>6,}  {finding.state:<32} "
+        f"{verdict_text(finding)}"
+    )
+
+
+def colour(verdict: str) -> str:
+    """A verdict's colour."""
+    return _COLOURS.get(verdict, "red")
+
+
+def table(findings: Sequence[Finding]) -> Table:
+    """All lines as one table."""
+    grid = Table(box=None, padding=(0, 2, 0, 0), header_style="dim", pad_edge=False)
+    grid.add_column("  topic / subscription", min_width=22)
+    grid.add_column("backlog", justify="right", min_width=8)
+    grid.add_column("state now", min_width=29)
+    grid.add_column("verdict, confidence", min_width=30)
+    for finding in findings:
+        style = "dim" if finding.confidence_level == "settling" else colour(finding.verdict)
+        grid.add_row(
+            f"  {finding.subject.text}", f"{finding.backlog:,}", finding.state,
+            Text(verdict_text(finding), style=style),
+        )  # fmt: skip
+    return grid
+
+
+class LiveView:
+    """A context in which findings are shown as they come."""
+
+    def __init__(self, console: Console, seconds: float) -> None:
+        """``seconds``: how long the show takes."""
+        self._console = console
+        self._seconds = seconds
+        self._live: Live | None = None
+        self._next_plain_s = 0.0
+
+    def __enter__(self) -> LiveView:
+        """Begin to draw."""
+        if self._console.is_terminal:
+            self._live = Live(console=self._console, refresh_per_second=4, transient=False)
+            self._live.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Leave the last state on the screen."""
+        if self._live is not None:
+            self._live.stop()
+
+    def show(self, elapsed_s: float, findings: Sequence[Finding], note: str) -> None:
+        """Draw the present state; ``note`` is one more line, such as Spark's progress."""
+        clock = f"  {min(elapsed_s, self._seconds):3.0f} of {self._seconds:.0f} s"
+        if self._live is not None:
+            parts: list[RenderableType] = [table(findings), Text(f"{clock}   {note}", "dim")]
+            self._live.update(Group(*parts))
+        elif elapsed_s >= self._next_plain_s or elapsed_s >= self._seconds:
+            self._next_plain_s = elapsed_s - elapsed_s % PLAIN_EVERY_S + PLAIN_EVERY_S
+            self._console.print(f"{clock}   {note}".rstrip())
+            for finding in findings:
+                self._console.print(plain_line(finding), markup=False)

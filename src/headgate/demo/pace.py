@@ -1,0 +1,42 @@
+"""Doing something so many times a second, whatever the scheduler does."""
+
+from __future__ import annotations
+
+from headgate.base.errors import InputError
+
+BEHIND_S_MAX = 1.0
+"""What is due but older than this is given up: a pause is not made good by a flood."""
+
+
+class Pace:
+    """When the next of a steady series is due. Times are seconds of any steady clock."""
+
+    def __init__(self, rate_per_s: float, now_s: float) -> None:
+        """The first is due one step after ``now_s``.
+
+        Raises:
+            InputError: the rate is not positive.
+        """
+        if rate_per_s <= 0:
+            raise InputError(f"rate_per_s is {rate_per_s}; a pace is positive")
+        self._step_s = 1 / rate_per_s
+        self._next_s = now_s + self._step_s
+
+    def due(self, now_s: float) -> int:
+        """How many are due since the last call; they count as done."""
+        self._next_s = max(self._next_s, now_s - BEHIND_S_MAX)
+        if now_s < self._next_s:
+            return 0
+        count = int((now_s - self._next_s) / self._step_s) + 1
+        self._next_s += count * self._step_s
+        return count
+
+    def wait_s(self, now_s: float) -> float:
+        """How long until the next is due; it counts as done. 0 when it is late.
+
+        What was late by more than the bound is given up, so an idle time is never made good.
+        """
+        self._next_s = max(self._next_s, now_s - BEHIND_S_MAX)
+        wait_s = max(0.0, self._next_s - now_s)
+        self._next_s += self._step_s
+        return wait_s

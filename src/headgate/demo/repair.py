@@ -1,0 +1,71 @@
+"""The last step: raise the one limit that explain names, and watch the backlog go."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from headgate.demo.admin import HttpCall, limit_calls
+from headgate.demo.findings import Finding
+from headgate.demo.scenes import Scene, Subject
+from headgate.flow.limits import Level
+
+DRAIN_S: Final = 8
+"""The new limit is chosen so that the backlog goes in about this time."""
+_ROUND_PER_S: Final = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Repair:
+    """What is to be raised, and for whom."""
+
+    scene: Scene
+    named: Finding
+    """The finding that names the limit: the worst one."""
+    held: tuple[Subject, ...]
+    """All subscriptions that the limit holds."""
+    new_per_s: int
+
+    @property
+    def calls(self) -> list[HttpCall]:
+        """The requests that raise the limit."""
+        return limit_calls(self.scene, self.new_per_s)
+
+
+def plan_repair(
+    meant: Iterable[tuple[Subject, Scene]], findings: Mapping[Subject, Finding]
+) -> Repair | None:
+    """Choose the worst backlog that explain lays at a limit's door; None when there is none.
+
+    The new limit lets through what is published and, in :data:`DRAIN_S`, what has gathered.
+    """
+    scenes = dict(meant)
+    throttled = [
+        finding
+        for subject, finding in findings.items()
+        if finding.is_throttled
+        and finding.limit_level
+        and scenes[subject].level is not None
+        and scenes[subject].level == _level(finding)
+    ]
+    if not throttled:
+        return None
+    named = max(throttled, key=lambda finding: finding.backlog)
+    scene = scenes[named.subject]
+    held = tuple(subject for subject, each in scenes.items() if each is scene)
+    backlog = sum(findings[subject].backlog for subject in held if subject in findings)
+    needed = scene.publish_per_s * len(held) + backlog / DRAIN_S
+    return Repair(scene, named, held, math.ceil(needed / _ROUND_PER_S) * _ROUND_PER_S)
+
+
+def is_drained(repair: Repair, findings: Mapping[Subject, Finding]) -> bool:
+    """Whether nothing waits but what was published in the last half second."""
+    most = max(10, repair.scene.publish_per_s // 2)
+    return all(findings[subject].backlog <= most for subject in repair.held)
+
+
+def _level(finding: Finding) -> object:
+    levels = {level.name.lower(): level for level in Level}
+    return levels.get(finding.limit_level)

@@ -1,0 +1,112 @@
+"""The situations of the demo, as data: what is published, consumed and limited, and whose fault
+the backlog is meant to be."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from headgate.flow.limits import Level
+from headgate.flow.verdict import Verdict
+
+NAMESPACE: Final = "public/default"
+
+MAIN: Final = "demo"
+WIDE: Final = "demo-wide"
+"""Names of the two clusters. A limit on a whole broker touches all its topics, so that scene has a
+broker of its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """One situation. Rates are messages a second, for each topic and each subscription."""
+
+    name: str
+    cluster: str
+    topics: tuple[str, ...]
+    """Local names; each has all the subscriptions."""
+    subscriptions: tuple[str, ...]
+    publish_per_s: int
+    consume_per_s: int | None
+    """What a consumer processes; None: whatever comes."""
+    queue_size: int
+    """The consumer's receiver queue."""
+    has_consumer: bool
+    level: Level | None
+    """Where the limit is set; None without one."""
+    limit_per_s: int
+    """Messages a second at that level; 0 without a limit."""
+    verdict: Verdict
+    """Whose fault it was built to be."""
+    built: str
+    """The same for people, in a few words."""
+
+    def topic_names(self) -> list[str]:
+        """Full names of the topics."""
+        return [f"persistent://{NAMESPACE}/{topic}" for topic in self.topics]
+
+
+SCENES: Final = (
+    Scene(
+        "slow-consumer", MAIN, ("orders",), ("billing",), 100, 40, 100, True, None, 0,
+        Verdict.CONSUMER, "a consumer of 40/s where 100/s are published",
+    ),
+    Scene(
+        "subscription-limit", MAIN, ("payments",), ("audit",), 100, None, 100, True,
+        Level.SUBSCRIPTION, 50, Verdict.THROTTLED_SUBSCRIPTION,
+        "a subscription limit of 50/s where 100/s are published",
+    ),
+    Scene(
+        "topic-limit", MAIN, ("clicks",), ("search", "reports"), 100, None, 100, True,
+        Level.TOPIC, 80, Verdict.THROTTLED_TOPIC,
+        "a topic limit of 80/s that two subscriptions share, 100/s published",
+    ),
+    Scene(
+        "broker-limit", WIDE, ("sensors-a", "sensors-b", "sensors-c"), ("store",), 80, None, 100,
+        True, Level.BROKER, 120, Verdict.THROTTLED_BROKER,
+        "a broker-wide limit of 120/s for three topics of 80/s each",
+    ),
+    Scene(
+        "busy-limit", MAIN, ("metering",), ("invoices",), 600, 400, 1_000, True,
+        Level.SUBSCRIPTION, 500, Verdict.CONSUMER,
+        "a consumer of 400/s under a limit of 500/s: the limiter is busy, the consumer too slow",
+    ),
+    Scene(
+        "healthy", MAIN, ("logins",), ("alerts",), 100, None, 100, True, None, 0,
+        Verdict.NONE, "no limit, and a consumer that keeps up",
+    ),
+    Scene(
+        "no-consumer", MAIN, ("returns",), ("archive",), 50, None, 100, False, None, 0,
+        Verdict.NO_CONSUMER, "a subscription that nobody reads",
+    ),
+)  # fmt: skip
+"""All situations, in the order in which they are shown."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Subject:
+    """One subscription of one cluster: what a line of the demo is about."""
+
+    cluster: str
+    topic: str
+    """Full name."""
+    subscription: str
+
+    @property
+    def text(self) -> str:
+        """``orders / billing``."""
+        return f"{self.topic.rpartition('/')[2]} / {self.subscription}"
+
+
+def subjects(scenes: tuple[Scene, ...] = SCENES) -> Iterator[tuple[Subject, Scene]]:
+    """Every subscription with its scene, in the order of the scenes."""
+    for scene in scenes:
+        for topic in scene.topic_names():
+            for subscription in scene.subscriptions:
+                yield Subject(scene.cluster, topic, subscription), scene
+
+
+def clusters(scenes: tuple[Scene, ...] = SCENES) -> list[str]:
+    """Names of the clusters that the scenes need, each once."""
+    return list(dict.fromkeys(scene.cluster for scene in scenes))

@@ -1,0 +1,129 @@
+"""What the demo stands on: brokers in this process, clients in others, everything in one folder."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from types import TracebackType
+from typing import Final
+
+from headgate.app.embedded import EmbeddedBroker
+from headgate.app.node import Urls
+from headgate.demo.admin import AdminClient, set_up_calls
+from headgate.demo.children import Child
+from headgate.demo.findings import Finding
+from headgate.demo.rule import Sample, parse_scrape
+from headgate.demo.scenes import Scene, Subject, clusters
+from headgate.demo.workers import ConsumerSpec, ProducerSpec, WorkSpec
+
+_CONNECTED_S: Final = 30.0
+_SETTINGS: Final = {"headgateTelemetryIntervalMs": "1000"}
+
+
+class Stage:
+    """Brokers with the scenes' topics and limits, and the scenes' clients. A context manager."""
+
+    def __init__(self, folder: Path, scenes: Sequence[Scene]) -> None:
+        """``folder`` is for the brokers' data and the clients' logs."""
+        self._folder = folder
+        self._scenes = tuple(scenes)
+        self._stack = ExitStack()
+        self._workers: list[Child] = []
+        self.urls: dict[str, Urls] = {}
+        """By cluster."""
+        self._admins: dict[str, AdminClient] = {}
+
+    def start_brokers(self) -> None:
+        """Start a broker for each cluster, with the scenes' topics, subscriptions and limits.
+
+        Raises:
+            HeadgateError: a broker cannot start.
+        """
+        for cluster in clusters(self._scenes):
+            data = str(self._folder / cluster)
+            broker = EmbeddedBroker(data, {"clusterName": cluster, **_SETTINGS})
+            self._stack.enter_context(broker)
+            self.urls[cluster] = broker.urls
+            admin = self._admins[cluster] = AdminClient(cluster, broker.urls.web)
+            self._stack.callback(admin.close)
+        for scene in self._scenes:
+            for call in set_up_calls(scene):
+                self._admins[scene.cluster].call(call)
+
+    def connect_clients(self) -> None:
+        """Start the producers and the consumers, each kind in one process; nothing flows yet.
+
+        Raises:
+            ChildFailedError: a process could not connect.
+        """
+        work = client_work(self._scenes, {name: urls.broker for name, urls in self.urls.items()})
+        for name, spec in work.items():
+            arguments = ["headgate.demo.workers", spec.to_json()]
+            child = Child(name, arguments, self._folder)
+            self._workers.append(self._stack.enter_context(child))
+        for child in self._workers:
+            child.next_line(_CONNECTED_S)
+
+    def go(self) -> None:
+        """Let the producers publish."""
+        for child in self._workers:
+            child.tell("go")
+
+    def explain(self) -> dict[Subject, Finding]:
+        """What every broker says now about every subscription of the scenes.
+
+        Raises:
+            HeadgateError: a client process has ended, or a broker refused.
+        """
+        for child in self._workers:
+            child.check()
+        return {
+            finding.subject: finding
+            for scene in self._scenes
+            for topic in scene.topic_names()
+            for finding in self._admins[scene.cluster].explain(topic)
+        }
+
+    def scrape(self) -> dict[Subject, Sample]:
+        """The rule's series from /metrics of every broker."""
+        found: dict[Subject, Sample] = {}
+        for admin in self._admins.values():
+            found.update(parse_scrape(admin.metrics()))
+        return found
+
+    def admin(self, cluster: str) -> AdminClient:
+        """Admin REST of a cluster."""
+        return self._admins[cluster]
+
+    def __enter__(self) -> Stage:
+        """Nothing runs yet."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """End clients and brokers."""
+        self._stack.close()
+
+
+def client_work(scenes: Sequence[Scene], broker_urls: dict[str, str]) -> dict[str, WorkSpec]:
+    """What the two client processes do, by name. Consumers come first: they are to be there
+    before anything is published."""
+    consumers = tuple(
+        ConsumerSpec(
+            broker_urls[scene.cluster], topic, subscription, scene.consume_per_s, scene.queue_size
+        )
+        for scene in scenes if scene.has_consumer
+        for topic in scene.topic_names()
+        for subscription in scene.subscriptions
+    )  # fmt: skip
+    producers = tuple(
+        ProducerSpec(broker_urls[scene.cluster], topic, scene.publish_per_s)
+        for scene in scenes
+        for topic in scene.topic_names()
+    )
+    return {"consumers": WorkSpec(consumers=consumers), "producers": WorkSpec(producers=producers)}

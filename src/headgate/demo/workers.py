@@ -1,0 +1,182 @@
+"""The clients of the demo: ``python -m headgate.demo.workers SPEC`` in a process of its own.
+
+``SPEC`` is JSON: ``producers`` and ``consumers``, each with the URL of its broker. The process
+writes ``ready`` when all are connected, begins to publish when it is told ``go``, and ends when its
+standard input ends: so it never outlives the demo. The client is the unmodified ``pulsar-client``.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import threading
+import time
+from dataclasses import asdict, dataclass
+from functools import partial
+from typing import Any, Final
+
+import pulsar
+
+from headgate.demo.pace import Pace
+
+_TICK_S: Final = 0.02
+"""Producers publish what is due at this interval."""
+_PAYLOAD: Final = b"x" * 200
+_RECEIVE_MS: Final = 500
+"""How long a consumer waits before it looks whether it is to end."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProducerSpec:
+    """One producer. Messages go out one by one, as limits count them."""
+
+    service_url: str
+    topic: str
+    rate_per_s: int
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerSpec:
+    """One consumer."""
+
+    service_url: str
+    topic: str
+    subscription: str
+    rate_per_s: int | None
+    """What it processes; None: whatever comes."""
+    queue_size: int
+
+
+@dataclass(frozen=True, slots=True)
+class WorkSpec:
+    """What one process does."""
+
+    producers: tuple[ProducerSpec, ...] = ()
+    consumers: tuple[ConsumerSpec, ...] = ()
+
+    def to_json(self) -> str:
+        """For the command line of the process."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> WorkSpec:
+        """The inverse of :meth:`to_json`."""
+        document = json.loads(text)
+        return cls(
+            tuple(ProducerSpec(**each) for each in document["producers"]),
+            tuple(ConsumerSpec(**each) for each in document["consumers"]),
+        )
+
+
+class Clients:
+    """One client for each broker."""
+
+    def __init__(self) -> None:
+        self._by_url: dict[str, Any] = {}
+
+    def get(self, url: str) -> Any:
+        """The client of a broker, made when it is first asked for."""
+        if url not in self._by_url:
+            logger = pulsar.ConsoleLogger(pulsar.LoggerLevel.Error)
+            self._by_url[url] = pulsar.Client(url, logger=logger)
+        return self._by_url[url]
+
+
+def consume(consumer: Any, rate_per_s: int | None) -> None:
+    """Process and acknowledge one message after another, for ever; a daemon thread's work."""
+    pace = None
+    while True:
+        try:
+            message = consumer.receive(timeout_millis=_RECEIVE_MS)
+        except pulsar.Timeout:
+            pace = None
+            continue
+        if rate_per_s is not None:
+            if pace is None:
+                pace = Pace(rate_per_s, time.monotonic())
+            wait_s = pace.wait_s(time.monotonic())
+            if wait_s:
+                time.sleep(wait_s)
+        consumer.acknowledge(message)
+
+
+def publish(producers: list[tuple[Any, int]], stop: threading.Event) -> None:
+    """Publish at each producer's rate until ``stop``.
+
+    Raises:
+        RuntimeError: a message was refused.
+    """
+    begin_s = time.monotonic()
+    paces = [(producer, Pace(rate, begin_s)) for producer, rate in producers]
+    refused: list[Any] = []
+
+    def sent(result: Any, _: Any) -> None:
+        if result != pulsar.Result.Ok:
+            refused.append(result)
+
+    while not stop.wait(_TICK_S):
+        now_s = time.monotonic()
+        for producer, pace in paces:
+            for _ in range(pace.due(now_s)):
+                producer.send_async(_PAYLOAD, sent)
+        if refused and not stop.is_set():
+            raise RuntimeError(f"a message was refused: {refused[0]}")
+
+
+def work(spec: WorkSpec, clients: Clients, stop: threading.Event, go: threading.Event) -> None:
+    """Connect everybody, say so, and work until ``stop``; publishing waits for ``go``."""
+    for each in spec.consumers:
+        consumer = clients.get(each.service_url).subscribe(
+            each.topic,
+            each.subscription,
+            consumer_type=pulsar.ConsumerType.Shared,
+            receiver_queue_size=each.queue_size,
+        )
+        threading.Thread(target=partial(consume, consumer, each.rate_per_s), daemon=True).start()
+    producers = [
+        (
+            clients.get(each.service_url).create_producer(
+                each.topic,
+                batching_enabled=False,
+                block_if_queue_full=False,
+                max_pending_messages=100_000,
+            ),
+            each.rate_per_s,
+        )
+        for each in spec.producers
+    ]
+    sys.stdout.write("ready\n")
+    sys.stdout.flush()
+    go.wait()
+    if producers:
+        publish(producers, stop)
+    stop.wait()
+
+
+def _obey(stop: threading.Event, go: threading.Event) -> None:
+    """Read orders: ``go``, and the end of the input, which means stop."""
+    for line in sys.stdin:
+        if line.strip() == "go":
+            go.set()
+    stop.set()
+    go.set()
+    # Clients would wait for what is in flight; the demo deletes it anyway.
+    os._exit(0)
+
+
+def main() -> None:
+    """The process."""
+    spec = WorkSpec.from_json(sys.argv[1])
+    stop, go = threading.Event(), threading.Event()
+    threading.Thread(target=_obey, args=(stop, go), daemon=True).start()
+    try:
+        work(spec, Clients(), stop, go)
+    except Exception as error:
+        sys.stderr.write(f"{type(error).__name__}: {error}\n")
+        sys.stderr.flush()
+        os._exit(1)
+
+
+if __name__ == "__main__":
+    main()
