@@ -16,7 +16,7 @@ TopicCache = dict[int, bytes]
 
 
 class EntryCache:
-    """Entries of all topics, at most ``size_bytes_max`` of them (bodies and overhead)."""
+    """Entries of all topics, at most ``size_bytes_max`` of them (bodies and overhead), or one."""
 
     __slots__ = ("_queue", "size_bytes", "size_bytes_max")
 
@@ -33,7 +33,9 @@ class EntryCache:
         size = len(body) + ENTRY_OVERHEAD_BYTES
         self._queue.append((entries, ordinal, size))
         self.size_bytes += size
-        while self.size_bytes > self.size_bytes_max:
+        # Never the one that was just put in: an entry larger than the whole cache would otherwise
+        # be read again and again, and never be there when its turn comes.
+        while self.size_bytes > self.size_bytes_max and len(self._queue) > 1:
             evicted_from, evicted, evicted_bytes = self._queue.popleft()
             evicted_from.pop(evicted, None)
             self.size_bytes -= evicted_bytes

@@ -170,9 +170,12 @@ class SharedDispatcher(Dispatcher):
             self.subscription.wake()
 
     def redeliver(self, consumer: Consumer, ordinals: list[int] | None) -> int:
+        pending = self.pending
         if ordinals is None:
-            ordinals = [o for o, holder in self.pending.items() if holder is consumer]
-        return sum(self._give_back(ordinal, counted=True) for ordinal in ordinals)
+            ordinals = list(pending)
+        # Only what it holds itself: others go on with what they were given.
+        held = [ordinal for ordinal in ordinals if pending.get(ordinal) is consumer]
+        return sum(self._give_back(ordinal, counted=True) for ordinal in held)
 
     def _give_back(self, ordinal: int, *, counted: bool) -> int:
         """Make a delivered entry deliverable again; return its messages (0: nobody holds it)."""

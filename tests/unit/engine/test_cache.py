@@ -36,3 +36,14 @@ def test_entries_that_were_taken_out_meanwhile_are_no_trouble() -> None:
     cache.put(entries, 1, b"b")
     cache.put(entries, 2, b"c")
     assert sorted(entries) == [1, 2]
+
+
+def test_an_entry_larger_than_the_cache_stays_until_the_next() -> None:
+    entries: TopicCache = {}
+    cache = EntryCache(1_000)
+    cache.put(entries, 0, b"small")
+    cache.put(entries, 1, b"x" * 5_000)
+    assert sorted(entries) == [1]
+    cache.put(entries, 2, b"small")
+    assert sorted(entries) == [2]
+    assert cache.size_bytes <= cache.size_bytes_max

@@ -93,6 +93,19 @@ def test_giving_back_what_one_does_not_hold_is_harmless() -> None:
     assert port.ordinals == [0]
 
 
+def test_giving_back_what_another_holds_leaves_it_there() -> None:
+    rig = Rig()
+    subscription = rig.subscribe()
+    holder, port = rig.consumer(subscription, SHARED, consumer_id=1, permits=2)
+    rig.publish(2)
+    stranger, other = rig.consumer(subscription, SHARED, consumer_id=2, permits=9)
+    subscription.redeliver(stranger, [0, 1], -1)
+    rig.flush()
+    assert (port.ordinals, other.ordinals) == ([0, 1], [])
+    assert (holder.unacked_messages, stranger.unacked_messages) == (2, 0)
+    assert subscription.redelivered_messages == 0
+
+
 def test_acknowledged_while_waiting_for_redelivery() -> None:
     rig = Rig()
     subscription = rig.subscribe()
