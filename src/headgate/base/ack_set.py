@@ -170,9 +170,11 @@ class AckSet:
 
     def next_unacked(self, from_ordinal: int, end: int) -> int:
         """The first ordinal >= ``from_ordinal`` that is not acknowledged, at most ``end``."""
-        at = max(from_ordinal, self.mark_delete + 1)
+        at = self.mark_delete + 1
+        if from_ordinal > at:
+            at = from_ordinal
         if not self._acked_above:
-            return min(at, end)
+            return at if at < end else end
         while at < end:
             block = self._blocks.get(at >> _BLOCK_SHIFT)
             if block is None:

@@ -70,6 +70,7 @@ class Connection(asyncio.BufferedProtocol):
         self._decoder = FrameDecoder(frame_bytes_max(broker.settings.maxMessageSize))
         self._out: list[bytes] = []
         self._out_bytes = 0
+        self._strips_checksums = False
         self._write_paused = False
         self._read_paused = False
         self._pending_count = 0
@@ -185,6 +186,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def _connect(self, command: BaseCommand) -> None:
         self.peer = peer_of(command.connect)
+        self._strips_checksums = not self.peer.knows_checksums
         self.write(
             encode.connected(
                 protocol_version=self.peer.version,
@@ -332,9 +334,12 @@ class Connection(asyncio.BufferedProtocol):
         if not self.is_open:
             return
         if not self._out:
-            self.broker.on_flush.append(self._write_out)
-            self.broker.schedule_flush()
+            self._write_at_end_of_turn()
         self._out.append(frame)
+
+    def _write_at_end_of_turn(self) -> None:
+        self.broker.on_flush.append(self._write_out)
+        self.broker.schedule_flush()
 
     def _write_out(self) -> None:
         out, self._out = self._out, []
@@ -382,24 +387,26 @@ class Connection(asyncio.BufferedProtocol):
         body: bytes,
     ) -> None:
         """See :class:`headgate.engine.ports.ConsumerPort`."""
-        if self.peer is not None and not self.peer.knows_checksums:
+        if self._strips_checksums:
             body = strip_checksum(body)
-        self.write(
-            encode.message_frame_head(
-                consumer.consumer_id,
-                position.ledger_id,
-                position.entry_id,
-                partition,
-                redelivery_count,
-                (),
-                consumer.epoch,
-                len(body),
-            )
+        size = len(body)
+        ledger_id, entry_id = position
+        head = encode.message_frame_head(
+            consumer.consumer_id,
+            ledger_id,
+            entry_id,
+            partition,
+            redelivery_count,
+            (),
+            consumer.epoch,
+            size,
         )
         if not self.is_open:
             return
-        self._out.append(body)
-        self._out_bytes += len(body)
+        if not self._out:
+            self._write_at_end_of_turn()
+        self._out += (head, body)
+        self._out_bytes += size
         if self._out_bytes > OUT_BYTES_MAX:
             self.writable = False
 

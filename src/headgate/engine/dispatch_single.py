@@ -25,12 +25,14 @@ class SingleActiveDispatcher(Dispatcher):
         self.read_ordinal = subscription.acks.mark_delete + 1
 
     def next_ordinal(self) -> int:
-        log = self.subscription.topic.log
-        if self.read_ordinal < log.first:
-            self.read_ordinal = log.first
-        ordinal = self.subscription.acks.next_unacked(self.read_ordinal, log.end)
-        self.read_ordinal = ordinal
-        return ordinal if ordinal < log.end else -1
+        subscription = self.subscription
+        log = subscription.topic.log
+        end = log.end
+        ordinal = self.read_ordinal
+        if ordinal < log.first:
+            ordinal = log.first
+        self.read_ordinal = ordinal = subscription.acks.next_unacked(ordinal, end)
+        return ordinal if ordinal < end else -1
 
     def pick(self) -> Consumer | Hold:
         active = self.active

@@ -107,25 +107,25 @@ class Dispatcher(ABC):
         log, cache, gate = topic.log, topic.cache, subscription.gate
         account = subscription.account
         count_entries = topic.engine.throttle_counts_entries
-        now_ms = topic.engine.now_ms
-        sent = 0
+        now_ms, partition = topic.engine.now_ms, topic.partition
+        if subscription.fenced or self.paused_until_ns > now_ns:
+            self._rest(Cell.TRANSITION, now_ns)
+            return 0
+        sent = sent_messages = sent_bytes = 0
         while True:
-            if subscription.fenced or self.paused_until_ns > now_ns:
-                self._rest(Cell.TRANSITION, now_ns)
-                return sent
             ordinal = self.next_ordinal()
             if ordinal < 0:
                 done = subscription.done_entries >= log.end
                 self._rest(Cell.CAUGHT_UP if done else Cell.AWAITING_ACK, now_ns)
-                return sent
+                break
             consumer = self.pick()
-            if isinstance(consumer, Hold):
+            if not isinstance(consumer, Consumer):
                 self._rest(HOLD_CELLS[consumer], now_ns)
-                return sent
+                break
             if gate.limited and self._refused(now_ns):
                 if ordinal not in cache:
                     self._read(ordinal)
-                return sent
+                break
             body = cache.get(ordinal)
             if body is None:
                 self._read(ordinal)
@@ -133,12 +133,12 @@ class Dispatcher(ABC):
                     gate.defer(now_ns)
                 if account.cell is not Cell.STORAGE:
                     account.move(Cell.STORAGE, now_ns)
-                return sent
+                break
             if sent >= entries_max:
                 if account.cell is not Cell.DISPATCHING:
                     account.move(Cell.DISPATCHING, now_ns)
                 subscription.wake()
-                return sent
+                break
             messages = log.message_count(ordinal)
             size = len(body)
             count = self.sent(consumer, ordinal, messages)
@@ -148,14 +148,19 @@ class Dispatcher(ABC):
             consumer.messages_sent += messages
             consumer.bytes_sent += size
             consumer.entries_sent += 1
-            subscription.messages_sent += messages
-            subscription.bytes_sent += size
-            subscription.entries_sent += 1
-            consumer.last_sent_ms = subscription.last_sent_ms = now_ms
-            consumer.port.send_entry(consumer, log.position(ordinal), topic.partition, count, body)
+            consumer.last_sent_ms = now_ms
+            consumer.port.send_entry(consumer, log.position(ordinal), partition, count, body)
             sent += 1
+            sent_messages += messages
+            sent_bytes += size
             if self.behind:
                 self._read_ahead(ordinal + READ_AHEAD_ENTRIES)
+        if sent:
+            subscription.messages_sent += sent_messages
+            subscription.bytes_sent += sent_bytes
+            subscription.entries_sent += sent
+            subscription.last_sent_ms = now_ms
+        return sent
 
     def _refused(self, now_ns: int) -> bool:
         """Ask the budgets; when they refuse, the account says which, and who waits for whom."""

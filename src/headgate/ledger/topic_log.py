@@ -20,6 +20,8 @@ from itertools import islice
 from headgate.base.errors import invariant
 from headgate.base.positions import EARLIEST, Position
 
+_make_tuple = tuple.__new__
+
 _COMPACT_ENTRIES_MIN = 1024
 """Array heads are cut off when at least so many entries, and half of the array, are dead."""
 
@@ -123,8 +125,10 @@ class TopicLog:
         firsts = self._ledger_first
         if not firsts:
             return EARLIEST
-        if ordinal >= firsts[-1]:
-            return Position(self._ledger_ids[-1], ordinal - firsts[-1])
+        first = firsts[-1]
+        if ordinal >= first:
+            # For every message: twice as quick as calling Position.
+            return _make_tuple(Position, (self._ledger_ids[-1], ordinal - first))
         at = max(bisect_right(firsts, ordinal) - 1, 0)
         return Position(self._ledger_ids[at], max(ordinal - firsts[at], -1))
 

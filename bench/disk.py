@@ -1,0 +1,41 @@
+"""The disk by itself: what one write and fdatasync costs, without any server."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+FILE_BYTES = 256 * 1024 * 1024
+
+
+class RawDisk:
+    """A preallocated file that is appended to, each write made durable by itself."""
+
+    def __init__(self, folder: Path) -> None:
+        self._fd = os.open(folder / "raw.data", os.O_RDWR | os.O_CREAT)
+        os.posix_fallocate(self._fd, 0, FILE_BYTES)
+        os.fsync(self._fd)
+        self._offset = 0
+
+    def commit(self, data: bytes) -> float:
+        """Write ``data`` and make it durable; return the seconds that it took."""
+        if self._offset + len(data) > FILE_BYTES:
+            self._offset = 0
+        began_s = time.perf_counter()
+        os.pwrite(self._fd, data, self._offset)
+        os.fdatasync(self._fd)
+        self._offset += len(data)
+        return time.perf_counter() - began_s
+
+    def commits(self, data: bytes, duration_s: float) -> list[float]:
+        """One commit after the other for so long; the seconds that each took."""
+        end_s = time.perf_counter() + duration_s
+        taken_s = []
+        while time.perf_counter() < end_s:
+            taken_s.append(self.commit(data))
+        return taken_s
+
+    def close(self) -> None:
+        """Let go of the file."""
+        os.close(self._fd)
