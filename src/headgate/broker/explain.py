@@ -7,13 +7,13 @@ subscriptions than for ten.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from heapq import nlargest
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from headgate.base.names import TopicName
+from headgate.base.names import PARTITION_SUFFIX, TopicName, parse_topic
 from headgate.base.units import NS_PER_MS, NS_PER_S
 from headgate.broker.explain_limits import broker_limit, subscription_limit, topic_limit
 from headgate.broker.explain_types import (
@@ -48,13 +48,12 @@ NOBODY = "nobody subscribes to this topic."
 def explain_top(broker: Broker, count: int) -> dict[str, Any]:
     """The ``count`` largest backlogs and what holds each: a :class:`TopReport`.
 
-    Topics of the system are left out. Raises nothing.
+    A partitioned topic's subscription is one, however many partitions it has: else a single one
+    could fill the list. Topics of the system are left out. Raises nothing.
     """
     backlogs = [
-        (subscription.backlog_messages, subscription)
-        for topic in broker.engine.topics.values()
-        if not topic.is_system
-        for subscription in topic.subscriptions.values()
+        (sum(part.backlog_messages for part in parts), name, parts)
+        for name, parts in _by_topic(broker)
     ]
     waiting = [backlog for backlog in backlogs if backlog[0] > 0]
     worst = nlargest(count, waiting, key=lambda backlog: backlog[0])
@@ -63,9 +62,37 @@ def explain_top(broker: Broker, count: int) -> dict[str, Any]:
         broker=broker.info.broker_id,
         subscriptions_total=len(backlogs),
         with_backlog=len(waiting),
-        subscriptions=[explain_subscription(broker, [subscription]) for _, subscription in worst],
+        subscriptions=[
+            explain_subscription(
+                broker,
+                parts,
+                name=name,
+                partitions=broker.registry.partitions(parse_topic(name)),
+            )
+            for _, name, parts in worst
+        ],
     )
     return _plain(report)
+
+
+def _by_topic(broker: Broker) -> Iterator[tuple[str, list[Subscription]]]:
+    """All subscriptions with the names of their topics, partitions put together."""
+    partitioned: dict[str, dict[str, list[Subscription]]] = {}
+    for topic in broker.engine.topics.values():
+        if topic.is_system:
+            continue
+        base = topic.name.full.rpartition(PARTITION_SUFFIX)[0] if topic.partition >= 0 else ""
+        # A name may look like a partition's without being one.
+        if base and (base in partitioned or broker.registry.partitions(parse_topic(base))):
+            by_name = partitioned.setdefault(base, {})
+            for subscription in topic.subscriptions.values():
+                by_name.setdefault(subscription.name, []).append(subscription)
+            continue
+        for subscription in topic.subscriptions.values():
+            yield topic.name.full, [subscription]
+    for base, by_name in partitioned.items():
+        for parts in by_name.values():
+            yield base, parts
 
 
 def explain_topic(

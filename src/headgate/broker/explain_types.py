@@ -192,7 +192,8 @@ class TopReport(Struct, frozen=True, kw_only=True, rename="camel"):
     at: str
     broker: str
     subscriptions_total: int
+    """A partitioned topic's counts once."""
     with_backlog: int
     """How many of them have any unacknowledged message."""
     subscriptions: list[SubscriptionReport]
-    """Largest backlog first; each partition by itself."""
+    """Largest backlog first; the partitions of a topic are summed."""

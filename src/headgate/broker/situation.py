@@ -8,7 +8,7 @@ are partitions. The verdict is about the time since the backlog began, at most t
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -178,20 +178,22 @@ def situation(broker: Broker, subscriptions: Sequence[Subscription]) -> Situatio
     judgement = judge(evidence)
     settled = seen.length_ns >= SETTLED_NS
     began_ns = min((_began_ns(part) for part in troubled), default=None)
+    since_ns: int | None = max(part.calm.since_ns for part in parts)
+    at_least = False
     if troubled:
-        since_ns = _blamed_since_ns(judgement, hour, began_ns)
-    else:
-        since_ns = max(part.calm.since_ns for part in parts)
+        since_ns, at_least = _blamed_since_ns(judgement, hour, began_ns)
     named = named_level(judgement)
     level = named
     if level is None and judgement.verdict is Verdict.CONSUMER:
         level = next((level for level in Level if limits[level].limit is not None), None)
     limit = NO_LIMIT if level is None else limits[level]
     since_s = None if since_ns is None else (now_ns - since_ns) / NS_PER_S
-    said = sentence(judgement, _circumstances(subscriptions, seen, level, limit, since_s))
+    facts = _circumstances(subscriptions, seen, level, limit)
+    said = sentence(judgement, replace(facts, since_s=since_s, since_at_least=at_least))
     if not settled:
         waiting = seen.total_end("backlog")
-        said = f"settling: {waiting:,} messages wait, a verdict needs {SETTLED_NS // NS_PER_S} s."
+        wait = "message waits" if waiting == 1 else "messages wait"
+        said = f"settling: {waiting:,} {wait}, a verdict needs {SETTLED_NS // NS_PER_S} s."
     return Situation(
         parts=subscriptions,
         window=seen,
@@ -262,19 +264,22 @@ def _chunks(runs: Sequence[Sequence[Point]], length_ns: int) -> list[tuple[int, 
 
 def _blamed_since_ns(
     judgement: Judgement, hour: Sequence[Sequence[Point]], began_ns: int | None
-) -> int | None:
+) -> tuple[int | None, bool]:
     """Back to when the account has blamed the same without a break, but not before the backlog
-    began. None when it does not do so at present."""
+    began; and whether it may be longer, because no more is known. None when it does not do so at
+    present."""
     since_ns = None
+    is_whole = True
     named = (judgement.verdict, judgement.second)
     for begin_ns, cells_ns in reversed(_chunks(hour, SUB_WINDOW_NS)):
         shares = blame_shares(cells_ns)
         if max(shares, key=lambda blamed: shares[blamed]) not in named:
+            is_whole = False
             break
         since_ns = begin_ns
     if since_ns is None or began_ns is None:
-        return since_ns
-    return max(since_ns, began_ns)
+        return since_ns, False
+    return max(since_ns, began_ns), is_whole and began_ns < since_ns - SUB_WINDOW_NS
 
 
 def _proven_ack_per_s(hour: Sequence[Sequence[Point]]) -> float | None:
@@ -317,7 +322,6 @@ def _circumstances(
     seen: Window,
     level: Level | None,
     limit: EffectiveLimit,
-    since_s: float | None,
 ) -> Circumstances:
     consumers = [c for subscription in subscriptions for c in subscription.consumers]
     total_ns = sum(seen.cells_ns)
@@ -328,7 +332,8 @@ def _circumstances(
     )
     waiting = 0
     if level is Level.TOPIC:
-        waiting = sum(subscription.topic.gate.demand for subscription in subscriptions)
+        # Each partition has a limit of its own.
+        waiting = max(subscription.topic.gate.demand for subscription in subscriptions)
     elif level is Level.BROKER:
         waiting = subscriptions[0].topic.engine.gate.demand
     stopped = [
@@ -336,6 +341,7 @@ def _circumstances(
         for ns, labels in zip(seen.cells_ns, LABELS, strict=True)
         if ns and labels.state in CONSUMER_STATES
     ]
+    sent = seen.gained("sent")
     return Circumstances(
         backlog=seen.total_end("backlog"),
         limit=limit.limit,
@@ -346,6 +352,7 @@ def _circumstances(
         hungry_share=hungry_ns / total_ns if level is not None and total_ns else None,
         appended_per_s=seen.per_second("appended"),
         acked_per_s=seen.per_second("acked"),
-        since_s=since_s,
+        bytes_per_message=seen.gained("sent_bytes") / sent if sent else None,
         stopped_by=max(stopped)[1] if stopped else "",
+        partitions=len(subscriptions),
     )

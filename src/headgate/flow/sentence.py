@@ -21,9 +21,11 @@ class Circumstances:
     """What is known besides the judgement; every field may be left at its default.
 
     ``limit`` and ``limit_source`` are those of the limiter that the judgement names.
-    ``waiting_subscriptions`` wait for it now. ``permits`` of ``permits_max`` were free for
-    ``hungry_share`` of the time. Rates are messages a second. ``since_s``: for how many seconds
-    this has been so. ``stopped_by``: the consumer state that took most time, as its label.
+    ``waiting_subscriptions`` wait for it now. ``permits`` of ``permits_max`` are free now, half of
+    them were for ``hungry_share`` of the time. Rates are messages a second, ``bytes_per_message``
+    is a mean. ``since_s``: for how many seconds this has been so, or for longer if
+    ``since_at_least``. ``stopped_by``: the consumer state that took most time, as its label.
+    ``partitions``: over how many the figures are summed, each with such a limit of its own.
     """
 
     backlog: int = 0
@@ -35,8 +37,11 @@ class Circumstances:
     hungry_share: float | None = None
     appended_per_s: float | None = None
     acked_per_s: float | None = None
+    bytes_per_message: float | None = None
     since_s: float | None = None
+    since_at_least: bool = False
     stopped_by: str = ""
+    partitions: int = 1
 
 
 _STOPPED = {
@@ -50,7 +55,7 @@ _STOPPED = {
 
 def number(value: float) -> str:
     """A figure for people: thousands separated, a fraction only where it says something."""
-    if abs(value) >= 100 or value == int(value):
+    if abs(value) >= 99.95 or value == int(value):
         return f"{value:,.0f}"
     return f"{value:.1f}"
 
@@ -86,7 +91,8 @@ def sentence(judgement: Judgement, circumstances: Circumstances) -> str:
     elif verdict is Verdict.CONSUMER:
         text = _consumer(judgement, circumstances)
     elif verdict is Verdict.NO_CONSUMER:
-        text = f"no consumer is connected{_since(circumstances)}{_backlog(circumstances)}"
+        is_so = "is" if circumstances.since_s is None else "has been"
+        text = f"no consumer {is_so} connected{_since(circumstances)}{_backlog(circumstances)}"
         text += "; connect one, or delete the subscription if nobody needs it"
     elif verdict is Verdict.BROKER:
         text = f"the broker itself took most of the time{_since(circumstances)}"
@@ -102,7 +108,9 @@ def sentence(judgement: Judgement, circumstances: Circumstances) -> str:
 
 
 def _since(facts: Circumstances) -> str:
-    return "" if facts.since_s is None else f" for {duration(facts.since_s)}"
+    if facts.since_s is None:
+        return ""
+    return f" for {'at least ' * facts.since_at_least}{duration(facts.since_s)}"
 
 
 def _backlog(facts: Circumstances) -> str:
@@ -121,7 +129,11 @@ def _named_limit(judgement: Judgement, facts: Circumstances, limiter: Verdict) -
     text = f"the {_LEVEL_NAMES[THROTTLED.index(limiter)]} limit"
     if facts.limit is not None and judgement.dimension is not None:
         text += f" of {limit_text(facts.limit, judgement.dimension)}"
-    return text + (f" ({facts.limit_source})" if facts.limit_source else "")
+    if facts.limit_source:
+        text += f" ({facts.limit_source})"
+    if facts.partitions > 1 and limiter is not Verdict.THROTTLED_BROKER:
+        text += f" on each of {facts.partitions:,} partitions"
+    return text
 
 
 def _consumer(judgement: Judgement, facts: Circumstances) -> str:
@@ -132,7 +144,8 @@ def _consumer(judgement: Judgement, facts: Circumstances) -> str:
         text = f"the consumer acknowledges only {number(facts.acked_per_s)} msg/s"
         if facts.appended_per_s is not None:
             text += f" of {number(facts.appended_per_s)} msg/s published"
-    text += _since(facts)
+    if facts.since_s is not None:
+        text += f",{_since(facts)} now"
     if facts.stopped_by in _STOPPED:
         text += f" ({_STOPPED[facts.stopped_by]})"
     if judgement.bystander and judgement.second is not None:
@@ -149,15 +162,33 @@ def _throttled(judgement: Judgement, facts: Circumstances) -> str:
     else:
         text += "this subscription"
     text += _since(facts)
-    if facts.hungry_share is not None and facts.permits is not None:
-        of = "" if facts.permits_max is None else f" of {facts.permits_max:,}"
-        text += (
-            f"; the consumer had {facts.permits:,}{of} permits free"
-            f" for {percent(facts.hungry_share)} of the time"
-        )
+    if facts.hungry_share is not None:
+        text += f"; the consumer had room for {percent(facts.hungry_share)} of the time"
+        if facts.permits is not None:
+            of = "" if facts.permits_max is None else f" of {facts.permits_max:,}"
+            text += f" ({facts.permits:,}{of} permits are free)"
     if judgement.would_have_grown:
         return text + "; raising it helps only in part: less is consumed than published"
     if facts.appended_per_s is not None and judgement.growth > 0:
-        published = number(facts.appended_per_s)
-        return text + f"; {published} msg/s are published, so raise it above that"
+        text += f"; {_advice(judgement, facts, facts.appended_per_s)}"
     return text
+
+
+def _advice(judgement: Judgement, facts: Circumstances, appended_per_s: float) -> str:
+    """How far to raise the limit, in what it counts and for all whom it holds."""
+    broad = judgement.verdict is Verdict.THROTTLED_BROKER
+    each = facts.partitions if not broad else 1
+    if judgement.dimension == Dimension.MESSAGES:
+        published = f"{number(appended_per_s / each)} msg/s are published"
+    elif facts.bytes_per_message is not None:
+        rate = round(appended_per_s / each * facts.bytes_per_message)
+        published = f"{number(rate)} B/s are published"
+    else:
+        return "more is published than it lets through, so raise it"
+    if broad:
+        return f"{published} here, so raise it above what all topics need together"
+    if each > 1:
+        published += " to a partition on average"
+    if judgement.verdict is Verdict.THROTTLED_TOPIC and facts.waiting_subscriptions > 1:
+        return f"{published} for each of them, so raise it above their sum"
+    return f"{published}, so raise it above that"

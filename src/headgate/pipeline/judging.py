@@ -174,6 +174,9 @@ def _circumstances(
         hungry_share=None if level is None or not total else hungry / total,
         appended_per_s=evidence.appended / window_s,
         acked_per_s=evidence.acked / window_s,
+        bytes_per_message=(
+            evidence.delivered_bytes / evidence.delivered if evidence.delivered else None
+        ),
         since_s=_since_s(judgement.verdict, minutes, cells),
         stopped_by=_stopped_by(evidence.cells_ns),
     )

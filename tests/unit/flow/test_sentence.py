@@ -49,8 +49,44 @@ FACTS = Circumstances(
             _judgement(Verdict.THROTTLED_TOPIC, dimension=Dimension.MESSAGES),
             FACTS,
             "THROTTLED_TOPIC: the topic limit of 50 msg/s (namespace policy acme/ns) held 2 waiting"
-            " subscriptions for 12 min; the consumer had 940 of 1,000 permits free for 97 % of the"
-            " time; 300 msg/s are published, so raise it above that.",
+            " subscriptions for 12 min; the consumer had room for 97 % of the time (940 of 1,000"
+            " permits are free); 300 msg/s are published for each of them, so raise it above their"
+            " sum.",
+        ),
+        (
+            _judgement(Verdict.THROTTLED_TOPIC, dimension=Dimension.BYTES),
+            Circumstances(
+                limit=DispatchLimit(None, 20_000), appended_per_s=90.0, bytes_per_message=246.4
+            ),
+            "THROTTLED_TOPIC: the topic limit of 20,000 B/s held this subscription; 22,176 B/s are"
+            " published, so raise it above that.",
+        ),
+        (
+            _judgement(Verdict.THROTTLED_TOPIC, dimension=Dimension.MESSAGES),
+            Circumstances(
+                limit=DispatchLimit(5, None),
+                appended_per_s=60.0,
+                partitions=3,
+                since_s=3540.0,
+                since_at_least=True,
+                limit_source="topic policy",
+            ),
+            "THROTTLED_TOPIC: the topic limit of 5 msg/s (topic policy) on each of 3 partitions"
+            " held this subscription for at least 59 min; 20 msg/s are published to a partition on"
+            " average, so raise it above that.",
+        ),
+        (
+            _judgement(Verdict.THROTTLED_SUBSCRIPTION, dimension=Dimension.BYTES),
+            Circumstances(limit=DispatchLimit(None, 20_000), appended_per_s=90.0),
+            "THROTTLED_SUBSCRIPTION: the subscription limit of 20,000 B/s held this subscription;"
+            " more is published than it lets through, so raise it.",
+        ),
+        (
+            _judgement(Verdict.THROTTLED_BROKER, dimension=Dimension.MESSAGES),
+            Circumstances(limit=DispatchLimit(100, None), appended_per_s=90.0, hungry_share=1.0),
+            "THROTTLED_BROKER: the broker-wide limit of 100 msg/s held this subscription; the"
+            " consumer had room for 100 % of the time; 90 msg/s are published here, so raise it"
+            " above what all topics need together.",
         ),
         (
             _judgement(Verdict.THROTTLED_BROKER, dimension=Dimension.BYTES, would_have_grown=True),
@@ -69,8 +105,8 @@ FACTS = Circumstances(
             Circumstances(
                 acked_per_s=49.5, appended_per_s=300, since_s=90, stopped_by="no_permits"
             ),
-            "CONSUMER: the consumer acknowledges only 49.5 msg/s of 300 msg/s published for 90 s"
-            " (the consumer's receiver queue was full); faster or more consumers would help, a"
+            "CONSUMER: the consumer acknowledges only 49.5 msg/s of 300 msg/s published, for 90 s"
+            " now (the consumer's receiver queue was full); faster or more consumers would help, a"
             " higher limit would not.",
         ),
         (
@@ -93,8 +129,8 @@ FACTS = Circumstances(
         (
             _judgement(Verdict.NO_CONSUMER),
             Circumstances(backlog=12_345, since_s=3 * 3600),
-            "NO_CONSUMER: no consumer is connected for 3 h, 12,345 messages wait; connect one, or"
-            " delete the subscription if nobody needs it.",
+            "NO_CONSUMER: no consumer has been connected for 3 h, 12,345 messages wait; connect"
+            " one, or delete the subscription if nobody needs it.",
         ),
         (
             _judgement(Verdict.BROKER),
@@ -115,7 +151,9 @@ def test_sentence(judgement: Judgement, facts: Circumstances, expected: str) -> 
 
 
 def test_figures_for_people() -> None:
-    assert [number(value) for value in (3, 3.25, 1234.5, 0.04)] == ["3", "3.2", "1,234", "0.0"]
+    assert [number(value) for value in (3, 3.25, 99.98, 1234.5, 0.04)] == [
+        "3", "3.2", "100", "1,234", "0.0",
+    ]  # fmt: skip
     assert [duration(value) for value in (5.4, 119, 120, 7200)] == ["5 s", "119 s", "2 min", "2 h"]
     limit = DispatchLimit(100, None, 360 * NS_PER_S)
     assert limit_text(limit, Dimension.MESSAGES) == "100 msg per 360 s"

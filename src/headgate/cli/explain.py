@@ -1,0 +1,158 @@
+"""``headgate explain``: ask a running broker what holds its backlogs.
+
+It is typed while something burns, so it loads little: no HTTP client but the standard library's,
+and no library for tables.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import shutil
+import sys
+from typing import Any, Final
+from urllib.parse import SplitResult, quote, urlsplit
+
+import click
+
+from headgate.base.names import InvalidNameError, TopicName, parse_topic
+from headgate.cli.explain_view import explain_text
+
+URL: Final = "http://127.0.0.1:8080"
+EXPLAIN_PATH: Final = "/admin/v2/headgate/explain"
+TIMEOUT_S: Final = 10.0
+COUNT_MAX: Final = 1_000
+WIDTH_PIPED: Final = 100
+
+EXIT_NOT_ANSWERED: Final = 1
+"""Nobody answers at the URL, or not as a Headgate broker does."""
+EXIT_REFUSED: Final = 2
+"""The question is wrong: no such topic, a name or an option that cannot be."""
+
+
+class ExplainError(click.ClickException):
+    """One sentence for people, with its exit status."""
+
+    def __init__(self, message: str, exit_status: int) -> None:
+        super().__init__(message)
+        # Click has it as an attribute of the class.
+        self.__dict__["exit_code"] = exit_status
+
+
+@click.command("explain")
+@click.argument("topic", required=False)
+@click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
+@click.option("--per-partition", is_flag=True, help="Split a partitioned topic.")
+@click.option("--url", metavar="URL", default=URL, show_default=True, help="The admin API.")
+@click.option(
+    "--count",
+    metavar="N",
+    type=click.IntRange(1, COUNT_MAX),
+    default=10,
+    show_default=True,
+    help="How many backlogs to list when no topic is given.",
+)
+def explain_command(
+    topic: str | None, as_json: bool, per_partition: bool, url: str, count: int
+) -> None:
+    """Say what holds TOPIC back, by which limit, set where, since when.
+
+    Without TOPIC: the worst backlogs. A short name means public/default.
+
+    The exit status is 0 when the broker answered, whatever it said; 1 when nobody did; 2 when the
+    question is wrong, for one because there is no such topic.
+    """
+    if topic is None:
+        if per_partition:
+            raise click.UsageError("--per-partition needs a TOPIC.")
+        path = f"{EXPLAIN_PATH}?count={count}"
+    else:
+        try:
+            path = topic_path(parse_topic(topic), per_partition=per_partition)
+        except InvalidNameError as error:
+            raise ExplainError(str(error), EXIT_REFUSED) from error
+    answer = fetch(url, path)
+    if as_json:
+        click.echo(json.dumps(answer, indent=2))
+        return
+    width = shutil.get_terminal_size((WIDTH_PIPED, 24)).columns
+    click.echo(explain_text(answer, width, color=_has_color()), nl=False)
+
+
+def topic_path(topic: TopicName, *, per_partition: bool) -> str:
+    """Where the admin API answers for ``topic``."""
+    local = quote(topic.local, safe="")
+    path = f"{EXPLAIN_PATH}/{topic.domain}/{topic.namespace}/{local}"
+    return f"{path}?perPartition=true" if per_partition else path
+
+
+def fetch(url: str, path: str) -> dict[str, Any]:
+    """The admin API's JSON answer.
+
+    Raises:
+        ExplainError: nobody answers (status 1), or the question is refused (status 2).
+    """
+    where = _split(url)
+    connect: type[http.client.HTTPConnection] = http.client.HTTPConnection
+    if where.scheme == "https":
+        connect = http.client.HTTPSConnection
+    connection = connect(where.hostname or "", where.port, timeout=TIMEOUT_S)
+    try:
+        connection.request("GET", where.path.rstrip("/") + path)
+        reply = connection.getresponse()
+        status, body = reply.status, reply.read()
+    except TimeoutError as error:
+        raise _silence(url, f"did not answer within {TIMEOUT_S:.0f} s") from error
+    except ConnectionRefusedError as error:
+        raise _silence(url, "refuses the connection: is the broker running there?") from error
+    except OSError as error:
+        raise _silence(url, f"cannot be reached: {error.strerror or error}") from error
+    except http.client.HTTPException as error:
+        raise _silence(url, f"does not speak HTTP ({type(error).__name__})") from error
+    finally:
+        connection.close()
+    return _answer(url, status, body)
+
+
+def _split(url: str) -> SplitResult:
+    where = urlsplit(url if "://" in url else f"http://{url}")
+    try:
+        good = where.scheme in ("http", "https") and bool(where.hostname) and where.port != 0
+    except ValueError:  # the port is no port
+        good = False
+    if not good:
+        raise ExplainError(
+            f"--url is {url!r}: http://HOST:PORT of the admin API is allowed", EXIT_REFUSED
+        )
+    return where
+
+
+def _silence(url: str, why: str) -> ExplainError:
+    return ExplainError(f"{url} {why} (--url names the admin API)", EXIT_NOT_ANSWERED)
+
+
+def _answer(url: str, status: int, body: bytes) -> dict[str, Any]:
+    try:
+        answer = json.loads(body)
+    except ValueError:
+        answer = None
+    known = isinstance(answer, dict)
+    if known and status == http.client.OK and "subscriptions" in answer:
+        return dict(answer)
+    if known and "reason" in answer:
+        asked_wrongly = status < http.client.INTERNAL_SERVER_ERROR
+        code = EXIT_REFUSED if asked_wrongly else EXIT_NOT_ANSWERED
+        raise ExplainError(f"{answer['reason']} (status {status})", code)
+    raise _silence(url, f"does not answer as a Headgate broker does (status {status})")
+
+
+def _has_color() -> bool:
+    """Whether the output is a terminal that shows colours, and nobody asked for none."""
+    if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
+        return False
+    return _is_terminal()
+
+
+def _is_terminal() -> bool:
+    return sys.stdout.isatty()

@@ -1,0 +1,344 @@
+"""Explain's answer as text: the sentence first, the figures that it rests on below.
+
+Takes the JSON values that ``headgate.broker.explain_types`` documents, gives plain lines. Colour
+only repeats what the words say, so a pipe and a terminal without colours lose nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+from textwrap import TextWrapper
+from typing import Any, Final
+
+import click
+
+WIDTH_MIN: Final = 40
+WIDTH_MAX: Final = 120
+"""Longer lines are hard to read, whatever the terminal's width."""
+INDENT: Final = "    "
+
+MINUTE_S: Final = 60
+HOUR_S: Final = 3_600
+DAY_S: Final = 86_400
+
+SHARE_SHOWN_MIN: Final = 0.005
+RATE_SHOWN_MIN: Final = 0.05
+"""Messages a second; less is called steady."""
+
+_COLORS: Final = {
+    "NONE": "green",
+    "CONSUMER": "yellow",
+    "NO_CONSUMER": "yellow",
+    "BROKER": "magenta",
+}
+_THROTTLED_COLOR: Final = "red"
+
+Report = Mapping[str, Any]
+
+
+def explain_text(answer: Report, width: int, *, color: bool) -> str:
+    """The answer of ``explain`` (worst backlogs, or one topic) in lines of at most ``width``
+    characters; names are never broken, so that they can be copied."""
+    page = _Page(min(max(width, WIDTH_MIN), WIDTH_MAX), color)
+    if "broker" in answer:
+        _top(page, answer)
+    else:
+        _topic(page, answer)
+    return page.text()
+
+
+def span(seconds: float) -> str:
+    """A length of time in at most two units: ``3 s``, ``12 min``, ``2 h 5 min``, ``3 d 4 h``."""
+    whole = round(seconds)
+    if whole < 2 * MINUTE_S:
+        return f"{whole} s"
+    minutes = round(seconds / MINUTE_S)
+    if minutes < 2 * MINUTE_S:
+        return f"{minutes} min"
+    if whole < 2 * DAY_S:
+        hours, rest = divmod(minutes, 60)
+        return f"{hours} h {rest} min" if rest else f"{hours} h"
+    days, rest = divmod(round(seconds / HOUR_S), 24)
+    return f"{days} d {rest} h" if rest else f"{days} d"
+
+
+def amount(value: float) -> str:
+    """A rate for people: thousands separated, a fraction only below ten."""
+    return f"{value:,.1f}" if abs(value) < 9.95 and value != int(value) else f"{value:,.0f}"
+
+
+def size(bytes_: float) -> str:
+    """An amount of data: ``312 B``, ``29.5 kB``, ``1.2 GB``."""
+    value = float(bytes_)
+    for unit in ("B", "kB", "MB"):
+        if value < 999.5:
+            return f"{value:.0f} B" if unit == "B" else f"{value:.3g} {unit}"
+        value /= 1_000
+    return f"{value:,.3g} GB" if value < 999.5 else f"{value:,.0f} GB"
+
+
+def count(number: int, what: str) -> str:
+    """``1 consumer``, ``2 consumers``."""
+    return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"
+
+
+class _Page:
+    """Lines so far."""
+
+    def __init__(self, width: int, color: bool) -> None:
+        self._width = width
+        self._color = color
+        self._lines: list[str] = []
+
+    def text(self) -> str:
+        return "".join(f"{line}\n" for line in self._lines)
+
+    def blank(self) -> None:
+        self._lines.append("")
+
+    def add(self, text: str, *, first: str = "", rest: str = "", **style: Any) -> None:
+        """One paragraph behind ``first``, further lines behind ``rest``; ``style`` is of its
+        first word, or of the whole where ``bold`` is told."""
+        wrapper = TextWrapper(
+            self._width,
+            initial_indent=first,
+            subsequent_indent=rest,
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+        lines = wrapper.wrap(text)
+        if self._color and style:
+            lines[0] = self._styled(lines[0], first, style)
+        self._lines += lines
+
+    def _styled(self, line: str, first: str, style: dict[str, Any]) -> str:
+        body = line[len(first) :]
+        if "fg" not in style:
+            return first + click.style(body, **style)
+        word, space, rest = body.partition(" ")
+        return first + click.style(word, **style) + space + rest
+
+    def rows(self, rows: Sequence[Sequence[str]]) -> None:
+        """Columns side by side, the last of them wrapped; below the others where these take more
+        than half of the page."""
+        widths = [max(map(len, column)) + 2 for column in zip(*rows, strict=True)][:-1]
+        is_wide = 2 * (len(INDENT) + sum(widths)) > self._width
+        for *cells, last in rows:
+            head = "".join(f"{cell:<{width}}" for cell, width in zip(cells, widths, strict=True))
+            if is_wide:
+                self.add("  ".join(cells), first=INDENT, rest=INDENT)
+                self.add(last, first=2 * INDENT, rest=2 * INDENT)
+            else:
+                self.add(last, first=INDENT + head, rest=INDENT + " " * len(head))
+
+
+def _top(page: _Page, answer: Report) -> None:
+    reports = answer["subscriptions"]
+    backlogs = [report for report in reports if not _keeps_up(report)]
+    fine = [report for report in reports if _keeps_up(report)]
+    total = count(answer["subscriptionsTotal"], "subscription")
+    head = f"{answer['broker']}, {_instant(answer['at'])}: {total}"
+    if not backlogs:
+        page.add(f"{head}, no backlog.", bold=True)
+    else:
+        page.add(f"{head}; the largest backlogs:", bold=True)
+    for place, report in enumerate(backlogs, start=1):
+        page.blank()
+        page.add(f"{_topic_name(report)}  subscription {report['subscription']}",
+                 first=f"{place:>2}. ", rest=INDENT, bold=True)  # fmt: skip
+        _say(page, report)
+    if fine:
+        page.blank()
+        names = (f"{_topic_name(report)} {report['subscription']}" for report in fine)
+        page.add(f"Keeping up, with messages in flight: {', '.join(names)}.")
+    left_out = answer["withBacklog"] - len(reports)
+    if left_out > 0:
+        page.blank()
+        page.add(f"{left_out:,} more with fewer messages: --count shows more.")
+
+
+def _topic(page: _Page, answer: Report) -> None:
+    partitions = answer["partitions"]
+    title = _short(answer["topic"])
+    if partitions:
+        title += f" ({count(partitions, 'partition')})"
+    page.add(f"{title}, {_instant(answer['at'])}", bold=True)
+    page.add(_publishing(answer))
+    for report in answer["subscriptions"]:
+        page.blank()
+        _subscription(page, report)
+    if not answer["subscriptions"]:
+        page.add(answer["sentence"].capitalize())
+    page.blank()
+    own = (limit for report in answer["subscriptions"] for limit in report["limits"])
+    _limits(page, [*own, *answer["limits"]])
+    for part in answer["perPartition"] or ():
+        page.blank()
+        _topic(page, part)
+
+
+def _subscription(page: _Page, report: Report) -> None:
+    title = f"subscription {report['subscription']}"
+    kind = f"{report['type']}, " if report["type"] else ""
+    page.add(f"{title} ({kind}{count(report['consumers'], 'consumer')})", bold=True)
+    _say(page, report)
+    page.blank()
+    page.rows(list(_account(report)))
+
+
+def _account(report: Report) -> Iterator[tuple[str, str]]:
+    """What the sentence rests on: now, the last minute, the last hour."""
+    now = _state(report["state"], report["stateDimension"], report["stateConsumer"])
+    if report["backlogMessages"]:
+        now += (
+            f"; {report['unackedMessages']:,} of {report['backlogMessages']:,} messages"
+            f" ({size(report['backlogBytes'])}) are with consumers"
+            f"; the oldest is {span(report['oldestAgeS'])} old"
+        )
+    yield "now", now
+    minute, hour = report["minute"], report["hour"]
+    # A young subscription's hour is its minute.
+    for window in (minute, hour) if hour["windowS"] > minute["windowS"] + 1 else (minute,):
+        change = window["backlogEnd"] - window["backlogStart"]
+        text = (
+            f"{amount(window['appendedPerS'])}/s published,"
+            f" {amount(window['ackedPerS'])}/s acknowledged, backlog {change:+,}"
+        )
+        for what in ("skipped", "expired", "rewound", "redelivered"):
+            if window[what]:
+                text += f", {window[what]:,} {what}"
+        yield f"last {span(window['windowS'])}", f"{text}; {_states(window['states'])}"
+
+
+def _limits(page: _Page, limits: Sequence[Report]) -> None:
+    if not limits:
+        page.add("No dispatch limit is in force.")
+        return
+    page.add("Limits in force", bold=True)
+    rows = []
+    for same in _alike(limits):
+        first, waiters = same[0], sum(limit["waiters"] for limit in same)
+        of = f" x {len(same)}" if len(same) > 1 else ""
+        for place, budget in enumerate(first["budgets"]):
+            used = sum(limit["budgets"][place]["inWindow"] for limit in same)
+            text = f"{budget['source']}; {used:,} in the last {span(budget['periodS'])}"
+            if debt := sum(limit["budgets"][place]["debt"] for limit in same):
+                text += f", {debt:,} over it, paid by waiting"
+            text += f"; {_waiting(waiters, same)}"
+            rows.append((_limit_name(first), budget["text"] + of, text))
+    page.rows(rows)
+
+
+def _alike(limits: Sequence[Report]) -> Iterable[list[Report]]:
+    """Limits that differ in the partition only stand together."""
+    found: dict[tuple[str, ...], list[Report]] = {}
+    for limit in limits:
+        words = (_limit_name(limit), *(f"{b['text']} {b['source']}" for b in limit["budgets"]))
+        found.setdefault(words, []).append(limit)
+    return found.values()
+
+
+def _limit_name(limit: Report) -> str:
+    _, of, subscription = str(limit["subject"]).partition(" / ")
+    return f"{limit['level']} {subscription}" if of else str(limit["level"])
+
+
+def _waiting(waiters: int, limits: Sequence[Report]) -> str:
+    if not waiters:
+        return "nobody waits"
+    if limits[0]["level"] == "subscription":
+        return "it waits"
+    names = {
+        f"{_short(held['topic'])} {held['subscription']}"
+        for limit in limits
+        for held in limit["longestWaiting"]
+    }
+    listed = ", ".join(sorted(names))
+    more = ", ..." if waiters > len(names) else ""
+    return f"{waiters:,} waiting" + (f" ({listed}{more})" if names else "")
+
+
+def _say(page: _Page, report: Report) -> None:
+    """The backlog, the verdict and its sentence."""
+    verdict, said = str(report["verdict"]), str(report["sentence"])
+    level = report["confidenceLevel"]
+    if level == "settling":
+        page.add(said, first=INDENT, rest=INDENT)
+        return
+    page.add(_backlog(report), first=INDENT, rest=INDENT)
+    unsure = "" if level == "high" else f", {level}"
+    said = said.removeprefix(f"{verdict}: ")
+    page.add(
+        f"{verdict} (confidence {report['confidence']:.2f}{unsure}): {said}",
+        first=INDENT,
+        rest=INDENT,
+        fg=_COLORS.get(verdict, _THROTTLED_COLOR),
+        bold=True,
+    )
+
+
+def _backlog(report: Report) -> str:
+    """``backlog 1,996, growing 80/s, for 24 s``."""
+    text = f"backlog {report['backlogMessages']:,}"
+    if _keeps_up(report):
+        return f"{text}, in flight" if report["backlogMessages"] else text
+    per_s = report["growthMessages"] / report["windowS"]
+    if per_s >= RATE_SHOWN_MIN:
+        text += f", growing {amount(per_s)}/s"
+    elif per_s <= -RATE_SHOWN_MIN:
+        left_s = report["backlogMessages"] / -per_s
+        text += f", shrinking {amount(-per_s)}/s, gone in {span(left_s)} at this pace"
+    else:
+        text += ", steady"
+    if report["backlogSinceS"] is not None:
+        text += f"; there for {span(report['backlogSinceS'])}"
+    return text
+
+
+def _keeps_up(report: Report) -> bool:
+    return bool(report["verdict"] == "NONE" and report["confidenceLevel"] != "settling")
+
+
+def _publishing(answer: Report) -> str:
+    side = answer["publishing"]
+    text = f"{count(side['producers'], 'producer')}; "
+    if side["messagesPerS"]:
+        text += f"{amount(side['messagesPerS'])} msg/s ({size(side['bytesPerS'])}/s) published"
+    elif side["lastPublish"]:
+        # Rates are means over some seconds, so this may be a topic on which publishing just began.
+        at, last = datetime.fromisoformat(answer["at"]), datetime.fromisoformat(side["lastPublish"])
+        text += f"last message {span((at - last).total_seconds())} ago"
+    else:
+        text += "nothing published since the broker loaded it"
+    return f"{text}; {size(answer['storageBytes'])} stored"
+
+
+def _states(states: Sequence[Report]) -> str:
+    shown = [
+        f"{state['share']:.0%} {_state(state['state'], state['dimension'], state['consumer'])}"
+        for state in states
+        if state["share"] >= SHARE_SHOWN_MIN
+    ]
+    return ", ".join(shown) or "no time yet"
+
+
+def _state(state: str, dimension: str, consumer: str) -> str:
+    split = ", ".join(part for part in (dimension, f"consumer {consumer}" * bool(consumer)) if part)
+    return f"{state} ({split})" if split else state
+
+
+def _topic_name(report: Report) -> str:
+    partitions = report["partitions"]
+    name = _short(report["topic"])
+    return f"{name} ({count(partitions, 'partition')})" if partitions else name
+
+
+def _short(topic: str) -> str:
+    """As it is typed: the tenant, the namespace and the name."""
+    return topic.removeprefix("persistent://")
+
+
+def _instant(text: str) -> str:
+    """``2026-11-21 18:18:35 UTC``."""
+    return f"{text[:10]} {text[11:19]} UTC"

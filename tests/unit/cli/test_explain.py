@@ -1,0 +1,208 @@
+"""What the command asks for, what it prints, and how it ends when nobody answers."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import socket
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from headgate.base.names import parse_topic
+from headgate.cli.explain import EXPLAIN_PATH, URL, fetch, topic_path
+from headgate.cli.group import main
+
+EMPTY = {
+    "at": "2026-11-21T18:18:35.976Z",
+    "broker": "localhost:8080",
+    "subscriptionsTotal": 0,
+    "withBacklog": 0,
+    "subscriptions": [],
+}
+
+
+class Reply:
+    def __init__(self, status: int, body: bytes) -> None:
+        self.status, self.body = status, body
+
+    def read(self) -> bytes:
+        return self.body
+
+
+class Server:
+    """Stands where the network stands."""
+
+    def __init__(self) -> None:
+        self.reply = Reply(200, json.dumps(EMPTY).encode())
+        self.failure: Exception | None = None
+        self.asked: list[tuple[str, str, int | None, str]] = []
+        self.open_count = 0
+
+    def answer(self, status: int, value: Any) -> None:
+        self.reply = Reply(status, json.dumps(value).encode())
+
+    def connection(self, scheme: str) -> Callable[..., Any]:
+        server = self
+
+        class Connection:
+            def __init__(self, host: str, port: int | None, timeout: float) -> None:
+                self.host, self.port = host, port
+                server.open_count += 1
+                assert 0 < timeout <= 10
+
+            def request(self, method: str, path: str) -> None:
+                assert method == "GET"
+                server.asked.append((scheme, self.host, self.port, path))
+                if server.failure is not None:
+                    raise server.failure
+
+            def getresponse(self) -> Reply:
+                return server.reply
+
+            def close(self) -> None:
+                server.open_count -= 1
+
+        return Connection
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Server:
+    server = Server()
+    monkeypatch.setattr(http.client, "HTTPConnection", server.connection("http"))
+    monkeypatch.setattr(http.client, "HTTPSConnection", server.connection("https"))
+    return server
+
+
+def explain(*words: str) -> Result:
+    return CliRunner(env={"COLUMNS": "100"}).invoke(main, ["explain", *words])
+
+
+def test_without_a_topic_the_worst_are_asked_for(server: Server) -> None:
+    result = explain()
+    assert result.exit_code == 0
+    assert (
+        result.output == "localhost:8080, 2026-11-21 18:18:35 UTC: 0 subscriptions, no backlog.\n"
+    )
+    assert server.asked == [("http", "127.0.0.1", 8080, f"{EXPLAIN_PATH}?count=10")]
+    assert server.open_count == 0
+    explain("--count", "3")
+    assert server.asked[-1][3].endswith("?count=3")
+
+
+@pytest.mark.parametrize(
+    ("url", "scheme", "host", "port", "prefix"),
+    [
+        ("http://b:1", "http", "b", 1, ""),
+        ("b:8080", "http", "b", 8080, ""),
+        ("https://b/", "https", "b", None, ""),
+        ("http://[::1]:7/proxy/", "http", "::1", 7, "/proxy"),
+    ],
+)
+def test_urls(
+    server: Server, url: str, scheme: str, host: str, port: int | None, prefix: str
+) -> None:
+    assert fetch(url, "/path") == EMPTY
+    assert server.asked == [(scheme, host, port, prefix + "/path")]
+
+
+@pytest.mark.parametrize("url", ["pulsar://b:6650", "http://", "http://b:99999", "http://b:0", ""])
+def test_a_url_that_cannot_be_is_not_asked(server: Server, url: str) -> None:
+    result = explain("--url", url)
+    assert result.exit_code == 2
+    assert f"--url is {url!r}: http://HOST:PORT of the admin API is allowed" in result.stderr
+    assert server.asked == []
+
+
+def test_topics_by_short_and_full_name(server: Server) -> None:
+    for name, path in {
+        "orders": "persistent/public/default/orders",
+        "t/n/orders": "persistent/t/n/orders",
+        "persistent://t/n/a b?%c": "persistent/t/n/a%20b%3F%25c",
+        "non-persistent://t/n/x": "non-persistent/t/n/x",
+        "parts-partition-2": "persistent/public/default/parts-partition-2",
+    }.items():
+        assert topic_path(parse_topic(name), per_partition=False) == f"{EXPLAIN_PATH}/{path}"
+        explain(name, "--per-partition", "--json")
+        assert server.asked[-1][3] == f"{EXPLAIN_PATH}/{path}?perPartition=true"
+
+
+def test_json_is_the_answer_as_it_came(server: Server) -> None:
+    server.answer(200, EMPTY | {"new": ["field"]})
+    result = explain("--json")
+    assert json.loads(result.stdout) == EMPTY | {"new": ["field"]}
+    assert (result.exit_code, result.stderr) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        (["a/b"], "Invalid topic name 'a/b'"),
+        (["--per-partition"], "--per-partition needs a TOPIC."),
+        (["--count", "0"], "0 is not in the range"),
+    ],
+)
+def test_a_question_that_cannot_be_is_not_asked(
+    server: Server, words: list[str], text: str
+) -> None:
+    result = explain(*words)
+    assert result.exit_code == 2
+    assert text in result.stderr
+    assert server.asked == []
+
+
+@pytest.mark.parametrize(
+    ("failure", "text"),
+    [
+        (ConnectionRefusedError(111, "refused"), "refuses the connection: is the broker running"),
+        (TimeoutError("timed out"), "did not answer within 10 s"),
+        (socket.gaierror(-2, "Name or service not known"), "reached: Name or service not known"),
+        (ConnectionResetError(104, "reset by peer"), "cannot be reached: reset by peer"),
+        (http.client.BadStatusLine("?"), "does not speak HTTP (BadStatusLine)"),
+        (http.client.RemoteDisconnected("gone"), "cannot be reached: gone"),
+    ],
+)
+def test_nobody_answers(server: Server, failure: Exception, text: str) -> None:
+    server.failure = failure
+    result = explain()
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert result.stderr.startswith(f"Error: {URL} ")
+    assert text in result.stderr
+    assert result.stderr.count("\n") == 1
+    assert server.open_count == 0
+
+
+def test_the_broker_refuses(server: Server) -> None:
+    server.answer(404, {"reason": "Topic persistent://public/default/x not found"})
+    result = explain("x")
+    assert result.exit_code == 2
+    assert result.stderr == "Error: Topic persistent://public/default/x not found (status 404)\n"
+    server.answer(503, {"reason": "the broker is closing"})
+    assert explain("x").exit_code == 1
+
+
+@pytest.mark.parametrize(
+    ("status", "body"),
+    [(404, b"<html>"), (200, b"ok"), (200, b'["standalone"]'), (200, b'{"a": 1}'), (404, b"{}")],
+)
+def test_somebody_else_answers(server: Server, status: int, body: bytes) -> None:
+    server.reply = Reply(status, body)
+    result = explain()
+    assert result.exit_code == 1
+    assert f"does not answer as a Headgate broker does (status {status})" in result.stderr
+
+
+def test_colours_are_for_terminals_that_want_them(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def first(**environment: str) -> str:
+        runner = CliRunner(env={"COLUMNS": "100", "NO_COLOR": None, "TERM": None, **environment})
+        return runner.invoke(main, ["explain"], color=True).output
+
+    assert first().startswith("localhost")
+    monkeypatch.setattr("headgate.cli.explain._is_terminal", lambda: True)
+    assert first().startswith("\x1b[1mlocalhost")
+    assert first(NO_COLOR="1").startswith("localhost")
+    assert first(TERM="dumb").startswith("localhost")

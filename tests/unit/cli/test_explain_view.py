@@ -1,0 +1,255 @@
+"""What an operator reads: whole pages, made from the answers of a broker in virtual time."""
+
+from __future__ import annotations
+
+import re
+from textwrap import dedent
+from typing import Any
+
+import pytest
+
+from headgate.base.names import parse_topic
+from headgate.broker.explain import explain_top, explain_topic
+from headgate.cli.explain_view import WIDTH_MAX, amount, count, explain_text, size, span
+from tests.unit.broker.virtual import VirtualBroker
+
+FAST = 1e6
+
+
+def name(local: str) -> str:
+    return f"persistent://acme/shop/{local}"
+
+
+def play() -> VirtualBroker:
+    broker = VirtualBroker()
+    orders = broker.topic(name("orders"), 120)
+    broker.client(broker.subscription(orders, "billing", limit=50), FAST)
+    broker.registry.partitioned[name("mail")] = 3
+    for i in range(3):
+        part = broker.topic(name(f"mail-partition-{i}"), 20)
+        broker.limit_topic(part, 5)
+        broker.client(broker.subscription(part, "sender"), FAST)
+    broker.client(broker.subscription(broker.topic(name("fine"), 50), "ok"), FAST)
+    broker.subscription(broker.topic(name("lost"), 10), "nobody")
+    broker.topic(name("empty"))
+    return broker
+
+
+@pytest.fixture(scope="module")
+def answers() -> dict[str, Any]:
+    """After one second, and after thirty."""
+    broker = play()
+    found: dict[str, Any] = {}
+
+    def ask(local: str, **options: Any) -> Any:
+        return explain_topic(broker, parse_topic(name(local)), **options)  # type: ignore[arg-type]
+
+    broker.run(1)
+    found["young"] = explain_top(broker, 2)  # type: ignore[arg-type]
+    broker.run(29)
+    found["top"] = explain_top(broker, 10)  # type: ignore[arg-type]
+    found["first"] = explain_top(broker, 1)  # type: ignore[arg-type]
+    for local in ("orders", "mail", "fine", "empty"):
+        found[local] = ask(local)
+    found["split"] = ask("mail", per_partition=True)
+    return found
+
+
+def page(answer: Any, width: int = 100) -> str:
+    return explain_text(answer, width, color=False)
+
+
+def expected(text: str) -> str:
+    return dedent(text).lstrip("\n")
+
+
+def test_the_worst_backlogs(answers: dict[str, Any]) -> None:
+    assert page(answers["top"]) == expected("""
+        localhost:8080, 2023-11-14 22:13:50 UTC: 4 subscriptions; the largest backlogs:
+
+         1. acme/shop/orders  subscription billing
+            backlog 2,099, growing 70/s; there for 29 s
+            THROTTLED_SUBSCRIPTION (confidence 1.00): the subscription limit of 50 msg/s (topic policy) held
+            this subscription for 29 s; the consumer had room for 100 % of the time (1,000 of 1,000 permits
+            are free); 120 msg/s are published, so raise it above that.
+
+         2. acme/shop/mail (3 partitions)  subscription sender
+            backlog 1,350, growing 45/s; there for 29 s
+            THROTTLED_TOPIC (confidence 1.00): the topic limit of 5 msg/s (topic policy) on each of 3
+            partitions held this subscription for 29 s; the consumer had room for 100 % of the time (2,550
+            of 3,000 permits are free); 20 msg/s are published to a partition on average, so raise it above
+            that.
+
+         3. acme/shop/lost  subscription nobody
+            backlog 299, growing 10/s; there for 30 s
+            NO_CONSUMER (confidence 1.00): no consumer has been connected for 29 s, 299 messages wait;
+            connect one, or delete the subscription if nobody needs it.
+
+        Keeping up, with messages in flight: acme/shop/fine ok.
+        """)  # noqa: E501
+
+
+def test_a_young_situation_is_no_verdict_yet(answers: dict[str, Any]) -> None:
+    assert page(answers["young"]) == expected("""
+        localhost:8080, 2023-11-14 22:13:21 UTC: 4 subscriptions; the largest backlogs:
+
+         1. acme/shop/orders  subscription billing
+            settling: 69 messages wait, a verdict needs 3 s.
+
+         2. acme/shop/mail (3 partitions)  subscription sender
+            settling: 45 messages wait, a verdict needs 3 s.
+
+        2 more with fewer messages: --count shows more.
+        """)
+
+
+def test_one_topic(answers: dict[str, Any]) -> None:
+    assert page(answers["orders"]) == expected("""
+        acme/shop/orders, 2023-11-14 22:13:50 UTC
+        0 producers; nothing published since the broker loaded it; 360 kB stored
+
+        subscription billing (Shared, 1 consumer)
+            backlog 2,099, growing 70/s; there for 29 s
+            THROTTLED_SUBSCRIPTION (confidence 1.00): the subscription limit of 50 msg/s (topic policy) held
+            this subscription for 29 s; the consumer had room for 100 % of the time (1,000 of 1,000 permits
+            are free); 120 msg/s are published, so raise it above that.
+
+            now        throttled_subscription (messages, consumer hungry); 0 of 2,099 messages (210 kB) are
+                       with consumers; the oldest is 17 s old
+            last 29 s  120/s published, 50/s acknowledged, backlog +2,030; 100% throttled_subscription
+                       (messages, consumer hungry)
+
+        Limits in force
+            subscription billing  50 msg/s  topic policy; 50 in the last 1 s; it waits
+        """)  # noqa: E501
+
+
+def test_a_partitioned_topic_is_one_with_its_limits_put_together(answers: dict[str, Any]) -> None:
+    text = page(answers["mail"])
+    assert text.startswith("acme/shop/mail (3 partitions), 2023-11-14 22:13:50 UTC\n")
+    assert text.endswith(
+        expected("""
+        Limits in force
+            topic  5 msg/s x 3  topic policy; 15 in the last 1 s; 3 waiting (acme/shop/mail-partition-0
+                                sender, acme/shop/mail-partition-1 sender, acme/shop/mail-partition-2
+                                sender)
+        """)  # noqa: E501
+    )
+    parts = page(answers["split"]).removeprefix(text).split("\nacme/shop/mail-partition-")
+    assert [part[0] for part in parts[1:]] == ["0", "1", "2"]
+    for part in parts[1:]:
+        assert "backlog 450, growing 15/s" in part
+        assert "    topic  5 msg/s  topic policy; 5 in the last 1 s; 1 waiting (" in part
+
+
+def test_what_keeps_up_and_what_nobody_reads(answers: dict[str, Any]) -> None:
+    fine = page(answers["fine"])
+    assert "\n    backlog 1, in flight\n    NONE (confidence 1.00): the consumer keeps up" in fine
+    assert fine.endswith("\n\nNo dispatch limit is in force.\n")
+    assert page(answers["empty"]).splitlines()[2] == "Nobody subscribes to this topic."
+
+
+def test_no_backlog_at_all(answers: dict[str, Any]) -> None:
+    fine = [r for r in answers["top"]["subscriptions"] if r["subscription"] == "ok"]
+    quiet = answers["top"] | {"subscriptions": fine, "withBacklog": 1, "subscriptionsTotal": 1}
+    assert page(quiet) == expected("""
+        localhost:8080, 2023-11-14 22:13:50 UTC: 1 subscription, no backlog.
+
+        Keeping up, with messages in flight: acme/shop/fine ok.
+        """)
+
+
+def test_how_a_backlog_moves(answers: dict[str, Any]) -> None:
+    report = answers["first"]["subscriptions"][0]
+
+    def line(**changes: Any) -> str:
+        changed = report | {"backlogMessages": 1_200, "windowS": 60.0, "backlogSinceS": 7_500.0}
+        text = page(answers["first"] | {"subscriptions": [changed | changes]})
+        return text.splitlines()[3].strip()
+
+    assert line(growthMessages=90) == "backlog 1,200, growing 1.5/s; there for 2 h 5 min"
+    assert line(growthMessages=2) == "backlog 1,200, steady; there for 2 h 5 min"
+    assert line(growthMessages=-2, backlogSinceS=None) == "backlog 1,200, steady"
+    assert line(growthMessages=-600) == (
+        "backlog 1,200, shrinking 10/s, gone in 2 min at this pace; there for 2 h 5 min"
+    )
+
+
+def test_doubt_is_said(answers: dict[str, Any]) -> None:
+    report = answers["first"]["subscriptions"][0]
+    unsure = report | {"confidence": 0.2449, "confidenceLevel": "low"}
+    text = page(answers["first"] | {"subscriptions": [unsure]})
+    assert "\n    THROTTLED_SUBSCRIPTION (confidence 0.24, low): the subscription limit" in text
+
+
+def test_the_account_tells_the_hour_and_what_else_happened(answers: dict[str, Any]) -> None:
+    topic = answers["orders"]
+    report = topic["subscriptions"][0]
+    states = [
+        {"state": "no_permits", "dimension": "", "consumer": "", "seconds": 3594, "share": 0.9983},
+        {"state": "storage", "dimension": "", "consumer": "", "seconds": 6, "share": 0.0017},
+    ]
+    hour = report["hour"] | {"windowS": 3_600.0, "skipped": 7, "redelivered": 12, "states": states}
+    text = page(topic | {"subscriptions": [report | {"hour": hour}]}, WIDTH_MAX)
+    (line,) = [line for line in text.splitlines() if line.startswith("    last 60 min")]
+    assert line.endswith("backlog +2,030, 7 skipped, 12 redelivered; 100% no_permits")
+
+
+def test_a_limit_that_was_overdrawn(answers: dict[str, Any]) -> None:
+    topic = answers["orders"]
+    report = topic["subscriptions"][0]
+    limit = report["limits"][0]
+    budgets = [limit["budgets"][0] | {"inWindow": 1_250, "debt": 1_200, "periodS": 360.0}]
+    overdrawn = report | {"limits": [limit | {"budgets": budgets, "waiters": 0}]}
+    text = page(topic | {"subscriptions": [overdrawn]}, WIDTH_MAX)
+    assert "; 1,250 in the last 6 min, 1,200 over it, paid by waiting; nobody waits\n" in text
+
+
+@pytest.mark.parametrize(
+    ("publishing", "text"),
+    [
+        ({"messagesPerS": 9.96, "bytesPerS": 29_541.0}, "10 msg/s (29.5 kB/s) published"),
+        ({"lastPublish": "2023-11-14T22:13:40.000Z"}, "last message 10 s ago"),
+        ({}, "nothing published since the broker loaded it"),
+    ],
+)
+def test_the_publishing_side(
+    answers: dict[str, Any], publishing: dict[str, Any], text: str
+) -> None:
+    topic = answers["orders"]
+    told = topic | {"publishing": topic["publishing"] | {"producers": 1} | publishing}
+    assert page(told).splitlines()[1] == f"1 producer; {text}; 360 kB stored"
+
+
+@pytest.mark.parametrize("width", [1, 40, 80, 100, 160])
+def test_lines_fit_and_names_stay_whole(answers: dict[str, Any], width: int) -> None:
+    long = "persistent://acme/shop/" + "long-name." * 12
+    for key in ("top", "orders", "mail"):
+        text = page(answers[key], width)
+        assert max(map(len, text.splitlines())) <= min(max(width, 40), WIDTH_MAX)
+        assert not re.search(r"[ \t]$", text, re.MULTILINE)
+    assert long.removeprefix("persistent://") in page(answers["orders"] | {"topic": long}, width)
+
+
+def test_colour_says_nothing_of_its_own(answers: dict[str, Any]) -> None:
+    plain = page(answers["top"])
+    coloured = explain_text(answers["top"], 100, color=True)
+    assert re.sub(r"\x1b\[\d+m", "", coloured) == plain
+    words = dict(re.findall(r"\x1b\[(\d+)m\x1b\[1m([A-Z_]+)\x1b\[0m \(", coloured))
+    assert words == {"31": "THROTTLED_TOPIC", "33": "NO_CONSUMER"}
+
+
+def test_figures_for_people() -> None:
+    assert [span(s) for s in (0, 0.4, 119.4, 119.6, 720, 7_140, 7_500, 7_200, 3 * 86_400)] == [
+        "0 s", "0 s", "119 s", "2 min", "12 min", "119 min", "2 h 5 min", "2 h", "3 d",
+    ]  # fmt: skip
+    assert span(3 * 86_400 + 4 * 3_600) == "3 d 4 h"
+    assert [amount(r) for r in (0, 0.04, 9.94, 9.96, 12.3, 12_345.6, -3.2)] == [
+        "0", "0.0", "9.9", "10", "12", "12,346", "-3.2",
+    ]  # fmt: skip
+    assert [size(n) for n in (0, 312, 999, 1_000, 29_541, 999_400, 999_600, 1.2e9, 5e12)] == [
+        "0 B", "312 B", "999 B", "1 kB", "29.5 kB", "999 kB", "1 MB", "1.2 GB", "5,000 GB",
+    ]  # fmt: skip
+    assert [count(n, "consumer") for n in (0, 1, 1_000)] == [
+        "0 consumers", "1 consumer", "1,000 consumers",
+    ]  # fmt: skip
