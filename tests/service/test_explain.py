@@ -52,16 +52,21 @@ class Incident:
         )
         assert status == 204, body
         for topic in ("limited", "slow", "healthy", "forgotten"):
-            producer = self._client.create_producer(f"{NAMESPACE}/{topic}")
-            for _ in range(BURST):
-                producer.send_async(b"x" * 100, lambda *_: None)
-            producer.flush()
+            self._publish(topic)
 
     def end(self) -> None:
         self._stop.set()
         for thread in self._threads:
             thread.join(10)
         self._client.close()
+
+    def _publish(self, topic: str) -> None:
+        producer = self._client.create_producer(f"{NAMESPACE}/{topic}", max_pending_messages=BURST)
+        results: list[pulsar.Result] = []
+        for _ in range(BURST):
+            producer.send_async(b"x" * 100, lambda result, _: results.append(result))
+        producer.flush()
+        assert results == [pulsar.Result.Ok] * BURST
 
     def _subscribe(self, topic: str, name: str, rate: float | None = None) -> None:
         consumer = self._client.subscribe(f"{NAMESPACE}/{topic}", name)
