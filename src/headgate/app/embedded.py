@@ -7,6 +7,7 @@ import sys
 import threading
 from collections.abc import Mapping
 from concurrent.futures import Future
+from contextlib import suppress
 from types import TracebackType
 
 import uvloop
@@ -54,7 +55,8 @@ class EmbeddedBroker:
         try:
             return self._node.result().urls
         except BaseException:
-            self._thread.join()
+            # It failed, or the caller was interrupted while it starts.
+            self.stop()
             raise
 
     @property
@@ -70,7 +72,9 @@ class EmbeddedBroker:
         """
         if self._thread is not None and self._thread.is_alive():
             loop, stop = self._stop.result()
-            loop.call_soon_threadsafe(stop.set)
+            # A start that has just failed has closed its loop.
+            with suppress(RuntimeError):
+                loop.call_soon_threadsafe(stop.set)
             self._thread.join()
         if self._bug is not None:
             raise self._bug
@@ -105,8 +109,8 @@ class EmbeddedBroker:
             self._bug = error
             stop.set()
 
-        node = await Node.start(self._settings, self._data_path, on_bug=on_bug)
         self._stop.set_result((loop, stop))
+        node = await Node.start(self._settings, self._data_path, on_bug=on_bug)
         self._node.set_result(node)
         await stop.wait()
         if self._bug is None:

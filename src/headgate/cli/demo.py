@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import signal
 import sys
+from types import FrameType
 
 import click
 from rich.console import Console
 
 _WIDTH = 100
+_SIGNALLED = 128
+"""An exit status above says which signal ended the program, as shells have it."""
 
 
 @click.command("demo")
@@ -36,7 +40,14 @@ def demo_command(seconds: float, spark: bool, tables_path: str | None) -> None:
     """
     from headgate.demo.run import DemoOptions, run_demo
 
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, _end)
     console = Console(highlight=False)
-    if not console.is_terminal or console.width > _WIDTH:
+    if not console.is_terminal:
         console = Console(highlight=False, width=_WIDTH)
     sys.exit(run_demo(DemoOptions(seconds, spark, tables_path), console))
+
+
+def _end(number: int, _: FrameType | None) -> None:
+    """Leave by way of what cleans up: brokers, clients and temporary files go."""
+    sys.exit(_SIGNALLED + number)

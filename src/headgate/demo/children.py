@@ -9,13 +9,15 @@ import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Final
 
 from headgate.base.errors import HeadgateError
 
-_END_S: Final = 5.0
+_END_S: Final = 1.0
+"""A process that does not end by itself within this time is ended."""
 _TAIL_CHARACTERS: Final = 2_000
 
 
@@ -29,8 +31,19 @@ class Child:
     Its standard error goes to a file whose end is shown if it fails.
     """
 
-    def __init__(self, name: str, arguments: list[str], folder: Path, *, nice: int = 0) -> None:
-        """Start ``python -m ARGUMENTS``; what it writes to its error output goes to ``folder``."""
+    def __init__(
+        self,
+        name: str,
+        arguments: list[str],
+        folder: Path,
+        *,
+        nice: int = 0,
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
+        """Start ``python -m ARGUMENTS``; what it writes to its error output goes to ``folder``.
+
+        ``environment`` is added to the demo's own.
+        """
         self.name = name
         self._errors_path = folder / f"{name}.log"
         self.lines: queue.SimpleQueue[str | None] = queue.SimpleQueue()
@@ -45,7 +58,7 @@ class Child:
                 stderr=errors,
                 text=True,
                 start_new_session=True,
-                env=os.environ | {"PYTHONPATH": os.pathsep.join(paths)},
+                env=os.environ | {"PYTHONPATH": os.pathsep.join(paths)} | dict(environment or {}),
             )
         if nice:
             os.setpriority(os.PRIO_PROCESS, self._process.pid, nice)

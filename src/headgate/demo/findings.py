@@ -35,10 +35,15 @@ class Finding:
         """Whether a limit is to blame."""
         return self.verdict.startswith("THROTTLED_")
 
+    @property
+    def says(self) -> str:
+        """The sentence without the verdict, for where that stands beside it."""
+        return self.sentence.removeprefix(f"{self.verdict}: ")
+
     def shares_text(self) -> str:
         """``CONSUMER 97 %, BROKER 3 %``."""
         parts = sorted(((share, name) for name, share in self.shares.items()), reverse=True)
-        return ", ".join(f"{name} {100 * share:.0f} %" for share, name in parts if share >= 0.005)
+        return ", ".join(f"{name} {100 * share:.0f} %" for share, name in parts if share > 0.005)
 
 
 def from_explain(cluster: str, report: Mapping[str, Any]) -> Finding:

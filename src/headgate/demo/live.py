@@ -40,18 +40,20 @@ def colour(verdict: str) -> str:
 
 
 def table(findings: Sequence[Finding]) -> Table:
-    """All lines as one table."""
+    """All lines as one table; columns keep their widths while states come and go."""
     grid = Table(box=None, padding=(0, 2, 0, 0), header_style="dim", pad_edge=False)
-    grid.add_column("  topic / subscription", min_width=22)
-    grid.add_column("backlog", justify="right", min_width=8)
-    grid.add_column("state now", min_width=29)
-    grid.add_column("verdict, confidence", min_width=30)
+    grid.add_column("  topic / subscription", width=22, no_wrap=True)
+    grid.add_column("backlog", justify="right", width=8)
+    grid.add_column("state now", width=30, no_wrap=True)
+    grid.add_column("verdict, confidence", no_wrap=True)
     for finding in findings:
         style = "dim" if finding.confidence_level == "settling" else colour(finding.verdict)
         grid.add_row(
-            f"  {finding.subject.text}", f"{finding.backlog:,}", finding.state,
+            f"  {finding.subject.text}",
+            f"{finding.backlog:,}",
+            Text(finding.state),
             Text(verdict_text(finding), style=style),
-        )  # fmt: skip
+        )
     return grid
 
 
@@ -90,6 +92,5 @@ class LiveView:
             self._live.update(Group(*parts))
         elif elapsed_s >= self._next_plain_s or elapsed_s >= self._seconds:
             self._next_plain_s = elapsed_s - elapsed_s % PLAIN_EVERY_S + PLAIN_EVERY_S
-            self._console.print(f"{clock}   {note}".rstrip())
-            for finding in findings:
-                self._console.print(plain_line(finding), markup=False)
+            lines = [f"{clock}   {note}".rstrip(), *map(plain_line, findings)]
+            self._console.print("\n".join(lines), markup=False, soft_wrap=True)

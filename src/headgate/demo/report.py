@@ -14,8 +14,10 @@ from headgate.demo.findings import Finding
 from headgate.demo.live import colour
 from headgate.demo.rule import rule_is_right
 from headgate.demo.scenes import Scene, Subject
+from headgate.flow.verdict import Verdict
 
-WIDTH: Final = 100
+_WIDTH_MAX: Final = 100
+"""Longer lines are hard to read."""
 _INDENT: Final = "    "
 
 
@@ -78,37 +80,55 @@ def first_line(finding: Finding) -> str:
     )
 
 
+def blame_text(finding: Finding) -> str:
+    """Its shares of blame. Where the verdict is NONE they are about what was in flight."""
+    text = finding.shares_text()
+    return f"{text} (of messages in flight)" if finding.verdict == Verdict.NONE.value else text
+
+
+def rule_text(row: ReportRow) -> str:
+    """What the rule says, and whether that is so."""
+    if row.rule_is_right:
+        return row.rule
+    return f"{row.rule}: not so"
+
+
 def print_report(console: Console, report: Sequence[ReportRow]) -> None:
-    """Print the table, 100 columns wide."""
-    console.print(Text(head_line(), "dim"))
+    """Print the table, as wide as the console but not over 100 columns."""
+    width = min(_WIDTH_MAX, console.width)
+    console.print(Text(head_line(), "dim"), soft_wrap=True)
     for row in report:
-        _print_row(console, row)
-    helped = [row for row in report if not row.rule_is_right]
-    console.print(
-        f"\nPIP-406's rule alone is right for {len(report) - len(helped)} of {len(report)}; it"
-        " cannot tell a limiter that holds the backlog\nfrom one that is merely busy, nor a slow consumer"
-        " from none at all. The rule for Prometheus:",
-        style="bold",
+        _print_row(console, row, width)
+    right = sum(row.rule_is_right for row in report)
+    said = (
+        f"PIP-406's rule alone (backlog high and no throttled events: the consumer) is right for"
+        f" {right} of {len(report)}. It cannot tell a limiter that holds a backlog from one that is"
+        " merely busy, nor a slow consumer from none at all. The rule for Prometheus:"
     )
+    console.print(textwrap.fill(said, width), style="bold")
 
 
-def _print_row(console: Console, row: ReportRow) -> None:
+def _print_row(console: Console, row: ReportRow, width: int) -> None:
     finding = row.finding
     line = Text(first_line(finding), "bold")
     line.highlight_words([f" {finding.verdict} "], colour(finding.verdict))
-    console.print(line)
-    mark = "as built" if row.is_right else f"built to be {row.scene.verdict.value}: WRONG"
-    _field(console, "built", f"{row.scene.built} ({mark})", "green" if row.is_right else "red")
-    _field(console, "blame", finding.shares_text(), "")
-    said = f"{row.rule}" + ("" if row.rule_is_right else "   <- not so")
-    _field(console, "PIP-406", said, "" if row.rule_is_right else "yellow")
-    _field(console, "says", finding.sentence, "")
+    console.print(line, soft_wrap=True)
+    fields = [
+        ("", finding.says, ""),
+        ("blame", blame_text(finding), ""),
+        ("built", row.scene.built, ""),
+        ("PIP-406", rule_text(row), "" if row.rule_is_right else "yellow"),
+    ]
+    if not row.is_right:
+        fields.append(("WRONG", f"built to be {row.scene.verdict.value}", "bold red"))
+    for name, text, style in fields:
+        _print_field(console, name, text, style, width)
     console.print()
 
 
-def _field(console: Console, name: str, text: str, style: str) -> None:
-    head = f"{_INDENT}{name:<9}"
-    lines = textwrap.wrap(text, WIDTH - len(head)) or [""]
+def _print_field(console: Console, name: str, text: str, style: str, width: int) -> None:
+    head = f"{_INDENT}{name:<9}" if name else _INDENT
+    lines = textwrap.wrap(text, max(20, width - len(head))) or [""]
     for index, line in enumerate(lines):
         start = head if index == 0 else " " * len(head)
-        console.print(Text.assemble((start, "dim"), (line, style)))
+        console.print(Text.assemble((start, "dim"), (line, style)), soft_wrap=True)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import importlib.util
 import logging
+import shutil
 import tempfile
 import time
-from collections.abc import Callable
-from contextlib import ExitStack
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -20,7 +21,7 @@ from headgate.demo.findings import Finding
 from headgate.demo.live import LiveView
 from headgate.demo.repair import is_drained, plan_repair
 from headgate.demo.report import print_report, rows, wrong
-from headgate.demo.rule import PROMQL, Sample, rule_says
+from headgate.demo.rule import PROMQL, rule_says
 from headgate.demo.scenes import SCENES, Scene, Subject, subjects
 from headgate.demo.spark import SparkJob, SparkSpec, what_is_missing
 from headgate.demo.stage import Stage
@@ -37,6 +38,10 @@ _LOOK_EVERY_S: Final = 1.0
 _DRAIN_S_MAX: Final = 40.0
 _LAST_WINDOW_S: Final = 1.6
 """Until the telemetry of the last second is published."""
+
+WHAT_SPARK_ADDS: Final = (
+    "headgate[spark] with Java 17 adds the pipeline: the same judgement from telemetry in tables"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +67,7 @@ class Demo:
         self._options = options
         self._console = console
         self._meant: list[tuple[Subject, Scene]] = list(subjects())
-        self._missing = "" if options.spark else "asked not to"
+        self._tables_path = ""
 
     def run(self) -> int:
         """Play all of it; the exit status.
@@ -75,8 +80,7 @@ class Demo:
             raise InputError(
                 "the demo needs the package pulsar-client: pip install 'headgate[demo]'"
             )
-        if not self._missing:
-            self._missing = what_is_missing()
+        missing = what_is_missing() if self._options.spark else "--no-spark was given"
         begin_s = time.monotonic()
         with (
             tempfile.TemporaryDirectory(
@@ -90,42 +94,46 @@ class Demo:
             for cluster, urls in stage.urls.items():
                 self._say(f"broker {cluster:<10} {urls.broker}   {urls.web}")
             job = None
-            if not self._missing:
+            if not missing:
+                self._tables_path = stack.enter_context(tables_folder(self._options.tables_path))
                 job = stack.enter_context(self._start_spark(stage, Path(folder)))
             self._say("connecting producers and consumers: pulsar-client in two other processes")
             stage.connect_clients()
-            status = self._play(stage, job)
-            self._say_time(begin_s, status)
-        return status
+            problems = self._play(stage, job, missing)
+            self._end(begin_s, problems)
+        return EXIT_WRONG if problems else 0
 
     def _start_spark(self, stage: Stage, folder: Path) -> SparkJob:
-        out = self._options.tables_path or tempfile.mkdtemp(prefix="headgate-demo-tables-")
-        self._tables_path = str(Path(out).absolute())
         urls = stage.urls.values()
         spec = SparkSpec(
             tuple(u.broker for u in urls), tuple(u.web for u in urls), self._tables_path
         )
+        self._say(f"Spark starts meanwhile; its tables go to {self._tables_path}")
         return SparkJob(spec, folder)
 
-    def _play(self, stage: Stage, job: SparkJob | None) -> int:
-        """Steps 2 to 5."""
+    def _play(self, stage: Stage, job: SparkJob | None, missing: str) -> list[str]:
+        """Steps 2 to 5; what is not as it was built to be."""
         begin_ns = time.time_ns()
         stage.go()
         before = stage.scrape()
         self._title(2, "Seven situations develop; the brokers' own account (explain) says why")
         seen = self._watch(stage, job)
-        problems = wrong(self._meant, seen, "explain")
         after = stage.scrape()
-        found = seen
-        if job is not None:
+        problems = wrong(self._meant, seen, "explain")
+        rule = {s: rule_says(before.get(s), after.get(s)) for s, _ in self._meant}
+        if job is None:
+            self._title(3, f"Tables by Spark: left out, because {missing}")
+            self._say(WHAT_SPARK_ADDS)
+            self._title(4, "Whose fault: explain's judgement of the last minute")
+            found = seen
+        else:
+            self._title(3, "The same from telemetry: Spark reads what the brokers published")
             found = self._judge(job, begin_ns)
             problems += wrong(self._meant, found, "the pipeline")
-            job.end()
-        self._report(found, before, after, from_tables=job is not None)
-        drained = self._repair(stage, seen)
-        for problem in problems:
-            self._console.print(f"WRONG: {problem}", style="bold red")
-        return EXIT_WRONG if problems or not drained else 0
+            self._title(4, "Whose fault: judged from the tables over the whole run")
+        print_report(self._console, rows(self._meant, found, rule))
+        self._console.print(Text(PROMQL, "dim"))
+        return problems + self._repair(stage, seen)
 
     def _watch(self, stage: Stage, job: SparkJob | None) -> Findings:
         begin_s = time.monotonic()
@@ -140,69 +148,43 @@ class Demo:
                 time.sleep(_pause_s(time.monotonic() - begin_s))
 
     def _judge(self, job: SparkJob, begin_ns: int) -> Findings:
-        self._title(3, "The same from telemetry: Spark reads the brokers' records into tables")
         until_ns = time.time_ns()
         time.sleep(_LAST_WINDOW_S)
-        with self._console.status(job.progress) if self._console.is_terminal else ExitStack():
+        with self._console.status("reading the last records"):
             found = job.judge(begin_ns, until_ns, self._say)
-        self._say(f"{job.progress}; {self._tables_path}")
+        job.end()
         return {finding.subject: finding for finding in found}
 
-    def _report(
-        self,
-        found: Findings,
-        before: dict[Subject, Sample],
-        after: dict[Subject, Sample],
-        *,
-        from_tables: bool,
-    ) -> None:
-        rule = {s: rule_says(before.get(s), after.get(s)) for s, _ in self._meant}
-        title = "Whose fault: judged from the tables over the whole run"
-        if not from_tables:
-            title = "Whose fault: explain's judgement"
-        self._title(4, title)
-        print_report(self._console, rows(self._meant, found, rule))
-        self._console.print(Text(PROMQL, "dim"))
-
-    def _repair(self, stage: Stage, seen: Findings) -> bool:
-        """Raise the limit that explain names; whether the backlog drained."""
-        self._title(5, "Repair")
+    def _repair(self, stage: Stage, seen: Findings) -> list[str]:
+        """Raise the limit that explain names, until its backlog has drained; what went wrong."""
+        self._title(5, "Repair: raise the one limit that explain names")
         repair = plan_repair(self._meant, seen)
         if repair is None:
-            self._say("explain blames no limit, so there is none to raise")
-            return False
+            return ["explain blames no limit, so there is none to raise"]
         named = repair.named
-        self._say(f"explain names for {named.subject.text}: {named.limit_level} limit"
-                  f" {named.limit_text} ({named.limit_source})")  # fmt: skip
-        self._say(f"raised to {repair.new_per_s:,} msg/s:")
+        self._say(
+            f"explain says for {named.subject.text}: {named.limit_level} limit {named.limit_text}"
+            f" ({named.limit_source}); raised to {repair.new_per_s:,} msg/s:"
+        )
         admin = stage.admin(repair.scene.cluster)
         for call in repair.calls:
             self._console.print(Text(f"  {call.curl(admin.web_url)}", "cyan"), soft_wrap=True)
             admin.call(call)
-        return self._drain(lambda: {
-            subject: finding
-            for topic in repair.scene.topic_names()
-            for finding in admin.explain(topic)
-            for subject in (finding.subject,)
-        }, repair_is_done=lambda found: is_drained(repair, found))  # fmt: skip
-
-    def _drain(
-        self,
-        look: Callable[[], Findings],
-        repair_is_done: Callable[[Findings], bool],
-    ) -> bool:
         begin_s = time.monotonic()
         while True:
-            found = look()
+            found = {
+                finding.subject: finding
+                for topic in repair.scene.topic_names()
+                for finding in admin.explain(topic)
+            }
             elapsed_s = time.monotonic() - begin_s
-            waiting = ",  ".join(f"{f.subject.text} {f.backlog:>6,}" for f in found.values())
-            self._say(f"{elapsed_s:4.1f} s   {waiting}")
-            if repair_is_done(found):
-                self._say("drained: that limit was the cause, and nothing else")
-                return True
+            waiting = "   ".join(f"{s.text} {found[s].backlog:>6,}" for s in repair.held)
+            self._say(f"{elapsed_s:4.1f} s   backlog of {waiting}")
+            if is_drained(repair, found):
+                self._say("drained: that limit was the cause")
+                return []
             if elapsed_s > _DRAIN_S_MAX:
-                self._console.print("WRONG: the backlog did not drain", style="bold red")
-                return False
+                return [f"the backlog did not drain within {_DRAIN_S_MAX:.0f} s"]
             time.sleep(_pause_s(elapsed_s))
 
     def _in_order(self, found: Findings) -> list[Finding]:
@@ -214,18 +196,35 @@ class Demo:
     def _say(self, text: str) -> None:
         self._console.print(f"  {text}", markup=False)
 
-    def _say_time(self, begin_s: float, status: int) -> None:
-        verdict = "every verdict is what its situation was built to be"
-        if status:
-            verdict = "not everything is as it was built to be, see above"
-        self._console.print(f"\n{verdict}; {time.monotonic() - begin_s:.0f} s", style="bold")
-        if self._missing:
-            self._say(
-                f"headgate[spark] adds the pipeline ({self._missing}): the same judgement from"
-                " telemetry tables, for history and many brokers"
-            )
-        else:
-            self._say(f"The tables stay in {self._tables_path}")
+    def _end(self, begin_s: float, problems: Sequence[str]) -> None:
+        self._console.print()
+        for problem in problems:
+            self._console.print(f"WRONG: {problem}", style="bold red", markup=False)
+        verdict = "Every verdict is what its situation was built to be"
+        if problems:
+            verdict = "Not everything is as it was built to be, see above"
+        style = "bold red" if problems else "bold green"
+        self._console.print(f"{verdict}; {time.monotonic() - begin_s:.0f} s.", style=style)
+        if self._tables_path:
+            text = f"The Delta tables stay in {self._tables_path}"
+            self._console.print(text, markup=False, soft_wrap=True)
+
+
+@contextmanager
+def tables_folder(path: str | None) -> Iterator[str]:
+    """The absolute path of the tables' folder; a new one where none is given.
+
+    A new folder stays unless the demo breaks off: what it would hold is of no use to anybody.
+    """
+    if path is not None:
+        yield str(Path(path).absolute())
+        return
+    made = tempfile.mkdtemp(prefix="headgate-demo-tables-")
+    try:
+        yield made
+    except BaseException:
+        shutil.rmtree(made, ignore_errors=True)
+        raise
 
 
 def _pause_s(elapsed_s: float) -> float:

@@ -6,8 +6,10 @@ import importlib.util
 import json
 import os
 import queue
+import re
 import shutil
-from collections.abc import Callable
+import subprocess
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import TracebackType
@@ -17,9 +19,14 @@ from headgate.demo.children import Child
 from headgate.demo.findings import Finding, from_table
 
 _PACKAGES: Final = ("pyspark", "pyspark_pulsar", "pyarrow", "pandas", "deltalake")
-_NICE: Final = 10
+_NICE: Final = 5
 """The clients and brokers of the demo share the machine with Spark and come first."""
-_JUDGED_S: Final = 120.0
+_STAGE_S: Final = 120.0
+"""No stage takes so long, not even on a machine that is busy with other things."""
+_JAVA_S: Final = 20.0
+
+JAVA_MIN: Final = 17
+"""The oldest Java that Spark runs on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,20 +57,41 @@ def what_is_missing() -> str:
     """What Spark would need and is not there, for people; empty when nothing is missing."""
     missing = [name for name in _PACKAGES if importlib.util.find_spec(name) is None]
     if missing:
-        return f"the package {missing[0]!r}"
+        return f"the package {missing[0]} is not installed"
     home = os.environ.get("JAVA_HOME")
-    if (home and Path(home, "bin", "java").exists()) or shutil.which("java"):
-        return ""
-    return "Java 17 or newer"
+    java = str(Path(home, "bin", "java")) if home else shutil.which("java")
+    if java is None or not Path(java).exists():
+        return f"no Java in JAVA_HOME={home}" if home else "no Java was found"
+    return java_problem(java)
+
+
+def java_problem(java: str) -> str:
+    """What is wrong with a ``java`` command; empty when it is new enough for Spark."""
+    try:
+        answer = subprocess.run(
+            [java, "-version"], capture_output=True, text=True, timeout=_JAVA_S, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return f"{java} cannot be run: {error}"
+    found = re.search(r'version "(?:1\.)?(\d+)', answer.stderr + answer.stdout)
+    if found is None:
+        return f"{java} does not say its version"
+    if int(found[1]) < JAVA_MIN:
+        return f"Java {JAVA_MIN} or newer is needed, {java} is {found[1]}"
+    return ""
 
 
 class SparkJob:
     """The job as it runs."""
 
     def __init__(self, spec: SparkSpec, folder: Path) -> None:
-        """Start it; its log goes to ``folder``."""
+        """Start it; its log and what Spark keeps for itself go to ``folder``."""
         self._child = Child(
-            "spark", ["headgate.demo.spark_job", spec.to_json()], folder, nice=_NICE
+            "spark",
+            ["headgate.demo.spark_job", spec.to_json()],
+            folder,
+            nice=_NICE,
+            environment=_temporary_files_in(folder),
         )
         self.progress = "Spark starts"
         """What it does now, for people."""
@@ -81,10 +109,11 @@ class SparkJob:
                 return self.progress
             if line is None:
                 raise self._child.failure("it has ended")
-            self._take(json.loads(line))
+            self.progress = progress_text(json.loads(line))
 
     def judge(self, since_ns: int, until_ns: int, tick: Callable[[str], None]) -> list[Finding]:
-        """Have everything read and the range judged; ``tick`` is told of progress.
+        """Have everything read and the range judged (ns since the epoch); ``tick`` is told of
+        progress.
 
         Raises:
             ChildFailedError: it has ended, or took too long.
@@ -92,18 +121,11 @@ class SparkJob:
         self.look()
         self._child.tell(json.dumps({"since_ns": since_ns, "until_ns": until_ns}))
         while True:
-            facts = json.loads(self._child.next_line(_JUDGED_S))
-            self._take(facts)
+            facts = json.loads(self._child.next_line(_STAGE_S))
+            self.progress = progress_text(facts)
+            tick(self.progress)
             if facts["stage"] == "judged":
                 return [from_table(row) for row in facts["found"]]
-            tick(self.progress)
-
-    def _take(self, facts: dict[str, Any]) -> None:
-        if facts["stage"] == "started":
-            self.progress = f"Spark started in {facts['seconds']:.1f} s"
-        else:
-            batch = f"batch {facts['number'] + 1}, " if "number" in facts else ""
-            self.progress = f"Spark: {batch}{facts['rows']:,} samples in the tables"
 
     def end(self) -> None:
         """End it. Idempotent."""
@@ -121,3 +143,27 @@ class SparkJob:
     ) -> None:
         """End it."""
         self.end()
+
+
+def _temporary_files_in(folder: Path) -> dict[str, str]:
+    """So that nothing of Spark is left however it ends."""
+    options = f'{os.environ.get("JDK_JAVA_OPTIONS", "")} "-Djava.io.tmpdir={folder}"'.strip()
+    return {
+        "SPARK_LOCAL_DIRS": str(folder),
+        "TMPDIR": str(folder),
+        "JDK_JAVA_OPTIONS": options,
+    }
+
+
+def progress_text(facts: Mapping[str, Any]) -> str:
+    """One of the job's lines, for people."""
+    stage = facts["stage"]
+    if stage == "started":
+        return f"Spark started in {facts['seconds']:.1f} s and reads the telemetry topics"
+    rows = f"{facts['rows']:,} samples"
+    return {
+        "batch": f"Spark: {rows} in the tables after batch {facts.get('number', 0)}",
+        "read": f"bronze_samples: all {rows} that the brokers published",
+        "intervals": "intervals: differences of the cumulative values, by minute",
+        "judged": f"attribution: {len(facts.get('found', ()))} subscriptions judged",
+    }[stage]

@@ -1,8 +1,9 @@
 """The demo's Spark job: ``python -m headgate.demo.spark_job SPEC`` in a process of its own.
 
-It is the pipeline's structured-streaming query over the telemetry topics of all brokers: it brings
-the tables up to date after every batch, until it is told the range to judge (one line of JSON).
-Then it takes in what is left and writes the judgements. Each line that it writes is one JSON object.
+It is the pipeline's structured-streaming query over the telemetry topics of all brokers, which
+brings the tables up to date after every batch. When it is told the range to judge (one line of
+JSON), it reads what is left and writes the judgements. Every line that it writes is a JSON object
+with the finished ``stage``. It ends when its input ends.
 """
 
 from __future__ import annotations
@@ -16,18 +17,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from headgate.base.errors import HeadgateError
 from headgate.demo.spark import SparkSpec
 from headgate.pipeline.attribution_kernel import young_limit_ns
 from headgate.pipeline.delta_log import ensure_table, table_files
+from headgate.pipeline.failures import reason_of
 from headgate.pipeline.folder import checkpoint_path, folder_lock
 from headgate.pipeline.jobs import judge_range, start_query, telemetry_messages
 from headgate.pipeline.options import SourceOptions
 from headgate.pipeline.refresh import refresh_attribution, refresh_intervals
 from headgate.pipeline.render import judgement_document
 from headgate.pipeline.session import create_session
-from headgate.pipeline.tables import BRONZE_SAMPLES, TABLES
+from headgate.pipeline.tables import BATCH_KIND, BRONZE_SAMPLES, TABLES
 
 _YOUNG_S: Final = 2.0
+_LOOK_EVERY_S: Final = 0.1
 
 
 @dataclass
@@ -51,48 +55,97 @@ def _listen(orders: _Orders) -> None:
         os._exit(0)
 
 
-def _samples(root: str) -> int:
-    return sum(file.rows for file in table_files(ensure_table(root, BRONZE_SAMPLES)))
+class Job:
+    """Streams until it is ordered to judge, then judges."""
 
+    def __init__(self, spec: SparkSpec, orders: _Orders) -> None:
+        """``orders`` is filled from another thread."""
+        self._source = SourceOptions(spec.out, spec.broker_urls, spec.web_urls)
+        self._trigger_s = spec.trigger_s
+        self._orders = orders
+        self._root = str(Path(spec.out).resolve())
+        self._young_ns = young_limit_ns(_YOUNG_S)
+        self._checkpoint = checkpoint_path(self._source)
 
-def run(spec: SparkSpec, orders: _Orders) -> None:
-    """Stream until ordered to judge, then judge."""
-    begin_s = time.monotonic()
-    source = SourceOptions(spec.out, spec.broker_urls, spec.web_urls)
-    root, young_ns = str(Path(spec.out).resolve()), young_limit_ns(_YOUNG_S)
-    with folder_lock(root):
-        spark = create_session("headgate demo")
-        _tell(stage="started", seconds=time.monotonic() - begin_s)
-        for table in TABLES.values():
-            ensure_table(root, table)
+    def run(self) -> None:
+        """All of it.
+
+        Raises:
+            InputError: Java is missing, or the folder is in use.
+            Exception: whatever Spark raises.
+        """
+        begin_s = time.monotonic()
+        with folder_lock(self._root):
+            spark = create_session("headgate demo")
+            _tell(stage="started", seconds=time.monotonic() - begin_s)
+            for table in TABLES.values():
+                ensure_table(self._root, table)
+            self._stream(spark)
+            self._read_the_rest(spark)
+            self._judge(spark)
+
+    def _stream(self, spark: Any) -> None:
+        """Read what comes, until the order; the tables follow after every batch."""
 
         def after(session: Any, batch_id: int) -> None:
-            refresh_intervals(session, root)
-            refresh_attribution(session, root, young_ns)
-            _tell(stage="batch", number=batch_id, rows=_samples(root))
+            if not self._orders.given.is_set():
+                refresh_intervals(session, self._root)
+                refresh_attribution(session, self._root, self._young_ns)
+                _tell(stage="batch", number=batch_id + 1, rows=self._rows())
 
         query = start_query(
-            telemetry_messages(spark, source),
-            root,
-            checkpoint_path(source),
-            trigger_s=spec.trigger_s,
+            telemetry_messages(spark, self._source),
+            self._root,
+            self._checkpoint,
+            trigger_s=self._trigger_s,
             after=after,
         )
-        while not orders.given.wait(0.2):
+        while not self._orders.given.wait(_LOOK_EVERY_S):
             if not query.isActive:
-                break
-        order = json.loads(orders.line)
-        query.processAllAvailable()
+                query.awaitTermination()  # raises what it failed of
+        # A batch that is under way is let through: to break it off costs more than it takes.
+        while query.isActive and query.status["isTriggerActive"]:
+            time.sleep(_LOOK_EVERY_S)
         query.stop()
-        found = judge_range(spark, root, order["since_ns"], order["until_ns"], young_ns)
-        _tell(stage="judged", rows=_samples(root), found=[judgement_document(r) for r in found])
+
+    def _read_the_rest(self, spark: Any) -> None:
+        """What is in the topics now. The stream alone would never be done: brokers go on."""
+        messages = telemetry_messages(spark, self._source)
+        start_query(messages, self._root, self._checkpoint, trigger_s=None).awaitTermination()
+        _tell(stage="read", rows=self._rows())
+
+    def _judge(self, spark: Any) -> None:
+        order = json.loads(self._orders.line)
+        refresh_intervals(spark, self._root)
+        _tell(stage="intervals", rows=self._rows())
+        refresh_attribution(spark, self._root, self._young_ns)
+        found = judge_range(spark, self._root, order["since_ns"], order["until_ns"], self._young_ns)
+        documents = [judgement_document(row) for row in found]
+        _tell(stage="judged", rows=self._rows(), found=documents)
+
+    def _rows(self) -> int:
+        """Samples in the tables; the brokers' batches themselves do not count."""
+        files = table_files(ensure_table(self._root, BRONZE_SAMPLES))
+        return sum(file.rows for file in files if file.partition["kind"] != BATCH_KIND)
 
 
 def main() -> None:
     """The process."""
     orders = _Orders(threading.Event())
     threading.Thread(target=_listen, args=(orders,), daemon=True).start()
-    run(SparkSpec.from_json(sys.argv[1]), orders)
+    try:
+        Job(SparkSpec.from_json(sys.argv[1]), orders).run()
+    except HeadgateError as error:
+        _fail(str(error))
+    except Exception as error:
+        _fail(reason_of(str(error)))
+
+
+def _fail(reason: str) -> None:
+    sys.stderr.write(f"{reason}\n")
+    sys.stderr.flush()
+    # Nothing that Spark still does in the background may hold it up.
+    os._exit(1)
 
 
 if __name__ == "__main__":
