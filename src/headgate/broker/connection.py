@@ -11,11 +11,13 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Coroutine, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 from headgate.base.errors import HeadgateError, InvariantError, StorageError
 from headgate.base.positions import Position
 from headgate.base.units import MIB, NS_PER_S
+from headgate.broker.acknowledging import acknowledge
 from headgate.broker.answers import refusal_of
 from headgate.broker.settings import INT32_MAX
 from headgate.engine.consumer import Consumer
@@ -23,13 +25,12 @@ from headgate.engine.producer import Producer
 from headgate.engine.subscription import Subscription
 from headgate.engine.topic import Topic
 from headgate.wire import commands, encode
-from headgate.wire.codes import AckType, CommandType, ServerError
+from headgate.wire.codes import CommandType, ServerError
 from headgate.wire.connection import Connection as ConnectionTable
 from headgate.wire.connection import Peer, peer_of
 from headgate.wire.entry import checksum_ok, strip_checksum
 from headgate.wire.errors import RemoteProtocolError
 from headgate.wire.frame import FrameDecoder
-from headgate.wire.ids import to_signed
 from headgate.wire.limits import frame_bytes_max
 from headgate.wire.messages import BaseCommand
 
@@ -48,6 +49,15 @@ HANDSHAKE_TIMEOUT_S = 10.0
 LIVENESS_TIMEOUT_S = 5.0
 """How long a silent peer may hold a name that somebody else asks for."""
 
+CLOSE_TIMEOUT_S = 5.0
+"""How long a peer may take to read the last words before the connection is cut."""
+
+COMMANDS_MAX = 1_000
+"""Commands of one connection that may be waiting for something before it is read no further."""
+
+UNREAD_BYTES_MAX = MIB
+"""Answers for a peer that does not read them, before it is read no further."""
+
 FORGET_CLOSED_NS = 30 * NS_PER_S
 """SENDs to a producer that the broker closed are dropped, not punished, for this long."""
 
@@ -62,8 +72,9 @@ class Connection(asyncio.BufferedProtocol):
         self.address = ""
         self.producers: dict[int, tuple[Producer, Topic]] = {}
         self.consumers: dict[int, tuple[Consumer, Subscription]] = {}
-        self.creating: set[tuple[str, int]] = set()
-        """Producers and consumers that are half made: (``producer`` or ``consumer``, id)."""
+        self.creating: dict[tuple[str, int], object] = {}
+        """Producers and consumers that are half made: by (``producer`` or ``consumer``, id), who
+        makes each. A CLOSE takes it out, and whoever made it gives up."""
         self.writable = True
         self.is_open = False
         self._table = ConnectionTable()
@@ -74,11 +85,13 @@ class Connection(asyncio.BufferedProtocol):
         self._write_paused = False
         self._read_paused = False
         self._pending_count = 0
+        self._unread_bytes = 0
         self._closed_producers: dict[int, int] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._heard = False
         self._alive_waiters: list[asyncio.Future[None]] = []
         self._keep_alive: asyncio.TimerHandle | None = None
+        self._cut_timer: asyncio.TimerHandle | None = None
         self._transport: asyncio.Transport
 
     # -- asyncio's side --------------------------------------------------------------------
@@ -107,15 +120,29 @@ class Connection(asyncio.BufferedProtocol):
         """See :class:`asyncio.BaseProtocol`."""
         self._write_paused = True
         self.writable = False
+        self._heard = True
 
     def resume_writing(self) -> None:
         """See :class:`asyncio.BaseProtocol`."""
         self._write_paused = False
+        self._unread_bytes = 0
+        self._heard = True  # who takes what it is sent is alive
         self.broker.begin_turn()
-        self._writable_again()
+        if self.is_open:
+            self._writable_again()
+            if self._read_paused:
+                self.resume_reading()
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002
         """See :class:`asyncio.BaseProtocol`."""
+        if self._cut_timer is not None:
+            self._cut_timer.cancel()
+        self._leave()
+
+    def _leave(self) -> None:
+        """Give up everything that this connection holds: others need not wait for its socket."""
+        if not self.is_open:
+            return
         self.is_open = False
         self.writable = False
         self.broker.begin_turn()
@@ -151,7 +178,7 @@ class Connection(asyncio.BufferedProtocol):
                 if kind == CommandType.SEND:
                     self._send(command, body)
                 elif kind == CommandType.ACK:
-                    self._ack(command)
+                    acknowledge(self, command)
                 elif kind == CommandType.FLOW:
                     self._flow(command)
                 else:
@@ -248,66 +275,21 @@ class Connection(asyncio.BufferedProtocol):
             consumer, subscription = entry
             subscription.flow(consumer, permits)
 
-    def _ack(self, command: BaseCommand) -> None:
-        ack = command.ack
-        entry = self.consumers.get(ack.consumer_id)
-        if entry is None:
-            return
-        consumer, subscription = entry
-        log = subscription.topic.log
-        problem = ""
-        if ack.ack_type == AckType.CUMULATIVE:
-            if len(ack.message_id) != 1 or subscription.type.is_shared:
-                problem = (
-                    "A cumulative acknowledgement names one message of an unshared subscription"
-                )
-            elif not any(ack.message_id[0].ack_set):
-                ids = ack.message_id[0]
-                last = log.ordinal_at_or_after(to_signed(ids.ledgerId), to_signed(ids.entryId) + 1)
-                subscription.ack_through(consumer, last - 1)
-            else:
-                # A part of a batch: everything before its entry is done, the entry is not.
-                ids = ack.message_id[0]
-                last = log.ordinal_at_or_after(to_signed(ids.ledgerId), to_signed(ids.entryId))
-                subscription.ack_through(consumer, last - 1)
-        else:
-            for ids in ack.message_id:
-                if ids.ack_set and any(ids.ack_set):
-                    continue  # a part of a batch: the client acknowledges the entry when it is done
-                position = (to_signed(ids.ledgerId), to_signed(ids.entryId))
-                ordinal = log.ordinal_at_or_after(*position)
-                if ordinal < log.end and log.position(ordinal) == position:
-                    subscription.ack_entry(consumer, ordinal)
-        if ack.HasField("request_id"):
-            self._answer_ack(ack.consumer_id, ack.request_id, problem)
-
-    def _answer_ack(self, consumer_id: int, request_id: int, problem: str) -> None:
-        if problem:
-            self.write(
-                encode.ack_response(consumer_id, request_id, ServerError.NOT_ALLOWED_ERROR, problem)
-            )
-            return
-
-        def stored(future: asyncio.Future[None]) -> None:
-            error = future.exception()
-            if error is None:
-                self.write(encode.ack_response(consumer_id, request_id))
-            else:
-                self.write(
-                    encode.ack_response(
-                        consumer_id, request_id, ServerError.PERSISTENCE_ERROR, str(error)
-                    )
-                )
-
-        self.broker.committer.durable().add_done_callback(stored)
-
     # -- cold commands ---------------------------------------------------------------------
 
     def spawn(self, coroutine: Coroutine[Any, Any, None], command: BaseCommand) -> None:
         """Carry out a command that has to wait; what it refuses is answered to the client."""
         task = self.broker.loop.create_task(self._carry_out(coroutine, command))
         self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(partial(self._carried_out, coroutine))
+        if len(self._tasks) >= COMMANDS_MAX:
+            self._pause_reading()
+
+    def _carried_out(self, coroutine: Coroutine[Any, Any, None], task: asyncio.Task[None]) -> None:
+        coroutine.close()  # of a command that was given up before it began
+        self._tasks.discard(task)
+        if self._read_paused:
+            self.resume_reading()
 
     async def _carry_out(self, coroutine: Coroutine[Any, Any, None], command: BaseCommand) -> None:
         try:
@@ -333,6 +315,10 @@ class Connection(asyncio.BufferedProtocol):
         """Have ``frame`` written at the end of this turn, after everything written before."""
         if not self.is_open:
             return
+        if self._write_paused:
+            self._unread_bytes += len(frame)
+            if self._unread_bytes > UNREAD_BYTES_MAX:
+                self._pause_reading()
         if not self._out:
             self._write_at_end_of_turn()
         self._out.append(frame)
@@ -412,9 +398,19 @@ class Connection(asyncio.BufferedProtocol):
 
     def close_producer(self, producer_id: int) -> None:
         """See :class:`headgate.engine.ports.ProducerPort`."""
-        if self.producers.pop(producer_id, None) is not None:
+        if self.forget_producer(producer_id):
             self._closed_producers[producer_id] = self.broker.engine.now_ns
             self._close_or(encode.close_producer(producer_id))
+
+    def forget_producer(self, producer_id: int) -> bool:
+        """Let go of a producer, and wait for none of its receipts; False if there is none."""
+        entry = self.producers.pop(producer_id, None)
+        if entry is None:
+            return False
+        self._pending_count -= entry[0].pending_count
+        if self._read_paused:
+            self.resume_reading()
+        return True
 
     def close_consumer(self, consumer_id: int) -> None:
         """See :class:`headgate.engine.ports.ConsumerPort`."""
@@ -450,7 +446,9 @@ class Connection(asyncio.BufferedProtocol):
         maximum = self.broker.settings.maxPendingPublishRequestsPerConnection
         if maximum > 0 and self._pending_count > maximum // 2:
             return
-        if self.broker.publish_buffer_full():
+        if len(self._tasks) > COMMANDS_MAX // 2 or self._unread_bytes > UNREAD_BYTES_MAX:
+            return
+        if not self.is_open or self.broker.publish_buffer_full():
             return
         self._read_paused = False
         self.broker.read_paused.discard(self)
@@ -468,8 +466,15 @@ class Connection(asyncio.BufferedProtocol):
         if self.is_open:
             if self._out:
                 self._write_out()
-            self.is_open = False
+            self._leave()
             self._transport.close()
+            self._cut_timer = self.broker.loop.call_later(CLOSE_TIMEOUT_S, self._transport.abort)
+
+    def _cut_off(self) -> None:
+        """End the connection with a peer that does not listen."""
+        self._table.close()
+        self._leave()
+        self._transport.abort()
 
     def _tick(self) -> None:
         """Keep-alive: close a peer that stayed silent for a whole interval after a PING."""
@@ -477,9 +482,9 @@ class Connection(asyncio.BufferedProtocol):
             logger.info("%s sent no CONNECT and is cut off", self.address)
             self.close()
             return
-        if not self._heard and not self._read_paused:
+        if not self._heard and (self._write_paused or not self._read_paused):
             logger.info("%s is silent and is cut off", self.address)
-            self.close()
+            self._cut_off()
             return
         self._heard = False
         if self.peer.knows_ping:
@@ -492,13 +497,14 @@ class Connection(asyncio.BufferedProtocol):
         """Ask the peer for a sign of life; False (and cut off) when none comes in time."""
         if not self.is_open or self.peer is None or not self.peer.knows_ping:
             return self.is_open
+        if self._read_paused:
+            return True  # it sent more than could be stored so far: its PONG would wait behind
         waiter: asyncio.Future[None] = self.broker.loop.create_future()
         self._alive_waiters.append(waiter)
         self.write(encode.ping())
         try:
             await asyncio.wait_for(waiter, LIVENESS_TIMEOUT_S)
         except TimeoutError:
-            self.close()
-            self.connection_lost(None)
+            self._cut_off()
             return False
         return self.is_open

@@ -39,7 +39,7 @@ async def subscribe(connection: Connection, command: BaseCommand) -> None:
     key = ("consumer", request.consumer_id)
     if key in connection.creating:
         raise TopicFencedError("Consumer is already present on the connection")
-    connection.creating.add(key)
+    connection.creating[key] = request
     try:
         name = parse_topic(request.topic)
         check_subscription(request.subscription)
@@ -51,8 +51,8 @@ async def subscribe(connection: Connection, command: BaseCommand) -> None:
         subscription = await _find_or_create(connection, topic, request)
         await _make_room(connection, subscription, SubscriptionType(request.subType))
         broker.begin_turn()
-        if not connection.is_open or key not in connection.creating:
-            if not subscription.is_durable and not subscription.consumers:
+        if not connection.is_open or connection.creating.get(key) is not request:
+            if not (subscription.is_durable or subscription.consumers or subscription.removed):
                 topic.remove_subscription(subscription.name)
             return
         consumer = _make(connection, request)
@@ -60,7 +60,8 @@ async def subscribe(connection: Connection, command: BaseCommand) -> None:
         connection.consumers[request.consumer_id] = (consumer, subscription)
         connection.write(encode.success(request.request_id))
     finally:
-        connection.creating.discard(key)
+        if connection.creating.get(key) is request:
+            del connection.creating[key]
 
 
 def _check_type(request: CommandSubscribe) -> None:
@@ -168,7 +169,7 @@ def redeliver(connection: Connection, command: BaseCommand) -> None:
 def close_consumer(connection: Connection, command: BaseCommand) -> None:
     """Disconnect a consumer; what it holds goes to the others."""
     request = command.close_consumer
-    connection.creating.discard(("consumer", request.consumer_id))
+    connection.creating.pop(("consumer", request.consumer_id), None)
     entry = connection.consumers.pop(request.consumer_id, None)
     if entry is not None:
         consumer, subscription = entry

@@ -31,7 +31,7 @@ async def create_producer(connection: Connection, command: BaseCommand) -> None:
     key = ("producer", producer_id)
     if key in connection.creating:
         raise TopicFencedError("Producer is already present on the connection")
-    connection.creating.add(key)
+    connection.creating[key] = request
     try:
         name = parse_topic(request.topic)
         _check(connection, request, name)
@@ -44,13 +44,14 @@ async def create_producer(connection: Connection, command: BaseCommand) -> None:
         if holder is not None:
             await _take_over(connection, topic, holder, producer)
         broker.begin_turn()
-        if not connection.is_open or key not in connection.creating:
+        if not connection.is_open or connection.creating.get(key) is not request:
             return
         topic.add_producer(producer)
         connection.producers[producer_id] = (producer, topic)
         _answer(connection, request.request_id, producer)
     finally:
-        connection.creating.discard(key)
+        if connection.creating.get(key) is request:
+            del connection.creating[key]
 
 
 def _check(connection: Connection, request: CommandProducer, name: TopicName) -> None:
@@ -110,7 +111,7 @@ def _answer(connection: Connection, request_id: int, producer: Producer) -> None
 async def close_producer(connection: Connection, command: BaseCommand) -> None:
     """Disconnect a producer when what it sent is durable and answered."""
     request = command.close_producer
-    connection.creating.discard(("producer", request.producer_id))
+    connection.creating.pop(("producer", request.producer_id), None)
     entry = connection.producers.get(request.producer_id)
     if entry is not None:
         producer, topic = entry
@@ -119,6 +120,6 @@ async def close_producer(connection: Connection, command: BaseCommand) -> None:
                 await connection.broker.log_durable()
             connection.broker.begin_turn()
         if connection.producers.get(request.producer_id) is entry:
-            del connection.producers[request.producer_id]
+            connection.forget_producer(request.producer_id)
         topic.remove_producer(producer)
     connection.write(encode.success(request.request_id))

@@ -124,8 +124,10 @@ async def test_acks_of_strangers_change_nothing(world: World) -> None:
     await consumer.ack(Position(ledger, 99), Position(ledger + 7, 0), Position(-3, -5))
     await consumer.ack(receipts[1], receipts[1])
     assert backlog(world) == 1
-    await consumer.ack_through(Position(ledger, 99))
-    assert backlog(world) == 0
+    for stranger in (Position(ledger, 2), Position(ledger + 7, 0), LATEST):
+        with pytest.raises(RefusedError, match="nothing was acknowledged"):
+            await consumer.ack_through(stranger)
+    assert backlog(world) == 1
 
 
 @played()

@@ -1,0 +1,209 @@
+"""What one connection may take of the broker: memory, names, entries. And how it lets go."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from headgate.base.names import parse_topic
+from headgate.base.units import KIB, MIB
+from headgate.broker.connection import COMMANDS_MAX, UNREAD_BYTES_MAX, Connection
+from headgate.testing import NetworkProfile, RefusedError, SimClient, World
+from headgate.wire import client as frames
+from headgate.wire.codes import ServerError, SubscriptionType
+from tests.unit.broker.playing import TOPIC, played
+
+SHARED = SubscriptionType.SHARED
+
+
+def server_side(world: World, client: SimClient) -> Connection:
+    """The broker's connection of a client."""
+    (found,) = (c for c in world.broker.connections if c._transport is client.transport._peer)  # type: ignore[attr-defined]
+    return found
+
+
+@played(settings={"maxPendingPublishRequestsPerConnection": "10"})
+async def test_unloads_amid_a_flood_do_not_stop_its_connection(world: World) -> None:
+    """Sends whose receipts go nowhere are not waited for."""
+    client = await world.connect()
+    for _ in range(5):
+        producer = await client.producer(TOPIC)
+        world.lanes[0].freeze()
+        for _ in range(30):
+            producer.send_nowait(b"x")
+        await asyncio.sleep(0.1)
+        unload = asyncio.ensure_future(world.broker.registry.unload(parse_topic(TOPIC)))
+        await asyncio.sleep(0.1)
+        world.lanes[0].thaw()
+        await unload
+        assert not producer.is_open
+    assert await (await client.producer(TOPIC)).send(b"read as ever")
+    assert server_side(world, client)._pending_count == 0
+
+
+@played(settings={"maxPendingPublishRequestsPerConnection": "10"})
+async def test_closing_a_producer_whose_sends_failed(world: World) -> None:
+    client = await world.connect()
+    producer = await client.producer(TOPIC)
+    world.lanes[0].freeze()
+    sent = [producer.send_nowait(b"x") for _ in range(8)]
+    closing = asyncio.ensure_future(producer.close())
+    await asyncio.sleep(0.1)
+    assert not closing.done()
+    world.lanes[0].thaw()
+    await closing
+    assert all(future.done() for future in sent)
+    assert server_side(world, client)._pending_count == 0
+
+
+@played(settings={"keepAliveIntervalSeconds": "5"})
+async def test_a_deaf_and_dumb_consumer_holds_nothing_for_long(world: World) -> None:
+    """Its socket is full, so there are last words that it will never take."""
+    deaf, client = await world.connect(), await world.connect()
+    stuck = await deaf.subscribe(TOPIC, "s", kind=SHARED, queue_size=1_000)
+    deaf.transport.pause_reading()
+    producer = await client.producer(TOPIC)
+    for _ in range(10):
+        await asyncio.gather(*[producer.send_nowait(b"x" * 10_000) for _ in range(40)])
+    assert not stuck.queue
+    other = await client.subscribe(TOPIC, "s", kind=SHARED, queue_size=1_000)
+    await asyncio.sleep(11)
+    assert len(other.queue) == 400
+    assert len(world.broker.connections) == 1
+
+
+@played()
+async def test_who_does_not_take_the_last_words_is_cut_off(world: World) -> None:
+    deaf, client = await world.connect(), await world.connect()
+    await deaf.producer(TOPIC, name="p")
+    await deaf.subscribe(TOPIC, "s", queue_size=1_000)
+    deaf.transport.pause_reading()
+    producer = await client.producer(TOPIC)
+    await asyncio.gather(*[producer.send_nowait(b"x" * 10_000) for _ in range(40)])
+    assert deaf.transport._peer.get_write_buffer_size() > 0  # type: ignore[attr-defined]
+    deaf.write(b"garbage!")
+    await asyncio.sleep(0.1)
+    topic = world.broker.engine.topics[TOPIC]
+    assert not topic.subscriptions["s"].consumers
+    assert "p" not in topic.producers
+    await client.producer(TOPIC, name="p")
+    await asyncio.sleep(5.1)
+    assert deaf.transport._peer._lost  # type: ignore[attr-defined]
+
+
+def question(request_id: int) -> bytes:
+    """A request whose answer is forty times as long as itself: the names of many topics."""
+    return frames.get_topics_of_namespace(request_id, "public/default")
+
+
+async def make_topics(world: World) -> None:
+    client = await world.connect()
+    await asyncio.gather(*[client.partitions(f"{TOPIC}-{index}") for index in range(40)])
+    await asyncio.gather(*[client.producer(f"{TOPIC}-{index}") for index in range(40)])
+    client.close()
+
+
+@played(settings={"keepAliveIntervalSeconds": "5"})
+async def test_answers_that_are_read_late_are_bounded(world: World) -> None:
+    await make_topics(world)
+    client = await world.connect()
+    client.transport.pause_reading()
+    for index in range(1_500):
+        client.write(question(10_000 + index))
+        await asyncio.sleep(0.0005)
+    server = server_side(world, client)
+    assert server._transport.get_write_buffer_size() < UNREAD_BYTES_MAX + MIB // 2
+    client.transport.resume_reading()
+    await asyncio.sleep(4)
+    assert len(client.unexpected) == 1_500
+
+
+@played(settings={"keepAliveIntervalSeconds": "5"})
+async def test_who_only_talks_and_never_listens_is_cut_off(world: World) -> None:
+    await make_topics(world)
+    client = await world.connect()
+    client.transport.pause_reading()
+    for index in range(1_500):
+        client.write(question(10_000 + index))
+    await asyncio.sleep(11)
+    assert not world.broker.connections
+
+
+@played()
+async def test_commands_that_wait_are_bounded(world: World) -> None:
+    client = await world.connect()
+    count = COMMANDS_MAX + 200
+    world.lanes[2].freeze()
+    names = [f"{TOPIC}-{index}" for index in range(count)]
+    asked = [asyncio.ensure_future(client.producer(name)) for name in names]
+    await asyncio.sleep(0.5)
+    assert len(server_side(world, client)._tasks) == COMMANDS_MAX
+    world.lanes[2].thaw()
+    producers = await asyncio.gather(*asked)
+    assert len({producer.name for producer in producers}) == count
+
+
+@played(settings={"maxPendingPublishRequestsPerConnection": "10"})
+async def test_who_waits_for_a_slow_disk_keeps_its_name(world: World) -> None:
+    client = await world.connect()
+    producer = await client.producer(TOPIC, name="p")
+    world.lanes[0].freeze()
+    sent = [producer.send_nowait(b"x") for _ in range(30)]
+    await asyncio.sleep(0.1)
+    with pytest.raises(RefusedError) as refusal:
+        await (await world.connect()).producer(TOPIC, name="p")
+    assert refusal.value.code == ServerError.PRODUCER_BUSY
+    await asyncio.sleep(100)
+    world.lanes[0].thaw()
+    await asyncio.gather(*sent)
+    assert client.is_open
+
+
+@played()
+async def test_a_producer_that_was_given_up_and_asked_for_again(world: World) -> None:
+    """As a client does whose first request took longer than its patience."""
+    client = await world.connect()
+    world.lanes[2].freeze()
+    client.write(frames.producer(901, 7, TOPIC))
+    await client.request(lambda i: frames.close_producer(i, 7))
+    again = asyncio.ensure_future(client.request(lambda i: frames.producer(i, 7, TOPIC, name="p")))
+    await asyncio.sleep(0.1)
+    world.lanes[2].thaw()
+    assert (await again).producer_success.producer_name == "p"
+    assert list(world.broker.engine.topics[TOPIC].producers) == ["p"]
+    assert not client.unexpected
+    await client.request(lambda i: frames.close_producer(i, 7))
+    assert not world.broker.engine.topics[TOPIC].producers
+
+
+@played()
+async def test_a_consumer_that_was_given_up_and_asked_for_again(world: World) -> None:
+    client = await world.connect()
+    world.lanes[0].freeze()
+    client.write(frames.subscribe(901, 7, TOPIC, "s", consumer_name="first"))
+    await asyncio.sleep(0.1)
+    await client.request(lambda i: frames.close_consumer(i, 7))
+    again = asyncio.ensure_future(
+        client.request(lambda i: frames.subscribe(i, 7, TOPIC, "s", consumer_name="second"))
+    )
+    await asyncio.sleep(0.1)
+    world.lanes[0].thaw()
+    await again
+    (consumer,) = world.broker.engine.topics[TOPIC].subscriptions["s"].consumers
+    assert consumer.name == "second"
+    assert not client.unexpected
+
+
+@played(network=NetworkProfile(window_bytes=4 * KIB, write_high_bytes=4 * KIB))
+async def test_a_consumer_slow_to_read_delays_only_itself(world: World) -> None:
+    slow, client = await world.connect(), await world.connect()
+    stuck = await slow.subscribe(TOPIC, "slow", queue_size=1_000)
+    consumer = await client.subscribe(TOPIC, "s", queue_size=1_000)
+    slow.transport.pause_reading()
+    producer = await client.producer(TOPIC)
+    positions = await asyncio.gather(*[producer.send_nowait(b"x" * 1_000) for _ in range(200)])
+    assert [(await consumer.receive()).position for _ in range(200)] == positions
+    assert server_side(world, slow)._transport.get_write_buffer_size() < 300 * KIB
+    slow.transport.resume_reading()
+    assert [(await stuck.receive()).position for _ in range(200)] == positions
