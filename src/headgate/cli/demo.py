@@ -45,7 +45,12 @@ def demo_command(seconds: float, spark: bool, tables_path: str | None) -> None:
     console = Console(highlight=False)
     if not console.is_terminal:
         console = Console(highlight=False, width=_WIDTH)
-    sys.exit(run_demo(DemoOptions(seconds, spark, tables_path), console))
+    try:
+        status = run_demo(DemoOptions(seconds, spark, tables_path), console)
+    except KeyboardInterrupt:
+        console.print("\nInterrupted: the brokers and their clients have ended.")
+        raise
+    sys.exit(status)
 
 
 def _end(number: int, _: FrameType | None) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from types import TracebackType
-from typing import Final
+from typing import Final, Literal
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
@@ -16,6 +16,13 @@ from headgate.demo.findings import Finding
 
 PLAIN_EVERY_S: Final = 10.0
 """Between two sets of plain lines."""
+
+_COLUMNS: Final = ("  topic / subscription", "backlog", "state now", "verdict, confidence")
+_SUBJECT_WIDTH: Final = 22
+_BACKLOG_WIDTH: Final = 7
+_STATE_WIDTH_MAX: Final = 30
+_VERDICT_WIDTH: Final = 28
+_GAP: Final = 2
 
 _COLOURS: Final = {"NONE": "green", "CONSUMER": "yellow", "NO_CONSUMER": "yellow"}
 
@@ -39,13 +46,22 @@ def colour(verdict: str) -> str:
     return _COLOURS.get(verdict, "red")
 
 
-def table(findings: Sequence[Finding]) -> Table:
-    """All lines as one table; columns keep their widths while states come and go."""
-    grid = Table(box=None, padding=(0, 2, 0, 0), header_style="dim", pad_edge=False)
-    grid.add_column("  topic / subscription", width=22, no_wrap=True)
-    grid.add_column("backlog", justify="right", width=8)
-    grid.add_column("state now", width=30, no_wrap=True)
-    grid.add_column("verdict, confidence", no_wrap=True)
+def table(findings: Sequence[Finding], width: int) -> Table:
+    """All lines as one table, ``width`` columns at most.
+
+    Columns keep their widths while states come and go; where room is scarce, states are cut.
+    """
+    others = _SUBJECT_WIDTH + _BACKLOG_WIDTH + _VERDICT_WIDTH + 3 * _GAP
+    widths = (
+        _SUBJECT_WIDTH,
+        _BACKLOG_WIDTH,
+        max(10, min(_STATE_WIDTH_MAX, width - others)),
+        _VERDICT_WIDTH,
+    )
+    grid = Table(box=None, padding=(0, _GAP, 0, 0), header_style="dim", pad_edge=False)
+    for name, column_width in zip(_COLUMNS, widths, strict=True):
+        justify: Literal["left", "right"] = "right" if name == "backlog" else "left"
+        grid.add_column(name, justify=justify, width=column_width, no_wrap=True)
     for finding in findings:
         style = "dim" if finding.confidence_level == "settling" else colour(finding.verdict)
         grid.add_row(
@@ -88,7 +104,10 @@ class LiveView:
         """Draw the present state; ``note`` is one more line, such as Spark's progress."""
         clock = f"  {min(elapsed_s, self._seconds):3.0f} of {self._seconds:.0f} s"
         if self._live is not None:
-            parts: list[RenderableType] = [table(findings), Text(f"{clock}   {note}", "dim")]
+            parts: list[RenderableType] = [
+                table(findings, self._console.width),
+                Text(f"{clock}   {note}", "dim"),
+            ]
             self._live.update(Group(*parts))
         elif elapsed_s >= self._next_plain_s or elapsed_s >= self._seconds:
             self._next_plain_s = elapsed_s - elapsed_s % PLAIN_EVERY_S + PLAIN_EVERY_S

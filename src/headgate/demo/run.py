@@ -6,6 +6,7 @@ import importlib.util
 import logging
 import shutil
 import tempfile
+import textwrap
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -34,6 +35,7 @@ SECONDS: Final = 60.0
 SECONDS_MIN: Final = 10.0
 """A shorter run settles nothing."""
 
+_INDENT: Final = "  "
 _LOOK_EVERY_S: Final = 1.0
 _DRAIN_S_MAX: Final = 40.0
 _LAST_WINDOW_S: Final = 1.6
@@ -194,7 +196,15 @@ class Demo:
         self._console.print(f"\n{number}  {text}", style="bold")
 
     def _say(self, text: str) -> None:
-        self._console.print(f"  {text}", markup=False)
+        lines = textwrap.wrap(
+            text,
+            self._console.width,
+            initial_indent=_INDENT,
+            subsequent_indent=_INDENT,
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+        self._console.print("\n".join(lines), markup=False, soft_wrap=True)
 
     def _end(self, begin_s: float, problems: Sequence[str]) -> None:
         self._console.print()
@@ -206,7 +216,7 @@ class Demo:
         style = "bold red" if problems else "bold green"
         self._console.print(f"{verdict}; {time.monotonic() - begin_s:.0f} s.", style=style)
         if self._tables_path:
-            text = f"The Delta tables stay in {self._tables_path}"
+            text = f"The tables (Delta) stay in {self._tables_path}"
             self._console.print(text, markup=False, soft_wrap=True)
 
 
