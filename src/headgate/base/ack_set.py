@@ -185,6 +185,25 @@ class AckSet:
                 break
         return min(at, end)
 
+    def unacked_run(self, from_ordinal: int, end: int, length_max: int) -> tuple[int, int]:
+        """The next unacknowledged ordinal, as :meth:`next_unacked` finds it, and one past the last
+        of those that follow it directly; ``length_max`` of them at most, none beyond ``end``."""
+        first = self.next_unacked(from_ordinal, end)
+        stop = first + length_max
+        if stop > end:
+            stop = end
+        if not self._acked_above:
+            return first, stop
+        at = first
+        while at < stop:
+            block = self._blocks.get(at >> _BLOCK_SHIFT)
+            base = at & ~_BLOCK_MASK
+            found = _BLOCK_ORDINALS if block is None else _next_set(block, at & _BLOCK_MASK)
+            at = base + found
+            if found < _BLOCK_ORDINALS:
+                break
+        return first, min(at, stop)
+
     def acked_runs(self) -> Iterator[tuple[int, int]]:
         """Runs ``(first, last)`` of acknowledged ordinals above ``mark_delete``, ascending."""
         open_first = open_last = -1

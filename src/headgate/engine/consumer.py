@@ -97,6 +97,14 @@ class Consumer:
         if not self.first_flow_ms:
             self.first_flow_ms = now_ms
 
+    def account_sent(self, entries: int, messages: int, size_bytes: int, now_ms: int) -> None:
+        """Account that it was handed so much."""
+        self.permits -= messages
+        self.messages_sent += messages
+        self.bytes_sent += size_bytes
+        self.entries_sent += entries
+        self.last_sent_ms = now_ms
+
     def counters(self) -> tuple[int, int, int, int]:
         """Messages and bytes sent, messages acknowledged, messages redelivered: for the rates."""
         return (

@@ -33,7 +33,6 @@ class SharedDispatcher(Dispatcher):
         "blocked_on_unacked",
         "pending",
         "read_ordinal",
-        "redelivery_counts",
         "replay",
         "replaying",
         "unacked_messages",
@@ -44,7 +43,6 @@ class SharedDispatcher(Dispatcher):
         self.pending: dict[int, Consumer] = {}
         self.replay: list[int] = []
         self.replaying: set[int] = set()
-        self.redelivery_counts: dict[int, int] = {}
         self.unacked_messages = 0
         self.blocked_on_unacked = False
         self._ready: dict[int, deque[Consumer]] = {}
@@ -52,20 +50,21 @@ class SharedDispatcher(Dispatcher):
         self._turn_entries = 0
         self.read_ordinal = subscription.acks.mark_delete + 1
 
-    def next_ordinal(self) -> int:
+    def next_run(self) -> tuple[int, int]:
         acks = self.subscription.acks
         replay = self.replay
         while replay:
             ordinal = replay[0]
             if ordinal in self.replaying:
-                return ordinal
+                return ordinal, ordinal + 1
             heappop(replay)
         log = self.subscription.topic.log
         if self.read_ordinal < log.first:
             self.read_ordinal = log.first
-        ordinal = acks.next_unacked(self.read_ordinal, log.end)
-        self.read_ordinal = ordinal
-        return ordinal if ordinal < log.end else -1
+        left = ROUND_ENTRIES - self._turn_entries
+        first, stop = acks.unacked_run(self.read_ordinal, log.end, left)
+        self.read_ordinal = first
+        return (first, stop) if first < stop else (-1, -1)
 
     def pick(self) -> Consumer | Hold:
         if not self.blocked_on_unacked:
@@ -87,13 +86,24 @@ class SharedDispatcher(Dispatcher):
     def eligible(self) -> list[Consumer]:
         return self.subscription.consumers
 
-    def sent(self, consumer: Consumer, ordinal: int, messages: int) -> int:
-        if ordinal in self.replaying:
+    def room_messages(self, consumer: Consumer) -> int:
+        limits = self.subscription.topic.engine.limits
+        room = consumer.permits
+        if limits.unacked_per_consumer_max > 0:
+            room = min(room, limits.unacked_per_consumer_max - consumer.unacked_messages)
+        if limits.unacked_per_subscription_max > 0:
+            room = min(room, limits.unacked_per_subscription_max - self.unacked_messages)
+        return max(room, 1)
+
+    def sent(self, consumer: Consumer, first: int, stop: int, messages: int) -> None:
+        if first in self.replaying:
             heappop(self.replay)
-            self.replaying.discard(ordinal)
+            self.replaying.discard(first)
         else:
-            self.read_ordinal = ordinal + 1
-        self.pending[ordinal] = consumer
+            self.read_ordinal = stop
+        pending = self.pending
+        for ordinal in range(first, stop):
+            pending[ordinal] = consumer
         limits = self.subscription.topic.engine.limits
         consumer.unacked_messages += messages
         self.unacked_messages += messages
@@ -101,10 +111,9 @@ class SharedDispatcher(Dispatcher):
             consumer.blocked_on_unacked = True
         if 0 < limits.unacked_per_subscription_max <= self.unacked_messages:
             self.blocked_on_unacked = True
-        self._turn_entries += 1
+        self._turn_entries += stop - first
         if self._turn_entries >= ROUND_ENTRIES:
             self._next_turn(consumer)
-        return self.redelivery_counts.get(ordinal, 0) if self.redelivery_counts else 0
 
     def pump(self, now_ns: int, entries_max: int) -> int:
         sent = super().pump(now_ns, entries_max)

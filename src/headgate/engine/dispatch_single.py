@@ -6,7 +6,7 @@ import zlib
 from typing import TYPE_CHECKING
 
 from headgate.engine.consumer import Consumer
-from headgate.engine.dispatcher import Dispatcher
+from headgate.engine.dispatcher import RUN_ENTRIES_MAX, Dispatcher
 from headgate.engine.types import Hold, SubscriptionType
 
 if TYPE_CHECKING:
@@ -24,15 +24,15 @@ class SingleActiveDispatcher(Dispatcher):
         self.active: Consumer | None = None
         self.read_ordinal = subscription.acks.mark_delete + 1
 
-    def next_ordinal(self) -> int:
+    def next_run(self) -> tuple[int, int]:
         subscription = self.subscription
         log = subscription.topic.log
-        end = log.end
         ordinal = self.read_ordinal
         if ordinal < log.first:
             ordinal = log.first
-        self.read_ordinal = ordinal = subscription.acks.next_unacked(ordinal, end)
-        return ordinal if ordinal < end else -1
+        first, stop = subscription.acks.unacked_run(ordinal, log.end, RUN_ENTRIES_MAX)
+        self.read_ordinal = first
+        return (first, stop) if first < stop else (-1, -1)
 
     def pick(self) -> Consumer | Hold:
         active = self.active
@@ -47,9 +47,11 @@ class SingleActiveDispatcher(Dispatcher):
     def eligible(self) -> list[Consumer]:
         return [self.active] if self.active is not None else []
 
-    def sent(self, consumer: Consumer, ordinal: int, messages: int) -> int:  # noqa: ARG002
-        self.read_ordinal = ordinal + 1
-        return 0
+    def room_messages(self, consumer: Consumer) -> int:
+        return consumer.permits
+
+    def sent(self, consumer: Consumer, first: int, stop: int, messages: int) -> None:  # noqa: ARG002
+        self.read_ordinal = stop
 
     def consumer_added(self, consumer: Consumer) -> None:
         self._choose_active(newcomer=consumer)

@@ -19,6 +19,9 @@ from headgate.flow.account import LABELS, Cell, is_hungry, throttled_cell
 if TYPE_CHECKING:
     from headgate.engine.subscription import Subscription
 
+RUN_ENTRIES_MAX = 64
+"""Entries that are looked for at once where nothing forbids to hand them over together."""
+
 READ_AHEAD_ENTRIES = 64
 """A reader of old entries asks for the next lot when fewer than this many are in memory."""
 
@@ -35,7 +38,7 @@ class Dispatcher(ABC):
 
     type: SubscriptionType
 
-    __slots__ = ("behind", "paused_until_ns", "reading", "subscription")
+    __slots__ = ("behind", "paused_until_ns", "reading", "redelivery_counts", "subscription")
 
     def __init__(self, subscription: Subscription) -> None:
         self.subscription = subscription
@@ -44,20 +47,28 @@ class Dispatcher(ABC):
         """Whether entries are being read from disk ahead of delivery."""
         self.paused_until_ns = 0
         """Failover: the newly active consumer waits until then."""
+        self.redelivery_counts: dict[int, int] = {}
+        """How often an entry was given back unprocessed, for entries for which that is not 0."""
 
     # -- what the types decide -------------------------------------------------------------
 
     @abstractmethod
-    def next_ordinal(self) -> int:
-        """The entry to deliver next; -1 when everything deliverable was delivered."""
+    def next_run(self) -> tuple[int, int]:
+        """The entry to deliver next, and one past the last of those that may follow it directly
+        to the same consumer; (-1, -1) when everything deliverable was delivered."""
 
     @abstractmethod
     def pick(self) -> Consumer | Hold:
         """The consumer that takes it, or what stops all of them."""
 
     @abstractmethod
-    def sent(self, consumer: Consumer, ordinal: int, messages: int) -> int:
-        """Account the hand-over; return the entry's redelivery count."""
+    def room_messages(self, consumer: Consumer) -> int:
+        """How many messages the picked consumer may get now, at least 1. The last entry may go
+        beyond: entries are never split."""
+
+    @abstractmethod
+    def sent(self, consumer: Consumer, first: int, stop: int, messages: int) -> None:
+        """Account that the entries from ``first`` to before ``stop`` were handed over."""
 
     @abstractmethod
     def eligible(self) -> list[Consumer]:
@@ -103,64 +114,84 @@ class Dispatcher(ABC):
         Afterwards the account stands in the state that holds at ``now_ns``.
         """
         subscription = self.subscription
-        topic = subscription.topic
-        log, cache, gate = topic.log, topic.cache, subscription.gate
-        account = subscription.account
-        count_entries = topic.engine.throttle_counts_entries
-        now_ms, partition = topic.engine.now_ms, topic.partition
+        cache, gate, account = subscription.topic.cache, subscription.gate, subscription.account
         if subscription.fenced or self.paused_until_ns > now_ns:
             self._rest(Cell.TRANSITION, now_ns)
             return 0
-        sent = sent_messages = sent_bytes = 0
+        sent = 0
         while True:
-            ordinal = self.next_ordinal()
-            if ordinal < 0:
-                done = subscription.done_entries >= log.end
+            first, stop = self.next_run()
+            if first < 0:
+                done = subscription.done_entries >= subscription.topic.log.end
                 self._rest(Cell.CAUGHT_UP if done else Cell.AWAITING_ACK, now_ns)
-                break
+                return sent
             consumer = self.pick()
             if not isinstance(consumer, Consumer):
                 self._rest(HOLD_CELLS[consumer], now_ns)
-                break
-            if gate.limited and self._refused(now_ns):
-                if ordinal not in cache:
-                    self._read(ordinal)
-                break
-            body = cache.get(ordinal)
-            if body is None:
-                self._read(ordinal)
+                return sent
+            if gate.limited:
+                stop = first + 1  # budgets are asked for each entry
+                if self._refused(now_ns):
+                    if first not in cache:
+                        self._read(first)
+                    return sent
+            if first not in cache:
+                self._read(first)
                 if gate.limited:
                     gate.defer(now_ns)
                 if account.cell is not Cell.STORAGE:
                     account.move(Cell.STORAGE, now_ns)
-                break
+                return sent
             if sent >= entries_max:
                 if account.cell is not Cell.DISPATCHING:
                     account.move(Cell.DISPATCHING, now_ns)
                 subscription.wake()
+                return sent
+            if stop - first > entries_max - sent:
+                stop = first + entries_max - sent
+            sent += self._hand_over(consumer, first, stop, now_ns)
+
+    def _hand_over(self, consumer: Consumer, first: int, stop: int, now_ns: int) -> int:
+        """Send the entries from ``first`` to before ``stop``, as far as they are in memory and
+        the consumer has room for them: at least one. Return how many."""
+        subscription = self.subscription
+        topic = subscription.topic
+        log, cache, partition = topic.log, topic.cache, topic.partition
+        before = log.messages_before(first)
+        room = self.room_messages(consumer)
+        if stop - first > room:
+            stop = first + room
+        while stop - first > 1 and log.messages_before(stop - 1) - before >= room:
+            stop -= 1
+        port, position, counts = consumer.port, log.position, self.redelivery_counts
+        send_entry = port.send_entry
+        for ordinal in range(first, stop):
+            body = cache.get(ordinal)
+            if body is None:
+                stop = ordinal
                 break
-            messages = log.message_count(ordinal)
-            size = len(body)
-            count = self.sent(consumer, ordinal, messages)
-            if gate.limited:
-                gate.charge(now_ns, 1 if count_entries else messages, size)
-            consumer.permits -= messages
-            consumer.messages_sent += messages
-            consumer.bytes_sent += size
-            consumer.entries_sent += 1
-            consumer.last_sent_ms = now_ms
-            consumer.port.send_entry(consumer, log.position(ordinal), partition, count, body)
-            sent += 1
-            sent_messages += messages
-            sent_bytes += size
-            if self.behind:
+            count = counts.get(ordinal, 0) if counts else 0
+            send_entry(consumer, position(ordinal), partition, count, body)
+            if not port.writable:
+                stop = ordinal + 1
+                break
+        entries = stop - first
+        messages = log.messages_before(stop) - before
+        size = log.bytes_before(stop) - log.bytes_before(first)
+        self.sent(consumer, first, stop, messages)
+        engine = topic.engine
+        if subscription.gate.limited:
+            counted = entries if engine.throttle_counts_entries else messages
+            subscription.gate.charge(now_ns, counted, size)
+        consumer.account_sent(entries, messages, size, engine.now_ms)
+        subscription.messages_sent += messages
+        subscription.bytes_sent += size
+        subscription.entries_sent += entries
+        subscription.last_sent_ms = engine.now_ms
+        if self.behind:
+            for ordinal in range(first, stop):
                 self._read_ahead(ordinal + READ_AHEAD_ENTRIES)
-        if sent:
-            subscription.messages_sent += sent_messages
-            subscription.bytes_sent += sent_bytes
-            subscription.entries_sent += sent
-            subscription.last_sent_ms = now_ms
-        return sent
+        return entries
 
     def _refused(self, now_ns: int) -> bool:
         """Ask the budgets; when they refuse, the account says which, and who waits for whom."""

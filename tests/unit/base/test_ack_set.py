@@ -81,6 +81,10 @@ def test_agrees_with_a_plain_set(work: list[tuple[str, int, int]]) -> None:
         at, end = step[1], step[2]
         expected = next((o for o in range(at, end) if o not in model), end) if at < end else end
         assert acks.next_unacked(at, end) == expected
+        run_end = expected
+        while run_end < min(end, expected + 7) and run_end not in model:
+            run_end += 1
+        assert acks.unacked_run(at, end, 7) == (expected, run_end)
         assert acks.is_acked(at) is (at in model)
     same(AckSet.from_bytes(acks.to_bytes()), model)
 

@@ -4,13 +4,31 @@ from __future__ import annotations
 
 import pytest
 
+from headgate.base.positions import Position
 from headgate.base.units import NS_PER_S
+from headgate.engine.consumer import Consumer
+from headgate.engine.engine import EngineLimits
 from headgate.engine.types import SubscriptionType
 from headgate.flow.account import LABELS, Cell, State
 from headgate.flow.limits import Dimension, DispatchLimit, Level
 from tests.unit.engine.harness import FakePort, Rig
 
 SHARED = SubscriptionType.SHARED
+
+
+class FullAfter(FakePort):
+    """A connection whose buffer is full after so many entries."""
+
+    def __init__(self, entries: int) -> None:
+        super().__init__()
+        self._left = entries
+
+    def send_entry(
+        self, consumer: Consumer, position: Position, partition: int, count: int, body: bytes
+    ) -> None:
+        super().send_entry(consumer, position, partition, count, body)
+        self._left -= 1
+        self.writable = self._left > 0
 
 
 def per_second(port: FakePort, start_ns: int, seconds: int) -> list[int]:
@@ -177,3 +195,57 @@ def test_a_fenced_subscription_is_in_transition() -> None:
     subscription.wake()
     rig.flush()
     assert subscription.account.cell is Cell.TRANSITION
+
+
+def test_a_run_ends_where_the_socket_is_full() -> None:
+    """Several entries are handed over together; each may be the one that fills the socket."""
+    rig = Rig()
+    subscription = rig.subscribe()
+    rig.publish(10)
+    port = FullAfter(3)
+    consumer = Consumer(1, "c", port)
+    subscription.add_consumer(consumer, SHARED)
+    subscription.flow(consumer, 100)
+    rig.flush()
+    assert port.ordinals == [0, 1, 2]
+    assert (consumer.permits, consumer.unacked_messages) == (97, 3)
+    assert subscription.account.cell is Cell.SOCKET_FULL
+
+
+@pytest.mark.parametrize("kind", [SubscriptionType.EXCLUSIVE, SHARED])
+def test_only_the_last_entry_of_a_run_may_exceed_the_permits(kind: SubscriptionType) -> None:
+    rig = Rig()
+    subscription = rig.subscribe()
+    rig.publish(10, messages=4)
+    consumer, port = rig.consumer(subscription, kind, permits=9)
+    assert port.ordinals == [0, 1, 2]
+    assert consumer.permits == -3
+    assert consumer.messages_sent == subscription.messages_sent == 12
+    assert consumer.bytes_sent == subscription.bytes_sent == 3 * len(b"body")
+
+
+def test_a_run_ends_before_what_was_acknowledged_or_is_not_in_memory() -> None:
+    rig = Rig()
+    subscription = rig.subscribe()
+    rig.publish(10)
+    consumer, port = rig.consumer(subscription, SHARED)
+    subscription.ack_entry(consumer, 2)
+    del rig.topic.cache[5]
+    subscription.flow(consumer, 100)
+    rig.flush()
+    assert port.ordinals == [0, 1, 3, 4]
+    assert rig.effects.reads == [(subscription, 5)]
+
+
+@pytest.mark.parametrize(
+    "limits", [EngineLimits(unacked_per_consumer_max=5), EngineLimits(0, 5)], ids=str
+)
+def test_a_run_ends_at_the_unacknowledged_limit(limits: EngineLimits) -> None:
+    rig = Rig()
+    rig.engine.limits = limits
+    subscription = rig.subscribe()
+    rig.publish(10)
+    consumer, port = rig.consumer(subscription, SHARED, permits=100)
+    assert port.ordinals == [0, 1, 2, 3, 4]
+    assert consumer.permits == 95
+    assert subscription.account.cell is Cell.UNACKED_LIMIT
