@@ -189,11 +189,11 @@ class Sampler:
                 continue
             self._refresh_topic_limit(topic)
             self._add(Kind.TOPIC, topic.row(at))
-            looked += 1
-            for track in list(topic.subscriptions.values()):
-                if not track.subscription.removed:
+            # The topic itself is a subject like its subscriptions: most topics may have none.
+            for track in (None, *topic.subscriptions.values()):
+                if track is not None and not track.subscription.removed:
                     self._look_at(track, at)
-                    looked += 1
+                looked += 1
                 if looked >= SLICE_SUBJECTS:
                     looked = 0
                     if self._rows_count >= MESSAGE_ROWS:

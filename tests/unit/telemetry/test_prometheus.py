@@ -1,0 +1,219 @@
+"""The page: every sample from the state it tells, in the form that Prometheus reads."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from headgate.base.names import parse_topic
+from headgate.flow.account import State
+from headgate.flow.limits import Level
+from headgate.record.fields import STATE_CELLS
+from headgate.telemetry import prometheus
+from headgate.telemetry.prometheus import escape, number, render_metrics
+from headgate.telemetry.series import LIMIT_SERIES, SERIES
+from headgate.testing import World
+from tests.unit.telemetry.support import NAME, Sample, limit, publish, read_page, value_of
+
+THROTTLED = (
+    "pulsar_subscription_dispatch_throttled_msg_events",
+    "pulsar_subscription_dispatch_throttled_bytes_events",
+)
+
+
+async def page(world: World) -> tuple[dict[str, str], list[Sample]]:
+    return read_page((await render_metrics(world.broker)).decode())
+
+
+def test_series_on_the_page_are_those_of_the_table() -> None:
+    async def scenario(world: World) -> None:
+        await world.start()
+        await publish(world, 5)
+        client = await world.connect()
+        await client.subscribe(NAME, "s")
+        await limit(world.broker, 50)
+        types, samples = await page(world)
+        table = {series.name: series for series in SERIES}
+        assert list(types) == [series.name for series in SERIES]
+        for name, kind in types.items():
+            assert kind == table[name].type
+        for sample in samples:
+            assert set(sample.labels) <= set(table[sample.name].labels)
+            if sample.name != LIMIT_SERIES.name:
+                assert tuple(sample.labels) == table[sample.name].labels
+
+    with World() as world:
+        world.run(scenario(world))
+
+
+def test_counts_backlog_and_time() -> None:
+    async def scenario(world: World) -> None:
+        broker = await world.start()
+        client = await world.connect()
+        consumer = await client.subscribe(NAME, "s", queue_size=0)
+        consumer.flow(4)
+        await publish(world, 10)
+        await consumer.ack((await consumer.receive()).position)
+        await asyncio.sleep(30)
+        _, samples = await page(world)
+        topic = broker.engine.topics[NAME]
+        here = {"cluster": "standalone", "namespace": "public/default", "topic": NAME}
+
+        def value(name: str, **labels: str) -> float:
+            return value_of(samples, name, **here, **labels)
+
+        assert value("pulsar_in_messages_total") == 10
+        assert value("pulsar_in_bytes_total") == topic.bytes_in() > 1_000
+        assert value("pulsar_msg_backlog") == 9
+        assert value("pulsar_storage_backlog_size") == topic.backlog_bytes()
+        assert value("pulsar_storage_backlog_age_seconds") == 30
+        assert value("pulsar_consumers_count") == 1
+        assert value("pulsar_producers_count") == 0
+        own = {"subscription": "s"}
+        assert value("pulsar_subscription_back_log", **own) == 9
+        assert value("pulsar_subscription_unacked_messages", **own) == 3
+        assert value("pulsar_out_messages_total", **own) == 4
+        states = [s for s in samples if s.name == "headgate_subscription_state_seconds_total"]
+        assert sum(s.value for s in states) == pytest.approx(30, abs=0.5)
+        assert value(states[0].name, **own, state="no_permits") == pytest.approx(30, abs=0.5)
+        assert value_of(samples, "pulsar_broker_msg_backlog") == 9
+        assert value_of(samples, "pulsar_topics_count", namespace="public/default") == 1
+
+    with World() as world:
+        world.run(scenario(world))
+
+
+def test_throttled_events_are_six_for_each_subscription_and_settled() -> None:
+    async def scenario(world: World) -> None:
+        broker = await world.start()
+        client = await world.connect()
+        consumer = await client.subscribe(NAME, "s", queue_size=0)
+        _, samples = await page(world)
+        events = [s for s in samples if s.name in THROTTLED]
+        assert [s.labels["reason"] for s in events] == ["subscription", "topic", "broker"] * 2
+        assert all(s.value == 0 for s in events)
+        await limit(broker, 10)
+        await publish(world, 60)
+        consumer.flow(1_000)
+        await asyncio.sleep(3.5)
+        _, samples = await page(world)
+        # Still waiting: the periods so far are counted all the same.
+        assert value_of(samples, THROTTLED[0], reason="subscription") in (3, 4)
+        assert value_of(samples, THROTTLED[0], reason="topic") == 0
+        assert value_of(samples, THROTTLED[1], reason="subscription") == 0
+        held = value_of(
+            samples,
+            "headgate_subscription_state_seconds_total",
+            state="throttled_subscription",
+            dimension="messages",
+            consumer="hungry",
+        )
+        assert held == pytest.approx(3.5, abs=0.3)
+
+    with World() as world:
+        world.run(scenario(world))
+
+
+def test_effective_limits_say_where_they_are_set() -> None:
+    async def scenario(world: World) -> None:
+        broker = await world.start()
+        await publish(world, 1)
+        client = await world.connect()
+        await client.subscribe(NAME, "s")
+        await limit(broker, 50)
+        _, samples = await page(world)
+        limits = {s.labels["limiter"]: s for s in samples if s.name == LIMIT_SERIES.name}
+        assert set(limits) == {"broker", "subscription"}
+        assert limits["broker"].value == 700
+        assert limits["broker"].labels == {
+            "cluster": "standalone",
+            "limiter": "broker",
+            "dimension": "bytes",
+            "source": "broker setting dispatchThrottlingRateInByte",
+        }
+        assert limits["subscription"].value == 50
+        assert limits["subscription"].labels["source"] == "topic policy"
+        assert limits["subscription"].labels["subscription"] == "s"
+
+    with World(settings={"dispatchThrottlingRateInByte": "700"}) as world:
+        world.run(scenario(world))
+
+
+def test_without_topic_level_the_brokers_series_stay() -> None:
+    async def scenario(world: World) -> None:
+        await world.start()
+        await publish(world, 3)
+        types, samples = await page(world)
+        assert value_of(samples, "pulsar_broker_topics_count") == 1
+        assert value_of(samples, "pulsar_broker_storage_size") > 0
+        assert all(not {"namespace", "topic"} & set(sample.labels) for sample in samples)
+        assert all(name.startswith(("pulsar_broker_", "pulsar_version")) for name in types)
+
+    with World(settings={"exposeTopicLevelMetricsInPrometheus": "false"}) as world:
+        world.run(scenario(world))
+
+
+def test_the_brokers_own_topic_is_shown_and_kept_apart_in_the_sums() -> None:
+    async def scenario(world: World) -> None:
+        broker = await world.start()
+        await publish(world, 3)
+        own = await broker.registry.create(parse_topic(broker.settings.headgateTelemetryTopic))
+        _, samples = await page(world)
+        assert value_of(samples, "pulsar_producers_count", topic=own.name.full) == 0
+        in_bytes = "pulsar_broker_in_bytes_total"
+        assert value_of(samples, in_bytes, system_topic="false") > 0
+        assert value_of(samples, in_bytes, system_topic="true") == 0
+        assert value_of(samples, "pulsar_broker_topics_count") == 2
+
+    with World() as world:
+        world.run(scenario(world))
+
+
+def test_labels_are_escaped() -> None:
+    assert escape('a"b\\c\nd') == 'a\\"b\\\\c\\nd'
+    assert escape("plain") == "plain"
+
+    async def scenario(world: World) -> None:
+        await world.start()
+        await publish(world, 1)
+        client = await world.connect()
+        await client.subscribe(NAME, 'say "hi" \\ bye')
+        _, samples = await page(world)
+        names = {s.labels["subscription"] for s in samples if "subscription" in s.labels}
+        assert names == {'say \\"hi\\" \\\\ bye'}
+
+    with World() as world:
+        world.run(scenario(world))
+
+
+def test_numbers_are_written_as_pulsar_writes_them() -> None:
+    assert [number(7), number(7.5), number(0.0), number(1 / 3)] == ["7", "7.500", "0.000", "0.333"]
+
+
+def test_a_page_of_many_topics_lets_others_run() -> None:
+    async def scenario(world: World) -> None:
+        broker = await world.start()
+        for i in range(100):
+            await broker.registry.create(parse_topic(f"persistent://public/default/t{i}"))
+        turns = 0
+        rendering = asyncio.get_running_loop().create_task(render_metrics(broker))
+        gone = parse_topic("persistent://public/default/t99")
+        while not rendering.done():
+            await asyncio.sleep(0)
+            turns += 1
+            if turns == 1:
+                broker.engine.unload_topic(broker.engine.topics[gone.full])
+        assert turns >= 100 // prometheus.SLICE_SUBJECTS
+        _, samples = read_page((await rendering).decode())
+        assert value_of(samples, "pulsar_topics_count", namespace="public/default") == 99
+
+    with World() as world:
+        world.run(scenario(world))
+
+
+def test_state_labels_are_those_of_the_record() -> None:
+    cells = [(c.state.value, c.dimension, c.consumer) for c in prometheus.LABELS]
+    assert tuple(cells) == STATE_CELLS
+    assert {state for state, _, _ in cells} == {state.value for state in State}
+    assert len(prometheus._REASONS) == len(Level)
