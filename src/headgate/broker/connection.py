@@ -259,6 +259,8 @@ class Connection(asyncio.BufferedProtocol):
         except StorageError as error:
             self.send_failed_now(producer_id, sequence_id, str(error))
             return
+        if send.is_chunk:
+            producer.chunks_published += 1
         self._pending_count += 1
         maximum = self.broker.settings.maxPendingPublishRequestsPerConnection
         if 0 < maximum <= self._pending_count or self.broker.publish_buffer_full():

@@ -62,6 +62,20 @@ async def test_a_batch_is_one_entry(world: World) -> None:
 
 
 @played()
+async def test_chunks_are_counted(world: World) -> None:
+    client = await world.connect()
+    producer = await client.producer(TOPIC)
+    producer.sequence_id = 0
+    for is_chunk in (True, True, False):
+        entry = producer.entry(b"x")
+        head = frames.send_head(producer.producer_id, 0, len(entry), is_chunk=is_chunk)
+        client.write(head + entry)
+    await asyncio.sleep(0.1)
+    (held,) = world.broker.engine.topics[TOPIC].producers.values()
+    assert held.chunks_published == 2
+
+
+@played()
 async def test_a_producers_name_is_taken_once(world: World) -> None:
     client = await world.connect()
     first = await client.producer(TOPIC, name="p")
