@@ -40,6 +40,9 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("headgate.connection")
 
+# As plain numbers: an enumeration's member costs a look-up for every frame.
+_SEND, _ACK, _FLOW = int(CommandType.SEND), int(CommandType.ACK), int(CommandType.FLOW)
+
 OUT_BYTES_MAX = MIB
 """Bytes gathered for one connection in one turn before it counts as full."""
 
@@ -171,15 +174,17 @@ class Connection(asyncio.BufferedProtocol):
             while not self._read_paused and self.is_open:
                 frame = next_frame()
                 if frame is None:
+                    if self._pending_count and self.broker.publish_buffer_full():
+                        self._pause_reading()
                     return
                 command, body = frame
                 kind = command.type
                 receive(kind)
-                if kind == CommandType.SEND:
+                if kind == _SEND:
                     self._send(command, body)
-                elif kind == CommandType.ACK:
+                elif kind == _ACK:
                     acknowledge(self, command)
-                elif kind == CommandType.FLOW:
+                elif kind == _FLOW:
                     self._flow(command)
                 else:
                     self._cold(kind, command)
@@ -263,7 +268,7 @@ class Connection(asyncio.BufferedProtocol):
             producer.chunks_published += 1
         self._pending_count += 1
         maximum = self.broker.settings.maxPendingPublishRequestsPerConnection
-        if 0 < maximum <= self._pending_count or self.broker.publish_buffer_full():
+        if 0 < maximum <= self._pending_count:
             self._pause_reading()
 
     def _flow(self, command: BaseCommand) -> None:

@@ -50,6 +50,8 @@ from headgate.ledger.writer import LogWriter
 
 _ENTRY_ROOM = ENTRY_HEAD_BYTES + RUN_RECORD_BYTES
 """What an entry may need beside its body."""
+_LEDGER_RECHECK_ENTRIES = 1_000
+"""A full ledger that is too young to be closed is looked at again after so many entries."""
 _pack_entry = ENTRY_REST.pack
 _pack_crc = CRC.pack
 
@@ -389,6 +391,9 @@ class Staging:
             if age_ms < settings.ledger_age_ms_max and not (
                 (large or crowded) and age_ms >= settings.ledger_age_ms_min
             ):
+                if ordinal >= topic.ledger_limit:
+                    # Full but too young: look again now and then, not at every entry.
+                    topic.ledger_limit = ordinal + _LEDGER_RECHECK_ENTRIES
                 return False
             if ordinal == first:
                 return False

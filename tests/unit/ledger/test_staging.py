@@ -224,6 +224,17 @@ def test_ledgers_roll_by_entries_bytes_and_age() -> None:
     assert [topic.position(o) for o in (3, 4, 5, 6, 8)] == [(1, 3), (2, 0), (2, 1), (3, 0), (4, 0)]
 
 
+def test_a_full_young_ledger_is_looked_at_now_and_then_also_within_one_batch() -> None:
+    settings = LedgerSettings(ledger_entries_max=3, ledger_age_ms_min=10, ledger_age_ms_max=1000)
+    log = open_log(MemFs(), settings=settings)
+    topic = log.topic(1)
+    for ordinal in range(3_000):
+        log.stage_entry(topic, 1, 0 if ordinal < 500 else 20, b"")
+    first, second = topic.ledgers()[:2]
+    assert first.entries <= 500 + 1_000
+    assert second.created_ms == 20
+
+
 def test_a_trim_holds_once_durable() -> None:
     fs = MemFs()
     log = open_log(fs)
