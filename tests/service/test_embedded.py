@@ -6,11 +6,13 @@ import sys
 import threading
 import urllib.request
 from collections.abc import Iterator
+from concurrent.futures import Future
 from pathlib import Path
 
 import pytest
 
 from headgate.app.embedded import EmbeddedBroker
+from headgate.app.node import Node
 from headgate.app.run import SWITCH_INTERVAL_S
 from headgate.base.errors import InputError, InvariantError
 from headgate.ledger.errors import DirectoryInUseError
@@ -60,6 +62,25 @@ def test_a_start_that_fails_leaves_nothing_behind(tmp_path: Path) -> None:
         with pytest.raises(DirectoryInUseError):
             EmbeddedBroker(str(tmp_path)).start()
         assert _threads() == before
+
+
+class _Interrupted(Future[Node]):
+    """Ctrl-C while somebody waits for it."""
+
+    def result(self, timeout: float | None = None) -> Node:
+        if timeout is None:
+            raise KeyboardInterrupt
+        return super().result(timeout)
+
+
+def test_a_start_that_is_interrupted_leaves_nothing_behind(tmp_path: Path) -> None:
+    broker = EmbeddedBroker(str(tmp_path))
+    broker._node = _Interrupted()
+    with pytest.raises(KeyboardInterrupt):
+        broker.start()
+    assert _threads() == []
+    with EmbeddedBroker(str(tmp_path)):
+        pass  # nobody holds the directory
 
 
 @pytest.mark.parametrize(

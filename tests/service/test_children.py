@@ -1,0 +1,90 @@
+"""Processes of the demo: told by lines, ended with what they started, and heard when they fail."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from headgate.demo.children import Child, ChildFailedError
+
+_LIMIT_S = 30.0
+
+_ECHO = """
+import os, sys
+print("nice", os.nice(0), os.environ.get("COLOUR", ""), flush=True)
+for line in sys.stdin:
+    print("heard", line.strip(), flush=True)
+"""
+_DEAF = """
+import subprocess, sys, time
+child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+print(child.pid, flush=True)
+time.sleep(600)
+"""
+_FAILING = "import sys; print('started', flush=True); sys.exit('the disk is full')"
+
+
+@pytest.fixture
+def modules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder of modules to run."""
+    for name, text in {"echo": _ECHO, "deaf": _DEAF, "failing": _FAILING}.items():
+        (tmp_path / f"{name}_child.py").write_text(text)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    return tmp_path
+
+
+def test_it_is_told_and_answers_by_lines(modules: Path) -> None:
+    child = Child("echo", ["echo_child"], modules, nice=3, environment={"COLOUR": "red"})
+    with child:
+        assert child.next_line(_LIMIT_S).startswith("nice ")
+        child.tell("one")
+        child.tell("two")
+        assert [child.next_line(_LIMIT_S) for _ in range(2)] == ["heard one", "heard two"]
+        child.check()
+    with pytest.raises(ChildFailedError, match="echo: it ended with status 0"):
+        child.check()
+    child.end()
+
+
+def test_its_surroundings_are_the_demos_and_what_is_added(modules: Path) -> None:
+    with Child("echo", ["echo_child"], modules, environment={"COLOUR": "red"}) as child:
+        assert child.next_line(_LIMIT_S).endswith(" red")
+
+
+def test_a_deaf_one_is_ended_with_what_it_started(modules: Path) -> None:
+    with Child("deaf", ["deaf_child"], modules) as child:
+        grandchild = int(child.next_line(_LIMIT_S))
+        begin_s = time.monotonic()
+    assert time.monotonic() - begin_s < 10
+    assert _is_gone(grandchild)
+
+
+def _is_gone(pid: int) -> bool:
+    """Whether a process ends within the limit; one that nobody waits for counts as gone."""
+    end_s = time.monotonic() + _LIMIT_S
+    while time.monotonic() < end_s:
+        try:
+            os.kill(pid, 0)
+            if Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z":
+                return True
+        except (ProcessLookupError, FileNotFoundError):
+            return True
+        time.sleep(0.01)
+    return False
+
+
+def test_a_failure_says_why(modules: Path) -> None:
+    with Child("failing", ["failing_child"], modules) as child:
+        assert child.next_line(_LIMIT_S) == "started"
+        with pytest.raises(ChildFailedError, match=r"failing: it has ended:\nthe disk is full"):
+            child.next_line(_LIMIT_S)
+
+
+def test_one_that_says_nothing_is_not_waited_for(modules: Path) -> None:
+    with Child("deaf", ["deaf_child"], modules) as child:
+        child.next_line(_LIMIT_S)
+        with pytest.raises(ChildFailedError, match="deaf: no answer within 0 s"):
+            child.next_line(0.01)

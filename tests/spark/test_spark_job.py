@@ -1,0 +1,41 @@
+"""``headgate demo`` with Spark: the tables' judgement of real traffic, and what is left of it."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+from deltalake import DeltaTable
+
+from headgate.demo.scenes import subjects
+
+_LIMIT_S = 240.0
+
+
+def test_the_tables_judge_as_explain_does(tmp_path: Path) -> None:
+    scratch, tables = tmp_path / "scratch", tmp_path / "tables"
+    scratch.mkdir()
+    process = subprocess.run(
+        [sys.executable, "-m", "headgate.cli", "demo", "--seconds", "12", "--tables", str(tables)],
+        capture_output=True,
+        text=True,
+        timeout=_LIMIT_S,
+        check=False,
+        env=os.environ | {"TMPDIR": str(scratch)},
+    )
+    text = process.stdout
+    assert process.returncode == 0, text + process.stderr
+    assert "attribution: 10 subscriptions judged" in text
+    assert "judged from the tables over the whole run" in text
+    assert text.endswith(f"The tables (Delta) stay in {tables}\n")
+    meant = {(s.cluster, s.topic, s.subscription): scene.verdict for s, scene in subjects()}
+    rows = DeltaTable(tables / "attribution").to_pyarrow_table().to_pylist()
+    assert {(row["cluster"], row["topic"], row["subscription"]) for row in rows} == set(meant)
+    samples = DeltaTable(tables / "bronze_samples").to_pyarrow_table(columns=["kind"])
+    (published,) = re.findall(r"bronze_samples: all ([\d,]+) samples", text)
+    batches = samples.column("kind").to_pylist().count("batch")
+    assert samples.num_rows - batches == int(published.replace(",", ""))
+    assert list(scratch.iterdir()) == []

@@ -1,0 +1,44 @@
+"""What the demo asks of admin REST, and how it is shown."""
+
+from __future__ import annotations
+
+import json
+import shlex
+
+from headgate.demo.admin import HttpCall, limit_calls, set_up_calls
+from tests.unit.demo.made import scene
+
+_BASE = "/admin/v2/persistent/public/default"
+
+
+def test_limits_are_set_where_the_scene_has_them() -> None:
+    (topic,) = limit_calls(scene("topic-limit"), 80)
+    assert (topic.method, topic.path) == ("POST", f"{_BASE}/clicks/dispatchRate")
+    assert topic.body["dispatchThrottlingRateInMsg"] == 80
+    assert topic.body["dispatchThrottlingRateInByte"] == -1
+    (subscription,) = limit_calls(scene("subscription-limit"), 50)
+    assert subscription.path == f"{_BASE}/payments/subscriptionDispatchRate"
+    (broker,) = limit_calls(scene("broker-limit"), 120)
+    assert broker.path == "/admin/v2/brokers/configuration/dispatchThrottlingRateInMsg/120"
+    assert broker.body is None
+    assert limit_calls(scene("healthy"), 1) == []
+
+
+def test_topics_and_subscriptions_are_made_before_the_limit() -> None:
+    calls = set_up_calls(scene("topic-limit"))
+    assert [(call.method, call.path.removeprefix(_BASE)) for call in calls] == [
+        ("PUT", "/clicks"),
+        ("PUT", "/clicks/subscription/search"),
+        ("PUT", "/clicks/subscription/reports"),
+        ("POST", "/clicks/dispatchRate"),
+    ]
+    assert len(set_up_calls(scene("broker-limit"))) == 7
+
+
+def test_a_call_can_be_pasted() -> None:
+    call = HttpCall("POST", "/admin/v2/x", {"rate": 5, "why": "slow"})
+    words = shlex.split(call.curl("http://127.0.0.1:8080"))
+    assert words[:4] == ["curl", "-X", "POST", "http://127.0.0.1:8080/admin/v2/x"]
+    assert words[4:6] == ["-H", "Content-Type: application/json"]
+    assert json.loads(words[7]) == {"rate": 5, "why": "slow"}
+    assert HttpCall("PUT", "/y").curl("http://h") == "curl -X PUT http://h/y"

@@ -1,0 +1,45 @@
+"""So many times a second, whatever the scheduler does."""
+
+from __future__ import annotations
+
+import pytest
+
+from headgate.base.errors import InputError
+from headgate.demo.pace import BEHIND_S_MAX, Pace
+
+
+def test_what_is_due_adds_up_however_often_it_is_asked() -> None:
+    often, seldom = Pace(100, 5.0), Pace(100, 5.0)
+    done = sum(often.due(5.0 + step * 0.002_102) for step in range(1, 2_001))
+    assert done == 420
+    assert sum(seldom.due(5.0 + step * 0.701) for step in range(1, 7)) == 420
+
+
+def test_a_pause_is_not_made_good_by_a_flood() -> None:
+    pace = Pace(100, 0.0)
+    assert pace.due(60.0) == 100 * BEHIND_S_MAX + 1
+    assert pace.due(60.0) == 0
+    assert pace.due(60.1) == 10
+
+
+def test_nothing_is_due_before_the_first_step() -> None:
+    assert Pace(10, 1.0).due(1.09) == 0
+
+
+def test_waiting_keeps_the_rate_when_work_itself_takes_time() -> None:
+    pace, now_s = Pace(40, 0.0), 0.0
+    for _ in range(400):
+        now_s += pace.wait_s(now_s)
+        now_s += 0.01
+    assert now_s == pytest.approx(10.0, abs=0.03)
+
+
+def test_who_cannot_keep_up_never_waits() -> None:
+    pace, now_s = Pace(40, 0.0), 10.0
+    assert [pace.wait_s(now_s + 0.03 * step) for step in range(5)] == [0.0] * 5
+
+
+@pytest.mark.parametrize("rate", [0, -1])
+def test_a_pace_is_positive(rate: float) -> None:
+    with pytest.raises(InputError, match=f"rate_per_s is {rate}"):
+        Pace(rate, 0.0)

@@ -1,0 +1,57 @@
+"""Which limit is raised, to what, and when its backlog is gone."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from headgate.demo.repair import is_drained, plan_repair
+from tests.unit.demo.made import SUBJECTS, all_findings, finding, scene, subject
+
+
+def test_the_worst_backlog_at_a_limits_door_is_repaired() -> None:
+    found = all_findings()
+    found[subject("orders / billing")] = finding("orders / billing", 90_000)
+    found[subject("clicks / reports")] = finding("clicks / reports", 1_800)
+    repair = plan_repair(SUBJECTS.items(), found)
+    assert repair is not None
+    assert repair.scene == scene("topic-limit")
+    assert repair.named.subject.text == "clicks / reports"
+    assert [each.text for each in repair.held] == ["clicks / search", "clicks / reports"]
+
+
+def test_the_new_limit_lets_through_what_comes_and_what_has_gathered() -> None:
+    found = all_findings(0)
+    found[subject("clicks / search")] = finding("clicks / search", 1_590)
+    found[subject("clicks / reports")] = finding("clicks / reports", 1_602)
+    repair = plan_repair(SUBJECTS.items(), found)
+    assert repair is not None
+    # 2 x 100/s and 3,192 in 8 s are 599/s, rounded up.
+    assert repair.new_per_s == 600
+    (call,) = repair.calls
+    assert call.body["dispatchThrottlingRateInMsg"] == 600
+    assert call.path == "/admin/v2/persistent/public/default/clicks/dispatchRate"
+
+
+def test_there_is_nothing_to_raise_when_no_limit_is_blamed() -> None:
+    found = all_findings()
+    none = {each: replace(one, verdict="CONSUMER", limit_level="") for each, one in found.items()}
+    assert plan_repair(SUBJECTS.items(), none) is None
+    assert plan_repair(SUBJECTS.items(), {}) is None
+
+
+def test_a_limit_that_is_not_the_scenes_own_is_left_alone() -> None:
+    what = subject("payments / audit")
+    wrong = finding("payments / audit", verdict="THROTTLED_BROKER", limit_level="broker")
+    assert plan_repair(SUBJECTS.items(), {what: wrong}) is None
+
+
+def test_drained_means_all_that_the_limit_held() -> None:
+    found = all_findings(0)
+    found[subject("clicks / search")] = finding("clicks / search", 3_000)
+    repair = plan_repair(SUBJECTS.items(), found)
+    assert repair is not None
+    assert not is_drained(repair, found)
+    found[subject("clicks / search")] = finding("clicks / search", 50)
+    assert is_drained(repair, found)
+    found[subject("clicks / reports")] = finding("clicks / reports", 51)
+    assert not is_drained(repair, found)

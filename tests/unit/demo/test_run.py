@@ -1,0 +1,211 @@
+"""The demo from its first line to its exit status, on a stage that is only played."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import replace
+from pathlib import Path
+from types import TracebackType
+
+import pytest
+from rich.console import Console
+
+from headgate.app.node import Urls
+from headgate.base.errors import InputError
+from headgate.demo import run
+from headgate.demo.admin import HttpCall
+from headgate.demo.findings import Finding
+from headgate.demo.rule import Sample
+from headgate.demo.run import EXIT_WRONG, DemoOptions, run_demo, tables_folder
+from headgate.demo.scenes import Subject
+from tests.unit.demo.made import SUBJECTS, all_findings, subject
+
+
+class _Time:
+    """Time that passes when somebody waits."""
+
+    def __init__(self) -> None:
+        self.now_s = 0.0
+
+    def monotonic(self) -> float:
+        return self.now_s
+
+    def time_ns(self) -> int:
+        return int(self.now_s * 1e9)
+
+    def sleep(self, seconds: float) -> None:
+        self.now_s += seconds
+
+
+class _Play:
+    """What the brokers of a run say, and what they were asked to change."""
+
+    def __init__(self, time: _Time) -> None:
+        self.time = time
+        self.found = all_findings()
+        self.drains = True
+        self.calls: list[HttpCall] = []
+        self.steps: list[str] = []
+
+    def explain(self) -> dict[Subject, Finding]:
+        if not self.calls or not self.drains:
+            return self.found
+        return {each: replace(one, backlog=0) for each, one in self.found.items()}
+
+
+class _Admin:
+    web_url = "http://127.0.0.1:8080"
+
+    def __init__(self, play: _Play) -> None:
+        self._play = play
+
+    def call(self, call: HttpCall) -> None:
+        self._play.calls.append(call)
+
+    def explain(self, topic: str) -> list[Finding]:
+        found = self._play.explain().values()
+        return [one for one in found if one.subject.topic == topic]
+
+
+class _Stage:
+    """Stands for brokers and clients."""
+
+    def __init__(self, play: _Play) -> None:
+        self._play = play
+        self.urls = {
+            "demo": Urls("pulsar://a", "http://a"),
+            "demo-wide": Urls("pulsar://b", "http://b"),
+        }
+
+    def __call__(self, folder: Path, _scenes: object) -> _Stage:
+        assert folder.is_dir()
+        return self
+
+    def start_brokers(self) -> None:
+        self._play.steps.append("brokers")
+
+    def connect_clients(self) -> None:
+        self._play.steps.append("clients")
+
+    def go(self) -> None:
+        self._play.steps.append("go")
+
+    def explain(self) -> dict[Subject, Finding]:
+        return self._play.explain()
+
+    def scrape(self) -> dict[Subject, Sample]:
+        return {each: Sample() for each in SUBJECTS}
+
+    def admin(self, _cluster: str) -> _Admin:
+        return _Admin(self._play)
+
+    def __enter__(self) -> _Stage:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._play.steps.append("end")
+
+
+@pytest.fixture
+def play(monkeypatch: pytest.MonkeyPatch) -> _Play:
+    time = _Time()
+    played = _Play(time)
+    monkeypatch.setattr(run, "time", time)
+    monkeypatch.setattr(run, "Stage", _Stage(played))
+    return played
+
+
+def _run(seconds: float = 20.0) -> tuple[int, str]:
+    console = Console(file=io.StringIO(), width=100, record=True)
+    status = run_demo(DemoOptions(seconds, spark=False), console)
+    return status, console.export_text()
+
+
+def test_all_goes_well(play: _Play) -> None:
+    status, text = _run()
+    assert status == 0
+    assert play.steps == ["brokers", "clients", "go", "end"]
+    titles = [line[0] for line in text.splitlines() if line[:1].isdigit() and line[1:3] == "  "]
+    assert titles == ["1", "2", "3", "4", "5"]
+    assert "left out, because --no-spark was given" in text
+    assert run.WHAT_SPARK_ADDS in text
+    assert "drained: that limit was the cause" in text
+    assert text.endswith("Every verdict is what its situation was built to be; 20 s.\n")
+
+
+def test_the_limit_is_raised_that_explain_names(play: _Play) -> None:
+    what = subject("payments / audit")
+    play.found[what] = replace(play.found[what], backlog=2_000)
+    _, text = _run()
+    (call,) = play.calls
+    assert call.path.endswith("/payments/subscriptionDispatchRate")
+    assert call.curl(_Admin.web_url) in text
+    assert "explain says for payments / audit: subscription limit 50 msg/s (topic policy)" in text
+
+
+def test_a_wrong_verdict_is_an_exit_status(play: _Play) -> None:
+    what = subject("logins / alerts")
+    play.found[what] = replace(play.found[what], verdict="CONSUMER")
+    status, text = _run()
+    assert status == EXIT_WRONG
+    assert "WRONG: logins / alerts: explain says CONSUMER, it was built to be NONE" in text
+    assert "Not everything is as it was built to be" in text
+    assert play.calls  # the repair is shown all the same
+
+
+def test_a_backlog_that_does_not_drain_is_an_exit_status(play: _Play) -> None:
+    play.drains = False
+    status, text = _run()
+    assert status == EXIT_WRONG
+    assert "WRONG: the backlog did not drain within 40 s" in text
+
+
+def test_no_limit_to_raise_is_an_exit_status(play: _Play) -> None:
+    play.found = {
+        each: replace(one, verdict="CONSUMER", limit_level="") for each, one in play.found.items()
+    }
+    status, text = _run()
+    assert status == EXIT_WRONG
+    assert "there is none to raise" in text
+    assert not play.calls
+
+
+def test_a_run_too_short_to_settle_is_refused(play: _Play) -> None:
+    with pytest.raises(InputError, match="seconds is 9; at least 10"):
+        _run(9)
+    assert not play.steps
+
+
+def test_the_client_library_is_needed(play: _Play, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
+    with pytest.raises(InputError, match=r"pip install 'headgate\[demo\]'"):
+        _run()
+    assert not play.steps
+
+
+def test_tables_stay_where_they_are_asked_for(tmp_path: Path) -> None:
+    with tables_folder(str(tmp_path / "tables")) as path:
+        assert path == str(tmp_path / "tables")
+
+
+def test_a_new_folder_of_tables_stays_unless_the_demo_breaks_off(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    with tables_folder(None) as kept:
+        Path(kept, "attribution").mkdir()
+    assert Path(kept, "attribution").is_dir()
+    with pytest.raises(KeyboardInterrupt):
+        _break_off()
+    assert list(tmp_path.iterdir()) == [Path(kept)]
+
+
+def _break_off() -> None:
+    with tables_folder(None) as path:
+        Path(path, "attribution").mkdir()
+        raise KeyboardInterrupt

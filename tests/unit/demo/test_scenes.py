@@ -1,0 +1,69 @@
+"""The situations are those that the demo promises, and each is one beyond doubt."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from headgate.demo.scenes import MAIN, SCENES, WIDE, Scene, Subject, clusters, subjects
+from headgate.flow.limits import Level
+from headgate.flow.verdict import THROTTLED, Verdict
+
+
+def test_every_kind_of_backlog_is_there() -> None:
+    assert Counter(scene.verdict for scene in SCENES) == {
+        Verdict.CONSUMER: 2,
+        Verdict.THROTTLED_SUBSCRIPTION: 1,
+        Verdict.THROTTLED_TOPIC: 1,
+        Verdict.THROTTLED_BROKER: 1,
+        Verdict.NONE: 1,
+        Verdict.NO_CONSUMER: 1,
+    }
+    assert len({scene.name for scene in SCENES}) == len(SCENES)
+
+
+def test_a_limit_on_a_whole_broker_has_a_broker_of_its_own() -> None:
+    assert clusters() == [MAIN, WIDE]
+    wide = [scene for scene in SCENES if scene.cluster == WIDE]
+    assert [scene.level for scene in wide] == [Level.BROKER]
+
+
+def _published_per_s(scene: Scene) -> int:
+    """What comes to a limit: every subscription of every topic wants all that is published."""
+    return scene.publish_per_s * len(scene.topics) * len(scene.subscriptions)
+
+
+@pytest.mark.parametrize("scene", SCENES, ids=lambda scene: scene.name)
+def test_each_cause_is_clear(scene: Scene) -> None:
+    """So far from the next cause that a machine busy with other things changes nothing."""
+    if scene.verdict in THROTTLED:
+        assert scene.level == THROTTLED.index(scene.verdict)
+        assert scene.limit_per_s <= 0.8 * _published_per_s(scene)
+        assert scene.consume_per_s is None
+    elif scene.verdict is Verdict.CONSUMER:
+        assert scene.consume_per_s is not None
+        assert scene.consume_per_s < 0.7 * scene.publish_per_s
+        if scene.level is not None:
+            assert 0.8 * scene.limit_per_s >= scene.consume_per_s
+    else:
+        assert scene.level is None
+        assert scene.has_consumer is (scene.verdict is Verdict.NONE)
+
+
+def test_subjects_come_in_the_order_of_the_scenes() -> None:
+    found = list(subjects())
+    assert [subject.text for subject, _ in found] == [
+        "orders / billing",
+        "payments / audit",
+        "clicks / search",
+        "clicks / reports",
+        "sensors-a / store",
+        "sensors-b / store",
+        "sensors-c / store",
+        "metering / invoices",
+        "logins / alerts",
+        "returns / archive",
+    ]
+    assert found[0][0] == Subject(MAIN, "persistent://public/default/orders", "billing")
+    assert {scene for _, scene in found} == set(SCENES)

@@ -1,0 +1,100 @@
+"""Whether there can be a Spark job, and what it says."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from headgate.demo import spark
+from headgate.demo.spark import SparkSpec, java_problem, progress_text, what_is_missing
+
+
+def _java(folder: Path, says: str) -> str:
+    """A command that answers like ``java -version``, on its error output."""
+    path = folder / "java"
+    path.write_text(f"#!/bin/sh\necho '{says}' >&2\n")
+    path.chmod(0o755)
+    return str(path)
+
+
+@pytest.mark.parametrize(
+    ("says", "problem"),
+    [
+        ('openjdk version "17.0.17" 2025-10-21', ""),
+        ('java version "21" 2023-09-19 LTS', ""),
+        ('openjdk version "11.0.2" 2019-01-15', "Java 17 or newer is needed, {java} is 11"),
+        ('java version "1.8.0_392"', "Java 17 or newer is needed, {java} is 8"),
+        ("no such thing", "{java} does not say its version"),
+    ],
+)
+def test_java_must_be_new_enough(tmp_path: Path, says: str, problem: str) -> None:
+    java = _java(tmp_path, says)
+    assert java_problem(java) == problem.format(java=java)
+
+
+def test_a_java_that_cannot_be_run(tmp_path: Path) -> None:
+    java = tmp_path / "java"
+    java.write_text("not a program")
+    assert "cannot be run" in java_problem(str(java))
+
+
+@pytest.fixture
+def packages(monkeypatch: pytest.MonkeyPatch) -> set[str]:
+    """Names of the packages that are installed."""
+    found = {"pyspark", "pyspark_pulsar", "pyarrow", "pandas", "deltalake"}
+    monkeypatch.setattr(
+        spark.importlib.util, "find_spec", lambda name: object() if name in found else None
+    )
+    return found
+
+
+def test_nothing_is_missing(
+    packages: set[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert packages
+    _java(tmp_path, 'openjdk version "17.0.1"')
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert what_is_missing() == ""
+
+
+def test_java_home_counts_before_the_path(
+    packages: set[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert packages
+    (tmp_path / "bin").mkdir()
+    java = _java(tmp_path / "bin", 'openjdk version "11.0.1"')
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    assert what_is_missing() == f"Java 17 or newer is needed, {java} is 11"
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "gone"))
+    assert what_is_missing() == f"no Java in JAVA_HOME={tmp_path / 'gone'}"
+
+
+def test_no_java_at_all(
+    packages: set[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert packages
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert what_is_missing() == "no Java was found"
+
+
+def test_the_first_missing_package_is_named(packages: set[str]) -> None:
+    packages -= {"pyarrow", "deltalake"}
+    assert what_is_missing() == "the package pyarrow is not installed"
+
+
+def test_a_spec_survives_the_command_line() -> None:
+    spec = SparkSpec(("pulsar://a", "pulsar://b"), ("http://a", "http://b"), "/tables", 2.5)
+    assert SparkSpec.from_json(spec.to_json()) == spec
+
+
+def test_progress_for_people() -> None:
+    assert progress_text({"stage": "started", "seconds": 4.21}).startswith("Spark started in 4.2 s")
+    batch = progress_text({"stage": "batch", "number": 3, "rows": 1_234})
+    assert batch == "Spark: 1,234 samples in the tables after batch 3"
+    assert "all 5 samples" in progress_text({"stage": "read", "rows": 5})
+    assert progress_text({"stage": "intervals", "rows": 5}).startswith("intervals")
+    judged = progress_text({"stage": "judged", "rows": 5, "found": [{}, {}]})
+    assert judged == "attribution: 2 subscriptions judged"
