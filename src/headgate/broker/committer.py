@@ -23,6 +23,9 @@ logger = logging.getLogger("headgate.commit")
 ACK_DELAY_S = 0.05
 """Longest that an acknowledgement waits for a publish to share a commit with."""
 
+RETRY_DELAY_S = 0.1
+"""How long nothing is committed after a commit that failed and may succeed later."""
+
 
 class Committer:
     """Takes what the engine staged through the log, one batch at a time."""
@@ -47,8 +50,7 @@ class Committer:
         self._dirty_cursors: list[Subscription] = []
         self._waiting: list[asyncio.Future[None]] = []
         self._ack_timer: asyncio.TimerHandle | None = None
-        self.failure: StorageError | None = None
-        """Why nothing can be stored until a restart; None while all is well."""
+        self._retry_timer: asyncio.TimerHandle | None = None
         self.commits_count = 0
 
     def acks_changed(self, subscription: Subscription) -> None:
@@ -75,7 +77,7 @@ class Committer:
 
     def kick(self) -> None:
         """Start a commit if there is something to commit and none is in flight."""
-        if self._in_flight:
+        if self._in_flight or self._retry_timer is not None:
             return
         if not (self._log.staged_records or self._urgent):
             return
@@ -84,12 +86,16 @@ class Committer:
         waiting, self._waiting = self._waiting, []
         batch = self._log.seal_batch()
         if batch is None:
-            self._settle(waiting, self.failure)
+            self._settle(waiting, self._log.failed)
             return
         self._in_flight = True
         self._lane.submit(
             partial(self._log.write_batch, batch), partial(self._written, batch, waiting)
         )
+
+    def _retry(self) -> None:
+        self._retry_timer = None
+        self.kick()
 
     def _stage_acks(self) -> None:
         dirty, self._dirty_cursors = self._dirty_cursors, []
@@ -120,14 +126,16 @@ class Committer:
         else:
             raise error
         self._room_made()
-        self.kick()
+        if error is None or self._log.failed is not None:
+            self.kick()
+        else:
+            # What goes on being staged (acknowledgements) would fail again and again at once.
+            self._retry_timer = self._loop.call_later(RETRY_DELAY_S, self._retry)
 
     def _failed(
         self, batch: Batch, waiting: list[asyncio.Future[None]], error: StorageError
     ) -> None:
         logger.error("commit failed: %s", error)
-        if not error.retryable:
-            self.failure = error
         self._log.fail(batch, error)
         for topic in self._engine.by_number.values():
             if topic.pending_count:

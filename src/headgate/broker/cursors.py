@@ -7,13 +7,13 @@ that is half staged would otherwise be followed by nobody.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Coroutine, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from headgate.base.ack_set import AckSet
 from headgate.base.errors import StorageError
 from headgate.base.units import NS_PER_S
+from headgate.broker.one_by_one import OneByOne
 from headgate.engine.errors import SubscriptionBusyError, TopicFencedError
 from headgate.engine.subscription import Subscription
 from headgate.engine.topic import Topic
@@ -27,32 +27,16 @@ READER_RETURN_NS = 60 * NS_PER_S
 """A reader that was disconnected by its seek and is not back by then has left for good."""
 
 
-class CursorWork:
+class CursorWork(OneByOne):
     """Which subscription names are being worked on. One per broker."""
-
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._loop = loop
-        self._tasks: dict[tuple[int, str], asyncio.Task[Any]] = {}
 
     async def settled(self, topic: Topic, name: str) -> None:
         """Return, at once if may be, when nobody creates, deletes or moves that name."""
-        while (before := self._tasks.get((topic.log.number, name))) is not None:
-            await asyncio.wait([before])
+        await self.idle((topic.log.number, name))
 
     async def run(self, topic: Topic, name: str, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
         """Run ``work`` when nobody else works on that name; a cancelled caller does not stop it."""
-        key = (topic.log.number, name)
-        await self.settled(topic, name)
-        task = self._loop.create_task(work())
-        self._tasks[key] = task
-
-        def finished(task: asyncio.Task[Any]) -> None:
-            del self._tasks[key]
-            if not task.cancelled():
-                task.exception()  # its caller may be gone: then nobody else looks at it
-
-        task.add_done_callback(finished)
-        return await asyncio.shield(task)
+        return await self.run_alone((topic.log.number, name), work)
 
 
 async def create_subscription(

@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from headgate.base.errors import StorageError
 from headgate.base.names import TopicName, parse_topic
 from headgate.broker.metadata_writer import MetadataWriter
+from headgate.broker.one_by_one import OneByOne
 from headgate.broker.settings import Settings
 from headgate.engine.engine import Engine
 from headgate.engine.topic import Topic
@@ -21,6 +22,10 @@ from headgate.metadata.errors import RefusalError, not_found
 from headgate.metadata.rows import Kind, TopicRow
 
 logger = logging.getLogger("headgate.topics")
+
+
+CREATE_TRIES = 3
+"""A topic that goes again as soon as it was made is not made more often than this."""
 
 
 class TopicNotFoundError(RefusalError):
@@ -51,6 +56,8 @@ class TopicRegistry:
         self._settings = settings
         self._log_durable = log_durable
         self._system_namespaces = frozenset(system_namespaces)
+        self._work = OneByOne()
+        """Which topics, by base name, are being unloaded or deleted."""
 
     def is_system(self, name: TopicName) -> bool:
         """Whether the broker itself owns it: no limits, only the broker may produce."""
@@ -112,19 +119,26 @@ class TopicRegistry:
         return await self.create(name)
 
     async def create(self, name: TopicName) -> Topic:
-        """Create a topic that holds messages, or wait for whoever is creating it just now."""
-        try:
-            change = self._catalog.plan_create_topic(name, now_ms=self._engine.now_ms)
-        except RefusalError as refusal:
-            if refusal.status != 409:
-                raise
-            await self._writer.settled()
-        else:
-            await self._writer.commit(change)
-        topic = self.get(name)
-        if topic is None:
-            raise TopicNotFoundError(name)
-        return topic
+        """Create a topic that holds messages, or wait for whoever is creating it just now.
+
+        Raises:
+            RefusalError: it may not exist: no such namespace, or a partition that is not one.
+            StorageError: it could not be stored.
+        """
+        for _ in range(CREATE_TRIES):
+            try:
+                change = self._catalog.plan_create_topic(name, now_ms=self._engine.now_ms)
+            except RefusalError as refusal:
+                if refusal.status != 409:
+                    raise
+                await self._writer.settled()
+            else:
+                await self._writer.commit(change)
+            topic = self.get(name)
+            if topic is not None:
+                return topic
+            self.check_usable(name)  # whoever was creating it failed, or made it partitioned
+        raise TopicNotFoundError(name)
 
     async def create_partitions_on_demand(self, name: TopicName) -> int:
         """What a client that names an unknown topic gets: the partitions that were made for it
@@ -169,24 +183,45 @@ class TopicRegistry:
                 self.get(parse_topic(row.name))
 
     async def unload(self, name: TopicName) -> None:
-        """Close everybody on a topic and forget what is in memory; nothing stored changes."""
-        topic = self._engine.topics.get(name.full)
-        if topic is None:
-            return
-        topic.fence()
-        try:
-            await self._log_durable()
-        except StorageError:
-            topic.fenced = False  # what it staged was refused to its producers: it serves on
-            raise
-        self._engine.unload_topic(topic)
+        """Close everybody on a topic and forget what is in memory; nothing stored changes.
 
-    async def delete(self, name: TopicName, *, force: bool) -> None:
+        Raises:
+            StorageError: what was staged could not be stored; the topic serves on.
+        """
+
+        async def work() -> None:
+            topic = self.loaded(name)
+            if topic is None:
+                return
+            topic.fence()
+            try:
+                await self._log_durable()
+            except StorageError:
+                topic.fenced = False  # what it staged was refused to its producers
+                raise
+            self._engine.unload_topic(topic)
+
+        await self._work.run_alone(name.base.full, work)
+
+    async def delete(
+        self, name: TopicName, *, force: bool, unless: Callable[[], bool] = lambda: False
+    ) -> None:
         """Delete a topic, or a partitioned one with all its partitions: all or nothing.
+
+        Nothing is deleted if ``unless``, asked at the last moment, says so.
 
         Raises:
             RefusalError: 404; 412 if it has producers or consumers and ``force`` is not set.
+            StorageError: the deletion could not be stored; the topic serves on.
         """
+
+        async def work() -> None:
+            if not unless():
+                await self._delete(name, force=force)
+
+        await self._work.run_alone(name.base.full, work)
+
+    async def _delete(self, name: TopicName, *, force: bool) -> None:
         count = self.partitions(name)
         names = [name.partition_name(i) for i in range(count)] if count else [name]
         if not self.exists(name):
@@ -195,10 +230,10 @@ class TopicRegistry:
         if not force:
             for topic in live:
                 _check_unused(topic)
+        change = self._catalog.plan_delete_topic(name)
         for topic in live:
             topic.fence()
         try:
-            change = self._catalog.plan_delete_topic(name)
             await self._writer.commit(change)
         except BaseException:
             for topic in live:
@@ -208,6 +243,7 @@ class TopicRegistry:
             if row.kind is Kind.TOPIC and isinstance(row.before, TopicRow):
                 deleted = self._engine.by_number.get(row.before.number)
                 if deleted is not None:
+                    deleted.fence()  # also one that was loaded meanwhile
                     self._engine.unload_topic(deleted, deleted=True)
                 self._log.drop_topic(row.before.number)
 

@@ -27,7 +27,7 @@ from headgate.broker.limits import LimitTable
 from headgate.broker.metadata_writer import MetadataWriter
 from headgate.broker.reads import Reader
 from headgate.broker.registry import TopicRegistry
-from headgate.broker.settings import Settings
+from headgate.broker.settings import SETTINGS, Settings
 from headgate.broker.sweeps import Sweeps
 from headgate.engine.engine import Engine, EngineLimits
 from headgate.engine.subscription import Subscription
@@ -83,7 +83,8 @@ class Broker:
         self.info = info
         self.authorizer: Authorizer = authorizer or AllowAll()
         self.limits = LimitTable(catalog, settings)
-        self.initial_settings = {name: settings.text(name) for name in catalog.settings()}
+        self.initial_settings: dict[str, str] = {}
+        """What overridden settings were at the start, as text."""
         self.engine = Engine(
             _Effects(self),
             limits=EngineLimits(
@@ -113,7 +114,7 @@ class Broker:
             self.log_durable,
             system_namespaces=[str(telemetry.namespace)],
         )
-        self.cursor_work = CursorWork(loop)
+        self.cursor_work = CursorWork()
         self.sweeps = Sweeps(self)
         self.closed = asyncio.Event()
         self.is_ready = False
@@ -276,11 +277,14 @@ class Broker:
 
     def _set_dynamic(self, name: str, text: str | None) -> None:
         """Put an overriding value, or (None) the start-up one, into force."""
-        if name not in self.initial_settings:
-            self.initial_settings[name] = self.settings.text(name)
+        info = SETTINGS.get(name)
+        if info is None or not info.dynamic:
+            logger.warning("stored setting %s is not used: it is not a dynamic one here", name)
+            return
+        initial = self.initial_settings.setdefault(name, self.settings.text(name))
         try:
-            self.settings.set(name, text if text is not None else self.initial_settings[name])
-        except (KeyError, InputError) as error:
+            self.settings.set(name, initial if text is None else text)
+        except InputError as error:
             logger.warning("stored setting is not used: %s", error)
         self.engine.throttle_counts_entries = self.settings.dispatchThrottlingOnBatchMessageEnabled
 

@@ -11,8 +11,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
-from headgate.base.errors import HeadgateError, StorageError
-from headgate.base.names import parse_topic
+from headgate.base.errors import HeadgateError, InvariantError, StorageError
 from headgate.base.units import MIB, MS_PER_S, NS_PER_S, S_PER_MINUTE
 from headgate.broker.history import History
 from headgate.engine.rates import SAMPLE_PERIOD_NS
@@ -29,6 +28,9 @@ SLICE_TOPICS = 200
 
 UPKEEP_PERIOD_S = 1.0
 """How often the log is asked whether it has something to do."""
+
+NAP_S = 1.0
+"""Within this a changed period of a sweep counts."""
 
 HISTORY_PERIOD_S = 1.0
 """Between two looks at what subscriptions did: explain settles within a few of them."""
@@ -48,14 +50,17 @@ class Sweeps:
     def start(self) -> None:
         """Begin all sweeps."""
         settings = self._broker.settings
-        for sweep, period_s in (
-            (self.upkeep, UPKEEP_PERIOD_S),
-            (self.remember, HISTORY_PERIOD_S),
-            (self.sample_rates, SAMPLE_PERIOD_NS / NS_PER_S),
-            (self.retain, settings.retentionCheckIntervalInSeconds),
-            (self.delete_inactive, settings.brokerDeleteInactiveTopicsFrequencySeconds),
-        ):
-            self._tasks.append(self._broker.loop.create_task(self._repeat(sweep, period_s)))
+        sweeps: tuple[tuple[Callable[[], Awaitable[None]], Callable[[], float]], ...] = (
+            (self.upkeep, lambda: UPKEEP_PERIOD_S),
+            (self.remember, lambda: HISTORY_PERIOD_S),
+            (self.sample_rates, lambda: SAMPLE_PERIOD_NS / NS_PER_S),
+            (self.retain, lambda: settings.retentionCheckIntervalInSeconds),
+            (self.delete_inactive, lambda: settings.brokerDeleteInactiveTopicsFrequencySeconds),
+        )
+        for sweep, period_s in sweeps:
+            task = self._broker.loop.create_task(self._repeat(sweep, period_s))
+            task.add_done_callback(self._ended)
+            self._tasks.append(task)
 
     def stop(self) -> None:
         """End all sweeps; a job of the log that runs is the last one."""
@@ -64,13 +69,30 @@ class Sweeps:
             task.cancel()
         self._tasks.clear()
 
-    async def _repeat(self, sweep: Callable[[], Awaitable[None]], period_s: float) -> None:
+    async def _repeat(
+        self, sweep: Callable[[], Awaitable[None]], period_s: Callable[[], float]
+    ) -> None:
+        loop = self._broker.loop
         while True:
-            await asyncio.sleep(period_s)
+            began_s = loop.time()
+            # In short naps, so that a period that is changed meanwhile counts at once.
+            while (rest_s := began_s + period_s() - loop.time()) > 0:
+                await asyncio.sleep(min(rest_s, NAP_S))
             try:
                 await sweep()
+            except InvariantError:
+                raise
             except HeadgateError as error:
                 logger.error("%s: %s", getattr(sweep, "__name__", sweep), error)
+            except Exception:
+                logger.exception("%s failed by an error of ours", getattr(sweep, "__name__", sweep))
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        """Nobody waits for a sweep: what ended it is told to whoever watches the loop."""
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self._broker.loop.call_exception_handler(
+                {"message": "a sweep ended", "exception": error, "task": task}
+            )
 
     async def _topics(self) -> AsyncIterator[Topic]:
         """Every live topic, giving way to other work after each slice."""
@@ -192,15 +214,27 @@ class Sweeps:
         broker = self._broker
         if not broker.settings.brokerDeleteInactiveTopicsEnabled:
             return
+        doomed = [topic async for topic in self._topics() if self._is_inactive(topic)]
+        for topic in doomed:
+            try:
+                await broker.registry.delete(
+                    topic.name, force=False, unless=partial(self._is_in_use, topic)
+                )
+            except HeadgateError as error:
+                logger.warning("inactive %s is not deleted: %s", topic.name, error)
+
+    def _is_inactive(self, topic: Topic) -> bool:
+        broker = self._broker
         period_ns = broker.settings.brokerDeleteInactiveTopicsFrequencySeconds * NS_PER_S
-        doomed = [
-            topic.name
-            async for topic in self._topics()
-            if topic.is_unused()
+        return (
+            topic.is_unused()
             and not topic.is_system
             and topic.name.partition < 0
             and broker.engine.now_ns - topic.idle_since_ns >= period_ns
             and self._retention(topic) == (0, 0)
-        ]
-        for name in doomed:
-            await broker.registry.delete(parse_topic(name.full), force=False)
+        )
+
+    def _is_in_use(self, topic: Topic) -> bool:
+        """Whether it is used again, or gone, since it was found inactive."""
+        self._broker.begin_turn()
+        return self._broker.registry.loaded(topic.name) is not topic or not self._is_inactive(topic)

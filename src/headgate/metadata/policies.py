@@ -49,7 +49,7 @@ class DispatchRate(Struct, frozen=True, rename="camel"):
 class Retention(Struct, frozen=True, rename="camel"):
     """How long, and how much of, acknowledged messages are kept; -1 is without end.
 
-    Both dimensions must be exceeded before anything is removed. ``(0, 0)``: nothing is kept.
+    What either of the two no longer covers is removed. ``(0, 0)``: nothing is kept.
     """
 
     retention_time_in_minutes: JavaInt = 0

@@ -14,13 +14,15 @@ STORY_SECONDS_MAX = 3_600
 """A story that takes longer (in virtual time) waits for what will never happen."""
 
 
-def played(**options: Any) -> Callable[[Callable[[World], Awaitable[None]]], Callable[[], None]]:
+def played(
+    *, limit_s: float = STORY_SECONDS_MAX, **options: Any
+) -> Callable[[Callable[[World], Awaitable[None]]], Callable[[], None]]:
     """Run a story with a started broker; ``options`` are those of :class:`World`."""
 
     def decorate(story: Callable[[World], Awaitable[None]]) -> Callable[[], None]:
         async def whole(world: World) -> None:
             await world.start()
-            await asyncio.wait_for(story(world), STORY_SECONDS_MAX)
+            await asyncio.wait_for(story(world), limit_s)
 
         def test() -> None:
             with World(7, **options) as world:

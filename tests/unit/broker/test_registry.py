@@ -1,0 +1,244 @@
+"""Topics made, unloaded and deleted, while others do the same and clients publish."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable
+
+import pytest
+
+from headgate.base.errors import StorageError
+from headgate.base.names import parse_topic
+from headgate.broker.registry import TopicNotFoundError
+from headgate.metadata.errors import RefusalError
+from headgate.testing import RefusedError, SimProducer, World
+from headgate.wire.codes import ServerError
+from tests.unit.broker.playing import TOPIC, played
+
+NAME = parse_topic(TOPIC)
+
+
+async def create_partitioned(world: World, count: int) -> None:
+    catalog, writer = world.broker.catalog, world.broker.writer
+    await writer.commit(catalog.plan_create_partitioned(NAME, count, now_ms=world.wall_ms()))
+
+
+def soon(work: Awaitable[None]) -> asyncio.Future[None]:
+    return asyncio.ensure_future(work)
+
+
+def is_served(world: World, producer: SimProducer) -> bool:
+    """Whether a producer that its client takes for open is one of a live topic."""
+    topic = world.broker.engine.topics.get(TOPIC)
+    return topic is not None and producer.name in topic.producers
+
+
+@played()
+async def test_several_that_use_a_new_topic_at_once_get_the_same(world: World) -> None:
+    registry = world.broker.registry
+    topics = await asyncio.gather(*[registry.get_or_create(NAME, create=True) for _ in range(5)])
+    assert len(set(topics)) == 1
+    assert world.broker.catalog.in_flight_count == 0
+
+
+@played()
+async def test_who_waited_for_a_creation_that_failed_tries_itself(world: World) -> None:
+    registry = world.broker.registry
+    world.store.fail_next(StorageError("hiccup", retryable=True))
+    first, second = await asyncio.gather(
+        registry.get_or_create(NAME, create=True),
+        registry.get_or_create(NAME, create=True),
+        return_exceptions=True,
+    )
+    assert isinstance(first, StorageError)
+    assert second is registry.get(NAME) is not None
+
+
+@played()
+async def test_a_topic_that_becomes_partitioned_meanwhile(world: World) -> None:
+    partitioned = soon(create_partitioned(world, 2))
+    await asyncio.sleep(0)
+    with pytest.raises(RefusalError) as refusal:
+        await world.broker.registry.get_or_create(NAME, create=True)
+    assert refusal.value.status == 405
+    await partitioned
+
+
+@played()
+async def test_unknown_topics_are_found_only_where_they_may_be_made(world: World) -> None:
+    registry = world.broker.registry
+    with pytest.raises(TopicNotFoundError):
+        await registry.get_or_create(NAME, create=False)
+    await world.broker.writer.commit(
+        world.broker.catalog.plan_setting("allowAutoTopicCreation", "false")
+    )
+    with pytest.raises(TopicNotFoundError):
+        await registry.get_or_create(NAME, create=True)
+    assert (registry.exists(NAME), registry.get(NAME)) == (False, None)
+
+
+@played(settings={"allowAutoTopicCreationType": "partitioned", "defaultNumPartitions": "3"})
+async def test_partitions_on_demand_are_made_once(world: World) -> None:
+    registry = world.broker.registry
+    counts = await asyncio.gather(*[registry.create_partitions_on_demand(NAME) for _ in range(3)])
+    assert counts == [3, 3, 3]
+    assert len(world.broker.catalog.topics(NAME.namespace)) == 3
+    world.store.fail_next(StorageError("hiccup", retryable=True))
+    with pytest.raises(StorageError):
+        await registry.create_partitions_on_demand(parse_topic("other"))
+    assert await registry.create_partitions_on_demand(parse_topic("other")) == 3
+
+
+@played()
+async def test_two_deletions_at_once(world: World) -> None:
+    client = await world.connect()
+    await client.producer(TOPIC)
+    registry = world.broker.registry
+    results = await asyncio.gather(
+        registry.delete(NAME, force=True),
+        registry.delete(NAME, force=True),
+        return_exceptions=True,
+    )
+    assert results[0] is None
+    assert isinstance(results[1], RefusalError)
+    assert results[1].status == 404
+    producer = await client.producer(TOPIC)
+    assert (await producer.send(b"x")).entry_id == 0
+
+
+@played()
+async def test_nobody_comes_back_to_a_topic_that_is_being_deleted(world: World) -> None:
+    """Neither by a second deletion that is refused nor by an unload in between."""
+    client = await world.connect()
+    await client.producer(TOPIC)
+    registry = world.broker.registry
+    world.lanes[2].freeze()
+    deleting = [soon(registry.delete(NAME, force=True)) for _ in range(2)]
+    unloading = soon(registry.unload(NAME))
+    await asyncio.sleep(1)
+    with pytest.raises(RefusedError) as refusal:
+        await client.producer(TOPIC)
+    assert refusal.value.code == ServerError.SERVICE_NOT_READY
+    world.lanes[2].thaw()
+    await asyncio.gather(*deleting, unloading, return_exceptions=True)
+    producer = await client.producer(TOPIC)
+    await producer.send(b"x")
+    assert is_served(world, producer)
+
+
+@played()
+async def test_unloads_at_once_leave_who_came_back_alone(world: World) -> None:
+    client = await world.connect()
+    registry = world.broker.registry
+    await client.producer(TOPIC)
+    world.lanes[0].freeze()
+    unloading = [soon(registry.unload(NAME)) for _ in range(3)]
+    await asyncio.sleep(0.1)
+    world.lanes[0].thaw()
+    for _ in range(20):
+        try:
+            producer = await client.producer(TOPIC)
+        except RefusedError:
+            await asyncio.sleep(0.0005)
+    await asyncio.gather(*unloading)
+    await asyncio.sleep(0.1)
+    assert not producer.is_open or is_served(world, producer)
+    assert (await (await client.producer(TOPIC)).send(b"x")).entry_id == 0
+
+
+@played()
+async def test_an_unload_keeps_what_is_under_way(world: World) -> None:
+    client = await world.connect()
+    producer = await client.producer(TOPIC)
+    consumer = await client.subscribe(TOPIC, "s", queue_size=0)
+    world.lanes[0].freeze()
+    for index in range(20):
+        producer.send_nowait(b"%d" % index)
+    await asyncio.sleep(0.1)
+    unloading = soon(world.broker.registry.unload(NAME))
+    await asyncio.sleep(0.1)
+    assert not producer.is_open
+    assert not consumer.is_open
+    world.lanes[0].thaw()
+    await unloading
+    consumer = await client.subscribe(TOPIC, "s")
+    got = [(await consumer.receive()).payload for _ in range(20)]
+    assert got == [b"%d" % index for index in range(20)]
+
+
+@played()
+async def test_a_deletion_is_followed_when_who_asked_is_gone(world: World) -> None:
+    client = await world.connect()
+    producer = await client.producer(TOPIC)
+    await producer.send(b"of the first life")
+    asked = soon(world.broker.registry.delete(NAME, force=True))
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    asked.cancel()
+    await asyncio.sleep(1)
+    assert world.broker.catalog.topic(TOPIC) is None
+    assert TOPIC not in world.broker.engine.topics
+    await (await client.producer(TOPIC)).send(b"of the second")
+    world.crash()
+    await world.start()
+    consumer = await (await world.connect()).subscribe(TOPIC, "s")
+    assert (await consumer.receive()).payload == b"of the second"
+
+
+@played()
+async def test_a_deletion_that_is_not_stored_did_not_happen(world: World) -> None:
+    client = await world.connect()
+    position = await (await client.producer(TOPIC)).send(b"kept")
+    world.store.fail_next(StorageError("hiccup", retryable=True))
+    with pytest.raises(StorageError):
+        await world.broker.registry.delete(NAME, force=True)
+    consumer = await client.subscribe(TOPIC, "s")
+    assert (await consumer.receive()).position == position
+
+
+@played()
+async def test_who_is_connected_keeps_a_topic(world: World) -> None:
+    client = await world.connect()
+    producer = await client.producer(TOPIC)
+    await client.subscribe(TOPIC, "s")
+    with pytest.raises(RefusalError, match="2 connected") as refusal:
+        await world.broker.registry.delete(NAME, force=False)
+    assert refusal.value.status == 412
+    assert await producer.send(b"x")
+
+
+@played()
+async def test_a_partitioned_topic_goes_as_a_whole(world: World) -> None:
+    await create_partitioned(world, 3)
+    client = await world.connect()
+    await (await client.producer(f"{TOPIC}-partition-2")).send(b"x")
+    await world.broker.registry.delete(NAME, force=True)
+    assert not world.broker.registry.exists(NAME)
+    assert not world.broker.catalog.topics(NAME.namespace)
+    assert not [name for name in world.broker.engine.topics if name.startswith(TOPIC)]
+
+
+@played()
+async def test_deleting_amid_publishes_answers_everybody(world: World) -> None:
+    client = await world.connect()
+    producer = await client.producer(TOPIC)
+    neighbour = await client.producer(f"{TOPIC}-other")
+    sent = [producer.send_nowait(b"x" * 100) for _ in range(50)]
+    theirs = [neighbour.send_nowait(b"y" * 100) for _ in range(50)]
+    await asyncio.sleep(0.002)
+    await world.broker.registry.delete(NAME, force=True)
+    await asyncio.sleep(0.1)
+    assert all(future.done() for future in sent)
+    assert [position.entry_id for position in await asyncio.gather(*theirs)] == list(range(50))
+
+
+@played()
+async def test_an_unload_that_the_disk_refuses_leaves_the_topic_serving(world: World) -> None:
+    client = await world.connect()
+    producer = await client.producer(TOPIC)
+    world.lanes[0].fail_next(StorageError("hiccup", retryable=True))
+    producer.send_nowait(b"lost")
+    await asyncio.sleep(0.0015)
+    with pytest.raises(StorageError):
+        await world.broker.registry.unload(NAME)
+    assert (await (await client.producer(TOPIC)).send(b"x")).entry_id >= 0
