@@ -13,6 +13,8 @@ from headgate.flow.limits import Dimension, DispatchLimit
 from headgate.flow.verdict import THROTTLED, Judgement, Verdict
 
 _SECONDS_PER_HOUR = 60 * S_PER_MINUTE
+NOTHING_PER_S = 0.05
+"""A rate below this reads as nothing."""
 _LEVEL_NAMES = ("subscription", "topic", "broker-wide")
 
 
@@ -55,9 +57,9 @@ _STOPPED = {
 
 def number(value: float) -> str:
     """A figure for people: thousands separated, a fraction only where it says something."""
-    if abs(value) >= 99.95 or value == int(value):
+    if abs(value) >= 99.95:
         return f"{value:,.0f}"
-    return f"{value:.1f}"
+    return f"{value:.1f}".removesuffix(".0")
 
 
 def duration(seconds: float) -> str:
@@ -138,10 +140,14 @@ def _named_limit(judgement: Judgement, facts: Circumstances, limiter: Verdict) -
 
 def _consumer(judgement: Judgement, facts: Circumstances) -> str:
     text = "the consumer is the bottleneck"
+    advice = "faster or more consumers would help, a higher limit would not"
     if facts.acked_per_s is not None and judgement.growth < 0:
         text = f"the backlog drains at the consumer's own pace of {number(facts.acked_per_s)} msg/s"
     elif facts.acked_per_s is not None:
-        text = f"the consumer acknowledges only {number(facts.acked_per_s)} msg/s"
+        rate = f"only {number(facts.acked_per_s)} msg/s"
+        if facts.acked_per_s < NOTHING_PER_S:
+            rate, advice = "nothing", "look whether it hangs, fails or forgets to acknowledge"
+        text = f"the consumer acknowledges {rate}"
         if facts.appended_per_s is not None:
             text += f" of {number(facts.appended_per_s)} msg/s published"
     if facts.since_s is not None:
@@ -151,8 +157,10 @@ def _consumer(judgement: Judgement, facts: Circumstances) -> str:
     if judgement.bystander and judgement.second is not None:
         text += f"; {_named_limit(judgement, facts, judgement.second)} only stands by"
     elif facts.limit is not None and facts.limit_source and judgement.dimension is None:
-        text += f"; no limit holds it ({facts.limit_source} leaves it room)"
-    return text + "; faster or more consumers would help, a higher limit would not"
+        counted = Dimension.BYTES if facts.limit.messages is None else Dimension.MESSAGES
+        text += f"; the limit of {limit_text(facts.limit, counted)} ({facts.limit_source}) is not"
+        text += " what holds it back"
+    return f"{text}; {advice}"
 
 
 def _throttled(judgement: Judgement, facts: Circumstances) -> str:

@@ -123,8 +123,23 @@ FACTS = Circumstances(
         (
             _judgement(Verdict.CONSUMER),
             Circumstances(limit=DispatchLimit(500, None), limit_source="topic policy"),
-            "CONSUMER: the consumer is the bottleneck; no limit holds it (topic policy leaves it"
-            " room); faster or more consumers would help, a higher limit would not.",
+            "CONSUMER: the consumer is the bottleneck; the limit of 500 msg/s (topic policy) is not"
+            " what holds it back; faster or more consumers would help, a higher limit would not.",
+        ),
+        (
+            _judgement(Verdict.CONSUMER),
+            Circumstances(
+                acked_per_s=0.02, appended_per_s=20.04, since_s=23, stopped_by="awaiting_ack"
+            ),
+            "CONSUMER: the consumer acknowledges nothing of 20 msg/s published, for 23 s now"
+            " (everything is with the consumer, unacknowledged); look whether it hangs, fails or"
+            " forgets to acknowledge.",
+        ),
+        (
+            _judgement(Verdict.CONSUMER),
+            Circumstances(limit=DispatchLimit(None, 9_000), limit_source="topic policy"),
+            "CONSUMER: the consumer is the bottleneck; the limit of 9,000 B/s (topic policy) is not"
+            " what holds it back; faster or more consumers would help, a higher limit would not.",
         ),
         (
             _judgement(Verdict.NO_CONSUMER),
@@ -152,7 +167,7 @@ def test_sentence(judgement: Judgement, facts: Circumstances, expected: str) -> 
 
 def test_figures_for_people() -> None:
     assert [number(value) for value in (3, 3.25, 99.98, 1234.5, 0.04)] == [
-        "3", "3.2", "100", "1,234", "0.0",
+        "3", "3.2", "100", "1,234", "0",
     ]  # fmt: skip
     assert [duration(value) for value in (5.4, 119, 120, 7200)] == ["5 s", "119 s", "2 min", "2 h"]
     limit = DispatchLimit(100, None, 360 * NS_PER_S)
