@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from bench.client import PAYLOAD_BYTES, Publisher, Subscriber, entry, publish
+from bench.client import Publisher, Subscriber, entry, publish
 from bench.disk import RawDisk
 from bench.report import Table, median, number
 from bench.servers import Server, headgate, peer, scratch, splitter
@@ -16,11 +16,19 @@ from headgate.wire.codes import SubscriptionType
 TIMES_PEER_MAX = 2.0
 PUBLISH_US_AIM = 20.0
 DELIVERY_US_AIM = 15.0
-BATCH = 100
+BATCH = 64
+BATCHED_PAYLOAD_BYTES = 10
+"""With its own metadata 16 bytes a message, so that the batch weighs what a single message does."""
 BATCH_TIMES_MAX = 1.25
 """An entry is one cost, whatever it holds; the rest is for noise and the few bytes more."""
 COMMIT_ENTRIES = (1, 500)
 """Sizes of a raw commit; under load a group commit of Headgate has some hundred entries."""
+ROOMY_LIMITS = [
+    f"dispatchThrottlingRate{level}In{dimension}={amount}"
+    for level in ("", "PerTopic", "PerSubscription")
+    for dimension, amount in (("Msg", 10_000_000), ("Byte", 10_000_000_000))
+]
+"""Limits at all three levels that are asked and charged, and never reached."""
 TOPIC = "persistent://public/default/bench-{}"
 
 
@@ -42,7 +50,7 @@ class Cost:
 def publish_round(server: Server, cost: Cost, count: int, producers: int, batch: int = 0) -> None:
     """Publish ``count`` entries in all, on a topic that nobody has subscribed to."""
     topic = TOPIC.format(f"publish-{producers}")
-    body = entry(batch=batch) if not batch else entry(PAYLOAD_BYTES // batch, batch)
+    body = entry(BATCHED_PAYLOAD_BYTES, batch) if batch else entry()
     publishers = [Publisher(server.port, topic, body, max(batch, 1)) for _ in range(producers)]
     publish(publishers, 100)
     before_ns = server.cpu_ns()
@@ -98,6 +106,8 @@ class Figures:
 
     ours: Costs = field(default_factory=Costs)
     theirs: Costs = field(default_factory=Costs)
+    limited: Cost = field(default_factory=Cost)
+    """Headgate's delivery where every level is limited."""
     bare: Cost = field(default_factory=Cost)
     """The splitter's."""
     commit_rate: dict[int, float] = field(default_factory=dict)
@@ -109,10 +119,11 @@ def measure(folder: Path, rounds: int, count: int) -> Figures:
     figures = Figures()
     with ExitStack() as stack:
         sides = [(headgate(folder), figures.ours), (peer(folder), figures.theirs)]
-        cutter = splitter(folder)
-        for server in (*(server for server, _ in sides), cutter):
+        cutter, limited = splitter(folder), headgate(folder, ROOMY_LIMITS, name="limited")
+        for server in (*(server for server, _ in sides), cutter, limited):
             stack.callback(server.close)
-        deliveries = [(Delivery(server, count), costs) for server, costs in sides]
+        deliveries = [(Delivery(server, count), costs.delivery) for server, costs in sides]
+        deliveries.append((Delivery(limited, count), figures.limited))
         for _ in range(rounds):
             for server, costs in sides:
                 publish_round(server, costs.publish, count, 1)
@@ -120,9 +131,9 @@ def measure(folder: Path, rounds: int, count: int) -> Figures:
             for server, costs in sides:
                 publish_round(server, costs.publish_by_four, count, 4)
             for server, costs in sides:
-                publish_round(server, costs.batched, count // 4, 1, BATCH)
-            for delivery, costs in deliveries:
-                delivery.round(costs.delivery)
+                publish_round(server, costs.batched, count // 2, 1, BATCH)
+            for delivery, cost in deliveries:
+                delivery.round(cost)
             sides.reverse()
             deliveries.reverse()
     disk = RawDisk(folder)
@@ -156,6 +167,7 @@ def tabulate(figures: Figures) -> Table:
     table.add("Headgate, delivery from memory", _cost(ours.delivery))
     _compare(table, "delivery", ours.delivery, theirs.delivery)
     table.aim("Headgate, delivery", median(ours.delivery.cpu_us), "us", DELIVERY_US_AIM)
+    table.add("Headgate, delivery under limits at three levels", _cost(figures.limited))
     for entries, rate in figures.commit_rate.items():
         name = f"raw disk, write and fdatasync of {entries} entr{'ies' if entries > 1 else 'y'}"
         table.add(name, f"{number(rate)} /s = {number(rate * entries)} entries/s")

@@ -54,6 +54,11 @@ class Server:
         # /proc/PID/stat counts ticks of 10 ms.
         return time.clock_gettime_ns((~self.pid << 3) | 2)
 
+    def waited_for_cpu_ns(self) -> int:
+        """How long its threads stood in line for a CPU."""
+        tasks = Path(f"/proc/{self.pid}/task").iterdir()
+        return sum(int((task / "schedstat").read_text().split()[1]) for task in tasks)
+
     def memory_mib(self) -> float:
         """Resident memory."""
         text = Path(f"/proc/{self.pid}/status").read_text()

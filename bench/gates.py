@@ -1,0 +1,115 @@
+"""What a dispatch decision costs: no limit, one level, three levels, beside a bare token bucket.
+
+Pure CPU, no broker: ask whether an entry may go, then charge it, with both dimensions (messages
+and bytes) limited at each level. "With room" passes at once; "held" is always at its limit, so
+that every entry also waits for its turn and is released by the gate.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable
+from functools import partial
+
+from bench.report import Table, number
+from headgate.base.units import NS_PER_S
+from headgate.flow.gate import BrokerGate, SubscriptionGate
+from headgate.flow.limits import DispatchLimit
+
+ENTRY_BYTES = 1_024
+STEP_NS = 20_000
+"""From one decision to the next: 50,000 entries a second."""
+ROOMY = DispatchLimit(messages=1_000_000, bytes=1_000_000 * ENTRY_BYTES)
+TIGHT_PER_S = 20_000
+TIGHT = DispatchLimit(messages=TIGHT_PER_S, bytes=TIGHT_PER_S * ENTRY_BYTES)
+ONE_LEVEL_US_AIM = 2.0
+THREE_LEVELS_US_AIM = 5.0
+"""A third of the 15 us that a whole delivery may take."""
+
+
+def gates(limit: DispatchLimit, levels: int) -> tuple[BrokerGate, SubscriptionGate]:
+    """A subscription with ``limit`` on itself, then its topic, then the broker."""
+    broker = BrokerGate()
+    topic = broker.topic()
+    subscription = topic.subscription()
+    for gate in (subscription, topic, broker)[:levels]:
+        gate.set_limit(limit, 0)
+    return broker, subscription
+
+
+def with_room(levels: int, count: int) -> None:
+    """Decide ``count`` times where there is always room."""
+    _, subscription = gates(ROOMY, levels)
+    now_ns = 0
+    for _ in range(count):
+        now_ns += STEP_NS
+        if subscription.limited:
+            if subscription.request(now_ns) is not None:
+                raise RuntimeError("there is room")
+            subscription.charge(now_ns, 1, ENTRY_BYTES)
+
+
+def held(levels: int, count: int) -> None:
+    """Let ``count`` entries go, each as soon as the limit allows it."""
+    broker, subscription = gates(TIGHT, levels)
+    now_ns = NS_PER_S
+    left = count
+    while left:
+        ready = subscription if subscription.request(now_ns) is None else None
+        while ready is None:
+            wake_ns = broker.next_wake_ns()
+            if wake_ns is None:
+                raise RuntimeError("nobody waits")
+            now_ns = max(now_ns, wake_ns)
+            ready = broker.pop_ready(now_ns)
+        ready.charge(now_ns, 1, ENTRY_BYTES)
+        left -= 1
+
+
+def token_bucket(count: int) -> None:
+    """The least that a limiter in Python can be: one level, one dimension, no fairness."""
+    tokens = limit = 1_000_000.0
+    rate_per_ns = limit / NS_PER_S
+    refilled_ns = now_ns = 0
+    for _ in range(count):
+        now_ns += STEP_NS
+        tokens = min(limit, tokens + (now_ns - refilled_ns) * rate_per_ns)
+        refilled_ns = now_ns
+        if tokens < 1:
+            raise RuntimeError("there is room")
+        tokens -= 1
+
+
+def cost_us(work: Callable[[int], None], count: int, rounds: int) -> float:
+    """CPU of one decision, of the best round: others on the machine only ever add to it."""
+    best_s = float("inf")
+    for _ in range(rounds):
+        began_s = time.process_time()
+        work(count)
+        best_s = min(best_s, time.process_time() - began_s)
+    return best_s / count * 1e6
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="fewer decisions")
+    options = parser.parse_args()
+    count, rounds = (20_000, 3) if options.quick else (50_000, 7)
+    table = Table("CPU of one dispatch decision and its charge, messages and bytes limited")
+    bucket = cost_us(token_bucket, count, rounds)
+    table.add("bare token bucket, one level, messages only", f"{number(bucket)} us")
+    free = cost_us(partial(with_room, 0), count, rounds)
+    table.add("no limit", f"{number(free)} us")
+    for levels, aim in ((1, ONE_LEVEL_US_AIM), (3, THREE_LEVELS_US_AIM)):
+        name = f"{levels} level{'s' if levels > 1 else ''}"
+        cost = cost_us(partial(with_room, levels), count, rounds)
+        table.aim(f"{name}, with room", cost, "us", aim)
+        cost = cost_us(partial(held, levels), count, rounds)
+        table.add(f"{name}, held: waits, turns and releases included", f"{number(cost)} us")
+    table.print()
+
+
+if __name__ == "__main__":
+    main()
