@@ -10,6 +10,7 @@ list of ledgers is never older than the end that is cut out of it.
 
 from __future__ import annotations
 
+import http.client
 import json
 import time
 from collections.abc import Callable, Iterable
@@ -178,11 +179,28 @@ class AdminClient:
                     return answer
                 trouble = f"answered {answer.status}: {_reason(answer.body)}"
             except urllib3.exceptions.HTTPError as error:
-                trouble = f"cannot be reached: {error}"
+                trouble = f"cannot be reached: {cause_of(error)}"
             if self._monotonic() + backoff_s >= deadline:
                 raise AdminError(f"{url} {trouble} (tried for {self._timeout_s:g} s)")
             self._sleep(backoff_s)
             backoff_s = min(2 * backoff_s, BACKOFF_MAX_S)
+
+
+def cause_of(error: BaseException) -> str:
+    """What the system said at the bottom of an HTTP client's nested errors."""
+    below = getattr(error, "reason", None)
+    if not isinstance(below, Exception):
+        below = next((each for each in error.args[::-1] if isinstance(each, Exception)), None)
+    if below is not None:
+        return cause_of(below)
+    if isinstance(error, http.client.BadStatusLine) and not isinstance(error, OSError):
+        return "the answer is not HTTP"
+    if isinstance(error.__context__, OSError) and error.__context__.strerror:
+        return error.__context__.strerror
+    if isinstance(error, urllib3.exceptions.TimeoutError):
+        return "it took too long to answer"
+    # The client begins some texts with itself, "HTTPConnection(host='h', port=1): ".
+    return str(error).rpartition("): ")[2] or type(error).__name__
 
 
 def _ledger_spans(stats: Any) -> tuple[LedgerSpan, ...]:

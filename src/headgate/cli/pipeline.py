@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import signal
 import sys
 from collections.abc import Callable
 from types import FrameType
-from typing import Any
+from typing import Any, Final
 
 import click
 
@@ -23,6 +25,10 @@ from headgate.pipeline.options import (
 _SPARK_MODULES = frozenset(
     {"pyspark", "pyspark_pulsar", "pyarrow", "pandas", "deltalake", "pulsar"}
 )
+
+
+WIDTH_PIPED: Final = 100
+"""Characters in a line where there is no terminal to ask."""
 
 
 class SparkMissingError(HeadgateError):
@@ -78,7 +84,8 @@ def attribute_command(
 ) -> None:
     """Read what the telemetry topics hold and judge each subscription over a time range."""
     source = SourceOptions(out, broker_urls, web_urls, topic)
-    options = AttributeOptions(source, since, until, format_)
+    width = shutil.get_terminal_size((WIDTH_PIPED, 24)).columns
+    options = AttributeOptions(source, since, until, format_, width, _has_color())
     _jobs().run_attribute(options, sys.stdout, sys.stderr)
 
 
@@ -108,6 +115,13 @@ def stream_command(
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, stop)
     jobs.run_stream(options, sys.stderr, should_stop=lambda: stopping)
+
+
+def _has_color() -> bool:
+    """Whether the output is a terminal that shows colours, and nobody asked for none."""
+    if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
+        return False
+    return sys.stdout.isatty()
 
 
 def _jobs() -> Any:

@@ -11,6 +11,8 @@ _PYTHON_ERROR: Final = re.compile(
     r"^(?P<name>[A-Za-z_][\w.]*(?:Error|Exception|Interrupt)): (?P<text>.+)$", re.MULTILINE
 )
 _WRAPPERS: Final = ("PythonException", "SparkException", "Py4JJavaError", "Py4JError")
+_WRITTEN_FOR_PEOPLE: Final = ("headgate.", "pyspark_pulsar.")
+"""Where errors come from whose text says it all, without the name of their class."""
 
 
 class PipelineError(HeadgateError):
@@ -24,6 +26,18 @@ def reason_of(text: str) -> str:
         if not match["name"].endswith(_WRAPPERS)
     ]
     if found:
-        name = found[-1]["name"].rsplit(".", 1)[-1]
-        return f"{name}: {found[-1]['text']}"
+        name, said = found[-1]["name"], found[-1]["text"]
+        if name.startswith(_WRITTEN_FOR_PEOPLE):
+            return said
+        return f"{name.rsplit('.', 1)[-1]}: {said}"
     return text.strip().split("\n", 1)[0] or "the engine gave no reason"
+
+
+def start_failure(log: str) -> str:
+    """Why Spark's Java process ended before it answered, from what it said."""
+    if "UnsupportedClassVersionError" in log:
+        return "Spark needs Java 17 or newer, and the Java that was found is older"
+    lines = [line.strip() for line in log.splitlines() if line.strip()]
+    telling = [line for line in lines if "rror" in line or "xception" in line]
+    why = (telling or lines or ["it said nothing"])[0]
+    return f"Spark's Java process did not start: {why}"

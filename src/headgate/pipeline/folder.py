@@ -9,9 +9,13 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Final
 
 from headgate.base.errors import InputError
 from headgate.pipeline.options import SourceOptions
+from headgate.pipeline.tables import BRONZE_SAMPLES
+
+_LOCK: Final = ".lock"
 
 
 @contextmanager
@@ -19,13 +23,14 @@ def folder_lock(out: str) -> Iterator[None]:
     """Hold the folder: one writer at a time.
 
     Raises:
-        InputError: another process holds it, or it cannot be made.
+        InputError: another process holds it, it cannot be made, or it holds something else.
     """
     try:
         Path(out).mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(Path(out, ".lock"), os.O_RDWR | os.O_CREAT, 0o644)
+        _refuse_foreign(out)
+        descriptor = os.open(Path(out, _LOCK), os.O_RDWR | os.O_CREAT, 0o644)
     except OSError as error:
-        raise InputError(f"folder {out}: {error.strerror}") from error
+        raise InputError(f"folder {out} cannot be used: {error.strerror}") from error
     try:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -40,6 +45,22 @@ def folder_lock(out: str) -> Iterator[None]:
         yield
     finally:
         os.close(descriptor)
+
+
+def _refuse_foreign(out: str) -> None:
+    """Keep out of folders that somebody uses for something else."""
+    names = sorted(os.listdir(out))
+    visible = [name for name in names if not name.startswith(".")]
+    if visible and not {_LOCK, BRONZE_SAMPLES.name} & set(names):
+        raise InputError(
+            f"folder {out} holds {visible[0]!r} and no tables of this pipeline; choose an empty "
+            "folder, or one that an earlier run filled"
+        )
+
+
+def spark_log_path(root: str) -> Path:
+    """Where Spark's Java process and its workers write what they have to say."""
+    return Path(root, "_spark.log")
 
 
 def checkpoint_path(source: SourceOptions) -> str:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from functools import reduce
 from pathlib import Path
 from typing import Any, Final, TextIO
@@ -26,8 +25,15 @@ from headgate.pipeline.attribution_kernel import young_limit_ns
 from headgate.pipeline.delta_log import ensure_table, table_files
 from headgate.pipeline.delta_writer import BRONZE, FORMAT
 from headgate.pipeline.failures import PipelineError, reason_of
-from headgate.pipeline.folder import checkpoint_id, checkpoint_path, folder_lock
+from headgate.pipeline.folder import (
+    checkpoint_id,
+    checkpoint_path,
+    folder_lock,
+    spark_log_path,
+)
 from headgate.pipeline.options import AttributeOptions, SourceOptions, StreamOptions
+from headgate.pipeline.preflight import check_brokers
+from headgate.pipeline.progress import Progress
 from headgate.pipeline.refresh import read_files, refresh_attribution, refresh_intervals
 from headgate.pipeline.render import write_judgements
 from headgate.pipeline.session import create_session, prepare_session
@@ -39,37 +45,26 @@ from headgate.pipeline.tables import (
     MINUTE_NS,
     TABLES,
 )
-from headgate.pipeline.times import parse_time
+from headgate.pipeline.times import instant, parse_time
 
 MESSAGE_COLUMNS: Final = ("value", "__topic", "__messageId", "__publishTime")
 """Columns of ``format("pulsar")`` that ingestion reads."""
 
 _PROVEN_HOURS: Final = 24
 _INT64_MAX: Final = (1 << 63) - 1
+_LAST_BATCH_S: Final = 30.0
+"""How long a stream that is told to stop waits for the batch that runs."""
 
 
 @contextmanager
-def _plain_errors() -> Iterator[None]:
-    """Turn an engine's page of stack traces into one sentence."""
+def _plain_errors(log_path: Path) -> Iterator[None]:
+    """Turn an engine's page of stack traces into one sentence; the page goes to the log."""
     try:
         yield
     except PySparkException as error:
-        raise PipelineError(reason_of(str(error))) from error
-
-
-class _Progress:
-    """One line for each finished stage, with its time."""
-
-    def __init__(self, err: TextIO) -> None:
-        self._err = err
-        self._last_s = time.monotonic()
-
-    def say(self, text: str) -> None:
-        """Write a finished stage's line."""
-        now_s = time.monotonic()
-        self._err.write(f"{text} ({now_s - self._last_s:.1f} s)\n")
-        self._err.flush()
-        self._last_s = now_s
+        with log_path.open("a", encoding="utf-8") as log:
+            log.write(f"{error}\n")
+        raise PipelineError(f"{reason_of(str(error))} (all of it: {log_path})") from error
 
 
 def telemetry_messages(spark: SparkSession, source: SourceOptions) -> DataFrame:
@@ -148,35 +143,38 @@ def run_attribute(
     tests. Returns the number of judged subscriptions.
 
     Raises:
-        InputError: a time is malformed, no Java is there, or the folder is in use.
+        InputError: a time is malformed, no Java is there, the folder cannot be used, or a broker
+            does not answer.
         PipelineError: a topic or broker cannot be read, or a table cannot be written.
     """
     now_ns = SystemClock.wall_ns()
     since_ns = None if options.since is None else parse_time(options.since, now_ns)
     until_ns = None if options.until is None else parse_time(options.until, now_ns)
     if since_ns is not None and since_ns >= (now_ns if until_ns is None else until_ns):
-        raise InputError(f"since {options.since!r} does not lie before until {options.until!r}")
+        raise InputError(
+            f"--since {options.since!r} does not lie before "
+            + ("now" if options.until is None else f"--until {options.until!r}")
+        )
     source, root = options.source, str(Path(options.source.out).resolve())
     young_ns = young_limit_ns(options.young_s)
-    with folder_lock(root), _plain_errors():
-        progress = _Progress(err)
-        spark = create_session("headgate pipeline attribute")
-        progress.say("Spark started")
-        frame = telemetry_messages(spark, source) if messages is None else messages(spark)
-        _create_tables(root)
-        start_query(frame, root, checkpoint_path(source), trigger_s=None).awaitTermination()
-        progress.say(f"telemetry read into {root}: {_bronze_text(root)}")
-        refresh_intervals(spark, root)
-        progress.say("intervals brought up to date")
-        refresh_attribution(spark, root, young_ns)
-        progress.say("attribution brought up to date")
-        rows = judge_range(spark, root, since_ns, until_ns, young_ns)
-        progress.say(f"{len(rows)} subscriptions judged")
-        begins_ns = min((row["from_ns"] for row in rows), default=None)
-        if since_ns is not None and begins_ns is not None and begins_ns > since_ns + MINUTE_NS:
-            began = datetime.fromtimestamp(begins_ns // 1_000_000_000, UTC).isoformat()
-            err.write(f"telemetry of this range is there only from {began} on\n")
-    write_judgements(rows, options.format, out)
+    progress = Progress(err)
+    with folder_lock(root), _plain_errors(spark_log_path(root)):
+        spark, frame = _open(source, root, "headgate pipeline attribute", progress, messages)
+        with progress.stage(f"Reading telemetry into {root}") as stage:
+            _create_tables(root)
+            start_query(frame, root, checkpoint_path(source), trigger_s=None).awaitTermination()
+            stage.result = _bronze_text(root)
+        with progress.stage("Computing intervals"):
+            refresh_intervals(spark, root)
+        with progress.stage("Computing attribution"):
+            refresh_attribution(spark, root, young_ns)
+        with progress.stage("Judging") as stage:
+            rows = judge_range(spark, root, since_ns, until_ns, young_ns)
+            stage.result = f"{len(rows):,} subscriptions"
+    begins_ns = min((row["from_ns"] for row in rows), default=None)
+    if since_ns is not None and begins_ns is not None and begins_ns > since_ns + MINUTE_NS:
+        progress.say(f"There is telemetry of this range only from {instant(begins_ns)} on.")
+    write_judgements(rows, options.format, out, width=options.width, color=options.color)
     return len(rows)
 
 
@@ -190,34 +188,58 @@ def run_stream(
     Every batch is one line on ``err``. ``messages`` replaces the topics, for tests.
 
     Raises:
-        InputError: no Java is there, or the folder is in use.
+        InputError: no Java is there, the folder cannot be used, or a broker does not answer.
         PipelineError: a topic or broker cannot be read, or a table cannot be written.
     """
     source, root = options.source, str(Path(options.source.out).resolve())
     young_ns = young_limit_ns(options.young_s)
-    with folder_lock(root), _plain_errors():
-        progress = _Progress(err)
-        spark = create_session("headgate pipeline stream")
-        progress.say("Spark started")
-        _create_tables(root)
-        # A run that was killed may have left bronze rows that nothing is derived from yet.
-        refresh_intervals(spark, root)
-        refresh_attribution(spark, root, young_ns)
+    progress = Progress(err)
+    with folder_lock(root), _plain_errors(spark_log_path(root)):
+        spark, frame = _open(source, root, "headgate pipeline stream", progress, messages)
+        with progress.stage(f"Bringing {root} up to date") as stage:
+            _create_tables(root)
+            # A run that was killed may have left bronze rows that nothing is derived from yet.
+            refresh_intervals(spark, root)
+            refresh_attribution(spark, root, young_ns)
+            stage.result = _bronze_text(root)
 
         def after(session: SparkSession, batch_id: int) -> None:
             refresh_intervals(session, root)
-            hours = refresh_attribution(session, root, young_ns)
-            progress.say(f"batch {batch_id}: {len(hours)} hours brought up to date")
+            refresh_attribution(session, root, young_ns)
+            progress.say(f"batch {batch_id}: {_bronze_text(root)}")
 
-        frame = telemetry_messages(spark, source) if messages is None else messages(spark)
         query = start_query(
             frame, root, checkpoint_path(source), trigger_s=options.trigger_s, after=after
         )
         try:
             while not should_stop() and not query.awaitTermination(1):
                 pass
+            _await_idle(query)
         finally:
             query.stop()
+    progress.say("Stopped; the next run goes on from here.")
+
+
+def _open(
+    source: SourceOptions, root: str, name: str, progress: Progress,
+    messages: Callable[[SparkSession], DataFrame] | None,
+) -> tuple[SparkSession, DataFrame]:
+    """The session, and the stream of messages to read in it."""
+    if messages is None:
+        with progress.stage("Asking the brokers"):
+            check_brokers(source)
+    with progress.stage("Starting Spark"):
+        spark = create_session(name, log_path=spark_log_path(root))
+    return spark, telemetry_messages(spark, source) if messages is None else messages(spark)
+
+
+def _await_idle(query: StreamingQuery) -> None:
+    """Let the batch that runs come to its end: to interrupt it would only have it done again."""
+    deadline_s = time.monotonic() + _LAST_BATCH_S
+    while (
+        query.isActive and query.status["isTriggerActive"] and time.monotonic() < deadline_s
+    ):
+        time.sleep(0.05)
 
 
 def _create_tables(root: str) -> None:
@@ -226,7 +248,11 @@ def _create_tables(root: str) -> None:
 
 
 def _bronze_text(root: str) -> str:
+    """How much telemetry the folder holds, and up to when."""
     files = table_files(ensure_table(root, BRONZE_SAMPLES))
-    batches = sum(file.rows for file in files if file.partition["kind"] == BATCH_KIND)
-    rows = sum(file.rows for file in files) - batches
-    return f"{batches:,} batches, {rows:,} rows"
+    received = sum(file.rows for file in files if file.partition["kind"] == BATCH_KIND)
+    rows = sum(file.rows for file in files) - received
+    if not received:
+        return "no telemetry so far"
+    last_ns = max(file.span_ns[1] for file in files) + 1
+    return f"{received:,} messages, {rows:,} rows, up to {instant(last_ns)}"

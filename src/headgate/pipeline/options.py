@@ -42,9 +42,26 @@ class SourceOptions:
             *((url, ("pulsar", "pulsar+ssl")) for url in self.broker_urls),
             *((url, ("http", "https")) for url in self.web_urls),
         ):
-            parts = urlsplit(url)
-            if parts.scheme not in schemes or not parts.hostname:
+            if not _is_url(url, schemes):
                 raise InputError(f"Invalid URL {url!r}: {schemes[0]}://host:port is allowed")
+
+
+def _is_url(url: str, schemes: tuple[str, ...]) -> bool:
+    """Whether ``url`` has one of the schemes, hosts, and ports that are numbers."""
+    scheme, separator, rest = url.partition("://")
+    if scheme not in schemes or not separator:
+        return False
+    hosts, _, path = rest.partition("/")
+    if scheme.startswith("pulsar") and path:
+        return False
+    for host in hosts.split(",") if scheme.startswith("pulsar") else [hosts]:
+        try:
+            parts = urlsplit(f"//{host}")
+            if not parts.hostname or parts.port == 0:
+                return False
+        except ValueError:
+            return False
+    return True
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +74,10 @@ class AttributeOptions:
     until: str | None = None
     """As ``since``; None: up to now."""
     format: Literal["table", "json"] = "table"
+    width: int = 100
+    """Characters in a line of the table, names excepted: they are never broken."""
+    color: bool = False
+    """Whether the table may have colours."""
     young_s: float = 2.0
     """A backlog whose oldest message is younger than this is in flight, not a backlog."""
 

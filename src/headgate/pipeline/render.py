@@ -3,12 +3,25 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from textwrap import TextWrapper, wrap
 from typing import Any, Final, TextIO
 
 from headgate.pipeline.tables import BLAMES
+from headgate.pipeline.times import instant
 
+WIDTH_MIN: Final = 40
+WIDTH_MAX: Final = 120
+"""Longer lines are hard to read, whatever the terminal's width."""
+
+_INDENT: Final = "    "
 _NS_PER_S: Final = 1_000_000_000
+_SHARE_SHOWN_MIN: Final = 0.005
+_BOLD, _RED, _GREEN, _YELLOW, _MAGENTA = "1", "31", "32", "33", "35"
+_COLORS: Final = {
+    "NONE": _GREEN, "CONSUMER": _YELLOW, "NO_CONSUMER": _YELLOW, "BROKER": _MAGENTA,
+}
+"""All others are limiters: red."""
 
 
 def judgement_document(row: Mapping[str, Any]) -> dict[str, Any]:
@@ -54,23 +67,71 @@ def worst_first(rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     )
 
 
-def write_judgements(rows: Sequence[Mapping[str, Any]], style: str, out: TextIO) -> None:
-    """Write judgements to ``out``: a JSON array (``json``) or three lines each (``table``)."""
+def write_judgements(
+    rows: Sequence[Mapping[str, Any]], style: str, out: TextIO, *,
+    width: int = WIDTH_MAX, color: bool = False,
+) -> None:
+    """Write judgements to ``out``: a JSON array (``json``) or paragraphs (``table``).
+
+    ``width`` is that of a line of the table in characters; names are never broken, so that they
+    can be copied. ``color`` repeats what the words say.
+    """
     if style == "json":
         lines = ",\n".join(json.dumps(judgement_document(row)) for row in worst_first(rows))
         out.write(f"[{lines}]\n")
         return
-    for row in worst_first(rows):
-        subscription = f"{topic_text(row).removeprefix('persistent://')} / {row['subscription']}"
-        out.write(
-            f"{row['verdict']:<22} confidence {row['confidence']:4.2f}  "
-            f"growth {row['growth_messages']:>+12,}  {subscription}\n"
-            f"    {_shares(row)}\n    {row['sentence']}\n"
-        )
     if not rows:
-        out.write("no subscription has telemetry in this range\n")
+        out.write("No subscription has telemetry in this range.\n")
+        return
+    wrapper = TextWrapper(
+        min(max(width, WIDTH_MIN), WIDTH_MAX), initial_indent=_INDENT, subsequent_indent=_INDENT,
+        break_long_words=False, break_on_hyphens=False,
+    )
+    begin, end = min(row["from_ns"] for row in rows), max(row["to_ns"] for row in rows)
+    what = "1 subscription" if len(rows) == 1 else f"{len(rows):,} subscriptions"
+    title = f"{instant(begin)} to {instant(end)}: {what}, the fastest growing backlog first"
+    for line in wrap(title, wrapper.width):
+        out.write(f"{_styled(line, _BOLD, color)}\n")
+    clusters = {row["cluster"] for row in rows}
+    for place, row in enumerate(worst_first(rows), start=1):
+        name = topic_text(row).removeprefix("persistent://")
+        where = f"{row['cluster']}: " * (len(clusters) > 1)
+        head = f"{where}{name}  subscription {row['subscription']}"
+        out.write(f"\n{place:>2}. {_styled(head, _BOLD, color)}\n")
+        out.write("\n".join(_paragraphs(row, wrapper, color)) + "\n")
+
+
+def _paragraphs(row: Mapping[str, Any], wrapper: TextWrapper, color: bool) -> Iterator[str]:
+    verdict = str(row["verdict"])
+    yield from wrapper.wrap(_growth(row))
+    said = str(row["sentence"]).removeprefix(f"{verdict}: ")
+    lines = wrapper.wrap(f"{verdict} (confidence {row['confidence']:.2f}): {said}")
+    code = _COLORS.get(verdict, _RED)
+    colored = _styled(verdict, f"{_BOLD};{code}", color)
+    yield lines[0].replace(verdict, colored, 1)
+    yield from lines[1:]
+    yield from wrapper.wrap(f"Time blamed on: {_shares(row)}")
+
+
+def _growth(row: Mapping[str, Any]) -> str:
+    """``backlog 1,996, grew by 1,200 in 40 s (30/s)``."""
+    growth, seconds = row["growth_messages"], (row["to_ns"] - row["from_ns"]) / _NS_PER_S
+    text = f"backlog {row['backlog_messages']:,}"
+    if growth == 0 or seconds <= 0:
+        return f"{text}, as large as {seconds:,.0f} s before"
+    per_s = abs(growth) / seconds
+    verb = "grew" if growth > 0 else "shrank"
+    rate = f"{per_s:,.0f}" if per_s >= 10 else f"{per_s:.2f}"
+    return f"{text}, {verb} by {abs(growth):,} in {seconds:,.0f} s ({rate}/s)"
 
 
 def _shares(row: Mapping[str, Any]) -> str:
     shares = sorted(((row[f"share_{b.lower()}"], b) for b in BLAMES), reverse=True)
-    return ", ".join(f"{blame} {100 * share:.0f} %" for share, blame in shares if share >= 0.005)
+    return ", ".join(
+        f"{'nobody' if blame == 'NONE' else blame} {100 * share:.0f} %"
+        for share, blame in shares if share >= _SHARE_SHOWN_MIN
+    )
+
+
+def _styled(text: str, code: str, color: bool) -> str:
+    return f"\x1b[{code}m{text}\x1b[0m" if color else text

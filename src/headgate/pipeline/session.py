@@ -4,14 +4,22 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
+from pyspark import SparkConf, SparkContext
+from pyspark.errors import PySparkRuntimeError
+from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from headgate.base.errors import InputError
 from headgate.pipeline.delta_writer import HeadgateTables
+from headgate.pipeline.failures import PipelineError, start_failure
 
 _JVM_FLAGS: Final = "-XX:TieredStopAtLevel=1 -Xshare:auto -XX:+UseSerialGC"
 """For a short job the time to start counts more than the last bit of speed; measured as less
@@ -34,25 +42,53 @@ _SETTINGS: Final = {
 }
 
 
-def create_session(name: str, *, cores: int | None = None) -> SparkSession:
+def create_session(
+    name: str, *, cores: int | None = None, log_path: Path | None = None
+) -> SparkSession:
     """Start Spark on this machine, or take the session that is there (``spark-submit``).
+
+    What Java and the Python workers say goes to the file ``log_path``, which is begun anew, so
+    that it does not stand between the caller's own lines; without one, to this process's output.
 
     Raises:
         InputError: no Java is found.
+        PipelineError: Java did not start.
     """
     active = SparkSession.getActiveSession()
     if active is None:
-        _require_java()
+        require_java(os.environ.get("JAVA_HOME"), shutil.which("java"))
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
         _show_workers_the_way()
-        builder = SparkSession.builder.appName(name)
+        conf = SparkConf().setAppName(name).setAll(list(_SETTINGS.items()))
         if "MASTER" not in os.environ:
-            builder = builder.master(f"local[{cores or '*'}]")
-        for key, value in _SETTINGS.items():
-            builder = builder.config(key, value)
-        active = builder.getOrCreate()
+            conf.setMaster(f"local[{cores or '*'}]")
+        with _own_interrupts():
+            SparkContext(conf=conf, gateway=_start_java(conf, log_path))
+            active = SparkSession.builder.getOrCreate()
     return prepare_session(active)
+
+
+def _start_java(conf: SparkConf, log_path: Path | None) -> Any:
+    """Start Spark's Java process and return the gateway to it."""
+    if log_path is None:
+        return launch_gateway(conf)
+    with log_path.open("wb") as log:
+        try:
+            return launch_gateway(conf, {"stdout": log, "stderr": log})
+        except PySparkRuntimeError as error:
+            raise PipelineError(start_failure(log_path.read_text(errors="replace"))) from error
+
+
+@contextmanager
+def _own_interrupts() -> Iterator[None]:
+    """Leave Ctrl-C to who handles it: Spark takes it over when it starts."""
+    handler = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    finally:
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGINT, handler)
 
 
 def prepare_session(session: SparkSession) -> SparkSession:
@@ -62,11 +98,19 @@ def prepare_session(session: SparkSession) -> SparkSession:
     return session
 
 
-def _require_java() -> None:
-    home = os.environ.get("JAVA_HOME")
-    if home and Path(home, "bin", "java").exists():
-        return
-    if shutil.which("java") is None:
+def require_java(java_home: str | None, command: str | None) -> None:
+    """See that Spark will find a Java; ``command`` is the ``java`` of the PATH, or None.
+
+    Raises:
+        InputError: there is none.
+    """
+    if java_home:
+        if not Path(java_home, "bin", "java").exists():
+            raise InputError(
+                f"Spark needs Java 17 or newer, and JAVA_HOME={java_home} has no bin/java; set it "
+                "to a Java runtime, or unset it to use the java command"
+            )
+    elif command is None:
         raise InputError(
             "Spark needs Java 17 or newer and no java command was found; install a Java runtime "
             "or set JAVA_HOME"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Final
 
 from headgate.base.errors import InputError
@@ -32,3 +32,8 @@ def parse_time(text: str, now_ns: int) -> int:
     if instant.tzinfo is None:
         raise InputError(f"Invalid time {text!r}: it has no offset; {allowed}")
     return int(instant.timestamp() * 1_000_000) * 1_000
+
+
+def instant(time_ns: int) -> str:
+    """An instant for people, to the second: ``2026-11-21 10:00:00 UTC``."""
+    return f"{datetime.fromtimestamp(time_ns // _NS_PER_S, UTC):%Y-%m-%d %H:%M:%S} UTC"

@@ -11,6 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from headgate.cli.group import main
+from headgate.cli.pipeline import WIDTH_PIPED
 from headgate.pipeline.options import (
     BROKER_URL,
     TELEMETRY_TOPIC,
@@ -40,6 +41,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     jobs = SimpleNamespace(run_attribute=run_attribute, run_stream=run_stream)
     monkeypatch.setattr("headgate.cli.pipeline._jobs", lambda: jobs)
     monkeypatch.setattr("signal.signal", lambda *_: None)
+    monkeypatch.delenv("COLUMNS", raising=False)
     return found
 
 
@@ -47,7 +49,7 @@ def test_attribute_defaults(asked: list[Any]) -> None:
     result = CliRunner().invoke(main, ["pipeline", "attribute", "--out", "t"])
     assert (result.exit_code, result.stdout, result.stderr) == (0, "rows\n", "progress\n")
     source = SourceOptions("t", (BROKER_URL,), (WEB_URL,), TELEMETRY_TOPIC)
-    assert asked == [AttributeOptions(source, None, None, "table")]
+    assert asked == [AttributeOptions(source, None, None, "table", WIDTH_PIPED)]
 
 
 def test_attribute_options(asked: list[Any]) -> None:
@@ -60,7 +62,7 @@ def test_attribute_options(asked: list[Any]) -> None:
     source = SourceOptions(
         "t", ("pulsar://a:1", "pulsar://b:1"), ("http://a:2", "http://b:2"), "persistent://x/y/z"
     )
-    assert asked == [AttributeOptions(source, "2h", "1h", "json")]
+    assert asked == [AttributeOptions(source, "2h", "1h", "json", WIDTH_PIPED)]
 
 
 def test_stream_options(asked: list[Any]) -> None:

@@ -8,7 +8,12 @@ from pathlib import Path
 import pytest
 
 from headgate.base.errors import InputError
-from headgate.pipeline.folder import checkpoint_id, checkpoint_path, folder_lock
+from headgate.pipeline.folder import (
+    checkpoint_id,
+    checkpoint_path,
+    folder_lock,
+    spark_log_path,
+)
 from headgate.pipeline.options import SourceOptions
 
 
@@ -28,6 +33,27 @@ def test_a_folder_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(InputError, match="Not a directory"), folder_lock(str(tmp_path / "file/x")):
         pass
+
+
+def test_a_folder_of_somebody_else_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "thesis.txt").write_text("mine")
+    with (
+        pytest.raises(InputError, match=r"holds 'thesis.txt' and no tables"),
+        folder_lock(str(tmp_path)),
+    ):
+        pass
+    assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]
+    (tmp_path / "bronze_samples").mkdir()
+    with folder_lock(str(tmp_path)):
+        assert (tmp_path / ".lock").exists()
+
+
+def test_hidden_files_do_not_make_a_folder_foreign(tmp_path: Path) -> None:
+    (tmp_path / ".gitignore").write_text("*")
+    with folder_lock(str(tmp_path)):
+        spark_log_path(str(tmp_path)).write_text("x")
+    with folder_lock(str(tmp_path)):
+        assert spark_log_path(str(tmp_path)).read_text() == "x"
 
 
 def test_checkpoints_differ_by_topics() -> None:

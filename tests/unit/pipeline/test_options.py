@@ -24,11 +24,21 @@ def test_defaults_are_the_standard_ports() -> None:
         ({"broker_urls": (), "web_urls": ()}, "0 broker URLs"),
         ({"broker_urls": ("http://a:1",)}, "Invalid URL 'http://a:1'"),
         ({"web_urls": ("nonsense",)}, "Invalid URL 'nonsense'"),
+        ({"web_urls": ("http://a:0",)}, "Invalid URL 'http://a:0'"),
+        ({"broker_urls": ("pulsar://a:99999",)}, "Invalid URL 'pulsar://a:99999'"),
+        ({"broker_urls": ("pulsar://a:1/b",)}, "Invalid URL 'pulsar://a:1/b'"),
+        ({"broker_urls": ("pulsar://a:1,:2",)}, "Invalid URL 'pulsar://a:1,:2'"),
+        ({"broker_urls": ("pulsar://[::1",)}, r"Invalid URL 'pulsar://\[::1'"),
     ],
 )
 def test_a_wrong_source_is_refused(values: dict[str, Any], text: str) -> None:
     with pytest.raises(InputError, match=text):
         SourceOptions(**{"out": "tables", **values})
+
+
+@pytest.mark.parametrize("url", ["pulsar://a", "pulsar+ssl://a:1,b:2", "pulsar://[::1]:6650/"])
+def test_good_broker_urls(url: str) -> None:
+    assert SourceOptions("tables", broker_urls=(url,)).broker_urls == (url,)
 
 
 def test_wrong_format_and_trigger_are_refused() -> None:

@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import io
 import json
+import re
 
 from headgate.pipeline.judging import judge_minutes
-from headgate.pipeline.render import topic_text, worst_first, write_judgements
+from headgate.pipeline.render import (
+    WIDTH_MAX,
+    WIDTH_MIN,
+    topic_text,
+    worst_first,
+    write_judgements,
+)
 from headgate.pipeline.tables import BLAMES
-from tests.unit.pipeline.play import SITUATIONS, minutes, play
+from tests.unit.pipeline.play import SITUATIONS, S, minutes, play
 
 _ROWS = minutes(play(60))
 JUDGED = [
@@ -28,21 +35,62 @@ def test_json_is_an_array_of_rows() -> None:
     assert rows[0]["seconds"] == 60
 
 
+def test_a_table_fits_its_width_and_breaks_no_name() -> None:
+    for width in (1, 60, 80, 100, 160):
+        out = io.StringIO()
+        write_judgements(JUDGED, "table", out, width=width)
+        lines = out.getvalue().splitlines()
+        wide = [line for line in lines if len(line) > min(max(width, WIDTH_MIN), WIDTH_MAX)]
+        # Only the line of a name may be longer.
+        assert all("  subscription " in line for line in wide)
+        assert "\x1b" not in out.getvalue()
+
+
+def test_colors_repeat_what_the_words_say() -> None:
+    plain, colored = io.StringIO(), io.StringIO()
+    write_judgements(JUDGED, "table", plain)
+    write_judgements(JUDGED, "table", colored, color=True)
+    assert re.sub(r"\x1b\[[\d;]*m", "", colored.getvalue()) == plain.getvalue()
+    assert "\x1b[1;33mCONSUMER\x1b[0m" in colored.getvalue()
+
+
+def test_growth_is_told_with_its_pace() -> None:
+    row = dict(JUDGED[0]) | {"from_ns": 0, "to_ns": 40 * S, "backlog_messages": 1_996}
+    for growth, text in (
+        (1_200, "backlog 1,996, grew by 1,200 in 40 s (30/s)"),
+        (-10, "backlog 1,996, shrank by 10 in 40 s (0.25/s)"),
+        (0, "backlog 1,996, as large as 40 s before"),
+    ):
+        out = io.StringIO()
+        write_judgements([row | {"growth_messages": growth}], "table", out)
+        assert text in out.getvalue()
+        assert out.getvalue().startswith("1970-01-01 00:00:00 UTC to 1970-01-01 00:00:40 UTC: 1 ")
+
+
+def test_clusters_are_named_where_there_are_several() -> None:
+    out = io.StringIO()
+    write_judgements([JUDGED[0], dict(JUDGED[1]) | {"cluster": "east"}], "table", out)
+    assert " east: public/default/" in out.getvalue()
+
+
 def test_no_rows_are_an_empty_array_or_a_line() -> None:
     out = io.StringIO()
     write_judgements([], "json", out)
     assert json.loads(out.getvalue()) == []
     out = io.StringIO()
     write_judgements([], "table", out)
-    assert "no subscription" in out.getvalue()
+    assert out.getvalue() == "No subscription has telemetry in this range.\n"
 
 
 def test_table_has_the_sentence_of_every_subscription() -> None:
     out = io.StringIO()
     write_judgements(JUDGED, "table", out)
+    words = " ".join(out.getvalue().split())
     for row in worst_first(JUDGED):
-        assert row["sentence"] in out.getvalue()
-    assert "public/default/slow / slow" in out.getvalue()
+        verdict, _, said = row["sentence"].partition(": ")
+        assert f"{verdict} (confidence {row['confidence']:.2f}): {said}" in words
+    assert "public/default/slow subscription slow backlog" in words
+    assert "Time blamed on: nobody 60 %, CONSUMER 30 %, BROKER 10 %" in words
 
 
 def test_a_partition_is_named_with_its_suffix() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from headgate.base.errors import InputError
-from headgate.pipeline.times import parse_time
+from headgate.pipeline.times import instant, parse_time
 
 NOW_NS = 1_795_255_200_000_000_000
 
@@ -29,3 +29,7 @@ def test_an_instant_with_offset(text: str) -> None:
 def test_everything_else_is_refused_with_what_is_allowed(text: str) -> None:
     with pytest.raises(InputError, match="such as 2h"):
         parse_time(text, NOW_NS)
+
+
+def test_an_instant_for_people() -> None:
+    assert instant(parse_time("2026-11-21T12:00:00.9+02:00", 0)) == "2026-11-21 10:00:00 UTC"

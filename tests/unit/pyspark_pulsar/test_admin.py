@@ -1,12 +1,13 @@
 from __future__ import annotations
 
+import http.client
 import json
 from typing import Any
 
 import pytest
 import urllib3
 
-from pyspark_pulsar.admin import AdminClient, Answer
+from pyspark_pulsar.admin import AdminClient, Answer, cause_of
 from pyspark_pulsar.errors import AdminError, TopicNotFoundError
 from pyspark_pulsar.offsets import Position
 from pyspark_pulsar.options import Connection
@@ -152,3 +153,24 @@ def test_odd_topic_names_are_quoted() -> None:
     cluster = FakeCluster({"a%20b%25/partitions": {"partitions": 0}})
     topic = "persistent://public/default/a b%"
     assert cluster.client().partitions_of([topic]) == {topic: (topic,)}
+
+
+def test_the_cause_below_the_client_s_nested_errors() -> None:
+    pool = urllib3.HTTPConnectionPool("h")
+    hung_up = http.client.RemoteDisconnected("Remote end closed connection")
+    no_http = http.client.BadStatusLine("SSH-2.0")
+    for error, cause in (
+        (urllib3.exceptions.ReadTimeoutError(pool, "/", "Read timed out."), "it took too long"),
+        (urllib3.exceptions.ProtocolError("Connection aborted.", hung_up), "Remote end closed"),
+        (urllib3.exceptions.ProtocolError("Connection aborted.", no_http), "the answer is not"),
+        (urllib3.exceptions.HTTPError("HTTPConnection(host='h', port=1): odd"), "odd"),
+        (urllib3.exceptions.HTTPError(), "HTTPError"),
+    ):
+        nested = urllib3.exceptions.MaxRetryError(pool, "/", error)
+        assert cause_of(nested).startswith(cause)
+
+
+def test_the_system_s_own_words_are_the_cause() -> None:
+    error = urllib3.exceptions.NewConnectionError(urllib3.connection.HTTPConnection("h"), "no")
+    error.__context__ = ConnectionRefusedError(111, "Connection refused")
+    assert cause_of(error) == "Connection refused"

@@ -1,0 +1,95 @@
+"""Ask the brokers before Spark is started: what is wrong is said at once, in one sentence."""
+
+from __future__ import annotations
+
+import socket
+from typing import Final
+from urllib.parse import urlsplit
+
+import urllib3
+
+from headgate.base.errors import InputError
+from headgate.pipeline.options import SourceOptions
+from pyspark_pulsar.admin import AdminClient, Answer, cause_of, http_transport
+from pyspark_pulsar.errors import AdminError, TopicNotFoundError
+from pyspark_pulsar.options import Connection
+
+TIMEOUT_S: Final = 5
+"""How long a broker may take for an answer."""
+
+_BINARY_PORT: Final = 6_650
+_TLS_PORT: Final = 6_651
+
+_CONNECT: Final = b"\x0a\x08headgate\x20\x13"
+_COMMAND: Final = b"\x08\x02\x12" + bytes([len(_CONNECT)]) + _CONNECT
+_GREETING: Final = (
+    (len(_COMMAND) + 4).to_bytes(4, "big") + len(_COMMAND).to_bytes(4, "big") + _COMMAND
+)
+"""CONNECT with client_version and protocol_version: sizes, type, and the two fields."""
+
+_REPLY_BYTES: Final = 9
+"""So much of the answer tells a broker from anything else: two sizes and a field's tag."""
+
+
+def check_brokers(source: SourceOptions) -> None:
+    """See that every broker answers at both of its addresses and has the telemetry topic.
+
+    Raises:
+        InputError: one does not; the text says how to go on.
+    """
+    for broker_url, web_url in zip(source.broker_urls, source.web_urls, strict=True):
+        _check_web(broker_url, web_url, source.topic)
+        _check_binary(broker_url)
+
+
+def _check_web(broker_url: str, web_url: str, topic: str) -> None:
+    connection = Connection(broker_url, web_url.rstrip("/"), TIMEOUT_S * 1_000, TIMEOUT_S * 1_000)
+    transport = http_transport()
+
+    def once(url: str, timeout_s: float) -> Answer:
+        try:
+            return transport(url, timeout_s)
+        except urllib3.exceptions.HTTPError as error:
+            raise InputError(
+                f"{web_url} cannot be reached: {cause_of(error)} (--web-url names the admin API "
+                "of a broker that runs)"
+            ) from error
+
+    try:
+        AdminClient(connection, once).partitions_of([topic])
+    except TopicNotFoundError as error:
+        raise InputError(
+            f"{web_url} has no topic {topic}: a broker makes it with its first telemetry, one "
+            "headgateTelemetryIntervalMs after its start (--topic names another topic)"
+        ) from error
+    except AdminError as error:
+        raise InputError(f"{error} (--web-url names the admin API of a broker)") from error
+
+
+def _check_binary(broker_url: str) -> None:
+    """Connect and say the protocol's first words. One host only, and no words inside TLS."""
+    where = urlsplit(broker_url)
+    hint = "(--broker-url names the binary port of the broker of the same --web-url)"
+    if "," in where.netloc:
+        return
+    is_tls = where.scheme == "pulsar+ssl"
+    address = (where.hostname or "", where.port or (_TLS_PORT if is_tls else _BINARY_PORT))
+    reply = b""
+    try:
+        with socket.create_connection(address, TIMEOUT_S) as connection:
+            if is_tls:
+                return
+            connection.sendall(_GREETING)
+            while len(reply) < _REPLY_BYTES and (piece := connection.recv(_REPLY_BYTES)):
+                reply += piece
+    except OSError as error:
+        why = error.strerror or str(error)
+        raise InputError(f"{broker_url} cannot be reached: {why} {hint}") from error
+    if not _is_frame(reply):
+        raise InputError(f"{broker_url} does not answer as a broker does {hint}")
+
+
+def _is_frame(reply: bytes) -> bool:
+    """Whether bytes begin a frame with a command and nothing behind it, as any answer is."""
+    total, command = int.from_bytes(reply[:4], "big"), int.from_bytes(reply[4:8], "big")
+    return total == command + 4 and reply[8:9] == b"\x08"

@@ -1,0 +1,112 @@
+"""Brokers that do not answer are named, with the address and what to do. Needs no Spark."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from headgate.base.errors import InputError
+from headgate.pipeline import preflight
+from headgate.pipeline.options import SourceOptions
+from tests.spark.conftest import Broker, Cluster
+
+NOBODY = "pulsar://127.0.0.1:1"
+
+
+def failure(broker_url: str, web_url: str, topic: str) -> str:
+    with pytest.raises(InputError) as caught:
+        preflight.check_brokers(SourceOptions("t", (broker_url,), (web_url,), topic))
+    return str(caught.value)
+
+
+@pytest.fixture
+def closed_port() -> int:
+    """A port where nobody listens, for nobody was told of it."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return int(listener.getsockname()[1])
+
+
+@pytest.fixture(scope="module")
+def topic(cluster: Cluster) -> str:
+    name = cluster.new_topic()
+    cluster.publish(name, [b"x"])
+    return name
+
+
+@contextmanager
+def answering(reply: bytes) -> Iterator[str]:
+    """``host:port`` of a server that sends ``reply`` to one connection and hangs up."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def serve() -> None:
+            connection, _ = listener.accept()
+            with connection:
+                connection.recv(4_096)
+                connection.sendall(reply)
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        yield f"127.0.0.1:{listener.getsockname()[1]}"
+        thread.join(10)
+
+
+def test_a_broker_that_runs_passes(broker: Broker, topic: str) -> None:
+    urls = (broker.service_url,), (broker.admin_url,)
+    preflight.check_brokers(SourceOptions("t", *urls, topic))
+    twice = (broker.service_url,) * 2, (f"{broker.admin_url}/",) * 2
+    preflight.check_brokers(SourceOptions("t", *twice, topic))
+
+
+def test_nobody_at_the_web_url(closed_port: int, topic: str) -> None:
+    url = f"http://127.0.0.1:{closed_port}"
+    assert failure(NOBODY, url, topic).startswith(
+        f"{url} cannot be reached: Connection refused (--web-url names the admin API"
+    )
+
+
+@pytest.mark.parametrize(
+    ("reply", "why"),
+    [
+        (b"", "Remote end closed connection without response"),
+        (b"SSH-2.0-OpenSSH\r\n", "the answer is not HTTP"),
+    ],
+)
+def test_something_else_at_the_web_url(reply: bytes, why: str, topic: str) -> None:
+    with answering(reply) as address:
+        text = failure(NOBODY, f"http://{address}", topic)
+    assert text.startswith(f"http://{address} cannot be reached: {why} (--web-url names")
+
+
+def test_an_unknown_host(topic: str) -> None:
+    text = failure(NOBODY, "http://nobody.invalid:8080", topic)
+    assert text.startswith("http://nobody.invalid:8080 cannot be reached: ")
+
+
+def test_a_topic_that_is_not_there(broker: Broker, cluster: Cluster) -> None:
+    missing = cluster.new_topic()
+    assert failure(broker.service_url, broker.admin_url, missing).startswith(
+        f"{broker.admin_url} has no topic {missing}: a broker makes it with its first telemetry"
+    )
+
+
+def test_nobody_at_the_broker_url(broker: Broker, closed_port: int, topic: str) -> None:
+    url = f"pulsar://127.0.0.1:{closed_port}"
+    assert failure(url, broker.admin_url, topic).startswith(
+        f"{url} cannot be reached: Connection refused (--broker-url names the binary port"
+    )
+
+
+def test_the_web_port_as_broker_url(broker: Broker, topic: str) -> None:
+    url = broker.admin_url.replace("http:", "pulsar:")
+    assert failure(url, broker.admin_url, topic).startswith(
+        f"{url} does not answer as a broker does (--broker-url names the binary port"
+    )
+
+
+def test_several_hosts_are_left_to_the_client(broker: Broker, topic: str) -> None:
+    urls = ("pulsar://127.0.0.1:1,127.0.0.1:2",), (broker.admin_url,)
+    preflight.check_brokers(SourceOptions("t", *urls, topic))

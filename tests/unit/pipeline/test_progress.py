@@ -1,0 +1,38 @@
+"""Stages are named when they begin and told with their time when they end."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+
+from headgate.pipeline.progress import Progress
+
+
+class Clock:
+    """Half a second goes by between two looks."""
+
+    now_s = 0.0
+
+    def __call__(self) -> float:
+        self.now_s += 0.5
+        return self.now_s
+
+
+def test_a_stage_is_seen_while_it_runs() -> None:
+    err = io.StringIO()
+    progress = Progress(err, monotonic=Clock())
+    with progress.stage("Reading") as stage:
+        assert err.getvalue() == "Reading ... "
+        stage.result = "7 messages"
+    with progress.stage("Judging"):
+        pass
+    progress.say("Done.")
+    assert err.getvalue() == "Reading ... 7 messages (0.5 s)\nJudging ... (0.5 s)\nDone.\n"
+
+
+def test_a_stage_that_fails_ends_its_line() -> None:
+    err = io.StringIO()
+    with pytest.raises(KeyError), Progress(err).stage("Reading"):
+        raise KeyError
+    assert err.getvalue() == "Reading ... \n"
