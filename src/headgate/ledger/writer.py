@@ -17,7 +17,9 @@ from headgate.ledger.batch import Batch
 from headgate.ledger.errors import LogFailedError, LogFullError
 from headgate.ledger.format import segment_header, segment_name
 
-_FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
+_FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+"""No room on the disk, in the user's quota, or under the process's limit of file sizes: each may
+be mended while the broker runs."""
 _TRY_AGAIN = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM})
 
 

@@ -45,6 +45,7 @@ def test_a_prepared_segment_survives_a_power_cut() -> None:
         ("create", errno.ENOSPC, LogFullError),
         ("allocate", errno.ENOSPC, LogFullError),
         ("allocate", errno.EDQUOT, LogFullError),
+        ("allocate", errno.EFBIG, LogFullError),
         ("write", errno.ENOSPC, LogFullError),
         ("create", errno.EMFILE, StorageError),
         ("sync", errno.ENOSPC, LogFailedError),
