@@ -18,7 +18,7 @@ async def explain_top(call: Call) -> Reply:
     text = call.query.get("count", str(COUNT_DEFAULT))
     if not (text.isascii() and text.isdigit() and 1 <= int(text[:9]) <= COUNT_MAX):
         raise RefusalError(400, f"count is {text[:80]!r}: 1 to {COUNT_MAX} is allowed")
-    return as_json(call.facade.explain_top(int(text)))
+    return as_json(await call.facade.explain_top(int(text)))
 
 
 async def explain_topic(call: Call) -> Reply:

@@ -154,10 +154,10 @@ class AdminFacade:
         if broker.log.full:
             raise RefusalError(503, "The disk is full: publishes are refused until there is room")
 
-    def explain_top(self, count: int) -> Any:
+    async def explain_top(self, count: int) -> Any:
         """See the protocol."""
         self._broker.begin_turn()
-        return explain_top(self._broker, count)
+        return await explain_top(self._broker, count)
 
     def explain_topic(self, topic: TopicName, *, per_partition: bool) -> Any:
         """See the protocol."""

@@ -148,7 +148,7 @@ class Facade(Protocol):
         0: it would not be partitioned. ``None``: topics are not created by using them here.
         """
 
-    def explain_top(self, count: int) -> Any:
+    async def explain_top(self, count: int) -> Any:
         """The ``count`` worst backlogs and what holds each; a JSON-able value."""
 
     def explain_topic(self, topic: TopicName, *, per_partition: bool) -> Any:

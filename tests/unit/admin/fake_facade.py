@@ -154,7 +154,7 @@ class FakeFacade:
     def auto_creation_partitions(self, topic: TopicName) -> int | None:
         return self.auto_partitions if topic.is_persistent else None
 
-    def explain_top(self, count: int) -> Any:
+    async def explain_top(self, count: int) -> Any:
         return [{"topic": name} for name in sorted(self.topics)[:count]]
 
     def explain_topic(self, topic: TopicName, *, per_partition: bool) -> Any:

@@ -173,7 +173,7 @@ def test_ill_health_is_said(story: Story) -> None:
 
 
 def test_explanations_are_asked_of_explain(story: Story) -> None:
-    assert isinstance(story.facade.explain_top(10), dict)
+    assert isinstance(story.world.run(story.facade.explain_top(10)), dict)
     assert isinstance(story.facade.explain_topic(NAME, per_partition=False), dict)
 
 

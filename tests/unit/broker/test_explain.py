@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from typing import Any
 
 import pytest
 
 from headgate.base.names import parse_topic
-from headgate.broker.explain import NOBODY, explain_top, explain_topic
+from headgate.broker.explain import NOBODY, SLICE_TOPICS, explain_top, explain_topic
 from headgate.flow.verdict import Verdict
 from headgate.metadata.errors import RefusalError
 from tests.unit.broker.virtual import VirtualBroker
@@ -21,7 +22,7 @@ def name(local: str) -> str:
 
 
 def top(broker: VirtualBroker, count: int = 10) -> dict[str, Any]:
-    answer = explain_top(broker, count)  # type: ignore[arg-type]
+    answer = asyncio.run(explain_top(broker, count))  # type: ignore[arg-type]
     json.dumps(answer)
     return answer
 
@@ -94,6 +95,26 @@ def test_a_name_may_look_like_a_partitions() -> None:
     broker.publish(topic, 4)
     (report,) = top(broker)["subscriptions"]
     assert (report["topic"], report["partitions"]) == (name("odd-partition-3"), 0)
+
+
+def test_a_long_walk_lets_others_run_and_misses_what_goes_meanwhile() -> None:
+    broker = VirtualBroker()
+    for i in range(3 * SLICE_TOPICS):
+        topic = broker.topic(name(f"t{i}"))
+        broker.subscription(topic, "s")
+        broker.publish(topic, 3 * SLICE_TOPICS - i)
+
+    async def ask() -> dict[str, Any]:
+        asking = asyncio.get_running_loop().create_task(explain_top(broker, 2))  # type: ignore[arg-type]
+        for _ in range(3):
+            await asyncio.sleep(0)
+            assert not asking.done()
+        broker.engine.topics[name("t0")].remove_subscription("s")
+        return await asking
+
+    answer = asyncio.run(ask())
+    assert answer["subscriptionsTotal"] == 3 * SLICE_TOPICS
+    assert [r["backlogMessages"] for r in answer["subscriptions"]] == [3 * SLICE_TOPICS - 1]
 
 
 # -- one subscription ---------------------------------------------------------------------------

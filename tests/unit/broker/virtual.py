@@ -178,6 +178,10 @@ class VirtualBroker:
 
     def work_pending(self) -> None: ...
 
+    # What explain asks for.
+
+    def begin_turn(self) -> None: ...
+
     # What a test asks for.
 
     def topic(self, name: str, publish_per_s: float = 0) -> Topic:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from textwrap import dedent
 from typing import Any
@@ -45,10 +46,10 @@ def answers() -> dict[str, Any]:
         return explain_topic(broker, parse_topic(name(local)), **options)  # type: ignore[arg-type]
 
     broker.run(1)
-    found["young"] = explain_top(broker, 2)  # type: ignore[arg-type]
+    found["young"] = asyncio.run(explain_top(broker, 2))  # type: ignore[arg-type]
     broker.run(29)
-    found["top"] = explain_top(broker, 10)  # type: ignore[arg-type]
-    found["first"] = explain_top(broker, 1)  # type: ignore[arg-type]
+    found["top"] = asyncio.run(explain_top(broker, 10))  # type: ignore[arg-type]
+    found["first"] = asyncio.run(explain_top(broker, 1))  # type: ignore[arg-type]
     for local in ("orders", "mail", "fine", "empty"):
         found[local] = ask(local)
     found["split"] = ask("mail", per_partition=True)
