@@ -2,7 +2,8 @@
 
 Began and ended of throttling are told by windows, not by waits: a limiter refuses hundreds of times
 a second while it holds somebody. ``throttle_began`` has the start of the first window in which a
-limiter held the subscription at all, ``throttle_ended`` the start of the first in which none did.
+limiter held the subscription at all (or the subscription's own, if that is later),
+``throttle_ended`` the start of the first in which none did.
 """
 
 from __future__ import annotations

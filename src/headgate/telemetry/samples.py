@@ -324,7 +324,7 @@ class Sampler:
         level = labels.level or Level.SUBSCRIPTION
         topic = track.subscription.topic
         self.events.add(
-            at.window_start_ns,
+            max(at.window_start_ns, track.since_ns),
             event,
             topic=topic.name.full,
             subscription=track.subscription.name,

@@ -381,6 +381,23 @@ def test_throttling_is_told_by_windows_not_by_waits() -> None:
         world.run(scenario(world))
 
 
+def test_throttling_does_not_begin_before_its_subscription() -> None:
+    async def scenario(world: World) -> None:
+        own = await watch(world)
+        await publish(world, 40)
+        await limit(own.broker, 10)
+        await asyncio.sleep(1)
+        client = await world.connect()
+        await client.subscribe(NAME, "s")
+        window = await own.after(1)
+        (row,) = window[Kind.SUBSCRIPTION]
+        told = [event for event in window[Kind.EVENT] if event["event"] == "throttle_began"]
+        assert [event["time_ns"] for event in told] == [row["counting_since_ns"]]
+
+    with World() as world:
+        world.run(scenario(world))
+
+
 def test_event_names_are_those_of_the_record() -> None:
     source = Path(samples.__file__).read_text()
     told = set(re.findall(r'"(limit_changed|throttle_\w+|quota_\w+|eviction)"', source))
