@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from headgate.base.ack_set import AckSet
@@ -258,7 +259,8 @@ class AdminFacade:
             before_ms = self._broker.engine.now_ms - what.age_s * MS_PER_S
             ordinal = log.ordinal_received_at_or_after(before_ms)
         else:
-            ordinal = _ordinal(log, what) + 1
+            # A position that is not held any more expires nothing beyond it.
+            ordinal = _ordinal(log, replace(what, excluded=True))
         if not subscription.skip_to(ordinal, expired=True):
             return False
         await self._broker.log_durable()

@@ -120,6 +120,10 @@ class Committer:
                 topic = by_number.get(log.number)
                 if topic is not None:
                     topic.durable()
+            for log, _ in batch.trims:
+                topic = by_number.get(log.number)
+                if topic is not None:
+                    topic.trimmed()
             self._settle(waiting, None)
         elif isinstance(error, StorageError):
             self._failed(batch, waiting, error)

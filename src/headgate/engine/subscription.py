@@ -332,7 +332,11 @@ class Subscription:
         self.wake()
 
     def trimmed(self) -> None:
-        """The topic gave up entries: those this (non-durable) cursor still owed are gone."""
+        """The topic gave up entries: if this cursor still stands before them, it moves on.
+
+        A reader may owe them; a stored cursor may have been made or moved back to them after it
+        was decided that nobody owes them any more.
+        """
         if self.acks.mark_delete + 1 < self.topic.log.first:
             self.skip_to(self.topic.log.first)
 

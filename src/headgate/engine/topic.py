@@ -204,6 +204,7 @@ class Topic:
         self.subscriptions[name] = subscription
         self.engine.observer.subscription_added(subscription)
         self.engine.limits_of_subscription(subscription)
+        subscription.trimmed()
         subscription.wake()
         return subscription
 
@@ -230,6 +231,11 @@ class Topic:
             (s.acks.mark_delete + 1 for s in self.subscriptions.values() if s.is_durable),
             default=end,
         )
+
+    def trimmed(self) -> None:
+        """The log gave up entries: no subscription waits for them."""
+        for subscription in list(self.subscriptions.values()):
+            subscription.trimmed()
 
     # -- life ------------------------------------------------------------------------------
 
