@@ -140,7 +140,9 @@ def _named_limit(judgement: Judgement, facts: Circumstances, limiter: Verdict) -
 
 def _consumer(judgement: Judgement, facts: Circumstances) -> str:
     text = "the consumer is the bottleneck"
-    advice = "faster or more consumers would help, a higher limit would not"
+    advice = "faster or more consumers would help"
+    if judgement.bystander or judgement.second not in THROTTLED:
+        advice += ", a higher limit would not"
     if facts.acked_per_s is not None and judgement.growth < 0:
         text = f"the backlog drains at the consumer's own pace of {number(facts.acked_per_s)} msg/s"
     elif facts.acked_per_s is not None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import http.client
 import json
 import socket
+import subprocess
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -192,6 +194,16 @@ def test_somebody_else_answers(server: Server, status: int, body: bytes) -> None
     result = explain()
     assert result.exit_code == 1
     assert f"does not answer as a Headgate broker does (status {status})" in result.stderr
+
+
+def test_it_loads_little() -> None:
+    """An answer within 0.3 s leaves no time for libraries of tables, HTTP or the broker."""
+    heavy = ("rich", "urllib3", "asyncio", "msgspec", "google", "headgate.broker", "headgate.flow")
+    program = f"import sys, headgate.cli.explain\nprint([n for n in {heavy} if n in sys.modules])"
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, check=True, text=True, timeout=60
+    )
+    assert done.stdout == "[]\n"
 
 
 def test_colours_are_for_terminals_that_want_them(

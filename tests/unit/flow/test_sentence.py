@@ -142,6 +142,13 @@ FACTS = Circumstances(
             " what holds it back; faster or more consumers would help, a higher limit would not.",
         ),
         (
+            _judgement(Verdict.CONSUMER, Verdict.THROTTLED_BROKER, dimension=Dimension.MESSAGES),
+            Circumstances(acked_per_s=99.0, appended_per_s=200.0),
+            "CONSUMER: the consumer acknowledges only 99 msg/s of 200 msg/s published; faster or"
+            " more consumers would help; THROTTLED_BROKER is within 5 % of it (49 % of the time),"
+            " so take both in view.",
+        ),
+        (
             _judgement(Verdict.NO_CONSUMER),
             Circumstances(backlog=12_345, since_s=3 * 3600),
             "NO_CONSUMER: no consumer has been connected for 3 h, 12,345 messages wait; connect"
