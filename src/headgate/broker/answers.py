@@ -26,6 +26,7 @@ _BY_STATUS = {
     404: ServerError.TOPIC_NOT_FOUND,
     405: ServerError.NOT_ALLOWED_ERROR,
     412: ServerError.METADATA_ERROR,
+    429: ServerError.TOO_MANY_REQUESTS,
 }
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from headgate.base.names import NamespaceName, TopicName, parse_topic
@@ -12,11 +14,24 @@ from headgate.wire.messages import BaseCommand
 
 if TYPE_CHECKING:
     from headgate.broker.connection import Connection
+    from headgate.broker.service import Broker
 
 
 def _check_namespace(connection: Connection, name: TopicName) -> None:
     if connection.broker.catalog.namespace(name.namespace) is None:
         raise RefusalError(404, f"Namespace {name.namespace} does not exist")
+
+
+@contextlib.contextmanager
+def _in_progress(broker: Broker) -> Iterator[None]:
+    """Count a lookup while it lasts; refuse it if there are too many."""
+    if broker.lookups_count >= broker.settings.maxConcurrentLookupRequest:
+        raise RefusalError(429, "Failed due to too many pending lookup requests")
+    broker.lookups_count += 1
+    try:
+        yield
+    finally:
+        broker.lookups_count -= 1
 
 
 async def lookup(connection: Connection, command: BaseCommand) -> None:
@@ -50,7 +65,8 @@ async def partition_metadata(connection: Connection, command: BaseCommand) -> No
         creates = request.metadata_auto_creation_enabled and broker.settings.allowAutoTopicCreation
         if not creates or not name.is_persistent:
             raise RefusalError(404, f"Topic {name} not found")
-        partitions = await broker.registry.create_partitions_on_demand(name)
+        with _in_progress(broker):
+            partitions = await broker.registry.create_partitions_on_demand(name)
     connection.write(encode.partition_metadata(request.request_id, partitions))
 
 

@@ -12,6 +12,7 @@ from headgate.engine.errors import NotAllowedError, ProducerBusyError, TopicFenc
 from headgate.engine.producer import Producer
 from headgate.engine.topic import Topic
 from headgate.engine.types import AccessMode
+from headgate.metadata.errors import RefusalError
 from headgate.wire import encode
 from headgate.wire.codes import ProducerAccessMode
 from headgate.wire.messages import BaseCommand, CommandProducer
@@ -58,7 +59,7 @@ def _check(connection: Connection, request: CommandProducer, name: TopicName) ->
     """Refuse what is not built or not allowed, before anything is created for it."""
     broker = connection.broker
     if not broker.authorizer.allows("", "topic.produce", name.full):
-        raise NotAllowedError(f"Client is not authorized to produce to {name}")
+        raise RefusalError(403, f"Client is not authorized to produce to {name}")
     if broker.registry.is_system(name):
         raise NotAllowedError(f"{name} belongs to the broker: only it may produce there")
     if request.producer_access_mode not in (

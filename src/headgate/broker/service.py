@@ -121,6 +121,8 @@ class Broker:
         self.connections: set[Connection] = set()
         self.read_paused: set[Connection] = set()
         """Connections whose sockets are not read because too much waits to be durable."""
+        self.lookups_count = 0
+        """Lookups that wait for a topic to be made."""
         self._names_count = 0
         self.on_flush: list[Callable[[], None]] = []
         """Called at the end of every flush: connections write what they gathered."""

@@ -7,6 +7,7 @@ settings can be changed while the broker runs, and every one of them takes effec
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field, fields
 from typing import Any
 
@@ -14,6 +15,9 @@ from headgate.base.errors import InputError
 from headgate.base.units import INT64_MAX
 
 INT32_MAX = (1 << 31) - 1
+
+_INTEGER = re.compile(r"[+-]?[0-9]{1,19}")
+"""Nineteen digits are more than any setting may have."""
 
 
 class SettingError(InputError):
@@ -52,11 +56,9 @@ class SettingInfo:
             if value.lower() in ("true", "false"):
                 return value.lower() == "true"
         elif isinstance(self.default, int):
-            try:
+            # Python's int() alone would take 1_000 as well, and the digits of any script.
+            if _INTEGER.fullmatch(value):
                 number = int(value)
-            except ValueError:
-                pass
-            else:
                 if (self.minimum or 0) <= number <= (self.maximum or 0):
                     return number
         elif not self.choices or value in self.choices:
@@ -128,7 +130,9 @@ class Settings:
         "Megabytes of sends not yet durable, of all connections, before reading pauses.",
     )
     maxConcurrentLookupRequest: int = _key(
-        50_000, "Lookups of one broker in progress at a time.", minimum=1
+        50_000,
+        "Lookups that may wait for a topic to be made; more are refused.",
+        minimum=1,
     )
     allowAutoTopicCreation: bool = _key(
         True, "A producer or consumer creates the topic that it names.", dynamic=True

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from headgate.base.names import parse_topic
@@ -94,6 +96,23 @@ async def test_topics_are_not_made_where_that_is_forbidden(world: World) -> None
     with pytest.raises(RefusedError) as refusal:
         await client.subscribe(TOPIC, "s")
     assert refusal.value.code == ServerError.TOPIC_NOT_FOUND
+
+
+@played(settings={"maxConcurrentLookupRequest": "3", "allowAutoTopicCreationType": "partitioned"})
+async def test_lookups_that_wait_are_bounded(world: World) -> None:
+    client = await world.connect()
+    world.lanes[2].freeze()
+    asked = [asyncio.ensure_future(client.partitions(f"{TOPIC}-{index}")) for index in range(5)]
+    await asyncio.sleep(0.1)
+    assert [future.done() for future in asked] == [False, False, False, True, True]
+    with pytest.raises(RefusedError) as refusal:
+        await asked[3]
+    assert refusal.value.code == ServerError.TOO_MANY_REQUESTS
+    world.lanes[2].thaw()
+    assert await asyncio.gather(*asked[:3]) == [1, 1, 1]
+    assert await client.partitions(f"{TOPIC}-4") == 1
+    with pytest.raises(RefusedError):
+        await asked[4]
 
 
 @played()

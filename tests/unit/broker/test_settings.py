@@ -1,0 +1,110 @@
+"""Settings: every key, what may be written, and what is said about what may not."""
+
+from __future__ import annotations
+
+import contextlib
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headgate.broker.settings import INT32_MAX, SETTINGS, SettingError, Settings
+
+DYNAMIC = {
+    "allowAutoTopicCreation",
+    "allowAutoTopicCreationType",
+    "brokerDeleteInactiveTopicsEnabled",
+    "brokerDeleteInactiveTopicsFrequencySeconds",
+    "defaultNumPartitions",
+    "dispatchThrottlingOnBatchMessageEnabled",
+    "dispatchThrottlingRateInByte",
+    "dispatchThrottlingRateInMsg",
+    "dispatchThrottlingRatePerSubscriptionInByte",
+    "dispatchThrottlingRatePerSubscriptionInMsg",
+    "dispatchThrottlingRatePerTopicInByte",
+    "dispatchThrottlingRatePerTopicInMsg",
+    "exposeTopicLevelMetricsInPrometheus",
+    "maxPendingPublishRequestsPerConnection",
+}
+"""Each of these has a test in test_service.py, or beside what it controls."""
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_every_key(name: str) -> None:
+    info = SETTINGS[name]
+    settings = Settings()
+    assert info.name == name
+    assert info.doc.endswith(".")
+    assert info.allowed
+    assert getattr(settings, name) == info.default
+    if isinstance(info.default, int) and not isinstance(info.default, bool):
+        assert info.minimum is not None
+        assert info.maximum is not None
+        assert info.minimum <= info.default <= info.maximum
+    else:
+        assert (info.minimum, info.maximum) == (None, None)
+    text = settings.text(name)
+    settings.set(name, f"  {text} ")
+    assert getattr(settings, name) == info.default
+    assert settings.text(name) == text
+
+
+def test_which_may_change_while_the_broker_runs() -> None:
+    assert {name for name, info in SETTINGS.items() if info.dynamic} == DYNAMIC
+
+
+def test_text_is_as_a_settings_file_has_it() -> None:
+    settings = Settings()
+    settings.set("allowAutoTopicCreation", "FALSE")
+    settings.set("dispatchThrottlingRateInMsg", "-1")
+    settings.set("allowAutoTopicCreationType", "partitioned")
+    assert settings.text("allowAutoTopicCreation") == "false"
+    assert settings.text("dispatchThrottlingRateInMsg") == "-1"
+    assert settings.text("allowAutoTopicCreationType") == "partitioned"
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "allowed"),
+    [
+        ("brokerServicePort", "65536", "an integer from 0 to 65535"),
+        ("brokerServicePort", "-1", "an integer from 0 to 65535"),
+        ("brokerServicePort", "", "an integer from 0 to 65535"),
+        ("brokerServicePort", "6650x", "an integer from 0 to 65535"),
+        ("brokerServicePort", "6_650", "an integer from 0 to 65535"),
+        ("brokerServicePort", "٦٦٥٠", "an integer from 0 to 65535"),
+        ("brokerServicePort", "6650.0", "an integer from 0 to 65535"),
+        ("brokerServicePort", "0x10", "an integer from 0 to 65535"),
+        ("defaultNumPartitions", "9" * 10_000, "an integer from 1 to 10000"),
+        ("keepAliveIntervalSeconds", "0", f"an integer from 1 to {INT32_MAX}"),
+        ("dispatchThrottlingRateInMsg", "-2", f"an integer from -1 to {INT32_MAX}"),
+        ("dispatchThrottlingRateInByte", str(1 << 63), f"an integer from -1 to {(1 << 63) - 1}"),
+        ("allowAutoTopicCreation", "yes", "true or false"),
+        ("allowAutoTopicCreation", "1", "true or false"),
+        ("allowAutoTopicCreationType", "Partitioned", "non-partitioned or partitioned"),
+    ],
+)
+def test_what_is_not_allowed_is_named_with_what_is(name: str, value: str, allowed: str) -> None:
+    settings = Settings()
+    before = settings.text(name)
+    with pytest.raises(SettingError) as refusal:
+        settings.set(name, value)
+    assert str(refusal.value) == f"{name}={value!r} is not allowed: {allowed} is"
+    assert settings.text(name) == before
+
+
+@pytest.mark.parametrize("name", ["set", "text", "clustername", "", "__class__"])
+def test_unknown_keys(name: str) -> None:
+    with pytest.raises(KeyError):
+        Settings().set(name, "x")
+
+
+@given(st.sampled_from(sorted(SETTINGS)), st.text())
+def test_any_text_is_taken_or_refused(name: str, text: str) -> None:
+    settings = Settings()
+    before = value = settings.text(name)
+    with contextlib.suppress(SettingError):
+        settings.set(name, text)
+        value = settings.text(name)
+        settings.set(name, value)
+    assert settings.text(name) == value
+    assert value == before or SETTINGS[name].parse(text) == SETTINGS[name].parse(value)
