@@ -7,6 +7,9 @@ from headgate.base.errors import InputError
 BEHIND_S_MAX = 1.0
 """What is due but older than this is given up: a pause is not made good by a flood."""
 
+LATE_S_MAX = 0.05
+"""The same for who waits: work takes its time, and what was missed is not done twice as fast."""
+
 
 class Pace:
     """When the next of a steady series is due. Times are seconds of any steady clock."""
@@ -34,9 +37,10 @@ class Pace:
     def wait_s(self, now_s: float) -> float:
         """How long until the next is due; it counts as done. 0 when it is late.
 
-        What was late by more than the bound is given up, so an idle time is never made good.
+        What was late by more than :data:`LATE_S_MAX` is given up: an idle time, or one in which
+        the machine was busy with other things, is never made good.
         """
-        self._next_s = max(self._next_s, now_s - BEHIND_S_MAX)
+        self._next_s = max(self._next_s, now_s - LATE_S_MAX)
         wait_s = max(0.0, self._next_s - now_s)
         self._next_s += self._step_s
         return wait_s

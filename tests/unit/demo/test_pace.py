@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from headgate.base.errors import InputError
-from headgate.demo.pace import BEHIND_S_MAX, Pace
+from headgate.demo.pace import BEHIND_S_MAX, LATE_S_MAX, Pace
 
 
 def test_what_is_due_adds_up_however_often_it_is_asked() -> None:
@@ -37,6 +37,13 @@ def test_waiting_keeps_the_rate_when_work_itself_takes_time() -> None:
 def test_who_cannot_keep_up_never_waits() -> None:
     pace, now_s = Pace(40, 0.0), 10.0
     assert [pace.wait_s(now_s + 0.03 * step) for step in range(5)] == [0.0] * 5
+
+
+def test_who_waits_does_not_make_good_what_it_missed() -> None:
+    pace, now_s = Pace(400, 0.0), 0.0
+    for step in range(1_000):
+        now_s += pace.wait_s(now_s) + (0.5 if step == 500 else 0.0)
+    assert now_s == pytest.approx(1_000 / 400 + 0.5 - LATE_S_MAX, abs=0.01)
 
 
 @pytest.mark.parametrize("rate", [0, -1])
