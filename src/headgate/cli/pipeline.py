@@ -105,16 +105,23 @@ def stream_command(
     """Keep the tables up to date until interrupted; the next run goes on from there."""
     options = StreamOptions(SourceOptions(out, broker_urls, web_urls, topic), trigger_s)
     jobs = _jobs()
-    stopping = False
+    streaming = stopping = False
 
     def stop(number: int, _: FrameType | None) -> None:
         nonlocal stopping
+        if not streaming:
+            raise KeyboardInterrupt
         stopping = True
         signal.signal(number, signal.SIG_DFL)
 
+    def should_stop() -> bool:
+        nonlocal streaming
+        streaming = True
+        return stopping
+
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, stop)
-    jobs.run_stream(options, sys.stderr, should_stop=lambda: stopping)
+    jobs.run_stream(options, sys.stderr, should_stop=should_stop)
 
 
 def _has_color() -> bool:

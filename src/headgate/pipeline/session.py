@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import shutil
 import signal
@@ -63,19 +64,29 @@ def create_session(
         conf = SparkConf().setAppName(name).setAll(list(_SETTINGS.items()))
         if "MASTER" not in os.environ:
             conf.setMaster(f"local[{cores or '*'}]")
+        gateway = _start_java(conf, log_path)
         with _own_interrupts():
-            SparkContext(conf=conf, gateway=_start_java(conf, log_path))
-            active = SparkSession.builder.getOrCreate()
+            SparkContext(conf=conf, gateway=gateway)
+        active = SparkSession.builder.getOrCreate()
     return prepare_session(active)
 
 
 def _start_java(conf: SparkConf, log_path: Path | None) -> Any:
-    """Start Spark's Java process and return the gateway to it."""
+    """Start Spark's Java process and return the gateway to it.
+
+    The process gets a session of its own, so that Ctrl-C reaches this process alone, which then
+    ends things in order; when this one is gone, however, Java notices and ends, too.
+    """
     if log_path is None:
-        return launch_gateway(conf)
-    with log_path.open("wb") as log:
+        return launch_gateway(conf, {"start_new_session": True})
+    with log_path.open("ab") as log:
+        log.truncate(0)
+        # The gateway's client reports interrupted calls there, with a page of traces each.
+        logging.getLogger().addHandler(logging.FileHandler(log_path))
         try:
-            return launch_gateway(conf, {"stdout": log, "stderr": log})
+            return launch_gateway(
+                conf, {"stdout": log, "stderr": log, "start_new_session": True}
+            )
         except PySparkRuntimeError as error:
             raise PipelineError(start_failure(log_path.read_text(errors="replace"))) from error
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 from collections.abc import Callable
 from types import SimpleNamespace
@@ -10,7 +11,7 @@ from typing import Any, TextIO
 import pytest
 from click.testing import CliRunner
 
-from headgate.cli.group import main
+from headgate.cli.group import EXIT_INTERRUPTED, main
 from headgate.cli.pipeline import WIDTH_PIPED
 from headgate.pipeline.options import (
     BROKER_URL,
@@ -69,6 +70,46 @@ def test_stream_options(asked: list[Any]) -> None:
     result = CliRunner().invoke(main, ["pipeline", "stream", "--out", "t", "--trigger", "1.5"])
     assert result.exit_code == 0
     assert asked == [StreamOptions(SourceOptions("t"), 1.5)]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_a_stream_after_its_batch(
+    monkeypatch: pytest.MonkeyPatch, number: signal.Signals
+) -> None:
+    def run_stream(
+        options: StreamOptions, _err: TextIO, *, should_stop: Callable[[], bool]
+    ) -> None:
+        said.append(should_stop())
+        signal.raise_signal(number)
+        said.append(should_stop())
+        said.append(signal.getsignal(number) is signal.SIG_DFL)
+
+    said: list[bool] = []
+    assert _stream(monkeypatch, run_stream) == 0
+    assert said == [False, True, True]
+
+
+def test_a_signal_before_the_first_batch_ends_it_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    def run_stream(
+        options: StreamOptions, _err: TextIO, *, should_stop: Callable[[], bool]
+    ) -> None:
+        signal.raise_signal(signal.SIGINT)
+        pytest.fail("Spark goes on starting")
+
+    assert _stream(monkeypatch, run_stream) == EXIT_INTERRUPTED
+
+
+def _stream(monkeypatch: pytest.MonkeyPatch, run_stream: Callable[..., None]) -> int:
+    """The exit status of a stream that does this."""
+    monkeypatch.setattr(
+        "headgate.cli.pipeline._jobs", lambda: SimpleNamespace(run_stream=run_stream)
+    )
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        return CliRunner().invoke(main, ["pipeline", "stream", "--out", "t"]).exit_code
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 @pytest.mark.parametrize(
