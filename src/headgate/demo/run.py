@@ -124,7 +124,7 @@ class Demo:
         problems = wrong(self._meant, seen, "explain")
         rule = {s: rule_says(before.get(s), after.get(s)) for s, _ in self._meant}
         if job is None:
-            self._title(3, f"Tables by Spark: left out, because {missing}")
+            self._title(3, f"Tables by Spark are left out: {missing}")
             self._say(WHAT_SPARK_ADDS)
             self._title(4, "Whose fault: explain's judgement of the last minute")
             found = seen

@@ -132,7 +132,7 @@ def test_all_goes_well(play: _Play) -> None:
     assert play.steps == ["brokers", "clients", "go", "end"]
     titles = [line[0] for line in text.splitlines() if line[:1].isdigit() and line[1:3] == "  "]
     assert titles == ["1", "2", "3", "4", "5"]
-    assert "left out, because --no-spark was given" in text
+    assert "left out: --no-spark was given" in text
     assert run.WHAT_SPARK_ADDS in text
     assert "drained: that limit was the cause" in text
     assert text.endswith("Every verdict is what its situation was built to be; 20 s.\n")
