@@ -64,7 +64,8 @@ def create_session(
         conf = SparkConf().setAppName(name).setAll(list(_SETTINGS.items()))
         if "MASTER" not in os.environ:
             conf.setMaster(f"local[{cores or '*'}]")
-        gateway = _start_java(conf, log_path)
+        with _interrupts_later():
+            gateway = _start_java(conf, log_path)
         with _own_interrupts():
             SparkContext(conf=conf, gateway=gateway)
         active = SparkSession.builder.getOrCreate()
@@ -89,6 +90,26 @@ def _start_java(conf: SparkConf, log_path: Path | None) -> Any:
             )
         except PySparkRuntimeError as error:
             raise PipelineError(start_failure(log_path.read_text(errors="replace"))) from error
+
+
+@contextmanager
+def _interrupts_later() -> Iterator[None]:
+    """Put signals off: a Java process whose start is cut short would stay behind for ever."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    came: list[int] = []
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    handlers = {number: signal.getsignal(number) for number in numbers}
+    for number in numbers:
+        signal.signal(number, lambda number, _: came.append(number))
+    try:
+        yield
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+    if came:
+        signal.raise_signal(signal.Signals(came[0]))
 
 
 @contextmanager
