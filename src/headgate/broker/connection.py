@@ -58,6 +58,11 @@ CLOSE_TIMEOUT_S = 5.0
 COMMANDS_MAX = 1_000
 """Commands of one connection that may be waiting for something before it is read no further."""
 
+TURN_WORK_MAX = 256
+"""Work for one connection before others have their turn: a SEND, ACK or FLOW is 1, another command
+``COLD_WORK``. About a millisecond."""
+COLD_WORK = 8
+
 UNREAD_BYTES_MAX = MIB
 """Answers for a peer that does not read them, before it is read no further."""
 
@@ -168,8 +173,13 @@ class Connection(asyncio.BufferedProtocol):
     # -- frames in -------------------------------------------------------------------------
 
     def _process(self) -> None:
-        """Carry out every whole frame that arrived, unless reading is paused."""
+        """Carry out every whole frame that arrived, unless reading is paused.
+
+        After a turn's worth of work the rest waits, and nothing more is read, until others had
+        their turn.
+        """
         next_frame, receive = self._decoder.next_frame, self._table.receive
+        work = TURN_WORK_MAX
         try:
             while not self._read_paused and self.is_open:
                 frame = next_frame()
@@ -180,6 +190,7 @@ class Connection(asyncio.BufferedProtocol):
                 command, body = frame
                 kind = command.type
                 receive(kind)
+                work -= 1
                 if kind == _SEND:
                     self._send(command, body)
                 elif kind == _ACK:
@@ -188,6 +199,10 @@ class Connection(asyncio.BufferedProtocol):
                     self._flow(command)
                 else:
                     self._cold(kind, command)
+                    work -= COLD_WORK - 1
+                if work <= 0 and not self._read_paused and self.is_open:
+                    self._pause_reading()
+                    self.broker.loop.call_soon(self._next_turn)
         except RemoteProtocolError as error:
             logger.info("%s broke the protocol and is cut off: %s", self.address, error)
             self.close()
@@ -280,7 +295,10 @@ class Connection(asyncio.BufferedProtocol):
         entry = self.consumers.get(flow.consumer_id)
         if entry is not None:
             consumer, subscription = entry
-            subscription.flow(consumer, permits)
+            # The total stays what Java's clients and tools can read, too.
+            permits = min(permits, INT32_MAX - consumer.permits)
+            if permits > 0:
+                subscription.flow(consumer, permits)
 
     # -- cold commands ---------------------------------------------------------------------
 
@@ -406,7 +424,11 @@ class Connection(asyncio.BufferedProtocol):
     def close_producer(self, producer_id: int) -> None:
         """See :class:`headgate.engine.ports.ProducerPort`."""
         if self.forget_producer(producer_id):
-            self._closed_producers[producer_id] = self.broker.engine.now_ns
+            now_ns, closed = self.broker.engine.now_ns, self._closed_producers
+            closed.pop(producer_id, None)
+            while closed and now_ns - closed[oldest := next(iter(closed))] > FORGET_CLOSED_NS:
+                del closed[oldest]
+            closed[producer_id] = now_ns
             self._close_or(encode.close_producer(producer_id))
 
     def forget_producer(self, producer_id: int) -> bool:
@@ -462,6 +484,10 @@ class Connection(asyncio.BufferedProtocol):
         self._transport.resume_reading()
         self.broker.loop.call_soon(self._resumed)
 
+    def _next_turn(self) -> None:
+        if self._read_paused:
+            self.resume_reading()
+
     def _resumed(self) -> None:
         if self.is_open:
             self.broker.begin_turn()
@@ -508,10 +534,14 @@ class Connection(asyncio.BufferedProtocol):
             return True  # it sent more than could be stored so far: its PONG would wait behind
         waiter: asyncio.Future[None] = self.broker.loop.create_future()
         self._alive_waiters.append(waiter)
+        unsent_bytes = self._transport.get_write_buffer_size()
         self.write(encode.ping())
         try:
             await asyncio.wait_for(waiter, LIVENESS_TIMEOUT_S)
         except TimeoutError:
+            self._alive_waiters.remove(waiter)
+            if self.is_open and self._transport.get_write_buffer_size() < unsent_bytes:
+                return True  # it takes what it is sent, slowly: the PING is still on its way
             self._cut_off()
             return False
         return self.is_open

@@ -8,7 +8,8 @@ import random
 import pytest
 
 from headgate.base.positions import Position
-from headgate.testing import RefusedError, SimClient, World
+from headgate.base.units import MIB, NS_PER_MS
+from headgate.testing import NetworkProfile, RefusedError, SimClient, World
 from headgate.wire import client as frames
 from headgate.wire.codes import CommandType, ServerError, SubscriptionType
 from headgate.wire.frame import encode_frame
@@ -104,6 +105,28 @@ async def test_damaged_frames(world: World) -> None:
         await asyncio.sleep(0.01)
         client.abort()
     await neighbour.is_well()
+
+
+WHOLE = NetworkProfile(NS_PER_MS, NS_PER_MS, piece_bytes_max=MIB)
+"""A network that hands over in one piece what was written as one."""
+
+
+@played(network=WHOLE)
+async def test_a_flood_of_small_frames_is_read_in_turns(world: World) -> None:
+    """A neighbour whose frame comes right behind waits for a small part of the flood."""
+    flooder, neighbour = await world.connect(), await world.connect()
+    before = []
+
+    class Answers(list[BaseCommand]):
+        def append(self, command: BaseCommand) -> None:
+            before.append(len(flooder.unexpected))
+
+    neighbour.unexpected = Answers()
+    flooder.write(frames.ping() * 3_000)
+    neighbour.write(frames.ping())
+    await asyncio.sleep(0.1)
+    assert len(flooder.unexpected) == 3_000
+    assert before[0] <= 300
 
 
 @played()
