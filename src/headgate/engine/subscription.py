@@ -177,6 +177,8 @@ class Subscription:
             TopicFencedError: the subscription is being moved or closed; try again.
             ConsumerBusyError: the connected consumers have another type, or exclude others.
         """
+        if self.topic.fenced:
+            raise TopicFencedError("Topic is temporarily unavailable")
         if self.fenced:
             raise TopicFencedError(f"Subscription {self.name} is fenced")
         if self.consumers and subscription_type is not self.type:
