@@ -83,7 +83,8 @@ class Reader:
         if error is not None:
             raise error
         cache, by_number = self._engine.cache, self._engine.by_number
-        for topic_number, ordinal, body in entries or ():
+        # Backwards: where they do not all fit into the cache, those that are sent first stay.
+        for topic_number, ordinal, body in reversed(entries or ()):
             topic = by_number.get(topic_number)
             if topic is not None and ordinal >= topic.log.first:
                 cache.put(topic.cache, ordinal, body)

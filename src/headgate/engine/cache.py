@@ -2,7 +2,8 @@
 
 One cache serves the whole broker; each topic looks its own entries up in its own dictionary, so a
 delivery costs one lookup. What was put in first leaves first: a tail reader never misses, and a
-backlog read that is evicted before it was sent is simply read again.
+backlog read that is evicted before it was sent is simply read again. What was put in last stays,
+however large it is: an entry that no cache could hold would never be sent.
 """
 
 from __future__ import annotations
