@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, cast
 
 from headgate.base.ack_set import AckSet
+from headgate.base.errors import HeadgateError
 from headgate.base.names import check_subscription, parse_topic
 from headgate.base.positions import EARLIEST, Position
 from headgate.base.units import INT64_MAX, MS_PER_S
@@ -193,11 +194,15 @@ async def unsubscribe(connection: Connection, command: BaseCommand) -> None:
         raise SubscriptionBusyError(
             "Unconnected or shared consumer attempting to unsubscribe while others are connected"
         )
-    connection.consumers.pop(request.consumer_id)
     subscription.remove_consumer(consumer)
     subscription.disconnect_consumers()
     if subscription.is_durable and not subscription.removed:
-        await delete_subscription(connection.broker, subscription)
+        try:
+            await delete_subscription(connection.broker, subscription)
+        except HeadgateError:
+            connection.close_consumer(request.consumer_id)  # so that its client comes back
+            raise
+    connection.consumers.pop(request.consumer_id, None)
     connection.write(encode.success(request.request_id))
 
 

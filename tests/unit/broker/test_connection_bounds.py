@@ -9,6 +9,7 @@ import pytest
 from headgate.base.names import parse_topic
 from headgate.base.units import KIB, MIB
 from headgate.broker.connection import COMMANDS_MAX, UNREAD_BYTES_MAX, Connection
+from headgate.broker.settings import INT32_MAX
 from headgate.testing import NetworkProfile, RefusedError, SimClient, World
 from headgate.wire import client as frames
 from headgate.wire.codes import ServerError, SubscriptionType
@@ -207,3 +208,58 @@ async def test_a_consumer_slow_to_read_delays_only_itself(world: World) -> None:
     assert server_side(world, slow)._transport.get_write_buffer_size() < 300 * KIB
     slow.transport.resume_reading()
     assert [(await stuck.receive()).position for _ in range(200)] == positions
+
+
+@played()
+async def test_a_slow_reader_is_not_taken_for_dead(world: World) -> None:
+    """The question whether it lives waits behind what it was sent before."""
+    slow, client = await world.connect(), await world.connect()
+    consumer = await slow.subscribe(TOPIC, "s", queue_size=1_000)
+    slow.transport.pause_reading()
+    producer = await client.producer(TOPIC)
+    await asyncio.gather(*[producer.send_nowait(b"x" * 10_000) for _ in range(80)])
+    newcomer = asyncio.ensure_future(client.subscribe(TOPIC, "s"))
+    for _ in range(4):
+        await asyncio.sleep(1)
+        slow.transport.resume_reading()
+        await asyncio.sleep(0.0015)
+        slow.transport.pause_reading()
+    with pytest.raises(RefusedError) as refusal:
+        await newcomer
+    assert refusal.value.code == ServerError.CONSUMER_BUSY
+    slow.transport.resume_reading()
+    for _ in range(80):
+        await consumer.receive()
+
+
+@played()
+async def test_permits_stay_within_what_clients_can_count(world: World) -> None:
+    client = await world.connect()
+    consumer = await client.subscribe(TOPIC, "s", queue_size=0)
+    for _ in range(3):
+        consumer.flow(INT32_MAX)
+    await (await client.producer(TOPIC)).send(b"x")
+    await consumer.receive()
+    consumer.flow(5)
+    await asyncio.sleep(0.1)
+    (seen,) = world.broker.engine.topics[TOPIC].subscriptions["s"].consumers
+    assert seen.permits == INT32_MAX
+
+
+@played()
+async def test_what_is_remembered_of_closed_producers_is_forgotten(world: World) -> None:
+    client = await world.connect()
+    for _ in range(5):
+        producer = await client.producer(TOPIC)
+        await world.broker.registry.unload(parse_topic(TOPIC))
+        await asyncio.sleep(20)
+    server = server_side(world, client)
+    assert len(server._closed_producers) == 2
+    producer.sequence_id = 0
+    late = frames.send(producer.producer_id, 1, producer.entry(b"too late"))
+    client.write(late)
+    await asyncio.sleep(0.1)
+    assert client.is_open
+    await asyncio.sleep(15)
+    client.write(late)
+    await client.lost
