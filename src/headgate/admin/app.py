@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from urllib.parse import parse_qsl, quote
 
 import msgspec
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.types import Receive, Scope, Send
 
 from headgate.admin.body import BODY_BYTES_MAX
@@ -75,6 +75,8 @@ class AdminApp:
             return failure(503 if error.retryable else 500, str(error))
         except InvariantError:
             raise
+        except ClientDisconnect:
+            return failure(400, "The connection ended before the body did")  # nobody reads it
         except Exception as error:
             _log.exception("unexpected failure of %s %s", request.method, request.url.path)
             return failure(500, f"Unexpected {type(error).__name__}; the broker's log has more")

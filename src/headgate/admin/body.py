@@ -42,7 +42,7 @@ def decode(body: bytes, type_: Any) -> Any:
     """
     try:
         return _decoder(type_).decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise RefusalError(400, _what_is_wrong(body, type_, str(error))) from error
 
 

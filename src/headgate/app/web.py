@@ -10,6 +10,7 @@ from contextlib import contextmanager
 import uvicorn
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from headgate.app.http_bounds import BoundedHttpProtocol
 from headgate.app.listeners import BACKLOG_CONNECTIONS_MAX
 from headgate.base.errors import InvariantError
 
@@ -81,7 +82,7 @@ class WebServer:
         """Serve ``app`` on a listening socket, which is closed with the server."""
         config = uvicorn.Config(
             app,
-            http="httptools",
+            http=BoundedHttpProtocol,
             ws="none",
             lifespan="off",
             interface="asgi3",

@@ -7,6 +7,8 @@ import logging
 from collections.abc import Mapping
 
 import pytest
+from starlette.requests import Request
+from starlette.types import Message
 
 from headgate.admin.app import QUERY_PARAMETERS_MAX, AdminApp, raw_path
 from headgate.admin.body import BODY_BYTES_MAX
@@ -98,6 +100,30 @@ def test_authorization_sees_the_operation_and_what_it_is_about(broker: FakeFacad
 def test_a_server_that_keeps_no_raw_path_is_served_too() -> None:
     assert raw_path({"path": "/a b/c"}) == "/a%20b/c"
     assert raw_path({"path": "", "raw_path": b"/a%2Fb?x=1"}) == "/a%2Fb"
+
+
+def test_a_client_that_leaves_is_no_error(
+    broker: FakeFacade, caplog: pytest.LogCaptureFixture
+) -> None:
+    app = AdminApp(broker, broker.clock)
+    path = "/admin/v2/tenants/x"
+    scope = {
+        "type": "http", "method": "PUT", "path": path, "raw_path": path.encode(),
+        "query_string": b"", "headers": [], "scheme": "http", "server": ("test", 80),
+    }  # fmt: skip
+    messages = [
+        {"type": "http.request", "body": b"{", "more_body": True},
+        {"type": "http.disconnect"},
+    ]
+
+    async def receive() -> Message:
+        return messages.pop(0)
+
+    with caplog.at_level(logging.INFO, "headgate.admin"):
+        reply = asyncio.run(app.respond(Request(scope, receive)))
+    assert reply.status == 400
+    assert caplog.records == []
+    assert "x" not in broker.catalog.tenants()
 
 
 def test_only_http_is_served(broker: FakeFacade) -> None:

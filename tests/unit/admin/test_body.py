@@ -73,6 +73,12 @@ def test_wrong_types(body: bytes, type_: object, text: str) -> None:
     assert _refusal(body, type_) == text
 
 
+def test_depths_without_end_are_malformed() -> None:
+    """Inside a field that nobody asked for, where no type stops the reader."""
+    body = b'{"a":' * 50_000
+    assert _refusal(body, DispatchRate).startswith("Malformed JSON: ")
+
+
 def test_a_number_out_of_range_is_named() -> None:
     reason = _refusal(b'{"dispatchThrottlingRateInMsg": 3000000000}', DispatchRate)
     assert "dispatchThrottlingRateInMsg" in reason

@@ -1,0 +1,129 @@
+"""The head of a request has a size and a time; its body and further requests are not touched."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import pytest
+from starlette.types import Receive, Scope, Send
+from uvicorn import Config
+from uvicorn.server import ServerState
+
+from headgate.app.http_bounds import HEAD_BYTES_MAX, HEAD_TIMEOUT_S, BoundedHttpProtocol
+from headgate.testing.clock import ManualClock
+from headgate.testing.loop import SimLoop
+
+
+class Wire(asyncio.Transport):
+    """Keeps what the protocol writes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.written = b""
+        self.closed = False
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        self.written += bytes(data)
+
+    def close(self) -> None:
+        self.closed = True
+
+    def is_closing(self) -> bool:
+        return self.closed
+
+    def pause_reading(self) -> None:
+        return None
+
+    def resume_reading(self) -> None:
+        return None
+
+
+async def _answer(_scope: Scope, receive: Receive, send: Send) -> None:
+    size = 0
+    more = True
+    while more:
+        message = await receive()
+        size += len(message.get("body", b""))
+        more = message.get("more_body", False)
+    body = str(size).encode()
+    headers = [(b"content-length", str(len(body)).encode())]
+    await send({"type": "http.response.start", "status": 200, "headers": headers})
+    await send({"type": "http.response.body", "body": body})
+
+
+Story = Callable[[BoundedHttpProtocol, Wire], Coroutine[Any, Any, None]]
+
+
+def play(story: Story) -> None:
+    """Run a story with an open connection, in virtual time."""
+    loop = SimLoop(ManualClock())
+
+    async def whole() -> None:
+        config = Config(_answer, log_config=None, lifespan="off", timeout_keep_alive=100)
+        protocol = BoundedHttpProtocol(config, ServerState(), {}, loop)
+        wire = Wire()
+        protocol.connection_made(wire)
+        await story(protocol, wire)
+        protocol.connection_lost(None)
+
+    try:
+        loop.run_until_complete(whole())
+    finally:
+        loop.close()
+
+
+def test_a_head_without_end_is_refused() -> None:
+    async def story(protocol: BoundedHttpProtocol, wire: Wire) -> None:
+        protocol.data_received(b"GET / HTTP/1.1\r\nX: ")
+        for _ in range(HEAD_BYTES_MAX // 1_000):
+            protocol.data_received(b"y" * 1_000)
+        assert not wire.closed
+        protocol.data_received(b"y" * 1_000)
+        assert wire.closed
+        assert wire.written.startswith(b"HTTP/1.1 400 ")
+        assert b"65536 bytes are allowed" in wire.written
+
+    play(story)
+
+
+def test_a_long_body_is_no_head_nor_is_the_next_request() -> None:
+    async def story(protocol: BoundedHttpProtocol, wire: Wire) -> None:
+        size = 3 * HEAD_BYTES_MAX
+        protocol.data_received(f"POST / HTTP/1.1\r\nContent-Length: {size}\r\n\r\n".encode())
+        protocol.data_received(b"b" * (size - 1))
+        # The last byte comes with the begin of another request.
+        protocol.data_received(b"b" + b"GET / HTTP/1.1\r\nX: " + b"y" * 100)
+        protocol.data_received(b"\r\n\r\n")
+        await asyncio.sleep(HEAD_TIMEOUT_S + 1)
+        assert wire.written.count(b"HTTP/1.1 200 ") == 2
+        assert not wire.closed
+
+    play(story)
+
+
+@pytest.mark.parametrize("begin", [b"", b"GET / HT", b"GET / HTTP/1.1\r\nHost: x\r\n"])
+def test_who_never_ends_a_head_is_cut_off(begin: bytes) -> None:
+    async def story(protocol: BoundedHttpProtocol, wire: Wire) -> None:
+        if begin:
+            protocol.data_received(begin)
+        await asyncio.sleep(HEAD_TIMEOUT_S - 0.1)
+        assert not wire.closed
+        await asyncio.sleep(0.2)
+        assert wire.closed
+
+    play(story)
+
+
+def test_time_begins_anew_with_each_request() -> None:
+    async def story(protocol: BoundedHttpProtocol, wire: Wire) -> None:
+        for _ in range(3):
+            protocol.data_received(b"GET / HTTP/1.1\r\n")
+            await asyncio.sleep(HEAD_TIMEOUT_S - 1)
+            protocol.data_received(b"\r\n")
+            await asyncio.sleep(20)
+        assert wire.written.count(b"HTTP/1.1 200 ") == 3
+        assert not wire.closed
+
+    play(story)
