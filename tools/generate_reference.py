@@ -1,4 +1,4 @@
-"""Write docs/reference/{settings,rest,metrics,telemetry,tables}.md from the tables in the code.
+"""Write the pages of docs/reference/ from the tables in the code.
 
 ``--check`` changes nothing and fails when a committed page differs from what would be written.
 """
@@ -16,6 +16,8 @@ from headgate.broker.settings import SETTINGS, SettingInfo
 from headgate.pipeline.tables import TABLES
 from headgate.record.fields import FIELDS, MAJOR_VERSION, STATE_FIELD_NAMES, Field
 from headgate.telemetry.series import SERIES
+from pyspark_pulsar.columns import COLUMN_MEANINGS, spark_schema
+from pyspark_pulsar.options import COLUMNS, OPTIONS
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = Path("docs/reference")
@@ -31,6 +33,7 @@ def pages() -> dict[Path, str]:
         FOLDER / "metrics.md": metrics_page(),
         FOLDER / "telemetry.md": telemetry_page(),
         FOLDER / "tables.md": tables_page(),
+        FOLDER / "source.md": source_page(),
     }
 
 
@@ -150,6 +153,28 @@ def tables_page() -> str:
         if described.name in wide:
             text += "\nAnd every column of the record's topic, subscription and limiter rows.\n"
     return text
+
+
+def source_page() -> str:
+    """The options and columns of the Spark source."""
+    types = {field.name: field.dataType.simpleString() for field in spark_schema(COLUMNS).fields}
+    return (
+        _NOTE.format("src/pyspark_pulsar/options.py")
+        + '# The Spark source, `format("pulsar")`\n\n'
+        "Options of `spark.read` and `spark.readStream`. Their case does not matter; one that is\n"
+        "unknown, or has no effect on the kind of query, is refused by name. Topics without a\n"
+        "tenant are in `public/default`. A message id is `ledger:entry:partition:batch index`;\n"
+        "without a batch index it means the whole entry.\n\n"
+        + table(
+            ("option", "default", "allowed", "for", "meaning"),
+            [(f"`{o.name}`", o.default, o.allowed, o.queries, o.meaning) for o in OPTIONS],
+        )
+        + "\n## Columns\n\n"
+        + table(
+            ("column", "type", "meaning"),
+            [(f"`{name}`", types[name], COLUMN_MEANINGS[name]) for name in COLUMNS],
+        )
+    )
 
 
 def main() -> int:

@@ -35,6 +35,18 @@ _TYPES: Mapping[str, DataType] = {
 }
 
 
+COLUMN_MEANINGS: Mapping[str, str] = {
+    "value": "The message as it was sent; null for a tombstone, which is not the same as empty.",
+    "__key": "Its partition key, or null.",
+    "__topic": "The topic it was read from, of a partition with `-partition-N`.",
+    "__messageId": "Its id, serialized as all clients do.",
+    "__publishTime": "When the producer sent it.",
+    "__eventTime": "When the producer says that it happened, or null.",
+    "__messageProperties": "The producer's properties.",
+}
+"""What each column holds."""
+
+
 class MessageId(Protocol):
     """What this package uses of a client's message id."""
 

@@ -34,29 +34,67 @@ COLUMNS = (
 )
 """Every column the source can give, in the order in which it gives them."""
 
-OPTION_NAMES = (
-    "service.url",
-    "admin.url",
-    "topic",
-    "topics",
-    "startingOffsets",
-    "endingOffsets",
-    "startingTime",
-    "endingTime",
-    "failOnDataLoss",
-    "minPartitions",
-    "maxRowsPerTrigger",
-    "maxBytesPerTrigger",
-    "columns",
-    "receiverQueueSize",
-    "pollTimeoutMs",
-    "adminTimeoutMs",
-    "operationTimeoutMs",
-)
+
+
+@dataclass(frozen=True, slots=True)
+class OptionInfo:
+    """One option: its usual spelling, what it takes, and what it is for."""
+
+    name: str
+    default: str
+    """In words where it is no plain value; ``required`` if there is none."""
+    allowed: str
+    meaning: str
+    queries: str = "batch, stream"
+    """The kinds of query that it is for."""
+
+
+_MESSAGE_IDS = "JSON of message ids by topic, `L:E`, `L:E:P` or `L:E:P:B`"
+
+OPTIONS = (
+    OptionInfo("service.url", "required", "`pulsar://HOST:PORT`, `pulsar+ssl://...`",
+               "Where messages are read: the brokers' binary port."),
+    OptionInfo("admin.url", "required", "`http://HOST:PORT`, `https://...`",
+               "The admin API: partitions, ends, ledgers and times are asked there."),
+    OptionInfo("topic", "one of the two", "a name or `persistent://TENANT/NAMESPACE/NAME`",
+               "The topic; of a partitioned one all partitions, also those added later."),
+    OptionInfo("topics", "one of the two", "names with commas between them",
+               "Several topics in one frame; `__topic` tells them apart."),
+    OptionInfo("startingOffsets", "`earliest` in a batch, `latest` in a stream",
+               f"`earliest`, `latest`, {_MESSAGE_IDS}",
+               "The first message read. A stream with a checkpoint goes on from that instead."),
+    OptionInfo("endingOffsets", "`latest`", f"`latest`, {_MESSAGE_IDS}",
+               "The last message read; fixed when the query is planned.", "batch"),
+    OptionInfo("startingTime", "none", "milliseconds since the epoch",
+               "Only messages published then or later.", "batch"),
+    OptionInfo("endingTime", "none", "milliseconds since the epoch",
+               "Only messages published before.", "batch"),
+    OptionInfo("failOnDataLoss", "`true`", "`true`, `false`",
+               "Whether messages that were trimmed before they were read fail the query; "
+               "otherwise a warning is logged."),
+    OptionInfo("minPartitions", "`1`", "1 to 100000",
+               "At least so many tasks: large partitions are cut at entries."),
+    OptionInfo("maxRowsPerTrigger", "none", "a whole number from 1",
+               "About so many rows a trigger, shared by backlog; exact to one entry a partition.",
+               "stream"),
+    OptionInfo("maxBytesPerTrigger", "none", "a whole number from 1",
+               "About so many stored bytes a trigger; both limits may be set.", "stream"),
+    OptionInfo("columns", "all", "names with commas between them",
+               "Only these columns: what is left out is not decoded."),
+    OptionInfo("receiverQueueSize", "16 to 1000, by entry size", "1 to 100000",
+               "Messages that a task's client may hold."),
+    OptionInfo("pollTimeoutMs", "`120000`", "100 to 86400000 ms",
+               "Silence for which a task waits while messages are due; then it fails."),
+    OptionInfo("adminTimeoutMs", "`30000`", "100 to 86400000 ms",
+               "Limit of one question to the admin API, its repetitions included."),
+    OptionInfo("operationTimeoutMs", "`30000`", "1000 to 86400000 ms",
+               "Limit of the client's own operations, such as creating a reader."),
+)  # fmt: skip
 """Every option the source knows. Spark ignores the case of option names."""
 
-BATCH_ONLY = ("endingOffsets", "startingTime", "endingTime")
-STREAM_ONLY = ("maxRowsPerTrigger", "maxBytesPerTrigger")
+OPTION_NAMES = tuple(option.name for option in OPTIONS)
+BATCH_ONLY = tuple(option.name for option in OPTIONS if option.queries == "batch")
+STREAM_ONLY = tuple(option.name for option in OPTIONS if option.queries == "stream")
 
 _TOPIC_PART = re.compile(r"[A-Za-z0-9_\-=:.]+")
 _INT64_MAX = (1 << 63) - 1

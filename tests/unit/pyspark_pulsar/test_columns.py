@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
-from pyspark_pulsar.columns import arrow_schema, record_batch, spark_schema
+from pyspark_pulsar.columns import COLUMN_MEANINGS, arrow_schema, record_batch, spark_schema
 from pyspark_pulsar.errors import OptionsError
 from pyspark_pulsar.offsets import Position
 from pyspark_pulsar.options import COLUMNS
@@ -53,3 +53,7 @@ def test_a_users_schema_may_narrow_but_not_change() -> None:
     assert caught.value.problems[0] == "column value is binary"
     assert caught.value.problems[1].startswith("the source has no column other; it has value")
     assert caught.value.problems[2] == "column __topic is nullable"
+
+
+def test_every_column_has_a_meaning() -> None:
+    assert tuple(COLUMN_MEANINGS) == COLUMNS

@@ -1,13 +1,17 @@
 from __future__ import annotations
 
 import pickle
+import re
 
 import pytest
 
 from pyspark_pulsar.errors import OptionsError
 from pyspark_pulsar.options import (
     COLUMNS,
+    OPTION_NAMES,
+    OPTIONS,
     Connection,
+    OptionInfo,
     SourceOptions,
     full_topic_name,
     parse_options,
@@ -161,3 +165,37 @@ def test_other_topic_names_are_refused(name: str) -> None:
 def test_options_travel_to_other_processes() -> None:
     options = parse(startingOffsets='{"t": "8:3"}')
     assert pickle.loads(pickle.dumps(options)) == options
+
+
+def test_the_table_of_options_is_what_the_parser_reads() -> None:
+    """Each option is named once, and the stated default is the one in force."""
+    assert len(set(OPTION_NAMES)) == len(OPTION_NAMES)
+    parsed = parse_options(REQUIRED)
+    stated = {option.name: option.default.strip("`") for option in OPTIONS}
+    assert stated["failOnDataLoss"] == str(parsed.fail_on_data_loss).lower()
+    assert stated["minPartitions"] == str(parsed.partitions_min)
+    assert stated["pollTimeoutMs"] == str(parsed.poll_timeout_ms)
+    assert stated["adminTimeoutMs"] == str(parsed.connection.admin_timeout_ms)
+    assert stated["operationTimeoutMs"] == str(parsed.connection.operation_timeout_ms)
+    assert {option.name for option in OPTIONS if option.default == "none"} == {
+        name
+        for name, value in (
+            ("startingTime", parsed.starting_time_ms),
+            ("endingTime", parsed.ending_time_ms),
+            ("maxRowsPerTrigger", parsed.rows_per_trigger_max),
+            ("maxBytesPerTrigger", parsed.bytes_per_trigger_max),
+        )
+        if value is None
+    }
+
+
+@pytest.mark.parametrize(
+    "option", [option for option in OPTIONS if re.match(r"\d+ to \d+", option.allowed)]
+)
+def test_stated_bounds_are_in_force(option: OptionInfo) -> None:
+    low, high = (int(word) for word in re.findall(r"\d+", option.allowed)[:2])
+    for good in (low, high):
+        parse_options(REQUIRED | {option.name: str(good)})
+    for bad in (low - 1, high + 1):
+        with pytest.raises(OptionsError, match=f"from {low} to {high}"):
+            parse_options(REQUIRED | {option.name: str(bad)})
