@@ -19,7 +19,7 @@ from headgate.demo.children import Child
 from headgate.demo.findings import Finding, from_table
 
 _PACKAGES: Final = ("pyspark", "pyspark_pulsar", "pyarrow", "pandas", "deltalake")
-_NICE: Final = 5
+_NICE: Final = 2
 """The clients and brokers of the demo share the machine with Spark and come first."""
 _STAGE_S: Final = 120.0
 """No stage takes so long, not even on a machine that is busy with other things."""

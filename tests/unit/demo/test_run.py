@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
@@ -18,6 +19,7 @@ from headgate.demo.findings import Finding
 from headgate.demo.rule import Sample
 from headgate.demo.run import EXIT_WRONG, DemoOptions, run_demo, tables_folder
 from headgate.demo.scenes import Subject
+from headgate.demo.spark import SparkSpec
 from tests.unit.demo.made import SUBJECTS, all_findings, subject
 
 
@@ -43,13 +45,15 @@ class _Play:
     def __init__(self, time: _Time) -> None:
         self.time = time
         self.found = all_findings()
+        self.growth_per_s = 0
         self.drains = True
         self.calls: list[HttpCall] = []
         self.steps: list[str] = []
 
     def explain(self) -> dict[Subject, Finding]:
         if not self.calls or not self.drains:
-            return self.found
+            more = int(self.time.now_s * self.growth_per_s)
+            return {s: replace(one, backlog=one.backlog + more) for s, one in self.found.items()}
         return {each: replace(one, backlog=0) for each, one in self.found.items()}
 
 
@@ -148,6 +152,83 @@ def test_the_limit_is_raised_that_explain_names(play: _Play) -> None:
     assert "explain says for payments / audit: subscription limit 50 msg/s (topic policy)" in text
 
 
+class _Job:
+    """Stands for Spark, which takes its time."""
+
+    def __init__(self, play: _Play) -> None:
+        self._play = play
+        self.said = play.found
+
+    def __call__(self, spec: SparkSpec, _folder: Path) -> _Job:
+        assert spec.broker_urls == ("pulsar://a", "pulsar://b")
+        assert spec.web_urls == ("http://a", "http://b")
+        return self
+
+    def look(self) -> str:
+        return "Spark: 5 samples"
+
+    def judge(self, since_ns: int, until_ns: int, tick: Callable[[str], None]) -> list[Finding]:
+        assert since_ns < until_ns
+        self._play.time.sleep(100)
+        tick("read")
+        return list(self.said.values())
+
+    def end(self) -> None:
+        self._play.steps.append("end of Spark")
+
+    def __enter__(self) -> _Job:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        pass
+
+
+@pytest.fixture
+def job(play: _Play, monkeypatch: pytest.MonkeyPatch) -> _Job:
+    played = _Job(play)
+    monkeypatch.setattr(run, "what_is_missing", lambda: "")
+    monkeypatch.setattr(run, "SparkJob", played)
+    return played
+
+
+def _run_with_spark(tables_path: Path) -> tuple[int, str]:
+    console = Console(file=io.StringIO(), width=100, record=True)
+    status = run_demo(DemoOptions(20.0, tables_path=str(tables_path)), console)
+    return status, console.export_text()
+
+
+def test_the_tables_judge_too(play: _Play, job: _Job, tmp_path: Path) -> None:
+    what = subject("orders / billing")
+    job.said = {**play.found, what: replace(play.found[what], sentence="CONSUMER: so the tables.")}
+    status, text = _run_with_spark(tmp_path)
+    assert status == 0
+    assert play.steps == ["brokers", "clients", "go", "end of Spark", "end"]
+    assert "    so the tables.\n" in text
+    assert text.endswith(f"The tables (Delta) stay in {tmp_path}\n")
+    job.said[what] = replace(play.found[what], verdict="NONE")
+    play.calls.clear()
+    status, text = _run_with_spark(tmp_path)
+    assert status == EXIT_WRONG
+    assert "orders / billing: the pipeline says NONE, it was built to be CONSUMER" in text
+
+
+@pytest.mark.usefixtures("job")
+def test_the_repair_is_for_the_backlog_as_it_is_now(play: _Play, tmp_path: Path) -> None:
+    what = subject("payments / audit")
+    play.found[what] = replace(play.found[what], backlog=2_000)
+    play.growth_per_s = 50
+    status, _ = _run_with_spark(tmp_path)
+    assert status == 0
+    (call,) = play.calls
+    # After 121.6 s 8,080 wait, to be gone in 8 s, and 100/s are published: 1,110/s.
+    assert call.body["dispatchThrottlingRateInMsg"] == 1_200
+
+
 def test_a_wrong_verdict_is_an_exit_status(play: _Play) -> None:
     what = subject("logins / alerts")
     play.found[what] = replace(play.found[what], verdict="CONSUMER")
@@ -162,7 +243,7 @@ def test_a_backlog_that_does_not_drain_is_an_exit_status(play: _Play) -> None:
     play.drains = False
     status, text = _run()
     assert status == EXIT_WRONG
-    assert "WRONG: the backlog did not drain within 40 s" in text
+    assert "WRONG: the backlog did not drain within 60 s" in text
 
 
 def test_no_limit_to_raise_is_an_exit_status(play: _Play) -> None:
