@@ -18,6 +18,7 @@ from typing import cast
 
 import uvloop
 
+from headgate.app.run import SWITCH_INTERVAL_S
 from headgate.wire import encode
 from headgate.wire.codes import CommandType
 from headgate.wire.entry import checksum_ok
@@ -167,6 +168,6 @@ async def _serve(path: str) -> None:
 
 def main(path: str) -> None:
     """Serve with the log at ``path`` until killed."""
-    sys.setswitchinterval(0.0005)
+    sys.setswitchinterval(SWITCH_INTERVAL_S)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(_serve(path))

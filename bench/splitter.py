@@ -13,6 +13,7 @@ from typing import cast
 
 import uvloop
 
+from headgate.app.run import SWITCH_INTERVAL_S
 from headgate.wire import encode
 from headgate.wire.codes import CommandType
 from headgate.wire.frame import FrameDecoder
@@ -81,6 +82,6 @@ async def _serve() -> None:
 
 def main() -> None:
     """Serve until killed."""
-    sys.setswitchinterval(0.0005)
+    sys.setswitchinterval(SWITCH_INTERVAL_S)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(_serve())

