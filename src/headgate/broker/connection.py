@@ -539,6 +539,8 @@ class Connection(asyncio.BufferedProtocol):
         try:
             await asyncio.wait_for(waiter, LIVENESS_TIMEOUT_S)
         except TimeoutError:
+            if waiter not in self._alive_waiters:
+                return self.is_open  # its PONG came at the very last moment
             self._alive_waiters.remove(waiter)
             if self.is_open and self._transport.get_write_buffer_size() < unsent_bytes:
                 return True  # it takes what it is sent, slowly: the PING is still on its way
