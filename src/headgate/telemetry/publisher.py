@@ -118,9 +118,9 @@ class TelemetryPublisher:
         clock, interval_ns = self._broker.clock, self._interval_ns
         while True:
             end_ns = (clock.wall_ns() // interval_ns + 1) * interval_ns
-            while (left_ns := end_ns - clock.wall_ns()) > 0:
-                # In pieces, because the wall clock may be set meanwhile.
-                await asyncio.sleep(min(left_ns, interval_ns) / NS_PER_S)
+            # The wall clock may be set meanwhile: back by so much that the end is far again.
+            while 0 < (left_ns := end_ns - clock.wall_ns()) <= interval_ns:
+                await asyncio.sleep(left_ns / NS_PER_S)
             await self.publish_window(clock.wall_ns() // interval_ns * interval_ns)
 
     async def publish_window(self, end_ns: int) -> None:

@@ -63,6 +63,12 @@ def test_the_situations_of_the_demo(seconds: int) -> None:
     assert verdict(broker, second) is Verdict.THROTTLED_TOPIC
     assert verdict(broker, keeps_up) is Verdict.NONE
     assert verdict(broker, alone) is Verdict.NO_CONSUMER
+    assert "held 2 waiting subscriptions for" in judge(broker, shared).sentence
+    # At first its queue takes everything.
+    stopped_by = "everything is with the consumer, unacknowledged"
+    if seconds > 20:
+        stopped_by = "the consumer's receiver queue was full"
+    assert f" now ({stopped_by});" in judge(broker, slow).sentence
     for each in (slow, held, shared, second, alone):
         assert judge(broker, each).judgement.confidence > 0.7
 

@@ -76,10 +76,13 @@ def topic_of(broker: Broker, name: str = NAME) -> Topic:
     return broker.engine.topics[name]
 
 
-async def limit(broker: Broker, messages: int, name: str = NAME) -> None:
-    """Set the subscription dispatch rate on a topic."""
+async def limit(
+    broker: Broker, messages: int, name: str = NAME, *, of: str = "subscription"
+) -> None:
+    """Set the dispatch rate of a topic's subscriptions, or ``of`` the topic itself."""
     rate = DispatchRate(dispatch_throttling_rate_in_msg=messages)
-    plan = broker.catalog.plan_topic_policies(parse_topic(name), subscription_dispatch_rate=rate)
+    field = "dispatch_rate" if of == "topic" else "subscription_dispatch_rate"
+    plan = broker.catalog.plan_topic_policies(parse_topic(name), **{field: rate})
     await broker.writer.commit(plan)
 
 

@@ -122,9 +122,14 @@ def test_effective_limits_say_where_they_are_set() -> None:
         client = await world.connect()
         await client.subscribe(NAME, "s")
         await limit(broker, 50)
+        await limit(broker, 80, of="topic")
+        own = await broker.registry.create(parse_topic(broker.settings.headgateTelemetryTopic))
+        await limit(broker, 5, own.name.full, of="topic")
         _, samples = await page(world)
         limits = {s.labels["limiter"]: s for s in samples if s.name == LIMIT_SERIES.name}
-        assert set(limits) == {"broker", "subscription"}
+        assert set(limits) == {"broker", "topic", "subscription"}
+        assert (limits["topic"].value, limits["topic"].labels["topic"]) == (80, NAME)
+        assert "subscription" not in limits["topic"].labels
         assert limits["broker"].value == 700
         assert limits["broker"].labels == {
             "cluster": "standalone",
