@@ -95,7 +95,7 @@ class Connection(asyncio.BufferedProtocol):
         self._pending_count = 0
         self._unread_bytes = 0
         self._closed_producers: dict[int, int] = {}
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: dict[asyncio.Task[None], None] = {}
         self._heard = False
         self._alive_waiters: list[asyncio.Future[None]] = []
         self._keep_alive: asyncio.TimerHandle | None = None
@@ -305,14 +305,14 @@ class Connection(asyncio.BufferedProtocol):
     def spawn(self, coroutine: Coroutine[Any, Any, None], command: BaseCommand) -> None:
         """Carry out a command that has to wait; what it refuses is answered to the client."""
         task = self.broker.loop.create_task(self._carry_out(coroutine, command))
-        self._tasks.add(task)
+        self._tasks[task] = None
         task.add_done_callback(partial(self._carried_out, coroutine))
         if len(self._tasks) >= COMMANDS_MAX:
             self._pause_reading()
 
     def _carried_out(self, coroutine: Coroutine[Any, Any, None], task: asyncio.Task[None]) -> None:
         coroutine.close()  # of a command that was given up before it began
-        self._tasks.discard(task)
+        self._tasks.pop(task, None)
         if self._read_paused:
             self.resume_reading()
 

@@ -220,7 +220,8 @@ class Broker:
         Publishers that fill segments faster than a sweep comes round would otherwise find no
         segment prepared, and a full disk no room kept for acknowledgements.
         """
-        for connection in list(self.read_paused):
+        # In an order that a simulation can repeat.
+        for connection in sorted(self.read_paused, key=lambda paused: paused.address):
             connection.resume_reading()
         if self.log.maintenance_due():
             self.sweeps.log_upkeep()

@@ -53,7 +53,7 @@ class BrokerGate(GateNode):
 
     def __init__(self, owner: object = None) -> None:
         super().__init__(Level.BROKER, owner)
-        self.topics: set[TopicGate] = set()
+        self.topics: dict[TopicGate, None] = {}
         self.queue: FairQueue[TopicGate] = FairQueue()
         self.demand = 0
         """Waiting subscriptions that their own budgets would let go."""
@@ -67,7 +67,7 @@ class BrokerGate(GateNode):
     def topic(self, owner: object = None) -> TopicGate:
         """A new topic without a limit of its own."""
         topic = TopicGate(self, owner)
-        self.topics.add(topic)
+        self.topics[topic] = None
         return topic
 
     def set_limit(self, limit: DispatchLimit | None, now_ns: int) -> None:
@@ -177,7 +177,7 @@ class TopicGate(GateNode):
     def __init__(self, broker: BrokerGate, owner: object) -> None:
         super().__init__(Level.TOPIC, owner)
         self.broker = broker
-        self.subscriptions: set[SubscriptionGate] = set()
+        self.subscriptions: dict[SubscriptionGate, None] = {}
         self.queue: FairQueue[SubscriptionGate] = FairQueue()
         self.demand = 0
         """Subscriptions in the queue, and those just served."""
@@ -196,7 +196,7 @@ class TopicGate(GateNode):
     def subscription(self, owner: object = None) -> SubscriptionGate:
         """A new subscription without a limit of its own."""
         subscription = SubscriptionGate(self, owner)
-        self.subscriptions.add(subscription)
+        self.subscriptions[subscription] = None
         return subscription
 
     def set_limit(self, limit: DispatchLimit | None, now_ns: int) -> None:
@@ -211,7 +211,7 @@ class TopicGate(GateNode):
         outlive that (law 1.1), so keep the gate for when the topic is loaded again."""
         for subscription in list(self.subscriptions):
             subscription.close(now_ns)
-        self.broker.topics.discard(self)
+        self.broker.topics.pop(self, None)
 
     def refresh_paths(self, now_ns: int) -> None:
         """The set of budgets above changed: write it down where it is read often."""
@@ -420,7 +420,7 @@ class SubscriptionGate(GateNode):
     def close(self, now_ns: int) -> None:
         """The subscription is deleted. Not for unload: its budget must outlive that."""
         self.leave(now_ns)
-        self.topic.subscriptions.discard(self)
+        self.topic.subscriptions.pop(self, None)
 
     # -- settings and figures ---------------------------------------------------------------
 

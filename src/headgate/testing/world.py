@@ -15,6 +15,7 @@ from collections.abc import Coroutine, Mapping
 from typing import Any, TypeVar
 
 from headgate.base.units import KIB, NS_PER_MS, NS_PER_S
+from headgate.broker.connection import Connection
 from headgate.broker.facade import BrokerInfo
 from headgate.broker.server import connection_factory
 from headgate.broker.service import Broker, Lanes
@@ -25,6 +26,7 @@ from headgate.metadata.catalog import Catalog
 from headgate.metadata.memory_store import MemoryStore
 from headgate.testing.client import SimClient
 from headgate.testing.clock import ManualClock
+from headgate.testing.errors import ConnectionLostError
 from headgate.testing.lanes import SimLane
 from headgate.testing.loop import HOST, SimLoop
 from headgate.testing.transport import NetworkProfile, SimNetwork
@@ -84,8 +86,7 @@ class World:
 
     def close(self) -> None:
         """Let go of the loop; nothing of the world is stored anywhere."""
-        if self._broker is not None:
-            self._end_machine()
+        self._end_machine()
         self._watch.close()
         self.loop.kill_host(0)
         self.loop.run_until_complete(asyncio.sleep(0))
@@ -180,19 +181,18 @@ class World:
 
     async def stop(self) -> None:
         """Stop the broker as an operator does: everything staged becomes durable."""
-        broker = self.broker
-        for connection in list(broker.connections):
+        broker, self._broker = self.broker, None  # from here on it accepts nobody
+        for connection in sorted(broker.connections, key=lambda c: c.address):
             connection.close()
         await asyncio.sleep(0)
         await self.loop.create_task(broker.close(), context=self._context)
         broker.lanes.close()
         broker.log.close()
-        self._broker = None
         self.loop.kill_host(self.starts_count)
         await asyncio.sleep(0)
 
     def crash(self) -> None:
-        """Cut the power now.
+        """Cut the power now; also while a :meth:`start` is under way or after it failed.
 
         A job that is being worked on may end up on the disk as a whole, in part or not at all, as
         chance has it; so may pages and names that were not synced.
@@ -221,20 +221,39 @@ class World:
             logging.getLogger("headgate.testing").debug("cut off", exc_info=True)
 
     def _end_machine(self) -> None:
-        broker, self._broker = self.broker, None
+        broker, self._broker = self._broker, None
         for lane in self.lanes:
             lane.kill()
-        broker.sweeps.stop()
         self.loop.kill_host(self.starts_count)
+        if broker is None:
+            return
+        broker.sweeps.stop()
         for connection in sorted(broker.connections, key=lambda c: c.address):
             connection._transport.abort()
 
+    async def ask(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        """Run something on the broker's machine, as a request to its admin API.
+
+        Raises:
+            ConnectionLostError: the power was cut before it ended.
+        """
+        task = self.loop.create_task(coroutine, context=self._context.copy())
+        task.add_done_callback(_look_at)
+        await asyncio.wait([task])
+        if task.cancelled():
+            raise ConnectionLostError("the power was cut")
+        return task.result()
+
     # -- clients ---------------------------------------------------------------------------
+
+    def accept(self) -> Connection:
+        """The broker's side of a new connection. A subclass may return one that it watches."""
+        return connection_factory(self.broker)()
 
     def open_connection(self) -> SimClient:
         """A client whose connection is open and on which nothing was said yet."""
         client = SimClient(self.loop, wall_ms=self.wall_ms)
-        server = self._context.run(connection_factory(self.broker))
+        server = self._context.run(self.accept)
         self.network.connect(server, client, server_context=self._context.copy())
         self.clients.append(client)
         return client
@@ -244,6 +263,12 @@ class World:
         client = self.open_connection()
         await client.connect()
         return client
+
+
+def _look_at(task: asyncio.Task[Any]) -> None:
+    """Whoever asked may be gone: that nobody hears of a refusal is then no error."""
+    if not task.cancelled():
+        task.exception()
 
 
 class _ErrorWatch(logging.Handler):
