@@ -13,6 +13,7 @@ from typing import Any
 
 from headgate.base.errors import InputError
 from headgate.base.units import INT64_MAX
+from headgate.metadata.checks import PARTITIONS_MAX
 
 INT32_MAX = (1 << 31) - 1
 
@@ -148,7 +149,7 @@ class Settings:
         "Partitions of a topic that is created partitioned.",
         dynamic=True,
         minimum=1,
-        maximum=10_000,
+        maximum=PARTITIONS_MAX,
     )
     brokerDeleteInactiveTopicsEnabled: bool = _key(
         True,

@@ -6,6 +6,7 @@ import asyncio
 
 import pytest
 
+from headgate.base.errors import StorageError
 from headgate.base.positions import EARLIEST
 from headgate.ledger import LedgerSettings
 from headgate.testing import ConnectionLostError, NetworkProfile, RefusedError, World
@@ -233,3 +234,61 @@ async def test_a_send_of_an_unknown_producer_ends_the_connection(world: World) -
     producer.sequence_id = 0
     client.write(frames.send(99, 0, producer.entry(b"x")))
     await client.lost
+
+
+@played(settings={"keepAliveIntervalSeconds": "5"})
+async def test_a_disk_that_hangs_costs_nobody_the_connection(world: World) -> None:
+    client, other = await world.connect(), await world.connect()
+    producer = await client.producer(TOPIC)
+    consumer = await other.subscribe(TOPIC, "s")
+    await producer.send(b"stored before")
+    world.lanes[0].freeze()
+    sent = [producer.send_nowait(b"%d" % index) for index in range(2_000)]
+    await asyncio.sleep(120)
+    assert (await consumer.receive()).payload == b"stored before"
+    assert await other.lookup(TOPIC)
+    world.lanes[0].thaw()
+    await asyncio.gather(*sent)
+    assert [(await consumer.receive()).payload for _ in range(2_000)] == [
+        b"%d" % index for index in range(2_000)
+    ]
+
+
+@played()
+async def test_a_metadata_disk_that_refuses_costs_one_answer(world: World) -> None:
+    client = await world.connect()
+    old = await client.producer(TOPIC)
+    world.store.fail_next(StorageError("the metadata's disk is full", retryable=True))
+    with pytest.raises(RefusedError, match="is full") as refusal:
+        await client.producer(f"{TOPIC}-new")
+    assert refusal.value.code == ServerError.PERSISTENCE_ERROR
+    assert await old.send(b"as ever")
+    assert await (await client.producer(f"{TOPIC}-new")).send(b"on the second try")
+
+
+@played(
+    ledger=LedgerSettings(
+        segment_bytes=64 * 1024, checkpoint_bytes=256 * 1024, ledger_age_ms_min=0
+    ),
+    capacity_bytes=256 * 1024,
+)
+async def test_consumers_go_on_while_publishes_are_refused(world: World) -> None:
+    client, reader = await world.connect(), await world.connect()
+    producers = [await client.producer(f"{TOPIC}-{index}") for index in range(3)]
+    consumers = [await reader.subscribe(p.topic, "s", queue_size=10) for p in producers]
+    answers = await asyncio.gather(
+        *[p.send_nowait(b"x" * 1_000) for _ in range(100) for p in producers],
+        return_exceptions=True,
+    )
+    stored = [answers[index::3] for index in range(3)]
+    assert any(isinstance(answer, RefusedError) for answer in answers)
+    for consumer, of_topic in zip(consumers, stored, strict=True):
+        positions = [answer for answer in of_topic if not isinstance(answer, BaseException)]
+        got = [(await consumer.receive()).position for _ in positions]
+        assert got == positions
+        await consumer.ack_through(got[-1])
+    world.crash()
+    world.fs.capacity_bytes = None
+    await world.start()
+    for topic in (producer.topic for producer in producers):
+        assert world.broker.engine.topics[topic].subscriptions["s"].backlog_entries == 0

@@ -10,6 +10,7 @@ import pytest
 from headgate.base.errors import StorageError
 from headgate.base.names import parse_topic
 from headgate.broker.registry import TopicNotFoundError
+from headgate.ledger import CursorState
 from headgate.metadata.errors import RefusalError
 from headgate.testing import RefusedError, SimProducer, World
 from headgate.wire.codes import ServerError
@@ -216,6 +217,30 @@ async def test_a_partitioned_topic_goes_as_a_whole(world: World) -> None:
     assert not world.broker.registry.exists(NAME)
     assert not world.broker.catalog.topics(NAME.namespace)
     assert not [name for name in world.broker.engine.topics if name.startswith(TOPIC)]
+
+
+@played()
+async def test_all_topics_are_loaded_in_one_walk_over_the_cursors(world: World) -> None:
+    """Start-up would otherwise take the square of what is stored."""
+    client = await world.connect()
+    topics = [f"{TOPIC}-{index}" for index in range(5)]
+    for topic in topics:
+        await client.subscribe(topic, "s")
+        await client.subscribe(topic, "t")
+        await world.broker.registry.unload(parse_topic(topic))
+
+    def walk(number: int) -> list[CursorState]:
+        raise AssertionError(f"a walk over all cursors for topic {number}")
+
+    world.broker.log.cursors_of = walk  # type: ignore[method-assign]
+    world.broker.registry.load_all()
+    loaded = world.broker.engine.topics
+    assert {topic: set(loaded[topic].subscriptions) for topic in topics} == {
+        topic: {"s", "t"} for topic in topics
+    }
+    before = loaded[topics[0]]
+    world.broker.registry.load_all()
+    assert loaded[topics[0]] is before
 
 
 @played()
