@@ -199,6 +199,9 @@ def _advice(judgement: Judgement, facts: Circumstances, appended_per_s: float) -
         return f"{published} here, so raise it above what all topics need together"
     if each > 1:
         published += " to a partition on average"
-    if judgement.verdict is Verdict.THROTTLED_TOPIC and facts.waiting_subscriptions > 1:
-        return f"{published} for each of them, so raise it above their sum"
+    if judgement.verdict is Verdict.THROTTLED_TOPIC and facts.waiting_subscriptions != 1:
+        # Where nobody counted who waits, there may be others that the limit is shared with.
+        known = facts.waiting_subscriptions > 1
+        whom = "each of them" if known else "each subscription that shares it"
+        return f"{published} for {whom}, so raise it above their sum"
     return f"{published}, so raise it above that"

@@ -59,7 +59,7 @@ FACTS = Circumstances(
                 limit=DispatchLimit(None, 20_000), appended_per_s=90.0, bytes_per_message=246.4
             ),
             "THROTTLED_TOPIC: the topic limit of 20,000 B/s held this subscription; 22,176 B/s are"
-            " published, so raise it above that.",
+            " published for each subscription that shares it, so raise it above their sum.",
         ),
         (
             _judgement(Verdict.THROTTLED_TOPIC, dimension=Dimension.MESSAGES),
@@ -70,6 +70,7 @@ FACTS = Circumstances(
                 since_s=3540.0,
                 since_at_least=True,
                 limit_source="topic policy",
+                waiting_subscriptions=1,
             ),
             "THROTTLED_TOPIC: the topic limit of 5 msg/s (topic policy) on each of 3 partitions"
             " held this subscription for at least 59 min; 20 msg/s are published to a partition on"
