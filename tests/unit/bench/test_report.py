@@ -1,0 +1,35 @@
+"""A table says honestly what was met and what was not."""
+
+from __future__ import annotations
+
+import pytest
+
+from bench.report import Table, number, quantile
+
+
+def test_every_figure_has_its_verdict(capsys: pytest.CaptureFixture[str]) -> None:
+    table = Table("Speed")
+    table.add("peer", "1.00 us")
+    table.check("ours", 2.0, "times", 2.0)
+    table.check("theirs", 2.01, "times", 2.0, note="rounds 1.90 to 2.30")
+    table.aim("wish", 16.0, "us", 15.0)
+    table.print()
+    title, _, *lines = capsys.readouterr().out.splitlines()
+    assert title == "Speed"
+    assert [" ".join(line.split()) for line in lines[:4]] == [
+        "peer 1.00 us",
+        "ours 2.00 times <= 2.00 times pass",
+        "theirs 2.01 times (rounds 1.90 to 2.30) <= 2.00 times MISS",
+        "wish 16.0 us aim 15.0 us not met",
+    ]
+
+
+def test_numbers_have_three_digits() -> None:
+    assert [number(value) for value in (0.1234, 12.34, 1234.5)] == ["0.12", "12.3", "1,234"]
+
+
+def test_a_quantile_is_one_of_the_values() -> None:
+    values = [float(value) for value in range(100)]
+    assert quantile(values, 0.99) == 99
+    assert quantile(values, 0.5) == 50
+    assert quantile([7.0], 0.99) == 7
