@@ -38,6 +38,8 @@ class BrokerProcess:
         self.data_path = folder / "data"
         self.log_path = folder / "broker.log"
         self.words = list(words)
+        self.wrapper: list[str] = []
+        """Words before the command, of a program that carries it out."""
         self.service_url = ""
         self.admin_url = ""
         self.ready_line = ""
@@ -52,8 +54,9 @@ class BrokerProcess:
     def start(self) -> BrokerProcess:
         """Start it and return when it says that it is ready."""
         command = [
-            sys.executable, "-m", "headgate.cli", "standalone", "--data-dir", str(self.data_path),
-            "--broker-port", "0", "--web-port", "0", *self.words,
+            *self.wrapper, sys.executable, "-m", "headgate.cli", "standalone",
+            "--data-dir", str(self.data_path), "--broker-port", "0", "--web-port", "0",
+            *self.words,
         ]  # fmt: skip
         with self.log_path.open("ab") as log:
             begin = log.tell()
