@@ -140,6 +140,10 @@ class SharedDispatcher(Dispatcher):
         if consumer.in_ready:
             self._ready[consumer.priority_level].remove(consumer)
             consumer.in_ready = False
+        level = consumer.priority_level
+        if not any(other.priority_level == level for other in self.subscription.consumers):
+            del self._ready[level]
+            self._levels.remove(level)
         for ordinal in [o for o, holder in self.pending.items() if holder is consumer]:
             self._give_back(ordinal, counted=False)
         if not self.subscription.consumers:
@@ -205,6 +209,8 @@ class SharedDispatcher(Dispatcher):
         for ordinal in [o for o in self.pending if acks.is_acked(o)]:
             self._released(self.pending.pop(ordinal), log.message_count(ordinal))
         self.replaying = {o for o in self.replaying if not acks.is_acked(o)}
+        counts = self.redelivery_counts
+        self.redelivery_counts = {o: n for o, n in counts.items() if not acks.is_acked(o)}
         if not self.subscription.consumers:
             self._recover()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from headgate.engine.dispatch_shared import SharedDispatcher
 from headgate.engine.types import SubscriptionType
 from headgate.flow.account import Cell
 from tests.unit.engine.harness import Rig
@@ -185,3 +186,33 @@ def test_a_full_socket_is_its_own_state() -> None:
     subscription.wake()
     rig.flush()
     assert port.ordinals == [0]
+
+
+def test_nothing_is_kept_of_levels_and_entries_that_are_gone() -> None:
+    rig = Rig()
+    subscription = rig.subscribe()
+    rig.publish(4)
+    dispatcher_levels = []
+    for level in range(5):
+        consumer, _ = rig.consumer(subscription, SHARED, permits=4, priority_level=level)
+        subscription.redeliver(consumer, None, -1)
+        rig.flush()
+        dispatcher = subscription.dispatcher
+        assert isinstance(dispatcher, SharedDispatcher)
+        dispatcher_levels.append(list(dispatcher._levels))
+        subscription.remove_consumer(consumer)
+    assert dispatcher_levels == [[level] for level in range(5)]
+    assert (dispatcher._levels, dispatcher._ready) == ([], {})
+    assert set(dispatcher.redelivery_counts) == {0, 1, 2, 3}
+    subscription.skip_to(3)
+    assert set(dispatcher.redelivery_counts) == {3}
+
+
+def test_a_level_stays_while_somebody_has_it() -> None:
+    rig = Rig()
+    subscription = rig.subscribe()
+    leaver, _ = rig.consumer(subscription, SHARED, consumer_id=1, permits=1)
+    _, stays = rig.consumer(subscription, SHARED, consumer_id=2, permits=5)
+    subscription.remove_consumer(leaver)
+    rig.publish(3)
+    assert stays.ordinals == [0, 1, 2]
