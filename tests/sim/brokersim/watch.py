@@ -1,0 +1,220 @@
+"""A world whose connections tell what the broker hands over, and what must hold at any instant."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+from typing import Any
+
+from headgate.base.positions import Position
+from headgate.broker.connection import Connection
+from headgate.broker.handlers import HANDLERS
+from headgate.broker.service import Broker
+from headgate.engine.consumer import Consumer
+from headgate.engine.dispatch_shared import SharedDispatcher
+from headgate.engine.subscription import Subscription
+from headgate.flow.account import Cell
+from headgate.flow.limits import Dimension, DispatchLimit
+from headgate.testing import World
+from headgate.wire.codes import AckType
+from headgate.wire.ids import position_of
+from headgate.wire.messages import BaseCommand
+from tests.sim.brokersim.model import START, Model, ViolationError, just_after
+
+
+@dataclass(slots=True)
+class Window:
+    """What one limited subject was handed lately, with the limit in force each time."""
+
+    handed: deque[tuple[int, tuple[int, int], DispatchLimit | None]] = field(default_factory=deque)
+
+    def add(self, now_ns: int, amounts: tuple[int, int], limit: DispatchLimit | None) -> str:
+        """Take note of a hand-over; say what is wrong with it, if anything is (law 1.1)."""
+        self.handed.append((now_ns, amounts, limit))
+        if limit is None:
+            return ""
+        since_ns = now_ns - limit.period_ns
+        while self.handed[0][0] <= since_ns:
+            self.handed.popleft()
+        for dimension in Dimension:
+            bounds = [
+                None if one is None or one.period_ns != limit.period_ns else one.amount(dimension)
+                for _, _, one in self.handed
+            ]
+            if None in bounds:
+                continue
+            total = sum(handed[dimension] for _, handed, _ in self.handed)
+            bound = max(filter(None, bounds)) + max(h[dimension] for _, h, _ in self.handed)
+            if total > bound:
+                return f"{total} {dimension.name} in a period of limit and entry {bound}"
+        return ""
+
+
+class WatchedConnection(Connection):
+    """Reports receipts and hand-overs to the world it belongs to."""
+
+    world: WatchedWorld
+
+    def send_receipt(
+        self, producer_id: int, sequence_id: int, highest_sequence_id: int, position: Position
+    ) -> None:
+        entry = self.producers.get(producer_id)
+        if entry is not None:
+            self.world.model.learn_ledger(position.ledger_id, entry[1].log.number)
+        super().send_receipt(producer_id, sequence_id, highest_sequence_id, position)
+
+    def _ack(self, command: BaseCommand) -> None:
+        entry = self.consumers.get(command.ack.consumer_id)
+        super()._ack(command)
+        if entry is not None and entry[1].is_durable:
+            positions = tuple(position_of(message_id) for message_id in command.ack.message_id)
+            cumulative = command.ack.ack_type == AckType.CUMULATIVE
+            self.world.model.cursor(entry[1].topic.name.full, entry[1].name).arrived(
+                () if cumulative else positions,
+                just_after(positions[0]) if cumulative else START,
+                self.world.clock.monotonic_ns(),
+            )
+
+    def send_entry(
+        self,
+        consumer: Consumer,
+        position: Position,
+        partition: int,
+        redelivery_count: int,
+        body: bytes,
+    ) -> None:
+        self.world.handed_over(self.consumers[consumer.consumer_id][1], position, len(body))
+        super().send_entry(consumer, position, partition, redelivery_count, body)
+
+
+class WatchedWorld(World):
+    """A world that checks what its broker hands over, as it does."""
+
+    def __init__(self, model: Model, seed: int, **options: Any) -> None:
+        super().__init__(seed, **options)
+        self.model = model
+        self._windows: dict[tuple[Any, ...], Window] = {}
+        self.handed: dict[Subscription, tuple[int, int]] = {}
+        """Messages and bytes handed over, by subscription, since the broker's start."""
+
+    def accept(self) -> Connection:
+        connection = WatchedConnection(self.broker, HANDLERS)
+        connection.world = self
+        return connection
+
+    def crash(self) -> None:
+        super().crash()
+        self._windows.clear()
+        self.handed.clear()
+
+    async def stop(self) -> None:
+        await super().stop()
+        self._windows.clear()
+        self.handed.clear()
+
+    def handed_over(self, subscription: Subscription, position: Position, size: int) -> None:
+        """The broker hands an entry to a connection now."""
+        topic = subscription.topic
+        self.model.learn_ledger(position.ledger_id, topic.log.number)
+        messages = topic.log.message_count(topic.log.ordinal_at_or_after(*position))
+        sent = self.handed.get(subscription, (0, 0))
+        self.handed[subscription] = (sent[0] + messages, sent[1] + size)
+        if subscription.is_durable:
+            cursor = self.model.cursor(topic.name.full, subscription.name)
+            if cursor.settled and cursor.must_be_acked(position):
+                self.loop.fail(
+                    ViolationError(f"{topic.name} {cursor.name}: {position} is acked, and sent")
+                )
+        limits = self.broker.limits
+        amounts = (1 if self.broker.engine.throttle_counts_entries else messages, size)
+        number = topic.log.number
+        for key, limit in (
+            (("broker",), limits.of_broker().limit),
+            ((number,), limits.of_topic(topic.name).limit),
+            (
+                (number, subscription.name, subscription.cursor_id or subscription),
+                limits.of_subscription(topic.name, subscription.name).limit,
+            ),
+        ):
+            window = self._windows.get(key)
+            if window is None:
+                window = self._windows[key] = Window()
+            wrong = window.add(self.clock.monotonic_ns(), amounts, limit)
+            if wrong:
+                self.loop.fail(ViolationError(f"{topic.name} {subscription.name} {key}: {wrong}"))
+
+    def check_facts(self) -> None:
+        """What must hold between two turns of the loop, whatever happened.
+
+        Raises:
+            ViolationError: it does not.
+        """
+        broker = self.broker
+        wrong = [
+            f"{topic.name} {s.name}: {text}"
+            for topic in broker.engine.topics.values()
+            for s in topic.subscriptions.values()
+            for text in _wrong_in(s, broker, self.handed.get(s, (0, 0)))
+        ]
+        for topic in broker.engine.topics.values():
+            if broker.engine.by_number.get(topic.log.number) is not topic:
+                wrong.append(f"{topic.name}: not the topic of its number")
+            staged = topic.log.staged_end - topic.log.end
+            if topic.pending_count != staged:
+                wrong.append(f"{topic.name}: {topic.pending_count} wait, {staged} are staged")
+        if wrong:
+            raise ViolationError("; ".join(wrong))
+
+
+def _wrong_in(s: Subscription, broker: Broker, handed: tuple[int, int]) -> list[str]:
+    wrong = []
+    log, now_ns, account = s.topic.log, broker.clock.monotonic_ns(), s.account
+    if sum(account.peek(now_ns)) != now_ns - account.opened_ns:
+        wrong.append("the account's time is not the time that passed")
+    if handed != (s.messages_sent, s.bytes_sent):
+        wrong.append(f"counted {s.messages_sent}, {s.bytes_sent} of {handed} handed over")
+    done = (s.done_entries, s.done_messages, s.done_bytes)
+    s._count_done()
+    if done != (s.done_entries, s.done_messages, s.done_bytes):
+        wrong.append(f"done {done}, by its acks {(s.done_entries, s.done_messages)}")
+    unacked = [o for o in range(log.first, log.end) if not s.acks.is_acked(o)]
+    if s.done_entries != log.end - len(unacked):
+        wrong.append(f"{len(unacked)} are unacked, its backlog says {s.backlog_entries}")
+    if isinstance(s.dispatcher, SharedDispatcher):
+        wrong += _wrong_in_shared(s, s.dispatcher)
+    if not s.dirty and not broker._flush_scheduled:
+        wrong += _wrong_state(s)
+    return wrong
+
+
+def _wrong_in_shared(s: Subscription, shared: SharedDispatcher) -> list[str]:
+    wrong = []
+    held: dict[Consumer, int] = dict.fromkeys(s.consumers, 0)
+    for ordinal, consumer in shared.pending.items():
+        if consumer not in held:
+            wrong.append(f"{ordinal} is with a consumer that is gone")
+            continue
+        held[consumer] += s.topic.log.message_count(ordinal)
+    if sum(held.values()) != shared.unacked_messages:
+        wrong.append(f"{sum(held.values())} are held, {shared.unacked_messages} counted")
+    for consumer, messages in held.items():
+        if consumer.unacked_messages != messages:
+            wrong.append(f"{consumer.name} holds {messages}, {consumer.unacked_messages} counted")
+    if set(shared.pending) & shared.replaying:
+        wrong.append("entries are held and to be delivered again")
+    return wrong
+
+
+def _wrong_state(s: Subscription) -> list[str]:
+    """States that contradict plain facts."""
+    cell = s.account.cell
+    done = s.done_entries >= s.topic.log.end
+    facts = {
+        Cell.CAUGHT_UP: done,
+        Cell.NO_CONSUMER: not s.consumers and not done,
+        Cell.TRANSITION: s.fenced or s.dispatcher.paused_until_ns > 0,
+        Cell.STORAGE: bool(s.consumers) and not done,
+    }
+    if facts.get(cell, bool(s.consumers) and not done):
+        return []
+    return [f"state {cell.name} with {len(s.consumers)} consumers, {s.backlog_entries} backlog"]

@@ -1,0 +1,36 @@
+"""A whole broker under random producers, consumers, administrators, saboteurs and power cuts.
+
+Each seed is a story of its own; see :mod:`tests.sim.brokersim.model` for what must hold. One that
+fails prints its seed and its last events; play it again, or many others, with
+``./dev test simulation -- -k broker --simulation-seeds FIRST:COUNT``.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.sim.brokersim.story import Story
+
+SEEDS = range(20)
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "seed" in metafunc.fixturenames:
+        wanted = metafunc.config.getoption("--simulation-seeds", default=None)
+        seeds = SEEDS
+        if wanted:
+            first, count = map(int, wanted.split(":"))
+            seeds = range(first, first + count)
+        metafunc.parametrize("seed", seeds)
+
+
+def test_story(seed: int) -> None:
+    Story(seed).play()
+
+
+def test_the_same_seed_gives_the_same_story() -> None:
+    first, second = Story(3, episodes=1), Story(3, episodes=1)
+    first.play()
+    second.play()
+    assert first.model.receipts > 0
+    assert first.fingerprint == second.fingerprint
