@@ -41,6 +41,7 @@ def spark() -> Iterator[SparkSession]:
         # Workers are started from PATH's python3 unless told otherwise.
         patch.setenv("PYSPARK_PYTHON", sys.executable)
         patch.setenv("PYTHONPATH", worker_path)
+        patch.setenv("SPARK_LOCAL_IP", "127.0.0.1")
         session = (
             SparkSession.builder.master("local[2]")
             .appName("headgate-tests")

@@ -12,14 +12,30 @@ import duckdb
 import pyarrow as pa
 
 ORACLE_COLUMNS = (
-    "topic", "subscription", "minute", "appended", "acked", "msgs_out", "state_no_permits_ns",
-    "state_throttled_topic_messages_hungry_ns", "from_ns", "to_ns", "covered_ns",
-    "backlog_messages_start", "backlog_messages", "restarts",
+    "topic",
+    "subscription",
+    "minute",
+    "appended",
+    "acked",
+    "msgs_out",
+    "state_no_permits_ns",
+    "state_throttled_topic_messages_hungry_ns",
+    "from_ns",
+    "to_ns",
+    "covered_ns",
+    "backlog_messages_start",
+    "backlog_messages",
+    "restarts",
 )
 """The columns that are compared, in the order of the oracle's rows."""
 
-_AMOUNTS = ("appended", "acked", "msgs_out", "state_no_permits_ns",
-            "state_throttled_topic_messages_hungry_ns")
+_AMOUNTS = (
+    "appended",
+    "acked",
+    "msgs_out",
+    "state_no_permits_ns",
+    "state_throttled_topic_messages_hungry_ns",
+)
 
 _SQL = """
 with rows as (

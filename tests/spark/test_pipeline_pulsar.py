@@ -7,10 +7,12 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pulsar
 import pytest
 
 from headgate.pipeline import jobs
 from headgate.pipeline.options import AttributeOptions, SourceOptions
+from tests.service.process import BrokerProcess
 from tests.unit.pipeline.play import SITUATIONS, T0, Broker, S, play
 
 if TYPE_CHECKING:
@@ -35,5 +37,42 @@ def test_attribute_reads_the_topic_once_and_goes_on(cluster: Cluster, tmp_path: 
         wanted = {(s.topic, s.subscription): s.verdict for s in SITUATIONS}
         assert {(row["topic"], row["subscription"]): row["verdict"] for row in rows} == wanted
         seconds.append({row["seconds"] for row in rows})
-        assert f"{50 + len(more)} batches" in err.getvalue()
+        assert f"{50 + len(more)} messages" in err.getvalue()
     assert seconds == [{50.0}, {60.0}]
+
+
+@pytest.mark.usefixtures("spark")
+def test_a_broker_s_own_telemetry_names_the_limit(tmp_path: Path) -> None:
+    """The whole way with nothing played: real clients, a limit, the broker's records, Spark."""
+    folder = tmp_path / "broker"
+    folder.mkdir()
+    process = BrokerProcess(folder, ["--set", "headgateTelemetryIntervalMs=1000"]).start()
+    try:
+        name = "persistent://public/default/held"
+        path = "/admin/v2/persistent/public/default/held"
+        assert process.request("PUT", path)[0] == 204
+        limit = b'{"dispatchThrottlingRateInMsg":10,"ratePeriodInSecond":1}'
+        assert process.request("POST", f"{path}/subscriptionDispatchRate", limit)[0] == 204
+        client = pulsar.Client(
+            process.service_url, logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error)
+        )
+        consumer = client.subscribe(name, "billing", pulsar.ConsumerType.Shared)
+        producer = client.create_producer(name)
+        for _ in range(100):
+            producer.send(b"x")
+        # The account of these seconds is what is read below; 10 a second leave a backlog.
+        for _ in range(50):
+            consumer.acknowledge(consumer.receive(10_000))
+        client.close()
+        source = SourceOptions(
+            str(tmp_path / "tables"), (process.service_url,), (process.admin_url,)
+        )
+        out, err = io.StringIO(), io.StringIO()
+        jobs.run_attribute(AttributeOptions(source, format="json"), out, err)
+    finally:
+        process.close()
+    (row,) = json.loads(out.getvalue())
+    assert (row["topic"], row["subscription"]) == (name, "billing")
+    assert (row["verdict"], row["dimension"]) == ("THROTTLED_SUBSCRIPTION", "messages")
+    assert row["residual"] == 0
+    assert "the subscription limit of 10 msg/s (topic policy)" in row["sentence"]
