@@ -155,6 +155,26 @@ def test_a_report_in_full() -> None:
     assert report["sentence"].startswith("THROTTLED_SUBSCRIPTION: the subscription limit of 50 msg")
 
 
+def test_a_limit_that_was_just_removed_is_still_blamed_but_no_longer_shown() -> None:
+    broker = VirtualBroker()
+    topic = broker.topic(name("t"), 100)
+    broker.client(broker.subscription(topic, "s"), FAST)
+    broker.limit_topic(topic, 10)
+    broker.run(10)
+    broker.limit_topic(topic, 0)
+    (report,) = top(broker)["subscriptions"]
+    # Another limit is another situation, of which nothing is known yet ...
+    assert (report["confidenceLevel"], report["limit"]) == ("settling", None)
+    broker.limit_topic(topic, 20)
+    broker.run(5)
+    broker.limit_topic(topic, 0)
+    (report,) = top(broker)["subscriptions"]
+    # ... but changes that follow each other fast are one.
+    assert report["verdict"] == "THROTTLED_TOPIC"
+    assert report["limit"] is None
+    assert "the topic limit held this subscription" in report["sentence"]
+
+
 def test_what_keeps_up_has_no_since() -> None:
     broker = VirtualBroker()
     subscription = broker.subscription(broker.topic(name("fine"), 50), "s")

@@ -150,6 +150,18 @@ FACTS = Circumstances(
             " so take both in view.",
         ),
         (
+            _judgement(Verdict.THROTTLED_SUBSCRIPTION, dimension=Dimension.BYTES),
+            Circumstances(
+                limit=DispatchLimit(None, 500),
+                appended_per_s=60.0,
+                bytes_per_message=100.0,
+                partitions=3,
+            ),
+            "THROTTLED_SUBSCRIPTION: the subscription limit of 500 B/s on each of 3 partitions held"
+            " this subscription; 2,000 B/s are published to a partition on average, so raise it"
+            " above that.",
+        ),
+        (
             _judgement(Verdict.NO_CONSUMER),
             Circumstances(backlog=12_345, since_s=3 * 3600),
             "NO_CONSUMER: no consumer has been connected for 3 h, 12,345 messages wait; connect"
