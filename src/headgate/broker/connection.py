@@ -515,7 +515,8 @@ class Connection(asyncio.BufferedProtocol):
             logger.info("%s sent no CONNECT and is cut off", self.address)
             self.close()
             return
-        if not self._heard and (self._write_paused or not self._read_paused):
+        awaits_sign = self.peer.knows_ping and (self._write_paused or not self._read_paused)
+        if awaits_sign and not self._heard:
             logger.info("%s is silent and is cut off", self.address)
             self._cut_off()
             return

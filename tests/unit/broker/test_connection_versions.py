@@ -1,0 +1,87 @@
+"""Clients of earlier protocol versions are sent only what they know."""
+
+from __future__ import annotations
+
+import asyncio
+
+from headgate.base.names import parse_topic
+from headgate.testing import SimClient, World
+from headgate.wire.codes import SubscriptionType
+from headgate.wire.connection import PROTOCOL_VERSION_MAX
+from tests.unit.broker.playing import TOPIC, played
+
+FAILOVER = SubscriptionType.FAILOVER
+
+
+async def connect(world: World, version: int) -> SimClient:
+    client = world.open_connection()
+    await client.connect(protocol_version=version)
+    return client
+
+
+@played()
+async def test_the_lower_version_of_both_is_spoken(world: World) -> None:
+    for asked, spoken in ((0, 0), (7, 7), (PROTOCOL_VERSION_MAX + 5, PROTOCOL_VERSION_MAX)):
+        client = await connect(world, asked)
+        assert client.connected is not None
+        assert client.connected.connected.protocol_version == spoken
+        assert client.connected.connected.max_message_size == 5 * 1024 * 1024
+
+
+@played()
+async def test_entries_go_without_checksum_to_who_knows_none(world: World) -> None:
+    old, new = await connect(world, 10), await connect(world, 11)
+    consumers = [await old.subscribe(TOPIC, "old"), await new.subscribe(TOPIC, "new")]
+    bodies: list[bytes] = []
+    for consumer in consumers:
+        arrived = consumer.arrived
+        consumer.arrived = lambda told, body, go=arrived: (bodies.append(body), go(told, body))  # type: ignore[assignment,method-assign,func-returns-value]
+    producer = await new.producer(TOPIC)
+    await producer.send(b"payload")
+    for consumer in consumers:
+        assert (await consumer.receive()).payload == b"payload"
+    short, long = sorted(bodies, key=len)
+    assert long[:2] == b"\x0e\x01"
+    assert long[6:] == short
+
+
+@played()
+async def test_who_knows_no_closing_is_disconnected_instead(world: World) -> None:
+    old, new = await connect(world, 4), await connect(world, 5)
+    neighbour = await (await world.connect()).producer(f"{TOPIC}-other")
+    await old.subscribe(TOPIC, "old")
+    consumer = await new.subscribe(TOPIC, "new")
+    await world.broker.registry.unload(parse_topic(TOPIC))
+    await asyncio.sleep(0.1)
+    assert not old.is_open
+    assert new.is_open
+    assert not consumer.is_open
+    assert await neighbour.send(b"x")
+
+
+@played()
+async def test_who_is_active_is_told_to_who_asks_for_it(world: World) -> None:
+    old, new = await connect(world, 11), await connect(world, 12)
+    silent = await old.subscribe(TOPIC, "s", kind=FAILOVER, name="a")
+    told = await new.subscribe(TOPIC, "s", kind=FAILOVER, name="b")
+    await asyncio.sleep(0.1)
+    assert silent.active_changes == []
+    assert len(told.active_changes) == 1
+
+
+@played(settings={"keepAliveIntervalSeconds": "5"})
+async def test_pings_go_to_who_knows_them(world: World) -> None:
+    old, new = await connect(world, 0), await connect(world, 1)
+    pings: dict[SimClient, int] = {old: 0, new: 0}
+    for client in (old, new):
+        receive = client._receive
+
+        def count(command: object, body: bytes | None, c: SimClient = client, go=receive) -> None:  # type: ignore[no-untyped-def]
+            pings[c] += "PING" in str(command)
+            go(command, body)
+
+        client._receive = count  # type: ignore[assignment,method-assign]
+    await asyncio.sleep(9)
+    assert pings == {old: 0, new: 1}
+    await asyncio.sleep(60)
+    assert old.is_open  # it cannot be asked whether it lives
