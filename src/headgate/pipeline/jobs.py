@@ -35,7 +35,7 @@ from headgate.pipeline.options import AttributeOptions, SourceOptions, StreamOpt
 from headgate.pipeline.preflight import check_brokers
 from headgate.pipeline.progress import Progress
 from headgate.pipeline.refresh import read_files, refresh_attribution, refresh_intervals
-from headgate.pipeline.render import write_judgements
+from headgate.pipeline.render import subscriptions_text, write_judgements
 from headgate.pipeline.session import create_session, prepare_session
 from headgate.pipeline.tables import (
     BATCH_KIND,
@@ -170,7 +170,7 @@ def run_attribute(
             refresh_attribution(spark, root, young_ns)
         with progress.stage("Judging") as stage:
             rows = judge_range(spark, root, since_ns, until_ns, young_ns)
-            stage.result = f"{len(rows):,} subscriptions"
+            stage.result = subscriptions_text(len(rows))
     begins_ns = min((row["from_ns"] for row in rows), default=None)
     if since_ns is not None and begins_ns is not None and begins_ns > since_ns + MINUTE_NS:
         progress.say(f"There is telemetry of this range only from {instant(begins_ns)} on.")

@@ -55,6 +55,11 @@ def topic_text(row: Mapping[str, Any]) -> str:
     return f"{row['topic']}{suffix}"
 
 
+def subscriptions_text(count: int) -> str:
+    """``1 subscription``, ``2 subscriptions``."""
+    return "1 subscription" if count == 1 else f"{count:,} subscriptions"
+
+
 def _rounded(value: float | None) -> float | None:
     return None if value is None else round(value, 4)
 
@@ -88,8 +93,8 @@ def write_judgements(
         break_long_words=False, break_on_hyphens=False,
     )
     begin, end = min(row["from_ns"] for row in rows), max(row["to_ns"] for row in rows)
-    what = "1 subscription" if len(rows) == 1 else f"{len(rows):,} subscriptions"
-    title = f"{instant(begin)} to {instant(end)}: {what}, the fastest growing backlog first"
+    title = f"{instant(begin)} to {instant(end)}: {subscriptions_text(len(rows))}"
+    title += ", the fastest growing backlog first" * (len(rows) > 1)
     for line in wrap(title, wrapper.width):
         out.write(f"{_styled(line, _BOLD, color)}\n")
     clusters = {row["cluster"] for row in rows}

@@ -19,8 +19,10 @@ from tests.unit.pipeline.play import SITUATIONS, S, minutes, play
 
 _ROWS = minutes(play(60))
 JUDGED = [
-    {**{k: row[k] for k in ("cluster", "topic", "partition", "subscription", "incarnation")},
-     **judge_minutes([row], None)}
+    {
+        **{k: row[k] for k in ("cluster", "topic", "partition", "subscription", "incarnation")},
+        **judge_minutes([row], None),
+    }
     for row in _ROWS
 ]
 
@@ -64,7 +66,7 @@ def test_growth_is_told_with_its_pace() -> None:
         out = io.StringIO()
         write_judgements([row | {"growth_messages": growth}], "table", out)
         assert text in out.getvalue()
-        assert out.getvalue().startswith("1970-01-01 00:00:00 UTC to 1970-01-01 00:00:40 UTC: 1 ")
+        assert out.getvalue().startswith("1970-01-01 00:00:00 UTC to 1970-01-01 00:00:40 UTC: 1 subscription\n")
 
 
 def test_clusters_are_named_where_there_are_several() -> None:
