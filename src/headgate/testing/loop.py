@@ -66,8 +66,8 @@ class SimLoop(BaseEventLoop):
         if failure is not None:
             raise failure
 
-    def _remember_task(self, task: asyncio.Task[Any]) -> None:
-        self._tasks[task] = HOST.get()
+    def _remember_task(self, task: asyncio.Task[Any], context: contextvars.Context | None) -> None:
+        self._tasks[task] = HOST.get() if context is None else context.get(HOST, 0)
         task.add_done_callback(lambda done: self._tasks.pop(done, None))
 
     # What BaseEventLoop leaves to loops with real sockets.
@@ -104,7 +104,7 @@ def _make_task(
 ) -> asyncio.Task[Any]:
     task = asyncio.Task(coroutine, loop=loop, **options)
     if isinstance(loop, SimLoop):
-        loop._remember_task(task)
+        loop._remember_task(task, options.get("context"))
     return task
 
 
