@@ -77,6 +77,8 @@ async def _find_or_create(
     connection: Connection, topic: Topic, request: CommandSubscribe
 ) -> Subscription:
     name = request.subscription
+    # Whoever is creating or moving it just now comes first.
+    await connection.broker.cursor_work.settled(topic, name)
     present = topic.subscriptions.get(name)
     if present is not None:
         if present.is_durable != request.durable:

@@ -14,7 +14,7 @@ from headgate.base.ack_set import AckSet
 from headgate.base.errors import StorageError
 from headgate.base.units import NS_PER_S
 from headgate.broker.one_by_one import OneByOne
-from headgate.engine.errors import SubscriptionBusyError, TopicFencedError
+from headgate.engine.errors import NotAllowedError, SubscriptionBusyError, TopicFencedError
 from headgate.engine.subscription import Subscription
 from headgate.engine.topic import Topic
 
@@ -48,6 +48,7 @@ async def create_subscription(
 
     Raises:
         TopicFencedError: the topic is being closed; the client may try again.
+        NotAllowedError: a reader has that name.
         StorageError: it could not be stored, and is given up.
         InputError: its name or properties are too long to be stored.
     """
@@ -57,6 +58,8 @@ async def create_subscription(
         _check_open(broker, topic)
         known = topic.subscriptions.get(name)
         if known is not None:
+            if not known.is_durable:
+                raise NotAllowedError(f"Subscription {name} exists and is non-durable")
             return known
         log = topic.log
         acks = AckSet(min(max(at_ordinal, log.first), log.end) - 1)

@@ -6,7 +6,7 @@ import contextlib
 from typing import TYPE_CHECKING, cast
 
 from headgate.base.errors import HeadgateError, invariant
-from headgate.base.names import TopicName, parse_topic
+from headgate.base.names import TopicName, check_subscription, parse_topic
 from headgate.broker.cursors import create_subscription
 from headgate.engine.errors import NotAllowedError, ProducerBusyError, TopicFencedError
 from headgate.engine.producer import Producer
@@ -62,6 +62,8 @@ def _check(connection: Connection, request: CommandProducer, name: TopicName) ->
         raise RefusalError(403, f"Client is not authorized to produce to {name}")
     if broker.registry.is_system(name):
         raise NotAllowedError(f"{name} belongs to the broker: only it may produce there")
+    if request.initial_subscription_name:
+        check_subscription(request.initial_subscription_name)
     if request.producer_access_mode not in (
         ProducerAccessMode.SHARED,
         ProducerAccessMode.EXCLUSIVE,

@@ -243,3 +243,67 @@ async def test_two_seeks_at_once(world: World) -> None:
     assert not subscription.fenced
     assert subscription.backlog_entries in (2, 4)
     assert (await client.subscribe(TOPIC, "s", kind=SHARED)).is_open
+
+
+@played()
+async def test_a_reader_and_a_subscription_of_one_name(world: World) -> None:
+    """Whoever asks first has the name, although a stored subscription takes longer to make."""
+    client, other = await world.connect(), await world.connect()
+    await client.producer(TOPIC)
+    world.lanes[0].freeze()
+    stored = asyncio.ensure_future(client.subscribe(TOPIC, "s"))
+    await asyncio.sleep(0.1)
+    reader = asyncio.ensure_future(other.subscribe(TOPIC, "s", durable=False))
+    await asyncio.sleep(0.1)
+    world.lanes[0].thaw()
+    await stored
+    with pytest.raises(RefusedError, match="is durable") as refusal:
+        await reader
+    assert refusal.value.code == ServerError.NOT_ALLOWED_ERROR
+    await other.subscribe(TOPIC, "r", durable=False)
+    with pytest.raises(RefusedError, match="is non-durable"):
+        await client.subscribe(TOPIC, "r")
+    other.abort()
+    await asyncio.sleep(0.1)
+    assert list(world.broker.engine.topics[TOPIC].subscriptions) == ["s"]
+
+
+@played()
+async def test_coming_back_while_the_seek_is_not_stored_yet(world: World) -> None:
+    client = await world.connect()
+    producer = await client.producer(TOPIC)
+    positions = [await producer.send(b"%d" % index) for index in range(4)]
+    consumer = await client.subscribe(TOPIC, "s")
+    world.lanes[0].freeze()
+    seeking = asyncio.ensure_future(consumer.seek(position=positions[2]))
+    await asyncio.sleep(0.1)
+    assert not consumer.is_open
+    again = asyncio.ensure_future(client.subscribe(TOPIC, "s"))
+    await asyncio.sleep(0.1)
+    world.lanes[0].thaw()
+    await seeking
+    assert [(await (await again).receive()).position for _ in range(2)] == positions[2:]
+
+
+def with_initial_subscription(request_id: int, name: str) -> bytes:
+    command = BaseCommand(type=CommandType.PRODUCER)
+    command.producer.request_id = request_id
+    command.producer.producer_id = request_id
+    command.producer.topic = TOPIC
+    command.producer.initial_subscription_name = name
+    return encode_frame(command)
+
+
+@played()
+async def test_a_producer_may_bring_a_subscription(world: World) -> None:
+    client = await world.connect()
+    for name in ("x" * 100_000, "a\nb"):
+        await code_of(client, lambda i, name=name: with_initial_subscription(i, name))
+    assert not world.broker.engine.topics
+    for _ in range(2):
+        await client.request(lambda i: with_initial_subscription(i, "early"))
+    position = await (await client.producer(TOPIC)).send(b"x")
+    world.crash()
+    await world.start()
+    consumer = await (await world.connect()).subscribe(TOPIC, "early", earliest=False)
+    assert (await consumer.receive()).position == position
