@@ -66,7 +66,8 @@ def test_growth_is_told_with_its_pace() -> None:
         out = io.StringIO()
         write_judgements([row | {"growth_messages": growth}], "table", out)
         assert text in out.getvalue()
-        assert out.getvalue().startswith("1970-01-01 00:00:00 UTC to 1970-01-01 00:00:40 UTC: 1 subscription\n")
+        title = out.getvalue().splitlines()[0]
+        assert title == "1970-01-01 00:00:00 UTC to 1970-01-01 00:00:40 UTC: 1 subscription"
 
 
 def test_clusters_are_named_where_there_are_several() -> None:
