@@ -86,7 +86,15 @@ class Incident:
 
 
 def explain(broker: BrokerProcess, *words: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "headgate.cli", "explain", "--url", broker.admin_url, *words]
+    command = [
+        sys.executable,
+        "-m",
+        "headgate.cli",
+        "explain",
+        "--web-url",
+        broker.admin_url,
+        *words,
+    ]
     return subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
 
 

@@ -44,7 +44,9 @@ class ExplainError(click.ClickException):
 @click.argument("topic", required=False)
 @click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
 @click.option("--per-partition", is_flag=True, help="Split a partitioned topic.")
-@click.option("--url", metavar="URL", default=URL, show_default=True, help="The admin API.")
+@click.option(
+    "--web-url", "url", metavar="URL", default=URL, show_default=True, help="The admin API."
+)
 @click.option(
     "--count",
     metavar="N",
@@ -123,13 +125,13 @@ def _split(url: str) -> SplitResult:
         good = False
     if not good:
         raise ExplainError(
-            f"--url is {url!r}: http://HOST:PORT of the admin API is allowed", EXIT_REFUSED
+            f"--web-url is {url!r}: http://HOST:PORT of the admin API is allowed", EXIT_REFUSED
         )
     return where
 
 
 def _silence(url: str, why: str) -> ExplainError:
-    return ExplainError(f"{url} {why} (--url names the admin API)", EXIT_NOT_ANSWERED)
+    return ExplainError(f"{url} {why} (--web-url names the admin API)", EXIT_NOT_ANSWERED)
 
 
 def _answer(url: str, status: int, body: bytes) -> dict[str, Any]:

@@ -112,9 +112,9 @@ def test_urls(
 
 @pytest.mark.parametrize("url", ["pulsar://b:6650", "http://", "http://b:99999", "http://b:0", ""])
 def test_a_url_that_cannot_be_is_not_asked(server: Server, url: str) -> None:
-    result = explain("--url", url)
+    result = explain("--web-url", url)
     assert result.exit_code == 2
-    assert f"--url is {url!r}: http://HOST:PORT of the admin API is allowed" in result.stderr
+    assert f"--web-url is {url!r}: http://HOST:PORT of the admin API is allowed" in result.stderr
     assert server.asked == []
 
 
