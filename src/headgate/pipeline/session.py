@@ -64,15 +64,15 @@ def create_session(
         conf = SparkConf().setAppName(name).setAll(list(_SETTINGS.items()))
         if "MASTER" not in os.environ:
             conf.setMaster(f"local[{cores or '*'}]")
-        with _interrupts_later():
-            gateway = _start_java(conf, log_path)
-        with _own_interrupts():
+        with interrupts_later():
+            gateway = start_java(conf, log_path)
+        with own_interrupts():
             SparkContext(conf=conf, gateway=gateway)
         active = SparkSession.builder.getOrCreate()
     return prepare_session(active)
 
 
-def _start_java(conf: SparkConf, log_path: Path | None) -> Any:
+def start_java(conf: SparkConf, log_path: Path | None) -> Any:
     """Start Spark's Java process and return the gateway to it.
 
     The process gets a session of its own, so that Ctrl-C reaches this process alone, which then
@@ -82,18 +82,19 @@ def _start_java(conf: SparkConf, log_path: Path | None) -> Any:
         return launch_gateway(conf, {"start_new_session": True})
     with log_path.open("ab") as log:
         log.truncate(0)
-        # The gateway's client reports interrupted calls there, with a page of traces each.
-        logging.getLogger().addHandler(logging.FileHandler(log_path))
         try:
-            return launch_gateway(
+            gateway = launch_gateway(
                 conf, {"stdout": log, "stderr": log, "start_new_session": True}
             )
         except PySparkRuntimeError as error:
             raise PipelineError(start_failure(log_path.read_text(errors="replace"))) from error
+    # The gateway's client reports interrupted calls to the root, with a page of traces each.
+    logging.getLogger().addHandler(logging.FileHandler(log_path))
+    return gateway
 
 
 @contextmanager
-def _interrupts_later() -> Iterator[None]:
+def interrupts_later() -> Iterator[None]:
     """Put signals off: a Java process whose start is cut short would stay behind for ever."""
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -113,7 +114,7 @@ def _interrupts_later() -> Iterator[None]:
 
 
 @contextmanager
-def _own_interrupts() -> Iterator[None]:
+def own_interrupts() -> Iterator[None]:
     """Leave Ctrl-C to who handles it: Spark takes it over when it starts."""
     handler = signal.getsignal(signal.SIGINT)
     try:

@@ -1,0 +1,90 @@
+"""What stands between a user and Spark: Java, and signals while it starts. Starts no Spark."""
+
+from __future__ import annotations
+
+import gc
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark import SparkConf
+
+from headgate.base.errors import InputError
+from headgate.pipeline.failures import PipelineError
+from headgate.pipeline.session import (
+    interrupts_later,
+    own_interrupts,
+    require_java,
+    start_java,
+)
+
+
+@pytest.fixture(autouse=True)
+def handlers() -> Iterator[None]:
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+def make_java(home: Path, words: str) -> None:
+    """A Java that says something and fails."""
+    java = home / "bin" / "java"
+    java.parent.mkdir(parents=True)
+    java.write_text(f"#!/bin/sh\necho '{words}' >&2\nexit 1\n")
+    java.chmod(0o755)
+
+
+def test_java_is_looked_for_where_spark_looks(tmp_path: Path) -> None:
+    require_java(None, "/usr/bin/java")
+    require_java("", "/usr/bin/java")
+    with pytest.raises(InputError, match="no java command was found"):
+        require_java(None, None)
+    # Spark takes JAVA_HOME without a look at the PATH.
+    with pytest.raises(InputError, match=f"JAVA_HOME={tmp_path} has no bin/java"):
+        require_java(str(tmp_path), "/usr/bin/java")
+    make_java(tmp_path, "")
+    require_java(str(tmp_path), None)
+
+
+# PySpark leaves the pipe to a process that failed to the garbage collection.
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_a_java_that_fails_is_told_in_a_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_java(tmp_path / "java", "Error: Could not find the memory")
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "java"))
+    monkeypatch.delenv("PYSPARK_GATEWAY_PORT", raising=False)
+    log_path = tmp_path / "spark.log"
+    log_path.write_text("of an earlier run: Error: another\n")
+    with pytest.raises(PipelineError) as caught:
+        start_java(SparkConf(loadDefaults=False), log_path)
+    text = str(caught.value)
+    del caught
+    gc.collect()
+    assert text == "Spark's Java process did not start: Error: Could not find the memory"
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_signals_come_after_the_block(number: signal.Signals) -> None:
+    came: list[int] = []
+    signal.signal(number, lambda number, _: came.append(number))
+    with interrupts_later():
+        signal.raise_signal(number)
+        signal.raise_signal(number)
+        assert came == []
+    assert came == [number]
+    signal.raise_signal(number)
+    assert came == [number, number]
+
+
+def test_who_handled_ctrl_c_before_does_so_afterwards() -> None:
+    def mine(*_: object) -> None:
+        """Does nothing."""
+
+    signal.signal(signal.SIGINT, mine)
+    with own_interrupts():
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+    assert signal.getsignal(signal.SIGINT) is mine
