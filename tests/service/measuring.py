@@ -10,13 +10,17 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 import pulsar
 
+from tests.service.neighbour import processor_times_s
+
 QUIET = pulsar.ConsoleLogger(pulsar.LoggerLevel.Error)
+
+IDLE_S = 10.0
+"""A connection that was idle for longer may have been closed by the broker meanwhile."""
 
 
 class Arrivals:
@@ -101,7 +105,7 @@ class Noise:
         return sum(lost_s for at, lost_s in both if begin <= at <= end + lost_s)
 
     def _run(self) -> None:
-        waited = {pid: runnable_wait_s(pid) for pid in self._stalls}
+        waited = {pid: processor_times_s(pid)[1] for pid in self._stalls}
         due = time.monotonic() + self.STEP_S
         while not self._stop.wait(max(0.0, due - time.monotonic())):
             now = time.monotonic()
@@ -109,15 +113,10 @@ class Noise:
                 self.late_most_s = max(self.late_most_s, now - due)
                 self._late.append((now, now - due))
             for pid, before_s in waited.items():
-                waited[pid] = after_s = runnable_wait_s(pid)
+                waited[pid] = after_s = processor_times_s(pid)[1]
                 if after_s - before_s > self.PACED_S:
                     self._stalls[pid].append((now, after_s - before_s))
             due = time.monotonic() + self.STEP_S
-
-
-def runnable_wait_s(pid: int) -> float:
-    """How long a process's first thread was ready to run and waited for a processor, so far."""
-    return int(Path(f"/proc/{pid}/schedstat").read_text().split()[1]) / 1e9
 
 
 class Rest:
@@ -126,11 +125,15 @@ class Rest:
     def __init__(self, admin_url: str) -> None:
         parts = urlsplit(admin_url)
         self._connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=30)
+        self._used = time.monotonic()
 
     def ask(self, method: str, path: str, body: Any = None) -> Any:
         """The decoded reply to a request, which must not be refused."""
         text = None if body is None else json.dumps(body)
         headers = {"Content-Type": "application/json"}
+        if time.monotonic() > self._used + IDLE_S:
+            self._connection.close()  # it opens anew by itself
+        self._used = time.monotonic()
         self._connection.request(method, path, text, headers)
         reply = self._connection.getresponse()
         content = reply.read()

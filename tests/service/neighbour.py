@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
 import statistics
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from multiprocessing.connection import Connection
+from pathlib import Path
 from typing import NamedTuple
 
 import pulsar
 
 RATE_PER_S = 100
 TOPIC = "persistent://public/default/neighbour"
-WATCH_S = 1.0
+WATCH_S = 0.7
 """The least time that is judged."""
 REPORT_TIMEOUT_S = 20.0
+HARM_S = 0.03
+"""What the median of a message's way may grow by, however many others are served."""
 
 
 class Delivery(NamedTuple):
@@ -61,8 +65,10 @@ def _work(url: str, pipe: Connection) -> None:
 class Neighbour:
     """Publishes and consumes at a steady rate until it is left."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, pid: int) -> None:
+        """``pid`` is the broker's process."""
         self._url = url
+        self._pid = pid
         self._next = 0
         self.usual_s = 0.0
         """Median latency while nobody disturbed."""
@@ -91,16 +97,23 @@ class Neighbour:
         """Whatever happens inside, the neighbour keeps its rate, order and latency."""
         self._report()
         begin = time.monotonic()
+        before = processor_times_s(self._pid)
         yield
         time.sleep(max(0.0, begin + WATCH_S - time.monotonic()))
-        end = time.monotonic()
+        lasted_s = time.monotonic() - begin
+        ran_s, waited_s = (
+            after - at_begin
+            for after, at_begin in zip(processor_times_s(self._pid), before, strict=True)
+        )
+        # Where the broker gets a processor a part of the time only, all it does takes longer.
+        slower = 1 + waited_s / max(ran_s, 0.01)
         found = self._report()
-        lasted_s = end - begin
         assert len(found) >= 0.8 * RATE_PER_S * lasted_s, (len(found), lasted_s)
         latencies_s = sorted(each.latency_s for each in found)
         middle_s = latencies_s[len(latencies_s) // 2]
-        assert middle_s <= 0.03 + 4 * self.usual_s, (middle_s, self.usual_s)
-        assert latencies_s[-1] < 2, latencies_s[-5:]
+        bound_s = (HARM_S + 2 * self.usual_s) * slower
+        assert middle_s <= bound_s, (middle_s, self.usual_s, slower)
+        assert latencies_s[-1] <= 20 * bound_s + 1, latencies_s[-5:]
 
     def _report(self) -> list[Delivery]:
         """Deliveries since the last report: everything sent has arrived, in order and once."""
@@ -112,10 +125,13 @@ class Neighbour:
         return found
 
 
+def processor_times_s(pid: int) -> tuple[float, float]:
+    """How long a process's first thread ran, and how long it could have run but had to wait."""
+    ran_ns, waited_ns, _ = Path(f"/proc/{pid}/schedstat").read_text().split()
+    return int(ran_ns) / 1e9, int(waited_ns) / 1e9
+
+
 def resident_bytes(pid: int) -> int:
     """Memory that a process holds."""
-    with open(f"/proc/{pid}/status") as file:
-        for line in file:
-            if line.startswith("VmRSS:"):
-                return int(line.split()[1]) * 1024
-    raise AssertionError(f"process {pid} has ended")
+    fields = Path(f"/proc/{pid}/statm").read_text().split()
+    return int(fields[1]) * os.sysconf("SC_PAGE_SIZE")

@@ -7,6 +7,8 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import chain
+from pathlib import Path
+from typing import NamedTuple
 
 import pulsar
 import pytest
@@ -32,6 +34,10 @@ from tests.service.process import BrokerProcess
 KINDS = pulsar.CompressionType
 
 
+ACK_TIMEOUT_S = 10.0
+"""The least that the client allows."""
+
+
 @pytest.fixture(scope="module")
 def client(broker: BrokerProcess) -> Iterator[pulsar.Client]:
     with client_of(broker.service_url) as made:
@@ -43,6 +49,27 @@ def rest(broker: BrokerProcess) -> Iterator[Rest]:
     made = Rest(broker.admin_url)
     yield made
     made.close()
+
+
+class Unacked(NamedTuple):
+    """A message that was received and not acknowledged, by a consumer with a time limit for it."""
+
+    consumer: pulsar.Consumer
+    received: float
+
+
+@pytest.fixture(scope="module", autouse=True)
+def unacked(client: pulsar.Client) -> Unacked:
+    """Made first, so that its time passes while the other tests run."""
+    topic = full("ack-timeout")
+    consumer = client.subscribe(
+        topic, "s", SHARED, unacked_messages_timeout_ms=int(ACK_TIMEOUT_S * 1_000)
+    )
+    send_all(client.create_producer(topic), 2)
+    first, second = receive(consumer, 2)
+    consumer.acknowledge(second)
+    assert first.data() == b"m0"
+    return Unacked(consumer, time.monotonic())
 
 
 # Messages ----------------------------------------------------------------------------------------
@@ -307,14 +334,21 @@ def test_topics_that_nobody_may_produce_to(
 # Life --------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("clean", [True, False], ids=["restarted", "killed"])
-def test_clients_come_back_by_themselves(
-    tmp_path_factory: pytest.TempPathFactory, clean: bool
-) -> None:
+def test_clients_come_back_by_themselves(tmp_path_factory: pytest.TempPathFactory) -> None:
     """The broker comes back on the same ports and data: nobody has to be made anew."""
-    binary, web = free_ports(2)
-    words = ["--broker-port", str(binary), "--web-port", str(web)]
-    broker = BrokerProcess(tmp_path_factory.mktemp("back"), words).start()
+    binary_and_web = free_ports(4)
+    with ThreadPoolExecutor(2) as pool:
+        stories = [
+            pool.submit(_comes_back, tmp_path_factory.mktemp("back"), ports, clean=clean)
+            for clean, ports in ((True, binary_and_web[:2]), (False, binary_and_web[2:]))
+        ]
+        for story in stories:
+            story.result()
+
+
+def _comes_back(folder: Path, ports: list[int], *, clean: bool) -> None:
+    words = ["--broker-port", str(ports[0]), "--web-port", str(ports[1])]
+    broker = BrokerProcess(folder, words).start()
     try:
         with client_of(broker.service_url) as client, ThreadPoolExecutor(1) as pool:
             topic = full("back")
@@ -375,3 +409,15 @@ def test_two_hundred_consumers(client: pulsar.Client, rest: Rest) -> None:
     for consumer in consumers:
         consumer.close()
     wait_until(lambda: not rest.topic(topics[0])["subscriptions"]["s"]["consumers"])
+
+
+# At the end: its time has nearly passed ---------------------------------------------------------
+
+
+def test_an_acknowledgement_that_never_comes(unacked: Unacked) -> None:
+    message = unacked.consumer.receive(int(2 * ACK_TIMEOUT_S * 1_000) + RECEIVE_MS)
+    assert time.monotonic() - unacked.received >= ACK_TIMEOUT_S - 0.5
+    assert message.data() == b"m0"
+    assert message.redelivery_count() == 1
+    unacked.consumer.acknowledge(message)
+    assert is_silent(unacked.consumer)

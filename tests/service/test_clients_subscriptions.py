@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from collections.abc import Iterator
-from typing import NamedTuple
 
 import pulsar
 import pytest
@@ -13,7 +11,6 @@ import pytest
 from tests.service.clients import (
     EARLIEST,
     FAILOVER,
-    RECEIVE_MS,
     SHARED,
     client_of,
     data,
@@ -27,9 +24,6 @@ from tests.service.clients import (
 )
 from tests.service.measuring import Rest, topic_path
 from tests.service.process import BrokerProcess
-
-ACK_TIMEOUT_S = 10.0
-"""The least that the client allows."""
 
 
 @pytest.fixture(scope="module")
@@ -50,27 +44,6 @@ def rest(broker: BrokerProcess) -> Iterator[Rest]:
     made = Rest(broker.admin_url)
     yield made
     made.close()
-
-
-class Unacked(NamedTuple):
-    """A message that was received and not acknowledged, by a consumer with a time limit for it."""
-
-    consumer: pulsar.Consumer
-    received: float
-
-
-@pytest.fixture(scope="module", autouse=True)
-def unacked(client: pulsar.Client) -> Unacked:
-    """Made first, so that its time passes while the other tests run."""
-    topic = full("ack-timeout")
-    consumer = client.subscribe(
-        topic, "s", SHARED, unacked_messages_timeout_ms=int(ACK_TIMEOUT_S * 1_000)
-    )
-    send_all(client.create_producer(topic), 2)
-    first, second = receive(consumer, 2)
-    consumer.acknowledge(second)
-    assert first.data() == b"m0"
-    return Unacked(consumer, time.monotonic())
 
 
 def backlog(rest: Rest, topic: str, subscription: str = "s") -> int:
@@ -335,15 +308,3 @@ def test_an_exclusive_producer_is_alone(client: pulsar.Client, other: pulsar.Cli
     holder.send(b"x")
     holder.close()
     other.create_producer(topic, access_mode=mode).send(b"y")
-
-
-# At the end: its time has nearly passed ---------------------------------------------------------
-
-
-def test_an_acknowledgement_that_never_comes(unacked: Unacked) -> None:
-    message = unacked.consumer.receive(int(2 * ACK_TIMEOUT_S * 1_000) + RECEIVE_MS)
-    assert time.monotonic() - unacked.received >= ACK_TIMEOUT_S - 0.5
-    assert message.data() == b"m0"
-    assert message.redelivery_count() == 1
-    unacked.consumer.acknowledge(message)
-    assert is_silent(unacked.consumer)
