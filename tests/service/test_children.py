@@ -14,7 +14,7 @@ _LIMIT_S = 30.0
 
 _ECHO = """
 import os, sys
-print("nice", os.nice(0), os.environ.get("COLOUR", ""), flush=True)
+print("in", os.environ.get("COLOUR", ""), flush=True)
 for line in sys.stdin:
     print("heard", line.strip(), flush=True)
 """
@@ -37,9 +37,8 @@ def modules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_it_is_told_and_answers_by_lines(modules: Path) -> None:
-    child = Child("echo", ["echo_child"], modules, nice=3, environment={"COLOUR": "red"})
-    with child:
-        assert child.next_line(_LIMIT_S).startswith("nice ")
+    with Child("echo", ["echo_child"], modules) as child:
+        assert child.next_line(_LIMIT_S) == "in "
         child.tell("one")
         child.tell("two")
         assert [child.next_line(_LIMIT_S) for _ in range(2)] == ["heard one", "heard two"]
@@ -49,9 +48,16 @@ def test_it_is_told_and_answers_by_lines(modules: Path) -> None:
     child.end()
 
 
+def test_it_gives_way_but_never_comes_first(modules: Path) -> None:
+    ours = os.getpriority(os.PRIO_PROCESS, 0)
+    for nice, found in ((None, ours), (ours - 1, ours), (ours + 3, ours + 3)):
+        with Child("deaf", ["deaf_child"], modules, nice=nice) as child:
+            assert os.getpriority(os.PRIO_PROCESS, child.pid) == found
+
+
 def test_its_surroundings_are_the_demos_and_what_is_added(modules: Path) -> None:
     with Child("echo", ["echo_child"], modules, environment={"COLOUR": "red"}) as child:
-        assert child.next_line(_LIMIT_S).endswith(" red")
+        assert child.next_line(_LIMIT_S) == "in red"
 
 
 def test_a_deaf_one_is_ended_with_what_it_started(modules: Path) -> None:

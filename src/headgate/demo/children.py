@@ -37,12 +37,13 @@ class Child:
         arguments: list[str],
         folder: Path,
         *,
-        nice: int = 0,
+        nice: int | None = None,
         environment: Mapping[str, str] | None = None,
     ) -> None:
         """Start ``python -m ARGUMENTS``; what it writes to its error output goes to ``folder``.
 
-        ``environment`` is added to the demo's own.
+        ``nice`` is its priority, as the system counts it: more is less. None, or where the demo's
+        own is less still: that. ``environment`` is added to the demo's own.
         """
         self.name = name
         self._errors_path = folder / f"{name}.log"
@@ -60,10 +61,15 @@ class Child:
                 start_new_session=True,
                 env=os.environ | {"PYTHONPATH": os.pathsep.join(paths)} | dict(environment or {}),
             )
-        if nice:
+        if nice is not None and nice > os.getpriority(os.PRIO_PROCESS, self._process.pid):
             os.setpriority(os.PRIO_PROCESS, self._process.pid, nice)
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
+
+    @property
+    def pid(self) -> int:
+        """Its process id."""
+        return self._process.pid
 
     def _read(self) -> None:
         stream = self._process.stdout
