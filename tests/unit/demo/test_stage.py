@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
+
+import pytest
+
 from headgate.demo.scenes import MAIN, SCENES, WIDE
-from headgate.demo.stage import client_work
+from headgate.demo.stage import Stage, client_work
 
 _URLS = {MAIN: "pulsar://main", WIDE: "pulsar://wide"}
 
@@ -30,3 +35,35 @@ def test_every_topic_has_one_producer_at_its_broker() -> None:
     assert len(producers) == len({each.topic for each in producers}) == 9
     wide = {each.topic.rpartition("/")[2] for each in producers if each.service_url == _URLS[WIDE]}
     assert wide == {"sensors-a", "sensors-b", "sensors-c"}
+
+
+class _Priorities:
+    """This process' priority, as far as the system allows to change it."""
+
+    def __init__(self, now: int, least: int) -> None:
+        self.now = now
+        self._least = least
+
+    def get(self, _which: int, _process: int) -> int:
+        return self.now
+
+    def set(self, _which: int, _process: int, priority: int) -> None:
+        if priority < self._least:
+            raise PermissionError
+        self.now = priority
+
+
+@pytest.mark.parametrize(
+    ("now", "least", "then"),
+    [(0, -20, -10), (0, 0, 0), (10, -20, 10), (-5, -20, -5)],
+    ids=["allowed", "not allowed", "arranged to give way", "arranged to come first"],
+)
+def test_brokers_come_first_where_nobody_says_otherwise(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, now: int, least: int, then: int
+) -> None:
+    priorities = _Priorities(now, least)
+    monkeypatch.setattr(os, "getpriority", priorities.get)
+    monkeypatch.setattr(os, "setpriority", priorities.set)
+    with Stage(tmp_path, ()) as stage:
+        stage.start_brokers()
+    assert priorities.now == then
