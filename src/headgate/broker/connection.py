@@ -56,6 +56,7 @@ CLOSE_TIMEOUT_S = 5.0
 """How long a peer may take to read the last words before the connection is cut."""
 
 COMMANDS_MAX = 1_000
+COMMAND_BYTES_MAX = 4 * MIB
 """Commands of one connection that may be waiting for something before it is read no further."""
 
 TURN_WORK_MAX = 256
@@ -94,8 +95,9 @@ class Connection(asyncio.BufferedProtocol):
         self._read_paused = False
         self._pending_count = 0
         self._unread_bytes = 0
+        self._command_bytes = 0
         self._closed_producers: dict[int, int] = {}
-        self._tasks: dict[asyncio.Task[None], None] = {}
+        self._tasks: dict[asyncio.Task[None], int] = {}
         self._heard = False
         self._alive_waiters: list[asyncio.Future[None]] = []
         self._keep_alive: asyncio.TimerHandle | None = None
@@ -305,14 +307,16 @@ class Connection(asyncio.BufferedProtocol):
     def spawn(self, coroutine: Coroutine[Any, Any, None], command: BaseCommand) -> None:
         """Carry out a command that has to wait; what it refuses is answered to the client."""
         task = self.broker.loop.create_task(self._carry_out(coroutine, command))
-        self._tasks[task] = None
+        size_bytes = command.ByteSize()
+        self._tasks[task] = size_bytes
+        self._command_bytes += size_bytes
         task.add_done_callback(partial(self._carried_out, coroutine))
-        if len(self._tasks) >= COMMANDS_MAX:
+        if len(self._tasks) >= COMMANDS_MAX or self._command_bytes > COMMAND_BYTES_MAX:
             self._pause_reading()
 
     def _carried_out(self, coroutine: Coroutine[Any, Any, None], task: asyncio.Task[None]) -> None:
         coroutine.close()  # of a command that was given up before it began
-        self._tasks.pop(task, None)
+        self._command_bytes -= self._tasks.pop(task)
         if self._read_paused:
             self.resume_reading()
 
@@ -475,7 +479,9 @@ class Connection(asyncio.BufferedProtocol):
         maximum = self.broker.settings.maxPendingPublishRequestsPerConnection
         if maximum > 0 and self._pending_count > maximum // 2:
             return
-        if len(self._tasks) > COMMANDS_MAX // 2 or self._unread_bytes > UNREAD_BYTES_MAX:
+        if len(self._tasks) > COMMANDS_MAX // 2 or self._command_bytes > COMMAND_BYTES_MAX // 2:
+            return
+        if self._unread_bytes > UNREAD_BYTES_MAX:
             return
         if not self.is_open or self.broker.publish_buffer_full():
             return

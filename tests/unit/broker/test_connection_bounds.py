@@ -8,11 +8,18 @@ import pytest
 
 from headgate.base.names import parse_topic
 from headgate.base.units import KIB, MIB
-from headgate.broker.connection import COMMANDS_MAX, UNREAD_BYTES_MAX, Connection
+from headgate.broker.connection import (
+    COMMAND_BYTES_MAX,
+    COMMANDS_MAX,
+    UNREAD_BYTES_MAX,
+    Connection,
+)
 from headgate.broker.settings import INT32_MAX
 from headgate.testing import NetworkProfile, RefusedError, SimClient, World
 from headgate.wire import client as frames
-from headgate.wire.codes import ServerError, SubscriptionType
+from headgate.wire.codes import CommandType, ServerError, SubscriptionType
+from headgate.wire.frame import encode_frame
+from headgate.wire.messages import BaseCommand
 from tests.unit.broker.playing import TOPIC, played
 
 SHARED = SubscriptionType.SHARED
@@ -143,6 +150,29 @@ async def test_commands_that_wait_are_bounded(world: World) -> None:
     world.lanes[2].thaw()
     producers = await asyncio.gather(*asked)
     assert len({producer.name for producer in producers}) == count
+
+
+def large_producer(request_id: int) -> bytes:
+    """A PRODUCER with much to say about itself."""
+    command = BaseCommand(type=CommandType.PRODUCER)
+    producer = command.producer
+    producer.request_id = producer.producer_id = request_id
+    producer.topic = f"{TOPIC}-{request_id}"
+    producer.metadata.add(key="key", value="x" * 500_000)
+    return encode_frame(command)
+
+
+@played()
+async def test_the_bytes_of_commands_that_wait_are_bounded(world: World) -> None:
+    client = await world.connect()
+    world.lanes[2].freeze()
+    asked = [asyncio.ensure_future(client.request(large_producer)) for _ in range(30)]
+    await asyncio.sleep(1)
+    server = server_side(world, client)
+    assert server._command_bytes < COMMAND_BYTES_MAX + MIB
+    world.lanes[2].thaw()
+    await asyncio.gather(*asked)
+    assert (server._command_bytes, len(server.producers)) == (0, 30)
 
 
 @played(settings={"maxPendingPublishRequestsPerConnection": "10"})
