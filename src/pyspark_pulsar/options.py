@@ -35,7 +35,6 @@ COLUMNS = (
 """Every column the source can give, in the order in which it gives them."""
 
 
-
 @dataclass(frozen=True, slots=True)
 class OptionInfo:
     """One option: its usual spelling, what it takes, and what it is for."""

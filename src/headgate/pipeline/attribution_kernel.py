@@ -73,8 +73,9 @@ def attribution_table(table: pa.Table, hours: Collection[int], young_ns: int) ->
             place = {"date": start.date(), "hour": start.hour}
             for minute in group:
                 names = {"minute": minute["minute"], "broker": minute["broker"]}
-                found.append({**place, **key, **names,
-                              **judge_minutes([minute], proven, young_ns=young_ns)})
+                found.append(
+                    {**place, **key, **names, **judge_minutes([minute], proven, young_ns=young_ns)}
+                )
     return pa.Table.from_pylist(found, schema=table_arrow_schema(ATTRIBUTION))
 
 

@@ -55,8 +55,11 @@ def ensure_table(root: str, table: Table) -> DeltaTable:
     if not (path / "_delta_log").is_dir():
         path.mkdir(parents=True, exist_ok=True)
         return DeltaTable.create(
-            path, Schema.from_arrow(schema), partition_by=list(table.partition_by),
-            name=table.name, configuration={_LAYOUT_KEY: str(LAYOUT_VERSION)},
+            path,
+            Schema.from_arrow(schema),
+            partition_by=list(table.partition_by),
+            name=table.name,
+            configuration={_LAYOUT_KEY: str(LAYOUT_VERSION)},
             raise_if_key_not_exists=False,
         )
     delta = DeltaTable(path)
@@ -86,7 +89,10 @@ def commit_append(
 
 
 def commit_replace(
-    root: str, table: Table, files: Sequence[FileAdded], hours: Collection[int],
+    root: str,
+    table: Table,
+    files: Sequence[FileAdded],
+    hours: Collection[int],
     transaction: AppTransaction | None,
 ) -> bool:
     """Replace all of some hours by files, in one commit; False when it was committed before.
@@ -98,8 +104,11 @@ def commit_replace(
     now_ms = SystemClock.wall_ns() // 1_000_000
     actions = [
         RemoveAction(
-            path=file.path, data_change=True, deletion_timestamp=now_ms,
-            size=file.size_bytes, partition_values=dict(file.partition),
+            path=file.path,
+            data_change=True,
+            deletion_timestamp=now_ms,
+            size=file.size_bytes,
+            partition_values=dict(file.partition),
         )
         for file in table_files(delta)
         if file.hour in wanted
@@ -108,7 +117,9 @@ def commit_replace(
 
 
 def _commit(
-    delta: DeltaTable, files: Sequence[FileAdded], removes: list[RemoveAction],
+    delta: DeltaTable,
+    files: Sequence[FileAdded],
+    removes: list[RemoveAction],
     transaction: AppTransaction | None,
 ) -> bool:
     transactions: list[Transaction] = []
@@ -120,12 +131,20 @@ def _commit(
     elif not files and not removes:
         return False
     adds = [
-        AddAction(file.path, file.size_bytes, dict(file.partition), file.modified_ms, True,
-                  file.statistics)
+        AddAction(
+            file.path,
+            file.size_bytes,
+            dict(file.partition),
+            file.modified_ms,
+            True,
+            file.statistics,
+        )
         for file in files
     ]
     delta.create_write_transaction(
-        [*adds, *removes], mode="append", schema=delta.schema(),
+        [*adds, *removes],
+        mode="append",
+        schema=delta.schema(),
         partition_by=delta.metadata().partition_columns,
         commit_properties=CommitProperties(app_transactions=transactions),
     )
@@ -169,7 +188,8 @@ def table_files(delta: DeltaTable) -> list[TableFile]:
     actions = pa.table(delta.get_add_actions(flatten=True)).to_pylist()
     return [
         TableFile(
-            action["path"], action["size_bytes"],
+            action["path"],
+            action["size_bytes"],
             {name: _partition_text(action[f"partition.{name}"]) for name in names},
             action.get("num_records") or 0,
             _ends(action.get("min.window_end_ns"), action.get("max.window_end_ns")),
@@ -218,6 +238,13 @@ def _added_in(log: Path) -> list[TableFile]:
             stats.get("minValues", {}).get("window_end_ns"),
             stats.get("maxValues", {}).get("window_end_ns"),
         )
-        files.append(TableFile(action["path"], action["size"], action["partitionValues"],
-                               stats.get("numRecords", 0), ends))
+        files.append(
+            TableFile(
+                action["path"],
+                action["size"],
+                action["partitionValues"],
+                stats.get("numRecords", 0),
+                ends,
+            )
+        )
     return files

@@ -22,8 +22,7 @@ class PipelineError(HeadgateError):
 def reason_of(text: str) -> str:
     """The innermost error of an engine's many-line report, or its first line."""
     found = [
-        match for match in _PYTHON_ERROR.finditer(text)
-        if not match["name"].endswith(_WRAPPERS)
+        match for match in _PYTHON_ERROR.finditer(text) if not match["name"].endswith(_WRAPPERS)
     ]
     if found:
         name, said = found[-1]["name"], found[-1]["text"]

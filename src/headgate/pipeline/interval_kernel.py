@@ -32,7 +32,12 @@ Flags: TypeAlias = npt.NDArray[np.bool_]
 
 SUBJECT_COLUMNS: Final = ("kind", *KEY_COLUMNS)
 SORT_COLUMNS: Final = (
-    *SUBJECT_COLUMNS, "source", "counting_since_ns", "boot_id", "seq", "row",
+    *SUBJECT_COLUMNS,
+    "source",
+    "counting_since_ns",
+    "boot_id",
+    "seq",
+    "row",
 )
 """Order of the input. ``kind`` and the subject lead, so that a stream of sorted batches can be
 cut wherever the subject changes."""
@@ -189,9 +194,17 @@ def _pieces(chunk: Input, rows: Rows) -> Pieces:
     windows = chunk.longs("window_end_ns") - chunk.longs("window_start_ns")
     span = to_ns - from_ns
     return Pieces(
-        subject=chunk.subject[source], source_row=source, end=places, start=start,
-        from_zero=begins | reset, from_ns=from_ns, to_ns=to_ns, lost_until_ns=lost,
-        virtual=virtual[places], restart=begins & chunk.same_source[source], reset=reset,
+        subject=chunk.subject[source],
+        source_row=source,
+        end=places,
+        start=start,
+        from_zero=begins | reset,
+        from_ns=from_ns,
+        to_ns=to_ns,
+        lost_until_ns=lost,
+        virtual=virtual[places],
+        restart=begins & chunk.same_source[source],
+        reset=reset,
         clock_step=step,
         observed_max_ns=np.where(step, np.clip(windows[source], 0, span), span),
     )

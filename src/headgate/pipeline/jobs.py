@@ -71,8 +71,10 @@ def telemetry_messages(spark: SparkSession, source: SourceOptions) -> DataFrame:
     """The telemetry topics of all brokers as one stream of messages, from the earliest on."""
     frames = [
         spark.readStream.format("pulsar")
-        .option("service.url", broker_url).option("admin.url", web_url)
-        .option("topic", source.topic).option("startingOffsets", "earliest")
+        .option("service.url", broker_url)
+        .option("admin.url", web_url)
+        .option("topic", source.topic)
+        .option("startingOffsets", "earliest")
         .option("failOnDataLoss", str(source.fail_on_data_loss).lower())
         .option("columns", ",".join(MESSAGE_COLUMNS))
         .load()
@@ -85,16 +87,23 @@ def ingest_batch(messages: DataFrame, batch_id: int, root: str, checkpoint: str)
     """Append one micro-batch of messages to the bronze tables, once."""
     prepare_session(messages.sparkSession)
     (
-        messages.write.format(FORMAT).mode("append")
-        .option("root", root).option("table", BRONZE)
-        .option("app_id", checkpoint_id(checkpoint)).option("app_version", str(batch_id))
+        messages.write.format(FORMAT)
+        .mode("append")
+        .option("root", root)
+        .option("table", BRONZE)
+        .option("app_id", checkpoint_id(checkpoint))
+        .option("app_version", str(batch_id))
         .save()
     )
 
 
 def start_query(
-    messages: DataFrame, root: str, checkpoint: str, *,
-    trigger_s: float | None, after: Callable[[SparkSession, int], None] | None = None,
+    messages: DataFrame,
+    root: str,
+    checkpoint: str,
+    *,
+    trigger_s: float | None,
+    after: Callable[[SparkSession, int], None] | None = None,
 ) -> StreamingQuery:
     """Start ingestion; without ``trigger_s`` it ends when what is there now has been read.
 
@@ -121,7 +130,8 @@ def judge_range(
     first = 0 if since_ns is None else since_ns
     last = _INT64_MAX if until_ns is None else until_ns
     files = [
-        file for file in table_files(ensure_table(root, INTERVALS))
+        file
+        for file in table_files(ensure_table(root, INTERVALS))
         if file.partition["kind"] == "subscription"
         and first // HOUR_NS - _PROVEN_HOURS <= file.hour <= last // HOUR_NS
     ]
@@ -134,7 +144,10 @@ def judge_range(
 
 
 def run_attribute(
-    options: AttributeOptions, out: TextIO, err: TextIO, *,
+    options: AttributeOptions,
+    out: TextIO,
+    err: TextIO,
+    *,
     messages: Callable[[SparkSession], DataFrame] | None = None,
 ) -> int:
     """Read what the topics hold now, bring the tables up to date and judge the range.
@@ -179,7 +192,9 @@ def run_attribute(
 
 
 def run_stream(
-    options: StreamOptions, err: TextIO, *,
+    options: StreamOptions,
+    err: TextIO,
+    *,
     messages: Callable[[SparkSession], DataFrame] | None = None,
     should_stop: Callable[[], bool] = lambda: False,
 ) -> None:
@@ -221,7 +236,10 @@ def run_stream(
 
 
 def _open(
-    source: SourceOptions, root: str, name: str, progress: Progress,
+    source: SourceOptions,
+    root: str,
+    name: str,
+    progress: Progress,
     messages: Callable[[SparkSession], DataFrame] | None,
 ) -> tuple[SparkSession, DataFrame]:
     """The session, and the stream of messages to read in it."""
@@ -236,9 +254,7 @@ def _open(
 def _await_idle(query: StreamingQuery) -> None:
     """Let the batch that runs come to its end: to interrupt it would only have it done again."""
     deadline_s = time.monotonic() + _LAST_BATCH_S
-    while (
-        query.isActive and query.status["isTriggerActive"] and time.monotonic() < deadline_s
-    ):
+    while query.isActive and query.status["isTriggerActive"] and time.monotonic() < deadline_s:
         time.sleep(0.05)
 
 

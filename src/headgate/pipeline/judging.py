@@ -36,13 +36,29 @@ _LOSSES: Final = ("acked", "skipped", "expired", "evicted")
 _SUMMED: Final = (*_GAINS, *_LOSSES, "msgs_out", "bytes_out", "covered_ns")
 _LIMITS: Final = tuple(
     f"limit_{level.name.lower()}_{part}"
-    for level in Level for part in ("messages", "bytes", "period_ns", "source")
+    for level in Level
+    for part in ("messages", "bytes", "period_ns", "source")
 )
 
 MINUTE_COLUMNS: Final = (
-    "minute", "from_ns", "to_ns", "covered_ns", *_GAINS, *_LOSSES, "msgs_out", "bytes_out",
-    "backlog_messages_start", "backlog_messages", "unacked_start", "unacked",
-    "oldest_age_max_ns", "permits", "consumers", "broker", *_LIMITS, *STATE_FIELD_NAMES,
+    "minute",
+    "from_ns",
+    "to_ns",
+    "covered_ns",
+    *_GAINS,
+    *_LOSSES,
+    "msgs_out",
+    "bytes_out",
+    "backlog_messages_start",
+    "backlog_messages",
+    "unacked_start",
+    "unacked",
+    "oldest_age_max_ns",
+    "permits",
+    "consumers",
+    "broker",
+    *_LIMITS,
+    *STATE_FIELD_NAMES,
 )
 """What of ``intervals`` a judgement looks at."""
 
@@ -96,11 +112,18 @@ def judge_minutes(
     completeness = min(1.0, sums["covered_ns"] / span_ns)
     oldest = max((minute["oldest_age_max_ns"] or 0) for minute in minutes)
     evidence = Evidence(
-        window_ns=max(1, sums["covered_ns"]), cells_ns=total_cells,
-        backlog_start=start, backlog_end=end, oldest_age_ns_max=oldest,
-        appended=sums["appended"], delivered=sums["msgs_out"], acked=sums["acked"],
-        unacked_start=first["unacked_start"] or 0, unacked_end=last["unacked"] or 0,
-        delivered_bytes=sums["bytes_out"], limits=_limit_facts(last),
+        window_ns=max(1, sums["covered_ns"]),
+        cells_ns=total_cells,
+        backlog_start=start,
+        backlog_end=end,
+        oldest_age_ns_max=oldest,
+        appended=sums["appended"],
+        delivered=sums["msgs_out"],
+        acked=sums["acked"],
+        unacked_start=first["unacked_start"] or 0,
+        unacked_end=last["unacked"] or 0,
+        delivered_bytes=sums["bytes_out"],
+        limits=_limit_facts(last),
         sub_windows_ns=cells if len(cells) > 1 else (),
         proven_ack_per_s=proven_per_s,
         completeness=completeness * (1.0 - min(1.0, abs(residual) / moved)),
@@ -109,10 +132,16 @@ def judge_minutes(
     facts = _circumstances(evidence, judgement, minutes, cells)
     return {
         **_columns(judgement),
-        "growth_messages": end - start, "backlog_messages": end, "residual_messages": residual,
-        "appended": sums["appended"], "acked": sums["acked"],
-        "from_ns": first["from_ns"], "to_ns": last["to_ns"], "oldest_age_max_ns": oldest,
-        "proven_rate_per_s": proven_per_s, "completeness": completeness,
+        "growth_messages": end - start,
+        "backlog_messages": end,
+        "residual_messages": residual,
+        "appended": sums["appended"],
+        "acked": sums["acked"],
+        "from_ns": first["from_ns"],
+        "to_ns": last["to_ns"],
+        "oldest_age_max_ns": oldest,
+        "proven_rate_per_s": proven_per_s,
+        "completeness": completeness,
         "sentence": sentence(judgement, facts),
     }
 
@@ -152,16 +181,17 @@ def _limit_facts(minute: Minute) -> list[LimitFact]:
 
 
 def _circumstances(
-    evidence: Evidence, judgement: Judgement, minutes: Sequence[Minute],
+    evidence: Evidence,
+    judgement: Judgement,
+    minutes: Sequence[Minute],
     cells: Sequence[Sequence[int]],
 ) -> Circumstances:
     last = minutes[-1]
-    named = next(
-        (v for v in (judgement.verdict, judgement.second) if v in THROTTLED), None
-    )
+    named = next((v for v in (judgement.verdict, judgement.second) if v in THROTTLED), None)
     level = None if named is None or judgement.dimension is None else Level(THROTTLED.index(named))
     hungry = sum(
-        ns for ns, label in zip(evidence.cells_ns, LABELS, strict=True)
+        ns
+        for ns, label in zip(evidence.cells_ns, LABELS, strict=True)
         if label.level is level and label.consumer == "hungry"
     )
     total = sum(evidence.cells_ns)
@@ -196,8 +226,13 @@ def _since_s(
 
 
 _CONSUMER_STATES: Final = frozenset(
-    {State.AWAITING_ACK, State.UNACKED_LIMIT, State.NO_PERMITS, State.SOCKET_FULL,
-     State.KEY_BLOCKED}
+    {
+        State.AWAITING_ACK,
+        State.UNACKED_LIMIT,
+        State.NO_PERMITS,
+        State.SOCKET_FULL,
+        State.KEY_BLOCKED,
+    }
 )
 
 

@@ -110,8 +110,13 @@ class _OpenFile:
         statistics = _statistics(pq.read_metadata(self._path), table.statistics, self._rows)
         status = self._path.stat()
         return FileAdded(
-            table.name, self._name, status.st_size, self._partition, self._rows,
-            status.st_mtime_ns // 1_000_000, json.dumps(statistics),
+            table.name,
+            self._name,
+            status.st_size,
+            self._partition,
+            self._rows,
+            status.st_mtime_ns // 1_000_000,
+            json.dumps(statistics),
         )
 
     def abandon(self) -> None:
@@ -165,9 +170,7 @@ def _delta_value(value: Any) -> Any:
     return value
 
 
-def write_tables(
-    root: str, task: str, tables: Iterable[tuple[str, pa.Table]]
-) -> list[FileAdded]:
+def write_tables(root: str, task: str, tables: Iterable[tuple[str, pa.Table]]) -> list[FileAdded]:
     """Write (table name, rows) pairs and finish all files; on an error nothing is left."""
     writers: dict[str, TableFiles] = {}
     try:

@@ -20,9 +20,7 @@ class Stage:
 class Progress:
     """Writes ``Starting Spark ... 6.2 s`` in two steps, so that one sees what is going on."""
 
-    def __init__(
-        self, err: TextIO, *, monotonic: Callable[[], float] = time.monotonic
-    ) -> None:
+    def __init__(self, err: TextIO, *, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._err = err
         self._monotonic = monotonic
 

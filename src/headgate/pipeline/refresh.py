@@ -63,8 +63,12 @@ def near_hours(files: Iterable[TableFile]) -> set[int]:
     hours: set[int] = set()
     for file in files:
         first, last = file.span_ns
-        hours.update(range((first - INTERVALS_LOOK_BACK_NS) // HOUR_NS,
-                           (last + INTERVALS_LOOK_BACK_NS) // HOUR_NS + 1))
+        hours.update(
+            range(
+                (first - INTERVALS_LOOK_BACK_NS) // HOUR_NS,
+                (last + INTERVALS_LOOK_BACK_NS) // HOUR_NS + 1,
+            )
+        )
     return hours
 
 
@@ -100,13 +104,13 @@ def refresh_attribution(spark: SparkSession, root: str, young_ns: int) -> set[in
     live = table_files(intervals)
     # A consumer's proven rate looks back a day, so later hours follow from earlier ones.
     hours = changed | {
-        file.hour for file in live
+        file.hour
+        for file in live
         if any(hour < file.hour <= hour + _PROVEN_HOURS for hour in changed)
     }
     needed = {back for hour in hours for back in range(hour - _PROVEN_HOURS, hour + 1)}
     inputs = [
-        file for file in live
-        if file.hour in needed and file.partition["kind"] == "subscription"
+        file for file in live if file.hour in needed and file.partition["kind"] == "subscription"
     ]
     if not inputs:
         commit_replace(root, ATTRIBUTION, [], hours, change.transaction)
@@ -121,10 +125,13 @@ def _replace(
     rows: DataFrame, root: str, table: Table, hours: Collection[int], transaction: AppTransaction
 ) -> None:
     (
-        rows.write.format(FORMAT).mode("append")
-        .option("root", root).option("table", table.name)
+        rows.write.format(FORMAT)
+        .mode("append")
+        .option("root", root)
+        .option("table", table.name)
         .option("hours", json.dumps(sorted(hours)))
-        .option("app_id", transaction.app_id).option("app_version", str(transaction.version))
+        .option("app_id", transaction.app_id)
+        .option("app_version", str(transaction.version))
         .save()
     )
 
@@ -136,7 +143,8 @@ def read_files(
     folder = str(Path(root, table.name).resolve())
     # Without basePath the partition columns would be null.
     return (
-        spark.read.schema(table_schema(table)).option("basePath", folder)
+        spark.read.schema(table_schema(table))
+        .option("basePath", folder)
         .parquet(*[f"{folder}/{file.path}" for file in files])
     )
 

@@ -19,7 +19,10 @@ _NS_PER_S: Final = 1_000_000_000
 _SHARE_SHOWN_MIN: Final = 0.005
 _BOLD, _RED, _GREEN, _YELLOW, _MAGENTA = "1", "31", "32", "33", "35"
 _COLORS: Final = {
-    "NONE": _GREEN, "CONSUMER": _YELLOW, "NO_CONSUMER": _YELLOW, "BROKER": _MAGENTA,
+    "NONE": _GREEN,
+    "CONSUMER": _YELLOW,
+    "NO_CONSUMER": _YELLOW,
+    "BROKER": _MAGENTA,
 }
 """All others are limiters: red."""
 
@@ -73,8 +76,12 @@ def worst_first(rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
 
 
 def write_judgements(
-    rows: Sequence[Mapping[str, Any]], style: str, out: TextIO, *,
-    width: int = WIDTH_MAX, color: bool = False,
+    rows: Sequence[Mapping[str, Any]],
+    style: str,
+    out: TextIO,
+    *,
+    width: int = WIDTH_MAX,
+    color: bool = False,
 ) -> None:
     """Write judgements to ``out``: a JSON array (``json``) or paragraphs (``table``).
 
@@ -89,8 +96,11 @@ def write_judgements(
         out.write("No subscription has telemetry in this range.\n")
         return
     wrapper = TextWrapper(
-        min(max(width, WIDTH_MIN), WIDTH_MAX), initial_indent=_INDENT, subsequent_indent=_INDENT,
-        break_long_words=False, break_on_hyphens=False,
+        min(max(width, WIDTH_MIN), WIDTH_MAX),
+        initial_indent=_INDENT,
+        subsequent_indent=_INDENT,
+        break_long_words=False,
+        break_on_hyphens=False,
     )
     begin, end = min(row["from_ns"] for row in rows), max(row["to_ns"] for row in rows)
     title = f"{instant(begin)} to {instant(end)}: {subscriptions_text(len(rows))}"
@@ -134,7 +144,8 @@ def _shares(row: Mapping[str, Any]) -> str:
     shares = sorted(((row[f"share_{b.lower()}"], b) for b in BLAMES), reverse=True)
     return ", ".join(
         f"{'nobody' if blame == 'NONE' else blame} {100 * share:.0f} %"
-        for share, blame in shares if share >= _SHARE_SHOWN_MIN
+        for share, blame in shares
+        if share >= _SHARE_SHOWN_MIN
     )
 
 

@@ -81,9 +81,7 @@ def attribution(minutes: DataFrame, hours: Collection[int], young_ns: int) -> Da
     return _minutes_by_subject(minutes).mapInArrow(kernel, table_schema(ATTRIBUTION))
 
 
-def range_judgements(
-    minutes: DataFrame, since_ns: int, until_ns: int, young_ns: int
-) -> DataFrame:
+def range_judgements(minutes: DataFrame, since_ns: int, until_ns: int, young_ns: int) -> DataFrame:
     """One row per subscription for a range, judged from the summed seconds of its minutes."""
 
     def kernel(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -115,25 +115,37 @@ BRONZE_SAMPLES: Final = Table(
 )
 BRONZE_EVENTS: Final = Table(
     "bronze_events",
-    (*_PARTITION, *_HEADER, TableColumn("time", ColumnType.TIMESTAMP, "When it happened."),
-     *_record_columns(Kind.EVENT)),
+    (
+        *_PARTITION,
+        *_HEADER,
+        TableColumn("time", ColumnType.TIMESTAMP, "When it happened."),
+        *_record_columns(Kind.EVENT),
+    ),
     ("date", "hour"),
     ("window_end_ns", "window_end"),
 )
 BRONZE_QUARANTINE: Final = Table(
     "bronze_quarantine",
-    (*_PARTITION,
-     TableColumn("message_topic", _S, "Topic the message was read from."),
-     TableColumn("message_id", _S, "Its id, hexadecimal."),
-     TableColumn("publish_time", ColumnType.TIMESTAMP, "When it was published."),
-     TableColumn("reason", _S, "Why it is not a record that can be read."),
-     TableColumn("value", ColumnType.BINARY, "The message as it was.")),
+    (
+        *_PARTITION,
+        TableColumn("message_topic", _S, "Topic the message was read from."),
+        TableColumn("message_id", _S, "Its id, hexadecimal."),
+        TableColumn("publish_time", ColumnType.TIMESTAMP, "When it was published."),
+        TableColumn("reason", _S, "Why it is not a record that can be read."),
+        TableColumn("value", ColumnType.BINARY, "The message as it was."),
+    ),
     ("date", "hour"),
     (),
 )
 
 KEY_COLUMNS: Final = (
-    "cluster", "topic", "partition", "subscription", "level", "subject", "dimension",
+    "cluster",
+    "topic",
+    "partition",
+    "subscription",
+    "level",
+    "subject",
+    "dimension",
     "incarnation",
 )
 """Whom a row of ``intervals`` is about; those that its kind does not have are null."""
@@ -179,13 +191,16 @@ def _interval_columns() -> tuple[TableColumn, ...]:
     )
 
 
-INTERVALS: Final = Table(
-    "intervals", _interval_columns(), ("date", "hour", "kind"), ("minute",)
-)
+INTERVALS: Final = Table("intervals", _interval_columns(), ("date", "hour", "kind"), ("minute",))
 
 BLAMES: Final = (
-    "NONE", "CONSUMER", "NO_CONSUMER", "THROTTLED_SUBSCRIPTION", "THROTTLED_TOPIC",
-    "THROTTLED_BROKER", "BROKER",
+    "NONE",
+    "CONSUMER",
+    "NO_CONSUMER",
+    "THROTTLED_SUBSCRIPTION",
+    "THROTTLED_TOPIC",
+    "THROTTLED_BROKER",
+    "BROKER",
 )
 """Whom a share of blame may fall on, NONE being nobody; also the names of the verdicts."""
 
@@ -200,15 +215,20 @@ JUDGEMENT_COLUMNS: Final = (
     TableColumn("from_ns", _L, "Where the account begins."),
     TableColumn("to_ns", _L, "Where the account ends."),
     TableColumn("oldest_age_max_ns", _L, "Largest age of the oldest deliverable message."),
-    *(TableColumn(name, _D, "Share of the blame by seconds; all shares sum to 1.")
-      for name in SHARE_COLUMNS),
+    *(
+        TableColumn(name, _D, "Share of the blame by seconds; all shares sum to 1.")
+        for name in SHARE_COLUMNS
+    ),
     TableColumn("verdict", _S, "NONE, or the largest share of blame by the verdict law."),
     TableColumn("second", _S, "The cause named second, or null."),
     TableColumn("bystander", ColumnType.BOOLEAN, "second is a limiter that merely stood by."),
     TableColumn("dimension", _S, "What the named limiter counts: messages, bytes or null."),
     TableColumn("proven_rate_per_s", _D, "The consumers' proven rate, or null."),
-    TableColumn("grows_without_limit", ColumnType.BOOLEAN,
-                "Whether the backlog would have grown without that limit; null when unknown."),
+    TableColumn(
+        "grows_without_limit",
+        ColumnType.BOOLEAN,
+        "Whether the backlog would have grown without that limit; null when unknown.",
+    ),
     TableColumn("confidence", _D, "0 to 1: margin x completeness x agreement."),
     TableColumn("completeness", _D, "0 to 1."),
     TableColumn("sentence", _S, "The verdict in words."),
@@ -217,11 +237,13 @@ ATTRIBUTION_KEY: Final = ("cluster", "topic", "partition", "subscription", "inca
 
 ATTRIBUTION: Final = Table(
     "attribution",
-    (*_PARTITION,
-     TableColumn("minute", ColumnType.TIMESTAMP, "Start of the minute."),
-     *(column for column in INTERVALS.columns if column.name in ATTRIBUTION_KEY),
-     TableColumn("broker", _S, "Broker that wrote the minute's last row."),
-     *JUDGEMENT_COLUMNS),
+    (
+        *_PARTITION,
+        TableColumn("minute", ColumnType.TIMESTAMP, "Start of the minute."),
+        *(column for column in INTERVALS.columns if column.name in ATTRIBUTION_KEY),
+        TableColumn("broker", _S, "Broker that wrote the minute's last row."),
+        *JUDGEMENT_COLUMNS,
+    ),
     ("date", "hour"),
     ("minute",),
 )

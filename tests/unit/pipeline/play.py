@@ -43,28 +43,85 @@ class Situation:
     oldest_grows: bool = True
 
 
-HUNGRY = {level: cell_name(f"throttled_{level}", "messages", "hungry")
-          for level in ("subscription", "topic", "broker")}
-BUSY = {level: cell_name(f"throttled_{level}", "messages", "busy")
-        for level in ("subscription", "topic", "broker")}
+HUNGRY = {
+    level: cell_name(f"throttled_{level}", "messages", "hungry")
+    for level in ("subscription", "topic", "broker")
+}
+BUSY = {
+    level: cell_name(f"throttled_{level}", "messages", "busy")
+    for level in ("subscription", "topic", "broker")
+}
 _NS = "persistent://public/default/"
 
 SITUATIONS = (
-    Situation(_NS + "slow", "slow", "CONSUMER", 500, 100, 100,
-              {"no_permits": 0.9, "dispatching": 0.1}),
-    Situation(_NS + "sub-limit", "held", "THROTTLED_SUBSCRIPTION", 500, 200, 200,
-              {HUNGRY["subscription"]: 0.95, "dispatching": 0.05}, limits={"subscription": 200}),
-    Situation(_NS + "topic-limit", "one", "THROTTLED_TOPIC", 500, 100, 100,
-              {HUNGRY["topic"]: 0.97, "dispatching": 0.03}, limits={"topic": 200}),
-    Situation(_NS + "topic-limit", "two", "THROTTLED_TOPIC", 500, 100, 100,
-              {HUNGRY["topic"]: 0.97, "dispatching": 0.03}, limits={"topic": 200}),
-    Situation(_NS + "broker-limit", "s", "THROTTLED_BROKER", 500, 150, 150,
-              {HUNGRY["broker"]: 0.96, "dispatching": 0.04}, limits={"broker": 300}),
-    Situation(_NS + "busy", "s", "CONSUMER", 600, 400, 402,
-              {BUSY["subscription"]: 0.77, HUNGRY["subscription"]: 0.04, "no_permits": 0.15,
-               "dispatching": 0.04}, limits={"subscription": 500}),
-    Situation(_NS + "keeps-up", "s", "NONE", 300, 300, 300,
-              {"awaiting_ack": 0.3, "caught_up": 0.6, "dispatching": 0.1}, oldest_grows=False),
+    Situation(
+        _NS + "slow", "slow", "CONSUMER", 500, 100, 100, {"no_permits": 0.9, "dispatching": 0.1}
+    ),
+    Situation(
+        _NS + "sub-limit",
+        "held",
+        "THROTTLED_SUBSCRIPTION",
+        500,
+        200,
+        200,
+        {HUNGRY["subscription"]: 0.95, "dispatching": 0.05},
+        limits={"subscription": 200},
+    ),
+    Situation(
+        _NS + "topic-limit",
+        "one",
+        "THROTTLED_TOPIC",
+        500,
+        100,
+        100,
+        {HUNGRY["topic"]: 0.97, "dispatching": 0.03},
+        limits={"topic": 200},
+    ),
+    Situation(
+        _NS + "topic-limit",
+        "two",
+        "THROTTLED_TOPIC",
+        500,
+        100,
+        100,
+        {HUNGRY["topic"]: 0.97, "dispatching": 0.03},
+        limits={"topic": 200},
+    ),
+    Situation(
+        _NS + "broker-limit",
+        "s",
+        "THROTTLED_BROKER",
+        500,
+        150,
+        150,
+        {HUNGRY["broker"]: 0.96, "dispatching": 0.04},
+        limits={"broker": 300},
+    ),
+    Situation(
+        _NS + "busy",
+        "s",
+        "CONSUMER",
+        600,
+        400,
+        402,
+        {
+            BUSY["subscription"]: 0.77,
+            HUNGRY["subscription"]: 0.04,
+            "no_permits": 0.15,
+            "dispatching": 0.04,
+        },
+        limits={"subscription": 500},
+    ),
+    Situation(
+        _NS + "keeps-up",
+        "s",
+        "NONE",
+        300,
+        300,
+        300,
+        {"awaiting_ack": 0.3, "caught_up": 0.6, "dispatching": 0.1},
+        oldest_grows=False,
+    ),
     Situation(_NS + "alone", "s", "NO_CONSUMER", 200, 0, 0, {"no_consumer": 1.0}, consumers=0),
 )
 
@@ -73,8 +130,13 @@ class Broker:
     """Plays situations for one boot of one broker."""
 
     def __init__(
-        self, situations: tuple[Situation, ...] = SITUATIONS, *, start_ns: int = T0,
-        boot: str = "boot-1", source: str = "b1", cluster: str = "demo",
+        self,
+        situations: tuple[Situation, ...] = SITUATIONS,
+        *,
+        start_ns: int = T0,
+        boot: str = "boot-1",
+        source: str = "b1",
+        cluster: str = "demo",
         backlogs: Mapping[tuple[str, str], int] | None = None,
     ) -> None:
         self.situations = situations
@@ -92,8 +154,15 @@ class Broker:
         begin_ns = self.now_ns
         self.now_ns += seconds * S
         full = self.now_ns // FULL_PERIOD_NS != begin_ns // FULL_PERIOD_NS
-        header = BatchHeader(self.source, self.cluster, f"{self.source}:6650", self.boot,
-                             begin_ns, self.now_ns, clock_step)
+        header = BatchHeader(
+            self.source,
+            self.cluster,
+            f"{self.source}:6650",
+            self.boot,
+            begin_ns,
+            self.now_ns,
+            clock_step,
+        )
         messages = encode_window(header, self.seq, self._tables(full))
         self.seq += len(messages)
         return messages
@@ -111,7 +180,8 @@ class Broker:
 
     def _tables(self, full: bool) -> dict[Kind, dict[str, list[Any]]]:
         subscriptions = [
-            self._subscription(i, s) for i, s in enumerate(self.situations)
+            self._subscription(i, s)
+            for i, s in enumerate(self.situations)
             if full or s.published or not self._last_sent.get((Kind.SUBSCRIPTION, i))
         ]
         topics = {s.topic: s for s in self.situations}
@@ -126,8 +196,13 @@ class Broker:
     def _span(self, kind: Kind, index: int) -> dict[str, Any]:
         before = self._last_sent.get((kind, index), self.since_ns)
         self._last_sent[kind, index] = self.now_ns
-        return {"covered_from_ns": before, "covered_to_ns": self.now_ns,
-                "counting_since_ns": self.since_ns, "gone": False, "incarnation": 1}
+        return {
+            "covered_from_ns": before,
+            "covered_to_ns": self.now_ns,
+            "counting_since_ns": self.since_ns,
+            "gone": False,
+            "incarnation": 1,
+        }
 
     def _subscription(self, index: int, s: Situation) -> dict[str, Any]:
         seconds = self._elapsed_s
@@ -135,37 +210,65 @@ class Broker:
         backlog = self._at_boot[index] + (s.published - s.acked) * seconds
         cells = {f"state_{cell}_ns": int(elapsed_ns * share) for cell, share in s.cells.items()}
         row: dict[str, Any] = {
-            **self._span(Kind.SUBSCRIPTION, index), **dict.fromkeys(STATE_FIELD_NAMES, 0), **cells,
-            "topic": s.topic, "subscription": s.subscription, "type": "Shared",
-            "consumers": s.consumers, "appended": s.published * seconds,
-            "msgs_out": s.delivered * seconds, "bytes_out": 100 * s.delivered * seconds,
-            "acked": s.acked * seconds, "skipped": 0, "rewound": 0, "redelivered": 0,
-            "expired": 0, "evicted": 0, "backlog_messages": backlog,
-            "backlog_bytes": 100 * backlog, "delayed": 0,
-            "unacked": (s.delivered - s.acked) * seconds, "permits": 500,
+            **self._span(Kind.SUBSCRIPTION, index),
+            **dict.fromkeys(STATE_FIELD_NAMES, 0),
+            **cells,
+            "topic": s.topic,
+            "subscription": s.subscription,
+            "type": "Shared",
+            "consumers": s.consumers,
+            "appended": s.published * seconds,
+            "msgs_out": s.delivered * seconds,
+            "bytes_out": 100 * s.delivered * seconds,
+            "acked": s.acked * seconds,
+            "skipped": 0,
+            "rewound": 0,
+            "redelivered": 0,
+            "expired": 0,
+            "evicted": 0,
+            "backlog_messages": backlog,
+            "backlog_bytes": 100 * backlog,
+            "delayed": 0,
+            "unacked": (s.delivered - s.acked) * seconds,
+            "permits": 500,
             "state": max(s.cells, key=lambda cell: s.cells[cell]),
             "oldest_age_ns": elapsed_ns if s.oldest_grows else 50_000_000,
         }
         for level, amount in s.limits.items():
-            row |= {f"limit_{level}_messages": amount, f"limit_{level}_period_ns": S,
-                    f"limit_{level}_source": f"{level} policy"}
+            row |= {
+                f"limit_{level}_messages": amount,
+                f"limit_{level}_period_ns": S,
+                f"limit_{level}_source": f"{level} policy",
+            }
         return row
 
     def _topic(self, index: int, s: Situation) -> dict[str, Any]:
         seconds = self._elapsed_s
         return {
-            **self._span(Kind.TOPIC, index), "topic": s.topic,
-            "msgs_in": s.published * seconds, "bytes_in": 100 * s.published * seconds,
-            "parked_topic_rate_ns": 0, "backlog_bytes": 0, "producers": 1,
+            **self._span(Kind.TOPIC, index),
+            "topic": s.topic,
+            "msgs_in": s.published * seconds,
+            "bytes_in": 100 * s.published * seconds,
+            "parked_topic_rate_ns": 0,
+            "backlog_bytes": 0,
+            "producers": 1,
         }
 
     def _limiter(self) -> dict[str, Any]:
         seconds = self._elapsed_s
         return {
-            **self._span(Kind.LIMITER, 0), "level": "topic", "subject": _NS + "topic-limit",
-            "dimension": "messages", "limit": 200, "limit_period_ns": S,
-            "offered": 1_000 * seconds, "granted": 200 * seconds, "waiting_ns": seconds * S,
-            "waiters_max": 2, "waiter_1": "one", "waiter_1_amount": 100,
+            **self._span(Kind.LIMITER, 0),
+            "level": "topic",
+            "subject": _NS + "topic-limit",
+            "dimension": "messages",
+            "limit": 200,
+            "limit_period_ns": S,
+            "offered": 1_000 * seconds,
+            "granted": 200 * seconds,
+            "waiting_ns": seconds * S,
+            "waiters_max": 2,
+            "waiter_1": "one",
+            "waiter_1_amount": 100,
         }
 
 
@@ -184,12 +287,16 @@ def play(seconds: int, interval_s: int = 1, **broker: Any) -> list[bytes]:
 def message_batch(messages: list[bytes]) -> pa.RecordBatch:
     """Messages as ingestion gets them."""
     count = len(messages)
-    return pa.record_batch({
-        "value": pa.array(messages, pa.binary()),
-        "__topic": pa.array(["persistent://headgate/telemetry/samples"] * count),
-        "__messageId": pa.array([bytes([8, 1, 16, i % 128]) for i in range(count)], pa.binary()),
-        "__publishTime": pa.array([T0 // 1_000] * count, pa.timestamp("us", "UTC")),
-    })
+    return pa.record_batch(
+        {
+            "value": pa.array(messages, pa.binary()),
+            "__topic": pa.array(["persistent://headgate/telemetry/samples"] * count),
+            "__messageId": pa.array(
+                [bytes([8, 1, 16, i % 128]) for i in range(count)], pa.binary()
+            ),
+            "__publishTime": pa.array([T0 // 1_000] * count, pa.timestamp("us", "UTC")),
+        }
+    )
 
 
 def bronze(messages: list[bytes]) -> pa.Table:

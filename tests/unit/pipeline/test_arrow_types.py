@@ -14,12 +14,17 @@ from headgate.pipeline.tables import ColumnType, TableColumn
 
 @given(
     st.lists(st.tuples(st.sampled_from([None, "a", "b"]), st.integers(0, 2)), max_size=40),
-    st.integers(1, 7), st.integers(1, 9),
+    st.integers(1, 7),
+    st.integers(1, 9),
 )
 def test_no_subject_is_cut(rows: list[tuple[str | None, int]], size: int, chunk: int) -> None:
     rows.sort(key=str)
-    table = pa.table({"k": pa.array([r[0] for r in rows], pa.string()),
-                      "n": pa.array([r[1] for r in rows], pa.int64())})
+    table = pa.table(
+        {
+            "k": pa.array([r[0] for r in rows], pa.string()),
+            "n": pa.array([r[1] for r in rows], pa.int64()),
+        }
+    )
     tables = list(whole_subjects(table.to_batches(max_chunksize=size), ("k", "n"), chunk))
     keys = [list(zip(t["k"].to_pylist(), t["n"].to_pylist(), strict=True)) for t in tables]
     assert [key for part in keys for key in part] == rows

@@ -33,8 +33,10 @@ def files(root: Path, *values: tuple[int, int]) -> list[FileAdded]:
     tables = []
     for hour, appended in values:
         columns = {
-            "date": pa.array([date(2025, 11, 21)]), "hour": pa.array([hour], pa.int32()),
-            "kind": pa.array(["subscription"]), "appended": pa.array([appended]),
+            "date": pa.array([date(2025, 11, 21)]),
+            "hour": pa.array([hour], pa.int32()),
+            "kind": pa.array(["subscription"]),
+            "appended": pa.array([appended]),
         }
         tables.append((INTERVALS.name, conform(columns, schema, 1)))
     return write_tables(str(root), "0", tables)
@@ -93,8 +95,12 @@ def test_a_new_column_is_added_to_an_old_table(tmp_path: Path) -> None:
     whole = table_arrow_schema(INTERVALS)
     short = pa.schema([field for field in whole if field.name != "acked"])
     DeltaTable.create(
-        tmp_path / INTERVALS.name, short, partition_by=list(INTERVALS.partition_by),
-        name=INTERVALS.name, configuration={"headgate.layout": "1"}, raise_if_key_not_exists=False,
+        tmp_path / INTERVALS.name,
+        short,
+        partition_by=list(INTERVALS.partition_by),
+        name=INTERVALS.name,
+        configuration={"headgate.layout": "1"},
+        raise_if_key_not_exists=False,
     )
     delta = ensure_table(str(tmp_path), INTERVALS)
     assert {field.name for field in delta.schema().fields} == set(whole.names)
@@ -103,9 +109,7 @@ def test_a_new_column_is_added_to_an_old_table(tmp_path: Path) -> None:
 
 
 def test_a_folder_of_another_layout_is_refused(tmp_path: Path) -> None:
-    DeltaTable.create(
-        tmp_path / INTERVALS.name, table_arrow_schema(INTERVALS), name=INTERVALS.name
-    )
+    DeltaTable.create(tmp_path / INTERVALS.name, table_arrow_schema(INTERVALS), name=INTERVALS.name)
     with pytest.raises(InputError, match="choose another folder"):
         ensure_table(str(tmp_path), INTERVALS)
 

@@ -16,9 +16,7 @@ org.apache.spark.SparkException: [PYTHON_ERROR] Failed
 
 
 def test_the_innermost_error_of_ours_is_told() -> None:
-    assert reason_of(REPORT) == (
-        "http://host:1/admin/v2 cannot be reached (tried for 30 s)"
-    )
+    assert reason_of(REPORT) == "http://host:1/admin/v2 cannot be reached (tried for 30 s)"
     assert reason_of(REPORT.replace("pyspark_pulsar.errors.AdminError", "OSError")) == (
         "OSError: http://host:1/admin/v2 cannot be reached (tried for 30 s)"
     )

@@ -27,8 +27,11 @@ SLOW = SITUATIONS[0]
 
 
 def of(rows: list[dict[str, Any]], situation: Situation = SLOW) -> list[dict[str, Any]]:
-    return [r for r in rows
-            if (r["topic"], r["subscription"]) == (situation.topic, situation.subscription)]
+    return [
+        r
+        for r in rows
+        if (r["topic"], r["subscription"]) == (situation.topic, situation.subscription)
+    ]
 
 
 def total(rows: list[dict[str, Any]], name: str) -> int:
@@ -80,8 +83,9 @@ def test_lost_batches_cost_resolution_and_never_amounts() -> None:
 
 
 def test_a_subject_without_rows_did_not_change_but_its_state_goes_on() -> None:
-    quiet = Situation("persistent://a/b/quiet", "s", "NO_CONSUMER", 0, 0, 0, {"no_consumer": 1.0},
-                      consumers=0)
+    quiet = Situation(
+        "persistent://a/b/quiet", "s", "NO_CONSUMER", 0, 0, 0, {"no_consumer": 1.0}, consumers=0
+    )
     messages = play(150, situations=(quiet,), backlogs={(quiet.topic, "s"): 7})
     rows = minutes(messages)
     # Its first second, and once a minute.
@@ -107,9 +111,18 @@ def test_restart_begins_counting_anew_and_keeps_the_backlog() -> None:
 
 def row_of(end_s: int, **values: Any) -> dict[str, Any]:
     zeros = dict.fromkeys(("appended", "rewound", "acked", "skipped", "expired", "evicted"), 0)
-    return {**zeros, "topic": "t", "subscription": "s", "incarnation": 1, "gone": False,
-            "state": "no_consumer", "backlog_messages": 0, "counting_since_ns": T0,
-            "covered_to_ns": T0 + end_s * S, **values}
+    return {
+        **zeros,
+        "topic": "t",
+        "subscription": "s",
+        "incarnation": 1,
+        "gone": False,
+        "state": "no_consumer",
+        "backlog_messages": 0,
+        "counting_since_ns": T0,
+        "covered_to_ns": T0 + end_s * S,
+        **values,
+    }
 
 
 def one(seq: int, row: dict[str, Any], *, window_s: int = 10, step: bool = False) -> bytes:
@@ -149,16 +162,24 @@ def test_a_clock_step_is_marked_and_loses_nothing(step_s: int) -> None:
 def test_a_subject_that_is_gone_does_not_go_on() -> None:
     messages = [
         one(0, row_of(10, covered_from_ns=T0, gone=True)),
-        *(encode_window(BatchHeader("b1", "c", "b", "boot-1", T0 + i * 10 * S,
-                                    T0 + (i + 1) * 10 * S), i, {})[0] for i in range(1, 6)),
+        *(
+            encode_window(
+                BatchHeader("b1", "c", "b", "boot-1", T0 + i * 10 * S, T0 + (i + 1) * 10 * S), i, {}
+            )[0]
+            for i in range(1, 6)
+        ),
     ]
     (row,) = minutes(messages)
     assert row["to_ns"] == T0 + 10 * S
 
 
 def test_nobody_is_carried_beyond_a_minute_without_a_row() -> None:
-    beats = [encode_window(BatchHeader("b1", "c", "b", "boot-1", T0 + i * 10 * S,
-                                       T0 + (i + 1) * 10 * S), i, {})[0] for i in range(1, 20)]
+    beats = [
+        encode_window(
+            BatchHeader("b1", "c", "b", "boot-1", T0 + i * 10 * S, T0 + (i + 1) * 10 * S), i, {}
+        )[0]
+        for i in range(1, 20)
+    ]
     rows = minutes([one(0, row_of(10, covered_from_ns=T0)), *beats])
     assert rows[-1]["to_ns"] == T0 + 70 * S
 

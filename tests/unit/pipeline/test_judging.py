@@ -16,8 +16,11 @@ ROWS = minutes(play(150))
 
 
 def of(situation: Situation) -> list[dict[str, Any]]:
-    return [r for r in ROWS
-            if (r["topic"], r["subscription"]) == (situation.topic, situation.subscription)]
+    return [
+        r
+        for r in ROWS
+        if (r["topic"], r["subscription"]) == (situation.topic, situation.subscription)
+    ]
 
 
 def test_the_record_numbers_cells_as_the_account_does() -> None:

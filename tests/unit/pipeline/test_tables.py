@@ -44,7 +44,11 @@ def test_importing_the_package_starts_nothing_heavy() -> None:
     )
     source = Path(__file__).parents[3] / "src"
     done = subprocess.run(
-        [sys.executable, "-c", code], env={"PYTHONPATH": str(source)}, capture_output=True,
-        text=True, timeout=30, check=True,
+        [sys.executable, "-c", code],
+        env={"PYTHONPATH": str(source)},
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=True,
     )
     assert done.stdout.strip() == ""
