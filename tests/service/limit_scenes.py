@@ -22,7 +22,7 @@ from tests.service.process import BrokerProcess
 SETTLE_S = 1.2
 """The law speaks from one period after the last waiter joined."""
 
-PLAY_S = 9.4
+PLAY_S = 7.6
 POLL_PAUSE_S = 0.012
 NAMESPACE = "/admin/v2/namespaces/public/default"
 ON_BATCH_MESSAGE = "dispatchThrottlingOnBatchMessageEnabled"
@@ -63,22 +63,22 @@ TWENTY = [f"s{number:02}" for number in range(20)]
 OF_SUBSCRIPTION = "subscriptionDispatchRate"
 OF_TOPIC = "dispatchRate"
 
-SINGLE = Scene("single", ["s"], 5_500, "s/dispatchRate", 500)
-BATCHES = Scene("batches", ["s"], 5_900, OF_SUBSCRIPTION, 500, batch=50)
-BYTES = Scene("bytes", ["s"], 1_300, OF_SUBSCRIPTION, 0, 100_000, payload_bytes=1_000)
+SINGLE = Scene("single", ["s"], 4_600, "s/dispatchRate", 500)
+BATCHES = Scene("batches", ["s"], 5_000, OF_SUBSCRIPTION, 500, batch=50)
+BYTES = Scene("bytes", ["s"], 1_000, OF_SUBSCRIPTION, 0, 100_000, payload_bytes=1_000)
 LARGE = Scene("large", ["s"], 300, OF_SUBSCRIPTION, 20, batch=30)
 SHARED = Scene("shared", TWENTY, 160, OF_TOPIC, 50)
-SHARED_BYTES = Scene("shared-bytes", ["one", "two"], 900, OF_TOPIC, 0, 80_000, payload_bytes=1_000)
-SLOW = Scene("slow", ["slow", "quick"], 2_200, OF_TOPIC, 200)
-TAIL = Scene("tail", ["old", "new"], 1_600, OF_TOPIC, 200)
-CHANGED = Scene("changed", ["s"], 3_200, OF_SUBSCRIPTION, 400)
-DISTURBED = Scene("disturbed", ["s"], 2_400, OF_SUBSCRIPTION, 200)
+SHARED_BYTES = Scene("shared-bytes", ["one", "two"], 800, OF_TOPIC, 0, 80_000, payload_bytes=1_000)
+SLOW = Scene("slow", ["slow", "quick"], 1_900, OF_TOPIC, 200)
+TAIL = Scene("tail", ["old", "new"], 1_400, OF_TOPIC, 200)
+CHANGED = Scene("changed", ["s"], 2_700, OF_SUBSCRIPTION, 400)
+DISTURBED = Scene("disturbed", ["s"], 2_000, OF_SUBSCRIPTION, 200)
 BURST = Scene("burst", ["s"], 0, OF_SUBSCRIPTION, 300)
 NARROW = [
     SINGLE, BATCHES, BYTES, LARGE, SHARED, SHARED_BYTES, SLOW, TAIL, CHANGED, DISTURBED, BURST,
 ]  # fmt: skip
 
-WIDE_ONE = Scene("wide-one", ["s"], 1_600)
+WIDE_ONE = Scene("wide-one", ["s"], 1_400)
 WIDE_THREE = Scene("wide-three", ["a", "b", "c"], 800)
 WIDE = [WIDE_ONE, WIDE_THREE]
 WIDE_MESSAGES_PER_S = 300
@@ -86,7 +86,7 @@ WIDE_BYTES_PER_S = 20_000
 
 SLOW_WORK_S = 0.1
 """The slow consumer's time for a message: 10/s, far below its share."""
-LATE_JOIN_S = 3.0
+LATE_JOIN_S = 2.0
 """When the second subscription of SHARED_BYTES gets its consumer."""
 
 
@@ -279,20 +279,20 @@ class Stage:
             rest.ask("POST", f"{unlucky}/{OF_TOPIC}", rate(5_000))
 
         return [
-            (2.0, "first burst", lambda: publish(250)),
-            (2.3, "reconnected", reconnect),
-            (2.5, "between the bursts", lambda: self._note_statistics(BURST)),
-            (2.6, "second burst", lambda: publish(150)),
+            (1.2, "first burst", lambda: publish(250)),
+            (1.4, "reconnected", reconnect),
+            (1.6, "between the bursts", lambda: self._note_statistics(BURST)),
+            (1.7, "second burst", lambda: publish(150)),
             (LATE_JOIN_S, "joined",
              lambda: self._subscribe(self._main, SHARED_BYTES, "two", Arrivals())),
-            (3.2, "cut", lambda: set_limit(100)),
-            (3.7, "same limit", same_limit),
-            (4.4, "broker limit in bytes", broker_limit_in_bytes),
-            (5.0, "unloaded", lambda: rest.ask("PUT", f"{unlucky}/unload")),
-            (5.5, "raised", lambda: set_limit(300)),
-            (7.0, "other policies", other_policies),
-            (8.0, "removed", lambda: rest.ask("DELETE", f"{changed}/{OF_SUBSCRIPTION}")),
-            (8.4, "entries count",
+            (2.4, "cut", lambda: set_limit(100)),
+            (2.7, "same limit", same_limit),
+            (3.6, "broker limit in bytes", broker_limit_in_bytes),
+            (4.0, "unloaded", lambda: rest.ask("PUT", f"{unlucky}/unload")),
+            (4.2, "raised", lambda: set_limit(300)),
+            (5.4, "other policies", other_policies),
+            (6.0, "removed", lambda: rest.ask("DELETE", f"{changed}/{OF_SUBSCRIPTION}")),
+            (6.8, "entries count",
              lambda: rest.ask("POST", f"{CONFIGURATION}/{ON_BATCH_MESSAGE}/true")),
             (PLAY_S, "end", lambda: None),
         ]  # fmt: skip

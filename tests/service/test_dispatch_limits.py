@@ -198,7 +198,7 @@ def test_twenty_subscriptions_share_a_topic_limit(played: Played) -> None:
     counts = grown(played, SHARED, played.begin + SETTLE_S, played.end)
     assert list(counts) == TWENTY
     assert spread(counts.values()) <= 2
-    assert min(counts.values()) > 10
+    assert min(counts.values()) > 5
 
 
 def test_an_old_backlog_and_the_tail_share_alike(played: Played) -> None:
@@ -253,7 +253,7 @@ def test_a_limit_removed_holds_nobody(played: Played) -> None:
     removed = played.marks["removed, done"]
     at = played.only(CHANGED).at
     assert len(at) == CHANGED.backlog
-    assert played.only(CHANGED).count(removed, played.end) > 300
+    assert played.only(CHANGED).count(removed, played.end) > 200
     assert at[-1] <= removed + APPLIES_S + SOON_S + played.late_s
 
 

@@ -24,7 +24,7 @@ import pulsar
 from tests.service.process import BrokerProcess
 
 ROUNDS = 3
-LOAD_S = 2.0
+LOAD_S = 1.5
 LOAD_S_MAX = 30.0
 RECEIPTS_MIN, ACKS_MIN = 300, 30
 TOPIC = "persistent://public/default/killed"
