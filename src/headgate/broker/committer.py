@@ -46,6 +46,8 @@ class Committer:
         self._room_made = room_made
         self._loop = loop
         self._in_flight = False
+        self._began_ns = 0
+        """When the commit in flight was handed to the log."""
         self._urgent = False
         self._dirty_cursors: list[Subscription] = []
         self._waiting: list[asyncio.Future[None]] = []
@@ -89,6 +91,8 @@ class Committer:
             self._settle(waiting, self._log.failed)
             return
         self._in_flight = True
+        self._begin_turn()
+        self._began_ns = self._engine.now_ns
         self._lane.submit(
             partial(self._log.write_batch, batch), partial(self._written, batch, waiting)
         )
@@ -116,10 +120,11 @@ class Committer:
         if error is None:
             self.commits_count += 1
             by_number = self._engine.by_number
+            storage_ns = self._engine.now_ns - self._began_ns
             for log in self._log.complete(batch):
                 topic = by_number.get(log.number)
                 if topic is not None:
-                    topic.durable()
+                    topic.durable(storage_ns)
             for log, _ in batch.trims:
                 topic = by_number.get(log.number)
                 if topic is not None:

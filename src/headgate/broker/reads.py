@@ -88,6 +88,7 @@ class Reader:
             topic = by_number.get(topic_number)
             if topic is not None and ordinal >= topic.log.first:
                 cache.put(topic.cache, ordinal, body)
+                topic.entries_read += 1
         if not subscription.removed:
             subscription.read_failed = ""
             subscription.entries_read()

@@ -45,7 +45,7 @@ def topic_stats(broker: Broker, topic: Topic, options: StatsOptions) -> TopicSta
     Counters of messages begin at the topic's load, as Pulsar's do.
     """
     now_ns, now_ms = broker.engine.now_ns, broker.engine.now_ms
-    rate_in, throughput_in = topic.rates.per_second(topic.counters(), now_ns)
+    rate_in, throughput_in, *_ = topic.rates.per_second(topic.counters(), now_ns)
     subscriptions = {
         name: subscription_stats(broker, subscription, options)
         for name, subscription in topic.subscriptions.items()

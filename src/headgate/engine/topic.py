@@ -25,6 +25,13 @@ from headgate.engine.producer import Producer
 from headgate.engine.rates import RateMeter
 from headgate.engine.subscription import Subscription
 from headgate.engine.types import AccessMode
+from headgate.engine.writes import (
+    NOTHING_WRITTEN,
+    TopicWrites,
+    WriteFigures,
+    count_latency,
+    count_sizes,
+)
 from headgate.flow.gate import SubscriptionGate, TopicGate
 
 if TYPE_CHECKING:
@@ -35,12 +42,17 @@ class Topic:
     """State of one loaded topic (one partition, if it is partitioned)."""
 
     __slots__ = (
+        "_arrivals",
+        "_arrived_ns",
         "_pending",
+        "_writes",
         "bytes_in_before_load",
         "bytes_out_removed",
         "cache",
         "created_ms",
         "engine",
+        "entries_in_before_load",
+        "entries_read",
         "fenced",
         "gate",
         "idle_since_ns",
@@ -86,6 +98,10 @@ class Topic:
         self.producers: dict[str, Producer] = {}
         self.subscriptions: dict[str, Subscription] = {}
         self._pending: deque[tuple[Producer, int, int]] = deque()
+        self._arrivals: deque[tuple[int, int]] = deque()
+        """For each turn in which entries were staged: the first of them, and when."""
+        self._arrived_ns = -1
+        self._writes: TopicWrites | None = None
         self.fenced = False
         self.visible = log.end
         """One past the last entry whose receipt went out."""
@@ -93,9 +109,12 @@ class Topic:
         self.idle_since_ns = engine.now_ns
         self.messages_in_before_load = log.messages_before(log.end)
         self.bytes_in_before_load = log.bytes_before(log.end)
+        self.entries_in_before_load = log.end
+        self.entries_read = 0
+        """Entries that were brought from disk since the topic was loaded."""
         self.messages_out_removed = 0
         self.bytes_out_removed = 0
-        self.rates = RateMeter(2)
+        self.rates = RateMeter(4)
 
     # -- publishing ------------------------------------------------------------------------
 
@@ -139,17 +158,23 @@ class Topic:
         Raises:
             StorageError: the log takes no more (full disk, failed disk).
         """
-        ordinal = self.engine.effects.append(self, message_count, body)
+        engine = self.engine
+        ordinal = engine.effects.append(self, message_count, body)
         if self.subscriptions:
-            self.engine.cache.put(self.cache, ordinal, body)
+            engine.cache.put(self.cache, ordinal, body)
+        if engine.now_ns != self._arrived_ns:
+            self._arrived_ns = engine.now_ns
+            self._arrivals.append((ordinal, engine.now_ns))
         producer.pending_count += 1
         producer.messages_published += message_count
         producer.bytes_published += len(body)
         self._pending.append((producer, sequence_id, highest_sequence_id))
 
-    def durable(self) -> None:
-        """The log's end moved: send the receipts, then have the subscriptions looked at."""
+    def durable(self, storage_ns: int) -> None:
+        """The log's end moved, by a commit that took it ``storage_ns``: send the receipts, then
+        have the subscriptions looked at."""
         log = self.log
+        first = self.visible
         pending = self._pending
         position = log.position
         for ordinal in range(self.visible, log.end):
@@ -164,11 +189,42 @@ class Topic:
         for subscription in self.subscriptions.values():
             if not subscription.throttled:
                 subscription.wake()
+        if first < log.end:
+            self._count_writes(first, log.end, storage_ns)
+
+    def _count_writes(self, first: int, end: int, storage_ns: int) -> None:
+        """Account entries that became durable now: once for each turn that staged some."""
+        now_ns = self.engine.now_ns
+        if self._writes is None:
+            self._writes = TopicWrites(now_ns)
+        figures = self._writes.current(now_ns)
+        sizes = self.log.sizes(first, end)
+        figures.size_bytes += sum(sizes)
+        count_sizes(figures.sizes, sizes)
+        count_latency(figures.storage, storage_ns, end - first)
+        figures.storage_ns += storage_ns * (end - first)
+        arrivals = self._arrivals
+        while first < end:
+            while len(arrivals) > 1 and arrivals[1][0] <= first:
+                arrivals.popleft()
+            stop = min(end, arrivals[1][0]) if len(arrivals) > 1 else end
+            took_ns = now_ns - arrivals[0][1]
+            count_latency(figures.latency, took_ns, stop - first)
+            figures.latency_ns += took_ns * (stop - first)
+            first = stop
+
+    def written_last_period(self) -> WriteFigures:
+        """What was written in the last whole minute."""
+        if self._writes is None:
+            return NOTHING_WRITTEN
+        return self._writes.last(self.engine.now_ns)
 
     def append_failed(self, error: StorageError) -> None:
         """Nothing staged since the last durable entry was stored: say so to every producer."""
         for ordinal in range(self.log.end, self.log.end + len(self._pending)):
             self.cache.pop(ordinal, None)
+        self._arrivals.clear()
+        self._arrived_ns = -1
         while self._pending:
             producer, sequence_id, _ = self._pending.popleft()
             producer.pending_count -= 1
@@ -264,9 +320,11 @@ class Topic:
         """Bytes stored since the topic was loaded."""
         return self.log.bytes_before(self.log.end) - self.bytes_in_before_load
 
-    def counters(self) -> tuple[int, int]:
-        """Messages and bytes stored since the load: for the rates."""
-        return self.messages_in(), self.bytes_in()
+    def counters(self) -> tuple[int, int, int, int]:
+        """Messages, bytes and entries stored, entries read from disk, since the load: for the
+        rates."""
+        entries_in = self.log.end - self.entries_in_before_load
+        return self.messages_in(), self.bytes_in(), entries_in, self.entries_read
 
     def backlog_bytes(self) -> int:
         """The largest exact backlog of a stored subscription."""

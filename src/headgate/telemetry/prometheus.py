@@ -264,7 +264,7 @@ def topic_values(topic: Topic, totals: Totals) -> tuple[Number, ...]:
     """Values of :data:`TOPIC_SERIES`, which are added to ``totals`` as well."""
     engine = topic.engine
     subscriptions = topic.subscriptions.values()
-    rate_in, throughput_in = topic.rates.per_second(topic.counters(), engine.now_ns)
+    rate_in, throughput_in, *_ = topic.rates.per_second(topic.counters(), engine.now_ns)
     rate_out = throughput_out = 0.0
     consumers = backlog_entries = 0
     bytes_out = topic.bytes_out_removed

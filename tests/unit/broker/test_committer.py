@@ -10,6 +10,7 @@ import pytest
 
 from headgate.base.ack_set import AckSet
 from headgate.base.errors import StorageError
+from headgate.base.units import NS_PER_S
 from headgate.broker.committer import ACK_DELAY_S, RETRY_DELAY_S
 from headgate.fs import Operation
 from headgate.ledger import LedgerSettings
@@ -47,6 +48,27 @@ async def test_what_comes_while_a_commit_runs_shares_the_next(world: World) -> N
     assert not any(future.done() for future in rest)
     await asyncio.gather(*rest)
     assert commits_count(world) == before + 2
+
+
+@played()
+async def test_the_time_that_the_log_takes_is_told_from_the_time_before(world: World) -> None:
+    client = await world.connect()
+    first, second = [await client.producer(f"{TOPIC}-{index}") for index in (1, 2)]
+    await asyncio.sleep(60 - world.clock.monotonic_ns() / NS_PER_S % 60)
+    world.lanes[0].freeze()
+    sent = [first.send_nowait(b"in the commit that hangs")]
+    await asyncio.sleep(0.15)
+    sent.append(second.send_nowait(b"waits for the next one"))
+    await asyncio.sleep(0.35)
+    world.lanes[0].thaw()
+    await asyncio.gather(*sent)
+    await asyncio.sleep(60)
+    world.broker.begin_turn()
+    topics = world.broker.engine.topics
+    hung, waited = [topics[f"{TOPIC}-{index}"].written_last_period() for index in (1, 2)]
+    assert 0.5 <= hung.storage_ns / NS_PER_S <= hung.latency_ns / NS_PER_S < 0.51
+    assert waited.storage_ns / NS_PER_S < 0.01
+    assert 0.35 <= waited.latency_ns / NS_PER_S < 0.37
 
 
 @played()

@@ -51,6 +51,9 @@ class FakeLog:
     def size_bytes(self, ordinal: int) -> int:
         return len(self.bodies[ordinal])
 
+    def sizes(self, first: int, end: int) -> list[int]:
+        return [len(body) for body in self.bodies[first:end]]
+
     def received_ms(self, ordinal: int) -> int:
         return self.times[ordinal]
 
@@ -166,7 +169,7 @@ class Rig:
             self.topic.publish(self.producer, self._sequence, 0, messages, body)
             self._sequence += 1
         self.log.end = self.log.staged_end
-        self.topic.durable()
+        self.topic.durable(0)
         self.flush()
 
     def subscribe(self, name: str = "s", *, at: int = 0, durable: bool = True) -> Subscription:

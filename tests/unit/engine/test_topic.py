@@ -6,10 +6,12 @@ import pytest
 
 from headgate.base.errors import StorageError
 from headgate.base.positions import Position
+from headgate.base.units import NS_PER_MS
 from headgate.engine.errors import ProducerBusyError, ProducerFencedError, TopicFencedError
 from headgate.engine.producer import Producer
 from headgate.engine.types import AccessMode
-from tests.unit.engine.harness import FakePort, Rig
+from headgate.engine.writes import PERIOD_NS
+from tests.unit.engine.harness import START_MS, FakePort, Rig
 
 
 def test_nothing_is_seen_before_it_is_durable() -> None:
@@ -22,7 +24,7 @@ def test_nothing_is_seen_before_it_is_durable() -> None:
     assert port.entries == []
     assert subscription.backlog_messages == 0
     rig.log.end = 1
-    rig.topic.durable()
+    rig.topic.durable(0)
     rig.flush()
     assert rig.port.receipts == [(5, Position(7, 0))]
     assert port.ordinals == [0]
@@ -33,9 +35,9 @@ def test_receipts_come_in_send_order_over_several_commits() -> None:
     for sequence in range(4):
         rig.topic.publish(rig.producer, sequence, 0, 1, b"x")
     rig.log.end = 3
-    rig.topic.durable()
+    rig.topic.durable(0)
     rig.log.end = 4
-    rig.topic.durable()
+    rig.topic.durable(0)
     assert [sequence for sequence, _ in rig.port.receipts] == [0, 1, 2, 3]
     assert rig.producer.pending_count == 0
 
@@ -57,7 +59,7 @@ def test_a_closed_producer_gets_no_receipt_but_its_entry_is_stored() -> None:
     rig.topic.publish(rig.producer, 1, 0, 1, b"x")
     rig.topic.remove_producer(rig.producer)
     rig.log.end = 1
-    rig.topic.durable()
+    rig.topic.durable(0)
     assert rig.port.receipts == []
     assert rig.topic.messages_in() == 1
 
@@ -92,9 +94,62 @@ def test_counts_and_sizes() -> None:
     rig.publish(2, messages=3, body=b"1234")
     assert (rig.topic.messages_in(), rig.topic.bytes_in()) == (6, 8)
     assert rig.topic.storage_bytes() == 8
-    assert rig.topic.counters() == (6, 8)
+    assert rig.topic.counters() == (6, 8, 2, 0)
     rig.log.first = 1
     assert rig.topic.storage_bytes() == 4
+    rig.topic.entries_read += 3
+    assert rig.topic.counters()[2:] == (2, 3)
+
+
+def test_writes_are_timed_from_the_turn_of_their_arrival() -> None:
+    rig = Rig()
+
+    def arrive(count: int, after_ms: int) -> None:
+        rig.engine.begin_turn(rig.engine.now_ns + after_ms * NS_PER_MS, START_MS)
+        for _ in range(count):
+            rig.topic.publish(rig.producer, 0, 0, 1, b"x" * 200)
+
+    def durable(end: int, after_ms: int, storage_ms: int) -> None:
+        rig.engine.begin_turn(rig.engine.now_ns + after_ms * NS_PER_MS, START_MS)
+        rig.log.end = end
+        rig.topic.durable(storage_ms * NS_PER_MS)
+
+    rig.engine.begin_turn(20 * PERIOD_NS, START_MS)
+    arrive(2, after_ms=0)
+    arrive(3, after_ms=3)
+    arrive(4, after_ms=2)
+    # The commit took the first two turns and one entry of the third: 5, 2 and 0 ms ago.
+    durable(6, after_ms=0, storage_ms=4)
+    arrive(1, after_ms=30)
+    # The rest of the third turn waited 30 ms + 60 ms, the last entry 60 ms.
+    durable(10, after_ms=60, storage_ms=15)
+    assert rig.topic.written_last_period().entries == 0
+    rig.engine.begin_turn(21 * PERIOD_NS, START_MS)
+    figures = rig.topic.written_last_period()
+    assert figures.latency == [1, 0, 2 + 3, 0, 0, 0, 3 + 1, 0, 0, 0]
+    assert figures.latency_ns == (2 * 5 + 3 * 2 + 0 + 3 * 90 + 60) * NS_PER_MS
+    assert figures.storage == [0, 0, 6, 0, 4, 0, 0, 0, 0, 0]
+    assert figures.storage_ns == (6 * 4 + 4 * 15) * NS_PER_MS
+    assert figures.sizes == [0, 10, 0, 0, 0, 0, 0, 0, 0]
+    assert figures.size_bytes == 10 * 200
+
+
+def test_a_failed_commit_leaves_no_arrivals_behind() -> None:
+    rig = Rig()
+    rig.engine.begin_turn(20 * PERIOD_NS, START_MS)
+    rig.topic.publish(rig.producer, 1, 0, 1, b"lost")
+    rig.topic.append_failed(StorageError("disk full", retryable=True))
+    rig.log.bodies.clear()
+    rig.log.counts.clear()
+    assert rig.topic.written_last_period().entries == 0
+    # The same turn, and the ordinal of the lost one again.
+    rig.topic.publish(rig.producer, 2, 0, 1, b"stored")
+    rig.engine.begin_turn(20 * PERIOD_NS + 7 * NS_PER_MS, START_MS)
+    rig.log.end = 1
+    rig.topic.durable(NS_PER_MS)
+    rig.engine.begin_turn(21 * PERIOD_NS, START_MS)
+    assert rig.topic.written_last_period().latency_ns == 7 * NS_PER_MS
+    assert rig.topic.written_last_period().entries == 1
 
 
 def test_the_slowest_stored_subscription_decides_what_is_kept() -> None:
