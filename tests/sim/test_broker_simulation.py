@@ -11,7 +11,7 @@ import pytest
 
 from tests.sim.brokersim.story import Story
 
-SEEDS = range(20)
+SEEDS = range(16)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

@@ -106,6 +106,8 @@ class ConsumerActor:
         self._rewinds = 0
         self._active_seen = 0
         self._leaving = False
+        self._unsure_until_ns = 0
+        """Until then, what arrives may have been taken back while it was under way."""
 
     @property
     def is_connected(self) -> bool:
@@ -152,7 +154,7 @@ class ConsumerActor:
                     story.change_kind(cursor)
                 raise
         self._consumer, self._last, self._generation = consumer, START, cursor.generation
-        self._rewinds = self._active_seen = 0
+        self._rewinds = self._active_seen = self._unsure_until_ns = 0
         self._leaving = False
         story.note(f"{cursor.topic} {cursor.name}: {self._kind.name} consumer of {queue_size}")
         consumer.on_arrival = self._arrived
@@ -205,7 +207,7 @@ class ConsumerActor:
         if consumer.permits + len(message.payloads) <= 0:
             raise ViolationError(f"{cursor.topic} {cursor.name}: {message.position} unasked for")
         if self._kind is SubscriptionType.SHARED:
-            if not self._leaving:
+            if not self._leaving and story.world.clock.monotonic_ns() >= self._unsure_until_ns:
                 story.holders.take(cursor, self, message.position)
             return
         if self._last != START:
@@ -277,10 +279,12 @@ class ConsumerActor:
         positions = [p for p in self._held if self._rng.random() < 0.5]
         if self._kind is not SubscriptionType.SHARED or self._rng.random() < 0.3:
             positions = list(self._held)
-            self._story.holders.forget(self._cursor)
+            self._story.holders.release(self._cursor, self)
+            self._unsure_until_ns = self._story.world.clock.monotonic_ns() + UNSURE_NS
             consumer.redeliver()
         elif positions:  # none would mean all
-            consumer.redeliver(positions)
+            others = self._story.holders.held_by_others(self._cursor, self)
+            consumer.redeliver(positions + others[:3])  # giving back others' changes nothing
         for position in positions:
             del self._held[position]
             self._story.holders.let_go(self._cursor, self, position)
@@ -341,6 +345,11 @@ class Holders:
         held = self._by_cursor.get(cursor, {})
         if held.get(position) is actor:
             del held[position]
+
+    def held_by_others(self, cursor: Cursor, actor: ConsumerActor) -> list[Position]:
+        """What other consumers hold."""
+        held = self._by_cursor.get(cursor, {})
+        return [position for position, holder in held.items() if holder is not actor]
 
     def release(self, cursor: Cursor, actor: ConsumerActor) -> None:
         """A consumer ends."""

@@ -289,7 +289,7 @@ class Saboteur:
         """Go on until cancelled."""
         work: list[Callable[[], Awaitable[None]]] = [
             self._abort, self._abort, self._silence, self._hang, self._fill,
-            self._fail_metadata, self._step_wall_clock, self._fail_sync,
+            self._fail_metadata, self._step_wall_clock, self._fail_sync, self._fail_reads,
         ]  # fmt: skip
         while True:
             await asyncio.sleep(self._rng.uniform(0.1, 2.0))
@@ -330,6 +330,20 @@ class Saboteur:
 
     async def _step_wall_clock(self) -> None:
         self._story.world.clock.step_wall(self._rng.randint(-2000, 2000) * 1_000_000)
+
+    async def _fail_reads(self) -> None:
+        """Backlog cannot be read for a while; nothing else is touched."""
+        disk, share = self._story.world.disk, self._rng.choice((0.3, 1.0))
+
+        def plan(operation: Operation) -> None:
+            if operation.kind in ("read", "open") and self._rng.random() < share:
+                raise OSError(errno.EIO, "this part of the disk is not readable")
+
+        if not self._story.disk_failed:
+            before, disk.plan = disk.plan, plan
+            await asyncio.sleep(self._rng.uniform(0.1, 3.0))
+            if disk.plan is plan:
+                disk.plan = before
 
     async def _fail_sync(self) -> None:
         """A disk that fails: nothing is stored until a restart, which comes soon."""

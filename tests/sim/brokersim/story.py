@@ -155,8 +155,9 @@ class Story:
             )
             await self.world.ask(facade.commit(change))
         self._cast()
+        longest_s = self._rng.choice((0.3, 2.0, 5.0))
         for _ in range(self._episodes):
-            await asyncio.sleep(self._rng.uniform(0.5, 5.0))
+            await asyncio.sleep(self._rng.uniform(0.01, longest_s))
             await self._end_episode(self._rng.choice(("crash", "crash", "crash", "stop", "calm")))
         await self._rest()
         await self._end_episode("crash")
