@@ -86,6 +86,8 @@ class Connection(asyncio.BufferedProtocol):
         makes each. A CLOSE takes it out, and whoever made it gives up."""
         self.writable = True
         self.is_open = False
+        self.is_throttled = False
+        """Whether it is not read because too much of what was sent waits to be durable."""
         self._table = ConnectionTable()
         self._decoder = FrameDecoder(frame_bytes_max(broker.settings.maxMessageSize))
         self._out: list[bytes] = []
@@ -113,6 +115,7 @@ class Connection(asyncio.BufferedProtocol):
         self.address = f"/{peername[0]}:{peername[1]}" if peername else ""
         self.is_open = True
         self.broker.connections.add(self)
+        self.broker.counts.connections_accepted += 1
         self._keep_alive = self.broker.loop.call_later(HANDSHAKE_TIMEOUT_S, self._tick)
 
     def get_buffer(self, sizehint: int) -> memoryview:
@@ -157,6 +160,9 @@ class Connection(asyncio.BufferedProtocol):
         self.writable = False
         self.broker.begin_turn()
         self.broker.connections.discard(self)
+        self.broker.counts.connections_closed += 1
+        if self.peer is None:
+            self.broker.counts.connections_failed += 1
         self.broker.read_paused.discard(self)
         if self._keep_alive is not None:
             self._keep_alive.cancel()
@@ -187,7 +193,7 @@ class Connection(asyncio.BufferedProtocol):
                 frame = next_frame()
                 if frame is None:
                     if self._pending_count and self.broker.publish_buffer_full():
-                        self._pause_reading()
+                        self._throttle()
                     return
                 command, body = frame
                 kind = command.type
@@ -235,6 +241,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def _connect(self, command: BaseCommand) -> None:
         self.peer = peer_of(command.connect)
+        self.broker.counts.connections_established += 1
         self._strips_checksums = not self.peer.knows_checksums
         self.write(
             encode.connected(
@@ -286,7 +293,7 @@ class Connection(asyncio.BufferedProtocol):
         self._pending_count += 1
         maximum = self.broker.settings.maxPendingPublishRequestsPerConnection
         if 0 < maximum <= self._pending_count:
-            self._pause_reading()
+            self._throttle()
 
     def _flow(self, command: BaseCommand) -> None:
         flow = command.flow
@@ -468,6 +475,14 @@ class Connection(asyncio.BufferedProtocol):
         if self._read_paused:
             self.resume_reading()
 
+    def _throttle(self) -> None:
+        """Read no further until more of what was sent is durable."""
+        if not self.is_throttled:
+            self.is_throttled = True
+            for _, topic in self.producers.values():
+                topic.publish_throttled_count += 1
+        self._pause_reading()
+
     def _pause_reading(self) -> None:
         if not self._read_paused:
             self._read_paused = True
@@ -485,7 +500,7 @@ class Connection(asyncio.BufferedProtocol):
             return
         if not self.is_open or self.broker.publish_buffer_full():
             return
-        self._read_paused = False
+        self._read_paused = self.is_throttled = False
         self.broker.read_paused.discard(self)
         self._transport.resume_reading()
         self.broker.loop.call_soon(self._resumed)

@@ -6,6 +6,7 @@ import contextlib
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from headgate.base.errors import HeadgateError
 from headgate.base.names import NamespaceName, TopicName, parse_topic
 from headgate.metadata.errors import RefusalError
 from headgate.wire import encode
@@ -36,8 +37,10 @@ def _in_progress(broker: Broker) -> Iterator[None]:
 
 async def lookup(connection: Connection, command: BaseCommand) -> None:
     """Answer with this broker: it serves every topic."""
+    counts = connection.broker.counts
     request = command.lookupTopic
     if request.advertised_listener_name:
+        counts.lookups_failed += 1
         # This wording makes clients give up at once; with any other they retry to their timeout.
         connection.write(
             encode.lookup_failed(
@@ -47,11 +50,15 @@ async def lookup(connection: Connection, command: BaseCommand) -> None:
             )
         )
         return
-    name = parse_topic(request.topic)
-    _check_namespace(connection, name)
+    try:
+        _check_namespace(connection, parse_topic(request.topic))
+    except HeadgateError:
+        counts.lookups_failed += 1
+        raise
     connection.write(
         encode.lookup_connect(request.request_id, broker_url=connection.broker.info.broker_url)
     )
+    counts.lookups_answered += 1
 
 
 async def partition_metadata(connection: Connection, command: BaseCommand) -> None:

@@ -20,6 +20,7 @@ from headgate.base.names import parse_topic
 from headgate.base.units import MIB, NS_PER_MS, NS_PER_S
 from headgate.broker.authorization import AllowAll, Authorizer
 from headgate.broker.committer import Committer
+from headgate.broker.counts import BrokerCounts
 from headgate.broker.cursors import CursorWork
 from headgate.broker.facade import BrokerInfo
 from headgate.broker.lanes import Lane
@@ -121,6 +122,7 @@ class Broker:
         self.connections: set[Connection] = set()
         self.read_paused: set[Connection] = set()
         """Connections whose sockets are not read because too much waits to be durable."""
+        self.counts = BrokerCounts()
         self.lookups_count = 0
         """Lookups that wait for a topic to be made."""
         self._names_count = 0

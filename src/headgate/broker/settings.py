@@ -235,6 +235,11 @@ class Settings:
         "Series per topic and subscription on /metrics; false leaves those of the broker.",
         dynamic=True,
     )
+    exposeSubscriptionBacklogAgeInPrometheus: bool = _key(
+        False,
+        "The age of each durable subscription's oldest unacknowledged message on /metrics.",
+        dynamic=True,
+    )
     headgateTelemetryEnabled: bool = _key(True, "Publish the telemetry records.")
     headgateTelemetryTopic: str = _key(
         "persistent://headgate/telemetry/samples",

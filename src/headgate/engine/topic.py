@@ -66,6 +66,7 @@ class Topic:
         "name",
         "partition",
         "producers",
+        "publish_throttled_count",
         "rates",
         "subscriptions",
         "visible",
@@ -114,6 +115,9 @@ class Topic:
         """Entries that were brought from disk since the topic was loaded."""
         self.messages_out_removed = 0
         self.bytes_out_removed = 0
+        self.publish_throttled_count = 0
+        """Times that a connection with a producer here was read no further because too much of
+        what was sent waited to be durable."""
         self.rates = RateMeter(4)
 
     # -- publishing ------------------------------------------------------------------------

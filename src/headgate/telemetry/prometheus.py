@@ -11,25 +11,35 @@ escaped properly, which Pulsar does not do.
 from __future__ import annotations
 
 import asyncio
-from collections import defaultdict
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from headgate.base.units import MS_PER_S, NS_PER_S
-from headgate.engine.dispatch_shared import SharedDispatcher
+from headgate.base.units import NS_PER_S
 from headgate.flow.account import LABELS
 from headgate.flow.limits import Dimension, EffectiveLimit, Level
 from headgate.telemetry.series import (
+    BACKLOG_AGE_SERIES,
+    BROKER_LABELS,
     BROKER_SERIES,
     LIMIT_SERIES,
     NAMESPACE_SERIES,
+    SERIES,
     STATE_SERIES,
     SUBSCRIPTION_SERIES,
     THROTTLED_SERIES,
     TOPIC_SERIES,
+    WRITE_SERIES,
     Series,
 )
 from headgate.telemetry.subjects import cells_of
+from headgate.telemetry.values import (
+    Number,
+    Totals,
+    backlog_age_s,
+    broker_values,
+    subscription_values,
+    topic_values,
+    write_values,
+)
 
 if TYPE_CHECKING:
     from headgate.broker.service import Broker
@@ -39,13 +49,12 @@ if TYPE_CHECKING:
 SLICE_SUBJECTS: Final = 32
 """Topics and subscriptions rendered before other work has its turn: about a millisecond."""
 
-Number = int | float
-
 _STATE_LABELS: Final = tuple(
     f',state="{cell.state.value}",dimension="{cell.dimension}",consumer="{cell.consumer}"}} '
     for cell in LABELS
 )
 _REASONS: Final = tuple(f',reason="{level.name.lower()}"}} ' for level in Level)
+_FLAGS: Final = ("false", "true")
 _DIMENSIONS: Final = tuple(dimension.name.lower() for dimension in Dimension)
 
 
@@ -59,26 +68,6 @@ def escape(value: str) -> str:
 def number(value: Number) -> str:
     """A sample's value: integers plain, others with three decimals."""
     return f"{value:.3f}" if isinstance(value, float) else str(value)
-
-
-@dataclass(slots=True)
-class Totals:
-    """Sums over the broker, gathered while its topics are walked."""
-
-    topics: int = 0
-    subscriptions: int = 0
-    producers: int = 0
-    consumers: int = 0
-    rate_in: float = 0.0
-    rate_out: float = 0.0
-    throughput_in: float = 0.0
-    throughput_out: float = 0.0
-    in_bytes: list[int] = field(default_factory=lambda: [0, 0])
-    """Of users' topics, of the broker's own."""
-    out_bytes: list[int] = field(default_factory=lambda: [0, 0])
-    storage_bytes: int = 0
-    backlog_entries: int = 0
-    topics_by_namespace: defaultdict[str, int] = field(default_factory=lambda: defaultdict(int))
 
 
 class Page:
@@ -107,7 +96,7 @@ class Page:
         for series in all_series:
             pieces = self._pieces.get(series.name)
             if pieces:
-                parts.append(f"# TYPE {series.name} {series.type}\n".encode())
+                parts.append(f"# TYPE {series.family} {series.type}\n".encode())
                 parts += pieces
         return parts
 
@@ -135,9 +124,11 @@ class _Renderer:
         self._cluster = f'{{cluster="{escape(broker.settings.clusterName)}"'
         self._with_topics = broker.settings.exposeTopicLevelMetricsInPrometheus
         lines_of = self._page.lines_of
-        self._topic_lines = [(s.name, lines_of(s)) for s in TOPIC_SERIES]
+        self._topic_lines = [(s.name, lines_of(s)) for s in (*TOPIC_SERIES, *WRITE_SERIES)]
         self._subscription_lines = [(s.name, lines_of(s)) for s in SUBSCRIPTION_SERIES]
         self._throttled_lines = [(s.name, lines_of(s)) for s in THROTTLED_SERIES]
+        self._age_lines = lines_of(BACKLOG_AGE_SERIES)
+        self._with_ages = broker.settings.exposeSubscriptionBacklogAgeInPrometheus
         self._state_lines = lines_of(STATE_SERIES)
         self._limit_lines = lines_of(LIMIT_SERIES)
 
@@ -178,31 +169,24 @@ class _Renderer:
             for namespace, count in self._totals.topics_by_namespace.items():
                 label = f'{self._cluster},namespace="{escape(namespace)}"}} {count}'
                 lines.append(NAMESPACE_SERIES[0].name + label)
-        order = (*BROKER_SERIES, *NAMESPACE_SERIES, *TOPIC_SERIES, *SUBSCRIPTION_SERIES)
-        return self._page.parts((*order, *THROTTLED_SERIES, STATE_SERIES, LIMIT_SERIES))
+        return self._page.parts(SERIES)
 
     def _broker_samples(self) -> None:
         totals, info = self._totals, self._broker.info
         version = f',version="{escape(info.version)}",commit=""'
-        samples: list[list[tuple[str, Number]]] = [
-            [(version, 1.0)],
-            [("", totals.topics)],
-            [("", totals.subscriptions)],
-            [("", totals.producers)],
-            [("", totals.consumers)],
-            [("", totals.rate_in)],
-            [("", totals.rate_out)],
-            [("", totals.throughput_in)],
-            [("", totals.throughput_out)],
-            [(f',system_topic="{name}"', n) for name, n in _flagged(totals.in_bytes)],
-            [(f',system_subscription="{name}"', n) for name, n in _flagged(totals.out_bytes)],
-            [("", totals.storage_bytes)],
-            [("", totals.storage_bytes)],
-            [("", totals.backlog_entries)],
-        ]
-        for series, values in zip(BROKER_SERIES, samples, strict=True):
+        host = escape(info.broker_id.rpartition(":")[0])
+        connections = f',broker="{host}",metric="broker_connection"'
+        own_labels: dict[str, tuple[str, ...]] = {
+            "version": (version,),
+            "system_topic": tuple(f',system_topic="{flag}"' for flag in _FLAGS),
+            "system_subscription": tuple(f',system_subscription="{flag}"' for flag in _FLAGS),
+            "broker": (connections,),
+        }
+        for series, values in zip(BROKER_SERIES, broker_values(self._broker, totals), strict=True):
+            own = series.labels[len(BROKER_LABELS) :]
+            all_labels = own_labels[own[0]] if own else ("",)
             lines = self._page.lines_of(series)
-            for labels, value in values:
+            for labels, value in zip(all_labels, values, strict=True):
                 lines.append(f"{series.name}{self._cluster}{labels}}} {number(value)}")
 
     def _topic(self, topic: Topic) -> str:
@@ -214,6 +198,7 @@ class _Renderer:
         labels = f'{self._cluster},namespace="{escape(namespace)}",topic="{escape(name.full)}"'
         if self._with_topics:
             end = labels + "} "
+            values = (*values, *write_values(topic))
             for (series, lines), value in zip(self._topic_lines, values, strict=True):
                 lines.append(series + end + number(value))
             if not topic.is_system:
@@ -227,6 +212,8 @@ class _Renderer:
         values = subscription_values(subscription)
         for (series, lines), value in zip(self._subscription_lines, values, strict=True):
             lines.append(series + end + number(value))
+        if self._with_ages and (age_s := backlog_age_s(subscription)) is not None:
+            self._age_lines.append(BACKLOG_AGE_SERIES.name + end + number(age_s))
         gate = subscription.gate
         gate.settle(now_ns)
         events = gate.throttled_events
@@ -254,82 +241,3 @@ class _Renderer:
                     f',dimension="{_DIMENSIONS[dimension]}"'
                     f',source="{escape(effective.source_of(dimension))}"}} {number(rate)}'
                 )
-
-
-def _flagged(amounts: list[int]) -> list[tuple[str, int]]:
-    return [("false", amounts[0]), ("true", amounts[1])]
-
-
-def topic_values(topic: Topic, totals: Totals) -> tuple[Number, ...]:
-    """Values of :data:`TOPIC_SERIES`, which are added to ``totals`` as well."""
-    engine = topic.engine
-    subscriptions = topic.subscriptions.values()
-    rate_in, throughput_in, *_ = topic.rates.per_second(topic.counters(), engine.now_ns)
-    rate_out = throughput_out = 0.0
-    consumers = backlog_entries = 0
-    bytes_out = topic.bytes_out_removed
-    oldest_ms: int | None = None
-    for subscription in subscriptions:
-        rates = subscription.rates.per_second(subscription.counters(), engine.now_ns)
-        rate_out += rates[0]
-        throughput_out += rates[1]
-        consumers += len(subscription.consumers)
-        backlog_entries += subscription.backlog_entries
-        bytes_out += subscription.bytes_sent
-        if subscription.is_durable and (received_ms := subscription.oldest_unacked_ms()):
-            oldest_ms = received_ms if oldest_ms is None else min(oldest_ms, received_ms)
-    storage_bytes, bytes_in = topic.storage_bytes(), topic.bytes_in()
-    totals.topics += 1
-    totals.subscriptions += len(subscriptions)
-    totals.producers += len(topic.producers)
-    totals.consumers += consumers
-    totals.rate_in += rate_in
-    totals.rate_out += rate_out
-    totals.throughput_in += throughput_in
-    totals.throughput_out += throughput_out
-    totals.in_bytes[topic.is_system] += bytes_in
-    totals.out_bytes[topic.is_system] += bytes_out
-    totals.storage_bytes += storage_bytes
-    totals.backlog_entries += backlog_entries
-    age_s = -1 if oldest_ms is None else max(0, engine.now_ms - oldest_ms) // MS_PER_S
-    return (
-        len(subscriptions),
-        len(topic.producers),
-        consumers,
-        rate_in,
-        rate_out,
-        throughput_in,
-        throughput_out,
-        topic.messages_in(),
-        bytes_in,
-        throughput_in / rate_in if rate_in else 0.0,
-        backlog_entries,
-        storage_bytes,
-        storage_bytes,
-        topic.backlog_bytes(),
-        age_s,
-    )
-
-
-def subscription_values(subscription: Subscription) -> tuple[Number, ...]:
-    """Values of :data:`SUBSCRIPTION_SERIES`."""
-    dispatcher = subscription.dispatcher
-    now_ns = subscription.topic.engine.now_ns
-    blocked = isinstance(dispatcher, SharedDispatcher) and dispatcher.blocked_on_unacked
-    return (
-        subscription.backlog_entries,
-        subscription.backlog_entries,
-        dispatcher.replay_messages(),
-        dispatcher.in_flight_messages(),
-        int(blocked),
-        len(subscription.consumers),
-        *subscription.rates.per_second(subscription.counters(), now_ns),
-        subscription.expired_messages,
-        subscription.messages_sent,
-        subscription.bytes_sent,
-        subscription.last_expire_ms,
-        subscription.last_acked_ms,
-        subscription.last_flow_ms,
-        subscription.last_sent_ms,
-        subscription.last_mark_delete_ms,
-    )

@@ -4,7 +4,7 @@ The reference page is made from this table, and the page cannot show a series th
 Names that start with ``pulsar_`` are Pulsar's, with the type that a Pulsar 4.0 broker prints for
 them: ``gauge`` also where the value only grows, because dashboards and type checks know it so.
 Series of parts that Headgate does not have (tiered storage, transactions, delayed delivery, backlog
-quotas, publish limits, compaction) are absent, not zero.
+quotas, entry filters, replication, compaction) are absent, not zero.
 """
 
 from __future__ import annotations
@@ -29,9 +29,23 @@ class Series:
     unit: str
     meaning: str
 
+    @property
+    def family(self) -> str:
+        """The name on its TYPE line: without ``_total`` where it is a counter of Pulsar's."""
+        of_pulsar = self.type == "counter" and self.name.startswith("pulsar_")
+        return self.name.removesuffix("_total") if of_pulsar else self.name
+
 
 def _broker(name: str, unit: str, meaning: str, *labels: str) -> Series:
     return Series(f"pulsar_{name}", "gauge", (*BROKER_LABELS, *labels), unit, meaning)
+
+
+def _counter(name: str, unit: str, meaning: str) -> Series:
+    return Series(f"pulsar_{name}_total", "counter", BROKER_LABELS, unit, meaning)
+
+
+def _connections(name: str, meaning: str) -> Series:
+    return _broker(name, "connections", meaning, "broker", "metric")
 
 
 def _topic(name: str, unit: str, meaning: str) -> Series:
@@ -58,7 +72,25 @@ BROKER_SERIES: Final = (
             " loaded, by whether the topic is the broker's own.", "system_subscription"),
     _broker("broker_storage_size", "bytes", "Bytes of all entries held."),
     _broker("broker_storage_logical_size", "bytes", "The same: there is one copy."),
+    _broker("broker_storage_write_rate", "entries/s", "Entries stored."),
+    _broker("broker_storage_read_rate", "entries/s", "Entries read from disk."),
+    _broker("broker_storage_read_cache_misses_rate", "entries/s", "The same: what is in memory"
+            " is not read."),
     _broker("broker_msg_backlog", "entries", "Unacknowledged entries of all subscriptions."),
+    _broker("broker_throttled_connections", "connections", "Connections that are not read now"
+            " because too much of what was sent waits to be durable."),
+    _counter("broker_lookup_answers", "lookups", "Lookups of the binary protocol that were"
+             " answered since the start."),
+    _counter("broker_lookup_failures", "lookups", "Lookups of the binary protocol that were"
+             " refused since the start."),
+    _broker("broker_lookup_pending_requests", "lookups", "Lookups that wait for a topic to be"
+            " made."),
+    _connections("active_connections", "Open connections of the binary protocol; ``broker`` is"
+                 " the advertised host."),
+    _connections("connection_created_total_count", "Connections accepted since the start."),
+    _connections("connection_create_success_count", "Of them, those that sent a CONNECT."),
+    _connections("connection_create_fail_count", "Of them, those that ended without one."),
+    _connections("connection_closed_total_count", "Connections ended since the start."),
 )  # fmt: skip
 """Always on the page."""
 
@@ -83,8 +115,44 @@ TOPIC_SERIES: Final = (
     _topic("storage_backlog_size", "bytes", "Largest exact backlog of a durable subscription."),
     _topic("storage_backlog_age_seconds", "s", "Age of the oldest message that a durable"
            " subscription has not acknowledged; -1 without backlog."),
+    _topic("storage_write_rate", "entries/s", "Entries stored, over the last 5 to 10 s."),
+    _topic("storage_read_rate", "entries/s", "Entries read from disk, over the last 5 to 10 s."),
+    _topic("storage_read_cache_misses_rate", "entries/s", "The same: what is in memory is not"
+           " read."),
+    _topic("publish_rate_limit_times", "events", "Times that a connection with a producer on it"
+           " was read no further because too much of what was sent waited to be durable. No"
+           " limit of the publish rate is built."),
 )  # fmt: skip
-"""With ``exposeTopicLevelMetricsInPrometheus``; in the order of :func:`prometheus.topic_values`."""
+"""With ``exposeTopicLevelMetricsInPrometheus``; in the order of :func:`values.topic_values`."""
+
+LATENCY_BUCKETS: Final = (
+    "le_0_5", "le_1", "le_5", "le_10", "le_20", "le_50", "le_100", "le_200", "le_1000", "overflow",
+)  # fmt: skip
+"""Of :data:`headgate.engine.writes.LATENCY_BOUNDS_NS`, as Pulsar names them (ms)."""
+SIZE_BUCKETS: Final = (
+    "le_128", "le_512", "le_1_kb", "le_2_kb", "le_4_kb", "le_16_kb", "le_100_kb", "le_1_mb",
+    "le_overflow",
+)  # fmt: skip
+"""Of :data:`headgate.engine.writes.SIZE_BOUNDS_BYTES`."""
+
+
+def _buckets(name: str, unit: str, buckets: tuple[str, ...], what: str) -> tuple[Series, ...]:
+    bucket = f"Entries of the last whole minute by {what}: those of this bucket alone."
+    return (
+        *(_topic(f"{name}_{bound}", "entries", bucket) for bound in buckets),
+        _topic(f"{name}_count", "entries", "Entries of the last whole minute."),
+        _topic(f"{name}_sum", unit, f"Sum over them: {what}."),
+    )
+
+
+WRITE_SERIES: Final = (
+    *_buckets("storage_write_latency", "us", LATENCY_BUCKETS, "the time from their arrival to"
+              " their receipt (bounds in ms)"),
+    *_buckets("storage_ledger_write_latency", "us", LATENCY_BUCKETS, "the time that the log took"
+              " for the group commit that they were in (bounds in ms)"),
+    *_buckets("entry_size", "bytes", SIZE_BUCKETS, "their size (bounds in bytes)"),
+)  # fmt: skip
+"""With ``exposeTopicLevelMetricsInPrometheus``; in the order of :func:`values.write_values`."""
 
 SUBSCRIPTION_SERIES: Final = (
     _subscription("subscription_back_log", "entries", "Unacknowledged entries."),
@@ -110,7 +178,14 @@ SUBSCRIPTION_SERIES: Final = (
     _subscription("subscription_last_mark_delete_advanced_timestamp", "ms", "Last move of the"
                   " oldest unacknowledged message."),
 )  # fmt: skip
-"""With ``exposeTopicLevelMetricsInPrometheus``; as :func:`prometheus.subscription_values`."""
+"""With ``exposeTopicLevelMetricsInPrometheus``; as :func:`values.subscription_values`."""
+
+BACKLOG_AGE_SERIES: Final = _subscription(
+    "subscription_storage_backlog_age_seconds",
+    "s",
+    "Age of the oldest message that a durable subscription has not acknowledged, with"
+    " ``exposeSubscriptionBacklogAgeInPrometheus``; without backlog there is no sample (PIP-492).",
+)
 
 _THROTTLED_MEANING: Final = (
     "Periods in which the limit in {} of the level that ``reason`` names delayed delivery"
@@ -146,7 +221,9 @@ SERIES: Final = (
     *BROKER_SERIES,
     *NAMESPACE_SERIES,
     *TOPIC_SERIES,
+    *WRITE_SERIES,
     *SUBSCRIPTION_SERIES,
+    BACKLOG_AGE_SERIES,
     *THROTTLED_SERIES,
     STATE_SERIES,
     LIMIT_SERIES,

@@ -19,7 +19,7 @@ from headgate.wire.entry import payload_of
 NAME = "persistent://public/default/orders"
 S = 1_000_000_000
 _SAMPLE = re.compile(r"(?P<name>\w+)\{(?P<labels>.*)\} (?P<value>\S+)\Z")
-_LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"(?:,|\Z)')
+_LABEL = re.compile(r' ?(\w+)="((?:[^"\\]|\\.)*)"(?:,|\Z)')
 
 
 class Sample(NamedTuple):
@@ -42,7 +42,9 @@ def read_page(text: str) -> tuple[dict[str, str], list[Sample]]:
         assert match, line
         labels = dict(_LABEL.findall(match["labels"]))
         samples.append(Sample(match["name"], labels, float(match["value"])))
-        assert match["name"] == name, f"{match['name']} stands in the block of {name}"
+        # Pulsar leaves _total out of the TYPE lines of its counters.
+        families = (name, f"{name}_total", f"{name}_created")
+        assert match["name"] in families, f"{match['name']} stands in the block of {name}"
     return types, samples
 
 

@@ -35,15 +35,13 @@ def test_series_on_the_page_are_those_of_the_table() -> None:
         await limit(world.broker, 50)
         types, samples = await page(world)
         table = {series.name: series for series in SERIES}
-        assert list(types) == [series.name for series in SERIES]
-        for name, kind in types.items():
-            assert kind == table[name].type
+        assert list(types.items()) == [(series.family, series.type) for series in SERIES]
         for sample in samples:
             assert set(sample.labels) <= set(table[sample.name].labels)
             if sample.name != LIMIT_SERIES.name:
                 assert tuple(sample.labels) == table[sample.name].labels
 
-    with World() as world:
+    with World(settings={"exposeSubscriptionBacklogAgeInPrometheus": "true"}) as world:
         world.run(scenario(world))
 
 
@@ -153,7 +151,8 @@ def test_without_topic_level_the_brokers_series_stay() -> None:
         assert value_of(samples, "pulsar_broker_topics_count") == 1
         assert value_of(samples, "pulsar_broker_storage_size") > 0
         assert all(not {"namespace", "topic"} & set(sample.labels) for sample in samples)
-        assert all(name.startswith(("pulsar_broker_", "pulsar_version")) for name in types)
+        ours = ("pulsar_broker_", "pulsar_version", "pulsar_active_conn", "pulsar_connection_")
+        assert all(name.startswith(ours) for name in types)
 
     with World(settings={"exposeTopicLevelMetricsInPrometheus": "false"}) as world:
         world.run(scenario(world))

@@ -7,30 +7,57 @@ from pathlib import Path
 
 import pytest
 
-from headgate.telemetry.series import LIMIT_SERIES, SERIES, STATE_SERIES, Series
+from headgate.engine.writes import LATENCY_BOUNDS_NS, SIZE_BOUNDS_BYTES
+from headgate.telemetry.series import (
+    BACKLOG_AGE_SERIES,
+    LATENCY_BUCKETS,
+    LIMIT_SERIES,
+    SERIES,
+    SIZE_BUCKETS,
+    STATE_SERIES,
+    Series,
+)
 from tests.unit.telemetry.support import read_page
 
 GOLDEN = (Path(__file__).parent / "golden" / "metrics-4.0.8.txt").read_text()
 TYPES, SAMPLES = read_page(GOLDEN)
 OURS = (STATE_SERIES, LIMIT_SERIES)
+LATER = (BACKLOG_AGE_SERIES,)
+"""Of releases of Pulsar after the one that was scraped."""
 
 
-@pytest.mark.parametrize("series", [s for s in SERIES if s not in OURS], ids=lambda s: s.name)
+@pytest.mark.parametrize(
+    "series", [s for s in SERIES if s not in OURS + LATER], ids=lambda s: s.name
+)
 def test_pulsars_series_have_pulsars_types_and_labels(series: Series) -> None:
-    assert TYPES[series.name] == series.type
-    for sample in SAMPLES:
-        if sample.name == series.name:
-            assert tuple(sample.labels) == series.labels
+    assert TYPES[series.family] == series.type
+    seen = [sample for sample in SAMPLES if sample.name == series.name]
+    assert seen
+    for sample in seen:
+        assert tuple(sample.labels) == series.labels
 
 
 def test_every_name_stands_once_and_is_explained() -> None:
     names = [series.name for series in SERIES]
     assert len(set(names)) == len(names)
     for series in SERIES:
-        assert re.fullmatch(r"[a-z_]+", series.name)
+        assert re.fullmatch(r"[a-z0-9_]+", series.name)
         assert series.unit
         assert series.meaning.endswith(".")
 
 
-def test_only_headgates_counters_are_called_counters() -> None:
-    assert [s.name for s in SERIES if s.type == "counter"] == [STATE_SERIES.name]
+def test_counters_are_those_that_pulsar_calls_so_and_headgates() -> None:
+    counters = {s.name: s.family for s in SERIES if s.type == "counter"}
+    assert counters == {
+        "pulsar_broker_lookup_answers_total": "pulsar_broker_lookup_answers",
+        "pulsar_broker_lookup_failures_total": "pulsar_broker_lookup_failures",
+        STATE_SERIES.name: STATE_SERIES.name,
+    }
+
+
+def test_buckets_have_the_bounds_that_their_names_say() -> None:
+    milliseconds = [name.removeprefix("le_").replace("_", ".") for name in LATENCY_BUCKETS]
+    assert [float(ms) * 1e6 for ms in milliseconds[:-1]] == list(LATENCY_BOUNDS_NS)
+    units = {"": 1, "kb": 1_024, "mb": 1_048_576}
+    sizes = [name.removeprefix("le_").partition("_") for name in SIZE_BUCKETS]
+    assert [int(n) * units[unit] for n, _, unit in sizes[:-1]] == list(SIZE_BOUNDS_BYTES)
