@@ -14,11 +14,12 @@ import sys
 import threading
 import time
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 from headgate.base.errors import HeadgateError
-from headgate.demo.spark import SparkSpec
+from headgate.demo.spark import SparkSpec, persistently
 from headgate.pipeline.attribution_kernel import young_limit_ns
 from headgate.pipeline.delta_log import ensure_table, table_files
 from headgate.pipeline.failures import reason_of
@@ -80,9 +81,11 @@ class Job:
             _tell(stage="started", seconds=time.monotonic() - begin_s)
             for table in TABLES.values():
                 ensure_table(self._root, table)
-            self._stream(spark)
-            self._read_the_rest(spark)
-            self._judge(spark)
+            for step in (self._stream, self._read_the_rest, self._judge):
+                persistently(partial(step, spark), self._tell_failure)
+
+    def _tell_failure(self, error: Exception) -> None:
+        _tell(stage="again", reason=reason_of(str(error)))
 
     def _stream(self, spark: Any) -> None:
         """Read what comes, until the order; the tables follow after every batch."""

@@ -6,8 +6,16 @@ from pathlib import Path
 
 import pytest
 
+from headgate.base.errors import InputError
 from headgate.demo import spark
-from headgate.demo.spark import SparkSpec, java_problem, progress_text, what_is_missing
+from headgate.demo.spark import (
+    ATTEMPTS,
+    SparkSpec,
+    java_problem,
+    persistently,
+    progress_text,
+    what_is_missing,
+)
 
 
 def _java(folder: Path, says: str) -> str:
@@ -90,11 +98,50 @@ def test_a_spec_survives_the_command_line() -> None:
     assert SparkSpec.from_json(spec.to_json()) == spec
 
 
+class _Work:
+    """Fails some times, then succeeds."""
+
+    def __init__(self, *errors: Exception) -> None:
+        self._errors = list(errors)
+        self.done = 0
+
+    def __call__(self) -> None:
+        self.done += 1
+        if self._errors:
+            raise self._errors.pop(0)
+
+
+def test_a_step_that_fails_is_tried_again() -> None:
+    told: list[Exception] = []
+    slow = [RuntimeError("first"), RuntimeError("second")]
+    work = _Work(*slow)
+    persistently(work, told.append)
+    assert (work.done, told) == (ATTEMPTS, slow)
+
+
+def test_what_fails_always_is_raised() -> None:
+    told: list[Exception] = []
+    work = _Work(*(RuntimeError(f"number {number}") for number in range(9)))
+    with pytest.raises(RuntimeError, match=f"number {ATTEMPTS - 1}"):
+        persistently(work, told.append)
+    assert (work.done, len(told)) == (ATTEMPTS, ATTEMPTS - 1)
+
+
+def test_what_another_attempt_cannot_help_is_not_tried_again() -> None:
+    told: list[Exception] = []
+    work = _Work(InputError("the folder is in use"))
+    with pytest.raises(InputError):
+        persistently(work, told.append)
+    assert (work.done, told) == (1, [])
+
+
 def test_progress_for_people() -> None:
     assert progress_text({"stage": "started", "seconds": 4.21}).startswith("Spark started in 4.2 s")
     batch = progress_text({"stage": "batch", "number": 3, "rows": 1_234})
     assert batch == "Spark: 1,234 samples in the tables after batch 3"
     assert "all 5 samples" in progress_text({"stage": "read", "rows": 5})
     assert progress_text({"stage": "intervals", "rows": 5}).startswith("intervals")
+    again = progress_text({"stage": "again", "reason": "a worker was slow"})
+    assert again == "Spark tries again: a worker was slow"
     judged = progress_text({"stage": "judged", "rows": 5, "found": [{}, {}]})
     assert judged == "attribution: 2 subscriptions judged"
