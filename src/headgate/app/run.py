@@ -36,6 +36,9 @@ with 0.5 ms, and 1.5 ms with this; throughput is the same.
 EXIT_BUG = 70
 """Exit status after a broken invariant."""
 
+REPEAT_S = 1.0
+"""Signals closer than this are one."""
+
 
 def settings_of(options: StandaloneOptions) -> Settings:
     """The settings in force; keys that Headgate does not have are named in one warning.
@@ -71,18 +74,42 @@ def run_standalone(options: StandaloneOptions, announce: Callable[[str], None]) 
 
 
 async def _serve(settings: Settings, data_path: str, announce: Callable[[str], None]) -> None:
-    stop = asyncio.Event()
+    stop = StopSignals(time.monotonic, os._exit)
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, _on_signal, stop, number)
+        loop.add_signal_handler(number, stop.receive, number)
     node = await Node.start(settings, data_path, on_bug=_end_at_once)
     # What was loaded to start stays for good: the collector need not walk it again and again.
     gc.freeze()
     gc.enable()
     announce(ready_line(node, process_age_s()))
-    await stop.wait()
+    await stop.received.wait()
     await node.close()
     logger.info("closed; everything is on disk")
+
+
+class StopSignals:
+    """The first signal closes the broker; one that comes a second later, or more, ends it at once.
+
+    Repeats before that say the same again: ``timeout`` signals its child and then its group.
+    """
+
+    def __init__(self, now_s: Callable[[], float], end: Callable[[int], None]) -> None:
+        """``end`` leaves the process with an exit status."""
+        self.received = asyncio.Event()
+        self._now_s = now_s
+        self._end = end
+        self._first_s = 0.0
+
+    def receive(self, number: int) -> None:
+        """Take the signal ``number``."""
+        if not self.received.is_set():
+            logger.info("%s: closing", signal.Signals(number).name)
+            self._first_s = self._now_s()
+            self.received.set()
+        elif self._now_s() - self._first_s >= REPEAT_S:
+            logger.warning("second signal: ending at once; what was acknowledged is on disk")
+            self._end(128 + number)
 
 
 def allow_connections() -> None:
@@ -110,14 +137,6 @@ def process_age_s() -> float | None:
     except (OSError, ValueError, IndexError, AttributeError):
         return None
     return age_s if age_s >= 0 else None
-
-
-def _on_signal(stop: asyncio.Event, number: int) -> None:
-    if stop.is_set():
-        logger.warning("second signal: ending at once; what was acknowledged is on disk")
-        os._exit(128 + number)
-    logger.info("%s: closing", signal.Signals(number).name)
-    stop.set()
 
 
 def _end_at_once(_: BaseException) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import resource
+import signal
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -13,7 +14,13 @@ import pytest
 from headgate import __version__
 from headgate.app.node import Node, Urls
 from headgate.app.options import StandaloneOptions
-from headgate.app.run import allow_connections, process_age_s, ready_line, settings_of
+from headgate.app.run import (
+    StopSignals,
+    allow_connections,
+    process_age_s,
+    ready_line,
+    settings_of,
+)
 from headgate.base.errors import InputError
 
 
@@ -65,3 +72,15 @@ def test_as_many_files_as_the_system_allows() -> None:
 def test_the_age_of_this_process_is_known_or_not() -> None:
     age_s = process_age_s()
     assert age_s is None or age_s > 0
+
+
+def test_only_a_later_signal_ends_at_once() -> None:
+    times_s = iter([10.0, 10.9, 11.0])
+    ended: list[int] = []
+    stop = StopSignals(lambda: next(times_s), ended.append)
+    stop.receive(signal.SIGTERM)
+    assert stop.received.is_set()
+    stop.receive(signal.SIGTERM)  # as timeout(1) does: to the child, then to its group
+    assert ended == []
+    stop.receive(signal.SIGINT)
+    assert ended == [128 + signal.SIGINT]
