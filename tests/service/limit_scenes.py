@@ -64,7 +64,7 @@ OF_SUBSCRIPTION = "subscriptionDispatchRate"
 OF_TOPIC = "dispatchRate"
 
 SINGLE = Scene("single", ["s"], 4_600, "s/dispatchRate", 500)
-BATCHES = Scene("batches", ["s"], 5_000, OF_SUBSCRIPTION, 500, batch=50)
+BATCHES = Scene("batches", ["s"], 6_500, OF_SUBSCRIPTION, 500, batch=50)
 BYTES = Scene("bytes", ["s"], 1_000, OF_SUBSCRIPTION, 0, 100_000, payload_bytes=1_000)
 LARGE = Scene("large", ["s"], 300, OF_SUBSCRIPTION, 20, batch=30)
 SHARED = Scene("shared", TWENTY, 160, OF_TOPIC, 50)
@@ -197,6 +197,7 @@ class Stage:
         for rest, scenes in ((self._rest, NARROW), (self._wide_rest, WIDE)):
             for scene in scenes:
                 played.stats[scene.name] = rest.topic(scene.topic)
+                played.marks[f"statistics of {scene.name}"] = time.monotonic()
             rest.close()
         for client in self._clients:
             client.shutdown()

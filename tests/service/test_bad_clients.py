@@ -242,17 +242,17 @@ def test_whoever_asks_and_never_reads(
 def test_a_consumer_that_never_reads_its_socket(
     broker: BrokerProcess, neighbour: Neighbour
 ) -> None:
-    topic, count = full("never-reads"), 250
-    client = dial(broker, connected=True)
-    client.sendall(frames.subscribe(1, 1, topic, "deaf", initial_position=InitialPosition.EARLIEST))
-    assert client.recv(4_096)
-    client.sendall(frames.flow(1, 100_000))
-    before = resident_bytes(broker.pid)
-    with neighbour.unharmed(), client_of(broker.service_url) as real:
+    topic, count = full("never-reads"), 200
+    with client_of(broker.service_url) as real:
         listening = real.subscribe(topic, "listening", initial_position=EARLIEST)
-        producer = real.create_producer(topic)
-        payload = "{}".ljust(200_000)
-        send_all(producer, count, payload)
+        send_all(real.create_producer(topic), count, "{}".ljust(200_000))
+        client = dial(broker, connected=True)
+        before = resident_bytes(broker.pid)
+        first = InitialPosition.EARLIEST
+        with neighbour.unharmed():
+            client.sendall(frames.subscribe(1, 1, topic, "deaf", initial_position=first))
+            assert client.recv(4_096)
+            client.sendall(frames.flow(1, 100_000))
         assert len(receive(listening, count)) == count
         stats = json.loads(broker.get("/admin/v2/persistent/public/default/never-reads/stats")[1])
         deaf = stats["subscriptions"]["deaf"]
