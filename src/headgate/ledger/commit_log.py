@@ -112,6 +112,7 @@ class CommitLog(Staging):
             self._lock.release()
 
     def _close_cleanly(self) -> None:
+        self._maintenance.abandon()
         for cursor_id in self._state.cursors:
             self.stage_acks(cursor_id)
         wanted = self._maintenance.checkpoints + 1 + self._maintenance.checkpoint_begun

@@ -170,6 +170,15 @@ class Maintenance:
             self._target = None
             self._awaited = None
 
+    def abandon(self) -> None:
+        """Nobody will tell how the job in hand ended: what it was for is due again. Doing a job
+        a second time changes nothing."""
+        self._job = None
+        self._footer = None
+        self._checkpoint = None
+        self._target = None
+        self._awaited = None
+
     def rewound(self, active_segment: int) -> None:
         """The log took back records: a checkpoint that waits for a later segment starts over."""
         if self._awaited is not None:
