@@ -215,7 +215,6 @@ class Story:
         if how == "stop" and not self.disk_failed and not self._troubles:
             for client in list(self.silenced):
                 self._give_up(client)
-            await asyncio.sleep(0.25)
             self.model.power_cut(self.world.clock.monotonic_ns(), calm_since_ns, safe_ns=0)
             await self.world.stop()
         else:
