@@ -4,6 +4,7 @@
     DIR/format              one line, ``headgate-data <version>``
     DIR/metadata.sqlite3    what exists (headgate.metadata)
     DIR/log/                what it holds (headgate.ledger), with a lock and a format of its own
+    DIR/telemetry-names.key once names in the telemetry were to be hashed (names_key)
 
 The lock is taken before anything in the directory is looked at.
 """

@@ -19,6 +19,7 @@ from headgate import __version__
 from headgate.admin.app import AdminApp
 from headgate.app.data_directory import DataDirectory
 from headgate.app.listeners import advertised_host, is_loopback, listen, port_of
+from headgate.app.names_key import names_key
 from headgate.app.web import WebApp, WebServer
 from headgate.base.clock import Clock, SystemClock
 from headgate.base.errors import InvariantError
@@ -138,6 +139,7 @@ async def _open_broker(
     stack: AsyncExitStack,
 ) -> Broker:
     """Recover what the directory holds and start the broker on it."""
+    names_hash_key = names_key(settings, directory.path)
     clock: Clock = SystemClock()
     lanes = Lanes(
         ThreadLane(loop, "headgate-commit"),
@@ -172,7 +174,7 @@ async def _open_broker(
         info=info,
     )
     # Made before the topics are loaded, so that it sees each of them from there on.
-    telemetry = TelemetryPublisher(broker, entropy=os.urandom)
+    telemetry = TelemetryPublisher(broker, entropy=os.urandom, names_key=names_hash_key)
     stack.push_async_callback(broker.close)
     await broker.start()
     telemetry.start()

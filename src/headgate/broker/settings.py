@@ -251,6 +251,17 @@ class Settings:
         minimum=1_000,
         maximum=60_000,
     )
+    headgateTelemetryNames: str = _key(
+        "plain",
+        "How the records name tenants, namespaces, topics and subscriptions: as they are, or by "
+        "a keyed hash of each.",
+        choices=("plain", "hash"),
+    )
+    headgateTelemetryNamesKeyFile: str = _key(
+        "",
+        "File with the key of hashed names, at least 16 bytes; empty: one that is made once in "
+        "the data directory.",
+    )
     headgateTelemetryRetentionMinutes: int = _key(
         4_320, "Minutes that telemetry is kept.", minimum=1
     )

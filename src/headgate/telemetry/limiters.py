@@ -10,6 +10,7 @@ from headgate.flow.budget import Budget
 from headgate.flow.gate import BrokerGate, SubscriptionGate, TopicGate
 from headgate.flow.limits import Dimension, Level
 from headgate.record.fields import WAITERS_LARGEST
+from headgate.telemetry.names import PLAIN, Names
 from headgate.telemetry.subjects import SPAN_COLUMNS, Instant, Row
 
 Gate = BrokerGate | TopicGate | SubscriptionGate
@@ -32,6 +33,7 @@ class LimiterTrack:
     __slots__ = (
         "_budget",
         "_granted_before",
+        "_names",
         "_node",
         "_offered",
         "_peak",
@@ -57,9 +59,11 @@ class LimiterTrack:
         incarnation: int,
         since_ns: int,
         now_ns: int,
+        names: Names = PLAIN,
     ) -> None:
         figures = budget.statistics(now_ns)
         self._node = node
+        self._names = names
         self._budget = budget
         self.level = level
         self.subject = subject
@@ -133,11 +137,12 @@ class LimiterTrack:
         for place, (owner, _) in enumerate(largest[:WAITERS_LARGEST]):
             if isinstance(owner, Subscription):
                 broad = self.level is Level.BROKER
-                names[place] = subject_of(owner) if broad else owner.name
+                known_as = self._names
+                names[place] = subject_of(owner, known_as) if broad else known_as.part(owner.name)
                 amounts[place] = sent_since(owner, self.dimension)
         return names, amounts
 
 
-def subject_of(subscription: Subscription) -> str:
+def subject_of(subscription: Subscription, names: Names = PLAIN) -> str:
     """How a record names a subscription of a topic."""
-    return f"{subscription.topic.name.full}|{subscription.name}"
+    return f"{names.topic(subscription.topic.name)}|{names.part(subscription.name)}"

@@ -21,6 +21,7 @@ from headgate.engine.producer import Producer
 from headgate.engine.topic import Topic
 from headgate.record.codec import BatchHeader, encode_window, message_properties
 from headgate.record.fields import FULL_PERIOD_NS
+from headgate.telemetry.names import PLAIN, HashedNames
 from headgate.telemetry.samples import Sampler, Tables
 from headgate.telemetry.subjects import Instant
 from headgate.wire.entry import build_entry
@@ -58,13 +59,20 @@ class TelemetryPublisher:
     """
 
     def __init__(
-        self, broker: Broker, *, entropy: Callable[[int], bytes], source: str | None = None
+        self,
+        broker: Broker,
+        *,
+        entropy: Callable[[int], bytes],
+        source: str | None = None,
+        names_key: bytes | None = None,
     ) -> None:
         """``entropy`` gives that many random bytes (16 are taken, for the boot id); ``source``
-        names the stream over restarts, by default cluster and broker."""
+        names the stream over restarts, by default cluster and broker; with ``names_key`` the
+        records have hashes for the names of tenants, namespaces, topics and subscriptions."""
         settings = broker.settings
         self._broker = broker
-        self.sampler = Sampler(broker)
+        names = PLAIN if names_key is None else HashedNames(names_key)
+        self.sampler = Sampler(broker, names)
         self.boot_id = str(uuid.UUID(bytes=entropy(16), version=4))
         self.source = source or f"{settings.clusterName}/{broker.info.broker_id}"
         self._name = parse_topic(settings.headgateTelemetryTopic)

@@ -18,6 +18,7 @@ from headgate.record.codec import Columns
 from headgate.record.fields import Kind
 from headgate.telemetry.events import EventLog
 from headgate.telemetry.limiters import LIMITER_COLUMNS, Gate, LimiterTrack, subject_of
+from headgate.telemetry.names import PLAIN, Names
 from headgate.telemetry.subjects import (
     FIRST_THROTTLED,
     NO_LIMIT,
@@ -55,8 +56,9 @@ Tables = dict[Kind, Columns]
 class Sampler:
     """Follows one broker. Made before the broker starts, it sees everything from its beginning."""
 
-    def __init__(self, broker: Broker) -> None:
+    def __init__(self, broker: Broker, names: Names = PLAIN) -> None:
         self._broker = broker
+        self._names = names
         self._engine = broker.engine
         self.events = EventLog()
         self._topics: dict[Topic, TopicTrack] = {}
@@ -83,7 +85,8 @@ class Sampler:
     def topic_loaded(self, topic: Topic, /) -> None:
         """See :class:`headgate.engine.ports.Observer`."""
         if not topic.is_system:
-            self._topics[topic] = TopicTrack(topic, self._broker.clock.wall_ns())
+            now_ns = self._broker.clock.wall_ns()
+            self._topics[topic] = TopicTrack(topic, now_ns, self._names)
 
     def topic_unloaded(self, topic: Topic, /) -> None:
         """See :class:`headgate.engine.ports.Observer`."""
@@ -125,13 +128,13 @@ class Sampler:
             return
         if subscription is None:
             track.limit_changed_ns = now_ns
-            name = topic.name.full
+            name = self._names.topic(topic.name)
             self._follow_budgets(topic.gate, Level.TOPIC, name, topic.incarnation, now_ns)
             return
         own = track.subscriptions.get(subscription.name)
         if own is not None:
             own.limit_changed_ns = now_ns
-            name = subject_of(subscription)
+            name = subject_of(subscription, self._names)
             gate = subscription.gate
             self._follow_budgets(gate, Level.SUBSCRIPTION, name, topic.incarnation, now_ns)
 
@@ -150,6 +153,7 @@ class Sampler:
                     incarnation=incarnation,
                     since_ns=since_ns,
                     now_ns=self._engine.now_ns,
+                    names=self._names,
                 )
 
     def _end_limiters(self, gate: Gate, keep: Collection[Dimension] = ()) -> None:
@@ -253,7 +257,7 @@ class Sampler:
     def _refresh_broker_limit(self) -> None:
         if self._broker_limit_changed_ns:
             effective = self._broker.limits.of_broker()
-            before, now = self._broker_limit, limit_values(effective)
+            before, now = self._broker_limit, limit_values(effective, self._names)
             if self._broker_limit_known and now != before:
                 self._tell_limit(self._broker_limit_changed_ns, Level.BROKER, before, now)
             self._broker_limit, self._broker_limit_known = now, True
@@ -264,7 +268,7 @@ class Sampler:
         if track.limit_changed_ns:
             topic = track.topic
             effective = self._broker.limits.of_topic(topic.name)
-            before, now = track.limit, limit_values(effective)
+            before, now = track.limit, limit_values(effective, self._names)
             if before is not None and now != before:
                 self._tell_limit(track.limit_changed_ns, Level.TOPIC, before, now, topic)
             track.limit, track.limit_changed_ns = now, 0
@@ -274,7 +278,7 @@ class Sampler:
         if track.limit_changed_ns:
             own = track.subscription
             effective = self._broker.limits.of_subscription(own.topic.name, own.name)
-            before, now = track.limit, limit_values(effective)
+            before, now = track.limit, limit_values(effective, self._names)
             if before is not None and now != before:
                 changed_ns = track.limit_changed_ns
                 self._tell_limit(changed_ns, Level.SUBSCRIPTION, before, now, own.topic, own.name)
@@ -285,7 +289,7 @@ class Sampler:
         for dimension in Dimension:
             limiter = self._limiters.get((gate, dimension))
             if limiter is not None:
-                limiter.source = effective.source_of(dimension)
+                limiter.source = self._names.limit_source(effective.source_of(dimension))
 
     def _tell_limit(
         self,
@@ -299,8 +303,8 @@ class Sampler:
         self.events.add(
             time_ns,
             "limit_changed",
-            topic=topic.name.full if topic is not None else None,
-            subscription=subscription,
+            topic=self._names.topic(topic.name) if topic is not None else None,
+            subscription=self._names.part(subscription) if subscription is not None else None,
             incarnation=topic.incarnation if topic is not None else None,
             inputs={"level": level.name.lower(), "before": before._asdict()},
             outcome=now._asdict(),
@@ -326,8 +330,8 @@ class Sampler:
         self.events.add(
             max(at.window_start_ns, track.since_ns),
             event,
-            topic=topic.name.full,
-            subscription=track.subscription.name,
+            topic=self._names.topic(topic.name),
+            subscription=track.name,
             incarnation=topic.incarnation,
             inputs={
                 "level": level.name.lower(),

@@ -18,6 +18,7 @@ from headgate.flow.account import Account, Cell
 from headgate.flow.limits import Dimension, EffectiveLimit, Level
 from headgate.record.codec import Value
 from headgate.record.fields import CELL_NAMES, DIMENSIONS, STATE_FIELD_NAMES, THROTTLE_REASONS
+from headgate.telemetry.names import PLAIN, Names
 
 Row = tuple[Value, ...]
 
@@ -79,12 +80,14 @@ def cells_of(account: Account, now_ns: int) -> tuple[int, ...]:
     return account.peek(now_ns)
 
 
-def limit_values(effective: EffectiveLimit) -> LimitValues:
+def limit_values(effective: EffectiveLimit, names: Names = PLAIN) -> LimitValues:
     """The columns of an effective limit."""
     limit = effective.limit
     if limit is None:
         return NO_LIMIT
-    return LimitValues(limit.messages, limit.bytes, limit.period_ns, effective.source)
+    return LimitValues(
+        limit.messages, limit.bytes, limit.period_ns, names.limit_source(effective.source)
+    )
 
 
 class TopicTrack:
@@ -97,14 +100,16 @@ class TopicTrack:
         "limit",
         "limit_changed_ns",
         "loaded_ns",
+        "names",
         "since_ns",
         "subscriptions",
         "topic",
     )
 
-    def __init__(self, topic: Topic, since_ns: int) -> None:
+    def __init__(self, topic: Topic, since_ns: int, names: Names = PLAIN) -> None:
         self.topic = topic
-        self.base_name = topic.name.base.full
+        self.names = names
+        self.base_name = names.topic(topic.name.base)
         self.since_ns = self.covered_ns = since_ns
         self.loaded_ns = topic.engine.now_ns
         """The turn in which it was loaded: its stored subscriptions were loaded in the same."""
@@ -164,9 +169,10 @@ class TopicTrack:
                 received_ms = subscription.oldest_unacked_ms()
                 if received_ms is not None and (oldest_ms is None or received_ms < oldest_ms):
                     oldest_ms, name = received_ms, subscription.name
-        if oldest_ms is None:
+        if oldest_ms is None or name is None:
             return None, None
-        return max(0, self.topic.engine.now_ms - oldest_ms) * NS_PER_MS, name
+        age_ns = max(0, self.topic.engine.now_ms - oldest_ms) * NS_PER_MS
+        return age_ns, self.names.part(name)
 
 
 class SubscriptionTrack:
@@ -186,6 +192,7 @@ class SubscriptionTrack:
         "holding",
         "limit",
         "limit_changed_ns",
+        "name",
         "sent_in_window",
         "since_ns",
         "subscription",
@@ -196,6 +203,8 @@ class SubscriptionTrack:
         log = subscription.topic.log
         engine = subscription.topic.engine
         self.subscription = subscription
+        self.name = topic.names.part(subscription.name)
+        """As a row has it."""
         self.topic = topic
         self.since_ns = self.covered_ns = since_ns
         self.limit: LimitValues | None = None
@@ -254,7 +263,7 @@ class SubscriptionTrack:
             self.topic.base_name,
             self.topic.partition,
             subscription.topic.incarnation,
-            subscription.name,
+            self.name,
             covered_from_ns,
             at.window_end_ns,
             self.since_ns,

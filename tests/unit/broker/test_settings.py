@@ -23,6 +23,7 @@ DYNAMIC = {
     "dispatchThrottlingRatePerSubscriptionInMsg",
     "dispatchThrottlingRatePerTopicInByte",
     "dispatchThrottlingRatePerTopicInMsg",
+    "exposeSubscriptionBacklogAgeInPrometheus",
     "exposeTopicLevelMetricsInPrometheus",
     "maxPendingPublishRequestsPerConnection",
 }

@@ -1,0 +1,67 @@
+"""The key of hashed names in the telemetry: the operator's, or one that is made once.
+
+With ``headgateTelemetryNamesKeyFile`` it is what that file holds, without the line's end; several
+brokers that share it give a name the same hash. Without, it is made in the data directory, readable
+by the owner alone, and stays.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Final
+
+from headgate.base.errors import InputError, StorageError
+from headgate.broker.settings import Settings
+
+KEY_FILE_NAME: Final = "telemetry-names.key"
+"""In the data directory."""
+
+KEY_BYTES_MIN: Final = 16
+"""A shorter key could be found by trying."""
+
+_MADE_BYTES = 32
+_KEY_MODE = 0o600
+
+
+def names_key(settings: Settings, data_path: str) -> bytes | None:
+    """The key, if names are to be hashed. Blocks; the data directory must be owned.
+
+    Raises:
+        InputError: the file that the settings name cannot be read, or holds no key.
+        StorageError: the one in the data directory cannot be read or made.
+    """
+    if settings.headgateTelemetryNames != "hash":
+        return None
+    given = settings.headgateTelemetryNamesKeyFile
+    path = Path(given or f"{data_path}/{KEY_FILE_NAME}")
+    try:
+        if not given and not path.exists():
+            _make(path)
+        key = path.read_bytes().rstrip(b"\r\n")
+        problem = f"at least {KEY_BYTES_MIN} bytes are needed, {len(key)} are there"
+        if len(key) >= KEY_BYTES_MIN:
+            return key
+    except OSError as error:
+        problem = str(error.strerror)
+    if given:
+        raise InputError(f"headgateTelemetryNamesKeyFile={given} cannot be used: {problem}")
+    raise StorageError(f"the telemetry's key {path} cannot be used: {problem}", retryable=False)
+
+
+def _make(path: Path) -> None:
+    """Put a new key in place: entirely or not at all, and durable before it is used."""
+    temporary = path.with_suffix(".tmp")
+    temporary.unlink(missing_ok=True)
+    file = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _KEY_MODE)
+    try:
+        os.write(file, os.urandom(_MADE_BYTES).hex().encode() + b"\n")
+        os.fsync(file)
+    finally:
+        os.close(file)
+    temporary.rename(path)
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
