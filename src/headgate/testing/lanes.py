@@ -35,6 +35,7 @@ class SimLane:
         self.latency_ns_min = latency_ns_min
         self.latency_ns_max = latency_ns_max
         self._jobs: deque[tuple[Work, Done]] = deque()
+        self._unreported: deque[tuple[Done, Any, BaseException | None]] = deque()
         self._busy = False
         self._frozen = False
         self._dead = False
@@ -55,10 +56,16 @@ class SimLane:
             self._begin()
 
     def close(self) -> None:
-        """See :meth:`headgate.broker.lanes.Lane.close`: does what is waiting, at once."""
+        """See :meth:`headgate.broker.lanes.Lane.close`: does what is waiting, at once.
+
+        What was done before is told first: a thread, too, ends with all results on the loop.
+        """
+        while self._unreported:
+            self._report()
         while self._jobs:
             work, done = self._jobs.popleft()
-            self._report(done, *self._carry_out(work))
+            self._unreported.append((done, *self._carry_out(work)))
+            self._report()
 
     def freeze(self) -> None:
         """Begin no further work until :meth:`thaw`: a disk that hangs."""
@@ -77,6 +84,7 @@ class SimLane:
         """The power is off: nothing more is done and nobody is told of anything."""
         self._dead = True
         self._jobs.clear()
+        self._unreported.clear()
 
     def pending_work(self) -> list[Work]:
         """What was submitted and has not been done, oldest first."""
@@ -99,7 +107,8 @@ class SimLane:
         # Results are told in the order of the jobs, however their latencies fell.
         now_ns = self._loop.clock.monotonic_ns()
         self._reported_ns = max(self._reported_ns + 1, now_ns + after_ns)
-        self._loop.call_at(self._reported_ns / NS_PER_S, self._report, done, result, error)
+        self._unreported.append((done, result, error))
+        self._loop.call_at(self._reported_ns / NS_PER_S, self._report)
         self._begin()
 
     def _carry_out(self, work: Work) -> tuple[Any, BaseException | None]:
@@ -111,6 +120,7 @@ class SimLane:
         except Exception as caught:  # handed to the loop, which decides, as a thread's is
             return None, caught
 
-    def _report(self, done: Done, result: Any, error: BaseException | None) -> None:
-        if not self._dead:
+    def _report(self) -> None:
+        if self._unreported and not self._dead:
+            done, result, error = self._unreported.popleft()
             done(result, error)

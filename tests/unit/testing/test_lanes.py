@@ -61,6 +61,19 @@ def test_a_job_takes_between_the_least_and_the_most_latency(bench: Bench) -> Non
         bench.events.clear()
 
 
+def test_closing_tells_what_was_done_and_not_yet_told(bench: Bench) -> None:
+    """Whoever waits for a result while the broker stops would wait for ever."""
+    for name in "ab":
+        bench.submit(name)
+    while "a done" not in bench.events:
+        bench.pass_s(0.00001)
+    assert bench.events == ["a done"]
+    bench.lane.close()
+    assert bench.events == ["a done", "a told a", "b done", "b told b"]
+    bench.pass_s(1)
+    assert len(bench.events) == 4
+
+
 def test_a_frozen_lane_begins_nothing(bench: Bench) -> None:
     bench.lane.freeze()
     bench.submit("a")
