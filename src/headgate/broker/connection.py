@@ -382,17 +382,17 @@ class Connection(asyncio.BufferedProtocol):
         self, producer_id: int, sequence_id: int, highest_sequence_id: int, position: Position
     ) -> None:
         """See :class:`headgate.engine.ports.ProducerPort`."""
+        # Reading goes on, if it was paused, when the whole commit is answered.
+        self._pending_count -= 1
+        ledger_id, entry_id = position
         self.write(
-            encode.send_receipt(
-                producer_id, sequence_id, position.ledger_id, position.entry_id, highest_sequence_id
-            )
+            encode.send_receipt(producer_id, sequence_id, ledger_id, entry_id, highest_sequence_id)
         )
-        self._answered()
 
     def send_failed(self, producer_id: int, sequence_id: int, reason: str) -> None:
         """See :class:`headgate.engine.ports.ProducerPort`."""
+        self._pending_count -= 1
         self.send_failed_now(producer_id, sequence_id, reason)
-        self._answered()
 
     def send_failed_now(self, producer_id: int, sequence_id: int, reason: str) -> None:
         """Refuse a SEND that was never staged."""
@@ -469,11 +469,6 @@ class Connection(asyncio.BufferedProtocol):
             self.write(encode.active_consumer_change(consumer_id, is_active=is_active))
 
     # -- bounds and life -------------------------------------------------------------------
-
-    def _answered(self) -> None:
-        self._pending_count -= 1
-        if self._read_paused:
-            self.resume_reading()
 
     def _throttle(self) -> None:
         """Read no further until more of what was sent is durable."""
