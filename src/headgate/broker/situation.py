@@ -7,7 +7,7 @@ are partitions. The verdict is about the time since the backlog began, at most t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -16,13 +16,12 @@ from headgate.base.units import NS_PER_S
 from headgate.broker.history import HOUR_NS, MINUTE_NS, Calm, Point, Track, begin_calm, look
 from headgate.broker.limits import NO_LIMIT
 from headgate.engine.subscription import Subscription
-from headgate.flow.account import CELL_COUNT, LABELS, State, difference
+from headgate.flow.account import CELL_COUNT, difference
 from headgate.flow.limits import Dimension, EffectiveLimit, Level
+from headgate.flow.proven import Stretch, hungry_share, proven_ack_per_s, stopped_by
 from headgate.flow.sentence import Circumstances, sentence
 from headgate.flow.verdict import (
-    BLAME,
     THROTTLED,
-    YOUNG_NS,
     Evidence,
     Judgement,
     LimitFact,
@@ -42,23 +41,6 @@ SUB_WINDOW_NS = 5 * NS_PER_S // 2
 
 SUB_WINDOWS = 12
 """At most so many."""
-
-UNTHROTTLED_SHARE = 0.05
-"""A part with less of its time in throttled states proves what the consumer can do."""
-
-PROVEN_PERCENTILE = 0.95
-CONSUMER_STATES = frozenset(
-    labels.state
-    for labels, blamed in zip(LABELS, BLAME, strict=True)
-    if blamed is Verdict.CONSUMER and labels.level is None
-)
-
-"""Those in which nobody but a consumer stops a subscription."""
-HELD_BY_OTHERS = tuple(
-    labels.level is not None or labels.state in (State.NO_CONSUMER, State.TRANSITION)
-    for labels in LABELS
-)
-"""By cell: whether time in it says nothing of what the consumer can do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,35 +268,27 @@ def _proven_ack_per_s(hour: Sequence[Sequence[Point]]) -> float | None:
     """What the consumers have shown to be able to: summed over partitions, None if any has not."""
     total = 0.0
     for run in hour:
-        rates = sorted(_unthrottled_rates(run))
-        if not rates:
+        proven = proven_ack_per_s(_stretches(run))
+        if proven is None:
             return None
-        total += rates[min(len(rates) - 1, int(PROVEN_PERCENTILE * len(rates)))]
+        total += proven
     return total
 
 
-def _unthrottled_rates(run: Sequence[Point]) -> list[float]:
-    """Ack rates of the parts that began and ended with an old message and a consumer and in which
-    nothing throttled: then the consumer had as much as it could take. (Where all is young, it
-    takes what is published and proves nothing.)"""
-    rates = []
+def _stretches(run: Sequence[Point]) -> Iterator[Stretch]:
+    """The parts of a history that are long enough to prove a rate."""
     first = run[0]
     for point in run[1:]:
         elapsed_ns = point.at_ns - first.at_ns
         if elapsed_ns < SUB_WINDOW_NS:
             continue
-        held_ns = sum(
-            ns
-            for ns, blamed in zip(
-                difference(point.cells_ns, first.cells_ns), HELD_BY_OTHERS, strict=True
-            )
-            if blamed
+        yield Stretch(
+            covered_ns=elapsed_ns,
+            cells_ns=difference(point.cells_ns, first.cells_ns),
+            acked=point.acked - first.acked,
+            oldest_age_ns=min(first.age_ns, point.age_ns),
         )
-        had_enough = min(first.age_ns, point.age_ns) >= YOUNG_NS
-        if had_enough and held_ns <= UNTHROTTLED_SHARE * elapsed_ns:
-            rates.append((point.acked - first.acked) * NS_PER_S / elapsed_ns)
         first = point
-    return rates
 
 
 def _circumstances(
@@ -324,23 +298,12 @@ def _circumstances(
     limit: EffectiveLimit,
 ) -> Circumstances:
     consumers = [c for subscription in subscriptions for c in subscription.consumers]
-    total_ns = sum(seen.cells_ns)
-    hungry_ns = sum(
-        ns
-        for ns, labels in zip(seen.cells_ns, LABELS, strict=True)
-        if labels.level is level and labels.consumer == "hungry"
-    )
     waiting = 0
     if level is Level.TOPIC:
         # Each partition has a limit of its own.
         waiting = max(subscription.topic.gate.demand for subscription in subscriptions)
     elif level is Level.BROKER:
         waiting = subscriptions[0].topic.engine.gate.demand
-    stopped = [
-        (ns, labels.state.value)
-        for ns, labels in zip(seen.cells_ns, LABELS, strict=True)
-        if ns and labels.state in CONSUMER_STATES
-    ]
     sent = seen.gained("sent")
     return Circumstances(
         backlog=seen.total_end("backlog"),
@@ -349,10 +312,10 @@ def _circumstances(
         waiting_subscriptions=waiting,
         permits=sum(max(0, c.permits) for c in consumers) if consumers else None,
         permits_max=sum(c.window for c in consumers) if consumers else None,
-        hungry_share=hungry_ns / total_ns if level is not None and total_ns else None,
+        hungry_share=hungry_share(seen.cells_ns, level),
         appended_per_s=seen.per_second("appended"),
         acked_per_s=seen.per_second("acked"),
         bytes_per_message=seen.gained("sent_bytes") / sent if sent else None,
-        stopped_by=max(stopped)[1] if stopped else "",
+        stopped_by=stopped_by(seen.cells_ns),
         partitions=len(subscriptions),
     )
