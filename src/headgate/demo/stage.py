@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
@@ -22,6 +23,9 @@ _CONNECTED_S: Final = 30.0
 _PRIORITY: Final = -10
 """Brokers and clients need little, but in time: a broker that is late a tenth of a second at every
 turn holds its limits and yet delivers less than they allow, and then that is what explain says."""
+_SWITCH_INTERVAL_S: Final = 0.000_5
+"""Two brokers and the show share this interpreter. Each time that it changes hands one thread waits
+until another is awake, on a busy machine for milliseconds: it must not happen at every turn."""
 _SETTINGS: Final = {"headgateTelemetryIntervalMs": "1000"}
 
 
@@ -45,6 +49,7 @@ class Stage:
             HeadgateError: a broker cannot start.
         """
         _come_first()
+        self._stack.callback(sys.setswitchinterval, sys.getswitchinterval())
         for cluster in clusters(self._scenes):
             data = str(self._folder / cluster)
             broker = EmbeddedBroker(data, {"clusterName": cluster, **_SETTINGS})
@@ -52,6 +57,7 @@ class Stage:
             self.urls[cluster] = broker.urls
             admin = self._admins[cluster] = AdminClient(cluster, broker.urls.web)
             self._stack.callback(admin.close)
+        sys.setswitchinterval(_SWITCH_INTERVAL_S)
         for scene in self._scenes:
             for call in set_up_calls(scene):
                 self._admins[scene.cluster].call(call)
