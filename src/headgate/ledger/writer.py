@@ -15,7 +15,7 @@ from headgate.base.errors import StorageError
 from headgate.fs.api import File, Fs
 from headgate.ledger.batch import Batch
 from headgate.ledger.errors import LogFailedError, LogFullError
-from headgate.ledger.format import segment_header, segment_name
+from headgate.ledger.format import BATCH_RECORD_BYTES, segment_header, segment_name
 
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 """No room on the disk, in the user's quota, or under the process's limit of file sizes: each may
@@ -33,6 +33,8 @@ class LogWriter:
         self.stamp = stamp
         """Wall ms of this start; in each segment and batch that it makes."""
         self._files: dict[int, File] = {}
+        self._refused: list[tuple[int, int]] = []
+        """Segment and start of the chunks of a refused batch that may lie in the files."""
         self._failure: LogFailedError | None = None
 
     def has(self, segment: int) -> bool:
@@ -45,18 +47,39 @@ class LogWriter:
         Raises :class:`StorageError`: retryable when the disk is full (:class:`LogFullError`),
         final (:class:`LogFailedError`) when it failed. Then nothing of the batch counts.
         """
-        if self._failure is not None:
-            raise self._failure
+        self._wipe_refused()
         for chunk in batch.chunks:
             if chunk.segment not in self._files:
                 self.prepare(chunk.segment)
         for chunk in batch.chunks:
             file = self._files[chunk.segment]
+            self._refused.append((chunk.segment, chunk.start))
             try:
                 file.write_at(chunk.start, chunk.parts)
             except OSError as error:
                 raise self.refused(error, f"writing {segment_name(chunk.segment)}") from error
             self._sync(file, chunk.segment)
+        self._refused.clear()
+
+    def _wipe_refused(self) -> None:
+        """Wipe the heads of a refused batch before anything else is written.
+
+        Its first chunks may be whole and durable, and what comes next need not lie on them. A
+        start would take them for content, or a later one for proof that what lay before it was
+        lost. The last goes first, so that a power cut in between leaves a beginning of the batch.
+        """
+        if self._failure is not None:
+            raise self._failure
+        while self._refused:
+            segment, start = self._refused[-1]
+            file = self._files[segment]
+            try:
+                file.write_at(start, [bytes(BATCH_RECORD_BYTES)])
+            except OSError as error:
+                doing = f"taking back a batch in {segment_name(segment)}"
+                raise self.refused(error, doing) from error
+            self._sync(file, segment)
+            self._refused.pop()
 
     def prepare(self, segment: int) -> None:
         """Make and preallocate a segment file. Raises as :meth:`write_batch` does."""
@@ -86,6 +109,7 @@ class LogWriter:
 
     def seal(self, segment: int, data_end: int, footer: list[bytes]) -> None:
         """Put the footer behind the records, give back the rest of the room, close the file."""
+        self._wipe_refused()
         file = self._files.get(segment)
         if file is None:
             file = self._fs.open(f"{self._directory}/{segment_name(segment)}", writable=True)
@@ -100,6 +124,7 @@ class LogWriter:
 
     def discard(self, segment: int) -> None:
         """Give back the room of a segment that was prepared and has no records."""
+        self._wipe_refused()
         file = self._files.pop(segment, None)
         if file is None:
             return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 
 import pytest
@@ -9,7 +10,8 @@ import pytest
 from headgate.base.ack_set import AckSet
 from headgate.base.errors import InvariantError, StorageError
 from headgate.fs import FaultyFs, MemFs, Operation
-from headgate.ledger import LedgerSettings, LogFailedError, LogFullError
+from headgate.ledger import CommitLog, LedgerSettings, LogFailedError, LogFullError
+from headgate.ledger.format import segment_name
 from tests.unit.ledger.support import SMALL, append, bodies_of, commit, open_log
 
 
@@ -274,3 +276,71 @@ def test_deleted_cursors_and_dropped_topics_are_gone() -> None:
 
 def test_settings_are_small_enough_for_these_tests() -> None:
     assert SMALL.segment_bytes == 8192
+
+
+def refuse_a_batch_over_two_segments(fs: FaultyFs, *bodies: bytes) -> CommitLog:
+    """A log with one durable entry, whose next batch was refused in its second segment."""
+    log = open_log(fs)
+    topic = append(log, 1, b"kept")
+    log.run_maintenance()
+    for body in bodies:
+        log.stage_entry(topic, 1, 1, body)
+    batch = log.seal_batch()
+    assert batch is not None
+    later = segment_name(batch.chunks[-1].segment)
+    fs.plan = lambda o: 600 if o.kind == "write" and later in o.path else None
+    with pytest.raises(LogFullError):
+        log.commit(batch)
+    fs.plan = lambda _: None
+    while log.full:
+        log.run_maintenance()
+        log.maintenance_step()
+    return log
+
+
+def test_what_a_refused_batch_left_in_a_later_segment_is_no_proof_of_damage() -> None:
+    for seed in range(60):
+        inner = MemFs()
+        fs = FaultyFs(inner)
+        log = refuse_a_batch_over_two_segments(fs, *[b"b" * 1000] * 10)
+        log.stage_entry(log.topic(1), 1, 1, b"c" * 1000)
+        batch = log.seal_batch()
+        assert batch is not None
+
+        def cut(operation: Operation) -> None:
+            if operation.kind == "sync" and segment_name(1) in operation.path:
+                raise InterruptedError
+
+        fs.plan = cut
+        with pytest.raises(LogFailedError):
+            log.write_batch(batch)
+        assert bodies_of(open_log(inner.crash_clone(seed)), 1)[:1] == [b"kept"]
+
+
+def test_what_a_refused_batch_left_does_not_come_between_what_is_stored_around_it() -> None:
+    inner = MemFs()
+    log = refuse_a_batch_over_two_segments(FaultyFs(inner), *[b"b" * 1000] * 10)
+    append(log, 1, b"c" * 8000)
+    assert log.active_segment() == 2
+    assert bodies_of(open_log(inner.crash_clone()), 1) == [b"kept", b"c" * 8000]
+
+
+def test_a_power_cut_while_a_refused_batch_is_taken_back() -> None:
+    for cut_index in range(8):
+        inner = MemFs()
+        fs = FaultyFs(inner)
+        log = refuse_a_batch_over_two_segments(fs, b"x" * 7000, b"y" * 7000, b"z" * 7000)
+        log.stage_entry(log.topic(1), 1, 1, b"next")
+        batch = log.seal_batch()
+        assert batch is not None
+        began = fs.operations_count
+
+        def cut(operation: Operation, last: int = began + cut_index) -> None:
+            if operation.index >= last:
+                raise InterruptedError
+
+        fs.plan = cut
+        with contextlib.suppress(StorageError):
+            log.write_batch(batch)
+        found = bodies_of(open_log(inner.crash_clone(cut_index)), 1)
+        assert found in ([b"kept", b"x" * 7000, b"y" * 7000][: len(found)], [b"kept", b"next"])
