@@ -7,6 +7,7 @@ touched and at every budget that has room again. A flush is bounded; what is lef
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from heapq import heappop, heappush
@@ -30,6 +31,9 @@ FLUSH_ENTRIES_MAX = 256
 
 PUMP_ENTRIES_MAX = 64
 """Entries that one subscription hands over before the next has its turn."""
+
+WAITING_ENTRIES_MIN = FLUSH_ENTRIES_MAX // 2
+"""So many of a flush's entries are for those whose budgets have room again, if they want them."""
 
 
 @dataclass(slots=True)
@@ -77,7 +81,8 @@ class Engine:
         self._limits_of = limits_of
         self._kept_gates: dict[int, tuple[TopicGate, dict[str, SubscriptionGate]]] = {}
         """Budgets of unloaded topics: an unload forgives nothing (law 1.1)."""
-        self._dirty: list[Subscription] = []
+        self._dirty: deque[Subscription] = deque()
+        """In the order in which they were touched: whoever had its turn goes behind the others."""
         self._timers: list[tuple[int, int, Callable[[], None]]] = []
         self._timer_sequence = 0
 
@@ -100,23 +105,30 @@ class Engine:
         timers = self._timers
         while timers and timers[0][0] <= now_ns:
             heappop(timers)[2]()
-        budget = FLUSH_ENTRIES_MAX
-        dirty, self._dirty = self._dirty, []
-        for index, subscription in enumerate(dirty):
+        budget = FLUSH_ENTRIES_MAX - self._serve_waiting(WAITING_ENTRIES_MIN)
+        dirty = self._dirty
+        for _ in range(len(dirty)):
+            if budget <= 0:
+                return True
+            subscription = dirty.popleft()
             subscription.dirty = False
             if subscription.removed:
                 continue  # its budgets may serve a successor already
             budget -= 1 + subscription.dispatcher.pump(now_ns, PUMP_ENTRIES_MAX)
-            if budget <= 0:
-                self._dirty = dirty[index + 1 :] + self._dirty
-                return True
-        while budget > 0:
+        return self._serve_waiting(budget) >= budget or bool(dirty)
+
+    def _serve_waiting(self, entries_max: int) -> int:
+        """Hand over to those whose budgets have room again, in their fair order, at about one entry
+        each; return how much of ``entries_max`` that took, all of it if some are left."""
+        now_ns = self.now_ns
+        used = 0
+        while used < entries_max:
             ready = self.gate.pop_ready(now_ns)
             if ready is None:
-                return bool(self._dirty)
+                break
             owner = cast(Subscription, ready.owner)
-            budget -= 1 + owner.dispatcher.pump(now_ns, 1)
-        return True
+            used += 1 + owner.dispatcher.pump(now_ns, 1)
+        return used
 
     def next_wake_ns(self) -> int | None:
         """When :meth:`flush` has something to do without any event; None for never."""

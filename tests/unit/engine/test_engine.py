@@ -3,8 +3,25 @@
 from __future__ import annotations
 
 from headgate.base.units import NS_PER_MS
+from headgate.engine.engine import PUMP_ENTRIES_MAX
+from headgate.engine.topic import Topic
 from headgate.flow.limits import DispatchLimit
-from tests.unit.engine.harness import Rig
+from tests.unit.engine.harness import START_MS, START_NS, Rig
+
+PERIOD_NS = 100 * NS_PER_MS
+
+
+class PartlyLimited(Rig):
+    """Subscriptions whose name begins with "limited" get ``subscription_limit``, others none."""
+
+    def _limit_of(self, topic: Topic, subscription: str | None) -> DispatchLimit | None:
+        limited = subscription is not None and subscription.startswith("limited")
+        return self.subscription_limit if limited else None
+
+    def flush_once(self, after_ms: int) -> None:
+        """One flush, so long after the beginning."""
+        self.engine.begin_turn(START_NS + after_ms * NS_PER_MS, START_MS + after_ms)
+        self.engine.flush()
 
 
 def test_work_is_announced_once_per_turn() -> None:
@@ -86,3 +103,35 @@ def test_a_removed_subscription_does_not_touch_its_successors_budgets() -> None:
     _, port = rig.consumer(new, permits=10)
     rig.advance(3_000)
     assert len(port.entries) == 3
+
+
+def test_the_limited_get_their_rate_beside_others_that_never_rest() -> None:
+    """Laws 1.2 and 1.5: the limit, not how busy the others are, says what they get."""
+    rig = PartlyLimited(subscription_limit=DispatchLimit(20, None, PERIOD_NS))
+    names = ["one", "two", "three", "four", "five", "limited"]
+    subscriptions = [rig.subscribe(name) for name in names]
+    rig.publish(4_000)
+    ports = [rig.consumer(subscription)[1] for subscription in subscriptions]
+    for subscription in subscriptions:
+        subscription.flow(subscription.consumers[0], 1_000_000)
+    for turn in range(76):
+        rig.flush_once(after_ms=4 * turn)
+    *unlimited, limited = (len(port.entries) for port in ports)
+    assert 55 <= limited <= 60 + 1
+    assert max(unlimited) < 4_000
+    assert max(unlimited) - min(unlimited) <= PUMP_ENTRIES_MAX
+
+
+def test_those_that_waited_do_not_hold_up_the_others() -> None:
+    rig = PartlyLimited(subscription_limit=DispatchLimit(1, None, PERIOD_NS))
+    free = rig.subscribe("free")
+    limited = [rig.subscribe(f"limited-{number}") for number in range(300)]
+    rig.publish(70)
+    for subscription in limited:
+        rig.consumer(subscription, permits=2)
+    _, port = rig.consumer(free)
+    free.flow(free.consumers[0], 1_000)
+    rig.flush_once(after_ms=1_000)
+    assert len(port.entries) == PUMP_ENTRIES_MAX
+    rig.flush()
+    assert [subscription.messages_sent for subscription in limited] == [2] * 300
