@@ -7,7 +7,7 @@ that fails unexpectedly answers 500 with the error's kind; its trace goes to the
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from urllib.parse import parse_qsl, quote
 
 import msgspec
@@ -15,19 +15,16 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.types import Receive, Scope, Send
 
 from headgate.admin.body import BODY_BYTES_MAX
-from headgate.admin.operations import Operation
 from headgate.admin.routing import JSON, Call, Reply, Route, RouteTable
 from headgate.admin.table import ROUTES
 from headgate.base.clock import Clock
 from headgate.base.errors import InputError, InvariantError, StorageError
+from headgate.base.names import PERSISTENT
+from headgate.broker.authorization import check_allowed
 from headgate.broker.facade import Facade
 from headgate.metadata.errors import RefusalError
 
 _log = logging.getLogger("headgate.admin")
-
-Authorizer = Callable[[Operation, Mapping[str, str], Mapping[str, str]], None]
-"""Called with the operation, the path's parameters and the headers before a handler runs; raises
-:class:`RefusalError` with 401 or 403 to refuse."""
 
 QUERY_PARAMETERS_MAX = 100
 """Most query parameters of one request."""
@@ -36,12 +33,9 @@ QUERY_PARAMETERS_MAX = 100
 class AdminApp:
     """The admin API and HTTP lookup as one ASGI application, to be mounted at ``/``."""
 
-    def __init__(
-        self, facade: Facade, clock: Clock, *, authorize: Authorizer | None = None
-    ) -> None:
+    def __init__(self, facade: Facade, clock: Clock) -> None:
         self._facade = facade
         self._clock = clock
-        self._authorize = authorize
         self._table = RouteTable(ROUTES)
 
     @property
@@ -83,8 +77,7 @@ class AdminApp:
 
     async def _handle(self, request: Request) -> Reply:
         route, params = self._table.find(request.method, raw_path(request.scope))
-        if self._authorize is not None:
-            self._authorize(route.operation, params, request.headers)
+        check_allowed(self._facade.authorizer, route.operation, resource_of(params))
         call = Call(
             self._facade,
             self._clock,
@@ -93,6 +86,20 @@ class AdminApp:
             await read_body(request),
         )
         return await route.handler(call)
+
+
+def resource_of(params: Mapping[str, str]) -> str:
+    """What a path is about: a topic's full name, a namespace, a tenant; empty for the broker.
+
+    Names are as they were sent: one that is not valid is refused by the handler.
+    """
+    tenant = params.get("tenant", "")
+    if "namespace" not in params:
+        return tenant
+    namespace = f"{tenant}/{params['namespace']}"
+    if "topic" not in params:
+        return namespace
+    return f"{params.get('domain', PERSISTENT)}://{namespace}/{params['topic']}"
 
 
 def failure(status: int, reason: str) -> Reply:

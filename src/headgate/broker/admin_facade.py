@@ -17,6 +17,7 @@ from headgate.base.names import TopicName
 from headgate.base.positions import EARLIEST, LATEST
 from headgate.base.units import MS_PER_S
 from headgate.broker import cursors, entries
+from headgate.broker.authorization import Authorizer
 from headgate.broker.explain import explain_top, explain_topic
 from headgate.broker.facade import (
     AtPosition,
@@ -60,6 +61,11 @@ class AdminFacade:
     def info(self) -> BrokerInfo:
         """See the protocol."""
         return self._broker.info
+
+    @property
+    def authorizer(self) -> Authorizer:
+        """See the protocol."""
+        return self._broker.authorizer
 
     async def commit(self, change: Change) -> None:
         """See the protocol."""

@@ -19,11 +19,13 @@ from headgate.base.positions import Position
 from headgate.base.units import MIB, NS_PER_S
 from headgate.broker.acknowledging import acknowledge
 from headgate.broker.answers import refusal_of
+from headgate.broker.authorization import check_command
 from headgate.broker.settings import INT32_MAX
 from headgate.engine.consumer import Consumer
 from headgate.engine.producer import Producer
 from headgate.engine.subscription import Subscription
 from headgate.engine.topic import Topic
+from headgate.metadata.errors import RefusalError
 from headgate.wire import commands, encode
 from headgate.wire.codes import CommandType, ServerError
 from headgate.wire.connection import Connection as ConnectionTable
@@ -231,6 +233,11 @@ class Connection(asyncio.BufferedProtocol):
         elif kind == CommandType.CONNECT:
             self._connect(command)
         elif (handler := self.handlers.get(kind)) is not None:
+            try:
+                check_command(self, command)
+            except RefusalError as error:
+                self._refuse(command, error)
+                return
             coroutine = handler(self, command)
             if coroutine is not None:
                 self.spawn(coroutine, command)
@@ -239,7 +246,18 @@ class Connection(asyncio.BufferedProtocol):
             if reply is not None:
                 self.write(reply)
 
+    def _refuse(self, command: BaseCommand, error: HeadgateError) -> None:
+        reply = commands.refuse(command, *refusal_of(error))
+        if reply is not None:
+            self.write(reply)
+
     def _connect(self, command: BaseCommand) -> None:
+        try:
+            check_command(self, command)
+        except RefusalError as error:
+            self._refuse(command, error)
+            self.close()
+            return
         self.peer = peer_of(command.connect)
         self.broker.counts.connections_established += 1
         self._strips_checksums = not self.peer.knows_checksums
@@ -331,10 +349,7 @@ class Connection(asyncio.BufferedProtocol):
         try:
             await coroutine
         except HeadgateError as error:
-            code, text = refusal_of(error)
-            reply = commands.refuse(command, code, text)
-            if reply is not None:
-                self.write(reply)
+            self._refuse(command, error)
         except InvariantError:
             raise
         except Exception:

@@ -21,7 +21,6 @@ from headgate.engine.errors import (
 from headgate.engine.subscription import Subscription
 from headgate.engine.topic import Topic
 from headgate.engine.types import SubscriptionType
-from headgate.metadata.errors import RefusalError
 from headgate.wire import encode
 from headgate.wire.codes import InitialPosition, ServerError
 from headgate.wire.codes import SubscriptionType as WireType
@@ -47,8 +46,6 @@ async def subscribe(connection: Connection, command: BaseCommand) -> None:
         check_subscription(request.subscription)
         _check_type(request)
         broker = connection.broker
-        if not broker.authorizer.allows("", "topic.consume", name.full):
-            raise RefusalError(403, f"Client is not authorized to consume from {name}")
         topic = await broker.registry.get_or_create(name, create=request.force_topic_creation)
         subscription = await _find_or_create(connection, topic, request)
         await _make_room(connection, subscription, SubscriptionType(request.subType))

@@ -20,6 +20,7 @@ from typing import Any, Literal, Protocol
 
 from headgate.base.names import TopicName
 from headgate.base.positions import Position
+from headgate.broker.authorization import Authorizer
 from headgate.broker.stats import InternalStats, TopicStats
 from headgate.metadata.catalog import Catalog, Change
 from headgate.metadata.policies import DispatchRate, Retention
@@ -96,6 +97,10 @@ class Facade(Protocol):
     @property
     def info(self) -> BrokerInfo:
         """Who this broker is."""
+
+    @property
+    def authorizer(self) -> Authorizer:
+        """Who decides what may be done."""
 
     async def commit(self, change: Change) -> None:
         """Make ``change`` durable, then visible, then effective (limits, loaded topics).

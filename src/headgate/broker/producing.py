@@ -12,7 +12,6 @@ from headgate.engine.errors import NotAllowedError, ProducerBusyError, TopicFenc
 from headgate.engine.producer import Producer
 from headgate.engine.topic import Topic
 from headgate.engine.types import AccessMode
-from headgate.metadata.errors import RefusalError
 from headgate.wire import encode
 from headgate.wire.codes import ProducerAccessMode
 from headgate.wire.messages import BaseCommand, CommandProducer
@@ -58,8 +57,6 @@ async def create_producer(connection: Connection, command: BaseCommand) -> None:
 def _check(connection: Connection, request: CommandProducer, name: TopicName) -> None:
     """Refuse what is not built or not allowed, before anything is created for it."""
     broker = connection.broker
-    if not broker.authorizer.allows("", "topic.produce", name.full):
-        raise RefusalError(403, f"Client is not authorized to produce to {name}")
     if broker.registry.is_system(name):
         raise NotAllowedError(f"{name} belongs to the broker: only it may produce there")
     if request.initial_subscription_name:

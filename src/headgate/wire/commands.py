@@ -65,7 +65,7 @@ _BUILT: tuple[_Row, ...] = (
     (_T.PONG, "connection.keep_alive", None, _T.ERROR),
     (_T.PARTITIONED_METADATA, "topic.lookup", "request_id", _T.PARTITIONED_METADATA_RESPONSE),
     (_T.LOOKUP, "topic.lookup", "request_id", _T.LOOKUP_RESPONSE),
-    (_T.GET_TOPICS_OF_NAMESPACE, "namespace.list_topics", "request_id", _T.ERROR),
+    (_T.GET_TOPICS_OF_NAMESPACE, "namespace.topics", "request_id", _T.ERROR),
     (_T.PRODUCER, "topic.produce", "request_id", _T.ERROR),
     (_T.SEND, "topic.produce", "sequence_id", _T.SEND_ERROR),
     (_T.CLOSE_PRODUCER, "topic.produce", "request_id", _T.ERROR),
@@ -84,8 +84,8 @@ _NOT_BUILT: tuple[_Row, ...] = (
     (_T.CONSUMER_STATS, "topic.consume", "request_id", _T.CONSUMER_STATS_RESPONSE),
     (_T.GET_SCHEMA, "schema.read", "request_id", _T.GET_SCHEMA_RESPONSE),
     (_T.GET_OR_CREATE_SCHEMA, "schema.write", "request_id", _T.GET_OR_CREATE_SCHEMA_RESPONSE),
-    (_T.WATCH_TOPIC_LIST, "namespace.list_topics", "request_id", _T.ERROR),
-    (_T.WATCH_TOPIC_LIST_CLOSE, "namespace.list_topics", "request_id", _T.ERROR),
+    (_T.WATCH_TOPIC_LIST, "namespace.topics", "request_id", _T.ERROR),
+    (_T.WATCH_TOPIC_LIST_CLOSE, "namespace.topics", "request_id", _T.ERROR),
     (_T.TC_CLIENT_CONNECT_REQUEST, "transaction.use", "request_id", _T.TC_CLIENT_CONNECT_RESPONSE),
     (_T.NEW_TXN, "transaction.use", "request_id", _T.NEW_TXN_RESPONSE),
     (_T.ADD_PARTITION_TO_TXN, "transaction.use", "request_id", _T.ADD_PARTITION_TO_TXN_RESPONSE),
@@ -115,11 +115,11 @@ _NOT_BUILT: tuple[_Row, ...] = (
     ),
     (
         _T.WATCH_SCALABLE_TOPICS,
-        "namespace.list_topics",
+        "namespace.topics",
         "watch_id",
         _T.WATCH_SCALABLE_TOPICS_UPDATE,
     ),
-    (_T.WATCH_SCALABLE_TOPICS_CLOSE, "namespace.list_topics", None, _T.ERROR),
+    (_T.WATCH_SCALABLE_TOPICS_CLOSE, "namespace.topics", None, _T.ERROR),
 )
 
 

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from headgate.base.names import TopicName
 from headgate.base.positions import EARLIEST, LATEST, Position
+from headgate.broker.authorization import AllowAll, Authorizer
 from headgate.broker.facade import (
     AtPosition,
     AtTime,
@@ -87,6 +88,7 @@ class FakeFacade:
             metadata_url="sqlite:data/metadata.db",
         )
         self.clock = FakeClock()
+        self.authorizer: Authorizer = AllowAll()
         self.ready = True
         self.auto_partitions: int | None = 0
         self.topics: dict[str, FakeTopic] = {}

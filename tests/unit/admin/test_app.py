@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping
+import re
 
 import pytest
 from starlette.requests import Request
@@ -12,9 +12,10 @@ from starlette.types import Message
 
 from headgate.admin.app import QUERY_PARAMETERS_MAX, AdminApp, raw_path
 from headgate.admin.body import BODY_BYTES_MAX
-from headgate.admin.operations import Operation
+from headgate.admin.routing import Route
+from headgate.admin.table import ROUTES
 from headgate.base.errors import InvariantError, StorageError
-from headgate.metadata.errors import RefusalError
+from headgate.base.names import parse_topic
 from tests.unit.admin.client import ask
 from tests.unit.admin.conftest import Ask
 from tests.unit.admin.fake_facade import FakeFacade
@@ -80,21 +81,42 @@ def test_a_broken_invariant_is_not_caught(api: Ask, broker: FakeFacade) -> None:
         api("GET", STATS)
 
 
-def test_authorization_sees_the_operation_and_what_it_is_about(broker: FakeFacade) -> None:
-    seen: list[tuple[Operation, dict[str, str]]] = []
+class Deny:
+    """Allows nothing and remembers what it was asked."""
 
-    def authorize(
-        operation: Operation, params: Mapping[str, str], headers: Mapping[str, str]
-    ) -> None:
-        assert "authorization" not in headers
-        seen.append((operation, dict(params)))
-        raise RefusalError(403, "no")
+    def __init__(self) -> None:
+        self.asked: list[tuple[str, str, str]] = []
 
-    app = AdminApp(broker, broker.clock, authorize=authorize)
-    answer = ask(app, "DELETE", "/admin/v2/tenants/public")
-    assert (answer.status, answer.reason) == (403, "no")
-    assert seen == [(Operation.TENANT_DELETE, {"tenant": "public"})]
-    assert "public" in broker.catalog.tenants()
+    def allows(self, role: str, operation: str, resource: str) -> bool:
+        self.asked.append((role, operation, resource))
+        return False
+
+
+@pytest.mark.parametrize("route", ROUTES, ids=lambda route: f"{route.method} {route.path}")
+def test_every_route_is_refused_by_its_operation(broker: FakeFacade, route: Route) -> None:
+    broker.authorizer = deny = Deny()
+    before = broker.store.load()
+    path = route.path.replace("{domain}", "persistent").replace("{topic}", "a%2Fb")
+    answer = ask(
+        AdminApp(broker, broker.clock), route.method, re.sub(r"{(\w+)}", r"my-\1", path), b"{"
+    )
+    assert answer.status == 403
+    assert answer.reason.startswith(f"Client is not authorized to perform {route.operation}")
+    resource = ""
+    for part, name in (("{tenant}", "my-tenant"), ("{namespace}", "my-tenant/my-namespace")):
+        resource = name if part in route.path else resource
+    if "{topic}" in route.path:
+        resource = "persistent://my-tenant/my-namespace/a/b"
+    assert deny.asked == [("", route.operation, resource)]
+    assert broker.store.load() == before
+
+
+def test_a_topic_is_asked_about_by_the_name_that_the_protocol_asks_about(
+    broker: FakeFacade,
+) -> None:
+    broker.authorizer = deny = Deny()
+    ask(AdminApp(broker, broker.clock), "GET", STATS)
+    assert deny.asked[0][2] == parse_topic("t").full
 
 
 def test_a_server_that_keeps_no_raw_path_is_served_too() -> None:

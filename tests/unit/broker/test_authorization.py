@@ -2,13 +2,31 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable
+
 import pytest
 
 from headgate.base.names import parse_topic
-from headgate.broker.authorization import AllowAll
-from headgate.testing import RefusedError, World
-from headgate.wire.codes import ServerError
+from headgate.base.positions import EARLIEST
+from headgate.broker.authorization import ASKED, AllowAll
+from headgate.testing import RefusedError, SimConsumer, World
+from headgate.wire import client as frames
+from headgate.wire.codes import CommandType, ServerError
+from headgate.wire.commands import COMMANDS
 from tests.unit.broker.playing import TOPIC, played
+
+NOT_ASKED = {
+    CommandType.PING,
+    CommandType.PONG,
+    # About a producer or consumer of this connection: allowed when that was made.
+    CommandType.SEND,
+    CommandType.CLOSE_PRODUCER,
+    CommandType.FLOW,
+    CommandType.ACK,
+    CommandType.REDELIVER_UNACKNOWLEDGED_MESSAGES,
+    CommandType.CLOSE_CONSUMER,
+}
 
 
 class Deny:
@@ -22,20 +40,84 @@ class Deny:
         return False
 
 
+def requests(consumer: SimConsumer) -> dict[CommandType, Callable[[int], bytes]]:
+    """One request of each kind that is asked about, but for CONNECT."""
+    own = consumer.consumer_id
+    return {
+        CommandType.PARTITIONED_METADATA: lambda i: frames.partitioned_metadata(i, "orders"),
+        CommandType.LOOKUP: lambda i: frames.lookup(i, "orders"),
+        CommandType.GET_TOPICS_OF_NAMESPACE: lambda i: frames.get_topics_of_namespace(
+            i, "public/default"
+        ),
+        CommandType.PRODUCER: lambda i: frames.producer(i, 90, "orders"),
+        CommandType.SUBSCRIBE: lambda i: frames.subscribe(i, 91, "orders", "other"),
+        CommandType.GET_LAST_MESSAGE_ID: lambda i: frames.get_last_message_id(i, own),
+        CommandType.UNSUBSCRIBE: lambda i: frames.unsubscribe(i, own),
+        CommandType.SEEK: lambda i: frames.seek(i, own, position=EARLIEST),
+    }
+
+
 def test_without_authentication_everybody_may_do_everything() -> None:
     assert AllowAll().allows("", "topic.produce", TOPIC)
+
+
+def test_every_command_that_is_built_is_asked_about_or_follows_from_one_that_is() -> None:
+    assert set(ASKED) | NOT_ASKED == {kind for kind, facts in COMMANDS.items() if facts.built}
+    assert not set(ASKED) & NOT_ASKED
+
+
+@played()
+async def test_every_command_is_refused_by_the_operation_of_the_table(world: World) -> None:
+    client = await world.connect()
+    consumer = await client.subscribe(TOPIC, "s")
+    world.broker.authorizer = deny = Deny()
+    made = requests(consumer)
+    assert set(made) == set(ASKED) - {CommandType.CONNECT}
+    for kind, make in made.items():
+        deny.asked.clear()
+        with pytest.raises(RefusedError, match="not authorized") as refusal:
+            await client.request(make)
+        assert refusal.value.code == ServerError.AUTHORIZATION_ERROR, kind
+        namespace = kind == CommandType.GET_TOPICS_OF_NAMESPACE
+        resource = "public/default" if namespace else TOPIC
+        assert deny.asked == [("", COMMANDS[kind].operation, resource)]
+    assert client.is_open
+    assert list(world.broker.engine.topics[TOPIC].subscriptions) == ["s"]
+
+
+@played()
+async def test_what_follows_from_an_allowed_command_is_not_asked_about(world: World) -> None:
+    client = await world.connect()
+    producer = await client.producer(TOPIC)
+    consumer = await client.subscribe(TOPIC, "s", queue_size=0)
+    world.broker.authorizer = deny = Deny()
+    position = await producer.send(b"x")
+    consumer.flow(1)
+    assert (await consumer.receive()).position == position
+    await consumer.ack(position)
+    consumer.redeliver()
+    await consumer.close()
+    await producer.close()
+    assert deny.asked == []
+
+
+@played()
+async def test_a_connection_that_is_refused_is_told_and_ended(world: World) -> None:
+    world.broker.authorizer = deny = Deny()
+    with pytest.raises(RefusedError, match=r"perform connection\.open") as refusal:
+        await world.connect()
+    assert refusal.value.code == ServerError.AUTHORIZATION_ERROR
+    assert deny.asked == [("", "connection.open", "")]
+    await asyncio.sleep(1)
+    assert not world.broker.connections
 
 
 @played()
 async def test_a_refusal_creates_nothing_and_costs_nothing_else(world: World) -> None:
     client = await world.connect()
-    world.broker.authorizer = deny = Deny()
-    with pytest.raises(RefusedError, match="not authorized to produce") as refusal:
-        await client.producer(TOPIC)
-    assert refusal.value.code == ServerError.AUTHORIZATION_ERROR
-    with pytest.raises(RefusedError, match="not authorized to consume") as refusal:
-        await client.subscribe(TOPIC, "s")
-    assert refusal.value.code == ServerError.AUTHORIZATION_ERROR
-    assert deny.asked == [("", "topic.produce", TOPIC), ("", "topic.consume", TOPIC)]
+    world.broker.authorizer = Deny()
+    for attempt in (client.producer(TOPIC), client.subscribe(TOPIC, "s")):
+        with pytest.raises(RefusedError, match="not authorized"):
+            await attempt
     assert not world.broker.registry.exists(parse_topic(TOPIC))
     assert client.is_open
