@@ -16,7 +16,7 @@ from headgate.broker.one_by_one import OneByOne
 from headgate.broker.settings import Settings
 from headgate.engine.engine import Engine
 from headgate.engine.topic import Topic
-from headgate.ledger import CommitLog, CursorState
+from headgate.ledger import CommitLog
 from headgate.metadata.catalog import Catalog
 from headgate.metadata.errors import RefusalError, not_found
 from headgate.metadata.rows import Kind, TopicRow
@@ -101,7 +101,7 @@ class TopicRegistry:
         if topic is not None:
             return topic
         row = self._catalog.topic(name.full)
-        return self._load(name, row, self._log.cursors_of(row.number)) if row is not None else None
+        return self._load(name, row) if row is not None else None
 
     async def get_or_create(self, name: TopicName, *, create: bool) -> Topic:
         """The live topic; created first if it does not exist, ``create`` and the settings allow.
@@ -158,7 +158,7 @@ class TopicRegistry:
             await self._writer.commit(change)
         return self.partitions(name)
 
-    def _load(self, name: TopicName, row: TopicRow, cursors: Iterable[CursorState]) -> Topic:
+    def _load(self, name: TopicName, row: TopicRow) -> Topic:
         topic = self._engine.load_topic(
             name,
             self._log.topic(row.number),
@@ -166,7 +166,7 @@ class TopicRegistry:
             created_ms=row.created_ms,
             is_system=self.is_system(name),
         )
-        for cursor in cursors:
+        for cursor in self._log.cursors_of(row.number):
             topic.add_subscription(
                 cursor.name,
                 cursor.ack_set,
@@ -177,15 +177,12 @@ class TopicRegistry:
 
     def load_all(self) -> None:
         """Load every stored topic: at start, so that backlogs show before anybody connects."""
-        cursors: dict[int, list[CursorState]] = {}
-        for cursor in self._log.cursors():
-            cursors.setdefault(cursor.topic_number, []).append(cursor)
         for number in sorted(self._catalog.topic_numbers()):
             row = self._catalog.topic_by_number(number)
             if row is not None:
                 name = parse_topic(row.name)
                 if self.loaded(name) is None:
-                    self._load(name, row, cursors.get(number, ()))
+                    self._load(name, row)
 
     async def unload(self, name: TopicName) -> None:
         """Close everybody on a topic and forget what is in memory; nothing stored changes.

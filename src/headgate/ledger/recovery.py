@@ -74,9 +74,9 @@ def _load_checkpoint(
         topic.first = saved.first
         for ledger_id, first, created in saved.ledgers:
             topic.open_ledger(ledger_id, first, created)
-    for cursor_id, cursor in checkpoint.cursors.items():
+    for cursor in checkpoint.cursors.values():
         if cursor.topic_number in known:
-            state.cursors[cursor_id] = cursor
+            state.put_cursor(cursor)
     return {number: saved for number, saved in checkpoint.topics.items() if number in known}
 
 
@@ -157,7 +157,7 @@ def _drop_doubled_cursors(state: LogState) -> None:
         cursor = state.cursors[cursor_id]
         older = names.get((cursor.topic_number, cursor.name))
         if older is not None:
-            del state.cursors[older]
+            state.drop_cursor(older)
         names[cursor.topic_number, cursor.name] = cursor_id
 
 

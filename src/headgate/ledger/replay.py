@@ -207,9 +207,9 @@ class Replay:
             made = decode_cursor(payload)
             state.next_cursor_id = max(state.next_cursor_id, made.cursor_id + 1)
             if made.topic_number in self._known:
-                state.cursors[made.cursor_id] = made
+                state.put_cursor(made)
         elif kind == KIND_DELETE:
-            state.cursors.pop(CURSOR_ID.unpack(payload)[0], None)
+            state.drop_cursor(CURSOR_ID.unpack(payload)[0])
         elif kind == KIND_TRIM:
             number, _, first = TRIM.unpack(payload)
             if number in self._known:

@@ -97,13 +97,12 @@ class Staging:
         if topic is None:
             return
         self._state.release_runs(topic.segments())
-        for cursor_id in [c.cursor_id for c in self.cursors_of(number)]:
-            del self._state.cursors[cursor_id]
+        for cursor in self.cursors_of(number):
+            self._state.drop_cursor(cursor.cursor_id)
 
     def cursors_of(self, topic_number: int) -> list[CursorState]:
-        """The cursors of a topic, oldest first. Walks all cursors: for the start."""
-        cursors = self._state.cursors.values()
-        return [cursor for cursor in cursors if cursor.topic_number == topic_number]
+        """The cursors of a topic, oldest first."""
+        return [*self._state.topic_cursors.get(topic_number, {}).values()]
 
     def cursors(self) -> Iterable[CursorState]:
         """All cursors, oldest first."""
@@ -123,14 +122,14 @@ class Staging:
         cursor = CursorState(cursor_id, topic_number, name, ack_set, dict(properties))
         payload = encode_cursor(cursor)
         self._state.next_cursor_id += 1
-        self._state.cursors[cursor_id] = cursor
+        self._state.put_cursor(cursor)
         ack_set.take_changes()
         self._stage_control(KIND_CREATE, payload)
         return cursor_id
 
     def delete_cursor(self, cursor_id: int) -> None:
         """Stage a cursor's end; nothing happens when there is none."""
-        if self._state.cursors.pop(cursor_id, None) is not None:
+        if self._state.drop_cursor(cursor_id) is not None:
             self._stage_control(KIND_DELETE, CURSOR_ID.pack(cursor_id))
 
     # Staging --------------------------------------------------------------------------------

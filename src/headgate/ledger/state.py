@@ -32,6 +32,9 @@ class LogState:
 
     topics: dict[int, TopicLog] = field(default_factory=dict)
     cursors: dict[int, CursorState] = field(default_factory=dict)
+    """By cursor id, oldest first; changed by :meth:`put_cursor` and :meth:`drop_cursor` only."""
+    topic_cursors: dict[int, dict[int, CursorState]] = field(default_factory=dict)
+    """The same by topic number; a topic without cursors is not in it."""
     segments: dict[int, SegmentInfo] = field(default_factory=dict)
     """By segment id, ascending."""
     next_ledger_id: int = 1
@@ -53,6 +56,21 @@ class LogState:
     """Names of files that hold nothing and are to be removed."""
     replayed_records: int = 0
     replayed_bytes: int = 0
+
+    def put_cursor(self, cursor: CursorState) -> None:
+        """Enter a cursor, or what is now said of it."""
+        self.cursors[cursor.cursor_id] = cursor
+        self.topic_cursors.setdefault(cursor.topic_number, {})[cursor.cursor_id] = cursor
+
+    def drop_cursor(self, cursor_id: int) -> CursorState | None:
+        """Forget a cursor; returns it if there was one."""
+        cursor = self.cursors.pop(cursor_id, None)
+        if cursor is not None:
+            siblings = self.topic_cursors[cursor.topic_number]
+            del siblings[cursor_id]
+            if not siblings:
+                del self.topic_cursors[cursor.topic_number]
+        return cursor
 
     def last_batch_before(self, segment: int) -> int:
         """Number of the last durable batch before a segment."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from headgate.base.ack_set import AckSet
+from headgate.ledger.cursors import CursorState
 from headgate.ledger.state import LogState
 
 
@@ -29,3 +31,21 @@ def test_the_last_batch_before_a_segment() -> None:
     assert state.last_batch_before(5) == 10
     assert state.last_batch_before(6) == 20
     assert state.last_batch_before(4) == 3
+
+
+def test_cursors_are_found_by_their_topic_in_the_order_of_their_making() -> None:
+    state = LogState()
+    first, other, second = [
+        CursorState(cursor_id, topic, f"c{cursor_id}", AckSet(), {})
+        for cursor_id, topic in ((3, 1), (4, 2), (5, 1))
+    ]
+    for cursor in (first, other, second):
+        state.put_cursor(cursor)
+    replaced = CursorState(3, 1, "c3", AckSet(7), {})
+    state.put_cursor(replaced)
+    assert [*state.topic_cursors[1].values()] == [replaced, second]
+    assert state.drop_cursor(4) is other
+    assert state.drop_cursor(4) is None
+    assert state.drop_cursor(3) is replaced
+    assert state.topic_cursors == {1: {5: second}}
+    assert state.cursors == {5: second}
