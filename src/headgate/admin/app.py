@@ -20,7 +20,6 @@ from headgate.admin.table import ROUTES
 from headgate.base.clock import Clock
 from headgate.base.errors import InputError, InvariantError, StorageError
 from headgate.base.names import PERSISTENT
-from headgate.broker.authorization import check_allowed
 from headgate.broker.facade import Facade
 from headgate.metadata.errors import RefusalError
 
@@ -77,7 +76,7 @@ class AdminApp:
 
     async def _handle(self, request: Request) -> Reply:
         route, params = self._table.find(request.method, raw_path(request.scope))
-        check_allowed(self._facade.authorizer, route.operation, resource_of(params))
+        self._facade.check_allowed(route.operation, resource_of(params))
         call = Call(
             self._facade,
             self._clock,

@@ -17,7 +17,7 @@ from headgate.base.names import TopicName
 from headgate.base.positions import EARLIEST, LATEST
 from headgate.base.units import MS_PER_S
 from headgate.broker import cursors, entries
-from headgate.broker.authorization import Authorizer
+from headgate.broker.authorization import check_allowed
 from headgate.broker.explain import explain_top, explain_topic
 from headgate.broker.facade import (
     AtPosition,
@@ -62,10 +62,9 @@ class AdminFacade:
         """See the protocol."""
         return self._broker.info
 
-    @property
-    def authorizer(self) -> Authorizer:
-        """See the protocol."""
-        return self._broker.authorizer
+    def check_allowed(self, operation: str, resource: str) -> None:
+        """See the protocol. The broker's authorizer decides."""
+        check_allowed(self._broker.authorizer, operation, resource)
 
     async def commit(self, change: Change) -> None:
         """See the protocol."""

@@ -20,7 +20,6 @@ from typing import Any, Literal, Protocol
 
 from headgate.base.names import TopicName
 from headgate.base.positions import Position
-from headgate.broker.authorization import Authorizer
 from headgate.broker.stats import InternalStats, TopicStats
 from headgate.metadata.catalog import Catalog, Change
 from headgate.metadata.policies import DispatchRate, Retention
@@ -98,9 +97,13 @@ class Facade(Protocol):
     def info(self) -> BrokerInfo:
         """Who this broker is."""
 
-    @property
-    def authorizer(self) -> Authorizer:
-        """Who decides what may be done."""
+    def check_allowed(self, operation: str, resource: str) -> None:
+        """Return if whoever asks may perform ``operation`` on ``resource``: a topic's full name,
+        a namespace or a tenant; empty for the broker itself.
+
+        Raises:
+            RefusalError: 403.
+        """
 
     async def commit(self, change: Change) -> None:
         """Make ``change`` durable, then visible, then effective (limits, loaded topics).

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from headgate.base.names import TopicName
 from headgate.base.positions import EARLIEST, LATEST, Position
-from headgate.broker.authorization import AllowAll, Authorizer
+from headgate.broker.authorization import AllowAll, Authorizer, check_allowed
 from headgate.broker.facade import (
     AtPosition,
     AtTime,
@@ -96,6 +96,9 @@ class FakeFacade:
         change = self.catalog.plan_first_boot()
         assert change is not None
         self._commit(change)
+
+    def check_allowed(self, operation: str, resource: str) -> None:
+        check_allowed(self.authorizer, operation, resource)
 
     async def commit(self, change: Change) -> None:
         self._commit(change)

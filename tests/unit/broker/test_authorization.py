@@ -9,7 +9,9 @@ import pytest
 
 from headgate.base.names import parse_topic
 from headgate.base.positions import EARLIEST
+from headgate.broker.admin_facade import AdminFacade
 from headgate.broker.authorization import ASKED, AllowAll
+from headgate.metadata.errors import RefusalError
 from headgate.testing import RefusedError, SimConsumer, World
 from headgate.wire import client as frames
 from headgate.wire.codes import CommandType, ServerError
@@ -121,3 +123,14 @@ async def test_a_refusal_creates_nothing_and_costs_nothing_else(world: World) ->
             await attempt
     assert not world.broker.registry.exists(parse_topic(TOPIC))
     assert client.is_open
+
+
+@played()
+async def test_the_admin_api_asks_the_same_authorizer(world: World) -> None:
+    facade = AdminFacade(world.broker)
+    facade.check_allowed("tenant.list", "")
+    world.broker.authorizer = deny = Deny()
+    with pytest.raises(RefusalError, match="not authorized") as refusal:
+        facade.check_allowed("topic.read", TOPIC)
+    assert refusal.value.status == 403
+    assert deny.asked == [("", "topic.read", TOPIC)]
