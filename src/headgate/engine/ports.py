@@ -40,9 +40,6 @@ class EntryLog(Protocol):
     def size_bytes(self, ordinal: int, /) -> int:
         """Bytes of the entry as the client sent it."""
 
-    def sizes(self, first: int, end: int, /) -> list[int]:
-        """:meth:`size_bytes` of each entry from ``first`` to before ``end``."""
-
     def received_ms(self, ordinal: int, /) -> int:
         """When the broker received it, ms since the epoch, never falling along the topic."""
 

@@ -45,6 +45,7 @@ class Topic:
         "_arrivals",
         "_arrived_ns",
         "_pending",
+        "_sizes",
         "_writes",
         "bytes_in_before_load",
         "bytes_out_removed",
@@ -102,6 +103,8 @@ class Topic:
         self._arrivals: deque[tuple[int, int]] = deque()
         """For each turn in which entries were staged: the first of them, and when."""
         self._arrived_ns = -1
+        self._sizes: list[int] = []
+        """Bytes of each entry that is staged and not yet durable."""
         self._writes: TopicWrites | None = None
         self.fenced = False
         self.visible = log.end
@@ -169,9 +172,11 @@ class Topic:
         if engine.now_ns != self._arrived_ns:
             self._arrived_ns = engine.now_ns
             self._arrivals.append((ordinal, engine.now_ns))
+        size = len(body)
+        self._sizes.append(size)
         producer.pending_count += 1
         producer.messages_published += message_count
-        producer.bytes_published += len(body)
+        producer.bytes_published += size
         self._pending.append((producer, sequence_id, highest_sequence_id))
 
     def durable(self, storage_ns: int) -> None:
@@ -202,11 +207,17 @@ class Topic:
         if self._writes is None:
             self._writes = TopicWrites(now_ns)
         figures = self._writes.current(now_ns)
-        sizes = self.log.sizes(first, end)
+        entries = end - first
+        sizes = self._sizes
+        if len(sizes) == entries:
+            self._sizes = []
+        else:
+            sizes = sizes[:entries]
+            del self._sizes[:entries]
         figures.size_bytes += sum(sizes)
         count_sizes(figures.sizes, sizes)
-        count_latency(figures.storage, storage_ns, end - first)
-        figures.storage_ns += storage_ns * (end - first)
+        count_latency(figures.storage, storage_ns, entries)
+        figures.storage_ns += storage_ns * entries
         arrivals = self._arrivals
         while first < end:
             while len(arrivals) > 1 and arrivals[1][0] <= first:
@@ -228,6 +239,7 @@ class Topic:
         for ordinal in range(self.log.end, self.log.end + len(self._pending)):
             self.cache.pop(ordinal, None)
         self._arrivals.clear()
+        self._sizes.clear()
         self._arrived_ns = -1
         while self._pending:
             producer, sequence_id, _ = self._pending.popleft()

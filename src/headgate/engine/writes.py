@@ -67,20 +67,20 @@ NOTHING_WRITTEN = WriteFigures()
 class TopicWrites:
     """The present period of one topic and the one before it. Made at the first write."""
 
-    __slots__ = ("_current", "_last", "_period")
+    __slots__ = ("_current", "_end_ns", "_last")
 
     def __init__(self, now_ns: int) -> None:
-        self._period = now_ns // PERIOD_NS
+        self._end_ns = (now_ns // PERIOD_NS + 1) * PERIOD_NS
         self._current = WriteFigures()
         self._last = NOTHING_WRITTEN
 
     def current(self, now_ns: int) -> WriteFigures:
         """Where writes that end at ``now_ns`` are counted."""
-        period = now_ns // PERIOD_NS
-        if period != self._period:
-            self._last = self._current if period == self._period + 1 else NOTHING_WRITTEN
+        if now_ns >= self._end_ns:
+            is_next = now_ns < self._end_ns + PERIOD_NS
+            self._last = self._current if is_next else NOTHING_WRITTEN
             self._current = WriteFigures()
-            self._period = period
+            self._end_ns = (now_ns // PERIOD_NS + 1) * PERIOD_NS
         return self._current
 
     def last(self, now_ns: int) -> WriteFigures:

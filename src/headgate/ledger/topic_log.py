@@ -16,7 +16,6 @@ from array import array
 from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
 from itertools import islice
-from operator import sub
 
 from headgate.base.errors import invariant
 from headgate.base.positions import EARLIEST, Position
@@ -92,11 +91,6 @@ class TopicLog:
         totals = self._cum_bytes
         at = ordinal - self._base
         return totals[at + 1] - totals[at]
-
-    def sizes(self, first: int, end: int) -> list[int]:
-        """Bytes of the bodies of a held or staged range."""
-        totals = self._cum_bytes[first - self._base : end - self._base + 1]
-        return list(map(sub, islice(totals, 1, None), totals))
 
     def received_ms(self, ordinal: int) -> int:
         """When the broker got this entry, wall clock."""

@@ -52,9 +52,6 @@ class FakeLog:
     def size_bytes(self, ordinal: int) -> int:
         return len(BODY)
 
-    def sizes(self, first: int, end: int) -> list[int]:
-        return [len(BODY)] * (end - first)
-
     def received_ms(self, ordinal: int) -> int:
         return self._received_ms[ordinal]
 

@@ -51,9 +51,6 @@ class FakeLog:
     def size_bytes(self, ordinal: int) -> int:
         return len(self.bodies[ordinal])
 
-    def sizes(self, first: int, end: int) -> list[int]:
-        return [len(body) for body in self.bodies[first:end]]
-
     def received_ms(self, ordinal: int) -> int:
         return self.times[ordinal]
 

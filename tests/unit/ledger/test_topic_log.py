@@ -40,8 +40,6 @@ def test_weights_are_differences_of_totals() -> None:
     assert [topic.messages_before(o) for o in range(11)] == [o * (o + 1) // 2 for o in range(11)]
     assert topic.totals(10) == (55, 55)
     assert topic.received_ms(3) == 1003
-    assert topic.sizes(3, 6) == [4, 5, 6]
-    assert topic.sizes(9, 10) == [10]
 
 
 def test_positions_there_and_back() -> None:
