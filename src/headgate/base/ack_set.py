@@ -91,6 +91,17 @@ class AckSet:
         """How many ordinals above ``mark_delete`` are acknowledged."""
         return self._acked_above
 
+    def holes_below(self, stop: int) -> int:
+        """How many ordinals above ``mark_delete`` and below ``stop`` are acknowledged."""
+        count = 0
+        for number in self._numbers_below(stop):
+            bits = int.from_bytes(self._blocks[number], "little")
+            within = stop - (number << _BLOCK_SHIFT)
+            if within < _BLOCK_ORDINALS:
+                bits &= (1 << within) - 1
+            count += bits.bit_count()
+        return count
+
     def ack(self, ordinal: int) -> bool:
         """Acknowledge one entry; False when it already was."""
         mark = self.mark_delete
@@ -139,7 +150,7 @@ class AckSet:
             return 0
         new = ordinal - mark
         if self._acked_above:
-            dropped = self._count_through(ordinal)
+            dropped = self.holes_below(ordinal + 1)
             new -= dropped
             self._acked_above -= dropped
         self.mark_delete = ordinal
@@ -204,24 +215,41 @@ class AckSet:
                 break
         return first, min(at, stop)
 
-    def acked_runs(self) -> Iterator[tuple[int, int]]:
-        """Runs ``(first, last)`` of acknowledged ordinals above ``mark_delete``, ascending."""
+    def acked_runs(self, stop: int | None = None) -> Iterator[tuple[int, int]]:
+        """Runs ``(first, last)`` of acknowledged ordinals above ``mark_delete`` and below ``stop``
+        (None: all), ascending. Costs nothing for what lies at or above ``stop``."""
         open_first = open_last = -1
-        for number in sorted(self._blocks):
-            block = self._blocks[number]
+        for number in self._numbers_below(stop):
+            bits = int.from_bytes(self._blocks[number], "little")
             base = number << _BLOCK_SHIFT
-            at = _next_set(block, 0)
-            while at < _BLOCK_ORDINALS:
-                stop = _next_clear(block, at)
+            if stop is not None and stop - base < _BLOCK_ORDINALS:
+                bits &= (1 << (stop - base)) - 1
+            # As text, lowest bit first: finding the next in a text takes no copy of the block.
+            text = f"{bits:b}"[::-1]
+            at = text.find("1")
+            while at >= 0:
+                end = text.find("0", at)
+                if end < 0:
+                    end = len(text)
                 if open_first >= 0 and base + at == open_last + 1:
-                    open_last = base + stop - 1
+                    open_last = base + end - 1
                 else:
                     if open_first >= 0:
                         yield open_first, open_last
-                    open_first, open_last = base + at, base + stop - 1
-                at = _next_set(block, stop)
+                    open_first, open_last = base + at, base + end - 1
+                at = text.find("1", end)
         if open_first >= 0:
             yield open_first, open_last
+
+    def _numbers_below(self, stop: int | None) -> list[int]:
+        """The blocks that may hold ordinals above mark delete and below ``stop``, ascending."""
+        blocks = self._blocks
+        if stop is None:
+            return sorted(blocks)
+        low, high = (self.mark_delete + 1) >> _BLOCK_SHIFT, -(-stop >> _BLOCK_SHIFT)
+        if high - low <= len(blocks):
+            return [number for number in range(low, high) if number in blocks]
+        return sorted(number for number in blocks if number < high)
 
     @property
     def runs_count(self) -> int:
@@ -311,19 +339,6 @@ class AckSet:
         bits = int.from_bytes(block, "little")
         block[:] = (bits | mask).to_bytes(_BLOCK_BYTES, "little")
         return (mask & ~bits).bit_count()
-
-    def _count_through(self, ordinal: int) -> int:
-        """How many ordinals above mark delete and up to ``ordinal`` are acknowledged."""
-        last = ordinal >> _BLOCK_SHIFT
-        count = 0
-        for number, block in self._blocks.items():
-            if number > last:
-                continue
-            bits = int.from_bytes(block, "little")
-            if number == last:
-                bits &= (1 << ((ordinal & _BLOCK_MASK) + 1)) - 1
-            count += bits.bit_count()
-        return count
 
     def _absorb(self, mark_before: int) -> None:
         """Move mark delete over the acknowledged run that now touches it."""

@@ -158,15 +158,41 @@ class Subscription:
         """Recount ``done_*`` from the acknowledgements: after recovery and resets."""
         log = self.topic.log
         below = min(max(self.acks.mark_delete + 1, log.first), log.end)
-        self.done_entries = below
-        self.done_messages = log.messages_before(below)
-        self.done_bytes = log.bytes_before(below)
-        for first, last in self.acks.acked_runs():
-            start, stop = max(first, below), min(last + 1, log.end)
-            if start < stop:
-                self.done_entries += stop - start
-                self.done_messages += log.messages_before(stop) - log.messages_before(start)
-                self.done_bytes += log.bytes_before(stop) - log.bytes_before(start)
+        entries, messages, size = self._acked_within(below, log.end)
+        self.done_entries = below + entries
+        self.done_messages = log.messages_before(below) + messages
+        self.done_bytes = log.bytes_before(below) + size
+
+    def _acked_within(self, first: int, stop: int) -> tuple[int, int, int]:
+        """Entries, messages and bytes acknowledged one by one from ``first`` to before ``stop``."""
+        log = self.topic.log
+        entries = messages = size = 0
+        for run_first, run_last in self.acks.acked_runs(stop):
+            start, end = max(run_first, first), run_last + 1
+            if start < end:
+                entries += end - start
+                messages += log.messages_before(end) - log.messages_before(start)
+                size += log.bytes_before(end) - log.bytes_before(start)
+        return entries, messages, size
+
+    def _finish_through(self, last: int) -> int:
+        """Take everything up to and including the stored entry ``last``, which is not done yet, as
+        done; return how many messages that are. What costs is each run of entries acknowledged one
+        by one: those that are passed are subtracted, or, if fewer, those that remain added up."""
+        log, acks = self.topic.log, self.acks
+        before = self.done_messages
+        first, stop = acks.mark_delete + 1, last + 1
+        # Below its first entry the index may know nothing any more.
+        if first < log.first or 2 * acks.holes_below(stop) > acks.holes_count:
+            acks.ack_through(last)
+            self._count_done()
+            return self.done_messages - before
+        entries, messages, size = self._acked_within(first, stop)
+        self.done_entries += stop - first - entries
+        self.done_messages += log.messages_before(stop) - log.messages_before(first) - messages
+        self.done_bytes += log.bytes_before(stop) - log.bytes_before(first) - size
+        acks.ack_through(last)
+        return self.done_messages - before
 
     # -- consumers -------------------------------------------------------------------------
 
@@ -244,10 +270,7 @@ class Subscription:
         mark_delete = self.acks.mark_delete
         if last <= mark_delete:
             return
-        before = self.done_messages
-        self.acks.ack_through(last)
-        self._count_done()
-        acked = self.done_messages - before
+        acked = self._finish_through(last)
         self.acked_messages += acked
         consumer.messages_acked += acked
         self._acks_moved(consumer, mark_delete)
@@ -283,10 +306,7 @@ class Subscription:
         last = min(ordinal, self.topic.log.end) - 1
         if last <= self.acks.mark_delete:
             return 0
-        before = self.done_messages
-        self.acks.ack_through(last)
-        self._count_done()
-        skipped = self.done_messages - before
+        skipped = self._finish_through(last)
         if expired:
             self.expired_messages += skipped
             self.last_expire_ms = self.topic.engine.now_ms
@@ -299,12 +319,13 @@ class Subscription:
         """Give up the next ``count`` entries that nobody acknowledged; return messages skipped."""
         log = self.topic.log
         ordinal = max(self.acks.mark_delete + 1, log.first)
-        for _ in range(count):
-            ordinal = self.acks.next_unacked(ordinal, log.end)
-            if ordinal >= log.end:
+        for first, last in self.acks.acked_runs():
+            owed = max(0, first - ordinal)
+            if count <= owed:
                 break
-            ordinal += 1
-        return self.skip_to(ordinal)
+            count -= owed
+            ordinal = max(ordinal, last + 1)
+        return self.skip_to(min(ordinal + count, log.end))
 
     def reset(self, ordinal: int) -> None:
         """Seek: the next entry delivered is ``ordinal``, all below count as done, none above.

@@ -86,6 +86,10 @@ def test_agrees_with_a_plain_set(work: list[tuple[str, int, int]]) -> None:
             run_end += 1
         assert acks.unacked_run(at, end, 7) == (expected, run_end)
         assert acks.is_acked(at) is (at in model)
+        below = [ordinal for ordinal in model if acks.mark_delete < ordinal < end]
+        assert acks.holes_below(end) == len(below)
+        found = [o for a, b in acks.acked_runs(end) for o in range(a, b + 1)]
+        assert found == sorted(below)
     same(AckSet.from_bytes(acks.to_bytes()), model)
 
 
