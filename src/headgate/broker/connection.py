@@ -20,6 +20,7 @@ from headgate.base.units import MIB, NS_PER_S
 from headgate.broker.acknowledging import acknowledge
 from headgate.broker.answers import refusal_of
 from headgate.broker.authorization import check_command
+from headgate.broker.message_counts import check_message_count
 from headgate.broker.settings import INT32_MAX
 from headgate.engine.consumer import Consumer
 from headgate.engine.producer import Producer
@@ -91,7 +92,8 @@ class Connection(asyncio.BufferedProtocol):
         self.is_throttled = False
         """Whether it is not read because too much of what was sent waits to be durable."""
         self._table = ConnectionTable()
-        self._decoder = FrameDecoder(frame_bytes_max(broker.settings.maxMessageSize))
+        self._message_bytes_max = broker.settings.maxMessageSize
+        self._decoder = FrameDecoder(frame_bytes_max(self._message_bytes_max))
         self._out: list[bytes] = []
         self._out_bytes = 0
         self._strips_checksums = False
@@ -284,12 +286,8 @@ class Connection(asyncio.BufferedProtocol):
                 raise RemoteProtocolError(f"SEND for producer {producer_id}, which does not exist")
             return
         producer, topic = entry
-        message_count = send.num_messages
-        if body is None or message_count < 1:
-            raise RemoteProtocolError(
-                f"SEND of {message_count} messages with"
-                f"{'out' if body is None else ''} a body: at least 1 and a body are needed"
-            )
+        if body is None:
+            raise RemoteProtocolError("SEND without a message")
         sequence_id = send.sequence_id
         if not checksum_ok(body):
             self.write(
@@ -301,6 +299,8 @@ class Connection(asyncio.BufferedProtocol):
                 )
             )
             return
+        message_count = send.num_messages
+        check_message_count(message_count, body, self._message_bytes_max)
         try:
             topic.publish(producer, sequence_id, send.highest_sequence_id, message_count, body)
         except StorageError as error:

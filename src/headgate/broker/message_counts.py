@@ -1,0 +1,61 @@
+"""How many messages an entry holds: what its SEND says is checked against the entry itself.
+
+Limits, permits and statistics count messages by the number in the SEND command, so that a broker
+need not look into entries. A producer that says too many would put years of debt on everybody's
+limits, one that says too few would evade them. The truth is in the entry's metadata, which is not
+encrypted and which consumers go by.
+"""
+
+from __future__ import annotations
+
+import struct
+
+from google.protobuf.message import DecodeError
+
+from headgate.wire.entry import MAGIC_CHECKSUM, locate
+from headgate.wire.errors import RemoteProtocolError
+from headgate.wire.messages import MessageMetadata
+
+BATCHED_MESSAGE_BYTES_MIN = 6
+"""The least that a message takes in a batch: the size of its metadata (4) and, in that, the size
+of its payload (2)."""
+
+_COUNT_TAG = 0x58
+"""The byte that stands before ``num_messages_in_batch`` (field 11, a varint) in the metadata."""
+
+_HEAD = struct.Struct(">H4xI")
+"""The usual beginning of an entry: the magic number, the checksum, the size of the metadata."""
+
+_unpack_head = _HEAD.unpack_from
+# Looked up once: an attribute of a generated class costs 0.3 us a time.
+_parse_metadata = MessageMetadata.FromString
+
+
+def check_message_count(claimed: int, body: bytes, batch_bytes_max: int) -> None:
+    """Return if ``claimed`` messages are what the entry ``body`` holds.
+
+    ``batch_bytes_max`` bounds what a compressed batch may become. Costs 0.2 us for a single
+    message, 0.5 us for a batch.
+
+    Raises:
+        RemoteProtocolError: it holds more or fewer, or cannot hold so many.
+    """
+    magic, metadata_bytes = _unpack_head(body) if len(body) >= _HEAD.size else (0, 0)
+    if magic == MAGIC_CHECKSUM:
+        start = _HEAD.size
+        end = start + metadata_bytes
+    else:
+        _, _, start, end = locate(body)
+    # Hardly a single message has that byte in its metadata; where one has, the parser knows.
+    if claimed == 1 and body.find(_COUNT_TAG, start, end) < 0:
+        return
+    try:
+        metadata = _parse_metadata(body[start:end])
+    except DecodeError as error:
+        raise RemoteProtocolError(f"entry holds no valid message metadata: {error}") from error
+    held = metadata.num_messages_in_batch  # 1 where there is none
+    if held != claimed or held < 1:
+        raise RemoteProtocolError(f"SEND of {claimed} messages whose entry holds {held}")
+    room_bytes = batch_bytes_max if metadata.compression else len(body) - end
+    if held > 1 and held * BATCHED_MESSAGE_BYTES_MIN > room_bytes:
+        raise RemoteProtocolError(f"a batch of {held} messages in {len(body) - end} bytes")

@@ -1,0 +1,90 @@
+"""How many messages a SEND may say that its entry holds."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from headgate.broker.message_counts import BATCHED_MESSAGE_BYTES_MIN, check_message_count
+from headgate.testing import World
+from headgate.wire import client as frames
+from headgate.wire.batch import pack_batch
+from headgate.wire.entry import build_entry
+from headgate.wire.errors import RemoteProtocolError
+from headgate.wire.messages import MessageMetadata
+from tests.unit.broker.playing import TOPIC, played
+
+BATCH_BYTES_MAX = 5 * 1024 * 1024
+LZ4 = 1
+
+
+def entry(
+    payload: bytes = b"x", *, checksum: bool = True, producer_name: str = "p", **fields: int
+) -> bytes:
+    metadata = MessageMetadata(
+        producer_name=producer_name, sequence_id=1, publish_time=1_700_000_000_000, **fields
+    )
+    return build_entry(metadata, payload, checksum=checksum)
+
+
+def check(claimed: int, body: bytes) -> None:
+    check_message_count(claimed, body, BATCH_BYTES_MAX)
+
+
+@pytest.mark.parametrize("checksum", [True, False])
+@pytest.mark.parametrize("producer_name", ["p", "X", "XXX\x01"])
+def test_a_single_message_is_one(checksum: bool, producer_name: str) -> None:
+    body = entry(checksum=checksum, producer_name=producer_name)
+    check(1, body)
+    for claimed in (2, 1_000, 2**31 - 1, 0, -1, -(2**31)):
+        with pytest.raises(RemoteProtocolError):
+            check(claimed, body)
+
+
+@pytest.mark.parametrize("checksum", [True, False])
+@pytest.mark.parametrize("count", [1, 2, 88, 1_000])
+def test_a_batch_is_what_it_holds(checksum: bool, count: int) -> None:
+    body = entry(pack_batch([b""] * count), checksum=checksum, num_messages_in_batch=count)
+    check(count, body)
+    for claimed in {1, count - 1, count + 1, 2**31 - 1} - {count}:
+        with pytest.raises(RemoteProtocolError):
+            check(claimed, body)
+
+
+def test_a_chunk_is_one() -> None:
+    check(1, entry(b"x" * 100, num_chunks_from_msg=3, chunk_id=1, total_chunk_msg_size=300))
+
+
+def test_a_batch_holds_no_more_than_fits() -> None:
+    assert len(pack_batch([b""] * 7)) == 7 * BATCHED_MESSAGE_BYTES_MIN
+    with pytest.raises(RemoteProtocolError, match="2147483647 messages in 1 bytes"):
+        check(2**31 - 1, entry(num_messages_in_batch=2**31 - 1))
+    most = BATCH_BYTES_MAX // BATCHED_MESSAGE_BYTES_MIN
+    check(most, entry(num_messages_in_batch=most, compression=LZ4))
+    with pytest.raises(RemoteProtocolError):
+        check(most + 1, entry(num_messages_in_batch=most + 1, compression=LZ4))
+
+
+@played()
+async def test_a_lie_ends_the_liars_connection_and_nothing_else(world: World) -> None:
+    other = await world.connect()
+    honest = await other.producer(TOPIC)
+    consumer = await other.subscribe(TOPIC, "s")
+    for claimed in (2**31 - 1, 2):
+        liar = await world.connect()
+        producer = await liar.producer(TOPIC)
+        producer.sequence_id = 0
+        body = producer.entry(b"x")
+        liar.write(frames.send(producer.producer_id, 0, body, message_count=claimed))
+        await liar.lost
+    evader = await world.connect()
+    producer = await evader.producer(TOPIC)
+    producer.sequence_id = 0
+    body = producer.entry(b"", batch=[b"x"] * 1_000)
+    evader.write(frames.send(producer.producer_id, 0, body, message_count=1))
+    await evader.lost
+    await asyncio.sleep(0.1)
+    position = await honest.send(b"true")
+    assert (await consumer.receive()).position == position
+    assert consumer.permits == 999
