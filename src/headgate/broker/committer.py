@@ -26,6 +26,9 @@ ACK_DELAY_S = 0.05
 RETRY_DELAY_S = 0.1
 """How long nothing is committed after a commit that failed and may succeed later."""
 
+HELD = "the disk has no room: not stored yet, but will be when it has some, unless power fails"
+"""Said of what memory keeps until there is room."""
+
 
 class Committer:
     """Takes what the engine staged through the log, one batch at a time."""
@@ -87,6 +90,9 @@ class Committer:
         self._stage_acks()
         waiting, self._waiting = self._waiting, []
         batch = self._log.seal_batch()
+        if self._log.has_held:
+            self._settle(waiting, StorageError(HELD, retryable=True))
+            waiting = []
         if batch is None:
             self._settle(waiting, self._log.failed)
             return

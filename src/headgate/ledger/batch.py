@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from headgate.ledger.held import Control
 from headgate.ledger.topic_log import TopicLog
 
 
@@ -24,8 +25,8 @@ class Chunk:
     """Records in it, the BATCH record not counted."""
     touched: list[TopicLog] = field(default_factory=list)
     """Topics that got entries."""
-    controls: list[tuple[int, bytes]] = field(default_factory=list)
-    """Kind and payload of the records that are staged again when the batch fails."""
+    controls: list[Control] = field(default_factory=list)
+    """The records that are made and staged again when the batch fails."""
 
 
 @dataclass(frozen=True, slots=True)

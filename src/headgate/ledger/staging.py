@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from itertools import chain
 
-from headgate.base.ack_set import AckSet
+from headgate.base.ack_set import AckChanges, AckSet
 from headgate.base.errors import StorageError, invariant
 from headgate.ledger.batch import Batch, Chunk
 from headgate.ledger.checkpoint import Counters
@@ -43,6 +43,7 @@ from headgate.ledger.format import (
     crc32c_extend,
     record,
 )
+from headgate.ledger.held import Control, Held
 from headgate.ledger.settings import LedgerSettings
 from headgate.ledger.state import LogState
 from headgate.ledger.topic_log import TopicLog
@@ -71,7 +72,7 @@ class Staging:
         self._in_flight: Batch | None = None
         self._closed: list[Chunk] = []
         self._trims: list[tuple[TopicLog, int]] = []
-        self._held: list[tuple[int, bytes]] = []
+        self._held = Held()
         self._number = -1
         self._offset = 0
         self._parts: list[bytes] = []
@@ -97,8 +98,10 @@ class Staging:
         if topic is None:
             return
         self._state.release_runs(topic.segments())
+        self._held.forget_trim(number)
         for cursor in self.cursors_of(number):
             self._state.drop_cursor(cursor.cursor_id)
+            self._held.forget_cursor(cursor.cursor_id)
 
     def cursors_of(self, topic_number: int) -> list[CursorState]:
         """The cursors of a topic, oldest first."""
@@ -124,13 +127,13 @@ class Staging:
         self._state.next_cursor_id += 1
         self._state.put_cursor(cursor)
         ack_set.take_changes()
-        self._stage_control(KIND_CREATE, payload)
+        self._stage_control(Control(KIND_CREATE, cursor_id), payload)
         return cursor_id
 
     def delete_cursor(self, cursor_id: int) -> None:
         """Stage a cursor's end; nothing happens when there is none."""
         if self._state.drop_cursor(cursor_id) is not None:
-            self._stage_control(KIND_DELETE, CURSOR_ID.pack(cursor_id))
+            self._stage_control(Control(KIND_DELETE, cursor_id), CURSOR_ID.pack(cursor_id))
 
     # Staging --------------------------------------------------------------------------------
 
@@ -177,13 +180,23 @@ class Staging:
             return
         changes = cursor.ack_set.take_changes()
         if changes is not None:
-            self._stage_control(KIND_ACKS, CURSOR_ID.pack(cursor_id) + changes.to_bytes())
+            payload = CURSOR_ID.pack(cursor_id) + changes.to_bytes()
+            self._stage_control(Control(KIND_ACKS, cursor_id), payload)
 
     def stage_trim(self, topic: TopicLog, first_ordinal: int) -> None:
         """Entries below ``first_ordinal`` (at most ``end``) are gone for ever once durable."""
         invariant(first_ordinal <= topic.end, "a trim beyond what is durable")
         if first_ordinal > topic.first and self.failed is None:
-            self._stage_control(KIND_TRIM, TRIM.pack(topic.number, 0, first_ordinal))
+            payload = TRIM.pack(topic.number, 0, first_ordinal)
+            self._stage_control(Control(KIND_TRIM, topic.number, first_ordinal), payload)
+
+    @property
+    def has_held(self) -> bool:
+        """Whether acknowledgements, cursors or trims wait outside of all batches for room.
+
+        They are staged by themselves when a segment is there that takes them.
+        """
+        return bool(self._held)
 
     @property
     def staged_records(self) -> int:
@@ -250,14 +263,15 @@ class Staging:
         self._batches += 1
         self._records += batch.records
         self._bytes += batch.size_bytes
+        self._stage_held()
         return touched
 
     def fail(self, batch: Batch, error: StorageError) -> None:
         """The batch is not durable: its entries, and all staged after them, are gone.
 
         When ``error`` is retryable, acknowledgements, cursors and trims of the batch are staged
-        again, and a :class:`LogFullError` sets :attr:`full`. Otherwise the log is
-        :attr:`failed`.
+        again as far as there is room (see :attr:`has_held`), and a :class:`LogFullError` sets
+        :attr:`full`. Otherwise the log is :attr:`failed`.
         """
         invariant(batch is self._in_flight, "another batch is in flight")
         self._in_flight = None
@@ -282,9 +296,9 @@ class Staging:
             return
         if isinstance(error, LogFullError):
             self._set_full(full=True)
-        self._held.extend(chain.from_iterable(chunk.controls for chunk in lost))
-        if self._writer.has(first.segment):
-            self._stage_held()
+        for control in chain.from_iterable(chunk.controls for chunk in lost):
+            self._held.add(control)
+        self._stage_held()
 
     def commit(self, batch: Batch) -> list[TopicLog]:
         """Write and complete in one call, for callers that may block (tests, :meth:`close`)."""
@@ -401,28 +415,58 @@ class Staging:
         self._state.next_ledger_id += 1
         return True
 
-    def _stage_control(self, kind: int, payload: bytes) -> None:
+    def _stage_control(self, control: Control, payload: bytes) -> None:
         if self.failed is not None:
             return
-        self._stage_held()
-        self._append_control(kind, payload)
+        if self._held or (self.full and not self._has_room(len(payload))):
+            self._held.add(control)
+        else:
+            self._append_control(control, payload)
 
     def _stage_held(self) -> None:
-        held, self._held = self._held, []
-        for kind, payload in held:
-            self._append_control(kind, payload)
+        """Stage what is held as far as segments for it are there: the rest would only fail."""
+        while self._held:
+            control = self._held.take()
+            payload = self._payload(control)
+            if payload is None:
+                continue
+            if not self._has_room(len(payload)):
+                self._held.add(control)
+                return
+            self._append_control(control, payload)
 
-    def _append_control(self, kind: int, payload: bytes) -> None:
+    def _payload(self, control: Control) -> bytes | None:
+        """The record that says all of what holds now; None when it is about something gone."""
+        kind, key, first_ordinal = control
+        if kind == KIND_DELETE:
+            return CURSOR_ID.pack(key)
+        if kind == KIND_TRIM:
+            return TRIM.pack(key, 0, first_ordinal) if key in self._state.topics else None
+        cursor = self._state.cursors.get(key)
+        if cursor is None:
+            return None
+        acks = cursor.ack_set
+        acks.take_changes()
+        if kind == KIND_CREATE:
+            return encode_cursor(cursor)
+        whole = AckChanges(True, acks.mark_delete, tuple(acks.acked_runs()))
+        return CURSOR_ID.pack(key) + whole.to_bytes()
+
+    def _has_room(self, payload_bytes: int) -> bool:
+        """Whether the segment that a record would go to is there."""
+        fits = self._offset + PREFIX_BYTES + payload_bytes <= self._settings.segment_bytes
+        return self._writer.has(self._chunk.segment + (not fits))
+
+    def _append_control(self, control: Control, payload: bytes) -> None:
         size = PREFIX_BYTES + len(payload)
         if self._offset + size > self._settings.segment_bytes:
             self._make_room(size, for_entry=False)
-        self._append_record(kind, payload)
-        self._chunk.controls.append((kind, payload))
-        if kind == KIND_TRIM:
-            number, _, first = TRIM.unpack(payload)
-            topic = self._state.topics.get(number)
+        self._append_record(control.kind, payload)
+        self._chunk.controls.append(control)
+        if control.kind == KIND_TRIM:
+            topic = self._state.topics.get(control.key)
             if topic is not None:
-                self._trims.append((topic, first))
+                self._trims.append((topic, control.first_ordinal))
 
     def _append_record(self, kind: int, payload: bytes) -> None:
         data = record(kind, payload, self._number)

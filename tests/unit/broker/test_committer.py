@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import errno
 from collections.abc import Callable
 
@@ -174,3 +175,29 @@ async def test_what_fails_again_and_again_is_not_tried_without_a_pause(world: Wo
     await world.broker.log_durable()
     await producer.send(b"room again")
     assert (await consumer.receive()).payload == b"room again"
+
+
+@played(ledger=LedgerSettings(segment_bytes=8 * 1024))
+async def test_an_acknowledgement_that_waits_for_room_is_not_called_stored(world: World) -> None:
+    client = await world.connect()
+    producer = await client.producer(TOPIC)
+    consumer = await client.subscribe(TOPIC, "s")
+    positions = [await producer.send(b"x") for _ in range(300)]
+    await asyncio.sleep(3)
+    world.disk.plan = fail_on("create", errno.ENOSPC)
+    answered = 0
+    while not world.broker.log.has_held:
+        with contextlib.suppress(RefusedError):
+            await consumer.ack(positions[2 * answered])
+            answered += 1
+    assert answered > 20
+    for _ in range(2):
+        with pytest.raises(RefusedError, match="no room"):
+            await consumer.ack(positions[2 * answered])
+    world.disk.plan = lambda _: None
+    await asyncio.sleep(3)
+    await consumer.ack(positions[2 * answered])
+    world.crash()
+    await world.start()
+    acks = world.broker.engine.topics[TOPIC].subscriptions["s"].acks
+    assert [o for o in range(300) if acks.is_acked(o)] == [*range(0, 2 * answered + 1, 2)]

@@ -103,7 +103,7 @@ def test_a_full_disk_takes_back_the_batch_and_what_followed() -> None:
     assert log.full
     with pytest.raises(LogFullError, match="refused"):
         log.stage_entry(topic, 1, 1, b"x")
-    assert log.staged_records == 2
+    assert log.staged_records == 1  # the creation, which says what is acknowledged now
     commit(log)
     (kept,) = open_log(fs.inner.crash_clone()).cursors_of(1)  # type: ignore[attr-defined]
     assert kept.ack_set.mark_delete == 0
@@ -197,14 +197,102 @@ def test_controls_wait_when_not_even_their_segment_is_there() -> None:
     with pytest.raises(LogFullError):
         log.commit(batch)
     assert log.staged_records == 0
-    fs.capacity_bytes = None
+    assert log.has_held
     acks.ack(0)
     log.stage_acks(cursor)
-    assert log.staged_records == 2
+    assert log.seal_batch() is None
+    fs.capacity_bytes = None
+    log.run_maintenance()
+    while log.full:
+        step(log)
+    assert not log.has_held
+    assert log.staged_records == 1
     commit(log)
     assert topic.end == 1
     (kept,) = open_log(fs.crash_clone()).cursors_of(1)
     assert kept.ack_set.mark_delete == 0
+
+
+def step(log: CommitLog) -> None:
+    """One step of the upkeep, whose failure the log is told."""
+    job = log.maintenance_step()
+    if job is None:
+        return
+    try:
+        job.run()
+    except StorageError as error:
+        log.finish_job(job, error)
+    else:
+        log.finish_job(job)
+
+
+def full_log(fs: MemFs, cursors: dict[str, AckSet]) -> CommitLog:
+    """A log with durable cursors and entries, on a disk without room for another segment."""
+    log = open_log(fs)
+    append(log, 1, *[b"x"] * 50)
+    for name, acks in cursors.items():
+        log.create_cursor(1, name, acks, {})
+    commit(log)
+    log.run_maintenance()
+    fs.capacity_bytes = fs.used_bytes()
+    while not log.full:
+        log.roll()
+        step(log)
+    return log
+
+
+def test_what_memory_keeps_on_a_full_disk_does_not_grow_with_what_clients_do() -> None:
+    fs = MemFs()
+    cursors = {name: AckSet() for name in ("a", "b")}
+    log = full_log(fs, cursors)
+    before = log.statistics().bytes_written
+    for turn in range(3_000):
+        acks = cursors["ab"[turn % 2]]
+        acks.reset(-1) if turn % 100 == 99 else acks.ack(turn % 50)
+        log.stage_acks(1 + turn % 2)
+        log.stage_trim(log.topic(1), 1 + turn % 2)
+        given_up = log.create_cursor(1, f"c{turn}", AckSet(), {"x": "y" * 500})
+        log.delete_cursor(given_up)
+        batch = log.seal_batch()
+        if batch is not None:
+            log.commit(batch)
+        if turn % 50 == 0:
+            step(log)
+        assert len(log._held) + log.staged_records <= 6
+    assert log.has_held
+    assert log.statistics().bytes_written - before < 2 * SMALL.segment_bytes
+    fs.capacity_bytes = None
+    while log.full:
+        step(log)
+    assert not log.has_held
+    commit(log)
+    after = open_log(fs.crash_clone())
+    assert {c.name: [*c.ack_set.acked_runs()] for c in after.cursors_of(1)} == {
+        name: [*acks.acked_runs()] for name, acks in cursors.items()
+    }
+    assert after.topic(1).first == 2
+
+
+def test_what_is_held_goes_as_far_as_there_is_room() -> None:
+    fs = MemFs()
+    cursors = {f"s{index}": AckSet() for index in range(30)}
+    log = full_log(fs, cursors)
+    for index, acks in enumerate(cursors.values()):
+        for ordinal in range(0, 50, 2):
+            acks.ack(ordinal + 1)
+        log.stage_acks(1 + index)
+    assert log.has_held
+    assert log.staged_records > 10
+    log.delete_cursor(1)
+    dropped = log.topic(1)
+    commit(log)
+    stored = open_log(fs.crash_clone()).cursors_of(1)
+    assert 10 < sum(c.ack_set.runs_count == 25 for c in stored) < 30
+    log.drop_topic(dropped.number)
+    fs.capacity_bytes = None
+    while log.full:
+        step(log)
+    assert log.staged_records <= 1  # the end of the one cursor; the others went with the topic
 
 
 def test_ledgers_roll_by_entries_bytes_and_age() -> None:
