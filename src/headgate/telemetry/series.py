@@ -137,20 +137,30 @@ SIZE_BUCKETS: Final = (
 
 
 def _buckets(name: str, unit: str, buckets: tuple[str, ...], what: str) -> tuple[Series, ...]:
-    bucket = f"Entries of the last whole minute by {what}: those of this bucket alone."
+    """One series for each bucket, their count, their sum; ``unit`` is that of the sum."""
+    of = "Entries of the last whole minute"
+    bounds = [
+        bucket.removeprefix("le_").replace("_kb", " KiB").replace("_mb", " MiB").replace("_", ".")
+        for bucket in buckets[:-1]
+    ]
+    ranges = [f"up to {bound}" for bound in bounds] + [f"over {bounds[-1]}"]
+    for place, bound in enumerate(bounds[:-1], 1):
+        ranges[place] = f"over {bound}, {ranges[place]}"
     return (
-        *(_topic(f"{name}_{bound}", "entries", bucket) for bound in buckets),
-        _topic(f"{name}_count", "entries", "Entries of the last whole minute."),
-        _topic(f"{name}_sum", unit, f"Sum over them: {what}."),
+        *(
+            _topic(f"{name}_{bucket}", "entries", f"{of}, by {what}: {place}.")
+            for bucket, place in zip(buckets, ranges, strict=True)
+        ),
+        _topic(f"{name}_count", "entries", f"{of}."),
+        _topic(f"{name}_sum", unit, f"{of}: the sum of these."),
     )
 
 
 WRITE_SERIES: Final = (
-    *_buckets("storage_write_latency", "us", LATENCY_BUCKETS, "the time from their arrival to"
-              " their receipt (bounds in ms)"),
-    *_buckets("storage_ledger_write_latency", "us", LATENCY_BUCKETS, "the time that the log took"
-              " for the group commit that they were in (bounds in ms)"),
-    *_buckets("entry_size", "bytes", SIZE_BUCKETS, "their size (bounds in bytes)"),
+    *_buckets("storage_write_latency", "us", LATENCY_BUCKETS, "ms from arrival to receipt"),
+    *_buckets("storage_ledger_write_latency", "us", LATENCY_BUCKETS,
+              "ms that the log took for their commit"),
+    *_buckets("entry_size", "bytes", SIZE_BUCKETS, "size in bytes"),
 )  # fmt: skip
 """With ``exposeTopicLevelMetricsInPrometheus``; in the order of :func:`values.write_values`."""
 
