@@ -304,7 +304,8 @@ class Connection(asyncio.BufferedProtocol):
         try:
             topic.publish(producer, sequence_id, send.highest_sequence_id, message_count, body)
         except StorageError as error:
-            self.send_failed_now(producer_id, sequence_id, str(error))
+            self._refuse_send(producer_id, sequence_id, str(error))
+            self._end_producer(producer_id)
             return
         if send.is_chunk:
             producer.chunks_published += 1
@@ -407,13 +408,23 @@ class Connection(asyncio.BufferedProtocol):
     def send_failed(self, producer_id: int, sequence_id: int, reason: str) -> None:
         """See :class:`headgate.engine.ports.ProducerPort`."""
         self._pending_count -= 1
-        self.send_failed_now(producer_id, sequence_id, reason)
+        self._refuse_send(producer_id, sequence_id, reason)
+        entry = self.producers.get(producer_id)
+        if entry is not None and entry[0].pending_count == 0:
+            self._end_producer(producer_id)
 
-    def send_failed_now(self, producer_id: int, sequence_id: int, reason: str) -> None:
-        """Refuse a SEND that was never staged."""
+    def _refuse_send(self, producer_id: int, sequence_id: int, reason: str) -> None:
         self.write(
             encode.send_error(producer_id, sequence_id, ServerError.PERSISTENCE_ERROR, reason)
         )
+
+    def _end_producer(self, producer_id: int) -> None:
+        """Close a producer one of whose SENDs was not stored: those after it, which may be on
+        their way, would be stored before it. Its client comes back and sends all again."""
+        entry = self.producers.get(producer_id)
+        if entry is not None:
+            self.close_producer(producer_id)
+            entry[1].remove_producer(entry[0])
 
     def send_entry(
         self,

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 
 import pytest
 
 from headgate.base.errors import StorageError
-from headgate.base.positions import EARLIEST
+from headgate.base.positions import EARLIEST, Position
+from headgate.fs import Operation
 from headgate.ledger import LedgerSettings
 from headgate.testing import ConnectionLostError, NetworkProfile, RefusedError, World
 from headgate.wire import client as frames
@@ -176,15 +178,16 @@ async def test_a_full_disk_refuses_publishes_and_recovers(world: World) -> None:
     refused = [answer for answer in sent if isinstance(answer, RefusedError)]
     assert refused
     assert {answer.code for answer in refused} == {ServerError.PERSISTENCE_ERROR}
-    for _ in range(len(sent) - len(refused)):
+    subscription = world.broker.engine.topics[TOPIC].subscriptions["s"]
+    while subscription.backlog_entries:
         message = await consumer.receive()
         await consumer.ack(message.position)
     with pytest.raises(RefusedError):
-        await producer.send(b"still full")
+        await (await client.producer(TOPIC)).send(b"still full")
     assert not consumer.queue
     world.fs.capacity_bytes = None
     await asyncio.sleep(3)
-    await producer.send(b"room again")
+    await (await client.producer(TOPIC)).send(b"room again")
     assert (await consumer.receive()).payload == b"room again"
 
 
@@ -203,8 +206,79 @@ async def test_a_failed_disk_ends_publishing_and_says_so(world: World) -> None:
         with pytest.raises(RefusedError) as refusal:
             await producer.send(b"lost")
         assert refusal.value.code == ServerError.PERSISTENCE_ERROR
+        producer = await client.producer(TOPIC)
     consumer = await client.reader(TOPIC, EARLIEST)
     assert (await consumer.receive()).payload == b"stored"
+
+
+def answered(futures: list[asyncio.Future[Position]]) -> list[str]:
+    """What became of each SEND: stored, refused or ended (its producer was closed)."""
+    words = {type(None): "stored", RefusedError: "refused", ConnectionLostError: "ended"}
+    return [words[type(future.exception())] for future in futures]
+
+
+@played()
+async def test_after_a_failed_commit_nothing_overtakes_what_was_refused(world: World) -> None:
+    client = await world.connect()
+    producer, other = await client.producer(TOPIC), await client.producer(f"{TOPIC}-2")
+    consumer = await client.subscribe(TOPIC, "s")
+    await producer.send(b"0")
+    world.lanes[0].freeze()
+    sent = [producer.send_nowait(b"%d" % number) for number in range(1, 4)]
+    await asyncio.sleep(0.1)
+
+    def plan(operation: Operation) -> None:
+        if operation.kind == "write":
+            world.disk.plan = lambda _: None
+            raise OSError(errno.ENOSPC, "no space left")
+
+    world.disk.plan = plan
+    world.lanes[0].thaw()
+    while producer.is_open and len(sent) < 1_000:
+        # The last of these are on their way when the refusals are.
+        sent.append(producer.send_nowait(b"%d" % (len(sent) + 1)))
+        await asyncio.sleep(0.000_1)
+    await asyncio.sleep(1)
+    words = answered(sent)
+    assert words[:3] == ["refused"] * 3
+    assert "stored" not in words
+    assert "ended" in words
+    assert client.is_open
+    again = await client.producer(TOPIC, name=producer.name)
+    await asyncio.gather(*[again.send_nowait(b"%d" % (n + 1)) for n in range(len(sent))])
+    received = [(await consumer.receive()).payload for _ in range(len(sent) + 1)]
+    assert received == [b"%d" % number for number in range(len(sent) + 1)]
+    await other.send(b"was not in it")
+
+
+@played(ledger=LedgerSettings(segment_bytes=8_192))
+async def test_after_a_full_disk_nothing_overtakes_what_was_refused(world: World) -> None:
+    client = await world.connect()
+    producer = await client.producer(TOPIC)
+    consumer = await client.subscribe(TOPIC, "s")
+
+    def full(operation: Operation) -> None:
+        if operation.kind in ("create", "allocate"):
+            raise OSError(errno.ENOSPC, "no space left")
+
+    world.disk.plan = full
+    sent: list[asyncio.Future[Position]] = []
+    while producer.is_open and len(sent) < 1_000:
+        sent.append(producer.send_nowait(b"%d" % len(sent)))
+        await asyncio.sleep(0.001)
+    world.disk.plan = lambda _: None
+    await asyncio.sleep(1)
+    words = answered(sent)
+    refused = words.index("refused")
+    assert "stored" not in words[refused:]
+    again = await client.producer(TOPIC, name=producer.name)
+    first_lost = next(i for i, word in enumerate(words) if word != "stored")
+    for number in range(first_lost, len(sent)):
+        await again.send(b"%d" % number)
+    first_seen: dict[bytes, None] = {}
+    while consumer.queue:
+        first_seen[(await consumer.receive()).payload] = None
+    assert list(first_seen) == [b"%d" % number for number in range(len(sent))]
 
 
 @played()
