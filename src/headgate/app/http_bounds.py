@@ -1,7 +1,7 @@
-"""Uvicorn's HTTP protocol with bounds for the head of a request: its size and its time.
+"""Uvicorn's HTTP protocol with bounds for a request: the size of its head, the time of all.
 
-Uvicorn leaves both to a proxy in front of it; here a single client could otherwise fill the
-broker's memory with one header line, or hold connections for ever without a word.
+Uvicorn leaves them to a proxy in front of it; here a single client could otherwise fill the
+broker's memory with one header line, or hold connections and tasks for ever without a word.
 """
 
 from __future__ import annotations
@@ -16,6 +16,10 @@ HEAD_BYTES_MAX = 64 * 1024
 HEAD_TIMEOUT_S = 10.0
 """How long a client may take for them, from its connection or from their first byte."""
 
+BODY_TIMEOUT_S = 30.0
+"""How long a client may take for a body, from the end of the head. Time in which this side reads
+nothing from it is not the client's: then it gets as much again."""
+
 
 class BoundedHttpProtocol(HttpToolsProtocol):
     """One connection to the web port."""
@@ -23,12 +27,13 @@ class BoundedHttpProtocol(HttpToolsProtocol):
     _head_bytes = 0
     _in_head = False
     _just_begun = False
-    _head_timer: asyncio.TimerHandle | None = None
+    _timer: asyncio.TimerHandle | None = None
+    _limit_s = HEAD_TIMEOUT_S
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """See :class:`asyncio.Protocol`."""
         super().connection_made(transport)
-        self._await_head()
+        self._wait(HEAD_TIMEOUT_S)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """See :class:`asyncio.Protocol`."""
@@ -51,23 +56,33 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         super().on_message_begin()
         self._head_bytes = 0
         self._in_head = self._just_begun = True
-        if self._head_timer is None:
-            self._await_head()
+        if self._timer is None:
+            self._wait(HEAD_TIMEOUT_S)
 
     def on_headers_complete(self) -> None:
         """See httptools: the body comes next."""
         self._in_head = False
         self._stop_waiting()
+        self._wait(BODY_TIMEOUT_S)
         super().on_headers_complete()
 
-    def _await_head(self) -> None:
-        self._head_timer = self.loop.call_later(HEAD_TIMEOUT_S, self._too_late)
+    def on_message_complete(self) -> None:
+        """See httptools: the last byte of a request."""
+        self._stop_waiting()
+        super().on_message_complete()
+
+    def _wait(self, limit_s: float) -> None:
+        self._limit_s = limit_s
+        self._timer = self.loop.call_later(limit_s, self._too_late)
 
     def _stop_waiting(self) -> None:
-        if self._head_timer is not None:
-            self._head_timer.cancel()
-            self._head_timer = None
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
 
     def _too_late(self) -> None:
-        self._head_timer = None
-        self.transport.close()
+        self._timer = None
+        if self.flow.read_paused:
+            self._wait(self._limit_s)
+        else:
+            self.transport.close()

@@ -1,4 +1,4 @@
-"""The head of a request has a size and a time; its body and further requests are not touched."""
+"""A request has a time for its head and its body, and its head a size; further ones begin anew."""
 
 from __future__ import annotations
 
@@ -11,7 +11,12 @@ from starlette.types import Receive, Scope, Send
 from uvicorn import Config
 from uvicorn.server import ServerState
 
-from headgate.app.http_bounds import HEAD_BYTES_MAX, HEAD_TIMEOUT_S, BoundedHttpProtocol
+from headgate.app.http_bounds import (
+    BODY_TIMEOUT_S,
+    HEAD_BYTES_MAX,
+    HEAD_TIMEOUT_S,
+    BoundedHttpProtocol,
+)
 from headgate.testing.clock import ManualClock
 from headgate.testing.loop import SimLoop
 
@@ -112,6 +117,36 @@ def test_who_never_ends_a_head_is_cut_off(begin: bytes) -> None:
         assert not wire.closed
         await asyncio.sleep(0.2)
         assert wire.closed
+
+    play(story)
+
+
+@pytest.mark.parametrize(
+    "head", [b"Content-Length: 10\r\n\r\n", b"Transfer-Encoding: chunked\r\n\r\n5\r\nhel"]
+)
+def test_who_never_ends_a_body_is_cut_off(head: bytes) -> None:
+    async def story(protocol: BoundedHttpProtocol, wire: Wire) -> None:
+        protocol.data_received(b"POST / HTTP/1.1\r\n" + head)
+        await asyncio.sleep(BODY_TIMEOUT_S - 0.1)
+        assert not wire.closed
+        await asyncio.sleep(0.2)
+        assert wire.closed
+
+    play(story)
+
+
+def test_who_is_not_read_from_is_not_late() -> None:
+    async def story(protocol: BoundedHttpProtocol, wire: Wire) -> None:
+        protocol.data_received(b"POST / HTTP/1.1\r\nContent-Length: 4\r\n\r\nab")
+        await asyncio.sleep(1)
+        protocol.flow.pause_reading()
+        await asyncio.sleep(5 * BODY_TIMEOUT_S)
+        assert not wire.closed
+        protocol.flow.resume_reading()
+        protocol.data_received(b"cd")
+        await asyncio.sleep(2 * BODY_TIMEOUT_S)
+        assert wire.written.count(b"HTTP/1.1 200 ") == 1
+        assert not wire.closed
 
     play(story)
 
