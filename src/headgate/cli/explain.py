@@ -8,22 +8,19 @@ from __future__ import annotations
 
 import http.client
 import json
-import os
-import shutil
-import sys
 from typing import Any, Final
 from urllib.parse import SplitResult, quote, urlsplit
 
 import click
 
 from headgate.base.names import InvalidNameError, TopicName, parse_topic
+from headgate.cli import terminal
 from headgate.cli.explain_view import explain_text
 
 URL: Final = "http://127.0.0.1:8080"
 EXPLAIN_PATH: Final = "/admin/v2/headgate/explain"
 TIMEOUT_S: Final = 10.0
 COUNT_MAX: Final = 1_000
-WIDTH_PIPED: Final = 100
 
 EXIT_NOT_ANSWERED: Final = 1
 """Nobody answers at the URL, or not as a Headgate broker does."""
@@ -78,8 +75,7 @@ def explain_command(
     if as_json:
         click.echo(json.dumps(answer, indent=2))
         return
-    width = shutil.get_terminal_size((WIDTH_PIPED, 24)).columns
-    click.echo(explain_text(answer, width, color=_has_color()), nl=False)
+    click.echo(explain_text(answer, terminal.width(), color=terminal.has_color()), nl=False)
 
 
 def topic_path(topic: TopicName, *, per_partition: bool) -> str:
@@ -147,14 +143,3 @@ def _answer(url: str, status: int, body: bytes) -> dict[str, Any]:
         code = EXIT_REFUSED if asked_wrongly else EXIT_NOT_ANSWERED
         raise ExplainError(f"{answer['reason']} (status {status})", code)
     raise _silence(url, f"does not answer as a Headgate broker does (status {status})")
-
-
-def _has_color() -> bool:
-    """Whether the output is a terminal that shows colours, and nobody asked for none."""
-    if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
-        return False
-    return _is_terminal()
-
-
-def _is_terminal() -> bool:
-    return sys.stdout.isatty()

@@ -14,7 +14,7 @@ from typing import Any
 import click
 
 from headgate import __version__
-from headgate.base.errors import CorruptionError, HeadgateError
+from headgate.base.errors import CorruptionError, HeadgateError, InputError
 
 EXIT_INTERRUPTED = 130
 """Exit status after Ctrl-C, as shells have it."""
@@ -49,14 +49,26 @@ class LazyGroup(click.Group):
         return importlib.util.find_spec(self._table[name][0].partition(":")[0]) is not None
 
 
+class _WrongInputError(click.ClickException):
+    """As click's own errors about usage, without the line of usage."""
+
+    exit_code = click.UsageError.exit_code
+
+
 class _Main(LazyGroup):
-    """The top group: turns expected failures into one sentence each, with exit status 1."""
+    """The top group: turns expected failures into one sentence each.
+
+    The exit status is 2 for input that cannot be, as for options that click itself refuses, and 1
+    for everything else.
+    """
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
             return super().invoke(ctx)
         except CorruptionError as error:
             raise click.ClickException(f"stored data is damaged: {error}") from error
+        except InputError as error:
+            raise _WrongInputError(str(error)) from error
         except HeadgateError as error:
             raise click.ClickException(str(error)) from error
         except KeyboardInterrupt:

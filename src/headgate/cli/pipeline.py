@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 import signal
 import sys
 from collections.abc import Callable
 from types import FrameType
-from typing import Any, Final
+from typing import Any
 
 import click
 
 from headgate.base.errors import HeadgateError
+from headgate.cli import terminal
 from headgate.pipeline.options import (
     BROKER_URL,
     TELEMETRY_TOPIC,
@@ -25,10 +24,6 @@ from headgate.pipeline.options import (
 _SPARK_MODULES = frozenset(
     {"pyspark", "pyspark_pulsar", "pyarrow", "pandas", "deltalake", "pulsar"}
 )
-
-
-WIDTH_PIPED: Final = 100
-"""Characters in a line where there is no terminal to ask."""
 
 
 class SparkMissingError(HeadgateError):
@@ -84,8 +79,9 @@ def attribute_command(
 ) -> None:
     """Read what the telemetry topics hold and judge each subscription over a time range."""
     source = SourceOptions(out, broker_urls, web_urls, topic)
-    width = shutil.get_terminal_size((WIDTH_PIPED, 24)).columns
-    options = AttributeOptions(source, since, until, format_, width, _has_color())
+    options = AttributeOptions(
+        source, since, until, format_, terminal.width(), terminal.has_color()
+    )
     _jobs().run_attribute(options, sys.stdout, sys.stderr)
 
 
@@ -122,13 +118,6 @@ def stream_command(
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, stop)
     jobs.run_stream(options, sys.stderr, should_stop=should_stop)
-
-
-def _has_color() -> bool:
-    """Whether the output is a terminal that shows colours, and nobody asked for none."""
-    if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
-        return False
-    return sys.stdout.isatty()
 
 
 def _jobs() -> Any:

@@ -9,7 +9,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from headgate.base.errors import CorruptionError, HeadgateError, InvariantError
+from headgate.base.errors import CorruptionError, HeadgateError, InputError, InvariantError
 from headgate.cli.group import EXIT_INTERRUPTED, main
 
 HEAVY = ("pyspark", "pandas", "pyarrow", "numpy", "deltalake", "pulsar", "rich")
@@ -62,6 +62,7 @@ def test_an_unknown_command_is_misunderstood() -> None:
     ("error", "status", "text"),
     [
         (HeadgateError("port 6650 is busy"), 1, "Error: port 6650 is busy\n"),
+        (InputError("count is 0"), 2, "Error: count is 0\n"),
         (CorruptionError("segment 3"), 1, "Error: stored data is damaged: segment 3\n"),
         (KeyboardInterrupt(), EXIT_INTERRUPTED, ""),
     ],

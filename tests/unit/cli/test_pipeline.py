@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from headgate.cli.group import EXIT_INTERRUPTED, main
-from headgate.cli.pipeline import WIDTH_PIPED
+from headgate.cli.terminal import WIDTH_PIPED
 from headgate.pipeline.options import (
     BROKER_URL,
     TELEMETRY_TOPIC,
@@ -117,8 +117,8 @@ def _stream(monkeypatch: pytest.MonkeyPatch, run_stream: Callable[..., None]) ->
     [
         ([], 2, "Missing option '--out'"),
         (["--out", "t", "--format", "xml"], 2, "'xml' is not one of 'table', 'json'"),
-        (["--out", "t", "--broker-url", "http://a"], 1, "Invalid URL 'http://a': pulsar://host"),
-        (["--out", "t", "--web-url", "http://a", "--web-url", "http://b"], 1, "one of each"),
+        (["--out", "t", "--broker-url", "http://a"], 2, "Invalid URL 'http://a': pulsar://host"),
+        (["--out", "t", "--web-url", "http://a", "--web-url", "http://b"], 2, "one of each"),
     ],
 )
 def test_bad_options(asked: list[Any], words: list[str], status: int, text: str) -> None:
@@ -130,6 +130,7 @@ def test_bad_options(asked: list[Any], words: list[str], status: int, text: str)
 
 def test_missing_spark_is_named_with_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(sys.modules, "headgate.pipeline.jobs", raising=False)
+    monkeypatch.delattr("headgate.pipeline.jobs", raising=False)
     monkeypatch.setitem(sys.modules, "pyspark", None)
     monkeypatch.setitem(sys.modules, "pyspark.sql", None)
     result = CliRunner().invoke(main, ["pipeline", "attribute", "--out", "t"])

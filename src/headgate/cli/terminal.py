@@ -1,0 +1,27 @@
+"""What commands know of the terminal that they write to."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from typing import Final
+
+WIDTH_PIPED: Final = 100
+"""Characters in a line where there is no terminal to ask."""
+
+
+def has_color() -> bool:
+    """Whether the output is a terminal that shows colours, and nobody asked for none."""
+    if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
+        return False
+    return _is_terminal()
+
+
+def width() -> int:
+    """Characters in a line."""
+    return shutil.get_terminal_size((WIDTH_PIPED, 24)).columns
+
+
+def _is_terminal() -> bool:
+    return sys.stdout.isatty()
