@@ -13,12 +13,12 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from deltalake import DeltaTable
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from headgate.base.errors import InputError
 from headgate.pipeline import jobs
-from headgate.pipeline.delta_log import open_table
 from headgate.pipeline.delta_writer import FORMAT
 from headgate.pipeline.folder import checkpoint_path, folder_lock
 from headgate.pipeline.options import AttributeOptions, SourceOptions, StreamOptions
@@ -62,7 +62,7 @@ def attribute(out: Path, topic: Topic, **options: Any) -> tuple[list[dict[str, A
 
 def rows_of(out: Path, table: str) -> pa.Table:
     """A table's rows in an order of their own."""
-    rows = open_table(str(out), table).to_pyarrow_table()
+    rows = DeltaTable(out / table).to_pyarrow_table()
     names = [name for name in rows.column_names if not pa.types.is_floating(rows[name].type)]
     return rows.sort_by([(name, "ascending") for name in names])
 
@@ -93,10 +93,10 @@ def test_situations_are_judged_as_built(tmp_path: Path, topic: Topic) -> None:
     assert "100 messages" in progress
     assert rows_of(out, "attribution").num_rows == 2 * len(SITUATIONS)
 
-    versions = {t: open_table(str(out), t).version() for t in ("intervals", "attribution")}
+    versions = {t: DeltaTable(out / t).version() for t in ("intervals", "attribution")}
     again, _ = attribute(out, topic)
     assert again == rows
-    assert versions == {t: open_table(str(out), t).version() for t in versions}
+    assert versions == {t: DeltaTable(out / t).version() for t in versions}
 
     minute = "2025-11-21T10:01:00Z"
     (slow,) = [r for r in attribute(out, topic, since=minute)[0] if r["topic"].endswith("/slow")]
@@ -123,8 +123,8 @@ def test_many_triggers_give_the_rows_of_one(tmp_path: Path, topic: Topic) -> Non
 def test_intervals_equal_an_independent_oracle(tmp_path: Path, topic: Topic) -> None:
     topic.publish(troubled())
     attribute(tmp_path / "tables", topic)
-    bronze = open_table(str(tmp_path / "tables"), "bronze_samples").to_pyarrow_table()
-    found = open_table(str(tmp_path / "tables"), "intervals").to_pyarrow_table()
+    bronze = DeltaTable(tmp_path / "tables" / "bronze_samples").to_pyarrow_table()
+    found = DeltaTable(tmp_path / "tables" / "intervals").to_pyarrow_table()
     expected = interval_oracle(bronze)
     names = ", ".join(ORACLE_COLUMNS)
     query = f"select {names} from intervals where kind = 'subscription' order by all"

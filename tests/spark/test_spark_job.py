@@ -19,7 +19,7 @@ def test_the_tables_judge_as_explain_does(tmp_path: Path) -> None:
     scratch, tables = tmp_path / "scratch", tmp_path / "tables"
     scratch.mkdir()
     process = subprocess.run(
-        [sys.executable, "-m", "headgate.cli", "demo", "--seconds", "12", "--tables", str(tables)],
+        [sys.executable, "-m", "headgate.cli", "demo", "--seconds", "12", "--out", str(tables)],
         capture_output=True,
         text=True,
         timeout=_LIMIT_S,

@@ -29,10 +29,10 @@ _SIGNALLED = 128
     help="Run the pipeline too; without Spark or Java it is left out by itself.",
 )
 @click.option(
-    "--tables", "tables_path", metavar="DIR", type=click.Path(file_okay=False),
+    "--out", metavar="DIR", type=click.Path(file_okay=False),
     help="Folder of the pipeline's tables; a new one among the temporary files when left out.",
 )  # fmt: skip
-def demo_command(seconds: float, spark: bool, tables_path: str | None) -> None:
+def demo_command(seconds: float, spark: bool, out: str | None) -> None:
     """Build seven kinds of backlog, explain each one, and repair one.
 
     Needs headgate[demo]; headgate[spark] and Java 17 add the pipeline. Takes about two minutes.
@@ -46,7 +46,7 @@ def demo_command(seconds: float, spark: bool, tables_path: str | None) -> None:
     if not console.is_terminal:
         console = Console(highlight=False, width=_WIDTH)
     try:
-        status = run_demo(DemoOptions(seconds, spark, tables_path), console)
+        status = run_demo(DemoOptions(seconds, spark, out), console)
     except KeyboardInterrupt:
         console.print("\nInterrupted: the brokers and their clients have ended.")
         raise

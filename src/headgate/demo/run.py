@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import logging
+import math
 import shutil
 import tempfile
 import textwrap
@@ -54,7 +55,7 @@ class DemoOptions:
     """How long the situations develop before they are judged."""
     spark: bool = True
     """Whether the pipeline runs, where it can."""
-    tables_path: str | None = None
+    out: str | None = None
     """Folder of the pipeline's tables; None: a new one among the temporary files."""
 
 
@@ -97,7 +98,7 @@ class Demo:
                 self._say(f"broker {cluster:<10} {urls.broker}   {urls.web}")
             job = None
             if not missing:
-                self._tables_path = stack.enter_context(tables_folder(self._options.tables_path))
+                self._tables_path = stack.enter_context(tables_folder(self._options.out))
                 job = stack.enter_context(self._start_spark(stage, Path(folder)))
             self._say("connecting producers and consumers: pulsar-client in two other processes")
             stage.connect_clients()
@@ -250,10 +251,10 @@ def run_demo(options: DemoOptions, console: Console) -> int:
         InputError: an option is not allowed, or a package is missing.
         HeadgateError: a broker or a client process failed.
     """
-    if options.seconds < SECONDS_MIN:
+    if not (math.isfinite(options.seconds) and options.seconds >= SECONDS_MIN):
         raise InputError(
-            f"seconds is {options.seconds:g}; at least {SECONDS_MIN:g} is allowed: a shorter run "
-            "settles nothing"
+            f"seconds is {options.seconds:g}; a number of at least {SECONDS_MIN:g} is allowed: a "
+            "shorter run settles nothing"
         )
     logging.getLogger("headgate").setLevel(logging.ERROR)
     return Demo(options, console).run()

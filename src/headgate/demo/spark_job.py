@@ -20,7 +20,6 @@ from typing import Any, Final
 
 from headgate.base.errors import HeadgateError
 from headgate.demo.spark import SparkSpec, persistently
-from headgate.pipeline.attribution_kernel import young_limit_ns
 from headgate.pipeline.delta_log import ensure_table, table_files
 from headgate.pipeline.failures import reason_of
 from headgate.pipeline.folder import checkpoint_path, folder_lock
@@ -31,7 +30,6 @@ from headgate.pipeline.render import judgement_document
 from headgate.pipeline.session import create_session
 from headgate.pipeline.tables import BATCH_KIND, BRONZE_SAMPLES, TABLES
 
-_YOUNG_S: Final = 2.0
 _LOOK_EVERY_S: Final = 0.1
 
 
@@ -65,7 +63,6 @@ class Job:
         self._trigger_s = spec.trigger_s
         self._orders = orders
         self._root = str(Path(spec.out).resolve())
-        self._young_ns = young_limit_ns(_YOUNG_S)
         self._checkpoint = checkpoint_path(self._source)
 
     def run(self) -> None:
@@ -93,7 +90,7 @@ class Job:
         def after(session: Any, batch_id: int) -> None:
             if not self._orders.given.is_set():
                 refresh_intervals(session, self._root)
-                refresh_attribution(session, self._root, self._young_ns)
+                refresh_attribution(session, self._root)
                 _tell(stage="batch", number=batch_id + 1, rows=self._rows())
 
         query = start_query(
@@ -121,8 +118,8 @@ class Job:
         order = json.loads(self._orders.line)
         refresh_intervals(spark, self._root)
         _tell(stage="intervals", rows=self._rows())
-        refresh_attribution(spark, self._root, self._young_ns)
-        found = judge_range(spark, self._root, order["since_ns"], order["until_ns"], self._young_ns)
+        refresh_attribution(spark, self._root)
+        found = judge_range(spark, self._root, order["since_ns"], order["until_ns"])
         documents = [judgement_document(row) for row in found]
         _tell(stage="judged", rows=self._rows(), found=documents)
 

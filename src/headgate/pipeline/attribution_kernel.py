@@ -16,7 +16,6 @@ import pyarrow as pa
 from headgate.pipeline.arrow_types import arrow_schema, table_arrow_schema
 from headgate.pipeline.judging import (
     MINUTE_COLUMNS,
-    NS_PER_S,
     Minute,
     judge_minutes,
     proven_rate_per_s,
@@ -57,7 +56,7 @@ def _hour_of(minute: Minute) -> int:
     return int(minute["from_ns"]) // HOUR_NS
 
 
-def attribution_table(table: pa.Table, hours: Collection[int], young_ns: int) -> pa.Table:
+def attribution_table(table: pa.Table, hours: Collection[int]) -> pa.Table:
     """One row per subscription and minute of the wanted hours (numbers since the epoch).
 
     A consumer's proven rate is taken over the minute's hour and the 24 hours before it.
@@ -73,13 +72,11 @@ def attribution_table(table: pa.Table, hours: Collection[int], young_ns: int) ->
             place = {"date": start.date(), "hour": start.hour}
             for minute in group:
                 names = {"minute": minute["minute"], "broker": minute["broker"]}
-                found.append(
-                    {**place, **key, **names, **judge_minutes([minute], proven, young_ns=young_ns)}
-                )
+                found.append({**place, **key, **names, **judge_minutes([minute], proven)})
     return pa.Table.from_pylist(found, schema=table_arrow_schema(ATTRIBUTION))
 
 
-def range_table(table: pa.Table, since_ns: int, until_ns: int, young_ns: int) -> pa.Table:
+def range_table(table: pa.Table, since_ns: int, until_ns: int) -> pa.Table:
     """One row per subscription for the minutes that touch ``[since_ns, until_ns)``.
 
     Minutes before the range only prove the consumer's rate.
@@ -89,15 +86,10 @@ def range_table(table: pa.Table, since_ns: int, until_ns: int, young_ns: int) ->
         inside = _within(minutes, since_ns, until_ns)
         if inside:
             upto = [m for m in minutes if m["from_ns"] < until_ns]
-            judged = judge_minutes(inside, proven_rate_per_s(upto), young_ns=young_ns)
+            judged = judge_minutes(inside, proven_rate_per_s(upto))
             found.append({**key, "broker": inside[-1]["broker"], **judged})
     return pa.Table.from_pylist(found, schema=arrow_schema(RANGE_COLUMNS))
 
 
 def _within(minutes: Sequence[Minute], since_ns: int, until_ns: int) -> list[Minute]:
     return [m for m in minutes if m["from_ns"] < until_ns and m["to_ns"] > since_ns]
-
-
-def young_limit_ns(young_s: float) -> int:
-    """The option for the age up to which a message counts as in flight, in nanoseconds."""
-    return int(young_s * NS_PER_S)

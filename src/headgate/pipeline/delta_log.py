@@ -52,7 +52,8 @@ def ensure_table(root: str, table: Table) -> DeltaTable:
     """
     path = Path(root, table.name)
     schema = table_arrow_schema(table)
-    if not (path / "_delta_log").is_dir():
+    # A run that was killed while it created the table may have left the log's folder, empty.
+    if not DeltaTable.is_deltatable(str(path)):
         path.mkdir(parents=True, exist_ok=True)
         return DeltaTable.create(
             path,
@@ -74,11 +75,6 @@ def ensure_table(root: str, table: Table) -> DeltaTable:
     if missing:
         delta.alter.add_columns(missing)
     return delta
-
-
-def open_table(root: str, name: str) -> DeltaTable:
-    """Open an existing table of the folder."""
-    return DeltaTable(Path(root, name))
 
 
 def commit_append(

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import reduce
 from pathlib import Path
 from typing import Any, Final, TextIO
 
+from deltalake.exceptions import DeltaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
@@ -21,7 +22,6 @@ from pyspark.sql.streaming.query import StreamingQuery
 from headgate.base.clock import SystemClock
 from headgate.base.errors import InputError
 from headgate.pipeline import steps
-from headgate.pipeline.attribution_kernel import young_limit_ns
 from headgate.pipeline.delta_log import ensure_table, table_files
 from headgate.pipeline.delta_writer import BRONZE, FORMAT
 from headgate.pipeline.failures import PipelineError, reason_of
@@ -58,13 +58,19 @@ _LAST_BATCH_S: Final = 30.0
 
 @contextmanager
 def _plain_errors(log_path: Path) -> Iterator[None]:
-    """Turn an engine's page of stack traces into one sentence; the page goes to the log."""
+    """Turn an engine's page of stack traces into one sentence; the page goes to the log.
+
+    What the disk refuses under the tables is no bug either, and told the same way.
+    """
     try:
         yield
-    except PySparkException as error:
-        with log_path.open("a", encoding="utf-8") as log:
-            log.write(f"{error}\n")
-        raise PipelineError(f"{reason_of(str(error))} (all of it: {log_path})") from error
+    except (PySparkException, DeltaError, OSError) as error:
+        reason = reason_of(str(error))
+        with suppress(OSError):  # a full disk, perhaps the very reason
+            with log_path.open("a", encoding="utf-8") as log:
+                log.write(f"{error}\n")
+            reason += f" (all of it: {log_path})"
+        raise PipelineError(reason) from error
 
 
 def telemetry_messages(spark: SparkSession, source: SourceOptions) -> DataFrame:
@@ -124,7 +130,7 @@ def start_query(
 
 
 def judge_range(
-    spark: SparkSession, root: str, since_ns: int | None, until_ns: int | None, young_ns: int
+    spark: SparkSession, root: str, since_ns: int | None, until_ns: int | None
 ) -> list[dict[str, Any]]:
     """Judge every subscription over a range of the table ``intervals``."""
     first = 0 if since_ns is None else since_ns
@@ -138,7 +144,7 @@ def judge_range(
     if not files:
         return []
     minutes = read_files(spark, root, INTERVALS, files)
-    rows = steps.range_judgements(minutes, first, last, young_ns).toArrow()
+    rows = steps.range_judgements(minutes, first, last).toArrow()
     found: list[dict[str, Any]] = rows.to_pylist()
     return found
 
@@ -169,7 +175,6 @@ def run_attribute(
             + ("now" if options.until is None else f"--until {options.until!r}")
         )
     source, root = options.source, str(Path(options.source.out).resolve())
-    young_ns = young_limit_ns(options.young_s)
     progress = Progress(err)
     with folder_lock(root), _plain_errors(spark_log_path(root)):
         spark, frame = _open(source, root, "headgate pipeline attribute", progress, messages)
@@ -180,9 +185,9 @@ def run_attribute(
         with progress.stage("Computing intervals"):
             refresh_intervals(spark, root)
         with progress.stage("Computing attribution"):
-            refresh_attribution(spark, root, young_ns)
+            refresh_attribution(spark, root)
         with progress.stage("Judging") as stage:
-            rows = judge_range(spark, root, since_ns, until_ns, young_ns)
+            rows = judge_range(spark, root, since_ns, until_ns)
             stage.result = subscriptions_text(len(rows))
     begins_ns = min((row["from_ns"] for row in rows), default=None)
     if since_ns is not None and begins_ns is not None and begins_ns > since_ns + MINUTE_NS:
@@ -207,7 +212,6 @@ def run_stream(
         PipelineError: a topic or broker cannot be read, or a table cannot be written.
     """
     source, root = options.source, str(Path(options.source.out).resolve())
-    young_ns = young_limit_ns(options.young_s)
     progress = Progress(err)
     with folder_lock(root), _plain_errors(spark_log_path(root)):
         spark, frame = _open(source, root, "headgate pipeline stream", progress, messages)
@@ -215,12 +219,12 @@ def run_stream(
             _create_tables(root)
             # A run that was killed may have left bronze rows that nothing is derived from yet.
             refresh_intervals(spark, root)
-            refresh_attribution(spark, root, young_ns)
+            refresh_attribution(spark, root)
             stage.result = _bronze_text(root)
 
         def after(session: SparkSession, batch_id: int) -> None:
             refresh_intervals(session, root)
-            refresh_attribution(session, root, young_ns)
+            refresh_attribution(session, root)
             progress.say(f"batch {batch_id}: {_bronze_text(root)}")
 
         query = start_query(

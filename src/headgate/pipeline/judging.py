@@ -10,12 +10,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from headgate.flow.account import LABELS, State
 from headgate.flow.limits import Dimension, DispatchLimit, Level
+from headgate.flow.proven import Stretch, hungry_share, proven_ack_per_s, stopped_by
 from headgate.flow.sentence import Circumstances, sentence
 from headgate.flow.verdict import (
     THROTTLED,
-    YOUNG_NS,
     Evidence,
     Judgement,
     LimitFact,
@@ -62,39 +61,26 @@ MINUTE_COLUMNS: Final = (
 )
 """What of ``intervals`` a judgement looks at."""
 
-_THROTTLED_SHARE_MAX: Final = 0.05
-"""A minute with less of its time in throttled states counts as unthrottled."""
-
-_PROVEN_PERCENTILE: Final = 0.95
-
 
 def proven_rate_per_s(minutes: Sequence[Minute]) -> float | None:
-    """95th percentile of the ack rate over unthrottled minutes with backlog and consumers.
+    """What the consumers have shown they can do, in acknowledged messages a second.
 
-    None when there is no such minute.
+    None when no minute proves any: see :mod:`headgate.flow.proven`.
     """
-    rates: list[float] = []
-    for minute in minutes:
-        covered = minute["covered_ns"]
-        backlog = min(minute["backlog_messages_start"] or 0, minute["backlog_messages"] or 0)
-        if covered <= 0 or backlog <= 0 or not minute["consumers"]:
-            continue
-        throttled = sum(
-            minute[name] or 0
-            for name, label in zip(STATE_FIELD_NAMES, LABELS, strict=True)
-            if label.level is not None
-        )
-        if throttled <= _THROTTLED_SHARE_MAX * covered:
-            rates.append((minute["acked"] or 0) * NS_PER_S / covered)
-    if not rates:
-        return None
-    rates.sort()
-    return rates[min(len(rates) - 1, int(_PROVEN_PERCENTILE * len(rates)))]
+    return proven_ack_per_s(_stretch(minute) for minute in minutes)
 
 
-def judge_minutes(
-    minutes: Sequence[Minute], proven_per_s: float | None, *, young_ns: int = YOUNG_NS
-) -> dict[str, Any]:
+def _stretch(minute: Minute) -> Stretch:
+    backlog = min(minute["backlog_messages_start"] or 0, minute["backlog_messages"] or 0)
+    return Stretch(
+        covered_ns=minute["covered_ns"],
+        cells_ns=_cells(minute),
+        acked=minute["acked"] or 0,
+        oldest_age_ns=(minute["oldest_age_max_ns"] or 0) if backlog > 0 else 0,
+    )
+
+
+def judge_minutes(minutes: Sequence[Minute], proven_per_s: float | None) -> dict[str, Any]:
     """Judge one subscription over its minutes, in time order; at least one.
 
     Returns the columns of ``tables.JUDGEMENT_COLUMNS``.
@@ -128,7 +114,7 @@ def judge_minutes(
         proven_ack_per_s=proven_per_s,
         completeness=completeness * (1.0 - min(1.0, abs(residual) / moved)),
     )
-    judgement = judge(evidence, young_ns=young_ns)
+    judgement = judge(evidence)
     facts = _circumstances(evidence, judgement, minutes, cells)
     return {
         **_columns(judgement),
@@ -189,26 +175,20 @@ def _circumstances(
     last = minutes[-1]
     named = next((v for v in (judgement.verdict, judgement.second) if v in THROTTLED), None)
     level = None if named is None or judgement.dimension is None else Level(THROTTLED.index(named))
-    hungry = sum(
-        ns
-        for ns, label in zip(evidence.cells_ns, LABELS, strict=True)
-        if label.level is level and label.consumer == "hungry"
-    )
-    total = sum(evidence.cells_ns)
     window_s = evidence.window_ns / NS_PER_S
     return Circumstances(
         backlog=evidence.backlog_end,
         limit=None if level is None else _limit(last, level),
         limit_source="" if level is None else last[f"limit_{level.name.lower()}_source"] or "",
         permits=last["permits"],
-        hungry_share=None if level is None or not total else hungry / total,
+        hungry_share=hungry_share(evidence.cells_ns, level),
         appended_per_s=evidence.appended / window_s,
         acked_per_s=evidence.acked / window_s,
         bytes_per_message=(
             evidence.delivered_bytes / evidence.delivered if evidence.delivered else None
         ),
         since_s=_since_s(judgement.verdict, minutes, cells),
-        stopped_by=_stopped_by(evidence.cells_ns),
+        stopped_by=stopped_by(evidence.cells_ns),
     )
 
 
@@ -223,23 +203,3 @@ def _since_s(
             break
         begin = minute["from_ns"]
     return None if begin is None else (minutes[-1]["to_ns"] - begin) / NS_PER_S
-
-
-_CONSUMER_STATES: Final = frozenset(
-    {
-        State.AWAITING_ACK,
-        State.UNACKED_LIMIT,
-        State.NO_PERMITS,
-        State.SOCKET_FULL,
-        State.KEY_BLOCKED,
-    }
-)
-
-
-def _stopped_by(cells_ns: Sequence[int]) -> str:
-    held = [
-        (ns, label.state.value)
-        for ns, label in zip(cells_ns, LABELS, strict=True)
-        if label.state in _CONSUMER_STATES and ns > 0
-    ]
-    return max(held)[1] if held else ""

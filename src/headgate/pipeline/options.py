@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Final, Literal
 from urllib.parse import urlsplit
@@ -78,8 +79,6 @@ class AttributeOptions:
     """Characters in a line of the table, names excepted: they are never broken."""
     color: bool = False
     """Whether the table may have colours."""
-    young_s: float = 2.0
-    """A backlog whose oldest message is younger than this is in flight, not a backlog."""
 
     def __post_init__(self) -> None:
         """Raise :class:`InputError` for an unknown format."""
@@ -94,9 +93,8 @@ class StreamOptions:
     source: SourceOptions
     trigger_s: float = 5.0
     """Time between two looks at the topics."""
-    young_s: float = 2.0
 
     def __post_init__(self) -> None:
-        """Raise :class:`InputError` for a trigger below 0.1 s."""
-        if self.trigger_s < 0.1:
+        """Raise :class:`InputError` for a trigger that is no time of at least 0.1 s."""
+        if not (math.isfinite(self.trigger_s) and self.trigger_s >= 0.1):
             raise InputError(f"trigger_s is {self.trigger_s}; at least 0.1 is allowed")

@@ -94,7 +94,7 @@ def refresh_intervals(spark: SparkSession, root: str) -> set[int]:
     return hours
 
 
-def refresh_attribution(spark: SparkSession, root: str, young_ns: int) -> set[int]:
+def refresh_attribution(spark: SparkSession, root: str) -> set[int]:
     """Recompute the hours of ``attribution`` that changed intervals touch; which they were."""
     intervals = ensure_table(root, INTERVALS)
     change = _unseen(intervals, ensure_table(root, ATTRIBUTION))
@@ -116,7 +116,7 @@ def refresh_attribution(spark: SparkSession, root: str, young_ns: int) -> set[in
         commit_replace(root, ATTRIBUTION, [], hours, change.transaction)
         return hours
     minutes = read_files(spark, root, INTERVALS, inputs)
-    rows = steps.attribution(minutes, hours, young_ns)
+    rows = steps.attribution(minutes, hours)
     _replace(rows, root, ATTRIBUTION, hours, change.transaction)
     return hours
 

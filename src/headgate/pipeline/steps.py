@@ -70,22 +70,22 @@ def _minutes_by_subject(minutes: DataFrame) -> DataFrame:
     )
 
 
-def attribution(minutes: DataFrame, hours: Collection[int], young_ns: int) -> DataFrame:
+def attribution(minutes: DataFrame, hours: Collection[int]) -> DataFrame:
     """Rows of ``attribution`` for some hours, from ``intervals`` of these and the day before."""
     wanted = frozenset(hours)
 
     def kernel(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for table in whole_subjects(batches, ATTRIBUTION_KEY):
-            yield from attribution_table(table, wanted, young_ns).to_batches()
+            yield from attribution_table(table, wanted).to_batches()
 
     return _minutes_by_subject(minutes).mapInArrow(kernel, table_schema(ATTRIBUTION))
 
 
-def range_judgements(minutes: DataFrame, since_ns: int, until_ns: int, young_ns: int) -> DataFrame:
+def range_judgements(minutes: DataFrame, since_ns: int, until_ns: int) -> DataFrame:
     """One row per subscription for a range, judged from the summed seconds of its minutes."""
 
     def kernel(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for table in whole_subjects(batches, ATTRIBUTION_KEY):
-            yield from range_table(table, since_ns, until_ns, young_ns).to_batches()
+            yield from range_table(table, since_ns, until_ns).to_batches()
 
     return _minutes_by_subject(minutes).mapInArrow(kernel, spark_schema(RANGE_COLUMNS))

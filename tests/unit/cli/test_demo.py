@@ -49,7 +49,7 @@ def test_defaults(demo: _Demo) -> None:
 
 
 def test_options(demo: _Demo) -> None:
-    words = ["demo", "--seconds", "15", "--no-spark", "--tables", "here"]
+    words = ["demo", "--seconds", "15", "--no-spark", "--out", "here"]
     assert CliRunner().invoke(main, words).exit_code == 0
     assert demo.options == DemoOptions(15.0, False, "here")
 
@@ -62,7 +62,7 @@ def test_a_wrong_verdict_reaches_the_shell(demo: _Demo) -> None:
 def test_what_is_not_allowed_is_one_sentence(demo: _Demo) -> None:
     demo.result = InputError("seconds is 1")
     result = CliRunner().invoke(main, ["demo", "--seconds", "1"])
-    assert (result.exit_code, result.stderr) == (1, "Error: seconds is 1\n")
+    assert (result.exit_code, result.stderr) == (2, "Error: seconds is 1\n")
 
 
 def test_an_interruption_says_that_nothing_is_left(demo: _Demo) -> None:

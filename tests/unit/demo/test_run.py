@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -198,7 +199,7 @@ def job(play: _Play, monkeypatch: pytest.MonkeyPatch) -> _Job:
 
 def _run_with_spark(tables_path: Path) -> tuple[int, str]:
     console = Console(file=io.StringIO(), width=100, record=True)
-    status = run_demo(DemoOptions(20.0, tables_path=str(tables_path)), console)
+    status = run_demo(DemoOptions(20.0, out=str(tables_path)), console)
     return status, console.export_text()
 
 
@@ -256,9 +257,10 @@ def test_no_limit_to_raise_is_an_exit_status(play: _Play) -> None:
     assert not play.calls
 
 
-def test_a_run_too_short_to_settle_is_refused(play: _Play) -> None:
-    with pytest.raises(InputError, match="seconds is 9; at least 10"):
-        _run(9)
+@pytest.mark.parametrize("seconds", [9, math.nan, math.inf])
+def test_a_run_too_short_or_without_end_is_refused(play: _Play, seconds: float) -> None:
+    with pytest.raises(InputError, match=f"seconds is {seconds:g}; a number of at least 10"):
+        _run(seconds)
     assert not play.steps
 
 

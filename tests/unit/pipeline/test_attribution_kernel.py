@@ -9,13 +9,11 @@ from headgate.pipeline.attribution_kernel import (
     INPUT_COLUMNS,
     attribution_table,
     range_table,
-    young_limit_ns,
 )
 from headgate.pipeline.tables import ATTRIBUTION, HOUR_NS, INTERVALS
 from tests.unit.pipeline.play import SITUATIONS, T0, Broker, S, minutes, play
 
 HOUR = T0 // HOUR_NS
-YOUNG_NS = 2 * S
 
 
 def table(messages: list[bytes]) -> pa.Table:
@@ -28,17 +26,17 @@ def test_one_row_for_each_minute_of_the_wanted_hours() -> None:
     player = Broker(start_ns=T0 + 3_500 * S)
     both = table([m for _ in range(200) for m in player.window()])
     for hours, count in (({HOUR}, 2), ({HOUR + 1}, 2), ({HOUR, HOUR + 1}, 4), (set(), 0)):
-        found = attribution_table(both, hours, YOUNG_NS)
+        found = attribution_table(both, hours)
         assert found.schema == table_arrow_schema(ATTRIBUTION)
         assert found.num_rows == count * len(SITUATIONS)
     wanted = {(s.topic, s.subscription): s.verdict for s in SITUATIONS}
-    for row in attribution_table(both, {HOUR, HOUR + 1}, YOUNG_NS).to_pylist():
+    for row in attribution_table(both, {HOUR, HOUR + 1}).to_pylist():
         assert row["verdict"] == wanted[row["topic"], row["subscription"]]
         assert row["minute"].hour == row["hour"]
 
 
 def test_a_range_is_judged_from_its_own_minutes() -> None:
-    found = range_table(table(play(300)), T0 + 60 * S, T0 + 180 * S, YOUNG_NS).to_pylist()
+    found = range_table(table(play(300)), T0 + 60 * S, T0 + 180 * S).to_pylist()
     assert len(found) == len(SITUATIONS)
     slow = next(row for row in found if row["topic"].endswith("/slow"))
     assert slow["growth_messages"] == 400 * 120
@@ -46,8 +44,4 @@ def test_a_range_is_judged_from_its_own_minutes() -> None:
 
 
 def test_a_range_without_telemetry_is_empty() -> None:
-    assert range_table(table(play(60)), T0 + 600 * S, T0 + 900 * S, YOUNG_NS).num_rows == 0
-
-
-def test_young_limit_is_in_nanoseconds() -> None:
-    assert young_limit_ns(1.5) == 1_500_000_000
+    assert range_table(table(play(60)), T0 + 600 * S, T0 + 900 * S).num_rows == 0

@@ -17,7 +17,6 @@ from headgate.pipeline.delta_log import (
     commit_replace,
     ensure_table,
     files_added,
-    open_table,
     table_files,
 )
 from headgate.pipeline.parquet_files import FileAdded, write_tables
@@ -43,7 +42,7 @@ def files(root: Path, *values: tuple[int, int]) -> list[FileAdded]:
 
 
 def appended(root: Path) -> list[int]:
-    rows = open_table(str(root), INTERVALS.name).to_pyarrow_table()
+    rows = DeltaTable(root / INTERVALS.name).to_pyarrow_table()
     return sorted(rows["appended"].to_pylist())
 
 
@@ -72,10 +71,10 @@ def test_exactly_the_named_hours_are_replaced(tmp_path: Path) -> None:
 def test_files_that_came_since_a_version(tmp_path: Path) -> None:
     root = str(tmp_path)
     commit_append(root, INTERVALS, files(tmp_path, (9, 1)), None)
-    seen = open_table(root, INTERVALS.name).version()
+    seen = DeltaTable(tmp_path / INTERVALS.name).version()
     commit_append(root, INTERVALS, files(tmp_path, (10, 2)), None)
     commit_replace(root, INTERVALS, files(tmp_path, (11, 3)), [HOUR], None)
-    delta = open_table(root, INTERVALS.name)
+    delta = DeltaTable(tmp_path / INTERVALS.name)
     assert [file.hour for file in files_added(delta, seen)] == [HOUR, HOUR + 1]
     assert {file.hour for file in files_added(delta, None)} == {HOUR - 1, HOUR + 1}
     (Path(root, INTERVALS.name, "_delta_log") / f"{seen + 1:020d}.json").unlink()
@@ -85,10 +84,17 @@ def test_files_that_came_since_a_version(tmp_path: Path) -> None:
 def test_bronze_files_know_their_windows(tmp_path: Path) -> None:
     written = write_tables(str(tmp_path), "0", [(BRONZE_SAMPLES.name, bronze(play(30)))])
     commit_append(str(tmp_path), BRONZE_SAMPLES, written, None)
-    for file in table_files(open_table(str(tmp_path), BRONZE_SAMPLES.name)):
+    for file in table_files(DeltaTable(tmp_path / BRONZE_SAMPLES.name)):
         assert file.hour == HOUR
         assert file.span_ns == (T0 + 10**9 - 1, T0 + 30 * 10**9 - 1)
         assert file.rows > 0
+
+
+def test_a_creation_that_was_cut_off_is_done_again(tmp_path: Path) -> None:
+    (tmp_path / INTERVALS.name / "_delta_log").mkdir(parents=True)
+    assert ensure_table(str(tmp_path), INTERVALS).version() == 0
+    assert commit_append(str(tmp_path), INTERVALS, files(tmp_path, (10, 1)), None)
+    assert appended(tmp_path) == [1]
 
 
 def test_a_new_column_is_added_to_an_old_table(tmp_path: Path) -> None:

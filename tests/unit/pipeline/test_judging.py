@@ -68,6 +68,15 @@ def test_proven_rate_is_of_unthrottled_minutes_with_backlog() -> None:
     assert proven_rate_per_s(of(SITUATIONS[-1])) is None
 
 
+def test_a_consumer_that_keeps_up_proves_no_rate() -> None:
+    """One message in flight at both ends of a minute is no backlog that it worked on."""
+    row = of(SITUATIONS[0])[0]
+    flying = row | {"oldest_age_max_ns": 20_000_000, "backlog_messages": 1}
+    assert proven_rate_per_s([row | {"backlog_messages_start": 500}]) is not None
+    assert proven_rate_per_s([flying | {"backlog_messages_start": 2}]) is None
+    assert proven_rate_per_s([row | {"backlog_messages_start": 0}]) is None
+
+
 def test_counterfactual_asks_the_proven_rate() -> None:
     held = of(SITUATIONS[1])
     assert judge_minutes(held, None)["grows_without_limit"] is None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pytest
@@ -45,5 +46,6 @@ def test_wrong_format_and_trigger_are_refused() -> None:
     source = SourceOptions("tables")
     with pytest.raises(InputError, match="table or json"):
         AttributeOptions(source, format="xml")  # type: ignore[arg-type]
-    with pytest.raises(InputError, match=r"at least 0\.1"):
-        StreamOptions(source, trigger_s=0)
+    for trigger_s in (0.0, -1.0, math.nan, math.inf):
+        with pytest.raises(InputError, match=r"at least 0\.1"):
+            StreamOptions(source, trigger_s)
