@@ -150,6 +150,8 @@ class AdminFacade:
         broker = self._broker
         if not broker.is_ready:
             raise RefusalError(503, "Broker is not ready")
+        if broker.writer.failed is not None:
+            raise RefusalError(500, str(broker.writer.failed))
         broker.begin_turn()
         try:
             cursor_id = broker.log.create_cursor(HEALTH_TOPIC_NUMBER, "health", AckSet(), {})

@@ -11,11 +11,25 @@ from headgate.metadata.catalog import Catalog, Change
 from headgate.metadata.store import MetadataStore
 
 
+class OutcomeUnknownError(StorageError):
+    """The disk failed in the middle of a change: whether it is stored, a restart will tell."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(
+            f"{reason}. Nothing of tenants, topics and policies is stored until a restart: "
+            "what the disk holds of them is not known after such a failure",
+            retryable=False,
+        )
+
+
 class MetadataWriter:
     """Commits the catalog's planned changes on the metadata lane.
 
     A change rests on those planned before it. So when one cannot be committed, all that are queued
     behind it are refused as well, and the catalog forgets them together.
+
+    After an error that no retry can mend (a failed sync), nobody knows whether the transaction is
+    on the disk: a restart may find it. So nothing more is stored until then, as in the log.
     """
 
     def __init__(
@@ -33,6 +47,8 @@ class MetadataWriter:
         self._applied = applied
         self._generation = 0
         self._failed_generation = -1
+        self.failed: OutcomeUnknownError | None = None
+        """Why nothing is stored until a restart; None while all is well. Read only for others."""
 
     async def settled(self) -> None:
         """Return when every change submitted before has been stored or abandoned."""
@@ -49,7 +65,9 @@ class MetadataWriter:
         """Make ``change`` durable, then visible, then effective.
 
         Raises:
-            StorageError: the disk refused; the change was abandoned.
+            OutcomeUnknownError: the disk failed; the change was abandoned, but a restart may
+                find it stored.
+            StorageError: the disk refused, or had failed before; the change was abandoned.
         """
         future: asyncio.Future[None] = self._loop.create_future()
         generation = self._generation
@@ -58,11 +76,16 @@ class MetadataWriter:
         def work() -> None:
             if self._failed_generation >= generation:
                 raise StorageError("an earlier metadata change was not stored", retryable=True)
+            if self.failed is not None:
+                raise StorageError(str(self.failed), retryable=False)
             try:
                 self._store.commit(writes)
-            except BaseException:
+            except BaseException as error:
                 self._failed_generation = generation
-                raise
+                if isinstance(error, StorageError) and error.retryable:
+                    raise
+                self.failed = OutcomeUnknownError(str(error))
+                raise self.failed from error
 
         def done(_: object, error: BaseException | None) -> None:
             if error is None:

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Iterable
 
 from headgate.base.errors import StorageError
 from headgate.base.names import TopicName, parse_topic
-from headgate.broker.metadata_writer import MetadataWriter
+from headgate.broker.metadata_writer import MetadataWriter, OutcomeUnknownError
 from headgate.broker.one_by_one import OneByOne
 from headgate.broker.settings import Settings
 from headgate.engine.engine import Engine
@@ -214,7 +214,9 @@ class TopicRegistry:
 
         Raises:
             RefusalError: 404; 412 if it has producers or consumers and ``force`` is not set.
-            StorageError: the deletion could not be stored; the topic serves on.
+            StorageError: the deletion could not be stored; the topic serves on, unless nobody
+                knows (:class:`OutcomeUnknownError`): what a restart may find deleted takes no
+                messages until then.
         """
 
         async def work() -> None:
@@ -237,6 +239,8 @@ class TopicRegistry:
             topic.fence()
         try:
             await self._writer.commit(change)
+        except OutcomeUnknownError:
+            raise
         except BaseException:
             for topic in live:
                 topic.fenced = False

@@ -72,7 +72,8 @@ class SqliteStore:
         """Make all ``writes`` durable, or none.
 
         Raises:
-            StorageError: nothing was changed; ``retryable`` if the disk was full or busy.
+            StorageError: ``retryable``, and nothing was changed, if the disk was full or busy.
+                After any other error, what lies in the WAL may count at the next start.
         """
         connection = self._open()
         try:
@@ -84,8 +85,11 @@ class SqliteStore:
                     connection.execute(_UPSERT, (write.kind, write.key, write.value))
             connection.execute("COMMIT")
         except sqlite3.Error as error:
-            if connection.in_transaction:
-                connection.execute("ROLLBACK")
+            try:
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+            except sqlite3.Error as worse:
+                raise self._bad_news(worse) from error
             raise self._bad_news(error) from error
 
     def close(self) -> None:

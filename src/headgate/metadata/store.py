@@ -34,8 +34,9 @@ class MetadataStore(Protocol):
     def commit(self, writes: Sequence[Write]) -> None:
         """Make all ``writes`` durable in one transaction, in order (the last one of a key wins).
 
-        When it returns, they survive a power cut; when it raises, none of them is visible to
-        a later :meth:`load`, except after a crash in the middle of the call: then all or none are.
+        When it returns, they survive a power cut. When it raises a retryable error, none of them
+        is visible to a later :meth:`load`. After any other error, and after a crash in the middle
+        of the call, all or none are: only a new start on the file knows.
 
         Raises:
             StorageError: the disk refused; ``retryable`` says whether a later call can succeed.

@@ -16,6 +16,7 @@ from headgate.engine.subscription import Subscription
 from headgate.ledger import Batch
 from headgate.metadata.errors import RefusalError
 from headgate.metadata.policies import DispatchRate, Retention
+from headgate.metadata.rows import TenantRow
 from headgate.testing import ConnectionLostError, SimConsumer, World
 
 T = "persistent://public/default/t"
@@ -170,6 +171,16 @@ def test_ill_health_is_said(story: Story) -> None:
     assert refusal == (500, "bad sector")
     story.broker.is_ready = False
     assert story.world.run(story.refused(story.facade.check_health()))[0] == 503
+
+
+def test_metadata_that_cannot_be_stored_is_ill_health(story: Story) -> None:
+    story.world.store.fail_next(StorageError("the sync of the WAL failed", retryable=False))
+    change = story.broker.catalog.plan_create_tenant("t", TenantRow(allowed_clusters=()))
+    with pytest.raises(StorageError, match="the sync of the WAL failed"):
+        story.world.run(story.facade.commit(change))
+    refusal = story.world.run(story.refused(story.facade.check_health()))
+    assert refusal[0] == 500
+    assert "the sync of the WAL failed. Nothing of tenants" in refusal[1]
 
 
 def test_explanations_are_asked_of_explain(story: Story) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from headgate.base.errors import StorageError
-from headgate.broker.metadata_writer import MetadataWriter
+from headgate.broker.metadata_writer import MetadataWriter, OutcomeUnknownError
 from headgate.metadata.catalog import Catalog, Change
 from headgate.metadata.errors import RefusalError
 from headgate.metadata.memory_store import MemoryStore
@@ -113,6 +113,35 @@ def test_a_change_planned_between_the_failure_and_its_news_fails_too() -> None:
         assert stored(rig) == visible(rig) == []
         await rig.create("t2")
         assert stored(rig) == visible(rig) == ["t2"]
+
+    play(story)
+
+
+def test_a_change_that_may_be_stored_is_the_last_until_a_restart() -> None:
+    async def story(rig: Rig) -> None:
+        rig.store.crash_at(rig.store.commits, keep=True)
+        results = await asyncio.gather(
+            *[rig.create(f"t{index}") for index in range(2)], return_exceptions=True
+        )
+        assert [type(result) for result in results] == [OutcomeUnknownError, StorageError]
+        assert rig.writer.failed is results[0]
+        assert visible(rig) == []
+        assert stored(rig) == ["t0"]  # as a restart will find it
+        rig.writer._store = MemoryStore(rig.store.load())
+        with pytest.raises(StorageError, match="until a restart") as caught:
+            await rig.create("t2")
+        assert not caught.value.retryable
+        assert (stored(rig), visible(rig), rig.catalog.in_flight_count) == (["t0"], [], 0)
+
+    play(story)
+
+
+def test_a_full_disk_is_no_failure() -> None:
+    async def story(rig: Rig) -> None:
+        rig.store.fail_next(HICCUP)
+        with pytest.raises(StorageError):
+            await rig.create("t")
+        assert rig.writer.failed is None
 
     play(story)
 

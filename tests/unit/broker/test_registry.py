@@ -9,6 +9,7 @@ import pytest
 
 from headgate.base.errors import StorageError
 from headgate.base.names import parse_topic
+from headgate.broker.metadata_writer import OutcomeUnknownError
 from headgate.broker.registry import TopicNotFoundError
 from headgate.ledger import CursorState
 from headgate.metadata.errors import RefusalError
@@ -276,3 +277,22 @@ async def test_an_unload_that_the_disk_refuses_leaves_the_topic_serving(world: W
     with pytest.raises(StorageError):
         await world.broker.registry.unload(NAME)
     assert (await (await client.producer(TOPIC)).send(b"x")).entry_id >= 0
+
+
+@played()
+async def test_a_topic_whose_deletion_a_restart_may_find_gives_no_receipts(world: World) -> None:
+    client = await world.connect()
+    producer = await client.producer(TOPIC)
+    await producer.send(b"x")
+    world.store.crash_at(world.store.commits, keep=True)
+    with pytest.raises(OutcomeUnknownError):
+        await world.broker.registry.delete(NAME, force=True)
+    with pytest.raises(RefusedError) as refusal:
+        await client.producer(TOPIC)
+    assert refusal.value.code == ServerError.SERVICE_NOT_READY
+    with pytest.raises(StorageError, match="until a restart"):
+        await world.broker.registry.create(parse_topic(f"{TOPIC}-2"))
+    world.crash()
+    await world.start()
+    assert not world.broker.registry.exists(NAME)
+    await (await (await world.connect()).producer(TOPIC)).send(b"of the next topic of that name")

@@ -55,6 +55,45 @@ def test_a_transaction_that_fails_changes_nothing(store: SqliteStore) -> None:
     assert len(store.load()) == 2
 
 
+class Failing:
+    """A connection on which some statements fail, as those of a disk that does."""
+
+    def __init__(self, inner: sqlite3.Connection, **codes: int) -> None:
+        self.inner, self.codes = inner, codes
+
+    @property
+    def in_transaction(self) -> bool:
+        return self.inner.in_transaction
+
+    def execute(self, statement: str, values: tuple[object, ...] = ()) -> object:
+        code = self.codes.get(statement)
+        if code is None:
+            return self.inner.execute(statement, values)
+        error = sqlite3.OperationalError(f"{statement} failed")
+        error.sqlite_errorcode = code
+        raise error
+
+
+@pytest.mark.parametrize(
+    ("codes", "retryable"),
+    [
+        ({"COMMIT": sqlite3.SQLITE_FULL}, True),
+        ({"COMMIT": sqlite3.SQLITE_IOERR_FSYNC}, False),
+        ({"COMMIT": sqlite3.SQLITE_FULL, "ROLLBACK": sqlite3.SQLITE_IOERR}, False),
+    ],
+)
+def test_only_what_was_rolled_back_for_sure_may_be_tried_again(
+    codes: dict[str, int], retryable: bool, path: str
+) -> None:
+    store = SqliteStore(path)
+    inner = store._open()
+    store._connection = Failing(inner, **codes)  # type: ignore[assignment]
+    with pytest.raises(StorageError) as caught:
+        store.commit([Write("a", "1", b"x")])
+    assert caught.value.retryable is retryable
+    inner.close()
+
+
 def test_a_file_in_use_is_refused(store: SqliteStore, path: str) -> None:
     store.commit([Write("a", "1", b"x")])
     with pytest.raises(StorageError, match="locked") as caught:
