@@ -23,7 +23,7 @@ from headgate.engine.ports import Effects, EntryLog, NoObserver, Observer
 from headgate.engine.subscription import Subscription
 from headgate.engine.topic import Topic
 from headgate.engine.types import SubscriptionType
-from headgate.flow.gate import BrokerGate, SubscriptionGate, TopicGate
+from headgate.flow.gate import BrokerGate, TopicGate
 from headgate.flow.limits import DispatchLimit
 
 FLUSH_ENTRIES_MAX = 256
@@ -79,7 +79,7 @@ class Engine:
         self.throttle_counts_entries = False
         """dispatchThrottlingOnBatchMessageEnabled: a batch counts as one message."""
         self._limits_of = limits_of
-        self._kept_gates: dict[int, tuple[TopicGate, dict[str, SubscriptionGate]]] = {}
+        self._kept_gates: dict[int, TopicGate] = {}
         """Budgets of unloaded topics: an unload forgives nothing (law 1.1)."""
         self._dirty: deque[Subscription] = deque()
         """In the order in which they were touched: whoever had its turn goes behind the others."""
@@ -155,13 +155,12 @@ class Engine:
         is_system: bool = False,
     ) -> Topic:
         """Make a stored topic live. Its subscriptions are added by the caller."""
-        gate, kept = self._kept_gates.pop(log.number, (None, {}))
+        gate = self._kept_gates.pop(log.number, None)
         topic = Topic(
             self,
             name,
             log,
             gate or self.gate.topic(),
-            kept_gates=kept,
             incarnation=incarnation,
             created_ms=created_ms,
             is_system=is_system,
@@ -175,21 +174,13 @@ class Engine:
     def unload_topic(self, topic: Topic, *, deleted: bool = False) -> None:
         """Forget a fenced topic. Unless it was ``deleted``, what it spent of its limits stays."""
         self.observer.topic_unloaded(topic)
-        kept = topic.kept_gates
-        for subscription in list(topic.subscriptions.values()):
-            subscription.gate.leave(self.now_ns)
-            subscription.fenced = subscription.removed = True
-            if subscription.is_durable and not deleted:
-                kept[subscription.name] = subscription.gate
-            else:
-                subscription.gate.close(self.now_ns)
+        for subscription in topic.subscriptions.values():
+            subscription.close(self.now_ns)
         topic.subscriptions.clear()
         if deleted:
-            for gate in kept.values():
-                gate.close(self.now_ns)
             topic.gate.close(self.now_ns)
         else:
-            self._kept_gates[topic.log.number] = (topic.gate, kept)
+            self._kept_gates[topic.log.number] = topic.gate
         topic.cache.clear()
         self.topics.pop(topic.name.full, None)
         self.by_number.pop(topic.log.number, None)

@@ -385,7 +385,7 @@ class Subscription:
         if self.consumers:
             raise SubscriptionBusyError("Subscription has active connected consumers")
         self.fenced = self.removed = True
-        self.gate.close(now_ns)
+        self.topic.gate.kept.keep(self.name, self.gate, now_ns, is_reader=not self.is_durable)
 
     def counters(self) -> tuple[int, int, int, int, int]:
         """Messages and bytes sent, acknowledged, redelivered, expired: for the rates."""

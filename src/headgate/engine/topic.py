@@ -32,7 +32,7 @@ from headgate.engine.writes import (
     count_latency,
     count_sizes,
 )
-from headgate.flow.gate import SubscriptionGate, TopicGate
+from headgate.flow.gate import TopicGate
 
 if TYPE_CHECKING:
     from headgate.engine.engine import Engine
@@ -59,7 +59,6 @@ class Topic:
         "idle_since_ns",
         "incarnation",
         "is_system",
-        "kept_gates",
         "last_publish_ms",
         "log",
         "messages_in_before_load",
@@ -83,7 +82,6 @@ class Topic:
         incarnation: int = 0,
         created_ms: int = 0,
         is_system: bool = False,
-        kept_gates: dict[str, SubscriptionGate] | None = None,
     ) -> None:
         self.engine = engine
         self.name = name
@@ -91,8 +89,6 @@ class Topic:
         self.log = log
         self.gate = gate
         gate.owner = self
-        self.kept_gates: dict[str, SubscriptionGate] = kept_gates or {}
-        """Budgets of subscriptions from before an unload, until each is loaded again."""
         self.incarnation = incarnation
         self.created_ms = created_ms
         self.is_system = is_system
@@ -263,11 +259,12 @@ class Topic:
         properties: dict[str, str] | None = None,
     ) -> Subscription:
         """Make a subscription whose cursor stands at ``acks``; ``cursor_id`` None for a reader."""
+        gate = self.gate.kept.take(name, self.engine.now_ns, is_reader=cursor_id is None)
         subscription = Subscription(
             self,
             name,
             acks,
-            self.kept_gates.pop(name) if name in self.kept_gates else self.gate.subscription(),
+            gate or self.gate.subscription(),
             cursor_id=cursor_id,
             properties=properties,
             now_ns=self.engine.now_ns,

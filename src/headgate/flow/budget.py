@@ -318,6 +318,17 @@ class Budget:
         if self.in_window:
             self._expire(now_ns)
 
+    def is_clear(self, now_ns: int) -> bool:
+        """Whether nothing that it delivered counts any more: it is as good as a new one."""
+        if self.in_window:
+            self._expire(now_ns)
+        return not self.in_window and not self.debt
+
+    def restart_figures(self, now_ns: int) -> None:
+        """Count what is granted, offered and waited from 0 on; the window stays as it is."""
+        self._settle(now_ns)
+        self.granted = self._offered_ns = self._waiting_ns = 0
+
     def statistics(self, now_ns: int) -> BudgetStatistics:
         """The present figures, with the window brought up to now."""
         if self.in_window:

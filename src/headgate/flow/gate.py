@@ -34,6 +34,7 @@ from itertools import count
 
 from headgate.base.units import NS_PER_MS
 from headgate.flow.budget import Budget
+from headgate.flow.kept import KeptGates
 from headgate.flow.limits import Dimension, DispatchLimit, Level, Refusal
 from headgate.flow.node import GateNode, GateStatistics
 from headgate.flow.share import FairQueue, share_of
@@ -167,6 +168,7 @@ class TopicGate(GateNode):
         "broker_epoch",
         "demand",
         "epoch",
+        "kept",
         "queue",
         "share",
         "shared",
@@ -178,6 +180,8 @@ class TopicGate(GateNode):
         super().__init__(Level.TOPIC, owner)
         self.broker = broker
         self.subscriptions: dict[SubscriptionGate, None] = {}
+        self.kept = KeptGates()
+        """Those of ``subscriptions`` that closed while their windows still count."""
         self.queue: FairQueue[SubscriptionGate] = FairQueue()
         self.demand = 0
         """Subscriptions in the queue, and those just served."""
@@ -418,7 +422,7 @@ class SubscriptionGate(GateNode):
         return Refusal(named.level, named.dimension, latest_ns)
 
     def close(self, now_ns: int) -> None:
-        """The subscription is deleted. Not for unload: its budget must outlive that."""
+        """Nobody comes back to it. Whoever may goes to ``topic.kept`` instead."""
         self.leave(now_ns)
         self.topic.subscriptions.pop(self, None)
 
@@ -447,6 +451,15 @@ class SubscriptionGate(GateNode):
     def throttled_events(self) -> list[list[int]]:
         """Events by level, then dimension; exact after :meth:`settle`. Do not write to it."""
         return [[0, 0], [0, 0], [0, 0]] if self._events is None else self._events.counts
+
+    def renewed(self, now_ns: int) -> SubscriptionGate:
+        """Itself, for another subscription: its windows as they are, its figures at 0."""
+        self._events = None
+        self.waiters_max = 0
+        for budget in self._kept:
+            if budget is not None:
+                budget.restart_figures(now_ns)
+        return self
 
     def settle(self, now_ns: int) -> None:
         """Count the periods of a wait that still goes on."""

@@ -68,6 +68,11 @@ class GateNode:
         self.budgets = tuple(active)
         return changed
 
+    def is_clear(self, now_ns: int) -> bool:
+        """Whether nothing counts any more of what was delivered under its limits, past ones
+        included."""
+        return all(budget is None or budget.is_clear(now_ns) for budget in self._kept)
+
     def _refuse(self, now_ns: int) -> int:
         """The instant at which its own budgets let the next entry go; ``now_ns`` if now. Those
         that refuse know from here on that something waits for them."""

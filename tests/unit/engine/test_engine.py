@@ -135,3 +135,51 @@ def test_those_that_waited_do_not_hold_up_the_others() -> None:
     assert len(port.entries) == PUMP_ENTRIES_MAX
     rig.flush()
     assert [subscription.messages_sent for subscription in limited] == [2] * 300
+
+
+def test_reconnecting_readers_share_one_window() -> None:
+    """Law 1.1: who leaves and comes back gains nothing, also under a name made up anew."""
+    rig = Rig(subscription_limit=DispatchLimit(10, None))
+    rig.subscribe("holds")
+    rig.publish(100)
+    seen: list[int] = []
+    for number in range(5):
+        reader = rig.subscribe(f"reader-{number % 4}", at=sum(seen), durable=False)
+        consumer, port = rig.consumer(reader, permits=1000)
+        rig.advance(50)
+        reader.remove_consumer(consumer)
+        seen.append(len(port.entries))
+    assert seen == [10, 0, 0, 0, 0]
+    rig.advance(1_000)
+    _, port = rig.consumer(rig.subscribe("reader-9", at=10, durable=False), permits=1000)
+    assert len(port.entries) == 10
+
+
+def test_a_subscription_made_anew_by_its_name_finds_its_window() -> None:
+    rig = Rig(subscription_limit=DispatchLimit(10, None))
+    rig.subscribe("holds")
+    rig.publish(100)
+    for expected in (10, 0):
+        subscription = rig.subscribe("s")
+        consumer, port = rig.consumer(subscription, permits=1000)
+        assert len(port.entries) == expected
+        subscription.remove_consumer(consumer)
+        rig.topic.remove_subscription("s")
+    _, port = rig.consumer(rig.subscribe("other"), permits=1000)
+    assert len(port.entries) == 10
+
+
+def test_a_reader_finds_its_window_after_an_unload() -> None:
+    rig = Rig(subscription_limit=DispatchLimit(10, None))
+    rig.publish(30)
+    rig.topic.cache.update(enumerate(rig.log.bodies))
+    assert len(rig.consumer(rig.subscribe(durable=False), permits=1000)[1].entries) == 10
+    rig.topic.fence()
+    rig.engine.unload_topic(rig.topic)
+    rig.topic = rig.engine.load_topic(rig.topic.name, rig.log)
+    rig.topic.cache.update(enumerate(rig.log.bodies))
+    _, port = rig.consumer(rig.subscribe(at=10, durable=False), permits=1000)
+    rig.advance(500)
+    assert port.entries == []
+    rig.advance(1_500)
+    assert 9 <= len(port.entries) <= 11
