@@ -7,6 +7,7 @@ any other, acknowledge nothing.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from headgate.engine.consumer import Consumer
@@ -19,33 +20,69 @@ from headgate.wire.messages import BaseCommand, CommandAck, MessageIdData
 if TYPE_CHECKING:
     from headgate.broker.connection import Connection
 
+SLICE_IDS = 256
+"""Ids of one command that are looked at before others have their turn: about a millisecond."""
 
-def acknowledge(connection: Connection, command: BaseCommand) -> None:
-    """Carry out an ACK; one of a consumer that is gone comes too late and changes nothing."""
+
+def acknowledge(connection: Connection, command: BaseCommand) -> int:
+    """Carry out an ACK, or its beginning; returns how many ids were looked at.
+
+    One of a consumer that is gone comes too late and changes nothing. One of more than
+    :data:`SLICE_IDS` ids is carried on in slices, before anything else of its connection, unless
+    its consumer goes meanwhile: what was not looked at then is as if it had come too late, and
+    will be delivered again.
+    """
     ack = command.ack
     entry = connection.consumers.get(ack.consumer_id)
     if entry is None:
-        if ack.HasField("request_id"):
-            problem = f"Consumer {ack.consumer_id} does not exist on this connection"
-            _refuse(connection, ack, ServerError.CONSUMER_NOT_FOUND, problem)
-        return
+        _refuse_of_nobody(connection, ack)
+        return 1
     consumer, subscription = entry
-    problem = ""
     if ack.ack_type == AckType.CUMULATIVE:
         problem = _ack_through(consumer, subscription, ack)
-    else:
-        _ack_entries(consumer, subscription, ack)
-    if not ack.HasField("request_id"):
-        return
-    if problem:
-        _refuse(connection, ack, ServerError.NOT_ALLOWED_ERROR, problem)
-    else:
+        if ack.HasField("request_id"):
+            if problem:
+                _refuse(connection, ack, ServerError.NOT_ALLOWED_ERROR, problem)
+            else:
+                _answer_when_durable(connection, ack)
+        return 1
+    count = len(ack.message_id)
+    if count > SLICE_IDS:
+        connection.carry_on(_ack_in_slices(connection, ack, entry))
+        return 1
+    _ack_entries(consumer, subscription, ack.message_id)
+    if ack.HasField("request_id"):
+        _answer_when_durable(connection, ack)
+    return count or 1
+
+
+def _ack_in_slices(
+    connection: Connection, ack: CommandAck, entry: tuple[Consumer, Subscription]
+) -> Iterator[int]:
+    consumer, subscription = entry
+    for start in range(0, len(ack.message_id), SLICE_IDS):
+        if not is_still(connection, entry):
+            _refuse_of_nobody(connection, ack)
+            return
+        ids = ack.message_id[start : start + SLICE_IDS]
+        _ack_entries(consumer, subscription, ids)
+        yield len(ids)
+    if ack.HasField("request_id"):
         _answer_when_durable(connection, ack)
 
 
-def _ack_entries(consumer: Consumer, subscription: Subscription, ack: CommandAck) -> None:
+def is_still(connection: Connection, entry: tuple[Consumer, Subscription]) -> bool:
+    """Whether a consumer is still connected, and its subscription neither moved nor removed."""
+    consumer, subscription = entry
+    present = connection.consumers.get(consumer.consumer_id)
+    return present is entry and not (subscription.fenced or subscription.removed)
+
+
+def _ack_entries(
+    consumer: Consumer, subscription: Subscription, message_ids: Iterable[MessageIdData]
+) -> None:
     log = subscription.topic.log
-    for ids in ack.message_id:
+    for ids in message_ids:
         if _is_part_of_a_batch(ids):
             continue  # the client acknowledges the entry when it is done with all of it
         position = (to_signed(ids.ledgerId), to_signed(ids.entryId))
@@ -74,6 +111,12 @@ def _ack_through(consumer: Consumer, subscription: Subscription, ack: CommandAck
 def _is_part_of_a_batch(ids: MessageIdData) -> bool:
     """Whether messages of the entry are still to be done: those whose bit is set."""
     return any(ids.ack_set)
+
+
+def _refuse_of_nobody(connection: Connection, ack: CommandAck) -> None:
+    if ack.HasField("request_id"):
+        problem = f"Consumer {ack.consumer_id} does not exist on this connection"
+        _refuse(connection, ack, ServerError.CONSUMER_NOT_FOUND, problem)
 
 
 def _refuse(connection: Connection, ack: CommandAck, code: ServerError, problem: str) -> None:

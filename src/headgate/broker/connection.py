@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Coroutine, Mapping
+from collections.abc import Coroutine, Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
@@ -63,8 +63,8 @@ COMMAND_BYTES_MAX = 4 * MIB
 """Commands of one connection that may be waiting for something before it is read no further."""
 
 TURN_WORK_MAX = 256
-"""Work for one connection before others have their turn: a SEND, ACK or FLOW is 1, another command
-``COLD_WORK``. About a millisecond."""
+"""Work for one connection before others have their turn: a SEND, a FLOW, an id that is acknowledged
+or given back is 1, another command ``COLD_WORK``. About a millisecond."""
 COLD_WORK = 8
 
 UNREAD_BYTES_MAX = MIB
@@ -100,6 +100,7 @@ class Connection(asyncio.BufferedProtocol):
         self._write_paused = False
         self._read_paused = False
         self._pending_count = 0
+        self._unfinished: Iterator[int] | None = None
         self._unread_bytes = 0
         self._command_bytes = 0
         self._closed_producers: dict[int, int] = {}
@@ -181,6 +182,7 @@ class Connection(asyncio.BufferedProtocol):
             subscription.remove_consumer(consumer)
         self.producers.clear()
         self.consumers.clear()
+        self._unfinished = None
 
     # -- frames in -------------------------------------------------------------------------
 
@@ -194,6 +196,13 @@ class Connection(asyncio.BufferedProtocol):
         work = TURN_WORK_MAX
         try:
             while not self._read_paused and self.is_open:
+                if self._unfinished is not None:
+                    done = next(self._unfinished, None)
+                    if done is None:
+                        self._unfinished = None
+                    elif (work := work - done) <= 0:
+                        self._end_turn()
+                    continue
                 frame = next_frame()
                 if frame is None:
                     if self._pending_count and self.broker.publish_buffer_full():
@@ -202,19 +211,19 @@ class Connection(asyncio.BufferedProtocol):
                 command, body = frame
                 kind = command.type
                 receive(kind)
-                work -= 1
                 if kind == _SEND:
                     self._send(command, body)
+                    work -= 1
                 elif kind == _ACK:
-                    acknowledge(self, command)
+                    work -= acknowledge(self, command)
                 elif kind == _FLOW:
                     self._flow(command)
+                    work -= 1
                 else:
                     self._cold(kind, command)
-                    work -= COLD_WORK - 1
-                if work <= 0 and not self._read_paused and self.is_open:
-                    self._pause_reading()
-                    self.broker.loop.call_soon(self._next_turn)
+                    work -= COLD_WORK
+                if work <= 0:
+                    self._end_turn()
         except RemoteProtocolError as error:
             logger.info("%s broke the protocol and is cut off: %s", self.address, error)
             self.close()
@@ -223,6 +232,19 @@ class Connection(asyncio.BufferedProtocol):
         except Exception:
             logger.exception("%s is cut off by an error of ours", self.address)
             self.close()
+
+    def _end_turn(self) -> None:
+        """Others come first now."""
+        if self.is_open and not self._read_paused:
+            self._pause_reading()
+            self.broker.loop.call_soon(self._next_turn)
+
+    def carry_on(self, slices: Iterator[int]) -> None:
+        """Carry out a long command in slices, each of so much work, and nothing before its end.
+
+        When the connection ends before, the rest is as if it had not arrived.
+        """
+        self._unfinished = slices
 
     def _cold(self, kind: int, command: BaseCommand) -> None:
         if kind == CommandType.PING:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, cast
 
 from headgate.base.ack_set import AckSet
@@ -9,6 +10,7 @@ from headgate.base.errors import HeadgateError
 from headgate.base.names import check_subscription, parse_topic
 from headgate.base.positions import EARLIEST, Position
 from headgate.base.units import INT64_MAX, MS_PER_S
+from headgate.broker.acknowledging import SLICE_IDS, is_still
 from headgate.broker.cursors import create_subscription, delete_subscription, seek
 from headgate.broker.entries import last_message
 from headgate.engine.consumer import Consumer
@@ -25,7 +27,11 @@ from headgate.wire import encode
 from headgate.wire.codes import InitialPosition, ServerError
 from headgate.wire.codes import SubscriptionType as WireType
 from headgate.wire.ids import position_of, to_signed
-from headgate.wire.messages import BaseCommand, CommandSubscribe
+from headgate.wire.messages import (
+    BaseCommand,
+    CommandRedeliverUnacknowledgedMessages,
+    CommandSubscribe,
+)
 
 if TYPE_CHECKING:
     from headgate.broker.connection import Connection
@@ -148,23 +154,41 @@ def _make(connection: Connection, request: CommandSubscribe) -> Consumer:
 
 
 def redeliver(connection: Connection, command: BaseCommand) -> None:
-    """Take entries back from a consumer: those named, or all it holds."""
+    """Take entries back from a consumer: those named (in slices), or all it holds."""
     request = command.redeliverUnacknowledgedMessages
     entry = connection.consumers.get(request.consumer_id)
     if entry is None:
         return
     consumer, subscription = entry
-    log = subscription.topic.log
-    ordinals: list[int] | None = None
     if request.message_ids and subscription.type.is_shared:
-        ordinals = []
-        for message_id in request.message_ids:
+        connection.carry_on(_redeliver_in_slices(connection, request, entry))
+    else:
+        subscription.redeliver(consumer, None, _epoch(request))
+
+
+def _redeliver_in_slices(
+    connection: Connection,
+    request: CommandRedeliverUnacknowledgedMessages,
+    entry: tuple[Consumer, Subscription],
+) -> Iterator[int]:
+    consumer, subscription = entry
+    log = subscription.topic.log
+    for start in range(0, len(request.message_ids), SLICE_IDS):
+        if not is_still(connection, entry):
+            return  # all that it held was taken back when it went
+        ordinals: list[int] = []
+        message_ids = request.message_ids[start : start + SLICE_IDS]
+        for message_id in message_ids:
             position = position_of(message_id)
             ordinal = log.ordinal_at_or_after(*position)
             if ordinal < log.end and log.position(ordinal) == position:
                 ordinals.append(ordinal)
-    epoch = to_signed(request.consumer_epoch) if request.HasField("consumer_epoch") else -1
-    subscription.redeliver(consumer, ordinals, epoch)
+        subscription.redeliver(consumer, ordinals, _epoch(request))
+        yield len(message_ids)
+
+
+def _epoch(request: CommandRedeliverUnacknowledgedMessages) -> int:
+    return to_signed(request.consumer_epoch) if request.HasField("consumer_epoch") else -1
 
 
 def close_consumer(connection: Connection, command: BaseCommand) -> None:
