@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from enum import Enum, IntEnum
 
 from headgate.base.errors import invariant
-from headgate.flow.limits import Dimension, Level, Refusal
+from headgate.flow.limits import Dimension, Level
 
 
 class State(Enum):
@@ -100,68 +100,11 @@ def throttled_cell(level: Level, dimension: Dimension, *, hungry: bool) -> Cell:
     return _ALL_CELLS[_FIRST_THROTTLED + 4 * level + 2 * dimension + (not hungry)]
 
 
-class Readiness(IntEnum):
-    """What stops a consumer, tested in this order. The one furthest along names the state."""
-
-    UNACKED_LIMIT = 0
-    NO_PERMITS = 1
-    SOCKET_FULL = 2
-    READY = 3
-
-
-def readiness(*, unacked_blocked: bool, permits: int, socket_full: bool) -> Readiness:
-    """Class one eligible consumer; take the maximum over all of them."""
-    if unacked_blocked:
-        return Readiness.UNACKED_LIMIT
-    if permits <= 0:
-        return Readiness.NO_PERMITS
-    return Readiness.SOCKET_FULL if socket_full else Readiness.READY
-
-
 def is_hungry(permits: int, permits_max: int) -> bool:
     """Whether at least half of a consumer's window is free. ``permits_max`` is its window: the
     largest permit total it ever had. Clients return permits in lumps of half their queue, so a
     consumer below that mark still works on what it has."""
     return permits > 0 and 2 * permits >= permits_max
-
-
-def classify(
-    *,
-    in_transition: bool,
-    unacknowledged: bool,
-    deliverable: bool,
-    connected: bool,
-    ready: Readiness,
-    refusal: Refusal | None,
-    hungry: bool = False,
-    key_blocked: bool = False,
-    in_memory: bool = True,
-) -> Cell:
-    """The cell for these facts, by "first that applies".
-
-    in_transition: fenced, seeking, in failover delay, loading or storage failed.
-    unacknowledged: anything due is not acknowledged (delayed messages not yet due do not count).
-    deliverable: some of that is not with a consumer. connected: any consumer is connected.
-    ready: the largest :class:`Readiness` over the eligible consumers.
-    refusal: what the gate answered, None if the next entry may go.
-    hungry: some eligible consumer :func:`is_hungry`. key_blocked: Key_Shared look-ahead is stuck.
-    in_memory: the next entry is there; False while a read from disk is awaited.
-    """
-    if in_transition:
-        return Cell.TRANSITION
-    if not unacknowledged:
-        return Cell.CAUGHT_UP
-    if not deliverable:
-        return Cell.AWAITING_ACK
-    if not connected:
-        return Cell.NO_CONSUMER
-    if ready != Readiness.READY:
-        return _ALL_CELLS[Cell.UNACKED_LIMIT + ready]
-    if key_blocked:
-        return Cell.KEY_BLOCKED
-    if refusal is not None:
-        return throttled_cell(refusal.level, refusal.dimension, hungry=hungry)
-    return Cell.DISPATCHING if in_memory else Cell.STORAGE
 
 
 class Account:

@@ -98,7 +98,7 @@ def sentence(judgement: Judgement, circumstances: Circumstances) -> str:
         text += "; connect one, or delete the subscription if nobody needs it"
     elif verdict is Verdict.BROKER:
         text = f"the broker itself took most of the time{_since(circumstances)}"
-        text += " (loading, reading from disk or sending), not a limit or a consumer"
+        text += " (seeking, failing over, reading from disk or sending), not a limit or a consumer"
     else:
         text = _throttled(judgement, circumstances)
     if judgement.second is not None and not judgement.bystander:

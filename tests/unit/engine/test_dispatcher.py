@@ -249,3 +249,59 @@ def test_a_run_ends_at_the_unacknowledged_limit(limits: EngineLimits) -> None:
     assert port.ordinals == [0, 1, 2, 3, 4]
     assert consumer.permits == 95
     assert subscription.account.cell is Cell.UNACKED_LIMIT
+
+
+def test_the_first_fact_that_applies_names_the_state() -> None:
+    """The table of docs/telemetry.md 1, from the bottom up: each fact hides all below it."""
+    rig = Rig()
+    subscription = rig.subscribe()
+    rig.publish(200)
+    consumer, port = rig.consumer(subscription, SHARED)
+
+    def cell() -> Cell:
+        subscription.wake()
+        rig.engine.flush()
+        return subscription.account.cell
+
+    subscription.flow(consumer, 150)
+    assert cell() is Cell.DISPATCHING
+    rig.topic.cache.clear()
+    assert cell() is Cell.STORAGE
+    rig.subscription_limit = DispatchLimit(1, None)
+    rig.engine.limits_of_subscription(subscription)
+    subscription.gate.charge(rig.engine.now_ns, 1, 1)
+    assert cell() is Cell.SUBSCRIPTION_MESSAGES_HUNGRY
+    port.writable = False
+    assert cell() is Cell.SOCKET_FULL
+    consumer.permits = 0
+    assert cell() is Cell.NO_PERMITS
+    consumer.blocked_on_unacked = True
+    assert cell() is Cell.UNACKED_LIMIT
+    for ordinal in range(len(port.entries), 200):
+        subscription.ack_entry(consumer, ordinal)
+    assert cell() is Cell.AWAITING_ACK
+    subscription.remove_consumer(consumer)
+    assert cell() is Cell.NO_CONSUMER
+    subscription.skip_to(200)
+    assert cell() is Cell.CAUGHT_UP
+    subscription.fenced = True
+    assert cell() is Cell.TRANSITION
+
+
+def test_the_consumer_that_is_furthest_along_names_the_state() -> None:
+    rig = Rig()
+    subscription = rig.subscribe()
+    rig.publish(1)
+    blocked, _ = rig.consumer(subscription, SHARED, consumer_id=1)
+    blocked.blocked_on_unacked = True
+    blocked.permits = 10
+    subscription.wake()
+    rig.flush()
+    assert subscription.account.cell is Cell.UNACKED_LIMIT
+    rig.consumer(subscription, SHARED, consumer_id=2)
+    assert subscription.account.cell is Cell.NO_PERMITS
+    full, port = rig.consumer(subscription, SHARED, consumer_id=3)
+    port.writable = False
+    subscription.flow(full, 5)
+    rig.flush()
+    assert subscription.account.cell is Cell.SOCKET_FULL

@@ -14,15 +14,12 @@ from headgate.flow.account import (
     LABELS,
     Account,
     Cell,
-    Readiness,
     State,
-    classify,
     difference,
     is_hungry,
-    readiness,
     throttled_cell,
 )
-from headgate.flow.limits import Dimension, Level, Refusal
+from headgate.flow.limits import Dimension, Level
 
 
 @given(st.lists(st.tuples(st.sampled_from(list(Cell)), st.integers(0, 10**12)), max_size=50))
@@ -81,52 +78,6 @@ def test_every_cell_has_labels_of_its_own() -> None:
                 assert labels.consumer == ("hungry" if hungry else "busy")
                 assert labels.level is level
     assert LABELS[Cell.CAUGHT_UP].dimension == LABELS[Cell.CAUGHT_UP].consumer == ""
-
-
-def test_the_first_fact_that_applies_names_the_state() -> None:
-    """From the bottom up, each fact hides all below it."""
-    facts: dict[str, object] = {
-        "in_transition": False,
-        "unacknowledged": True,
-        "deliverable": True,
-        "connected": True,
-        "ready": Readiness.READY,
-        "refusal": None,
-    }
-
-    def cell() -> Cell:
-        return classify(**facts)  # type: ignore[arg-type]
-
-    assert cell() is Cell.DISPATCHING
-    facts["in_memory"] = False
-    assert cell() is Cell.STORAGE
-    facts["refusal"] = Refusal(Level.BROKER, Dimension.BYTES, 5)
-    assert cell() is Cell.BROKER_BYTES_BUSY
-    facts["hungry"] = True
-    assert cell() is Cell.BROKER_BYTES_HUNGRY
-    facts["key_blocked"] = True
-    assert cell() is Cell.KEY_BLOCKED
-    for ready in (Readiness.SOCKET_FULL, Readiness.NO_PERMITS, Readiness.UNACKED_LIMIT):
-        facts["ready"] = ready
-        assert cell() is Cell[ready.name]
-    facts["connected"] = False
-    assert cell() is Cell.NO_CONSUMER
-    facts["deliverable"] = False
-    assert cell() is Cell.AWAITING_ACK
-    facts["unacknowledged"] = False
-    assert cell() is Cell.CAUGHT_UP
-    facts["in_transition"] = True
-    assert cell() is Cell.TRANSITION
-
-
-def test_a_consumer_is_classed_by_what_stops_it_first() -> None:
-    for blocked, permits, full, expected in (
-        (True, 0, True, Readiness.UNACKED_LIMIT),
-        (False, 0, True, Readiness.NO_PERMITS),
-        (False, 1, True, Readiness.SOCKET_FULL),
-        (False, 1, False, Readiness.READY),
-    ):
-        assert readiness(unacked_blocked=blocked, permits=permits, socket_full=full) is expected
 
 
 def test_half_of_the_window_free_is_hungry() -> None:

@@ -170,8 +170,8 @@ FACTS = Circumstances(
         (
             _judgement(Verdict.BROKER),
             Circumstances(),
-            "BROKER: the broker itself took most of the time (loading, reading from disk or"
-            " sending), not a limit or a consumer.",
+            "BROKER: the broker itself took most of the time (seeking, failing over, reading from"
+            " disk or sending), not a limit or a consumer.",
         ),
         (_judgement(Verdict.NONE, idle=1.0), Circumstances(), "NONE: nothing is waiting."),
         (

@@ -11,17 +11,9 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from headgate.base.units import NS_PER_MS, NS_PER_S
-from headgate.flow.account import (
-    Account,
-    Cell,
-    Readiness,
-    classify,
-    difference,
-    is_hungry,
-    throttled_cell,
-)
+from headgate.flow.account import Account, Cell, difference, is_hungry, throttled_cell
 from headgate.flow.gate import BrokerGate, TopicGate
-from headgate.flow.limits import DispatchLimit, Level
+from headgate.flow.limits import DispatchLimit, Level, Refusal
 from headgate.flow.verdict import Evidence, Judgement, LimitFact, judge
 
 TICK_NS = 10 * NS_PER_MS
@@ -102,20 +94,20 @@ class Situation:
             consumer.permits -= 1
         if refusal is None:
             gate.leave(now_ns)
-        self.account.move(
-            classify(
-                in_transition=False,
-                unacknowledged=self.acked < self.appended,
-                deliverable=self.sent < self.appended,
-                connected=consumer is not None,
-                ready=Readiness.READY
-                if consumer is not None and consumer.permits
-                else Readiness.NO_PERMITS,
-                refusal=refusal,
-                hungry=self._is_hungry(),
-            ),
-            now_ns,
-        )
+        self.account.move(self._cell(refusal), now_ns)
+
+    def _cell(self, refusal: Refusal | None) -> Cell:
+        """What of the state law such a subscription can meet."""
+        if self.acked == self.appended:
+            return Cell.CAUGHT_UP
+        if self.sent == self.appended:
+            return Cell.AWAITING_ACK
+        if self.consumer is None:
+            return Cell.NO_CONSUMER
+        if not self.consumer.permits:
+            return Cell.NO_PERMITS
+        assert refusal is not None
+        return throttled_cell(refusal.level, refusal.dimension, hungry=self._is_hungry())
 
     def _is_hungry(self) -> bool:
         return self.consumer is not None and is_hungry(self.consumer.permits, self.consumer.queue)
