@@ -24,8 +24,6 @@ class Consumer:
         "consumer_id",
         "entries_sent",
         "epoch",
-        "first_flow_ms",
-        "first_sent_ms",
         "in_ready",
         "last_acked_ms",
         "last_flow_ms",
@@ -76,10 +74,8 @@ class Consumer:
         self.entries_sent = 0
         self.messages_acked = 0
         self.messages_redelivered = 0
-        self.first_sent_ms = 0
         self.last_sent_ms = 0
         self.last_acked_ms = 0
-        self.first_flow_ms = 0
         self.last_flow_ms = 0
         self.rates = RateMeter(4)
 
@@ -94,8 +90,6 @@ class Consumer:
         if self.permits > self.window:
             self.window = self.permits
         self.last_flow_ms = now_ms
-        if not self.first_flow_ms:
-            self.first_flow_ms = now_ms
 
     def account_sent(self, entries: int, messages: int, size_bytes: int, now_ms: int) -> None:
         """Account that it was handed so much."""

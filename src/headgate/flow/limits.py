@@ -3,8 +3,7 @@
 One function, :func:`effective_limit`, answers for REST, metrics, explain and enforcement alike
 (law 1.8), so that they cannot disagree. The order is Pulsar's: the most specific policy
 that says anything wins *as a whole*; its missing dimension is "no limit" and is not inherited.
-A policy whose rates are both <= 0 says nothing and the next level applies, unless it carries the
-explicit ``unlimited``.
+A policy whose rates are both <= 0 says nothing and the next level applies.
 """
 
 from __future__ import annotations
@@ -80,22 +79,20 @@ class RatePolicy:
     """A dispatch rate as REST stores it: raw numbers, not yet normalised.
 
     ``messages`` and ``bytes`` per ``period_s`` seconds, <= 0 meaning none; a period < 1 counts as
-    1 (Pulsar clamps it). ``unlimited`` is Headgate's explicit "no limit here, and do not ask the
-    next level".
+    1 (Pulsar clamps it).
     """
 
     messages: int = 0
     bytes: int = 0
     period_s: int = 1
-    unlimited: bool = False
 
     def says_nothing(self) -> bool:
         """Whether the next level applies."""
-        return not self.unlimited and self.messages <= 0 and self.bytes <= 0
+        return self.messages <= 0 and self.bytes <= 0
 
     def limit(self) -> DispatchLimit | None:
-        """The normalised limit; None for no limit at all."""
-        if self.unlimited or (self.messages <= 0 and self.bytes <= 0):
+        """The normalised limit; None where it says nothing."""
+        if self.says_nothing():
             return None
         return DispatchLimit(
             messages=self.messages if self.messages > 0 else None,
@@ -115,8 +112,7 @@ _BROKER_SETTINGS = {
 class EffectiveLimit:
     """The limit in force at one level and who set it.
 
-    ``source`` is empty when nobody set anything; it names the deciding policy also where that
-    policy says "unlimited" (then ``limit`` is None).
+    ``source`` is empty when nobody set anything.
     """
 
     limit: DispatchLimit | None

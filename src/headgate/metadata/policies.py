@@ -79,14 +79,3 @@ class TopicPolicies(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 NO_TOPIC_POLICIES = TopicPolicies()
 """What a topic without any policy of its own has."""
-
-
-def first_limit(*candidates: DispatchRate | None) -> DispatchRate | None:
-    """The first of ``candidates`` (strongest level first) that limits anything, whole.
-
-    Levels are not merged: the one that wins decides both dimensions.
-    """
-    for candidate in candidates:
-        if candidate is not None and candidate.is_limit:
-            return candidate
-    return None

@@ -30,7 +30,7 @@ from headgate.broker.stats import (
 from headgate.metadata.catalog import Catalog, Change
 from headgate.metadata.errors import RefusalError, conflict, not_allowed, not_found
 from headgate.metadata.memory_store import MemoryStore
-from headgate.metadata.policies import DispatchRate, Retention, first_limit
+from headgate.metadata.policies import DispatchRate, Retention
 
 LEDGER = 8
 NOW_MS = 1_795_218_390_000
@@ -149,8 +149,10 @@ class FakeFacade:
         own = self.catalog.topic_policies(topic)
         namespace = self.catalog.namespace_policies(topic.namespace)
         name = "dispatch_rate" if scope == "topic" else "subscription_dispatch_rate"
-        fallback = DispatchRate(rate_period_in_second=1)
-        return first_limit(getattr(own, name), getattr(namespace, name)) or fallback
+        for rate in (getattr(own, name), getattr(namespace, name)):
+            if rate is not None and rate.is_limit:
+                return rate
+        return DispatchRate(rate_period_in_second=1)
 
     def effective_retention(self, topic: TopicName) -> Retention:
         own = self.catalog.topic_policies(topic).retention

@@ -43,7 +43,6 @@ def test_a_limit_by_dimension_and_second() -> None:
         (RatePolicy(0, 20, 6), DispatchLimit(None, 20, 6 * NS_PER_S)),
         (RatePolicy(10, 0, -3), DispatchLimit(10, None)),
         (RatePolicy(-1, 0), None),
-        (RatePolicy(5, 5, unlimited=True), None),
     ],
 )
 def test_normalisation(policy: RatePolicy, limit: DispatchLimit | None) -> None:
@@ -76,16 +75,6 @@ def test_the_most_specific_policy_wins_as_a_whole() -> None:
             )
             assert again != found
             del policies[first]
-
-
-def test_an_explicit_unlimited_ends_the_search() -> None:
-    found = effective_limit(
-        Level.TOPIC,
-        topic_policy=RatePolicy(unlimited=True),
-        namespace_policy=RatePolicy(5, 5),
-        broker_bytes=7,
-    )
-    assert found == EffectiveLimit(None, "topic policy")
 
 
 @pytest.mark.parametrize(

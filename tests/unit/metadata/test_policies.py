@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from headgate.metadata.policies import DispatchRate, NamespacePolicies, Retention, first_limit
+from headgate.metadata.policies import DispatchRate, NamespacePolicies, Retention
 
 
 def test_a_rate_is_written_with_pulsars_names_and_all_fields() -> None:
@@ -34,13 +34,6 @@ def test_retention_keeps_pulsars_capitals() -> None:
     assert msgspec.json.encode(Retention(10, 100)) == (
         b'{"retentionTimeInMinutes":10,"retentionSizeInMB":100}'
     )
-
-
-def test_the_first_level_that_limits_anything_wins_whole() -> None:
-    off, messages, size = DispatchRate(-1, 0), DispatchRate(5, -1), DispatchRate(0, 7)
-    assert first_limit(None, off, messages, size) is messages
-    assert first_limit(size, messages) is size
-    assert first_limit(None, off) is None
 
 
 def test_a_policy_that_an_older_version_did_not_know_reads_as_not_set() -> None:
