@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
+from headgate.broker.connection_bounds import SLICE_IDS
 from headgate.engine.consumer import Consumer
 from headgate.engine.subscription import Subscription
 from headgate.wire import encode
@@ -19,9 +20,6 @@ from headgate.wire.messages import BaseCommand, CommandAck, MessageIdData
 
 if TYPE_CHECKING:
     from headgate.broker.connection import Connection
-
-SLICE_IDS = 256
-"""Ids of one command that are looked at before others have their turn: about a millisecond."""
 
 
 def acknowledge(connection: Connection, command: BaseCommand) -> int:

@@ -16,10 +16,21 @@ from typing import TYPE_CHECKING, Any, cast
 
 from headgate.base.errors import HeadgateError, InvariantError, StorageError
 from headgate.base.positions import Position
-from headgate.base.units import MIB, NS_PER_S
 from headgate.broker.acknowledging import acknowledge
 from headgate.broker.answers import refusal_of
 from headgate.broker.authorization import check_command
+from headgate.broker.connection_bounds import (
+    CLOSE_TIMEOUT_S,
+    COLD_WORK,
+    COMMAND_BYTES_MAX,
+    COMMANDS_MAX,
+    FORGET_CLOSED_NS,
+    HANDSHAKE_TIMEOUT_S,
+    LIVENESS_TIMEOUT_S,
+    OUT_BYTES_MAX,
+    TURN_WORK_MAX,
+    UNREAD_BYTES_MAX,
+)
 from headgate.broker.message_counts import check_message_count
 from headgate.broker.settings import INT32_MAX
 from headgate.engine.consumer import Consumer
@@ -45,33 +56,6 @@ logger = logging.getLogger("headgate.connection")
 
 # As plain numbers: an enumeration's member costs a look-up for every frame.
 _SEND, _ACK, _FLOW = int(CommandType.SEND), int(CommandType.ACK), int(CommandType.FLOW)
-
-OUT_BYTES_MAX = MIB
-"""Bytes gathered for one connection in one turn before it counts as full."""
-
-HANDSHAKE_TIMEOUT_S = 10.0
-"""A peer that has not sent CONNECT by then is cut off."""
-
-LIVENESS_TIMEOUT_S = 5.0
-"""How long a silent peer may hold a name that somebody else asks for."""
-
-CLOSE_TIMEOUT_S = 5.0
-"""How long a peer may take to read the last words before the connection is cut."""
-
-COMMANDS_MAX = 1_000
-COMMAND_BYTES_MAX = 4 * MIB
-"""Commands of one connection that may be waiting for something before it is read no further."""
-
-TURN_WORK_MAX = 256
-"""Work for one connection before others have their turn: a SEND, a FLOW, an id that is acknowledged
-or given back is 1, another command ``COLD_WORK``. About a millisecond."""
-COLD_WORK = 8
-
-UNREAD_BYTES_MAX = MIB
-"""Answers for a peer that does not read them, before it is read no further."""
-
-FORGET_CLOSED_NS = 30 * NS_PER_S
-"""SENDs to a producer that the broker closed are dropped, not punished, for this long."""
 
 
 class Connection(asyncio.BufferedProtocol):

@@ -10,7 +10,8 @@ from headgate.base.errors import HeadgateError
 from headgate.base.names import check_subscription, parse_topic
 from headgate.base.positions import EARLIEST, Position
 from headgate.base.units import INT64_MAX, MS_PER_S
-from headgate.broker.acknowledging import SLICE_IDS, is_still
+from headgate.broker.acknowledging import is_still
+from headgate.broker.connection_bounds import SLICE_IDS, check_room
 from headgate.broker.cursors import create_subscription, delete_subscription, seek
 from headgate.broker.entries import last_message
 from headgate.engine.consumer import Consumer
@@ -46,6 +47,7 @@ async def subscribe(connection: Connection, command: BaseCommand) -> None:
     key = ("consumer", request.consumer_id)
     if key in connection.creating:
         raise TopicFencedError("Consumer is already present on the connection")
+    check_room(connection, request)
     connection.creating[key] = request
     try:
         name = parse_topic(request.topic)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, cast
 
 from headgate.base.errors import HeadgateError, invariant
 from headgate.base.names import TopicName, check_subscription, parse_topic
+from headgate.broker.connection_bounds import check_room
 from headgate.broker.cursors import create_subscription
 from headgate.engine.errors import NotAllowedError, ProducerBusyError, TopicFencedError
 from headgate.engine.producer import Producer
@@ -31,6 +32,7 @@ async def create_producer(connection: Connection, command: BaseCommand) -> None:
     key = ("producer", producer_id)
     if key in connection.creating:
         raise TopicFencedError("Producer is already present on the connection")
+    check_room(connection, request)
     connection.creating[key] = request
     try:
         name = parse_topic(request.topic)

@@ -9,9 +9,8 @@ import pytest
 
 from headgate.base.names import parse_topic
 from headgate.base.positions import EARLIEST, Position
-from headgate.broker.acknowledging import SLICE_IDS
 from headgate.broker.admin_facade import AdminFacade
-from headgate.broker.connection import TURN_WORK_MAX
+from headgate.broker.connection_bounds import SLICE_IDS, TURN_WORK_MAX
 from headgate.broker.facade import AtPosition
 from headgate.engine.subscription import Subscription
 from headgate.testing import RefusedError, SimClient, SimConsumer, World

@@ -8,11 +8,13 @@ import pytest
 
 from headgate.base.names import parse_topic
 from headgate.base.units import KIB, MIB
-from headgate.broker.connection import (
+from headgate.broker.connection import Connection
+from headgate.broker.connection_bounds import (
     COMMAND_BYTES_MAX,
     COMMANDS_MAX,
+    DESCRIPTION_BYTES_MAX,
+    OBJECTS_MAX,
     UNREAD_BYTES_MAX,
-    Connection,
 )
 from headgate.broker.settings import INT32_MAX
 from headgate.testing import NetworkProfile, RefusedError, SimClient, World
@@ -153,12 +155,14 @@ async def test_commands_that_wait_are_bounded(world: World) -> None:
 
 
 def large_producer(request_id: int) -> bytes:
-    """A PRODUCER with much to say about itself."""
+    """A PRODUCER with a long schema."""
     command = BaseCommand(type=CommandType.PRODUCER)
     producer = command.producer
     producer.request_id = producer.producer_id = request_id
     producer.topic = f"{TOPIC}-{request_id}"
-    producer.metadata.add(key="key", value="x" * 500_000)
+    producer.schema.name = ""
+    producer.schema.type = 0
+    producer.schema.schema_data = b"x" * 500_000
     return encode_frame(command)
 
 
@@ -293,3 +297,61 @@ async def test_what_is_remembered_of_closed_producers_is_forgotten(world: World)
     await asyncio.sleep(15)
     client.write(late)
     await client.lost
+
+
+def describing(kind: CommandType, size_bytes: int, *, schema_bytes: int = 0) -> bytes:
+    """A PRODUCER or SUBSCRIBE whose metadata has about ``size_bytes``."""
+    command = BaseCommand(type=kind)
+    if kind == CommandType.PRODUCER:
+        asked = command.producer
+        asked.producer_id = 1
+    else:
+        asked = command.subscribe
+        asked.consumer_id = 1
+        asked.subscription = "s"
+        asked.subType = SHARED
+    asked.topic = TOPIC
+    asked.request_id = 1
+    asked.metadata.add(key="k", value="v" * size_bytes)
+    if schema_bytes:
+        asked.schema.name = ""
+        asked.schema.type = 0
+        asked.schema.schema_data = b"x" * schema_bytes
+    return encode_frame(command)
+
+
+@pytest.mark.parametrize("kind", [CommandType.PRODUCER, CommandType.SUBSCRIBE])
+def test_what_a_producer_or_consumer_says_of_itself_is_bounded(kind: CommandType) -> None:
+    @played()
+    async def story(world: World) -> None:
+        client = await world.connect()
+        world_before = set(world.broker.engine.topics)
+        client.write(describing(kind, DESCRIPTION_BYTES_MAX))
+        await asyncio.sleep(1)
+        (refused,) = client.unexpected
+        assert refused.error.error == ServerError.NOT_ALLOWED_ERROR
+        assert f"{DESCRIPTION_BYTES_MAX} are allowed" in refused.error.message
+        assert set(world.broker.engine.topics) == world_before
+        client.write(describing(kind, DESCRIPTION_BYTES_MAX - 200, schema_bytes=1_000_000))
+        await asyncio.sleep(1)
+        connection = server_side(world, client)
+        assert len(connection.producers) + len(connection.consumers) == 1
+
+    story()
+
+
+@played()
+async def test_producers_and_consumers_of_one_connection_are_bounded(world: World) -> None:
+    client = await world.connect()
+    producer = await client.producer(TOPIC)
+    await client.subscribe(TOPIC, "s", kind=SHARED)
+    connection = server_side(world, client)
+    entry = connection.producers[producer.producer_id]
+    for number in range(OBJECTS_MAX - 2):
+        connection.producers[-1 - number] = entry
+    for attempt in (client.producer(TOPIC), client.subscribe(TOPIC, "s", kind=SHARED)):
+        with pytest.raises(RefusedError, match="10000 are allowed") as refusal:
+            await attempt
+        assert refusal.value.code == ServerError.NOT_ALLOWED_ERROR
+    del connection.producers[-1]
+    await client.producer(TOPIC)

@@ -1,0 +1,70 @@
+"""What one connection may take of the broker: memory, turns of the loop, time."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from headgate.base.units import KIB, MIB, NS_PER_S
+from headgate.engine.errors import NotAllowedError
+from headgate.wire.messages import CommandProducer, CommandSubscribe
+
+if TYPE_CHECKING:
+    from headgate.broker.connection import Connection
+
+OUT_BYTES_MAX = MIB
+"""Bytes gathered for one connection in one turn before it counts as full."""
+
+HANDSHAKE_TIMEOUT_S = 10.0
+"""A peer that has not sent CONNECT by then is cut off."""
+
+LIVENESS_TIMEOUT_S = 5.0
+"""How long a silent peer may hold a name that somebody else asks for."""
+
+CLOSE_TIMEOUT_S = 5.0
+"""How long a peer may take to read the last words before the connection is cut."""
+
+COMMANDS_MAX = 1_000
+COMMAND_BYTES_MAX = 4 * MIB
+"""Commands of one connection that may be waiting for something before it is read no further."""
+
+TURN_WORK_MAX = 256
+"""Work for one connection before others have their turn: a SEND, a FLOW, an id that is acknowledged
+or given back is 1, another command ``COLD_WORK``. About a millisecond."""
+COLD_WORK = 8
+
+SLICE_IDS = TURN_WORK_MAX
+"""Ids of one long command that are looked at in one turn."""
+
+OBJECTS_MAX = 10_000
+"""Producers and consumers of one connection, those that are being made included."""
+DESCRIPTION_BYTES_MAX = 64 * KIB
+"""Names, metadata and properties of one producer or consumer: they are kept as long as it is."""
+
+UNREAD_BYTES_MAX = MIB
+"""Answers for a peer that does not read them, before it is read no further."""
+
+FORGET_CLOSED_NS = 30 * NS_PER_S
+"""SENDs to a producer that the broker closed are dropped, not punished, for this long."""
+
+
+def check_room(connection: Connection, request: CommandProducer | CommandSubscribe) -> None:
+    """Return if there is room for the producer or consumer that ``request`` wants to make.
+
+    Its schema does not count, because it is not kept.
+
+    Raises:
+        NotAllowedError: the connection has as many as it may, or the request says too much.
+    """
+    present = len(connection.producers) + len(connection.consumers) + len(connection.creating)
+    if present >= OBJECTS_MAX:
+        raise NotAllowedError(
+            f"This connection has {present} producers and consumers: {OBJECTS_MAX} are allowed"
+        )
+    size_bytes = request.ByteSize()
+    if request.HasField("schema"):
+        size_bytes -= request.schema.ByteSize()
+    if size_bytes > DESCRIPTION_BYTES_MAX:
+        raise NotAllowedError(
+            f"Names, metadata and properties take {size_bytes} bytes: "
+            f"{DESCRIPTION_BYTES_MAX} are allowed"
+        )
