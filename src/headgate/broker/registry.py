@@ -47,7 +47,7 @@ class TopicRegistry:
         settings: Settings,
         log_durable: Callable[[], Awaitable[None]],
         *,
-        system_namespaces: Iterable[str] = (),
+        system_topics: Iterable[str] = (),
     ) -> None:
         self._engine = engine
         self._log = log
@@ -55,13 +55,14 @@ class TopicRegistry:
         self._writer = writer
         self._settings = settings
         self._log_durable = log_durable
-        self._system_namespaces = frozenset(system_namespaces)
+        self._system_topics = frozenset(system_topics)
         self._work = OneByOne()
         """Which topics, by base name, are being unloaded or deleted."""
 
     def is_system(self, name: TopicName) -> bool:
-        """Whether the broker itself owns it: no limits, only the broker may produce."""
-        return str(name.namespace) in self._system_namespaces
+        """Whether the broker itself owns it: no limits, only the broker may produce. Other topics
+        of its namespace are everybody's."""
+        return name.full in self._system_topics
 
     def partitions(self, name: TopicName) -> int:
         """Partitions of a partitioned topic; 0 if it is not partitioned (or does not exist)."""

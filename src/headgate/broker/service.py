@@ -113,7 +113,7 @@ class Broker:
             self.writer,
             settings,
             self.log_durable,
-            system_namespaces=[str(telemetry.namespace)],
+            system_topics=[telemetry.full],
         )
         self.cursor_work = CursorWork()
         self.sweeps = Sweeps(self)

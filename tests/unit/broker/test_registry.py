@@ -296,3 +296,18 @@ async def test_a_topic_whose_deletion_a_restart_may_find_gives_no_receipts(world
     await world.start()
     assert not world.broker.registry.exists(NAME)
     await (await (await world.connect()).producer(TOPIC)).send(b"of the next topic of that name")
+
+
+@played(settings={"headgateTelemetryTopic": "persistent://public/default/telemetry"})
+async def test_telemetry_owns_its_topic_and_not_the_namespace(world: World) -> None:
+    client = await world.connect()
+    with pytest.raises(RefusedError, match="belongs to the broker"):
+        await client.producer("persistent://public/default/telemetry")
+    producer = await client.producer(TOPIC)
+    await producer.send(b"x")
+    broker = world.broker
+    assert not broker.engine.topics[TOPIC].is_system
+    change = broker.catalog.plan_setting("dispatchThrottlingRatePerTopicInMsg", "5")
+    await broker.writer.commit(change)
+    assert broker._limit_of(broker.engine.topics[TOPIC], None) is not None
+    assert await client.topics("public/default") == [TOPIC]
