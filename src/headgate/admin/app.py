@@ -50,6 +50,7 @@ class AdminApp:
         headers = [(b"content-length", str(len(reply.body)).encode())]
         if reply.content_type:
             headers.append((b"content-type", reply.content_type.encode()))
+        headers += [(name.encode(), value.encode()) for name, value in reply.headers.items()]
         if reply.status == 204:
             headers = []
         await send({"type": "http.response.start", "status": reply.status, "headers": headers})

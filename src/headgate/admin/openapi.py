@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from headgate.admin.operations import Operation
-from headgate.admin.routing import JSON, Call, Reply, Route
+from headgate.admin.routing import BYTES, JSON, Call, Reply, Route
 
 _PARAMETER = re.compile(r"\{(\w+)\}")
 _ERROR = {
@@ -68,7 +68,7 @@ def describe(routes: tuple[Route, ...], version: str) -> dict[str, Any]:
 def _operation(route: Route, body: Any, reply: Any) -> dict[str, Any]:
     success: dict[str, Any] = {"description": "Done"}
     if reply is not None:
-        success["content"] = {JSON: {"schema": reply}}
+        success["content"] = {BYTES if route.reply is bytes else JSON: {"schema": reply}}
     described: dict[str, Any] = {
         "summary": route.summary,
         "operationId": f"{route.method.lower()} {route.path}",

@@ -22,6 +22,7 @@ from headgate.broker.facade import Facade
 from headgate.metadata.errors import RefusalError
 
 JSON = "application/json"
+BYTES = "application/octet-stream"
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +33,8 @@ class Reply:
     body: bytes = b""
     content_type: str = ""
     """Empty: no Content-Type header, as Pulsar sends none without a body."""
+    headers: Mapping[str, str] = field(default_factory=dict)
+    """Further headers, of plain ASCII."""
 
 
 NO_CONTENT = Reply(204)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from typing import Any
+from urllib.parse import quote
 
 from msgspec import Struct
 
@@ -18,8 +19,10 @@ from headgate.admin.names import (
     topic_name,
 )
 from headgate.admin.operations import Operation
-from headgate.admin.routing import NO_CONTENT, Call, Reply, Route, as_json
+from headgate.admin.routing import BYTES, NO_CONTENT, Call, Reply, Route, as_json
 from headgate.base.names import TopicName
+from headgate.base.positions import Position
+from headgate.broker.topic_stats import iso_time
 from headgate.metadata.bundles import bundle_of
 from headgate.metadata.errors import RefusalError, conflict, not_found
 
@@ -172,6 +175,29 @@ async def message_id_by_time(call: Call) -> Reply:
     )
 
 
+async def message_by_id(call: Call) -> Reply:
+    """One entry: its payload as the producer sent it, and its metadata in headers."""
+    topic = single_topic(call, "GetMessageById on a partitioned-topic is not allowed")
+    position = Position(call.number("ledger"), call.number("entry"))
+    entry = await call.facade.entry(topic, position)
+    headers = {
+        "X-Pulsar-Message-ID": f"{position.ledger_id}:{position.entry_id}",
+        "X-Pulsar-producer-name": quote(entry.producer_name, safe=""),
+        "X-Pulsar-sequence-id": str(entry.sequence_id),
+        "X-Pulsar-publish-time": iso_time(entry.publish_ms),
+    }
+    if entry.batch_size is not None:
+        headers["X-Pulsar-num-batch-message"] = str(entry.batch_size)
+    if entry.chunk is not None:
+        headers |= {
+            "X-Pulsar-uuid": quote(entry.chunk.uuid, safe=""),
+            "X-Pulsar-chunk-id": str(entry.chunk.chunk_id),
+            "X-Pulsar-num-chunks-from-msg": str(entry.chunk.chunk_count),
+            "X-Pulsar-total-chunk-msg-size": str(entry.chunk.message_size_bytes),
+        }
+    return Reply(200, entry.payload, BYTES, headers)
+
+
 async def ensure_topic(call: Call, topic: TopicName) -> None:
     """Create ``topic`` as a client's first use would, unless it exists.
 
@@ -233,4 +259,6 @@ ROUTES = (
           "Id of the last message", reply=dict[str, int]),
     Route("GET", f"{_T}/messageid/{{timestamp}}", Operation.TOPIC_MESSAGES, message_id_by_time,
           "Id of the first message since a time", reply=dict[str, int]),
+    Route("GET", f"{_T}/ledger/{{ledger}}/entry/{{entry}}", Operation.TOPIC_MESSAGES,
+          message_by_id, "An entry as its producer sent it, its metadata in headers", reply=bytes),
 )  # fmt: skip

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from headgate.base.ack_set import AckSet
 from headgate.base.errors import InputError, StorageError
 from headgate.base.names import TopicName
-from headgate.base.positions import EARLIEST, LATEST
+from headgate.base.positions import EARLIEST, LATEST, Position
 from headgate.base.units import MS_PER_S
 from headgate.broker import cursors, entries
 from headgate.broker.authorization import check_allowed
@@ -26,6 +26,7 @@ from headgate.broker.facade import (
     FoundMessage,
     OlderThan,
     StatsOptions,
+    StoredEntry,
 )
 from headgate.broker.internal_stats import internal_stats
 from headgate.broker.settings import SETTINGS
@@ -206,6 +207,15 @@ class AdminFacade:
         if position == EARLIEST:
             raise not_found("Message ID not found")
         return FoundMessage(position)
+
+    async def entry(self, topic: TopicName, position: Position) -> StoredEntry:
+        """See the protocol."""
+        found = self._topic(topic)
+        log = self._log(found)
+        ordinal = log.ordinal_at_or_after(*position)
+        if ordinal >= log.end or log.position(ordinal) != position:
+            raise not_found("Message id not found")
+        return await entries.stored_entry(self._broker, found, ordinal)
 
     # -- subscriptions ---------------------------------------------------------------------
 

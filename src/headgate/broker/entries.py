@@ -5,10 +5,11 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from headgate.broker.facade import FoundMessage
+from headgate.base.errors import CorruptionError
+from headgate.broker.facade import FoundMessage, StoredEntry
 from headgate.broker.lanes import run_on
 from headgate.engine.topic import Topic
-from headgate.wire.entry import batch_size, parse_metadata
+from headgate.wire.entry import batch_size, chunk_facts, parse_metadata, payload_of
 from headgate.wire.errors import RemoteProtocolError
 
 if TYPE_CHECKING:
@@ -53,3 +54,25 @@ async def last_message(broker: Broker, topic: Topic) -> FoundMessage:
     except RemoteProtocolError:
         size = None
     return FoundMessage(position, -1 if size is None else size - 1)
+
+
+async def stored_entry(broker: Broker, topic: Topic, ordinal: int) -> StoredEntry:
+    """The entry ``ordinal`` (``first`` <= it < ``end``) and what its producer says of it.
+
+    Raises:
+        StorageError: it could not be read.
+        CorruptionError: it was read and is damaged, or its producer sent no message.
+    """
+    body = await entry_body(broker, topic, ordinal)
+    try:
+        metadata = parse_metadata(body)
+        return StoredEntry(
+            payload_of(body),
+            metadata.producer_name,
+            metadata.sequence_id,
+            metadata.publish_time,
+            batch_size(metadata),
+            chunk_facts(metadata),
+        )
+    except RemoteProtocolError as error:
+        raise CorruptionError(f"{topic.name}, entry {ordinal}: {error}") from error

@@ -23,6 +23,7 @@ from headgate.base.positions import Position
 from headgate.broker.stats import InternalStats, TopicStats
 from headgate.metadata.catalog import Catalog, Change
 from headgate.metadata.policies import DispatchRate, Retention
+from headgate.wire.entry import ChunkFacts
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +85,21 @@ class FoundMessage:
     position: Position
     batch_index: int = -1
     """Index of the last message in its batch; -1 if the entry is not a batch."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredEntry:
+    """One entry as its producer sent it."""
+
+    payload: bytes
+    """A message, a batch or a chunk, perhaps compressed."""
+    producer_name: str
+    sequence_id: int
+    publish_ms: int
+    batch_size: int | None
+    """How many messages its batch holds; None if it is not a batch."""
+    chunk: ChunkFacts | None
+    """Which part of a chunked message it is; None if it is a message of its own."""
 
 
 class Facade(Protocol):
@@ -190,6 +206,13 @@ class Facade(Protocol):
 
         Raises:
             RefusalError: 404 if the topic never held a message.
+        """
+
+    async def entry(self, topic: TopicName, position: Position) -> StoredEntry:
+        """The entry at exactly ``position``.
+
+        Raises:
+            RefusalError: 404 if the topic does not hold it.
         """
 
     # Subscriptions. A missing one is 404 ``Subscription S not found for topic T``.

@@ -15,6 +15,7 @@ class Answer:
     status: int
     content_type: str
     body: bytes
+    headers: dict[str, str]
 
     def json(self) -> Any:
         """The body, decoded."""
@@ -44,7 +45,8 @@ async def ask_async(app: Any, method: str, path: str, body: bytes = b"") -> Answ
     await app(scope, receive, send)
     headers = dict(sent[0]["headers"])
     data = b"".join(message.get("body", b"") for message in sent[1:])
-    return Answer(sent[0]["status"], headers.get(b"content-type", b"").decode(), data)
+    texts = {name.decode(): value.decode() for name, value in headers.items()}
+    return Answer(sent[0]["status"], texts.get("content-type", ""), data, texts)
 
 
 def ask(app: Any, method: str, path: str, body: Any = None) -> Answer:

@@ -17,6 +17,7 @@ from headgate.broker.facade import (
     FoundMessage,
     OlderThan,
     StatsOptions,
+    StoredEntry,
 )
 from headgate.broker.stats import (
     ConsumerStats,
@@ -31,6 +32,7 @@ from headgate.metadata.catalog import Catalog, Change
 from headgate.metadata.errors import RefusalError, conflict, not_allowed, not_found
 from headgate.metadata.memory_store import MemoryStore
 from headgate.metadata.policies import DispatchRate, Retention
+from headgate.wire.entry import ChunkFacts
 
 LEDGER = 8
 NOW_MS = 1_795_218_390_000
@@ -253,6 +255,12 @@ class FakeFacade:
     async def message_at(self, topic: TopicName, publish_ms: int) -> FoundMessage:
         times_ms = self.topic(topic).entries_ms
         return FoundMessage(Position(LEDGER, bisect_left(times_ms, publish_ms)))
+
+    async def entry(self, topic: TopicName, position: Position) -> StoredEntry:
+        if position.entry_id >= len(self.topic(topic).entries_ms):
+            raise not_found("Message id not found")
+        chunk = ChunkFacts("p é-1", 1, 3, 99) if position.entry_id else None
+        return StoredEntry(b"payload", "p é", 7, 0, None if chunk else 49, chunk)
 
     def subscriptions(self, topic: TopicName) -> Sequence[str]:
         return list(self.topic(topic).subscriptions)

@@ -105,3 +105,22 @@ def test_message_ids(api: Ask, broker: FakeFacade) -> None:
     assert api("GET", f"{P}/pt/lastMessageId").status == 405
     assert api("GET", f"{P}/pt/messageid/15").status == 405
     assert api("GET", f"{P}/pt-partition-1/lastMessageId").json()["partitionIndex"] == 1
+
+
+def test_an_entry_says_in_headers_what_it_is(api: Ask, broker: FakeFacade) -> None:
+    api("PUT", f"{P}/t")
+    broker.topic(parse_topic("t")).entries_ms.extend([10, 20])
+    batch = api("GET", f"{P}/t/ledger/8/entry/0")
+    assert (batch.status, batch.body) == (200, b"payload")
+    assert batch.headers["X-Pulsar-num-batch-message"] == "49"
+    assert batch.headers["X-Pulsar-publish-time"] == "1970-01-01T00:00:00Z"
+    assert "X-Pulsar-chunk-id" not in batch.headers
+    chunk = api("GET", f"{P}/t/ledger/8/entry/1").headers
+    assert chunk["X-Pulsar-Message-ID"] == "8:1"
+    assert chunk["X-Pulsar-producer-name"] == "p%20%C3%A9"
+    assert chunk["X-Pulsar-uuid"] == "p%20%C3%A9-1"
+    assert chunk["X-Pulsar-chunk-id"] == "1"
+    assert chunk["X-Pulsar-num-chunks-from-msg"] == "3"
+    assert chunk["X-Pulsar-total-chunk-msg-size"] == "99"
+    assert api("GET", f"{P}/t/ledger/8/entry/2").status == 404
+    assert api("GET", f"{P}/t/ledger/8/entry/x").status == 404

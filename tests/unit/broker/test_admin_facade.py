@@ -231,6 +231,22 @@ def test_statistics_and_messages(story: Story) -> None:
     assert behind.position == last._replace(entry_id=last.entry_id + 1)
 
 
+def test_an_entry_is_found_at_its_position_alone(story: Story) -> None:
+    run, facade, last = story.world.run, story.facade, story.positions[-1]
+    entry = run(facade.entry(NAME, last))
+    assert (entry.publish_ms, entry.batch_size, entry.chunk) == (story.times_ms[-1], None, None)
+    story.broker.engine.topics[T].cache.clear()
+    assert run(facade.entry(NAME, last)) == entry
+    gone = (404, "Message id not found")
+    for other in (
+        last._replace(entry_id=last.entry_id + 1),
+        last._replace(entry_id=-1),
+        last._replace(ledger_id=last.ledger_id + 1),
+        last._replace(ledger_id=0, entry_id=0),
+    ):
+        assert run(story.refused(facade.entry(NAME, other))) == gone
+
+
 def test_a_topic_without_messages_has_no_id_at_any_time(story: Story) -> None:
     other = parse_topic("persistent://public/default/empty")
     story.world.run(story.client.subscribe(other.full, "s"))
