@@ -28,12 +28,8 @@ class KeptGates:
 
     def keep(self, name: str, gate: SubscriptionGate, now_ns: int, *, is_reader: bool) -> None:
         """The subscription ``name`` is closed: keep its gate if it has delivered something that
-        still counts. Gates that were kept before and are clear now are given up first."""
-        for kept in (self._durable, self._readers):
-            for oldest in list(kept):
-                if not kept[oldest].is_clear(now_ns):
-                    break
-                kept.pop(oldest).close(now_ns)
+        still counts."""
+        self._give_up_clear(now_ns)
         gate.leave(now_ns)
         if gate.is_clear(now_ns):
             gate.close(now_ns)
@@ -44,9 +40,21 @@ class KeptGates:
     def take(self, name: str, now_ns: int, *, is_reader: bool) -> SubscriptionGate | None:
         """The gate for a new subscription: the one kept by its name, for a reader else that of
         the reader closed last. None: it begins with an empty window."""
+        self._give_up_clear(now_ns)
         for kept in (self._durable, self._readers):
             if name in kept:
                 return kept.pop(name).renewed(now_ns)
         if is_reader and self._readers:
             return self._readers.popitem()[1].renewed(now_ns)
         return None
+
+    def _give_up_clear(self, now_ns: int) -> None:
+        """Forget those in whose windows nothing counts any more, oldest first."""
+        for kept in (self._durable, self._readers):
+            clear = []
+            for name, gate in kept.items():
+                if not gate.is_clear(now_ns):
+                    break
+                clear.append(name)
+            for name in clear:
+                kept.pop(name).close(now_ns)

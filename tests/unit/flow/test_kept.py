@@ -87,7 +87,9 @@ def test_what_counts_no_more_is_not_kept() -> None:
     used.charge(0, 1, 1)
     topic.kept.keep("used", used, 0, is_reader=False)
     assert len(topic.kept) == 1
-    topic.kept.keep("unused", opened(topic, "x", 0, is_reader=True), 2 * NS_PER_S, is_reader=True)
+    assert topic.kept.take("another", NS_PER_S // 2, is_reader=False) is None
+    assert len(topic.kept) == 1
+    assert topic.kept.take("used", 2 * NS_PER_S, is_reader=False) is None
     assert len(topic.kept) == 0
     assert not topic.subscriptions
 
