@@ -175,7 +175,7 @@ class Engine:
         """Forget a fenced topic. Unless it was ``deleted``, what it spent of its limits stays."""
         self.observer.topic_unloaded(topic)
         for subscription in topic.subscriptions.values():
-            subscription.close(self.now_ns)
+            subscription.forget(self.now_ns)
         topic.subscriptions.clear()
         if deleted:
             topic.gate.close(self.now_ns)

@@ -384,6 +384,10 @@ class Subscription:
         """
         if self.consumers:
             raise SubscriptionBusyError("Subscription has active connected consumers")
+        self.forget(now_ns)
+
+    def forget(self, now_ns: int) -> None:
+        """It is no more; only what it spent of its limit stays known (law 1.1)."""
         self.fenced = self.removed = True
         self.topic.gate.kept.keep(self.name, self.gate, now_ns, is_reader=not self.is_durable)
 
