@@ -297,9 +297,7 @@ class Story:
         assert {cursor.topic_number for cursor in broker.log.cursors()} <= numbers
         assert catalog.in_flight_count == 0
         self.found("tenant", True if "acme" in catalog.tenants() else None)
-        has_namespace = (
-            str(NAMESPACE) in catalog.namespaces("acme") if self.shown("tenant") else False
-        )
+        has_namespace = str(NAMESPACE) in catalog.namespaces("acme")
         self.found("namespace", True if has_namespace else None)
         if has_namespace:
             self.found("policy", catalog.namespace_policies(NAMESPACE).retention)
@@ -430,7 +428,7 @@ def test_a_cut_after_a_commit_that_the_metadata_refused() -> None:
         play(index, prepare)
 
 
-@pytest.mark.parametrize("coin", range(4))
+@pytest.mark.parametrize("coin", range(3))
 def test_a_cut_at_each_operation_of_the_log(coin: int) -> None:
     for index in range(len(boundaries()[0])):
 
@@ -440,7 +438,7 @@ def test_a_cut_at_each_operation_of_the_log(coin: int) -> None:
         play(coin * 1_000 + index, prepare)
 
 
-@pytest.mark.parametrize("later", [1, 2, 3, 4, 6, 10, 20])
+@pytest.mark.parametrize("later", [1, 3, 6, 10, 20])
 def test_a_cut_after_an_operation_of_the_log_that_failed(later: int) -> None:
     for index, kind in enumerate(boundaries()[0]):
         if kind not in FAILING:
