@@ -159,8 +159,7 @@ def source_page() -> str:
     """The options and columns of the Spark source."""
     types = {field.name: field.dataType.simpleString() for field in spark_schema(COLUMNS).fields}
     return (
-        _NOTE.format("src/pyspark_pulsar/options.py")
-        + '# The Spark source, `format("pulsar")`\n\n'
+        _NOTE.format("src/pyspark_pulsar/options.py") + '# The Spark source, `format("pulsar")`\n\n'
         "Options of `spark.read` and `spark.readStream`. Their case does not matter; one that is\n"
         "unknown, or has no effect on the kind of query, is refused by name. Topics without a\n"
         "tenant are in `public/default`. A message id is `ledger:entry:partition:batch index`;\n"
@@ -174,6 +173,14 @@ def source_page() -> str:
             ("column", "type", "meaning"),
             [(f"`{name}`", types[name], COLUMN_MEANINGS[name]) for name in COLUMNS],
         )
+        + "\n## Chunked messages\n\n"
+        "A message that its producer sent in chunks is one row, of the batch or task whose range\n"
+        "holds its last chunk, however ranges are cut. If it begins before that range, the task\n"
+        "reads it by itself, after its other rows: `__messageId` has the order. For that the\n"
+        "admin service is asked once about every entry that gave no message, which other chunks\n"
+        "and transaction markers are as well. One that is not complete at the end is read by the\n"
+        "batch in which it completes. A broker that cannot show a chunk, as Pulsar cannot if it\n"
+        "is compressed, leaves in doubt whether something was lost: `failOnDataLoss` decides.\n"
     )
 
 

@@ -13,13 +13,14 @@ from __future__ import annotations
 import http.client
 import json
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple, TypeVar
 from urllib.parse import quote
 
 import urllib3
 
+from pyspark_pulsar.chunks import Chunk, Other, Place
 from pyspark_pulsar.errors import AdminError, TopicNotFoundError
 from pyspark_pulsar.offsets import Position, earliest
 from pyspark_pulsar.options import Connection
@@ -36,6 +37,7 @@ BACKOFF_MAX_S = 2.0
 
 _RETRY_STATUS = frozenset({429, 500, 502, 503, 504})
 _STATS_QUERY = "?subscriptionBacklogSize=false&excludePublishers=true&excludeConsumers=true"
+_S = TypeVar("_S")
 _T = TypeVar("_T")
 
 
@@ -44,6 +46,8 @@ class Answer(NamedTuple):
 
     status: int
     body: bytes
+    headers: Mapping[str, str] = {}
+    """Names in lower case."""
 
 
 Transport = Callable[[str, float], Answer]
@@ -60,7 +64,8 @@ def http_transport() -> Transport:
 
     def get(url: str, timeout_s: float) -> Answer:
         response = pool.request("GET", url, timeout=urllib3.Timeout(total=timeout_s))
-        return Answer(response.status, response.data)
+        headers = {name.lower(): value for name, value in response.headers.items()}
+        return Answer(response.status, response.data, headers)
 
     return get
 
@@ -102,12 +107,28 @@ class AdminClient:
         """The position just before the first entry published at ``publish_ms`` or later."""
         return self._for_each(partitions, lambda topic: self._position_at(topic, publish_ms))
 
-    def ledger_ids(self, topic: str) -> frozenset[int]:
-        """The ledgers that ``topic`` holds now; none if it is gone."""
+    def ledgers(self, topic: str) -> tuple[LedgerSpan, ...]:
+        """The ledgers that ``topic`` holds now, in order; none if it is gone."""
         stats = self._get(topic, "internalStats")
-        if stats is None:
-            return frozenset()
-        return frozenset(int(ledger["ledgerId"]) for ledger in stats["ledgers"])
+        return () if stats is None else _ledger_spans(stats)
+
+    def entries(self, topic: str, places: Iterable[Place]) -> dict[Place, Chunk | Other]:
+        """What some entries of ``topic`` are, by (ledger id, entry id)."""
+        return self._for_each(places, lambda place: self._entry(topic, place))
+
+    def _entry(self, topic: str, place: Place) -> Chunk | Other:
+        url = self._url(topic, f"ledger/{place[0]}/entry/{place[1]}")
+        # Brokers answer 500 where they cannot decompress what is only a part of a message.
+        answer = self._ask(url, _RETRY_STATUS - {500})
+        if answer.status == 404:
+            return Other.GONE
+        if answer.status != 200:
+            return Other.UNREADABLE
+        count = int(answer.headers.get("x-pulsar-num-chunks-from-msg", 0))
+        if count <= 1:
+            return Other.WHOLE
+        headers = answer.headers
+        return Chunk(headers["x-pulsar-uuid"], int(headers["x-pulsar-chunk-id"]), count)
 
     def _partitions(self, topic: str) -> tuple[str, ...]:
         metadata = self._get(topic, "partitions")
@@ -146,8 +167,8 @@ class AdminClient:
         )
         return first.before() if first.ledger_id >= 0 else before_all
 
-    def _for_each(self, topics: Iterable[str], ask: Callable[[str], _T]) -> dict[str, _T]:
-        names = list(topics)
+    def _for_each(self, subjects: Iterable[_S], ask: Callable[[_S], _T]) -> dict[_S, _T]:
+        names = list(subjects)
         if len(names) <= 1:
             return {name: ask(name) for name in names}
         with ThreadPoolExecutor(min(len(names), PARALLEL_REQUESTS_MAX)) as pool:
@@ -155,8 +176,7 @@ class AdminClient:
 
     def _get(self, topic: str, question: str) -> Any:
         """The JSON answer to a question about a topic; None for 404."""
-        path = topic.removeprefix("persistent://")
-        url = f"{self._base}{quote(path, safe='/')}/{question}"
+        url = self._url(topic, question)
         answer = self._ask(url)
         if answer.status == 404:
             return None
@@ -167,7 +187,11 @@ class AdminClient:
         except ValueError as error:
             raise AdminError(f"{url} did not answer with JSON: {answer.body[:80]!r}") from error
 
-    def _ask(self, url: str) -> Answer:
+    def _url(self, topic: str, question: str) -> str:
+        path = topic.removeprefix("persistent://")
+        return f"{self._base}{quote(path, safe='/')}/{question}"
+
+    def _ask(self, url: str, retry_status: frozenset[int] = _RETRY_STATUS) -> Answer:
         """The first final answer. Raises :class:`AdminError` when the deadline passes without."""
         deadline = self._monotonic() + self._timeout_s
         backoff_s = BACKOFF_FIRST_S
@@ -175,7 +199,7 @@ class AdminClient:
             left_s = deadline - self._monotonic()
             try:
                 answer = self._transport(url, max(0.05, min(left_s, ATTEMPT_TIMEOUT_S)))
-                if answer.status not in _RETRY_STATUS:
+                if answer.status not in retry_status:
                     return answer
                 trouble = f"answered {answer.status}: {_reason(answer.body)}"
             except urllib3.exceptions.HTTPError as error:

@@ -6,9 +6,9 @@ twice. The task is done when the last message due has been taken, when a message
 arrives, or when the client says that nothing follows. Silence while messages are due ends in
 :class:`ReadTimeoutError`, never in a shorter result.
 
-Entries that were planned and did not arrive are lost only if their ledger is gone. They may also
-be transaction markers or aborted messages, which no reader gets, so the admin service is asked
-before loss is claimed.
+Entries that were planned and gave no message are lost only if the topic no longer holds them. They
+may also be transaction markers or aborted messages, which no reader gets, or chunks of a message
+(:mod:`pyspark_pulsar.chunks`), so the admin service is asked before loss is claimed.
 """
 
 from __future__ import annotations
@@ -16,18 +16,29 @@ from __future__ import annotations
 import logging
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol
 
 import pulsar
 import pyarrow as pa
 
+from pyspark_pulsar.chunks import (
+    Chunk,
+    Hole,
+    Other,
+    Place,
+    first_chunk,
+    places_of,
+    portions,
+    still_held,
+)
 from pyspark_pulsar.columns import Message, MessageId, record_batch
-from pyspark_pulsar.errors import DataLossError, ReadTimeoutError
-from pyspark_pulsar.offsets import OrderKey, Position, batch_size_of
+from pyspark_pulsar.errors import AdminError, DataLossError, ReadTimeoutError
+from pyspark_pulsar.offsets import WHOLE_ENTRY, OrderKey, Position, batch_size_of
 from pyspark_pulsar.options import Connection
-from pyspark_pulsar.ranges import ReadRange
+from pyspark_pulsar.ranges import Due, LedgerSpan, ReadRange
 
 BATCH_ROWS_MAX = 10_000
 BATCH_BYTES_MAX = 8 * 1024 * 1024
@@ -50,6 +61,13 @@ class Reader(Protocol):
     def read_next(self, timeout_millis: int) -> Message: ...
     def has_message_available(self) -> bool: ...
     def close(self) -> None: ...
+
+
+class Stored(Protocol):
+    """What this module asks the admin service."""
+
+    def ledgers(self, topic: str) -> tuple[LedgerSpan, ...]: ...
+    def entries(self, topic: str, places: Iterable[Place]) -> dict[Place, Chunk | Other]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,9 +105,9 @@ def shared_client(connection: Connection) -> pulsar.Client:
     return client
 
 
-def open_reader(work: ReadRange, settings: ReadSettings) -> Any:
-    """A client's reader placed just behind the range's start."""
-    start = work.start
+def open_reader(work: ReadRange, settings: ReadSettings, start: Position | None = None) -> Any:
+    """A client's reader placed just behind the range's start, or another."""
+    start = work.start if start is None else start
     if start.ledger_id < 0:
         first = pulsar.MessageId.earliest
     else:
@@ -133,17 +151,21 @@ class RangeReader:
         work: ReadRange,
         settings: ReadSettings,
         *,
+        are_chunks: Callable[[Sequence[Hole]], bool] = lambda _: False,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
+        """``are_chunks``: whether entries are chunks one and all; asked after silence."""
         self._reader = reader
         self._work = work
         self._settings = settings
+        self._are_chunks = are_chunks
         self._monotonic = monotonic
         self._slice_ms = min(POLL_SLICE_MS, settings.poll_timeout_ms)
         self._taken: OrderKey = work.start.order_key
         self._due_index = 0
         self._border = self._border_of(0)
-        self._arrived: set[int] = set()
+        self._expected = work.due[0].first_entry if work.due else 0
+        self._holes: list[Hole] = []
         self._finished = False
 
     def batches(self, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
@@ -154,17 +176,21 @@ class RangeReader:
         read_next, slice_ms, topic = self._reader.read_next, self._slice_ms, self._work.topic
         timed = self._settings.starting_time_ms, self._settings.ending_time_ms
         check_time = timed != (None, None)
+        message_id: MessageId | None = None
         while not self._finished:
             try:
                 message: Message | None = read_next(slice_ms)
             except pulsar.Timeout:
-                message = self._wait_on()
+                message = self._wait_on(message_id)
             if message is None:
                 break
             message_id = message.message_id()
             key = (message_id.ledger_id(), message_id.entry_id(), message_id.batch_index())
             if self._taken < key < self._border:
                 self._taken = key
+                if key[1] > self._expected:
+                    self._note_hole(key[1])
+                self._expected = key[1] + 1
             elif not self._take(key, message_id):
                 continue
             if check_time and not _published_within(message, *timed):
@@ -181,9 +207,36 @@ class RangeReader:
         if values:
             yield record_batch(schema, topic, messages, values)
 
-    def missing_ledgers(self) -> frozenset[int]:
-        """Ledgers whose last entry due did not arrive. Call after :meth:`batches`."""
-        return frozenset(part.ledger_id for part in self._work.due) - self._arrived
+    def holes(self) -> list[Hole]:
+        """The entries due that gave no message, in order. Call after :meth:`batches`."""
+        while self._due_index < len(self._work.due):
+            self._close_ledger()
+        return self._holes
+
+    def _rest(self) -> list[Hole]:
+        """The entries due behind the last one that gave a message."""
+        due = self._work.due[self._due_index :]
+        firsts = [self._expected, *(part.first_entry for part in due[1:])]
+        return [
+            Hole(part.ledger_id, first, part.last_entry)
+            for part, first in zip(due, firsts, strict=False)
+            if first <= part.last_entry
+        ]
+
+    def _note_hole(self, before_entry: int) -> None:
+        """Entries of the current ledger from the one expected on, up to this one, are silent."""
+        part = self._work.due[self._due_index]
+        last = min(before_entry - 1, part.last_entry)
+        if self._expected <= last:
+            self._holes.append(Hole(part.ledger_id, self._expected, last))
+
+    def _close_ledger(self) -> None:
+        """Go on to the next ledger that is due."""
+        due = self._work.due
+        self._note_hole(due[self._due_index].last_entry + 1)
+        self._due_index += 1
+        self._border = self._border_of(self._due_index)
+        self._expected = due[self._due_index].first_entry if self._due_index < len(due) else 0
 
     def _border_of(self, due_index: int) -> OrderKey:
         """Before the last entry due of a ledger; behind all ledgers, before everything."""
@@ -204,19 +257,27 @@ class RangeReader:
             return False
         self._taken = key
         while self._due_index < len(self._work.due) and key[:2] > self._border[:2]:
-            self._due_index += 1
-            self._border = self._border_of(self._due_index)
+            self._close_ledger()
+        if self._due_index < len(self._work.due) and key[0] == self._border[0]:
+            self._note_hole(key[1])
+            self._expected = key[1] + 1
         if key[:2] == self._border[:2]:
-            self._arrived.add(key[0])
             last_ledger = self._due_index + 1 == len(self._work.due)
             self._finished = last_ledger and _ends_entry(message_id, key, self._work.end.order_key)
         return True
 
-    def _wait_on(self) -> Message | None:
+    def _wait_on(self, last: MessageId | None) -> Message | None:
         """After a slice of silence: the next message, or None when none can come.
+
+        ``last`` is what came before. Chunks up to the end are a message that is not complete yet,
+        perhaps never: it belongs to a later range, and nobody waits for it here.
 
         Raises :class:`ReadTimeoutError` when ``pollTimeoutMs`` has passed in silence.
         """
+        if last is None or _ends_entry(last, self._taken, self._work.end.order_key):
+            rest = self._rest()
+            if rest and self._are_chunks(rest):
+                return None
         silent_s = (self._settings.poll_timeout_ms - self._slice_ms) / 1_000
         deadline = self._monotonic() + silent_s
         while self._may_follow():
@@ -242,31 +303,91 @@ class RangeReader:
 
 
 def read_range(
-    work: ReadRange,
-    settings: ReadSettings,
-    schema: pa.Schema,
-    ledger_ids: Callable[[str], frozenset[int]],
+    work: ReadRange, settings: ReadSettings, schema: pa.Schema, stored: Stored
 ) -> Iterator[pa.RecordBatch]:
-    """The task as a whole: open, read, close, and check for lost data.
+    """The task as a whole: open, read, close, and account for entries that gave no message.
 
-    ``ledger_ids`` asks the admin service which ledgers a topic still holds; it is called only if
-    entries did not arrive. Raises :class:`DataLossError` if ``failOnDataLoss`` is set and their
-    ledgers are gone.
+    Chunked messages that begin before the range come last. ``stored`` is asked only if there are
+    such entries. Raises :class:`DataLossError` if ``failOnDataLoss`` is set and some are gone.
     """
-    reader = open_reader(work, settings)
-    try:
-        reading = RangeReader(without_wrapper(reader), work, settings)
-        yield from reading.batches(schema)
-    finally:
-        reader.close()
-    missing = reading.missing_ledgers()
-    gone = missing - ledger_ids(work.topic) if missing else missing
+
+    def are_chunks(holes: Sequence[Hole]) -> bool:
+        try:
+            return all(
+                isinstance(what, Chunk)
+                for places in portions(places_of(holes))
+                for what in stored.entries(work.topic, places).values()
+            )
+        except AdminError:  # the broker restarts, perhaps: then there is something to wait for
+            return False
+
+    holes = yield from _read_from(work.start, work, settings, schema, are_chunks)
+    if not holes:
+        return
+    ledgers = stored.ledgers(work.topic)
+    held = {ledger.ledger_id for ledger in ledgers}
+    gone = sorted({hole.ledger_id for hole in holes} - held)
     if gone:
         report_loss(
-            f"{work.topic}: ledgers {sorted(gone)} were trimmed before all of "
+            f"{work.topic}: ledgers {gone} were trimmed before all of "
             f"({work.start}, {work.end}] was read",
             fail=settings.fail_on_data_loss,
         )
+    ask = partial(stored.entries, work.topic)
+    kept = [still_held(ask, hole) for hole in holes if hole.ledger_id in held]
+    for places in portions(places_of(kept)):
+        found = ask(places)
+        for place in places:
+            what = found[place]
+            if isinstance(what, Chunk) and what.is_last:
+                first = first_chunk(ask, ledgers, place, what)
+                yield from _late_message(work, place, first, settings, schema)
+        unreadable = [place for place in places if found[place] is Other.UNREADABLE]
+        if unreadable:
+            report_loss(
+                f"{work.topic}: {len(unreadable)} entries gave no message, and the admin service "
+                f"cannot show whether messages end in them, the first in {_text(unreadable[0])}",
+                fail=settings.fail_on_data_loss,
+            )
+
+
+def _read_from(
+    start: Position,
+    work: ReadRange,
+    settings: ReadSettings,
+    schema: pa.Schema,
+    are_chunks: Callable[[Sequence[Hole]], bool],
+) -> Generator[pa.RecordBatch, None, list[Hole]]:
+    """The messages of ``work`` by a reader that begins behind ``start``; returns the holes."""
+    reader = open_reader(work, settings, start)
+    try:
+        reading = RangeReader(without_wrapper(reader), work, settings, are_chunks=are_chunks)
+        yield from reading.batches(schema)
+    finally:
+        reader.close()
+    return reading.holes()
+
+
+def _late_message(
+    work: ReadRange, last: Place, first: Place | None, settings: ReadSettings, schema: pa.Schema
+) -> Iterator[pa.RecordBatch]:
+    """The message whose chunks are the entries from ``first`` to ``last``, by its own reader."""
+    end = work.end._replace(ledger_id=last[0], entry_id=last[1], batch_index=WHOLE_ENTRY)
+    mean_bytes = max(part.entry_bytes_mean for part in work.due)
+    alone = ReadRange(work.topic, end.before(), end, (Due(*last, last[1], mean_bytes),))
+    if first is not None:
+        start = end._replace(ledger_id=first[0], entry_id=first[1]).before()
+        if not (yield from _read_from(start, alone, settings, schema, lambda _: False)):
+            return
+    report_loss(
+        f"{work.topic}: the message that ends in {_text(last)} cannot be read: not all of its "
+        "chunks are held",
+        fail=settings.fail_on_data_loss,
+    )
+
+
+def _text(place: Place) -> str:
+    return f"{place[0]}:{place[1]}"
 
 
 def report_loss(sentence: str, *, fail: bool) -> None:

@@ -127,7 +127,7 @@ class _Planner:
             partition.value,
             settings,
             self._arrow_schema,
-            lambda topic: self._admin.ledger_ids(topic),
+            self._admin,
         )
 
 

@@ -113,11 +113,20 @@ class Cluster:
         assert response.status < 300, (response.status, response.data)
         return response.json() if response.data else None
 
-    def publish(self, topic: str, values: Sequence[bytes], batch: int = 1, **message: Any) -> None:
+    def publish(
+        self,
+        topic: str,
+        values: Sequence[bytes],
+        batch: int = 1,
+        *,
+        chunking_enabled: bool = False,
+        **message: Any,
+    ) -> None:
         """Publish ``values`` in order, in entries of exactly ``batch`` messages (or the rest)."""
         producer = self._client.create_producer(
             topic,
             batching_enabled=batch > 1,
+            chunking_enabled=chunking_enabled,
             batching_max_messages=max(batch, 2),
             batching_max_allowed_size_in_bytes=1 << 20,
             batching_max_publish_delay_ms=60_000,

@@ -32,6 +32,18 @@ def text(message_id: pulsar.MessageId) -> str:
     )
 
 
+def test_a_message_in_chunks_is_read_once_wherever_tasks_begin(
+    cluster: Cluster, read_values: ReadValues
+) -> None:
+    """Seven entries, read by one task to one task for each of them."""
+    topic, large = cluster.new_topic(), bytes(12 << 20)
+    cluster.publish(topic, [b"first"])
+    cluster.publish(topic, [large, b"between", large + b"x"], chunking_enabled=True)
+    for tasks in range(1, 9):
+        found = read_values(topic, minPartitions=str(tasks))
+        assert sorted(map(len, found)) == [5, 7, len(large), len(large) + 1]
+
+
 def test_every_column(spark: SparkSession, cluster: Cluster) -> None:
     topic = cluster.new_topic()
     before = datetime.datetime.now(datetime.UTC) - datetime.timedelta(seconds=1)

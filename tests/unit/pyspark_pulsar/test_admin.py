@@ -8,6 +8,7 @@ import pytest
 import urllib3
 
 from pyspark_pulsar.admin import AdminClient, Answer, cause_of
+from pyspark_pulsar.chunks import Chunk, Other
 from pyspark_pulsar.errors import AdminError, TopicNotFoundError
 from pyspark_pulsar.offsets import Position
 from pyspark_pulsar.options import Connection
@@ -108,8 +109,28 @@ def test_a_topic_without_messages_or_without_existence() -> None:
         T: TopicSnapshot((LedgerSpan(3, 0, 0),), None)
     }
     assert FakeCluster({}).client().snapshots([T]) == {T: None}
-    assert FakeCluster({}).client().ledger_ids(T) == frozenset()
-    assert FakeCluster(empty).client().ledger_ids(T) == {3}
+    assert FakeCluster({}).client().ledgers(T) == ()
+    assert FakeCluster(empty).client().ledgers(T) == (LedgerSpan(3, 0, 0),)
+
+
+def test_entries_are_told_by_their_headers() -> None:
+    chunk = {"x-pulsar-uuid": "p-1", "x-pulsar-chunk-id": "1", "x-pulsar-num-chunks-from-msg": "2"}
+    cluster = FakeCluster(
+        {
+            "t/ledger/3/entry/0": Answer(200, b"part", chunk),
+            "t/ledger/3/entry/1": Answer(200, b"whole"),
+            "t/ledger/3/entry/2": Answer(500, b"cannot be decompressed"),
+            "t/ledger/3/entry/3": [Answer(503, b""), Answer(200, b"whole")],
+        }
+    )
+    assert cluster.client().entries(T, [(3, entry) for entry in range(5)]) == {
+        (3, 0): Chunk("p-1", 1, 2),
+        (3, 1): Other.WHOLE,
+        (3, 2): Other.UNREADABLE,
+        (3, 3): Other.WHOLE,
+        (3, 4): Other.GONE,
+    }
+    assert cluster.asked.count("t/ledger/3/entry/2") == 1
 
 
 def test_a_time_gives_the_place_before_the_first_entry() -> None:

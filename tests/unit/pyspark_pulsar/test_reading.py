@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import pulsar
 import pyarrow as pa
@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyspark_pulsar import reading
+from pyspark_pulsar.chunks import Chunk, Hole, Other, Place
 from pyspark_pulsar.columns import Message, arrow_schema, spark_schema
 from pyspark_pulsar.errors import DataLossError, ReadTimeoutError
 from pyspark_pulsar.offsets import Position, earliest
@@ -64,7 +65,7 @@ def test_it_stops_at_the_last_message_without_waiting() -> None:
     rows, reader, fake = take(messages, work(earliest(T), Position(3, 2), (3, 3)))
     assert rows == shown(messages)
     assert fake.reads == len(messages)
-    assert reader.missing_ledgers() == frozenset()
+    assert reader.holes() == []
 
 
 def test_it_stops_at_the_last_entry_before_an_end_in_the_next_ledger() -> None:
@@ -90,7 +91,7 @@ def test_exact_at_both_ends_for_any_start_and_end(sizes: list[int], data: st.Dat
         if first.order_key <= message.position.order_key <= last.order_key
     ]
     assert rows == shown(wanted)
-    assert reader.missing_ledgers() == frozenset()
+    assert reader.holes() == []
 
 
 @given(st.lists(st.integers(0, 3), min_size=1, max_size=6), st.data())
@@ -108,7 +109,7 @@ def test_a_message_behind_the_end_ends_the_range() -> None:
         entries(3, 0, 0) + entries(5, 0), work(earliest(T), Position(3, 2), (3, 3))
     )
     assert rows == ["3:0:-1", "3:1:-1"]
-    assert reader.missing_ledgers() == {3}
+    assert reader.holes() == [Hole(3, 2, 2)]
 
 
 def test_nothing_available_ends_the_range() -> None:
@@ -116,7 +117,7 @@ def test_nothing_available_ends_the_range() -> None:
         entries(3, 0, 0), work(earliest(T), Position(4, 1), (3, 2), (4, 2)), more=False
     )
     assert rows == ["3:0:-1", "3:1:-1"]
-    assert reader.missing_ledgers() == {4}
+    assert reader.holes() == [Hole(4, 0, 1)]
 
 
 def test_silence_while_messages_are_due_is_an_error() -> None:
@@ -144,6 +145,42 @@ def test_a_pause_or_a_broker_that_cannot_be_asked_is_waited_for() -> None:
     assert sum(batch.num_rows for batch in reader.batches(SCHEMA)) == 2
 
 
+def test_entries_without_a_message_are_noted_wherever_they_lie() -> None:
+    before, behind = entries(3, 0, 2, first=1), entries(5, 0, first=3)
+    asked = work(earliest(T), Position(5, 4), (3, 4), (4, 2), (5, 5))
+    rows, reader, _ = take([*before, *behind], asked, more=False)
+    assert len(rows) == 4
+    assert reader.holes() == [
+        Hole(3, 0, 0), Hole(3, 3, 3), Hole(4, 0, 1), Hole(5, 0, 2), Hole(5, 4, 4),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("read", [1, 2])
+def test_a_message_that_is_not_complete_at_the_end_is_not_waited_for(read: int) -> None:
+    """Two messages in one entry, then chunks: only behind a whole entry it may be left."""
+    asked_about: list[Sequence[Hole]] = []
+
+    def are_chunks(holes: Sequence[Hole]) -> bool:
+        asked_about.append(holes)
+        return True
+
+    clock = seconds()
+    reader = RangeReader(
+        FakeReader(list(entries(3, 2)[:read]), more=True),
+        work(earliest(T), Position(3, 2), (3, 3)),
+        settings(),
+        are_chunks=are_chunks,
+        monotonic=lambda: next(clock),
+    )
+    if read == 1:
+        with pytest.raises(ReadTimeoutError):
+            list(reader.batches(SCHEMA))
+        assert asked_about == []
+    else:
+        assert sum(batch.num_rows for batch in reader.batches(SCHEMA)) == 2
+        assert asked_about == [[Hole(3, 1, 2)]]
+
+
 def test_publish_times_are_checked_row_by_row() -> None:
     messages = [
         FakeMessage(Position(3, each), 0, b"%d" % each, publish_ms=each) for each in range(6)
@@ -151,7 +188,7 @@ def test_publish_times_are_checked_row_by_row() -> None:
     asked = work(earliest(T), Position(3, 5), (3, 6))
     rows, reader, _ = take(messages, asked, how=settings(since_ms=2, until_ms=4))
     assert rows == ["2", "3"]
-    assert reader.missing_ledgers() == frozenset()
+    assert reader.holes() == []
 
 
 def test_batches_end_at_rows_or_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -179,12 +216,25 @@ class FakeClient:
         return self.fake
 
 
+class FakeStored:
+    """The admin service of a topic without chunks."""
+
+    def __init__(self, held: frozenset[int]) -> None:
+        self.held = held
+
+    def ledgers(self, _topic: str) -> tuple[LedgerSpan, ...]:
+        return tuple(LedgerSpan(ledger, 2, 2) for ledger in sorted(self.held))
+
+    def entries(self, _topic: str, places: Iterable[Place]) -> dict[Place, Chunk | Other]:
+        return dict.fromkeys(places, Other.WHOLE)
+
+
 def run_task(
     monkeypatch: pytest.MonkeyPatch, asked: ReadRange, held: frozenset[int], *, fail: bool = True
 ) -> tuple[list[pa.RecordBatch], FakeClient]:
     client = FakeClient(FakeReader(list(entries(3, 0, 0))))
     monkeypatch.setitem(reading._clients, (os.getpid(), CONNECTION), client)
-    return list(read_range(asked, settings(fail=fail), SCHEMA, lambda _topic: held)), client
+    return list(read_range(asked, settings(fail=fail), SCHEMA, FakeStored(held))), client
 
 
 def test_entries_whose_ledger_is_gone_are_lost(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,215 @@
+"""Every message once wherever ranges are cut: several producers' chunks, messages and markers."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+import pulsar
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pyspark_pulsar import reading
+from pyspark_pulsar.chunks import (
+    Chunk,
+    Hole,
+    Other,
+    Place,
+    first_chunk,
+    places_before,
+    places_of,
+    portions,
+    still_held,
+)
+from pyspark_pulsar.columns import Message, arrow_schema, spark_schema
+from pyspark_pulsar.errors import DataLossError
+from pyspark_pulsar.offsets import Position, earliest
+from pyspark_pulsar.options import Connection
+from pyspark_pulsar.ranges import LedgerSpan, ReadRange, TopicSnapshot, due_entries
+from pyspark_pulsar.reading import ReadSettings, read_range
+from tests.unit.pyspark_pulsar.fakes import FakeMessage
+
+T = "persistent://public/default/t"
+CONNECTION = Connection("pulsar://h:1", "http://h:2", 1_000, 1_000)
+SCHEMA = arrow_schema(spark_schema(["value"]))
+LEDGERS = (LedgerSpan(2, 3, 3), LedgerSpan(5, 0, 0), LedgerSpan(6, 4, 4))
+
+Log = dict[Place, Chunk | Other]
+"""What a topic holds, in order."""
+
+
+def value_of(place: Place) -> bytes:
+    return f"{place[0]}:{place[1]}".encode()
+
+
+@dataclass
+class Client:
+    """As the real one: gives a message at its last chunk, if it has got all of the others."""
+
+    log: Mapping[Place, Chunk | Other]
+    markers: frozenset[Place] = frozenset()
+    opened: list[Place] = field(default_factory=list)
+
+    def create_reader(
+        self, _topic: str, first: pulsar.MessageId, *, receiver_queue_size: int
+    ) -> Client.Reader:
+        assert receiver_queue_size > 0
+        self.opened.append((first.ledger_id(), first.entry_id()))
+        return Client.Reader(self, self.opened[-1])
+
+    class Reader:
+        def __init__(self, client: Client, start: Place) -> None:
+            self.last = max(client.log)
+            self.dequeued = start
+            self.messages: list[Place] = []
+            uncut: dict[str, int] = {}
+            for place, what in client.log.items():
+                if place <= start or place in client.markers:
+                    continue
+                if isinstance(what, Chunk):
+                    if uncut.get(what.uuid, 0) != what.index:
+                        continue
+                    uncut[what.uuid] = what.index + 1
+                    if not what.is_last:
+                        continue
+                self.messages.append(place)
+
+        def read_next(self, timeout_millis: int) -> Message:
+            assert timeout_millis > 0
+            if not self.messages:
+                raise pulsar.Timeout("TimeOut")
+            self.dequeued = self.messages.pop(0)
+            return FakeMessage(Position(*self.dequeued), 0, value_of(self.dequeued))
+
+        def has_message_available(self) -> bool:
+            return self.dequeued < self.last
+
+        def close(self) -> None:
+            self.messages = []
+
+
+@dataclass
+class Admin:
+    log: Mapping[Place, Chunk | Other]
+    spans: tuple[LedgerSpan, ...]
+    asked: int = 0
+
+    def ledgers(self, _topic: str) -> tuple[LedgerSpan, ...]:
+        return self.spans
+
+    def entries(self, _topic: str, places: Iterable[Place]) -> dict[Place, Chunk | Other]:
+        self.asked += 1
+        return {place: self.log.get(place, Other.GONE) for place in places}
+
+
+def read(client: Client, admin: Admin, start: Position, end: Position) -> list[bytes]:
+    due = due_entries(TopicSnapshot(admin.spans, None), start, end)
+    if not due:
+        return []
+    settings = ReadSettings(CONNECTION, None, None, True, None, 200)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(reading._clients, (os.getpid(), CONNECTION), client)  # type: ignore[arg-type]
+        batches = read_range(ReadRange(T, start, end, due), settings, SCHEMA, admin)
+        return [value for batch in batches for value in batch[0].to_pylist()]
+
+
+@st.composite
+def logs(draw: st.DrawFn) -> tuple[Log, frozenset[Place]]:
+    """Entries of up to three producers, any of which may stop in the middle of a message."""
+    places = list(places_of([Hole(2, 0, draw(st.integers(0, 6))), Hole(5, 0, 5)]))
+    log: Log = {}
+    markers: set[Place] = set()
+    going: dict[int, Chunk] = {}
+    for place in places:
+        who = draw(st.integers(-2, 2))
+        if who < 0:
+            log[place] = Other.WHOLE
+            if who == -2:
+                markers.add(place)
+            continue
+        last = going.get(who)
+        if last is None or last.is_last:
+            chunk = Chunk(f"{who}-{place}", 0, draw(st.integers(2, 4)))
+        else:
+            chunk = Chunk(last.uuid, last.index + 1, last.count)
+        log[place] = going[who] = chunk
+    if markers:  # brokers name no marker as the last message
+        log[5, 6] = Other.WHOLE
+    return log, frozenset(markers)
+
+
+def spans_of(log: Log) -> tuple[LedgerSpan, ...]:
+    ledgers = [place[0] for place in log]
+    return tuple(LedgerSpan(each, ledgers.count(each), 10) for each in sorted(set(ledgers)))
+
+
+@given(logs(), st.data())
+def test_every_message_once_for_any_cuts(
+    made: tuple[Log, frozenset[Place]], data: st.DataObject
+) -> None:
+    log, markers = made
+    cuts = sorted(data.draw(st.sets(st.sampled_from(sorted(log)), max_size=4)) | {max(log)})
+    client, admin = Client(log, markers), Admin(log, spans_of(log))
+    position, read_by_range = earliest(T), []
+    for cut in cuts:
+        rows = read(client, admin, position, Position(*cut))
+        assert all(value_of((position.ledger_id, position.entry_id)) != row for row in rows)
+        read_by_range.append(rows)
+        position = Position(*cut)
+    wanted = [
+        value_of(place)
+        for place, what in log.items()
+        if place not in markers
+        and (what is Other.WHOLE or (isinstance(what, Chunk) and what.is_last))
+    ]
+    assert sorted(row for rows in read_by_range for row in rows) == sorted(wanted)
+
+
+def test_nobody_is_asked_about_messages_that_arrive() -> None:
+    log: Log = dict.fromkeys([(2, 0), (2, 1), (2, 2)], Other.WHOLE)
+    client, admin = Client(log), Admin(log, spans_of(log))
+    assert len(read(client, admin, earliest(T), Position(2, 2))) == 3
+    assert admin.asked == 0
+
+
+def test_a_message_whose_begin_was_trimmed_is_a_loss() -> None:
+    log: Log = {(2, 1): Chunk("u", 1, 3), (2, 2): Chunk("u", 2, 3), (2, 3): Other.WHOLE}
+    admin = Admin(log, (LedgerSpan(2, 4, 4),))
+    with pytest.raises(DataLossError, match=r"ends in 2:2 cannot be read: not all of its chunks"):
+        read(Client(log), admin, Position(2, 1), Position(2, 3))
+
+
+def test_an_entry_that_cannot_be_shown_may_be_a_loss() -> None:
+    log: Log = {(2, 0): Other.UNREADABLE, (2, 1): Other.WHOLE}
+    client = Client(log, frozenset({(2, 0)}))
+    with pytest.raises(DataLossError, match=r"1 entries gave no message.*the first in 2:0"):
+        read(client, Admin(log, spans_of(log)), earliest(T), Position(2, 1))
+
+
+def test_entries_before_another_go_back_through_all_ledgers() -> None:
+    back = [(6, 1), (6, 0), (2, 2), (2, 1), (2, 0)]
+    assert list(places_before(LEDGERS, (6, 2))) == back
+    assert list(portions(back, 2)) == [back[:2], back[2:4], back[4:]]
+
+
+def test_the_first_chunk_is_that_of_the_same_message() -> None:
+    last = Chunk("u", 2, 3)
+    log: Log = {
+        (2, 0): Chunk("u", 0, 3), (2, 1): Chunk("v", 0, 3), (2, 2): Other.WHOLE,
+        (6, 0): Chunk("u", 1, 3), (6, 1): Other.UNREADABLE, (6, 2): last,
+    }  # fmt: skip
+    admin = Admin(log, LEDGERS)
+    assert first_chunk(lambda places: admin.entries(T, places), LEDGERS, (6, 2), last) == (2, 0)
+    del log[2, 0]
+    assert first_chunk(lambda places: admin.entries(T, places), LEDGERS, (6, 2), last) is None
+
+
+@given(st.integers(0, 40), st.integers(0, 40), st.integers(0, 50))
+def test_a_trimmed_begin_is_found_with_few_questions(first: int, size: int, kept: int) -> None:
+    admin = Admin(dict.fromkeys(((2, entry) for entry in range(kept, 100)), Other.WHOLE), ())
+    hole = still_held(lambda places: admin.entries(T, places), Hole(2, first, first + size))
+    wanted = [place for place in places_of([Hole(2, first, first + size)]) if place[1] >= kept]
+    assert list(places_of([hole])) == wanted
+    assert admin.asked <= 8
