@@ -27,7 +27,7 @@ from headgate.base.units import MIB, MS_PER_S, NS_PER_MS, S_PER_MINUTE
 from headgate.broker.admin_facade import AdminFacade
 from headgate.broker.facade import BrokerInfo
 from headgate.broker.lanes import ThreadLane, run_on
-from headgate.broker.server import BinaryServer, connection_factory
+from headgate.broker.server import serve_binary
 from headgate.broker.service import Broker, Lanes
 from headgate.broker.settings import Settings
 from headgate.fs import OsFs
@@ -91,8 +91,8 @@ class Node:
             stack.callback(directory.close)
             info = broker_info(settings, port_of(binary), port_of(web), directory)
             broker = await _open_broker(settings, directory, info, loop, stack)
-            server = await loop.create_server(connection_factory(broker), sock=binary)
-            stack.push_async_callback(BinaryServer(broker, server).close)
+            server = await serve_binary(broker, binary)
+            stack.push_async_callback(server.close)
             admin = AdminApp(AdminFacade(broker), broker.clock)
             web_server = await WebServer.start(
                 WebApp(admin, {"/metrics": metrics_route(broker)}, on_bug), web

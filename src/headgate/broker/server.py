@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from functools import partial
 
 from headgate.broker.connection import Connection
 from headgate.broker.handlers import HANDLERS
 from headgate.broker.service import Broker
-
-BACKLOG_CONNECTIONS_MAX = 1_024
-"""Connections that may wait to be accepted."""
 
 
 def connection_factory(broker: Broker) -> partial[Connection]:
@@ -24,7 +22,6 @@ class BinaryServer:
     def __init__(self, broker: Broker, server: asyncio.Server) -> None:
         self._broker = broker
         self._server = server
-        self.port: int = server.sockets[0].getsockname()[1]
 
     async def close(self) -> None:
         """Accept nobody any more and end every connection."""
@@ -34,13 +31,7 @@ class BinaryServer:
         await asyncio.sleep(0)
 
 
-async def serve_binary(broker: Broker, host: str, port: int) -> BinaryServer:
-    """Listen for clients; port 0 picks a free one.
-
-    Raises:
-        OSError: the port is busy or the address is not this machine's.
-    """
-    server = await broker.loop.create_server(
-        connection_factory(broker), host, port, backlog=BACKLOG_CONNECTIONS_MAX
-    )
-    return BinaryServer(broker, server)
+async def serve_binary(broker: Broker, listener: socket.socket) -> BinaryServer:
+    """Serve clients on a listening socket, which is closed with the server."""
+    make = connection_factory(broker)
+    return BinaryServer(broker, await broker.loop.create_server(make, sock=listener))

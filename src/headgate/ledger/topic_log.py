@@ -178,11 +178,6 @@ class TopicLog:
             min(max(self._ledger_first[-1], self.first), self.end)
         )
 
-    def index_bytes(self) -> int:
-        """Memory that the index arrays take, spare room included."""
-        arrays = (self._offsets, self._received, self._cum_messages, self._cum_bytes)
-        return sum(one.__sizeof__() for one in arrays)
-
     # What the log does ----------------------------------------------------------------------
 
     def append(self, message_count: int, size: int, received_ms: int, offset: int) -> None:

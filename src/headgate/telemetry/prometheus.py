@@ -109,11 +109,6 @@ async def render_parts(broker: Broker) -> list[bytes]:
     return renderer.parts()
 
 
-async def render_metrics(broker: Broker) -> bytes:
-    """The page as a whole."""
-    return b"".join(await render_parts(broker))
-
-
 class _Renderer:
     """Walks the topics of one broker once."""
 

@@ -184,10 +184,3 @@ class CompressionType(enum.IntEnum):
     ZLIB = 2
     ZSTD = 3
     SNAPPY = 4
-
-
-class KeySharedMode(enum.IntEnum):
-    """Who divides the hash range among the consumers of a KEY_SHARED subscription."""
-
-    AUTO_SPLIT = 0
-    STICKY = 1

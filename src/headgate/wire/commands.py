@@ -144,14 +144,6 @@ _FAILED = {
 """Replies that say "failed" a second time, in a field called ``response``."""
 
 
-def request_id_of(command: BaseCommand) -> int | None:
-    """The request id that a client gave its command, None if there is none."""
-    inner = getattr(command, FIELD_OF_TYPE[command.type])
-    if "request_id" not in inner.DESCRIPTOR.fields_by_name or not inner.HasField("request_id"):
-        return None
-    return int(inner.request_id)
-
-
 def refuse(command: BaseCommand, code: ServerError, message: str) -> bytes | None:
     """The frame that tells the sender of ``command`` that it failed.
 

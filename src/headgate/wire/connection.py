@@ -121,11 +121,6 @@ class Peer:
         return self.version >= 1
 
     @property
-    def knows_batches(self) -> bool:
-        """May be sent an entry that is a batch; otherwise SUBSCRIBE must fail."""
-        return self.version >= 4
-
-    @property
     def knows_close(self) -> bool:
         """May be sent CLOSE_PRODUCER and CLOSE_CONSUMER; otherwise close the connection."""
         return self.version >= 5

@@ -24,7 +24,7 @@ import google_crc32c
 from google.protobuf.message import DecodeError
 
 from headgate.wire.errors import RemoteProtocolError
-from headgate.wire.messages import BrokerEntryMetadata, MessageMetadata
+from headgate.wire.messages import MessageMetadata
 
 MAGIC_CHECKSUM = 0x0E01
 MAGIC_BROKER_ENTRY = 0x0E02
@@ -165,23 +165,6 @@ def chunk_facts(metadata: MessageMetadata) -> ChunkFacts | None:
         metadata.num_chunks_from_msg,
         metadata.total_chunk_msg_size,
     )
-
-
-def broker_entry_metadata(body: bytes) -> BrokerEntryMetadata | None:
-    """What a broker put in front of the entry, or None."""
-    checksum_start = locate(body).checksum_start
-    if checksum_start == 0:
-        return None
-    try:
-        return BrokerEntryMetadata.FromString(body[_MAGIC_AND_WORD.size : checksum_start])
-    except DecodeError as error:
-        raise RemoteProtocolError(f"entry holds no valid broker metadata: {error}") from error
-
-
-def strip_broker_entry_metadata(body: bytes) -> bytes:
-    """The entry for a peer that does not read broker entry metadata (before version 18)."""
-    checksum_start = locate(body).checksum_start
-    return body[checksum_start:] if checksum_start else body
 
 
 def strip_checksum(body: bytes) -> bytes:

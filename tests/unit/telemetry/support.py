@@ -12,6 +12,7 @@ from headgate.engine.topic import Topic
 from headgate.metadata.policies import DispatchRate
 from headgate.record.codec import Batch, decode
 from headgate.record.fields import Kind
+from headgate.telemetry.prometheus import render_parts
 from headgate.telemetry.publisher import TelemetryPublisher
 from headgate.testing import World
 from headgate.wire.entry import payload_of
@@ -26,6 +27,11 @@ class Sample(NamedTuple):
     name: str
     labels: dict[str, str]
     value: float
+
+
+async def rendered(broker: Broker) -> str:
+    """The metrics page as a whole."""
+    return b"".join(await render_parts(broker)).decode()
 
 
 def read_page(text: str) -> tuple[dict[str, str], list[Sample]]:

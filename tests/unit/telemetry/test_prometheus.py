@@ -11,10 +11,10 @@ from headgate.flow.account import State
 from headgate.flow.limits import Level
 from headgate.record.fields import STATE_CELLS
 from headgate.telemetry import prometheus
-from headgate.telemetry.prometheus import escape, number, render_metrics
+from headgate.telemetry.prometheus import escape, number
 from headgate.telemetry.series import LIMIT_SERIES, SERIES
 from headgate.testing import World
-from tests.unit.telemetry.support import NAME, Sample, limit, publish, read_page, value_of
+from tests.unit.telemetry.support import NAME, Sample, limit, publish, read_page, rendered, value_of
 
 THROTTLED = (
     "pulsar_subscription_dispatch_throttled_msg_events",
@@ -23,7 +23,7 @@ THROTTLED = (
 
 
 async def page(world: World) -> tuple[dict[str, str], list[Sample]]:
-    return read_page((await render_metrics(world.broker)).decode())
+    return read_page(await rendered(world.broker))
 
 
 def test_series_on_the_page_are_those_of_the_table() -> None:
@@ -201,7 +201,7 @@ def test_a_page_of_many_topics_lets_others_run() -> None:
         for i in range(100):
             await broker.registry.create(parse_topic(f"persistent://public/default/t{i}"))
         turns = 0
-        rendering = asyncio.get_running_loop().create_task(render_metrics(broker))
+        rendering = asyncio.get_running_loop().create_task(rendered(broker))
         gone = parse_topic("persistent://public/default/t99")
         while not rendering.done():
             await asyncio.sleep(0)
@@ -209,7 +209,7 @@ def test_a_page_of_many_topics_lets_others_run() -> None:
             if turns == 1:
                 broker.engine.unload_topic(broker.engine.topics[gone.full])
         assert turns >= 100 // prometheus.SLICE_SUBJECTS
-        _, samples = read_page((await rendering).decode())
+        _, samples = read_page(await rendering)
         assert value_of(samples, "pulsar_topics_count", namespace="public/default") == 99
 
     with World() as world:

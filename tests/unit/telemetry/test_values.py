@@ -9,15 +9,14 @@ import pytest
 from headgate.base.positions import EARLIEST
 from headgate.base.units import MIB
 from headgate.ledger import LedgerSettings
-from headgate.telemetry.prometheus import render_metrics
 from headgate.testing import RefusedError, World
-from tests.unit.telemetry.support import NAME, Sample, publish, read_page, value_of
+from tests.unit.telemetry.support import NAME, Sample, publish, read_page, rendered, value_of
 
 HOST = {"broker": "127.0.0.1", "metric": "broker_connection"}
 
 
 async def samples_of(world: World) -> list[Sample]:
-    return read_page((await render_metrics(world.broker)).decode())[1]
+    return read_page(await rendered(world.broker))[1]
 
 
 async def next_minute(world: World) -> None:

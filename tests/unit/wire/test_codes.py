@@ -19,7 +19,6 @@ PAIRS = [
     (codes.PartitionedMetadataResult, generated.CommandPartitionedTopicMetadataResponse.LookupType),
     (codes.TopicListMode, generated.CommandGetTopicsOfNamespace.Mode),
     (codes.CompressionType, generated.CompressionType),
-    (codes.KeySharedMode, generated.KeySharedMode),
 ]
 
 

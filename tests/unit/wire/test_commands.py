@@ -4,7 +4,7 @@ import pytest
 
 from headgate.wire import client
 from headgate.wire.codes import CommandType, ServerError
-from headgate.wire.commands import COMMANDS, refuse, refuse_unbuilt, request_id_of
+from headgate.wire.commands import COMMANDS, refuse, refuse_unbuilt
 from headgate.wire.frame import FIELD_OF_TYPE, FrameDecoder
 from headgate.wire.messages import BaseCommand
 
@@ -56,12 +56,6 @@ def test_rows_are_consistent() -> None:
         inner = getattr(BaseCommand(), facts.field)
         required = {field.name for field in inner.DESCRIPTOR.fields if field.is_required}
         assert facts.has_request_id == ("request_id" in required)
-
-
-def test_request_id_of() -> None:
-    assert request_id_of(minimal(CommandType.LOOKUP)) == 1
-    assert request_id_of(minimal(CommandType.FLOW)) is None
-    assert request_id_of(minimal(CommandType.ACK)) is None
 
 
 @pytest.mark.parametrize("kind", [facts.type for facts in COMMANDS.values()])

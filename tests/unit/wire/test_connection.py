@@ -74,7 +74,6 @@ def test_what_each_version_understands() -> None:
     ]
     first = {
         "knows_ping": 1,
-        "knows_batches": 4,
         "knows_close": 5,
         "knows_checksums": 11,
         "knows_active_consumer_change": 12,

@@ -64,7 +64,6 @@ def test_every_form_is_read(body: bytes) -> None:
     assert entry.payload_of(body) == b"payload"
     assert entry.publish_time_ms(body) == 1_700_000_000_123
     assert entry.strip_checksum(body) == PLAIN
-    assert entry.strip_broker_entry_metadata(body) in (PLAIN, CHECKED)
 
 
 @every_form
@@ -95,15 +94,6 @@ def test_metadata_larger_than_the_entry_with_a_right_checksum() -> None:
         entry.checksum_ok(body)
 
 
-def test_broker_entry_metadata() -> None:
-    found = entry.broker_entry_metadata(FORMS["broker checked"])
-    assert found == BrokerEntryMetadata(broker_timestamp=5, index=41)
-    assert entry.broker_entry_metadata(CHECKED) is None
-    damaged = struct.pack(">HI", entry.MAGIC_BROKER_ENTRY, 1) + b"\xff" + CHECKED
-    with pytest.raises(RemoteProtocolError, match="broker metadata"):
-        entry.broker_entry_metadata(damaged)
-
-
 def test_a_batch_is_told_by_presence() -> None:
     assert entry.batch_size(metadata()) is None
     assert entry.batch_size(metadata(num_messages_in_batch=1)) == 1
@@ -126,6 +116,6 @@ def test_missing_or_broken_metadata() -> None:
 
 @given(st.binary(max_size=80))
 def test_nothing_but_remote_errors(body: bytes) -> None:
-    for read in (entry.checksum_ok, entry.parse_metadata, entry.broker_entry_metadata):
+    for read in (entry.checksum_ok, entry.parse_metadata):
         with contextlib.suppress(RemoteProtocolError):
             read(body)
