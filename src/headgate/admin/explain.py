@@ -28,7 +28,7 @@ async def explain_topic(call: Call) -> Reply:
     if catalog.topic(topic.full) is None and catalog.partitioned(topic.full) is None:
         raise missing_topic(catalog, topic)
     per_partition = call.flag("perPartition")
-    return as_json(call.facade.explain_topic(topic, per_partition=per_partition))
+    return as_json(await call.facade.explain_topic(topic, per_partition=per_partition))
 
 
 _PATH = "/admin/v2/headgate/explain"

@@ -58,12 +58,27 @@ _PUBLISHER_SUMS = ("msg_rate_in", "msg_throughput_in", "chunked_message_rate")
 
 def merge_topic_stats(partitions: Iterable[TopicStats]) -> TopicStats:
     """The statistics of a partitioned topic. ``partitions`` are left as they are."""
-    merged = TopicStats(oldest_backlog_message_age_seconds=0)
-    for count, part in enumerate(partitions, start=1):
+    merging = Merging()
+    for part in partitions:
+        merging.add(part)
+    return merging.merged
+
+
+class Merging:
+    """The statistics of a partitioned topic, while its partitions' come in."""
+
+    def __init__(self) -> None:
+        self.merged = TopicStats(oldest_backlog_message_age_seconds=0)
+        self._count = 0
+
+    def add(self, part: TopicStats) -> None:
+        """Take in one partition's statistics, which are left as they are."""
+        self._count += 1
+        merged = self.merged
         _add(merged, part, _TOPIC_SUMS)
         for name in _TOPIC_LAST:
             setattr(merged, name, getattr(part, name))
-        merged.average_msg_size += (part.average_msg_size - merged.average_msg_size) / count
+        merged.average_msg_size += (part.average_msg_size - merged.average_msg_size) / self._count
         if part.oldest_backlog_message_age_seconds > merged.oldest_backlog_message_age_seconds:
             merged.oldest_backlog_message_age_seconds = part.oldest_backlog_message_age_seconds
             merged.oldest_backlog_message_subscription_name = (
@@ -81,7 +96,6 @@ def merge_topic_stats(partitions: Iterable[TopicStats]) -> TopicStats:
                 merged.subscriptions[name] = known
                 known.backlog_size = min(subscription.backlog_size, 0)
             _merge_subscription(known, subscription)
-    return merged
 
 
 def _merge_subscription(into: SubscriptionStats, part: SubscriptionStats) -> None:

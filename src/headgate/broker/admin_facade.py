@@ -168,10 +168,10 @@ class AdminFacade:
         self._broker.begin_turn()
         return await explain_top(self._broker, count)
 
-    def explain_topic(self, topic: TopicName, *, per_partition: bool) -> Any:
+    async def explain_topic(self, topic: TopicName, *, per_partition: bool) -> Any:
         """See the protocol."""
         self._broker.begin_turn()
-        return explain_topic(self._broker, topic, per_partition=per_partition)
+        return await explain_topic(self._broker, topic, per_partition=per_partition)
 
     # -- topics ----------------------------------------------------------------------------
 

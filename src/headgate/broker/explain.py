@@ -30,7 +30,8 @@ from headgate.broker.explain_types import (
     TopReport,
 )
 from headgate.broker.history import HOUR_NS, MINUTE_NS
-from headgate.broker.situation import Situation, Window, situation, window
+from headgate.broker.situation import Part, Situation, Window, parts_of, situation, window
+from headgate.broker.slices import Steps, at_once, in_slices
 from headgate.broker.topic_stats import iso_time
 from headgate.engine.subscription import Subscription
 from headgate.engine.topic import Topic
@@ -63,20 +64,17 @@ async def explain_top(broker: Broker, count: int) -> dict[str, Any]:
         for backlog in worst
         if (parts := [part for part in backlog.parts if not part.removed])
     ]
+    reports = []
+    for backlog, parts in live:
+        partitions = broker.registry.partitions(parse_topic(backlog.topic))
+        fields = await in_slices(broker, _report_fields(broker, parts, backlog.topic, partitions))
+        reports.append(SubscriptionReport(**fields))
     report = TopReport(
         at=iso_time(broker.engine.now_ms),
         broker=broker.info.broker_id,
         subscriptions_total=len(found),
         with_backlog=len(waiting),
-        subscriptions=[
-            explain_subscription(
-                broker,
-                parts,
-                name=backlog.topic,
-                partitions=broker.registry.partitions(parse_topic(backlog.topic)),
-            )
-            for backlog, parts in live
-        ],
+        subscriptions=reports,
     )
     return _plain(report)
 
@@ -115,27 +113,44 @@ async def _walk(broker: Broker) -> list[_Backlog]:
     return found
 
 
-def explain_topic(
+async def explain_topic(
     broker: Broker, topic_name: TopicName, *, per_partition: bool = False
 ) -> dict[str, Any]:
     """What holds a topic back: a :class:`TopicReport`.
 
     A partitioned topic is answered as one; ``per_partition`` adds each partition's own report.
+    Many partitions are looked at in slices: what goes meanwhile is left out.
 
     Raises:
         RefusalError: 404, there is no such topic.
     """
+    return await in_slices(broker, _explain_topic(broker, topic_name, per_partition=per_partition))
+
+
+def _explain_topic(
+    broker: Broker, topic_name: TopicName, *, per_partition: bool
+) -> Steps[dict[str, Any]]:
     partitions = broker.registry.partitions(topic_name)
-    names = [topic_name.partition_name(i) for i in range(partitions)] or [topic_name]
-    topics = [topic for name in names if (topic := broker.registry.get(name)) is not None]
-    if not topics and not partitions:
-        raise not_found(f"Topic {topic_name} not found")
+    above = broker_limit(broker)
     if not partitions:
-        return _plain(_topic_report(broker, topic_name, topics, 0, None))
-    split = None
-    if per_partition:
-        split = [_topic_report(broker, topic.name, [topic], 0, None) for topic in topics]
-    return _plain(_topic_report(broker, topic_name, topics, partitions, split))
+        topic = broker.registry.get(topic_name)
+        if topic is None:
+            raise not_found(f"Topic {topic_name} not found")
+        report = yield from _topic_report(broker, topic_name, [topic], 0, above)
+        return _plain(report)
+    topics: list[Topic] = []
+    split: list[dict[str, Any]] = []
+    for index in range(partitions):
+        topic = broker.registry.get(topic_name.partition_name(index))
+        if topic is not None:
+            topics.append(topic)
+            if per_partition:
+                own = yield from _topic_report(broker, topic.name, [topic], 0, above)
+                split.append(_plain(own))
+        yield
+    present = [topic for topic in topics if broker.engine.topics.get(topic.name.full) is topic]
+    report = yield from _topic_report(broker, topic_name, present, partitions, above)
+    return _plain(report) | ({"perPartition": split} if per_partition else {})
 
 
 def explain_subscription(
@@ -146,13 +161,21 @@ def explain_subscription(
     ``name``: the topic as it is to be called, the first part's by default. ``partitions``: of how
     many it is made, 0 when it is not partitioned.
     """
-    return SubscriptionReport(**_report_fields(broker, parts, name, partitions))
+    return SubscriptionReport(**at_once(_report_fields(broker, parts, name, partitions)))
 
 
 def _report_fields(
-    broker: Broker, parts: Sequence[Subscription], name: str, partitions: int
-) -> dict[str, Any]:
-    found = situation(broker, parts)
+    broker: Broker, subscriptions: Sequence[Subscription], name: str, partitions: int
+) -> Steps[dict[str, Any]]:
+    parts = yield from parts_of(broker, subscriptions)
+    return (yield from _fields(broker, parts, name, partitions))
+
+
+def _fields(
+    broker: Broker, known: Sequence[Part], name: str, partitions: int
+) -> Steps[dict[str, Any]]:
+    found = yield from situation(broker, known)
+    parts = found.parts
     judgement = found.judgement
     largest = max(parts, key=lambda part: part.backlog_messages)
     labels = LABELS[largest.account.cell]
@@ -194,15 +217,21 @@ def _report_fields(
 
 
 def _account(
-    broker: Broker, parts: Sequence[Subscription], name: str, partitions: int
-) -> SubscriptionAccount:
-    limits = [limit for part in parts if (limit := subscription_limit(broker, part)) is not None]
-    return SubscriptionAccount(
-        **_report_fields(broker, parts, name, partitions),
-        minute=_window_report(window(broker, parts, MINUTE_NS)),
-        hour=_window_report(window(broker, parts, HOUR_NS)),
-        limits=limits,
-    )
+    broker: Broker, subscriptions: Sequence[Subscription], name: str, partitions: int
+) -> Steps[SubscriptionAccount]:
+    parts = yield from parts_of(broker, subscriptions)
+    fields = yield from _fields(broker, parts, name, partitions)
+    minute = _window_report(window(parts, MINUTE_NS))
+    yield
+    hour = _window_report(window(parts, HOUR_NS))
+    limits = []
+    for part in parts:
+        if not part.subscription.removed:
+            limit = subscription_limit(broker, part.subscription)
+            if limit is not None:
+                limits.append(limit)
+        yield
+    return SubscriptionAccount(**fields, minute=minute, hour=hour, limits=limits)
 
 
 def _topic_report(
@@ -210,17 +239,20 @@ def _topic_report(
     name: TopicName,
     topics: Sequence[Topic],
     partitions: int,
-    split: list[TopicReport] | None,
-) -> TopicReport:
+    above: LimitState | None,
+) -> Steps[TopicReport]:
+    """A report without its partitions' own; ``above`` is the broker-wide limit."""
     by_name: dict[str, list[Subscription]] = {}
     for topic in topics:
         for subscription in topic.subscriptions.values():
             by_name.setdefault(subscription.name, []).append(subscription)
-    subscriptions = [_account(broker, parts, name.full, partitions) for parts in by_name.values()]
+    subscriptions = []
+    for parts in by_name.values():
+        subscriptions.append((yield from _account(broker, parts, name.full, partitions)))
     subscriptions.sort(key=lambda report: -report.backlog_messages)
     limits: list[LimitState | None] = [topic_limit(broker, topic) for topic in topics]
     if not all(topic.is_system for topic in topics):
-        limits.append(broker_limit(broker))
+        limits.append(above)
     worst = subscriptions[0] if subscriptions else None
     return TopicReport(
         topic=name.full,
@@ -231,7 +263,7 @@ def _topic_report(
         publishing=_publishing(broker, topics),
         limits=[limit for limit in limits if limit is not None],
         subscriptions=subscriptions,
-        per_partition=split,
+        per_partition=None,
     )
 
 

@@ -175,7 +175,7 @@ class Facade(Protocol):
     async def explain_top(self, count: int) -> Any:
         """The ``count`` worst backlogs and what holds each; a JSON-able value."""
 
-    def explain_topic(self, topic: TopicName, *, per_partition: bool) -> Any:
+    async def explain_topic(self, topic: TopicName, *, per_partition: bool) -> Any:
         """What holds ``topic`` (maybe partitioned) back; a JSON-able value."""
 
     # Topics.

@@ -168,7 +168,7 @@ def _at_ns(record: bytes) -> int:
     return at_ns
 
 
-def _later(point: Point, at_ns: int) -> Point:
+def later(point: Point, at_ns: int) -> Point:
     """The same subscription at a later instant, having done nothing but wait."""
     elapsed_ns = at_ns - point.at_ns
     cells = list(point.cells_ns)
@@ -275,7 +275,7 @@ class Track:
     def add(self, point: Point) -> None:
         """Keep a point; first the one at which it was last seen to be as before."""
         if self.seen_ns > _at_ns(self.last):
-            self._push(_later(_decode(self.last), self.seen_ns))
+            self._push(later(_decode(self.last), self.seen_ns))
         self._push(point)
         self.seen_ns = point.at_ns
 
@@ -317,7 +317,7 @@ class Track:
         if points:
             return points
         last = _decode(self.last)
-        return [_later(last, max(last.at_ns, min(start_ns, self.seen_ns)))]
+        return [later(last, max(last.at_ns, min(start_ns, self.seen_ns)))]
 
 
 class History:

@@ -13,8 +13,9 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from headgate.base.units import NS_PER_S
-from headgate.broker.history import HOUR_NS, MINUTE_NS, Calm, Point, Track, begin_calm, look
+from headgate.broker.history import HOUR_NS, MINUTE_NS, Calm, Point, begin_calm, later, look
 from headgate.broker.limits import NO_LIMIT
+from headgate.broker.slices import Steps
 from headgate.engine.subscription import Subscription
 from headgate.flow.account import CELL_COUNT, difference
 from headgate.flow.limits import Dimension, EffectiveLimit, Level
@@ -93,30 +94,56 @@ class Situation:
 
 
 @dataclass(frozen=True, slots=True)
-class _Part:
-    """One partition's history: its points and how it stands now."""
+class Part:
+    """One partition's part of a subscription: the last hour, and how it stands now."""
 
-    track: Track | None
-    now: Point
+    subscription: Subscription
+    hour: Sequence[Point]
+    """What was kept of it, ending with the present; at least two points."""
+    last: Point
+    """The newest kept point."""
+    seen_ns: int
+    """Up to here nothing happened since ``last``."""
     calm: Calm
 
-    def points(self, start_ns: int) -> list[Point]:
-        """From ``start_ns`` on, ending with the present."""
-        if self.track is None:
-            return [self.now, self.now]
-        return [*self.track.since(start_ns), self.now]
+    @property
+    def now(self) -> Point:
+        """The present."""
+        return self.hour[-1]
+
+    def points(self, start_ns: int) -> Sequence[Point]:
+        """From ``start_ns`` (less than an hour ago) on, ending with the present."""
+        points = [point for point in self.hour if point.at_ns >= start_ns]
+        if len(points) > 1:
+            return points
+        return [later(self.last, max(self.last.at_ns, min(start_ns, self.seen_ns))), self.now]
 
 
-def _part(broker: Broker, subscription: Subscription) -> _Part:
+def part_of(broker: Broker, subscription: Subscription) -> Part:
+    """What is known of one partition's part of a subscription, now."""
     now = look(subscription, broker.engine.now_ns, broker.engine.now_ms)
     track = broker.sweeps.history.track(subscription)
-    return _Part(track, now, begin_calm(now) if track is None else track.calm.then(now))
+    if track is None:
+        return Part(subscription, [now, now], now, now.at_ns, begin_calm(now))
+    hour = [*track.since(broker.engine.now_ns - HOUR_NS), now]
+    last = hour[-2]
+    return Part(subscription, hour, last, track.seen_ns, track.calm.then(now))
 
 
-def window(broker: Broker, subscriptions: Sequence[Subscription], length_ns: int) -> Window:
-    """The last ``length_ns``, or as much of it as is known."""
-    parts = [_part(broker, subscription) for subscription in subscriptions]
-    return _window([part.points(broker.engine.now_ns - length_ns) for part in parts])
+def parts_of(broker: Broker, subscriptions: Sequence[Subscription]) -> Steps[list[Part]]:
+    """What is known of each. One that is removed meanwhile is left out, unless all are."""
+    parts: list[Part] = []
+    for index, subscription in enumerate(subscriptions):
+        if not subscription.removed or (not parts and index == len(subscriptions) - 1):
+            parts.append(part_of(broker, subscription))
+        yield
+    return parts
+
+
+def window(parts: Sequence[Part], length_ns: int) -> Window:
+    """The last ``length_ns`` (at most an hour), or as much of it as is known."""
+    begin_ns = max(part.now.at_ns for part in parts) - length_ns
+    return _window([part.points(begin_ns) for part in parts])
 
 
 def _window(runs: Sequence[Sequence[Point]]) -> Window:
@@ -129,18 +156,18 @@ def _window(runs: Sequence[Sequence[Point]]) -> Window:
     )
 
 
-def situation(broker: Broker, subscriptions: Sequence[Subscription]) -> Situation:
+def situation(broker: Broker, parts: Sequence[Part]) -> Steps[Situation]:
     """Judge one subscription, given as its partitions' parts (at least one)."""
-    now_ns = broker.engine.now_ns
-    parts = [_part(broker, subscription) for subscription in subscriptions]
+    now_ns = max(part.now.at_ns for part in parts)
+    subscriptions = [part.subscription for part in parts]
     troubled = [part for part in parts if not part.calm.is_calm]
     begin_ns = min(part.calm.begin_ns for part in troubled or parts)
     runs = [part.points(max(begin_ns, now_ns - MINUTE_NS)) for part in parts]
     seen = _window(runs)
     limits = limits_of(broker, subscriptions[0])
-    hour = [part.points(now_ns - HOUR_NS) for part in parts]
-    proven = _proven_ack_per_s(hour)
-    chunks = _chunks(runs, max(SUB_WINDOW_NS, seen.length_ns // SUB_WINDOWS))
+    hour = [part.hour for part in parts]
+    proven = yield from _proven_ack_per_s(hour)
+    chunks = yield from _chunks(runs, max(SUB_WINDOW_NS, seen.length_ns // SUB_WINDOWS))
     evidence = Evidence(
         window_ns=seen.length_ns,
         cells_ns=seen.cells_ns,
@@ -163,7 +190,7 @@ def situation(broker: Broker, subscriptions: Sequence[Subscription]) -> Situatio
     since_ns: int | None = max(part.calm.since_ns for part in parts)
     at_least = False
     if troubled:
-        since_ns, at_least = _blamed_since_ns(judgement, hour, began_ns)
+        since_ns, at_least = yield from _blamed_since_ns(judgement, hour, began_ns)
     named = named_level(judgement)
     level = named
     if level is None and judgement.verdict is Verdict.CONSUMER:
@@ -223,12 +250,14 @@ def _facts(limits: Sequence[EffectiveLimit], partitions: int) -> list[LimitFact]
     return facts
 
 
-def _began_ns(part: _Part) -> int:
+def _began_ns(part: Part) -> int:
     """When a backlog began: what was there before the broker looked counts by its age."""
     return min(part.calm.since_ns, part.now.at_ns - part.now.age_ns)
 
 
-def _chunks(runs: Sequence[Sequence[Point]], length_ns: int) -> list[tuple[int, tuple[int, ...]]]:
+def _chunks(
+    runs: Sequence[Sequence[Point]], length_ns: int
+) -> Steps[list[tuple[int, tuple[int, ...]]]]:
     """Parts of at least ``length_ns`` from the common start on: (start, nanoseconds per cell).
     Coarse history makes longer ones; a short rest belongs to the last."""
     start_ns = min(run[0].at_ns for run in runs)
@@ -241,19 +270,20 @@ def _chunks(runs: Sequence[Sequence[Point]], length_ns: int) -> list[tuple[int, 
             chunk = sums.setdefault(index, (before.at_ns, [0] * CELL_COUNT))
             for cell, ns in enumerate(difference(after.cells_ns, before.cells_ns)):
                 chunk[1][cell] += ns
+        yield
     return [(begin_ns, tuple(cells)) for _, (begin_ns, cells) in sorted(sums.items())]
 
 
 def _blamed_since_ns(
     judgement: Judgement, hour: Sequence[Sequence[Point]], began_ns: int | None
-) -> tuple[int | None, bool]:
+) -> Steps[tuple[int | None, bool]]:
     """Back to when the account has blamed the same without a break, but not before the backlog
     began; and whether it may be longer, because no more is known. None when it does not do so at
     present."""
     since_ns = None
     is_whole = True
     named = (judgement.verdict, judgement.second)
-    for begin_ns, cells_ns in reversed(_chunks(hour, SUB_WINDOW_NS)):
+    for begin_ns, cells_ns in reversed((yield from _chunks(hour, SUB_WINDOW_NS))):
         shares = blame_shares(cells_ns)
         if max(shares, key=lambda blamed: shares[blamed]) not in named:
             is_whole = False
@@ -264,7 +294,7 @@ def _blamed_since_ns(
     return max(since_ns, began_ns), is_whole and began_ns < since_ns - SUB_WINDOW_NS
 
 
-def _proven_ack_per_s(hour: Sequence[Sequence[Point]]) -> float | None:
+def _proven_ack_per_s(hour: Sequence[Sequence[Point]]) -> Steps[float | None]:
     """What the consumers have shown to be able to: summed over partitions, None if any has not."""
     total = 0.0
     for run in hour:
@@ -272,6 +302,7 @@ def _proven_ack_per_s(hour: Sequence[Sequence[Point]]) -> float | None:
         if proven is None:
             return None
         total += proven
+        yield
     return total
 
 

@@ -267,7 +267,7 @@ class Administrator:
             elif kind == 2:
                 await facade.explain_top(5)
             elif kind == 3:
-                facade.explain_topic(topic, per_partition=True)
+                await facade.explain_topic(topic, per_partition=True)
             elif kind == 4:
                 await facade.last_message(topic)
             elif kind == 5:

@@ -166,7 +166,7 @@ class FakeFacade:
     async def explain_top(self, count: int) -> Any:
         return [{"topic": name} for name in sorted(self.topics)[:count]]
 
-    def explain_topic(self, topic: TopicName, *, per_partition: bool) -> Any:
+    async def explain_topic(self, topic: TopicName, *, per_partition: bool) -> Any:
         return {"topic": topic.full, "perPartition": per_partition}
 
     async def delete_topic(self, topic: TopicName, *, force: bool) -> None:

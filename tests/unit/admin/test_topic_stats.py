@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
+from itertools import pairwise
+
 import pytest
 
-from headgate.base.names import parse_topic
+from headgate.admin.app import AdminApp
+from headgate.admin.topic_stats import SLICE_PARTITIONS
+from headgate.base.names import TopicName, parse_topic
 from headgate.metadata.errors import RefusalError
+from tests.unit.admin.client import ask_async
 from tests.unit.admin.conftest import Ask
-from tests.unit.admin.fake_facade import FakeFacade, FakeSubscription
+from tests.unit.admin.fake_facade import FakeFacade, FakeSubscription, FakeTopic
 
 P = "/admin/v2/persistent/public/default"
 
@@ -77,3 +83,31 @@ def test_each_kind_has_its_own_path(api: Ask) -> None:
     assert api("GET", f"{P}/t/partitioned-stats").status == 404
     assert api("GET", f"{P}/pt-partition-0/partitioned-stats").status == 412
     assert api("GET", f"{P}/pt-partition-0/stats").status == 200
+
+
+@pytest.mark.parametrize("kind", ["partitioned-stats", "partitioned-internalStats"])
+def test_many_partitions_are_looked_at_in_slices(
+    broker: FakeFacade, api: Ask, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    count = 5 * SLICE_PARTITIONS
+    api("PUT", f"{P}/many/partitions", count)
+    looked = [0]
+    topic = broker.topic
+
+    def counted(name: TopicName) -> FakeTopic:
+        looked[0] += 1
+        return topic(name)
+
+    monkeypatch.setattr(broker, "topic", counted)
+
+    async def story() -> list[int]:
+        app = AdminApp(broker, broker.clock)
+        asking = asyncio.ensure_future(ask_async(app, "GET", f"{P}/many/{kind}"))
+        seen = [0]
+        while not asking.done():
+            await asyncio.sleep(0)
+            seen.append(looked[0])
+        assert len((await asking).json()["partitions"]) == count
+        return [after - before for before, after in pairwise(seen)]
+
+    assert max(asyncio.run(story())) <= SLICE_PARTITIONS

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import json
+from itertools import pairwise
 from typing import Any
 
 import pytest
 
 from headgate.base.names import parse_topic
 from headgate.broker.explain import NOBODY, SLICE_TOPICS, explain_top, explain_topic
+from headgate.broker.explain_limits import broker_limit
+from headgate.broker.situation import part_of
+from headgate.broker.slices import SLICE_STEPS
 from headgate.flow.verdict import Verdict
 from headgate.metadata.errors import RefusalError
 from tests.unit.broker.virtual import VirtualBroker
@@ -28,7 +32,8 @@ def top(broker: VirtualBroker, count: int = 10) -> dict[str, Any]:
 
 
 def topic_answer(broker: VirtualBroker, local: str, **options: Any) -> dict[str, Any]:
-    answer = explain_topic(broker, parse_topic(name(local)), **options)  # type: ignore[arg-type]
+    own: Any = broker
+    answer = asyncio.run(explain_topic(own, parse_topic(name(local)), **options))
     json.dumps(answer)
     return answer
 
@@ -115,6 +120,52 @@ def test_a_long_walk_lets_others_run_and_misses_what_goes_meanwhile() -> None:
     answer = asyncio.run(ask())
     assert answer["subscriptionsTotal"] == 3 * SLICE_TOPICS
     assert [r["backlogMessages"] for r in answer["subscriptions"]] == [3 * SLICE_TOPICS - 1]
+
+
+def test_many_partitions_are_explained_in_slices(monkeypatch: pytest.MonkeyPatch) -> None:
+    broker = VirtualBroker()
+    partitioned(broker, "mail", list(range(1, 6 * SLICE_STEPS + 1)))
+    broker.limit_broker(1_000)
+    broker.run(4)
+    looks = [0]
+    limits = [0]
+
+    def counted(*arguments: Any) -> Any:
+        looks[0] += 1
+        return part_of(*arguments)
+
+    def limited(*arguments: Any) -> Any:
+        limits[0] += 1
+        return broker_limit(*arguments)
+
+    monkeypatch.setattr("headgate.broker.situation.part_of", counted)
+    monkeypatch.setattr("headgate.broker.explain.broker_limit", limited)
+
+    async def ask() -> tuple[list[int], Any]:
+        own: Any = broker
+        work = explain_topic(own, parse_topic(name("mail")), per_partition=True)
+        asking = asyncio.get_running_loop().create_task(work)
+        seen = [0]
+        while not asking.done():
+            await asyncio.sleep(0)
+            seen.append(looks[0])
+            if len(seen) == 3:  # one that was looked at, and one that was not
+                for index in (0, 6 * SLICE_STEPS - 1):
+                    broker.engine.unload_topic(
+                        broker.engine.topics[name(f"mail-partition-{index}")], deleted=True
+                    )
+        return [after - before for before, after in pairwise(seen)], await asking
+
+    steps, answer = asyncio.run(ask())
+    assert max(steps) <= SLICE_STEPS
+    assert len(answer["perPartition"]) == 6 * SLICE_STEPS - 1
+    assert answer["perPartition"][0]["subscriptions"][0]["backlogMessages"] == 1
+    (merged,) = answer["subscriptions"]
+    assert merged["backlogMessages"] == sum(range(2, 6 * SLICE_STEPS))
+    # The broker's limit is one for all: looking at its waiters once for each partition is
+    # quadratic.
+    assert limits == [1]
+    assert all(part["limits"] == answer["limits"] for part in answer["perPartition"])
 
 
 # -- one subscription ---------------------------------------------------------------------------

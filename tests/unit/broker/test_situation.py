@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from headgate.base.units import NS_PER_S
@@ -11,9 +13,11 @@ from headgate.broker.situation import (
     Situation,
     limits_of,
     named_level,
+    part_of,
     situation,
     window,
 )
+from headgate.broker.slices import at_once
 from headgate.engine.subscription import Subscription
 from headgate.flow.limits import Level
 from headgate.flow.verdict import Verdict
@@ -24,7 +28,8 @@ S = NS_PER_S
 
 
 def judge(broker: VirtualBroker, *parts: Subscription) -> Situation:
-    return situation(broker, parts)  # type: ignore[arg-type]
+    own: Any = broker
+    return at_once(situation(own, [part_of(own, part) for part in parts]))
 
 
 def verdict(broker: VirtualBroker, *parts: Subscription) -> Verdict:
@@ -298,7 +303,7 @@ def test_the_window_is_as_long_as_is_known() -> None:
     broker = VirtualBroker()
     subscription = broker.subscription(broker.topic("t", 10))
     broker.run(20)
-    seen = window(broker, [subscription], MINUTE_NS)  # type: ignore[arg-type]
+    seen = window([part_of(broker, subscription)], MINUTE_NS)  # type: ignore[arg-type]
     assert 18 * S <= seen.length_ns <= 20 * S
     assert seen.gained("appended") == pytest.approx(10 * seen.length_ns / S, abs=11)
     assert seen.total_start("backlog") + seen.gained("appended") == seen.total_end("backlog")

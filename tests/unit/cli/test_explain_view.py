@@ -43,7 +43,8 @@ def answers() -> dict[str, Any]:
     found: dict[str, Any] = {}
 
     def ask(local: str, **options: Any) -> Any:
-        return explain_topic(broker, parse_topic(name(local)), **options)  # type: ignore[arg-type]
+        own: Any = broker
+        return asyncio.run(explain_topic(own, parse_topic(name(local)), **options))
 
     broker.run(1)
     found["young"] = asyncio.run(explain_top(broker, 2))  # type: ignore[arg-type]

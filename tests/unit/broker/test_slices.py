@@ -1,0 +1,68 @@
+"""Work in steps: at once, or in slices between which others have their turn."""
+
+from __future__ import annotations
+
+import asyncio
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+from headgate.broker.slices import SLICE_STEPS, Steps, at_once, in_slices
+
+
+class Turns:
+    """A broker of which only the turns are looked at."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def begin_turn(self) -> None:
+        self.count += 1
+
+
+def counting(steps: int) -> Steps[int]:
+    for _ in range(steps):
+        yield
+    return steps
+
+
+def failing() -> Steps[int]:
+    yield
+    raise KeyError("lost")
+
+
+@pytest.mark.parametrize("steps", [0, 1, SLICE_STEPS, 10 * SLICE_STEPS + 1])
+def test_the_result_is_the_same_either_way(steps: int) -> None:
+    broker: Any = Turns()
+    assert at_once(counting(steps)) == steps
+    assert asyncio.run(in_slices(broker, counting(steps))) == steps
+    assert broker.count == steps // SLICE_STEPS
+
+
+def test_others_have_their_turn_between_slices() -> None:
+    async def story() -> None:
+        broker: Any = Turns()
+        seen: list[int] = []
+        done: list[int] = []
+
+        def steps() -> Steps[None]:
+            for number in range(5 * SLICE_STEPS):
+                done.append(number)
+                yield
+
+        work = asyncio.ensure_future(in_slices(broker, steps()))
+        while not work.done():
+            seen.append(len(done))
+            await asyncio.sleep(0)
+        assert max(after - before for before, after in pairwise(seen)) <= SLICE_STEPS
+
+    asyncio.run(story())
+
+
+def test_an_error_of_the_work_is_its_callers() -> None:
+    broker: Any = Turns()
+    with pytest.raises(KeyError):
+        at_once(failing())
+    with pytest.raises(KeyError):
+        asyncio.run(in_slices(broker, failing()))
