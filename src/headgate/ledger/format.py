@@ -36,7 +36,9 @@ only grow and are never used twice. Payloads::
 
 Batch n + 1 is written only after batch n is durable. So a damaged batch with a valid one after it
 was durable once: that is damage, and the start fails naming it. A damaged batch with nothing after
-it is the tail that a crash tore: the log is cut at its last good record.
+it is the tail that a crash tore: the log is cut at its last good record. For this to hold, the
+BATCH records of a batch that was refused half-way (a full disk) are wiped, the last first, before
+anything else is written.
 """
 
 from __future__ import annotations
