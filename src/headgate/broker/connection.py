@@ -31,7 +31,6 @@ from headgate.broker.connection_bounds import (
     TURN_WORK_MAX,
     UNREAD_BYTES_MAX,
 )
-from headgate.broker.message_counts import check_message_count
 from headgate.broker.settings import INT32_MAX
 from headgate.engine.consumer import Consumer
 from headgate.engine.producer import Producer
@@ -46,6 +45,7 @@ from headgate.wire.entry import checksum_ok, strip_checksum
 from headgate.wire.errors import RemoteProtocolError
 from headgate.wire.frame import FrameDecoder
 from headgate.wire.limits import frame_bytes_max
+from headgate.wire.message_counts import check_message_count
 from headgate.wire.messages import BaseCommand
 
 if TYPE_CHECKING:

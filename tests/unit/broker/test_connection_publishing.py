@@ -366,3 +366,29 @@ async def test_consumers_go_on_while_publishes_are_refused(world: World) -> None
     await world.start()
     for topic in (producer.topic for producer in producers):
         assert world.broker.engine.topics[topic].subscriptions["s"].backlog_entries == 0
+
+
+@played()
+async def test_a_lie_about_the_number_of_messages_ends_the_liars_connection_and_nothing_else(
+    world: World,
+) -> None:
+    other = await world.connect()
+    honest = await other.producer(TOPIC)
+    consumer = await other.subscribe(TOPIC, "s")
+    for claimed in (2**31 - 1, 2):
+        liar = await world.connect()
+        producer = await liar.producer(TOPIC)
+        producer.sequence_id = 0
+        body = producer.entry(b"x")
+        liar.write(frames.send(producer.producer_id, 0, body, message_count=claimed))
+        await liar.lost
+    evader = await world.connect()
+    producer = await evader.producer(TOPIC)
+    producer.sequence_id = 0
+    body = producer.entry(b"", batch=[b"x"] * 1_000)
+    evader.write(frames.send(producer.producer_id, 0, body, message_count=1))
+    await evader.lost
+    await asyncio.sleep(0.1)
+    position = await honest.send(b"true")
+    assert (await consumer.receive()).position == position
+    assert consumer.permits == 999

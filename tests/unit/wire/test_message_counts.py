@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
-
 import pytest
 
-from headgate.broker.message_counts import BATCHED_MESSAGE_BYTES_MIN, check_message_count
-from headgate.testing import World
-from headgate.wire import client as frames
 from headgate.wire.batch import pack_batch
 from headgate.wire.entry import build_entry
 from headgate.wire.errors import RemoteProtocolError
+from headgate.wire.message_counts import BATCHED_MESSAGE_BYTES_MIN, check_message_count
 from headgate.wire.messages import MessageMetadata
-from tests.unit.broker.playing import TOPIC, played
 
 BATCH_BYTES_MAX = 5 * 1024 * 1024
 LZ4 = 1
@@ -64,27 +59,3 @@ def test_a_batch_holds_no_more_than_fits() -> None:
     check(most, entry(num_messages_in_batch=most, compression=LZ4))
     with pytest.raises(RemoteProtocolError):
         check(most + 1, entry(num_messages_in_batch=most + 1, compression=LZ4))
-
-
-@played()
-async def test_a_lie_ends_the_liars_connection_and_nothing_else(world: World) -> None:
-    other = await world.connect()
-    honest = await other.producer(TOPIC)
-    consumer = await other.subscribe(TOPIC, "s")
-    for claimed in (2**31 - 1, 2):
-        liar = await world.connect()
-        producer = await liar.producer(TOPIC)
-        producer.sequence_id = 0
-        body = producer.entry(b"x")
-        liar.write(frames.send(producer.producer_id, 0, body, message_count=claimed))
-        await liar.lost
-    evader = await world.connect()
-    producer = await evader.producer(TOPIC)
-    producer.sequence_id = 0
-    body = producer.entry(b"", batch=[b"x"] * 1_000)
-    evader.write(frames.send(producer.producer_id, 0, body, message_count=1))
-    await evader.lost
-    await asyncio.sleep(0.1)
-    position = await honest.send(b"true")
-    assert (await consumer.receive()).position == position
-    assert consumer.permits == 999
