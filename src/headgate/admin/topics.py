@@ -22,7 +22,6 @@ from headgate.admin.operations import Operation
 from headgate.admin.routing import BYTES, NO_CONTENT, Call, Reply, Route, as_json
 from headgate.base.names import TopicName
 from headgate.base.positions import Position
-from headgate.broker.topic_stats import iso_time
 from headgate.metadata.bundles import bundle_of
 from headgate.metadata.errors import RefusalError, conflict, not_found
 
@@ -184,7 +183,7 @@ async def message_by_id(call: Call) -> Reply:
         "X-Pulsar-Message-ID": f"{position.ledger_id}:{position.entry_id}",
         "X-Pulsar-producer-name": quote(entry.producer_name, safe=""),
         "X-Pulsar-sequence-id": str(entry.sequence_id),
-        "X-Pulsar-publish-time": iso_time(entry.publish_ms),
+        "X-Pulsar-publish-time": entry.published,
     }
     if entry.batch_size is not None:
         headers["X-Pulsar-num-batch-message"] = str(entry.batch_size)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from headgate.base.errors import CorruptionError
 from headgate.broker.facade import FoundMessage, StoredEntry
 from headgate.broker.lanes import run_on
+from headgate.broker.topic_stats import iso_time
 from headgate.engine.topic import Topic
 from headgate.wire.entry import batch_size, chunk_facts, parse_metadata, payload_of
 from headgate.wire.errors import RemoteProtocolError
@@ -70,7 +71,7 @@ async def stored_entry(broker: Broker, topic: Topic, ordinal: int) -> StoredEntr
             payload_of(body),
             metadata.producer_name,
             metadata.sequence_id,
-            metadata.publish_time,
+            iso_time(metadata.publish_time),
             batch_size(metadata),
             chunk_facts(metadata),
         )

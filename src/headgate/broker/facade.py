@@ -95,7 +95,8 @@ class StoredEntry:
     """A message, a batch or a chunk, perhaps compressed."""
     producer_name: str
     sequence_id: int
-    publish_ms: int
+    published: str
+    """When its producer says that it sent it, in ISO 8601."""
     batch_size: int | None
     """How many messages its batch holds; None if it is not a batch."""
     chunk: ChunkFacts | None

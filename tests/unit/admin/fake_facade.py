@@ -260,7 +260,9 @@ class FakeFacade:
         if position.entry_id >= len(self.topic(topic).entries_ms):
             raise not_found("Message id not found")
         chunk = ChunkFacts("p é-1", 1, 3, 99) if position.entry_id else None
-        return StoredEntry(b"payload", "p é", 7, 0, None if chunk else 49, chunk)
+        return StoredEntry(
+            b"payload", "p é", 7, "1970-01-01T00:00:00Z", None if chunk else 49, chunk
+        )
 
     def subscriptions(self, topic: TopicName) -> Sequence[str]:
         return list(self.topic(topic).subscriptions)

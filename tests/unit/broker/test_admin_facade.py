@@ -12,6 +12,7 @@ from headgate.base.names import parse_topic
 from headgate.base.positions import EARLIEST, LATEST, Position
 from headgate.broker.admin_facade import AdminFacade
 from headgate.broker.facade import AtPosition, AtTime, OlderThan, StatsOptions
+from headgate.broker.topic_stats import iso_time
 from headgate.engine.subscription import Subscription
 from headgate.ledger import Batch
 from headgate.metadata.errors import RefusalError
@@ -237,7 +238,11 @@ def test_statistics_and_messages(story: Story) -> None:
 def test_an_entry_is_found_at_its_position_alone(story: Story) -> None:
     run, facade, last = story.world.run, story.facade, story.positions[-1]
     entry = run(facade.entry(NAME, last))
-    assert (entry.publish_ms, entry.batch_size, entry.chunk) == (story.times_ms[-1], None, None)
+    assert (entry.published, entry.batch_size, entry.chunk) == (
+        iso_time(story.times_ms[-1]),
+        None,
+        None,
+    )
     story.broker.engine.topics[T].cache.clear()
     assert run(facade.entry(NAME, last)) == entry
     gone = (404, "Message id not found")
