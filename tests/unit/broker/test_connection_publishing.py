@@ -369,7 +369,7 @@ async def test_consumers_go_on_while_publishes_are_refused(world: World) -> None
 
 
 @played()
-async def test_a_lie_about_the_number_of_messages_ends_the_liars_connection_and_nothing_else(
+async def test_a_lie_about_a_number_of_messages_ends_the_liars_connection_only(
     world: World,
 ) -> None:
     other = await world.connect()
