@@ -14,6 +14,7 @@ from functools import partial
 
 from headgate.base.errors import StorageError
 from headgate.broker.lanes import Lane
+from headgate.broker.trouble import Trouble
 from headgate.engine.engine import Engine
 from headgate.engine.subscription import Subscription
 from headgate.ledger import Batch, CommitLog
@@ -48,6 +49,7 @@ class Committer:
         self._begin_turn = begin_turn
         self._room_made = room_made
         self._loop = loop
+        self._trouble = Trouble(logger, "storing")
         self._in_flight = False
         self._began_ns = 0
         """When the commit in flight was handed to the log."""
@@ -125,6 +127,7 @@ class Committer:
         self._begin_turn()
         if error is None:
             self.commits_count += 1
+            self._trouble.succeeded(self._engine.now_ns)
             by_number = self._engine.by_number
             storage_ns = self._engine.now_ns - self._began_ns
             for log in self._log.complete(batch):
@@ -150,7 +153,7 @@ class Committer:
     def _failed(
         self, batch: Batch, waiting: list[asyncio.Future[None]], error: StorageError
     ) -> None:
-        logger.error("commit failed: %s", error)
+        self._trouble.failed(error, self._engine.now_ns)
         self._log.fail(batch, error)
         for topic in self._engine.by_number.values():
             if topic.pending_count:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from headgate.base.errors import HeadgateError, InvariantError, StorageError
 from headgate.base.units import MIB, MS_PER_S, NS_PER_S, S_PER_MINUTE
 from headgate.broker.history import History
+from headgate.broker.trouble import Trouble
 from headgate.engine.rates import SAMPLE_PERIOD_NS
 from headgate.engine.topic import Topic
 from headgate.ledger import Job
@@ -45,6 +46,7 @@ class Sweeps:
         """What :mod:`headgate.broker.explain` judges by."""
         self._tasks: list[asyncio.Task[None]] = []
         self._job_running = False
+        self._upkeep_trouble = Trouble(logger, "upkeep of the log")
         self._stopped = False
 
     def start(self) -> None:
@@ -131,9 +133,10 @@ class Sweeps:
             raise error
         self._broker.log.finish_job(job, error)
         if error is None:
+            self._upkeep_trouble.succeeded(self._broker.engine.now_ns)
             self._broker.loop.call_soon(self.log_upkeep)
         else:
-            logger.error("upkeep of the log: %s", error)
+            self._upkeep_trouble.failed(error, self._broker.engine.now_ns)
         self._broker.committer.kick()
 
     async def sample_rates(self) -> None:

@@ -5,14 +5,15 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import errno
-from collections.abc import Callable
+import logging
+from collections.abc import Callable, Iterator
 
 import pytest
 
 from headgate.base.ack_set import AckSet
 from headgate.base.errors import StorageError
 from headgate.base.units import NS_PER_S
-from headgate.broker.committer import ACK_DELAY_S, RETRY_DELAY_S
+from headgate.broker.committer import ACK_DELAY_S, RETRY_DELAY_S, logger
 from headgate.fs import Operation
 from headgate.ledger import LedgerSettings
 from headgate.testing import RefusedError, World
@@ -28,6 +29,19 @@ def fail_on(kind: str, number: int = errno.EIO) -> Callable[[Operation], None]:
             raise OSError(number, "as planned")
 
     return plan
+
+
+@contextlib.contextmanager
+def logged() -> Iterator[list[str]]:
+    """What is logged of commits meanwhile."""
+    lines: list[str] = []
+    handler = logging.Handler()
+    handler.emit = lambda record: lines.append(record.getMessage())  # type: ignore[method-assign]
+    logger.addHandler(handler)
+    try:
+        yield lines
+    finally:
+        logger.removeHandler(handler)
 
 
 def commits_count(world: World) -> int:
@@ -175,6 +189,25 @@ async def test_what_fails_again_and_again_is_not_tried_without_a_pause(world: Wo
     await world.broker.log_durable()
     await producer.send(b"room again")
     assert (await consumer.receive()).payload == b"room again"
+
+
+@played(ledger=LedgerSettings(segment_bytes=8 * 1024))
+async def test_a_disk_that_stays_full_is_two_lines_in_the_log(world: World) -> None:
+    client = await world.connect()
+    with logged() as lines:
+        world.disk.plan = fail_on("write", errno.ENOSPC)
+        for index in range(200):
+            producer = await client.producer(f"{TOPIC}-{index}")
+            with contextlib.suppress(RefusedError):
+                await producer.send(b"x" * 1_000)
+            await asyncio.sleep(0.5)
+        (begun,) = lines
+        assert begun.startswith("storing fails: ")
+        world.disk.plan = lambda _: None
+        await asyncio.sleep(12)
+        await (await client.producer(TOPIC)).send(b"room again")
+        assert len(lines) == 2
+        assert lines[1].startswith("storing works again, after ")
 
 
 @played(ledger=LedgerSettings(segment_bytes=8 * 1024))
