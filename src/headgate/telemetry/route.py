@@ -11,6 +11,8 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
 from headgate.base.units import KIB
+from headgate.broker.authorization import check_allowed
+from headgate.metadata.errors import RefusalError
 from headgate.telemetry.prometheus import render_parts
 
 if TYPE_CHECKING:
@@ -18,6 +20,9 @@ if TYPE_CHECKING:
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 """Prometheus 3 refuses a page without it."""
+
+OPERATION: Final = "metrics.read"
+"""What a scrape does: the name that authorization decides about."""
 
 WRITE_BYTES: Final = 256 * KIB
 """What is written to the socket at a time."""
@@ -31,7 +36,11 @@ class MetricsEndpoint:
         self._rendering: asyncio.Task[list[bytes]] | None = None
 
     async def __call__(self, request: Request) -> Response:
-        """Answer a scrape."""
+        """Answer a scrape, if the broker's authorizer allows it."""
+        try:
+            check_allowed(self._broker.authorizer, OPERATION, "")
+        except RefusalError as refusal:
+            return Response(refusal.reason, refusal.status, media_type="text/plain")
         parts = await self.page()
         size = sum(len(part) for part in parts)
         return StreamingResponse(

@@ -56,6 +56,30 @@ def test_a_scrape() -> None:
         world.run(scenario(world))
 
 
+class Deny:
+    """Allows nothing."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[str, str, str]] = []
+
+    def allows(self, role: str, operation: str, resource: str) -> bool:
+        self.asked.append((role, operation, resource))
+        return False
+
+
+def test_a_scrape_is_asked_about_as_every_other_request() -> None:
+    async def scenario(world: World) -> None:
+        broker = await world.start()
+        broker.authorizer = deny = Deny()
+        app = Starlette(routes=[metrics_route(broker)])
+        status, _, body = await call(app)
+        assert (status, body) == (403, b"Client is not authorized to perform metrics.read")
+        assert deny.asked == [("", "metrics.read", "")]
+
+    with World() as world:
+        world.run(scenario(world))
+
+
 def test_scrapes_at_once_share_a_page_and_later_ones_get_a_new_one() -> None:
     async def scenario(world: World) -> None:
         endpoint = MetricsEndpoint(await world.start())
