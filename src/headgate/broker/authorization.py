@@ -2,8 +2,9 @@
 
 Operations are named ``what.verb`` (:mod:`headgate.wire.commands`, ``headgate.admin.operations``).
 The connection asks once for each command before it carries it out, the admin API once for each
-request before it reads the body, ``/metrics`` once for each scrape. What acts on a producer or consumer that is already connected is
-not asked about again, as in Pulsar: it was allowed when that was made.
+request before it reads the body, ``/metrics`` once for each scrape. What acts on a producer or
+consumer that is already connected is not asked about again, as in Pulsar: it was allowed when that
+was made.
 
 There is no authentication yet, so the role is always empty and :class:`AllowAll` decides; the
 broker therefore binds to loopback unless told otherwise.

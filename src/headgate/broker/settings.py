@@ -243,7 +243,8 @@ class Settings:
     headgateTelemetryEnabled: bool = _key(True, "Publish the telemetry records.")
     headgateTelemetryTopic: str = _key(
         "persistent://headgate/telemetry/samples",
-        "Topic that the telemetry records are published to.",
+        "Topic that the telemetry records are published to; only the broker may produce there, and "
+        "no limit holds it back.",
     )
     headgateTelemetryIntervalMs: int = _key(
         10_000,
