@@ -30,4 +30,8 @@ def test_another_reason_is_told(caplog: pytest.LogCaptureFixture) -> None:
     trouble = Trouble(logging.getLogger("headgate.test"), "commit")
     for reason in ("no room", "no room", "broken", "no room"):
         trouble.failed(OSError(reason), 1)
-    assert caplog.messages == ["commit fails: no room", "commit fails: broken", "commit fails: no room"]
+    assert caplog.messages == [
+        "commit fails: no room",
+        "commit fails: broken",
+        "commit fails: no room",
+    ]
