@@ -12,6 +12,7 @@ def lint_commands(python: Path) -> list[list[str]]:
     """The checks, in the order in which they run."""
     return [
         [str(python), "-m", "ruff", "check", "."],
+        [str(python), "-m", "ruff", "format", "--check", "."],
         [str(python), "-m", "mypy"],
     ]
 
