@@ -21,7 +21,6 @@ from headgate.ledger.format import (
     PREFIX_BYTES,
     RECORD_VERSION,
     crc32c,
-    crc32c_extend,
     segment_name,
 )
 
@@ -103,7 +102,7 @@ class LogReader:
                 reason = "another record is in its place"
             elif head[3] != RECORD_VERSION:
                 reason = f"it has version {head[3]}"
-            elif head[0] == crc32c_extend(crc32c(data[at + _CRC_END : body_at]), body):
+            elif head[0] == crc32c(data[at + _CRC_END : body_at + len(body)]):
                 return plan.topic_number, ordinal, body
             else:
                 reason = "its checksum is wrong"
@@ -137,10 +136,7 @@ def _walk(data: bytes, wanted: set[int]) -> list[tuple[int, int, bytes]]:
             break
         if kind == KIND_ENTRY and size >= ENTRY_FIXED_BYTES:
             crc, _, _, _, _, _, number, _, ordinal, _ = ENTRY.unpack_from(data, at)
-            if number in wanted:
-                body = data[at + ENTRY_HEAD_BYTES : stop]
-                head = data[at + _CRC_END : at + ENTRY_HEAD_BYTES]
-                if crc == crc32c_extend(crc32c(head), body):
-                    found.append((number, ordinal, body))
+            if number in wanted and crc == crc32c(data[at + _CRC_END : stop]):
+                found.append((number, ordinal, data[at + ENTRY_HEAD_BYTES : stop]))
         at = stop
     return found
