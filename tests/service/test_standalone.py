@@ -128,8 +128,9 @@ def test_a_busy_port(make_broker: Make, word: str, key: str) -> None:
 
 
 def test_an_address_of_another_machine(make_broker: Make) -> None:
-    text = _failure(make_broker(words=["--set", "bindAddress=192.0.2.1"]))
-    assert text == "Error: bindAddress='192.0.2.1' is not an address of this machine"
+    broker = make_broker(words=["--set", "bindAddress=192.0.2.1"])
+    assert _failure(broker) == "Error: bindAddress='192.0.2.1' is not an address of this machine"
+    assert "everybody who can reach" not in broker.log()  # nobody can: it is not bound
 
 
 def test_a_foreign_directory(make_broker: Make) -> None:
@@ -165,6 +166,16 @@ def test_bad_settings(make_broker: Make, tmp_path: Path) -> None:
     path.write_text("webServicePort=0\nmaxMessageSize=huge\n")
     text = _failure(make_broker(words=["--config", str(path)]), status=2)
     assert text.startswith("Error: broker.conf:2: maxMessageSize='huge' is not allowed: an integer")
+
+
+def test_a_protection_that_is_not_there(make_broker: Make, tmp_path: Path) -> None:
+    path = tmp_path / "broker.conf"
+    path.write_text("numIOThreads=8\nauthenticationEnabled=true\n")
+    text = _failure(make_broker(words=["--config", str(path)]), status=2)
+    assert text == (
+        "Error: broker.conf:2: authenticationEnabled='true' is not allowed: "
+        "there is no authentication yet"
+    )
 
 
 def test_another_cluster_name_on_old_data(make_broker: Make) -> None:

@@ -6,8 +6,8 @@ line, ``\\t \\n \\r \\f \\\\ \\uXXXX`` are escapes, the last line of a key count
 a value do not. An empty value means what it means in Pulsar's own file: not set.
 
 Keys that Headgate does not have are kept apart, so that they can be named in one warning: a
-``broker.conf`` of a real cluster has hundreds of them. A key of the command line is meant, so there
-an unknown one is an error.
+``broker.conf`` of a real cluster has hundreds of them. Those that ask for protection are refused
+(:data:`PROTECTING`). A key of the command line is meant, so there an unknown one is an error.
 """
 
 from __future__ import annotations
@@ -25,6 +25,17 @@ from headgate.broker.settings import SETTINGS, SettingError, Settings
 
 CONFIG_BYTES_MAX = 4 * 1024 * 1024
 """Largest settings file that is read; Pulsar's own has 100 KB."""
+
+PROTECTING = {
+    "authenticationEnabled": "authentication",
+    "authorizationEnabled": "authorization",
+    "brokerServicePortTls": "TLS",
+    "webServicePortTls": "TLS",
+    "tlsEnabled": "TLS",
+    "encryptionRequireOnProducer": "check that messages are encrypted",
+}
+"""Keys that Headgate does not have, with what each asks for. Who sets one counts on protection: a
+broker that started without it would be open, and only a line of its log would say so."""
 
 _SEPARATOR = re.compile(r"(?<!\\)(?:\\\\)*(?P<gap>[ \t\f]*[=:][ \t\f]*|[ \t\f]+)")
 _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
@@ -111,14 +122,20 @@ def load_settings(
     """Settings from defaults, then a file, then the command line.
 
     Raises:
-        InputError: values that are not allowed: all of them, each with its key and what is.
+        InputError: values that are not allowed: all of them, each with its key and what is; or a
+            protection that Headgate does not have.
     """
     settings = Settings()
     unsupported: dict[str, None] = {}
     problems = []
     last = {assignment.key: assignment for assignment in file}
     for assignment in [*last.values(), *overrides]:
-        if assignment.key not in SETTINGS:
+        if assignment.key in PROTECTING and assignment.value.lower() not in ("", "false"):
+            problems.append(
+                f"{assignment.where}: {assignment.key}={assignment.value!r} is not allowed: "
+                f"there is no {PROTECTING[assignment.key]} yet"
+            )
+        elif assignment.key not in SETTINGS:
             unsupported[assignment.key] = None
         elif assignment.value or assignment.where == "--set":
             try:

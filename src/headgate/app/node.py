@@ -75,18 +75,18 @@ class Node:
             loop = asyncio.get_running_loop()
             loop.set_exception_handler(exception_handler(on_bug))
             data_path = str(Path(data_path).absolute())
-            if not is_loopback(settings.bindAddress):
-                logger.warning(
-                    "bindAddress=%s: there is no authentication yet; everybody who can reach this "
-                    "address can read, write and delete",
-                    settings.bindAddress,
-                )
             binary = listen(
                 settings.bindAddress, settings.brokerServicePort, key="brokerServicePort"
             )
             stack.callback(binary.close)
             web = listen(settings.bindAddress, settings.webServicePort, key="webServicePort")
             stack.callback(web.close)
+            if not is_loopback(settings.bindAddress):
+                logger.warning(
+                    "bindAddress=%s: there is no authentication yet; everybody who can reach this "
+                    "address can read, write and delete",
+                    settings.bindAddress,
+                )
             directory = DataDirectory.open(OsFs(), data_path)
             stack.callback(directory.close)
             info = broker_info(settings, port_of(binary), port_of(web), directory)

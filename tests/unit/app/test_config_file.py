@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from headgate.app.config_file import (
     CONFIG_BYTES_MAX,
+    PROTECTING,
     Assignment,
     check_settings,
     load_settings,
@@ -185,3 +186,18 @@ def test_every_default_may_be_written() -> None:
     settings = Settings()
     written = [Assignment(key, settings.text(key), "f:1") for key in SETTINGS]
     assert load_settings(written).settings == settings
+
+
+@pytest.mark.parametrize("key", PROTECTING)
+def test_a_protection_that_is_not_there_stops_the_start(key: str) -> None:
+    value = "6651" if key.endswith("Tls") else "TRUE"
+    with pytest.raises(InputError) as caught:
+        load_settings(parse_properties(f"a=1\n{key}={value}", "broker.conf"))
+    assert str(caught.value).startswith(f"broker.conf:2: {key}='{value}' is not allowed: there is ")
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("value", ["", "false", "False"])
+def test_a_protection_that_is_not_asked_for_changes_nothing(value: str) -> None:
+    text = "".join(f"{key}={value}\n" for key in PROTECTING)
+    assert load_settings(parse_properties(text, "broker.conf")).unsupported == tuple(PROTECTING)
