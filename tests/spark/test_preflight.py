@@ -6,12 +6,13 @@ import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
 from headgate.base.errors import InputError
 from headgate.pipeline import preflight
-from headgate.pipeline.options import SourceOptions
+from headgate.pipeline.options import TELEMETRY_TOPIC, SourceOptions
 from tests.spark.conftest import Broker, Cluster
 
 NOBODY = "pulsar://127.0.0.1:1"
@@ -91,6 +92,36 @@ def test_a_topic_that_is_not_there(broker: Broker, cluster: Cluster) -> None:
     assert failure(broker.service_url, broker.admin_url, missing).startswith(
         f"{broker.admin_url} has no topic {missing}: a broker makes it with its first telemetry"
     )
+
+
+class Pulsar(BaseHTTPRequestHandler):
+    """Answers as Apache Pulsar does where nothing is."""
+
+    def do_GET(self) -> None:
+        body = b'{"reason": "HTTP 404 Not Found"}'
+        self.send_response(404)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+
+def test_a_pulsar_publishes_no_telemetry() -> None:
+    with ThreadingHTTPServer(("127.0.0.1", 0), Pulsar) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            url = f"http://127.0.0.1:{server.server_port}"
+            text = failure(NOBODY, url, TELEMETRY_TOPIC)
+        finally:
+            server.shutdown()
+            thread.join(10)
+    assert text.startswith(
+        f"{url} has no topic {TELEMETRY_TOPIC}: it is no Headgate broker (Apache Pulsar?), and"
+    )
+    assert "first telemetry" not in text
 
 
 def test_nobody_at_the_broker_url(broker: Broker, closed_port: int, topic: str) -> None:

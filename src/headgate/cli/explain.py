@@ -22,6 +22,9 @@ EXPLAIN_PATH: Final = "/admin/v2/headgate/explain"
 TIMEOUT_S: Final = 10.0
 COUNT_MAX: Final = 1_000
 
+NO_SUCH_TOPIC: Final = ("Topic ", "Partitioned Topic ")
+"""How a broker's text begins that knows of explain, and not of the topic."""
+
 EXIT_NOT_ANSWERED: Final = 1
 """Nobody answers at the URL, or not as a Headgate broker does."""
 EXIT_REFUSED: Final = 2
@@ -139,6 +142,12 @@ def _answer(url: str, status: int, body: bytes) -> dict[str, Any]:
     if known and status == http.client.OK and "subscriptions" in answer:
         return dict(answer)
     if known and "reason" in answer:
+        if status == http.client.NOT_FOUND and not str(answer["reason"]).startswith(NO_SUCH_TOPIC):
+            raise ExplainError(
+                f"{url} is no Headgate broker (Apache Pulsar?): explain needs Headgate's own "
+                "account (--web-url names the admin API)",
+                EXIT_NOT_ANSWERED,
+            )
         asked_wrongly = status < http.client.INTERNAL_SERVER_ERROR
         code = EXIT_REFUSED if asked_wrongly else EXIT_NOT_ANSWERED
         raise ExplainError(f"{answer['reason']} (status {status})", code)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+from http import HTTPStatus
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -16,6 +17,9 @@ from pyspark_pulsar.options import Connection
 
 TIMEOUT_S: Final = 5
 """How long a broker may take for an answer."""
+
+_OWN_PATH: Final = "/admin/v2/headgate/explain?count=1"
+"""What only Headgate answers, in a moment."""
 
 _BINARY_PORT: Final = 6_650
 _TLS_PORT: Final = 6_651
@@ -58,9 +62,15 @@ def _check_web(broker_url: str, web_url: str, topic: str) -> None:
     try:
         AdminClient(connection, once).partitions_of([topic])
     except TopicNotFoundError as error:
+        if once(f"{web_url.rstrip('/')}{_OWN_PATH}", TIMEOUT_S).status == HTTPStatus.NOT_FOUND:
+            why = "it is no Headgate broker (Apache Pulsar?), and only Headgate publishes telemetry"
+        else:
+            why = (
+                "a broker makes it with its first telemetry, one headgateTelemetryIntervalMs after "
+                "its start"
+            )
         raise InputError(
-            f"{web_url} has no topic {topic}: a broker makes it with its first telemetry, one "
-            "headgateTelemetryIntervalMs after its start (--topic names another topic)"
+            f"{web_url} has no topic {topic}: {why} (--topic names another topic)"
         ) from error
     except AdminError as error:
         raise InputError(f"{error} (--web-url names the admin API of a broker)") from error

@@ -185,6 +185,30 @@ def test_the_broker_refuses(server: Server) -> None:
     assert explain("x").exit_code == 1
 
 
+@pytest.mark.parametrize("words", [[], ["x"]])
+def test_a_pulsar_is_no_headgate(server: Server, words: list[str]) -> None:
+    server.answer(404, {"reason": "HTTP 404 Not Found"})
+    result = explain(*words)
+    assert result.exit_code == 1
+    assert result.stderr == (
+        f"Error: {URL} is no Headgate broker (Apache Pulsar?): explain needs Headgate's own account"
+        " (--web-url names the admin API)\n"
+    )
+
+
+@pytest.mark.parametrize(
+    "reason",
+    [
+        "Topic partitions were not yet created",
+        "Partitioned Topic not found: persistent://a/b/c-partition-1 has zero partitions",
+    ],
+)
+def test_other_words_for_a_topic_that_is_not_there(server: Server, reason: str) -> None:
+    server.answer(404, {"reason": reason})
+    result = explain("a/b/c-partition-1")
+    assert (result.exit_code, result.stderr) == (2, f"Error: {reason} (status 404)\n")
+
+
 @pytest.mark.parametrize(
     ("status", "body"),
     [(404, b"<html>"), (200, b"ok"), (200, b'["standalone"]'), (200, b'{"a": 1}'), (404, b"{}")],
