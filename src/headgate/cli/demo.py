@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import signal
 import sys
 from types import FrameType
@@ -38,6 +39,11 @@ def demo_command(seconds: float, spark: bool, out: str | None) -> None:
     Needs headgate[demo]; headgate[spark] and Java 17 add the pipeline. Takes about two minutes.
     The exit status is 1 when a verdict is not what its situation was built to be.
     """
+    if importlib.util.find_spec("pulsar") is None:
+        # What starts the clients' processes imports it, too.
+        raise click.ClickException(
+            "the demo needs the package pulsar-client: pip install 'headgate[demo]'"
+        )
     from headgate.demo.run import DemoOptions, run_demo
 
     for number in (signal.SIGTERM, signal.SIGHUP):

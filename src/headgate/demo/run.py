@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import logging
 import math
 import shutil
@@ -42,6 +41,19 @@ _DRAIN_S_MAX: Final = 60.0
 _LAST_WINDOW_S: Final = 1.6
 """Until the telemetry of the last second is published."""
 
+NEXT_STAGES: Final = {
+    "": "reading the last records",
+    "read": "computing intervals",
+    "intervals": "computing attribution and judging",
+}
+"""What the Spark job does after each of its stages."""
+
+NEXT: Final = (
+    "Next: headgate standalone, then headgate explain (in a checkout: ./dev serve, then "
+    "./dev headgate explain)"
+)
+"""How one goes on with a broker of one's own."""
+
 WHAT_SPARK_ADDS: Final = (
     "headgate[spark] with Java 17 adds the pipeline: the same judgement from telemetry in tables"
 )
@@ -76,13 +88,8 @@ class Demo:
         """Play all of it; the exit status.
 
         Raises:
-            InputError: something that is needed is missing.
             HeadgateError: a broker or a client process failed.
         """
-        if importlib.util.find_spec("pulsar") is None:
-            raise InputError(
-                "the demo needs the package pulsar-client: pip install 'headgate[demo]'"
-            )
         missing = what_is_missing() if self._options.spark else "--no-spark was given"
         begin_s = time.monotonic()
         with (
@@ -153,8 +160,14 @@ class Demo:
     def _judge(self, job: SparkJob, begin_ns: int) -> Findings:
         until_ns = time.time_ns()
         time.sleep(_LAST_WINDOW_S)
-        with self._console.status("reading the last records"):
-            found = job.judge(begin_ns, until_ns, self._say)
+        with self._console.status(NEXT_STAGES[""]) as status:
+
+            def tick(stage: str, progress: str) -> None:
+                self._say(progress)
+                if stage in NEXT_STAGES:
+                    status.update(NEXT_STAGES[stage])
+
+            found = job.judge(begin_ns, until_ns, tick)
         job.end()
         return {finding.subject: finding for finding in found}
 
@@ -220,6 +233,8 @@ class Demo:
         if self._tables_path:
             text = f"The tables (Delta) stay in {self._tables_path}"
             self._console.print(text, markup=False, soft_wrap=True)
+        if not problems:
+            self._console.print(NEXT, markup=False, soft_wrap=True)
 
 
 @contextmanager
@@ -248,7 +263,7 @@ def run_demo(options: DemoOptions, console: Console) -> int:
     """Play the demo and return the exit status: 0, or 1 when something is not as it was built.
 
     Raises:
-        InputError: an option is not allowed, or a package is missing.
+        InputError: an option is not allowed.
         HeadgateError: a broker or a client process failed.
     """
     if not (math.isfinite(options.seconds) and options.seconds >= SECONDS_MIN):

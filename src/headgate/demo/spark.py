@@ -116,9 +116,12 @@ class SparkJob:
                 raise self._child.failure("it has ended")
             self.progress = progress_text(json.loads(line))
 
-    def judge(self, since_ns: int, until_ns: int, tick: Callable[[str], None]) -> list[Finding]:
-        """Have everything read and the range judged (ns since the epoch); ``tick`` is told of
-        progress.
+    def judge(
+        self, since_ns: int, until_ns: int, tick: Callable[[str, str], None]
+    ) -> list[Finding]:
+        """Have everything read and the range judged (ns since the epoch).
+
+        ``tick`` is told each stage that is done, and what it came to, for people.
 
         Raises:
             ChildFailedError: it has ended, or took too long.
@@ -128,7 +131,7 @@ class SparkJob:
         while True:
             facts = json.loads(self._child.next_line(_STAGE_S))
             self.progress = progress_text(facts)
-            tick(self.progress)
+            tick(facts["stage"], self.progress)
             if facts["stage"] == "judged":
                 return [from_table(row) for row in facts["found"]]
 

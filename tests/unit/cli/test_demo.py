@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib.util
 import signal
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -63,6 +65,22 @@ def test_what_is_not_allowed_is_one_sentence(demo: _Demo) -> None:
     demo.result = InputError("seconds is 1")
     result = CliRunner().invoke(main, ["demo", "--seconds", "1"])
     assert (result.exit_code, result.stderr) == (2, "Error: seconds is 1\n")
+
+
+def test_a_client_that_is_missing_is_named_with_what_to_do(
+    demo: _Demo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", _without_pulsar(importlib.util.find_spec))
+    result = CliRunner().invoke(main, ["demo"])
+    assert (result.exit_code, result.stderr) == (
+        1,
+        "Error: the demo needs the package pulsar-client: pip install 'headgate[demo]'\n",
+    )
+    assert demo.options is None
+
+
+def _without_pulsar(find_spec: Callable[[str], Any]) -> Callable[[str], Any]:
+    return lambda name: None if name == "pulsar" else find_spec(name)
 
 
 def test_an_interruption_says_that_nothing_is_left(demo: _Demo) -> None:
