@@ -8,11 +8,17 @@ from typing import Final
 from headgate.base.errors import HeadgateError
 
 _PYTHON_ERROR: Final = re.compile(
-    r"^(?P<name>[A-Za-z_][\w.]*(?:Error|Exception|Interrupt)): (?P<text>.+)$", re.MULTILINE
+    r"^(?:  .*\n|(?=[\w.]+(?:Error|Exception|Interrupt): ))"
+    r"(?P<name>[A-Za-z_][\w.]*): (?P<text>.+)$",
+    re.MULTILINE,
 )
+"""A line that is called after an error, or any name where a traceback's indented lines end: not
+every class of errors is called one (``_pulsar.Timeout``)."""
 _WRAPPERS: Final = ("PythonException", "SparkException", "Py4JJavaError", "Py4JError")
 _WRITTEN_FOR_PEOPLE: Final = ("headgate.", "pyspark_pulsar.")
 """Where errors come from whose text says it all, without the name of their class."""
+_CLIENT: Final = "_pulsar."
+"""Where the errors of Pulsar's client come from; their texts do not say what was being done."""
 
 
 class PipelineError(HeadgateError):
@@ -28,6 +34,8 @@ def reason_of(text: str) -> str:
         name, said = found[-1]["name"], found[-1]["text"]
         if name.startswith(_WRITTEN_FOR_PEOPLE):
             return said
+        if name.startswith(_CLIENT):
+            return f"a topic cannot be read from its broker: {said}"
         return f"{name.rsplit('.', 1)[-1]}: {said}"
     return text.strip().split("\n", 1)[0] or "the engine gave no reason"
 

@@ -14,6 +14,35 @@ org.apache.spark.SparkException: [PYTHON_ERROR] Failed
 \tat org.apache.spark.Some.method(Some.scala:10)
 """
 
+PROXY_REPORT = """[STREAM_FAILED] Query [id = 1] terminated with exception: An exception was \
+raised by the Python Proxy. Return Message: Traceback (most recent call last):
+  File "clientserver.py", line 644, in _call_proxy
+    return_value = getattr(self.pool[obj_id], method)(*params)
+                   ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+pyspark.errors.exceptions.captured.PythonException: An exception was thrown from the Python worker:
+Traceback (most recent call last):
+  File "reading.py", line 117, in open_reader
+    return shared_client(settings.connection).create_reader(
+_pulsar.Timeout: Pulsar error: TimeOut
+ SQLSTATE: 39000 SQLSTATE: XXKST
+=== Streaming Query ===
+Identifier: [id = 1]
+Current State: ACTIVE
+
+Logical Plan:
+~WriteToMicroBatchDataSourceV1 ForeachBatchSink, 1, [checkpointLocation=/t], Append
++- ~Project [value#0]
+   +- ~StreamingDataSourceV2ScanRelation[value#0] pulsar
+"""
+
+
+def test_the_last_error_of_an_embedded_traceback_is_told() -> None:
+    """The reason was cut off where it begins: not every class of errors is called one."""
+    said = reason_of(PROXY_REPORT)
+    assert said == "a topic cannot be read from its broker: Pulsar error: TimeOut"
+    other = PROXY_REPORT.replace("_pulsar.Timeout: Pulsar error: TimeOut", "app.Gone: no such file")
+    assert reason_of(other) == "Gone: no such file"
+
 
 def test_the_innermost_error_of_ours_is_told() -> None:
     assert reason_of(REPORT) == "http://host:1/admin/v2 cannot be reached (tried for 30 s)"
