@@ -176,6 +176,8 @@ def run_attribute(
         )
     source, root = options.source, str(Path(options.source.out).resolve())
     progress = Progress(err)
+    if messages is None:
+        _ask_brokers(source, progress)
     with folder_lock(root), _plain_errors(spark_log_path(root)):
         spark, frame = _open(source, root, "headgate pipeline attribute", progress, messages)
         with progress.stage(f"Reading telemetry into {root}") as stage:
@@ -213,6 +215,8 @@ def run_stream(
     """
     source, root = options.source, str(Path(options.source.out).resolve())
     progress = Progress(err)
+    if messages is None:
+        _ask_brokers(source, progress)
     with folder_lock(root), _plain_errors(spark_log_path(root)):
         spark, frame = _open(source, root, "headgate pipeline stream", progress, messages)
         with progress.stage(f"Bringing {root} up to date") as stage:
@@ -239,6 +243,12 @@ def run_stream(
     progress.say("Stopped; the next run goes on from here.")
 
 
+def _ask_brokers(source: SourceOptions, progress: Progress) -> None:
+    """Before anything is made: what fails here leaves no folder behind."""
+    with progress.stage("Asking the brokers"):
+        check_brokers(source)
+
+
 def _open(
     source: SourceOptions,
     root: str,
@@ -247,9 +257,6 @@ def _open(
     messages: Callable[[SparkSession], DataFrame] | None,
 ) -> tuple[SparkSession, DataFrame]:
     """The session, and the stream of messages to read in it."""
-    if messages is None:
-        with progress.stage("Asking the brokers"):
-            check_brokers(source)
     with progress.stage("Starting Spark"):
         spark = create_session(name, log_path=spark_log_path(root))
     return spark, telemetry_messages(spark, source) if messages is None else messages(spark)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 
 import pytest
@@ -9,8 +10,10 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 from pyspark.errors import PySparkException
 
+from headgate.base.errors import InputError
 from headgate.pipeline.failures import PipelineError
-from headgate.pipeline.jobs import _plain_errors
+from headgate.pipeline.jobs import _plain_errors, run_attribute, run_stream
+from headgate.pipeline.options import AttributeOptions, SourceOptions, StreamOptions
 
 
 @pytest.mark.parametrize(
@@ -42,3 +45,16 @@ def test_the_reason_survives_where_the_log_cannot_be_written(tmp_path: Path) -> 
 def test_a_table_that_is_not_there_is_told_as_well(tmp_path: Path) -> None:
     with pytest.raises(PipelineError), _plain_errors(tmp_path / "spark.log"):
         DeltaTable(str(tmp_path / "nothing"))
+
+
+def test_brokers_are_asked_before_a_folder_is_made(tmp_path: Path) -> None:
+    """A broker that does not answer leaves no folder with a lock in it."""
+    out = tmp_path / "tables"
+    source = SourceOptions(str(out), ("pulsar://127.0.0.1:9",), ("http://127.0.0.1:9",))
+    err = io.StringIO()
+    with pytest.raises(InputError, match="cannot be reached"):
+        run_attribute(AttributeOptions(source), io.StringIO(), err)
+    with pytest.raises(InputError, match="cannot be reached"):
+        run_stream(StreamOptions(source, 1.0), err)
+    assert not out.exists()
+    assert err.getvalue() == "Asking the brokers ... \n" * 2
