@@ -60,7 +60,7 @@ def _source_options(command: Callable[..., None]) -> Callable[..., None]:
     return command
 
 
-@pipeline_group.command("attribute")
+@pipeline_group.command("attribute", short_help="Judge each subscription over a time range.")
 @_source_options
 @click.option("--since", metavar="T", help="Begin: ISO 8601 with offset, or an age such as 2h.")
 @click.option("--until", metavar="T", help="End, written as --since; now when left out.")
@@ -82,10 +82,15 @@ def attribute_command(
     options = AttributeOptions(
         source, since, until, format_, terminal.width(), terminal.has_color()
     )
-    _jobs().run_attribute(options, sys.stdout, sys.stderr)
+    jobs = _jobs()
+    try:
+        jobs.run_attribute(options, sys.stdout, sys.stderr)
+    except KeyboardInterrupt:
+        click.echo("Interrupted; the next run goes on from here.", err=True)
+        raise
 
 
-@pipeline_group.command("stream")
+@pipeline_group.command("stream", short_help="Keep the tables up to date until interrupted.")
 @_source_options
 @click.option(
     "--trigger", "trigger_s", metavar="SECONDS", type=float, default=5.0, show_default=True,
@@ -117,7 +122,11 @@ def stream_command(
 
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, stop)
-    jobs.run_stream(options, sys.stderr, should_stop=should_stop)
+    try:
+        jobs.run_stream(options, sys.stderr, should_stop=should_stop)
+    except KeyboardInterrupt:
+        click.echo("Interrupted; the next run goes on from here.", err=True)
+        raise
 
 
 def _jobs() -> Any:

@@ -99,6 +99,24 @@ def test_a_signal_before_the_first_batch_ends_it_at_once(monkeypatch: pytest.Mon
     assert _stream(monkeypatch, run_stream) == EXIT_INTERRUPTED
 
 
+def test_an_interrupted_attribute_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    def run_attribute(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    jobs = SimpleNamespace(run_attribute=run_attribute)
+    monkeypatch.setattr("headgate.cli.pipeline._jobs", lambda: jobs)
+    result = CliRunner().invoke(main, ["pipeline", "attribute", "--out", "t"])
+    assert (result.exit_code, result.stdout) == (EXIT_INTERRUPTED, "")
+    assert result.stderr == "Interrupted; the next run goes on from here.\n"
+
+
+def test_summaries_are_whole_sentences() -> None:
+    listed = CliRunner().invoke(main, ["pipeline", "--help"]).output.partition("Commands:")[2]
+    rows = listed.strip().splitlines()
+    assert [row.split()[0] for row in rows] == ["attribute", "stream"]
+    assert all(row.endswith(".") and not row.endswith("...") for row in rows)
+
+
 def _stream(monkeypatch: pytest.MonkeyPatch, run_stream: Callable[..., None]) -> int:
     """The exit status of a stream that does this."""
     monkeypatch.setattr(
