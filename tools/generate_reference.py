@@ -85,7 +85,10 @@ def rest_page() -> str:
 
 
 def _route_row(route: Route) -> tuple[str, ...]:
-    return route.method, f"`{route.path}`", route.summary, f"`{route.operation.value}`"
+    path = f"`{route.path}`"
+    if route.query:
+        path += ", query " + ", ".join(f"`{query.name}`" for query in route.query)
+    return route.method, path, route.summary, f"`{route.operation.value}`"
 
 
 def metrics_page() -> str:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated
+
+from msgspec import Meta
 
 from headgate.admin.names import missing_topic, topic_name
 from headgate.admin.operations import Operation
-from headgate.admin.routing import Call, Reply, Route, as_json
+from headgate.admin.routing import Call, Query, Reply, Route, as_json
+from headgate.broker.explain_types import TopicReport, TopReport
 from headgate.metadata.errors import RefusalError
 
 COUNT_DEFAULT = 10
@@ -31,10 +34,17 @@ async def explain_topic(call: Call) -> Reply:
     return as_json(await call.facade.explain_topic(topic, per_partition=per_partition))
 
 
+_COUNT = Query(
+    "count", Annotated[int, Meta(ge=1, le=COUNT_MAX)], COUNT_DEFAULT, "How many backlogs to list"
+)
+_PER_PARTITION = Query(
+    "perPartition", bool, False, "Add a report for each partition of a partitioned topic"
+)
 _PATH = "/admin/v2/headgate/explain"
 
 ROUTES = (
-    Route("GET", _PATH, Operation.EXPLAIN, explain_top, "The worst backlogs", reply=Any),
+    Route("GET", _PATH, Operation.EXPLAIN, explain_top, "The worst backlogs",
+          reply=TopReport, query=(_COUNT,)),
     Route("GET", f"{_PATH}/{{domain}}/{{tenant}}/{{namespace}}/{{topic}}", Operation.EXPLAIN,
-          explain_topic, "What holds a topic back", reply=Any),
+          explain_topic, "What holds a topic back", reply=TopicReport, query=(_PER_PARTITION,)),
 )  # fmt: skip

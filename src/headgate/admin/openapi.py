@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from headgate.admin.operations import Operation
-from headgate.admin.routing import BYTES, JSON, Call, Reply, Route
+from headgate.admin.routing import BYTES, JSON, Call, Query, Reply, Route
 
 _PARAMETER = re.compile(r"\{(\w+)\}")
 _ERROR = {
@@ -76,9 +76,20 @@ def _operation(route: Route, body: Any, reply: Any) -> dict[str, Any]:
         "parameters": [
             {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
             for name in _PARAMETER.findall(route.path)
-        ],
+        ]
+        + [_query_parameter(query) for query in route.query],
         "responses": {"2XX": success, "4XX": _ERROR, "5XX": _ERROR},
     }
     if body is not None:
         described["requestBody"] = {"content": {JSON: {"schema": body}}}
     return described
+
+
+def _query_parameter(query: Query) -> dict[str, Any]:
+    return {
+        "name": query.name,
+        "in": "query",
+        "required": False,
+        "description": query.summary,
+        "schema": {**msgspec.json.schema(query.type), "default": query.default},
+    }

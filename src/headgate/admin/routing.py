@@ -17,6 +17,7 @@ import msgspec
 from headgate.admin import body as bodies
 from headgate.admin.operations import Operation
 from headgate.base.clock import Clock
+from headgate.base.names import NON_PERSISTENT
 from headgate.base.units import INT64_MAX, NS_PER_MS
 from headgate.broker.facade import Facade
 from headgate.metadata.errors import RefusalError
@@ -100,6 +101,18 @@ Handler = Callable[[Call], Awaitable[Reply]]
 
 
 @dataclass(frozen=True, slots=True)
+class Query:
+    """A query parameter, for the description."""
+
+    name: str
+    type: Any
+    """What it may be, as msgspec understands it."""
+    default: Any
+    """What is taken when it is left out."""
+    summary: str
+
+
+@dataclass(frozen=True, slots=True)
 class Route:
     """One operation of the API."""
 
@@ -113,6 +126,8 @@ class Route:
     """Type of the request body, for the description; ``None`` without one."""
     reply: Any = None
     """Type of a 200 reply's body, for the description; ``None`` if it is empty."""
+    query: tuple[Query, ...] = ()
+    """Query parameters, for the description."""
 
 
 @dataclass(slots=True)
@@ -159,6 +174,8 @@ class RouteTable:
         if found:
             allowed = ", ".join(sorted({name for node in found for name in node.routes}))
             raise RefusalError(405, f"Method {method} is not allowed here: {allowed} is")
+        if NON_PERSISTENT in segments[:3]:
+            raise RefusalError(404, "Non-persistent topics are not supported")
         raise RefusalError(404, f"No such resource: {raw_path[:200]}")
 
 

@@ -28,4 +28,26 @@ def test_every_route_is_described(api: Ask) -> None:
         assert operation["x-headgate-operation"] == route.operation.value
         assert ("requestBody" in operation) == (route.body is not None)
         names = [parameter["name"] for parameter in operation["parameters"]]
-        assert names == re.findall(r"\{(\w+)\}", route.path)
+        asked = [query.name for query in route.query]
+        assert names == re.findall(r"\{(\w+)\}", route.path) + asked
+
+
+def test_explain_is_described_with_its_fields_and_what_it_is_asked(api: Ask) -> None:
+    """Both replies were described as anything at all, without a query parameter."""
+    document = api("GET", "/admin/v2/openapi.json").json()
+    path = "/admin/v2/headgate/explain"
+    top = document["paths"][path]["get"]
+    topic = document["paths"][f"{path}/{{domain}}/{{tenant}}/{{namespace}}/{{topic}}"]["get"]
+    assert _reply(top) == {"$ref": "#/components/schemas/TopReport"}
+    assert _reply(topic) == {"$ref": "#/components/schemas/TopicReport"}
+    report = document["components"]["schemas"]["SubscriptionReport"]
+    assert {"topic", "backlogMessages", "verdictSince", "limit"} <= set(report["properties"])
+    (count,) = top["parameters"]
+    assert (count["name"], count["in"], count["required"]) == ("count", "query", False)
+    assert count["schema"] == {"type": "integer", "minimum": 1, "maximum": 1_000, "default": 10}
+    assert topic["parameters"][-1]["name"] == "perPartition"
+    assert topic["parameters"][-1]["schema"] == {"type": "boolean", "default": False}
+
+
+def _reply(operation: dict[str, Any]) -> Any:
+    return operation["responses"]["2XX"]["content"]["application/json"]["schema"]
