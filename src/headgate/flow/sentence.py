@@ -22,17 +22,21 @@ _LEVEL_NAMES = ("subscription", "topic", "broker-wide")
 class Circumstances:
     """What is known besides the judgement; every field may be left at its default.
 
-    ``limit`` and ``limit_source`` are those of the limiter that the judgement names.
-    ``waiting_subscriptions`` wait for it now. ``permits`` of ``permits_max`` are free now, half of
-    them were for ``hungry_share`` of the time. Rates are messages a second, ``bytes_per_message``
-    is a mean. ``since_s``: for how many seconds this has been so, or for longer if
-    ``since_at_least``. ``stopped_by``: the consumer state that took most time, as its label.
-    ``partitions``: over how many the figures are summed, each with such a limit of its own.
+    ``limit`` and ``limit_source`` are those of the limiter that the judgement names, as they were
+    while it held. ``limit_changed``: another one was in force at the end, ``limit_at_end`` (None:
+    no limit any more). ``waiting_subscriptions`` wait for it now, 0 where nobody counted.
+    ``permits`` of ``permits_max`` are free now, half of them were for ``hungry_share`` of the
+    time. Rates are messages a second, ``bytes_per_message`` is a mean. ``since_s``: for how many
+    seconds this has been so, or for longer if ``since_at_least``. ``stopped_by``: the consumer
+    state that took most time, as its label. ``partitions``: over how many the figures are summed,
+    each with such a limit of its own.
     """
 
     backlog: int = 0
     limit: DispatchLimit | None = None
     limit_source: str = ""
+    limit_changed: bool = False
+    limit_at_end: DispatchLimit | None = None
     waiting_subscriptions: int = 0
     permits: int | None = None
     permits_max: int | None = None
@@ -116,7 +120,9 @@ def _since(facts: Circumstances) -> str:
 
 
 def _backlog(facts: Circumstances) -> str:
-    return f", {facts.backlog:,} messages wait" if facts.backlog else ""
+    if not facts.backlog:
+        return ""
+    return ", 1 message waits" if facts.backlog == 1 else f", {facts.backlog:,} messages wait"
 
 
 def _none(judgement: Judgement, facts: Circumstances) -> str:
@@ -177,6 +183,10 @@ def _throttled(judgement: Judgement, facts: Circumstances) -> str:
         if facts.permits is not None:
             of = "" if facts.permits_max is None else f" of {facts.permits_max:,}"
             text += f" ({facts.permits:,}{of} permits are free)"
+    if facts.limit_changed:
+        text += f"; by the end it was {_limit_at_end(judgement, facts)}"
+        if not _amount_at_end(judgement, facts):
+            return text  # what is gone cannot be raised
     if judgement.would_have_grown:
         return text + "; raising it helps only in part: less is consumed than published"
     if facts.appended_per_s is not None and judgement.growth > 0:
@@ -184,24 +194,59 @@ def _throttled(judgement: Judgement, facts: Circumstances) -> str:
     return text
 
 
+def _amount_at_end(judgement: Judgement, facts: Circumstances) -> int | None:
+    """What the limit was at the end, in what it counts; None: it did not count that any more."""
+    at_end = facts.limit_at_end if facts.limit_changed else facts.limit
+    if at_end is None or judgement.dimension is None:
+        return None
+    return at_end.amount(judgement.dimension)
+
+
+def _limit_at_end(judgement: Judgement, facts: Circumstances) -> str:
+    gone = not _amount_at_end(judgement, facts)
+    if gone or facts.limit_at_end is None or judgement.dimension is None:
+        return "gone"
+    return limit_text(facts.limit_at_end, judgement.dimension)
+
+
+def _lets_through(judgement: Judgement, facts: Circumstances, needed_per_s: float) -> bool:
+    """Whether the limit, as it was at the end, is as much as that in what it counts."""
+    amount = _amount_at_end(judgement, facts)
+    at_end = facts.limit_at_end if facts.limit_changed else facts.limit
+    if not amount or at_end is None:
+        return False
+    return amount * NS_PER_S / at_end.period_ns >= needed_per_s
+
+
 def _advice(judgement: Judgement, facts: Circumstances, appended_per_s: float) -> str:
-    """How far to raise the limit, in what it counts and for all whom it holds."""
+    """How far to raise the limit, in what it counts and for all whom it holds; nothing of raising
+    where it lets through what is published."""
     broad = judgement.verdict is Verdict.THROTTLED_BROKER
-    each = facts.partitions if not broad else 1
+    rate = appended_per_s / (1 if broad else facts.partitions)
     if judgement.dimension == Dimension.MESSAGES:
-        published = f"{number(appended_per_s / each)} msg/s are published"
+        published = f"{number(rate)} msg/s are published"
     elif facts.bytes_per_message is not None:
-        rate = round(appended_per_s / each * facts.bytes_per_message)
+        rate = round(rate * facts.bytes_per_message)
         published = f"{number(rate)} B/s are published"
     else:
         return "more is published than it lets through, so raise it"
     if broad:
+        if facts.limit_changed and _lets_through(judgement, facts, rate):
+            return f"{published} here"  # what the other topics need is not known
         return f"{published} here, so raise it above what all topics need together"
-    if each > 1:
+    if facts.partitions > 1:
         published += " to a partition on average"
+    needed, through = "that", "which it lets through"
     if judgement.verdict is Verdict.THROTTLED_TOPIC and facts.waiting_subscriptions != 1:
-        # Where nobody counted who waits, there may be others that the limit is shared with.
-        known = facts.waiting_subscriptions > 1
-        whom = "each of them" if known else "each subscription that shares it"
-        return f"{published} for {whom}, so raise it above their sum"
-    return f"{published}, so raise it above that"
+        needed, through = "their sum", "and it lets their sum through"
+        if facts.waiting_subscriptions:
+            published += " for each of them"
+            rate *= facts.waiting_subscriptions
+        else:
+            # Where nobody counted who waits, there may be others that the limit is shared with.
+            published += " for each subscription that shares it"
+            if _lets_through(judgement, facts, rate):
+                return published
+    if _lets_through(judgement, facts, rate):
+        return f"{published}, {through}, so it need not be raised"
+    return f"{published}, so raise it above {needed}"

@@ -7,9 +7,11 @@ neither Spark nor Arrow.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from headgate.flow.account import LABELS
 from headgate.flow.limits import Dimension, DispatchLimit, Level
 from headgate.flow.proven import Stretch, hungry_share, proven_ack_per_s, stopped_by
 from headgate.flow.sentence import Circumstances, sentence
@@ -29,6 +31,9 @@ NS_PER_S: Final = 1_000_000_000
 
 Minute = Mapping[str, Any]
 """One row of ``intervals``."""
+
+SOLE_SHARE_MIN: Final = 0.9
+"""Who was delivered this part of a topic's limit shares it with nobody: two get a half each."""
 
 _GAINS: Final = ("appended", "rewound")
 _LOSSES: Final = ("acked", "skipped", "expired", "evicted")
@@ -89,6 +94,7 @@ def judge_minutes(minutes: Sequence[Minute], proven_per_s: float | None) -> dict
     sums = {name: sum(minute[name] or 0 for minute in minutes) for name in _SUMMED}
     cells = [_cells(minute) for minute in minutes]
     total_cells = [sum(column) for column in zip(*cells, strict=True)]
+    held = _minutes_of_limits(minutes, cells)
     start = first["backlog_messages_start"] or 0
     end = last["backlog_messages"] or 0
     span_ns = last["to_ns"] - first["from_ns"]
@@ -109,13 +115,13 @@ def judge_minutes(minutes: Sequence[Minute], proven_per_s: float | None) -> dict
         unacked_start=first["unacked_start"] or 0,
         unacked_end=last["unacked"] or 0,
         delivered_bytes=sums["bytes_out"],
-        limits=_limit_facts(last),
+        limits=_limit_facts(held),
         sub_windows_ns=cells if len(cells) > 1 else (),
         proven_ack_per_s=proven_per_s,
         completeness=completeness * (1.0 - min(1.0, abs(residual) / moved)),
     )
     judgement = judge(evidence)
-    facts = _circumstances(evidence, judgement, minutes, cells)
+    facts = _circumstances(evidence, judgement, minutes, cells, held)
     return {
         **_columns(judgement),
         "growth_messages": end - start,
@@ -157,8 +163,45 @@ def _limit(minute: Minute, level: Level) -> DispatchLimit | None:
     return DispatchLimit(messages or None, size or None, minute[prefix + "period_ns"] or NS_PER_S)
 
 
-def _limit_facts(minute: Minute) -> list[LimitFact]:
-    limits = [(level, _limit(minute, level)) for level in Level]
+def _minutes_of_limits(
+    minutes: Sequence[Minute], cells: Sequence[Sequence[int]]
+) -> dict[Level, Minute]:
+    """By level the last minute with the limit that held for longest; the last one if none held.
+
+    A minute knows the limit at its end. Where that is another than at the end of the minute
+    before, the lower one of the two held: the other let more through.
+    """
+    found = {}
+    for level in Level:
+        held_ns: dict[DispatchLimit | None, int] = {}
+        latest: dict[DispatchLimit | None, Minute] = {}
+        before = minutes[0]
+        for minute, account in zip(minutes, cells, strict=True):
+            tighter = _tighter(before, minute, level)
+            limit = _limit(tighter, level)
+            ns = sum(n for n, labels in zip(account, LABELS, strict=True) if labels.level is level)
+            held_ns[limit] = held_ns.get(limit, 0) + ns
+            latest[limit] = tighter
+            before = minute
+        longest = max(held_ns, key=lambda limit: held_ns[limit])
+        found[level] = latest[longest] if held_ns[longest] else minutes[-1]
+    return found
+
+
+def _tighter(before: Minute, minute: Minute, level: Level) -> Minute:
+    """Which of two minutes has the lower limit; the later one if that cannot be told."""
+    old, new = _limit(before, level), _limit(minute, level)
+    if old is None or new is None:
+        return minute if old is None else before
+    for dimension in Dimension:
+        rates = old.per_second(dimension), new.per_second(dimension)
+        if rates[0] != rates[1]:
+            return before if (rates[0] or math.inf) < (rates[1] or math.inf) else minute
+    return minute
+
+
+def _limit_facts(held: Mapping[Level, Minute]) -> list[LimitFact]:
+    limits = [(level, _limit(held[level], level)) for level in Level]
     return [
         LimitFact(level, limit.per_second(Dimension.MESSAGES), limit.per_second(Dimension.BYTES))
         for level, limit in limits
@@ -171,35 +214,62 @@ def _circumstances(
     judgement: Judgement,
     minutes: Sequence[Minute],
     cells: Sequence[Sequence[int]],
+    held: Mapping[Level, Minute],
 ) -> Circumstances:
     last = minutes[-1]
     named = next((v for v in (judgement.verdict, judgement.second) if v in THROTTLED), None)
     level = None if named is None or judgement.dimension is None else Level(THROTTLED.index(named))
     window_s = evidence.window_ns / NS_PER_S
+    limit = None if level is None else _limit(held[level], level)
+    at_end = None if level is None else _limit(last, level)
     return Circumstances(
         backlog=evidence.backlog_end,
-        limit=None if level is None else _limit(last, level),
-        limit_source="" if level is None else last[f"limit_{level.name.lower()}_source"] or "",
-        permits=last["permits"],
+        limit=limit,
+        limit_source=(
+            "" if level is None else held[level][f"limit_{level.name.lower()}_source"] or ""
+        ),
+        limit_changed=at_end != limit,
+        limit_at_end=at_end,
+        waiting_subscriptions=int(_is_sole(judgement, limit, minutes)),
+        permits=last["permits"] if last["consumers"] else None,
         hungry_share=hungry_share(evidence.cells_ns, level),
         appended_per_s=evidence.appended / window_s,
         acked_per_s=evidence.acked / window_s,
         bytes_per_message=(
             evidence.delivered_bytes / evidence.delivered if evidence.delivered else None
         ),
-        since_s=_since_s(judgement.verdict, minutes, cells),
+        since_s=_since_s(judgement.verdict, limit, minutes, cells),
         stopped_by=stopped_by(evidence.cells_ns),
     )
 
 
+def _is_sole(judgement: Judgement, limit: DispatchLimit | None, minutes: Sequence[Minute]) -> bool:
+    """Whether the blamed topic limit was this subscription's alone, while it held."""
+    if judgement.verdict is not Verdict.THROTTLED_TOPIC or judgement.dimension is None:
+        return False
+    rate = None if limit is None else limit.per_second(judgement.dimension)
+    under = [minute for minute in minutes if _limit(minute, Level.TOPIC) == limit]
+    covered_ns = sum(minute["covered_ns"] for minute in under)
+    name = "msgs_out" if judgement.dimension == Dimension.MESSAGES else "bytes_out"
+    got = sum(minute[name] or 0 for minute in under)
+    return rate is not None and got * NS_PER_S >= SOLE_SHARE_MIN * rate * covered_ns > 0
+
+
 def _since_s(
-    verdict: Verdict, minutes: Sequence[Minute], cells: Sequence[Sequence[int]]
+    verdict: Verdict,
+    limit: DispatchLimit | None,
+    minutes: Sequence[Minute],
+    cells: Sequence[Sequence[int]],
 ) -> float | None:
-    """How long the last minutes have all blamed the same; None when the last one does not."""
+    """How long the last minutes have all blamed the same, a limiter with ``limit``; None when the
+    last one does not."""
+    level = Level(THROTTLED.index(verdict)) if verdict in THROTTLED else None
     begin = None
     for minute, account in zip(reversed(minutes), reversed(cells), strict=True):
         shares = blame_shares(account)
         if max(shares, key=lambda blame: shares[blame]) is not verdict:
+            break
+        if level is not None and limit is not None and _limit(minute, level) != limit:
             break
         begin = minute["from_ns"]
     return None if begin is None else (minutes[-1]["to_ns"] - begin) / NS_PER_S

@@ -168,6 +168,12 @@ FACTS = Circumstances(
             " one, or delete the subscription if nobody needs it.",
         ),
         (
+            _judgement(Verdict.NO_CONSUMER),
+            Circumstances(backlog=1),
+            "NO_CONSUMER: no consumer is connected, 1 message waits; connect one, or delete the"
+            " subscription if nobody needs it.",
+        ),
+        (
             _judgement(Verdict.BROKER),
             Circumstances(),
             "BROKER: the broker itself took most of the time (seeking, failing over, reading from"
@@ -183,6 +189,66 @@ FACTS = Circumstances(
 )
 def test_sentence(judgement: Judgement, facts: Circumstances, expected: str) -> None:
     assert sentence(judgement, facts) == expected
+
+
+@pytest.mark.parametrize(
+    ("limit", "waiting", "expected"),
+    [
+        (101, 1, "100 msg/s are published, which it lets through, so it need not be raised."),
+        (99, 1, "100 msg/s are published, so raise it above that."),
+        (
+            200,
+            2,
+            "100 msg/s are published for each of them, and it lets their sum through, so it need"
+            " not be raised.",
+        ),
+        (199, 2, "100 msg/s are published for each of them, so raise it above their sum."),
+        # Whether it is enough for all who share it is not known.
+        (101, 0, "100 msg/s are published for each subscription that shares it."),
+    ],
+)
+def test_a_limit_that_is_enough_need_not_be_raised(limit: int, waiting: int, expected: str) -> None:
+    judgement = _judgement(Verdict.THROTTLED_TOPIC, dimension=Dimension.MESSAGES)
+    facts = Circumstances(
+        limit=DispatchLimit(limit, None), waiting_subscriptions=waiting, appended_per_s=100.0
+    )
+    assert sentence(judgement, facts).partition("; ")[2] == expected
+
+
+@pytest.mark.parametrize(
+    ("verdict", "at_end", "expected"),
+    [
+        (
+            Verdict.THROTTLED_SUBSCRIPTION,
+            DispatchLimit(250, None),
+            "250 msg/s; 84.1 msg/s are published, which it lets through, so it need not be raised.",
+        ),
+        (
+            Verdict.THROTTLED_SUBSCRIPTION,
+            DispatchLimit(70, None),
+            "70 msg/s; 84.1 msg/s are published, so raise it above that.",
+        ),
+        (
+            Verdict.THROTTLED_BROKER,
+            DispatchLimit(250, None),
+            "250 msg/s; 84.1 msg/s are published here.",
+        ),
+        (Verdict.THROTTLED_TOPIC, DispatchLimit(None, 9_000), "gone."),
+        (Verdict.THROTTLED_TOPIC, None, "gone."),
+    ],
+)
+def test_a_limit_that_was_changed_is_told_as_it_held(
+    verdict: Verdict, at_end: DispatchLimit | None, expected: str
+) -> None:
+    facts = Circumstances(
+        limit=DispatchLimit(60, None),
+        limit_changed=True,
+        limit_at_end=at_end,
+        appended_per_s=84.1,
+    )
+    said = sentence(_judgement(verdict, dimension=Dimension.MESSAGES), facts)
+    assert "limit of 60 msg/s held this subscription; by the end it was " in said
+    assert said.partition("by the end it was ")[2] == expected
 
 
 def test_figures_for_people() -> None:

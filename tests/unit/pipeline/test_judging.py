@@ -9,8 +9,8 @@ import pytest
 from headgate.flow.account import LABELS
 from headgate.pipeline.judging import judge_minutes, proven_rate_per_s
 from headgate.pipeline.tables import BLAMES, JUDGEMENT_COLUMNS, SHARE_COLUMNS
-from headgate.record.fields import STATE_CELLS
-from tests.unit.pipeline.play import SITUATIONS, Situation, minutes, play
+from headgate.record.fields import STATE_CELLS, STATE_FIELD_NAMES
+from tests.unit.pipeline.play import SITUATIONS, S, Situation, minutes, play
 
 ROWS = minutes(play(150))
 
@@ -44,6 +44,55 @@ def test_every_situation_is_what_it_was_built_to_be(situation: Situation) -> Non
 def test_sentence_names_the_limit_and_its_source() -> None:
     text = judge_minutes(of(SITUATIONS[2]), None)["sentence"]
     assert "topic limit of 200 msg/s (topic policy)" in text
+
+
+def changed(limits: list[int | None], **last: Any) -> list[dict[str, Any]]:
+    """A topic's minutes under a limit of 200 each; then the limits at their ends are others, and
+    the last one has other values."""
+    rows = [dict(row) for row in of(SITUATIONS[2])]
+    for row, messages in zip(rows, limits, strict=True):
+        row["limit_topic_messages"] = messages
+    rows[-1] |= last
+    return rows
+
+
+def test_a_sentence_names_the_limit_that_held() -> None:
+    """The limit of the range's end need not be the one that is to blame."""
+    idle = dict.fromkeys(STATE_FIELD_NAMES, 0) | {"state_caught_up_ns": 30 * S}
+    text = judge_minutes(changed([200, 200, 900], **idle), None)["sentence"]
+    assert "topic limit of 200 msg/s (topic policy) held this subscription;" in text
+    assert "; by the end it was 900 msg/s; " in text
+    assert "raise" not in text
+    # It was raised within the second minute: what held in it was still the old one.
+    text = judge_minutes(changed([200, 900, 900], **idle), None)["sentence"]
+    assert "topic limit of 200 msg/s" in text
+    # It was lowered within it: what held is the new one.
+    text = judge_minutes(changed([900, 200, 200]), None)["sentence"]
+    assert "topic limit of 200 msg/s" in text
+    assert "by the end" not in text
+    text = judge_minutes(changed([200, 200, None], **idle), None)["sentence"]
+    assert text.endswith("; by the end it was gone.")
+
+
+def test_since_when_stops_at_a_change_of_the_limit() -> None:
+    assert "held this subscription for 2 min;" in judge_minutes(of(SITUATIONS[2]), None)["sentence"]
+    text = judge_minutes(changed([500, 200, 200]), None)["sentence"]
+    assert "limit of 200 msg/s (topic policy) held this subscription for 90 s;" in text
+
+
+def test_permits_of_nobody_are_not_free() -> None:
+    rows = of(SITUATIONS[2])
+    assert "permits are free" in judge_minutes(rows, None)["sentence"]
+    rows[-1] = rows[-1] | {"consumers": 0}
+    assert "permits are free" not in judge_minutes(rows, None)["sentence"]
+
+
+def test_who_gets_all_of_a_topic_limit_shares_it_with_nobody() -> None:
+    shared = judge_minutes(of(SITUATIONS[2]), None)["sentence"]
+    assert "for each subscription that shares it, so raise it above their sum." in shared
+    alone = [row | {"msgs_out": 2 * row["msgs_out"]} for row in of(SITUATIONS[2])]
+    text = judge_minutes(alone, None)["sentence"]
+    assert text.endswith("; 500 msg/s are published, so raise it above that.")
 
 
 def test_unexplained_growth_lowers_confidence() -> None:
