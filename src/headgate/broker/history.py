@@ -19,6 +19,7 @@ from typing import NamedTuple
 from headgate.base.units import NS_PER_MS, NS_PER_S, S_PER_MINUTE
 from headgate.engine.subscription import Subscription
 from headgate.flow.account import CELL_COUNT, Cell
+from headgate.flow.limits import Level
 from headgate.flow.verdict import IN_FLIGHT_NS, YOUNG_NS
 
 MINUTE_NS = S_PER_MINUTE * NS_PER_S
@@ -36,7 +37,11 @@ STEADY_NS = NS_PER_S // 2
 """Looks closer together than this tell no rate."""
 
 RESTART_NS = 10 * NS_PER_S
-"""Changes of a limit that follow each other faster do not begin a new situation each."""
+"""Changes of a level's limit that follow each other faster do not begin a new situation each."""
+
+MARK_BITS = 21
+"""Length of what tells the limits of one level from others; three levels fit into 63 bits."""
+MARK_MAX = (1 << MARK_BITS) - 1
 
 _GRIDS_NS = (
     (10 * NS_PER_S, 1),
@@ -74,7 +79,7 @@ class Point:
     age_ns: int
     age_ns_max: int
     limits: int
-    """Differs where other limits are in force."""
+    """Differs where other limits are in force: see :func:`changed_levels`."""
 
     @property
     def backlog(self) -> int:
@@ -113,14 +118,26 @@ def look(subscription: Subscription, now_ns: int, now_ms: int, *, keep: bool = F
 
 
 def _limits_mark(subscription: Subscription) -> int:
+    """A number of :data:`MARK_BITS` for each level, 0 where it has no limit."""
     gate = subscription.gate
     if not gate.limited:
         return 0
-    return hash(
-        tuple(
-            (b.level, b.dimension, b.limit, b.period_ns) for b in gate.budgets + gate.topic.shared
+    mark = 0
+    for level in Level:
+        limits = tuple(
+            (b.dimension, b.limit, b.period_ns)
+            for b in gate.budgets + gate.topic.shared
+            if b.level is level
         )
-    )
+        if limits:
+            mark |= (hash(limits) % (MARK_MAX - 1) + 1) << MARK_BITS * level
+    return mark
+
+
+def changed_levels(before: Point, after: Point) -> frozenset[Level]:
+    """The levels whose limits are others at the second look."""
+    different = before.limits ^ after.limits
+    return frozenset(level for level in Level if different >> MARK_BITS * level & MARK_MAX)
 
 
 def _encode(point: Point) -> bytes:
@@ -195,6 +212,8 @@ class Calm(NamedTuple):
     """From when on the present situation is to be judged."""
     changed_ns: int
     """When a change of the limits last moved ``begin_ns``."""
+    changed: frozenset[Level]
+    """Whose limits have done so with less than :data:`RESTART_NS` from one to the next."""
     low: int
     peak: int
     peak_ns: int
@@ -234,8 +253,10 @@ class Calm(NamedTuple):
                 peak_ns=at_ns,
             )
         after = self
-        if point.limits != before.limits and at_ns - self.changed_ns >= RESTART_NS:
-            after = after._replace(begin_ns=at_ns, changed_ns=at_ns)
+        levels = changed_levels(before, point)
+        recent = self.changed if at_ns - self.changed_ns < RESTART_NS else frozenset()
+        if levels - recent:
+            after = after._replace(begin_ns=at_ns, changed_ns=at_ns, changed=levels | recent)
         if point.backlog > self.peak:
             after = after._replace(peak=point.backlog, peak_ns=at_ns)
         return after
@@ -250,6 +271,7 @@ def begin_calm(point: Point, in_flight: float = 0.0) -> Calm:
         since_ns=point.at_ns,
         begin_ns=point.at_ns,
         changed_ns=point.at_ns - RESTART_NS,
+        changed=frozenset(),
         low=point.backlog,
         peak=point.backlog,
         peak_ns=point.at_ns,

@@ -13,7 +13,16 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from headgate.base.units import NS_PER_S
-from headgate.broker.history import HOUR_NS, MINUTE_NS, Calm, Point, begin_calm, later, look
+from headgate.broker.history import (
+    HOUR_NS,
+    MINUTE_NS,
+    Calm,
+    Point,
+    begin_calm,
+    changed_levels,
+    later,
+    look,
+)
 from headgate.broker.limits import NO_LIMIT
 from headgate.broker.slices import Steps
 from headgate.engine.subscription import Subscription
@@ -278,8 +287,8 @@ def _blamed_since_ns(
     judgement: Judgement, hour: Sequence[Sequence[Point]], began_ns: int | None
 ) -> Steps[tuple[int | None, bool]]:
     """Back to when the account has blamed the same without a break, but not before the backlog
-    began; and whether it may be longer, because no more is known. None when it does not do so at
-    present."""
+    began or the blamed limit became what it is; and whether it may be longer, because no more is
+    known. None when it does not do so at present."""
     since_ns = None
     is_whole = True
     named = (judgement.verdict, judgement.second)
@@ -291,7 +300,24 @@ def _blamed_since_ns(
         since_ns = begin_ns
     if since_ns is None or began_ns is None:
         return since_ns, False
+    changed_ns = _changed_ns(judgement.verdict, hour)
+    if changed_ns is not None and changed_ns > since_ns:
+        return max(changed_ns, began_ns), False
     return max(since_ns, began_ns), is_whole and began_ns < since_ns - SUB_WINDOW_NS
+
+
+def _changed_ns(blamed: Verdict, hour: Sequence[Sequence[Point]]) -> int | None:
+    """When the blamed limiter's limit last became another one; None: not within what is known."""
+    if blamed not in THROTTLED:
+        return None
+    level = Level(THROTTLED.index(blamed))
+    changes = (
+        after.at_ns
+        for run in hour
+        for before, after in pairwise(run)
+        if level in changed_levels(before, after)
+    )
+    return max(changes, default=None)
 
 
 def _proven_ack_per_s(hour: Sequence[Sequence[Point]]) -> Steps[float | None]:

@@ -9,6 +9,7 @@ import pytest
 from headgate.base.units import NS_PER_S
 from headgate.broker import history
 from headgate.broker.history import (
+    MARK_BITS,
     MINUTE_NS,
     RESTART_NS,
     ROUND_PERIOD_S_MAX,
@@ -18,9 +19,11 @@ from headgate.broker.history import (
     Track,
     age_ns,
     begin_calm,
+    changed_levels,
     look,
 )
 from headgate.flow.account import CELL_COUNT, Cell
+from headgate.flow.limits import Level
 from headgate.flow.verdict import YOUNG_NS
 from tests.unit.broker.virtual import VirtualBroker
 
@@ -301,6 +304,37 @@ def test_other_limits_are_another_situation() -> None:
     # Changes that follow each other fast begin one situation, not one each.
     assert begun_s == [0, 0, 2, 2, 3 + RESTART_NS / S]
     assert {calm.since_ns for calm in states} == {START}
+
+
+def test_another_level_need_not_wait_until_it_may_begin_a_situation() -> None:
+    """Each level once in ten seconds, so that changes without end cannot keep it unsettled."""
+    seconds = (0, 1, 2, 3, 4, 5, 3 + RESTART_NS / S)
+    # The topic's limit, the broker's, the topic's again, both; then the topic's after a while.
+    topic, both = 1 << MARK_BITS, 1 << MARK_BITS | 1 << 2 * MARK_BITS
+    marks = (0, 0, topic, both, both + topic, 0, topic)
+    points = [
+        point(t, appended=int(500 + t), age_s=10.0, limits=mark)
+        for t, mark in zip(seconds, marks, strict=True)
+    ]
+    begun_s = [(calm.begin_ns - START) / S for calm in run(*points)]
+    assert begun_s == [0, 0, 2, 3, 3, 3, seconds[-1]]
+
+
+def test_which_levels_changed() -> None:
+    broker = VirtualBroker()
+    topic = broker.topic("t")
+    subscription = broker.subscription(topic)
+    looks = [look(subscription, 0, 0)]
+    broker.limit_topic(topic, 50)
+    looks.append(look(subscription, 0, 0))
+    broker.limit_broker(70)
+    looks.append(look(subscription, 0, 0))
+    broker.limit_topic(topic, 0)
+    broker.limit_broker(80)
+    looks.append(look(subscription, 0, 0))
+    found = [changed_levels(before, after) for before, after in pairwise(looks)]
+    assert found == [{Level.TOPIC}, {Level.BROKER}, {Level.TOPIC, Level.BROKER}]
+    assert all(0 <= seen.limits < 1 << 63 for seen in looks)
 
 
 def test_two_looks_close_together_tell_no_rate() -> None:

@@ -196,6 +196,52 @@ def test_what_another_limit_did_is_no_evidence() -> None:
     assert found.window.length_ns < 27 * S
 
 
+def test_a_limit_holds_since_it_is_what_it_is() -> None:
+    broker = VirtualBroker()
+    topic = broker.topic("t", 100)
+    subscription = broker.subscription(topic)
+    broker.limit_topic(topic, 20)
+    broker.client(subscription, FAST)
+    broker.run(25)
+    assert "of 20 msg/s (topic policy) held this subscription for 24 s" in (
+        judge(broker, subscription).sentence
+    )
+    broker.limit_topic(topic, 101)
+    broker.run(7)
+    assert "of 101 msg/s (topic policy) held this subscription for 6 s" in (
+        judge(broker, subscription).sentence
+    )
+    # Another level's limit, which holds nobody, changes nothing of that.
+    broker.limit_broker(1_000_000)
+    broker.run(7)
+    found = judge(broker, subscription)
+    assert found.window.length_ns < 8 * S
+    assert "of 101 msg/s (topic policy) held this subscription for 13 s" in found.sentence
+    # The backlog is older.
+    assert broker.engine.now_ns - (found.backlog_since_ns or 0) > 36 * S
+
+
+def test_a_limit_of_another_level_is_another_situation_however_soon() -> None:
+    """A broker setting that follows a topic policy begins anew, as the policy did."""
+    broker = VirtualBroker()
+    topic = broker.topic("t", 100)
+    subscription = broker.subscription(topic)
+    broker.limit_topic(topic, 60)
+    broker.client(subscription, FAST)
+    broker.run(30)
+    broker.limit_topic(topic, 80)
+    broker.run(7)
+    assert verdict(broker, subscription) is Verdict.THROTTLED_TOPIC
+    broker.limit_broker(40)
+    broker.run(2)
+    assert judge(broker, subscription).sentence.startswith("settling: ")
+    broker.run(3)
+    found = judge(broker, subscription)
+    assert found.judgement.verdict is Verdict.THROTTLED_BROKER
+    assert found.judgement.confidence > 0.9
+    assert found.window.length_ns < 6 * S
+
+
 def test_since_when_may_be_longer_than_an_hour() -> None:
     broker = VirtualBroker()
     topic = broker.topic("t")
