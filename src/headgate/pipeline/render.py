@@ -142,11 +142,10 @@ def _growth(row: Mapping[str, Any]) -> str:
 
 def _shares(row: Mapping[str, Any]) -> str:
     shares = sorted(((row[f"share_{b.lower()}"], b) for b in BLAMES), reverse=True)
-    return ", ".join(
-        f"{'nobody' if blame == 'NONE' else blame} {100 * share:.0f} %"
-        for share, blame in shares
-        if share >= _SHARE_SHOWN_MIN
+    text = ", ".join(
+        f"{blame} {100 * share:.0f} %" for share, blame in shares if share >= _SHARE_SHOWN_MIN
     )
+    return f"{text} (of messages in flight)" if row["verdict"] == "NONE" else text
 
 
 def _styled(text: str, code: str, color: bool) -> str:
