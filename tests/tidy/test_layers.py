@@ -85,7 +85,12 @@ BANNED_EXCEPTIONS = {("headgate.base.clock", "time")}
 LAZY_IMPORTS_ALLOWED = {"cli", "pipeline", "pyspark_pulsar"}
 """A command loads what it needs when it runs; Spark is an extra."""
 
-ADMIN_SEES_OF_BROKER = ("headgate.broker.facade", "headgate.broker.stats")
+ADMIN_SEES_OF_BROKER = (
+    "headgate.broker.facade",
+    "headgate.broker.stats",
+    "headgate.broker.explain_types",
+)
+"""What it asks, and the plain types of the answers, which its description shows."""
 
 
 def test_every_package_stands_in_the_table() -> None:

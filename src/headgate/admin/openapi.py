@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from headgate.admin.meanings import add_meanings
 from headgate.admin.operations import Operation
 from headgate.admin.routing import BYTES, JSON, Call, Query, Reply, Route
 
@@ -51,6 +52,9 @@ def describe(routes: tuple[Route, ...], version: str) -> dict[str, Any]:
     schemas, components = msgspec.json.schema_components(
         types, ref_template="#/components/schemas/{name}"
     )
+    for type_ in types:
+        if isinstance(type_, type) and issubclass(type_, msgspec.Struct):
+            add_meanings(type_, components)
     remaining = iter(schemas)
     paths: dict[str, dict[str, Any]] = {}
     for route in routes:
