@@ -86,6 +86,8 @@ def existing_namespace(call: Call) -> tuple[NamespaceName, NamespaceRow]:
 
 def missing_topic(catalog: Catalog, topic: TopicName) -> RefusalError:
     """The 404 for a topic that holds no messages, in the words that fit its name."""
+    if not topic.is_persistent:
+        return not_found(f"{topic}: non-persistent topics are not supported")
     if topic.partition < 0:
         return not_found(f"Topic {topic} not found")
     if catalog.partitioned(topic.base.full) is None:

@@ -174,7 +174,7 @@ class RouteTable:
         if found:
             allowed = ", ".join(sorted({name for node in found for name in node.routes}))
             raise RefusalError(405, f"Method {method} is not allowed here: {allowed} is")
-        if NON_PERSISTENT in segments[:3]:
+        if segments[2:3] == [NON_PERSISTENT]:
             raise RefusalError(404, "Non-persistent topics are not supported")
         raise RefusalError(404, f"No such resource: {raw_path[:200]}")
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from headgate.base.errors import HeadgateError
 from headgate.base.names import NamespaceName, TopicName, parse_topic
+from headgate.broker.registry import check_persistent
 from headgate.metadata.errors import RefusalError
 from headgate.wire import encode
 from headgate.wire.codes import ServerError, TopicListMode
@@ -67,10 +68,11 @@ async def partition_metadata(connection: Connection, command: BaseCommand) -> No
     broker = connection.broker
     name = parse_topic(request.topic)
     _check_namespace(connection, name)
+    check_persistent(name)
     partitions = broker.registry.partitions(name)
     if not partitions and not broker.registry.exists(name) and name.partition < 0:
         creates = request.metadata_auto_creation_enabled and broker.settings.allowAutoTopicCreation
-        if not creates or not name.is_persistent:
+        if not creates:
             raise RefusalError(404, f"Topic {name} not found")
         with _in_progress(broker):
             partitions = await broker.registry.create_partitions_on_demand(name)

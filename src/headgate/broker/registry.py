@@ -35,6 +35,16 @@ class TopicNotFoundError(RefusalError):
         super().__init__(404, f"Topic {name} not found")
 
 
+def check_persistent(name: TopicName) -> None:
+    """Refuse topics that would not be stored.
+
+    Raises:
+        RefusalError: 405.
+    """
+    if not name.is_persistent:
+        raise RefusalError(405, f"{name}: non-persistent topics are not supported")
+
+
 class TopicRegistry:
     """Live topics of one broker."""
 
@@ -83,8 +93,7 @@ class TopicRegistry:
             RefusalError: 405 for a partitioned topic's own name, a partition beyond the count, or
                 a topic that would not be stored.
         """
-        if not name.is_persistent:
-            raise RefusalError(405, f"{name}: non-persistent topics are not supported")
+        check_persistent(name)
         if self._catalog.partitioned(name.full) is not None:
             raise RefusalError(405, f"{name} is a partitioned topic: use one of its partitions")
         if name.partition >= 0:

@@ -90,6 +90,9 @@ def test_lists(api: Ask) -> None:
     assert sorted(by_bundle) == api("GET", P).json()
     for suffix in ("", "/partitioned"):
         assert api("GET", f"/admin/v2/non-persistent/public/default{suffix}").json() == []
+    for method, suffix in (("PUT", "/t"), ("PUT", "/t/partitions"), ("GET", "/t/stats")):
+        answer = api(method, f"/admin/v2/non-persistent/public/default{suffix}")
+        assert (answer.status, answer.reason) == (404, "Non-persistent topics are not supported")
     assert api("GET", "/admin/v2/persistent/public/none").reason == "Namespace does not exist"
 
 

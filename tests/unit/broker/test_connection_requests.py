@@ -88,6 +88,7 @@ async def test_what_is_not_supported_is_refused(world: World) -> None:
     for make in (
         lambda i: frames.producer(i, 1, topic),
         lambda i: frames.subscribe(i, 1, topic, "s"),
+        lambda i: frames.partitioned_metadata(i, topic),
     ):
         assert await code_of(client, make) == ServerError.NOT_ALLOWED_ERROR
     assert not world.broker.engine.topics
