@@ -31,8 +31,10 @@ from headgate.broker.connection_bounds import (
     TURN_WORK_MAX,
     UNREAD_BYTES_MAX,
 )
+from headgate.broker.notices import Notices
 from headgate.broker.settings import INT32_MAX
 from headgate.engine.consumer import Consumer
+from headgate.engine.errors import NotAllowedError
 from headgate.engine.producer import Producer
 from headgate.engine.subscription import Subscription
 from headgate.engine.topic import Topic
@@ -73,6 +75,7 @@ class Connection(asyncio.BufferedProtocol):
         makes each. A CLOSE takes it out, and whoever made it gives up."""
         self.writable = True
         self.is_open = False
+        self._notices = Notices()
         self.is_throttled = False
         """Whether it is not read because too much of what was sent waits to be durable."""
         self._table = ConnectionTable()
@@ -250,12 +253,13 @@ class Connection(asyncio.BufferedProtocol):
             if coroutine is not None:
                 self.spawn(coroutine, command)
         else:
-            reply = commands.refuse_unbuilt(command)
-            if reply is not None:
-                self.write(reply)
+            name = CommandType(kind).name
+            self._refuse(command, NotAllowedError(f"{name} is not supported by this broker"))
 
     def _refuse(self, command: BaseCommand, error: HeadgateError) -> None:
-        reply = commands.refuse(command, *refusal_of(error))
+        code, text = refusal_of(error)
+        self._notices.refused(self.address, command.type, code, text)
+        reply = commands.refuse(command, code, text)
         if reply is not None:
             self.write(reply)
 
@@ -296,17 +300,12 @@ class Connection(asyncio.BufferedProtocol):
             raise RemoteProtocolError("SEND without a message")
         sequence_id = send.sequence_id
         if not checksum_ok(body):
-            self.write(
-                encode.send_error(
-                    producer_id,
-                    sequence_id,
-                    ServerError.CHECKSUM_ERROR,
-                    "Checksum failed on the broker",
-                )
-            )
+            code, text = ServerError.CHECKSUM_ERROR, "Checksum failed on the broker"
+            self.write(encode.send_error(producer_id, sequence_id, code, text))
             return
         message_count = send.num_messages
-        check_message_count(message_count, body, self._message_bytes_max)
+        if check_message_count(message_count, body, self._message_bytes_max):
+            self._notices.delay_ignored(self.address, producer.name, topic.name)
         try:
             topic.publish(producer, sequence_id, send.highest_sequence_id, message_count, body)
         except StorageError as error:

@@ -175,9 +175,3 @@ def refuse(command: BaseCommand, code: ServerError, message: str) -> bytes | Non
     setattr(answer, "error_code" if suffixed else "error", code)
     setattr(answer, "error_message" if suffixed else "message", message)
     return encode_frame(reply)
-
-
-def refuse_unbuilt(command: BaseCommand) -> bytes | None:
-    """The refusal of a command that this broker does not carry out."""
-    name = CommandType(command.type).name
-    return refuse(command, ServerError.NOT_ALLOWED_ERROR, f"{name} is not supported by this broker")

@@ -23,32 +23,42 @@ of its payload (2)."""
 _COUNT_TAG = 0x58
 """The byte that stands before ``num_messages_in_batch`` (field 11, a varint) in the metadata."""
 
+_DELAY_TAG = b"\x98\x01"
+"""The bytes that stand before ``deliver_at_time`` (field 19, a varint)."""
+
 _HEAD = struct.Struct(">H4xI")
 """The usual beginning of an entry: the magic number, the checksum, the size of the metadata."""
+
+_HEAD_BYTES = _HEAD.size
 
 _unpack_head = _HEAD.unpack_from
 # Looked up once: an attribute of a generated class costs 0.3 us a time.
 _parse_metadata = MessageMetadata.FromString
 
 
-def check_message_count(claimed: int, body: bytes, batch_bytes_max: int) -> None:
-    """Return if ``claimed`` messages are what the entry ``body`` holds.
+def check_message_count(claimed: int, body: bytes, batch_bytes_max: int) -> bool:
+    """Return if ``claimed`` messages are what the entry ``body`` holds: whether it asks to be
+    delivered later, which is told there because looking for it again would cost more.
 
-    ``batch_bytes_max`` bounds what a compressed batch may become. Costs 0.2 us for a single
-    message, 0.5 us for a batch.
+    ``batch_bytes_max`` bounds what a compressed batch may become. Costs 0.3 us for a single
+    message (the delay's part is 0.07), 0.5 us for a batch.
 
     Raises:
         RemoteProtocolError: it holds more or fewer, or cannot hold so many.
     """
-    magic, metadata_bytes = _unpack_head(body) if len(body) >= _HEAD.size else (0, 0)
+    magic, metadata_bytes = _unpack_head(body) if len(body) >= _HEAD_BYTES else (0, 0)
     if magic == MAGIC_CHECKSUM:
-        start = _HEAD.size
+        start = _HEAD_BYTES
         end = start + metadata_bytes
     else:
         _, _, start, end = locate(body)
-    # Hardly a single message has that byte in its metadata; where one has, the parser knows.
-    if claimed == 1 and body.find(_COUNT_TAG, start, end) < 0:
-        return
+    # Hardly a single message has those bytes in its metadata; where one has, the parser knows.
+    if (
+        claimed == 1
+        and body.find(_COUNT_TAG, start, end) < 0
+        and body.find(_DELAY_TAG, start, end) < 0
+    ):
+        return False
     try:
         metadata = _parse_metadata(body[start:end])
     except DecodeError as error:
@@ -59,3 +69,4 @@ def check_message_count(claimed: int, body: bytes, batch_bytes_max: int) -> None
     room_bytes = batch_bytes_max if metadata.compression else len(body) - end
     if held > 1 and held * BATCHED_MESSAGE_BYTES_MIN > room_bytes:
         raise RemoteProtocolError(f"a batch of {held} messages in {len(body) - end} bytes")
+    return metadata.HasField("deliver_at_time")

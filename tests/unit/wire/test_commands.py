@@ -4,7 +4,7 @@ import pytest
 
 from headgate.wire import client
 from headgate.wire.codes import CommandType, ServerError
-from headgate.wire.commands import COMMANDS, refuse, refuse_unbuilt
+from headgate.wire.commands import COMMANDS, refuse
 from headgate.wire.frame import FIELD_OF_TYPE, FrameDecoder
 from headgate.wire.messages import BaseCommand
 
@@ -90,12 +90,6 @@ def test_refusals_with_more_than_a_key() -> None:
     looked = refuse(decode(client.lookup(4, "t")), ServerError.METADATA_ERROR, "no")
     assert looked is not None
     assert decode(looked).lookupTopicResponse.response == 2
-
-
-def test_refusing_what_is_not_built_names_it() -> None:
-    frame = refuse_unbuilt(minimal(CommandType.GET_SCHEMA))
-    assert frame is not None
-    assert "GET_SCHEMA is not supported" in decode(frame).getSchemaResponse.error_message
 
 
 def test_a_broker_s_command_cannot_be_refused() -> None:

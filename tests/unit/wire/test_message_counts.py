@@ -23,8 +23,8 @@ def entry(
     return build_entry(metadata, payload, checksum=checksum)
 
 
-def check(claimed: int, body: bytes) -> None:
-    check_message_count(claimed, body, BATCH_BYTES_MAX)
+def check(claimed: int, body: bytes) -> bool:
+    return check_message_count(claimed, body, BATCH_BYTES_MAX)
 
 
 @pytest.mark.parametrize("checksum", [True, False])
@@ -59,3 +59,19 @@ def test_a_batch_holds_no_more_than_fits() -> None:
     check(most, entry(num_messages_in_batch=most, compression=LZ4))
     with pytest.raises(RemoteProtocolError):
         check(most + 1, entry(num_messages_in_batch=most + 1, compression=LZ4))
+
+
+@pytest.mark.parametrize("checksum", [True, False])
+@pytest.mark.parametrize("time_ms", [0, 1, 1_700_000_003_000, -1])
+def test_a_delay_is_seen(checksum: bool, time_ms: int) -> None:
+    assert check(1, entry(checksum=checksum, deliver_at_time=time_ms))
+    assert check(1, entry(checksum=checksum, deliver_at_time=time_ms, num_messages_in_batch=1))
+
+
+@pytest.mark.parametrize("checksum", [True, False])
+def test_what_only_looks_like_a_delay_is_none(checksum: bool) -> None:
+    assert not check(1, entry(b"\x98\x01\x07", checksum=checksum))
+    # An event time whose bytes are the field's tag: the parser knows better.
+    body = entry(checksum=checksum, event_time=0x98)
+    assert b"\x98\x01" in body
+    assert not check(1, body)

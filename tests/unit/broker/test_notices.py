@@ -1,0 +1,98 @@
+"""What is refused or ignored is told in the log, each thing once and never too often."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+
+from headgate.broker.notices import NOTICES_MAX, Notices
+from headgate.testing import RefusedError, World
+from headgate.wire import client as frames
+from headgate.wire.codes import CommandType, ServerError, SubscriptionType
+from headgate.wire.entry import build_entry
+from headgate.wire.messages import MessageMetadata
+from tests.unit.broker.playing import TOPIC
+
+NOT_ALLOWED = ServerError.NOT_ALLOWED_ERROR
+
+
+def lines(caplog: pytest.LogCaptureFixture) -> list[tuple[int, str]]:
+    return [
+        (record.levelno, record.getMessage())
+        for record in caplog.records
+        if record.name == "headgate.connection"
+    ]
+
+
+def test_a_client_in_a_loop_does_not_fill_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    notices = Notices()
+    for _ in range(3):
+        notices.refused("/a:1", CommandType.SUBSCRIBE, NOT_ALLOWED, "no")
+    assert lines(caplog) == [(logging.INFO, "/a:1: SUBSCRIBE refused: no")]
+    for number in range(100):
+        notices.refused("/a:1", CommandType.SUBSCRIBE, NOT_ALLOWED, f"not {number}")
+    assert len(lines(caplog)) == NOTICES_MAX
+
+
+def test_what_may_succeed_later_is_not_told(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    notices = Notices()
+    for code in (ServerError.SERVICE_NOT_READY, ServerError.CONSUMER_BUSY):
+        notices.refused("/a:1", CommandType.SUBSCRIBE, code, "not now")
+    assert lines(caplog) == []
+
+
+def test_a_producer_s_name_stays_in_its_line(caplog: pytest.LogCaptureFixture) -> None:
+    Notices().delay_ignored("/a:1", "p\nq" + "x" * 60_000, TOPIC)
+    ((_, text),) = lines(caplog)
+    assert "producer 'p\\nqxx" in text
+    assert len(text) < 300
+
+
+def test_a_refused_subscription_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+
+    async def story(world: World) -> None:
+        await world.start()
+        client = await world.connect()
+        for _ in range(3):
+            with pytest.raises(RefusedError):
+                await client.subscribe(TOPIC, "s", kind=SubscriptionType.KEY_SHARED)
+
+    with World(7) as world:
+        world.run(story(world))
+    ((level, text),) = lines(caplog)
+    assert level == logging.INFO
+    assert text.endswith(
+        ": SUBSCRIBE refused: Key_Shared is not supported: Exclusive, Shared and Failover are"
+    )
+
+
+def test_a_delay_is_ignored_and_told_once(caplog: pytest.LogCaptureFixture) -> None:
+    """Answered with an error, C++ and Python clients would reconnect and send it again, many times
+    a second, until its time is out, with everybody else on the connection."""
+    caplog.set_level(logging.INFO)
+
+    async def story(world: World) -> None:
+        await world.start()
+        client = await world.connect()
+        consumer = await client.subscribe(TOPIC, "s")
+        producer = await client.producer(TOPIC)
+        for number in range(3):
+            metadata = MessageMetadata(
+                producer_name=producer.name,
+                sequence_id=number,
+                publish_time=1,
+                deliver_at_time=world.clock.wall_ns() // 1_000_000 + 3_600_000,
+            )
+            entry = build_entry(metadata, b"late")
+            client.write(frames.send(producer.producer_id, number, entry))
+            assert (await consumer.receive()).payload == b"late"
+
+    with World(7) as world:
+        world.run(story(world))
+    ((level, text),) = lines(caplog)
+    assert level == logging.WARNING
+    assert f"of {TOPIC} asks for delayed delivery, which is not supported" in text
