@@ -10,6 +10,7 @@ from pathlib import Path
 
 from deltalake import DeltaTable
 
+from headgate.demo.run import NEXT
 from headgate.demo.scenes import subjects
 
 _LIMIT_S = 240.0
@@ -30,7 +31,7 @@ def test_the_tables_judge_as_explain_does(tmp_path: Path) -> None:
     assert process.returncode == 0, text + process.stderr
     assert "attribution: 10 subscriptions judged" in text
     assert "judged from the tables over the whole run" in text
-    assert text.endswith(f"The tables (Delta) stay in {tables}\n")
+    assert text.endswith(f"The tables (Delta) stay in {tables}\n{NEXT}\n")
     meant = {(s.cluster, s.topic, s.subscription): scene.verdict for s, scene in subjects()}
     rows = DeltaTable(tables / "attribution").to_pyarrow_table().to_pylist()
     assert {(row["cluster"], row["topic"], row["subscription"]) for row in rows} == set(meant)

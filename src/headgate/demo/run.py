@@ -49,7 +49,7 @@ NEXT_STAGES: Final = {
 """What the Spark job does after each of its stages."""
 
 NEXT: Final = (
-    "Next: headgate standalone, then headgate explain (in a checkout: ./dev serve, then "
+    "Next: headgate standalone, then headgate explain (in a checkout: ./dev serve, "
     "./dev headgate explain)"
 )
 """How one goes on with a broker of one's own."""
