@@ -70,7 +70,9 @@ class Round:
             if answered <= self.killed_at - ACK_SAFE_S
         ]
         newest = max(arrived, default=0.0)
-        return {payload for payload, at in list(self.acked[subscription].items()) if at <= newest}
+        # The consumer's thread writes on: copying a dictionary is one step, listing it is not.
+        acked = self.acked[subscription].copy()
+        return {payload for payload, at in acked.items() if at <= newest}
 
 
 class Load:
