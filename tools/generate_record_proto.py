@@ -6,16 +6,14 @@ the committed files differ from what would be written.
 
 from __future__ import annotations
 
-import argparse
-import sys
 import tempfile
 from pathlib import Path
 
+from committed_files import write_or_check
 from grpc_tools import protoc
 
 from headgate.record.fields import FIELDS, MAJOR_VERSION, Field, FieldType
 
-ROOT = Path(__file__).resolve().parent.parent
 PROTO = Path("proto/headgate_record.proto")
 GENERATED = Path("src/headgate/record/_generated")
 
@@ -97,7 +95,7 @@ def _field_line(field: Field) -> str:
     return f"  {_COLUMN[field.type]} {field.name} = {field.number};\n"
 
 
-def generate(root: Path) -> dict[Path, str]:
+def generate() -> dict[Path, str]:
     """Every generated file's path below the repository root, and its text."""
     proto = proto_text()
     with tempfile.TemporaryDirectory() as scratch:
@@ -108,29 +106,11 @@ def generate(root: Path) -> dict[Path, str]:
             raise SystemExit(f"protoc ended with {status}")
         code = Path(scratch, "headgate_record_pb2.py").read_text()
     return {
-        root / PROTO: proto,
-        root / GENERATED / "__init__.py": '"""Written by tools/generate_record_proto.py."""\n',
-        root / GENERATED / "headgate_record_pb2.py": "# mypy: ignore-errors\n" + code,
+        PROTO: proto,
+        GENERATED / "__init__.py": '"""Written by tools/generate_record_proto.py."""\n',
+        GENERATED / "headgate_record_pb2.py": "# mypy: ignore-errors\n" + code,
     }
 
 
-def main() -> int:
-    """Write the files, or with ``--check`` compare them; the exit status."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--check", action="store_true")
-    check = parser.parse_args().check
-    stale = 0
-    for path, text in generate(ROOT).items():
-        if path.exists() and path.read_text() == text:
-            continue
-        stale += 1
-        if check:
-            print(f"stale: {path.relative_to(ROOT)}", file=sys.stderr)
-        else:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text)
-    return 1 if check and stale else 0
-
-
 if __name__ == "__main__":
-    raise SystemExit(main())
+    raise SystemExit(write_or_check(__doc__, generate))

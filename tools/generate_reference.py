@@ -5,10 +5,10 @@
 
 from __future__ import annotations
 
-import argparse
-import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+
+from committed_files import write_or_check
 
 from headgate.admin.routing import Route
 from headgate.admin.table import ROUTES
@@ -19,7 +19,6 @@ from headgate.telemetry.series import SERIES
 from pyspark_pulsar.columns import COLUMN_MEANINGS, spark_schema
 from pyspark_pulsar.options import COLUMNS, OPTIONS
 
-ROOT = Path(__file__).resolve().parent.parent
 FOLDER = Path("docs/reference")
 
 _NOTE = "<!-- Written by tools/generate_reference.py from {}. Change that, then run the tool. -->\n"
@@ -187,24 +186,5 @@ def source_page() -> str:
     )
 
 
-def main() -> int:
-    """Write the pages, or with ``--check`` compare them; the exit status."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--check", action="store_true")
-    check = parser.parse_args().check
-    stale = 0
-    for relative, text in pages().items():
-        path = ROOT / relative
-        if path.exists() and path.read_text() == text:
-            continue
-        stale += 1
-        if check:
-            print(f"stale: {relative}", file=sys.stderr)
-        else:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text)
-    return 1 if check and stale else 0
-
-
 if __name__ == "__main__":
-    raise SystemExit(main())
+    raise SystemExit(write_or_check(__doc__, pages))
