@@ -20,6 +20,7 @@ from headgate.ledger import CommitLog
 from headgate.metadata.catalog import Catalog
 from headgate.metadata.errors import RefusalError, not_found
 from headgate.metadata.rows import Kind, TopicRow
+from headgate.metadata.state import Change
 
 logger = logging.getLogger("headgate.topics")
 
@@ -136,14 +137,9 @@ class TopicRegistry:
             StorageError: it could not be stored.
         """
         for _ in range(CREATE_TRIES):
-            try:
-                change = self._catalog.plan_create_topic(name, now_ms=self._engine.now_ms)
-            except RefusalError as refusal:
-                if refusal.status != 409:
-                    raise
-                await self._writer.settled()
-            else:
-                await self._writer.commit(change)
+            await self._commit_unless_made(
+                lambda: self._catalog.plan_create_topic(name, now_ms=self._engine.now_ms)
+            )
             topic = self.get(name)
             if topic is not None:
                 return topic
@@ -156,17 +152,23 @@ class TopicRegistry:
         settings = self._settings
         if settings.allowAutoTopicCreationType != "partitioned":
             return 0
-        try:
-            change = self._catalog.plan_create_partitioned(
+        await self._commit_unless_made(
+            lambda: self._catalog.plan_create_partitioned(
                 name, settings.defaultNumPartitions, now_ms=self._engine.now_ms
             )
+        )
+        return self.partitions(name)
+
+    async def _commit_unless_made(self, plan: Callable[[], Change]) -> None:
+        """Make something; if it is there, or somebody is making it, wait until that is durable."""
+        try:
+            change = plan()
         except RefusalError as refusal:
             if refusal.status != 409:
                 raise
             await self._writer.settled()
         else:
             await self._writer.commit(change)
-        return self.partitions(name)
 
     def _load(self, name: TopicName, row: TopicRow) -> Topic:
         topic = self._engine.load_topic(
