@@ -4,7 +4,6 @@ plain lines every few seconds in a pipe or a file."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from types import TracebackType
 from typing import Final, Literal
 
 from rich.console import Console, Group, RenderableType
@@ -90,12 +89,7 @@ class LiveView:
             self._live.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Leave the last state on the screen."""
         if self._live is not None:
             self._live.stop()

@@ -12,7 +12,6 @@ import subprocess
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Final
 
 from headgate.base.errors import HeadgateError
@@ -143,12 +142,7 @@ class SparkJob:
         """Nothing more: it has started."""
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """End it."""
         self.end()
 
