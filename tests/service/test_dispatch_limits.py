@@ -93,6 +93,17 @@ def arrived(
     return most_arrived(window_s, begin, end, of)
 
 
+def most_noted(played: Played, scene: Scene, end: float) -> int:
+    """The most that clients noted in any window, once their first messages are listened to.
+
+    All scenes' first second comes at once to a few listening threads, so it is noted late and
+    seems to lie nearer to the second one; :func:`arrived` judges it, whatever was late.
+    """
+    begin = played.begin + SETTLE_S
+    at = [at for at in merged(played.arrivals[scene.name].values()) if begin <= at < end]
+    return most_in(at, 1.0 - played.late_s)
+
+
 def check_used(
     played: Played, scenes: list[Scene], limit: float, entry: int, begin: float, end: float
 ) -> None:
@@ -143,14 +154,15 @@ def test_no_window_holds_more_than_the_limit(played: Played, scene: Scene) -> No
     polls = played.polls[scene.name]
     assert polls.most_in(1.0, begin, end, lambda poll: sum(poll.messages.values())) <= bound
     assert arrived(played, [scene], begin, end) <= bound
-    at = [at for at in merged(played.arrivals[scene.name].values()) if at < end]
-    assert most_in(at, 1.0 - played.late_s) <= bound
+    assert most_noted(played, scene, end) <= bound
 
 
 def test_reconnects_unload_and_policies_give_nothing_away(played: Played) -> None:
     """A reconnect, the same limit set again, an unload, and policies that are none of its own."""
-    at = played.only(DISTURBED).at
-    assert most_in(at, 1.0 - played.late_s) <= DISTURBED.messages_per_s
+    limit, unloaded = DISTURBED.messages_per_s, played.marks["unloaded"]
+    # The broker counts anew from the unload on.
+    assert arrived(played, [DISTURBED], played.begin - 5, unloaded) <= limit
+    assert most_noted(played, DISTURBED, played.end) <= limit
     for mark in ("reconnected", "same limit", "unloaded", "other policies"):
         done = played.marks[f"{mark}, done"]
         # It goes on: the client comes back within its back-off.
