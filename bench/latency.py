@@ -158,6 +158,30 @@ def measure_saturated(table: Table, folder: Path, disk: RawDisk, turns: int) -> 
     table.check("p99, commit with a saturated loop less raw", extra_ms, "ms", COMMIT_EXTRA_MS_MAX)
 
 
+def measure_disk_beside_reads(table: Table, folder: Path, disk: RawDisk, turns: int) -> None:
+    """What reading costs raw commits: no broker on this disk can do better."""
+    alone, beside = Samples(), Samples()
+    path = folder / "read.data"
+    path.write_bytes(os.urandom(BACKLOG_ENTRIES * PAYLOAD_BYTES))
+    code = "from bench.backlog import main; main()"
+    arguments = ["-c", code, str(path), str(BACKLOG_RATE_PER_S * PAYLOAD_BYTES)]
+    reader = Server("raw-reader", arguments, folder)
+    try:
+        for _ in range(turns):
+            os.kill(reader.pid, signal.SIGSTOP)
+            alone.turns.append(paced_commits(disk, entry(), TURN_S))
+            _forget_pages(path)
+            os.kill(reader.pid, signal.SIGCONT)
+            beside.turns.append(paced_commits(disk, entry(), TURN_S))
+    finally:
+        os.kill(reader.pid, signal.SIGCONT)
+        reader.close()
+        path.unlink()
+    table.add("raw write and fdatasync, nobody reads", alone.text())
+    table.add(f"raw write and fdatasync, {BACKLOG_RATE_PER_S:,} KiB/s are read", beside.text())
+    table.add("p99, raw beside reads / nobody reads", f"{number(beside.times(alone))} times")
+
+
 def measure_backlog(table: Table, folder: Path, turns: int) -> None:
     """Publish latency with and without somebody who reads an old backlog from disk."""
     server = headgate(folder, ["managedLedgerCacheSizeMB=8"], name="backlog")
@@ -189,7 +213,8 @@ def _beside_reader(
             os.kill(reader.pid, signal.SIGSTOP)
             publisher.run(0.1)
             alone.turns.append(publisher.run(TURN_S))
-            _forget_pages(folder)
+            for path in folder.rglob("*.log"):
+                _forget_pages(path)
             os.kill(reader.pid, signal.SIGCONT)
             publisher.run(0.1)
             beside.turns.append(publisher.run(TURN_S))
@@ -208,17 +233,23 @@ def _fill(port: int, topic: str, count: int) -> None:
 
 
 def _reader(server: Server, folder: Path, topic: str, count: int, rate: int) -> Server:
-    """A process that reads a topic again and again; stop and continue it by signals."""
+    """A process that reads a topic again and again; stop and continue it by signals.
+
+    It runs when nobody else wants the CPU: elsewhere it would have its own, and what is asked is
+    what its reading costs the broker.
+    """
     code = "from bench.backlog import main; main()"
-    return Server("reader", ["-c", code, str(server.port), topic, str(count), str(rate)], folder)
+    arguments = ["-c", code, str(server.port), topic, str(count), str(rate)]
+    reader = Server("reader", arguments, folder)
+    os.sched_setscheduler(reader.pid, os.SCHED_IDLE, os.sched_param(0))
+    return reader
 
 
-def _forget_pages(folder: Path) -> None:
-    """Have the kernel drop what it keeps of the log's files, so that reading means the disk."""
-    for path in folder.rglob("*.log"):
-        descriptor = os.open(path, os.O_RDONLY)
-        os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
-        os.close(descriptor)
+def _forget_pages(path: Path) -> None:
+    """Have the kernel drop what it keeps of a file, so that reading it means the disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+    os.close(descriptor)
 
 
 def main() -> None:
@@ -233,6 +264,7 @@ def main() -> None:
         disk = RawDisk(folder)
         measure_paced(table, folder, disk, turns)
         measure_saturated(table, folder, disk, turns)
+        measure_disk_beside_reads(table, folder, disk, turns)
         measure_backlog(table, folder, turns)
         disk.close()
     table.print()

@@ -50,7 +50,8 @@ class Committer:
         self._room_made = room_made
         self._loop = loop
         self._trouble = Trouble(logger, "storing")
-        self._in_flight = False
+        self.in_flight = False
+        """Whether a batch is being written."""
         self._began_ns = 0
         """When the commit in flight was handed to the log."""
         self._urgent = False
@@ -84,7 +85,7 @@ class Committer:
 
     def kick(self) -> None:
         """Start a commit if there is something to commit and none is in flight."""
-        if self._in_flight or self._retry_timer is not None:
+        if self.in_flight or self._retry_timer is not None:
             return
         if not (self._log.staged_records or self._urgent):
             return
@@ -98,7 +99,7 @@ class Committer:
         if batch is None:
             self._settle(waiting, self._log.failed)
             return
-        self._in_flight = True
+        self.in_flight = True
         self._begin_turn()
         self._began_ns = self._engine.now_ns
         self._lane.submit(
@@ -123,7 +124,7 @@ class Committer:
         _: object,
         error: BaseException | None,
     ) -> None:
-        self._in_flight = False
+        self.in_flight = False
         self._begin_turn()
         if error is None:
             self.commits_count += 1

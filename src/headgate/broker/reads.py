@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
-from collections.abc import Callable
+from collections import Counter, deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 
 from headgate.base.errors import CorruptionError, StorageError
 from headgate.base.units import MIB, NS_PER_S
+from headgate.broker.committer import Committer
 from headgate.broker.lanes import Lane
+from headgate.broker.read_pace import COMMIT_WAIT_S, COMMIT_WAITS_MAX, Slice, next_slice
 from headgate.engine.engine import Engine
 from headgate.engine.subscription import Subscription
-from headgate.ledger import CommitLog, ReadPlan
+from headgate.ledger import CommitLog, ReadPlan, entries_of
 
 logger = logging.getLogger("headgate.reads")
 
 READ_ENTRIES_MAX = 512
 READ_BYTES_MAX = 4 * MIB
 """Bounds of one read: it serves every topic that waits for the same stretch of the log."""
+
+OPEN_READS_MAX = 16
+"""Reads whose bytes are in memory, or on the way there; the next ones wait their turn."""
 
 CACHE_PARTS = 4
 """One read brings at most this part of the cache's size, so that it is not evicted by itself."""
@@ -26,98 +35,222 @@ RETRY_NS = NS_PER_S
 """After a read that the disk refused the next try waits this long."""
 
 
+@dataclass(slots=True)
+class OpenRead:
+    """What was read for a subscription and is still to be taken out."""
+
+    subscription: Subscription
+    plan: ReadPlan
+    entries: Iterator[tuple[int, int, bytes]]
+    left: int
+    """Entries of the subscription's own topic that are not taken out."""
+
+
 class Reader:
     """Reads for subscriptions that wait for entries on disk.
 
     A read that the disk refuses is tried again until it succeeds. A damaged entry is never served
-    and, once it is known alone, never read again: its subscription stands still in front of it, in
+    and, once it is known, never asked for again: its subscription stands still in front of it, in
     state ``storage``, until somebody skips it.
     """
 
     def __init__(
-        self, log: CommitLog, lane: Lane, engine: Engine, begin_turn: Callable[[], None]
+        self,
+        log: CommitLog,
+        lane: Lane,
+        engine: Engine,
+        loop: asyncio.AbstractEventLoop,
+        begin_turn: Callable[[], None],
+        committer: Committer,
     ) -> None:
         self._log = log
         self._lane = lane
         self._engine = engine
+        self._loop = loop
         self._begin_turn = begin_turn
-        self._waiting: dict[int, list[Subscription]] = {}
+        self._committer = committer
+        self._queue: deque[tuple[Subscription, int]] = deque()
+        """Who wants to read, and from which ordinal on."""
+        self._wanted: Counter[int] = Counter()
+        """How many subscriptions want entries of a topic, by its number."""
+        self._fetching = 0
+        self._open: deque[OpenRead] = deque()
+        """Each has a slice in its turn."""
+        self._resting = False
+        """Whether the next slice is arranged for."""
+        self._waits_left = 0
+        """How often it may still be put off because of a commit."""
+        self._written_entries = 0
+        """What the engine had written at the last slice."""
         self._damaged: dict[tuple[int, int], str] = {}
         """What is wrong with an entry, by topic number and ordinal."""
 
     def read(self, subscription: Subscription, ordinal: int) -> None:
         """Bring entries from ``ordinal`` on into the topic's cache."""
-        damage = self._damaged.get((subscription.topic.log.number, ordinal))
-        if damage is None:
-            self._submit(subscription, ordinal, READ_ENTRIES_MAX)
-        else:
+        number = subscription.topic.log.number
+        damage = self._damaged.get((number, ordinal))
+        if damage is not None:
             subscription.read_failed = damage
             subscription.dispatcher.reading = False
+            return
+        self._wanted[number] += 1
+        self._queue.append((subscription, ordinal))
+        self._fetch()
 
-    def _submit(self, subscription: Subscription, ordinal: int, entries_max: int) -> None:
-        number = subscription.topic.log.number
+    def is_idle(self) -> bool:
+        """Whether nothing is waited for, being read or held."""
+        return not (self._wanted or self._fetching or self._open)
+
+    # -- from the disk into memory ---------------------------------------------------------
+
+    def _fetch(self) -> None:
+        while self._queue and self._fetching + len(self._open) < OPEN_READS_MAX:
+            subscription, ordinal = self._queue.popleft()
+            topic = subscription.topic
+            if subscription.removed:
+                self._no_longer_wanted(topic.log.number)
+            elif ordinal < topic.log.first or ordinal in topic.cache:
+                # Trimmed, or another's read brought it, while this one stood in the queue.
+                self._no_longer_wanted(topic.log.number)
+                subscription.entries_read()
+            else:
+                self._submit(subscription, ordinal)
+
+    def _submit(self, subscription: Subscription, ordinal: int) -> None:
+        log = self._log.topic(subscription.topic.log.number)
         bytes_max = min(READ_BYTES_MAX, self._engine.cache.size_bytes_max // CACHE_PARTS)
-        plan = self._log.locate(self._log.topic(number), ordinal, entries_max, bytes_max)
-        plan.wanted_topics.update(self._waiting)
-        plan.wanted_topics.add(number)
-        self._waiting.setdefault(number, []).append(subscription)
-        self._lane.submit(partial(self._log.read, plan), partial(self._done, subscription, plan))
+        plan = self._log.locate(log, ordinal, READ_ENTRIES_MAX, bytes_max)
+        plan.wanted_topics.update(self._wanted)
+        self._fetching += 1
+        self._lane.submit(
+            partial(self._log.fetch, plan), partial(self._fetched, subscription, plan)
+        )
 
-    def _done(
+    def _fetched(
         self,
         subscription: Subscription,
         plan: ReadPlan,
-        entries: list[tuple[int, int, bytes]] | None,
+        data: bytes,
         error: BaseException | None,
     ) -> None:
         self._begin_turn()
-        number = subscription.topic.log.number
-        waiting = self._waiting[number]
-        waiting.remove(subscription)
-        if not waiting:
-            del self._waiting[number]
-        if isinstance(error, (StorageError, CorruptionError)):
-            if not subscription.removed:
-                self._failed(subscription, plan, error)
+        self._fetching -= 1
+        if error is None:
+            self._open.append(OpenRead(subscription, plan, entries_of(plan, data), plan.count))
+            if not self._resting:
+                # What was written while nobody read is not to be caught up with at once.
+                self._written_entries = self._engine.written_entries
+                self._take_slice()
             return
-        if error is not None:
+        self._no_longer_wanted(plan.topic_number)
+        if not isinstance(error, StorageError):
             raise error
-        cache, by_number = self._engine.cache, self._engine.by_number
-        # Backwards: where they do not all fit into the cache, those that are sent first stay.
-        for topic_number, ordinal, body in reversed(entries or ()):
-            topic = by_number.get(topic_number)
-            if topic is not None and ordinal >= topic.log.first:
-                cache.put(topic.cache, ordinal, body)
-                topic.entries_read += 1
         if not subscription.removed:
-            subscription.read_failed = ""
-            subscription.entries_read()
+            self._refused(subscription, error)
+        self._fetch()
 
-    def _failed(
-        self, subscription: Subscription, plan: ReadPlan, error: StorageError | CorruptionError
-    ) -> None:
-        """Look closer, try later, or leave the subscription where it is."""
-        ordinal = plan.first_ordinal
-        if isinstance(error, CorruptionError) and plan.count > 1:
-            # One of them is damaged: those before it can still be served.
-            if ordinal >= subscription.topic.log.first:
-                self._submit(subscription, ordinal, plan.count // 2)
-            else:
-                subscription.entries_read()
-            return
-        name = subscription.topic.name
+    def _refused(self, subscription: Subscription, error: StorageError) -> None:
         if subscription.read_failed != str(error):
-            logger.error("reading %s for %s: %s", name, subscription.name, error)
+            logger.error("reading %s for %s: %s", subscription.topic.name, subscription.name, error)
         subscription.read_failed = str(error)
-        if isinstance(error, CorruptionError):
-            self._damaged[plan.topic_number, ordinal] = str(error)
-            subscription.entries_read()
-        else:
-            self._engine.wake_at(
-                self._engine.now_ns + RETRY_NS, partial(self._try_again, subscription)
-            )
+        engine = self._engine
+        engine.wake_at(engine.now_ns + RETRY_NS, partial(self._try_again, subscription))
 
     @staticmethod
     def _try_again(subscription: Subscription) -> None:
         if not subscription.removed:
             subscription.entries_read()
+
+    def _no_longer_wanted(self, number: int) -> None:
+        self._wanted[number] -= 1
+        if not self._wanted[number]:
+            del self._wanted[number]
+
+    # -- from what was read to the subscriptions -------------------------------------------
+
+    def _rested(self) -> None:
+        if self._waits_left and self._committer.in_flight:
+            # A slice now would stand between its end and the receipts.
+            self._waits_left -= 1
+            self._loop.call_later(COMMIT_WAIT_S, self._rested)
+            return
+        self._resting = False
+        if self._open:
+            self._begin_turn()
+            self._take_slice()
+
+    def _take_slice(self) -> None:
+        """Take a slice out of the read whose turn it is, then rest."""
+        engine = self._engine
+        written, self._written_entries = self._written_entries, engine.written_entries
+        quiet_ns = engine.now_ns - engine.written_ns
+        allowed = next_slice(engine.written_entries - written, quiet_ns, len(self._open))
+        read = self._open.popleft()
+        if self._take(read, allowed):
+            self._open.append(read)
+        else:
+            self._fetch()
+        self._resting = True
+        if allowed.rest_s:
+            self._waits_left = COMMIT_WAITS_MAX
+            self._loop.call_later(allowed.rest_s, self._rested)
+        else:
+            self._waits_left = 0
+            self._loop.call_soon(self._rested)
+
+    def _take(self, read: OpenRead, allowed: Slice) -> bool:
+        """Put entries into the caches of their topics; False when that was the last of the read."""
+        subscription, number = read.subscription, read.plan.topic_number
+        if subscription.removed:
+            if read.left:
+                self._no_longer_wanted(number)
+            return False
+        taken: list[tuple[int, int, bytes]] = []
+        size_bytes = 0
+        damage: CorruptionError | None = None
+        try:
+            for entry in islice(read.entries, allowed.entries_max):
+                taken.append(entry)
+                size_bytes += len(entry[2])
+                if size_bytes >= allowed.bytes_max:
+                    break
+        except CorruptionError as error:
+            damage = error
+        cache, by_number = self._engine.cache, self._engine.by_number
+        own = 0
+        # Backwards: where they do not all fit into the cache, those that are sent first stay.
+        for topic_number, ordinal, body in reversed(taken):
+            topic = by_number.get(topic_number)
+            if topic is not None and ordinal >= topic.log.first:
+                cache.put(topic.cache, ordinal, body)
+                topic.entries_read += 1
+            own += topic_number == number
+        if read.left:
+            self._taken(read, own, damage)
+        is_full = len(taken) == allowed.entries_max or size_bytes >= allowed.bytes_max
+        return damage is None and is_full
+
+    def _taken(self, read: OpenRead, own: int, damage: CorruptionError | None) -> None:
+        """Tell the subscription that there is more in memory."""
+        subscription, plan = read.subscription, read.plan
+        if own:
+            subscription.read_failed = ""
+        read.left -= own
+        if damage is not None:
+            self._note_damage(subscription, plan.first_ordinal + plan.count - read.left, damage)
+            read.left = 0
+        if read.left:
+            subscription.wake()
+        else:
+            self._no_longer_wanted(plan.topic_number)
+            subscription.entries_read()
+
+    def _note_damage(
+        self, subscription: Subscription, ordinal: int, error: CorruptionError
+    ) -> None:
+        """Those before it are served; whoever asks for the entry itself is told of this."""
+        place = subscription.topic.log.number, ordinal
+        if place not in self._damaged:
+            self._damaged[place] = str(error)
+            name = subscription.topic.name
+            logger.error("reading %s for %s: %s", name, subscription.name, error)

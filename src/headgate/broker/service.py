@@ -103,7 +103,7 @@ class Broker:
         self.committer = Committer(
             log, lanes.commit, self.engine, loop, self.begin_turn, self.publish_room
         )
-        self.reader = Reader(log, lanes.read, self.engine, self.begin_turn)
+        self.reader = Reader(log, lanes.read, self.engine, loop, self.begin_turn, self.committer)
         self.writer = MetadataWriter(catalog, store, lanes.metadata, loop, self._metadata_applied)
         telemetry = parse_topic(settings.headgateTelemetryTopic)
         self.registry = TopicRegistry(

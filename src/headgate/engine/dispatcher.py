@@ -190,7 +190,7 @@ class Dispatcher(ABC):
         subscription.last_sent_ms = engine.now_ms
         if self.behind:
             for ordinal in range(first, stop):
-                self._read_ahead(ordinal + READ_AHEAD_ENTRIES)
+                self._read_ahead(ordinal)
         return entries
 
     def _refused(self, now_ns: int) -> bool:
@@ -225,10 +225,15 @@ class Dispatcher(ABC):
             self.reading = self.behind = True
             self.subscription.topic.engine.effects.read(self.subscription, ordinal)
 
-    def _read_ahead(self, ordinal: int) -> None:
-        """Ask for the next lot before the present one is used up."""
+    def _read_ahead(self, sent: int) -> None:
+        """Ask for the next lot before the present one is used up; ``sent`` is the last entry that
+        went."""
         topic = self.subscription.topic
+        ordinal = sent + READ_AHEAD_ENTRIES
         if ordinal >= topic.log.end:
             self.behind = False
         elif not self.reading and ordinal not in topic.cache:
+            # What comes before it may be missing too, if the last lot arrived late.
+            while ordinal - 1 > sent and ordinal - 1 not in topic.cache:
+                ordinal -= 1
             self._read(ordinal)

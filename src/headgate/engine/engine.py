@@ -78,6 +78,10 @@ class Engine:
         self.now_ms = now_ms
         self.throttle_counts_entries = False
         """dispatchThrottlingOnBatchMessageEnabled: a batch counts as one message."""
+        self.written_entries = 0
+        """Entries of all but system topics that became durable since the start."""
+        self.written_ns = now_ns
+        """When the last of them did."""
         self._limits_of = limits_of
         self._kept_gates: dict[int, TopicGate] = {}
         """Budgets of unloaded topics: an unload forgives nothing (law 1.1)."""

@@ -31,6 +31,9 @@ class File(Protocol):
     def read_at(self, offset: int, size: int) -> bytes:
         """Up to ``size`` bytes from ``offset``: fewer only at the end of the file."""
 
+    def expect_random_reads(self) -> None:
+        """Say that reads bring what is asked for and nothing beyond: no read-ahead."""
+
     def write_at(self, offset: int, parts: Sequence[bytes]) -> None:
         """Write all ``parts``, one after the other, from ``offset``.
 

@@ -119,6 +119,10 @@ class FaultyFile:
         self._fs._ask("sync", self._path)
         self._inner.sync_data()
 
+    def expect_random_reads(self) -> None:
+        """Passed through: no fault is planned for it."""
+        self._inner.expect_random_reads()
+
     def allocate(self, size: int) -> None:
         """See :meth:`headgate.fs.File.allocate`."""
         self._fs._ask("allocate", self._path, size)

@@ -79,6 +79,9 @@ class MemFile:
         self._inode.synced = bytes(self._inode.data)
         self._inode.unsynced.clear()
 
+    def expect_random_reads(self) -> None:
+        """See :meth:`headgate.fs.File.expect_random_reads`. Nothing is read ahead anyway."""
+
     def allocate(self, size: int) -> None:
         """See :meth:`headgate.fs.File.allocate`."""
         self._may_write()

@@ -39,6 +39,11 @@ class OsFile:
             got += len(data)
         return b"".join(parts)
 
+    def expect_random_reads(self) -> None:
+        """See :meth:`headgate.fs.File.expect_random_reads`. A hint, where the system takes it."""
+        if hasattr(os, "posix_fadvise"):
+            os.posix_fadvise(self._fd, 0, 0, os.POSIX_FADV_RANDOM)
+
     def write_at(self, offset: int, parts: Sequence[bytes]) -> None:
         """See :meth:`headgate.fs.File.write_at`."""
         total = sum(map(len, parts))

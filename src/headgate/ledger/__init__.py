@@ -10,7 +10,7 @@ from headgate.ledger.errors import (
     UnknownFormatError,
 )
 from headgate.ledger.maintenance import Job
-from headgate.ledger.reader import ReadPlan
+from headgate.ledger.reader import ReadPlan, entries_of
 from headgate.ledger.settings import LedgerSettings
 from headgate.ledger.statistics import LogStatistics
 from headgate.ledger.topic_log import LedgerInfo, TopicLog
@@ -29,4 +29,5 @@ __all__ = [
     "ReadPlan",
     "TopicLog",
     "UnknownFormatError",
+    "entries_of",
 ]

@@ -25,7 +25,7 @@ from headgate.ledger.directory import lock_directory
 from headgate.ledger.errors import LogFailedError, LogFullError
 from headgate.ledger.format import ENTRY_HEAD_BYTES, segment_name
 from headgate.ledger.maintenance import Job, Maintenance
-from headgate.ledger.reader import LogReader, ReadPlan
+from headgate.ledger.reader import LogReader, ReadPlan, entries_of
 from headgate.ledger.recovery import prepare_first, recover
 from headgate.ledger.settings import LedgerSettings
 from headgate.ledger.staging import Staging
@@ -165,12 +165,20 @@ class CommitLog(Staging):
             topic.number, segment, start, size, needed, ordinal, count, offsets[:count], sizes
         )
 
-    def read(self, plan: ReadPlan) -> list[tuple[int, int, bytes]]:
-        """Reader thread: ``(topic number, ordinal, body)`` of what was planned, then of others.
+    def fetch(self, plan: ReadPlan) -> bytes:
+        """Reader thread: what was planned, as it lies in the file, for :func:`entries_of`.
 
-        Raises as :meth:`headgate.ledger.reader.LogReader.read` says.
+        Raises as :meth:`headgate.ledger.reader.LogReader.fetch` says.
         """
-        return self._reader.read(plan)
+        return self._reader.fetch(plan)
+
+    def read(self, plan: ReadPlan) -> list[tuple[int, int, bytes]]:
+        """Everything planned at once, as :func:`entries_of` gives it out. Blocks: for single
+        entries, and where nobody waits for the interpreter.
+
+        Raises what fetching and taking out raise.
+        """
+        return list(entries_of(plan, self._reader.fetch(plan)))
 
     # Maintenance ----------------------------------------------------------------------------
 

@@ -171,7 +171,7 @@ def left_over(broker: Broker) -> list[str]:
         "topics in the log": log._state.topics,
         "cursors in the log": log._state.cursors,
         "cursor work": broker.cursor_work._tasks,
-        "waiting reads": broker.reader._waiting,
+        "waiting reads": not broker.reader.is_idle(),
         "connections": broker.connections,
         "paused connections": broker.read_paused,
         "metadata in flight": broker.catalog.in_flight_count,

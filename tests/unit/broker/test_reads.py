@@ -3,9 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 
 from headgate.base.names import parse_topic
-from headgate.base.units import MIB
+from headgate.base.units import MIB, NS_PER_MS
+from headgate.broker.read_pace import (
+    COMMIT_WAIT_S,
+    COMMIT_WAITS_MAX,
+    REST_S,
+    SLICE_ENTRIES,
+    TIMES_WRITTEN,
+)
+from headgate.broker.reads import OPEN_READS_MAX, READ_ENTRIES_MAX
 from headgate.engine.subscription import Subscription
 from headgate.ledger import LedgerSettings
 from headgate.testing import SimConsumer, World
@@ -156,7 +165,7 @@ async def test_topics_that_go_while_they_are_read(world: World) -> None:
     assert await take(consumer, 1) == [b"x"]
     world.disk.plan = refuse_reads
     await asyncio.sleep(5)
-    assert not world.broker.reader._waiting
+    assert world.broker.reader.is_idle()
     assert (await client.subscribe(TOPIC, "s")).is_open
 
 
@@ -171,3 +180,90 @@ async def test_a_subscription_that_leaves_while_its_read_fails(world: World) -> 
     await asyncio.sleep(5)
     assert gone.removed
     assert reads_count(world) == 1
+
+
+async def publish_each(world: World, pause_s: float, until: asyncio.Event) -> None:
+    """Publish to another topic again and again."""
+    producer = await (await world.connect()).producer(f"{TOPIC}-beside")
+    while not until.is_set():
+        await producer.send(b"x")
+        await asyncio.sleep(pause_s)
+
+
+async def arrivals_ns(world: World, consumer: SimConsumer, count: int) -> list[int]:
+    """When each of the next messages is taken."""
+    taken = []
+    for _ in range(count):
+        await consumer.receive()
+        taken.append(world.clock.monotonic_ns())
+    return taken
+
+
+@played()
+async def test_a_backlog_comes_at_once_when_nobody_publishes(world: World) -> None:
+    await store(world, *[b"%d" % index for index in range(2_000)])
+    await asyncio.sleep(2)
+    consumer = await (await world.connect()).subscribe(TOPIC, "s", queue_size=2_000)
+    at_ns = await arrivals_ns(world, consumer, 2_000)
+    assert at_ns[-1] - at_ns[0] < 100 * NS_PER_MS
+    assert world.broker.engine.topics[TOPIC].entries_read == 2_000
+
+
+@played()
+async def test_a_backlog_comes_in_slices_beside_publishes(world: World) -> None:
+    await store(world, *[b"%d" % index for index in range(2_000)])
+    done = asyncio.Event()
+    beside = asyncio.create_task(publish_each(world, 0.001, done))
+    await (await world.connect()).subscribe(TOPIC, "s", queue_size=2_000)
+    topic = world.broker.engine.topics[TOPIC]
+    read = [0]
+    while read[-1] < 2_000:
+        await asyncio.sleep(0.0005)
+        read.append(topic.entries_read)
+    done.set()
+    await beside
+    assert topic.entries_read == 2_000
+    assert reads_count(world) <= 2_000 / READ_ENTRIES_MAX + 1
+    # In the time of a rest there is one slice: that many entries, and twice what was published.
+    samples = int(REST_S / 0.0005)
+    steps = [later - before for before, later in zip(read, read[samples - 1 :], strict=False)]
+    assert 0 < max(steps) <= SLICE_ENTRIES + 8 * TIMES_WRITTEN
+    # It is not slower than the pace says: slices are put off by commits and by the disk.
+    slices = 2_000 / (SLICE_ENTRIES + TIMES_WRITTEN)
+    longest_s = slices * (REST_S + COMMIT_WAITS_MAX * COMMIT_WAIT_S)
+    assert slices * REST_S / 2 < len(read) * 0.0005 < longest_s + 0.1
+
+
+@played()
+async def test_more_readers_than_may_read_at_once(world: World) -> None:
+    topics = [f"{TOPIC}-{index}" for index in range(OPEN_READS_MAX + 10)]
+    for topic in topics:
+        await store(world, b"first", b"second", topic=topic)
+    client = await world.connect()
+    world.lanes[1].freeze()
+    consumers = [await client.subscribe(topic, "s") for topic in topics]
+    await asyncio.sleep(0.1)
+    assert len(world.lanes[1].pending_work()) == OPEN_READS_MAX
+    world.lanes[1].thaw()
+    for consumer in consumers:
+        assert await take(consumer, 2) == [b"first", b"second"]
+    await asyncio.sleep(0.1)
+    assert world.broker.reader.is_idle()
+
+
+@played()
+async def test_a_damaged_entry_is_named_once(world: World) -> None:
+    named: list[str] = []
+    handler = logging.Handler()
+    handler.emit = lambda record: named.append(record.getMessage())  # type: ignore[method-assign]
+    logger = logging.getLogger("headgate.reads")
+    logger.addHandler(handler)
+    await store(world, *[b"entry number %03d" % index for index in range(10)])
+    damage(world, b"entry number 004")
+    client = await world.connect()
+    for name in ("one", "two"):
+        assert len(await take(await client.subscribe(TOPIC, name), 4)) == 4
+    await asyncio.sleep(1)
+    logger.removeHandler(handler)
+    assert len(named) == 1
+    assert "entry 4 of topic" in named[0]
