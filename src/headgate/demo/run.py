@@ -271,5 +271,10 @@ def run_demo(options: DemoOptions, console: Console) -> int:
             f"seconds is {options.seconds:g}; a number of at least {SECONDS_MIN:g} is allowed: a "
             "shorter run settles nothing"
         )
-    logging.getLogger("headgate").setLevel(logging.ERROR)
-    return Demo(options, console).run()
+    logger = logging.getLogger("headgate")
+    level = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        return Demo(options, console).run()
+    finally:
+        logger.setLevel(level)
