@@ -162,7 +162,10 @@ def measure_disk_beside_reads(table: Table, folder: Path, disk: RawDisk, turns: 
     """What reading costs raw commits: no broker on this disk can do better."""
     alone, beside = Samples(), Samples()
     path = folder / "read.data"
-    path.write_bytes(os.urandom(BACKLOG_ENTRIES * PAYLOAD_BYTES))
+    with path.open("wb") as file:
+        file.write(os.urandom(BACKLOG_ENTRIES * PAYLOAD_BYTES))
+        file.flush()
+        os.fsync(file.fileno())
     code = "from bench.backlog import main; main()"
     arguments = ["-c", code, str(path), str(BACKLOG_RATE_PER_S * PAYLOAD_BYTES)]
     reader = Server("raw-reader", arguments, folder)

@@ -2,41 +2,17 @@
 
 One loop does everything, and in Python a delivery of an old entry costs it as much as a publish.
 A reader of a backlog asks for hundreds of entries at a time; done at once, they would stand between
-each publish and its receipt (bench/latency.py: p99 three to six times as long). So while somebody
-publishes they come in slices with rests between, and a publish meets one slice at most. The pace
-never lets a backlog grow: each reader may read twice what all producers publish meanwhile, and
-:data:`SLICE_ENTRIES` a rest beside. While nobody publishes there is no rest.
+each publish and its receipt (bench/latency.py: p99 three times as long). So while somebody
+publishes, such a burst comes in slices with rests between, and a publish meets one slice at most.
+Whoever is at it for longer than a burst has a backlog to work off: then there are slices but no
+rests, and reading takes what the loop has left.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from headgate.base.units import KIB, NS_PER_S
-
-SLICE_ENTRIES = 32
-"""Entries of a slice beside a few publishes: about 0.2 ms of work with their delivery."""
-
-SLICE_ENTRIES_MAX = 256
-"""Entries of any slice: less than a millisecond for taking them out of what was read."""
-
-ENTRY_BYTES = 8 * KIB
-"""A slice has as many bytes as so large entries would have, or one entry."""
-
-REST_S = 0.003
-"""From one slice to the next while somebody publishes: several times what a slice takes."""
-
-COMMIT_WAIT_S = 0.001
-COMMIT_WAITS_MAX = 3
-"""A slice that is due while a commit is under way waits for its end in such steps, at most so many:
-where commits follow each other without a pause, reading goes on all the same."""
-
-QUIET_NS = NS_PER_S
-"""Nobody publishes when nothing became durable for so long."""
-
-TIMES_WRITTEN = 2
-"""What each reader may read of what is published meanwhile: it catches up in about the time in
-which it fell behind, or sooner."""
+from headgate.base.units import KIB, MIB, NS_PER_MS, NS_PER_S
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,18 +21,36 @@ class Slice:
 
     entries_max: int
     bytes_max: int
+    """One entry may go beyond."""
     rest_s: float
     """0: only until the loop has looked at its sockets."""
 
 
-def next_slice(written_entries: int, quiet_ns: int, readers: int) -> Slice:
-    """The slice for ``readers`` reads that are open, at least one.
+BURST = Slice(32, 256 * KIB, 0.003)
+"""Beside publishes, at first: about 0.2 ms of work with the delivery, then several times that of
+rest; 10,000 entries a second."""
 
-    ``written_entries`` became durable since the last slice, the last of them ``quiet_ns`` ago.
-    """
+STREAM = Slice(64, 512 * KIB, 0.0)
+"""Beside publishes, after :data:`BURST_NS` without a break."""
+
+ALONE = Slice(256, 2 * MIB, 0.0)
+"""While nobody publishes."""
+
+BURST_NS = 100 * NS_PER_MS
+"""What is read in this time may be a burst: 1,000 entries, a Pulsar client's receiver queue."""
+
+COMMIT_WAIT_S = 0.001
+COMMIT_WAITS_MAX = 3
+"""A slice that is due after a rest while a commit is under way waits for its end in such steps, at
+most so many."""
+
+QUIET_NS = NS_PER_S
+"""Nobody publishes when nothing became durable for so long."""
+
+
+def next_slice(quiet_ns: int, busy_ns: int) -> Slice:
+    """The slice to take now: the last entry became durable ``quiet_ns`` ago, and since ``busy_ns``
+    there has always been something to read."""
     if quiet_ns >= QUIET_NS:
-        entries_max, rest_s = SLICE_ENTRIES_MAX, 0.0
-    else:
-        wanted = SLICE_ENTRIES + TIMES_WRITTEN * written_entries * readers
-        entries_max, rest_s = min(wanted, SLICE_ENTRIES_MAX), REST_S
-    return Slice(entries_max, entries_max * ENTRY_BYTES, rest_s)
+        return ALONE
+    return BURST if busy_ns < BURST_NS else STREAM

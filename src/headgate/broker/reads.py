@@ -14,7 +14,7 @@ from headgate.base.errors import CorruptionError, StorageError
 from headgate.base.units import MIB, NS_PER_S
 from headgate.broker.committer import Committer
 from headgate.broker.lanes import Lane
-from headgate.broker.read_pace import COMMIT_WAIT_S, COMMIT_WAITS_MAX, Slice, next_slice
+from headgate.broker.read_pace import COMMIT_WAIT_S, COMMIT_WAITS_MAX, next_slice
 from headgate.engine.engine import Engine
 from headgate.engine.subscription import Subscription
 from headgate.ledger import CommitLog, ReadPlan, entries_of
@@ -76,23 +76,31 @@ class Reader:
         self._fetching = 0
         self._open: deque[OpenRead] = deque()
         """Each has a slice in its turn."""
-        self._resting = False
-        """Whether the next slice is arranged for."""
+        self._busy_since_ns = 0
+        """Since when there has been something to read."""
+        self._rest: asyncio.Handle | None = None
+        """What begins the next slice."""
         self._waits_left = 0
         """How often it may still be put off because of a commit."""
-        self._written_entries = 0
-        """What the engine had written at the last slice."""
+        self._closed = False
         self._damaged: dict[tuple[int, int], str] = {}
         """What is wrong with an entry, by topic number and ordinal."""
 
     def read(self, subscription: Subscription, ordinal: int) -> None:
         """Bring entries from ``ordinal`` on into the topic's cache."""
+        if self._closed:
+            return
         number = subscription.topic.log.number
         damage = self._damaged.get((number, ordinal))
         if damage is not None:
-            subscription.read_failed = damage
-            subscription.dispatcher.reading = False
+            dispatcher = subscription.dispatcher
+            dispatcher.reading = False
+            # A reader ahead of its deliveries comes to it later.
+            if dispatcher.next_run()[0] == ordinal:
+                subscription.read_failed = damage
             return
+        if self.is_idle():
+            self._busy_since_ns = self._engine.now_ns
         self._wanted[number] += 1
         self._queue.append((subscription, ordinal))
         self._fetch()
@@ -100,6 +108,15 @@ class Reader:
     def is_idle(self) -> bool:
         """Whether nothing is waited for, being read or held."""
         return not (self._wanted or self._fetching or self._open)
+
+    def close(self) -> None:
+        """Read nothing any more; who waits goes on waiting. The lane may still end what it does."""
+        self._closed = True
+        self._queue.clear()
+        self._open.clear()
+        self._wanted.clear()
+        if self._rest is not None:
+            self._rest.cancel()
 
     # -- from the disk into memory ---------------------------------------------------------
 
@@ -133,13 +150,13 @@ class Reader:
         data: bytes,
         error: BaseException | None,
     ) -> None:
-        self._begin_turn()
         self._fetching -= 1
+        if self._closed:
+            return
+        self._begin_turn()
         if error is None:
             self._open.append(OpenRead(subscription, plan, entries_of(plan, data), plan.count))
-            if not self._resting:
-                # What was written while nobody read is not to be caught up with at once.
-                self._written_entries = self._engine.written_entries
+            if self._rest is None:
                 self._take_slice()
             return
         self._no_longer_wanted(plan.topic_number)
@@ -172,47 +189,51 @@ class Reader:
         if self._waits_left and self._committer.in_flight:
             # A slice now would stand between its end and the receipts.
             self._waits_left -= 1
-            self._loop.call_later(COMMIT_WAIT_S, self._rested)
+            self._rest = self._loop.call_later(COMMIT_WAIT_S, self._rested)
             return
-        self._resting = False
+        self._rest = None
         if self._open:
             self._begin_turn()
             self._take_slice()
 
     def _take_slice(self) -> None:
-        """Take a slice out of the read whose turn it is, then rest."""
-        engine = self._engine
-        written, self._written_entries = self._written_entries, engine.written_entries
-        quiet_ns = engine.now_ns - engine.written_ns
-        allowed = next_slice(engine.written_entries - written, quiet_ns, len(self._open))
-        read = self._open.popleft()
-        if self._take(read, allowed):
-            self._open.append(read)
-        else:
-            self._fetch()
-        self._resting = True
+        """Take a slice out of the reads in turn, then rest."""
+        now_ns = self._engine.now_ns
+        allowed = next_slice(now_ns - self._engine.written_ns, now_ns - self._busy_since_ns)
+        entries_max, bytes_max = allowed.entries_max, allowed.bytes_max
+        for _ in range(len(self._open)):
+            read = self._open.popleft()
+            entries, size_bytes, is_over = self._take(read, entries_max, bytes_max)
+            if not is_over:
+                self._open.append(read)
+            entries_max -= entries
+            bytes_max -= size_bytes
+            if entries_max <= 0 or bytes_max <= 0:
+                break
+        self._fetch()
         if allowed.rest_s:
             self._waits_left = COMMIT_WAITS_MAX
-            self._loop.call_later(allowed.rest_s, self._rested)
+            self._rest = self._loop.call_later(allowed.rest_s, self._rested)
         else:
             self._waits_left = 0
-            self._loop.call_soon(self._rested)
+            self._rest = self._loop.call_soon(self._rested)
 
-    def _take(self, read: OpenRead, allowed: Slice) -> bool:
-        """Put entries into the caches of their topics; False when that was the last of the read."""
+    def _take(self, read: OpenRead, entries_max: int, bytes_max: int) -> tuple[int, int, bool]:
+        """Put entries into the caches of their topics. Return how many, their bytes, and whether
+        the read is over."""
         subscription, number = read.subscription, read.plan.topic_number
         if subscription.removed:
             if read.left:
                 self._no_longer_wanted(number)
-            return False
+            return 0, 0, True
         taken: list[tuple[int, int, bytes]] = []
         size_bytes = 0
         damage: CorruptionError | None = None
         try:
-            for entry in islice(read.entries, allowed.entries_max):
+            for entry in islice(read.entries, entries_max):
                 taken.append(entry)
                 size_bytes += len(entry[2])
-                if size_bytes >= allowed.bytes_max:
+                if size_bytes >= bytes_max:
                     break
         except CorruptionError as error:
             damage = error
@@ -225,25 +246,33 @@ class Reader:
                 cache.put(topic.cache, ordinal, body)
                 topic.entries_read += 1
             own += topic_number == number
+        is_over = damage is not None or (len(taken) < entries_max and size_bytes < bytes_max)
         if read.left:
-            self._taken(read, own, damage)
-        is_full = len(taken) == allowed.entries_max or size_bytes >= allowed.bytes_max
-        return damage is None and is_full
+            is_over |= self._taken(read, own, damage)
+        return len(taken), size_bytes, is_over
 
-    def _taken(self, read: OpenRead, own: int, damage: CorruptionError | None) -> None:
-        """Tell the subscription that there is more in memory."""
+    def _taken(self, read: OpenRead, own: int, damage: CorruptionError | None) -> bool:
+        """Tell the subscription that there is more in memory; True when it wants no more of this
+        read, because it was moved elsewhere."""
         subscription, plan = read.subscription, read.plan
         if own:
             subscription.read_failed = ""
         read.left -= own
+        stop = plan.first_ordinal + plan.count
+        is_astray = False
         if damage is not None:
-            self._note_damage(subscription, plan.first_ordinal + plan.count - read.left, damage)
+            self._note_damage(subscription, stop - read.left, damage)
             read.left = 0
-        if read.left:
+        elif read.left:
+            first, _ = subscription.dispatcher.next_run()
+            is_known = first in subscription.topic.cache
+            is_astray = first >= 0 and not is_known and not stop - read.left <= first < stop
+        if read.left and not is_astray:
             subscription.wake()
         else:
             self._no_longer_wanted(plan.topic_number)
             subscription.entries_read()
+        return is_astray
 
     def _note_damage(
         self, subscription: Subscription, ordinal: int, error: CorruptionError

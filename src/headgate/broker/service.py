@@ -152,6 +152,7 @@ class Broker:
         """Stop the sweeps and make everything staged durable. Connections are closed already."""
         self.is_ready = False
         self.sweeps.stop()
+        self.reader.close()
         self.begin_turn()
         for topic in list(self.engine.topics.values()):
             topic.fence()

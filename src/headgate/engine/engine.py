@@ -78,10 +78,8 @@ class Engine:
         self.now_ms = now_ms
         self.throttle_counts_entries = False
         """dispatchThrottlingOnBatchMessageEnabled: a batch counts as one message."""
-        self.written_entries = 0
-        """Entries of all but system topics that became durable since the start."""
         self.written_ns = now_ns
-        """When the last of them did."""
+        """When an entry of any but a system topic last became durable."""
         self._limits_of = limits_of
         self._kept_gates: dict[int, TopicGate] = {}
         """Budgets of unloaded topics: an unload forgives nothing (law 1.1)."""

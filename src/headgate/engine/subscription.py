@@ -284,7 +284,9 @@ class Subscription:
         if not self.acks_dirty and self.is_durable:
             self.acks_dirty = True
             engine.effects.acks_changed(self)
-        if self.account.cell is Cell.AWAITING_ACK and self.done_entries >= self.topic.log.end:
+        if self.done_entries >= self.topic.log.end and self.account.cell is not Cell.CAUGHT_UP:
+            # Whatever it waited for: what was given back may be acknowledged while it waits for a
+            # budget or a permit to be delivered again.
             self.wake()
 
     def redeliver(self, consumer: Consumer, ordinals: list[int] | None, epoch: int) -> None:
@@ -347,6 +349,7 @@ class Subscription:
 
     def _moved(self) -> None:
         engine = self.topic.engine
+        self.read_failed = ""
         self.last_mark_delete_ms = engine.now_ms
         self.dispatcher.cursor_moved()
         if not self.acks_dirty and self.is_durable:

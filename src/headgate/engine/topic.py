@@ -211,7 +211,6 @@ class Topic:
             sizes = sizes[:entries]
             del self._sizes[:entries]
         if not self.is_system:
-            self.engine.written_entries += entries
             self.engine.written_ns = now_ns
         figures.size_bytes += sum(sizes)
         count_sizes(figures.sizes, sizes)

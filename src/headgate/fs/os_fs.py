@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import fcntl
 import os
@@ -42,7 +43,8 @@ class OsFile:
     def expect_random_reads(self) -> None:
         """See :meth:`headgate.fs.File.expect_random_reads`. A hint, where the system takes it."""
         if hasattr(os, "posix_fadvise"):
-            os.posix_fadvise(self._fd, 0, 0, os.POSIX_FADV_RANDOM)
+            with contextlib.suppress(OSError):
+                os.posix_fadvise(self._fd, 0, 0, os.POSIX_FADV_RANDOM)
 
     def write_at(self, offset: int, parts: Sequence[bytes]) -> None:
         """See :meth:`headgate.fs.File.write_at`."""

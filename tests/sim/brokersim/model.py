@@ -13,9 +13,10 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from headgate.base.positions import Position
-from headgate.base.units import NS_PER_S
+from headgate.base.units import INT64_MAX, NS_PER_S
 
 START = Position(-1, -1)
+END = Position(INT64_MAX, -1)
 ACK_SAFE_NS = NS_PER_S
 """An acknowledgement that is older than this is durable, answered or not."""
 

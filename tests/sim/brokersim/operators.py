@@ -242,6 +242,7 @@ class Administrator:
             await facade.commit(change)
 
         await story.world.ask(work())
+        story.world.limits_changed()
 
     async def _retain(self) -> None:
         story, facade = self._story, self._facade()

@@ -21,7 +21,7 @@ from headgate.testing import NetworkProfile, SimClient
 from headgate.wire.codes import SubscriptionType
 from tests.sim.brokersim.actors import ConsumerActor, Holders, ProducerActor
 from tests.sim.brokersim.audit import Audit, left_over
-from tests.sim.brokersim.model import START, Cursor, Model, Presence, ViolationError
+from tests.sim.brokersim.model import END, START, Cursor, Model, Presence, ViolationError
 from tests.sim.brokersim.operators import Administrator, Saboteur
 from tests.sim.brokersim.watch import WatchedWorld
 
@@ -127,7 +127,10 @@ class Story:
         return self._kinds[cursor]
 
     def _first_of(self, topic: str) -> Position:
-        found = self.world.broker.engine.topics.get(topic) if self.world.is_running else None
+        if not self.world.is_running:
+            # The answer came just before the machine stopped: nobody can tell any more.
+            return END
+        found = self.world.broker.engine.topics.get(topic)
         return START if found is None else found.log.position(found.log.first)
 
     def change_kind(self, cursor: Cursor) -> None:

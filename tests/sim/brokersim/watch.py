@@ -125,23 +125,36 @@ class WatchedWorld(World):
                 self.loop.fail(
                     ViolationError(f"{topic.name} {cursor.name}: {position} is acked, and sent")
                 )
-        limits = self.broker.limits
         amounts = (1 if self.broker.engine.throttle_counts_entries else messages, size)
         number = topic.log.number
-        for key, limit in (
-            (("broker",), limits.of_broker().limit),
-            ((number,), limits.of_topic(topic.name).limit),
-            (
-                (number, subscription.name, subscription.cursor_id or subscription),
-                limits.of_subscription(topic.name, subscription.name).limit,
-            ),
+        for key in (
+            (),
+            (number,),
+            (number, subscription.name, subscription.cursor_id or subscription),
         ):
             window = self._windows.get(key)
             if window is None:
                 window = self._windows[key] = Window()
-            wrong = window.add(self.clock.monotonic_ns(), amounts, limit)
+            wrong = window.add(self.clock.monotonic_ns(), amounts, self._limit_of(key))
             if wrong:
                 self.loop.fail(ViolationError(f"{topic.name} {subscription.name} {key}: {wrong}"))
+
+    def limits_changed(self) -> None:
+        """Limits may be others now: one that held between two hand-overs counts as well."""
+        for key, window in self._windows.items():
+            window.handed.append((self.clock.monotonic_ns(), (0, 0), self._limit_of(key)))
+
+    def _limit_of(self, key: tuple[Any, ...]) -> DispatchLimit | None:
+        """The limit in force on the broker, on a topic's number, or a subscription of it."""
+        limits = self.broker.limits
+        if not key:
+            return limits.of_broker().limit
+        topic = self.broker.engine.by_number.get(key[0])
+        if topic is None:
+            return None
+        if len(key) == 1:
+            return limits.of_topic(topic.name).limit
+        return limits.of_subscription(topic.name, key[1]).limit
 
     def check_facts(self) -> None:
         """What must hold between two turns of the loop, whatever happened.

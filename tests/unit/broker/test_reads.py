@@ -6,14 +6,8 @@ import asyncio
 import logging
 
 from headgate.base.names import parse_topic
-from headgate.base.units import MIB, NS_PER_MS
-from headgate.broker.read_pace import (
-    COMMIT_WAIT_S,
-    COMMIT_WAITS_MAX,
-    REST_S,
-    SLICE_ENTRIES,
-    TIMES_WRITTEN,
-)
+from headgate.base.units import MIB, NS_PER_MS, NS_PER_S
+from headgate.broker.read_pace import BURST, BURST_NS, COMMIT_WAIT_S, COMMIT_WAITS_MAX
 from headgate.broker.reads import OPEN_READS_MAX, READ_ENTRIES_MAX
 from headgate.engine.subscription import Subscription
 from headgate.ledger import LedgerSettings
@@ -210,28 +204,89 @@ async def test_a_backlog_comes_at_once_when_nobody_publishes(world: World) -> No
 
 
 @played()
-async def test_a_backlog_comes_in_slices_beside_publishes(world: World) -> None:
-    await store(world, *[b"%d" % index for index in range(2_000)])
+async def test_beside_publishes_a_burst_comes_in_slices_and_a_backlog_as_it_can(
+    world: World,
+) -> None:
+    await store(world, *[b"%d" % index for index in range(5_000)])
     done = asyncio.Event()
     beside = asyncio.create_task(publish_each(world, 0.001, done))
-    await (await world.connect()).subscribe(TOPIC, "s", queue_size=2_000)
+    await (await world.connect()).subscribe(TOPIC, "s", queue_size=5_000)
     topic = world.broker.engine.topics[TOPIC]
     read = [0]
-    while read[-1] < 2_000:
-        await asyncio.sleep(0.0005)
+    step_s = 0.0005
+    while read[-1] < 5_000:
+        await asyncio.sleep(step_s)
         read.append(topic.entries_read)
     done.set()
     await beside
-    assert topic.entries_read == 2_000
-    assert reads_count(world) <= 2_000 / READ_ENTRIES_MAX + 1
-    # In the time of a rest there is one slice: that many entries, and twice what was published.
-    samples = int(REST_S / 0.0005)
-    steps = [later - before for before, later in zip(read, read[samples - 1 :], strict=False)]
-    assert 0 < max(steps) <= SLICE_ENTRIES + 8 * TIMES_WRITTEN
-    # It is not slower than the pace says: slices are put off by commits and by the disk.
-    slices = 2_000 / (SLICE_ENTRIES + TIMES_WRITTEN)
-    longest_s = slices * (REST_S + COMMIT_WAITS_MAX * COMMIT_WAIT_S)
-    assert slices * REST_S / 2 < len(read) * 0.0005 < longest_s + 0.1
+    assert topic.entries_read == 5_000
+    assert reads_count(world) <= 5_000 / READ_ENTRIES_MAX + 2
+    burst = [count for count in read if count < 800]
+    samples = int(BURST.rest_s / step_s)
+    steps = [later - at for at, later in zip(burst, burst[samples - 1 :], strict=False)]
+    assert max(steps) == BURST.entries_max
+    slices = BURST_NS / NS_PER_S / (BURST.rest_s + COMMIT_WAITS_MAX * COMMIT_WAIT_S)
+    assert read[int(BURST_NS / NS_PER_S / step_s)] >= (slices - 5) * BURST.entries_max
+    assert len(read) * step_s < BURST_NS / NS_PER_S + 0.3
+
+
+@played()
+async def test_small_reads_share_a_slice(world: World) -> None:
+    topics = [f"{TOPIC}-{index}" for index in range(15)]
+    for topic in topics:
+        await store(world, b"x", b"y", topic=topic)
+    client = await world.connect()
+    world.lanes[1].freeze()
+    consumers = [await client.subscribe(topic, "s") for topic in topics]
+    await asyncio.sleep(0.01)
+    world.lanes[1].thaw()
+    taken = asyncio.gather(*[take(consumer, 2) for consumer in consumers])
+    assert await asyncio.wait_for(taken, 15 * world.lanes[1].latency_ns_max / NS_PER_S + 0.05)
+
+
+@played()
+async def test_a_reader_that_was_moved_elsewhere_does_not_wait_for_what_it_left(
+    world: World,
+) -> None:
+    await store(world, *[b"%d" % index for index in range(2_000)])
+    consumer = await (await world.connect()).subscribe(TOPIC, "s", queue_size=1)
+    assert await take(consumer, 1) == [b"0"]
+    subscription(world).skip_to(1_500)
+    consumer.flow(1)
+    while (await take(consumer, 1)) != [b"1500"]:
+        consumer.flow(1)
+    assert world.broker.engine.topics[TOPIC].entries_read < 512 + 512
+
+
+@played()
+async def test_a_read_ahead_that_meets_damage_says_nothing_yet(world: World) -> None:
+    await store(world, *[b"entry number %03d" % index for index in range(100)])
+    damage(world, b"entry number 040")
+    consumer = await (await world.connect()).subscribe(TOPIC, "s", queue_size=8)
+    await take(consumer, 8)
+    await asyncio.sleep(0.1)
+    assert subscription(world).read_failed == ""
+    consumer.flow(100)
+    await asyncio.sleep(0.1)
+    assert "entry 40 of topic" in subscription(world).read_failed
+    subscription(world).skip_to(41)
+    assert subscription(world).read_failed == ""
+    assert len(await take(consumer, 32 + 59)) == 91
+
+
+@played()
+async def test_nothing_is_read_after_the_end(world: World) -> None:
+    await store(world, *[b"%d" % index for index in range(2_000)])
+    broker = world.broker
+    await (await world.connect()).subscribe(TOPIC, "s", queue_size=2_000)
+    await asyncio.sleep(0.002)
+    await broker.close()
+    topic = broker.engine.topics[TOPIC]
+    read = topic.entries_read
+    await asyncio.sleep(1)
+    assert broker.reader.is_idle()
+    assert topic.entries_read == read < 2_000
+    assert reads_count(world) <= 1
 
 
 @played()

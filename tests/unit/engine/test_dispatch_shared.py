@@ -120,6 +120,21 @@ def test_acknowledged_while_waiting_for_redelivery() -> None:
     assert subscription.backlog_entries == 1
 
 
+def test_all_acknowledged_while_waiting_for_redelivery_is_caught_up() -> None:
+    """Nothing is left to wait for, whatever it waited for."""
+    rig = Rig()
+    subscription = rig.subscribe()
+    consumer, _ = rig.consumer(subscription, SHARED, permits=2)
+    rig.publish(2)
+    subscription.redeliver(consumer, None, -1)
+    rig.flush()
+    assert subscription.account.cell is Cell.NO_PERMITS
+    subscription.ack_entry(consumer, 0)
+    subscription.ack_entry(consumer, 1)
+    rig.flush()
+    assert subscription.account.cell is Cell.CAUGHT_UP
+
+
 def test_a_consumer_stops_at_its_unacked_limit_and_resumes_at_half() -> None:
     rig = Rig()
     rig.engine.limits.unacked_per_consumer_max = 4
