@@ -141,6 +141,8 @@ class WatchedWorld(World):
 
     def limits_changed(self) -> None:
         """Limits may be others now: one that held between two hand-overs counts as well."""
+        if not self.is_running:
+            return
         for key, window in self._windows.items():
             window.handed.append((self.clock.monotonic_ns(), (0, 0), self._limit_of(key)))
 
