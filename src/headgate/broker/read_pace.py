@@ -27,8 +27,8 @@ class Slice:
 
 
 BURST = Slice(32, 256 * KIB, 0.003)
-"""Beside publishes, at first: about 0.2 ms of work with the delivery, then several times that of
-rest; 10,000 entries a second."""
+"""Beside publishes, at first: about 0.2 ms of work with the delivery, then many times that of
+rest; up to 10,000 entries a second."""
 
 STREAM = Slice(64, 512 * KIB, 0.0)
 """Beside publishes, after :data:`BURST_NS` without a break."""
@@ -36,8 +36,11 @@ STREAM = Slice(64, 512 * KIB, 0.0)
 ALONE = Slice(256, 2 * MIB, 0.0)
 """While nobody publishes."""
 
-BURST_NS = 100 * NS_PER_MS
-"""What is read in this time may be a burst: 1,000 entries, a Pulsar client's receiver queue."""
+BURST_NS = NS_PER_S
+"""What is read in this time may be a burst, or a consumer that is merely behind the cache."""
+
+BREAK_NS = 5 * NS_PER_MS
+"""A pause of reading that ends a burst. Shorter ones lie between one read and the next."""
 
 COMMIT_WAIT_S = 0.001
 COMMIT_WAITS_MAX = 3

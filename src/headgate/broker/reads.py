@@ -14,7 +14,7 @@ from headgate.base.errors import CorruptionError, StorageError
 from headgate.base.units import MIB, NS_PER_S
 from headgate.broker.committer import Committer
 from headgate.broker.lanes import Lane
-from headgate.broker.read_pace import COMMIT_WAIT_S, COMMIT_WAITS_MAX, next_slice
+from headgate.broker.read_pace import BREAK_NS, COMMIT_WAIT_S, COMMIT_WAITS_MAX, next_slice
 from headgate.engine.engine import Engine
 from headgate.engine.subscription import Subscription
 from headgate.ledger import CommitLog, ReadPlan, entries_of
@@ -77,7 +77,9 @@ class Reader:
         self._open: deque[OpenRead] = deque()
         """Each has a slice in its turn."""
         self._busy_since_ns = 0
-        """Since when there has been something to read."""
+        """Since when there has been something to read, but for moments between two reads."""
+        self._busy_until_ns = -BREAK_NS
+        """When the last slice was taken."""
         self._rest: asyncio.Handle | None = None
         """What begins the next slice."""
         self._waits_left = 0
@@ -99,8 +101,9 @@ class Reader:
             if dispatcher.next_run()[0] == ordinal:
                 subscription.read_failed = damage
             return
-        if self.is_idle():
-            self._busy_since_ns = self._engine.now_ns
+        now_ns = self._engine.now_ns
+        if self.is_idle() and now_ns - self._busy_until_ns >= BREAK_NS:
+            self._busy_since_ns = now_ns
         self._wanted[number] += 1
         self._queue.append((subscription, ordinal))
         self._fetch()
@@ -198,7 +201,7 @@ class Reader:
 
     def _take_slice(self) -> None:
         """Take a slice out of the reads in turn, then rest."""
-        now_ns = self._engine.now_ns
+        now_ns = self._busy_until_ns = self._engine.now_ns
         allowed = next_slice(now_ns - self._engine.written_ns, now_ns - self._busy_since_ns)
         entries_max, bytes_max = allowed.entries_max, allowed.bytes_max
         for _ in range(len(self._open)):
