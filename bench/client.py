@@ -52,6 +52,8 @@ class FrameCounter:
         self._expected = int(expected)
         self._rest = b""
         self._skip = 0
+        self._skipped = 0
+        """1 if the frame whose rest is skipped is to be counted at its end."""
         self.pings = 0
 
     def take(self, data: bytes) -> int:
@@ -61,16 +63,17 @@ class FrameCounter:
             if len(data) < self._skip:
                 self._skip -= len(data)
                 return 0
-            finished = 1
+            finished = self._skipped
         if self._rest:
             data = self._rest + data
             self._rest = b""
         at, size, expected = self._skip, len(data), self._expected
-        self._skip = 0
+        self._skip = counts = 0
         while size - at >= _START_BYTES:
             total, _, _, kind = _unpack_start(data, at)
             at += total + 4
-            if kind == expected:
+            counts = int(kind == expected)
+            if counts:
                 finished += 1
             elif kind == CommandType.PING:
                 self.pings += 1
@@ -78,7 +81,8 @@ class FrameCounter:
                 raise RuntimeError(f"{CommandType(kind).name} instead of {self._expected}")
         if at > size:
             self._skip = at - size
-            finished -= 1
+            self._skipped = counts
+            finished -= counts
         else:
             self._rest = data[at:]
         return finished

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from bench.client import FrameCounter, entry
@@ -15,6 +15,7 @@ MESSAGE = encode.message_frame_head(0, 1, 2, -1, 0, (), -1, 300) + bytes(300)
 RECEIPT = encode.send_receipt(0, 1, 1, 1)
 
 
+@example([MESSAGE, encode.ping()], [len(MESSAGE) + 10])
 @given(st.lists(st.sampled_from([MESSAGE, encode.ping()])), st.lists(st.integers(1, 400)))
 def test_whole_frames_are_counted_whatever_the_pieces(frames: list[bytes], cuts: list[int]) -> None:
     counter = FrameCounter(CommandType.MESSAGE)
