@@ -1,11 +1,7 @@
-"""A process that reads a topic from its first entry again and again: somebody who catches up.
-
-Or one that reads files the same way without any broker, as the limit of the disk.
-"""
+"""A process that reads a topic from its first entry again and again: somebody who catches up."""
 
 from __future__ import annotations
 
-import os
 import sys
 import time
 
@@ -38,27 +34,8 @@ def read_forever(port: int, topic: str, count: int, rate: int) -> None:
         reader.close()
 
 
-READ_BYTES = 256 * 1024
-"""What the broker reads at a time."""
-
-
-def read_file_forever(path: str, bytes_per_s: float) -> None:
-    """Read a file in rounds at that rate, in pieces like the broker's, without read-ahead."""
-    descriptor = os.open(path, os.O_RDONLY)
-    os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_RANDOM)
-    offset = 0
-    while True:
-        data = os.pread(descriptor, READ_BYTES, offset)
-        os.posix_fadvise(descriptor, offset, READ_BYTES, os.POSIX_FADV_DONTNEED)
-        offset = offset + READ_BYTES if len(data) == READ_BYTES else 0
-        time.sleep(READ_BYTES / bytes_per_s)
-
-
 def main() -> None:
-    """Arguments: port, topic, number of its entries, entries a second; or file, bytes a second."""
-    if len(sys.argv) == len(("program", "file", "rate")):
-        print("ready at port 0", flush=True)
-        read_file_forever(sys.argv[1], float(sys.argv[2]))
+    """Arguments: port, topic, number of its entries, entries a second."""
     port, topic, count, rate = sys.argv[1:]
     print(f"ready at port {port}", flush=True)
     read_forever(int(port), topic, int(count), int(rate))

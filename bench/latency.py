@@ -16,17 +16,21 @@ import select
 import signal
 import time
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from bench.client import PAYLOAD_BYTES, Publisher, Subscriber, entry, publish
-from bench.disk import RawDisk
+from bench.disk import RawDisk, forget_pages
 from bench.report import Table, median, number, quantile
 from bench.servers import Server, headgate, scratch
 from headgate.wire.codes import SubscriptionType
 
 RATE_PER_S = 1_000
 TURN_S = 0.5
+SETTLE_S = 0.1
+"""After a change, before it counts."""
 TIMES_RAW_MAX = 3.0
 COMMIT_EXTRA_MS_MAX = 10.0
 BACKLOG_TIMES_MAX = 1.2
@@ -160,26 +164,17 @@ def measure_saturated(table: Table, folder: Path, disk: RawDisk, turns: int) -> 
 
 def measure_disk_beside_reads(table: Table, folder: Path, disk: RawDisk, turns: int) -> None:
     """What reading costs raw commits: no broker on this disk can do better."""
-    alone, beside = Samples(), Samples()
     path = folder / "read.data"
     with path.open("wb") as file:
         file.write(os.urandom(BACKLOG_ENTRIES * PAYLOAD_BYTES))
         file.flush()
         os.fsync(file.fileno())
-    code = "from bench.backlog import main; main()"
+    code = "from bench.disk import main; main()"
     arguments = ["-c", code, str(path), str(BACKLOG_RATE_PER_S * PAYLOAD_BYTES)]
     reader = Server("raw-reader", arguments, folder)
-    try:
-        for _ in range(turns):
-            os.kill(reader.pid, signal.SIGSTOP)
-            alone.turns.append(paced_commits(disk, entry(), TURN_S))
-            _forget_pages(path)
-            os.kill(reader.pid, signal.SIGCONT)
-            beside.turns.append(paced_commits(disk, entry(), TURN_S))
-    finally:
-        os.kill(reader.pid, signal.SIGCONT)
-        reader.close()
-        path.unlink()
+    take = partial(paced_commits, disk, entry())
+    alone, beside = _beside_reader(reader, [path], take, turns)
+    path.unlink()
     table.add("raw write and fdatasync, nobody reads", alone.text())
     table.add(f"raw write and fdatasync, {BACKLOG_RATE_PER_S:,} KiB/s are read", beside.text())
     table.add("p99, raw beside reads / nobody reads", f"{number(beside.times(alone))} times")
@@ -193,7 +188,9 @@ def measure_backlog(table: Table, folder: Path, turns: int) -> None:
         publisher = PacedPublisher(server.port, TOPIC, entry())
         publisher.run(0.2)
         for rate in (BACKLOG_RATE_PER_S, 0):
-            alone, beside = _beside_reader(server, folder, publisher, rate, turns)
+            reader = _reader(server, folder, BACKLOG_TOPIC, BACKLOG_ENTRIES, rate)
+            logs = list(folder.rglob("*.log"))
+            alone, beside = _beside_reader(reader, logs, publisher.run, turns)
             speed = f"at {rate:,} /s" if rate else "at full speed"
             table.add("Headgate, receipt, nobody reads", alone.text())
             table.add(f"Headgate, receipt, a backlog is read {speed}", beside.text())
@@ -207,20 +204,21 @@ def measure_backlog(table: Table, folder: Path, turns: int) -> None:
 
 
 def _beside_reader(
-    server: Server, folder: Path, publisher: PacedPublisher, rate: int, turns: int
+    reader: Server, files: list[Path], take: Callable[[float], list[float]], turns: int
 ) -> tuple[Samples, Samples]:
+    """What ``take`` finds, in turns, while ``reader`` stands still and while it reads ``files``
+    from the disk; ends the reader. ``take`` is given seconds and returns milliseconds."""
     alone, beside = Samples(), Samples()
-    reader = _reader(server, folder, BACKLOG_TOPIC, BACKLOG_ENTRIES, rate)
     try:
         for _ in range(turns):
             os.kill(reader.pid, signal.SIGSTOP)
-            publisher.run(0.1)
-            alone.turns.append(publisher.run(TURN_S))
-            for path in folder.rglob("*.log"):
-                _forget_pages(path)
+            take(SETTLE_S)
+            alone.turns.append(take(TURN_S))
+            for path in files:
+                forget_pages(path)
             os.kill(reader.pid, signal.SIGCONT)
-            publisher.run(0.1)
-            beside.turns.append(publisher.run(TURN_S))
+            take(SETTLE_S)
+            beside.turns.append(take(TURN_S))
     finally:
         os.kill(reader.pid, signal.SIGCONT)
         reader.close()
@@ -246,13 +244,6 @@ def _reader(server: Server, folder: Path, topic: str, count: int, rate: int) -> 
     reader = Server("reader", arguments, folder)
     os.sched_setscheduler(reader.pid, os.SCHED_IDLE, os.sched_param(0))
     return reader
-
-
-def _forget_pages(path: Path) -> None:
-    """Have the kernel drop what it keeps of a file, so that reading it means the disk."""
-    descriptor = os.open(path, os.O_RDONLY)
-    os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
-    os.close(descriptor)
 
 
 def main() -> None:

@@ -22,12 +22,12 @@ def write_or_check(description: str | None, generate: Callable[[], Mapping[Path,
     stale = 0
     for relative, text in generate().items():
         path = ROOT / relative
-        if path.exists() and path.read_text() == text:
+        if path.exists() and path.read_text("utf-8") == text:
             continue
         stale += 1
         if check:
             print(f"stale: {relative}", file=sys.stderr)
         else:
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text)
+            path.write_text(text, "utf-8")
     return 1 if check and stale else 0

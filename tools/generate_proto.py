@@ -10,14 +10,13 @@ It needs grpcio-tools (a development dependency); running Headgate does not.
 
 from __future__ import annotations
 
-import argparse
 import re
-import sys
 import tempfile
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
-TARGETS = {"PulsarApi.proto": ROOT / "src/headgate/wire/_generated"}
+from committed_files import ROOT, write_or_check
+
+TARGETS = {"PulsarApi.proto": Path("src/headgate/wire/_generated")}
 """Which package each .proto file is compiled into."""
 
 _NOT_AN_IDENTIFIER = re.compile(r"^ +None: .*\n", re.MULTILINE)
@@ -53,24 +52,14 @@ def _mend_stub(text: str) -> str:
     return '# mypy: disable-error-code="type-arg,valid-type"\n' + text
 
 
-def main() -> int:
-    """Write all targets, or with ``--check`` name those that differ. Returns the exit status."""
-    parser = argparse.ArgumentParser(description=__doc__, add_help=True)
-    parser.add_argument("--check", action="store_true", help="compare only, write nothing")
-    check = parser.parse_args().check
-    stale = 0
-    for proto, folder in TARGETS.items():
-        for file_name, text in compile_proto(proto).items():
-            path = folder / file_name
-            if path.exists() and path.read_text("utf-8") == text:
-                continue
-            stale += 1
-            if not check:
-                folder.mkdir(parents=True, exist_ok=True)
-                path.write_text(text, "utf-8")
-            print(f"{'differs' if check else 'written'}: {path.relative_to(ROOT)}")
-    return 1 if check and stale else 0
+def generate() -> dict[Path, str]:
+    """Every generated file's path below the repository root, and its text."""
+    return {
+        folder / file_name: text
+        for proto, folder in TARGETS.items()
+        for file_name, text in compile_proto(proto).items()
+    }
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    raise SystemExit(write_or_check(__doc__, generate))

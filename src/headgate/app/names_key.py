@@ -13,6 +13,7 @@ from typing import Final
 
 from headgate.base.errors import InputError, StorageError
 from headgate.broker.settings import Settings
+from headgate.fs import OsFs
 
 KEY_FILE_NAME: Final = "telemetry-names.key"
 """In the data directory."""
@@ -60,8 +61,4 @@ def _make(path: Path) -> None:
     finally:
         os.close(file)
     temporary.rename(path)
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
+    OsFs().sync_directory(str(path.parent))

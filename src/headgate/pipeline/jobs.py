@@ -176,10 +176,7 @@ def run_attribute(
         )
     source, root = options.source, str(Path(options.source.out).resolve())
     progress = Progress(err)
-    if messages is None:
-        _ask_brokers(source, progress)
-    with folder_lock(root), _plain_errors(spark_log_path(root)):
-        spark, frame = _open(source, root, "headgate pipeline attribute", progress, messages)
+    with _opened(source, root, "headgate pipeline attribute", progress, messages) as (spark, frame):
         with progress.stage(f"Reading telemetry into {root}") as stage:
             _create_tables(root)
             start_query(frame, root, checkpoint_path(source), trigger_s=None).awaitTermination()
@@ -215,10 +212,7 @@ def run_stream(
     """
     source, root = options.source, str(Path(options.source.out).resolve())
     progress = Progress(err)
-    if messages is None:
-        _ask_brokers(source, progress)
-    with folder_lock(root), _plain_errors(spark_log_path(root)):
-        spark, frame = _open(source, root, "headgate pipeline stream", progress, messages)
+    with _opened(source, root, "headgate pipeline stream", progress, messages) as (spark, frame):
         with progress.stage(f"Bringing {root} up to date") as stage:
             _create_tables(root)
             # A run that was killed may have left bronze rows that nothing is derived from yet.
@@ -243,23 +237,23 @@ def run_stream(
     progress.say("Stopped; the next run goes on from here.")
 
 
-def _ask_brokers(source: SourceOptions, progress: Progress) -> None:
-    """Before anything is made: what fails here leaves no folder behind."""
-    with progress.stage("Asking the brokers"):
-        check_brokers(source)
-
-
-def _open(
+@contextmanager
+def _opened(
     source: SourceOptions,
     root: str,
     name: str,
     progress: Progress,
     messages: Callable[[SparkSession], DataFrame] | None,
-) -> tuple[SparkSession, DataFrame]:
-    """The session, and the stream of messages to read in it."""
-    with progress.stage("Starting Spark"):
-        spark = create_session(name, log_path=spark_log_path(root))
-    return spark, telemetry_messages(spark, source) if messages is None else messages(spark)
+) -> Iterator[tuple[SparkSession, DataFrame]]:
+    """The session, and the stream of messages to read in it, while nobody else has the folder."""
+    if messages is None:
+        # Before anything is made: what fails here leaves no folder behind.
+        with progress.stage("Asking the brokers"):
+            check_brokers(source)
+    with folder_lock(root), _plain_errors(spark_log_path(root)):
+        with progress.stage("Starting Spark"):
+            spark = create_session(name, log_path=spark_log_path(root))
+        yield spark, telemetry_messages(spark, source) if messages is None else messages(spark)
 
 
 def _await_idle(query: StreamingQuery) -> None:

@@ -19,6 +19,7 @@ from headgate.base.names import parse_topic
 from tests.unit.admin.client import ask
 from tests.unit.admin.conftest import Ask
 from tests.unit.admin.fake_facade import FakeFacade
+from tests.unit.denying import Deny
 
 STATS = "/admin/v2/persistent/public/default/t/stats"
 
@@ -79,17 +80,6 @@ def test_a_broken_invariant_is_not_caught(api: Ask, broker: FakeFacade) -> None:
     broker.failures.append(InvariantError("we are wrong"))
     with pytest.raises(InvariantError):
         api("GET", STATS)
-
-
-class Deny:
-    """Allows nothing and remembers what it was asked."""
-
-    def __init__(self) -> None:
-        self.asked: list[tuple[str, str, str]] = []
-
-    def allows(self, role: str, operation: str, resource: str) -> bool:
-        self.asked.append((role, operation, resource))
-        return False
 
 
 @pytest.mark.parametrize("route", ROUTES, ids=lambda route: f"{route.method} {route.path}")

@@ -17,6 +17,7 @@ from headgate.wire import client as frames
 from headgate.wire.codes import CommandType, ServerError
 from headgate.wire.commands import COMMANDS
 from tests.unit.broker.playing import TOPIC, played
+from tests.unit.denying import Deny
 
 NOT_ASKED = {
     CommandType.PING,
@@ -29,17 +30,6 @@ NOT_ASKED = {
     CommandType.REDELIVER_UNACKNOWLEDGED_MESSAGES,
     CommandType.CLOSE_CONSUMER,
 }
-
-
-class Deny:
-    """Allows nothing and remembers what it was asked."""
-
-    def __init__(self) -> None:
-        self.asked: list[tuple[str, str, str]] = []
-
-    def allows(self, role: str, operation: str, resource: str) -> bool:
-        self.asked.append((role, operation, resource))
-        return False
 
 
 def requests(consumer: SimConsumer) -> dict[CommandType, Callable[[int], bytes]]:

@@ -6,7 +6,7 @@ import asyncio
 import logging
 
 from headgate.base.names import parse_topic
-from headgate.base.units import MIB, NS_PER_MS, NS_PER_S
+from headgate.base.units import MIB, NS_PER_MS, NS_PER_S, NS_PER_US
 from headgate.broker.read_pace import BURST, BURST_NS, COMMIT_WAIT_S, COMMIT_WAITS_MAX
 from headgate.broker.reads import OPEN_READS_MAX, READ_ENTRIES_MAX
 from headgate.engine.subscription import Subscription
@@ -230,18 +230,27 @@ async def test_beside_publishes_a_burst_comes_in_slices_and_a_backlog_as_it_can(
     assert len(read) * step_s < BURST_NS / NS_PER_S + 0.25
 
 
-@played()
-async def test_small_reads_share_a_slice(world: World) -> None:
-    topics = [f"{TOPIC}-{index}" for index in range(15)]
+async def readers_of_small_topics(world: World, count: int) -> list[SimConsumer]:
+    """Consumers of topics with two entries each, which wait until the read lane is thawed."""
+    topics = [f"{TOPIC}-{index}" for index in range(count)]
     for topic in topics:
-        await store(world, b"x", b"y", topic=topic)
+        await store(world, b"first", b"second", topic=topic)
     client = await world.connect()
     world.lanes[1].freeze()
     consumers = [await client.subscribe(topic, "s") for topic in topics]
-    await asyncio.sleep(0.01)
-    world.lanes[1].thaw()
+    await asyncio.sleep(0.1)
+    return consumers
+
+
+@played()
+async def test_small_reads_share_a_slice(world: World) -> None:
+    lane = world.lanes[1]
+    lane.latency_ns_min = lane.latency_ns_max = NS_PER_US
+    consumers = await readers_of_small_topics(world, 15)
+    lane.thaw()
     taken = asyncio.gather(*[take(consumer, 2) for consumer in consumers])
-    assert await asyncio.wait_for(taken, 15 * world.lanes[1].latency_ns_max / NS_PER_S + 0.05)
+    # With a slice for each it would take 15 rests.
+    assert await asyncio.wait_for(taken, 8 * BURST.rest_s)
 
 
 @played()
@@ -291,13 +300,7 @@ async def test_nothing_is_read_after_the_end(world: World) -> None:
 
 @played()
 async def test_more_readers_than_may_read_at_once(world: World) -> None:
-    topics = [f"{TOPIC}-{index}" for index in range(OPEN_READS_MAX + 10)]
-    for topic in topics:
-        await store(world, b"first", b"second", topic=topic)
-    client = await world.connect()
-    world.lanes[1].freeze()
-    consumers = [await client.subscribe(topic, "s") for topic in topics]
-    await asyncio.sleep(0.1)
+    consumers = await readers_of_small_topics(world, OPEN_READS_MAX + 10)
     assert len(world.lanes[1].pending_work()) == OPEN_READS_MAX
     world.lanes[1].thaw()
     for consumer in consumers:

@@ -9,6 +9,7 @@ from starlette.applications import Starlette
 
 from headgate.telemetry.route import CONTENT_TYPE, WRITE_BYTES, MetricsEndpoint, metrics_route
 from headgate.testing import World
+from tests.unit.denying import Deny
 from tests.unit.telemetry.support import publish, read_page
 
 
@@ -54,17 +55,6 @@ def test_a_scrape() -> None:
 
     with World() as world:
         world.run(scenario(world))
-
-
-class Deny:
-    """Allows nothing."""
-
-    def __init__(self) -> None:
-        self.asked: list[tuple[str, str, str]] = []
-
-    def allows(self, role: str, operation: str, resource: str) -> bool:
-        self.asked.append((role, operation, resource))
-        return False
 
 
 def test_a_scrape_is_asked_about_as_every_other_request() -> None:
