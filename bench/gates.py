@@ -14,8 +14,9 @@ from functools import partial
 
 from bench.report import Table, number
 from headgate.base.units import NS_PER_S
-from headgate.flow.gate import BrokerGate, SubscriptionGate
+from headgate.flow.gate import BrokerGate
 from headgate.flow.limits import DispatchLimit
+from headgate.flow.subscription_gate import SubscriptionGate
 
 ENTRY_BYTES = 1_024
 STEP_NS = 20_000

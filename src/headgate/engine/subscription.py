@@ -16,7 +16,7 @@ from headgate.engine.errors import ConsumerBusyError, SubscriptionBusyError, Top
 from headgate.engine.rates import RateMeter
 from headgate.engine.types import SubscriptionType
 from headgate.flow.account import Account, Cell
-from headgate.flow.gate import SubscriptionGate
+from headgate.flow.subscription_gate import SubscriptionGate
 
 if TYPE_CHECKING:
     from headgate.engine.dispatcher import Dispatcher

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from headgate.flow.gate import SubscriptionGate
+    from headgate.flow.subscription_gate import SubscriptionGate
 
 
 class KeptGates:

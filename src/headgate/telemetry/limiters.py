@@ -7,8 +7,9 @@ from typing import Final
 
 from headgate.engine.subscription import Subscription
 from headgate.flow.budget import Budget
-from headgate.flow.gate import BrokerGate, SubscriptionGate, TopicGate
+from headgate.flow.gate import BrokerGate, TopicGate
 from headgate.flow.limits import Dimension, Level
+from headgate.flow.subscription_gate import SubscriptionGate
 from headgate.record.fields import WAITERS_LARGEST
 from headgate.telemetry.names import PLAIN, Names
 from headgate.telemetry.subjects import SPAN_COLUMNS, Instant, Row

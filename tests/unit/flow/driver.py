@@ -7,7 +7,8 @@ from bisect import bisect_left, bisect_right
 from dataclasses import dataclass, field
 
 from headgate.base.units import NS_PER_MS, NS_PER_S
-from headgate.flow.gate import BrokerGate, SubscriptionGate, TopicGate
+from headgate.flow.gate import BrokerGate, TopicGate
+from headgate.flow.subscription_gate import SubscriptionGate
 
 START_NS = 1_234_567_891
 """Not a round instant, so that nothing works only by alignment."""

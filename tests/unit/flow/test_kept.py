@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from headgate.base.units import NS_PER_MS, NS_PER_S
-from headgate.flow.gate import BrokerGate, SubscriptionGate, TopicGate
+from headgate.flow.gate import BrokerGate, TopicGate
 from headgate.flow.limits import DispatchLimit
+from headgate.flow.subscription_gate import SubscriptionGate
 
 LIMIT = DispatchLimit(10, None)
 

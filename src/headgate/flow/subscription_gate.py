@@ -1,0 +1,325 @@
+"""One subscription at the gate: its own limit, its place among the others, its throttled events.
+
+How an engine uses it, and where a waiter stands, is told in :mod:`headgate.flow.gate`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from headgate.base.units import NS_PER_MS
+from headgate.flow.budget import Budget
+from headgate.flow.limits import Dimension, DispatchLimit, Level, Refusal
+from headgate.flow.node import GateNode, GateStatistics
+from headgate.flow.share import share_of
+from headgate.flow.throttle import ThrottledEvents
+
+if TYPE_CHECKING:
+    from headgate.flow.gate import TopicGate
+
+CAUSE_SLACK_NS = 20 * NS_PER_MS
+"""Of two levels that both refuse, the outer one is named only if it holds for so much longer: the
+time between two slices of its pace is not a limit of its own."""
+_IDLE, _ACTIVE, _DEFERRED, _CLAIMED, _HELD, _QUEUED = range(6)
+# The last two wait: state >= _HELD.
+
+
+class SubscriptionGate(GateNode):
+    """One subscription: its own limit, its place among the others and its throttled events."""
+
+    __slots__ = (
+        "_byte_budgets",
+        "_clear_ns",
+        "_epoch",
+        "_events",
+        "_in_topic",
+        "_message_budgets",
+        "_path",
+        "_share",
+        "_state",
+        "_turn",
+        "_waiting_since_ns",
+        "exempt",
+        "limited",
+        "ticket",
+        "topic",
+        "wanting_since_ns",
+    )
+
+    def __init__(self, topic: TopicGate, owner: object) -> None:
+        super().__init__(Level.SUBSCRIPTION, owner)
+        self.topic = topic
+        self.limited = False
+        """Whether any budget at any level applies; the engine skips the gate while it is False."""
+        self.exempt = False
+        """Whether it passes free and uncharged; see :meth:`set_exempt`."""
+        self.ticket = 0
+        """Its place in its topic's queue."""
+        self.wanting_since_ns = 0
+        """Since when it has wanted to send without a break; meaningful while it does."""
+        self._state = _IDLE
+        self._in_topic = False
+        self._share = 0
+        self._epoch = 0
+        self._turn = 0
+        self._clear_ns = -1
+        self._waiting_since_ns = 0
+        self._events: ThrottledEvents | None = None
+        self._path: tuple[Budget, ...] = ()
+        self._message_budgets: tuple[Budget, ...] = ()
+        self._byte_budgets: tuple[Budget, ...] = ()
+        self.refresh_path(0)
+
+    # -- what the engine calls --------------------------------------------------------------
+
+    def request(self, now_ns: int) -> Refusal | None:
+        """May the next entry go now? None: yes, send one and charge it. Otherwise this
+        subscription waits from now on, in its fair turn, and the refusal says for what."""
+        state = self._state
+        if state == _CLAIMED or not self.limited:
+            return None
+        if state >= _HELD:
+            return self.cause(now_ns)
+        if self.topic.shared:
+            for budget in self._path:
+                if budget.in_window < budget.limit and not budget.paced:
+                    continue  # what release_ns would say first; this loop is the hot one
+                if budget.release_ns(now_ns) > now_ns:
+                    return self._wait(now_ns, self._refuse(now_ns))
+            if self._others_first():
+                return self._wait(now_ns, now_ns)
+        else:
+            own_ns = self._refuse(now_ns)
+            if own_ns > now_ns:
+                return self._wait(now_ns, own_ns)
+        if state == _DEFERRED:
+            self._state = _ACTIVE
+        return None
+
+    def charge(self, now_ns: int, messages: int, size_bytes: int) -> None:
+        """An entry is handed to the connection: charge every budget that applies, at once."""
+        for budget in self._message_budgets:
+            budget.charge(now_ns, messages)
+        for budget in self._byte_budgets:
+            budget.charge(now_ns, size_bytes)
+        if self._state == _CLAIMED:
+            self._state = _ACTIVE
+            self._turn = 0
+        if self._in_topic:
+            topic = self.topic
+            self._share += share_of(topic.budgets or topic.shared, messages, size_bytes)
+            topic.queue.served(self._share)
+            topic.charged(now_ns, messages, size_bytes)
+
+    def leave(self, now_ns: int) -> None:
+        """It no longer wants to send. Cheap and harmless when it did not wait."""
+        state = self._state
+        if state == _IDLE:
+            return
+        if state >= _HELD:
+            self.settle(now_ns)
+            self.alarm = 0
+            if self.ticket and self._in_topic:
+                self.topic.queue.forget()
+            self.ticket = 0
+        self._state = _IDLE
+        self._turn = 0
+        self._leave_topic(now_ns)
+        self._end_waiting(now_ns)
+        if state == _CLAIMED:
+            self.topic.offer(now_ns)
+
+    def defer(self, now_ns: int) -> None:
+        """It may send, but its entry is not in memory: it keeps its turn and blocks nobody.
+        ``request`` again when the entry is there."""
+        if self._state == _CLAIMED or self._state == _ACTIVE:
+            self._state = _DEFERRED
+            self.topic.offer(now_ns)
+
+    def cause(self, now_ns: int) -> Refusal | None:
+        """What it waits for at present; right after ``pop_ready``, before the charge, what the
+        wait just ended was for: the limit that released last. None if it does not wait."""
+        if self._state < _CLAIMED:
+            return None
+        latest_ns = now_ns
+        named: Budget | None = None
+        for budget in self._path:
+            at_ns = budget.refused_until_ns
+            if at_ns <= self._waiting_since_ns:
+                continue
+            if named is None or at_ns > named.refused_until_ns + (
+                0 if named.level == budget.level else CAUSE_SLACK_NS
+            ):
+                named = budget
+            if at_ns > latest_ns:
+                latest_ns = at_ns
+        if named is None:
+            if not self._path:
+                return None
+            named = (self.topic.shared or self._path)[0]
+        return Refusal(named.level, named.dimension, latest_ns)
+
+    def close(self, now_ns: int) -> None:
+        """Nobody comes back to it. Whoever may goes to ``topic.kept`` instead."""
+        self.leave(now_ns)
+        self.topic.subscriptions.pop(self, None)
+
+    # -- settings and figures ---------------------------------------------------------------
+
+    def set_limit(self, limit: DispatchLimit | None, now_ns: int) -> None:
+        """Put its own limit in force, None for none."""
+        self._clear_ns = -1
+        if self._install(limit, now_ns):
+            self.refresh_path(now_ns)
+        if self.alarm:
+            self.topic.broker.arm(self, now_ns)
+
+    def set_exempt(self, exempt: bool, now_ns: int) -> None:
+        """Let it pass free and uncharged, or no longer. One that waits is handed out by the next
+        ``pop_ready``."""
+        waits = self._state >= _HELD
+        self.exempt = exempt
+        self.refresh_path(now_ns)
+        if exempt:
+            self.leave(now_ns)
+            if waits:
+                self._line_up(now_ns)
+
+    @property
+    def throttled_events(self) -> list[list[int]]:
+        """Events by level, then dimension; exact after :meth:`settle`. Do not write to it."""
+        return [[0, 0], [0, 0], [0, 0]] if self._events is None else self._events.counts
+
+    def renewed(self, now_ns: int) -> SubscriptionGate:
+        """Itself, for another subscription: its windows as they are, its figures at 0."""
+        self._events = None
+        self.waiters_max = 0
+        for budget in self._kept:
+            if budget is not None:
+                budget.restart_figures(now_ns)
+        return self
+
+    def settle(self, now_ns: int) -> None:
+        """Count the periods of a wait that still goes on."""
+        if self._state >= _HELD:
+            self._count_delay(now_ns)
+
+    def statistics(self, now_ns: int) -> GateStatistics:
+        """Its own limit and whether it waits for it."""
+        held = self._state == _HELD
+        waits = [(self.owner, now_ns - self.wanting_since_ns)] if held else []
+        return self._gate_statistics(now_ns, len(waits), waits)
+
+    # -- what the tree calls ----------------------------------------------------------------
+
+    def refresh_path(self, now_ns: int) -> None:
+        """The set of budgets that apply to it changed."""
+        path = () if self.exempt else self.budgets + self.topic.shared
+        self._path = path
+        self._message_budgets = tuple(b for b in path if b.dimension == Dimension.MESSAGES)
+        self._byte_budgets = tuple(b for b in path if b.dimension == Dimension.BYTES)
+        self.limited = bool(path)
+        if not path and self._state in (_ACTIVE, _DEFERRED):
+            self.leave(now_ns)
+
+    def wake(self, now_ns: int) -> None:
+        """Its own budget was to release it now."""
+        at_ns = self._refuse(now_ns)
+        if at_ns > now_ns:
+            self.topic.broker.arm(self, at_ns)
+        else:
+            self._line_up(now_ns)
+
+    def claim(self, now_ns: int) -> bool:
+        """It is its turn: take it, unless its own budget holds it (then it is held)."""
+        self._turn = self.ticket
+        self.ticket = 0
+        if self.exempt:
+            self._state = _CLAIMED
+            return True
+        if self.topic.shared and not self._in_topic:
+            # A shared limit appeared while it stood in the line of those without any.
+            self._line_up(now_ns)
+            return False
+        if self._clear_ns != now_ns:
+            at_ns = self._refuse(now_ns)
+            if at_ns > now_ns:
+                self._hold(now_ns, at_ns)
+                return False
+        self._state = _CLAIMED
+        self._count_delay(now_ns)
+        return True
+
+    # -- waiting ----------------------------------------------------------------------------
+
+    def _others_first(self) -> bool:
+        """Whether somebody who waits for a shared budget goes before it."""
+        topic = self.topic
+        broker = topic.broker
+        queue = topic.queue
+        if queue.waiting and (not self._in_topic or queue.precedes(self._share)):
+            return True
+        if not broker.budgets or not broker.queue.waiting:
+            return False
+        return topic.away or broker.queue.precedes(topic.share)
+
+    def _wait(self, now_ns: int, own_ns: int) -> Refusal | None:
+        """It may not go now; its own budgets refuse until ``own_ns`` (now: they do not)."""
+        if self._state == _IDLE:
+            self.wanting_since_ns = now_ns
+        self._waiting_since_ns = now_ns
+        for budget in self.topic.shared:
+            at_ns = budget.release_ns(now_ns)
+            if at_ns > now_ns:
+                budget.refused_until_ns = at_ns
+        if own_ns > now_ns:
+            self._hold(now_ns, own_ns)
+        else:
+            self._end_waiting(now_ns)
+            self._line_up(now_ns)
+        return self.cause(now_ns)
+
+    def _hold(self, now_ns: int, at_ns: int) -> None:
+        self._state = _HELD
+        self._turn = 0
+        self.waiters_max = 1
+        if self._in_topic:
+            self._leave_topic(now_ns)
+        self.topic.broker.arm(self, at_ns)
+
+    def _line_up(self, now_ns: int) -> None:
+        """Its own budget lets it go: wait for its turn at the shared ones."""
+        topic = self.topic
+        self._state = _QUEUED
+        # Whoever calls this has just asked the own budgets; a claim in the same instant need not.
+        self._clear_ns = now_ns
+        self.ticket = ticket = self._turn or next(topic.broker.tickets)
+        self._turn = 0
+        if self.exempt or not topic.shared:
+            topic.broker.make_ready(ticket, self, now_ns)
+            return
+        if not self._in_topic:
+            share = topic.queue.minimum()
+            if self._epoch == topic.epoch and self._share > share:
+                share = self._share
+            self._share = share
+            self._epoch = topic.epoch
+            self._in_topic = True
+            topic.change_demand(1, now_ns)
+        topic.queue.push(self._share, ticket, self)
+        topic.offer(now_ns)
+
+    def _leave_topic(self, now_ns: int) -> None:
+        if self._in_topic:
+            self._in_topic = False
+            self.topic.change_demand(-1, now_ns)
+
+    def _count_delay(self, now_ns: int) -> None:
+        """Events of the wait so far, for each limiter that refused during it."""
+        since_ns = self._waiting_since_ns
+        for budget in self._path:
+            until_ns = budget.refused_until_ns
+            if until_ns > since_ns:
+                if self._events is None:
+                    self._events = ThrottledEvents()
+                self._events.delayed(budget, since_ns, until_ns if until_ns < now_ns else now_ns)
