@@ -59,16 +59,16 @@ async def get_subscription_rate(call: Call) -> Reply:
     topic, name = policy_topic(call), subscription_name(call)
     policies = call.facade.catalog.topic_policies(topic)
     rate = policies.dispatch_rate_by_subscription.get(name)
-    if call.flag("applied") and (rate is None or not rate.is_limit):
-        rate = call.facade.effective_dispatch_rate("subscription", topic)
+    if call.flag("applied"):
+        rate = call.facade.effective_dispatch_rate("subscription", topic, name)
     return EMPTY if rate is None else as_json(rate)
 
 
 async def set_subscription_rate(call: Call) -> Reply:
-    """Set the dispatch rate of one subscription; one that limits nothing changes nothing."""
+    """Set the dispatch rate of one subscription; one that says nothing changes nothing."""
     topic, name = policy_topic(call), subscription_name(call)
     rate = call.decoded(DispatchRate)
-    if rate is None or rate.is_limit:
+    if rate is None or not rate.says_nothing:
         catalog = call.facade.catalog
         await call.facade.commit(catalog.plan_subscription_rate(topic, name, rate))
     return NO_CONTENT

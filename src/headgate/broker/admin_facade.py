@@ -29,6 +29,7 @@ from headgate.broker.facade import (
     StoredEntry,
 )
 from headgate.broker.internal_stats import internal_stats
+from headgate.broker.limits import rate_of
 from headgate.broker.settings import SETTINGS
 from headgate.broker.stats import InternalStats, TopicStats
 from headgate.broker.topic_stats import topic_stats
@@ -89,31 +90,19 @@ class AdminFacade:
             raise not_allowed(str(error)) from error
 
     def effective_dispatch_rate(
-        self, scope: Literal["topic", "subscription"], topic: TopicName
+        self,
+        scope: Literal["topic", "subscription"],
+        topic: TopicName,
+        subscription: str = "",
     ) -> DispatchRate:
         """See the protocol. Which level decides is asked of the limit table, as enforcement does;
         the policy is shown as it was stored."""
         if self._broker.registry.is_system(topic):
-            return DispatchRate(rate_period_in_second=1)
-        limits, settings = self._broker.limits, self._broker.settings
-        own = self.catalog.topic_policies(topic)
-        above = self.catalog.namespace_policies(topic.namespace)
+            return rate_of(None)
+        limits = self._broker.limits
         if scope == "topic":
-            source = limits.of_topic(topic).source
-            stored = own.dispatch_rate, above.dispatch_rate
-            fallback = (
-                settings.dispatchThrottlingRatePerTopicInMsg,
-                settings.dispatchThrottlingRatePerTopicInByte,
-            )
-        else:
-            source = limits.of_subscription(topic, "").source
-            stored = own.subscription_dispatch_rate, above.subscription_dispatch_rate
-            fallback = (
-                settings.dispatchThrottlingRatePerSubscriptionInMsg,
-                settings.dispatchThrottlingRatePerSubscriptionInByte,
-            )
-        decides = {"topic policy": stored[0], f"namespace policy {topic.namespace}": stored[1]}
-        return decides.get(source) or DispatchRate(*fallback, rate_period_in_second=1)
+            return rate_of(limits.of_topic(topic).policy)
+        return rate_of(limits.of_subscription(topic, subscription).policy)
 
     def effective_retention(self, topic: TopicName) -> Retention:
         """See the protocol."""

@@ -17,28 +17,28 @@ if TYPE_CHECKING:
 
 
 def broker_limit(broker: Broker) -> LimitState | None:
-    """The broker-wide limit; None if there is none."""
-    effective = broker.limits.of_broker()
-    if effective.limit is None:
+    """The broker-wide limit; None if nothing is set."""
+    effective = broker.in_force.of_broker()
+    if not effective.source:
         return None
     statistics = broker.engine.gate.statistics(broker.engine.now_ns)
     return _state(Level.BROKER, "", effective, statistics)
 
 
 def topic_limit(broker: Broker, topic: Topic) -> LimitState | None:
-    """A topic's own limit; None if there is none."""
-    effective = broker.limits.of_topic(topic.name)
-    if topic.is_system or effective.limit is None:
+    """A topic's own limit; None if nothing is set."""
+    effective = broker.in_force.of_topic(topic)
+    if not effective.source:
         return None
     statistics = topic.gate.statistics(broker.engine.now_ns)
     return _state(Level.TOPIC, topic.name.full, effective, statistics)
 
 
 def subscription_limit(broker: Broker, subscription: Subscription) -> LimitState | None:
-    """A subscription's own limit; None if there is none."""
+    """A subscription's own limit; None if nothing is set."""
     topic = subscription.topic
-    effective = broker.limits.of_subscription(topic.name, subscription.name)
-    if topic.is_system or effective.limit is None:
+    effective = broker.in_force.of_subscription(subscription)
+    if not effective.source:
         return None
     statistics = subscription.gate.statistics(broker.engine.now_ns)
     subject = f"{topic.name.full} / {subscription.name}"
@@ -53,6 +53,8 @@ def _state(
         level=level.name.lower(),
         subject=subject,
         source=effective.source,
+        unlimited=limit is None,
+        relative=limit is not None and limit.base is not None,
         budgets=[
             BudgetState(
                 dimension=budget.dimension.name.lower(),

@@ -55,6 +55,10 @@ class LimitState(Struct, frozen=True, kw_only=True, rename="camel"):
     subject: str
     """What it is a limit on: a topic, ``topic / subscription``, or empty for the broker."""
     source: str
+    unlimited: bool
+    """Whether "unlimited" is set there; then there are no budgets."""
+    relative: bool
+    """Whether it moves with the publish rate; the budgets say what it amounts to now."""
     budgets: list[BudgetState]
     waiters: int
     waiters_max: int

@@ -157,11 +157,15 @@ class Facade(Protocol):
         """
 
     def effective_dispatch_rate(
-        self, scope: Literal["topic", "subscription"], topic: TopicName
+        self,
+        scope: Literal["topic", "subscription"],
+        topic: TopicName,
+        subscription: str = "",
     ) -> DispatchRate:
-        """The limit that is enforced (``applied=true``): topic, namespace or broker setting.
+        """The limit that is enforced (``applied=true``), as it is set, wherever that is.
 
-        Nothing set anywhere: the broker setting's own value, with period 1 and not relative.
+        ``subscription`` names one that may have a rate of its own. Nothing set anywhere: rates of
+        0, with period 1 and not relative.
         """
 
     def effective_retention(self, topic: TopicName) -> Retention:

@@ -119,18 +119,16 @@ def look(subscription: Subscription, now_ns: int, now_ms: int, *, keep: bool = F
 
 def _limits_mark(subscription: Subscription) -> int:
     """A number of :data:`MARK_BITS` for each level, 0 where it has no limit."""
-    gate = subscription.gate
-    if not gate.limited:
+    if not subscription.gate.limited:
         return 0
+    # As they are set: what moves with the publish rate is the same limit all the time.
+    topic = subscription.topic
     mark = 0
-    for level in Level:
-        limits = tuple(
-            (b.dimension, b.limit, b.period_ns)
-            for b in gate.budgets + gate.topic.shared
-            if b.level is level
-        )
-        if limits:
-            mark |= (hash(limits) % (MARK_MAX - 1) + 1) << MARK_BITS * level
+    for level, limit in zip(
+        Level, (subscription.limit, topic.limit, topic.engine.broker_limit), strict=True
+    ):
+        if limit is not None:
+            mark |= (hash(limit) % (MARK_MAX - 1) + 1) << MARK_BITS * level
     return mark
 
 

@@ -1,12 +1,21 @@
-"""The one function that says which dispatch limit is in force and where it is set (law 1.8).
+"""Which dispatch limit is in force and where it is set (law 1.8).
 
 Enforcement, REST's ``applied=true``, /metrics, telemetry and explain all ask here.
+:class:`LimitTable` knows what is set, by names; :class:`LimitsInForce` what that amounts to at
+present on what is live, where a limit is relative to the publish rate.
 """
 
 from __future__ import annotations
 
+from typing import Protocol
+
+from msgspec import UNSET
+
 from headgate.base.names import TopicName
 from headgate.broker.settings import Settings
+from headgate.engine.engine import Engine
+from headgate.engine.subscription import Subscription
+from headgate.engine.topic import Topic
 from headgate.flow.limits import EffectiveLimit, Level, RatePolicy, effective_limit
 from headgate.metadata.catalog import Catalog
 from headgate.metadata.policies import DispatchRate
@@ -22,11 +31,26 @@ def policy_of(rate: DispatchRate | None) -> RatePolicy | None:
         messages=rate.dispatch_throttling_rate_in_msg,
         bytes=rate.dispatch_throttling_rate_in_byte,
         period_s=rate.rate_period_in_second,
+        relative=rate.relative_to_publish_rate,
+        unlimited=rate.is_unlimited,
+    )
+
+
+def rate_of(policy: RatePolicy | None) -> DispatchRate:
+    """What REST shows for the policy that decided; without one, rates of 0."""
+    if policy is None:
+        return DispatchRate(rate_period_in_second=1)
+    return DispatchRate(
+        dispatch_throttling_rate_in_msg=policy.messages,
+        dispatch_throttling_rate_in_byte=policy.bytes,
+        relative_to_publish_rate=policy.relative,
+        rate_period_in_second=policy.period_s,
+        unlimited=True if policy.unlimited else UNSET,
     )
 
 
 class LimitTable:
-    """Effective dispatch limits of one broker."""
+    """Effective dispatch limits of one broker, as they are set."""
 
     def __init__(self, catalog: Catalog, settings: Settings) -> None:
         self._catalog = catalog
@@ -39,6 +63,7 @@ class LimitTable:
             Level.BROKER,
             broker_messages=settings.dispatchThrottlingRateInMsg,
             broker_bytes=settings.dispatchThrottlingRateInByte,
+            broker_relative=settings.dispatchThrottlingRateRelativeToPublishRate,
         )
 
     def of_topic(self, topic: TopicName) -> EffectiveLimit:
@@ -52,6 +77,7 @@ class LimitTable:
             namespace=str(topic.namespace),
             broker_messages=settings.dispatchThrottlingRatePerTopicInMsg,
             broker_bytes=settings.dispatchThrottlingRatePerTopicInByte,
+            broker_relative=settings.dispatchThrottlingRateRelativeToPublishRate,
         )
 
     def of_subscription(self, topic: TopicName, subscription: str) -> EffectiveLimit:
@@ -67,4 +93,55 @@ class LimitTable:
             namespace=str(topic.namespace),
             broker_messages=settings.dispatchThrottlingRatePerSubscriptionInMsg,
             broker_bytes=settings.dispatchThrottlingRatePerSubscriptionInByte,
+            broker_relative=settings.dispatchThrottlingRateRelativeToPublishRate,
         )
+
+
+class LimitSource(Protocol):
+    """Which limits are set: :class:`LimitTable` is one."""
+
+    def of_broker(self) -> EffectiveLimit:
+        """What the whole broker may deliver."""
+
+    def of_topic(self, topic: TopicName, /) -> EffectiveLimit:
+        """What one topic may deliver."""
+
+    def of_subscription(self, topic: TopicName, subscription: str, /) -> EffectiveLimit:
+        """What one subscription of one topic may be delivered."""
+
+
+class LimitsInForce:
+    """Effective dispatch limits of what is live, at this instant."""
+
+    def __init__(self, table: LimitSource, engine: Engine) -> None:
+        self._table = table
+        self._engine = engine
+
+    def of_broker(self) -> EffectiveLimit:
+        """What the whole broker may deliver now."""
+        return self._table.of_broker().over(self._engine.relative.owed_in_all_per_second())
+
+    def of_topic(self, topic: Topic) -> EffectiveLimit:
+        """What a topic may deliver now; no limit on the broker's own."""
+        if topic.is_system:
+            return NO_LIMIT
+        owed = self._engine.relative.owed_per_second(topic)
+        return self._table.of_topic(topic.name).over(owed)
+
+    def of_subscription(self, subscription: Subscription) -> EffectiveLimit:
+        """What a subscription may be delivered now; no limit on the broker's own topics."""
+        topic = subscription.topic
+        if topic.is_system:
+            return NO_LIMIT
+        effective = self._table.of_subscription(topic.name, subscription.name)
+        return effective.over(self._engine.relative.published_per_second(topic))
+
+    def on(self, subscription: Subscription) -> list[EffectiveLimit]:
+        """The limits that a subscription meets, indexed by level."""
+        if subscription.topic.is_system:
+            return [NO_LIMIT] * len(Level)
+        return [
+            self.of_subscription(subscription),
+            self.of_topic(subscription.topic),
+            self.of_broker(),
+        ]

@@ -24,7 +24,7 @@ from headgate.broker.counts import BrokerCounts
 from headgate.broker.cursors import CursorWork
 from headgate.broker.facade import BrokerInfo
 from headgate.broker.lanes import Lane
-from headgate.broker.limits import LimitTable
+from headgate.broker.limits import LimitsInForce, LimitTable
 from headgate.broker.metadata_writer import MetadataWriter
 from headgate.broker.reads import Reader
 from headgate.broker.registry import TopicRegistry
@@ -88,14 +88,11 @@ class Broker:
         """What overridden settings were at the start, as text."""
         self.engine = Engine(
             _Effects(self),
-            limits=EngineLimits(
-                settings.maxUnackedMessagesPerConsumer,
-                settings.maxUnackedMessagesPerSubscription,
-                settings.activeConsumerFailoverDelayTimeMillis * NS_PER_MS,
-            ),
+            limits=_engine_limits(settings),
             cache_bytes_max=settings.managedLedgerCacheSizeMB * MIB,
             limits_of=self._limit_of,
         )
+        self.in_force = LimitsInForce(self.limits, self.engine)
         self._wall_offset_ns = 0
         self.sync_wall_clock()
         self.begin_turn()
@@ -138,6 +135,7 @@ class Broker:
         """Make what every broker has, load the stored topics and begin the sweeps."""
         for name, text in self.catalog.settings().items():
             self._set_dynamic(name, text)
+        self._set_throttling_flags()
         telemetry = parse_topic(self.settings.headgateTelemetryTopic)
         change = self.catalog.plan_first_boot(system_namespaces=[telemetry.namespace])
         if change is not None:
@@ -292,7 +290,23 @@ class Broker:
             self.settings.set(name, initial if text is None else text)
         except InputError as error:
             logger.warning("stored setting is not used: %s", error)
-        self.engine.throttle_counts_entries = self.settings.dispatchThrottlingOnBatchMessageEnabled
+        self._set_throttling_flags()
+
+    def _set_throttling_flags(self) -> None:
+        engine, settings = self.engine, self.settings
+        engine.throttle_counts_entries = settings.dispatchThrottlingOnBatchMessageEnabled
+        engine.throttle_spares_caught_up = (
+            not settings.dispatchThrottlingOnNonBacklogConsumerEnabled
+        )
+
+
+def _engine_limits(settings: Settings) -> EngineLimits:
+    return EngineLimits(
+        settings.maxUnackedMessagesPerConsumer,
+        settings.maxUnackedMessagesPerSubscription,
+        settings.activeConsumerFailoverDelayTimeMillis * NS_PER_MS,
+        settings.managedLedgerCursorBackloggedThreshold,
+    )
 
 
 class _Effects:

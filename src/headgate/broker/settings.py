@@ -227,8 +227,24 @@ class Settings:
         minimum=-1,
         maximum=INT64_MAX,
     )
+    dispatchThrottlingRateRelativeToPublishRate: bool = _key(
+        False,
+        "The six rates above come on top of what is published (PIP-52). Policies have a flag of "
+        "their own.",
+        dynamic=True,
+    )
     dispatchThrottlingOnBatchMessageEnabled: bool = _key(
         False, "Count a batch as one message against the limits.", dynamic=True
+    )
+    dispatchThrottlingOnNonBacklogConsumerEnabled: bool = _key(
+        True,
+        "Limits hold for everybody; false spares subscriptions that are caught up.",
+        dynamic=True,
+    )
+    managedLedgerCursorBackloggedThreshold: int = _key(
+        1_000,
+        "Entries before a subscription at which it is no longer caught up, where that spares it "
+        "the limits.",
     )
     exposeTopicLevelMetricsInPrometheus: bool = _key(
         True,

@@ -173,7 +173,7 @@ def situation(broker: Broker, parts: Sequence[Part]) -> Steps[Situation]:
     begin_ns = min(part.calm.begin_ns for part in troubled or parts)
     runs = [part.points(max(begin_ns, now_ns - MINUTE_NS)) for part in parts]
     seen = _window(runs)
-    limits = limits_of(broker, subscriptions[0])
+    limits = broker.in_force.on(subscriptions[0])
     hour = [part.hour for part in parts]
     proven = yield from _proven_ack_per_s(hour)
     chunks = yield from _chunks(runs, max(SUB_WINDOW_NS, seen.length_ns // SUB_WINDOWS))
@@ -225,18 +225,6 @@ def situation(broker: Broker, parts: Sequence[Part]) -> Steps[Situation]:
         proven_ack_per_s=proven,
         sentence=said,
     )
-
-
-def limits_of(broker: Broker, subscription: Subscription) -> list[EffectiveLimit]:
-    """The limits in force on it, indexed by level; none on a system topic."""
-    topic = subscription.topic
-    if topic.is_system:
-        return [NO_LIMIT] * len(Level)
-    return [
-        broker.limits.of_subscription(topic.name, subscription.name),
-        broker.limits.of_topic(topic.name),
-        broker.limits.of_broker(),
-    ]
 
 
 def named_level(judgement: Judgement) -> Level | None:

@@ -200,20 +200,30 @@ def subscription_stats(
 def limits_view(limits: dict[str, EffectiveLimit]) -> dict[str, Any]:
     """The limits in force, by level, with where each is set; a level without one is left out."""
     return {
-        level: {
-            "messages": effective.limit.messages,
-            "bytes": effective.limit.bytes,
-            "periodSeconds": effective.limit.period_ns / NS_PER_S,
-            "source": effective.source,
-        }
-        for level, effective in limits.items()
-        if effective.limit is not None
+        level: _limit_view(effective) for level, effective in limits.items() if effective.source
     }
+
+
+def _limit_view(effective: EffectiveLimit) -> dict[str, Any]:
+    limit = effective.limit
+    if limit is None:
+        return {"unlimited": True, "source": effective.source}
+    view: dict[str, Any] = {
+        "messages": limit.messages,
+        "bytes": limit.bytes,
+        "periodSeconds": limit.period_ns / NS_PER_S,
+        "source": effective.source,
+    }
+    if limit.base is not None:
+        view["abovePublishRate"] = {"messages": limit.base.messages, "bytes": limit.base.bytes}
+    return view
 
 
 def _topic_account(broker: Broker, topic: Topic, oldest_ms: int | None) -> dict[str, Any]:
     durable = [s for s in topic.subscriptions.values() if s.is_durable]
-    limits = {} if topic.is_system else _limits_above(broker, topic)
+    limits = {"topic": broker.in_force.of_topic(topic)}
+    if not topic.is_system:
+        limits["broker"] = broker.in_force.of_broker()
     return {
         "backlogMessages": max((s.backlog_messages for s in durable), default=0),
         "backlogBytes": topic.backlog_bytes(),
@@ -224,7 +234,7 @@ def _topic_account(broker: Broker, topic: Topic, oldest_ms: int | None) -> dict[
 
 
 def _subscription_account(broker: Broker, subscription: Subscription) -> dict[str, Any]:
-    topic, account = subscription.topic, subscription.account
+    account = subscription.account
     now_ns = broker.engine.now_ns
     booked = account.peek(now_ns)
     label = LABELS[account.cell]
@@ -244,10 +254,8 @@ def _subscription_account(broker: Broker, subscription: Subscription) -> dict[st
                     "seconds": elapsed_ns / NS_PER_S,
                 }
             )
-    limits: dict[str, EffectiveLimit] = {}
-    if not topic.is_system:
-        limits["subscription"] = broker.limits.of_subscription(topic.name, subscription.name)
-        limits |= _limits_above(broker, topic)
+    in_force = zip(Level, broker.in_force.on(subscription), strict=True)
+    limits = {level.name.lower(): effective for level, effective in in_force}
     view: dict[str, Any] = {
         "state": label.state.value,
         "since": iso_time(broker.engine.now_ms - (now_ns - account.entered_ns) // NS_PER_MS),
@@ -265,10 +273,6 @@ def _subscription_account(broker: Broker, subscription: Subscription) -> dict[st
     if subscription.read_failed:
         view["readFailed"] = subscription.read_failed
     return view
-
-
-def _limits_above(broker: Broker, topic: Topic) -> dict[str, EffectiveLimit]:
-    return {"topic": broker.limits.of_topic(topic.name), "broker": broker.limits.of_broker()}
 
 
 def _age_s(broker: Broker, received_ms: int | None) -> float | None:

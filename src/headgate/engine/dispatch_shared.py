@@ -32,7 +32,6 @@ class SharedDispatcher(Dispatcher):
         "_turn_entries",
         "blocked_on_unacked",
         "pending",
-        "read_ordinal",
         "replay",
         "replaying",
         "unacked_messages",
@@ -48,7 +47,6 @@ class SharedDispatcher(Dispatcher):
         self._ready: dict[int, deque[Consumer]] = {}
         self._levels: list[int] = []
         self._turn_entries = 0
-        self.read_ordinal = subscription.acks.mark_delete + 1
 
     def next_run(self) -> tuple[int, int]:
         acks = self.subscription.acks

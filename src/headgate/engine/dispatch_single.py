@@ -16,13 +16,12 @@ if TYPE_CHECKING:
 class SingleActiveDispatcher(Dispatcher):
     """Delivers to the active consumer, from the first unacknowledged entry on."""
 
-    __slots__ = ("active", "read_ordinal", "type")
+    __slots__ = ("active", "type")
 
     def __init__(self, subscription: Subscription, subscription_type: SubscriptionType) -> None:
         super().__init__(subscription)
         self.type = subscription_type
         self.active: Consumer | None = None
-        self.read_ordinal = subscription.acks.mark_delete + 1
 
     def next_run(self) -> tuple[int, int]:
         subscription = self.subscription

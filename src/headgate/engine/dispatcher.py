@@ -38,10 +38,19 @@ class Dispatcher(ABC):
 
     type: SubscriptionType
 
-    __slots__ = ("behind", "paused_until_ns", "reading", "redelivery_counts", "subscription")
+    __slots__ = (
+        "behind",
+        "paused_until_ns",
+        "read_ordinal",
+        "reading",
+        "redelivery_counts",
+        "subscription",
+    )
 
     def __init__(self, subscription: Subscription) -> None:
         self.subscription = subscription
+        self.read_ordinal = subscription.acks.mark_delete + 1
+        """Below it everything was delivered or given back; what is given back is known apart."""
         self.reading = False
         self.behind = False
         """Whether entries are being read from disk ahead of delivery."""
@@ -118,12 +127,16 @@ class Dispatcher(ABC):
         if subscription.fenced or self.paused_until_ns > now_ns:
             self._rest(Cell.TRANSITION, now_ns)
             return 0
+        if gate.exempt and not self.is_exempt():
+            gate.set_exempt(False, now_ns)
         sent = 0
         while True:
             first, stop = self.next_run()
             if first < 0:
                 done = subscription.done_entries >= subscription.topic.log.end
                 self._rest(Cell.CAUGHT_UP if done else Cell.AWAITING_ACK, now_ns)
+                if subscription.topic.engine.throttle_spares_caught_up and not gate.exempt:
+                    gate.set_exempt(self.is_exempt(), now_ns)
                 return sent
             consumer = self.pick()
             if not isinstance(consumer, Consumer):
@@ -192,6 +205,24 @@ class Dispatcher(ABC):
             for ordinal in range(first, stop):
                 self._read_ahead(ordinal)
         return entries
+
+    def is_exempt(self) -> bool:
+        """Whether no limit applies: on the broker's own topics, and where who is caught up is
+        spared (``dispatchThrottlingOnNonBacklogConsumerEnabled=false``).
+
+        Who has been delivered everything is caught up, and stays so while it has a consumer and
+        no more than ``managedLedgerCursorBackloggedThreshold`` entries are before it.
+        """
+        subscription = self.subscription
+        topic = subscription.topic
+        if topic.is_system:
+            return True
+        if not topic.engine.throttle_spares_caught_up or not subscription.consumers:
+            return False
+        waiting = topic.log.end - max(self.read_ordinal, topic.log.first)
+        if subscription.gate.exempt:
+            return waiting <= topic.engine.limits.backlogged_entries_min
+        return waiting <= 0 and not self.replay_messages()
 
     def _refused(self, now_ns: int) -> bool:
         """Ask the budgets; when they refuse, the account says which, and who waits for whom."""

@@ -20,11 +20,13 @@ from headgate.engine.dispatch_shared import SharedDispatcher
 from headgate.engine.dispatch_single import SingleActiveDispatcher
 from headgate.engine.dispatcher import Dispatcher
 from headgate.engine.ports import Effects, EntryLog, NoObserver, Observer
+from headgate.engine.relative import RelativeLimits
 from headgate.engine.subscription import Subscription
 from headgate.engine.topic import Topic
 from headgate.engine.types import SubscriptionType
 from headgate.flow.gate import BrokerGate, TopicGate
 from headgate.flow.limits import DispatchLimit
+from headgate.flow.relative import PublishRate
 
 FLUSH_ENTRIES_MAX = 256
 """Entries handed over in one flush: less than a millisecond of work, also where limits apply."""
@@ -43,10 +45,12 @@ class EngineLimits:
     unacked_per_consumer_max: int = 50_000
     unacked_per_subscription_max: int = 200_000
     failover_delay_ns: int = 1_000 * NS_PER_MS
+    backlogged_entries_min: int = 1_000
+    """managedLedgerCursorBackloggedThreshold: who is caught up falls behind beyond so many."""
 
 
 LimitsOf = Callable[[Topic, str | None], DispatchLimit | None]
-"""The limit in force on a topic (None) or on one of its subscriptions (its name)."""
+"""The limit that is set on a topic (None) or on one of its subscriptions (its name)."""
 
 
 def _no_limits(_: Topic, __: str | None) -> DispatchLimit | None:
@@ -78,11 +82,16 @@ class Engine:
         self.now_ms = now_ms
         self.throttle_counts_entries = False
         """dispatchThrottlingOnBatchMessageEnabled: a batch counts as one message."""
+        self.throttle_spares_caught_up = False
+        """dispatchThrottlingOnNonBacklogConsumerEnabled=false: only who is behind is limited."""
+        self.broker_limit: DispatchLimit | None = None
+        """The broker-wide limit as it is set."""
+        self.relative = RelativeLimits(self)
         self.written_ns = now_ns
         """When an entry of any but a system topic last became durable."""
         self._limits_of = limits_of
-        self._kept_gates: dict[int, TopicGate] = {}
-        """Budgets of unloaded topics: an unload forgives nothing (law 1.1)."""
+        self._kept: dict[int, tuple[TopicGate, PublishRate | None]] = {}
+        """Budgets and publish rates of unloaded topics: an unload forgives nothing (law 1.1)."""
         self._dirty: deque[Subscription] = deque()
         """In the order in which they were touched: whoever had its turn goes behind the others."""
         self._timers: list[tuple[int, int, Callable[[], None]]] = []
@@ -157,7 +166,7 @@ class Engine:
         is_system: bool = False,
     ) -> Topic:
         """Make a stored topic live. Its subscriptions are added by the caller."""
-        gate = self._kept_gates.pop(log.number, None)
+        gate, publish_rate = self._kept.pop(log.number, (None, None))
         topic = Topic(
             self,
             name,
@@ -171,6 +180,7 @@ class Engine:
         self.by_number[log.number] = topic
         self.observer.topic_loaded(topic)
         self.limits_of_topic(topic)
+        self.relative.loaded(topic, publish_rate)
         return topic
 
     def unload_topic(self, topic: Topic, *, deleted: bool = False) -> None:
@@ -179,10 +189,11 @@ class Engine:
         for subscription in topic.subscriptions.values():
             subscription.forget(self.now_ns)
         topic.subscriptions.clear()
+        publish_rate = self.relative.unloaded(topic)
         if deleted:
             topic.gate.close(self.now_ns)
         else:
-            self._kept_gates[topic.log.number] = topic.gate
+            self._kept[topic.log.number] = topic.gate, publish_rate
         topic.cache.clear()
         self.topics.pop(topic.name.full, None)
         self.by_number.pop(topic.log.number, None)
@@ -197,22 +208,36 @@ class Engine:
 
     def limits_of_topic(self, topic: Topic) -> None:
         """Put the limits in force on a topic and all its subscriptions (law 1.5)."""
-        topic.gate.set_limit(self._limits_of(topic, None), self.now_ns)
+        topic.limit = self._limits_of(topic, None)
+        for subscription in topic.subscriptions.values():
+            subscription.limit = self._limits_of(topic, subscription.name)
+        self.relative.limits_set(topic)
+        topic.gate.set_limit(self.relative.of_topic(topic), self.now_ns)
         self.observer.limits_changed(topic, None)
         for subscription in topic.subscriptions.values():
-            self.limits_of_subscription(subscription)
+            self._put_in_force(subscription)
         self.effects.work_pending()
 
     def limits_of_subscription(self, subscription: Subscription) -> None:
         """Put the limit in force on one subscription."""
+        topic = subscription.topic
+        limit = subscription.limit = self._limits_of(topic, subscription.name)
+        if limit is not None and limit.relative:
+            self.relative.limits_set(topic)
+        self._put_in_force(subscription)
+
+    def _put_in_force(self, subscription: Subscription) -> None:
         gate = subscription.gate
-        gate.set_exempt(subscription.topic.is_system, self.now_ns)
-        gate.set_limit(self._limits_of(subscription.topic, subscription.name), self.now_ns)
+        gate.set_exempt(subscription.dispatcher.is_exempt(), self.now_ns)
+        gate.set_limit(self.relative.of_subscription(subscription), self.now_ns)
         self.observer.limits_changed(subscription.topic, subscription)
 
     def set_broker_limit(self, limit: DispatchLimit | None) -> None:
         """Put a limit on everything that the broker dispatches."""
-        self.gate.set_limit(limit, self.now_ns)
+        self.broker_limit = limit
+        for topic in self.topics.values():
+            self.relative.limits_set(topic)
+        self.gate.set_limit(self.relative.of_broker(), self.now_ns)
         self.observer.limits_changed(None, None)
         for topic in self.topics.values():
             for subscription in topic.subscriptions.values():

@@ -16,6 +16,7 @@ from headgate.engine.errors import ConsumerBusyError, SubscriptionBusyError, Top
 from headgate.engine.rates import RateMeter
 from headgate.engine.types import SubscriptionType
 from headgate.flow.account import Account, Cell
+from headgate.flow.limits import DispatchLimit
 from headgate.flow.subscription_gate import SubscriptionGate
 
 if TYPE_CHECKING:
@@ -53,6 +54,7 @@ class Subscription:
         "last_flow_ms",
         "last_mark_delete_ms",
         "last_sent_ms",
+        "limit",
         "messages_sent",
         "name",
         "properties",
@@ -114,6 +116,8 @@ class Subscription:
         """Why its next entry cannot be read; empty while all is well."""
         self.throttled = False
         """Whether it waits at a budget now."""
+        self.limit: DispatchLimit | None = None
+        """As it is set; the gate has what it amounts to."""
         self.account = Account(
             now_ns, Cell.CAUGHT_UP if self.done_entries >= from_end else Cell.NO_CONSUMER
         )

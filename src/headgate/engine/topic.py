@@ -33,6 +33,8 @@ from headgate.engine.writes import (
     count_sizes,
 )
 from headgate.flow.gate import TopicGate
+from headgate.flow.limits import DispatchLimit
+from headgate.flow.relative import PublishRate
 
 if TYPE_CHECKING:
     from headgate.engine.engine import Engine
@@ -60,12 +62,14 @@ class Topic:
         "incarnation",
         "is_system",
         "last_publish_ms",
+        "limit",
         "log",
         "messages_in_before_load",
         "messages_out_removed",
         "name",
         "partition",
         "producers",
+        "publish_rate",
         "publish_throttled_count",
         "rates",
         "subscriptions",
@@ -118,6 +122,10 @@ class Topic:
         """Times that a connection with a producer here was read no further because too much of
         what was sent waited to be durable."""
         self.rates = RateMeter(4)
+        self.limit: DispatchLimit | None = None
+        """As it is set; the gate has what it amounts to."""
+        self.publish_rate: PublishRate | None = None
+        """Followed while a relative limit concerns it."""
 
     # -- publishing ------------------------------------------------------------------------
 
@@ -191,6 +199,8 @@ class Topic:
                 )
         self.visible = log.end
         self.last_publish_ms = self.engine.now_ms
+        if self.publish_rate is not None:
+            self.engine.relative.published(self, first)
         for subscription in self.subscriptions.values():
             if not subscription.throttled:
                 subscription.wake()

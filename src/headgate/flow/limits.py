@@ -3,12 +3,13 @@
 One function, :func:`effective_limit`, answers for REST, metrics, explain and enforcement alike
 (law 1.8), so that they cannot disagree. The order is Pulsar's: the most specific policy
 that says anything wins *as a whole*; its missing dimension is "no limit" and is not inherited.
-A policy whose rates are both <= 0 says nothing and the next level applies.
+A policy whose rates are both <= 0 says nothing and the next level applies, unless it says
+"unlimited": that ends the search, and there is no limit at this level.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import NamedTuple
 
@@ -42,6 +43,11 @@ class DispatchLimit:
     messages: int | None
     bytes: int | None
     period_ns: int = NS_PER_S
+    relative: bool = False
+    """Whether the amounts come on top of what is published (law 1.7, PIP-52). Such a limit has to
+    be put :meth:`over` a publish rate before it can be enforced."""
+    base: DispatchLimit | None = None
+    """The relative limit that this one is while so much is published; None for a plain one."""
 
     def __post_init__(self) -> None:
         for name, amount in (("messages", self.messages), ("bytes", self.bytes)):
@@ -61,6 +67,37 @@ class DispatchLimit:
         amount = self.amount(dimension)
         return None if amount is None else amount * NS_PER_S / self.period_ns
 
+    def over(self, published: PerSecond) -> DispatchLimit:
+        """What a relative limit allows while ``published`` is published; itself if it is plain.
+
+        The publish rate counts over the limit's own period, so that units agree.
+        """
+        if not self.relative:
+            return self
+
+        def sum_with(amount: int | None, per_second: float) -> int | None:
+            if amount is None:
+                return None
+            return min(amount + round(per_second * self.period_ns / NS_PER_S), INT64_MAX)
+
+        return DispatchLimit(
+            messages=sum_with(self.messages, published.messages),
+            bytes=sum_with(self.bytes, published.bytes),
+            period_ns=self.period_ns,
+            base=self,
+        )
+
+
+ABOVE_PUBLISH_RATE = ", above the publish rate"
+"""Ends the text of a source, in telemetry, where the limit moves with what is published."""
+
+
+class PerSecond(NamedTuple):
+    """A rate in both dimensions."""
+
+    messages: float
+    bytes: float
+
 
 class Refusal(NamedTuple):
     """Why the next entry may not go now, and the instant at which it may.
@@ -79,25 +116,29 @@ class RatePolicy:
     """A dispatch rate as REST stores it: raw numbers, not yet normalised.
 
     ``messages`` and ``bytes`` per ``period_s`` seconds, <= 0 meaning none; a period < 1 counts as
-    1 (Pulsar clamps it).
+    1 (Pulsar clamps it). ``relative``: on top of the publish rate. ``unlimited``: explicitly no
+    limit, whatever further levels say; its rates then mean nothing.
     """
 
     messages: int = 0
     bytes: int = 0
     period_s: int = 1
+    relative: bool = False
+    unlimited: bool = False
 
     def says_nothing(self) -> bool:
         """Whether the next level applies."""
-        return self.messages <= 0 and self.bytes <= 0
+        return not self.unlimited and self.messages <= 0 and self.bytes <= 0
 
     def limit(self) -> DispatchLimit | None:
-        """The normalised limit; None where it says nothing."""
-        if self.says_nothing():
+        """The normalised limit; None where it says nothing, or that there is none."""
+        if self.unlimited or self.says_nothing():
             return None
         return DispatchLimit(
             messages=self.messages if self.messages > 0 else None,
             bytes=self.bytes if self.bytes > 0 else None,
             period_ns=max(1, self.period_s) * NS_PER_S,
+            relative=self.relative,
         )
 
 
@@ -112,11 +153,19 @@ _BROKER_SETTINGS = {
 class EffectiveLimit:
     """The limit in force at one level and who set it.
 
-    ``source`` is empty when nobody set anything.
+    ``source`` is empty when nobody set anything; with a source and no ``limit``, somebody set
+    "unlimited" there. ``policy`` is what was set, as it was.
     """
 
     limit: DispatchLimit | None
     source: str
+    policy: RatePolicy | None = None
+
+    def over(self, published: PerSecond) -> EffectiveLimit:
+        """The same, with what a relative limit allows while so much is published."""
+        if self.limit is None or not self.limit.relative:
+            return self
+        return replace(self, limit=self.limit.over(published))
 
     def source_of(self, dimension: Dimension) -> str:
         """Where this dimension is set; of two broker settings only the one that counts."""
@@ -135,6 +184,7 @@ def effective_limit(
     namespace: str = "",
     broker_messages: int = 0,
     broker_bytes: int = 0,
+    broker_relative: bool = False,
 ) -> EffectiveLimit:
     """The limit in force at ``level`` and its source text.
 
@@ -142,6 +192,7 @@ def effective_limit(
     subscription inside the topic's policies) comes before ``topic_policy`` before
     ``namespace_policy`` before the broker's settings for that level, whose period is one second.
     The caller passes the policies that belong to ``level``. ``namespace`` is its printed name.
+    ``broker_relative``: the broker's settings are meant on top of the publish rate.
     """
     for policy, source in (
         (subscription_policy, "subscription policy"),
@@ -149,8 +200,9 @@ def effective_limit(
         (namespace_policy, f"namespace policy {namespace}".rstrip()),
     ):
         if policy is not None and not policy.says_nothing():
-            return EffectiveLimit(policy.limit(), source)
-    limit = RatePolicy(broker_messages, broker_bytes).limit()
+            return EffectiveLimit(policy.limit(), source, policy)
+    settings = RatePolicy(broker_messages, broker_bytes, relative=broker_relative)
+    limit = settings.limit()
     if limit is None:
         return EffectiveLimit(None, "")
     prefix = _BROKER_SETTINGS[level]
@@ -159,4 +211,4 @@ def effective_limit(
         for suffix, amount in (("Msg", limit.messages), ("Byte", limit.bytes))
         if amount is not None
     ]
-    return EffectiveLimit(limit, "broker setting " + " and ".join(names))
+    return EffectiveLimit(limit, "broker setting " + " and ".join(names), settings)

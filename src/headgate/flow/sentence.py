@@ -81,12 +81,17 @@ def percent(share: float) -> str:
 
 
 def limit_text(limit: DispatchLimit, dimension: Dimension) -> str:
-    """``50 msg/s``, ``1,000 B/s`` or ``100 msg per 360 s``."""
+    """``50 msg/s``, ``1,000 B/s`` or ``100 msg per 360 s``; of a limit that moves with the publish
+    rate, what it amounts to and why: ``1,200 msg/s (200 above the publish rate)``."""
     amount = limit.amount(dimension) or 0
-    unit = "msg" if dimension == Dimension.MESSAGES else "B"
+    text = f"{amount:,} {'msg' if dimension == Dimension.MESSAGES else 'B'}"
     if limit.period_ns == NS_PER_S:
-        return f"{amount:,} {unit}/s"
-    return f"{amount:,} {unit} per {number(limit.period_ns / NS_PER_S)} s"
+        text += "/s"
+    else:
+        text += f" per {number(limit.period_ns / NS_PER_S)} s"
+    if limit.base is not None:
+        text += f" ({limit.base.amount(dimension) or 0:,} above the publish rate)"
+    return text
 
 
 def sentence(judgement: Judgement, circumstances: Circumstances) -> str:

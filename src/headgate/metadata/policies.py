@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated
 
-from msgspec import Meta, Struct, field
+from msgspec import UNSET, Meta, Struct, UnsetType, field
 
 from headgate.base.units import INT64_MAX
 
@@ -27,18 +27,36 @@ class DispatchRate(Struct, frozen=True, rename="camel"):
     """A dispatch limit: messages and bytes per period.
 
     A dimension <= 0 is not limited; if both are, the policy counts as not set and the next level
-    applies (``is_limit``). A period below 1 s is stored as given and treated as 1 s.
+    applies, unless it is ``unlimited``. A period below 1 s is stored as given and treated as 1 s.
+
+    Raises ``ValueError`` for an unlimited one with a rate.
     """
 
     dispatch_throttling_rate_in_msg: JavaInt = 0
     dispatch_throttling_rate_in_byte: JavaLong = 0
     relative_to_publish_rate: bool = False
     rate_period_in_second: JavaInt = 0
+    unlimited: bool | UnsetType = UNSET
+    """Explicitly no limit, whatever is set further out. Headgate's own; absent unless given."""
+
+    def __post_init__(self) -> None:
+        if self.is_unlimited and self.is_limit:
+            raise ValueError("unlimited and a rate above 0 exclude each other")
 
     @property
     def is_limit(self) -> bool:
-        """Whether it limits anything; otherwise the next level applies."""
+        """Whether it limits anything."""
         return self.dispatch_throttling_rate_in_msg > 0 or self.dispatch_throttling_rate_in_byte > 0
+
+    @property
+    def is_unlimited(self) -> bool:
+        """Whether it says that there is no limit."""
+        return self.unlimited is True
+
+    @property
+    def says_nothing(self) -> bool:
+        """Whether the next level applies."""
+        return not self.is_limit and not self.is_unlimited
 
     @property
     def period_s(self) -> int:

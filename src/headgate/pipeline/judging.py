@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from headgate.flow.account import LABELS
-from headgate.flow.limits import Dimension, DispatchLimit, Level
+from headgate.flow.limits import ABOVE_PUBLISH_RATE, Dimension, DispatchLimit, Level
 from headgate.flow.proven import Stretch, hungry_share, proven_ack_per_s, stopped_by
 from headgate.flow.sentence import Circumstances, sentence
 from headgate.flow.verdict import (
@@ -163,6 +163,12 @@ def _limit(minute: Minute, level: Level) -> DispatchLimit | None:
     return DispatchLimit(messages or None, size or None, minute[prefix + "period_ns"] or NS_PER_S)
 
 
+def _setting(minute: Minute, level: Level) -> DispatchLimit | str | None:
+    """What is set: the limit, but of one that moves with the publish rate only its source."""
+    source = minute[f"limit_{level.name.lower()}_source"] or ""
+    return source if source.endswith(ABOVE_PUBLISH_RATE) else _limit(minute, level)
+
+
 def _minutes_of_limits(
     minutes: Sequence[Minute], cells: Sequence[Sequence[int]]
 ) -> dict[Level, Minute]:
@@ -173,12 +179,12 @@ def _minutes_of_limits(
     """
     found = {}
     for level in Level:
-        held_ns: dict[DispatchLimit | None, int] = {}
-        latest: dict[DispatchLimit | None, Minute] = {}
+        held_ns: dict[DispatchLimit | str | None, int] = {}
+        latest: dict[DispatchLimit | str | None, Minute] = {}
         before = minutes[0]
         for minute, account in zip(minutes, cells, strict=True):
             tighter = _tighter(before, minute, level)
-            limit = _limit(tighter, level)
+            limit = _setting(tighter, level)
             ns = sum(n for n, labels in zip(account, LABELS, strict=True) if labels.level is level)
             held_ns[limit] = held_ns.get(limit, 0) + ns
             latest[limit] = tighter
@@ -190,6 +196,8 @@ def _minutes_of_limits(
 
 def _tighter(before: Minute, minute: Minute, level: Level) -> Minute:
     """Which of two minutes has the lower limit; the later one if that cannot be told."""
+    if _setting(before, level) == _setting(minute, level):
+        return minute
     old, new = _limit(before, level), _limit(minute, level)
     if old is None or new is None:
         return minute if old is None else before
@@ -222,15 +230,16 @@ def _circumstances(
     window_s = evidence.window_ns / NS_PER_S
     limit = None if level is None else _limit(held[level], level)
     at_end = None if level is None else _limit(last, level)
+    changed = level is not None and _setting(last, level) != _setting(held[level], level)
     return Circumstances(
         backlog=evidence.backlog_end,
         limit=limit,
         limit_source=(
             "" if level is None else held[level][f"limit_{level.name.lower()}_source"] or ""
         ),
-        limit_changed=at_end != limit,
+        limit_changed=changed,
         limit_at_end=at_end,
-        waiting_subscriptions=int(_is_sole(judgement, limit, minutes)),
+        waiting_subscriptions=int(_is_sole(judgement, held, minutes)),
         permits=last["permits"] if last["consumers"] else None,
         hungry_share=hungry_share(evidence.cells_ns, level),
         appended_per_s=evidence.appended / window_s,
@@ -238,38 +247,43 @@ def _circumstances(
         bytes_per_message=(
             evidence.delivered_bytes / evidence.delivered if evidence.delivered else None
         ),
-        since_s=_since_s(judgement.verdict, limit, minutes, cells),
+        since_s=_since_s(judgement.verdict, held, minutes, cells),
         stopped_by=stopped_by(evidence.cells_ns),
     )
 
 
-def _is_sole(judgement: Judgement, limit: DispatchLimit | None, minutes: Sequence[Minute]) -> bool:
+def _is_sole(judgement: Judgement, held: Mapping[Level, Minute], minutes: Sequence[Minute]) -> bool:
     """Whether the blamed topic limit was this subscription's alone, while it held."""
     if judgement.verdict is not Verdict.THROTTLED_TOPIC or judgement.dimension is None:
         return False
-    rate = None if limit is None else limit.per_second(judgement.dimension)
-    under = [minute for minute in minutes if _limit(minute, Level.TOPIC) == limit]
-    covered_ns = sum(minute["covered_ns"] for minute in under)
+    setting = _setting(held[Level.TOPIC], Level.TOPIC)
     name = "msgs_out" if judgement.dimension == Dimension.MESSAGES else "bytes_out"
-    got = sum(minute[name] or 0 for minute in under)
-    return rate is not None and got * NS_PER_S >= SOLE_SHARE_MIN * rate * covered_ns > 0
+    got, allowed = 0, 0.0
+    for minute in minutes:
+        limit = _limit(minute, Level.TOPIC)
+        rate = None if limit is None else limit.per_second(judgement.dimension)
+        if rate is not None and _setting(minute, Level.TOPIC) == setting:
+            got += minute[name] or 0
+            allowed += rate * minute["covered_ns"] / NS_PER_S
+    return got >= SOLE_SHARE_MIN * allowed > 0
 
 
 def _since_s(
     verdict: Verdict,
-    limit: DispatchLimit | None,
+    held: Mapping[Level, Minute],
     minutes: Sequence[Minute],
     cells: Sequence[Sequence[int]],
 ) -> float | None:
-    """How long the last minutes have all blamed the same, a limiter with ``limit``; None when the
-    last one does not."""
+    """How long the last minutes have all blamed the same, a limiter with the limit of ``held``;
+    None when the last one does not."""
     level = Level(THROTTLED.index(verdict)) if verdict in THROTTLED else None
+    setting = None if level is None else _setting(held[level], level)
     begin = None
     for minute, account in zip(reversed(minutes), reversed(cells), strict=True):
         shares = blame_shares(account)
         if max(shares, key=lambda blame: shares[blame]) is not verdict:
             break
-        if level is not None and limit is not None and _limit(minute, level) != limit:
+        if level is not None and setting is not None and _setting(minute, level) != setting:
             break
         begin = minute["from_ns"]
     return None if begin is None else (minutes[-1]["to_ns"] - begin) / NS_PER_S

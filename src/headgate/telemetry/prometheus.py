@@ -131,7 +131,7 @@ class _Renderer:
         """Render every topic that is live when its turn comes."""
         engine = self._broker.engine
         self._broker.begin_turn()
-        self._limit(self._cluster, Level.BROKER, self._broker.limits.of_broker())
+        self._limit(self._cluster, Level.BROKER, self._broker.in_force.of_broker())
         done = 0
         for topic in list(engine.topics.values()):
             if engine.topics.get(topic.name.full) is not topic:
@@ -196,8 +196,7 @@ class _Renderer:
             values = (*values, *write_values(topic))
             for (series, lines), value in zip(self._topic_lines, values, strict=True):
                 lines.append(series + end + number(value))
-            if not topic.is_system:
-                self._limit(labels, Level.TOPIC, self._broker.limits.of_topic(name))
+            self._limit(labels, Level.TOPIC, self._broker.in_force.of_topic(topic))
         return labels
 
     def _subscription(self, subscription: Subscription, topic_labels: str) -> None:
@@ -220,10 +219,8 @@ class _Renderer:
             if spent_ns:
                 seconds = number(spent_ns / NS_PER_S)
                 self._state_lines.append(f"{prefix}{_STATE_LABELS[cell]}{seconds}")
-        topic = subscription.topic
-        if not topic.is_system:
-            limit = self._broker.limits.of_subscription(topic.name, subscription.name)
-            self._limit(labels, Level.SUBSCRIPTION, limit)
+        limit = self._broker.in_force.of_subscription(subscription)
+        self._limit(labels, Level.SUBSCRIPTION, limit)
 
     def _limit(self, labels: str, level: Level, effective: EffectiveLimit) -> None:
         if effective.limit is None:

@@ -13,23 +13,21 @@ from typing import TYPE_CHECKING, Final
 from headgate.engine.subscription import Subscription
 from headgate.engine.topic import Topic
 from headgate.flow.account import LABELS, Cell
-from headgate.flow.limits import Dimension, EffectiveLimit, Level
+from headgate.flow.limits import ABOVE_PUBLISH_RATE, Dimension, EffectiveLimit, Level
 from headgate.record.codec import Columns
 from headgate.record.fields import Kind
 from headgate.telemetry.events import EventLog
+from headgate.telemetry.limit_track import LimitChange, LimitTrack, limit_values
 from headgate.telemetry.limiters import LIMITER_COLUMNS, Gate, LimiterTrack, subject_of
 from headgate.telemetry.names import PLAIN, Names
 from headgate.telemetry.subjects import (
     FIRST_THROTTLED,
-    NO_LIMIT,
     SUBSCRIPTION_COLUMNS,
     TOPIC_COLUMNS,
     Instant,
-    LimitValues,
     Row,
     SubscriptionTrack,
     TopicTrack,
-    limit_values,
 )
 
 if TYPE_CHECKING:
@@ -66,9 +64,7 @@ class Sampler:
         self._farewells: list[tuple[Kind, Row]] = []
         self.dropped_rows_count = 0
         """Last rows given up since the start."""
-        self._broker_limit = NO_LIMIT
-        self._broker_limit_changed_ns = 0
-        self._broker_limit_known = False
+        self._broker_limit = LimitTrack(0)
         self._rows: dict[Kind, list[Row]] = {kind: [] for kind in _COLUMNS}
         self._rows_count = 0
         self._engine.observer = self
@@ -112,14 +108,14 @@ class Sampler:
         track = topic.subscriptions.pop(subscription.name, None) if topic is not None else None
         if track is not None:
             self._end_limiters(subscription.gate)
-            self._farewell(Kind.SUBSCRIPTION, track.row(self._ending(), self._broker_limit))
+            self._farewell(Kind.SUBSCRIPTION, track.row(self._ending(), self._broker_limit.values))
 
     def limits_changed(self, topic: Topic | None, subscription: Subscription | None, /) -> None:
         """See :class:`headgate.engine.ports.Observer`. Which limit it is now is looked up at the
         window's end; only the budgets' figures must be taken here."""
         now_ns = self._broker.clock.wall_ns()
         if topic is None:
-            self._broker_limit_changed_ns = now_ns
+            self._broker_limit.changed_ns = now_ns
             info = self._broker.info
             self._follow_budgets(self._engine.gate, Level.BROKER, info.broker_id, 0, now_ns)
             return
@@ -127,13 +123,13 @@ class Sampler:
         if track is None:
             return
         if subscription is None:
-            track.limit_changed_ns = now_ns
+            track.limit.changed_ns = now_ns
             name = self._names.topic(topic.name)
             self._follow_budgets(topic.gate, Level.TOPIC, name, topic.incarnation, now_ns)
             return
         own = track.subscriptions.get(subscription.name)
         if own is not None:
-            own.limit_changed_ns = now_ns
+            own.limit.changed_ns = now_ns
             name = subject_of(subscription, self._names)
             gate = subscription.gate
             self._follow_budgets(gate, Level.SUBSCRIPTION, name, topic.incarnation, now_ns)
@@ -237,7 +233,7 @@ class Sampler:
     def _look_at(self, track: SubscriptionTrack, at: Instant) -> None:
         self._refresh_subscription_limit(track)
         before = track.cells_ns
-        self._add(Kind.SUBSCRIPTION, track.row(at, self._broker_limit))
+        self._add(Kind.SUBSCRIPTION, track.row(at, self._broker_limit.values))
         self._tell_throttling(track, before, at)
         subscription = track.subscription
         if subscription.throttled:
@@ -255,59 +251,57 @@ class Sampler:
     # -- limits and throttling -------------------------------------------------------------
 
     def _refresh_broker_limit(self) -> None:
-        if self._broker_limit_changed_ns:
-            effective = self._broker.limits.of_broker()
-            before, now = self._broker_limit, limit_values(effective, self._names)
-            if self._broker_limit_known and now != before:
-                self._tell_limit(self._broker_limit_changed_ns, Level.BROKER, before, now)
-            self._broker_limit, self._broker_limit_known = now, True
-            self._broker_limit_changed_ns = 0
+        limit, broker = self._broker_limit, self._broker
+        if limit.changed_ns:
+            effective = broker.limits.of_broker()
+            if (change := limit.change(effective, self._names)) is not None:
+                self._tell_limit(change, Level.BROKER)
             self._name_sources(self._engine.gate, effective)
+        if limit.moves:
+            limit.values = limit_values(broker.in_force.of_broker(), self._names)
 
     def _refresh_topic_limit(self, track: TopicTrack) -> None:
-        if track.limit_changed_ns:
-            topic = track.topic
+        limit, topic = track.limit, track.topic
+        if limit.changed_ns:
             effective = self._broker.limits.of_topic(topic.name)
-            before, now = track.limit, limit_values(effective, self._names)
-            if before is not None and now != before:
-                self._tell_limit(track.limit_changed_ns, Level.TOPIC, before, now, topic)
-            track.limit, track.limit_changed_ns = now, 0
+            if (change := limit.change(effective, self._names)) is not None:
+                self._tell_limit(change, Level.TOPIC, topic)
             self._name_sources(topic.gate, effective)
+        if limit.moves:
+            limit.values = limit_values(self._broker.in_force.of_topic(topic), self._names)
 
     def _refresh_subscription_limit(self, track: SubscriptionTrack) -> None:
-        if track.limit_changed_ns:
-            own = track.subscription
+        limit, own = track.limit, track.subscription
+        if limit.changed_ns:
             effective = self._broker.limits.of_subscription(own.topic.name, own.name)
-            before, now = track.limit, limit_values(effective, self._names)
-            if before is not None and now != before:
-                changed_ns = track.limit_changed_ns
-                self._tell_limit(changed_ns, Level.SUBSCRIPTION, before, now, own.topic, own.name)
-            track.limit, track.limit_changed_ns = now, 0
+            if (change := limit.change(effective, self._names)) is not None:
+                self._tell_limit(change, Level.SUBSCRIPTION, own.topic, own.name)
             self._name_sources(own.gate, effective)
+        if limit.moves:
+            limit.values = limit_values(self._broker.in_force.of_subscription(own), self._names)
 
     def _name_sources(self, gate: Gate, effective: EffectiveLimit) -> None:
+        moves = ABOVE_PUBLISH_RATE if effective.limit and effective.limit.relative else ""
         for dimension in Dimension:
             limiter = self._limiters.get((gate, dimension))
             if limiter is not None:
-                limiter.source = self._names.limit_source(effective.source_of(dimension))
+                limiter.source = self._names.limit_source(effective.source_of(dimension)) + moves
 
     def _tell_limit(
         self,
-        time_ns: int,
+        change: LimitChange,
         level: Level,
-        before: LimitValues,
-        now: LimitValues,
         topic: Topic | None = None,
         subscription: str | None = None,
     ) -> None:
         self.events.add(
-            time_ns,
+            change.at_ns,
             "limit_changed",
             topic=self._names.topic(topic.name) if topic is not None else None,
             subscription=self._names.part(subscription) if subscription is not None else None,
             incarnation=topic.incarnation if topic is not None else None,
-            inputs={"level": level.name.lower(), "before": before._asdict()},
-            outcome=now._asdict(),
+            inputs={"level": level.name.lower(), "before": change.before._asdict()},
+            outcome=change.after._asdict(),
         )
 
     def _tell_throttling(
@@ -336,7 +330,7 @@ class Sampler:
             inputs={
                 "level": level.name.lower(),
                 "dimension": labels.dimension,
-                **track.limit_at(level, self._broker_limit)._asdict(),
+                **track.limit_at(level, self._broker_limit.values)._asdict(),
             },
             outcome={"consumer": labels.consumer},
         )

@@ -9,15 +9,16 @@ oldest message grows by itself and is no change either.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import Final
 
 from headgate.base.units import NS_PER_MS
 from headgate.engine.subscription import Subscription
 from headgate.engine.topic import Topic
 from headgate.flow.account import Account, Cell
-from headgate.flow.limits import Dimension, EffectiveLimit, Level
+from headgate.flow.limits import Dimension, Level
 from headgate.record.codec import Value
 from headgate.record.fields import CELL_NAMES, DIMENSIONS, STATE_FIELD_NAMES, THROTTLE_REASONS
+from headgate.telemetry.limit_track import LimitTrack, LimitValues
 from headgate.telemetry.names import PLAIN, Names
 
 Row = tuple[Value, ...]
@@ -57,18 +58,6 @@ class Instant:
     """The subject ends at the window's end."""
 
 
-class LimitValues(NamedTuple):
-    """One level's effective limit as a row has it."""
-
-    messages: int | None
-    bytes: int | None
-    period_ns: int | None
-    source: str | None
-
-
-NO_LIMIT: Final = LimitValues(None, None, None, None)
-
-
 def cells_of(account: Account, now_ns: int) -> tuple[int, ...]:
     """Nanoseconds per cell, never less than at an earlier call.
 
@@ -80,16 +69,6 @@ def cells_of(account: Account, now_ns: int) -> tuple[int, ...]:
     return account.peek(now_ns)
 
 
-def limit_values(effective: EffectiveLimit, names: Names = PLAIN) -> LimitValues:
-    """The columns of an effective limit."""
-    limit = effective.limit
-    if limit is None:
-        return NO_LIMIT
-    return LimitValues(
-        limit.messages, limit.bytes, limit.period_ns, names.limit_source(effective.source)
-    )
-
-
 class TopicTrack:
     """One live topic."""
 
@@ -98,7 +77,6 @@ class TopicTrack:
         "base_name",
         "covered_ns",
         "limit",
-        "limit_changed_ns",
         "loaded_ns",
         "names",
         "since_ns",
@@ -114,10 +92,7 @@ class TopicTrack:
         self.loaded_ns = topic.engine.now_ns
         """The turn in which it was loaded: its stored subscriptions were loaded in the same."""
         self.subscriptions: dict[str, SubscriptionTrack] = {}
-        self.limit: LimitValues | None = None
-        """As last sent; None before it was first looked up."""
-        self.limit_changed_ns = since_ns
-        """When the limit may have changed; 0 when it has not since ``limit`` was looked up."""
+        self.limit = LimitTrack(since_ns)
         self._sent: Row = ()
 
     @property
@@ -191,7 +166,6 @@ class SubscriptionTrack:
         "covered_ns",
         "holding",
         "limit",
-        "limit_changed_ns",
         "name",
         "sent_in_window",
         "since_ns",
@@ -207,9 +181,7 @@ class SubscriptionTrack:
         """As a row has it."""
         self.topic = topic
         self.since_ns = self.covered_ns = since_ns
-        self.limit: LimitValues | None = None
-        self.limit_changed_ns = since_ns
-        """See :class:`TopicTrack`, as for ``limit``."""
+        self.limit = LimitTrack(since_ns)
         self.holding: Cell | None = None
         """The limiter that held it in the window before."""
         self.cells_ns = cells_of(subscription.account, engine.now_ns)
@@ -297,15 +269,14 @@ class SubscriptionTrack:
             subscription.dispatcher.in_flight_messages(),
             sum(consumer.permits for consumer in subscription.consumers),
             *events,
-            *(self.limit or NO_LIMIT),
-            *(self.topic.limit or NO_LIMIT),
+            *self.limit.values,
+            *self.topic.limit.values,
             *broker_limit,
         )
 
     def limit_at(self, level: Level, broker_limit: LimitValues) -> LimitValues:
         """The effective limit of a level as this subscription meets it."""
-        own = (self.limit, self.topic.limit, broker_limit)[level]
-        return own or NO_LIMIT
+        return (self.limit.values, self.topic.limit.values, broker_limit)[level]
 
     def waiting_amount(self, dimension: Dimension) -> int:
         """Messages or bytes that stand before a limiter: not yet handed to anybody (bytes in

@@ -19,6 +19,8 @@ from headgate.broker.facade import (
     StatsOptions,
     StoredEntry,
 )
+from headgate.broker.limits import LimitTable, rate_of
+from headgate.broker.settings import Settings
 from headgate.broker.stats import (
     ConsumerStats,
     CursorStats,
@@ -146,15 +148,15 @@ class FakeFacade:
             raise RefusalError(503, "the broker is starting")
 
     def effective_dispatch_rate(
-        self, scope: Literal["topic", "subscription"], topic: TopicName
+        self,
+        scope: Literal["topic", "subscription"],
+        topic: TopicName,
+        subscription: str = "",
     ) -> DispatchRate:
-        own = self.catalog.topic_policies(topic)
-        namespace = self.catalog.namespace_policies(topic.namespace)
-        name = "dispatch_rate" if scope == "topic" else "subscription_dispatch_rate"
-        for rate in (getattr(own, name), getattr(namespace, name)):
-            if rate is not None and rate.is_limit:
-                return rate
-        return DispatchRate(rate_period_in_second=1)
+        table = LimitTable(self.catalog, Settings())
+        if scope == "topic":
+            return rate_of(table.of_topic(topic).policy)
+        return rate_of(table.of_subscription(topic, subscription).policy)
 
     def effective_retention(self, topic: TopicName) -> Retention:
         own = self.catalog.topic_policies(topic).retention

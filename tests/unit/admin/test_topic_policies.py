@@ -80,3 +80,39 @@ def test_single_subscriptions(api: Ask) -> None:
     assert api("DELETE", path).status == 204
     assert api("GET", path).body == b""
     assert api("GET", f"{P}/t/subscriptionDispatchRate").json() == rate(9)
+
+
+def test_unlimited_is_shown_as_set_and_wins(api: Ask) -> None:
+    """Law 1.8: Pulsar's -1 and 0 keep meaning "inherit"; this does not inherit."""
+    api("PUT", f"{P}/t")
+    unlimited = {**rate(-1), "unlimited": True}
+    for policy in ("dispatchRate", "subscriptionDispatchRate", "sub/dispatchRate"):
+        path = f"{P}/t/{policy}"
+        if not policy.startswith("sub/"):
+            api("POST", f"{NS}/{policy}", rate(7))
+        assert api("GET", f"{path}?applied=true").json()["dispatchThrottlingRateInMsg"] == 7
+        assert api("POST", path, unlimited).status == 204
+        assert api("GET", path).json() == unlimited
+        assert api("GET", f"{path}?applied=true").json() == unlimited
+        assert api("DELETE", path).status == 204
+        assert api("GET", f"{path}?applied=true").json() == rate(7)
+
+
+def test_unlimited_with_a_rate_is_refused_and_changes_nothing(api: Ask) -> None:
+    api("PUT", f"{P}/t")
+    path = f"{P}/t/dispatchRate"
+    answer = api("POST", path, {**rate(5), "unlimited": True})
+    assert answer.status == 400
+    assert "unlimited and a rate above 0 exclude each other" in answer.reason
+    assert api("GET", path).body == b""
+    wrong = api("POST", path, {"unlimited": "perhaps"})
+    assert wrong.status == 400
+    assert api("POST", path, {**rate(5), "unlimited": False}).status == 204
+
+
+def test_relative_is_shown_as_set(api: Ask) -> None:
+    api("PUT", f"{P}/t")
+    path = f"{P}/t/dispatchRate"
+    relative = {**rate(200), "relativeToPublishRate": True, "ratePeriodInSecond": 10}
+    assert api("POST", path, relative).status == 204
+    assert api("GET", f"{path}?applied=true").json() == relative

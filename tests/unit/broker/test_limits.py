@@ -5,11 +5,14 @@ from __future__ import annotations
 import pytest
 
 from headgate.base.names import parse_topic
-from headgate.broker.limits import LimitTable, policy_of
+from headgate.broker.limits import LimitsInForce, LimitTable, policy_of, rate_of
 from headgate.broker.settings import Settings
+from headgate.engine.engine import Engine
 from headgate.flow.limits import EffectiveLimit, RatePolicy
 from headgate.metadata.catalog import Catalog, Change
 from headgate.metadata.policies import DispatchRate
+from tests.unit.broker.virtual import VirtualBroker
+from tests.unit.engine.harness import FakeEffects, FakeLog
 
 NAME = parse_topic("persistent://public/default/orders")
 PARTITIONED = parse_topic("persistent://public/default/parted")
@@ -116,3 +119,42 @@ def test_zero_and_less_are_no_limit(value: str) -> None:
     rig = Rig()
     rig.settings.set("dispatchThrottlingRateInMsg", value)
     assert rig.table.of_broker().limit is None
+
+
+def test_limits_by_level_and_none_on_a_topic_of_the_system() -> None:
+    broker = VirtualBroker()
+    topic = broker.topic("t")
+    subscription = broker.subscription(topic, limit=5)
+    broker.limit_broker(9)
+    own = broker.in_force.on(subscription)
+    assert [limit.limit and limit.limit.messages for limit in own] == [5, None, 9]
+    topic.is_system = True
+    assert all(limit.limit is None for limit in broker.in_force.on(subscription))
+
+
+def test_what_rest_shows_is_what_was_set() -> None:
+    for stored in (rate(5, 6, 7), rate(period=-3), DispatchRate(unlimited=True)):
+        assert rate_of(policy_of(stored)) == stored
+    relative = DispatchRate(1, 2, relative_to_publish_rate=True)
+    assert rate_of(policy_of(relative)) == relative
+    assert rate_of(None) == DispatchRate(rate_period_in_second=1)
+
+
+def test_a_relative_limit_amounts_to_more_while_something_is_published() -> None:
+    rig = Rig()
+    rig.make(
+        rig.catalog.plan_topic_policies(
+            NAME, dispatch_rate=DispatchRate(200, relative_to_publish_rate=True)
+        )
+    )
+    engine = Engine(FakeEffects(), limits_of=lambda *_: rig.table.of_topic(NAME).limit)
+    log = FakeLog(1)
+    topic = engine.load_topic(NAME, log)
+    in_force = LimitsInForce(rig.table, engine)
+    assert told(in_force.of_topic(topic))[0] == 200
+    assert topic.publish_rate is not None
+    topic.publish_rate.per_second = (1_000.0, 5_000.0, 10.0)
+    effective = in_force.of_topic(topic)
+    assert told(effective) == (1_200, None, "topic policy")
+    assert effective.limit is not None
+    assert effective.limit.base == rig.table.of_topic(NAME).limit

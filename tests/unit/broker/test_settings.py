@@ -17,6 +17,8 @@ DYNAMIC = {
     "brokerDeleteInactiveTopicsFrequencySeconds",
     "defaultNumPartitions",
     "dispatchThrottlingOnBatchMessageEnabled",
+    "dispatchThrottlingOnNonBacklogConsumerEnabled",
+    "dispatchThrottlingRateRelativeToPublishRate",
     "dispatchThrottlingRateInByte",
     "dispatchThrottlingRateInMsg",
     "dispatchThrottlingRatePerSubscriptionInByte",

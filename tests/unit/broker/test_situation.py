@@ -11,7 +11,6 @@ from headgate.broker.history import MINUTE_NS
 from headgate.broker.situation import (
     SETTLED_NS,
     Situation,
-    limits_of,
     named_level,
     part_of,
     situation,
@@ -354,17 +353,6 @@ def test_the_window_is_as_long_as_is_known() -> None:
     assert seen.gained("appended") == pytest.approx(10 * seen.length_ns / S, abs=11)
     assert seen.total_start("backlog") + seen.gained("appended") == seen.total_end("backlog")
     assert seen.age_ns_max == pytest.approx(20 * S, abs=S)
-
-
-def test_limits_by_level_and_none_on_a_topic_of_the_system() -> None:
-    broker = VirtualBroker()
-    topic = broker.topic("t")
-    subscription = broker.subscription(topic, limit=5)
-    broker.limit_broker(9)
-    own = limits_of(broker, subscription)  # type: ignore[arg-type]
-    assert [limit.limit and limit.limit.messages for limit in own] == [5, None, 9]
-    topic.is_system = True
-    assert all(limit.limit is None for limit in limits_of(broker, subscription))  # type: ignore[arg-type]
 
 
 def test_the_level_that_a_judgement_names() -> None:

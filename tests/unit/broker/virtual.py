@@ -16,6 +16,7 @@ from headgate.base.units import NS_PER_MS, NS_PER_S
 from headgate.broker.explain import explain_subscription
 from headgate.broker.explain_types import SubscriptionReport
 from headgate.broker.history import History
+from headgate.broker.limits import LimitsInForce
 from headgate.engine.consumer import Consumer
 from headgate.engine.engine import Engine
 from headgate.engine.subscription import Subscription
@@ -155,6 +156,7 @@ class VirtualBroker:
             now_ns=START_NS,
             now_ms=START_MS,
         )
+        self.in_force = LimitsInForce(self.limits, self.engine)
         self.sweeps = SimpleNamespace(history=History())
         self.registry = Registry(self.engine)
         self.info = SimpleNamespace(broker_id="localhost:8080")

@@ -11,6 +11,7 @@ from headgate.flow.limits import (
     DispatchLimit,
     EffectiveLimit,
     Level,
+    PerSecond,
     RatePolicy,
     effective_limit,
 )
@@ -65,7 +66,7 @@ def test_the_most_specific_policy_wins_as_a_whole() -> None:
         found = effective_limit(
             Level.SUBSCRIPTION, namespace="acme/ns", broker_messages=4, **policies
         )
-        assert found == EffectiveLimit(limit, source)
+        assert (found.limit, found.source) == (limit, source)
         if policies:
             first = next(iter(policies))
             # Both rates <= 0 say nothing: the next level applies, as in Pulsar.
@@ -94,3 +95,39 @@ def test_broker_settings_are_named_by_dimension(level: Level, prefix: str) -> No
     only = effective_limit(level, broker_bytes=2)
     assert only.source_of(Dimension.BYTES) == f"broker setting {prefix}Byte"
     assert effective_limit(level) == EffectiveLimit(None, "")
+
+
+def test_unlimited_ends_the_search() -> None:
+    """Rule 1.8: what is set as unlimited has no limit, whatever stands behind it."""
+    found = effective_limit(
+        Level.TOPIC,
+        topic_policy=RatePolicy(unlimited=True),
+        namespace_policy=RatePolicy(3, 3),
+        broker_messages=4,
+    )
+    assert (found.limit, found.source) == (None, "topic policy")
+
+
+def test_a_relative_limit_comes_on_top_of_what_is_published() -> None:
+    """Rule 1.7: per dimension, and over the limit's own period."""
+    limit = RatePolicy(200, 1_000, 10, relative=True).limit()
+    assert limit is not None
+    now = limit.over(PerSecond(50.0, 70_000.4))
+    assert (now.messages, now.bytes, now.period_ns) == (700, 701_004, 10 * NS_PER_S)
+    assert now.base == limit
+    assert not now.relative
+    one = DispatchLimit(200, None, relative=True)
+    assert one.over(PerSecond(50.0, 70_000.0)).bytes is None
+    assert one.over(PerSecond(2.0**70, 0.0)).messages == INT64_MAX
+
+
+def test_a_plain_limit_is_the_same_over_any_rate() -> None:
+    limit = DispatchLimit(200, None)
+    assert limit.over(PerSecond(50.0, 1.0)) is limit
+    effective = EffectiveLimit(limit, "topic policy")
+    assert effective.over(PerSecond(50.0, 1.0)) is effective
+
+
+def test_the_broker_settings_are_relative_as_a_whole() -> None:
+    found = effective_limit(Level.TOPIC, broker_messages=5, broker_relative=True)
+    assert found.limit == DispatchLimit(5, None, relative=True)

@@ -11,18 +11,16 @@ from headgate.engine.consumer import Consumer
 from headgate.engine.subscription import Subscription
 from headgate.engine.types import SubscriptionType
 from headgate.flow.account import Cell
-from headgate.flow.limits import Dimension, Level, RatePolicy, effective_limit
+from headgate.flow.limits import Dimension, Level
 from headgate.record.fields import STATE_FIELD_NAMES, Kind, Nature, field_names
+from headgate.telemetry.limit_track import NO_LIMIT, LimitValues
 from headgate.telemetry.subjects import (
-    NO_LIMIT,
     SUBSCRIPTION_COLUMNS,
     TOPIC_COLUMNS,
     Instant,
-    LimitValues,
     SubscriptionTrack,
     TopicTrack,
     cells_of,
-    limit_values,
 )
 from tests.unit.broker.virtual import START_NS, Client, VirtualBroker
 
@@ -278,12 +276,9 @@ def test_the_present_cells_are_booked_only_where_they_may_be_told_anew() -> None
 
 
 def test_limits_as_a_row_has_them() -> None:
-    limit = effective_limit(Level.TOPIC, topic_policy=RatePolicy(messages=50, bytes=1_000))
-    assert limit_values(limit) == LimitValues(50, 1_000, NS_PER_S, "topic policy")
-    assert limit_values(effective_limit(Level.TOPIC)) == NO_LIMIT
     play = Play()
     track = play.follow(play.broker.subscription(play.topic, "s"))
-    track.limit = LimitValues(50, None, NS_PER_S, "topic policy")
+    track.limit.values = LimitValues(50, None, NS_PER_S, "topic policy")
     play.broker.run(1)
     row = track.row(play.at(), LimitValues(None, 9, 2 * NS_PER_S, "broker setting x"))
     assert row is not None

@@ -1,0 +1,64 @@
+"""How much is published, as limits relative to the publish rate follow it (law 1.7, PIP-52).
+
+The rate is the mean over a sliding second, taken every :data:`SAMPLE_NS`. A rise is followed at
+once, so it is known in full 1.1 s after it happened. A fall is followed gradually: at most by half
+in every :data:`HALVING_NS`. So a producer that pauses does not starve its consumers, and where
+publishing comes in bursts the fullest of the recent seconds counts.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+
+from headgate.base.units import NS_PER_MS, NS_PER_S
+
+SAMPLE_NS = 100 * NS_PER_MS
+"""From one sample to the next: a limit changes within this time after the rate did."""
+
+HALVING_NS = 2 * NS_PER_S
+"""The least time in which a followed rate halves."""
+
+NOTHING_PER_S = 0.5
+"""A followed rate below this is nothing: with it a halving would never end."""
+
+
+class PublishRate:
+    """Followed rates of counters that only grow (messages, bytes, entries), per second."""
+
+    __slots__ = ("_marks", "_sampled_ns", "per_second")
+
+    def __init__(
+        self, counts: Sequence[int], now_ns: int, *, known: Sequence[float] | None = None
+    ) -> None:
+        """``counts`` stand so at ``now_ns``. ``known``: rates that were measured otherwise until
+        now; without them what was published before is unknown and counts as nothing."""
+        self._marks: deque[tuple[int, tuple[int, ...]]] = deque([(now_ns, tuple(counts))])
+        self._sampled_ns = now_ns
+        self.per_second = tuple(known) if known is not None else (0.0,) * len(counts)
+
+    def resume(self, counts: Sequence[int], now_ns: int) -> None:
+        """Nothing was published since the last sample, until now; ``counts`` are from before
+        what is published now."""
+        self._marks.clear()
+        self._marks.append((now_ns, tuple(counts)))
+
+    def sample(self, counts: Sequence[int], now_ns: int) -> bool:
+        """Follow what was published since the last sample; whether there is more to follow.
+
+        False: the rates are zero, and stay so while nothing is published.
+        """
+        marks = self._marks
+        marks.append((now_ns, tuple(counts)))
+        while len(marks) > 1 and marks[1][0] <= now_ns - NS_PER_S:
+            marks.popleft()
+        since_ns, base = marks[0]
+        elapsed_ns = max(now_ns - since_ns, NS_PER_S)
+        kept = 0.5 ** ((now_ns - self._sampled_ns) / HALVING_NS)
+        self._sampled_ns = now_ns
+        rates = []
+        for count, begin, followed in zip(counts, base, self.per_second, strict=True):
+            rate = max((count - begin) * NS_PER_S / elapsed_ns, followed * kept)
+            rates.append(rate if rate >= NOTHING_PER_S else 0.0)
+        self.per_second = tuple(rates)
+        return any(rates)

@@ -1,0 +1,136 @@
+"""What the broker as a whole does with dispatch limits: every key and policy acts, and lasts."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from headgate.base.names import parse_topic
+from headgate.flow.limits import DispatchLimit
+from headgate.metadata.policies import DispatchRate
+from headgate.testing import World
+from tests.unit.broker.playing import TOPIC, played
+
+NAME = parse_topic(TOPIC)
+RELATIVE = "dispatchThrottlingRateRelativeToPublishRate"
+
+
+async def set_dynamic(world: World, name: str, value: str | None) -> None:
+    await world.broker.writer.commit(world.broker.catalog.plan_setting(name, value))
+
+
+async def publish_for(world: World, per_s: int, seconds: float, *, batch: int = 20) -> None:
+    """Publish steadily, in batches."""
+    producer = await (await world.connect()).producer(TOPIC)
+    for _ in range(round(seconds * per_s / batch)):
+        producer.send_nowait(b"x", batch=[b"x"] * batch)
+        await asyncio.sleep(batch / per_s)
+
+
+async def consume(world: World) -> None:
+    consumer = await (await world.connect()).subscribe(TOPIC, "s", queue_size=0)
+    consumer.flow(1_000_000)
+
+
+def in_force(world: World, level: str) -> list[int]:
+    topic = world.broker.engine.topics[TOPIC]
+    gates = {
+        "broker": world.broker.engine.gate,
+        "topic": topic.gate,
+        "subscription": topic.subscriptions["s"].gate,
+    }
+    return [budget.limit for budget in gates[level].budgets]
+
+
+@pytest.mark.parametrize(
+    ("name", "level"),
+    [
+        ("dispatchThrottlingRateInMsg", "broker"),
+        ("dispatchThrottlingRatePerTopicInMsg", "topic"),
+        ("dispatchThrottlingRatePerSubscriptionInMsg", "subscription"),
+    ],
+)
+def test_the_brokers_rates_are_relative_where_it_says_so(name: str, level: str) -> None:
+    """Rule 1.7: in Pulsar the key does nothing."""
+
+    async def story(world: World) -> None:
+        await set_dynamic(world, RELATIVE, "true")
+        await set_dynamic(world, name, "200")
+        await consume(world)
+        await publish_for(world, 1_000, 3)
+        assert in_force(world, level) == [pytest.approx(1_200, abs=40)]
+        await set_dynamic(world, RELATIVE, "false")
+        assert in_force(world, level) == [200]
+
+    played()(story)()
+
+
+@played()
+async def test_a_relative_policy_lasts_over_unload_and_restart(world: World) -> None:
+    """Rule 1.7; the publish rate itself is measured anew after a restart."""
+    rate = DispatchRate(dispatch_throttling_rate_in_msg=200, relative_to_publish_rate=True)
+    await consume(world)
+    await world.broker.writer.commit(
+        world.broker.catalog.plan_topic_policies(NAME, dispatch_rate=rate)
+    )
+    await publish_for(world, 1_000, 2)
+    assert in_force(world, "topic") == [pytest.approx(1_200, abs=40)]
+    await world.broker.registry.unload(NAME)
+    assert world.broker.registry.get(NAME) is not None
+    assert in_force(world, "topic") == [pytest.approx(1_200, abs=40)]
+    await world.stop()
+    await world.start()
+    assert in_force(world, "topic") == [200]
+    await publish_for(world, 1_000, 2)
+    assert in_force(world, "topic") == [pytest.approx(1_200, abs=40)]
+
+
+@played(settings={"dispatchThrottlingRatePerTopicInMsg": "5"})
+async def test_unlimited_is_no_limit_and_lasts(world: World) -> None:
+    """Rule 1.8."""
+    await consume(world)
+    assert in_force(world, "topic") == [5]
+    catalog = world.broker.catalog
+    unlimited = DispatchRate(unlimited=True)
+    await world.broker.writer.commit(catalog.plan_topic_policies(NAME, dispatch_rate=unlimited))
+    assert in_force(world, "topic") == []
+    assert world.broker.limits.of_topic(NAME).source == "topic policy"
+    world.crash()
+    await world.start()
+    assert in_force(world, "topic") == []
+    assert world.broker.catalog.topic_policies(NAME).dispatch_rate == unlimited
+
+
+@played(settings={"dispatchThrottlingOnBatchMessageEnabled": "true", RELATIVE: "true"})
+async def test_flags_of_the_start_are_in_force(world: World) -> None:
+    """Rule 1.9: not only when they are changed."""
+    assert world.broker.engine.throttle_counts_entries
+    await set_dynamic(world, "dispatchThrottlingRateInMsg", "9")
+    assert world.broker.engine.broker_limit == DispatchLimit(9, None, relative=True)
+
+
+@played(settings={"dispatchThrottlingRatePerSubscriptionInMsg": "10"})
+async def test_who_is_caught_up_may_be_spared(world: World) -> None:
+    """Rule 1.9: dispatchThrottlingOnNonBacklogConsumerEnabled, live."""
+    name = "dispatchThrottlingOnNonBacklogConsumerEnabled"
+    await consume(world)
+    subscription = world.broker.engine.topics[TOPIC].subscriptions["s"]
+    await publish_for(world, 100, 2, batch=1)
+    assert subscription.messages_sent <= 20
+    await set_dynamic(world, name, "false")
+    assert not subscription.gate.exempt
+    await asyncio.sleep(30)
+    assert subscription.messages_sent == 200
+    await publish_for(world, 100, 2, batch=1)
+    await asyncio.sleep(0.1)
+    assert subscription.messages_sent == 400
+    await set_dynamic(world, name, None)
+    await publish_for(world, 100, 2, batch=1)
+    assert subscription.messages_sent <= 420
+
+
+@played(settings={"dispatchThrottlingOnNonBacklogConsumerEnabled": "false"})
+async def test_sparing_may_be_set_at_the_start(world: World) -> None:
+    assert world.broker.engine.throttle_spares_caught_up
+    assert world.broker.engine.limits.backlogged_entries_min == 1_000

@@ -1,0 +1,199 @@
+"""Limits relative to the publish rate, kept in force by the engine (law 1.7, PIP-52)."""
+
+from __future__ import annotations
+
+import pytest
+
+from headgate.base.units import INT64_MAX
+from headgate.engine.subscription import Subscription
+from headgate.engine.types import SubscriptionType
+from headgate.flow.limits import DispatchLimit
+from tests.unit.engine.harness import Rig
+
+STEP_MS = 10
+ENDLESS = 1_000_000
+OVER_200 = DispatchLimit(200, None, relative=True)
+
+
+def publish_for(rig: Rig, per_s: int, seconds: float, *, entry: int = 0) -> None:
+    """Publish steadily: every 10 ms one entry with what is due, or entries of ``entry``."""
+    due = 0.0
+    for _ in range(round(seconds * 1_000 / STEP_MS)):
+        due += per_s * STEP_MS / 1_000
+        size = entry or int(due)
+        while size and due >= size:
+            rig.publish(messages=size)
+            due -= size
+        rig.advance(STEP_MS)
+
+
+def with_backlog(rig: Rig, name: str = "s") -> Subscription:
+    """A subscription with far more to do than it may, and a consumer that takes everything."""
+    subscription = rig.subscribe(name)
+    rig.consumer(subscription, SubscriptionType.SHARED, permits=ENDLESS)
+    return subscription
+
+
+def delivered(rig: Rig, subscription: Subscription, per_s: int, seconds: float = 1.0) -> int:
+    before = subscription.messages_sent
+    publish_for(rig, per_s, seconds)
+    return subscription.messages_sent - before
+
+
+def old_messages(rig: Rig, count: int = 100_000) -> None:
+    for _ in range(count // 100):
+        rig.topic.publish(rig.producer, 0, 0, 100, b"b")
+    rig.publish(messages=100)
+    rig.advance(60_000)
+
+
+@pytest.mark.parametrize(("published", "allowed"), [(1_000, 1_200), (5_000, 5_200)])
+@pytest.mark.parametrize("level", ["topic", "subscription"])
+def test_the_examples_of_the_document(level: str, published: int, allowed: int) -> None:
+    """Rule 1.7: 1000 + 200 = 1200, 5000 + 200 = 5200."""
+    rig = Rig(**{f"{level}_limit": OVER_200})  # type: ignore[arg-type]
+    subscription = rig.subscribe()
+    old_messages(rig)
+    publish_for(rig, published, 3)
+    rig.consumer(subscription, SubscriptionType.SHARED, permits=ENDLESS)
+    publish_for(rig, published, 1)
+    gate = rig.topic.gate if level == "topic" else subscription.gate
+    assert [budget.limit for budget in gate.budgets] == [allowed]
+    for _ in range(3):
+        # Old entries carry 100 messages and are not split.
+        assert abs(delivered(rig, subscription, published) - allowed) <= 100
+
+
+def test_a_rise_is_followed_within_two_seconds_and_a_fall_gradually() -> None:
+    """Rule 1.7."""
+    rig = Rig(topic_limit=OVER_200)
+    with_backlog(rig)
+    publish_for(rig, 1_000, 3)
+    publish_for(rig, 5_000, 1.2)
+    (budget,) = rig.topic.gate.budgets
+    assert budget.limit == 5_200
+    publish_for(rig, 1_000, 1)
+    assert budget.limit > 200 + 5_000 / 2
+    publish_for(rig, 1_000, 6)
+    assert budget.limit == 1_200
+    rig.advance(60_000)
+    assert budget.limit == 200
+
+
+def test_units_agree_over_a_period_of_ten_seconds() -> None:
+    """Rule 1.7: +10 per 10 s at 100 a second are 1,010 per 10 s, not 110."""
+    limit = DispatchLimit(10, None, 10_000_000_000, relative=True)
+    rig = Rig(subscription_limit=limit)
+    subscription = with_backlog(rig)
+    publish_for(rig, 100, 3)
+    assert [budget.limit for budget in subscription.gate.budgets] == [1_010]
+
+
+def test_bytes_are_relative_to_published_bytes() -> None:
+    """Rule 1.7: per dimension."""
+    rig = Rig(topic_limit=DispatchLimit(None, 500, relative=True))
+    with_backlog(rig)
+    for _ in range(300):
+        rig.publish(messages=7, body=b"x" * 20)
+        rig.advance(STEP_MS)
+    assert [budget.limit for budget in rig.topic.gate.budgets] == [2_500]
+
+
+def test_a_topics_limit_lets_all_its_consumers_keep_up() -> None:
+    """Rule 1.7: k times the publish rate, k being the subscriptions with a consumer."""
+    rig = Rig(topic_limit=DispatchLimit(10, None, relative=True))
+    held = [with_backlog(rig, name) for name in "abc"]
+    rig.subscribe("nobody")
+    publish_for(rig, 500, 3)
+    assert [budget.limit for budget in rig.topic.gate.budgets] == [1_510]
+    backlogs = [subscription.messages_sent for subscription in held]
+    publish_for(rig, 500, 5)
+    for subscription, before in zip(held, backlogs, strict=True):
+        assert subscription.messages_sent - before >= 2_500 - 10
+
+
+def test_nobody_connected_counts_as_one() -> None:
+    rig = Rig(topic_limit=OVER_200)
+    rig.subscribe()
+    publish_for(rig, 1_000, 2)
+    assert [budget.limit for budget in rig.topic.gate.budgets] == [1_200]
+
+
+def test_the_brokers_limit_is_over_what_all_topics_owe() -> None:
+    rig = Rig()
+    rig.engine.set_broker_limit(OVER_200)
+    for name in "ab":
+        with_backlog(rig, name)
+    publish_for(rig, 1_000, 2)
+    assert [budget.limit for budget in rig.engine.gate.budgets] == [2_200]
+    rig.engine.set_broker_limit(DispatchLimit(50, None))
+    assert [budget.limit for budget in rig.engine.gate.budgets] == [50]
+    assert rig.topic.publish_rate is None
+
+
+def test_batches_that_count_as_one_are_published_as_one() -> None:
+    """Rules 1.7 and 1.9: the publish rate is in the unit of the limit."""
+    rig = Rig(topic_limit=OVER_200)
+    rig.engine.throttle_counts_entries = True
+    with_backlog(rig)
+    publish_for(rig, 5_000, 2, entry=50)
+    assert [budget.limit for budget in rig.topic.gate.budgets] == [300]
+
+
+def test_a_limit_that_becomes_relative_knows_the_rate_at_once() -> None:
+    rig = Rig()
+    subscription = with_backlog(rig)
+    for second in range(12):
+        publish_for(rig, 1_000, 1)
+        if second % 5 == 0:
+            rig.topic.rates.sample(rig.topic.counters(), rig.engine.now_ns)
+    rig.subscription_limit = OVER_200
+    rig.engine.limits_of_topic(rig.topic)
+    assert subscription.gate.budgets[0].limit == pytest.approx(1_200, rel=0.02)
+
+
+def test_an_unload_forgets_no_publish_rate() -> None:
+    rig = Rig(topic_limit=OVER_200)
+    publish_for(rig, 1_000, 2)
+    rig.topic.fence()
+    rig.engine.unload_topic(rig.topic)
+    rig.advance(2_000)
+    topic = rig.engine.load_topic(rig.topic.name, rig.log)
+    assert topic.gate.budgets[0].limit == 1_200
+    rig.advance(100)
+    assert topic.gate.budgets[0].limit == pytest.approx(700, rel=0.05)
+
+
+def test_who_rests_costs_nothing() -> None:
+    rig = Rig(topic_limit=OVER_200)
+    publish_for(rig, 1_000, 1)
+    rig.advance(60_000)
+    assert rig.engine.next_wake_ns() is None
+
+
+def test_without_relative_limits_nothing_is_followed() -> None:
+    rig = Rig(topic_limit=DispatchLimit(5, None))
+    publish_for(rig, 1_000, 0.1)
+    assert rig.topic.publish_rate is None
+    rig.topic_limit = OVER_200
+    rig.engine.limits_of_topic(rig.topic)
+    assert rig.topic.publish_rate is not None
+    rig.topic_limit = None
+    rig.engine.limits_of_topic(rig.topic)
+    assert rig.topic.publish_rate is None
+    rig.advance(1_000)
+    assert rig.engine.next_wake_ns() is None
+
+
+def test_topics_of_the_broker_are_not_followed() -> None:
+    rig = Rig(topic_limit=OVER_200)
+    rig.topic.is_system = True
+    rig.engine.limits_of_topic(rig.topic)
+    assert rig.topic.publish_rate is None
+
+
+def test_the_largest_amounts() -> None:
+    rig = Rig(topic_limit=DispatchLimit(INT64_MAX, INT64_MAX, relative=True))
+    with_backlog(rig)
+    publish_for(rig, 10_000, 1.5)
+    assert {budget.limit for budget in rig.topic.gate.budgets} == {INT64_MAX}

@@ -1,0 +1,41 @@
+"""Limits as rows have them, and what counts as another one."""
+
+from __future__ import annotations
+
+from headgate.base.units import NS_PER_S
+from headgate.flow.limits import EffectiveLimit, Level, PerSecond, RatePolicy, effective_limit
+from headgate.telemetry.limit_track import NO_LIMIT, LimitTrack, LimitValues, limit_values
+
+
+def of_topic(messages: int, size_bytes: int = 0, *, relative: bool = False) -> EffectiveLimit:
+    policy = RatePolicy(messages, size_bytes, relative=relative)
+    return effective_limit(Level.TOPIC, topic_policy=policy)
+
+
+def test_a_limit_as_a_row_has_it() -> None:
+    values = limit_values(of_topic(50, 1_000))
+    assert values == LimitValues(50, 1_000, NS_PER_S, "topic policy")
+    assert limit_values(effective_limit(Level.TOPIC)) == NO_LIMIT
+    assert limit_values(of_topic(0)) == NO_LIMIT
+
+
+def test_one_that_moves_says_so_whatever_it_amounts_to() -> None:
+    limit = of_topic(50, relative=True)
+    for effective in (limit, limit.over(PerSecond(100.0, 0.0))):
+        assert limit_values(effective).source == "topic policy, above the publish rate"
+    assert limit_values(limit.over(PerSecond(100.0, 0.0))).messages == 150
+
+
+def test_only_another_setting_is_a_change() -> None:
+    track = LimitTrack(5)
+    assert track.change(of_topic(50)) is None
+    assert (track.values.messages, track.changed_ns, track.moves) == (50, 0, False)
+    track.changed_ns = 7
+    assert track.change(of_topic(50)) is None
+    track.changed_ns = 9
+    change = track.change(of_topic(60, relative=True))
+    assert change is not None
+    assert (change.at_ns, change.before.messages, change.after.messages) == (9, 50, 60)
+    assert track.moves
+    track.values = limit_values(of_topic(60, relative=True).over(PerSecond(1.0, 0.0)))
+    assert track.change(of_topic(60, relative=True)) is None
