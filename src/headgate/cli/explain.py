@@ -1,7 +1,6 @@
 """``headgate explain``: ask a running broker what holds its backlogs.
 
-It is typed while something burns, so it loads little: no HTTP client but the standard library's,
-and no library for tables.
+It is typed while something burns, so it loads little: no library for tables.
 """
 
 from __future__ import annotations
@@ -9,15 +8,15 @@ from __future__ import annotations
 import http.client
 import json
 from typing import Any, Final
-from urllib.parse import SplitResult, quote, urlsplit
+from urllib.parse import quote
 
 import click
 
 from headgate.base.names import InvalidNameError, TopicName, parse_topic
-from headgate.cli import terminal
+from headgate.cli import admin_client, terminal
 from headgate.cli.explain_view import explain_text
 
-URL: Final = "http://127.0.0.1:8080"
+URL: Final = admin_client.ADMIN_URL
 EXPLAIN_PATH: Final = "/admin/v2/headgate/explain"
 TIMEOUT_S: Final = 10.0
 COUNT_MAX: Final = 1_000
@@ -94,43 +93,17 @@ def fetch(url: str, path: str) -> dict[str, Any]:
     Raises:
         ExplainError: nobody answers (status 1), or the question is refused (status 2).
     """
-    where = _split(url)
-    connect: type[http.client.HTTPConnection] = http.client.HTTPConnection
-    if where.scheme == "https":
-        connect = http.client.HTTPSConnection
-    connection = connect(where.hostname or "", where.port, timeout=TIMEOUT_S)
     try:
-        connection.request("GET", where.path.rstrip("/") + path)
-        reply = connection.getresponse()
-        status, body = reply.status, reply.read()
-    except TimeoutError as error:
-        raise _silence(url, f"did not answer within {TIMEOUT_S:.0f} s") from error
-    except ConnectionRefusedError as error:
-        raise _silence(url, "refuses the connection: is the broker running there?") from error
-    except OSError as error:
-        raise _silence(url, f"cannot be reached: {error.strerror or error}") from error
-    except http.client.HTTPException as error:
-        raise _silence(url, f"does not speak HTTP ({type(error).__name__})") from error
-    finally:
-        connection.close()
-    return _answer(url, status, body)
+        reply, body = admin_client.ask(url, path, timeout_s=TIMEOUT_S)
+    except admin_client.AdminUrlError as error:
+        raise ExplainError(f"--web-url is {error}", EXIT_REFUSED) from error
+    except admin_client.SilenceError as error:
+        raise _silence(str(error)) from error
+    return _answer(url, reply.status, body)
 
 
-def _split(url: str) -> SplitResult:
-    where = urlsplit(url if "://" in url else f"http://{url}")
-    try:
-        good = where.scheme in ("http", "https") and bool(where.hostname) and where.port != 0
-    except ValueError:  # the port is no port
-        good = False
-    if not good:
-        raise ExplainError(
-            f"--web-url is {url!r}: http://HOST:PORT of the admin API is allowed", EXIT_REFUSED
-        )
-    return where
-
-
-def _silence(url: str, why: str) -> ExplainError:
-    return ExplainError(f"{url} {why} (--web-url names the admin API)", EXIT_NOT_ANSWERED)
+def _silence(sentence: str) -> ExplainError:
+    return ExplainError(f"{sentence} (--web-url names the admin API)", EXIT_NOT_ANSWERED)
 
 
 def _answer(url: str, status: int, body: bytes) -> dict[str, Any]:
@@ -151,4 +124,4 @@ def _answer(url: str, status: int, body: bytes) -> dict[str, Any]:
         asked_wrongly = status < http.client.INTERNAL_SERVER_ERROR
         code = EXIT_REFUSED if asked_wrongly else EXIT_NOT_ANSWERED
         raise ExplainError(f"{answer['reason']} (status {status})", code)
-    raise _silence(url, f"does not answer as a Headgate broker does (status {status})")
+    raise _silence(f"{url} does not answer as a Headgate broker does (status {status})")

@@ -84,6 +84,10 @@ main = _Main(
             "headgate.cli.explain:explain_command",
             "Say what holds a backlog back, and which limit.",
         ),
+        "admin": (
+            "headgate.cli.admin.command:admin_group",
+            "Ask and change a broker, with pulsar-admin's verbs.",
+        ),
         "pipeline": (
             "headgate.cli.pipeline:pipeline_group",
             "Say with Spark why backlogs grew, from telemetry.",

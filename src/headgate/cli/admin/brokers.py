@@ -1,0 +1,46 @@
+"""``headgate admin brokers``: the broker itself, and its dynamic settings."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from headgate.cli.admin.command import VerbGroup
+from headgate.cli.admin.output import as_lines, as_map
+from headgate.cli.admin.verbs import Verb, argument, option, send, show, show_text
+
+_PATH: Final = "/admin/v2/brokers"
+_SETTINGS: Final = f"{_PATH}/configuration"
+
+_CLUSTER: Final = argument("cluster", str, "cluster-name")
+_NAME: Final = option("--config -c", "configName", str, "The setting's name.", required=True)
+_VALUE: Final = option(
+    "--value -v", "configValue", str, "Its new value.", required=True
+)  # fmt: skip
+_VERSION: Final = option(
+    "--topic-version -tv", "topicVersion", str, "V1 or V2; changes nothing here."
+)
+
+GROUP: Final = VerbGroup(
+    "brokers",
+    "The broker, and its dynamic settings.",
+    (
+        Verb("list", "List a cluster's brokers.", (_CLUSTER,),
+             show(f"{_PATH}/{{cluster}}", as_lines)),
+        Verb("leader-broker", "Show the leader broker.", (), show(f"{_PATH}/leaderBroker")),
+        Verb("healthcheck", "Say ok if a commit to the log works.", (_VERSION,),
+             show_text(f"{_PATH}/health", ("topicVersion={topicVersion}",))),
+        Verb("version", "Print the broker's version.", (), show_text(f"{_PATH}/version")),
+        Verb("get-internal-config", "Show where the metadata is.", (),
+             show(f"{_PATH}/internal-configuration")),
+        Verb("list-dynamic-config", "List the settings that may change while the broker runs.", (),
+             show(_SETTINGS, as_lines)),
+        Verb("get-all-dynamic-config", "Print the dynamic settings that were changed.", (),
+             show(f"{_SETTINGS}/values", as_map)),
+        Verb("get-runtime-config", "Print all settings with their present values.", (),
+             show(f"{_SETTINGS}/runtime", as_map)),
+        Verb("update-dynamic-config", "Change a dynamic setting, now and for later starts.",
+             (_NAME, _VALUE), send("POST", f"{_SETTINGS}/{{configName}}/{{configValue}}")),
+        Verb("delete-dynamic-config", "Go back to a setting's start-up value.", (_NAME,),
+             send("DELETE", f"{_SETTINGS}/{{configName}}")),
+    ),
+)  # fmt: skip

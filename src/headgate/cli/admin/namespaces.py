@@ -1,0 +1,135 @@
+"""``headgate admin namespaces``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from headgate.cli.admin.command import VerbGroup
+from headgate.cli.admin.output import as_lines, as_map
+from headgate.cli.admin.policies import (
+    RATE_OPTIONS,
+    RETENTION_OPTIONS,
+    rate_body,
+    retention_body,
+)
+from headgate.cli.admin.values import int32, names, topic_mode
+from headgate.cli.admin.verbs import (
+    NAMESPACE_NAME,
+    NAMESPACE_PATH,
+    Parameter,
+    Values,
+    Verb,
+    argument,
+    option,
+    send,
+    show,
+    switch,
+)
+
+
+def new_policies(values: Values) -> dict[str, Any]:
+    """The object of policies that ``pulsar-admin`` sends for a new namespace."""
+    clusters, bundles = values["clusters"] or [], values["numBundles"]
+    policies: dict[str, Any] = {
+        "auth_policies": {
+            "namespace_auth": {},
+            "destination_auth": {},
+            "subscription_auth_roles": {},
+        },
+        "replication_clusters": clusters,
+        "allowed_clusters": [],
+    }
+    if bundles > 0:
+        policies["bundles"] = {"numBundles": bundles}
+    policies |= {
+        "backlog_quota_map": {},
+        "clusterDispatchRate": {},
+        "topicDispatchRate": {},
+        "subscriptionDispatchRate": {},
+        "replicatorDispatchRate": {},
+        "clusterSubscribeRate": {},
+        "publishMaxMessageRate": {},
+        "latency_stats_sample_rate": {},
+        "deleted": False,
+        "encryption_required": False,
+        "subscription_auth_mode": "None",
+        "offload_threshold": -1,
+        "offload_threshold_in_seconds": -1,
+        "schema_compatibility_strategy": "UNDEFINED",
+        "schema_validation_enforced": False,
+        "subscription_types_enabled": [],
+        "properties": {},
+        "migrated": False,
+    }
+    if len(clusters) == 1:
+        policies["clusterThatCanDeleteNamespace"] = clusters[0]
+    return policies
+
+
+def _policy(
+    name: str,
+    segment: str,
+    options: tuple[Parameter, ...],
+    body: Callable[[Values], Any],
+    what: str,
+) -> tuple[Verb, ...]:
+    """The three verbs of one policy."""
+    path = f"{NAMESPACE_PATH}/{segment}"
+    only = (NAMESPACE_NAME,)
+    return (
+        Verb(f"get-{name}", f"Show {what}.", only, show(path)),
+        Verb(f"set-{name}", f"Set {what}.", (*only, *options), send("POST", path, body=body)),
+        Verb(f"remove-{name}", f"Remove {what}.", only, send("DELETE", path)),
+    )
+
+
+GROUP: Final = VerbGroup(
+    "namespaces",
+    "Namespaces, and the policies set on them.",
+    (
+        Verb(
+            "list", "List a tenant's namespaces.",
+            (argument("tenant", str, "tenant-name"),),
+            show("/admin/v2/namespaces/{tenant}", as_lines),
+        ),
+        Verb(
+            "topics", "List a namespace's topics, each partition by itself.",
+            (
+                NAMESPACE_NAME,
+                option("--mode -m", "mode", topic_mode, "persistent, non_persistent or all."),
+                switch("--include-system-topic -ist", "includeSystemTopic",
+                       "Changes nothing here: there are no system topics."),
+            ),
+            show(f"{NAMESPACE_PATH}/topics", as_lines,
+                 ("mode={mode}", "includeSystemTopic={includeSystemTopic}")),
+        ),
+        Verb("policies", "Show everything that is set on a namespace.", (NAMESPACE_NAME,),
+             show(NAMESPACE_PATH)),
+        Verb("bundles", "Show a namespace's hash ranges.", (NAMESPACE_NAME,),
+             show(f"{NAMESPACE_PATH}/bundles")),
+        Verb("permissions", "Print granted permissions: none, without authorization.",
+             (NAMESPACE_NAME,), show(f"{NAMESPACE_PATH}/permissions", as_map)),
+        Verb(
+            "create", "Create a namespace.",
+            (
+                NAMESPACE_NAME,
+                option("--clusters -c", "clusters", names, "Clusters that it is assigned to; a,b."),
+                option("--bundles -b", "numBundles", int32,
+                       "Number of hash ranges; 0 leaves it to the broker.", default="0"),
+            ),
+            send("PUT", NAMESPACE_PATH, body=new_policies),
+        ),
+        Verb(
+            "delete", "Delete a namespace without topics.",
+            (NAMESPACE_NAME, switch("--force -f", "force", "With its topics.")),
+            send("DELETE", NAMESPACE_PATH, ("force={force}",)),
+        ),
+        *_policy("dispatch-rate", "dispatchRate", RATE_OPTIONS, rate_body,
+                 "the dispatch limit of each topic of a namespace"),
+        *_policy("subscription-dispatch-rate", "subscriptionDispatchRate", RATE_OPTIONS, rate_body,
+                 "the dispatch limit of each subscription in a namespace"),
+        *_policy("retention", "retention", RETENTION_OPTIONS, retention_body,
+                 "how long and how much of acknowledged messages a namespace keeps"),
+    ),
+)  # fmt: skip

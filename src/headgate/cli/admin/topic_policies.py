@@ -1,0 +1,106 @@
+"""``headgate admin topicPolicies``, and the older duplicates of its verbs in ``topics``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from headgate.cli.admin.command import VerbGroup
+from headgate.cli.admin.policies import (
+    RATE_OPTIONS,
+    RETENTION_OPTIONS,
+    rate_body,
+    retention_body,
+)
+from headgate.cli.admin.verbs import (
+    TOPIC_NAME,
+    TOPIC_PATH,
+    Action,
+    Parameter,
+    Server,
+    Values,
+    Verb,
+    option,
+    send,
+    show,
+    switch,
+)
+
+APPLIED: Final = switch(
+    "--applied -ap", "applied", "What is enforced, wherever it is set, instead of what is set here."
+)
+GLOBAL: Final = switch(
+    "--global -g", "isGlobal", "For all clusters; changes nothing here, as there is one.",
+    default=None,
+)  # fmt: skip
+SUBSCRIPTION: Final = option("--subscription -s", "subName", str, "Only this subscription.")
+
+_TOPIC_RATE: Final = "the dispatch limit of a topic"
+_SUBSCRIPTION_RATE: Final = "the dispatch limit of each subscription of a topic"
+_RETENTION: Final = "how long and how much of acknowledged messages a topic keeps"
+
+
+def policy_verbs(
+    name: str,
+    path: str,
+    body: Callable[[Values], Any],
+    options: tuple[Parameter, ...],
+    what: str,
+    common: tuple[Parameter, ...] = (),
+) -> tuple[Verb, ...]:
+    """The three verbs of one policy of a topic; ``common`` are options that all three have."""
+    query = ("isGlobal={isGlobal}",) if GLOBAL in common else ()
+    get = show(path, query=(*query, "applied={applied}"))
+    post, delete = send("POST", path, query, body), send("DELETE", path, query)
+    return (
+        Verb(f"get-{name}", f"Show {what}.", (TOPIC_NAME, APPLIED, *common), get),
+        Verb(f"set-{name}", f"Set {what}.", (TOPIC_NAME, *options, *common), post),
+        Verb(f"remove-{name}", f"Remove {what}.", (TOPIC_NAME, *common), delete),
+    )
+
+
+def subscription_rate_verbs() -> tuple[Verb, ...]:
+    """The verbs for all subscriptions of a topic, or for the one that ``--subscription`` names."""
+    name, common = "subscription-dispatch-rate", (SUBSCRIPTION, GLOBAL)
+    what = f"{_SUBSCRIPTION_RATE}, or of one"
+    of_all, of_one = (
+        policy_verbs(name, path, rate_body, RATE_OPTIONS, what, common)
+        for path in (
+            f"{TOPIC_PATH}/subscriptionDispatchRate",
+            f"{TOPIC_PATH}/{{subName}}/dispatchRate",
+        )
+    )
+    return tuple(
+        Verb(all_.name, all_.summary, all_.parameters, _of_either(all_.run, one.run))
+        for all_, one in zip(of_all, of_one, strict=True)
+    )
+
+
+def _of_either(of_all: Action, of_one: Action) -> Action:
+    def run(server: Server, values: Values) -> None:
+        (of_one if values[SUBSCRIPTION.label] else of_all)(server, values)
+
+    return run
+
+
+OLDER_VERBS: Final = (
+    *policy_verbs("dispatch-rate", f"{TOPIC_PATH}/dispatchRate", rate_body, RATE_OPTIONS,
+                  _TOPIC_RATE),
+    *policy_verbs("subscription-dispatch-rate", f"{TOPIC_PATH}/subscriptionDispatchRate",
+                  rate_body, RATE_OPTIONS, _SUBSCRIPTION_RATE),
+    *policy_verbs("retention", f"{TOPIC_PATH}/retention", retention_body, RETENTION_OPTIONS,
+                  _RETENTION),
+)  # fmt: skip
+"""As ``topics`` has them: without ``--global`` and ``--subscription``."""
+
+GROUP: Final = VerbGroup(
+    "topicPolicies",
+    "Policies set on topics. Those of a partitioned topic act on each partition.",
+    (
+        *policy_verbs("dispatch-rate", f"{TOPIC_PATH}/dispatchRate", rate_body, RATE_OPTIONS,
+                      _TOPIC_RATE, (GLOBAL,)),
+        *subscription_rate_verbs(),
+        *policy_verbs("retention", f"{TOPIC_PATH}/retention", retention_body, RETENTION_OPTIONS,
+                      _RETENTION, (GLOBAL,)),
+    ),
+)  # fmt: skip

@@ -1,0 +1,162 @@
+"""The command line: groups and verbs, their help, and every way to be asked wrongly."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import click
+import pytest
+
+from headgate.admin.table import ROUTES
+from headgate.cli.admin.command import VerbCommand, VerbGroup, admin_group
+from tests.unit.cli.admin.fake_server import FakeServer, Reply, admin
+
+HEAVY = ("rich", "urllib3", "asyncio", "msgspec", "google", "headgate.broker", "headgate.admin")
+
+
+def groups() -> dict[str, VerbGroup]:
+    context = click.Context(admin_group)
+    found = {name: admin_group.get_command(context, name) for name in context_names(context)}
+    return {name: group for name, group in found.items() if isinstance(group, VerbGroup)}
+
+
+def context_names(context: click.Context) -> list[str]:
+    return admin_group.list_commands(context)
+
+
+VERBS = [(group, verb) for group, verbs in groups().items() for verb in verbs.commands]
+
+
+def test_all_groups_are_there() -> None:
+    assert list(groups()) == context_names(click.Context(admin_group))
+    listed = admin("--help").output
+    assert all(f"  {name} " in listed for name in groups())
+
+
+@pytest.mark.parametrize(("group", "verb"), VERBS, ids=[" ".join(words) for words in VERBS])
+def test_every_verb_has_help(server: FakeServer, group: str, verb: str) -> None:
+    result = admin(group, verb, "--help")
+    assert result.exit_code == 0
+    usage = " ".join(result.output.split())
+    assert usage.startswith(f"Usage: headgate admin {group} {verb} [OPTIONS]")
+    command = groups()[group].commands[verb]
+    assert isinstance(command, VerbCommand)
+    for parameter in command.verb.parameters:
+        assert all(name in result.output for name in parameter.names)
+    assert verb in admin(group, "--help").output
+    assert server.asked == []
+
+
+def test_the_broker_has_a_route_for_every_request(server: FakeServer) -> None:
+    """What the broker does not do is absent here."""
+    words = {
+        "tenant": "t", "cluster": "c", "namespaceName": "t/n", "topicName": "t/n/x",
+        "configName": "k", "configValue": "v", "retentionTimeInSec": "1m", "sizeLimit": "1M",
+        "numPartitions": "1", "subName": "s", "numMessages": "1", "expireTimeInSeconds": "1",
+        "time": "1", "ledgerId": "1", "entryId": "1", "datetime": "2026-01-01T00:00:00Z",
+    }  # fmt: skip
+    segments = [(route.method, route.path.strip("/").split("/")) for route in ROUTES]
+    server.replies = [Reply(200, b"")]
+    for group, verbs in groups().items():
+        for name, command in verbs.commands.items():
+            assert isinstance(command, VerbCommand)
+            line = [
+                f"{parameter.longest_name}={words[parameter.label]}"
+                if parameter.names
+                else words[parameter.label]
+                for parameter in command.verb.parameters
+                if parameter.label in words and parameter.read is not None
+            ]
+            admin(group, name, *line)
+            assert server.asked, (group, name)
+            for method, path, _ in server.asked:
+                asked = path.partition("?")[0].strip("/").split("/")
+                assert any(
+                    method == known
+                    and len(route) == len(asked)
+                    and all(r.startswith("{") or r == a for r, a in zip(route, asked, strict=True))
+                    for known, route in segments
+                ), (group, name, method, path)
+            server.asked.clear()
+
+
+@pytest.mark.parametrize(
+    ("words", "first_line"),
+    [
+        (["namespaces", "topics", "t/n", "-f"], "Unknown option: '-f'"),
+        (["topics", "stats", "x", "-gpx"], "Unknown option: '-gpx'"),
+        (["topics", "stats", "x", "--none=1"], "Unknown option: '--none=1'"),
+        (["topics", "stats"], "Missing required parameter: '<topicName>'"),
+        (
+            ["topics", "clear-backlog", "x"],
+            "Missing required option: '--subscription=<subName>'",
+        ),
+        (
+            ["topics", "skip"],
+            "Missing required options and parameters: '--subscription=<subName>', "
+            "'--count=<numMessages>', '<topicName>'",
+        ),
+        (
+            ["topics", "skip", "x", "-s", "s", "-n"],
+            "Missing required parameter for option '--count' (<numMessages>)",
+        ),
+        (
+            ["topics", "skip", "x", "-s", "s", "-n", "1M"],
+            "Invalid value for option '--count': '1M' is not a long",
+        ),
+        (["namespaces", "policies", "t"], "Invalid namespace 't': tenant/namespace is allowed"),
+        (["tenants", "get", "a", "b"], "Got unexpected extra argument (b)"),
+        (["topics", "stats", "x", "-gpb=1"], "Option '-gpb' does not take a value."),
+        (["namespaces", "set-publish-rate"], "No such command 'set-publish-rate'."),
+        (["schemas"], "No such command 'schemas'."),
+        (["namespaces"], "Missing command."),
+        ([], "Missing command."),
+        (["--nonsense"], "Unknown option: '--nonsense'"),
+        (
+            ["--request-timeout", "0", "tenants", "list"],
+            "Invalid value for option '--request-timeout': 0 is not in the range x>=1.",
+        ),
+        (
+            ["--admin-url", "pulsar://b", "tenants", "list"],
+            "Invalid value for option '--admin-url': 'pulsar://b': http://HOST:PORT of the admin "
+            "API is allowed",
+        ),
+    ],
+)
+def test_wrong_usage_ends_with_one(server: FakeServer, words: list[str], first_line: str) -> None:
+    result = admin(*words)
+    assert (result.exit_code, result.stdout, server.asked) == (1, "", [])
+    assert result.stderr.splitlines()[0].startswith(first_line)
+    assert "Usage: headgate admin" in result.stderr
+
+
+def test_options_of_the_group(server: FakeServer) -> None:
+    server.answer(["public"])
+    words = ["--admin-url", "b:9", "--request-timeout", "7", "tenants", "list"]
+    result = admin(*words)
+    assert (result.exit_code, result.output, server.timeout_s) == (0, "public\n", 7)
+
+
+def test_failures_end_with_one(server: FakeServer) -> None:
+    server.answer({"reason": "Tenant not found"}, status=404)
+    result = admin("namespaces", "list", "t")
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert result.stderr == "Tenant not found\n\nReason: Tenant not found\n"
+    server.failure = ConnectionRefusedError(111, "refused")
+    result = admin("namespaces", "list", "t")
+    assert result.exit_code == 1
+    assert result.stderr.endswith("\n\nError connecting to Pulsar\n")
+
+
+def test_it_loads_little() -> None:
+    """Each command line is a process of its own, so a script pays for every module again."""
+    program = (
+        "import sys\nfrom headgate.cli import main\n"
+        "main(['admin', 'topics', 'stats', '--help'], standalone_mode=False)\n"
+        f"print([n for n in {HEAVY} if n in sys.modules])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, check=True, text=True, timeout=60
+    )
+    assert done.stdout.splitlines()[-1] == "[]"

@@ -1,0 +1,61 @@
+"""Policies of topics: of all subscriptions, of one, what is applied, and the older verbs."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from headgate.cli.admin.topic_policies import GROUP, OLDER_VERBS
+from tests.unit.cli.admin.fake_server import FakeServer, admin
+
+TOPIC = "/admin/v2/persistent/t/n/x"
+
+
+@pytest.mark.parametrize(
+    ("words", "method", "path"),
+    [
+        (["get-dispatch-rate", "t/n/x"], "GET", "dispatchRate?applied=false"),
+        (["get-retention", "t/n/x", "-g", "-ap"], "GET", "retention?isGlobal=true&applied=true"),
+        (["remove-dispatch-rate", "t/n/x", "--global"], "DELETE", "dispatchRate?isGlobal=true"),
+        (
+            ["get-subscription-dispatch-rate", "t/n/x", "--subscription", "s/1"],
+            "GET",
+            "s%2F1/dispatchRate?applied=false",
+        ),
+        (["remove-subscription-dispatch-rate", "t/n/x"], "DELETE", "subscriptionDispatchRate"),
+        (
+            ["remove-subscription-dispatch-rate", "t/n/x", "-s", "sub"],
+            "DELETE",
+            "sub/dispatchRate",
+        ),
+    ],
+)
+def test_which_policy_is_meant(
+    server: FakeServer, words: list[str], method: str, path: str
+) -> None:
+    assert admin("topicPolicies", *words).exit_code == 0
+    assert server.asked == [(method, f"{TOPIC}/{path}", "")]
+
+
+def test_a_limit_may_be_lifted_for_one_subscription(server: FakeServer) -> None:
+    words = ["set-subscription-dispatch-rate", "t/n/x", "-s", "sub", "--unlimited", "-dt", "2"]
+    assert admin("topicPolicies", *words).exit_code == 0
+    method, path, body = server.asked[0]
+    assert (method, path) == ("POST", f"{TOPIC}/sub/dispatchRate")
+    assert json.loads(body)["unlimited"] is True
+    refused = admin("topicPolicies", *words, "-md", "5")
+    assert refused.exit_code == 1
+    assert refused.stderr.startswith("--unlimited stands alone")
+    assert len(server.asked) == 1
+
+
+def test_the_older_verbs_are_the_same_without_the_newer_options(server: FakeServer) -> None:
+    assert {verb.name for verb in OLDER_VERBS} == set(GROUP.commands)
+    words = ["set-dispatch-rate", "t/n/x", "--msg-dispatch-rate=10", "-bd=5"]
+    admin("topics", *words)
+    admin("topicPolicies", *words)
+    older, newer = server.asked
+    assert older == newer
+    refused = admin("topics", "get-dispatch-rate", "t/n/x", "-g")
+    assert (refused.exit_code, refused.stderr.splitlines()[0]) == (1, "Unknown option: '-g'")
