@@ -42,8 +42,12 @@ BY_SHAPE = re.compile(
 )
 MAPS = (".subscriptions", ".cursors", ".partitions")
 """Maps by names of the user's, whose order means nothing."""
-NOT_RECORDED = {"headgate", "oldestBacklogMessageSubscriptionName"}
-"""Our own account; and what Pulsar finds out at its next check of quotas only, a minute later."""
+NOT_RECORDED = {
+    "headgate", "oldestBacklogMessageSubscriptionName", "dispatchThrottledMsgs",
+    "dispatchThrottledBytes",
+}  # fmt: skip
+"""Our own account; what Pulsar finds out at its next check of quotas only, a minute later; and the
+fields of PIP-406's first form, which it never had."""
 SYSTEM_TENANT = "headgate"
 
 

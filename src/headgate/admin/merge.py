@@ -13,6 +13,7 @@ from typing import Any
 
 from msgspec import UNSET
 
+from headgate.base.counters import safe_sum
 from headgate.broker.stats import ConsumerStats, PublisherStats, SubscriptionStats, TopicStats
 
 _TOPIC_SUMS = (
@@ -44,6 +45,7 @@ _SUBSCRIPTION_SUMS = (
     "dispatch_throttled_msg_events_by_broker_limit",
     "dispatch_throttled_bytes_events_by_broker_limit",
 )  # fmt: skip
+_SUBSCRIPTION_COUNTERS = ("dispatch_throttled_msgs", "dispatch_throttled_bytes")
 _SUBSCRIPTION_ORS = (
     "is_durable", "is_replicated", "durable", "replicated", "allow_out_of_order_delivery",
 )  # fmt: skip
@@ -100,6 +102,7 @@ class Merging:
 
 def _merge_subscription(into: SubscriptionStats, part: SubscriptionStats) -> None:
     _add(into, part, _SUBSCRIPTION_SUMS)
+    _add_counters(into, part, _SUBSCRIPTION_COUNTERS)
     for name in _SUBSCRIPTION_ORS:
         setattr(into, name, getattr(into, name) or getattr(part, name))
     if part.backlog_size >= 0:
@@ -139,6 +142,12 @@ def _merge_publishers(into: list[PublisherStats], part: list[PublisherStats]) ->
 def _add(into: Any, part: Any, names: tuple[str, ...]) -> None:
     for name in names:
         setattr(into, name, getattr(into, name) + getattr(part, name))
+
+
+def _add_counters(into: Any, part: Any, names: tuple[str, ...]) -> None:
+    """Add what may have grown nearly as far as Java counts."""
+    for name in names:
+        setattr(into, name, safe_sum(getattr(into, name), getattr(part, name)))
 
 
 def _earliest(a: int, b: int) -> int:

@@ -108,6 +108,9 @@ class SubscriptionStats(Struct, rename="camel", kw_only=True):
     dispatch_throttled_bytes_events_by_topic_limit: int = 0
     dispatch_throttled_msg_events_by_broker_limit: int = 0
     dispatch_throttled_bytes_events_by_broker_limit: int = 0
+    dispatch_throttled_msgs: int = 0
+    """Held back by limits in messages: PIP-406's first form. So is the next, in bytes."""
+    dispatch_throttled_bytes: int = 0
     durable: bool = True
     """Pulsar writes ``isDurable`` twice, under both names; so does ``replicated``."""
     replicated: bool = False

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import UNSET
 
+from headgate.base.counters import safe_sum
 from headgate.base.units import MS_PER_S, NS_PER_MS, NS_PER_S
 from headgate.broker.facade import StatsOptions
 from headgate.broker.stats import ConsumerStats, PublisherStats, SubscriptionStats, TopicStats
@@ -144,8 +145,8 @@ def subscription_stats(
         subscription.counters(), now_ns
     )
     gate, dispatcher = subscription.gate, subscription.dispatcher
-    gate.settle(now_ns)
-    events = gate.throttled_events
+    subscription.settle_throttling()
+    events, held_back = gate.throttled_events, subscription.held_back.counts
     of_subscription, of_topic = events[Level.SUBSCRIPTION], events[Level.TOPIC]
     of_broker = events[Level.BROKER]
     backlog = subscription.backlog_entries
@@ -159,7 +160,7 @@ def subscription_stats(
         msg_backlog=backlog,
         backlog_size=subscription.backlog_bytes if options.backlog_size else -1,
         msg_backlog_no_delayed=backlog,
-        msg_in_replay=dispatcher.replay_messages(),
+        msg_in_replay=dispatcher.given_back()[0],
         type=subscription.type.label if subscription.type_known else "None",
         msg_rate_expired=expired,
         total_msg_expired=subscription.expired_messages,
@@ -181,6 +182,8 @@ def subscription_stats(
         dispatch_throttled_bytes_events_by_topic_limit=of_topic[Dimension.BYTES],
         dispatch_throttled_msg_events_by_broker_limit=of_broker[Dimension.MESSAGES],
         dispatch_throttled_bytes_events_by_broker_limit=of_broker[Dimension.BYTES],
+        dispatch_throttled_msgs=safe_sum(*(level[Dimension.MESSAGES] for level in held_back)),
+        dispatch_throttled_bytes=safe_sum(*(level[Dimension.BYTES] for level in held_back)),
         headgate=_subscription_account(broker, subscription),
     )
     if isinstance(dispatcher, SharedDispatcher):

@@ -21,12 +21,14 @@ class SharedDispatcher(Dispatcher):
     """Round robin among the ready consumers of the best priority level.
 
     ``pending`` maps each delivered, unacknowledged entry to the consumer that holds it; ``replay``
-    is a heap of entries that were given back, valid while they are in ``replaying``.
+    is a heap of entries that were given back, valid while they are in ``replaying``, which has
+    their messages and bytes.
     """
 
     type = SubscriptionType.SHARED
 
     __slots__ = (
+        "_given_back",
         "_levels",
         "_ready",
         "_turn_entries",
@@ -41,7 +43,8 @@ class SharedDispatcher(Dispatcher):
         super().__init__(subscription)
         self.pending: dict[int, Consumer] = {}
         self.replay: list[int] = []
-        self.replaying: set[int] = set()
+        self.replaying: dict[int, tuple[int, int]] = {}
+        self._given_back = (0, 0)
         self.unacked_messages = 0
         self.blocked_on_unacked = False
         self._ready: dict[int, deque[Consumer]] = {}
@@ -96,7 +99,7 @@ class SharedDispatcher(Dispatcher):
     def sent(self, consumer: Consumer, first: int, stop: int, messages: int) -> None:
         if first in self.replaying:
             heappop(self.replay)
-            self.replaying.discard(first)
+            self._no_replay(first)
         else:
             self.read_ordinal = stop
         pending = self.pending
@@ -155,7 +158,7 @@ class SharedDispatcher(Dispatcher):
     def acked(self, ordinal: int, messages: int) -> None:
         if self.redelivery_counts:
             self.redelivery_counts.pop(ordinal, None)
-        self.replaying.discard(ordinal)
+        self._no_replay(ordinal)
         holder = self.pending.pop(ordinal, None)
         if holder is None:
             return
@@ -193,20 +196,30 @@ class SharedDispatcher(Dispatcher):
         holder = self.pending.pop(ordinal, None)
         if holder is None:
             return 0
-        messages = self.subscription.topic.log.message_count(ordinal)
+        log = self.subscription.topic.log
+        messages, size = log.message_count(ordinal), log.size_bytes(ordinal)
         self._released(holder, messages)
         if counted:
             self.redelivery_counts[ordinal] = self.redelivery_counts.get(ordinal, 0) + 1
-        self.replaying.add(ordinal)
+        self.replaying[ordinal] = messages, size
+        self._given_back = self._given_back[0] + messages, self._given_back[1] + size
         heappush(self.replay, ordinal)
         return messages
+
+    def _no_replay(self, ordinal: int) -> None:
+        """It is delivered again, or no longer to be delivered."""
+        amounts = self.replaying.pop(ordinal, None)
+        if amounts is not None:
+            messages, size = self._given_back
+            self._given_back = messages - amounts[0], size - amounts[1]
 
     def cursor_moved(self) -> None:
         acks = self.subscription.acks
         log = self.subscription.topic.log
         for ordinal in [o for o in self.pending if acks.is_acked(o)]:
             self._released(self.pending.pop(ordinal), log.message_count(ordinal))
-        self.replaying = {o for o in self.replaying if not acks.is_acked(o)}
+        for ordinal in [o for o in self.replaying if acks.is_acked(o)]:
+            self._no_replay(ordinal)
         counts = self.redelivery_counts
         self.redelivery_counts = {o: n for o, n in counts.items() if not acks.is_acked(o)}
         if not self.subscription.consumers:
@@ -217,6 +230,7 @@ class SharedDispatcher(Dispatcher):
         self.pending.clear()
         self.replay.clear()
         self.replaying.clear()
+        self._given_back = (0, 0)
         self.unacked_messages = 0
         self.blocked_on_unacked = False
         self.read_ordinal = self.subscription.acks.mark_delete + 1
@@ -224,9 +238,8 @@ class SharedDispatcher(Dispatcher):
     def in_flight_messages(self) -> int:
         return self.unacked_messages
 
-    def replay_messages(self) -> int:
-        log = self.subscription.topic.log
-        return sum(log.message_count(ordinal) for ordinal in self.replaying)
+    def given_back(self) -> tuple[int, int]:
+        return self._given_back
 
 
 def _hold_of(consumer: Consumer) -> Hold:

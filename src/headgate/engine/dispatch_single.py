@@ -128,8 +128,8 @@ class SingleActiveDispatcher(Dispatcher):
         # (after a rewind) are rare and only make this an undercount.
         return max(0, log.messages_before(read) - subscription.done_messages)
 
-    def replay_messages(self) -> int:
-        return 0
+    def given_back(self) -> tuple[int, int]:
+        return 0, 0
 
 
 def _name(consumer: Consumer) -> tuple[str, int, int]:

@@ -112,8 +112,8 @@ class Dispatcher(ABC):
         """Messages delivered to connected consumers and not acknowledged."""
 
     @abstractmethod
-    def replay_messages(self) -> int:
-        """Messages given back and waiting to be delivered again."""
+    def given_back(self) -> tuple[int, int]:
+        """Messages and bytes that were given back and wait to be delivered again."""
 
     # -- the loop --------------------------------------------------------------------------
 
@@ -222,13 +222,29 @@ class Dispatcher(ABC):
         waiting = topic.log.end - max(self.read_ordinal, topic.log.first)
         if subscription.gate.exempt:
             return waiting <= topic.engine.limits.backlogged_entries_min
-        return waiting <= 0 and not self.replay_messages()
+        return waiting <= 0 and not self.given_back()[0]
+
+    def waiting(self) -> tuple[int, int]:
+        """Messages and bytes that are with nobody and not acknowledged."""
+        log = self.subscription.topic.log
+        first = max(self.read_ordinal, log.first)
+        messages, size = self.given_back()
+        messages += log.messages_before(log.end) - log.messages_before(first)
+        size += log.bytes_before(log.end) - log.bytes_before(first)
+        acks = self.subscription.acks
+        if acks.holes_count and acks.holes_count > acks.holes_below(first):
+            _, acked_messages, acked_bytes = self.subscription.acked_within(first, log.end)
+            messages -= acked_messages
+            size -= acked_bytes
+        return messages, size
 
     def _refused(self, now_ns: int) -> bool:
         """Ask the budgets; when they refuse, the account says which, and who waits for whom."""
         subscription = self.subscription
         gate, account = subscription.gate, subscription.account
-        waited = subscription.throttled
+        waited, held_back = subscription.throttled, subscription.held_back
+        if waited:
+            held_back.look(self)  # what came while it waited waited, too
         if waited and (cause := gate.cause(now_ns)) is not None:
             # Of several budgets that bind, the one that releases last caused all of the wait.
             hungry = LABELS[account.cell].consumer == "hungry"
@@ -236,8 +252,10 @@ class Dispatcher(ABC):
         refusal = gate.request(now_ns)
         if refusal is None:
             subscription.throttled = False
+            held_back.released()
             return False
         subscription.throttled = True
+        held_back.refused(gate.refusing(), self)
         hungry = any(is_hungry(c.permits, c.window) for c in self.eligible())
         account.move(throttled_cell(refusal.level, refusal.dimension, hungry=hungry), now_ns)
         return True
@@ -247,7 +265,10 @@ class Dispatcher(ABC):
         subscription = self.subscription
         if subscription.gate.limited:
             subscription.gate.leave(now_ns)
-        subscription.throttled = False
+        if subscription.throttled:
+            subscription.throttled = False
+            subscription.held_back.look(self)
+            subscription.held_back.released()
         if subscription.account.cell is not cell:
             subscription.account.move(cell, now_ns)
 

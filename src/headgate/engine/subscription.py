@@ -13,6 +13,7 @@ from headgate.base.ack_set import AckSet
 from headgate.base.errors import invariant
 from headgate.engine.consumer import Consumer
 from headgate.engine.errors import ConsumerBusyError, SubscriptionBusyError, TopicFencedError
+from headgate.engine.held_back import HeldBack
 from headgate.engine.rates import RateMeter
 from headgate.engine.types import SubscriptionType
 from headgate.flow.account import Account, Cell
@@ -49,6 +50,7 @@ class Subscription:
         "expired_messages",
         "fenced",
         "gate",
+        "held_back",
         "last_acked_ms",
         "last_expire_ms",
         "last_flow_ms",
@@ -116,6 +118,7 @@ class Subscription:
         """Why its next entry cannot be read; empty while all is well."""
         self.throttled = False
         """Whether it waits at a budget now."""
+        self.held_back = HeldBack()
         self.limit: DispatchLimit | None = None
         """As it is set; the gate has what it amounts to."""
         self.account = Account(
@@ -162,12 +165,12 @@ class Subscription:
         """Recount ``done_*`` from the acknowledgements: after recovery and resets."""
         log = self.topic.log
         below = min(max(self.acks.mark_delete + 1, log.first), log.end)
-        entries, messages, size = self._acked_within(below, log.end)
+        entries, messages, size = self.acked_within(below, log.end)
         self.done_entries = below + entries
         self.done_messages = log.messages_before(below) + messages
         self.done_bytes = log.bytes_before(below) + size
 
-    def _acked_within(self, first: int, stop: int) -> tuple[int, int, int]:
+    def acked_within(self, first: int, stop: int) -> tuple[int, int, int]:
         """Entries, messages and bytes acknowledged one by one from ``first`` to before ``stop``."""
         log = self.topic.log
         entries = messages = size = 0
@@ -191,7 +194,7 @@ class Subscription:
             acks.ack_through(last)
             self._count_done()
             return self.done_messages - before
-        entries, messages, size = self._acked_within(first, stop)
+        entries, messages, size = self.acked_within(first, stop)
         self.done_entries += stop - first - entries
         self.done_messages += log.messages_before(stop) - log.messages_before(first) - messages
         self.done_bytes += log.bytes_before(stop) - log.bytes_before(first) - size
@@ -226,8 +229,10 @@ class Subscription:
         """Disconnect a consumer: what it holds unacknowledged becomes deliverable again."""
         if consumer not in self.consumers:
             return
+        self.settle_throttling()
         self.consumers.remove(consumer)
         self.dispatcher.consumer_removed(consumer)
+        self.held_back.forget()
         if not self.consumers and not self.is_durable and not self.fenced:
             # A fenced one is being moved by its reader, which comes back to it.
             self.topic.remove_subscription(self.name)
@@ -298,6 +303,7 @@ class Subscription:
         if epoch >= 0:
             consumer.epoch = epoch
         count = self.dispatcher.redeliver(consumer, ordinals)
+        self.held_back.forget()
         self.redelivered_messages += count
         consumer.messages_redelivered += count
         self.wake()
@@ -356,6 +362,7 @@ class Subscription:
         self.read_failed = ""
         self.last_mark_delete_ms = engine.now_ms
         self.dispatcher.cursor_moved()
+        self.held_back.forget()
         if not self.acks_dirty and self.is_durable:
             self.acks_dirty = True
             engine.effects.acks_changed(self)
@@ -382,6 +389,12 @@ class Subscription:
         """What the dispatcher waited for is in the topic's cache (or the read failed)."""
         self.dispatcher.reading = False
         self.wake()
+
+    def settle_throttling(self) -> None:
+        """Count the wait at a limiter that still goes on: events and amounts are exact then."""
+        self.gate.settle(self.topic.engine.now_ns)
+        if self.throttled:
+            self.held_back.look(self.dispatcher)
 
     def close(self, now_ns: int) -> None:
         """Take it out of every queue. Its consumers are gone already.

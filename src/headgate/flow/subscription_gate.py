@@ -159,6 +159,12 @@ class SubscriptionGate(GateNode):
             named = (self.topic.shared or self._path)[0]
         return Refusal(named.level, named.dimension, latest_ns)
 
+    def refusing(self) -> tuple[Budget, ...]:
+        """The budgets that refused when its present wait began or later: each of them alone would
+        hold it."""
+        since_ns = self._waiting_since_ns
+        return tuple([budget for budget in self._path if budget.refused_until_ns > since_ns])
+
     def close(self, now_ns: int) -> None:
         """Nobody comes back to it. Whoever may goes to ``topic.kept`` instead."""
         self.leave(now_ns)

@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Final
 
+from headgate.base.counters import safe_sum
 from headgate.base.units import NS_PER_S
 from headgate.flow.account import LABELS
 from headgate.flow.limits import Dimension, EffectiveLimit, Level
@@ -20,6 +21,7 @@ from headgate.telemetry.series import (
     BACKLOG_AGE_SERIES,
     BROKER_LABELS,
     BROKER_SERIES,
+    HELD_BACK_SERIES,
     LIMIT_SERIES,
     NAMESPACE_SERIES,
     SERIES,
@@ -122,6 +124,7 @@ class _Renderer:
         self._topic_lines = [(s.name, lines_of(s)) for s in (*TOPIC_SERIES, *WRITE_SERIES)]
         self._subscription_lines = [(s.name, lines_of(s)) for s in SUBSCRIPTION_SERIES]
         self._throttled_lines = [(s.name, lines_of(s)) for s in THROTTLED_SERIES]
+        self._held_back_lines = [(s.name, lines_of(s)) for s in HELD_BACK_SERIES]
         self._age_lines = lines_of(BACKLOG_AGE_SERIES)
         self._with_ages = broker.settings.exposeSubscriptionBacklogAgeInPrometheus
         self._state_lines = lines_of(STATE_SERIES)
@@ -208,9 +211,13 @@ class _Renderer:
             lines.append(series + end + number(value))
         if self._with_ages and (age_s := backlog_age_s(subscription)) is not None:
             self._age_lines.append(BACKLOG_AGE_SERIES.name + end + number(age_s))
-        gate = subscription.gate
-        gate.settle(now_ns)
-        events = gate.throttled_events
+        subscription.settle_throttling()
+        events = subscription.gate.throttled_events
+        tenant = f',tenant="{escape(subscription.topic.name.namespace.tenant)}"}} '
+        held_back = subscription.held_back.counts
+        for dimension, (series, lines) in enumerate(self._held_back_lines):
+            amount = safe_sum(*(level[dimension] for level in held_back))
+            lines.append(f"{series}{labels}{tenant}{amount}")
         for dimension, (series, lines) in enumerate(self._throttled_lines):
             for level, reason in enumerate(_REASONS):
                 lines.append(f"{series}{labels}{reason}{events[level][dimension]}")

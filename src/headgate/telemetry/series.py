@@ -209,6 +209,18 @@ THROTTLED_SERIES: Final = (
 )  # fmt: skip
 """In the order of :class:`headgate.flow.limits.Dimension`."""
 
+_HELD_BACK_MEANING: Final = (
+    "{} that backlog and permits allowed and a limit in {} held back, once for each limiter and"
+    " delivery attempt (PIP-406, first form)."
+)
+HELD_BACK_SERIES: Final = (
+    _subscription("subscription_dispatch_throttled_msgs", "messages",
+                  _HELD_BACK_MEANING.format("Messages", "messages"), "tenant"),
+    _subscription("subscription_dispatch_throttled_bytes", "bytes",
+                  _HELD_BACK_MEANING.format("Bytes", "bytes"), "tenant"),
+)  # fmt: skip
+"""In the order of :class:`headgate.flow.limits.Dimension`."""
+
 STATE_SERIES: Final = Series(
     "headgate_subscription_state_seconds_total",
     "counter",
@@ -235,6 +247,7 @@ SERIES: Final = (
     *SUBSCRIPTION_SERIES,
     BACKLOG_AGE_SERIES,
     *THROTTLED_SERIES,
+    *HELD_BACK_SERIES,
     STATE_SERIES,
     LIMIT_SERIES,
 )

@@ -38,6 +38,7 @@ SUBSCRIPTION_COLUMNS: Final = (
     "type", "consumers", "appended", "msgs_out", "bytes_out", "acked", "skipped", "rewound",
     "redelivered", "expired", "backlog_messages", "backlog_bytes", "unacked", "permits",
     *(f"throttled_{reason}_{unit}_events" for reason in THROTTLE_REASONS for unit in DIMENSIONS),
+    *(f"throttled_{reason}_{unit}" for reason in THROTTLE_REASONS for unit in DIMENSIONS),
     *(f"limit_{level}_{part}" for level in THROTTLE_REASONS
       for part in ("messages", "bytes", "period_ns", "source")),
     *STATE_FIELD_NAMES,
@@ -216,7 +217,7 @@ class SubscriptionTrack:
         if at.window_end_ns <= self.covered_ns:
             return None
         cell = account.cell
-        values = self._values(now_ns, broker_limit)
+        values = self._values(broker_limit)
         # The cells add up to the elapsed time: if all of it went into the present cell, which was
         # the present one then, no other cell changed.
         stayed = cell is self._cell_at_sent and (
@@ -246,12 +247,11 @@ class SubscriptionTrack:
             *cells_ns,
         )
 
-    def _values(self, now_ns: int, broker_limit: LimitValues) -> Row:
+    def _values(self, broker_limit: LimitValues) -> Row:
         subscription = self.subscription
         log = subscription.topic.log
-        gate = subscription.gate
-        gate.settle(now_ns)
-        counted = (n for level in gate.throttled_events for n in level)
+        subscription.settle_throttling()
+        counted = (n for level in subscription.gate.throttled_events for n in level)
         events = (n - before for n, before in zip(counted, self._events_before, strict=True))
         return (
             subscription.type.label if subscription.type_known else None,
@@ -269,6 +269,7 @@ class SubscriptionTrack:
             subscription.dispatcher.in_flight_messages(),
             sum(consumer.permits for consumer in subscription.consumers),
             *events,
+            *(n for level in subscription.held_back.counts for n in level),
             *self.limit.values,
             *self.topic.limit.values,
             *broker_limit,

@@ -215,7 +215,7 @@ def _wrong_in_shared(s: Subscription, shared: SharedDispatcher) -> list[str]:
     for consumer, messages in held.items():
         if consumer.unacked_messages != messages:
             wrong.append(f"{consumer.name} holds {messages}, {consumer.unacked_messages} counted")
-    if set(shared.pending) & shared.replaying:
+    if set(shared.pending) & set(shared.replaying):
         wrong.append("entries are held and to be delivered again")
     return wrong
 

@@ -103,3 +103,18 @@ def test_consumers_and_producers_are_merged_by_place() -> None:
     assert [p.msg_rate_in for p in merged.publishers] == [4.0, 2.0, 2.0]
     assert [p.average_msg_size for p in merged.publishers] == [8.0, 8.0, 8.0]
     assert "producerName" not in msgspec.to_builtins(merged.publishers[0])
+
+
+def test_amounts_that_limits_held_back_add_up_as_far_as_java_counts() -> None:
+    """PIP-406's first form: a sum beyond a ``long`` begins anew."""
+    largest = (1 << 63) - 1
+    parts = [
+        TopicStats(
+            subscriptions={
+                "s": SubscriptionStats(dispatch_throttled_msgs=5, dispatch_throttled_bytes=size)
+            }
+        )
+        for size in (largest, 7)
+    ]
+    merged = merge_topic_stats(parts).subscriptions["s"]
+    assert (merged.dispatch_throttled_msgs, merged.dispatch_throttled_bytes) == (10, 7)

@@ -134,3 +134,27 @@ async def test_who_is_caught_up_may_be_spared(world: World) -> None:
 async def test_sparing_may_be_set_at_the_start(world: World) -> None:
     assert world.broker.engine.throttle_spares_caught_up
     assert world.broker.engine.limits.backlogged_entries_min == 1_000
+
+
+@played(settings={"dispatchThrottlingRatePerTopicInMsg": "10"})
+async def test_what_was_counted_survives_a_reconnect_and_no_restart(world: World) -> None:
+    """Law 2."""
+
+    def counted() -> tuple[int, int]:
+        subscription = world.broker.engine.topics[TOPIC].subscriptions["s"]
+        subscription.settle_throttling()
+        return subscription.gate.throttled_events[1][0], subscription.held_back.counts[1][0]
+
+    await consume(world)
+    await publish_for(world, 1_000, 0.1, batch=1)
+    await asyncio.sleep(2)
+    events, held_back = counted()
+    assert events >= 2
+    assert held_back >= 90
+    for client in world.clients:
+        client.close()
+    await asyncio.sleep(0.5)
+    assert counted() == (events, held_back)
+    await world.stop()
+    await world.start()
+    assert counted() == (0, 0)

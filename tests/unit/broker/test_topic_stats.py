@@ -191,6 +191,8 @@ def test_throttled_events_and_the_limit_that_throttles(world: World) -> None:
     assert subscription.dispatch_throttled_bytes_events_by_topic_limit == 0
     assert subscription.dispatch_throttled_msg_events_by_subscription_limit == 0
     assert subscription.dispatch_throttled_msg_events_by_broker_limit == 0
+    assert subscription.dispatch_throttled_msgs == 50
+    assert subscription.dispatch_throttled_bytes == 0
     account = subscription.headgate
     assert account["state"] == "throttled_topic"
     assert (account["dimension"], account["consumer"]) == ("messages", "hungry")

@@ -20,6 +20,10 @@ THROTTLED = (
     "pulsar_subscription_dispatch_throttled_msg_events",
     "pulsar_subscription_dispatch_throttled_bytes_events",
 )
+HELD_BACK = (
+    "pulsar_subscription_dispatch_throttled_msgs",
+    "pulsar_subscription_dispatch_throttled_bytes",
+)
 
 
 async def page(world: World) -> tuple[dict[str, str], list[Sample]]:
@@ -98,6 +102,15 @@ def test_throttled_events_are_six_for_each_subscription_and_settled() -> None:
         _, samples = await page(world)
         # Still waiting: the periods so far are counted all the same.
         assert value_of(samples, THROTTLED[0], reason="subscription") in (3, 4)
+        held_back = [s for s in samples if s.name in HELD_BACK]
+        assert [(s.name, s.value) for s in held_back] == list(zip(HELD_BACK, (50, 0), strict=True))
+        assert held_back[0].labels == {
+            "cluster": broker.settings.clusterName,
+            "tenant": "public",
+            "namespace": "public/default",
+            "topic": NAME,
+            "subscription": "s",
+        }
         assert value_of(samples, THROTTLED[0], reason="topic") == 0
         assert value_of(samples, THROTTLED[1], reason="subscription") == 0
         held = value_of(

@@ -86,9 +86,8 @@ def test_columns_are_fields_of_the_record() -> None:
         assert set(columns) <= set(field_names(kind))
         assert set(field_names(kind, Nature.IDENTITY, Nature.SPAN)) <= set(columns)
     absent = set(field_names(Kind.SUBSCRIPTION)) - set(SUBSCRIPTION_COLUMNS)
-    # Parts that are not built: null in every row. The amounts are told once a delivery attempt.
-    assert {"evicted", "delayed"} <= absent
-    assert all(n.startswith("throttled_") for n in absent - {"evicted", "delayed"})
+    # Parts that are not built: null in every row.
+    assert absent == {"evicted", "delayed"}
     assert set(STATE_FIELD_NAMES) <= set(SUBSCRIPTION_COLUMNS)
 
 
@@ -309,6 +308,8 @@ def test_what_waits_before_a_limiter() -> None:
     assert track.waiting_amount(Dimension.BYTES) == 100 * (50 - with_consumer)
     row = play.told(track)
     assert row["state"] == "throttled_subscription_messages_hungry"
+    assert row["throttled_subscription_messages"] == 40
+    assert row["throttled_subscription_bytes"] == row["throttled_topic_messages"] == 0
     assert track.sent_in_window == (with_consumer, 100 * with_consumer)
     broker.run(1)
     play.told(track)

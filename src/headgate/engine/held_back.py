@@ -1,0 +1,98 @@
+"""What limits held back of one subscription: the amounts of PIP-406's first form (law 2).
+
+Asked at each refusal and each release, which is often; so it looks first whether anything that
+matters has changed since it looked last.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from typing import TYPE_CHECKING
+
+from headgate.flow.budget import Budget
+from headgate.flow.limits import Dimension
+from headgate.flow.throttle import ThrottledAmounts
+
+if TYPE_CHECKING:
+    from headgate.engine.dispatcher import Dispatcher
+
+NOTHING = ((0, 0), (0, 0), (0, 0))
+
+
+class HeldBack:
+    """The amounts of one subscription. They begin at 0 when its topic is loaded."""
+
+    __slots__ = ("_amounts", "_refusing", "_seen")
+
+    def __init__(self) -> None:
+        self._amounts: ThrottledAmounts | None = None
+        self._refusing: tuple[Budget, ...] = ()
+        self._seen = (-1, -1)
+
+    @property
+    def counts(self) -> tuple[tuple[int, ...], ...]:
+        """Messages and bytes by level, then dimension; exact after :meth:`look`."""
+        if self._amounts is None:
+            return NOTHING
+        return tuple(tuple(level) for level in self._amounts.counts)
+
+    def refused(self, refusing: tuple[Budget, ...], dispatcher: Dispatcher) -> None:
+        """``refusing`` do not let the next entry go."""
+        if refusing != self._refusing:
+            self._refusing = refusing
+            self.forget()
+        self.look(dispatcher)
+
+    def released(self) -> None:
+        """Nothing refuses any more; :meth:`look` comes first."""
+        self._refusing = ()
+
+    def forget(self) -> None:
+        """Something was given back, or the cursor moved: what was seen last means nothing."""
+        self._seen = (-1, -1)
+
+    def look(self, dispatcher: Dispatcher) -> None:
+        """Count what is held back now by what refused last."""
+        if not self._refusing:
+            return
+        subscription = dispatcher.subscription
+        permits = sum(c.permits for c in dispatcher.eligible() if c.permits > 0)
+        # Sending takes from the permits what it adds to what was sent.
+        seen = (subscription.topic.log.end, subscription.messages_sent + permits)
+        if seen == self._seen:
+            return
+        self._seen = seen
+        if self._amounts is None:
+            self._amounts = ThrottledAmounts()
+        waiting = dispatcher.waiting()
+        sent = subscription.messages_sent, subscription.bytes_sent
+        for budget in self._refusing:
+            dimension = budget.dimension
+            allowed = permits
+            if dimension == Dimension.BYTES:
+                allowed = _bytes_of(dispatcher, permits, *waiting)
+            self._amounts.held(
+                budget.level,
+                dimension,
+                sent=sent[dimension],
+                allowed=allowed,
+                waiting=waiting[dimension],
+            )
+
+
+def _bytes_of(dispatcher: Dispatcher, permits: int, messages: int, size_bytes: int) -> int:
+    """Bytes of the first ``permits`` of the ``messages`` that wait, which have ``size_bytes``."""
+    if permits >= messages:
+        return size_bytes
+    log = dispatcher.subscription.topic.log
+    first = max(dispatcher.read_ordinal, log.first)
+    before = log.messages_before(first)
+    new = log.messages_before(log.end) - before
+    given_back = max(0, messages - new)
+    if permits <= given_back:
+        return size_bytes * permits // messages
+    stop = bisect_left(
+        range(first, log.end), before + permits - given_back, key=log.messages_before
+    )
+    unsent_bytes = log.bytes_before(log.end) - log.bytes_before(first + stop)
+    return max(0, size_bytes - unsent_bytes)

@@ -1,0 +1,179 @@
+"""What limits held back of a subscription: the amounts of PIP-406's first form (law 2)."""
+
+from __future__ import annotations
+
+import pytest
+
+from headgate.base.units import NS_PER_S
+from headgate.engine.subscription import Subscription
+from headgate.engine.types import SubscriptionType
+from headgate.flow.limits import DispatchLimit
+from tests.unit.engine.harness import Rig
+
+PERMITS = 1_000_000
+BODY = b"four"
+TYPES = [SubscriptionType.EXCLUSIVE, SubscriptionType.SHARED]
+
+
+def counts(subscription: Subscription) -> list[list[int]]:
+    """Messages and bytes held back by the subscription's, the topic's and the broker's limit."""
+    subscription.settle_throttling()
+    return [list(level) for level in subscription.held_back.counts]
+
+
+def played(
+    rig: Rig, kind: SubscriptionType = SubscriptionType.EXCLUSIVE, *, permits: int = PERMITS
+) -> Subscription:
+    subscription = rig.subscribe()
+    rig.consumer(subscription, kind, permits=permits)
+    return subscription
+
+
+@pytest.mark.parametrize("kind", TYPES)
+def test_without_delay_nothing_is_held_back(kind: SubscriptionType) -> None:
+    rig = Rig(topic_limit=DispatchLimit(10, 1_000))
+    subscription = played(rig, kind)
+    rig.publish(10, body=BODY)
+    assert counts(subscription) == [[0, 0], [0, 0], [0, 0]]
+
+
+@pytest.mark.parametrize("kind", TYPES)
+def test_what_waits_for_the_limit_counts_once(kind: SubscriptionType) -> None:
+    """Law 2: 25 may go, 10 go at once, 15 are held back; asking again adds nothing."""
+    rig = Rig(topic_limit=DispatchLimit(10, None))
+    subscription = played(rig, kind)
+    rig.publish(25, body=BODY)
+    assert counts(subscription) == [[0, 0], [15, 0], [0, 0]]
+    rig.advance(10_000)
+    assert subscription.messages_sent == 25
+    assert counts(subscription) == [[0, 0], [15, 0], [0, 0]]
+    rig.advance(10_000)
+    rig.publish(11, body=BODY)
+    assert counts(subscription)[1] == [16, 0]
+
+
+@pytest.mark.parametrize("kind", TYPES)
+def test_bytes_are_those_of_the_entries(kind: SubscriptionType) -> None:
+    rig = Rig(subscription_limit=DispatchLimit(None, 40))
+    subscription = played(rig, kind)
+    for size in (40, 3, 5, 70):
+        rig.publish(body=b"x" * size)
+    assert counts(subscription) == [[0, 78], [0, 0], [0, 0]]
+    rig.advance(20_000)
+    assert counts(subscription)[0] == [0, 78]
+
+
+@pytest.mark.parametrize("kind", TYPES)
+def test_only_what_permits_allow_is_held_back(kind: SubscriptionType) -> None:
+    """A consumer that asks for little is not kept from the rest by the limit."""
+    rig = Rig(topic_limit=DispatchLimit(10, 40))
+    subscription = rig.subscribe()
+    consumer, _ = rig.consumer(subscription, kind, permits=12)
+    rig.publish(100, body=BODY)
+    assert counts(subscription)[1] == [2, 8]
+    subscription.flow(consumer, 5)
+    rig.flush()
+    assert counts(subscription)[1] == [7, 28]
+    rig.advance(60_000)
+    assert subscription.messages_sent == 17
+    assert counts(subscription)[1] == [7, 28]
+
+
+def test_each_limit_that_alone_would_hold_it_counts() -> None:
+    """Law 2: several that bind at once."""
+    rig = Rig(topic_limit=DispatchLimit(10, None), subscription_limit=DispatchLimit(10, 40))
+    subscription = played(rig)
+    rig.engine.set_broker_limit(DispatchLimit(1_000, None))
+    rig.publish(30, body=BODY)
+    assert counts(subscription) == [[20, 80], [20, 0], [0, 0]]
+
+
+def test_what_is_published_while_it_waits_is_held_back() -> None:
+    rig = Rig(topic_limit=DispatchLimit(10, None, 360 * NS_PER_S))
+    subscription = played(rig)
+    rig.publish(11)
+    for _ in range(5):
+        rig.advance(10_000)
+        rig.publish(3)
+    assert counts(subscription)[1] == [16, 0]
+
+
+@pytest.mark.parametrize("kind", TYPES)
+def test_a_repeated_delivery_is_an_attempt_of_its_own(kind: SubscriptionType) -> None:
+    """Law 2: once for each delivery attempt."""
+    rig = Rig(topic_limit=DispatchLimit(10, None))
+    subscription = played(rig, kind)
+    rig.publish(10)
+    assert counts(subscription)[1] == [0, 0]
+    subscription.redeliver(subscription.consumers[0], None, -1)
+    rig.flush()
+    assert counts(subscription)[1] == [10, 0]
+    rig.advance(5_000)
+    assert subscription.messages_sent == 20
+    assert counts(subscription)[1] == [10, 0]
+
+
+@pytest.mark.parametrize("kind", TYPES)
+def test_they_outlive_a_reconnect_and_not_an_unload(kind: SubscriptionType) -> None:
+    """Law 2: counters belong to the subscription and begin at 0 when its topic is loaded."""
+    rig = Rig(topic_limit=DispatchLimit(10, None))
+    subscription = played(rig, kind)
+    rig.publish(25)
+    subscription.remove_consumer(subscription.consumers[0])
+    rig.flush()
+    assert counts(subscription)[1] == [15, 0]
+    other = SubscriptionType.SHARED if kind is TYPES[0] else TYPES[0]
+    rig.consumer(subscription, other, consumer_id=2, permits=PERMITS)
+    assert counts(subscription)[1] == [15 + 10, 0]
+    rig.topic.fence()
+    rig.engine.unload_topic(rig.topic)
+    rig.topic = rig.engine.load_topic(rig.topic.name, rig.log)
+    again = rig.subscribe()
+    assert counts(again) == again.gate.throttled_events == [[0, 0], [0, 0], [0, 0]]
+    rig.consumer(again, kind, permits=PERMITS)
+    assert counts(again)[1] == [25, 0]
+
+
+def test_what_is_skipped_makes_room_for_the_next() -> None:
+    rig = Rig(topic_limit=DispatchLimit(10, None))
+    subscription = played(rig)
+    rig.publish(110)
+    assert counts(subscription)[1] == [100, 0]
+    subscription.skip_to(110)
+    rig.flush()
+    rig.publish(50)
+    assert counts(subscription)[1] == [150, 0]
+
+
+def test_acknowledged_entries_ahead_are_not_held_back() -> None:
+    """After a restart a Shared cursor has holes: what is acknowledged will not be delivered."""
+    rig = Rig(topic_limit=DispatchLimit(10, None))
+    subscription = rig.subscribe()
+    rig.publish(40, body=BODY)
+    consumer, _ = rig.consumer(subscription, SubscriptionType.SHARED)
+    for ordinal in range(20, 30):
+        subscription.ack_entry(consumer, ordinal)
+    subscription.flow(consumer, PERMITS)
+    rig.flush()
+    assert subscription.dispatcher.waiting() == (20, 80)
+    assert counts(subscription)[1] == [20, 0]
+
+
+def test_a_batch_counts_with_all_its_messages() -> None:
+    rig = Rig(topic_limit=DispatchLimit(10, None))
+    subscription = played(rig)
+    rig.publish(3, messages=10)
+    assert counts(subscription)[1] == [20, 0]
+
+
+def test_permits_end_inside_a_batch_that_was_given_back() -> None:
+    rig = Rig(topic_limit=DispatchLimit(None, 12))
+    subscription = rig.subscribe()
+    consumer, _ = rig.consumer(subscription, SubscriptionType.SHARED, permits=30)
+    rig.publish(messages=10, body=b"x" * 12)
+    subscription.redeliver(consumer, None, -1)
+    rig.flush()
+    # Twenty permits: the ten given back (12 bytes) and nothing behind them.
+    assert counts(subscription)[1] == [0, 12]
+    rig.publish(3, messages=10, body=b"y" * 5)
+    assert counts(subscription)[1] == [0, 17]
