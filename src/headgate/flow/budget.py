@@ -39,9 +39,12 @@ SLICES_PER_PERIOD = 100
 CREDIT_HALF_SLICES = 5
 """A slice carries at most so many half slices' worth: 20 ms of the limit. So a stall of up to 10 ms
 and a late wake-up are caught up, and no longer stall is."""
+CREDIT_NS_MAX = SLICE_NS_MAX * CREDIT_HALF_SLICES // 2
 SLOTS_PER_PERIOD_MAX = 240
 COMPACT_AFTER = 16
-"""Expired slots stay at the arrays' front until so many are dropped at once."""
+"""Expired slots stay at the arrays' front until so many, or all of several, are dropped at once. A
+single one stays to be written over: a limit of one a second would else free and take its memory
+with each message."""
 _GAP_BITS = 31
 
 
@@ -70,6 +73,8 @@ class Budget:
 
     __slots__ = (
         "_amounts",
+        "_answer_ns",
+        "_asked_ns",
         "_credit_ns",
         "_first",
         "_gaps",
@@ -112,6 +117,10 @@ class Budget:
         self.pace_open_ns = now_ns
         self.refused_until_ns = 0
         """The release announced by the last refusal; the gate keeps it up to date."""
+        self._asked_ns = -1
+        """When :meth:`release_ns` was last asked, -1 if anything has happened since: whoever asks
+        again in the same instant gets the same answer."""
+        self._answer_ns = now_ns
         self._gaps = array("I")
         self._amounts = array("q")
         self._first = 0
@@ -126,7 +135,8 @@ class Budget:
     def _set_period(self, period_ns: int) -> None:
         self.period_ns = period_ns
         self._slice_ns = min(SLICE_NS_MAX, max(1, period_ns // SLICES_PER_PERIOD))
-        self._credit_ns = self._slice_ns * CREDIT_HALF_SLICES // 2
+        # Of the usual periods the same number for all: 32 bytes less for each budget.
+        self._credit_ns = min(CREDIT_NS_MAX, self._slice_ns * CREDIT_HALF_SLICES // 2)
         self._slot_ns = max(self._slice_ns // 2, -(-period_ns // SLOTS_PER_PERIOD_MAX))
         self._tick_ns = (period_ns >> _GAP_BITS) + 1
 
@@ -135,22 +145,28 @@ class Budget:
     def release_ns(self, now_ns: int) -> int:
         """``now_ns`` when the next entry may go now, else the first instant at which it may
         (if nothing else is charged until then)."""
-        if self.in_window >= self.limit and self._head_ns + self.period_ns <= now_ns:
+        if now_ns == self._asked_ns:
+            return self._answer_ns
+        limit = self.limit
+        if self.in_window >= limit and self._head_ns + self.period_ns <= now_ns:
             self._expire(now_ns)
-        if self.in_window < self.limit:
-            # Room is room: what expired meanwhile could only add to it.
-            if self.paced and self.pace_open_ns > now_ns:
-                return self.pace_open_ns
-            return now_ns
-        room_ns = self._room_opens_ns()
-        if not self.paced:
-            return room_ns
-        if self._paid_ns < room_ns - self._credit_ns:
-            # A full window is no stall: after a silence, too, one slice's credit is there and only
-            # a late wake-up adds to it. A larger lump would come back with every period.
-            self._paid_ns = room_ns - self._slice_ns
-            self._paid_rest = 0
-        return self.pace_open_ns if self.pace_open_ns > room_ns else room_ns
+        answer_ns = now_ns
+        # Where there is room, what expired meanwhile could only add to it.
+        if self.in_window >= limit:
+            if not self.debt and self.in_window - self._amounts[self._first] < limit:
+                answer_ns = self._head_ns + self.period_ns  # the oldest slot makes room enough
+            else:
+                answer_ns = self._room_opens_ns()
+            if self.paced and self._paid_ns < answer_ns - self._credit_ns:
+                # A full window is no stall: after a silence, too, one slice's credit is there and
+                # only a late wake-up adds to it. A larger lump would come back with every period.
+                self._paid_ns = answer_ns - self._slice_ns
+                self._paid_rest = 0
+        if self.paced and self.pace_open_ns > answer_ns:
+            answer_ns = self.pace_open_ns
+        self._asked_ns = now_ns
+        self._answer_ns = answer_ns
+        return answer_ns
 
     def _room_opens_ns(self) -> int:
         """When the window has room again, given that it has none. While a debt is open, each
@@ -169,6 +185,7 @@ class Budget:
 
     def charge(self, now_ns: int, amount: int) -> None:
         """Book an entry of ``amount`` handed over now; also one that should not have gone."""
+        self._asked_ns = -1
         if self.in_window and self._head_ns + self.period_ns <= now_ns:
             self._expire(now_ns)
         self.granted += amount
@@ -179,7 +196,9 @@ class Budget:
             self.debt += amount - logged
         if logged:
             self.in_window += logged
-            if now_ns <= self._tail_ns and self._first < len(self._amounts):
+            if self._first == len(self._amounts):
+                self._begin_log(now_ns, logged)
+            elif now_ns <= self._tail_ns:
                 self._amounts[-1] += logged
             else:
                 self._log(now_ns, logged, now_ns // self._slot_ns == self._tail_ns // self._slot_ns)
@@ -198,16 +217,23 @@ class Budget:
                 next_slice_ns = opened_ns + self._slice_ns
                 self.pace_open_ns = paid_ns if paid_ns > next_slice_ns else next_slice_ns
 
+    def _begin_log(self, at_ns: int, amount: int) -> None:
+        """Write the first slot of an empty log."""
+        if len(self._amounts) == 1:
+            self._amounts[0] = amount
+        else:
+            del self._gaps[:], self._amounts[:]
+            self._gaps.append(0)
+            self._amounts.append(amount)
+        self._first = 0
+        self._head_ns = self._tail_ns = at_ns
+
     def _log(self, at_ns: int, amount: int, merge: bool) -> None:
         """Append to the log; ``at_ns`` is not before its tail. Merged slots move on to
         ``at_ns``: what expires later than it might can break no window."""
         gaps, amounts = self._gaps, self._amounts
         if self._first == len(amounts):
-            del gaps[:], amounts[:]
-            self._first = 0
-            self._head_ns = self._tail_ns = at_ns
-            gaps.append(0)
-            amounts.append(amount)
+            self._begin_log(at_ns, amount)
             return
         ticks = -((self._tail_ns - at_ns) // self._tick_ns)
         self._tail_ns += ticks * self._tick_ns
@@ -230,13 +256,13 @@ class Budget:
             self.debt -= periods * self.limit
             self._head_ns += periods * period_ns
             self._tail_ns += periods * period_ns
-        gaps, amounts = self._gaps, self._amounts
+        amounts = self._amounts
         while self.in_window and self._head_ns + period_ns <= now_ns:
             expired_ns = self._head_ns + period_ns
             self.in_window -= amounts[self._first]
             self._first += 1
             if self._first < len(amounts):
-                self._head_ns += gaps[self._first] * tick_ns
+                self._head_ns += self._gaps[self._first] * tick_ns
             if self.debt and self.in_window < self.limit:
                 taken = min(self.debt, self.limit - self.in_window)
                 self.debt -= taken
@@ -246,8 +272,12 @@ class Budget:
                 self._log(
                     at_ns, taken, many and at_ns // self._slot_ns == self._tail_ns // self._slot_ns
                 )
-        if self._first >= COMPACT_AFTER:
-            del gaps[: self._first], amounts[: self._first]
+        first = self._first
+        if first == len(amounts) > 1:
+            # New ones: an array that shrinks by a few items keeps its memory.
+            self._gaps, self._amounts, self._first = array("I"), array("q"), 0
+        elif first >= COMPACT_AFTER:
+            del self._gaps[:first], amounts[:first]
             self._first = 0
 
     # -- waiting ----------------------------------------------------------------------------
@@ -257,6 +287,7 @@ class Budget:
         then with one slice's credit."""
         if not self.paced:
             self.paced = True
+            self._asked_ns = -1
             self._waiting_since_ns = self.pace_open_ns = now_ns
             self._paid_ns = release_ns - self._slice_ns
             self._paid_rest = 0
@@ -266,6 +297,7 @@ class Budget:
         if self.paced:
             self._settle(now_ns)
             self.paced = False
+            self._asked_ns = -1
 
     def _settle(self, now_ns: int) -> None:
         if self.paced:
@@ -282,6 +314,7 @@ class Budget:
         if limit == self.limit and period_ns == self.period_ns:
             return
         self._settle(now_ns)
+        self._asked_ns = -1
         self.refused_until_ns = min(self.refused_until_ns, now_ns)
         if self.in_window:
             self._expire(now_ns)

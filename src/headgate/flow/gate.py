@@ -28,7 +28,6 @@ refused or popped is *wanting* until it leaves, which keeps the pace of its budg
 
 from __future__ import annotations
 
-from collections import deque
 from heapq import heappop, heappush
 from itertools import count
 
@@ -43,7 +42,7 @@ from headgate.flow.subscription_gate import SubscriptionGate
 class BrokerGate(GateNode):
     """The root: the broker's own limit, the topics' turns and all timers."""
 
-    __slots__ = ("_now_ns", "_ready", "_timers", "demand", "epoch", "queue", "tickets", "topics")
+    __slots__ = ("_now_ns", "_timers", "demand", "epoch", "queue", "tickets", "topics")
 
     def __init__(self, owner: object = None) -> None:
         super().__init__(Level.BROKER, owner)
@@ -54,8 +53,9 @@ class BrokerGate(GateNode):
         self.epoch = 1
         """Topics' shares are remembered while the same waiting goes on."""
         self.tickets = count(1)
-        self._ready: deque[tuple[int, SubscriptionGate]] = deque()
         self._timers: list[tuple[int, int, GateNode]] = []
+        """When each is due, the number of that arrangement, and who. Whoever shares no limit with
+        others goes when it is due: first come, first served."""
         self._now_ns = 0
 
     def topic(self, owner: object = None) -> TopicGate:
@@ -76,7 +76,7 @@ class BrokerGate(GateNode):
     def next_wake_ns(self) -> int | None:
         """When :meth:`pop_ready` is due; an instant in the past or present means at once, None
         that nobody waits."""
-        if self._ready or (self.queue.waiting and not self.alarm):
+        if self.queue.waiting and not self.alarm:
             return self._now_ns
         timers = self._timers
         while timers and timers[0][2].alarm != timers[0][1]:
@@ -87,43 +87,28 @@ class BrokerGate(GateNode):
         """The next waiter in fair order that may send one entry now. Send and charge it before
         the next call; None when there is none."""
         self._now_ns = now_ns
-        self._fire_timers(now_ns)
-        ready = self._ready
-        while ready:
-            ticket, waiter = ready.popleft()
-            if waiter.ticket == ticket and waiter.claim(now_ns):
-                return waiter
-        while not self.alarm and self.queue.waiting:
-            at_ns = self._refuse(now_ns)
+        timers = self._timers
+        while timers and timers[0][0] <= now_ns:
+            _, alarm, node = heappop(timers)
+            if node.alarm == alarm:
+                node.alarm = 0
+                if (chosen := node.wake(now_ns)) is not None:
+                    return chosen
+        while self.queue.waiting and not self.alarm:
+            at_ns = self._refuse(now_ns) if self.budgets else now_ns
             if at_ns > now_ns:
                 self.waiters_max = max(self.waiters_max, self.demand)
                 self.arm(self, at_ns)
                 break
             topic = self.queue.pop()
-            if topic is not None:
-                topic.ticket = 0
-                chosen = topic.choose(now_ns)
-                if chosen is not None:
-                    return chosen
+            if topic is not None and (chosen := topic.choose(now_ns)) is not None:
+                return chosen
         return None
 
     def arm(self, node: GateNode, at_ns: int) -> None:
         """Wake ``node`` at that instant instead of any earlier arrangement."""
         node.alarm = alarm = next(self.tickets)
         heappush(self._timers, (at_ns, alarm, node))
-
-    def _fire_timers(self, now_ns: int) -> None:
-        timers = self._timers
-        while timers and timers[0][0] <= now_ns:
-            _, alarm, node = heappop(timers)
-            if node.alarm == alarm:
-                node.alarm = 0
-                node.wake(now_ns)
-
-    def make_ready(self, ticket: int, waiter: SubscriptionGate, now_ns: int) -> None:
-        """Queue a waiter that shares no limit with anybody: first come, first served."""
-        self._now_ns = now_ns
-        self._ready.append((ticket, waiter))
 
     def join(self, topic: TopicGate, now_ns: int) -> None:
         """Queue a topic by its share of the broker's limit. One that was away, because nobody
@@ -223,12 +208,18 @@ class TopicGate(GateNode):
         at_ns = self._refuse(now_ns)
         if at_ns > now_ns:
             self._hold(at_ns)
-        else:
+        elif self.broker.budgets:
             self.broker.join(self, now_ns)
+        else:
+            self.away = True
+            self.broker.arm(self, now_ns)
 
-    def wake(self, now_ns: int) -> None:
+    def wake(self, now_ns: int) -> SubscriptionGate | None:
         """Its own budget was to release it now."""
-        self.offer(now_ns)
+        if self.broker.budgets:
+            self.offer(now_ns)  # one of many topics that share the broker's limit
+            return None
+        return self.choose(now_ns) if self.queue.waiting else None
 
     def _hold(self, at_ns: int) -> None:
         self.away = True
@@ -238,12 +229,13 @@ class TopicGate(GateNode):
     def choose(self, now_ns: int) -> SubscriptionGate | None:
         """The topic is up: its next subscription, if its budgets let it go now. None hands the
         turn on; the topic has then seen to its own return."""
+        self.ticket = 0
         at_ns = self._refuse(now_ns)
         if at_ns > now_ns:
             self._hold(at_ns)
             return None
         while (waiter := self.queue.pop()) is not None:
-            if waiter.claim(now_ns):
+            if waiter.choose(now_ns) is not None:
                 return waiter
         return None
 

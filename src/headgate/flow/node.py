@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from heapq import nlargest
+from typing import TYPE_CHECKING
 
 from headgate.flow.budget import Budget, BudgetStatistics
 from headgate.flow.limits import Dimension, DispatchLimit, Level
+
+if TYPE_CHECKING:
+    from headgate.flow.subscription_gate import SubscriptionGate
 
 LARGEST_WAITERS = 5
 
@@ -42,8 +46,9 @@ class GateNode:
         self.owner = owner
         self.waiters_max = 0
 
-    def wake(self, now_ns: int) -> None:
-        """Its timer went off."""
+    def wake(self, now_ns: int) -> SubscriptionGate | None:  # noqa: ARG002
+        """Its timer went off. Who may go now, unless it has to take its turn among others."""
+        return None
 
     def _install(self, limit: DispatchLimit | None, now_ns: int) -> bool:
         """Put ``limit`` in force; whether the set of budgets changed. A budget whose limit is

@@ -14,7 +14,6 @@ from heapq import heapify, heappop, heappush
 from typing import Generic, Protocol, TypeVar
 
 from headgate.flow.budget import Budget
-from headgate.flow.limits import Dimension
 
 SHARE_UNIT_BITS = 40
 """One whole limit is 2^40 of share: limits up to 10^12 are told apart to the single message, and
@@ -25,9 +24,9 @@ _STALE_ENTRIES_MAX = 32
 def share_of(budgets: Sequence[Budget], messages: int, size_bytes: int) -> int:
     """What an entry takes of these limits: the larger of messages/limit and bytes/limit."""
     share = 0
+    amounts = (messages, size_bytes)
     for budget in budgets:
-        amount = messages if budget.dimension == Dimension.MESSAGES else size_bytes
-        part = (amount << SHARE_UNIT_BITS) // budget.limit
+        part = (amounts[budget.dimension] << SHARE_UNIT_BITS) // budget.limit
         if part > share:
             share = part
     return share
@@ -64,7 +63,7 @@ class FairQueue(Generic[WaiterT]):
     def minimum(self) -> int:
         """The share a newcomer starts with: the smallest present one, or that of whoever went
         last when nobody is left in the queue."""
-        first = self._first()
+        first = self._first() if self.waiting else None
         return self._floor if first is None else first[0]
 
     def precedes(self, share: int) -> bool:
@@ -74,13 +73,14 @@ class FairQueue(Generic[WaiterT]):
 
     def pop(self) -> WaiterT | None:
         """Take out whoever goes next."""
-        first = self._first()
-        if first is None:
-            return None
-        heappop(self._heap)
-        self.waiting -= 1
-        self._floor = first[0]
-        return first[2]
+        heap = self._heap
+        while heap:
+            share, ticket, waiter = heappop(heap)
+            if waiter.ticket == ticket:
+                self.waiting -= 1
+                self._floor = share
+                return waiter
+        return None
 
     def served(self, share: int) -> None:
         """Someone was served and now has ``share``: with nobody queued that is the minimum."""

@@ -80,18 +80,16 @@ class SubscriptionGate(GateNode):
             return None
         if state >= _HELD:
             return self.cause(now_ns)
-        if self.topic.shared:
-            for budget in self._path:
-                if budget.in_window < budget.limit and not budget.paced:
-                    continue  # what release_ns would say first; this loop is the hot one
-                if budget.release_ns(now_ns) > now_ns:
-                    return self._wait(now_ns, self._refuse(now_ns))
-            if self._others_first():
-                return self._wait(now_ns, now_ns)
-        else:
-            own_ns = self._refuse(now_ns)
-            if own_ns > now_ns:
-                return self._wait(now_ns, own_ns)
+        refused = False
+        for budget in self._path:
+            if budget.in_window < budget.limit and not budget.paced:
+                continue  # what release_ns would say first; this loop is the hot one
+            at_ns = budget.release_ns(now_ns)
+            if at_ns > now_ns:
+                budget.refused_until_ns = at_ns
+                refused = True
+        if refused or (self.topic.shared and self._others_first()):
+            return self._wait(now_ns)
         if state == _DEFERRED:
             self._state = _ACTIVE
         return None
@@ -141,11 +139,16 @@ class SubscriptionGate(GateNode):
         wait just ended was for: the limit that released last. None if it does not wait."""
         if self._state < _CLAIMED:
             return None
+        if len(self._path) == 1:  # the usual case: there is nothing to choose
+            only = self._path[0]
+            at_ns = only.refused_until_ns
+            return Refusal(only.level, only.dimension, at_ns if at_ns > now_ns else now_ns)
+        since_ns = self._waiting_since_ns
         latest_ns = now_ns
         named: Budget | None = None
         for budget in self._path:
             at_ns = budget.refused_until_ns
-            if at_ns <= self._waiting_since_ns:
+            if at_ns <= since_ns:
                 continue
             if named is None or at_ns > named.refused_until_ns + (
                 0 if named.level == budget.level else CAUSE_SLACK_NS
@@ -228,33 +231,29 @@ class SubscriptionGate(GateNode):
         if not path and self._state in (_ACTIVE, _DEFERRED):
             self.leave(now_ns)
 
-    def wake(self, now_ns: int) -> None:
+    def wake(self, now_ns: int) -> SubscriptionGate | None:
         """Its own budget was to release it now."""
+        if self.exempt or not self.topic.shared:
+            return self.choose(now_ns)
         at_ns = self._refuse(now_ns)
         if at_ns > now_ns:
             self.topic.broker.arm(self, at_ns)
         else:
             self._line_up(now_ns)
+        return None
 
-    def claim(self, now_ns: int) -> bool:
-        """It is its turn: take it, unless its own budget holds it (then it is held)."""
+    def choose(self, now_ns: int) -> SubscriptionGate | None:
+        """It is its turn: itself, or None if its own budget holds it (then it is held)."""
         self._turn = self.ticket
         self.ticket = 0
-        if self.exempt:
-            self._state = _CLAIMED
-            return True
-        if self.topic.shared and not self._in_topic:
-            # A shared limit appeared while it stood in the line of those without any.
-            self._line_up(now_ns)
-            return False
-        if self._clear_ns != now_ns:
+        if self.budgets and self._clear_ns != now_ns and not self.exempt:
             at_ns = self._refuse(now_ns)
             if at_ns > now_ns:
                 self._hold(now_ns, at_ns)
-                return False
+                return None
         self._state = _CLAIMED
         self._count_delay(now_ns)
-        return True
+        return self
 
     # -- waiting ----------------------------------------------------------------------------
 
@@ -269,19 +268,17 @@ class SubscriptionGate(GateNode):
             return False
         return topic.away or broker.queue.precedes(topic.share)
 
-    def _wait(self, now_ns: int, own_ns: int) -> Refusal | None:
-        """It may not go now; its own budgets refuse until ``own_ns`` (now: they do not)."""
+    def _wait(self, now_ns: int) -> Refusal | None:
+        """It may not go now; every budget that refuses has noted until when."""
         if self._state == _IDLE:
             self.wanting_since_ns = now_ns
         self._waiting_since_ns = now_ns
-        for budget in self.topic.shared:
-            at_ns = budget.release_ns(now_ns)
-            if at_ns > now_ns:
-                budget.refused_until_ns = at_ns
+        own_ns = self._refuse(now_ns) if self.budgets else now_ns
         if own_ns > now_ns:
             self._hold(now_ns, own_ns)
         else:
-            self._end_waiting(now_ns)
+            if self.budgets:
+                self._end_waiting(now_ns)
             self._line_up(now_ns)
         return self.cause(now_ns)
 
@@ -299,11 +296,11 @@ class SubscriptionGate(GateNode):
         self._state = _QUEUED
         # Whoever calls this has just asked the own budgets; a claim in the same instant need not.
         self._clear_ns = now_ns
+        if self.exempt or not topic.shared:
+            topic.broker.arm(self, now_ns)
+            return
         self.ticket = ticket = self._turn or next(topic.broker.tickets)
         self._turn = 0
-        if self.exempt or not topic.shared:
-            topic.broker.make_ready(ticket, self, now_ns)
-            return
         if not self._in_topic:
             share = topic.queue.minimum()
             if self._epoch == topic.epoch and self._share > share:
