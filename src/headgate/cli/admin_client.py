@@ -68,6 +68,8 @@ def ask(
         raise SilenceError(f"{url} did not answer within {timeout_s:g} s") from error
     except ConnectionRefusedError as error:
         raise SilenceError(f"{url} refuses the connection: is the broker running there?") from error
+    except (UnicodeError, http.client.InvalidURL) as error:
+        raise _wrong(url) from error
     except OSError as error:
         raise SilenceError(f"{url} cannot be reached: {error.strerror or error}") from error
     except http.client.HTTPException as error:
@@ -88,4 +90,8 @@ def split_url(url: str) -> SplitResult:
             return where
     except ValueError:  # the port is no port, or a bracket is missing
         pass
-    raise AdminUrlError(f"{url!r}: http://HOST:PORT of the admin API is allowed")
+    raise _wrong(url)
+
+
+def _wrong(url: str) -> AdminUrlError:
+    return AdminUrlError(f"{url!r}: http://HOST:PORT of the admin API is allowed")

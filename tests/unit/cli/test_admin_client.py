@@ -40,6 +40,15 @@ def test_urls_that_cannot_be(server: FakeServer, url: str) -> None:
     assert server.asked == []
 
 
+@pytest.mark.parametrize(
+    "failure", [UnicodeError("label too long"), http.client.InvalidURL("a space")]
+)
+def test_urls_that_only_the_client_refuses(server: FakeServer, failure: Exception) -> None:
+    server.failure = failure
+    with pytest.raises(AdminUrlError):
+        ask("http://b:1/a b", "/", timeout_s=1)
+
+
 def test_urls_are_taken_apart() -> None:
     where = split_url("https://[::1]:7/proxy")
     assert (where.scheme, where.hostname, where.port, where.path) == ("https", "::1", 7, "/proxy")

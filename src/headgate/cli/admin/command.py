@@ -126,7 +126,9 @@ admin_group = _AdminGroup(
     ],
     help="Ask and change a broker with pulsar-admin's verbs and flags.\n\n"
     "The exit status is 0, or 1 for every failure, as pulsar-admin has it: unlike Headgate's other "
-    "commands also when the command line is wrong.",
+    "commands also when the command line is wrong.\n\n"
+    "A namespace is written tenant/namespace; a topic persistent://tenant/namespace/topic, or "
+    "tenant/namespace/topic, or just topic in public/default.",
     table={
         "tenants": (f"{_MODULES}.tenants:GROUP", "Tenants."),
         "clusters": (f"{_MODULES}.clusters:GROUP", "The cluster's name and addresses."),

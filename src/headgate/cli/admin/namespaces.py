@@ -122,7 +122,7 @@ GROUP: Final = VerbGroup(
         ),
         Verb(
             "delete", "Delete a namespace without topics.",
-            (NAMESPACE_NAME, switch("--force -f", "force", "With its topics.")),
+            (NAMESPACE_NAME, switch("--force -f", "force", "With its topics; refused.")),
             send("DELETE", NAMESPACE_PATH, ("force={force}",)),
         ),
         *_policy("dispatch-rate", "dispatchRate", RATE_OPTIONS, rate_body,

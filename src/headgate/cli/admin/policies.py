@@ -27,11 +27,11 @@ RATE_OPTIONS: Final = (
     ),
     switch(
         "--relative-to-publish-rate -rp", "relativeToPublishRate",
-        "Limit to the publish rate plus these rates.",
+        "The limit is the publish rate plus these rates.",
     ),
     switch(
         "--unlimited", "unlimited",
-        "No limit here, whatever the levels below say. Headgate's own.",
+        "No limit here, whatever wider levels say. Headgate's own; stands alone.",
     ),
 )  # fmt: skip
 """What a dispatch rate is set with."""

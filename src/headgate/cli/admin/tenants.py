@@ -57,7 +57,10 @@ GROUP: Final = VerbGroup(
         Verb(
             "delete",
             "Delete a tenant without namespaces.",
-            (_TENANT, switch("--force -f", "force", "With all that is in it.")),
+            (
+                _TENANT,
+                switch("--force -f", "force", "With all that is in it; refused."),
+            ),
             send("DELETE", _PATH, ("force={force}",)),
         ),
     ),

@@ -147,7 +147,7 @@ _TOPICS: Final = (
             TOPIC_NAME, _COUNT,
             switch("--update-local-only -ulo", "updateLocalOnly",
                    "Changes nothing here: there is one cluster."),
-            switch("--force -f", "force", "Changes nothing here: nothing is left unchecked."),
+            switch("--force -f", "force", "Changes nothing here."),
         ),
         send("POST", _PARTITIONS, ("updateLocalTopicOnly={updateLocalOnly}", "force={force}"),
              lambda values: values["numPartitions"]),

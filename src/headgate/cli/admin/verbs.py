@@ -43,6 +43,8 @@ class Server:
                 self.url, path, timeout_s=self.timeout_s, method=method, body=sent,
                 content_type=content_type or admin_client.JSON,
             )  # fmt: skip
+        except admin_client.AdminUrlError as error:
+            raise NotConnectedError(f"--admin-url is {error}") from error
         except admin_client.SilenceError as error:
             raise NotConnectedError(f"{error} (--admin-url names the admin API)") from error
         if reply.status not in _SUCCESSES:
@@ -219,10 +221,15 @@ def _is_left_out(template: str, values: Values) -> bool:
 
 def _segment(value: Any) -> str:
     if isinstance(value, TopicName):
-        return f"{value.domain}/{value.namespace}/{quote(value.local, safe='')}"
+        return f"{value.domain}/{value.namespace}/{_encoded(value.local)}"
     if isinstance(value, NamespaceName):
         return str(value)
-    return quote(str(value).lower() if isinstance(value, bool) else str(value), safe="")
+    return _encoded(str(value).lower() if isinstance(value, bool) else str(value))
+
+
+def _encoded(text: str) -> str:
+    """``text`` as it stands in a path; bytes of the command line that are no UTF-8 as they are."""
+    return quote(text, safe="", errors="surrogateescape")
 
 
 def _reason(body: bytes) -> str:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import click
 import pytest
@@ -12,24 +14,23 @@ from headgate.admin.table import ROUTES
 from headgate.cli.admin.command import VerbCommand, VerbGroup, admin_group
 from tests.unit.cli.admin.fake_server import FakeServer, Reply, admin
 
+GUIDES = Path(__file__).parents[4] / "docs" / "guide"
 HEAVY = ("rich", "urllib3", "asyncio", "msgspec", "google", "headgate.broker", "headgate.admin")
 
 
+NAMES = admin_group.list_commands(click.Context(admin_group))
+
+
 def groups() -> dict[str, VerbGroup]:
-    context = click.Context(admin_group)
-    found = {name: admin_group.get_command(context, name) for name in context_names(context)}
+    found = {name: admin_group.get_command(click.Context(admin_group), name) for name in NAMES}
     return {name: group for name, group in found.items() if isinstance(group, VerbGroup)}
-
-
-def context_names(context: click.Context) -> list[str]:
-    return admin_group.list_commands(context)
 
 
 VERBS = [(group, verb) for group, verbs in groups().items() for verb in verbs.commands]
 
 
 def test_all_groups_are_there() -> None:
-    assert list(groups()) == context_names(click.Context(admin_group))
+    assert list(groups()) == NAMES
     listed = admin("--help").output
     assert all(f"  {name} " in listed for name in groups())
 
@@ -129,6 +130,17 @@ def test_wrong_usage_ends_with_one(server: FakeServer, words: list[str], first_l
     assert (result.exit_code, result.stdout, server.asked) == (1, "", [])
     assert result.stderr.splitlines()[0].startswith(first_line)
     assert "Usage: headgate admin" in result.stderr
+
+
+def test_the_command_lines_of_the_guides_are_right(server: FakeServer) -> None:
+    text = "".join(path.read_text() for path in sorted(GUIDES.glob("*.md")))
+    lines = re.findall(r"^    (?:\$ )?headgate admin (.*)$", text.replace("\\\n", ""), re.MULTILINE)
+    typed = [line.split() for line in lines if "[" not in line]
+    assert len(typed) >= 7
+    for words in typed:
+        result = admin(*words)
+        assert (result.exit_code, len(server.asked)) == (0, 1), (words, result.stderr)
+        server.asked.clear()
 
 
 def test_options_of_the_group(server: FakeServer) -> None:

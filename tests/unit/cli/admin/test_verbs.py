@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.client
 from typing import Any
 
 import pytest
@@ -33,6 +34,7 @@ SERVER = Server("http://b:1", 3.0)
     [
         (f"{TOPIC_PATH}/stats", "x", "/admin/v2/persistent/public/default/x/stats"),
         (TOPIC_PATH, "t/n/a b?%+é", "/admin/v2/persistent/t/n/a%20b%3F%25%2B%C3%A9"),
+        (TOPIC_PATH, "t/n/\udcff", "/admin/v2/persistent/t/n/%FF"),
     ],
 )
 def test_topics_in_paths_are_encoded(path: str, value: str, filled: str) -> None:
@@ -97,6 +99,15 @@ def test_silence(server: FakeServer) -> None:
         SERVER.get("/p")
     assert caught.value.message == (
         "http://b:1 did not answer within 3 s (--admin-url names the admin API)"
+    )
+
+
+def test_a_url_that_only_the_client_refuses(server: FakeServer) -> None:
+    server.failure = http.client.InvalidURL("control character")
+    with pytest.raises(NotConnectedError) as caught:
+        SERVER.get("/p")
+    assert caught.value.message == (
+        "--admin-url is 'http://b:1': http://HOST:PORT of the admin API is allowed"
     )
 
 
