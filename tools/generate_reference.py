@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from cli_reference import cli_page
 from committed_files import write_or_check
 
 from headgate.admin.routing import Route
@@ -29,6 +30,7 @@ def pages() -> dict[Path, str]:
     return {
         FOLDER / "settings.md": settings_page(),
         FOLDER / "rest.md": rest_page(),
+        FOLDER / "cli.md": _NOTE.format("src/headgate/cli") + cli_page(table),
         FOLDER / "metrics.md": metrics_page(),
         FOLDER / "telemetry.md": telemetry_page(),
         FOLDER / "tables.md": tables_page(),
