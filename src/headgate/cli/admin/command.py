@@ -50,13 +50,12 @@ class VerbCommand(click.Command):
         return rest
 
     def _run(self, **given: Any) -> None:
-        server = click.get_current_context().find_object(Server)
+        server: Server = click.get_current_context().obj
         values = {
             parameter.label: _value(parameter, given[_key(parameter)])
             for parameter in self.verb.parameters
         }
-        if server is not None:
-            self.verb.run(server, values)
+        self.verb.run(server, values)
 
 
 class _Group(click.Group):
