@@ -7,6 +7,7 @@ present on what is live, where a limit is relative to the publish rate.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Protocol
 
 from msgspec import UNSET
@@ -16,7 +17,15 @@ from headgate.broker.settings import Settings
 from headgate.engine.engine import Engine
 from headgate.engine.subscription import Subscription
 from headgate.engine.topic import Topic
-from headgate.flow.limits import EffectiveLimit, Level, RatePolicy, effective_limit
+from headgate.flow.limits import (
+    Dimension,
+    DispatchLimit,
+    EffectiveLimit,
+    Level,
+    RatePolicy,
+    effective_limit,
+)
+from headgate.flow.node import GateNode
 from headgate.metadata.catalog import Catalog
 from headgate.metadata.policies import DispatchRate
 
@@ -111,7 +120,7 @@ class LimitSource(Protocol):
 
 
 class LimitsInForce:
-    """Effective dispatch limits of what is live, at this instant."""
+    """Effective dispatch limits of what is live: as they are set, with what is enforced now."""
 
     def __init__(self, table: LimitSource, engine: Engine) -> None:
         self._table = table
@@ -119,14 +128,13 @@ class LimitsInForce:
 
     def of_broker(self) -> EffectiveLimit:
         """What the whole broker may deliver now."""
-        return self._table.of_broker().over(self._engine.relative.owed_in_all_per_second())
+        return _enforced(self._table.of_broker(), self._engine.gate)
 
     def of_topic(self, topic: Topic) -> EffectiveLimit:
         """What a topic may deliver now; no limit on the broker's own."""
         if topic.is_system:
             return NO_LIMIT
-        owed = self._engine.relative.owed_per_second(topic)
-        return self._table.of_topic(topic.name).over(owed)
+        return _enforced(self._table.of_topic(topic.name), topic.gate)
 
     def of_subscription(self, subscription: Subscription) -> EffectiveLimit:
         """What a subscription may be delivered now; no limit on the broker's own topics."""
@@ -134,7 +142,7 @@ class LimitsInForce:
         if topic.is_system:
             return NO_LIMIT
         effective = self._table.of_subscription(topic.name, subscription.name)
-        return effective.over(self._engine.relative.published_per_second(topic))
+        return _enforced(effective, subscription.gate)
 
     def on(self, subscription: Subscription) -> list[EffectiveLimit]:
         """The limits that a subscription meets, indexed by level."""
@@ -145,3 +153,18 @@ class LimitsInForce:
             self.of_topic(subscription.topic),
             self.of_broker(),
         ]
+
+
+def _enforced(effective: EffectiveLimit, gate: GateNode) -> EffectiveLimit:
+    """The same with the numbers that its gate enforces, if it moves with the publish rate."""
+    limit = effective.limit
+    if limit is None or not limit.relative or not gate.budgets:
+        return effective
+    amounts = {budget.dimension: budget.limit for budget in gate.budgets}
+    now = DispatchLimit(
+        amounts.get(Dimension.MESSAGES),
+        amounts.get(Dimension.BYTES),
+        limit.period_ns,
+        base=limit,
+    )
+    return replace(effective, limit=now)

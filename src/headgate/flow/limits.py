@@ -9,7 +9,7 @@ A policy whose rates are both <= 0 says nothing and the next level applies, unle
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import IntEnum
 from typing import NamedTuple
 
@@ -160,12 +160,6 @@ class EffectiveLimit:
     limit: DispatchLimit | None
     source: str
     policy: RatePolicy | None = None
-
-    def over(self, published: PerSecond) -> EffectiveLimit:
-        """The same, with what a relative limit allows while so much is published."""
-        if self.limit is None or not self.limit.relative:
-            return self
-        return replace(self, limit=self.limit.over(published))
 
     def source_of(self, dimension: Dimension) -> str:
         """Where this dimension is set; of two broker settings only the one that counts."""

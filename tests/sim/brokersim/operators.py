@@ -22,6 +22,11 @@ from tests.sim.brokersim.model import START, Cursor, Presence, just_after
 if TYPE_CHECKING:
     from tests.sim.brokersim.story import Story
 
+LIMIT_FLAGS = (
+    "dispatchThrottlingRateRelativeToPublishRate",
+    "dispatchThrottlingOnBatchMessageEnabled",
+    "dispatchThrottlingOnNonBacklogConsumerEnabled",
+)
 LIMIT_SETTINGS = [
     (f"dispatchThrottlingRate{scope}In{unit}", amounts)
     for scope in ("", "PerTopic", "PerSubscription")
@@ -212,13 +217,16 @@ class Administrator:
         story, rng, facade = self._story, self._rng, self._facade()
         topic = parse_topic(rng.choice(story.topics)).base
         rate: DispatchRate | None = None
-        if rng.random() < 0.7:
+        if rng.random() < 0.1:
+            rate = DispatchRate(unlimited=True)
+        elif rng.random() < 0.7:
             rate = DispatchRate(
                 rng.choice((-1, 50, 100, 100, 300)),
                 rng.choice((-1, -1, 20_000, 60_000)),
+                relative_to_publish_rate=rng.random() < 0.3,
                 rate_period_in_second=rng.choice((1, 1, 1, 2)),
             )
-        kind = rng.randrange(6)
+        kind = rng.randrange(7)
         story.note(f"admin: limit of kind {kind} {topic}: {rate}")
         catalog = facade.catalog
 
@@ -237,6 +245,9 @@ class Administrator:
                 change = catalog.plan_topic_policies(topic, dispatch_rate=rate)
             elif kind == 4:
                 change = catalog.plan_topic_policies(topic, subscription_dispatch_rate=rate)
+            elif kind == 5:
+                flag = rng.choice(LIMIT_FLAGS)
+                change = catalog.plan_setting(flag, rng.choice(("true", "false")))
             else:
                 change = catalog.plan_subscription_rate(topic, self._cursor().name, rate)
             await facade.commit(change)

@@ -135,7 +135,9 @@ class WatchedWorld(World):
             window = self._windows.get(key)
             if window is None:
                 window = self._windows[key] = Window()
-            wrong = window.add(self.clock.monotonic_ns(), amounts, self._limit_of(key))
+            # Who is spared (caught up) is not charged: what it gets says nothing about the window.
+            limit = None if subscription.gate.exempt else self._limit_of(key)
+            wrong = window.add(self.clock.monotonic_ns(), amounts, limit)
             if wrong:
                 self.loop.fail(ViolationError(f"{topic.name} {subscription.name} {key}: {wrong}"))
 
@@ -148,15 +150,16 @@ class WatchedWorld(World):
 
     def _limit_of(self, key: tuple[Any, ...]) -> DispatchLimit | None:
         """The limit in force on the broker, on a topic's number, or a subscription of it."""
-        limits = self.broker.limits
+        in_force = self.broker.in_force
         if not key:
-            return limits.of_broker().limit
+            return in_force.of_broker().limit
         topic = self.broker.engine.by_number.get(key[0])
         if topic is None:
             return None
         if len(key) == 1:
-            return limits.of_topic(topic.name).limit
-        return limits.of_subscription(topic.name, key[1]).limit
+            return in_force.of_topic(topic).limit
+        subscription = topic.subscriptions.get(key[1])
+        return None if subscription is None else in_force.of_subscription(subscription).limit
 
     def check_facts(self) -> None:
         """What must hold between two turns of the loop, whatever happened.

@@ -154,6 +154,7 @@ def test_a_relative_limit_amounts_to_more_while_something_is_published() -> None
     assert told(in_force.of_topic(topic))[0] == 200
     assert topic.publish_rate is not None
     topic.publish_rate.per_second = (1_000.0, 5_000.0, 10.0)
+    topic.gate.set_limit(engine.relative.of_topic(topic), 0)
     effective = in_force.of_topic(topic)
     assert told(effective) == (1_200, None, "topic policy")
     assert effective.limit is not None

@@ -124,8 +124,6 @@ def test_a_relative_limit_comes_on_top_of_what_is_published() -> None:
 def test_a_plain_limit_is_the_same_over_any_rate() -> None:
     limit = DispatchLimit(200, None)
     assert limit.over(PerSecond(50.0, 1.0)) is limit
-    effective = EffectiveLimit(limit, "topic policy")
-    assert effective.over(PerSecond(50.0, 1.0)) is effective
 
 
 def test_the_broker_settings_are_relative_as_a_whole() -> None:

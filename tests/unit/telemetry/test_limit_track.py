@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from headgate.base.units import NS_PER_S
 from headgate.flow.limits import EffectiveLimit, Level, PerSecond, RatePolicy, effective_limit
 from headgate.telemetry.limit_track import NO_LIMIT, LimitTrack, LimitValues, limit_values
@@ -12,6 +14,12 @@ def of_topic(messages: int, size_bytes: int = 0, *, relative: bool = False) -> E
     return effective_limit(Level.TOPIC, topic_policy=policy)
 
 
+def enforced(effective: EffectiveLimit) -> EffectiveLimit:
+    """While 100 messages a second are published."""
+    assert effective.limit is not None
+    return replace(effective, limit=effective.limit.over(PerSecond(100.0, 0.0)))
+
+
 def test_a_limit_as_a_row_has_it() -> None:
     values = limit_values(of_topic(50, 1_000))
     assert values == LimitValues(50, 1_000, NS_PER_S, "topic policy")
@@ -20,10 +28,10 @@ def test_a_limit_as_a_row_has_it() -> None:
 
 
 def test_one_that_moves_says_so_whatever_it_amounts_to() -> None:
-    limit = of_topic(50, relative=True)
-    for effective in (limit, limit.over(PerSecond(100.0, 0.0))):
-        assert limit_values(effective).source == "topic policy, above the publish rate"
-    assert limit_values(limit.over(PerSecond(100.0, 0.0))).messages == 150
+    effective = of_topic(50, relative=True)
+    for found in (effective, enforced(effective)):
+        assert limit_values(found).source == "topic policy, above the publish rate"
+    assert limit_values(enforced(effective)).messages == 150
 
 
 def test_only_another_setting_is_a_change() -> None:
@@ -37,5 +45,5 @@ def test_only_another_setting_is_a_change() -> None:
     assert change is not None
     assert (change.at_ns, change.before.messages, change.after.messages) == (9, 50, 60)
     assert track.moves
-    track.values = limit_values(of_topic(60, relative=True).over(PerSecond(1.0, 0.0)))
+    track.values = limit_values(enforced(of_topic(60, relative=True)))
     assert track.change(of_topic(60, relative=True)) is None
