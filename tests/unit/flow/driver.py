@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from headgate.base.units import NS_PER_MS, NS_PER_S
 from headgate.flow.gate import BrokerGate, TopicGate
 from headgate.flow.subscription_gate import SubscriptionGate
+from headgate.flow.throttle import ThrottledAmounts
 
 START_NS = 1_234_567_891
 """Not a round instant, so that nothing works only by alignment."""
@@ -23,11 +24,29 @@ class Sender:
     messages: int = 1
     size_bytes: int = 100
     wanted: int | None = 0
+    held_back: ThrottledAmounts = field(default_factory=ThrottledAmounts)
     sent: list[tuple[int, int, int]] = field(default_factory=list)
 
     def messages_between(self, start_ns: int, end_ns: int) -> int:
         """Messages sent in [start, end)."""
         return sum(m for at_ns, m, _ in self.sent if start_ns <= at_ns < end_ns)
+
+
+    def count_held_back(self) -> None:
+        """The gate refuses: everything that is wanted and may not go is held back."""
+        if self.wanted is None:
+            return
+        amounts = ([m for _, m, _ in self.sent], [size for _, _, size in self.sent])
+        each = (self.messages, self.size_bytes)
+        for budget in self.gate.refusing():
+            waiting = self.wanted * each[budget.dimension]
+            self.held_back.held(
+                budget.level,
+                budget.dimension,
+                sent=sum(amounts[budget.dimension]),
+                allowed=waiting,
+                waiting=waiting,
+            )
 
 
 class Driver:
@@ -62,6 +81,7 @@ class Driver:
         gate = sender.gate
         while sender.wanted is None or sender.wanted > 0:
             if gate.limited and gate.request(self.now_ns) is not None:
+                sender.count_held_back()
                 return
             if gate.limited:
                 gate.charge(self.now_ns, sender.messages, sender.size_bytes)
