@@ -140,7 +140,7 @@ def events(stats: Any, subscription: str = "s") -> dict[str, int]:
     return {
         key.removeprefix("dispatchThrottled").removesuffix("Limit"): value
         for key, value in found.items()
-        if key.startswith("dispatchThrottled") and value
+        if key.startswith("dispatchThrottled") and "Events" in key and value
     }
 
 
