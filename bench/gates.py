@@ -1,8 +1,8 @@
-"""What a dispatch decision costs: no limit, one level, three levels, beside a bare token bucket.
+"""What limits cost by themselves: one decision, 10,000 held subscriptions, a limiter's memory.
 
-Pure CPU, no broker: ask whether an entry may go, then charge it, with both dimensions (messages
-and bytes) limited at each level. "With room" passes at once; "held" is always at its limit, so
-that every entry also waits for its turn and is released by the gate.
+Pure CPU, no broker. A decision asks whether an entry may go and charges it, with both dimensions
+(messages and bytes) limited at each level. "With room" passes at once; "held" is always at its
+limit, so that every entry also waits for its turn and is released by the gate.
 """
 
 from __future__ import annotations
@@ -12,10 +12,12 @@ import time
 from collections.abc import Callable
 from functools import partial
 
+from bench.crowd import Crowd, Timers, core_share
+from bench.footprint import BUSY_CHARGES, busy, heap_bytes, idle, idle_again, object_bytes
 from bench.report import Table, number
 from headgate.base.units import NS_PER_S
 from headgate.flow.gate import BrokerGate
-from headgate.flow.limits import DispatchLimit
+from headgate.flow.limits import DispatchLimit, Level
 from headgate.flow.subscription_gate import SubscriptionGate
 
 ENTRY_BYTES = 1_024
@@ -27,6 +29,10 @@ TIGHT = DispatchLimit(messages=TIGHT_PER_S, bytes=TIGHT_PER_S * ENTRY_BYTES)
 ONE_LEVEL_US_AIM = 2.0
 THREE_LEVELS_US_AIM = 5.0
 """A third of the 15 us that a whole delivery may take."""
+CROWD = 10_000
+CROWD_CORE_PERCENT_AIM = 5.0
+IDLE_BYTES_AIM = 500
+BUSY_BYTES_AIM = 4_096
 
 
 def gates(limit: DispatchLimit, levels: int) -> tuple[BrokerGate, SubscriptionGate]:
@@ -92,12 +98,8 @@ def cost_us(work: Callable[[int], None], count: int, rounds: int) -> float:
     return best_s / count * 1e6
 
 
-def main() -> None:
-    """Measure and print."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="fewer decisions")
-    options = parser.parse_args()
-    count, rounds = (20_000, 3) if options.quick else (50_000, 7)
+def tabulate_decisions(count: int, rounds: int) -> Table:
+    """The figures of one decision."""
     table = Table("CPU of one dispatch decision and its charge, messages and bytes limited")
     bucket = cost_us(token_bucket, count, rounds)
     table.add("bare token bucket, one level, messages only", f"{number(bucket)} us")
@@ -109,7 +111,58 @@ def main() -> None:
         table.aim(f"{name}, with room", cost, "us", aim)
         cost = cost_us(partial(held, levels), count, rounds)
         table.add(f"{name}, held: waits, turns and releases included", f"{number(cost)} us")
-    table.print()
+    return table
+
+
+def tabulate_crowds(rounds: int) -> Table:
+    """The figures of many that are held, of the best of so many simulated seconds."""
+    table = Table(f"CPU of {CROWD:,} held at one message a second, in simulated time")
+    percent, cost = core_share(Timers(CROWD), rounds)
+    each = "us for each message"
+    table.add("bare heap of timers", f"{number(percent)} % of a core, {number(cost)} {each}")
+    for name, level in (("subscriptions", Level.SUBSCRIPTION), ("topics", Level.TOPIC)):
+        crowd = Crowd(CROWD, level)
+        crowd.run(1)
+        percent, cost = core_share(crowd, rounds)
+        table.aim(f"limits of {name}", percent, "% of a core", CROWD_CORE_PERCENT_AIM)
+        table.add(f"limits of {name}, request to request", f"{number(cost)} {each}")
+    return table
+
+
+def tabulate_memory() -> Table:
+    """The figures of one limiter."""
+    table = Table("Memory of one limiter in one dimension")
+    exact = BUSY_CHARGES * 8
+    table.add(f"the times of {BUSY_CHARGES:,} deliveries, 8 bytes each", f"{number(exact)} bytes")
+    idle_bytes = max(object_bytes(idle_again(count)) for count in (1, 15, 1_000))
+    table.aim("idle, never used", object_bytes(idle()), "bytes", IDLE_BYTES_AIM)
+    table.aim("idle, whatever it was used for", idle_bytes, "bytes", IDLE_BYTES_AIM)
+    kinds = [
+        (entry, rate, period_ns)
+        for entry in (1, 1_000, 10**9)
+        for rate in (10, 7_000, 10**6)
+        for period_ns in (NS_PER_S, 60 * NS_PER_S)
+    ]
+    busy_bytes = max(object_bytes(busy(*kind)) for kind in kinds)
+    table.aim("busy, the most of any entries and rates", busy_bytes, "bytes", BUSY_BYTES_AIM)
+    for name, make in (
+        ("idle, never used", idle),
+        ("idle, used", partial(idle_again, 1_000)),
+        ("busy", partial(busy, 1, 7_000, NS_PER_S)),
+    ):
+        table.add(f"{name}, with its numbers", f"{number(heap_bytes(make))} bytes")
+    return table
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="fewer decisions")
+    options = parser.parse_args()
+    count, rounds = (20_000, 3) if options.quick else (50_000, 7)
+    tabulate_decisions(count, rounds).print()
+    tabulate_crowds(5 if options.quick else 20).print()
+    tabulate_memory().print()
 
 
 if __name__ == "__main__":

@@ -223,7 +223,8 @@ class TopicGate(GateNode):
 
     def _hold(self, at_ns: int) -> None:
         self.away = True
-        self.waiters_max = max(self.waiters_max, self.demand)
+        if self.demand > self.waiters_max:
+            self.waiters_max = self.demand
         self.broker.arm(self, at_ns)
 
     def choose(self, now_ns: int) -> SubscriptionGate | None:
