@@ -144,7 +144,7 @@ def events(stats: Any, subscription: str = "s") -> dict[str, int]:
     }
 
 
-# Rule 1: no window holds more than the limit and the rest of an entry ---------------------------
+# Rule 1.1: no window holds more than the limit and the rest of an entry --------------------------
 
 
 @pytest.mark.parametrize("scene", [*STEADY, LARGE], ids=lambda scene: scene.name)
@@ -171,7 +171,7 @@ def test_reconnects_unload_and_policies_give_nothing_away(played: Played) -> Non
     assert {int(each) for each in payloads} == set(range(max(map(int, payloads)) + 1))
 
 
-# Rule 2: bursts, paces and full use -------------------------------------------------------------
+# Rule 1.2: bursts, paces and full use ------------------------------------------------------------
 
 
 def test_a_burst_below_the_limit_is_not_delayed(played: Played) -> None:
@@ -211,7 +211,7 @@ def test_deliveries_are_paced(played: Played, scene: Scene) -> None:
     assert most_in(at, 0.1) <= limit_of(played, scene) * part + scene.batch
 
 
-# Rule 4: turns ----------------------------------------------------------------------------------
+# Rule 1.4: turns ---------------------------------------------------------------------------------
 
 
 def test_twenty_subscriptions_share_a_topic_limit(played: Played) -> None:
@@ -222,6 +222,7 @@ def test_twenty_subscriptions_share_a_topic_limit(played: Played) -> None:
 
 
 def test_an_old_backlog_and_the_tail_share_alike(played: Played) -> None:
+    """Rule 1.3: who waits for the disk keeps its turn and blocks nobody."""
     counts = grown(played, TAIL, played.begin + SETTLE_S, played.end)
     assert spread(counts.values()) <= 2
 
@@ -245,7 +246,7 @@ def test_a_slow_neighbour_gets_what_it_takes_and_the_other_the_rest(played: Play
     assert counts["quick"] > 8 * counts["slow"]
 
 
-# Rule 5: changes --------------------------------------------------------------------------------
+# Rule 1.5: changes -------------------------------------------------------------------------------
 
 
 def test_a_cut_counts_what_was_delivered(played: Played) -> None:
@@ -277,7 +278,7 @@ def test_a_limit_removed_holds_nobody(played: Played) -> None:
     assert at[-1] <= removed + APPLIES_S + soon_s(played, CHANGED, removed)
 
 
-# Rules 6 and 9: entries -------------------------------------------------------------------------
+# Rules 1.6 and 1.9: entries ----------------------------------------------------------------------
 
 
 def test_entries_larger_than_the_limit_are_paid_for(played: Played) -> None:
@@ -340,6 +341,7 @@ def test_the_broker_limit_is_shared_between_topics_then_subscriptions(played: Pl
 def test_throttled_events_are_periods_in_which_it_waited(
     played: Played, scene: Scene, subscription: str, field: str
 ) -> None:
+    """Rule 2.1."""
     found = events(played.stats[scene.name], subscription)
     assert list(found) == [field]
     # Whoever waits since it came did not come before the scene's first message.

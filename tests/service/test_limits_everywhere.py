@@ -75,6 +75,8 @@ class Played:
     metrics: str = ""
     spared_s: float = 0.0
     """How long a burst took that nobody limits."""
+    lasting: list[Any] = field(default_factory=list)
+    """Statistics of one subscription: before, after a reconnect, after an unload."""
     held_again: int = 0
     """What of the next one went at once when everybody was limited again."""
 
@@ -106,6 +108,7 @@ class Stage:
         for local in (*KINDS, "reader", "parted"):
             path = topic_path(name(local))
             rest.ask("POST", f"{path}/subscriptionDispatchRate", rate(LIMIT))
+        rest.ask("POST", f"{topic_path(name('exclusive'))}/dispatchRate", rate(LIMIT))
         relative = rate(ABOVE, relativeToPublishRate=True)
         rest.ask("POST", f"{topic_path(name(RELATIVE[0]))}/dispatchRate", relative)
         rest.ask("POST", f"{topic_path(name(RELATIVE[1]))}/s/dispatchRate", relative)
@@ -156,6 +159,7 @@ class Stage:
             played.stats["parted"] = self._rest.topic(name("parted"), "partitioned-stats")
             played.metrics = self._broker.get("/metrics/")[1].decode()
         self._spare()
+        self._come_back()
         return played
 
     def _arrivals(self, local: str) -> Arrivals:
@@ -211,6 +215,17 @@ class Stage:
                 found[local] = limit["messages"]
             played.in_force.append((now, found))
             time.sleep(0.1)
+
+    def _come_back(self) -> None:
+        """A consumer's reconnect, then an unload."""
+        topic, consumer = name("failover"), self._held[list(KINDS).index("failover")]
+        lasting = self.played.lasting
+        lasting.append(self._rest.topic(topic)["subscriptions"]["s"])
+        consumer.close()
+        self._client.subscribe(topic, "s", KINDS["failover"])
+        lasting.append(self._rest.topic(topic)["subscriptions"]["s"])
+        self._rest.ask("PUT", f"{topic_path(topic)}/unload")
+        lasting.append(self._rest.topic(topic)["subscriptions"]["s"])
 
     def _spare(self) -> None:
         """Spare who is caught up, then no longer."""
@@ -330,7 +345,7 @@ def test_who_is_caught_up_may_be_spared(played: Played) -> None:
 
 
 def test_what_was_held_back_is_counted_in_both_forms(played: Played) -> None:
-    """Law 2: in the stats and in /metrics."""
+    """Rules 2.1 and 2.2: in the stats and in /metrics."""
     found = played.stats["shared"]["subscriptions"]["s"]
     assert found["dispatchThrottledMsgs"] == BACKLOG - LIMIT
     assert found["dispatchThrottledBytes"] == 0
@@ -343,3 +358,25 @@ def test_what_was_held_back_is_counted_in_both_forms(played: Played) -> None:
     )
     assert 'tenant="public"' in line
     assert line.endswith(f" {BACKLOG - LIMIT}")
+
+
+def test_each_of_two_limits_that_hold_alike_is_counted(played: Played) -> None:
+    """Rule 2.3: the same limit on the topic and on its only subscription."""
+    found = played.stats["exclusive"]["subscriptions"]["s"]
+    assert found["dispatchThrottledMsgs"] == 2 * (BACKLOG - LIMIT)
+    for level in ("Subscription", "Topic"):
+        events = found[f"dispatchThrottledMsgEventsBy{level}Limit"]
+        assert 6 <= events <= BACKLOG // LIMIT + 1
+    assert found["dispatchThrottledMsgEventsByBrokerLimit"] == 0
+
+
+def test_what_was_counted_survives_a_reconnect_and_no_unload(played: Played) -> None:
+    """Rule 2.4."""
+
+    def counted(stats: Any) -> dict[str, int]:
+        return {key: n for key, n in stats.items() if key.startswith("dispatchThrottled") and n}
+
+    before, reconnected, unloaded = played.lasting
+    assert counted(before)["dispatchThrottledMsgs"] == BACKLOG - LIMIT
+    assert counted(reconnected) == counted(before)
+    assert counted(unloaded) == {}

@@ -1,4 +1,4 @@
-"""What limits held back of one subscription: the amounts of PIP-406's first form (law 2).
+"""What limits held back of one subscription: the amounts of PIP-406's first form (rule 2.2).
 
 Asked at each refusal and each release, which is often; so it looks first whether anything that
 matters has changed since it looked last.

@@ -140,7 +140,7 @@ class Account:
         """Say that the present stretch, back to the last move or snapshot, belongs to ``cell``.
 
         For a wait whose cause shows only at its end: the limit that released last is the cause
-        of all of it (law 2). What a snapshot has shown stays as it was shown.
+        of all of it (rule 2.3). What a snapshot has shown stays as it was shown.
         """
         self.cell = cell
 

@@ -138,7 +138,7 @@ async def test_sparing_may_be_set_at_the_start(world: World) -> None:
 
 @played(settings={"dispatchThrottlingRatePerTopicInMsg": "10"})
 async def test_what_was_counted_survives_a_reconnect_and_no_restart(world: World) -> None:
-    """Law 2."""
+    """Rule 2.4."""
 
     def counted() -> tuple[int, int]:
         subscription = world.broker.engine.topics[TOPIC].subscriptions["s"]

@@ -1,4 +1,4 @@
-"""What limits held back of a subscription: the amounts of PIP-406's first form (law 2)."""
+"""What limits held back of a subscription: the amounts of PIP-406's first form (rule 2.2)."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_without_delay_nothing_is_held_back(kind: SubscriptionType) -> None:
 
 @pytest.mark.parametrize("kind", TYPES)
 def test_what_waits_for_the_limit_counts_once(kind: SubscriptionType) -> None:
-    """Law 2: 25 may go, 10 go at once, 15 are held back; asking again adds nothing."""
+    """Rule 2.2: 25 may go, 10 go at once, 15 are held back; asking again adds nothing."""
     rig = Rig(topic_limit=DispatchLimit(10, None))
     subscription = played(rig, kind)
     rig.publish(25, body=BODY)
@@ -80,7 +80,7 @@ def test_only_what_permits_allow_is_held_back(kind: SubscriptionType) -> None:
 
 
 def test_each_limit_that_alone_would_hold_it_counts() -> None:
-    """Law 2: several that bind at once."""
+    """Rule 2.3: several that bind at once."""
     rig = Rig(topic_limit=DispatchLimit(10, None), subscription_limit=DispatchLimit(10, 40))
     subscription = played(rig)
     rig.engine.set_broker_limit(DispatchLimit(1_000, None))
@@ -100,7 +100,7 @@ def test_what_is_published_while_it_waits_is_held_back() -> None:
 
 @pytest.mark.parametrize("kind", TYPES)
 def test_a_repeated_delivery_is_an_attempt_of_its_own(kind: SubscriptionType) -> None:
-    """Law 2: once for each delivery attempt."""
+    """Rule 2.2: once for each delivery attempt."""
     rig = Rig(topic_limit=DispatchLimit(10, None))
     subscription = played(rig, kind)
     rig.publish(10)
@@ -115,7 +115,7 @@ def test_a_repeated_delivery_is_an_attempt_of_its_own(kind: SubscriptionType) ->
 
 @pytest.mark.parametrize("kind", TYPES)
 def test_they_outlive_a_reconnect_and_not_an_unload(kind: SubscriptionType) -> None:
-    """Law 2: counters belong to the subscription and begin at 0 when its topic is loaded."""
+    """Rule 2.4: counters belong to the subscription and begin at 0 when its topic is loaded."""
     rig = Rig(topic_limit=DispatchLimit(10, None))
     subscription = played(rig, kind)
     rig.publish(25)

@@ -150,6 +150,7 @@ def test_no_level_is_ever_exceeded_and_the_tightest_is_used(
 
 
 def test_all_budgets_are_charged_at_once() -> None:
+    """Rule 1.3."""
     broker = BrokerGate()
     topic = broker.topic()
     gate = topic.subscription()

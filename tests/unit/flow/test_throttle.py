@@ -24,6 +24,7 @@ def _told(*delays: tuple[int, int]) -> int:
 
 
 def test_no_delay_no_event() -> None:
+    """Rule 2.1."""
     assert _told((5, 5)) == 0
 
 
@@ -65,7 +66,7 @@ class Line:
 
 
 def test_what_is_held_back_counts_once_however_often_it_is_asked_for() -> None:
-    """Law 2: a high-water position per limiter."""
+    """Rule 2.2: a high-water position per limiter."""
     line = Line()
     line.waiting = 100
     assert line.held() == line.held() == 100
@@ -103,7 +104,7 @@ def test_what_went_undelayed_does_not_count() -> None:
 
 
 def test_a_repeated_delivery_counts_again() -> None:
-    """Law 2: once for each delivery attempt."""
+    """Rule 2.2: once for each delivery attempt."""
     line = Line()
     line.waiting = 10
     line.held()
