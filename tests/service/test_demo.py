@@ -79,6 +79,8 @@ def test_every_verdict_is_right_and_the_repair_helps(start: Start, tmp_path: Pat
         assert re.search(line, text, re.MULTILINE), (subject.text, text)
     assert text.count("\n   10 of 12 s") == 1
     assert "left out: --no-spark was given" in text
+    assert len(re.findall(r"^ +\d+-\d+ s  published .+ -> limit .+ -> backlog ", text, re.M)) >= 10
+    assert len(re.findall(r"^ +\d+-\d+ s +\d+/s .+ [+-]\d+/s   =+", text, re.M)) >= 10
     assert "unless on (cluster, namespace, topic, subscription)" in text
     assert re.search(r"^metering(?:.*\n)+?    PIP-406  the subscription limit: not so$", text, re.M)
     assert "/clicks/dispatchRate" in text

@@ -47,7 +47,7 @@ def limit_calls(scene: Scene, per_s: int) -> list[HttpCall]:
     rate = {
         "dispatchThrottlingRateInMsg": per_s,
         "dispatchThrottlingRateInByte": -1,
-        "relativeToPublishRate": False,
+        "relativeToPublishRate": scene.relative,
         "ratePeriodInSecond": 1,
     }
     if scene.level is None:
@@ -62,15 +62,15 @@ def limit_calls(scene: Scene, per_s: int) -> list[HttpCall]:
     ]
 
 
-def set_up_calls(scene: Scene) -> list[HttpCall]:
-    """What makes a scene's topics, subscriptions and limit, before anybody connects."""
+def topic_calls(scene: Scene) -> list[HttpCall]:
+    """What makes a scene's topics and subscriptions, before anybody connects."""
     calls = []
     for topic in scene.topic_names():
         calls.append(HttpCall("PUT", f"/admin/v2/{_path_of(topic)}"))
         for subscription in scene.subscriptions:
             path = f"/admin/v2/{_path_of(topic)}/subscription/{subscription}"
             calls.append(HttpCall("PUT", path))
-    return [*calls, *limit_calls(scene, scene.limit_per_s)]
+    return calls
 
 
 class AdminClient:
@@ -89,14 +89,23 @@ class AdminClient:
         """
         self._ask(call.method, call.path, call.body)
 
+    def report(self, topic: str) -> dict[str, Any]:
+        """All that explain says of a topic.
+
+        Raises:
+            AdminCallError: it was refused.
+        """
+        path = f"/admin/v2/headgate/explain/{_path_of(topic)}"
+        report: dict[str, Any] = json.loads(self._ask("GET", path))
+        return report
+
     def explain(self, topic: str) -> list[Finding]:
         """Explain's judgement of every subscription of a topic.
 
         Raises:
             AdminCallError: it was refused.
         """
-        path = f"/admin/v2/headgate/explain/{_path_of(topic)}"
-        report = json.loads(self._ask("GET", path))
+        report = self.report(topic)
         return [from_explain(self.cluster, each) for each in report["subscriptions"]]
 
     def metrics(self) -> str:

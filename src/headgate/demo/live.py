@@ -4,6 +4,7 @@ plain lines every few seconds in a pipe or a file."""
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Final, Literal
 
 from rich.console import Console, Group, RenderableType
@@ -11,10 +12,15 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from headgate.demo import follow_view
 from headgate.demo.findings import Finding
+from headgate.demo.follow import Row
 
 PLAIN_EVERY_S: Final = 10.0
 """Between two sets of plain lines."""
+FOLLOWED_ROWS: Final = 4
+"""Of a limit that follows the publish rate so many rows are drawn, the last ones: with all the
+subscriptions they fit on a terminal of 24 lines."""
 
 _COLUMNS: Final = ("  topic / subscription", "backlog", "state now", "verdict, confidence")
 _SUBJECT_WIDTH: Final = 22
@@ -72,6 +78,28 @@ def table(findings: Sequence[Finding], width: int) -> Table:
     return grid
 
 
+@dataclass(frozen=True, slots=True)
+class Followed:
+    """A limit that follows the publish rate, as far as it is known."""
+
+    about: str
+    """What it is about, for people."""
+    rows: Sequence[Row]
+
+
+NOT_FOLLOWED: Final = Followed("", ())
+
+
+def _followed_lines(followed: Followed, new: Sequence[Row]) -> list[Text]:
+    """``new`` rows under what they are about; nothing where there are none."""
+    if not new:
+        return []
+    lines = [Text(f"  {followed.about}", "dim"), *(follow_view.line(row) for row in new)]
+    for text in lines:
+        text.no_wrap, text.overflow = True, "ellipsis"
+    return lines
+
+
 class LiveView:
     """A context in which findings are shown as they come."""
 
@@ -81,6 +109,7 @@ class LiveView:
         self._seconds = seconds
         self._live: Live | None = None
         self._next_plain_s = 0.0
+        self._rows_shown = 0
 
     def __enter__(self) -> LiveView:
         """Begin to draw."""
@@ -94,16 +123,26 @@ class LiveView:
         if self._live is not None:
             self._live.stop()
 
-    def show(self, elapsed_s: float, findings: Sequence[Finding], note: str) -> None:
+    def show(
+        self,
+        elapsed_s: float,
+        findings: Sequence[Finding],
+        note: str,
+        followed: Followed = NOT_FOLLOWED,
+    ) -> None:
         """Draw the present state; ``note`` is one more line, such as Spark's progress."""
         clock = f"  {min(elapsed_s, self._seconds):3.0f} of {self._seconds:.0f} s"
         if self._live is not None:
             parts: list[RenderableType] = [
                 table(findings, self._console.width),
-                Text(f"{clock}   {note}", "dim"),
+                *_followed_lines(followed, followed.rows[-FOLLOWED_ROWS:]),
+                Text(f"{clock}   {note}", "dim", no_wrap=True, overflow="ellipsis"),
             ]
             self._live.update(Group(*parts))
         elif elapsed_s >= self._next_plain_s or elapsed_s >= self._seconds:
             self._next_plain_s = elapsed_s - elapsed_s % PLAIN_EVERY_S + PLAIN_EVERY_S
+            new = followed.rows[self._rows_shown :]
+            self._rows_shown = len(followed.rows)
             lines = [f"{clock}   {note}".rstrip(), *map(plain_line, findings)]
+            lines += [text.plain for text in _followed_lines(followed, new)]
             self._console.print("\n".join(lines), markup=False, soft_wrap=True)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections import deque
+from collections.abc import Sequence
+
 from headgate.base.errors import InputError
 
 BEHIND_S_MAX = 1.0
@@ -44,3 +47,27 @@ class Pace:
         wait_s = max(0.0, self._next_s - now_s)
         self._next_s += self._step_s
         return wait_s
+
+
+class PhasedPace:
+    """A pace whose rate changes at set times."""
+
+    def __init__(self, rates_per_s: Sequence[float], phase_s: float, now_s: float) -> None:
+        """Each rate holds for ``phase_s`` seconds, the last one for ever.
+
+        Raises:
+            InputError: a rate is not positive.
+        """
+        self._paces = deque(
+            Pace(rate, now_s + phase_s * number) for number, rate in enumerate(rates_per_s)
+        )
+        self._phase_s = phase_s
+        self._end_s = now_s + phase_s
+
+    def due(self, now_s: float) -> int:
+        """How many are due since the last call; they count as done."""
+        count = 0
+        while len(self._paces) > 1 and now_s >= self._end_s:
+            count += self._paces.popleft().due(self._end_s)
+            self._end_s += self._phase_s
+        return count + self._paces[0].due(now_s)

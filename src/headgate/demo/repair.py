@@ -39,6 +39,7 @@ def plan_repair(
 ) -> Repair | None:
     """Choose the worst backlog that explain lays at a limit's door; None when there is none.
 
+    A limit relative to the publish rate needs no repair: whatever is published, its backlog goes.
     The new limit lets through what is published and, in :data:`DRAIN_S`, what has gathered.
     """
     scenes = dict(meant)
@@ -48,6 +49,7 @@ def plan_repair(
         if finding.is_throttled
         and finding.limit_level
         and scenes[subject].level is not None
+        and not scenes[subject].relative
         and scenes[subject].level == _level(finding)
     ]
     if not throttled:

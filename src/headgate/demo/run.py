@@ -19,7 +19,10 @@ from rich.text import Text
 
 from headgate.base.errors import InputError
 from headgate.demo.findings import Finding
-from headgate.demo.live import LiveView
+from headgate.demo.follow import LOOK_EVERY_S, Look, problems
+from headgate.demo.follow import rows as followed_rows
+from headgate.demo.follow_view import about, print_followed
+from headgate.demo.live import Followed, LiveView
 from headgate.demo.repair import is_drained, plan_repair
 from headgate.demo.report import print_report, rows, wrong
 from headgate.demo.rule import PROMQL, rule_says
@@ -36,7 +39,7 @@ SECONDS_MIN: Final = 10.0
 """A shorter run settles nothing."""
 
 _INDENT: Final = "  "
-_LOOK_EVERY_S: Final = 1.0
+_EXPLAIN_EVERY_S: Final = 1.0
 _DRAIN_S_MAX: Final = 60.0
 _LAST_WINDOW_S: Final = 1.6
 """Until the telemetry of the last second is published."""
@@ -82,6 +85,9 @@ class Demo:
         self._options = options
         self._console = console
         self._meant: list[tuple[Subject, Scene]] = list(subjects())
+        self._moving = next(each for each in self._meant if each[1].relative)
+        """The limit that follows the publish rate, by the subscription that it holds."""
+        self._looks: list[Look] = []
         self._tables_path = ""
 
     def run(self) -> int:
@@ -98,11 +104,14 @@ class Demo:
             ) as folder,
             ExitStack() as stack,
         ):
-            stage = stack.enter_context(Stage(Path(folder), SCENES))
+            stage = stack.enter_context(Stage(Path(folder), SCENES, self._options.seconds))
             self._title(1, "Brokers and clients")
             stage.start_brokers()
             for cluster, urls in stage.urls.items():
                 self._say(f"broker {cluster:<10} {urls.broker}   {urls.web}")
+            subject, scene = self._moving
+            old = scene.old_backlog(self._options.seconds)
+            self._say(f"{subject.text}: {old:,} messages wait since before its broker's restart")
             job = None
             if not missing:
                 self._tables_path = stack.enter_context(tables_folder(self._options.out))
@@ -122,14 +131,14 @@ class Demo:
         return SparkJob(spec, folder)
 
     def _play(self, stage: Stage, job: SparkJob | None, missing: str) -> list[str]:
-        """Steps 2 to 5; what is not as it was built to be."""
+        """Steps 2 to 6; what is not as it was built to be."""
         begin_ns = time.time_ns()
         stage.go()
         before = stage.scrape()
-        self._title(2, "Seven situations develop; the brokers' own account (explain) says why")
+        self._title(2, "Eight situations develop; the brokers' own account (explain) says why")
         seen = self._watch(stage, job)
         after = stage.scrape()
-        problems = wrong(self._meant, seen, "explain")
+        wrongs = wrong(self._meant, seen, "explain")
         rule = {s: rule_says(before.get(s), after.get(s)) for s, _ in self._meant}
         if job is None:
             self._title(3, f"Tables by Spark are left out: {missing}")
@@ -139,23 +148,43 @@ class Demo:
         else:
             self._title(3, "The same from telemetry: Spark reads what the brokers published")
             found = self._judge(job, begin_ns)
-            problems += wrong(self._meant, found, "the pipeline")
+            wrongs += wrong(self._meant, found, "the pipeline")
             self._title(4, "Whose fault: judged from the tables over the whole run")
         print_report(self._console, rows(self._meant, found, rule))
         self._console.print(Text(PROMQL, "dim"))
-        return problems + self._repair(stage)
+        return wrongs + self._show_followed() + self._repair(stage)
 
     def _watch(self, stage: Stage, job: SparkJob | None) -> Findings:
         begin_s = time.monotonic()
         seconds = self._options.seconds
+        next_s = 0.0
         with LiveView(self._console, seconds) as view:
             while True:
                 elapsed_s = time.monotonic() - begin_s
-                found = stage.explain()
-                view.show(elapsed_s, self._in_order(found), "" if job is None else job.look())
-                if elapsed_s >= seconds:
+                self._looks.append(stage.look(self._moving[0]))
+                is_last = elapsed_s >= seconds
+                if is_last or elapsed_s >= next_s:
+                    next_s = elapsed_s - elapsed_s % _EXPLAIN_EVERY_S + _EXPLAIN_EVERY_S
+                    found = stage.explain()
+                    note = "" if job is None else job.look()
+                    view.show(elapsed_s, self._in_order(found), note, self._followed())
+                if is_last:
                     return found
-                time.sleep(_pause_s(time.monotonic() - begin_s))
+                time.sleep(_pause_s(time.monotonic() - begin_s, LOOK_EVERY_S))
+
+    def _followed(self) -> Followed:
+        """The limit that moves, as far as it was seen."""
+        found = followed_rows(self._looks, self._options.seconds)
+        return Followed(about(*self._moving), found)
+
+    def _show_followed(self) -> list[str]:
+        """Show how it moved; what is not as it should be."""
+        self._title(5, "A limit that moves: relative to the publish rate")
+        subject, scene = self._moving
+        seconds = self._options.seconds
+        rows_found = followed_rows(self._looks, seconds)
+        print_followed(self._console, subject, scene, self._looks, rows_found)
+        return [f"{subject.text}: {each}" for each in problems(self._looks, scene, seconds)]
 
     def _judge(self, job: SparkJob, begin_ns: int) -> Findings:
         until_ns = time.time_ns()
@@ -173,7 +202,7 @@ class Demo:
 
     def _repair(self, stage: Stage) -> list[str]:
         """Raise the limit that explain names, until its backlog has drained; what went wrong."""
-        self._title(5, "Repair: raise the one limit that explain names")
+        self._title(6, "Repair: raise the one limit that explain names")
         # Backlogs have grown since the last look: Spark takes its time.
         repair = plan_repair(self._meant, stage.explain())
         if repair is None:
@@ -202,7 +231,7 @@ class Demo:
                 return []
             if elapsed_s > _DRAIN_S_MAX:
                 return [f"the backlog did not drain within {_DRAIN_S_MAX:.0f} s"]
-            time.sleep(_pause_s(elapsed_s))
+            time.sleep(_pause_s(elapsed_s, _EXPLAIN_EVERY_S))
 
     def _in_order(self, found: Findings) -> list[Finding]:
         return [found[subject] for subject, _ in self._meant if subject in found]
@@ -254,9 +283,9 @@ def tables_folder(path: str | None) -> Iterator[str]:
         raise
 
 
-def _pause_s(elapsed_s: float) -> float:
-    """Until the next full second."""
-    return _LOOK_EVERY_S - elapsed_s % _LOOK_EVERY_S
+def _pause_s(elapsed_s: float, every_s: float) -> float:
+    """Until the next multiple of ``every_s``."""
+    return every_s - elapsed_s % every_s
 
 
 def run_demo(options: DemoOptions, console: Console) -> int:

@@ -3,7 +3,7 @@ the backlog is meant to be."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -41,10 +41,33 @@ class Scene:
     """Whose fault it was built to be."""
     built: str
     """The same for people, in a few words."""
+    relative: bool = False
+    """Whether the limit is on top of what is published. Such a scene begins with an old backlog:
+    without one the limit would hold nothing."""
+    then_per_s: tuple[int, ...] = ()
+    """Publish rates after ``publish_per_s``, all for equal parts of the demo's time; the last one
+    stays."""
 
     def topic_names(self) -> list[str]:
         """Full names of the topics."""
         return [f"persistent://{NAMESPACE}/{topic}" for topic in self.topics]
+
+    @property
+    def rates_per_s(self) -> tuple[int, ...]:
+        """All publish rates, one after the other."""
+        return (self.publish_per_s, *self.then_per_s)
+
+    def phase_s(self, seconds: float) -> float:
+        """How long each of them holds in a demo of ``seconds``; the last one stays."""
+        return seconds / len(self.rates_per_s)
+
+    def old_backlog(self, seconds: float) -> int:
+        """Messages that wait before a demo of ``seconds`` begins to publish, for each subscription.
+
+        The backlog shrinks by the limit; it lasts half as long again as the demo and two minutes,
+        for whatever follows it and for a busy machine.
+        """
+        return round(self.limit_per_s * (1.5 * seconds + 60)) if self.relative else 0
 
 
 SCENES: Final = (
@@ -80,6 +103,17 @@ SCENES: Final = (
         "no-consumer", MAIN, ("returns",), ("archive",), 50, None, 100, False, None, 0,
         Verdict.NO_CONSUMER, "a subscription that nobody reads",
     ),
+    # Its verdict does not depend on where a minute of the tables begins, though the rates change:
+    # there is a backlog all the time and the consumer takes what comes, so the limit is all that
+    # holds it back whatever the limit amounts to. With so long a queue at least half of it is free
+    # ("hungry") at every rate, also when a client on a busy machine acknowledges late.
+    Scene(
+        "relative-limit", MAIN, ("parcels",), ("tracking",), 100, None, 1_000, True,
+        Level.TOPIC, 50, Verdict.THROTTLED_TOPIC,
+        "an old backlog, and a topic limit of 50/s above what is published: 100/s, then 300/s, then"
+        " 100/s",
+        relative=True, then_per_s=(300, 100),
+    ),
 )  # fmt: skip
 """All situations, in the order in which they are shown."""
 
@@ -99,7 +133,7 @@ class Subject:
         return f"{self.topic.rpartition('/')[2]} / {self.subscription}"
 
 
-def subjects(scenes: tuple[Scene, ...] = SCENES) -> Iterator[tuple[Subject, Scene]]:
+def subjects(scenes: Sequence[Scene] = SCENES) -> Iterator[tuple[Subject, Scene]]:
     """Every subscription with its scene, in the order of the scenes."""
     for scene in scenes:
         for topic in scene.topic_names():
@@ -107,6 +141,6 @@ def subjects(scenes: tuple[Scene, ...] = SCENES) -> Iterator[tuple[Subject, Scen
                 yield Subject(scene.cluster, topic, subscription), scene
 
 
-def clusters(scenes: tuple[Scene, ...] = SCENES) -> list[str]:
+def clusters(scenes: Sequence[Scene] = SCENES) -> list[str]:
     """Names of the clusters that the scenes need, each once."""
     return list(dict.fromkeys(scene.cluster for scene in scenes))

@@ -11,14 +11,16 @@ from typing import Final
 
 from headgate.app.embedded import EmbeddedBroker
 from headgate.app.node import Urls
-from headgate.demo.admin import AdminClient, set_up_calls
+from headgate.demo.admin import AdminClient, limit_calls, topic_calls
 from headgate.demo.children import Child
 from headgate.demo.findings import Finding
+from headgate.demo.follow import Look, from_report
 from headgate.demo.rule import Sample, parse_scrape
 from headgate.demo.scenes import Scene, Subject, clusters
-from headgate.demo.workers import ConsumerSpec, ProducerSpec, WorkSpec
+from headgate.demo.workers import BacklogSpec, ConsumerSpec, ProducerSpec, WorkSpec
 
 _CONNECTED_S: Final = 30.0
+_PUBLISHED_S: Final = 60.0
 _PRIORITY: Final = -10
 """Brokers and clients need little, but in time: a broker that is late a tenth of a second at every
 turn holds its limits and yet delivers less than they allow, and then that is what explain says."""
@@ -31,9 +33,11 @@ _SETTINGS: Final = {"headgateTelemetryIntervalMs": "1000"}
 class Stage:
     """Brokers with the scenes' topics and limits, and the scenes' clients. A context manager."""
 
-    def __init__(self, folder: Path, scenes: Sequence[Scene]) -> None:
-        """``folder`` is for the brokers' data and the clients' logs."""
+    def __init__(self, folder: Path, scenes: Sequence[Scene], seconds: float) -> None:
+        """``folder`` is for the brokers' data and the clients' logs; ``seconds``: how long the
+        situations develop."""
         self._folder = folder
+        self._seconds = seconds
         self._scenes = tuple(scenes)
         self._stack = ExitStack()
         self._workers: list[Child] = []
@@ -51,6 +55,7 @@ class Stage:
         self._stack.callback(sys.setswitchinterval, sys.getswitchinterval())
         for cluster in clusters(self._scenes):
             data = str(self._folder / cluster)
+            self._make_old_backlogs(cluster, data)
             broker = EmbeddedBroker(data, {"clusterName": cluster, **_SETTINGS})
             self._stack.enter_context(broker)
             self.urls[cluster] = broker.urls
@@ -58,8 +63,34 @@ class Stage:
             self._stack.callback(admin.close)
         sys.setswitchinterval(_SWITCH_INTERVAL_S)
         for scene in self._scenes:
-            for call in set_up_calls(scene):
+            # Where there is an old backlog, its topics are there.
+            made = [] if scene.relative else topic_calls(scene)
+            for call in [*made, *limit_calls(scene, scene.limit_per_s)]:
                 self._admins[scene.cluster].call(call)
+
+    def _make_old_backlogs(self, cluster: str, data: str) -> None:
+        """Publish what is to be an old backlog, to a broker that ends then.
+
+        The restart makes it one. A broker that had just taken the messages would know them as what
+        is published now, and a relative limit would begin with that; in the tables the backlog
+        would have grown in the minute in which the demo begins. So this one tells no telemetry.
+        """
+        scenes = [each for each in self._scenes if each.cluster == cluster and each.relative]
+        if not scenes:
+            return
+        settings = {"clusterName": cluster, "headgateTelemetryEnabled": "false"}
+        with EmbeddedBroker(data, settings) as broker, ExitStack() as stack:
+            admin = AdminClient(cluster, broker.urls.web)
+            stack.callback(admin.close)
+            for scene in scenes:
+                for call in topic_calls(scene):
+                    admin.call(call)
+            spec = old_backlogs(scenes, broker.urls.broker, self._seconds)
+            with self._client("backlogs", spec) as child:
+                child.next_line(_PUBLISHED_S)
+
+    def _client(self, name: str, spec: WorkSpec) -> Child:
+        return Child(name, ["headgate.demo.workers", spec.to_json()], self._folder)
 
     def connect_clients(self) -> None:
         """Start the producers and the consumers, each kind in one process; nothing flows yet.
@@ -67,11 +98,10 @@ class Stage:
         Raises:
             ChildFailedError: a process could not connect.
         """
-        work = client_work(self._scenes, {name: urls.broker for name, urls in self.urls.items()})
+        urls = {cluster: each.broker for cluster, each in self.urls.items()}
+        work = client_work(self._scenes, urls, self._seconds)
         for name, spec in work.items():
-            arguments = ["headgate.demo.workers", spec.to_json()]
-            child = Child(name, arguments, self._folder)
-            self._workers.append(self._stack.enter_context(child))
+            self._workers.append(self._stack.enter_context(self._client(name, spec)))
         for child in self._workers:
             child.next_line(_CONNECTED_S)
 
@@ -94,6 +124,14 @@ class Stage:
             for topic in scene.topic_names()
             for finding in self._admins[scene.cluster].explain(topic)
         }
+
+    def look(self, subject: Subject) -> Look:
+        """What the relative limit over a subscription amounts to now.
+
+        Raises:
+            AdminCallError: the broker refused.
+        """
+        return from_report(self._admins[subject.cluster].report(subject.topic), subject)
 
     def scrape(self) -> dict[Subject, Sample]:
         """The rule's series from /metrics of every broker."""
@@ -123,9 +161,22 @@ def _come_first() -> None:
             os.setpriority(os.PRIO_PROCESS, 0, _PRIORITY)
 
 
-def client_work(scenes: Sequence[Scene], broker_urls: dict[str, str]) -> dict[str, WorkSpec]:
-    """What the two client processes do, by name. Consumers come first: they are to be there
-    before anything is published."""
+def old_backlogs(scenes: Sequence[Scene], broker_url: str, seconds: float) -> WorkSpec:
+    """What is to be published before a demo of ``seconds`` begins."""
+    return WorkSpec(
+        backlogs=tuple(
+            BacklogSpec(broker_url, topic, scene.old_backlog(seconds))
+            for scene in scenes
+            for topic in scene.topic_names()
+        )
+    )
+
+
+def client_work(
+    scenes: Sequence[Scene], broker_urls: dict[str, str], seconds: float
+) -> dict[str, WorkSpec]:
+    """What the two client processes do in a demo of ``seconds``, by name. Consumers come first:
+    they are to be there before anything is published."""
     consumers = tuple(
         ConsumerSpec(
             broker_urls[scene.cluster], topic, subscription, scene.consume_per_s, scene.queue_size
@@ -135,7 +186,7 @@ def client_work(scenes: Sequence[Scene], broker_urls: dict[str, str]) -> dict[st
         for subscription in scene.subscriptions
     )  # fmt: skip
     producers = tuple(
-        ProducerSpec(broker_urls[scene.cluster], topic, scene.publish_per_s)
+        ProducerSpec(broker_urls[scene.cluster], topic, scene.rates_per_s, scene.phase_s(seconds))
         for scene in scenes
         for topic in scene.topic_names()
     )

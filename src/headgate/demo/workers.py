@@ -1,8 +1,9 @@
 """The clients of the demo: ``python -m headgate.demo.workers SPEC`` in a process of its own.
 
-``SPEC`` is JSON: ``producers`` and ``consumers``, each with the URL of its broker. The process
-writes ``ready`` when all are connected, begins to publish when it is told ``go``, and ends when its
-standard input ends: so it never outlives the demo. The client is the unmodified ``pulsar-client``.
+``SPEC`` is JSON: ``backlogs``, ``producers`` and ``consumers``, each with the URL of its broker.
+The process publishes the backlogs, writes ``ready`` when all are connected, begins to publish at
+its rates when it is told ``go``, and ends when its standard input ends: so it never outlives the
+demo. The client is the unmodified ``pulsar-client``.
 """
 
 from __future__ import annotations
@@ -18,11 +19,13 @@ from typing import Any, Final
 
 import pulsar
 
-from headgate.demo.pace import Pace
+from headgate.demo.pace import Pace, PhasedPace
 
 _TICK_S: Final = 0.02
 """Producers publish what is due at this interval."""
 _PAYLOAD: Final = b"x" * 200
+_PENDING_MAX: Final = 100_000
+"""More than ever waits for its receipt."""
 _RECEIVE_MS: Final = 500
 """How long a consumer waits before it looks whether it is to end."""
 
@@ -33,7 +36,18 @@ class ProducerSpec:
 
     service_url: str
     topic: str
-    rate_per_s: int
+    rates_per_s: tuple[int, ...]
+    """Each for ``phase_s`` seconds, the last one for ever."""
+    phase_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class BacklogSpec:
+    """Messages that are to be there before anybody else comes."""
+
+    service_url: str
+    topic: str
+    messages: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +68,7 @@ class WorkSpec:
 
     producers: tuple[ProducerSpec, ...] = ()
     consumers: tuple[ConsumerSpec, ...] = ()
+    backlogs: tuple[BacklogSpec, ...] = ()
 
     def to_json(self) -> str:
         """For the command line of the process."""
@@ -64,8 +79,12 @@ class WorkSpec:
         """The inverse of :meth:`to_json`."""
         document = json.loads(text)
         return cls(
-            tuple(ProducerSpec(**each) for each in document["producers"]),
+            tuple(
+                ProducerSpec(**each | {"rates_per_s": tuple(each["rates_per_s"])})
+                for each in document["producers"]
+            ),
             tuple(ConsumerSpec(**each) for each in document["consumers"]),
+            tuple(BacklogSpec(**each) for each in document["backlogs"]),
         )
 
 
@@ -101,31 +120,63 @@ def consume(consumer: Any, rate_per_s: int | None) -> None:
         consumer.acknowledge(message)
 
 
-def publish(producers: list[tuple[Any, int]], stop: threading.Event) -> None:
-    """Publish at each producer's rate until ``stop``.
+def publish_at_once(producer: Any, messages: int) -> None:
+    """Publish so many messages as fast as they are taken; return when all are stored.
+
+    Raises:
+        RuntimeError: a message was refused.
+    """
+    refused: list[Any] = []
+    for begin in range(0, messages, _PENDING_MAX):
+        for _ in range(begin, min(begin + _PENDING_MAX, messages)):
+            producer.send_async(_PAYLOAD, partial(_note, refused))
+        producer.flush()
+    _check(refused)
+
+
+def publish(producers: list[tuple[Any, ProducerSpec]], stop: threading.Event) -> None:
+    """Publish at each producer's rates until ``stop``.
 
     Raises:
         RuntimeError: a message was refused.
     """
     begin_s = time.monotonic()
-    paces = [(producer, Pace(rate, begin_s)) for producer, rate in producers]
+    paces = [
+        (producer, PhasedPace(spec.rates_per_s, spec.phase_s, begin_s))
+        for producer, spec in producers
+    ]
     refused: list[Any] = []
-
-    def sent(result: Any, _: Any) -> None:
-        if result != pulsar.Result.Ok:
-            refused.append(result)
-
     while not stop.wait(_TICK_S):
         now_s = time.monotonic()
         for producer, pace in paces:
             for _ in range(pace.due(now_s)):
-                producer.send_async(_PAYLOAD, sent)
-        if refused and not stop.is_set():
-            raise RuntimeError(f"a message was refused: {refused[0]}")
+                producer.send_async(_PAYLOAD, partial(_note, refused))
+        if not stop.is_set():
+            _check(refused)
+
+
+def _note(refused: list[Any], result: Any, _: Any) -> None:
+    if result != pulsar.Result.Ok:
+        refused.append(result)
+
+
+def _check(refused: list[Any]) -> None:
+    if refused:
+        raise RuntimeError(f"a message was refused: {refused[0]}")
+
+
+def _producer(clients: Clients, service_url: str, topic: str) -> Any:
+    return clients.get(service_url).create_producer(
+        topic, batching_enabled=False, block_if_queue_full=False, max_pending_messages=_PENDING_MAX
+    )
 
 
 def work(spec: WorkSpec, clients: Clients, stop: threading.Event, go: threading.Event) -> None:
     """Connect everybody, say so, and work until ``stop``; publishing waits for ``go``."""
+    for backlog in spec.backlogs:
+        producer = _producer(clients, backlog.service_url, backlog.topic)
+        publish_at_once(producer, backlog.messages)
+        producer.close()
     for each in spec.consumers:
         consumer = clients.get(each.service_url).subscribe(
             each.topic,
@@ -135,16 +186,7 @@ def work(spec: WorkSpec, clients: Clients, stop: threading.Event, go: threading.
         )
         threading.Thread(target=partial(consume, consumer, each.rate_per_s), daemon=True).start()
     producers = [
-        (
-            clients.get(each.service_url).create_producer(
-                each.topic,
-                batching_enabled=False,
-                block_if_queue_full=False,
-                max_pending_messages=100_000,
-            ),
-            each.rate_per_s,
-        )
-        for each in spec.producers
+        (_producer(clients, each.service_url, each.topic), each) for each in spec.producers
     ]
     sys.stdout.write("ready\n")
     sys.stdout.flush()

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
+from headgate.base.units import NS_PER_S
 from headgate.demo.findings import Finding
+from headgate.demo.follow import LOOK_EVERY_S, Look
 from headgate.demo.scenes import SCENES, Scene, Subject, subjects
 from headgate.flow.limits import Level
+from headgate.flow.relative import SAMPLE_NS, PublishRate
 
 SUBJECTS = dict(subjects())
 """Every subscription of the demo with its scene."""
@@ -49,6 +52,45 @@ def finding(text: str, backlog: int = 1_000, **changes: Any) -> Finding:
 def all_findings(backlog: int = 1_000) -> dict[Subject, Finding]:
     """Everything as it was built to be."""
     return {each: finding(each.text, backlog) for each in _shuffled()}
+
+
+MOVING = subject("parcels / tracking")
+"""The one under a limit that follows the publish rate."""
+_OLD = 5_000
+"""Messages that wait; about: some are published before the first look."""
+
+
+def looks(
+    seconds: float,
+    rates_per_s: Sequence[int] = (100, 300, 100),
+    *,
+    above_per_s: int = 50,
+    late_s: float = 0.0,
+    stays: bool = False,
+    delivers: float = 1.0,
+) -> list[Look]:
+    """What is seen of a limit as the law has it: with ``late_s`` (at most 1.9) that much later,
+    with ``stays`` it never falls. Of what it allows the part ``delivers`` is delivered."""
+    each_s = SAMPLE_NS / NS_PER_S
+    before, steps = round(2 / each_s), round(seconds / each_s)
+    rate = PublishRate((0,), 0)
+    followed: list[float] = []
+    published = delivered = 0.0
+    found = []
+    for step in range(-before + 1, steps + 1):
+        phase = max(0, step - 1) * len(rates_per_s) // steps
+        published += rates_per_s[phase] * each_s
+        rate.sample((round(published),), (step + before) * SAMPLE_NS)
+        followed.append(max([*followed, *rate.per_second] if stays else rate.per_second))
+        if step < 0:
+            continue
+        limit = round(followed[-1 - round(late_s / each_s)]) + above_per_s
+        delivered += limit * each_s * delivers if step else 0.0
+        if step % round(LOOK_EVERY_S / each_s) == 0:
+            at_s = 1_000.0 + step * each_s
+            counts = round(published), round(delivered), round(_OLD + published - delivered)
+            found.append(Look(at_s, *counts, limit, "topic policy"))
+    return found
 
 
 def _shuffled() -> Iterator[Subject]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 
-from headgate.demo.admin import HttpCall, limit_calls, set_up_calls
+from headgate.demo.admin import HttpCall, limit_calls, topic_calls
 from tests.unit.demo.made import scene
 
 _BASE = "/admin/v2/persistent/public/default"
@@ -24,15 +24,25 @@ def test_limits_are_set_where_the_scene_has_them() -> None:
     assert limit_calls(scene("healthy"), 1) == []
 
 
-def test_topics_and_subscriptions_are_made_before_the_limit() -> None:
-    calls = set_up_calls(scene("topic-limit"))
+def test_a_limit_is_relative_where_the_scene_has_it_so() -> None:
+    (plain,) = limit_calls(scene("topic-limit"), 80)
+    assert plain.body["relativeToPublishRate"] is False
+    (moving,) = limit_calls(scene("relative-limit"), 50)
+    assert (moving.path, moving.body["dispatchThrottlingRateInMsg"]) == (
+        f"{_BASE}/parcels/dispatchRate",
+        50,
+    )
+    assert moving.body["relativeToPublishRate"] is True
+
+
+def test_topics_are_made_before_their_subscriptions() -> None:
+    calls = topic_calls(scene("topic-limit"))
     assert [(call.method, call.path.removeprefix(_BASE)) for call in calls] == [
         ("PUT", "/clicks"),
         ("PUT", "/clicks/subscription/search"),
         ("PUT", "/clicks/subscription/reports"),
-        ("POST", "/clicks/dispatchRate"),
     ]
-    assert len(set_up_calls(scene("broker-limit"))) == 7
+    assert len(topic_calls(scene("broker-limit"))) == 6
 
 
 def test_a_call_can_be_pasted() -> None:

@@ -7,8 +7,9 @@ import io
 import pytest
 from rich.console import Console
 
-from headgate.demo.live import LiveView, table, verdict_text
-from tests.unit.demo.made import finding
+from headgate.demo.follow import rows
+from headgate.demo.live import FOLLOWED_ROWS, Followed, LiveView, table, verdict_text
+from tests.unit.demo.made import all_findings, finding, looks
 
 _FOUND = [
     finding("orders / billing", 1_234),
@@ -46,6 +47,32 @@ def test_a_file_gets_a_line_for_each_subscription_now_and_then() -> None:
         "   20 of 25 s",
         "   25 of 25 s",
     ]
+
+
+def test_a_file_gets_every_row_of_a_limit_that_moves_once() -> None:
+    console = _recorded(100, terminal=False)
+    seen = looks(60)
+    with LiveView(console, 60) as view:
+        for second in range(61):
+            known = rows([look for look in seen if look.at_s - seen[0].at_s <= second], 60)
+            view.show(second, _FOUND, "", Followed("a limit that moves", known))
+    lines = console.export_text().splitlines()
+    assert [line.split()[0] for line in lines if "-> limit" in line] == [
+        f"{begin}-{begin + 5}" for begin in range(0, 60, 5)
+    ]
+    assert lines.count("  a limit that moves") == 6
+
+
+def test_a_terminal_of_24_lines_has_room_for_all_of_it() -> None:
+    console = _recorded(80, terminal=True)
+    with LiveView(console, 60) as view:
+        known = Followed("a limit that moves", rows(looks(60), 60))
+        view.show(60.0, list(all_findings().values()), "note " * 40, known)
+    text = console.export_text()
+    assert text.count("-> limit") == FOLLOWED_ROWS
+    assert "55-60 s  published 100/s -> limit 150/s" in text
+    assert len(text.rstrip().splitlines()) <= 24
+    assert max(map(len, text.splitlines())) <= 80
 
 
 def test_a_terminal_gets_one_table_that_is_drawn_over() -> None:

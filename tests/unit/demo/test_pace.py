@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from headgate.base.errors import InputError
-from headgate.demo.pace import BEHIND_S_MAX, LATE_S_MAX, Pace
+from headgate.demo.pace import BEHIND_S_MAX, LATE_S_MAX, Pace, PhasedPace
 
 
 def test_what_is_due_adds_up_however_often_it_is_asked() -> None:
@@ -50,3 +50,25 @@ def test_who_waits_does_not_make_good_what_it_missed() -> None:
 def test_a_pace_is_positive(rate: float) -> None:
     with pytest.raises(InputError, match=f"rate_per_s is {rate}"):
         Pace(rate, 0.0)
+
+
+def test_rates_follow_each_other_however_often_it_is_asked() -> None:
+    often, seldom = (PhasedPace((100, 300, 50), 10.0, 5.0) for _ in range(2))
+    by_phase = [0, 0, 0, 0]
+    for step in range(1, 2_001):
+        by_phase[step * 2 // 1_001] += often.due(5.0 + step * 0.02)
+    assert by_phase == pytest.approx([1_000, 3_000, 500, 500], abs=12)
+    assert sum(seldom.due(5.0 + step * 0.7) for step in range(1, 58)) == pytest.approx(
+        sum(by_phase), abs=12
+    )
+
+
+def test_a_pause_over_several_phases_gives_up_what_is_old() -> None:
+    pace = PhasedPace((100, 300, 50), 10.0, 0.0)
+    assert pace.due(29.9) <= 100 + 300 + 50 + 3
+    assert pace.due(30.9) == 50
+
+
+def test_every_rate_of_a_pace_is_positive() -> None:
+    with pytest.raises(InputError, match="rate_per_s is 0"):
+        PhasedPace((100, 0), 10.0, 0.0)

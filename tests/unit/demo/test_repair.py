@@ -55,3 +55,11 @@ def test_drained_means_all_that_the_limit_held() -> None:
     assert is_drained(repair, found)
     found[subject("clicks / reports")] = finding("clicks / reports", 51)
     assert not is_drained(repair, found)
+
+
+def test_a_limit_that_follows_the_publish_rate_needs_no_repair() -> None:
+    found = all_findings()
+    found[subject("parcels / tracking")] = finding("parcels / tracking", 90_000)
+    repair = plan_repair(SUBJECTS.items(), found)
+    assert repair is not None
+    assert repair.scene != scene("relative-limit")

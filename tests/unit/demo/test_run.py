@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import math
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -17,11 +18,12 @@ from headgate.base.errors import InputError
 from headgate.demo import run
 from headgate.demo.admin import HttpCall
 from headgate.demo.findings import Finding
+from headgate.demo.follow import Look
 from headgate.demo.rule import Sample
 from headgate.demo.run import EXIT_WRONG, DemoOptions, run_demo, tables_folder
 from headgate.demo.scenes import Subject
 from headgate.demo.spark import SparkSpec
-from tests.unit.demo.made import SUBJECTS, all_findings, subject
+from tests.unit.demo.made import MOVING, SUBJECTS, all_findings, looks, subject
 
 
 class _Time:
@@ -48,6 +50,8 @@ class _Play:
         self.found = all_findings()
         self.growth_per_s = 0
         self.drains = True
+        self.looks = iter(looks(20))
+        self.change: Callable[[Look], Look] = lambda look: look
         self.calls: list[HttpCall] = []
         self.steps: list[str] = []
 
@@ -82,8 +86,9 @@ class _Stage:
             "demo-wide": Urls("pulsar://b", "http://b"),
         }
 
-    def __call__(self, folder: Path, _scenes: object) -> _Stage:
+    def __call__(self, folder: Path, _scenes: object, seconds: float) -> _Stage:
         assert folder.is_dir()
+        self._play.looks = iter(looks(seconds))
         return self
 
     def start_brokers(self) -> None:
@@ -97,6 +102,10 @@ class _Stage:
 
     def explain(self) -> dict[Subject, Finding]:
         return self._play.explain()
+
+    def look(self, what: Subject) -> Look:
+        assert what == MOVING
+        return self._play.change(next(self._play.looks))
 
     def scrape(self) -> dict[Subject, Sample]:
         return {each: Sample() for each in SUBJECTS}
@@ -136,8 +145,10 @@ def test_all_goes_well(play: _Play) -> None:
     assert status == 0
     assert play.steps == ["brokers", "clients", "go", "end"]
     titles = [line[0] for line in text.splitlines() if line[:1].isdigit() and line[1:3] == "  "]
-    assert titles == ["1", "2", "3", "4", "5"]
+    assert titles == ["1", "2", "3", "4", "5", "6"]
+    assert "parcels / tracking: 4,500 messages wait since before its broker's restart" in text
     assert "left out: --no-spark was given" in text
+    assert "published 300/s -> limit 350/s -> delivered 350/s -> backlog -50/s" in text
     assert run.WHAT_SPARK_ADDS in text
     assert "drained: that limit was the cause" in text
     assert text.endswith(
@@ -263,6 +274,14 @@ def test_a_wrong_verdict_is_an_exit_status(play: _Play) -> None:
     assert "WRONG: logins / alerts: explain says CONSUMER, it was built to be NONE" in text
     assert "Not everything is as it was built to be" in text
     assert play.calls  # the repair is shown all the same
+
+
+def test_a_limit_that_does_not_follow_is_an_exit_status(play: _Play) -> None:
+    play.change = lambda look: replace(look, limit_per_s=150)
+    status, text = _run()
+    assert status == EXIT_WRONG
+    said = " ".join(text.split())
+    assert re.search(r"WRONG: parcels / tracking: at 8\.\d s the limit in force was 150/s", said)
 
 
 def test_a_backlog_that_does_not_drain_is_an_exit_status(play: _Play) -> None:

@@ -8,22 +8,22 @@ from pathlib import Path
 import pytest
 
 from headgate.demo.scenes import MAIN, SCENES, WIDE
-from headgate.demo.stage import Stage, client_work
+from headgate.demo.stage import Stage, client_work, old_backlogs
 
 _URLS = {MAIN: "pulsar://main", WIDE: "pulsar://wide"}
 
 
 def test_consumers_are_there_before_producers() -> None:
-    work = client_work(SCENES, _URLS)
+    work = client_work(SCENES, _URLS, 60.0)
     assert list(work) == ["consumers", "producers"]
     assert not work["consumers"].producers
     assert not work["producers"].consumers
 
 
 def test_every_subscription_but_one_has_a_consumer() -> None:
-    consumers = client_work(SCENES, _URLS)["consumers"].consumers
+    consumers = client_work(SCENES, _URLS, 60.0)["consumers"].consumers
     named = [f"{each.topic.rpartition('/')[2]}/{each.subscription}" for each in consumers]
-    assert len(named) == 9
+    assert len(named) == 10
     assert "returns/archive" not in named
     invoices = consumers[named.index("metering/invoices")]
     assert (invoices.rate_per_s, invoices.queue_size) == (400, 1_000)
@@ -31,10 +31,24 @@ def test_every_subscription_but_one_has_a_consumer() -> None:
 
 
 def test_every_topic_has_one_producer_at_its_broker() -> None:
-    producers = client_work(SCENES, _URLS)["producers"].producers
-    assert len(producers) == len({each.topic for each in producers}) == 9
+    producers = client_work(SCENES, _URLS, 60.0)["producers"].producers
+    assert len(producers) == len({each.topic for each in producers}) == 10
     wide = {each.topic.rpartition("/")[2] for each in producers if each.service_url == _URLS[WIDE]}
     assert wide == {"sensors-a", "sensors-b", "sensors-c"}
+
+
+def test_rates_change_with_the_parts_of_the_demo() -> None:
+    producers = client_work(SCENES, _URLS, 60.0)["producers"].producers
+    rates = {each.topic.rpartition("/")[2]: (each.rates_per_s, each.phase_s) for each in producers}
+    assert rates["parcels"] == ((100, 300, 100), 20.0)
+    assert rates["orders"] == ((100,), 60.0)
+
+
+def test_what_waits_before_lasts_longer_than_the_demo() -> None:
+    moving = [each for each in SCENES if each.relative]
+    (backlog,) = old_backlogs(moving, "pulsar://main", 60.0).backlogs
+    assert (backlog.service_url, backlog.messages) == ("pulsar://main", 7_500)
+    assert backlog.topic.endswith("/parcels")
 
 
 class _Priorities:
@@ -64,6 +78,6 @@ def test_brokers_come_first_where_nobody_says_otherwise(
     priorities = _Priorities(now, least)
     monkeypatch.setattr(os, "getpriority", priorities.get)
     monkeypatch.setattr(os, "setpriority", priorities.set)
-    with Stage(tmp_path, ()) as stage:
+    with Stage(tmp_path, (), 60.0) as stage:
         stage.start_brokers()
     assert priorities.now == then

@@ -11,7 +11,15 @@ import pulsar
 import pytest
 
 from headgate.demo import workers
-from headgate.demo.workers import ConsumerSpec, ProducerSpec, WorkSpec, consume, publish
+from headgate.demo.workers import (
+    BacklogSpec,
+    ConsumerSpec,
+    ProducerSpec,
+    WorkSpec,
+    consume,
+    publish,
+    publish_at_once,
+)
 
 
 class _Time:
@@ -88,11 +96,19 @@ class _Producer:
     def __init__(self, result: Any = pulsar.Result.Ok) -> None:
         self._result = result
         self.sent = 0
+        self.flushed_at: list[int] = []
 
     def send_async(self, payload: bytes, callback: Callable[[Any, Any], None]) -> None:
         assert payload
         self.sent += 1
         callback(self._result, None)
+
+    def flush(self) -> None:
+        self.flushed_at.append(self.sent)
+
+
+def _spec(*rates_per_s: int, phase_s: float = 5.0) -> ProducerSpec:
+    return ProducerSpec("pulsar://a", "t", rates_per_s, phase_s)
 
 
 class _Stop(threading.Event):
@@ -110,20 +126,29 @@ class _Stop(threading.Event):
 
 def test_each_producer_keeps_its_rate(time: _Time) -> None:
     producers = [_Producer(), _Producer()]
-    publish([(producers[0], 600), (producers[1], 50)], _Stop(time, 10.0))
-    assert [each.sent for each in producers] == pytest.approx([6_000, 500], abs=15)
+    publish([(producers[0], _spec(600)), (producers[1], _spec(50, 150))], _Stop(time, 10.0))
+    assert [each.sent for each in producers] == pytest.approx([6_000, 1_000], abs=15)
+
+
+def test_a_backlog_is_published_in_parts_that_fit_the_clients_queue() -> None:
+    producer = _Producer()
+    publish_at_once(producer, 250_000)
+    assert producer.flushed_at == [100_000, 200_000, 250_000]
+    with pytest.raises(RuntimeError, match="ServiceUnitNotReady"):
+        publish_at_once(_Producer(pulsar.Result.ServiceUnitNotReady), 3)
 
 
 def test_a_message_that_is_refused_ends_the_work(time: _Time) -> None:
     producer = _Producer(pulsar.Result.ServiceUnitNotReady)
     with pytest.raises(RuntimeError, match="ServiceUnitNotReady"):
-        publish([(producer, 100)], _Stop(time, 10.0))
+        publish([(producer, _spec(100))], _Stop(time, 10.0))
     assert producer.sent < 10
 
 
 def test_a_spec_survives_the_command_line() -> None:
     spec = WorkSpec(
-        (ProducerSpec("pulsar://a", "t", 5),),
+        (ProducerSpec("pulsar://a", "t", (5, 10), 2.5),),
         (ConsumerSpec("pulsar://a", "t", "s", None, 100), ConsumerSpec("b", "u", "s", 40, 10)),
+        (BacklogSpec("pulsar://a", "t", 7),),
     )
     assert WorkSpec.from_json(spec.to_json()) == spec

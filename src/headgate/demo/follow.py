@@ -1,0 +1,183 @@
+"""Whether a limit relative to the publish rate follows it, from looks at explain.
+
+Every look is one answer of explain, so its figures are of the same instant. The rates between two
+looks are differences of sums: nothing is lost between them.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import pairwise
+from typing import Any, Final
+
+from headgate.demo.scenes import Scene, Subject
+
+LOOK_EVERY_S: Final = 0.5
+"""Short beside :data:`RISE_S`."""
+
+RISE_S: Final = 2.0
+"""A rise is followed within this time (law 1.7)."""
+TOLERANCE: Final = 0.10
+"""How far the limit in force may be from what it should be."""
+ROWS: Final = 12
+"""Rows of the table, or a few more; few enough to be read, enough to see a fall."""
+BUILT_SHARE: Final = 0.8
+"""The highest rate was really published if this part of it was, for :data:`RISE_S`."""
+SHRINK_SHARE_MIN: Final = 0.5
+"""The backlog shrinks by this part of what the limit is above the publish rate, at least: a busy
+machine takes its toll from what is delivered, and the backlog's loss is only the difference."""
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """One look. Counts are sums since the limit was set."""
+
+    at_s: float
+    """By the broker's clock, since the epoch."""
+    published: int
+    """Up to a constant."""
+    delivered: int
+    backlog: int
+    limit_per_s: int
+    """What the limit amounts to; 0 when explain shows none."""
+    source: str
+    """Where the limit is set."""
+
+
+def from_report(report: Mapping[str, Any], subject: Subject) -> Look:
+    """A look at the one subscription of a topic with a limit, of an answer of explain."""
+    (row,) = [
+        each for each in report["subscriptions"] if each["subscription"] == subject.subscription
+    ]
+    budgets = [
+        budget
+        for limit in report["limits"]
+        if limit["subject"] == subject.topic
+        for budget in limit["budgets"]
+        if budget["dimension"] == "messages"
+    ]
+    delivered = budgets[0]["granted"] if budgets else 0
+    backlog = row["backlogMessages"]
+    return Look(
+        at_s=datetime.fromisoformat(report["at"]).timestamp(),
+        # Of what was published a part waits, the rest was delivered; of that a part is not
+        # acknowledged and counts in the backlog, too.
+        published=backlog - row["unackedMessages"] + delivered,
+        delivered=delivered,
+        backlog=backlog,
+        limit_per_s=budgets[0]["limit"] if budgets else 0,
+        source=budgets[0]["source"] if budgets else "",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A few seconds of it; rates are means over them, a second."""
+
+    begin_s: float
+    """Since the first look."""
+    end_s: float
+    published_per_s: float
+    limit_per_s: float
+    delivered_per_s: float
+    growth_per_s: float
+    backlog: int
+    """At its end."""
+
+
+def rows(looks: Sequence[Look], seconds: float) -> list[Row]:
+    """The rows that are complete, of a demo of ``seconds``; the last one may be short."""
+    if len(looks) < 2:
+        return []
+    row_s = max(1.0, round(seconds / ROWS))
+    begin_s, last_s = looks[0].at_s, looks[-1].at_s - looks[0].at_s
+    edges_s: list[float] = []
+    while (edge_s := min(row_s * len(edges_s), seconds)) <= last_s + LOOK_EVERY_S / 2:
+        edges_s.append(edge_s)
+        if edge_s == seconds:
+            break
+    nearest = [_nearest(looks, begin_s + edge_s) for edge_s in edges_s]
+    return [
+        _row(looks[first : last + 1], begin, end)
+        for (first, last), (begin, end) in zip(pairwise(nearest), pairwise(edges_s), strict=True)
+        if looks[last].at_s > looks[first].at_s
+    ]
+
+
+def _nearest(looks: Sequence[Look], at_s: float) -> int:
+    """Which of the looks (at least one) was nearest to an instant."""
+    after = bisect_left(looks, at_s, key=lambda look: look.at_s)
+    around = range(max(0, after - 1), min(after + 1, len(looks)))
+    return min(around, key=lambda number: abs(looks[number].at_s - at_s))
+
+
+def _row(looks: Sequence[Look], begin_s: float, end_s: float) -> Row:
+    first, last = looks[0], looks[-1]
+    passed_s = last.at_s - first.at_s
+    # The limit moves evenly enough from one look to the next.
+    allowed = sum(
+        (one.limit_per_s + other.limit_per_s) / 2 * (other.at_s - one.at_s)
+        for one, other in pairwise(looks)
+    )
+    return Row(
+        begin_s=begin_s,
+        end_s=end_s,
+        published_per_s=(last.published - first.published) / passed_s,
+        limit_per_s=allowed / passed_s,
+        delivered_per_s=(last.delivered - first.delivered) / passed_s,
+        growth_per_s=(last.backlog - first.backlog) / passed_s,
+        backlog=last.backlog,
+    )
+
+
+def surely_published_per_s(looks: Sequence[Look], at: int) -> float:
+    """What was published all through the :data:`RISE_S` before a look: the lesser of the rates of
+    both halves. 0 where so much is not known."""
+    now_s = looks[at].at_s
+    if now_s - RISE_S < looks[0].at_s - LOOK_EVERY_S / 2:
+        return 0.0
+    marks = [looks[_nearest(looks, now_s - ago_s)] for ago_s in (RISE_S, RISE_S / 2)]
+    rates = [
+        (end.published - begin.published) / (end.at_s - begin.at_s)
+        for begin, end in pairwise([*marks, looks[at]])
+        if end.at_s > begin.at_s
+    ]
+    return min(rates, default=0.0)
+
+
+def problems(looks: Sequence[Look], scene: Scene, seconds: float) -> list[str]:
+    """What is not as law 1.7 has it, of the looks of a demo of ``seconds``; for people."""
+    above = scene.limit_per_s
+    published = [surely_published_per_s(looks, at) for at in range(len(looks))]
+    found = []
+    for look, per_s in zip(looks, published, strict=True):
+        if look.limit_per_s < (1 - TOLERANCE) * (per_s + above):
+            found.append(
+                f"at {look.at_s - looks[0].at_s:.1f} s the limit in force was {look.limit_per_s}/s"
+                f" though {per_s:.0f}/s had been published for {RISE_S:g} s: {per_s + above:.0f}/s"
+                " were due"
+            )
+            break  # what follows would say the same
+    top = max(scene.rates_per_s)
+    if max(published, default=0.0) < BUILT_SHARE * top:
+        found.append(f"{top}/s were to be published and never were for {RISE_S:g} s")
+    due = scene.rates_per_s[-1] + above
+    begin_s = seconds - scene.phase_s(seconds) / 4
+    # One look is enough: where a busy machine publishes late and then at once, a limit that
+    # follows the publish rate is right to be elsewhere for a moment.
+    last = [look.limit_per_s for look in looks if look.at_s - looks[0].at_s >= begin_s]
+    if not any(abs(limit - due) <= TOLERANCE * due for limit in last):
+        found.append(
+            f"at the end the limit in force was {last[-1] if last else 0}/s, {due}/s were due"
+        )
+    if looks:
+        passed_s = looks[-1].at_s - looks[0].at_s
+        shrunk = looks[0].backlog - looks[-1].backlog
+        if shrunk < SHRINK_SHARE_MIN * above * passed_s:
+            found.append(
+                f"the backlog changed by {-shrunk:+,} in {passed_s:.0f} s, not by -{above}/s"
+            )
+    return found
