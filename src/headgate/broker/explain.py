@@ -17,7 +17,12 @@ import msgspec
 
 from headgate.base.names import PARTITION_SUFFIX, TopicName, parse_topic
 from headgate.base.units import NS_PER_MS, NS_PER_S
-from headgate.broker.explain_limits import broker_limit, subscription_limit, topic_limit
+from headgate.broker.explain_limits import (
+    broker_limit,
+    held_back,
+    subscription_limit,
+    topic_limit,
+)
 from headgate.broker.explain_types import (
     AccountWindow,
     LimitRef,
@@ -225,13 +230,20 @@ def _account(
     yield
     hour = _window_report(window(parts, HOUR_NS))
     limits = []
-    for part in parts:
-        if not part.subscription.removed:
-            limit = subscription_limit(broker, part.subscription)
-            if limit is not None:
-                limits.append(limit)
+    live = [part.subscription for part in parts if not part.subscription.removed]
+    for subscription in live:
+        limit = subscription_limit(broker, subscription)
+        if limit is not None:
+            limits.append(limit)
         yield
-    return SubscriptionAccount(**fields, minute=minute, hour=hour, limits=limits)
+    return SubscriptionAccount(
+        **fields,
+        minute=minute,
+        hour=hour,
+        limits=limits,
+        spared=bool(live) and all(s.gate.exempt and not s.topic.is_system for s in live),
+        held_back=held_back(live),
+    )
 
 
 def _topic_report(

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from headgate.base.units import NS_PER_S
-from headgate.broker.explain_types import BudgetState, HeldSubscription, LimitState
+from headgate.broker.explain_types import (
+    BudgetState,
+    HeldBackState,
+    HeldSubscription,
+    LimitState,
+)
 from headgate.engine.subscription import Subscription
 from headgate.engine.topic import Topic
-from headgate.flow.limits import EffectiveLimit, Level
+from headgate.flow.limits import Dimension, EffectiveLimit, Level
 from headgate.flow.node import GateStatistics
 from headgate.flow.sentence import limit_text
 
@@ -45,16 +52,40 @@ def subscription_limit(broker: Broker, subscription: Subscription) -> LimitState
     return _state(Level.SUBSCRIPTION, subject, effective, statistics)
 
 
+def held_back(subscriptions: Sequence[Subscription]) -> list[HeldBackState]:
+    """What each limiter did to the parts of a subscription, summed; those that did nothing are
+    left out."""
+    events, amounts = Counter[tuple[Level, Dimension]](), Counter[tuple[Level, Dimension]]()
+    for subscription in subscriptions:
+        subscription.settle_throttling()
+        counts = subscription.held_back.counts
+        for level in Level:
+            for dimension in Dimension:
+                events[level, dimension] += subscription.gate.throttled_events[level][dimension]
+                amounts[level, dimension] += counts[level][dimension]
+    return [
+        HeldBackState(
+            level=level.name.lower(),
+            dimension=dimension.name.lower(),
+            events=count,
+            amount=amounts[level, dimension],
+        )
+        for (level, dimension), count in events.items()
+        if count
+    ]
+
+
 def _state(
     level: Level, subject: str, effective: EffectiveLimit, statistics: GateStatistics
 ) -> LimitState:
     limit = effective.limit
+    base = None if limit is None else limit.base
     return LimitState(
         level=level.name.lower(),
         subject=subject,
         source=effective.source,
         unlimited=limit is None,
-        relative=limit is not None and limit.base is not None,
+        relative=base is not None,
         budgets=[
             BudgetState(
                 dimension=budget.dimension.name.lower(),
@@ -63,6 +94,7 @@ def _state(
                 in_window=budget.delivered_in_window,
                 debt=budget.debt,
                 granted=budget.granted,
+                above_publish_rate=None if base is None else base.amount(budget.dimension),
                 text="" if limit is None else limit_text(limit, budget.dimension),
                 source=effective.source_of(budget.dimension),
             )

@@ -36,6 +36,8 @@ class BudgetState(Struct, frozen=True, kw_only=True, rename="camel"):
     """Delivered beyond the limit because an entry is never split; paid by waiting longer."""
     granted: int
     """All that was ever delivered under it."""
+    above_publish_rate: int | None
+    """What is configured, where ``limit`` moves with the publish rate; null where it does not."""
     text: str
     source: str
 
@@ -66,6 +68,17 @@ class LimitState(Struct, frozen=True, kw_only=True, rename="camel"):
     """How long somebody has waited for it, since the subject was loaded."""
     longest_waiting: list[HeldSubscription]
     """At most five."""
+
+
+class HeldBackState(Struct, frozen=True, kw_only=True, rename="camel"):
+    """What one limiter did to a subscription since its topic was loaded (PIP-406)."""
+
+    level: str
+    dimension: str
+    events: int
+    """Periods in which it delayed delivery."""
+    amount: int
+    """Messages or bytes that it held back, once for each delivery attempt."""
 
 
 class StateTime(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -158,6 +171,11 @@ class SubscriptionAccount(SubscriptionReport, frozen=True, kw_only=True, rename=
     hour: AccountWindow
     limits: list[LimitState]
     """Set on this subscription itself; one a partition."""
+    spared: bool
+    """Whether no limit applies to it now, because it is caught up
+    (``dispatchThrottlingOnNonBacklogConsumerEnabled=false``)."""
+    held_back: list[HeldBackState]
+    """By each limiter that held anything back since the topic was loaded."""
 
 
 class Publishing(Struct, frozen=True, kw_only=True, rename="camel"):

@@ -209,6 +209,21 @@ def _account(report: Report) -> Iterator[tuple[str, str]]:
             if window[what]:
                 text += f", {window[what]:,} {what}"
         yield f"last {span(window['windowS'])}", f"{text}; {_states(window['states'])}"
+    if report["heldBack"]:
+        yield "held back", "; ".join(map(_held_back, report["heldBack"]))
+    if report["spared"]:
+        yield (
+            "spared",
+            (
+                "caught up, so no limit applies (dispatchThrottlingOnNonBacklogConsumerEnabled=false)"
+            ),
+        )
+
+
+def _held_back(held: Report) -> str:
+    amount_ = held["amount"]
+    what = count(amount_, "message") if held["dimension"] == "messages" else size(amount_)
+    return f"{what} by the {held['level']} limit, in {count(held['events'], 'period')}"
 
 
 def _limits(page: _Page, limits: Sequence[Report]) -> None:
@@ -219,14 +234,15 @@ def _limits(page: _Page, limits: Sequence[Report]) -> None:
     rows = []
     for same in _alike(limits):
         first, waiters = same[0], sum(limit["waiters"] for limit in same)
-        of = f" x {len(same)}" if len(same) > 1 else ""
+        if first["unlimited"]:
+            rows.append((_limit_name(first), "unlimited", first["source"]))
         for place, budget in enumerate(first["budgets"]):
             used = sum(limit["budgets"][place]["inWindow"] for limit in same)
             text = f"{budget['source']}; {used:,} in the last {span(budget['periodS'])}"
             if debt := sum(limit["budgets"][place]["debt"] for limit in same):
                 text += f", {debt:,} over it, paid by waiting"
             text += f"; {_waiting(waiters, same)}"
-            rows.append((_limit_name(first), budget["text"] + of, text))
+            rows.append((_limit_name(first), _budget_text(same, place), text))
     page.rows(rows)
 
 
@@ -234,9 +250,27 @@ def _alike(limits: Sequence[Report]) -> Iterable[list[Report]]:
     """Limits that differ in the partition only stand together."""
     found: dict[tuple[str, ...], list[Report]] = {}
     for limit in limits:
-        words = (_limit_name(limit), *(f"{b['text']} {b['source']}" for b in limit["budgets"]))
-        found.setdefault(words, []).append(limit)
+        budgets = (
+            f"{b['text'] if b['abovePublishRate'] is None else b['abovePublishRate']} {b['source']}"
+            for b in limit["budgets"]
+        )
+        found.setdefault((_limit_name(limit), *budgets), []).append(limit)
     return found.values()
+
+
+def _budget_text(limits: Sequence[Report], place: int) -> str:
+    """One dimension of limits that differ in the partition only."""
+    budgets = [limit["budgets"][place] for limit in limits]
+    first = budgets[0]
+    if len(budgets) == 1:
+        return str(first["text"])
+    if first["abovePublishRate"] is None:
+        return f"{first['text']} x {len(budgets)}"
+    # What moves with the publish rate differs between partitions.
+    least, most = (pick(b["limit"] for b in budgets) for pick in (min, max))
+    unit = "msg" if first["dimension"] == "messages" else "B"
+    rate = f"{least:,} to {most:,} {unit} per {span(first['periodS'])}"
+    return f"{rate} ({first['abovePublishRate']:,} above the publish rate) x {len(budgets)}"
 
 
 def _limit_name(limit: Report) -> str:

@@ -83,15 +83,29 @@ def percent(share: float) -> str:
 def limit_text(limit: DispatchLimit, dimension: Dimension) -> str:
     """``50 msg/s``, ``1,000 B/s`` or ``100 msg per 360 s``; of a limit that moves with the publish
     rate, what it amounts to and why: ``1,200 msg/s (200 above the publish rate)``."""
+    above = _above_publish_rate(limit, dimension)
+    return _amount_text(limit, dimension) + (f" ({above})" if above else "")
+
+
+def _amount_text(limit: DispatchLimit, dimension: Dimension) -> str:
     amount = limit.amount(dimension) or 0
     text = f"{amount:,} {'msg' if dimension == Dimension.MESSAGES else 'B'}"
     if limit.period_ns == NS_PER_S:
-        text += "/s"
-    else:
-        text += f" per {number(limit.period_ns / NS_PER_S)} s"
-    if limit.base is not None:
-        text += f" ({limit.base.amount(dimension) or 0:,} above the publish rate)"
-    return text
+        return f"{text}/s"
+    return f"{text} per {number(limit.period_ns / NS_PER_S)} s"
+
+
+def _above_publish_rate(limit: DispatchLimit, dimension: Dimension) -> str:
+    """Why a limit that moves with the publish rate is what it is; empty for any other."""
+    if limit.base is None:
+        return ""
+    return f"{limit.base.amount(dimension) or 0:,} above the publish rate"
+
+
+def _limit_and_source(limit: DispatchLimit, dimension: Dimension, source: str) -> str:
+    """``50 msg/s (topic policy)``, ``245 msg/s (topic policy, 45 above the publish rate)``."""
+    why = ", ".join(filter(None, (source, _above_publish_rate(limit, dimension))))
+    return _amount_text(limit, dimension) + (f" ({why})" if why else "")
 
 
 def sentence(judgement: Judgement, circumstances: Circumstances) -> str:
@@ -141,8 +155,8 @@ def _named_limit(judgement: Judgement, facts: Circumstances, limiter: Verdict) -
     """``the topic limit of 50 msg/s (namespace policy acme/ns)``."""
     text = f"the {_LEVEL_NAMES[THROTTLED.index(limiter)]} limit"
     if facts.limit is not None and judgement.dimension is not None:
-        text += f" of {limit_text(facts.limit, judgement.dimension)}"
-    if facts.limit_source:
+        text += f" of {_limit_and_source(facts.limit, judgement.dimension, facts.limit_source)}"
+    elif facts.limit_source:
         text += f" ({facts.limit_source})"
     if facts.partitions > 1 and limiter is not Verdict.THROTTLED_BROKER:
         text += f" on each of {facts.partitions:,} partitions"
@@ -171,8 +185,8 @@ def _consumer(judgement: Judgement, facts: Circumstances) -> str:
         text += f"; {_named_limit(judgement, facts, judgement.second)} only stands by"
     elif facts.limit is not None and facts.limit_source and judgement.dimension is None:
         counted = Dimension.BYTES if facts.limit.messages is None else Dimension.MESSAGES
-        text += f"; the limit of {limit_text(facts.limit, counted)} ({facts.limit_source}) is not"
-        text += " what holds it back"
+        told = _limit_and_source(facts.limit, counted, facts.limit_source)
+        text += f"; the limit of {told} is not what holds it back"
     return f"{text}; {advice}"
 
 

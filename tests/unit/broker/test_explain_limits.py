@@ -5,8 +5,14 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from headgate.broker.explain_limits import broker_limit, subscription_limit, topic_limit
+from headgate.broker.explain_limits import (
+    broker_limit,
+    held_back,
+    subscription_limit,
+    topic_limit,
+)
 from headgate.broker.explain_types import HeldSubscription
+from headgate.flow.limits import RatePolicy
 from tests.unit.broker.virtual import VirtualBroker
 
 FAST = 1e6
@@ -100,3 +106,38 @@ def test_the_brokers_own_topics_are_exempt() -> None:
 def test_names_in_json_are_in_camel_case() -> None:
     held = HeldSubscription(topic="t", subscription="s", waiting_s=1.5)
     assert msgspec.to_builtins(held) == {"topic": "t", "subscription": "s", "waitingS": 1.5}
+
+
+def test_what_limits_held_back() -> None:
+    broker = VirtualBroker()
+    topic = broker.topic("t", 100)
+    subscription = broker.subscription(topic, "s", limit=20)
+    idle = broker.subscription(topic, "idle")
+    broker.client(subscription, FAST)
+    broker.run(5.05)
+    (held,) = held_back([subscription, idle])
+    assert (held.level, held.dimension) == ("subscription", "messages")
+    assert held.events == subscription.gate.throttled_events[0][0] >= 4
+    assert held.amount == subscription.held_back.counts[0][0] > 300
+    assert held_back([idle]) == []
+
+
+def test_a_limit_that_moves_and_one_that_is_lifted() -> None:
+    broker = VirtualBroker()
+    topic = broker.topic("t", 100)
+    broker.limits.policies[topic.name.full] = RatePolicy(20, relative=True)
+    broker.engine.limits_of_topic(topic)
+    broker.run(3)
+    shown = topic_limit(broker, topic)  # type: ignore[arg-type]
+    assert shown is not None
+    (budget,) = shown.budgets
+    assert shown.relative
+    assert budget.limit == pytest.approx(120, abs=3)
+    assert budget.above_publish_rate == 20
+    assert budget.text == f"{budget.limit} msg/s (20 above the publish rate)"
+    broker.limits.policies[topic.name.full] = RatePolicy(unlimited=True)
+    broker.engine.limits_of_topic(topic)
+    shown = topic_limit(broker, topic)  # type: ignore[arg-type]
+    assert shown is not None
+    assert (shown.unlimited, shown.relative, shown.budgets) == (True, False, [])
+    assert shown.source == "topic policy"

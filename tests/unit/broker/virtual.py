@@ -108,9 +108,11 @@ class Limits:
 
     def __init__(self) -> None:
         self.messages: dict[Any, int] = {}
+        self.policies: dict[Any, RatePolicy] = {}
+        """Instead of plain ones, by the same keys."""
 
     def _limit(self, level: Level, key: Any) -> EffectiveLimit:
-        policy = RatePolicy(messages=self.messages.get(key, 0))
+        policy = self.policies.get(key) or RatePolicy(messages=self.messages.get(key, 0))
         if level is Level.BROKER:
             return effective_limit(level, broker_messages=policy.messages)
         return effective_limit(level, topic_policy=policy)

@@ -120,6 +120,7 @@ def test_one_topic(answers: dict[str, Any]) -> None:
                        with consumers; the oldest is 17 s old
             last 29 s  120/s published, 50/s acknowledged, backlog +2,030; 100% throttled_subscription
                        (messages, consumer hungry)
+            held back  2,450 messages by the subscription limit, in 30 periods
 
         Limits in force
             subscription billing  50 msg/s  topic policy; 50 in the last 1 s; it waits
@@ -195,6 +196,34 @@ def test_the_account_tells_the_hour_and_what_else_happened(answers: dict[str, An
     text = page(topic | {"subscriptions": [report | {"hour": hour}]}, WIDTH_MAX)
     (line,) = [line for line in text.splitlines() if line.startswith("    last 60 min")]
     assert line.endswith("backlog +2,030, 7 skipped, 12 redelivered; 100% no_permits")
+
+
+def test_a_limit_that_moves_with_the_publish_rate(answers: dict[str, Any]) -> None:
+    mail = answers["mail"]
+    limits = []
+    for index, limit in enumerate(mail["limits"]):
+        budget = limit["budgets"][0] | {
+            "limit": 25 + index,
+            "abovePublishRate": 5,
+            "text": f"{25 + index} msg/s (5 above the publish rate)",
+        }
+        limits.append(limit | {"relative": True, "budgets": [budget]})
+    text = page(mail | {"limits": limits}, WIDTH_MAX)
+    assert "topic  25 to 27 msg per 1 s (5 above the publish rate) x 3" in text
+    text = page(mail | {"limits": limits[:1]}, WIDTH_MAX)
+    assert "topic  25 msg/s (5 above the publish rate)  topic policy;" in text
+
+
+def test_unlimited_and_spared_are_said(answers: dict[str, Any]) -> None:
+    topic = answers["orders"]
+    report = topic["subscriptions"][0]
+    limit = report["limits"][0] | {"unlimited": True, "budgets": []}
+    held = [{"level": "topic", "dimension": "bytes", "events": 1, "amount": 2_000}]
+    told = report | {"limits": [limit], "spared": True, "heldBack": held}
+    text = page(topic | {"subscriptions": [told]}, WIDTH_MAX)
+    assert "subscription billing  unlimited  topic policy\n" in text
+    assert "spared     caught up, so no limit applies" in text
+    assert "held back  2 kB by the topic limit, in 1 period\n" in text
 
 
 def test_a_limit_that_was_overdrawn(answers: dict[str, Any]) -> None:

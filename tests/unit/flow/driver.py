@@ -31,7 +31,6 @@ class Sender:
         """Messages sent in [start, end)."""
         return sum(m for at_ns, m, _ in self.sent if start_ns <= at_ns < end_ns)
 
-
     def count_held_back(self) -> None:
         """The gate refuses: everything that is wanted and may not go is held back."""
         if self.wanted is None:

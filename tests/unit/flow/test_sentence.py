@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from headgate.base.units import NS_PER_S
-from headgate.flow.limits import Dimension, DispatchLimit
+from headgate.flow.limits import Dimension, DispatchLimit, PerSecond
 from headgate.flow.sentence import Circumstances, duration, limit_text, number, sentence
 from headgate.flow.verdict import Judgement, Verdict
 
@@ -258,3 +258,14 @@ def test_figures_for_people() -> None:
     assert [duration(value) for value in (5.4, 119, 120, 7200)] == ["5 s", "119 s", "2 min", "2 h"]
     limit = DispatchLimit(100, None, 360 * NS_PER_S)
     assert limit_text(limit, Dimension.MESSAGES) == "100 msg per 360 s"
+
+
+def test_a_limit_that_moves_says_what_it_is_above() -> None:
+    relative = DispatchLimit(45, 900, relative=True)
+    limit = relative.over(PerSecond(200.0, 0.0))
+    assert limit_text(limit, Dimension.MESSAGES) == "245 msg/s (45 above the publish rate)"
+    facts = Circumstances(limit=limit, limit_source="topic policy")
+    judgement = _judgement(Verdict.THROTTLED_TOPIC, dimension=Dimension.MESSAGES)
+    assert sentence(judgement, facts).startswith(
+        "THROTTLED_TOPIC: the topic limit of 245 msg/s (topic policy, 45 above the publish rate)"
+    )
