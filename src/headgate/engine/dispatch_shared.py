@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from headgate.engine.consumer import Consumer
 from headgate.engine.dispatcher import Dispatcher
 from headgate.engine.types import Hold, SubscriptionType
+from headgate.flow.account import is_hungry
 
 if TYPE_CHECKING:
     from headgate.engine.subscription import Subscription
@@ -84,8 +85,11 @@ class SharedDispatcher(Dispatcher):
             return Hold.UNACKED_LIMIT
         return max((_hold_of(c) for c in consumers), key=lambda hold: hold.value)
 
-    def eligible(self) -> list[Consumer]:
-        return self.subscription.consumers
+    def permits(self) -> int:
+        return sum([c.permits for c in self.subscription.consumers if c.permits > 0])
+
+    def is_hungry(self) -> bool:
+        return any(is_hungry(c.permits, c.window) for c in self.subscription.consumers)
 
     def room_messages(self, consumer: Consumer) -> int:
         limits = self.subscription.topic.engine.limits

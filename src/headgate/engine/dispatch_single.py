@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from headgate.engine.consumer import Consumer
 from headgate.engine.dispatcher import RUN_ENTRIES_MAX, Dispatcher
 from headgate.engine.types import Hold, SubscriptionType
+from headgate.flow.account import is_hungry
 
 if TYPE_CHECKING:
     from headgate.engine.subscription import Subscription
@@ -43,8 +44,12 @@ class SingleActiveDispatcher(Dispatcher):
             return Hold.SOCKET_FULL
         return active
 
-    def eligible(self) -> list[Consumer]:
-        return [self.active] if self.active is not None else []
+    def permits(self) -> int:
+        return 0 if self.active is None else max(0, self.active.permits)
+
+    def is_hungry(self) -> bool:
+        active = self.active
+        return active is not None and is_hungry(active.permits, active.window)
 
     def room_messages(self, consumer: Consumer) -> int:
         return consumer.permits

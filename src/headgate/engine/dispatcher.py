@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from headgate.engine.consumer import Consumer
 from headgate.engine.types import Hold, SubscriptionType
-from headgate.flow.account import LABELS, Cell, is_hungry, throttled_cell
+from headgate.flow.account import LABELS, Cell, throttled_cell
 
 if TYPE_CHECKING:
     from headgate.engine.subscription import Subscription
@@ -80,8 +80,12 @@ class Dispatcher(ABC):
         """Account that the entries from ``first`` to before ``stop`` were handed over."""
 
     @abstractmethod
-    def eligible(self) -> list[Consumer]:
-        """Consumers that could take the next entry if they were ready."""
+    def permits(self) -> int:
+        """Messages that the eligible consumers asked for and were not sent yet."""
+
+    @abstractmethod
+    def is_hungry(self) -> bool:
+        """Whether an eligible consumer has half of its window free (docs/telemetry.md 1)."""
 
     @abstractmethod
     def consumer_added(self, consumer: Consumer) -> None:
@@ -252,12 +256,11 @@ class Dispatcher(ABC):
         refusal = gate.request(now_ns)
         if refusal is None:
             subscription.throttled = False
-            held_back.released()
             return False
         subscription.throttled = True
-        held_back.refused(gate.refusing(), self)
-        hungry = any(is_hungry(c.permits, c.window) for c in self.eligible())
-        account.move(throttled_cell(refusal.level, refusal.dimension, hungry=hungry), now_ns)
+        held_back.refused(self)
+        cell = throttled_cell(refusal.level, refusal.dimension, hungry=self.is_hungry())
+        account.move(cell, now_ns)
         return True
 
     def _rest(self, cell: Cell, now_ns: int) -> None:
@@ -268,7 +271,6 @@ class Dispatcher(ABC):
         if subscription.throttled:
             subscription.throttled = False
             subscription.held_back.look(self)
-            subscription.held_back.released()
         if subscription.account.cell is not cell:
             subscription.account.move(cell, now_ns)
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from headgate.engine.dispatcher import Dispatcher
 
 NOTHING = ((0, 0), (0, 0), (0, 0))
+NOTHING_SEEN = (-1, -1)
 
 
 class HeldBack:
@@ -27,7 +28,7 @@ class HeldBack:
     def __init__(self) -> None:
         self._amounts: ThrottledAmounts | None = None
         self._refusing: tuple[Budget, ...] = ()
-        self._seen = (-1, -1)
+        self._seen = NOTHING_SEEN
 
     @property
     def counts(self) -> tuple[tuple[int, ...], ...]:
@@ -36,34 +37,32 @@ class HeldBack:
             return NOTHING
         return tuple(tuple(level) for level in self._amounts.counts)
 
-    def refused(self, refusing: tuple[Budget, ...], dispatcher: Dispatcher) -> None:
-        """``refusing`` do not let the next entry go."""
+    def refused(self, dispatcher: Dispatcher) -> None:
+        """The next entry may not go: count what is held back by the budgets that refuse it."""
+        refusing = dispatcher.subscription.gate.refusing()
         if refusing != self._refusing:
             self._refusing = refusing
-            self.forget()
+            self._seen = NOTHING_SEEN
         self.look(dispatcher)
-
-    def released(self) -> None:
-        """Nothing refuses any more; :meth:`look` comes first."""
-        self._refusing = ()
 
     def forget(self) -> None:
         """Something was given back, or the cursor moved: what was seen last means nothing."""
-        self._seen = (-1, -1)
+        self._seen = NOTHING_SEEN
 
     def look(self, dispatcher: Dispatcher) -> None:
-        """Count what is held back now by what refused last."""
-        if not self._refusing:
-            return
+        """It waits: count what is held back now by what refused last."""
         subscription = dispatcher.subscription
-        permits = sum(c.permits for c in dispatcher.eligible() if c.permits > 0)
+        permits = dispatcher.permits()
         # Sending takes from the permits what it adds to what was sent.
-        seen = (subscription.topic.log.end, subscription.messages_sent + permits)
-        if seen == self._seen:
-            return
-        self._seen = seen
+        seen = subscription.topic.log.end, subscription.messages_sent + permits
+        if seen != self._seen:
+            self._seen = seen
+            self._count(dispatcher, permits)
+
+    def _count(self, dispatcher: Dispatcher, permits: int) -> None:
         if self._amounts is None:
             self._amounts = ThrottledAmounts()
+        subscription = dispatcher.subscription
         waiting = dispatcher.waiting()
         sent = subscription.messages_sent, subscription.bytes_sent
         for budget in self._refusing:

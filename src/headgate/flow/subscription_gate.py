@@ -165,8 +165,10 @@ class SubscriptionGate(GateNode):
     def refusing(self) -> tuple[Budget, ...]:
         """The budgets that refused when its present wait began or later: each of them alone would
         hold it."""
-        since_ns = self._waiting_since_ns
-        return tuple([budget for budget in self._path if budget.refused_until_ns > since_ns])
+        path, since_ns = self._path, self._waiting_since_ns
+        if len(path) == 1 and path[0].refused_until_ns > since_ns:
+            return path
+        return tuple([budget for budget in path if budget.refused_until_ns > since_ns])
 
     def close(self, now_ns: int) -> None:
         """Nobody comes back to it. Whoever may goes to ``topic.kept`` instead."""
