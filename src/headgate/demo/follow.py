@@ -26,7 +26,7 @@ ROWS: Final = 12
 """Rows of the table, or a few more; few enough to be read, enough to see a fall."""
 BUILT_SHARE: Final = 0.8
 """The highest rate was really published if this part of it was, for :data:`RISE_S`."""
-SHRINK_SHARE_MIN: Final = 0.5
+SHRINK_SHARE_MIN: Final = 0.3
 """The backlog shrinks by this part of what the limit is above the publish rate, at least: a busy
 machine takes its toll from what is delivered, and the backlog's loss is only the difference."""
 
