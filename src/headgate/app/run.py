@@ -33,6 +33,15 @@ has to be shorter than a turn. Under a flood of small commands a commit took 10 
 with 0.5 ms, and 1.5 ms with this; throughput is the same.
 """
 
+COLLECTOR_THRESHOLDS = (10_000, 20, 10)
+"""New objects, and rounds, until Python's collector looks at the young, the older and all objects.
+
+Nearly everything is freed without it; what it looks at again and again is what lives. A look at all
+of 10,000 subscriptions stops the loop for 0.2 to 0.3 s, which no pace catches up. With the
+interpreter's own (700, 10, 10) one came every few seconds under 10,000 deliveries a second; with
+these, one comes after two million objects that stayed.
+"""
+
 EXIT_BUG = 70
 """Exit status after a broken invariant."""
 
@@ -81,6 +90,7 @@ async def _serve(settings: Settings, data_path: str, announce: Callable[[str], N
     node = await Node.start(settings, data_path, on_bug=_end_at_once)
     # What was loaded to start stays for good: the collector need not walk it again and again.
     gc.freeze()
+    gc.set_threshold(*COLLECTOR_THRESHOLDS)
     gc.enable()
     announce(ready_line(node, process_age_s()))
     await stop.received.wait()
