@@ -26,6 +26,9 @@ _WORD = re.compile(r"\w+")
 _MISMATCH = re.compile(
     r"^Expected `(?P<want>[^`]+)`, got `(?P<got>[^`]+)`(?: - at `(?P<path>.+)`)?"
 )
+_RANGE = re.compile(r"^Expected `int` [<>]= -?\d+ - at `(?P<path>.+)`")
+_JAVA_RANGES = {32: "int (-2147483648 - 2147483647)",
+                64: "long (-9223372036854775808 - 9223372036854775807)"}  # fmt: skip
 _JAVA = {"int": "int", "float": "double", "bool": "boolean", "str": "String"}
 
 
@@ -89,6 +92,13 @@ def _jackson_text(text: str, error: json.JSONDecodeError) -> str:
 def _mismatch(value: Any, type_: Any, error: str) -> str:
     """Say which value of the body has the wrong type, and what is allowed there."""
     name = getattr(type_, "__name__", str(type_))
+    if (beyond := _RANGE.match(error)) is not None:
+        path = beyond["path"][1:].lstrip(".")
+        java = _JAVA_RANGES[32 if "2147483647" in error or "2147483648" in error else 64]
+        return (
+            f"Numeric value ({_shown(value, path)}) out of range of {java}\n"
+            f' (through reference chain: {name}["{path}"])'
+        )
     match = _MISMATCH.match(error)
     if match is None:
         return f"Cannot deserialize value of type `{name}`: {error}"

@@ -135,3 +135,23 @@ def test_counterfactual_asks_the_proven_rate() -> None:
 
 def test_blames_are_the_verdicts() -> None:
     assert set(BLAMES) == {s.verdict for s in SITUATIONS} | {"BROKER"}
+
+
+def moving(limits: list[int]) -> list[dict[str, Any]]:
+    """A topic's minutes under one limit that moves with the publish rate."""
+    return [
+        row | {"limit_topic_source": "topic policy, above the publish rate"}
+        for row in changed(list(limits))
+    ]
+
+
+def test_a_limit_that_moves_with_the_publish_rate_is_one_limit() -> None:
+    """Its movements are no changes: neither of who holds nor of since when."""
+    text = judge_minutes(moving([200, 900, 250]), None)["sentence"]
+    assert "topic limit of 250 msg/s (topic policy, above the publish rate) held" in text
+    assert "for 2 min" in text
+    assert "by the end" not in text
+    then_plain = moving([200, 250, 200])[:2] + changed([200, 200, 200])[2:]
+    text = judge_minutes(then_plain, None)["sentence"]
+    assert "above the publish rate" in text
+    assert "; by the end it was 200 msg/s" in text
