@@ -212,12 +212,8 @@ def _account(report: Report) -> Iterator[tuple[str, str]]:
     if report["heldBack"]:
         yield "held back", "; ".join(map(_held_back, report["heldBack"]))
     if report["spared"]:
-        yield (
-            "spared",
-            (
-                "caught up, so no limit applies (dispatchThrottlingOnNonBacklogConsumerEnabled=false)"
-            ),
-        )
+        flag = "dispatchThrottlingOnNonBacklogConsumerEnabled=false"
+        yield "spared", f"caught up, so no limit applies ({flag})"
 
 
 def _held_back(held: Report) -> str:
