@@ -143,6 +143,7 @@ class Connection(asyncio.BufferedProtocol):
         if self._cut_timer is not None:
             self._cut_timer.cancel()
         self._leave()
+        self._decoder.close()
 
     def _leave(self) -> None:
         """Give up everything that this connection holds: others need not wait for its socket."""

@@ -149,6 +149,13 @@ class FrameDecoder:
             self._make_room()
         return self._view[self._end :]
 
+    def close(self) -> None:
+        """No more bytes will come and none are wanted: give the memory back at once, whatever
+        still refers to this object."""
+        self._start = self._end = self._wanted = 0
+        self._buffer = bytearray()
+        self._view = memoryview(self._buffer)
+
     def advance(self, size: int) -> None:
         """The first ``size`` bytes of the buffer last given out were filled."""
         end = self._end + size

@@ -130,6 +130,15 @@ def test_an_idle_connection_keeps_the_small_buffer() -> None:
     assert decoder.statistics() == DecoderStatistics(limits.BUFFER_BYTES_START, 0)
 
 
+def test_a_closed_one_holds_no_memory_and_no_frame() -> None:
+    """Something may still refer to it for long."""
+    decoder = FrameDecoder()
+    decoder.feed(client.ping()[:-1])
+    decoder.close()
+    assert decoder.next_frame() is None
+    assert decoder.statistics().buffer_bytes == 0
+
+
 def test_a_busy_connection_gets_larger_reads() -> None:
     decoder = FrameDecoder()
     for _ in range(10):
