@@ -279,13 +279,19 @@ def _blamed_since_ns(
     known. None when it does not do so at present."""
     since_ns = None
     is_whole = True
-    named = (judgement.verdict, judgement.second)
+    named = [verdict for verdict in (judgement.verdict, judgement.second) if verdict is not None]
+    end_ns = max(run[-1].at_ns for run in hour)
     for begin_ns, cells_ns in reversed((yield from _chunks(hour, SUB_WINDOW_NS))):
         shares = blame_shares(cells_ns)
-        if max(shares, key=lambda blamed: shares[blamed]) not in named:
+        blamed = min(1.0, sum(shares[verdict] for verdict in named))
+        if max(shares, key=lambda blame: shares[blame]) not in named:
             is_whole = False
+            if since_ns is not None and since_ns <= end_ns:
+                since_ns = end_ns - round((end_ns - begin_ns) * blamed)
             break
-        since_ns = begin_ns
+        # The older, the coarser is what is known: what else there was came before.
+        since_ns = end_ns - round((end_ns - begin_ns) * blamed)
+        end_ns = begin_ns
     if since_ns is None or began_ns is None:
         return since_ns, False
     changed_ns = _changed_ns(judgement.verdict, hour)

@@ -264,9 +264,11 @@ def _budget_text(limits: Sequence[Report], place: int) -> str:
         return f"{first['text']} x {len(budgets)}"
     # What moves with the publish rate differs between partitions.
     least, most = (pick(b["limit"] for b in budgets) for pick in (min, max))
+    rate = f"{least:,}" if least == most else f"{least:,} to {most:,}"
     unit = "msg" if first["dimension"] == "messages" else "B"
-    rate = f"{least:,} to {most:,} {unit} per {span(first['periodS'])}"
-    return f"{rate} ({first['abovePublishRate']:,} above the publish rate) x {len(budgets)}"
+    per = "/s" if first["periodS"] == 1 else f" per {span(first['periodS'])}"
+    above = f"{first['abovePublishRate']:,} above the publish rate"
+    return f"{rate} {unit}{per} ({above}) x {len(budgets)}"
 
 
 def _limit_name(limit: Report) -> str:

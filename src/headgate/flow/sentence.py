@@ -116,9 +116,7 @@ def sentence(judgement: Judgement, circumstances: Circumstances) -> str:
     elif verdict is Verdict.CONSUMER:
         text = _consumer(judgement, circumstances)
     elif verdict is Verdict.NO_CONSUMER:
-        is_so = "is" if circumstances.since_s is None else "has been"
-        text = f"no consumer {is_so} connected{_since(circumstances)}{_backlog(circumstances)}"
-        text += "; connect one, or delete the subscription if nobody needs it"
+        text = _no_consumer(circumstances)
     elif verdict is Verdict.BROKER:
         text = f"the broker itself took most of the time{_since(circumstances)}"
         text += " (seeking, failing over, reading from disk or sending), not a limit or a consumer"
@@ -149,6 +147,14 @@ def _none(judgement: Judgement, facts: Circumstances) -> str:
         return "nothing is waiting"
     rate = "" if facts.acked_per_s is None else f" at {number(facts.acked_per_s)} msg/s"
     return f"the consumer keeps up{rate}; what is unacknowledged is in flight"
+
+
+def _no_consumer(facts: Circumstances) -> str:
+    if facts.permits is not None:
+        return f"no consumer was connected for most of the time, now one is{_backlog(facts)}"
+    is_so = "is" if facts.since_s is None else "has been"
+    text = f"no consumer {is_so} connected{_since(facts)}{_backlog(facts)}"
+    return f"{text}; connect one, or delete the subscription if nobody needs it"
 
 
 def _named_limit(judgement: Judgement, facts: Circumstances, limiter: Verdict) -> str:

@@ -29,7 +29,7 @@ class DispatchRate(Struct, frozen=True, rename="camel"):
     A dimension <= 0 is not limited; if both are, the policy counts as not set and the next level
     applies, unless it is ``unlimited``. A period below 1 s is stored as given and treated as 1 s.
 
-    Raises ``ValueError`` for an unlimited one with a rate.
+    Raises ``ValueError`` for an unlimited one with a rate, or relative to one.
     """
 
     dispatch_throttling_rate_in_msg: JavaInt = 0
@@ -40,8 +40,8 @@ class DispatchRate(Struct, frozen=True, rename="camel"):
     """Explicitly no limit, whatever is set further out. Headgate's own; absent unless given."""
 
     def __post_init__(self) -> None:
-        if self.is_unlimited and self.is_limit:
-            raise ValueError("unlimited and a rate above 0 exclude each other")
+        if self.is_unlimited and (self.is_limit or self.relative_to_publish_rate):
+            raise ValueError("unlimited excludes rates above 0 and relativeToPublishRate")
 
     @property
     def is_limit(self) -> bool:

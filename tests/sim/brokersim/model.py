@@ -320,7 +320,9 @@ class Model:
                 cursor.place(START, first, self.last_uid if latest else -1)
                 decided = True
             elif cursor.presence is Presence.UNKNOWN:
+                # It may be made only now: then nobody owed what the topic gave up meanwhile.
                 cursor.presence = Presence.PRESENT
+                cursor.may_before = max(cursor.may_before, self.first_of(cursor.topic))
                 cursor.may_uid = self.last_uid if latest else cursor.may_uid
                 decided = True
         finally:

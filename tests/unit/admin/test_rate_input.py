@@ -45,7 +45,8 @@ MSG, BYTE, PERIOD = (
         ({MSG: [5]}, "from [5]"),
         ({"relativeToPublishRate": "perhaps"}, '`boolean` from String "perhaps"'),
         ({"unlimited": 3}, "from 3"),
-        ({"unlimited": True}, "unlimited and a rate above 0 exclude each other"),
+        ({"unlimited": True}, "unlimited excludes rates above 0 and relativeToPublishRate"),
+        ({MSG: 0, "unlimited": True, "relativeToPublishRate": True}, "unlimited excludes rates"),
     ],
 )
 def test_what_cannot_be_is_refused_and_changes_nothing(

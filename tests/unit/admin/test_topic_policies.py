@@ -103,7 +103,7 @@ def test_unlimited_with_a_rate_is_refused_and_changes_nothing(api: Ask) -> None:
     path = f"{P}/t/dispatchRate"
     answer = api("POST", path, {**rate(5), "unlimited": True})
     assert answer.status == 400
-    assert "unlimited and a rate above 0 exclude each other" in answer.reason
+    assert "unlimited excludes rates above 0" in answer.reason
     assert api("GET", path).body == b""
     wrong = api("POST", path, {"unlimited": "perhaps"})
     assert wrong.status == 400

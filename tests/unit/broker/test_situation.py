@@ -365,3 +365,30 @@ def test_the_level_that_a_judgement_names() -> None:
     assert named_level(judge(broker, held).judgement) is Level.SUBSCRIPTION
     assert named_level(judge(broker, slow).judgement) is None
     assert judge(broker, slow).limit.limit is None
+
+
+def test_who_has_come_by_now_is_not_said_to_be_missing() -> None:
+    broker = VirtualBroker()
+    subscription = broker.subscription(broker.topic("t", 50), limit=20)
+    broker.run(37)
+    broker.client(subscription, FAST)
+    broker.run(20)
+    found = judge(broker, subscription)
+    assert found.judgement.verdict is Verdict.NO_CONSUMER
+    assert found.judgement.confidence < 0.5
+    assert "no consumer was connected for most of the time, now one is, 2," in found.sentence
+
+
+@pytest.mark.parametrize("held_s", [45, 83, 200])
+def test_since_when_is_true_where_the_history_is_coarse(held_s: int) -> None:
+    """What held before, in the same coarse step, is not counted to it."""
+    broker = VirtualBroker()
+    subscription = broker.subscription(broker.topic("t", 50), limit=20)
+    broker.run(37)
+    broker.client(subscription, FAST)
+    broker.run(held_s)
+    found = judge(broker, subscription)
+    assert found.judgement.verdict is Verdict.THROTTLED_SUBSCRIPTION
+    assert found.verdict_since_ns is not None
+    since_s = (broker.engine.now_ns - found.verdict_since_ns) / NS_PER_S
+    assert since_s == pytest.approx(held_s, abs=1.5)

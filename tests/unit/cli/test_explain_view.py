@@ -209,7 +209,9 @@ def test_a_limit_that_moves_with_the_publish_rate(answers: dict[str, Any]) -> No
         }
         limits.append(limit | {"relative": True, "budgets": [budget]})
     text = page(mail | {"limits": limits}, WIDTH_MAX)
-    assert "topic  25 to 27 msg per 1 s (5 above the publish rate) x 3" in text
+    assert "topic  25 to 27 msg/s (5 above the publish rate) x 3" in text
+    text = page(mail | {"limits": [limits[0]] * 2}, WIDTH_MAX)
+    assert "topic  25 msg/s (5 above the publish rate) x 2" in text
     text = page(mail | {"limits": limits[:1]}, WIDTH_MAX)
     assert "topic  25 msg/s (5 above the publish rate)  topic policy;" in text
 
