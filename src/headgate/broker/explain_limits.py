@@ -71,7 +71,7 @@ def held_back(subscriptions: Sequence[Subscription]) -> list[HeldBackState]:
             amount=amounts[level, dimension],
         )
         for (level, dimension), count in events.items()
-        if count
+        if count or amounts[level, dimension]
     ]
 
 

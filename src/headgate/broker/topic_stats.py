@@ -160,7 +160,7 @@ def subscription_stats(
         msg_backlog=backlog,
         backlog_size=subscription.backlog_bytes if options.backlog_size else -1,
         msg_backlog_no_delayed=backlog,
-        msg_in_replay=dispatcher.given_back()[0],
+        msg_in_replay=dispatcher.given_back().messages,
         type=subscription.type.label if subscription.type_known else "None",
         msg_rate_expired=expired,
         total_msg_expired=subscription.expired_messages,

@@ -7,7 +7,7 @@ from heapq import heappop, heappush
 from typing import TYPE_CHECKING
 
 from headgate.engine.consumer import Consumer
-from headgate.engine.dispatcher import Dispatcher
+from headgate.engine.dispatcher import Amounts, Dispatcher
 from headgate.engine.types import Hold, SubscriptionType
 from headgate.flow.account import is_hungry
 
@@ -86,7 +86,8 @@ class SharedDispatcher(Dispatcher):
         return max((_hold_of(c) for c in consumers), key=lambda hold: hold.value)
 
     def permits(self) -> int:
-        return sum([c.permits for c in self.subscription.consumers if c.permits > 0])
+        consumers = self.subscription.consumers
+        return sum([c.permits for c in consumers if c.permits > 0 and not c.blocked_on_unacked])
 
     def is_hungry(self) -> bool:
         return any(is_hungry(c.permits, c.window) for c in self.subscription.consumers)
@@ -242,8 +243,8 @@ class SharedDispatcher(Dispatcher):
     def in_flight_messages(self) -> int:
         return self.unacked_messages
 
-    def given_back(self) -> tuple[int, int]:
-        return self._given_back
+    def given_back(self) -> Amounts:
+        return Amounts(len(self.replaying), self._given_back[0], self._given_back[1])
 
 
 def _hold_of(consumer: Consumer) -> Hold:

@@ -6,7 +6,7 @@ import zlib
 from typing import TYPE_CHECKING
 
 from headgate.engine.consumer import Consumer
-from headgate.engine.dispatcher import RUN_ENTRIES_MAX, Dispatcher
+from headgate.engine.dispatcher import NO_AMOUNTS, RUN_ENTRIES_MAX, Amounts, Dispatcher
 from headgate.engine.types import Hold, SubscriptionType
 from headgate.flow.account import is_hungry
 
@@ -133,8 +133,8 @@ class SingleActiveDispatcher(Dispatcher):
         # (after a rewind) are rare and only make this an undercount.
         return max(0, log.messages_before(read) - subscription.done_messages)
 
-    def given_back(self) -> tuple[int, int]:
-        return 0, 0
+    def given_back(self) -> Amounts:
+        return NO_AMOUNTS
 
 
 def _name(consumer: Consumer) -> tuple[str, int, int]:

@@ -10,7 +10,7 @@ an acknowledgement ends) is in the two subclasses.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from headgate.engine.consumer import Consumer
 from headgate.engine.types import Hold, SubscriptionType
@@ -31,6 +31,17 @@ HOLD_CELLS = {
     Hold.NO_PERMITS: Cell.NO_PERMITS,
     Hold.SOCKET_FULL: Cell.SOCKET_FULL,
 }
+
+
+class Amounts(NamedTuple):
+    """Of some entries."""
+
+    entries: int
+    messages: int
+    bytes: int
+
+
+NO_AMOUNTS = Amounts(0, 0, 0)
 
 
 class Dispatcher(ABC):
@@ -116,8 +127,8 @@ class Dispatcher(ABC):
         """Messages delivered to connected consumers and not acknowledged."""
 
     @abstractmethod
-    def given_back(self) -> tuple[int, int]:
-        """Messages and bytes that were given back and wait to be delivered again."""
+    def given_back(self) -> Amounts:
+        """What was given back and waits to be delivered again."""
 
     # -- the loop --------------------------------------------------------------------------
 
@@ -224,15 +235,16 @@ class Dispatcher(ABC):
         if not topic.engine.throttle_spares_caught_up or not subscription.consumers:
             return False
         waiting = topic.log.end - max(self.read_ordinal, topic.log.first)
+        waiting += self.given_back().entries
         if subscription.gate.exempt:
             return waiting <= topic.engine.limits.backlogged_entries_min
-        return waiting <= 0 and not self.given_back()[0]
+        return waiting <= 0
 
     def waiting(self) -> tuple[int, int]:
         """Messages and bytes that are with nobody and not acknowledged."""
         log = self.subscription.topic.log
         first = max(self.read_ordinal, log.first)
-        messages, size = self.given_back()
+        _, messages, size = self.given_back()
         messages += log.messages_before(log.end) - log.messages_before(first)
         size += log.bytes_before(log.end) - log.bytes_before(first)
         acks = self.subscription.acks
@@ -248,7 +260,7 @@ class Dispatcher(ABC):
         gate, account = subscription.gate, subscription.account
         waited, held_back = subscription.throttled, subscription.held_back
         if waited:
-            held_back.look(self)  # what came while it waited waited, too
+            held_back.refused(self)  # what came while it waited waited, too
         if waited and (cause := gate.cause(now_ns)) is not None:
             # Of several budgets that bind, the one that releases last caused all of the wait.
             hungry = LABELS[account.cell].consumer == "hungry"
@@ -270,7 +282,7 @@ class Dispatcher(ABC):
             subscription.gate.leave(now_ns)
         if subscription.throttled:
             subscription.throttled = False
-            subscription.held_back.look(self)
+            subscription.held_back.refused(self)
         if subscription.account.cell is not cell:
             subscription.account.move(cell, now_ns)
 

@@ -223,7 +223,7 @@ class Engine:
         topic = subscription.topic
         limit = subscription.limit = self._limits_of(topic, subscription.name)
         if limit is not None and limit.relative:
-            self.relative.limits_set(topic)
+            self.relative.follow(topic)
         self._put_in_force(subscription)
 
     def _put_in_force(self, subscription: Subscription) -> None:

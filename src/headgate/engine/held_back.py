@@ -32,32 +32,28 @@ class HeldBack:
 
     @property
     def counts(self) -> tuple[tuple[int, ...], ...]:
-        """Messages and bytes by level, then dimension; exact after :meth:`look`."""
+        """Messages and bytes by level, then dimension; exact after :meth:`refused`."""
         if self._amounts is None:
             return NOTHING
         return tuple(tuple(level) for level in self._amounts.counts)
 
     def refused(self, dispatcher: Dispatcher) -> None:
-        """The next entry may not go: count what is held back by the budgets that refuse it."""
+        """It waits: count what is held back now by the budgets that have refused it."""
         refusing = dispatcher.subscription.gate.refusing()
         if refusing != self._refusing:
             self._refusing = refusing
             self._seen = NOTHING_SEEN
-        self.look(dispatcher)
-
-    def forget(self) -> None:
-        """Something was given back, or the cursor moved: what was seen last means nothing."""
-        self._seen = NOTHING_SEEN
-
-    def look(self, dispatcher: Dispatcher) -> None:
-        """It waits: count what is held back now by what refused last."""
-        subscription = dispatcher.subscription
         permits = dispatcher.permits()
         # Sending takes from the permits what it adds to what was sent.
+        subscription = dispatcher.subscription
         seen = subscription.topic.log.end, subscription.messages_sent + permits
         if seen != self._seen:
             self._seen = seen
             self._count(dispatcher, permits)
+
+    def forget(self) -> None:
+        """Something was given back, or the cursor moved: what was seen last means nothing."""
+        self._seen = NOTHING_SEEN
 
     def _count(self, dispatcher: Dispatcher, permits: int) -> None:
         if self._amounts is None:

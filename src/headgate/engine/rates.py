@@ -35,9 +35,12 @@ class RateMeter:
         self._new, self._new_ns = counters, now_ns
         return self._old != counters
 
-    def per_second(self, counters: tuple[int, ...], now_ns: int) -> tuple[float, ...]:
-        """Rates of ``counters`` as they stand at ``now_ns``; zeros before the first sample."""
-        elapsed_ns = now_ns - self._old_ns
+    def per_second(
+        self, counters: tuple[int, ...], now_ns: int, *, over_ns_min: int = 0
+    ) -> tuple[float, ...]:
+        """Rates of ``counters`` as they stand at ``now_ns``; zeros before the first sample. Right
+        after it they are means over little time, but of no less than ``over_ns_min``."""
+        elapsed_ns = max(now_ns - self._old_ns, over_ns_min)
         if self._old_ns < 0 or elapsed_ns <= 0:
             return tuple(0.0 for _ in counters)
         return tuple(

@@ -2,7 +2,8 @@
 
 A topic is followed while a relative limit concerns it: its own, one of its subscriptions' or the
 broker's. Its publish rate is sampled while something is published or the followed rate still falls;
-a topic that rests costs nothing.
+a topic that rests costs nothing. Where many topics are followed they are sampled in slices, so that
+others have their turns in between.
 
 A subscription's limit is the publish rate plus what is configured. A topic's limit is shared by its
 subscriptions, and each of them needs what is published: so it is k times the publish rate plus what
@@ -12,8 +13,10 @@ the sum of that over its topics, plus what is configured.
 
 from __future__ import annotations
 
+from collections import deque
 from typing import TYPE_CHECKING
 
+from headgate.base.units import NS_PER_MS, NS_PER_S
 from headgate.flow.limits import DispatchLimit, PerSecond
 from headgate.flow.relative import SAMPLE_NS, PublishRate
 
@@ -21,8 +24,16 @@ if TYPE_CHECKING:
     from headgate.engine.engine import Engine
     from headgate.engine.subscription import Subscription
     from headgate.engine.topic import Topic
+    from headgate.flow.gate import BrokerGate, TopicGate
+    from headgate.flow.subscription_gate import SubscriptionGate
+
+    Gate = BrokerGate | TopicGate | SubscriptionGate
 
 NOTHING = PerSecond(0.0, 0.0)
+
+SLICE_GATES = 128
+"""Limits that are put in force before others have their turn: about a millisecond of work."""
+SLICE_PAUSE_NS = NS_PER_MS
 
 
 class RelativeLimits:
@@ -30,57 +41,83 @@ class RelativeLimits:
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
-        self._moving: dict[Topic, None] = {}
-        """Followed topics whose rates are not at rest, in the order in which they began."""
+        self._owed: dict[Topic, PerSecond] = {}
+        """Followed topics whose rates are not at rest, with what their subscriptions need."""
+        self._due_ns: dict[Topic, int] = {}
+        """When each of them is sampled next."""
+        self._queue: deque[tuple[int, Topic]] = deque()
+        """The same in order; an entry counts while the two agree."""
+        self._broker_due_ns = 0
         self._is_armed = False
 
     # -- who is followed -------------------------------------------------------------------
 
     def limits_set(self, topic: Topic) -> None:
-        """Limits of the topic, of a subscription of it or of the broker were set."""
+        """Limits of the topic, of its subscriptions or of the broker were set or are gone."""
         if not self._concerns(topic):
-            topic.publish_rate = None
-            self._moving.pop(topic, None)
+            self._forget(topic)
         elif topic.publish_rate is None:
-            engine = self._engine
-            # What the stats know of the last seconds spares a limit that is set on a topic in full
-            # swing the second that a measurement takes.
-            known = topic.rates.per_second(topic.counters(), engine.now_ns)[:3]
-            topic.publish_rate = PublishRate(_counts(topic), engine.now_ns, known=known)
-            self._move(topic)
+            self.follow(topic)
+
+    def follow(self, topic: Topic) -> None:
+        """Know the topic's publish rate from now on, unless it is followed already."""
+        if topic.publish_rate is not None or topic.is_system:
+            return
+        engine = self._engine
+        # What the stats know of the last seconds spares a limit that is set on a topic in full
+        # swing the second that a measurement takes.
+        counters = topic.counters()
+        known = topic.rates.per_second(counters, engine.now_ns, over_ns_min=NS_PER_S)[:3]
+        topic.publish_rate = PublishRate(_counts(topic), engine.now_ns, known=known)
+        self._move(topic)
 
     def loaded(self, topic: Topic, known: PublishRate | None) -> None:
         """A topic was loaded, its limits are set; ``known`` if it was followed when it was
-        unloaded."""
+        unloaded. Its subscriptions come next, so that nobody knows yet whether it still is."""
         if known is not None:
+            now_ns = self._engine.now_ns
             topic.publish_rate = known
-            known.resume(_counts(topic), self._engine.now_ns)
+            known.resume(_counts(topic), now_ns)
+            known.sample(_counts(topic), now_ns)
             self._move(topic)
             self._put_in_force(topic)
 
     def unloaded(self, topic: Topic) -> PublishRate | None:
         """A topic is unloaded: what is to be known of it when it is loaded again."""
-        self._moving.pop(topic, None)
-        return topic.publish_rate
+        known = topic.publish_rate
+        self._forget(topic)
+        return known
 
     def published(self, topic: Topic, first: int) -> None:
         """A followed topic got entries, the first of which is ``first``."""
-        if topic not in self._moving and topic.publish_rate is not None:
+        if topic not in self._owed and topic.publish_rate is not None:
             topic.publish_rate.resume(_counts(topic, first), self._engine.now_ns)
             self._move(topic)
 
     def _concerns(self, topic: Topic) -> bool:
         if topic.is_system:
             return False
-        limits = [s.limit for s in topic.subscriptions.values()]
-        limits += [topic.limit, self._engine.broker_limit]
-        return any(limit is not None and limit.relative for limit in limits)
+        own = (topic.limit, self._engine.broker_limit)
+        if any(limit is not None and limit.relative for limit in own):
+            return True
+        return any(s.limit is not None and s.limit.relative for s in topic.subscriptions.values())
+
+    def _forget(self, topic: Topic) -> None:
+        topic.publish_rate = None
+        self._owed.pop(topic, None)
+        self._due_ns.pop(topic, None)
 
     def _move(self, topic: Topic) -> None:
-        self._moving[topic] = None
-        if not self._is_armed:
+        self._owed[topic] = self.owed_per_second(topic)
+        self._due_ns[topic] = due_ns = self._engine.now_ns + SAMPLE_NS
+        self._queue.append((due_ns, topic))
+        self._arm()
+
+    def _arm(self) -> None:
+        if self._queue and not self._is_armed:
             self._is_armed = True
-            self._engine.wake_at(self._engine.now_ns + SAMPLE_NS, self._sample)
+            engine = self._engine
+            engine.wake_at(max(self._queue[0][0], engine.now_ns + SLICE_PAUSE_NS), self._sample_due)
 
     # -- what they amount to ---------------------------------------------------------------
 
@@ -94,15 +131,10 @@ class RelativeLimits:
     def owed_per_second(self, topic: Topic) -> PerSecond:
         """What the topic's subscriptions need together to keep up."""
         followers = sum(
-            bool(s.consumers) and not s.gate.exempt for s in topic.subscriptions.values()
+            [1 for s in topic.subscriptions.values() if s.consumers and not s.gate.exempt]
         )
-        published = self.published_per_second(topic)
-        return PerSecond(*(max(1, followers) * rate for rate in published))
-
-    def owed_in_all_per_second(self) -> PerSecond:
-        """What all topics' subscriptions need together to keep up."""
-        owed = [self.owed_per_second(topic) for topic in self._moving]
-        return PerSecond(sum(o.messages for o in owed), sum(o.bytes for o in owed))
+        messages, size = self.published_per_second(topic)
+        return PerSecond(max(1, followers) * messages, max(1, followers) * size)
 
     def of_subscription(self, subscription: Subscription) -> DispatchLimit | None:
         """The limit in force on a subscription."""
@@ -119,37 +151,61 @@ class RelativeLimits:
         return limit.over(self.owed_per_second(topic))
 
     def of_broker(self) -> DispatchLimit | None:
-        """The limit in force on the broker."""
+        """The limit in force on the broker: over what all topics' subscriptions need."""
         limit = self._engine.broker_limit
         if limit is None or not limit.relative:
             return limit
-        return limit.over(self.owed_in_all_per_second())
+        owed = self._owed.values()
+        return limit.over(PerSecond(sum(o.messages for o in owed), sum(o.bytes for o in owed)))
 
     # -- the samples -----------------------------------------------------------------------
 
-    def _sample(self) -> None:
-        engine = self._engine
-        self._is_armed = False
-        for topic in list(self._moving):
-            rate = topic.publish_rate
-            goes_on = rate is not None and rate.sample(_counts(topic), engine.now_ns)
-            self._put_in_force(topic)
-            if not goes_on:
-                del self._moving[topic]
-        limit = engine.broker_limit
-        if limit is not None and limit.relative:
-            engine.gate.set_limit(self.of_broker(), engine.now_ns)
-        if self._moving:
-            self._is_armed = True
-            engine.wake_at(engine.now_ns + SAMPLE_NS, self._sample)
-
-    def _put_in_force(self, topic: Topic) -> None:
+    def _sample_due(self) -> None:
+        """Sample the topics that are due, as many as one slice has room for."""
         now_ns = self._engine.now_ns
+        self._is_armed = False
+        queue, gates = self._queue, 0
+        while queue and queue[0][0] <= now_ns and gates < SLICE_GATES:
+            due_ns, topic = queue.popleft()
+            if self._due_ns.get(topic) == due_ns:
+                gates += 1 + self._sample(topic)
+        if now_ns >= self._broker_due_ns or not queue:
+            self._broker_due_ns = now_ns + SAMPLE_NS
+            limit = self._engine.broker_limit
+            if limit is not None and limit.relative:
+                self._set(self._engine.gate, self.of_broker())
+        self._arm()
+
+    def _sample(self, topic: Topic) -> int:
+        """Sample one topic; return how many limits that concerned."""
+        now_ns = self._engine.now_ns
+        rate = topic.publish_rate
+        goes_on = rate is not None and rate.sample(_counts(topic), now_ns)
+        gates = self._put_in_force(topic)
+        del self._owed[topic], self._due_ns[topic]
+        if goes_on:
+            self._move(topic)
+        elif not self._concerns(topic):
+            self._forget(topic)
+        return gates
+
+    def _put_in_force(self, topic: Topic) -> int:
+        gates = 0
         if topic.limit is not None and topic.limit.relative:
-            topic.gate.set_limit(self.of_topic(topic), now_ns)
+            self._set(topic.gate, self.of_topic(topic))
+            gates += 1
         for subscription in topic.subscriptions.values():
-            if subscription.limit is not None and subscription.limit.relative:
-                subscription.gate.set_limit(self.of_subscription(subscription), now_ns)
+            limit = subscription.limit
+            if limit is not None and limit.relative:
+                self._set(subscription.gate, self.of_subscription(subscription))
+                gates += 1
+        return gates
+
+    def _set(self, gate: Gate, now: DispatchLimit | None) -> None:
+        """Put in force what a relative limit amounts to now; who waits is not woken for the
+        same."""
+        if now is not None and any(b.limit != now.amount(b.dimension) for b in gate.budgets):
+            gate.set_limit(now, self._engine.now_ns)
 
 
 def _counts(topic: Topic, ordinal: int | None = None) -> tuple[int, int, int]:

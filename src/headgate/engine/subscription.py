@@ -394,7 +394,7 @@ class Subscription:
         """Count the wait at a limiter that still goes on: events and amounts are exact then."""
         self.gate.settle(self.topic.engine.now_ns)
         if self.throttled:
-            self.held_back.look(self.dispatcher)
+            self.held_back.refused(self.dispatcher)
 
     def close(self, now_ns: int) -> None:
         """Take it out of every queue. Its consumers are gone already.

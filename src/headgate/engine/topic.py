@@ -303,6 +303,8 @@ class Topic:
         del self.subscriptions[name]
         self.messages_out_removed += subscription.messages_sent
         self.bytes_out_removed += subscription.bytes_sent
+        if subscription.limit is not None and subscription.limit.relative:
+            self.engine.relative.limits_set(self)
         self._touch_idle()
 
     def slowest_durable_ordinal(self) -> int:

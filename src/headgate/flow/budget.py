@@ -98,6 +98,7 @@ class Budget:
         "paced",
         "period_ns",
         "refused_until_ns",
+        "share_limit",
     )
 
     def __init__(
@@ -106,6 +107,8 @@ class Budget:
         self.level = level
         self.dimension = dimension
         self.limit = limit
+        self.share_limit = limit
+        """What fair shares are of: the limit when the present waiting began."""
         self.in_window = 0
         """Amount in the present window; never above the largest limit in force in it."""
         self.debt = 0

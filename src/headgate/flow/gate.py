@@ -70,6 +70,8 @@ class BrokerGate(GateNode):
         if self._install(limit, now_ns):
             for topic in self.topics:
                 topic.refresh_paths(now_ns)
+        if not self.demand:
+            self._restart_shares()
         if self.alarm:
             self.arm(self, now_ns)
 
@@ -128,6 +130,7 @@ class BrokerGate(GateNode):
         if not self.demand:
             self.epoch += 1
             self.queue.reset()
+            self._restart_shares()
             self.alarm = 0
             self._end_waiting(now_ns)
 
@@ -185,6 +188,8 @@ class TopicGate(GateNode):
         """Put the topic's limit in force, None for none."""
         if self._install(limit, now_ns):
             self.refresh_paths(now_ns)
+        if not self.demand:
+            self._restart_shares()
         if self.alarm:
             self.broker.arm(self, now_ns)
 
@@ -261,6 +266,7 @@ class TopicGate(GateNode):
             self.away = True
             self.epoch += 1
             self.queue.reset()
+            self._restart_shares()
             self._end_waiting(now_ns)
 
     def statistics(self, now_ns: int) -> GateStatistics:

@@ -73,6 +73,12 @@ class GateNode:
         self.budgets = tuple(active)
         return changed
 
+    def _restart_shares(self) -> None:
+        """Nobody waits: shares begin anew, and are of the limits as they are now."""
+        for budget in self._kept:
+            if budget is not None:
+                budget.share_limit = budget.limit
+
     def is_clear(self, now_ns: int) -> bool:
         """Whether nothing counts any more of what was delivered under its limits, past ones
         included."""

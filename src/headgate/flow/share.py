@@ -4,7 +4,8 @@ A waiter's share is the part of the limit it was granted since it began to wait,
 integer, so that equal waiters with equal entries stay exactly equal. The smallest goes next and
 ties go first come, first served. Nobody has credit for time in which it did not wait: a newcomer,
 and a waiter that another budget held meanwhile, starts at the present minimum (but not below what
-it already had while the same waiting goes on).
+it already had while the same waiting goes on). Shares are of the limit as it was when that waiting
+began: where it moves meanwhile, what one was granted before is not worth more or less than after.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ def share_of(budgets: Sequence[Budget], messages: int, size_bytes: int) -> int:
     share = 0
     amounts = (messages, size_bytes)
     for budget in budgets:
-        part = (amounts[budget.dimension] << SHARE_UNIT_BITS) // budget.limit
+        part = (amounts[budget.dimension] << SHARE_UNIT_BITS) // budget.share_limit
         if part > share:
             share = part
     return share

@@ -188,13 +188,8 @@ class SubscriptionGate(GateNode):
     def set_exempt(self, exempt: bool, now_ns: int) -> None:
         """Let it pass free and uncharged, or no longer. One that waits is handed out by the next
         ``pop_ready``."""
-        waits = self._state >= _HELD
         self.exempt = exempt
         self.refresh_path(now_ns)
-        if exempt:
-            self.leave(now_ns)
-            if waits:
-                self._line_up(now_ns)
 
     @property
     def throttled_events(self) -> list[list[int]]:
@@ -224,14 +219,20 @@ class SubscriptionGate(GateNode):
     # -- what the tree calls ----------------------------------------------------------------
 
     def refresh_path(self, now_ns: int) -> None:
-        """The set of budgets that apply to it changed."""
+        """The set of budgets that apply to it changed. Whoever waited and has no limit any more is
+        handed out by the next ``pop_ready``."""
+        if self._path:
+            self.settle(now_ns)
         path = () if self.exempt else self.budgets + self.topic.shared
         self._path = path
         self._message_budgets = tuple(b for b in path if b.dimension == Dimension.MESSAGES)
         self._byte_budgets = tuple(b for b in path if b.dimension == Dimension.BYTES)
         self.limited = bool(path)
-        if not path and self._state in (_ACTIVE, _DEFERRED):
+        if not path and self._state != _IDLE:
+            waits = self._state >= _HELD
             self.leave(now_ns)
+            if waits:
+                self._line_up(now_ns)
 
     def wake(self, now_ns: int) -> SubscriptionGate | None:
         """Its own budget was to release it now."""
@@ -253,7 +254,8 @@ class SubscriptionGate(GateNode):
             if at_ns > now_ns:
                 self._hold(now_ns, at_ns)
                 return None
-        self._state = _CLAIMED
+        # Without a limit nobody tells it what is sent: it goes and is idle.
+        self._state = _CLAIMED if self._path else _IDLE
         self._count_delay(now_ns)
         return self
 

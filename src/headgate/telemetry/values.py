@@ -164,7 +164,7 @@ def subscription_values(subscription: Subscription) -> tuple[Number, ...]:
     return (
         subscription.backlog_entries,
         subscription.backlog_entries,
-        dispatcher.given_back()[0],
+        dispatcher.given_back().messages,
         dispatcher.in_flight_messages(),
         int(blocked),
         len(subscription.consumers),

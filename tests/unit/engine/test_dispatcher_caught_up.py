@@ -123,3 +123,18 @@ def test_who_is_spared_does_not_need_the_topics_relative_limit() -> None:
         rig.publish(1)
         rig.advance(10)
     assert rig.topic.gate.budgets[0].limit == 110
+
+
+def test_what_is_given_back_may_make_a_backlog() -> None:
+    """Rule 1.9: it waits for delivery like anything else."""
+    rig = rig_that_spares()
+    rig.engine.limits.backlogged_entries_min = 100
+    subscription = rig.subscribe()
+    consumer, _ = rig.consumer(subscription, SubscriptionType.SHARED, permits=PERMITS)
+    for _ in range(3):
+        rig.publish(50)
+    assert subscription.messages_sent == 150
+    subscription.redeliver(consumer, None, -1)
+    rig.flush()
+    assert subscription.messages_sent == 160
+    assert not subscription.gate.exempt

@@ -177,3 +177,35 @@ def test_permits_end_inside_a_batch_that_was_given_back() -> None:
     assert counts(subscription)[1] == [0, 12]
     rig.publish(3, messages=10, body=b"y" * 5)
     assert counts(subscription)[1] == [0, 17]
+
+
+def test_a_limiter_that_begins_to_hold_during_the_wait_counts() -> None:
+    """Rules 2.2 and 2.3: its own limit lets it go, and then the topic's does not."""
+    rig = Rig(subscription_limit=DispatchLimit(10, None), topic_limit=DispatchLimit(12, None))
+    subscription, other = rig.subscribe(), rig.subscribe("other")
+    rig.consumer(subscription, permits=PERMITS)
+    rig.publish(11)
+    assert counts(subscription) == [[1, 0], [0, 0], [0, 0]]
+    rig.consumer(other, SubscriptionType.EXCLUSIVE, consumer_id=2, permits=PERMITS)
+    rig.advance(1_000)
+    events = subscription.gate.throttled_events
+    held = counts(subscription)
+    for level in range(3):
+        assert bool(events[level][0]) == bool(held[level][0])
+
+
+@pytest.mark.parametrize("level", ["topic", "subscription"])
+def test_a_limit_that_is_removed_has_counted_what_it_delayed(level: str) -> None:
+    """Rule 2.1: at least one event if anything was delayed, also by the last of its waits."""
+    rig = Rig(**{f"{level}_limit": DispatchLimit(10, None)})  # type: ignore[arg-type]
+    subscription = played(rig)
+    rig.publish(15)
+    rig.advance(900)
+    rig.topic_limit = rig.subscription_limit = None
+    rig.engine.limits_of_topic(rig.topic)
+    rig.flush()
+    rig.advance(1)
+    assert subscription.messages_sent == 15
+    index = 0 if level == "subscription" else 1
+    assert subscription.gate.throttled_events[index] == [1, 0]
+    assert counts(subscription)[index] == [5, 0]

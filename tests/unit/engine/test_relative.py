@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
+
 import pytest
 
+from headgate.base.ack_set import AckSet
+from headgate.base.names import parse_topic
 from headgate.base.units import INT64_MAX
+from headgate.engine.producer import Producer
+from headgate.engine.relative import SLICE_GATES
 from headgate.engine.subscription import Subscription
 from headgate.engine.types import SubscriptionType
 from headgate.flow.limits import DispatchLimit
-from tests.unit.engine.harness import Rig
+from headgate.flow.relative import PublishRate
+from headgate.flow.subscription_gate import SubscriptionGate
+from tests.unit.engine.harness import FakeLog, Rig
 
 STEP_MS = 10
 ENDLESS = 1_000_000
@@ -159,9 +168,14 @@ def test_an_unload_forgets_no_publish_rate() -> None:
     rig.engine.unload_topic(rig.topic)
     rig.advance(2_000)
     topic = rig.engine.load_topic(rig.topic.name, rig.log)
-    assert topic.gate.budgets[0].limit == 1_200
+    # Halved in the two seconds without anybody to publish.
+    assert topic.gate.budgets[0].limit == 700
     rig.advance(100)
-    assert topic.gate.budgets[0].limit == pytest.approx(700, rel=0.05)
+    assert topic.gate.budgets[0].limit == pytest.approx(683, abs=2)
+    topic.fence()
+    rig.engine.unload_topic(topic)
+    rig.advance(86_400_000)
+    assert rig.engine.load_topic(topic.name, rig.log).gate.budgets[0].limit == 200
 
 
 def test_who_rests_costs_nothing() -> None:
@@ -197,3 +211,88 @@ def test_the_largest_amounts() -> None:
     with_backlog(rig)
     publish_for(rig, 10_000, 1.5)
     assert {budget.limit for budget in rig.topic.gate.budgets} == {INT64_MAX}
+
+
+def test_a_rate_that_was_measured_over_a_moment_counts_over_a_second() -> None:
+    """Right after their first sample the stats know a mean of milliseconds only."""
+    rig = Rig()
+    rig.topic.rates.sample(rig.topic.counters(), rig.engine.now_ns)
+    rig.advance(11)
+    rig.publish(messages=1_000)
+    rig.topic_limit = DispatchLimit(100, None, relative=True)
+    rig.engine.limits_of_topic(rig.topic)
+    assert rig.topic.gate.budgets[0].limit <= 1_100
+
+
+def test_a_policy_that_went_while_the_topic_was_unloaded_follows_nothing() -> None:
+    rig = Rig(topic_limit=OVER_200)
+    publish_for(rig, 1_000, 2)
+    rig.topic.fence()
+    rig.engine.unload_topic(rig.topic)
+    rig.topic_limit = None
+    topic = rig.engine.load_topic(rig.topic.name, rig.log)
+    rig.advance(60_000)
+    assert topic.publish_rate is None
+    assert rig.engine.next_wake_ns() is None
+
+
+def test_when_the_last_that_follows_goes_nothing_is_followed() -> None:
+    rig = Rig(subscription_limit=OVER_200)
+    for name in "ab":
+        rig.subscribe(name, durable=False)
+    publish_for(rig, 100, 1)
+    rig.topic.remove_subscription("a")
+    assert rig.topic.publish_rate is not None
+    rig.topic.remove_subscription("b")
+    assert rig.topic.publish_rate is None
+
+
+def test_setting_limits_again_and_again_samples_no_more_often() -> None:
+    rig = Rig(topic_limit=OVER_200)
+    publish_for(rig, 1_000, 1)
+    for limit in (None, OVER_200) * 20:
+        rig.topic_limit = limit
+        rig.engine.limits_of_topic(rig.topic)
+    publish_for(rig, 1_000, 1)
+    samples = []
+    sample = PublishRate.sample
+
+    def counted(rate: PublishRate, counts: Sequence[int], now_ns: int) -> bool:
+        samples.append(now_ns)
+        return sample(rate, counts, now_ns)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(PublishRate, "sample", counted)
+        publish_for(rig, 1_000, 1)
+    assert 9 <= len(samples) <= 11
+
+
+def test_many_topics_are_sampled_in_slices() -> None:
+    """No turn of the loop is long, and each is sampled ten times a second all the same."""
+    rig = Rig(subscription_limit=OVER_200)
+    topics = [rig.topic]
+    for number in range(400):
+        log = FakeLog(2 + number)
+        name = parse_topic(f"persistent://acme/ns/t{number}")
+        topics.append(rig.engine.load_topic(name, log))
+    for topic in topics:
+        topic.add_subscription("s", AckSet(), cursor_id=1)
+        topic.publish(Producer(1, "p", rig.port), 0, 0, 50, b"b")
+        topic.log.end = topic.log.staged_end
+        topic.durable(0)
+    rig.flush()
+    turns = []
+    set_limit = SubscriptionGate.set_limit
+    seen: list[int] = []
+
+    def noted(gate: SubscriptionGate, limit: DispatchLimit | None, now_ns: int) -> None:
+        seen.append(now_ns)
+        set_limit(gate, limit, now_ns)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(SubscriptionGate, "set_limit", noted)
+        rig.advance(150)
+    turns = Counter(seen)
+    assert len(seen) == 401
+    assert max(turns.values()) <= SLICE_GATES
+    assert {t.subscriptions["s"].gate.budgets[0].limit for t in topics} == {250}

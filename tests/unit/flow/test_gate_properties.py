@@ -69,12 +69,16 @@ def test_nobody_waits_while_room_and_pace_allow(
     st.integers(1, 20),
     st.integers(5, 500),
     st.booleans(),
-    st.lists(st.integers(1, 700), min_size=1, max_size=12),
+    st.lists(
+        st.tuples(st.integers(1, 700), st.one_of(st.none(), st.integers(1, 9_000))),
+        min_size=1,
+        max_size=12,
+    ),
 )
 def test_equal_waiters_differ_by_two_entries_at_most(
-    count: int, entry: int, limit: int, broad: bool, steps_ms: list[int]
+    count: int, entry: int, limit: int, broad: bool, steps: list[tuple[int, int | None]]
 ) -> None:
-    """Rule 1.4: subscriptions of one topic, or topics of the broker."""
+    """Rule 1.4: subscriptions of one topic, or topics of the broker, also where the limit moves."""
     driver = Driver(late_ms_max=1.0)
     senders = []
     for index in range(count):
@@ -89,7 +93,9 @@ def test_equal_waiters_differ_by_two_entries_at_most(
         sender.wanted = None
     driver.run(0)
     begin_ns = driver.now_ns + 1
-    for step_ms in steps_ms:
+    for step_ms, other in steps:
+        if other is not None:
+            node.set_limit(DispatchLimit(other, None), driver.now_ns)
         driver.run(step_ms / 1_000)
         got = [s.messages_between(begin_ns, driver.now_ns + 1) // entry for s in senders]
         assert max(got) - min(got) <= 2
