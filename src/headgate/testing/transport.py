@@ -100,6 +100,8 @@ class SimTransport(asyncio.Transport):
         self._lost = False
         self._silent = False
         self._peer_is_done = False
+        self._is_cut = False
+        """Whether the other side ended at once: what is still under way never arrives."""
         self._read_scheduled = False
 
     # -- what asyncio's transports do ------------------------------------------------------
@@ -135,6 +137,7 @@ class SimTransport(asyncio.Transport):
         peer = self._peer
         peer._incoming.clear()
         peer._under_way_bytes = 0
+        peer._is_cut = True
         self._lose(None)
         peer._arrive_later(peer._reset)
 
@@ -216,7 +219,7 @@ class SimTransport(asyncio.Transport):
         self._loop.call_at(self._arrival_ns / NS_PER_S, action, *arguments, context=self._context)
 
     def _arrived(self, piece: bytes) -> None:
-        if self._lost or self._silent:
+        if self._lost or self._silent or self._is_cut:
             return
         self._under_way_bytes -= min(len(piece), self._under_way_bytes)
         self._incoming += piece

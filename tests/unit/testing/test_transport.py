@@ -127,6 +127,23 @@ def test_aborting_loses_what_is_not_sent_and_tells_the_peer(wire: Wire) -> None:
     assert wire.client.lost == [None]
 
 
+@pytest.mark.parametrize("seed", range(20))
+def test_what_arrived_before_an_abort_has_no_gap(seed: int) -> None:
+    """Some of it has arrived and is not read, some is under way: the second never comes alone."""
+    slow = NetworkProfile(delay_ns_max=20 * NS_PER_MS, piece_bytes_max=100)
+    wire = Wire(slow, seed)
+    data = bytes(range(250)) * 8
+    wire.client.transport.write(data)
+    wire.pass_s(0.004)
+    wire.server.transport.pause_reading()
+    wire.pass_s(0.004)
+    wire.client.transport.abort()
+    wire.server.transport.resume_reading()
+    wire.pass_s(1)
+    assert data.startswith(wire.server.received)
+    assert wire.server.lost
+
+
 def test_a_silenced_connection_is_half_open(wire: Wire) -> None:
     wire.client.transport.silence()
     wire.client.transport.write(b"nobody hears this")
