@@ -140,6 +140,7 @@ def test_what_arrived_before_an_abort_has_no_gap(seed: int) -> None:
     wire.client.transport.abort()
     wire.server.transport.resume_reading()
     wire.pass_s(1)
+    wire.loop.close()
     assert data.startswith(wire.server.received)
     assert wire.server.lost
 
