@@ -30,11 +30,13 @@ def getter(field: str) -> Handler:
 
 
 def setter(field: str, type_: Any) -> Handler:
-    """A handler that replaces one policy; an empty body removes it."""
+    """A handler that replaces one policy; an empty body changes nothing, as in Pulsar."""
 
     async def post(call: Call) -> Reply:
         topic = policy_topic(call)
         value = call.decoded(type_)
+        if value is None:
+            return NO_CONTENT
         catalog = call.facade.catalog
         await call.facade.commit(catalog.plan_topic_policies(topic, **{field: value}))
         return NO_CONTENT
@@ -68,7 +70,7 @@ async def set_subscription_rate(call: Call) -> Reply:
     """Set the dispatch rate of one subscription; one that says nothing changes nothing."""
     topic, name = policy_topic(call), subscription_name(call)
     rate = call.decoded(DispatchRate)
-    if rate is None or not rate.says_nothing:
+    if rate is not None and not rate.says_nothing:
         catalog = call.facade.catalog
         await call.facade.commit(catalog.plan_subscription_rate(topic, name, rate))
     return NO_CONTENT

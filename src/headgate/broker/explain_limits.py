@@ -15,7 +15,7 @@ from headgate.broker.explain_types import (
 )
 from headgate.engine.subscription import Subscription
 from headgate.engine.topic import Topic
-from headgate.flow.limits import Dimension, EffectiveLimit, Level
+from headgate.flow.limits import Dimension, DispatchLimit, EffectiveLimit, Level
 from headgate.flow.node import GateStatistics
 from headgate.flow.sentence import limit_text
 
@@ -29,7 +29,7 @@ def broker_limit(broker: Broker) -> LimitState | None:
     if not effective.source:
         return None
     statistics = broker.engine.gate.statistics(broker.engine.now_ns)
-    return _state(Level.BROKER, "", effective, statistics)
+    return _state(broker, Level.BROKER, "", effective, statistics)
 
 
 def topic_limit(broker: Broker, topic: Topic) -> LimitState | None:
@@ -38,7 +38,7 @@ def topic_limit(broker: Broker, topic: Topic) -> LimitState | None:
     if not effective.source:
         return None
     statistics = topic.gate.statistics(broker.engine.now_ns)
-    return _state(Level.TOPIC, topic.name.full, effective, statistics)
+    return _state(broker, Level.TOPIC, topic.name.full, effective, statistics)
 
 
 def subscription_limit(broker: Broker, subscription: Subscription) -> LimitState | None:
@@ -49,7 +49,7 @@ def subscription_limit(broker: Broker, subscription: Subscription) -> LimitState
         return None
     statistics = subscription.gate.statistics(broker.engine.now_ns)
     subject = f"{topic.name.full} / {subscription.name}"
-    return _state(Level.SUBSCRIPTION, subject, effective, statistics)
+    return _state(broker, Level.SUBSCRIPTION, subject, effective, statistics)
 
 
 def held_back(subscriptions: Sequence[Subscription]) -> list[HeldBackState]:
@@ -75,10 +75,24 @@ def held_back(subscriptions: Sequence[Subscription]) -> list[HeldBackState]:
     ]
 
 
+def _text(limit: DispatchLimit | None, dimension: Dimension, counts_entries: bool) -> str:
+    if limit is None:
+        return ""
+    text = limit_text(limit, dimension)
+    if counts_entries and dimension == Dimension.MESSAGES:
+        text += ", a batch as one"
+    return text
+
+
 def _state(
-    level: Level, subject: str, effective: EffectiveLimit, statistics: GateStatistics
+    broker: Broker,
+    level: Level,
+    subject: str,
+    effective: EffectiveLimit,
+    statistics: GateStatistics,
 ) -> LimitState:
     limit = effective.limit
+    counts_entries = broker.engine.throttle_counts_entries
     base = None if limit is None else limit.base
     return LimitState(
         level=level.name.lower(),
@@ -95,7 +109,8 @@ def _state(
                 debt=budget.debt,
                 granted=budget.granted,
                 above_publish_rate=None if base is None else base.amount(budget.dimension),
-                text="" if limit is None else limit_text(limit, budget.dimension),
+                publish_rate_times=None if limit is None or base is None else limit.times,
+                text=_text(limit, budget.dimension, counts_entries),
                 source=effective.source_of(budget.dimension),
             )
             for budget in statistics.budgets

@@ -28,7 +28,8 @@ class BudgetState(Struct, frozen=True, kw_only=True, rename="camel"):
 
     dimension: str
     limit: int
-    """Messages or bytes in any window of one period."""
+    """Messages or bytes in any window of one period. With
+    ``dispatchThrottlingOnBatchMessageEnabled`` a batch is one message."""
     period_s: float
     in_window: int
     """Delivered in the window that ends now."""
@@ -38,6 +39,9 @@ class BudgetState(Struct, frozen=True, kw_only=True, rename="camel"):
     """All that was ever delivered under it."""
     above_publish_rate: int | None
     """What is configured, where ``limit`` moves with the publish rate; null where it does not."""
+    publish_rate_times: int | None
+    """How often the publish rate is in such a limit: once for each subscription that needs all of
+    it; 0 for the sum over the broker's topics."""
     text: str
     source: str
 

@@ -290,7 +290,7 @@ class Track:
         """The newest kept point."""
         self.seen_ns = point.at_ns
         """Up to here nothing happened since the newest point."""
-        self.signature: tuple[int, ...] = ()
+        self.signature: tuple[object, ...] = ()
 
     def add(self, point: Point) -> None:
         """Keep a point; first the one at which it was last seen to be as before."""
@@ -388,10 +388,13 @@ class History:
         return iter(self._tracks.items())
 
 
-def _signature(subscription: Subscription) -> tuple[int, ...]:
-    """Differs whenever anything but time has changed."""
-    account = subscription.account
+def _signature(subscription: Subscription) -> tuple[object, ...]:
+    """Differs whenever anything but time has changed: what it did, and which limits are set."""
+    account, topic = subscription.account, subscription.topic
     return (
+        subscription.limit,
+        topic.limit,
+        topic.engine.broker_limit,
         account.since_ns,
         account.cell,
         subscription.topic.log.end,

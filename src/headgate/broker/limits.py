@@ -128,13 +128,14 @@ class LimitsInForce:
 
     def of_broker(self) -> EffectiveLimit:
         """What the whole broker may deliver now."""
-        return _enforced(self._table.of_broker(), self._engine.gate)
+        return _enforced(self._table.of_broker(), self._engine.gate, times=0)
 
     def of_topic(self, topic: Topic) -> EffectiveLimit:
         """What a topic may deliver now; no limit on the broker's own."""
         if topic.is_system:
             return NO_LIMIT
-        return _enforced(self._table.of_topic(topic.name), topic.gate)
+        times = self._engine.relative.followers(topic)
+        return _enforced(self._table.of_topic(topic.name), topic.gate, times=times)
 
     def of_subscription(self, subscription: Subscription) -> EffectiveLimit:
         """What a subscription may be delivered now; no limit on the broker's own topics."""
@@ -142,7 +143,7 @@ class LimitsInForce:
         if topic.is_system:
             return NO_LIMIT
         effective = self._table.of_subscription(topic.name, subscription.name)
-        return _enforced(effective, subscription.gate)
+        return _enforced(effective, subscription.gate, times=1)
 
     def on(self, subscription: Subscription) -> list[EffectiveLimit]:
         """The limits that a subscription meets, indexed by level."""
@@ -155,8 +156,9 @@ class LimitsInForce:
         ]
 
 
-def _enforced(effective: EffectiveLimit, gate: GateNode) -> EffectiveLimit:
-    """The same with the numbers that its gate enforces, if it moves with the publish rate."""
+def _enforced(effective: EffectiveLimit, gate: GateNode, *, times: int) -> EffectiveLimit:
+    """The same with the numbers that its gate enforces, if it moves with the publish rate;
+    ``times`` is how often that is in it."""
     limit = effective.limit
     if limit is None or not limit.relative or not gate.budgets:
         return effective
@@ -166,5 +168,6 @@ def _enforced(effective: EffectiveLimit, gate: GateNode) -> EffectiveLimit:
         amounts.get(Dimension.BYTES),
         limit.period_ns,
         base=limit,
+        times=times,
     )
     return replace(effective, limit=now)

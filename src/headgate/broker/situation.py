@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 
 SETTLED_NS = 3 * NS_PER_S
 """A verdict on less than this is called settling."""
+SETTLED_S = SETTLED_NS // NS_PER_S
 
 SUB_WINDOW_NS = 5 * NS_PER_S // 2
 """Least length of the parts that must agree: clients return permits in lots, seconds apart."""
@@ -189,7 +190,7 @@ def situation(broker: Broker, parts: Sequence[Part]) -> Steps[Situation]:
         unacked_start=seen.total_start("in_flight"),
         unacked_end=seen.total_end("in_flight"),
         delivered_bytes=seen.gained("sent_bytes"),
-        limits=_facts(limits, len(parts)),
+        limits=_facts(limits, len(parts), broker.engine.throttle_counts_entries),
         sub_windows_ns=[cells_ns for _, cells_ns in chunks] if len(chunks) > 1 else (),
         proven_ack_per_s=proven,
     )
@@ -206,12 +207,13 @@ def situation(broker: Broker, parts: Sequence[Part]) -> Steps[Situation]:
         level = next((level for level in Level if limits[level].limit is not None), None)
     limit = NO_LIMIT if level is None else limits[level]
     since_s = None if since_ns is None else (now_ns - since_ns) / NS_PER_S
-    facts = _circumstances(subscriptions, seen, level, limit)
-    said = sentence(judgement, replace(facts, since_s=since_s, since_at_least=at_least))
-    if not settled:
-        waiting = seen.total_end("backlog")
-        wait = "message waits" if waiting == 1 else "messages wait"
-        said = f"settling: {waiting:,} {wait}, a verdict needs {SETTLED_NS // NS_PER_S} s."
+    facts = replace(
+        _circumstances(subscriptions, seen, level, limit),
+        since_s=since_s,
+        since_at_least=at_least,
+        batches_count_as_one=broker.engine.throttle_counts_entries,
+    )
+    said = sentence(judgement, facts) if settled else _settling(seen.total_end("backlog"))
     return Situation(
         parts=subscriptions,
         window=seen,
@@ -227,6 +229,11 @@ def situation(broker: Broker, parts: Sequence[Part]) -> Steps[Situation]:
     )
 
 
+def _settling(waiting: int) -> str:
+    what = f"{waiting:,} messages wait" if waiting != 1 else "1 message waits"
+    return f"settling: {what if waiting else 'nothing waits'}, a verdict needs {SETTLED_S} s."
+
+
 def named_level(judgement: Judgement) -> Level | None:
     """Whose limit the judgement names, first or second."""
     for verdict in (judgement.verdict, judgement.second):
@@ -235,7 +242,9 @@ def named_level(judgement: Judgement) -> Level | None:
     return None
 
 
-def _facts(limits: Sequence[EffectiveLimit], partitions: int) -> list[LimitFact]:
+def _facts(
+    limits: Sequence[EffectiveLimit], partitions: int, batches_count_as_one: bool
+) -> list[LimitFact]:
     facts = []
     for level, effective in zip(Level, limits, strict=True):
         limit = effective.limit
@@ -243,6 +252,8 @@ def _facts(limits: Sequence[EffectiveLimit], partitions: int) -> list[LimitFact]
             continue
         times = 1 if level is Level.BROKER else partitions
         rates = [limit.per_second(dimension) for dimension in Dimension]
+        if batches_count_as_one:
+            rates[Dimension.MESSAGES] = None  # in another unit than all other amounts
         facts.append(LimitFact(level, *(None if rate is None else rate * times for rate in rates)))
     return facts
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import shutil
 import signal
 import sys
 from types import FrameType
@@ -51,7 +52,7 @@ def demo_command(seconds: float, spark: bool, out: str | None) -> None:
         signal.signal(number, _end)
     console = Console(highlight=False)
     if not console.is_terminal:
-        console = Console(highlight=False, width=_WIDTH)
+        console = Console(highlight=False, width=shutil.get_terminal_size((_WIDTH, 0)).columns)
     try:
         status = run_demo(DemoOptions(seconds, spark, out), console)
     except KeyboardInterrupt:

@@ -267,8 +267,8 @@ def _budget_text(limits: Sequence[Report], place: int) -> str:
     rate = f"{least:,}" if least == most else f"{least:,} to {most:,}"
     unit = "msg" if first["dimension"] == "messages" else "B"
     per = "/s" if first["periodS"] == 1 else f" per {span(first['periodS'])}"
-    above = f"{first['abovePublishRate']:,} above the publish rate"
-    return f"{rate} {unit}{per} ({above}) x {len(budgets)}"
+    why = str(first["text"]).partition(" (")[2]
+    return f"{rate} {unit}{per} ({why} x {len(budgets)}"
 
 
 def _limit_name(limit: Report) -> str:

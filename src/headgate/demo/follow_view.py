@@ -99,7 +99,8 @@ def print_followed(
     passed_s = max(1.0, looks[-1].at_s - looks[0].at_s)
     change = (looks[-1].backlog - looks[0].backlog) / passed_s
     say(
-        f"Whatever was published, the backlog changed by {change:+.0f}/s. A rise is followed"
-        " within 2 s; a fall slowly, by half in 2 s at most, so that a producer's pause starves"
-        " nobody."
+        f"Whatever was published, on average the backlog changed by {change:+.0f}/s. A rise is"
+        " followed within 2 s; after a fall the limit comes down by no more than half in 2 s, so"
+        " that a producer's pause starves nobody. While it comes down, what already went in the"
+        " last second counts against it."
     )

@@ -130,11 +130,15 @@ class RelativeLimits:
 
     def owed_per_second(self, topic: Topic) -> PerSecond:
         """What the topic's subscriptions need together to keep up."""
-        followers = sum(
-            [1 for s in topic.subscriptions.values() if s.consumers and not s.gate.exempt]
-        )
+        followers = self.followers(topic)
         messages, size = self.published_per_second(topic)
-        return PerSecond(max(1, followers) * messages, max(1, followers) * size)
+        return PerSecond(followers * messages, followers * size)
+
+    def followers(self, topic: Topic) -> int:
+        """How many subscriptions need all that is published: those that have a consumer and are
+        not exempt, but at least one."""
+        subscriptions = topic.subscriptions.values()
+        return max(1, sum([1 for s in subscriptions if s.consumers and not s.gate.exempt]))
 
     def of_subscription(self, subscription: Subscription) -> DispatchLimit | None:
         """The limit in force on a subscription."""

@@ -48,6 +48,9 @@ class DispatchLimit:
     be put :meth:`over` a publish rate before it can be enforced."""
     base: DispatchLimit | None = None
     """The relative limit that this one is while so much is published; None for a plain one."""
+    times: int = 1
+    """How often the publish rate is in a limit with a ``base``: once for each subscription that
+    needs it; 0 for the sum over many topics."""
 
     def __post_init__(self) -> None:
         for name, amount in (("messages", self.messages), ("bytes", self.bytes)):

@@ -26,10 +26,11 @@ class Circumstances:
     while it held. ``limit_changed``: another one was in force at the end, ``limit_at_end`` (None:
     no limit any more). ``waiting_subscriptions`` wait for it now, 0 where nobody counted.
     ``permits`` of ``permits_max`` are free now, half of them were for ``hungry_share`` of the
-    time. Rates are messages a second, ``bytes_per_message`` is a mean. ``since_s``: for how many
-    seconds this has been so, or for longer if ``since_at_least``. ``stopped_by``: the consumer
-    state that took most time, as its label. ``partitions``: over how many the figures are summed,
-    each with such a limit of its own.
+    time. ``batches_count_as_one``: limits in messages count a batch as one. Rates are messages a
+    second, ``bytes_per_message`` is a mean. ``since_s``: for how many seconds this has been so, or
+    for longer if ``since_at_least``. ``stopped_by``: the consumer state that took most time, as
+    its label. ``partitions``: over how many the figures are summed, each with such a limit of its
+    own.
     """
 
     backlog: int = 0
@@ -48,6 +49,7 @@ class Circumstances:
     since_at_least: bool = False
     stopped_by: str = ""
     partitions: int = 1
+    batches_count_as_one: bool = False
 
 
 _STOPPED = {
@@ -99,7 +101,16 @@ def _above_publish_rate(limit: DispatchLimit, dimension: Dimension) -> str:
     """Why a limit that moves with the publish rate is what it is; empty for any other."""
     if limit.base is None:
         return ""
-    return f"{limit.base.amount(dimension) or 0:,} above the publish rate"
+    return f"{limit.base.amount(dimension) or 0:,} {above_what(limit.times)}"
+
+
+def above_what(times: int) -> str:
+    """What a relative limit comes on top of."""
+    if times == 1:
+        return "above the publish rate"
+    if times:
+        return f"above {times} x the publish rate"
+    return "above what all topics need"
 
 
 def _limit_and_source(limit: DispatchLimit, dimension: Dimension, source: str) -> str:
@@ -162,6 +173,8 @@ def _named_limit(judgement: Judgement, facts: Circumstances, limiter: Verdict) -
     text = f"the {_LEVEL_NAMES[THROTTLED.index(limiter)]} limit"
     if facts.limit is not None and judgement.dimension is not None:
         text += f" of {_limit_and_source(facts.limit, judgement.dimension, facts.limit_source)}"
+        if facts.batches_count_as_one and judgement.dimension == Dimension.MESSAGES:
+            text += ", a batch counting as one message,"
     elif facts.limit_source:
         text += f" ({facts.limit_source})"
     if facts.partitions > 1 and limiter is not Verdict.THROTTLED_BROKER:
@@ -246,6 +259,8 @@ def _lets_through(judgement: Judgement, facts: Circumstances, needed_per_s: floa
 def _advice(judgement: Judgement, facts: Circumstances, appended_per_s: float) -> str:
     """How far to raise the limit, in what it counts and for all whom it holds; nothing of raising
     where it lets through what is published."""
+    if facts.batches_count_as_one and judgement.dimension == Dimension.MESSAGES:
+        return "raise it above the batches that are published"
     broad = judgement.verdict is Verdict.THROTTLED_BROKER
     rate = appended_per_s / (1 if broad else facts.partitions)
     if judgement.dimension == Dimension.MESSAGES:

@@ -100,8 +100,6 @@ class SimTransport(asyncio.Transport):
         self._lost = False
         self._silent = False
         self._peer_is_done = False
-        self._is_cut = False
-        """Whether the other side ended at once: what is still under way never arrives."""
         self._read_scheduled = False
 
     # -- what asyncio's transports do ------------------------------------------------------
@@ -130,16 +128,13 @@ class SimTransport(asyncio.Transport):
                 self._finish()
 
     def abort(self) -> None:
-        """End the connection at once; what is under way is lost on both sides."""
+        """End the connection at once. What is under way arrives before the other side hears of it;
+        what is not read by then is lost."""
         self._closing = True
         self._outgoing.clear()
         self._incoming.clear()
-        peer = self._peer
-        peer._incoming.clear()
-        peer._under_way_bytes = 0
-        peer._is_cut = True
         self._lose(None)
-        peer._arrive_later(peer._reset)
+        self._peer._arrive_later(self._peer._reset)
 
     def is_closing(self) -> bool:
         """Whether it was closed, from either side."""
@@ -219,7 +214,7 @@ class SimTransport(asyncio.Transport):
         self._loop.call_at(self._arrival_ns / NS_PER_S, action, *arguments, context=self._context)
 
     def _arrived(self, piece: bytes) -> None:
-        if self._lost or self._silent or self._is_cut:
+        if self._lost or self._silent:
             return
         self._under_way_bytes -= min(len(piece), self._under_way_bytes)
         self._incoming += piece

@@ -141,3 +141,30 @@ def test_a_limit_that_moves_and_one_that_is_lifted() -> None:
     assert shown is not None
     assert (shown.unlimited, shown.relative, shown.budgets) == (True, False, [])
     assert shown.source == "topic policy"
+
+
+def test_a_topics_limit_says_how_often_the_publish_rate_is_in_it() -> None:
+    broker = VirtualBroker()
+    topic = broker.topic("t", 100)
+    broker.limits.policies[topic.name.full] = RatePolicy(20, relative=True)
+    for name in ("a", "b"):
+        broker.client(broker.subscription(topic, name), FAST)
+    broker.subscription(topic, "nobody")
+    broker.engine.limits_of_topic(topic)
+    broker.run(3)
+    shown = topic_limit(broker, topic)  # type: ignore[arg-type]
+    assert shown is not None
+    (budget,) = shown.budgets
+    assert budget.limit == pytest.approx(220, abs=4)
+    assert budget.publish_rate_times == 2
+    assert budget.text.endswith("msg/s (20 above 2 x the publish rate)")
+
+
+def test_batches_that_count_as_one_are_named() -> None:
+    broker = VirtualBroker()
+    broker.engine.throttle_counts_entries = True
+    topic = broker.topic("t", 100)
+    broker.limit_topic(topic, 10)
+    shown = topic_limit(broker, topic)  # type: ignore[arg-type]
+    assert shown is not None
+    assert shown.budgets[0].text == "10 msg/s, a batch as one"

@@ -392,3 +392,35 @@ def test_since_when_is_true_where_the_history_is_coarse(held_s: int) -> None:
     assert found.verdict_since_ns is not None
     since_s = (broker.engine.now_ns - found.verdict_since_ns) / NS_PER_S
     assert since_s == pytest.approx(held_s, abs=1.5)
+
+
+@pytest.mark.parametrize("limits", [(5_000,), (5_000, 0), (7, 5_000)])
+def test_a_limit_that_is_set_on_an_idle_backlog_begins_a_situation_once(
+    limits: tuple[int, ...],
+) -> None:
+    """Nothing else happens to it: the look that sees the change must be kept."""
+    broker = VirtualBroker()
+    topic = broker.topic("t")
+    subscription = broker.subscription(topic)
+    for _ in range(3):
+        broker.publish(topic, 200)
+        broker.run(4)
+    broker.run(20)
+    for messages in limits:
+        broker.limit_topic(topic, messages)
+        broker.run(0.5)
+    broker.run(12)
+    found = judge(broker, subscription)
+    assert found.settled
+    assert found.judgement.verdict is Verdict.NO_CONSUMER
+
+
+def test_a_batch_that_counts_as_one_is_said() -> None:
+    broker = VirtualBroker()
+    broker.engine.throttle_counts_entries = True
+    subscription = broker.subscription(broker.topic("t", 100), limit=10)
+    broker.client(subscription, FAST)
+    broker.run(20)
+    found = judge(broker, subscription)
+    assert "10 msg/s (topic policy), a batch counting as one message, held" in found.sentence
+    assert found.sentence.endswith("raise it above the batches that are published.")
