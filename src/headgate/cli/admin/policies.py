@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+import click
+
 from headgate.base.units import MIB, S_PER_MINUTE
 from headgate.cli.admin.errors import AdminUsageError
 from headgate.cli.admin.values import int32, int64, size_bytes, time_s
@@ -11,6 +13,11 @@ from headgate.cli.admin.verbs import Values, option, switch
 
 NO_LIMIT: Final = -1
 """A rate that is not limited; a retention without end."""
+
+SAYS_NOTHING: Final = (
+    "Note: without a rate above 0 this limits nothing: the next wider level's limit applies; "
+    "--unlimited is without limit."
+)
 
 RATE_OPTIONS: Final = (
     option(
@@ -65,9 +72,11 @@ def rate_body(values: Values) -> dict[str, Any]:
         "relativeToPublishRate": values["relativeToPublishRate"],
         "ratePeriodInSecond": values["dispatchRatePeriodSec"],
     }
-    if not values["unlimited"]:
-        return body
     rates = (values["msgDispatchRate"], values["byteDispatchRate"])
+    if not values["unlimited"]:
+        if max(rates) <= 0:
+            click.echo(SAYS_NOTHING, err=True)
+        return body
     if rates != (NO_LIMIT, NO_LIMIT) or values["relativeToPublishRate"]:
         raise AdminUsageError(
             "--unlimited stands alone: without --msg-dispatch-rate, --byte-dispatch-rate and "

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from headgate.cli.admin.errors import AdminUsageError
-from headgate.cli.admin.policies import rate_body, retention_body
+from headgate.cli.admin.policies import SAYS_NOTHING, rate_body, retention_body
 
 UNSET: dict[str, Any] = {
     "msgDispatchRate": -1,
@@ -53,3 +53,12 @@ def test_retentions(age_s: int, limit_bytes: int, minutes: int, megabytes: int) 
         "retentionTimeInMinutes": minutes,
         "retentionSizeInMB": megabytes,
     }
+
+
+def test_a_policy_that_says_nothing_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    """As in Pulsar it is sent, and means that the next level applies."""
+    assert rate_body(UNSET | {"relativeToPublishRate": True})["relativeToPublishRate"] is True
+    assert capsys.readouterr().err == f"{SAYS_NOTHING}\n"
+    rate_body(UNSET | {"byteDispatchRate": 1})
+    rate_body(UNSET | {"unlimited": True})
+    assert capsys.readouterr().err == ""
