@@ -17,7 +17,8 @@ from bench.footprint import BUSY_CHARGES, busy, heap_bytes, idle, idle_again, ob
 from bench.report import Table, number
 from headgate.base.units import NS_PER_S
 from headgate.flow.gate import BrokerGate
-from headgate.flow.limits import DispatchLimit, Level
+from headgate.flow.limits import DispatchLimit, Level, PerSecond
+from headgate.flow.relative import SAMPLE_NS, PublishRate
 from headgate.flow.subscription_gate import SubscriptionGate
 
 ENTRY_BYTES = 1_024
@@ -74,6 +75,19 @@ def held(levels: int, count: int) -> None:
         left -= 1
 
 
+def followed(count: int) -> None:
+    """Sample a publish rate and put what a relative limit amounts to in force, ``count`` times."""
+    _, subscription = gates(ROOMY, 1)
+    relative = DispatchLimit(messages=100, bytes=100 * ENTRY_BYTES, relative=True)
+    rate = PublishRate((0, 0, 0), 0)
+    for sample in range(1, count + 1):
+        now_ns = sample * SAMPLE_NS
+        messages = sample * 100 + sample % 7
+        rate.sample((messages, messages * ENTRY_BYTES, messages), now_ns)
+        per_second = PerSecond(rate.per_second[0], rate.per_second[1])
+        subscription.set_limit(relative.over(per_second), now_ns)
+
+
 def token_bucket(count: int) -> None:
     """The least that a limiter in Python can be: one level, one dimension, no fairness."""
     tokens = limit = 1_000_000.0
@@ -111,6 +125,8 @@ def tabulate_decisions(count: int, rounds: int) -> Table:
         table.aim(f"{name}, with room", cost, "us", aim)
         cost = cost_us(partial(held, levels), count, rounds)
         table.add(f"{name}, held: waits, turns and releases included", f"{number(cost)} us")
+    cost = cost_us(followed, count // 10, rounds)
+    table.add("a sample of a publish rate, its relative limit in force", f"{number(cost)} us")
     return table
 
 

@@ -210,6 +210,8 @@ class Engine:
         """Put the limits in force on a topic and all its subscriptions (law 1.5)."""
         topic.limit = self._limits_of(topic, None)
         for subscription in topic.subscriptions.values():
+            # What the old limits held back is theirs, also if they are lifted now.
+            subscription.settle_throttling()
             subscription.limit = self._limits_of(topic, subscription.name)
         self.relative.limits_set(topic)
         topic.gate.set_limit(self.relative.of_topic(topic), self.now_ns)
@@ -236,6 +238,8 @@ class Engine:
         """Put a limit on everything that the broker dispatches."""
         self.broker_limit = limit
         for topic in self.topics.values():
+            for subscription in topic.subscriptions.values():
+                subscription.settle_throttling()
             self.relative.limits_set(topic)
         self.gate.set_limit(self.relative.of_broker(), self.now_ns)
         self.observer.limits_changed(None, None)
