@@ -261,7 +261,7 @@ class Dispatcher(ABC):
         waited, held_back = subscription.throttled, subscription.held_back
         if waited:
             held_back.refused(self)  # what came while it waited waited, too
-        if waited and (cause := gate.cause(now_ns)) is not None:
+        if waited and not gate.is_sole and (cause := gate.cause(now_ns)) is not None:
             # Of several budgets that bind, the one that releases last caused all of the wait.
             hungry = LABELS[account.cell].consumer == "hungry"
             account.retell(throttled_cell(cause.level, cause.dimension, hungry=hungry))

@@ -40,6 +40,7 @@ class SubscriptionGate(GateNode):
         "_turn",
         "_waiting_since_ns",
         "exempt",
+        "is_sole",
         "limited",
         "ticket",
         "topic",
@@ -51,6 +52,8 @@ class SubscriptionGate(GateNode):
         self.topic = topic
         self.limited = False
         """Whether any budget at any level applies; the engine skips the gate while it is False."""
+        self.is_sole = False
+        """Whether it is one budget only: then nothing else can be what a wait is for."""
         self.exempt = False
         """Whether it passes free and uncharged; see :meth:`set_exempt`."""
         self.ticket = 0
@@ -228,6 +231,7 @@ class SubscriptionGate(GateNode):
         self._message_budgets = tuple(b for b in path if b.dimension == Dimension.MESSAGES)
         self._byte_budgets = tuple(b for b in path if b.dimension == Dimension.BYTES)
         self.limited = bool(path)
+        self.is_sole = len(path) == 1
         if not path and self._state != _IDLE:
             waits = self._state >= _HELD
             self.leave(now_ns)
