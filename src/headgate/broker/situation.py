@@ -47,6 +47,9 @@ SETTLED_NS = 3 * NS_PER_S
 """A verdict on less than this is called settling."""
 SETTLED_S = SETTLED_NS // NS_PER_S
 
+HALF = 0.5
+NEARLY_ALL = 0.98
+
 SUB_WINDOW_NS = 5 * NS_PER_S // 2
 """Least length of the parts that must agree: clients return permits in lots, seconds apart."""
 
@@ -295,7 +298,7 @@ def _blamed_since_ns(
     for begin_ns, cells_ns in reversed((yield from _chunks(hour, SUB_WINDOW_NS))):
         shares = blame_shares(cells_ns)
         blamed = min(1.0, sum(shares[verdict] for verdict in named))
-        if max(shares, key=lambda blame: shares[blame]) not in named:
+        if max(shares, key=lambda blame: shares[blame]) not in named or blamed < HALF:
             is_whole = False
             if since_ns is not None and since_ns <= end_ns:
                 since_ns = end_ns - round((end_ns - begin_ns) * blamed)
@@ -303,6 +306,7 @@ def _blamed_since_ns(
         # The older, the coarser is what is known: what else there was came before.
         since_ns = end_ns - round((end_ns - begin_ns) * blamed)
         end_ns = begin_ns
+        is_whole = blamed > NEARLY_ALL
     if since_ns is None or began_ns is None:
         return since_ns, False
     changed_ns = _changed_ns(judgement.verdict, hour)
@@ -360,6 +364,7 @@ def _circumstances(
     limit: EffectiveLimit,
 ) -> Circumstances:
     consumers = [c for subscription in subscriptions for c in subscription.consumers]
+    lonely = sum(not subscription.consumers for subscription in subscriptions)
     waiting = 0
     if level is Level.TOPIC:
         # Each partition has a limit of its own.
@@ -380,4 +385,5 @@ def _circumstances(
         bytes_per_message=seen.gained("sent_bytes") / sent if sent else None,
         stopped_by=stopped_by(seen.cells_ns),
         partitions=len(subscriptions),
+        partitions_without_consumer=lonely if consumers else 0,
     )

@@ -268,6 +268,10 @@ def _budget_text(limits: Sequence[Report], place: int) -> str:
     unit = "msg" if first["dimension"] == "messages" else "B"
     per = "/s" if first["periodS"] == 1 else f" per {span(first['periodS'])}"
     why = str(first["text"]).partition(" (")[2]
+    times = [b["publishRateTimes"] for b in budgets]
+    if min(times) != max(times):
+        above = f"{first['abovePublishRate']:,} above"
+        why = f"{above} {min(times)} to {max(times)} x the publish rate)"
     return f"{rate} {unit}{per} ({why} x {len(budgets)}"
 
 

@@ -14,6 +14,7 @@ the sum of that over its topics, plus what is configured.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from headgate.base.units import NS_PER_MS, NS_PER_S
@@ -33,7 +34,9 @@ NOTHING = PerSecond(0.0, 0.0)
 
 SLICE_GATES = 128
 """Limits that are put in force before others have their turn: about a millisecond of work."""
-SLICE_PAUSE_NS = NS_PER_MS
+SLICE_PAUSE_NS = 4 * NS_PER_MS
+"""Others have at least so much of the time. With 3,000 limits to move and more a round takes longer
+than 100 ms."""
 
 
 class RelativeLimits:
@@ -48,6 +51,8 @@ class RelativeLimits:
         self._queue: deque[tuple[int, Topic]] = deque()
         """The same in order; an entry counts while the two agree."""
         self._broker_due_ns = 0
+        self._work: Iterator[bool] | None = None
+        """A topic in the middle of its sample, because a slice ended there."""
         self._is_armed = False
 
     # -- who is followed -------------------------------------------------------------------
@@ -80,7 +85,8 @@ class RelativeLimits:
             known.resume(_counts(topic), now_ns)
             known.sample(_counts(topic), now_ns)
             self._move(topic)
-            self._put_in_force(topic)
+            for _ in self._put_in_force(topic):
+                pass
 
     def unloaded(self, topic: Topic) -> PublishRate | None:
         """A topic is unloaded: what is to be known of it when it is loaded again."""
@@ -114,10 +120,13 @@ class RelativeLimits:
         self._arm()
 
     def _arm(self) -> None:
-        if self._queue and not self._is_armed:
-            self._is_armed = True
-            engine = self._engine
-            engine.wake_at(max(self._queue[0][0], engine.now_ns + SLICE_PAUSE_NS), self._sample_due)
+        if self._is_armed or not (self._queue or self._work):
+            return
+        self._is_armed = True
+        at_ns = self._engine.now_ns + SLICE_PAUSE_NS
+        if self._work is None:
+            at_ns = max(at_ns, self._queue[0][0])
+        self._engine.wake_at(at_ns, self._sample_due)
 
     # -- what they amount to ---------------------------------------------------------------
 
@@ -165,45 +174,53 @@ class RelativeLimits:
     # -- the samples -----------------------------------------------------------------------
 
     def _sample_due(self) -> None:
-        """Sample the topics that are due, as many as one slice has room for."""
-        now_ns = self._engine.now_ns
-        self._is_armed = False
-        queue, gates = self._queue, 0
-        while queue and queue[0][0] <= now_ns and gates < SLICE_GATES:
-            due_ns, topic = queue.popleft()
-            if self._due_ns.get(topic) == due_ns:
-                gates += 1 + self._sample(topic)
+        """Sample the topics that are due, as far as one slice goes."""
+        now_ns, queue, left = self._engine.now_ns, self._queue, SLICE_GATES
+        while left > 0:
+            if self._work is None:
+                if not queue or queue[0][0] > now_ns:
+                    break
+                due_ns, topic = queue.popleft()
+                if self._due_ns.get(topic) != due_ns:
+                    continue
+                self._work = self._sample(topic)
+            if next(self._work, None) is None:
+                self._work = None
+            left -= 1
         if now_ns >= self._broker_due_ns or not queue:
             self._broker_due_ns = now_ns + SAMPLE_NS
             limit = self._engine.broker_limit
             if limit is not None and limit.relative:
                 self._set(self._engine.gate, self.of_broker())
+        self._is_armed = False
         self._arm()
 
-    def _sample(self, topic: Topic) -> int:
-        """Sample one topic; return how many limits that concerned."""
-        now_ns = self._engine.now_ns
+    def _sample(self, topic: Topic) -> Iterator[bool]:
+        """Sample one topic; a step for each limit that is put in force."""
         rate = topic.publish_rate
-        goes_on = rate is not None and rate.sample(_counts(topic), now_ns)
-        gates = self._put_in_force(topic)
-        del self._owed[topic], self._due_ns[topic]
+        goes_on = rate is not None and rate.sample(_counts(topic), self._engine.now_ns)
+        yield from self._put_in_force(topic)
+        if self._owed.pop(topic, None) is None:
+            return  # nobody follows it any more
+        del self._due_ns[topic]
         if goes_on:
             self._move(topic)
         elif not self._concerns(topic):
             self._forget(topic)
-        return gates
 
-    def _put_in_force(self, topic: Topic) -> int:
-        gates = 0
+    def _put_in_force(self, topic: Topic) -> Iterator[bool]:
         if topic.limit is not None and topic.limit.relative:
             self._set(topic.gate, self.of_topic(topic))
-            gates += 1
-        for subscription in topic.subscriptions.values():
+            yield True
+        before: DispatchLimit | None = None
+        now: DispatchLimit | None = None
+        for subscription in list(topic.subscriptions.values()):
             limit = subscription.limit
-            if limit is not None and limit.relative:
-                self._set(subscription.gate, self.of_subscription(subscription))
-                gates += 1
-        return gates
+            if limit is not None and limit.relative and not subscription.removed:
+                if limit != before:  # most have the same, of the topic's or namespace's policy
+                    before, now = limit, self.of_subscription(subscription)
+                self._set(subscription.gate, now)
+                yield True
 
     def _set(self, gate: Gate, now: DispatchLimit | None) -> None:
         """Put in force what a relative limit amounts to now; who waits is not woken for the

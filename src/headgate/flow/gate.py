@@ -67,13 +67,27 @@ class BrokerGate(GateNode):
     def set_limit(self, limit: DispatchLimit | None, now_ns: int) -> None:
         """Put the broker-wide limit in force, None for none. O(subscriptions) where the set of
         limited dimensions changes."""
-        if self._install(limit, now_ns):
+        changed = self._install(limit, now_ns)
+        if changed:
             for topic in self.topics:
                 topic.refresh_paths(now_ns)
         if not self.demand:
             self._restart_shares()
+        elif changed or self._shares_drifted():
+            self.restart_shares()
         if self.alarm:
             self.arm(self, now_ns)
+
+    def restart_shares(self) -> None:
+        """Everybody who waits begins anew, with the same share of the limit as it is now."""
+        self.epoch += 1
+        self._restart_shares()
+        for topic in self.topics:
+            if not topic.away:
+                topic.share, topic.broker_epoch = 0, self.epoch
+            if not topic.budgets:
+                topic.restart_shares()  # its subscriptions' shares are of this limit, too
+        self.queue.restart(self.tickets)
 
     def next_wake_ns(self) -> int | None:
         """When :meth:`pop_ready` is due; an instant in the past or present means at once, None
@@ -153,6 +167,7 @@ class TopicGate(GateNode):
         "queue",
         "share",
         "shared",
+        "shares_of",
         "subscriptions",
         "ticket",
     )
@@ -177,6 +192,8 @@ class TopicGate(GateNode):
         """Its place in the broker's queue."""
         self.shared: tuple[Budget, ...] = broker.budgets
         """Budgets its subscriptions share: its own, then the broker's."""
+        self.shares_of: tuple[Budget, ...] = broker.budgets
+        """Of which its subscriptions' shares are: its own, else the broker's."""
 
     def subscription(self, owner: object = None) -> SubscriptionGate:
         """A new subscription without a limit of its own."""
@@ -190,6 +207,8 @@ class TopicGate(GateNode):
             self.refresh_paths(now_ns)
         if not self.demand:
             self._restart_shares()
+        elif self._shares_drifted():
+            self.restart_shares()
         if self.alarm:
             self.broker.arm(self, now_ns)
 
@@ -205,6 +224,18 @@ class TopicGate(GateNode):
         self.shared = self.budgets + self.broker.budgets
         for subscription in self.subscriptions:
             subscription.refresh_path(now_ns)
+        shares_of = self.budgets or self.shared
+        if shares_of != self.shares_of:
+            self.shares_of = shares_of
+            self.restart_shares()
+
+    def restart_shares(self) -> None:
+        """Everybody who waits begins anew, with the same share."""
+        self.epoch += 1
+        self._restart_shares()
+        for subscription in self.subscriptions:
+            subscription.restart_share(self.epoch)
+        self.queue.restart(self.broker.tickets)
 
     def offer(self, now_ns: int) -> None:
         """Its queue has somebody: go to the broker's queue, or wait for its own budget."""

@@ -79,6 +79,15 @@ class GateNode:
             if budget is not None:
                 budget.share_limit = budget.limit
 
+    def _shares_drifted(self) -> bool:
+        """Whether messages and bytes weigh against each other more than twice as they did when
+        shares began."""
+        if len(self.budgets) < len(Dimension):
+            return False
+        messages, size = self.budgets
+        now, before = messages.limit * size.share_limit, size.limit * messages.share_limit
+        return now > 2 * before or before > 2 * now
+
     def is_clear(self, now_ns: int) -> bool:
         """Whether nothing counts any more of what was delivered under its limits, past ones
         included."""

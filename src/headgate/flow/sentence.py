@@ -15,6 +15,7 @@ from headgate.flow.verdict import THROTTLED, Judgement, Verdict
 _SECONDS_PER_HOUR = 60 * S_PER_MINUTE
 NOTHING_PER_S = 0.05
 """A rate below this reads as nothing."""
+_MOST = 0.5
 _LEVEL_NAMES = ("subscription", "topic", "broker-wide")
 
 
@@ -30,7 +31,7 @@ class Circumstances:
     second, ``bytes_per_message`` is a mean. ``since_s``: for how many seconds this has been so, or
     for longer if ``since_at_least``. ``stopped_by``: the consumer state that took most time, as
     its label. ``partitions``: over how many the figures are summed, each with such a limit of its
-    own.
+    own; of them ``partitions_without_consumer`` have none now where others have.
     """
 
     backlog: int = 0
@@ -49,6 +50,7 @@ class Circumstances:
     since_at_least: bool = False
     stopped_by: str = ""
     partitions: int = 1
+    partitions_without_consumer: int = 0
     batches_count_as_one: bool = False
 
 
@@ -127,7 +129,7 @@ def sentence(judgement: Judgement, circumstances: Circumstances) -> str:
     elif verdict is Verdict.CONSUMER:
         text = _consumer(judgement, circumstances)
     elif verdict is Verdict.NO_CONSUMER:
-        text = _no_consumer(circumstances)
+        text = _no_consumer(judgement, circumstances)
     elif verdict is Verdict.BROKER:
         text = f"the broker itself took most of the time{_since(circumstances)}"
         text += " (seeking, failing over, reading from disk or sending), not a limit or a consumer"
@@ -160,9 +162,14 @@ def _none(judgement: Judgement, facts: Circumstances) -> str:
     return f"the consumer keeps up{rate}; what is unacknowledged is in flight"
 
 
-def _no_consumer(facts: Circumstances) -> str:
+def _no_consumer(judgement: Judgement, facts: Circumstances) -> str:
+    if facts.partitions_without_consumer:
+        of = f"{facts.partitions_without_consumer:,} of {facts.partitions:,}"
+        return f"{of} partitions have no consumer{_backlog(facts)}; connect one to each"
     if facts.permits is not None:
-        return f"no consumer was connected for most of the time, now one is{_backlog(facts)}"
+        most = judgement.shares[Verdict.NO_CONSUMER] > _MOST
+        during = "most of the time" if most else "a part of the time"
+        return f"no consumer was connected for {during}, now one is{_backlog(facts)}"
     is_so = "is" if facts.since_s is None else "has been"
     text = f"no consumer {is_so} connected{_since(facts)}{_backlog(facts)}"
     return f"{text}; connect one, or delete the subscription if nobody needs it"
@@ -227,7 +234,8 @@ def _throttled(judgement: Judgement, facts: Circumstances) -> str:
             return text  # what is gone cannot be raised
     if judgement.would_have_grown:
         return text + "; raising it helps only in part: less is consumed than published"
-    if facts.appended_per_s is not None and judgement.growth > 0:
+    moot = facts.batches_count_as_one and facts.limit_changed
+    if facts.appended_per_s is not None and judgement.growth > 0 and not moot:
         text += f"; {_advice(judgement, facts, facts.appended_per_s)}"
     return text
 
@@ -259,9 +267,14 @@ def _lets_through(judgement: Judgement, facts: Circumstances, needed_per_s: floa
 def _advice(judgement: Judgement, facts: Circumstances, appended_per_s: float) -> str:
     """How far to raise the limit, in what it counts and for all whom it holds; nothing of raising
     where it lets through what is published."""
-    if facts.batches_count_as_one and judgement.dimension == Dimension.MESSAGES:
-        return "raise it above the batches that are published"
     broad = judgement.verdict is Verdict.THROTTLED_BROKER
+    if facts.batches_count_as_one and judgement.dimension == Dimension.MESSAGES:
+        needed = "the batches that are published"
+        if broad:
+            needed += " to all topics"
+        elif facts.waiting_subscriptions > 1:
+            needed += ", once for each of them"
+        return f"raise it above {needed}"
     rate = appended_per_s / (1 if broad else facts.partitions)
     if judgement.dimension == Dimension.MESSAGES:
         published = f"{number(rate)} msg/s are published"

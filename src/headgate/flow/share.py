@@ -6,11 +6,13 @@ ties go first come, first served. Nobody has credit for time in which it did not
 and a waiter that another budget held meanwhile, starts at the present minimum (but not below what
 it already had while the same waiting goes on). Shares are of the limit as it was when that waiting
 began: where it moves meanwhile, what one was granted before is not worth more or less than after.
+Where limits come and go, or messages and bytes no longer stand to each other as they did, everybody
+begins anew with the same share.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from heapq import heapify, heappop, heappush
 from typing import Generic, Protocol, TypeVar
 
@@ -36,12 +38,15 @@ def share_of(budgets: Sequence[Budget], messages: int, size_bytes: int) -> int:
 class Queued(Protocol):
     """A waiter as the queue sees it: an entry counts while the tickets agree."""
 
-    @property
-    def ticket(self) -> int:
-        """The number of its present place; 0 when it is in no queue."""
+    ticket: int
+    """The number of its present place; 0 when it is in no queue."""
 
 
 WaiterT = TypeVar("WaiterT", bound=Queued)
+
+
+def _place(entry: tuple[int, int, object]) -> tuple[int, int]:
+    return entry[0], entry[1]
 
 
 class FairQueue(Generic[WaiterT]):
@@ -99,6 +104,15 @@ class FairQueue(Generic[WaiterT]):
         """Nobody waits any more: shares begin anew."""
         self._floor = 0
         self._heap.clear()
+
+    def restart(self, tickets: Iterator[int]) -> None:
+        """Give everybody the same share, 0, in the present order; ``tickets`` are new places."""
+        waiters = [e[2] for e in sorted(self._heap, key=_place) if e[2].ticket == e[1]]
+        self._floor = 0
+        self._heap = []
+        for waiter in waiters:
+            waiter.ticket = next(tickets)
+            self._heap.append((0, waiter.ticket, waiter))
 
     def waiters(self) -> list[WaiterT]:
         """All present waiters, in no order."""

@@ -108,7 +108,7 @@ class SubscriptionGate(GateNode):
             self._turn = 0
         if self._in_topic:
             topic = self.topic
-            self._share += share_of(topic.budgets or topic.shared, messages, size_bytes)
+            self._share += share_of(topic.shares_of, messages, size_bytes)
             topic.queue.served(self._share)
             topic.charged(now_ns, messages, size_bytes)
 
@@ -237,6 +237,11 @@ class SubscriptionGate(GateNode):
             self.leave(now_ns)
             if waits:
                 self._line_up(now_ns)
+
+    def restart_share(self, epoch: int) -> None:
+        """Shares begin anew in its topic, with that number."""
+        if self._in_topic:
+            self._share, self._epoch = 0, epoch
 
     def wake(self, now_ns: int) -> SubscriptionGate | None:
         """Its own budget was to release it now."""

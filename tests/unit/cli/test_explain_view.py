@@ -205,6 +205,7 @@ def test_a_limit_that_moves_with_the_publish_rate(answers: dict[str, Any]) -> No
         budget = limit["budgets"][0] | {
             "limit": 25 + index,
             "abovePublishRate": 5,
+            "publishRateTimes": 1,
             "text": f"{25 + index} msg/s (5 above the publish rate)",
         }
         limits.append(limit | {"relative": True, "budgets": [budget]})
@@ -212,6 +213,9 @@ def test_a_limit_that_moves_with_the_publish_rate(answers: dict[str, Any]) -> No
     assert "topic  25 to 27 msg/s (5 above the publish rate) x 3" in text
     text = page(mail | {"limits": [limits[0]] * 2}, WIDTH_MAX)
     assert "topic  25 msg/s (5 above the publish rate) x 2" in text
+    other = limits[0] | {"budgets": [limits[0]["budgets"][0] | {"publishRateTimes": 3}]}
+    text = page(mail | {"limits": [limits[0], other]}, WIDTH_MAX)
+    assert "topic  25 msg/s (5 above 1 to 3 x the publish rate) x 2" in text
     text = page(mail | {"limits": limits[:1]}, WIDTH_MAX)
     assert "topic  25 msg/s (5 above the publish rate)  topic policy;" in text
 

@@ -296,3 +296,24 @@ def test_many_topics_are_sampled_in_slices() -> None:
     assert len(seen) == 401
     assert max(turns.values()) <= SLICE_GATES
     assert {t.subscriptions["s"].gate.budgets[0].limit for t in topics} == {250}
+
+
+def test_one_topic_with_many_subscriptions_is_put_in_force_in_slices() -> None:
+    rig = Rig(subscription_limit=OVER_200)
+    for number in range(600):
+        rig.subscribe(f"s{number}")
+    rig.publish(messages=50)
+    turns: Counter[int] = Counter()
+    set_limit = SubscriptionGate.set_limit
+
+    def noted(gate: SubscriptionGate, limit: DispatchLimit | None, now_ns: int) -> None:
+        turns[now_ns] += 1
+        set_limit(gate, limit, now_ns)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(SubscriptionGate, "set_limit", noted)
+        rig.advance(150)
+    assert sum(turns.values()) == 600
+    assert max(turns.values()) <= SLICE_GATES
+    limits = {s.gate.budgets[0].limit for s in rig.topic.subscriptions.values()}
+    assert limits == {250}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from headgate.base.units import NS_PER_S
@@ -269,3 +271,38 @@ def test_a_limit_that_moves_says_what_it_is_above() -> None:
     assert sentence(judgement, facts).startswith(
         "THROTTLED_TOPIC: the topic limit of 245 msg/s (topic policy, 45 above the publish rate)"
     )
+
+
+@pytest.mark.parametrize(
+    ("facts", "text"),
+    [
+        (Circumstances(permits=5), "no consumer was connected for most of the time, now one is."),
+        (
+            Circumstances(permits=5, partitions=4, partitions_without_consumer=3, backlog=2),
+            "3 of 4 partitions have no consumer, 2 messages wait; connect one to each.",
+        ),
+    ],
+)
+def test_who_has_come_by_now_is_not_missing(facts: Circumstances, text: str) -> None:
+    assert sentence(_judgement(Verdict.NO_CONSUMER), facts) == f"NO_CONSUMER: {text}"
+
+
+@pytest.mark.parametrize(
+    ("verdict", "change", "end"),
+    [
+        (Verdict.THROTTLED_SUBSCRIPTION, {}, "raise it above the batches that are published."),
+        (Verdict.THROTTLED_TOPIC, {"waiting_subscriptions": 3}, ", once for each of them."),
+        (Verdict.THROTTLED_BROKER, {}, "the batches that are published to all topics."),
+        (
+            Verdict.THROTTLED_TOPIC,
+            {"limit_changed": True, "limit_at_end": DispatchLimit(10**6, None)},
+            "by the end it was 1,000,000 msg/s.",
+        ),
+    ],
+)
+def test_where_a_batch_counts_as_one_the_advice_is_about_batches(
+    verdict: Verdict, change: dict[str, object], end: str
+) -> None:
+    facts = replace(FACTS, batches_count_as_one=True, waiting_subscriptions=1)
+    judgement = _judgement(verdict, dimension=Dimension.MESSAGES)
+    assert sentence(judgement, replace(facts, **change)).endswith(end)  # type: ignore[arg-type]
