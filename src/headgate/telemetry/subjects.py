@@ -280,13 +280,8 @@ class SubscriptionTrack:
         return (self.limit.values, self.topic.limit.values, broker_limit)[level]
 
     def waiting_amount(self, dimension: Dimension) -> int:
-        """Messages or bytes that stand before a limiter: not yet handed to anybody (bytes in
-        proportion). 0 when no limiter holds it now."""
-        subscription = self.subscription
-        if not subscription.throttled:
+        """Messages or bytes that stand before a limiter: with nobody and not acknowledged. 0 when
+        no limiter holds it now."""
+        if not self.subscription.throttled:
             return 0
-        backlog = subscription.backlog_messages
-        messages = max(0, backlog - subscription.dispatcher.in_flight_messages())
-        if dimension is Dimension.MESSAGES or not backlog:
-            return messages
-        return subscription.backlog_bytes * messages // backlog
+        return self.subscription.dispatcher.waiting()[dimension]
