@@ -234,6 +234,8 @@ class Engine:
         gate.set_exempt(subscription.dispatcher.is_exempt(), self.now_ns)
         gate.set_limit(self.relative.of_subscription(subscription), self.now_ns)
         self.observer.limits_changed(subscription.topic, subscription)
+        if subscription.throttled:
+            subscription.wake()  # what holds it now may be another limit: the account says which
 
     def set_broker_limit(self, limit: DispatchLimit | None) -> None:
         """Put a limit on everything that the broker dispatches."""
@@ -246,7 +248,9 @@ class Engine:
         self.observer.limits_changed(None, None)
         for topic in self.topics.values():
             for subscription in topic.subscriptions.values():
-                subscription.wake()
+                if subscription.throttled:
+                    subscription.wake()
+        self.effects.work_pending()
 
 
 def _same_or_new(before: DispatchLimit | None, now: DispatchLimit | None) -> DispatchLimit | None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from headgate.base.units import NS_PER_S
 from headgate.engine.subscription import Subscription
 from headgate.engine.types import SubscriptionType
+from headgate.flow.account import Cell
 from headgate.flow.limits import DispatchLimit
 from tests.unit.engine.harness import Rig
 
@@ -73,3 +75,20 @@ def test_a_limit_set_again_finds_its_window_full(level: str) -> None:
     assert subscription.messages_sent == 15
     rig.advance(998)
     assert subscription.messages_sent == 15
+
+
+@pytest.mark.parametrize("lifted", ["subscription", "topic"])
+def test_the_account_names_the_limit_that_still_holds_at_once(lifted: str) -> None:
+    """The lifted one released last, so it was named; now the broker's alone holds it."""
+    slow = DispatchLimit(10, None, 60 * NS_PER_S)
+    rig = Rig(**{f"{lifted}_limit": slow})  # type: ignore[arg-type]
+    rig.engine.set_broker_limit(DispatchLimit(10, None, 30 * NS_PER_S))
+    subscription = rig.subscribe()
+    rig.consumer(subscription, permits=PERMITS)
+    rig.publish(30)
+    assert subscription.account.cell is Cell[f"{lifted.upper()}_MESSAGES_HUNGRY"]
+    lift(rig, lifted)
+    rig.flush()
+    rig.advance(1)
+    assert subscription.messages_sent == 10
+    assert subscription.account.cell is Cell.BROKER_MESSAGES_HUNGRY
