@@ -5,6 +5,7 @@ from __future__ import annotations
 NS_PER_US = 1_000
 NS_PER_MS = 1_000_000
 NS_PER_S = 1_000_000_000
+US_PER_MS = 1_000
 MS_PER_S = 1_000
 S_PER_MINUTE = 60
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta, timezone
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from headgate.base.errors import InputError
-from headgate.pipeline.times import instant, parse_time
+from headgate.pipeline.times import instant, parse_time, since_epoch_us
 
 NOW_NS = 1_795_255_200_000_000_000
 
@@ -33,3 +37,11 @@ def test_everything_else_is_refused_with_what_is_allowed(text: str) -> None:
 
 def test_an_instant_for_people() -> None:
     assert instant(parse_time("2026-11-21T12:00:00.9+02:00", 0)) == "2026-11-21 10:00:00 UTC"
+
+
+@given(us=st.integers(0, 4_000_000_000_000_000), offset_minutes=st.integers(-1439, 1439))
+def test_an_instant_is_exact_to_the_microsecond(us: int, offset_minutes: int) -> None:
+    seconds, rest = divmod(us, 1_000_000)
+    zone = timezone(timedelta(minutes=offset_minutes))
+    at = datetime.fromtimestamp(seconds, zone).replace(microsecond=rest)
+    assert since_epoch_us(at) == us

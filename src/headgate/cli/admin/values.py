@@ -13,7 +13,8 @@ from typing import Final
 import click
 
 from headgate.base.names import InvalidNameError, NamespaceName, TopicName, parse_topic
-from headgate.base.units import INT64_MAX, MS_PER_S
+from headgate.base.units import INT64_MAX, US_PER_MS
+from headgate.pipeline.times import since_epoch_us
 
 _INT32_MAX: Final = (1 << 31) - 1
 _INTEGER: Final = re.compile(r"[-+]?[0-9]{1,19}\Z")
@@ -68,7 +69,7 @@ def instant_ms(text: str) -> int:
         raise click.BadParameter(
             f"'{text}' is not a time with its offset such as 2026-06-28T16:53:08Z"
         )
-    return int(at.timestamp() * MS_PER_S)
+    return since_epoch_us(at) // US_PER_MS
 
 
 def namespace(text: str) -> NamespaceName:

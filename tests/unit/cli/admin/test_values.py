@@ -32,6 +32,7 @@ from headgate.cli.admin import values
         (values.size_bytes, "2t", 2 << 40),
         (values.instant_ms, "1970-01-01T00:00:01.5Z", 1_500),
         (values.instant_ms, "1970-01-01T01:00:00+01:00", 0),
+        (values.instant_ms, "2004-06-14T12:00:00.478Z", 1_087_214_400_478),
         (values.namespace, "t/n", NamespaceName("t", "n")),
         (values.message_id, "8:5", (8, 5)),
         (values.message_id, "latest", (INT64_MAX, INT64_MAX)),
