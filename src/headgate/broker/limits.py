@@ -134,8 +134,11 @@ class LimitsInForce:
         """What a topic may deliver now; no limit on the broker's own."""
         if topic.is_system:
             return NO_LIMIT
+        effective = self._table.of_topic(topic.name)
+        if effective.limit is None or not effective.limit.relative:
+            return effective  # the usual case; counting is O(subscriptions)
         times = self._engine.relative.followers(topic)
-        return _enforced(self._table.of_topic(topic.name), topic.gate, times=times)
+        return _enforced(effective, topic.gate, times=times)
 
     def of_subscription(self, subscription: Subscription) -> EffectiveLimit:
         """What a subscription may be delivered now; no limit on the broker's own topics."""
@@ -147,13 +150,13 @@ class LimitsInForce:
 
     def on(self, subscription: Subscription) -> list[EffectiveLimit]:
         """The limits that a subscription meets, indexed by level."""
-        if subscription.topic.is_system:
-            return [NO_LIMIT] * len(Level)
-        return [
-            self.of_subscription(subscription),
-            self.of_topic(subscription.topic),
-            self.of_broker(),
-        ]
+        return [self.of_subscription(subscription), *self.above(subscription.topic)]
+
+    def above(self, topic: Topic) -> list[EffectiveLimit]:
+        """Those of them that all subscriptions of a topic share: its own and the broker's."""
+        if topic.is_system:
+            return [NO_LIMIT, NO_LIMIT]
+        return [self.of_topic(topic), self.of_broker()]
 
 
 def _enforced(effective: EffectiveLimit, gate: GateNode, *, times: int) -> EffectiveLimit:

@@ -8,6 +8,7 @@ broker's clock at their arrival. The extra object ``headgate`` has what Pulsar h
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +30,7 @@ from headgate.flow.limits import Dimension, EffectiveLimit, Level
 if TYPE_CHECKING:
     from headgate.broker.service import Broker
 
+_LEVELS = tuple(level.name.lower() for level in Level)
 EPOCH_TEXT = "1970-01-01T00:00:00Z"
 
 
@@ -47,8 +49,9 @@ def topic_stats(broker: Broker, topic: Topic, options: StatsOptions) -> TopicSta
     """
     now_ns, now_ms = broker.engine.now_ns, broker.engine.now_ms
     rate_in, throughput_in, *_ = topic.rates.per_second(topic.counters(), now_ns)
+    limits_above = broker.in_force.above(topic)
     subscriptions = {
-        name: subscription_stats(broker, subscription, options)
+        name: subscription_stats(broker, subscription, options, limits_above)
         for name, subscription in topic.subscriptions.items()
     }
     durable = [s for s in topic.subscriptions.values() if s.is_durable]
@@ -80,7 +83,7 @@ def topic_stats(broker: Broker, topic: Topic, options: StatsOptions) -> TopicSta
             s.non_contiguous_deleted_messages_ranges for s in shown
         ),
         owner_broker=broker.info.broker_id,
-        headgate=_topic_account(broker, topic, None if oldest is None else oldest[0]),
+        headgate=_topic_account(broker, topic, limits_above, None if oldest is None else oldest[0]),
     )
     if oldest is not None:
         stats.oldest_backlog_message_age_seconds = max(now_ms - oldest[0], 0) // MS_PER_S
@@ -137,9 +140,16 @@ def consumer_stats(consumer: Consumer, now_ns: int) -> ConsumerStats:
 
 
 def subscription_stats(
-    broker: Broker, subscription: Subscription, options: StatsOptions
+    broker: Broker,
+    subscription: Subscription,
+    options: StatsOptions,
+    limits_above: Sequence[EffectiveLimit],
 ) -> SubscriptionStats:
-    """One subscription, now. ``unacked_messages`` counts Shared deliveries only, as Pulsar's."""
+    """One subscription, now. ``unacked_messages`` counts Shared deliveries only, as Pulsar's.
+
+    ``limits_above`` are :meth:`~headgate.broker.limits.LimitsInForce.above` its topic: asked for
+    once, as they cost O(subscriptions) where they are relative.
+    """
     now_ns = broker.engine.now_ns
     rate, throughput, acked, redelivered, expired = subscription.rates.per_second(
         subscription.counters(), now_ns
@@ -184,7 +194,7 @@ def subscription_stats(
         dispatch_throttled_bytes_events_by_broker_limit=of_broker[Dimension.BYTES],
         dispatch_throttled_msgs=safe_sum(*(level[Dimension.MESSAGES] for level in held_back)),
         dispatch_throttled_bytes=safe_sum(*(level[Dimension.BYTES] for level in held_back)),
-        headgate=_subscription_account(broker, subscription),
+        headgate=_subscription_account(broker, subscription, limits_above),
     )
     if isinstance(dispatcher, SharedDispatcher):
         stats.unacked_messages = dispatcher.unacked_messages
@@ -222,21 +232,22 @@ def _limit_view(effective: EffectiveLimit) -> dict[str, Any]:
     return view
 
 
-def _topic_account(broker: Broker, topic: Topic, oldest_ms: int | None) -> dict[str, Any]:
+def _topic_account(
+    broker: Broker, topic: Topic, limits_above: Sequence[EffectiveLimit], oldest_ms: int | None
+) -> dict[str, Any]:
     durable = [s for s in topic.subscriptions.values() if s.is_durable]
-    limits = {"topic": broker.in_force.of_topic(topic)}
-    if not topic.is_system:
-        limits["broker"] = broker.in_force.of_broker()
     return {
         "backlogMessages": max((s.backlog_messages for s in durable), default=0),
         "backlogBytes": topic.backlog_bytes(),
         "oldestAgeSeconds": _age_s(broker, oldest_ms),
         "publishesPending": topic.pending_count,
-        "limits": limits_view(limits),
+        "limits": limits_view(dict(zip(_LEVELS[1:], limits_above, strict=True))),
     }
 
 
-def _subscription_account(broker: Broker, subscription: Subscription) -> dict[str, Any]:
+def _subscription_account(
+    broker: Broker, subscription: Subscription, limits_above: Sequence[EffectiveLimit]
+) -> dict[str, Any]:
     account = subscription.account
     now_ns = broker.engine.now_ns
     booked = account.peek(now_ns)
@@ -257,8 +268,7 @@ def _subscription_account(broker: Broker, subscription: Subscription) -> dict[st
                     "seconds": elapsed_ns / NS_PER_S,
                 }
             )
-    in_force = zip(Level, broker.in_force.on(subscription), strict=True)
-    limits = {level.name.lower(): effective for level, effective in in_force}
+    limits = [broker.in_force.of_subscription(subscription), *limits_above]
     view: dict[str, Any] = {
         "state": label.state.value,
         "since": iso_time(broker.engine.now_ms - (now_ns - account.entered_ns) // NS_PER_MS),
@@ -267,7 +277,7 @@ def _subscription_account(broker: Broker, subscription: Subscription) -> dict[st
         "backlogBytes": subscription.backlog_bytes,
         "unackedMessages": subscription.dispatcher.in_flight_messages(),
         "oldestAgeSeconds": _age_s(broker, subscription.oldest_unacked_ms()),
-        "limits": limits_view(limits),
+        "limits": limits_view(dict(zip(_LEVELS, limits, strict=True))),
     }
     if label.level is not None:
         view |= {"dimension": label.dimension, "consumer": label.consumer}

@@ -14,6 +14,7 @@ from headgate.base.positions import Position
 from headgate.broker.facade import StatsOptions
 from headgate.broker.stats import TopicStats
 from headgate.broker.topic_stats import EPOCH_TEXT, iso_time, limits_view, topic_stats
+from headgate.engine.topic import Topic
 from headgate.flow.limits import DispatchLimit, EffectiveLimit
 from headgate.metadata.policies import DispatchRate
 from headgate.testing import World
@@ -240,6 +241,34 @@ def test_a_level_without_limit_is_left_out() -> None:
     assert limits_view(limits) == {
         "broker": {"messages": None, "bytes": 5, "periodSeconds": 2.0, "source": "somewhere"}
     }
+
+
+def test_the_limits_above_are_asked_for_once_however_many_subscriptions(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A relative limit counts the topic's subscriptions: once for each would be their square."""
+
+    async def play() -> None:
+        client = await world.connect()
+        for number in range(5):
+            await client.subscribe(T, f"s{number}")
+        catalog = world.broker.catalog
+        rate = DispatchRate(7, relative_to_publish_rate=True)
+        await world.broker.writer.commit(catalog.plan_topic_policies(NAME, dispatch_rate=rate))
+
+    world.run(play())
+    relative = world.broker.engine.relative
+    asked: list[Topic] = []
+
+    def followers(topic: Topic) -> int:
+        asked.append(topic)
+        return 5
+
+    monkeypatch.setattr(relative, "followers", followers)
+    stats = shown(world)
+    assert len(asked) == 1
+    limits = [each.headgate["limits"] for each in stats.subscriptions.values()]
+    assert limits == [{"topic": stats.headgate["limits"]["topic"]}] * 5
 
 
 def test_everything_can_be_written_as_json(world: World) -> None:
