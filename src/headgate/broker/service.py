@@ -26,6 +26,7 @@ from headgate.broker.facade import BrokerInfo
 from headgate.broker.lanes import Lane
 from headgate.broker.limits import LimitsInForce, LimitTable
 from headgate.broker.metadata_writer import MetadataWriter
+from headgate.broker.quotas import QuotaTable
 from headgate.broker.reads import Reader
 from headgate.broker.registry import TopicRegistry
 from headgate.broker.settings import SETTINGS, Settings
@@ -84,6 +85,7 @@ class Broker:
         self.info = info
         self.authorizer: Authorizer = authorizer or AllowAll()
         self.limits = LimitTable(catalog, settings)
+        self.quotas = QuotaTable(catalog, settings)
         self.initial_settings: dict[str, str] = {}
         """What overridden settings were at the start, as text."""
         self.engine = Engine(

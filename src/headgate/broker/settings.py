@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from headgate.base.errors import InputError
-from headgate.base.units import INT64_MAX
+from headgate.base.units import GIB, INT64_MAX, MIB
 from headgate.metadata.checks import PARTITIONS_MAX
 
 INT32_MAX = (1 << 31) - 1
@@ -128,7 +128,8 @@ class Settings:
     )
     maxMessagePublishBufferSizeInMB: int = _key(
         64,
-        "Megabytes of sends not yet durable, of all connections, before reading pauses.",
+        "Megabytes of sends not yet durable, of all connections, before reading pauses; also of "
+        "those that a backlog quota holds, before the producer that has most is disconnected.",
     )
     maxConcurrentLookupRequest: int = _key(
         50_000,
@@ -170,6 +171,54 @@ class Settings:
     )
     retentionCheckIntervalInSeconds: int = _key(
         120, "How often old messages are given up.", minimum=1
+    )
+    backlogQuotaCheckEnabled: bool = _key(
+        True, "Enforce backlog quotas; false only shows them, and nothing is held or evicted."
+    )
+    backlogQuotaCheckIntervalInSeconds: int = _key(
+        60,
+        "How often all quotas are verified. They are enforced as messages are appended and grow "
+        "old, so this finds nothing, or a defect that is counted.",
+        minimum=1,
+    )
+    backlogQuotaDefaultLimitGB: int = _key(
+        -1,
+        "The next key in gigabytes, which wins if it is above 0. Deprecated.",
+        minimum=-1,
+        maximum=INT64_MAX // GIB,
+    )
+    backlogQuotaDefaultLimitBytes: int = _key(
+        -1,
+        "Largest backlog of a topic in bytes where no policy says otherwise; -1 is no limit.",
+        minimum=-1,
+        maximum=INT64_MAX,
+    )
+    backlogQuotaDefaultLimitSecond: int = _key(
+        -1,
+        "Largest age of a topic's oldest unacknowledged message in seconds where no policy says "
+        "otherwise; -1 and 0 are no limit.",
+        minimum=-1,
+    )
+    backlogQuotaDefaultRetentionPolicy: str = _key(
+        "producer_request_hold",
+        "What happens at the two limits above.",
+        choices=("producer_request_hold", "producer_exception", "consumer_backlog_eviction"),
+    )
+    preciseTimeBasedBacklogQuotaCheck: bool = _key(
+        False, "Changes nothing: ages are always precise."
+    )
+    headgateHoldParkMs: int = _key(
+        20_000,
+        "Milliseconds that a held producer's messages wait in the broker before it is "
+        "disconnected; below its client's send timeout. 0 disconnects at once, as Pulsar does.",
+        dynamic=True,
+    )
+    headgateMaxParkedBytesPerConnection: int = _key(
+        8 * MIB,
+        "Bytes of held messages that one connection may have in the broker; over that, the "
+        "producer that has most of them is disconnected.",
+        dynamic=True,
+        minimum=1,
     )
     managedLedgerCacheSizeMB: int = _key(
         64, "Memory for recent and read-ahead entries, in megabytes.", minimum=1

@@ -8,7 +8,7 @@ builder and the CLI fill in.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated
+from typing import Annotated, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType, field
 
@@ -74,6 +74,25 @@ class Retention(Struct, frozen=True, rename="camel"):
     retention_size_in_mb: JavaLong = field(default=0, name="retentionSizeInMB")
 
 
+class BacklogQuota(Struct, frozen=True, rename="camel"):
+    """What bounds a backlog, and what happens at the bound.
+
+    Of a quota of type ``destination_storage`` only ``limit_size`` counts, of ``message_age`` only
+    ``limit_time``. Negative: no limit. So is a limit that JSON leaves out, where Pulsar takes 0;
+    a size limit of 0 blocks everybody, as in Pulsar.
+    """
+
+    policy: Literal["producer_request_hold", "producer_exception", "consumer_backlog_eviction"]
+    limit_size: JavaLong = -1
+    """Bytes."""
+    limit_time: JavaInt = -1
+    """Seconds."""
+
+
+QuotaKind = Literal["destination_storage", "message_age"]
+"""The types of backlog quotas, by Pulsar's names."""
+
+
 class NamespacePolicies(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What may be set on a namespace. ``None``: not set, the broker's setting applies.
 
@@ -83,6 +102,7 @@ class NamespacePolicies(Struct, frozen=True, kw_only=True, omit_defaults=True):
     dispatch_rate: DispatchRate | None = None
     subscription_dispatch_rate: DispatchRate | None = None
     retention: Retention | None = None
+    backlog_quotas: Mapping[QuotaKind, BacklogQuota] = field(default_factory=dict)
 
 
 class TopicPolicies(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -91,6 +111,7 @@ class TopicPolicies(Struct, frozen=True, kw_only=True, omit_defaults=True):
     dispatch_rate: DispatchRate | None = None
     subscription_dispatch_rate: DispatchRate | None = None
     retention: Retention | None = None
+    backlog_quotas: Mapping[QuotaKind, BacklogQuota] = field(default_factory=dict)
     dispatch_rate_by_subscription: Mapping[str, DispatchRate] = field(default_factory=dict)
     """Limits of single subscriptions, by name; stronger than ``subscription_dispatch_rate``."""
 
