@@ -12,6 +12,8 @@ _BY_TYPE: tuple[tuple[type[HeadgateError], ServerError], ...] = (
     (InvalidNameError, ServerError.INVALID_TOPIC_NAME),
     (errors.ProducerBusyError, ServerError.PRODUCER_BUSY),
     (errors.ProducerFencedError, ServerError.PRODUCER_FENCED),
+    (errors.ProducersHeldError, ServerError.PRODUCER_BLOCKED_QUOTA_EXCEEDED_ERROR),
+    (errors.ProducersRefusedError, ServerError.PRODUCER_BLOCKED_QUOTA_EXCEEDED_EXCEPTION),
     (errors.ConsumerBusyError, ServerError.CONSUMER_BUSY),
     (errors.TopicFencedError, ServerError.SERVICE_NOT_READY),
     (errors.SubscriptionBusyError, ServerError.METADATA_ERROR),

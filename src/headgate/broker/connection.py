@@ -25,12 +25,11 @@ from headgate.broker.connection_bounds import (
     COMMAND_BYTES_MAX,
     COMMANDS_MAX,
     FORGET_CLOSED_NS,
-    HANDSHAKE_TIMEOUT_S,
-    LIVENESS_TIMEOUT_S,
     OUT_BYTES_MAX,
     TURN_WORK_MAX,
     UNREAD_BYTES_MAX,
 )
+from headgate.broker.keep_alive import KeepAlive
 from headgate.broker.notices import Notices
 from headgate.broker.settings import INT32_MAX
 from headgate.engine.consumer import Consumer
@@ -84,17 +83,18 @@ class Connection(asyncio.BufferedProtocol):
         self._out: list[bytes] = []
         self._out_bytes = 0
         self._strips_checksums = False
-        self._write_paused = False
-        self._read_paused = False
+        self.write_paused = False
+        """Whether the peer takes nothing more for now."""
+        self.read_paused = False
+        """Whether nothing more is read from it for now."""
+        self.parked_bytes = 0
         self._pending_count = 0
         self._unfinished: Iterator[int] | None = None
         self._unread_bytes = 0
         self._command_bytes = 0
         self._closed_producers: dict[int, int] = {}
         self._tasks: dict[asyncio.Task[None], int] = {}
-        self._heard = False
-        self._alive_waiters: list[asyncio.Future[None]] = []
-        self._keep_alive: asyncio.TimerHandle | None = None
+        self.keep_alive = KeepAlive(self)
         self._cut_timer: asyncio.TimerHandle | None = None
         self._transport: asyncio.Transport
 
@@ -108,7 +108,7 @@ class Connection(asyncio.BufferedProtocol):
         self.is_open = True
         self.broker.connections.add(self)
         self.broker.counts.connections_accepted += 1
-        self._keep_alive = self.broker.loop.call_later(HANDSHAKE_TIMEOUT_S, self._tick)
+        self.keep_alive.await_handshake()
 
     def get_buffer(self, sizehint: int) -> memoryview:
         """See :class:`asyncio.BufferedProtocol`."""
@@ -118,24 +118,24 @@ class Connection(asyncio.BufferedProtocol):
         """See :class:`asyncio.BufferedProtocol`."""
         self.broker.begin_turn()
         self._decoder.advance(nbytes)
-        self._heard = True
+        self.keep_alive.heard = True
         self._process()
 
     def pause_writing(self) -> None:
         """See :class:`asyncio.BaseProtocol`."""
-        self._write_paused = True
+        self.write_paused = True
         self.writable = False
-        self._heard = True
+        self.keep_alive.heard = True
 
     def resume_writing(self) -> None:
         """See :class:`asyncio.BaseProtocol`."""
-        self._write_paused = False
+        self.write_paused = False
         self._unread_bytes = 0
-        self._heard = True  # who takes what it is sent is alive
+        self.keep_alive.heard = True  # who takes what it is sent is alive
         self.broker.begin_turn()
         if self.is_open:
             self._writable_again()
-            if self._read_paused:
+            if self.read_paused:
                 self.resume_reading()
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002
@@ -157,13 +157,9 @@ class Connection(asyncio.BufferedProtocol):
         if self.peer is None:
             self.broker.counts.connections_failed += 1
         self.broker.read_paused.discard(self)
-        if self._keep_alive is not None:
-            self._keep_alive.cancel()
+        self.keep_alive.stop()
         for task in self._tasks:
             task.cancel()
-        for waiter in self._alive_waiters:
-            if not waiter.done():
-                waiter.set_result(None)
         for producer, topic in self.producers.values():
             topic.remove_producer(producer)
         for consumer, subscription in list(self.consumers.values()):
@@ -183,7 +179,7 @@ class Connection(asyncio.BufferedProtocol):
         next_frame, receive = self._decoder.next_frame, self._table.receive
         work = TURN_WORK_MAX
         try:
-            while not self._read_paused and self.is_open:
+            while not self.read_paused and self.is_open:
                 if self._unfinished is not None:
                     done = next(self._unfinished, None)
                     if done is None:
@@ -223,7 +219,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def _end_turn(self) -> None:
         """Others come first now."""
-        if self.is_open and not self._read_paused:
+        if self.is_open and not self.read_paused:
             self._pause_reading()
             self.broker.loop.call_soon(self._next_turn)
 
@@ -238,10 +234,7 @@ class Connection(asyncio.BufferedProtocol):
         if kind == CommandType.PING:
             self.write(encode.pong())
         elif kind == CommandType.PONG:
-            for waiter in self._alive_waiters:
-                if not waiter.done():
-                    waiter.set_result(None)
-            self._alive_waiters.clear()
+            self.keep_alive.pong()
         elif kind == CommandType.CONNECT:
             self._connect(command)
         elif (handler := self.handlers.get(kind)) is not None:
@@ -281,11 +274,7 @@ class Connection(asyncio.BufferedProtocol):
                 server_version=self.broker.info.version,
             )
         )
-        if self._keep_alive is not None:
-            self._keep_alive.cancel()
-        self._keep_alive = self.broker.loop.call_later(
-            self.broker.settings.keepAliveIntervalSeconds, self._tick
-        )
+        self.keep_alive.begin()
 
     def _send(self, command: BaseCommand, body: bytes | None) -> None:
         send = command.send
@@ -307,14 +296,16 @@ class Connection(asyncio.BufferedProtocol):
         message_count = send.num_messages
         if check_message_count(message_count, body, self._message_bytes_max):
             self._notices.delay_ignored(self.address, producer.name, topic.name)
-        try:
-            topic.publish(producer, sequence_id, send.highest_sequence_id, message_count, body)
-        except StorageError as error:
-            self._refuse_send(producer_id, sequence_id, str(error))
-            self._end_producer(producer_id)
-            return
         if send.is_chunk:
             producer.chunks_published += 1
+        try:
+            if not topic.publish(
+                producer, sequence_id, send.highest_sequence_id, message_count, body
+            ):
+                return  # it waits; send_staged follows
+        except StorageError as error:
+            self.send_refused(producer_id, sequence_id, str(error))
+            return
         self._pending_count += 1
         maximum = self.broker.settings.maxPendingPublishRequestsPerConnection
         if 0 < maximum <= self._pending_count:
@@ -349,7 +340,7 @@ class Connection(asyncio.BufferedProtocol):
     def _carried_out(self, coroutine: Coroutine[Any, Any, None], task: asyncio.Task[None]) -> None:
         coroutine.close()  # of a command that was given up before it began
         self._command_bytes -= self._tasks.pop(task)
-        if self._read_paused:
+        if self.read_paused:
             self.resume_reading()
 
     async def _carry_out(self, coroutine: Coroutine[Any, Any, None], command: BaseCommand) -> None:
@@ -373,7 +364,7 @@ class Connection(asyncio.BufferedProtocol):
         """Have ``frame`` written at the end of this turn, after everything written before."""
         if not self.is_open:
             return
-        if self._write_paused:
+        if self.write_paused:
             self._unread_bytes += len(frame)
             if self._unread_bytes > UNREAD_BYTES_MAX:
                 self._pause_reading()
@@ -391,7 +382,7 @@ class Connection(asyncio.BufferedProtocol):
         if not self.is_open:
             return
         self._transport.writelines(out)
-        if not self._write_paused and not self.writable:
+        if not self.write_paused and not self.writable:
             self._writable_again()
 
     def _writable_again(self) -> None:
@@ -410,6 +401,15 @@ class Connection(asyncio.BufferedProtocol):
         self.write(
             encode.send_receipt(producer_id, sequence_id, ledger_id, entry_id, highest_sequence_id)
         )
+
+    def send_staged(self) -> None:
+        """See :class:`headgate.engine.ports.ProducerPort`."""
+        self._pending_count += 1
+
+    def send_refused(self, producer_id: int, sequence_id: int, reason: str) -> None:
+        """See :class:`headgate.engine.ports.ProducerPort`."""
+        self._refuse_send(producer_id, sequence_id, reason)
+        self._end_producer(producer_id)
 
     def send_failed(self, producer_id: int, sequence_id: int, reason: str) -> None:
         """See :class:`headgate.engine.ports.ProducerPort`."""
@@ -480,7 +480,7 @@ class Connection(asyncio.BufferedProtocol):
         if entry is None:
             return False
         self._pending_count -= entry[0].pending_count
-        if self._read_paused:
+        if self.read_paused:
             self.resume_reading()
         return True
 
@@ -511,8 +511,8 @@ class Connection(asyncio.BufferedProtocol):
         self._pause_reading()
 
     def _pause_reading(self) -> None:
-        if not self._read_paused:
-            self._read_paused = True
+        if not self.read_paused:
+            self.read_paused = True
             self._transport.pause_reading()
             self.broker.read_paused.add(self)
 
@@ -527,13 +527,17 @@ class Connection(asyncio.BufferedProtocol):
             return
         if not self.is_open or self.broker.publish_buffer_full():
             return
-        self._read_paused = self.is_throttled = False
+        self.read_paused = self.is_throttled = False
         self.broker.read_paused.discard(self)
         self._transport.resume_reading()
         self.broker.loop.call_soon(self._resumed)
 
+    def unsent_bytes(self) -> int:
+        """What the peer has not taken yet."""
+        return self._transport.get_write_buffer_size()
+
     def _next_turn(self) -> None:
-        if self._read_paused:
+        if self.read_paused:
             self.resume_reading()
 
     def _resumed(self) -> None:
@@ -551,48 +555,8 @@ class Connection(asyncio.BufferedProtocol):
             self._transport.close()
             self._cut_timer = self.broker.loop.call_later(CLOSE_TIMEOUT_S, self._transport.abort)
 
-    def _cut_off(self) -> None:
+    def cut_off(self) -> None:
         """End the connection with a peer that does not listen."""
         self._table.close()
         self._leave()
         self._transport.abort()
-
-    def _tick(self) -> None:
-        """Keep-alive: close a peer that stayed silent for a whole interval after a PING."""
-        if self.peer is None:
-            logger.info("%s sent no CONNECT and is cut off", self.address)
-            self.close()
-            return
-        awaits_sign = self.peer.knows_ping and (self._write_paused or not self._read_paused)
-        if awaits_sign and not self._heard:
-            logger.info("%s is silent and is cut off", self.address)
-            self._cut_off()
-            return
-        self._heard = False
-        if self.peer.knows_ping:
-            self.write(encode.ping())
-        self._keep_alive = self.broker.loop.call_later(
-            self.broker.settings.keepAliveIntervalSeconds, self._tick
-        )
-
-    async def is_alive(self) -> bool:
-        """Ask the peer for a sign of life; False (and cut off) when none comes in time."""
-        if not self.is_open or self.peer is None or not self.peer.knows_ping:
-            return self.is_open
-        if self._read_paused:
-            return True  # it sent more than could be stored so far: its PONG would wait behind
-        waiter: asyncio.Future[None] = self.broker.loop.create_future()
-        self._alive_waiters.append(waiter)
-        unsent_bytes = self._transport.get_write_buffer_size()
-        self.write(encode.ping())
-        try:
-            await asyncio.wait_for(waiter, LIVENESS_TIMEOUT_S)
-        except TimeoutError:
-            if waiter not in self._alive_waiters:
-                return self.is_open  # its PONG came at the very last moment
-            self._alive_waiters.remove(waiter)
-            if self.is_open and self._transport.get_write_buffer_size() < unsent_bytes:
-                return True  # it takes what it is sent, slowly: the PING is still on its way
-            self._cut_off()
-            return False
-        return self.is_open

@@ -136,7 +136,7 @@ async def _make_room(
     if subscription.type is not kind:
         return
     holder = cast("Connection", subscription.consumers[0].port)
-    if holder is connection or await holder.is_alive():
+    if holder is connection or await holder.keep_alive.is_alive():
         raise ConsumerBusyError("Exclusive consumer is already connected")
 
 

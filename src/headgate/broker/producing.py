@@ -48,6 +48,8 @@ async def create_producer(connection: Connection, command: BaseCommand) -> None:
         broker.begin_turn()
         if not connection.is_open or connection.creating.get(key) is not request:
             return
+        if topic.quota is not None:
+            topic.quota.check_newcomer()
         topic.add_producer(producer)
         connection.producers[producer_id] = (producer, topic)
         _answer(connection, request.request_id, producer)
@@ -95,7 +97,7 @@ async def _take_over(
     if port is connection and holder.producer_id == newcomer.producer_id:
         topic.remove_producer(holder)
         return
-    if await port.is_alive():
+    if await port.keep_alive.is_alive():
         raise ProducerBusyError(f"Producer with name '{holder.name}' is already connected to topic")
 
 
@@ -117,6 +119,7 @@ async def close_producer(connection: Connection, command: BaseCommand) -> None:
     entry = connection.producers.get(request.producer_id)
     if entry is not None:
         producer, topic = entry
+        topic.discard_parked(producer)  # its client has given up waiting for them
         if producer.pending_count:
             with contextlib.suppress(HeadgateError):  # each SEND is answered with its own error
                 await connection.broker.log_durable()

@@ -35,6 +35,7 @@ from headgate.engine.engine import Engine, EngineLimits
 from headgate.engine.subscription import Subscription
 from headgate.engine.topic import Topic
 from headgate.flow.limits import DispatchLimit
+from headgate.flow.quota import NO_QUOTAS, Quotas
 from headgate.ledger import CommitLog
 from headgate.metadata.catalog import Catalog, Change
 from headgate.metadata.rows import Kind
@@ -93,6 +94,7 @@ class Broker:
             limits=_engine_limits(settings),
             cache_bytes_max=settings.managedLedgerCacheSizeMB * MIB,
             limits_of=self._limit_of,
+            quotas_of=self._quotas_of,
         )
         self.in_force = LimitsInForce(self.limits, self.engine)
         self._wall_offset_ns = 0
@@ -137,7 +139,7 @@ class Broker:
         """Make what every broker has, load the stored topics and begin the sweeps."""
         for name, text in self.catalog.settings().items():
             self._set_dynamic(name, text)
-        self._set_throttling_flags()
+        self._set_engine_limits()
         telemetry = parse_topic(self.settings.headgateTelemetryTopic)
         change = self.catalog.plan_first_boot(system_namespaces=[telemetry.namespace])
         if change is not None:
@@ -255,6 +257,11 @@ class Broker:
             return self.limits.of_topic(topic.name).limit
         return self.limits.of_subscription(topic.name, subscription).limit
 
+    def _quotas_of(self, topic: Topic) -> Quotas:
+        if topic.is_system or not self.settings.backlogQuotaCheckEnabled:
+            return NO_QUOTAS
+        return self.quotas.of_topic(topic.name)
+
     def _metadata_applied(self, change: Change) -> None:
         """A change is durable: bring limits and settings into force (within this turn)."""
         self.begin_turn()
@@ -269,6 +276,7 @@ class Broker:
         if kinds & {Kind.SETTING, Kind.NAMESPACE, Kind.TOPIC_POLICIES}:
             for topic in self._topics_under(change, everywhere=settings_changed):
                 self.engine.limits_of_topic(topic)
+                self.engine.quotas_of_topic(topic)
 
     def _topics_under(self, change: Change, *, everywhere: bool) -> list[Topic]:
         if everywhere:
@@ -292,10 +300,15 @@ class Broker:
             self.settings.set(name, initial if text is None else text)
         except InputError as error:
             logger.warning("stored setting is not used: %s", error)
-        self._set_throttling_flags()
+        self._set_engine_limits()
 
-    def _set_throttling_flags(self) -> None:
+    def _set_engine_limits(self) -> None:
         engine, settings = self.engine, self.settings
+        engine.limits.parked_bytes_per_connection_max = settings.headgateMaxParkedBytesPerConnection
+        hold_park_ns = settings.headgateHoldParkMs * NS_PER_MS
+        if hold_park_ns != engine.limits.hold_park_ns:
+            engine.limits.hold_park_ns = hold_park_ns
+            engine.quotas.holds_due()
         engine.throttle_counts_entries = settings.dispatchThrottlingOnBatchMessageEnabled
         engine.throttle_spares_caught_up = (
             not settings.dispatchThrottlingOnNonBacklogConsumerEnabled
@@ -308,6 +321,9 @@ def _engine_limits(settings: Settings) -> EngineLimits:
         settings.maxUnackedMessagesPerSubscription,
         settings.activeConsumerFailoverDelayTimeMillis * NS_PER_MS,
         settings.managedLedgerCursorBackloggedThreshold,
+        settings.headgateHoldParkMs * NS_PER_MS,
+        settings.headgateMaxParkedBytesPerConnection,
+        settings.maxMessagePublishBufferSizeInMB * MIB,
     )
 
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from headgate.base.errors import HeadgateError, InvariantError, StorageError
 from headgate.base.units import MIB, MS_PER_S, NS_PER_S, S_PER_MINUTE
 from headgate.broker.history import History
+from headgate.broker.quota_sweep import QuotaSweep
 from headgate.broker.trouble import Trouble
 from headgate.engine.rates import SAMPLE_PERIOD_NS
 from headgate.engine.topic import Topic
@@ -44,6 +45,7 @@ class Sweeps:
         self._broker = broker
         self.history = History()
         """What :mod:`headgate.broker.explain` judges by."""
+        self.quotas = QuotaSweep(broker)
         self._tasks: list[asyncio.Task[None]] = []
         self._job_running = False
         self._upkeep_trouble = Trouble(logger, "upkeep of the log")
@@ -55,6 +57,8 @@ class Sweeps:
         sweeps: tuple[tuple[Callable[[], Awaitable[None]], Callable[[], float]], ...] = (
             (self.upkeep, lambda: UPKEEP_PERIOD_S),
             (self.remember, lambda: HISTORY_PERIOD_S),
+            (self.quotas.look, lambda: HISTORY_PERIOD_S),
+            (self.quotas.check, lambda: settings.backlogQuotaCheckIntervalInSeconds),
             (self.sample_rates, lambda: SAMPLE_PERIOD_NS / NS_PER_S),
             (self.retain, lambda: settings.retentionCheckIntervalInSeconds),
             (self.delete_inactive, lambda: settings.brokerDeleteInactiveTopicsFrequencySeconds),

@@ -14,18 +14,21 @@ from heapq import heappop, heappush
 from typing import cast
 
 from headgate.base.names import TopicName
-from headgate.base.units import MIB, NS_PER_MS
+from headgate.base.units import MIB, NS_PER_MS, NS_PER_S
 from headgate.engine.cache import EntryCache
 from headgate.engine.dispatch_shared import SharedDispatcher
 from headgate.engine.dispatch_single import SingleActiveDispatcher
 from headgate.engine.dispatcher import Dispatcher
 from headgate.engine.ports import Effects, EntryLog, NoObserver, Observer
+from headgate.engine.quota_keeper import QuotaKeeper
 from headgate.engine.relative import RelativeLimits
 from headgate.engine.subscription import Subscription
 from headgate.engine.topic import Topic
+from headgate.engine.topic_quota import TopicQuota
 from headgate.engine.types import SubscriptionType
 from headgate.flow.gate import BrokerGate, TopicGate
 from headgate.flow.limits import DispatchLimit
+from headgate.flow.quota import NO_QUOTAS, Quotas
 from headgate.flow.relative import PublishRate
 
 FLUSH_ENTRIES_MAX = 256
@@ -47,10 +50,22 @@ class EngineLimits:
     failover_delay_ns: int = 1_000 * NS_PER_MS
     backlogged_entries_min: int = 1_000
     """managedLedgerCursorBackloggedThreshold: who is caught up falls behind beyond so many."""
+    hold_park_ns: int = 20 * NS_PER_S
+    """headgateHoldParkMs: so long a SEND waits for room in a backlog quota."""
+    parked_bytes_per_connection_max: int = 8 * MIB
+    parked_bytes_max: int = 64 * MIB
 
 
 LimitsOf = Callable[[Topic, str | None], DispatchLimit | None]
 """The limit that is set on a topic (None) or on one of its subscriptions (its name)."""
+
+
+QuotasOf = Callable[[Topic], Quotas]
+"""The backlog quotas that are set on a topic."""
+
+
+def _no_quotas(_: Topic) -> Quotas:
+    return NO_QUOTAS
 
 
 def _no_limits(_: Topic, __: str | None) -> DispatchLimit | None:
@@ -67,6 +82,7 @@ class Engine:
         limits: EngineLimits | None = None,
         cache_bytes_max: int = 64 * MIB,
         limits_of: LimitsOf = _no_limits,
+        quotas_of: QuotasOf = _no_quotas,
         now_ns: int = 0,
         now_ms: int = 0,
     ) -> None:
@@ -87,9 +103,11 @@ class Engine:
         self.broker_limit: DispatchLimit | None = None
         """The broker-wide limit as it is set."""
         self.relative = RelativeLimits(self)
+        self.quotas = QuotaKeeper(self)
         self.written_ns = now_ns
         """When an entry of any but a system topic last became durable."""
         self._limits_of = limits_of
+        self._quotas_of = quotas_of
         self._kept: dict[int, tuple[TopicGate, PublishRate | None]] = {}
         """Budgets and publish rates of unloaded topics: an unload forgives nothing (law 1.1)."""
         self._dirty: deque[Subscription] = deque()
@@ -116,7 +134,8 @@ class Engine:
         timers = self._timers
         while timers and timers[0][0] <= now_ns:
             heappop(timers)[2]()
-        budget = FLUSH_ENTRIES_MAX - self._serve_waiting(WAITING_ENTRIES_MIN)
+        budget = FLUSH_ENTRIES_MAX - self.quotas.work(WAITING_ENTRIES_MIN)
+        budget -= self._serve_waiting(WAITING_ENTRIES_MIN)
         dirty = self._dirty
         for _ in range(len(dirty)):
             if budget <= 0:
@@ -126,7 +145,7 @@ class Engine:
             if subscription.removed:
                 continue  # its budgets may serve a successor already
             budget -= 1 + subscription.dispatcher.pump(now_ns, PUMP_ENTRIES_MAX)
-        return self._serve_waiting(budget) >= budget or bool(dirty)
+        return self._serve_waiting(budget) >= budget or bool(dirty) or self.quotas.is_busy
 
     def _serve_waiting(self, entries_max: int) -> int:
         """Hand over to those whose budgets have room again, in their fair order, at about one entry
@@ -180,12 +199,15 @@ class Engine:
         self.by_number[log.number] = topic
         self.observer.topic_loaded(topic)
         self.limits_of_topic(topic)
+        self.quotas_of_topic(topic)
         self.relative.loaded(topic, publish_rate)
         return topic
 
     def unload_topic(self, topic: Topic, *, deleted: bool = False) -> None:
         """Forget a fenced topic. Unless it was ``deleted``, what it spent of its limits stays."""
         self.observer.topic_unloaded(topic)
+        if topic.quota is not None:
+            self.quotas.forget(topic.quota)
         for subscription in topic.subscriptions.values():
             subscription.forget(self.now_ns)
         topic.subscriptions.clear()
@@ -220,6 +242,15 @@ class Engine:
         for subscription in topic.subscriptions.values():
             self._put_in_force(subscription)
         self.effects.work_pending()
+
+    def quotas_of_topic(self, topic: Topic) -> None:
+        """Put the backlog quotas in force on a topic, within this turn."""
+        quotas = self._quotas_of(topic)
+        if topic.quota is not None:
+            topic.quota.set_quotas(quotas)
+        elif quotas.any:
+            topic.quota = TopicQuota(topic, NO_QUOTAS)
+            topic.quota.set_quotas(quotas)
 
     def limits_of_subscription(self, subscription: Subscription) -> None:
         """Put the limit in force on one subscription."""

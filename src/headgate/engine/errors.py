@@ -17,6 +17,14 @@ class ProducerFencedError(EngineError):
     """Another producer has the topic for itself."""
 
 
+class ProducersHeldError(EngineError):
+    """The topic has reached a backlog quota that holds producers; there is no room for another."""
+
+
+class ProducersRefusedError(EngineError):
+    """The topic has reached a backlog quota that refuses producers."""
+
+
 class ConsumerBusyError(EngineError):
     """The subscription has consumers that this one cannot join."""
 

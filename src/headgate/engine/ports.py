@@ -12,8 +12,10 @@ from headgate.base.positions import Position
 
 if TYPE_CHECKING:
     from headgate.engine.consumer import Consumer
+    from headgate.engine.eviction import Eviction
     from headgate.engine.subscription import Subscription
     from headgate.engine.topic import Topic
+    from headgate.flow.quota import Quota
 
 
 class EntryLog(Protocol):
@@ -34,6 +36,9 @@ class EntryLog(Protocol):
     def ordinal_at_or_after(self, ledger_id: int, entry_id: int, /) -> int:
         """The entry with this id, else the next one held; ``end`` when there is none."""
 
+    def ordinal_received_at_or_after(self, received_ms: int, /) -> int:
+        """The first durable entry that the broker received then or later; ``end`` if none was."""
+
     def message_count(self, ordinal: int, /) -> int:
         """Messages in the entry: more than one for a batch."""
 
@@ -52,6 +57,15 @@ class EntryLog(Protocol):
 
 class ProducerPort(Protocol):
     """The connection of a producer, as far as the engine needs it."""
+
+    parked_bytes: int
+    """Bytes of SENDs of all its producers that wait before their append. The engine counts."""
+
+    def send_staged(self) -> None:
+        """A SEND that waited is staged now: its receipt or failure follows."""
+
+    def send_refused(self, producer_id: int, sequence_id: int, reason: str, /) -> None:
+        """A SEND that waited cannot be staged: tell its producer, and end it."""
 
     def send_receipt(
         self, producer_id: int, sequence_id: int, highest_sequence_id: int, position: Position, /
@@ -128,6 +142,12 @@ class Observer(Protocol):
         """The limit of a topic, of one of its subscriptions or (None, None) of the broker was put
         in force, perhaps as it was."""
 
+    def quota_turned(self, topic: Topic, quota: Quota, exceeded: bool, /) -> None:
+        """A topic reached a quota that stops producers, or has room again."""
+
+    def evicted(self, topic: Topic, eviction: Eviction, /) -> None:
+        """A quota took messages from subscriptions of a topic."""
+
 
 class NoObserver:
     """The observer of an engine that nobody watches."""
@@ -145,4 +165,10 @@ class NoObserver:
         """See :class:`Observer`."""
 
     def limits_changed(self, topic: Topic | None, subscription: Subscription | None, /) -> None:
+        """See :class:`Observer`."""
+
+    def quota_turned(self, topic: Topic, quota: Quota, exceeded: bool, /) -> None:
+        """See :class:`Observer`."""
+
+    def evicted(self, topic: Topic, eviction: Eviction, /) -> None:
         """See :class:`Observer`."""

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from collections import deque
+from typing import TYPE_CHECKING
+
 from headgate.engine.ports import ProducerPort
 from headgate.engine.rates import RateMeter
 from headgate.engine.types import AccessMode
+
+if TYPE_CHECKING:
+    from headgate.engine.parking import ParkedSend
 
 
 class Producer:
@@ -18,10 +24,13 @@ class Producer:
         "client_version",
         "closed",
         "connected_ms",
+        "ending",
         "epoch",
         "messages_published",
         "metadata",
         "name",
+        "parked",
+        "parked_bytes",
         "pending_count",
         "port",
         "producer_id",
@@ -53,6 +62,12 @@ class Producer:
         self.closed = False
         self.pending_count = 0
         """SENDs staged and not yet answered."""
+        self.parked: deque[ParkedSend] | None = None
+        """SENDs that wait before their append, in their order."""
+        self.parked_bytes = 0
+        """Bytes of these."""
+        self.ending = False
+        """Whether it takes no more, and is closed when what it staged is answered."""
         self.messages_published = 0
         self.bytes_published = 0
         self.chunks_published = 0

@@ -47,6 +47,7 @@ class Subscription:
         "done_entries",
         "done_messages",
         "entries_sent",
+        "evicted_messages",
         "expired_messages",
         "fenced",
         "gate",
@@ -102,6 +103,7 @@ class Subscription:
         self.skipped_messages = 0
         self.rewound_messages = 0
         self.expired_messages = 0
+        self.evicted_messages = 0
         self.redelivered_messages = 0
         self.messages_sent = 0
         self.bytes_sent = 0
@@ -290,9 +292,7 @@ class Subscription:
         consumer.last_acked_ms = self.last_acked_ms = now_ms
         if self.acks.mark_delete != mark_delete_before:
             self.last_mark_delete_ms = now_ms
-        if not self.acks_dirty and self.is_durable:
-            self.acks_dirty = True
-            engine.effects.acks_changed(self)
+        self._acks_changed()
         if self.done_entries >= self.topic.log.end and self.account.cell is not Cell.CAUGHT_UP:
             # Whatever it waited for: what was given back may be acknowledged while it waits for a
             # budget or a permit to be delivered again.
@@ -327,6 +327,18 @@ class Subscription:
         self._moved()
         return skipped
 
+    def evict_to(self, ordinal: int) -> tuple[int, int]:
+        """Give up everything below ``ordinal`` because a backlog quota asks for it; return the
+        messages and bytes that were lost."""
+        last = min(ordinal, self.topic.log.end) - 1
+        if last <= self.acks.mark_delete:
+            return 0, 0
+        before_bytes = self.done_bytes
+        messages = self._finish_through(last)
+        self.evicted_messages += messages
+        self._moved()
+        return messages, self.done_bytes - before_bytes
+
     def skip_messages(self, count: int) -> int:
         """Give up the next ``count`` entries that nobody acknowledged; return messages skipped."""
         log = self.topic.log
@@ -356,6 +368,8 @@ class Subscription:
         else:
             self.rewound_messages -= moved
         self._moved()
+        if self.topic.quota is not None:
+            self.topic.quota.subscription_changed(self)
 
     def _moved(self) -> None:
         engine = self.topic.engine
@@ -363,10 +377,17 @@ class Subscription:
         self.last_mark_delete_ms = engine.now_ms
         self.dispatcher.cursor_moved()
         self.held_back.forget()
+        self._acks_changed()
+        self.wake()
+
+    def _acks_changed(self) -> None:
+        """Persist them soon; and there may be room in a backlog quota."""
+        topic = self.topic
         if not self.acks_dirty and self.is_durable:
             self.acks_dirty = True
-            engine.effects.acks_changed(self)
-        self.wake()
+            topic.engine.effects.acks_changed(self)
+        if topic.is_held and topic.quota is not None:
+            topic.engine.quotas.touch(topic.quota)
 
     def trimmed(self) -> None:
         """The topic gave up entries: if this cursor still stands before them, it moves on.

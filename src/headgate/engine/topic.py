@@ -20,10 +20,12 @@ from headgate.engine.errors import (
     SubscriptionBusyError,
     TopicFencedError,
 )
+from headgate.engine.parking import ParkedSend, Parking
 from headgate.engine.ports import EntryLog
 from headgate.engine.producer import Producer
 from headgate.engine.rates import RateMeter
 from headgate.engine.subscription import Subscription
+from headgate.engine.topic_quota import ALWAYS, NO_MARK, TopicQuota
 from headgate.engine.types import AccessMode
 from headgate.engine.writes import (
     NOTHING_WRITTEN,
@@ -49,10 +51,12 @@ class Topic:
         "_pending",
         "_sizes",
         "_writes",
+        "admit_below",
         "bytes_in_before_load",
         "bytes_out_removed",
         "cache",
         "created_ms",
+        "ending",
         "engine",
         "entries_in_before_load",
         "entries_read",
@@ -60,6 +64,7 @@ class Topic:
         "gate",
         "idle_since_ns",
         "incarnation",
+        "is_held",
         "is_system",
         "last_publish_ms",
         "limit",
@@ -67,11 +72,14 @@ class Topic:
         "messages_in_before_load",
         "messages_out_removed",
         "name",
+        "parking",
         "partition",
         "producers",
         "publish_rate",
         "publish_throttled_count",
+        "quota",
         "rates",
+        "staged_bytes",
         "subscriptions",
         "visible",
     )
@@ -126,6 +134,18 @@ class Topic:
         """As it is set; the gate has what it amounts to."""
         self.publish_rate: PublishRate | None = None
         """Followed while a relative limit concerns it."""
+        self.staged_bytes = log.bytes_before(log.staged_end)
+        """Bytes of all entries that were ever stored or are staged."""
+        self.quota: TopicQuota | None = None
+        """Made when the topic first has a backlog quota."""
+        self.admit_below = NO_MARK
+        """While fewer bytes are staged, no quota can be exceeded; see :mod:`.topic_quota`."""
+        self.is_held = False
+        """Whether a quota is exceeded or SENDs wait: acknowledgements are told to it then."""
+        self.parking: Parking | None = None
+        """SENDs that wait; made at the first one."""
+        self.ending: list[Producer] | None = None
+        """Producers that are closed when what they staged is answered."""
 
     # -- publishing ------------------------------------------------------------------------
 
@@ -150,8 +170,12 @@ class Topic:
         self.producers[producer.name] = producer
 
     def remove_producer(self, producer: Producer) -> None:
-        """Disconnect a producer; what it has staged is still stored, its receipts go nowhere."""
+        """Disconnect a producer; what it has staged is still stored, its receipts go nowhere.
+        What it parked is forgotten."""
         producer.closed = True
+        self.discard_parked(producer)
+        if self.ending and producer in self.ending:
+            self.ending.remove(producer)
         if self.producers.get(producer.name) is producer:
             del self.producers[producer.name]
             self._touch_idle()
@@ -163,13 +187,20 @@ class Topic:
         highest_sequence_id: int,
         message_count: int,
         body: bytes,
-    ) -> None:
+    ) -> bool:
         """Stage one entry; its receipt follows when it is durable, in send order.
+
+        False: a backlog quota is reached, and it waits. It is staged when there is room
+        (:meth:`ProducerPort.send_staged`), or forgotten when its producer is closed before.
 
         Raises:
             StorageError: the log takes no more (full disk, failed disk).
         """
         engine = self.engine
+        if self.staged_bytes >= self.admit_below and self.quota is not None:
+            send = ParkedSend(sequence_id, highest_sequence_id, message_count, body, engine.now_ns)
+            if not self.quota.admits(producer, send):
+                return False
         ordinal = engine.effects.append(self, message_count, body)
         if self.subscriptions:
             engine.cache.put(self.cache, ordinal, body)
@@ -178,10 +209,56 @@ class Topic:
             self._arrivals.append((ordinal, engine.now_ns))
         size = len(body)
         self._sizes.append(size)
+        self.staged_bytes += size
         producer.pending_count += 1
         producer.messages_published += message_count
         producer.bytes_published += size
         self._pending.append((producer, sequence_id, highest_sequence_id))
+        return True
+
+    def stage_parked(self, producer: Producer, send: ParkedSend) -> None:
+        """Stage a SEND that waited and may go now. Where the log takes no more, its producer is
+        told and ended."""
+        self.admit_below = NO_MARK
+        sequence_id, highest_sequence_id, message_count, body, _ = send
+        try:
+            self.publish(producer, sequence_id, highest_sequence_id, message_count, body)
+        except StorageError as error:
+            producer.port.send_refused(producer.producer_id, sequence_id, str(error))
+        else:
+            producer.port.send_staged()
+
+    def discard_parked(self, producer: Producer) -> None:
+        """Forget what a producer has waiting: it is never stored."""
+        if producer.parked:
+            self.engine.quotas.discard(self, producer)
+
+    def end_producer(self, producer: Producer) -> None:
+        """Close a producer as soon as what it staged is answered: no receipt is lost, so its
+        client sends nothing again that is stored. What it parked, and sends until then, is
+        forgotten."""
+        if producer.ending:
+            return
+        producer.ending = True
+        self.discard_parked(producer)
+        if producer.pending_count:
+            self.ending = [*(self.ending or ()), producer]
+            self.admit_below = ALWAYS
+        else:
+            self._close(producer)
+
+    def _close(self, producer: Producer) -> None:
+        producer.port.close_producer(producer.producer_id)
+        self.remove_producer(producer)
+
+    def _answered(self) -> None:
+        """What was staged is durable, or failed: close who waited for that, and see whether the
+        quotas allow more, or less, than before."""
+        for producer in list(self.ending or ()):
+            if not producer.pending_count:
+                self._close(producer)
+        if self.staged_bytes >= self.admit_below and self.quota is not None:
+            self.quota.evaluate()
 
     def durable(self, storage_ns: int) -> None:
         """The log's end moved, by a commit that took it ``storage_ns``: send the receipts, then
@@ -206,6 +283,8 @@ class Topic:
                 subscription.wake()
         if first < log.end:
             self._count_writes(first, log.end, storage_ns)
+        if self.staged_bytes >= self.admit_below:
+            self._answered()
 
     def _count_writes(self, first: int, end: int, storage_ns: int) -> None:
         """Account entries that became durable now: once for each turn that staged some."""
@@ -254,6 +333,8 @@ class Topic:
             producer.pending_count -= 1
             if not producer.closed:
                 producer.port.send_failed(producer.producer_id, sequence_id, str(error))
+        self.staged_bytes = self.log.bytes_before(self.log.staged_end)
+        self._answered()
 
     @property
     def pending_count(self) -> int:
@@ -287,6 +368,8 @@ class Topic:
         self.engine.limits_of_subscription(subscription)
         subscription.trimmed()
         subscription.wake()
+        if self.quota is not None:
+            self.quota.subscription_changed(subscription)
         return subscription
 
     def remove_subscription(self, name: str) -> None:
@@ -305,6 +388,8 @@ class Topic:
         self.bytes_out_removed += subscription.bytes_sent
         if subscription.limit is not None and subscription.limit.relative:
             self.engine.relative.limits_set(self)
+        if self.quota is not None:
+            self.quota.subscription_changed(subscription)
         self._touch_idle()
 
     def slowest_durable_ordinal(self) -> int:

@@ -217,6 +217,14 @@ class _Port:
 
     def __init__(self, publisher: TelemetryPublisher) -> None:
         self._publisher = publisher
+        self.parked_bytes = 0
+
+    def send_staged(self) -> None:
+        """The broker's own topic has no quota: nothing waits."""
+
+    def send_refused(self, _id: int, _sequence: int, reason: str, /) -> None:
+        """The record was not stored."""
+        self._publisher.failed(reason)
 
     def send_receipt(self, _id: int, _sequence: int, _highest: int, _at: Position, /) -> None:
         """The record is durable."""

@@ -10,16 +10,20 @@ import asyncio
 from collections.abc import AsyncIterator, Collection
 from typing import TYPE_CHECKING, Final
 
+from headgate.engine.eviction import Eviction
 from headgate.engine.subscription import Subscription
 from headgate.engine.topic import Topic
 from headgate.flow.account import LABELS, Cell
 from headgate.flow.limits import ABOVE_PUBLISH_RATE, Dimension, EffectiveLimit, Level
+from headgate.flow.quota import Quota
 from headgate.record.codec import Columns
 from headgate.record.fields import Kind
 from headgate.telemetry.events import EventLog
 from headgate.telemetry.limit_track import LimitChange, LimitTrack, limit_values
 from headgate.telemetry.limiters import LIMITER_COLUMNS, Gate, LimiterTrack, subject_of
 from headgate.telemetry.names import PLAIN, Names
+from headgate.telemetry.quotas import event_inputs, eviction_outcome, turned_outcome
+from headgate.telemetry.quotas import limit_values as quota_limit_values
 from headgate.telemetry.subjects import (
     FIRST_THROTTLED,
     SUBSCRIPTION_COLUMNS,
@@ -133,6 +137,37 @@ class Sampler:
             name = subject_of(subscription, self._names)
             gate = subscription.gate
             self._follow_budgets(gate, Level.SUBSCRIPTION, name, topic.incarnation, now_ns)
+
+    def quota_turned(self, topic: Topic, quota: Quota, exceeded: bool, /) -> None:
+        """See :class:`headgate.engine.ports.Observer`."""
+        if topic in self._topics and topic.quota is not None:
+            self.events.add(
+                self._broker.clock.wall_ns(),
+                "quota_exceeded" if exceeded else "quota_released",
+                topic=self._names.topic(topic.name),
+                incarnation=topic.incarnation,
+                inputs=event_inputs(
+                    quota, topic.quota.backlog_bytes(), topic.quota.age_ms(), self._names
+                ),
+                outcome=turned_outcome(quota, exceeded),
+            )
+
+    def evicted(self, topic: Topic, eviction: Eviction, /) -> None:
+        """See :class:`headgate.engine.ports.Observer`."""
+        if topic in self._topics:
+            self.events.add(
+                self._broker.clock.wall_ns(),
+                "eviction",
+                topic=self._names.topic(topic.name),
+                incarnation=topic.incarnation,
+                inputs=event_inputs(
+                    eviction.quota,
+                    eviction.backlog_bytes_before,
+                    eviction.age_ms_before,
+                    self._names,
+                ),
+                outcome=eviction_outcome(eviction, self._names),
+            )
 
     def _follow_budgets(
         self, gate: Gate, level: Level, subject: str, incarnation: int, since_ns: int
@@ -267,6 +302,9 @@ class Sampler:
             if (change := limit.change(effective, self._names)) is not None:
                 self._tell_limit(change, Level.TOPIC, topic)
             self._name_sources(topic.gate, effective)
+            track.quota_limits = quota_limit_values(
+                self._broker.quotas.of_topic(topic.name), self._names
+            )
         if limit.moves:
             limit.values = limit_values(self._broker.in_force.of_topic(topic), self._names)
 

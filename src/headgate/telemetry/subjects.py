@@ -16,10 +16,12 @@ from headgate.engine.subscription import Subscription
 from headgate.engine.topic import Topic
 from headgate.flow.account import Account, Cell
 from headgate.flow.limits import Dimension, Level
+from headgate.flow.quota import NO_QUOTAS
 from headgate.record.codec import Value
 from headgate.record.fields import CELL_NAMES, DIMENSIONS, STATE_FIELD_NAMES, THROTTLE_REASONS
 from headgate.telemetry.limit_track import LimitTrack, LimitValues
 from headgate.telemetry.names import PLAIN, Names
+from headgate.telemetry.quotas import COUNT_COLUMNS, LIMIT_COLUMNS, count_values, limit_values
 
 Row = tuple[Value, ...]
 
@@ -31,12 +33,13 @@ SPAN_COLUMNS: Final = ("covered_from_ns", "covered_to_ns", "counting_since_ns", 
 TOPIC_COLUMNS: Final = (
     "topic", "partition", "incarnation", *SPAN_COLUMNS, "oldest_age_ns", "oldest_subscription",
     "msgs_in", "bytes_in", "msgs_out", "bytes_out", "storage_bytes", "backlog_bytes", "producers",
+    *LIMIT_COLUMNS, *COUNT_COLUMNS,
 )  # fmt: skip
 
 SUBSCRIPTION_COLUMNS: Final = (
     "topic", "partition", "incarnation", "subscription", *SPAN_COLUMNS, "oldest_age_ns", "state",
     "type", "consumers", "appended", "msgs_out", "bytes_out", "acked", "skipped", "rewound",
-    "redelivered", "expired", "backlog_messages", "backlog_bytes", "unacked", "permits",
+    "redelivered", "expired", "evicted", "backlog_messages", "backlog_bytes", "unacked", "permits",
     *(f"throttled_{reason}_{unit}_events" for reason in THROTTLE_REASONS for unit in DIMENSIONS),
     *(f"throttled_{reason}_{unit}" for reason in THROTTLE_REASONS for unit in DIMENSIONS),
     *(f"limit_{level}_{part}" for level in THROTTLE_REASONS
@@ -80,6 +83,7 @@ class TopicTrack:
         "limit",
         "loaded_ns",
         "names",
+        "quota_limits",
         "since_ns",
         "subscriptions",
         "topic",
@@ -94,6 +98,8 @@ class TopicTrack:
         """The turn in which it was loaded: its stored subscriptions were loaded in the same."""
         self.subscriptions: dict[str, SubscriptionTrack] = {}
         self.limit = LimitTrack(since_ns)
+        self.quota_limits: Row = limit_values(NO_QUOTAS, names)
+        """The quotas in force, as a row has them."""
         self._sent: Row = ()
 
     @property
@@ -118,6 +124,8 @@ class TopicTrack:
             topic.storage_bytes(),
             topic.backlog_bytes(),
             len(topic.producers),
+            *self.quota_limits,
+            *count_values(topic),
         )
         if values == self._sent and not (at.full or at.gone):
             return None
@@ -264,6 +272,7 @@ class SubscriptionTrack:
             subscription.rewound_messages - self._rewound_before,
             subscription.redelivered_messages,
             subscription.expired_messages,
+            subscription.evicted_messages,
             subscription.backlog_messages,
             subscription.backlog_bytes,
             subscription.dispatcher.in_flight_messages(),

@@ -120,7 +120,7 @@ async def test_who_leaves_after_a_long_ack_has_acknowledged(world: World) -> Non
 async def test_a_broken_connection_ends_its_long_ack(world: World) -> None:
     client, consumer, positions = await delivered(world)
     (connection,) = (c for c in world.broker.connections if c.consumers)
-    when_begun(world, connection._cut_off)
+    when_begun(world, connection.cut_off)
     consumer.ack_nowait(*positions)
     await client.lost
     await asyncio.sleep(1)

@@ -15,6 +15,7 @@ from headgate.engine.subscription import Subscription
 from headgate.engine.topic import Topic
 from headgate.engine.types import SubscriptionType
 from headgate.flow.limits import DispatchLimit
+from headgate.flow.quota import NO_QUOTAS, Quotas
 
 START_NS = 1_000 * NS_PER_S
 START_MS = 1_700_000_000_000
@@ -75,6 +76,10 @@ class FakePort:
         self.receipts: list[tuple[int, Position]] = []
         self.failures: list[tuple[int, str]] = []
         self.closed: list[int] = []
+        self.parked_bytes = 0
+        self.staged_count = 0
+        """SENDs that waited and were staged then."""
+        self.refusals: list[tuple[int, str]] = []
         self.active: list[tuple[int, bool]] = []
         self.engine: Engine | None = None
 
@@ -87,6 +92,12 @@ class FakePort:
 
     def send_receipt(self, producer_id: int, sequence: int, high: int, position: Position) -> None:
         self.receipts.append((sequence, position))
+
+    def send_staged(self) -> None:
+        self.staged_count += 1
+
+    def send_refused(self, producer_id: int, sequence: int, reason: str) -> None:
+        self.refusals.append((sequence, reason))
 
     def send_failed(self, producer_id: int, sequence: int, reason: str) -> None:
         self.failures.append((sequence, reason))
@@ -141,13 +152,19 @@ class Rig:
         *,
         topic_limit: DispatchLimit | None = None,
         subscription_limit: DispatchLimit | None = None,
+        quotas: Quotas = NO_QUOTAS,
         name: str = "persistent://acme/ns/t",
     ) -> None:
         self.effects = FakeEffects()
         self.topic_limit = topic_limit
         self.subscription_limit = subscription_limit
+        self.quotas = quotas
         self.engine = Engine(
-            self.effects, limits_of=self._limit_of, now_ns=START_NS, now_ms=START_MS
+            self.effects,
+            limits_of=self._limit_of,
+            quotas_of=lambda _: self.quotas,
+            now_ns=START_NS,
+            now_ms=START_MS,
         )
         self.log = FakeLog(1)
         self.topic = self.engine.load_topic(parse_topic(name), self.log)
@@ -162,9 +179,17 @@ class Rig:
 
     def publish(self, count: int = 1, *, messages: int = 1, body: bytes = b"body") -> None:
         """Store ``count`` durable entries and dispatch what is possible."""
+        self.send(count, messages=messages, body=body)
+        self.commit()
+
+    def send(self, count: int = 1, *, messages: int = 1, body: bytes = b"body") -> None:
+        """Send entries; those that were admitted are staged."""
         for _ in range(count):
             self.topic.publish(self.producer, self._sequence, 0, messages, body)
             self._sequence += 1
+
+    def commit(self) -> None:
+        """What is staged is durable."""
         self.log.end = self.log.staged_end
         self.topic.durable(0)
         self.flush()

@@ -401,7 +401,10 @@ def test_throttling_does_not_begin_before_its_subscription() -> None:
 def test_event_names_are_those_of_the_record() -> None:
     source = Path(samples.__file__).read_text()
     told = set(re.findall(r'"(limit_changed|throttle_\w+|quota_\w+|eviction)"', source))
-    assert told == {"limit_changed", "throttle_began", "throttle_ended"}
+    assert told == {
+        "limit_changed", "throttle_began", "throttle_ended",
+        "quota_exceeded", "quota_released", "eviction",
+    }  # fmt: skip
     assert told < set(EVENT_NAMES)
 
 

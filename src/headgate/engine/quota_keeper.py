@@ -1,0 +1,249 @@
+"""What the backlog quotas of all topics share: time, bounds on what waits, work for each turn.
+
+* Due times: a topic with a time quota is looked at when its oldest message gets too old, in
+  buckets of :data:`BUCKET_MS`, so that a hundred thousand topics need few timers.
+* What is held is bounded in bytes for each connection and for all; over a bound, and after
+  ``headgateHoldParkMs``, what waits is forgotten and its producer closed, as Pulsar does.
+* A hold never pauses a socket: the acknowledgements that would end it come over it.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from functools import partial
+from typing import TYPE_CHECKING
+
+from headgate.base.units import MS_PER_S
+from headgate.engine.eviction import Eviction
+from headgate.engine.parking import ParkedSend, Parking
+from headgate.engine.ports import ProducerPort
+from headgate.engine.producer import Producer
+from headgate.flow.quota import due_ns
+
+if TYPE_CHECKING:
+    from headgate.engine.engine import Engine
+    from headgate.engine.topic import Topic
+    from headgate.engine.topic_quota import TopicQuota
+
+BUCKET_MS = 250
+"""A time quota is enforced so much late at most, and the loop's own delay."""
+
+FAR_MS = 60 * MS_PER_S
+"""What is due later is looked at once before, in buckets of :data:`FAR_BUCKET_MS`: a quota of
+weeks does not need a bucket for each quarter of a second."""
+FAR_BUCKET_MS = 30 * MS_PER_S
+
+LOOKS_MAX = 1_000
+"""Topics whose speed is noted in one round; with more, each has its turn less often."""
+
+
+class QuotaKeeper:
+    """The backlog quotas of one broker's live topics."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._dirty: deque[TopicQuota] = deque()
+        self._active: deque[TopicQuota] = deque()
+        self._wheel: dict[int, list[TopicQuota]] = {}
+        """Whose oldest message is due, by bucket: a wall time in units of :data:`BUCKET_MS`."""
+        self._due: deque[TopicQuota] = deque()
+        self._parked: dict[Producer, TopicQuota] = {}
+        """Every producer that has SENDs waiting."""
+        self.parked_bytes = 0
+        """Of all producers, now."""
+        self.evicted = [(0, 0, 0), (0, 0, 0)]
+        """By :class:`QuotaType`: acts, messages, bytes of all topics since the start."""
+        self.defects_count = 0
+        """What a verification found to be wrong since the start: nothing, unless there is a bug."""
+
+    # -- topics ----------------------------------------------------------------------------
+
+    def follow(self, quota: TopicQuota) -> None:
+        """Note from now on how fast a topic fills."""
+        self._active.append(quota)
+
+    def forget(self, quota: TopicQuota) -> None:
+        """Its topic is no more."""
+        quota.is_closed = True
+
+    def count_eviction(self, act: Eviction) -> None:
+        """Add it to the broker's totals, which stay when a topic goes."""
+        acts, messages, size = self.evicted[act.quota.type]
+        self.evicted[act.quota.type] = (acts + 1, messages + act.messages, size + act.bytes)
+
+    # -- the turn --------------------------------------------------------------------------
+
+    def touch(self, quota: TopicQuota) -> None:
+        """Look at it in this turn's flush, once."""
+        if not quota.is_dirty:
+            quota.is_dirty = True
+            self._dirty.append(quota)
+            self._engine.effects.work_pending()
+
+    def work(self, entries_max: int) -> int:
+        """Look at what was touched or is due and stage what waited and may go, about
+        ``entries_max`` of it; return how much that was."""
+        used = 0
+        while self._due and used < entries_max:
+            quota = self._due.popleft()
+            if not quota.is_closed:
+                quota.evaluate()
+            used += 1
+        # What is put back meanwhile has had its turn.
+        for _ in range(len(self._dirty)):
+            if used >= entries_max:
+                break
+            quota = self._dirty.popleft()
+            if quota.is_closed:
+                continue
+            # Still dirty, so that nothing that happens in here puts it into the queue again.
+            quota.evaluate()
+            used += 1 + self._drain(quota, entries_max - used)
+            quota.is_dirty = False
+            if quota.over is None and quota.topic.parking:
+                self.touch(quota)
+        return used
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether :meth:`work` has more to do at once."""
+        return bool(self._dirty or self._due)
+
+    def _drain(self, quota: TopicQuota, entries_max: int) -> int:
+        """Stage what waits, each producer in its turn, while there is room."""
+        topic, parking = quota.topic, quota.topic.parking
+        used = 0
+        if parking is None:
+            return 0
+        while used < entries_max and quota.over is None:
+            waiting = parking.next()
+            if waiting is None:
+                break
+            if topic.staged_bytes >= quota.mark:
+                quota.evaluate()
+                if quota.over is not None:
+                    break
+            producer, send = waiting
+            parking.take(self._engine.now_ns)
+            self._left(producer, len(send.body))
+            topic.stage_parked(producer, send)
+            used += 1
+        quota.settle()
+        return used
+
+    # -- what waits ------------------------------------------------------------------------
+
+    def park(self, quota: TopicQuota, producer: Producer, send: ParkedSend) -> None:
+        """Have a SEND wait, within the bounds."""
+        topic = quota.topic
+        if topic.parking is None:
+            topic.parking = Parking()
+        if not topic.parking and not quota.has_hold_timer:
+            quota.has_hold_timer = True
+            self._engine.wake_at(
+                send.arrived_ns + self._engine.limits.hold_park_ns, partial(self._holds_due, quota)
+            )
+        topic.parking.park(producer, send)
+        self.parked_bytes += len(send.body)
+        self._parked[producer] = quota
+        quota.settle()
+        limits = self._engine.limits
+        if producer.port.parked_bytes > limits.parked_bytes_per_connection_max:
+            self._shed(producer.port)
+        elif self.parked_bytes > limits.parked_bytes_max:
+            self._shed(None)
+
+    def _shed(self, port: ProducerPort | None) -> None:
+        """Close the producer that parks most: of one connection, or of all."""
+        mine = [p for p in self._parked if port is None or p.port is port]
+        producer = max(mine, key=lambda p: p.parked_bytes)
+        self._parked[producer].topic.end_producer(producer)
+
+    def discard(self, topic: Topic, producer: Producer) -> None:
+        """Forget what a producer has waiting."""
+        if producer.parked and topic.parking is not None:
+            size_bytes = producer.parked_bytes
+            topic.parking.discard(producer, self._engine.now_ns)
+            self._left(producer, size_bytes)
+            if topic.quota is not None:
+                topic.quota.settle()
+
+    def _left(self, producer: Producer, size_bytes: int) -> None:
+        self.parked_bytes -= size_bytes
+        if not producer.parked:
+            self._parked.pop(producer, None)
+
+    def holds_due(self) -> None:
+        """How long a hold may be was changed: look at everybody who waits."""
+        for quota in {id(quota): quota for quota in self._parked.values()}.values():
+            self._holds_due(quota)
+
+    def _holds_due(self, quota: TopicQuota) -> None:
+        """Close the producers whose oldest SEND has waited as long as it may."""
+        quota.has_hold_timer = False
+        parking, engine = quota.topic.parking, self._engine
+        if quota.is_closed or not parking:
+            return
+        hold_ns = engine.limits.hold_park_ns
+        for producer in parking.producers:
+            if producer.parked and producer.parked[0].arrived_ns + hold_ns <= engine.now_ns:
+                quota.topic.end_producer(producer)
+        heads = [p.parked[0].arrived_ns for p in parking.producers if p.parked]
+        if heads:
+            quota.has_hold_timer = True
+            engine.wake_at(min(heads) + hold_ns, partial(self._holds_due, quota))
+
+    # -- time ------------------------------------------------------------------------------
+
+    def arm(self, quota: TopicQuota, limit_ms: int) -> None:
+        """Look at a topic when the oldest message that it owes gets too old; while it owes none,
+        when one that arrives from now on could."""
+        engine = self._engine
+        now_ms = engine.now_ms
+        oldest = quota.oldest()
+        received_ms = oldest.oldest_unacked_ms() if oldest is not None else None
+        due_ms = (now_ms if received_ms is None else received_ms) + limit_ms
+        if due_ms <= now_ms:
+            return  # it is over, and acknowledgements end that
+        if due_ms - now_ms > FAR_MS:
+            due_ms = due_ms // FAR_BUCKET_MS * FAR_BUCKET_MS
+        bucket = -(-due_ms // BUCKET_MS)
+        if 0 <= quota.due_bucket <= bucket:
+            return
+        quota.due_bucket = bucket
+        waiting = self._wheel.get(bucket)
+        if waiting is None:
+            waiting = self._wheel[bucket] = []
+            when_ns = due_ns(bucket * BUCKET_MS, 0, now_ms, engine.now_ns)
+            engine.wake_at(when_ns, partial(self._bucket_due, bucket))
+        waiting.append(quota)
+
+    def _bucket_due(self, bucket: int) -> None:
+        for quota in self._wheel.pop(bucket):
+            if quota.due_bucket == bucket:  # else it was armed anew for an earlier one
+                quota.due_bucket = -1
+                self._due.append(quota)
+
+    # -- sweeps ----------------------------------------------------------------------------
+
+    def look_round(self) -> int:
+        """How many active topics :meth:`look` has to be called for in this round."""
+        return min(len(self._active), LOOKS_MAX)
+
+    def look(self, count: int) -> None:
+        """Note how fast the next ``count`` of the active topics fill."""
+        active = self._active
+        for _ in range(min(count, len(active))):
+            quota = active.popleft()
+            if not quota.is_closed and quota.look():
+                active.append(quota)
+
+    def verify(self, topics: list[Topic]) -> None:
+        """Check the state of some topics against a count of everything, and mend what is wrong."""
+        for topic in topics:
+            quota = topic.quota
+            if quota is None or not quota.is_active or quota.is_closed:
+                continue
+            if not quota.is_right():
+                self.defects_count += 1
+                quota.evaluate()

@@ -1,0 +1,360 @@
+"""The backlog quotas of one topic: how full it is, who waits for that, what was lost (law 4).
+
+An append costs one comparison: of the bytes ever staged with :attr:`Topic.admit_below`, up to which
+nothing can be exceeded. Since what the slowest subscription has done only grows, that mark errs on
+the safe side until it is reached; then everything is looked at. Where a look must not be missed
+(nothing was owed until now, the topic is over, somebody waits) the mark is -1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from headgate.base.units import INT64_MAX
+from headgate.engine.errors import ProducersHeldError, ProducersRefusedError
+from headgate.engine.eviction import Eviction, Taken, first_kept
+from headgate.engine.least import Least
+from headgate.engine.parking import ParkedSend
+from headgate.engine.producer import Producer
+from headgate.flow.quota import (
+    Approach,
+    Quota,
+    QuotaPolicy,
+    Quotas,
+    QuotaType,
+    age_evicted_ms,
+    age_exceeded,
+    age_ms,
+    age_released,
+    size_after_eviction,
+    size_exceeded,
+    size_released,
+)
+
+if TYPE_CHECKING:
+    from headgate.engine.subscription import Subscription
+    from headgate.engine.topic import Topic
+
+SCANNED_MAX = 16
+"""So many subscriptions are looked through; of more, the least are kept in heaps."""
+
+LATE_MS_MAX = 1_000
+"""A time quota that acts later than this was missed."""
+
+LOOKED_PART = 64
+"""From so small a part of the limit on it is noted how fast a topic fills."""
+
+NO_MARK = INT64_MAX
+"""Nothing that is appended needs a look."""
+ALWAYS = -1
+"""Everything that is appended needs one."""
+
+_NOTHING = (0, 0, 0)
+
+
+class TopicQuota:
+    """The quotas in force on one live topic. Made when it first has one, kept as long as it is
+    loaded: its counters do not fall."""
+
+    __slots__ = (
+        "_approaches",
+        "_evictions",
+        "_heaps",
+        "due_bucket",
+        "has_hold_timer",
+        "is_active",
+        "is_closed",
+        "is_dirty",
+        "mark",
+        "over",
+        "quotas",
+        "topic",
+    )
+
+    def __init__(self, topic: Topic, quotas: Quotas) -> None:
+        self.topic = topic
+        self.quotas = quotas
+        self.mark = NO_MARK
+        """Bytes ever staged up to which the size quota cannot be reached."""
+        self.over: Quota | None = None
+        """The quota that stops producers now: of two the size quota."""
+        self.is_dirty = False
+        """Whether the keeper looks at it in this turn."""
+        self.is_active = False
+        """Whether the keeper follows how fast it fills; not while nothing is owed."""
+        self.is_closed = False
+        """Whether the topic is no more."""
+        self.due_bucket = -1
+        """For the keeper: when it looks whether the oldest message is too old."""
+        self.has_hold_timer = False
+        """For the keeper: whether it looks who has waited too long."""
+        self._heaps: tuple[Least, Least] | None = None
+        self._evictions: list[tuple[int, int, int]] | None = None
+        self._approaches: list[Approach | None] | None = None
+
+    # -- how full it is --------------------------------------------------------------------
+
+    def slowest(self) -> Subscription | None:
+        """The stored subscription with the largest backlog in bytes; None without any."""
+        if self._heaps is not None:
+            return self._heaps[QuotaType.SIZE].top()
+        return min(self._durable(), key=_done_bytes, default=None)
+
+    def oldest(self) -> Subscription | None:
+        """The stored subscription that owes the oldest message; None if none owes any."""
+        if self._heaps is not None:
+            found = self._heaps[QuotaType.TIME].top()
+        else:
+            found = min(self._durable(), key=_mark_delete, default=None)
+        return None if found is None or found.oldest_unacked_ms() is None else found
+
+    def _durable(self) -> Iterable[Subscription]:
+        return [s for s in self.topic.subscriptions.values() if s.cursor_id is not None]
+
+    def backlog_bytes(self) -> int:
+        """Of the slowest subscription, with what is staged and not yet durable; 0 without any."""
+        slowest = self.slowest()
+        return 0 if slowest is None else self.topic.staged_bytes - slowest.done_bytes
+
+    def age_ms(self) -> int:
+        """Of the oldest message that any stored subscription owes; -1 if none owes any."""
+        oldest = self.oldest()
+        received_ms = None if oldest is None else oldest.oldest_unacked_ms()
+        return age_ms(self.topic.engine.now_ms, received_ms)
+
+    def evictions(self, kind: QuotaType) -> tuple[int, int, int]:
+        """Acts of eviction by one type, the messages and the bytes that they took."""
+        return _NOTHING if self._evictions is None else self._evictions[kind]
+
+    def seconds_to_breach(self, kind: QuotaType) -> float | None:
+        """Until the limit is reached at the present smoothed speed; None when it does not come
+        nearer, 0 while it is reached."""
+        quota = self.quotas[kind]
+        if quota is None:
+            return None
+        approach = None if self._approaches is None else self._approaches[kind]
+        if approach is None:
+            return None
+        return approach.seconds_to(quota.limit, self.topic.engine.now_ns)
+
+    def look(self) -> bool:
+        """Note how fast it fills, about once a second; False when nothing is owed any more and
+        nothing needs to be noted until the next append."""
+        topic = self.topic
+        backlog_bytes, age = self.backlog_bytes(), self.age_ms()
+        if not backlog_bytes and not topic.parking and self.over is None:
+            self.is_active = False
+            self._approaches = None
+            topic.admit_below = ALWAYS
+            return False
+        for kind, level in ((QuotaType.SIZE, backlog_bytes), (QuotaType.TIME, max(age, 0))):
+            self._look_at(kind, level)
+        return True
+
+    def _look_at(self, kind: QuotaType, level: int) -> None:
+        quota = self.quotas[kind]
+        if quota is None or level * LOOKED_PART < quota.limit:
+            # Far from it: what such a topic remembers should not weigh on a hundred thousand.
+            if self._approaches is not None:
+                self._approaches[kind] = None
+            return
+        now_ns = self.topic.engine.now_ns
+        if self._approaches is None:
+            self._approaches = [None, None]
+        approach = self._approaches[kind]
+        if approach is None:
+            self._approaches[kind] = Approach(level, now_ns)
+        else:
+            approach.look(level, now_ns)
+
+    # -- the law ---------------------------------------------------------------------------
+
+    def set_quotas(self, quotas: Quotas) -> None:
+        """Other quotas are in force from now on."""
+        if quotas != self.quotas:
+            self.quotas = quotas
+            self._approaches = None
+            self._look_again()
+
+    def _look_again(self) -> None:
+        """Whatever was known is void: look before the next append, and before the turn ends."""
+        self.topic.admit_below = ALWAYS
+        self.topic.engine.quotas.touch(self)
+
+    def subscription_changed(self, subscription: Subscription) -> None:
+        """A subscription came, went, or owes again what it had done with."""
+        if self._heaps is not None:
+            for heap in self._heaps:
+                heap.changed(subscription)
+        elif len(self.topic.subscriptions) > SCANNED_MAX:
+            durable = self._durable()
+            self._heaps = Least(_done_bytes, durable), Least(_mark_delete, durable)
+        self._look_again()
+
+    def evaluate(self) -> None:
+        """Bring everything up to now: evict what must go, stop producers or let them go on."""
+        size, time = self.quotas
+        before = self.over
+        self.over = None
+        if time is not None and self._is_over(time, before):
+            self.over = time
+        if size is not None and self._is_over(size, before):
+            self.over = size
+        if self.over != before:
+            self._tell(before)
+        self.settle()
+        topic = self.topic
+        keeper = topic.engine.quotas
+        if self.over is None:
+            if topic.parking:
+                keeper.touch(self)
+        elif self.over.policy is QuotaPolicy.EXCEPTION:
+            for producer in list(topic.producers.values()):
+                topic.end_producer(producer)
+        if self.quotas.any and not self.is_active:
+            self.is_active = True
+            keeper.follow(self)
+        if time is not None:
+            keeper.arm(self, time.limit)
+
+    def _is_over(self, quota: Quota, before: Quota | None) -> bool:
+        was_over = before is not None and before.type is quota.type
+        if quota.type is QuotaType.SIZE:
+            backlog_bytes = self.backlog_bytes()
+            exceeded = size_exceeded(backlog_bytes, quota.limit)
+            if exceeded and not quota.policy.stops_producers:
+                self._evict(quota)
+                # What is not durable yet cannot be evicted: what is sent meanwhile waits for it.
+                backlog_bytes = self.backlog_bytes()
+                return backlog_bytes > 0 and size_exceeded(backlog_bytes, quota.limit)
+            if exceeded or not was_over:
+                return exceeded
+            return not size_released(backlog_bytes, quota.limit, self._next_bytes())
+        age = self.age_ms()
+        exceeded = age_exceeded(age, quota.limit)
+        if exceeded and not quota.policy.stops_producers:
+            self._evict(quota)
+            return False
+        return exceeded or (was_over and not age_released(age, quota.limit))
+
+    def _next_bytes(self) -> int:
+        parking = self.topic.parking
+        waiting = parking.next() if parking is not None else None
+        return 0 if waiting is None else len(waiting[1].body)
+
+    def settle(self) -> None:
+        """Set the mark up to which appends need no look."""
+        topic, size = self.topic, self.quotas.size
+        slowest = None if size is None else self.slowest()
+        self.mark = NO_MARK
+        if size is not None and slowest is not None:
+            self.mark = min(size.limit + slowest.done_bytes, NO_MARK)
+        topic.is_held = self.over is not None or bool(topic.parking)
+        topic.admit_below = ALWAYS if topic.is_held or topic.ending else self.mark
+
+    def _tell(self, before: Quota | None) -> None:
+        topic = self.topic
+        for quota, exceeded in ((before, False), (self.over, True)):
+            # One that evicts stops producers only until what they sent is durable.
+            if quota is not None and quota.policy.stops_producers:
+                topic.engine.observer.quota_turned(topic, quota, exceeded)
+
+    def check_newcomer(self) -> None:
+        """Refuse a producer that would have to wait at once.
+
+        Raises:
+            ProducersHeldError: the quota holds producers.
+            ProducersRefusedError: it refuses them.
+        """
+        self.evaluate()
+        if self.over is None or not self.over.policy.stops_producers:
+            return
+        text = f"Cannot create producer on topic with backlog quota exceeded: {self.why()}"
+        if self.over.policy is QuotaPolicy.HOLD:
+            raise ProducersHeldError(text)
+        raise ProducersRefusedError(text)
+
+    def why(self) -> str:
+        """What is exceeded, by which subscription, and where the limit is set; for people."""
+        quota = self.over
+        if quota is None:
+            return ""
+        if quota.type is QuotaType.SIZE:
+            holder, figure = self.slowest(), f"{self.backlog_bytes():,} bytes"
+            limit = f"{quota.limit:,} bytes"
+        else:
+            holder, figure = self.oldest(), f"{self.age_ms() / 1_000:,.1f} s"
+            limit = f"{quota.limit / 1_000:,.0f} s"
+        whose = f" of subscription {holder.name}" if holder is not None else ""
+        what = "backlog" if quota.type is QuotaType.SIZE else "oldest message"
+        return f"the {what}{whose} is at {figure} of {limit} ({quota.source})"
+
+    def is_right(self) -> bool:
+        """Whether a count of everything comes to the same state: nothing was missed."""
+        topic = self.topic
+        size, time = self.quotas
+        durable = self._durable()
+        least = min((s.done_bytes for s in durable), default=topic.staged_bytes)
+        if topic.staged_bytes - least != self.backlog_bytes():
+            return False
+        if self.over is not None:
+            return True
+        if size is not None and size_exceeded(topic.staged_bytes - least, size.limit):
+            return topic.is_held
+        return time is None or self.age_ms() < time.limit + LATE_MS_MAX
+
+    # -- producers -------------------------------------------------------------------------
+
+    def admits(self, producer: Producer, send: ParkedSend) -> bool:
+        """Whether a SEND may be staged now. Otherwise it waits, or is forgotten with a producer
+        that is ending."""
+        if producer.ending:
+            return False
+        topic = self.topic
+        if not topic.parking:
+            self.evaluate()
+            if self.over is None and not producer.ending:
+                return True
+        if not producer.ending:
+            topic.engine.quotas.park(self, producer, send)
+        return False
+
+    # -- eviction --------------------------------------------------------------------------
+
+    def _evict(self, quota: Quota) -> None:
+        topic = self.topic
+        backlog_bytes, age = self.backlog_bytes(), self.age_ms()
+        taken = []
+        for subscription in list(self._durable()):
+            stop = self._first_kept(subscription, quota)
+            messages, size = subscription.evict_to(stop)
+            if messages:
+                taken.append(Taken(subscription.name, messages, size))
+        if not taken:
+            return
+        taken.sort(key=lambda loss: -loss.bytes)
+        act = Eviction(quota, backlog_bytes, age, taken, self.backlog_bytes(), self.age_ms())
+        if self._evictions is None:
+            self._evictions = [_NOTHING, _NOTHING]
+        acts, messages, size = self._evictions[quota.type]
+        self._evictions[quota.type] = (acts + 1, messages + act.messages, size + act.bytes)
+        topic.engine.quotas.count_eviction(act)
+        topic.engine.observer.evicted(topic, act)
+
+    def _first_kept(self, subscription: Subscription, quota: Quota) -> int:
+        topic = self.topic
+        if quota.type is QuotaType.TIME:
+            last_ms = topic.engine.now_ms - age_evicted_ms(quota.limit)
+            return topic.log.ordinal_received_at_or_after(last_ms + 1)
+        backlog_bytes = topic.staged_bytes - subscription.done_bytes
+        excess_bytes = backlog_bytes - size_after_eviction(quota.limit)
+        return first_kept(subscription, excess_bytes) if excess_bytes > 0 else 0
+
+
+def _done_bytes(subscription: Subscription) -> int:
+    return subscription.done_bytes
+
+
+def _mark_delete(subscription: Subscription) -> int:
+    return subscription.acks.mark_delete
