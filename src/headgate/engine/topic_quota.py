@@ -136,7 +136,8 @@ class TopicQuota:
         approach = None if self._approaches is None else self._approaches[kind]
         if approach is None:
             return None
-        return approach.seconds_to(quota.limit, self.topic.engine.now_ns)
+        level = self.backlog_bytes() if kind is QuotaType.SIZE else self.age_ms()
+        return approach.seconds_to(quota.limit, level)
 
     def look(self) -> bool:
         """Note how fast it fills, about once a second; False when nothing is owed any more and

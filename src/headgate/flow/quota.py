@@ -198,18 +198,19 @@ class Approach:
         self._speed += weight * (speed - self._speed)
         self._level, self._at_ns = level, now_ns
 
-    def seconds_to(self, limit: float, now_ns: int) -> float | None:
-        """Until the level reaches ``limit`` at the smoothed speed, as of now; 0 where it has.
+    def seconds_to(self, limit: float, level: float) -> float | None:
+        """Until ``level``, which it has now, reaches ``limit`` at the smoothed speed; 0 where it
+        has.
 
         None when it does not approach: it stands, falls, was hardly observed, or would need more
         than :data:`BREACH_S_MAX`.
         """
-        if self._level >= limit:
+        if level >= limit:
             return 0.0
         if self._at_ns - self._since_ns < APPROACH_NS_MIN or self._speed <= 0.0:
             return None
-        seconds = (limit - self._level) / self._speed - (now_ns - self._at_ns) / NS_PER_S
-        return None if seconds > BREACH_S_MAX else max(seconds, 0.0)
+        seconds = (limit - level) / self._speed
+        return None if seconds > BREACH_S_MAX else seconds
 
 
 def age_ms(now_ms: int, received_ms: int | None) -> int:

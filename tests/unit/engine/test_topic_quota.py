@@ -1,0 +1,510 @@
+"""Backlog quotas of a topic: admitted to the entry, held, refused, evicted, released (law 4)."""
+
+from __future__ import annotations
+
+import pytest
+
+from headgate.base.errors import StorageError
+from headgate.base.units import MS_PER_S
+from headgate.engine.errors import ProducersHeldError, ProducersRefusedError
+from headgate.engine.types import SubscriptionType
+from headgate.flow.quota import NO_QUOTAS, Quotas, QuotaType
+from tests.unit.engine.quota_rig import EVICT, HOLD, REFUSE, QuotaRig, size_quota, time_quota
+
+TEN = b"0123456789"
+
+
+def test_a_topic_takes_entries_until_its_quota_and_one_more_at_most() -> None:
+    rig = QuotaRig(size_quota(45))
+    rig.subscribe()
+    rig.send(20, body=TEN)  # nothing is durable yet: what is submitted counts
+    assert rig.stored == 5
+    rig.commit()
+    rig.send(1, body=TEN)
+    rig.commit()
+    assert rig.stored == 5
+    assert rig.topic.quota is not None
+    assert rig.topic.quota.backlog_bytes() == 50
+    assert rig.told.turns == [("size", True)]
+
+
+def test_without_a_stored_subscription_nothing_is_owed() -> None:
+    rig = QuotaRig(size_quota(45))
+    rig.subscribe("reader", durable=False)
+    rig.publish(50, body=TEN)
+    assert rig.stored == 50
+
+
+def test_a_hold_ends_at_the_low_mark_and_what_waited_follows_in_order() -> None:
+    rig = QuotaRig(size_quota(100))
+    subscription = rig.subscribe()
+    consumer, _ = rig.consumer(subscription, permits=100)
+    rig.publish(10, body=TEN)
+    rig.publish(3, body=b"5bytes"[:5])
+    assert rig.stored == 10
+    assert rig.port.parked_bytes == rig.engine.quotas.parked_bytes == 15
+    subscription.ack_entry(consumer, 0)
+    rig.flush()
+    assert rig.stored == 12  # 90 bytes owed: two of five fit, then 100 are reached again
+    rig.commit()
+    assert rig.port.parked_bytes == 5
+    subscription.ack_entry(consumer, 1)
+    rig.flush()
+    rig.commit()
+    assert rig.port.parked_bytes == rig.engine.quotas.parked_bytes == 0
+    assert [sequence for sequence, _ in rig.port.receipts] == list(range(13))
+    assert rig.port.staged_count == 3
+    assert rig.told.turns == [
+        ("size", True), ("size", False), ("size", True), ("size", False),
+    ]  # fmt: skip
+
+
+def test_producers_take_turns_after_a_hold() -> None:
+    rig = QuotaRig(size_quota(100))
+    subscription = rig.subscribe()
+    consumer, _ = rig.consumer(subscription, permits=100)
+    other, other_port = rig.second_producer()
+    rig.publish(10, body=TEN)
+    rig.send(5, body=TEN)
+    for sequence in range(5):
+        rig.topic.publish(other, sequence, 0, 1, TEN)
+    subscription.ack_through(consumer, 5)
+    rig.flush()
+    rig.commit()
+    assert len(rig.port.receipts) == 13
+    assert len(other_port.receipts) == 3
+
+
+def test_a_producer_whose_send_waits_too_long_is_closed_and_nothing_of_it_is_stored() -> None:
+    rig = QuotaRig(size_quota(100))
+    subscription = rig.subscribe()
+    consumer, _ = rig.consumer(subscription, permits=100)
+    rig.publish(12, body=TEN)
+    rig.advance(19_990)
+    assert rig.port.closed == []
+    rig.advance(20)
+    assert rig.port.closed == [1]
+    assert rig.topic.producers == {}
+    assert rig.engine.quotas.parked_bytes == 0
+    subscription.ack_through(consumer, 9)
+    rig.flush()
+    rig.commit()
+    assert rig.stored == 10
+    assert rig.told.turns == [("size", True), ("size", False)]
+
+
+def test_each_send_may_wait_as_long_as_the_first() -> None:
+    rig = QuotaRig(size_quota(100))
+    rig.subscribe()
+    other, other_port = rig.second_producer()
+    rig.publish(11, body=TEN)
+    rig.advance(10_000)
+    rig.topic.publish(other, 0, 0, 1, TEN)
+    rig.advance(10_010)
+    assert (rig.port.closed, other_port.closed) == ([1], [])
+    rig.advance(10_000)
+    assert other_port.closed == [2]
+
+
+def test_newcomers_are_refused_until_there_is_room() -> None:
+    rig = QuotaRig(size_quota(100))
+    subscription = rig.subscribe("billing")
+    consumer, _ = rig.consumer(subscription, permits=100)
+    rig.publish(10, body=TEN)
+    quota = rig.topic.quota
+    assert quota is not None
+    with pytest.raises(ProducersHeldError, match=r"billing is at 100 bytes of 100 .*topic policy"):
+        quota.check_newcomer()
+    subscription.ack_entry(consumer, 0)
+    quota.check_newcomer()
+    rig.set_quotas(size_quota(50, REFUSE))
+    with pytest.raises(ProducersRefusedError, match="90 bytes of 50"):
+        quota.check_newcomer()
+    rig.set_quotas(size_quota(50, EVICT))
+    quota.check_newcomer()
+
+
+def test_a_refusing_quota_closes_producers_when_their_sends_are_answered() -> None:
+    rig = QuotaRig(size_quota(45, REFUSE))
+    rig.subscribe()
+    other, other_port = rig.second_producer()
+    rig.send(9, body=TEN)
+    assert rig.stored == 5
+    # Its receipts first: a client that missed them would send again what is stored.
+    assert rig.port.closed == []
+    assert other_port.closed == [2]
+    assert other.closed
+    rig.commit()
+    assert rig.port.closed == [1]
+    assert [sequence for sequence, _ in rig.port.receipts] == [0, 1, 2, 3, 4]
+    assert rig.engine.quotas.parked_bytes == 0
+
+
+def test_a_refusing_quota_closes_producers_that_send_nothing_more() -> None:
+    rig = QuotaRig(size_quota(50, REFUSE))
+    rig.subscribe()
+    rig.publish(5, body=TEN)
+    assert rig.port.closed == [1]
+
+
+def test_eviction_takes_the_oldest_to_90_percent_and_not_one_entry_further() -> None:
+    rig = QuotaRig(size_quota(100, EVICT))
+    slow, fast = rig.subscribe("slow"), rig.subscribe("fast")
+    consumer, _ = rig.consumer(fast, permits=1_000)
+    for size in (30, 1, 1, 30, 30):
+        rig.publish(1, body=bytes(size))
+    fast.ack_through(consumer, 4)
+    assert slow.backlog_bytes == 92
+    rig.publish(1, body=bytes(8))  # 100 are owed: down to 90, which takes the 30
+    assert slow.acks.mark_delete == 0
+    assert slow.backlog_bytes == 70
+    assert fast.backlog_bytes == 8
+    assert rig.told.evictions == [("size", 1, 30, 70)]
+    assert slow.evicted_messages == 1
+    assert slow.skipped_messages == 0
+    assert rig.topic.quota is not None
+    assert rig.topic.quota.evictions(QuotaType.SIZE) == (1, 1, 30)
+    assert rig.engine.quotas.evicted[QuotaType.SIZE] == (1, 1, 30)
+    assert rig.told.turns == []
+
+
+def test_eviction_counts_holes_and_passes_them() -> None:
+    rig = QuotaRig(size_quota(100, EVICT))
+    subscription = rig.subscribe()
+    consumer, _ = rig.consumer(subscription, SubscriptionType.SHARED, permits=1_000)
+    rig.publish(9, body=TEN)
+    for ordinal in (1, 2, 4):
+        subscription.ack_entry(consumer, ordinal)
+    rig.publish(3, body=TEN)
+    assert subscription.backlog_bytes == 90
+    rig.publish(1, body=TEN)
+    # 0 goes, then 90 are left; the next two are acknowledged, so mark delete passes them.
+    assert subscription.acks.mark_delete == 2
+    assert subscription.backlog_bytes == 90
+    assert rig.topic.quota is not None
+    assert rig.topic.quota.evictions(QuotaType.SIZE) == (1, 1, 10)
+
+
+def test_evicted_entries_leave_the_consumers_unacked_counts_and_never_come_back() -> None:
+    rig = QuotaRig(size_quota(20 * 1024, EVICT))
+    subscription = rig.subscribe()
+    first, port = rig.consumer(subscription, SubscriptionType.SHARED, permits=1_000)
+    rig.publish(19, body=bytes(1024))
+    assert first.unacked_messages == 19
+    rig.publish(1, body=bytes(1024))
+    assert first.unacked_messages == 20 * 1024 * 9 // 10 // 1024
+    # Late acknowledgements of what was taken change nothing.
+    backlog = subscription.backlog_bytes
+    subscription.ack_entry(first, 0)
+    assert subscription.backlog_bytes == backlog
+    subscription.redeliver(first, None, -1)
+    subscription.remove_consumer(first)
+    _, other = rig.consumer(
+        subscription, SubscriptionType.SHARED, consumer_id=9, name="d", permits=1_000
+    )
+    assert min(other.ordinals) == subscription.acks.mark_delete + 1
+    assert min(port.ordinals) == 0
+
+
+def test_what_is_not_durable_cannot_be_evicted_and_is_waited_for() -> None:
+    rig = QuotaRig(size_quota(45, EVICT))
+    subscription = rig.subscribe()
+    rig.send(9, body=TEN)
+    assert rig.stored == 5
+    for _ in range(9):
+        rig.commit()
+    assert rig.stored == 9
+    assert subscription.backlog_bytes <= 45 + len(TEN)
+    assert rig.port.closed == []
+    assert len(rig.port.receipts) == 9
+
+
+def test_a_limit_of_zero_blocks_producers_or_keeps_nothing() -> None:
+    rig = QuotaRig(size_quota(0, HOLD))
+    rig.subscribe()
+    rig.publish(3, body=TEN)
+    assert rig.stored == 0
+    rig.set_quotas(size_quota(0, EVICT))
+    for _ in range(4):
+        rig.commit()
+    assert rig.stored == 3
+    assert rig.topic.backlog_bytes() == 0
+    rig.publish(1, body=TEN)
+    assert rig.stored == 4
+
+
+def test_a_time_quota_holds_when_the_oldest_gets_too_old() -> None:
+    rig = QuotaRig(time_quota(10 * MS_PER_S))
+    subscription = rig.subscribe()
+    consumer, _ = rig.consumer(subscription, permits=100)
+    rig.publish(1)
+    rig.advance(4_000)
+    rig.publish(1)
+    rig.advance(5_999)
+    assert rig.told.turns == []
+    rig.advance(251)
+    assert rig.told.turns == [("time", True)]
+    rig.publish(1)
+    assert rig.stored == 2
+    subscription.ack_entry(consumer, 0)  # the next is six seconds old
+    rig.flush()
+    rig.commit()
+    assert rig.stored == 3
+    assert rig.told.turns == [("time", True), ("time", False)]
+    rig.advance(4_000)
+    assert rig.told.turns[2:] == [("time", True)]
+
+
+def test_a_time_quota_evicts_what_is_older_and_nothing_younger_than_90_percent() -> None:
+    rig = QuotaRig(time_quota(10 * MS_PER_S, EVICT))
+    subscription = rig.subscribe()
+    for _ in range(12):
+        rig.publish(1)
+        rig.advance(1_000)
+    # At 10 s the first was taken, and the one that was 9 s old; the others are younger.
+    assert rig.told.evictions[0] == ("time", 2, 8, subscription.topic.log.bytes_before(10) - 8)
+    assert rig.topic.quota is not None
+    assert rig.topic.quota.age_ms() < 10_250
+    rig.advance(60_000)
+    assert subscription.backlog_messages == 0
+    acts, messages, size = rig.topic.quota.evictions(QuotaType.TIME)
+    assert (messages, size) == (12, 48)
+    assert acts == len(rig.told.evictions) <= 7
+
+
+def test_both_quotas_hold_and_each_is_told() -> None:
+    size, time = size_quota(100).size, time_quota(5_000, EVICT).time
+    rig = QuotaRig(Quotas(size, time))
+    subscription = rig.subscribe()
+    rig.publish(12, body=TEN)
+    assert rig.stored == 10
+    assert rig.told.turns == [("size", True)]
+    rig.advance(6_000)
+    # The time quota took everything, so that the size quota has room.
+    assert rig.told.turns == [("size", True), ("size", False)]
+    rig.commit()
+    assert rig.stored == 12
+    assert subscription.backlog_bytes == 20
+
+
+def test_a_raise_or_a_removal_releases_within_the_turn() -> None:
+    for quotas in (size_quota(1_000), NO_QUOTAS, size_quota(100, EVICT)):
+        rig = QuotaRig(size_quota(100))
+        rig.subscribe()
+        rig.publish(15, body=TEN)
+        assert rig.stored == 10
+        rig.set_quotas(quotas)
+        rig.commit()
+        assert rig.stored == 15
+
+
+def test_a_new_quota_below_the_backlog_holds_at_once() -> None:
+    rig = QuotaRig()
+    rig.subscribe()
+    rig.publish(20, body=TEN)
+    rig.set_quotas(size_quota(100))
+    rig.publish(1, body=TEN)
+    assert rig.stored == 20
+
+
+def test_a_subscription_at_the_earliest_or_a_seek_back_counts_at_once() -> None:
+    rig = QuotaRig(size_quota(100))
+    subscription = rig.subscribe()
+    consumer, _ = rig.consumer(subscription, permits=100)
+    for _ in range(4):
+        rig.publish(5, body=TEN)
+        subscription.ack_through(consumer, rig.log.end - 1)
+        rig.flush()
+    late = rig.subscribe("late", at=0)
+    rig.publish(1, body=TEN)
+    assert rig.stored == 20
+    rig.topic.remove_subscription(late.name)
+    rig.flush()
+    rig.commit()
+    assert rig.stored == 21
+    subscription.disconnect_consumers()
+    subscription.reset(0)
+    rig.publish(1, body=TEN)
+    assert rig.stored == 21
+
+
+def test_many_subscriptions_are_found_by_heaps() -> None:
+    rig = QuotaRig(size_quota(1_000))
+    subscriptions = [rig.subscribe(f"s{number:02}") for number in range(40)]
+    consumers = [
+        rig.consumer(s, permits=1_000, consumer_id=i)[0] for i, s in enumerate(subscriptions)
+    ]
+    rig.publish(100, body=TEN)
+    quota = rig.topic.quota
+    assert quota is not None
+    assert quota.over is not None
+    for number, (subscription, consumer) in enumerate(zip(subscriptions, consumers, strict=True)):
+        subscription.ack_through(consumer, 99 - number)
+        expected = max(s.backlog_bytes for s in subscriptions)
+        assert quota.backlog_bytes() == expected
+        assert quota.age_ms() >= 0
+    slowest, oldest = quota.slowest(), quota.oldest()
+    assert slowest is subscriptions[39]
+    assert oldest is subscriptions[39]
+    subscriptions[39].disconnect_consumers()
+    rig.topic.remove_subscription("s39")
+    rig.flush()
+    assert quota.slowest() is subscriptions[38]
+    subscriptions[3].disconnect_consumers()
+    subscriptions[3].reset(0)
+    rig.flush()
+    assert quota.slowest() is subscriptions[3]
+    assert quota.backlog_bytes() == 1_000
+
+
+def test_what_waits_is_bounded_for_each_connection() -> None:
+    rig = QuotaRig(size_quota(100))
+    rig.engine.limits.parked_bytes_per_connection_max = 55
+    rig.subscribe()
+    other, other_port = rig.second_producer()
+    rig.publish(10, body=TEN)
+    rig.send(5, body=TEN)
+    assert rig.port.closed == []
+    rig.topic.publish(other, 0, 0, 1, bytes(50))
+    rig.send(1, body=TEN)
+    assert rig.port.closed == [1]
+    assert other_port.closed == []
+    assert rig.engine.quotas.parked_bytes == other_port.parked_bytes == 50
+
+
+def test_what_waits_is_bounded_for_all() -> None:
+    rig = QuotaRig(size_quota(100))
+    rig.engine.limits.parked_bytes_max = 100
+    rig.subscribe()
+    other, other_port = rig.second_producer()
+    rig.publish(10, body=TEN)
+    for sequence in range(6):
+        rig.topic.publish(other, sequence, 0, 1, TEN)
+    rig.send(5, body=TEN)
+    assert (rig.port.closed, other_port.closed) == ([], [2])
+    assert rig.engine.quotas.parked_bytes == 50
+
+
+def test_a_producer_that_goes_takes_what_it_parked_along() -> None:
+    rig = QuotaRig(size_quota(100))
+    subscription = rig.subscribe()
+    consumer, _ = rig.consumer(subscription, permits=100)
+    rig.publish(15, body=TEN)
+    rig.topic.remove_producer(rig.producer)
+    assert rig.engine.quotas.parked_bytes == rig.port.parked_bytes == 0
+    subscription.ack_through(consumer, 9)
+    rig.flush()
+    rig.commit()
+    assert rig.stored == 10
+
+
+def test_a_disk_that_takes_no_more_is_told_to_who_waited(monkeypatch: pytest.MonkeyPatch) -> None:
+    rig = QuotaRig(size_quota(100))
+    subscription = rig.subscribe()
+    consumer, _ = rig.consumer(subscription, permits=100)
+    rig.publish(12, body=TEN)
+
+    def full(*_: object) -> int:
+        raise StorageError("disk full", retryable=True)
+
+    monkeypatch.setattr(rig.effects, "append", full)
+    subscription.ack_through(consumer, 9)
+    rig.flush()
+    assert rig.port.refusals[0] == (10, "disk full")
+
+
+def test_a_failed_commit_gives_its_room_back() -> None:
+    rig = QuotaRig(size_quota(100))
+    rig.subscribe()
+    rig.send(12, body=TEN)
+    assert rig.stored == 10
+    for column in (rig.log.bodies, rig.log.counts, rig.log.times):
+        del column[:]
+    rig.topic.append_failed(StorageError("disk full", retryable=True))
+    rig.flush()
+    rig.commit()
+    assert [sequence for sequence, _ in rig.port.receipts] == [10, 11]
+
+
+def test_idle_topics_are_not_followed_and_wake_up_with_an_append() -> None:
+    rig = QuotaRig(Quotas(size_quota(1_000).size, time_quota(5_000).time))
+    subscription = rig.subscribe()
+    consumer, _ = rig.consumer(subscription, permits=100)
+    keeper, quota = rig.engine.quotas, rig.topic.quota
+    assert quota is not None
+    rig.publish(1, body=TEN)
+    assert quota.is_active
+    subscription.ack_entry(consumer, 0)
+    keeper.look(keeper.look_round())
+    assert not quota.is_active
+    assert keeper.look_round() == 0
+    rig.advance(60_000)
+    rig.publish(1, body=TEN)
+    assert quota.is_active
+    rig.advance(5_300)
+    assert quota.over is not None
+
+
+def test_how_long_until_it_breaks() -> None:
+    rig = QuotaRig(Quotas(size_quota(1_000).size, time_quota(100 * MS_PER_S).time))
+    rig.subscribe()
+    quota = rig.topic.quota
+    assert quota is not None
+    assert quota.seconds_to_breach(QuotaType.SIZE) is None
+    rig.publish(1, body=TEN)
+    for _ in range(10):
+        rig.advance(1_000)
+        rig.publish(1, body=TEN)
+        rig.engine.quotas.look(1)
+    assert quota.seconds_to_breach(QuotaType.SIZE) == pytest.approx(89)
+    assert quota.seconds_to_breach(QuotaType.TIME) == pytest.approx(90)
+    rig.publish(90, body=TEN)
+    rig.engine.quotas.look(1)
+    assert quota.seconds_to_breach(QuotaType.SIZE) == 0.0
+
+
+def test_a_verification_finds_nothing_and_mends_what_a_defect_left() -> None:
+    rig = QuotaRig(size_quota(100))
+    rig.subscribe()
+    rig.publish(10, body=TEN)
+    keeper, quota = rig.engine.quotas, rig.topic.quota
+    assert quota is not None
+    keeper.verify([rig.topic])
+    assert keeper.defects_count == 0
+    quota.over, rig.topic.is_held = None, False  # as if it had been missed
+    keeper.verify([rig.topic])
+    assert keeper.defects_count == 1
+    assert quota.over is not None
+
+
+def test_an_unloaded_topic_is_looked_at_no_more() -> None:
+    rig = QuotaRig(time_quota(1_000))
+    rig.subscribe()
+    rig.publish(1)
+    told = rig.told.turns
+    rig.topic.fence()
+    rig.engine.unload_topic(rig.topic)
+    rig.advance(10_000)
+    assert told == []
+    keeper = rig.engine.quotas
+    keeper.look(keeper.look_round())
+    assert keeper.look_round() == 0
+
+
+def test_the_account_of_what_waits() -> None:
+    rig = QuotaRig(size_quota(100))
+    subscription = rig.subscribe()
+    consumer, _ = rig.consumer(subscription, permits=100)
+    rig.publish(10, body=TEN)
+    rig.send(1, body=TEN, messages=3)
+    parking = rig.topic.parking
+    assert parking is not None
+    rig.advance(1_500)
+    assert (parking.messages, parking.bytes, parking.producers_count) == (3, 10, 1)
+    assert parking.parked_ns(rig.engine.now_ns) == 1_500_000_000
+    subscription.ack_through(consumer, 9)
+    rig.flush()
+    rig.advance(1_000)
+    assert not parking
+    assert (parking.messages, parking.bytes) == (0, 0)
+    assert parking.parked_ns(rig.engine.now_ns) == 1_500_000_000
