@@ -297,7 +297,7 @@ class Settings:
     )
     exposeTopicLevelMetricsInPrometheus: bool = _key(
         True,
-        "Series per topic and subscription on /metrics; false leaves those of the broker.",
+        "Series per topic and subscription on /metrics; false leaves sums for each namespace.",
         dynamic=True,
     )
     exposeSubscriptionBacklogAgeInPrometheus: bool = _key(

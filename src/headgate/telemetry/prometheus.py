@@ -17,6 +17,8 @@ from headgate.base.counters import safe_sum
 from headgate.base.units import NS_PER_S
 from headgate.flow.account import LABELS
 from headgate.flow.limits import Dimension, EffectiveLimit, Level
+from headgate.telemetry.namespace_sums import NamespaceSums
+from headgate.telemetry.quota_metrics import QuotaLines
 from headgate.telemetry.series import (
     BACKLOG_AGE_SERIES,
     BROKER_LABELS,
@@ -81,7 +83,11 @@ class Page:
 
     def lines_of(self, series: Series) -> list[str]:
         """Where samples of ``series`` are put, each a whole line without its end."""
-        return self._lines.setdefault(series.name, [])
+        return self.lines_named(series.name)
+
+    def lines_named(self, name: str) -> list[str]:
+        """The same for the series of a name."""
+        return self._lines.setdefault(name, [])
 
     def end_slice(self) -> None:
         """Join what the slice gave."""
@@ -129,6 +135,8 @@ class _Renderer:
         self._with_ages = broker.settings.exposeSubscriptionBacklogAgeInPrometheus
         self._state_lines = lines_of(STATE_SERIES)
         self._limit_lines = lines_of(LIMIT_SERIES)
+        self._quotas = QuotaLines(broker, lines_of)
+        self._sums = NamespaceSums()
 
     async def walk(self) -> None:
         """Render every topic that is live when its turn comes."""
@@ -165,11 +173,18 @@ class _Renderer:
         if self._with_topics:
             lines = self._page.lines_of(NAMESPACE_SERIES[0])
             for namespace, count in self._totals.topics_by_namespace.items():
-                label = f'{self._cluster},namespace="{escape(namespace)}"}} {count}'
+                label = f"{self._namespace_labels(namespace)}}} {count}"
                 lines.append(NAMESPACE_SERIES[0].name + label)
+        else:
+            for name, line in self._sums.samples(self._namespace_labels, number):
+                self._page.lines_named(name).append(line)
         return self._page.parts(SERIES)
 
+    def _namespace_labels(self, namespace: str) -> str:
+        return f'{self._cluster},namespace="{escape(namespace)}"'
+
     def _broker_samples(self) -> None:
+        self._quotas.broker(self._cluster)
         totals, info = self._totals, self._broker.info
         version = f',version="{escape(info.version)}",commit=""'
         host = escape(info.broker_id.rpartition(":")[0])
@@ -193,13 +208,16 @@ class _Renderer:
         name = topic.name
         namespace = str(name.namespace)
         self._totals.topics_by_namespace[namespace] += 1
-        labels = f'{self._cluster},namespace="{escape(namespace)}",topic="{escape(name.full)}"'
+        labels = f'{self._namespace_labels(namespace)},topic="{escape(name.full)}"'
         if self._with_topics:
             end = labels + "} "
             values = (*values, *write_values(topic))
             for (series, lines), value in zip(self._topic_lines, values, strict=True):
                 lines.append(series + end + number(value))
             self._limit(labels, Level.TOPIC, self._broker.in_force.of_topic(topic))
+            self._quotas.topic(topic, labels)
+        else:
+            self._sums.add(topic, values)
         return labels
 
     def _subscription(self, subscription: Subscription, topic_labels: str) -> None:

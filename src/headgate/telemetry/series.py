@@ -3,8 +3,8 @@
 The reference page is made from this table, and the page cannot show a series that is not in it.
 Names that start with ``pulsar_`` are Pulsar's, with the type that a Pulsar 4.0 broker prints for
 them: ``gauge`` also where the value only grows, because dashboards and type checks know it so.
-Series of parts that Headgate does not have (tiered storage, transactions, delayed delivery, backlog
-quotas, entry filters, replication, compaction) are absent, not zero.
+Series of parts that Headgate does not have (tiered storage, transactions, delayed delivery, entry
+filters, replication, compaction) are absent, not zero.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Series:
 
     name: str
     type: str
-    """``gauge`` or ``counter``, as its TYPE line says."""
+    """``gauge``, ``counter`` or ``histogram``, as its TYPE line says."""
     labels: tuple[str, ...]
     unit: str
     meaning: str
@@ -239,8 +239,116 @@ LIMIT_SERIES: Final = Series(
     " labels of a topic, a topic's none of a subscription; without a limit there is no sample.",
 )
 
+EVICTIONS_OF_BROKER_SERIES: Final = _broker(
+    "broker_storage_backlog_quota_exceeded_evictions_total",
+    "events",
+    "Acts of eviction by backlog quotas since the start, by what was exceeded. It does not fall"
+    " when a topic goes (PIP-323).",
+    "quota_type",
+)
+CHECK_DURATION_SERIES: Final = Series(
+    "pulsar_storage_backlog_quota_check_duration_seconds",
+    "histogram",
+    BROKER_LABELS,
+    "s",
+    "How long the periodic check of all backlog quotas took, once for each check: ``_bucket`` with"
+    " ``le``, ``_count`` and ``_sum`` (PIP-323). The bounds below 5 s are Headgate's.",
+)
+CHECK_DEFECTS_SERIES: Final = Series(
+    "headgate_backlog_quota_check_defects_total",
+    "counter",
+    BROKER_LABELS,
+    "topics",
+    "Topics whose quota the periodic check found not enforced, and mended: 0 unless there is a"
+    " bug.",
+)
+
+QUOTA_SIZE_SERIES: Final = _topic(
+    "storage_backlog_quota_limit", "bytes", "Size quota in force; -1 without one."
+)
+QUOTA_TIME_SERIES: Final = _topic(
+    "storage_backlog_quota_limit_time", "s", "Time quota in force; -1 without one."
+)
+EVICTIONS_SERIES: Final = Series(
+    "pulsar_storage_backlog_quota_exceeded_evictions_total",
+    "gauge",
+    (*TOPIC_LABELS, "quota_type"),
+    "events",
+    "Acts of eviction by a backlog quota since the topic was loaded, by what was exceeded. Two"
+    " samples for each topic, zeros included (PIP-323).",
+)
+
+
+def _quota(name: str, kind: str, unit: str, meaning: str, *labels: str) -> Series:
+    return Series(f"headgate_{name}", kind, (*TOPIC_LABELS, *labels), unit, meaning)
+
+
+EVICTED_MESSAGES_SERIES: Final = _quota(
+    "backlog_evicted_messages_total", "counter", "messages",
+    "Messages that a backlog quota took from subscriptions, summed over them, since the topic was"
+    " loaded.", "quota_type",
+)  # fmt: skip
+EVICTED_BYTES_SERIES: Final = _quota(
+    "backlog_evicted_bytes_total", "counter", "bytes", "The same in bytes.", "quota_type"
+)
+BREACH_SERIES: Final = _quota(
+    "backlog_quota_seconds_to_breach", "gauge", "s",
+    "Until the quota is reached at the smoothed present speed; 0 while it is reached, no sample"
+    " while the backlog does not approach it within a day.", "quota_type",
+)  # fmt: skip
+PRODUCERS_HELD_SERIES: Final = _quota(
+    "backlog_quota_producers_held", "gauge", "producers",
+    "Connected producers whose messages wait for room in a backlog quota.",
+)  # fmt: skip
+PARKED_SECONDS_SERIES: Final = _quota(
+    "publish_parked_seconds_total", "counter", "s",
+    "Time in which at least one message that was sent waited in the broker, by cause, since the"
+    " topic was loaded. The cause that is built is ``backlog_quota``.", "cause",
+)  # fmt: skip
+PARKED_MESSAGES_SERIES: Final = _quota(
+    "publish_parked_messages", "gauge", "messages", "Messages that wait now.", "cause"
+)
+PARKED_BYTES_SERIES: Final = _quota(
+    "publish_parked_bytes", "gauge", "bytes", "Bytes of messages that wait now.", "cause"
+)
+
+QUOTA_SERIES: Final = (
+    QUOTA_SIZE_SERIES,
+    QUOTA_TIME_SERIES,
+    EVICTIONS_SERIES,
+    EVICTED_MESSAGES_SERIES,
+    EVICTED_BYTES_SERIES,
+    BREACH_SERIES,
+    PRODUCERS_HELD_SERIES,
+    PARKED_SECONDS_SERIES,
+    PARKED_MESSAGES_SERIES,
+    PARKED_BYTES_SERIES,
+)
+"""With ``exposeTopicLevelMetricsInPrometheus``; Headgate's own only of topics that have, or had, a
+quota."""
+
+SUMMED_TOPIC_NAMES: Final = frozenset(
+    f"pulsar_{name}"
+    for name in (
+        "subscriptions_count", "producers_count", "consumers_count", "rate_in", "rate_out",
+        "throughput_in", "throughput_out", "in_messages_total", "in_bytes_total", "msg_backlog",
+        "storage_size", "storage_logical_size", "storage_backlog_size", "storage_write_rate",
+        "storage_read_rate", "storage_read_cache_misses_rate",
+    )
+)  # fmt: skip
+"""Of :data:`TOPIC_SERIES`; summed for each namespace where topics have no series of their own. So
+are :data:`WRITE_SERIES` and :data:`EVICTIONS_SERIES`."""
+
+SUMMED_SUBSCRIPTION_NAMES: Final = frozenset(
+    f"pulsar_{name}" for name in ("out_messages_total", "out_bytes_total", "subscription_in_replay")
+)
+"""Of :data:`SUBSCRIPTION_SERIES`; summed like these."""
+
 SERIES: Final = (
     *BROKER_SERIES,
+    EVICTIONS_OF_BROKER_SERIES,
+    CHECK_DURATION_SERIES,
+    CHECK_DEFECTS_SERIES,
     *NAMESPACE_SERIES,
     *TOPIC_SERIES,
     *WRITE_SERIES,
@@ -248,6 +356,7 @@ SERIES: Final = (
     BACKLOG_AGE_SERIES,
     *THROTTLED_SERIES,
     *HELD_BACK_SERIES,
+    *QUOTA_SERIES,
     STATE_SERIES,
     LIMIT_SERIES,
 )

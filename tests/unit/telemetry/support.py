@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 from headgate.base.names import parse_topic
 from headgate.broker.service import Broker
 from headgate.engine.topic import Topic
-from headgate.metadata.policies import DispatchRate
+from headgate.flow.quota import QuotaPolicy
+from headgate.metadata.policies import BacklogQuota, DispatchRate, QuotaKind
 from headgate.record.codec import Batch, decode
 from headgate.record.fields import Kind
 from headgate.telemetry.prometheus import render_parts
@@ -49,7 +50,9 @@ def read_page(text: str) -> tuple[dict[str, str], list[Sample]]:
         labels = dict(_LABEL.findall(match["labels"]))
         samples.append(Sample(match["name"], labels, float(match["value"])))
         # Pulsar leaves _total out of the TYPE lines of its counters.
-        families = (name, f"{name}_total", f"{name}_created")
+        families = [name, f"{name}_total", f"{name}_created"]
+        if kind == "histogram":
+            families += [f"{name}_bucket", f"{name}_count", f"{name}_sum"]
         assert match["name"] in families, f"{match['name']} stands in the block of {name}"
     return types, samples
 
@@ -91,6 +94,22 @@ async def limit(
     rate = DispatchRate(dispatch_throttling_rate_in_msg=messages)
     field = "dispatch_rate" if of == "topic" else "subscription_dispatch_rate"
     plan = broker.catalog.plan_topic_policies(parse_topic(name), **{field: rate})
+    await broker.writer.commit(plan)
+
+
+async def quota(
+    broker: Broker, name: str = NAME, *, policy: QuotaPolicy = QuotaPolicy.HOLD, **limits: int
+) -> None:
+    """Set backlog quotas of a topic: ``limit_size`` in bytes, ``limit_time`` in seconds."""
+    kinds: dict[str, QuotaKind] = {
+        "limit_size": "destination_storage",
+        "limit_time": "message_age",
+    }
+    quotas = {
+        kinds[field]: BacklogQuota(policy.value, **{field: value})
+        for field, value in limits.items()
+    }
+    plan = broker.catalog.plan_topic_policies(parse_topic(name), backlog_quotas=quotas)
     await broker.writer.commit(plan)
 
 

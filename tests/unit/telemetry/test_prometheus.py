@@ -12,9 +12,18 @@ from headgate.flow.limits import Level
 from headgate.record.fields import STATE_CELLS
 from headgate.telemetry import prometheus
 from headgate.telemetry.prometheus import escape, number
-from headgate.telemetry.series import LIMIT_SERIES, SERIES
+from headgate.telemetry.series import CHECK_DURATION_SERIES, LIMIT_SERIES, SERIES
 from headgate.testing import World
-from tests.unit.telemetry.support import NAME, Sample, limit, publish, read_page, rendered, value_of
+from tests.unit.telemetry.support import (
+    NAME,
+    Sample,
+    limit,
+    publish,
+    quota,
+    read_page,
+    rendered,
+    value_of,
+)
 
 THROTTLED = (
     "pulsar_subscription_dispatch_throttled_msg_events",
@@ -37,10 +46,18 @@ def test_series_on_the_page_are_those_of_the_table() -> None:
         client = await world.connect()
         await client.subscribe(NAME, "s")
         await limit(world.broker, 50)
+        await quota(world.broker, limit_size=1_000)
+        producer = await client.producer(NAME)
+        for _ in range(12):
+            producer.send_nowait(bytes(100))
+            await asyncio.sleep(1)
         types, samples = await page(world)
         table = {series.name: series for series in SERIES}
         assert list(types.items()) == [(series.family, series.type) for series in SERIES]
         for sample in samples:
+            if sample.name.startswith(CHECK_DURATION_SERIES.name):
+                assert sample.labels.keys() - {"le"} == set(CHECK_DURATION_SERIES.labels)
+                continue
             assert set(sample.labels) <= set(table[sample.name].labels)
             if sample.name != LIMIT_SERIES.name:
                 assert tuple(sample.labels) == table[sample.name].labels
@@ -163,9 +180,18 @@ def test_without_topic_level_the_brokers_series_stay() -> None:
         types, samples = await page(world)
         assert value_of(samples, "pulsar_broker_topics_count") == 1
         assert value_of(samples, "pulsar_broker_storage_size") > 0
-        assert all(not {"namespace", "topic"} & set(sample.labels) for sample in samples)
-        ours = ("pulsar_broker_", "pulsar_version", "pulsar_active_conn", "pulsar_connection_")
-        assert all(name.startswith(ours) for name in types)
+        assert all(not {"topic", "subscription"} & set(sample.labels) for sample in samples)
+        named = {sample.name for sample in samples if "namespace" in sample.labels}
+        assert {"pulsar_topics_count", "pulsar_in_messages_total", "pulsar_out_bytes_total"} < named
+        assert value_of(samples, "pulsar_in_messages_total", namespace="public/default") == 3
+        assert value_of(samples, "pulsar_msg_backlog", remote_cluster="local") == 0
+        assert value_of(samples, "pulsar_entry_size_count", namespace="public/default") == 0
+        # What has no meaning as a sum is left out, as a Pulsar broker does.
+        assert not named & {
+            "pulsar_storage_backlog_age_seconds", "pulsar_storage_backlog_quota_limit",
+            "pulsar_average_msg_size", "pulsar_publish_rate_limit_times",
+        }  # fmt: skip
+        assert types["pulsar_storage_backlog_quota_exceeded_evictions_total"] == "gauge"
 
     with World(settings={"exposeTopicLevelMetricsInPrometheus": "false"}) as world:
         world.run(scenario(world))

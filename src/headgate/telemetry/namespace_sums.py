@@ -1,0 +1,80 @@
+"""What is left of the topics' samples with ``exposeTopicLevelMetricsInPrometheus=false``: sums for
+each namespace, under the same names and without the topic's label, as Pulsar gives them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+from headgate.flow.quota import QuotaType
+from headgate.telemetry.quota_metrics import QUOTA_TYPES
+from headgate.telemetry.series import (
+    EVICTIONS_SERIES,
+    NAMESPACE_SERIES,
+    SUBSCRIPTION_SERIES,
+    SUMMED_SUBSCRIPTION_NAMES,
+    SUMMED_TOPIC_NAMES,
+    TOPIC_SERIES,
+    WRITE_SERIES,
+)
+from headgate.telemetry.values import Number, subscription_values, write_values
+
+if TYPE_CHECKING:
+    from headgate.engine.topic import Topic
+
+_OF_TOPIC: Final = tuple(
+    (place, series) for place, series in enumerate(TOPIC_SERIES)
+    if series.name in SUMMED_TOPIC_NAMES
+)  # fmt: skip
+_OF_SUBSCRIPTION: Final = tuple(
+    (place, series) for place, series in enumerate(SUBSCRIPTION_SERIES)
+    if series.name in SUMMED_SUBSCRIPTION_NAMES
+)  # fmt: skip
+_BACKLOG: Final = "pulsar_msg_backlog"
+"""Has one more label in these sums, with a real broker."""
+
+_SERIES: Final = (
+    NAMESPACE_SERIES[0],
+    *(series for _, series in _OF_TOPIC),
+    *(series for _, series in _OF_SUBSCRIPTION),
+    *WRITE_SERIES,
+)
+
+
+class NamespaceSums:
+    """Sums of one page."""
+
+    def __init__(self) -> None:
+        self._sums: dict[str, list[Number]] = {}
+        self._evictions: dict[str, list[int]] = {}
+
+    def add(self, topic: Topic, values: tuple[Number, ...]) -> None:
+        """Add a topic; ``values`` are those of :data:`TOPIC_SERIES`."""
+        namespace = str(topic.name.namespace)
+        own: list[Number] = [1, *(values[place] for place, _ in _OF_TOPIC)]
+        parts = [subscription_values(each) for each in topic.subscriptions.values()]
+        own += [sum(part[place] for part in parts) for place, _ in _OF_SUBSCRIPTION]
+        own += write_values(topic)
+        known = self._sums.get(namespace)
+        self._sums[namespace] = (
+            own if known is None else [a + b for a, b in zip(known, own, strict=True)]
+        )
+        evictions = self._evictions.setdefault(namespace, [0, 0])
+        if topic.quota is not None:
+            for kind in QuotaType:
+                evictions[kind] += topic.quota.evictions(kind)[0]
+
+    def samples(
+        self, labels_of: Callable[[str], str], number: Callable[[Number], str]
+    ) -> list[tuple[str, str]]:
+        """Names, and whole lines of them; ``labels_of`` gives a namespace's labels, still open."""
+        found: list[tuple[str, str]] = []
+        for namespace, sums in self._sums.items():
+            labels = labels_of(namespace)
+            for series, value in zip(_SERIES, sums, strict=True):
+                more = ',remote_cluster="local"' if series.name == _BACKLOG else ""
+                found.append((series.name, f"{series.name}{labels}{more}}} {number(value)}"))
+            name = EVICTIONS_SERIES.name
+            for end, acts in zip(QUOTA_TYPES, self._evictions[namespace], strict=True):
+                found.append((name, f"{name}{labels}{end}{acts}"))
+        return found
