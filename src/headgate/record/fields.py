@@ -168,6 +168,7 @@ def _quota_fields() -> tuple[Field, ...]:
     fields: list[Field] = []
     for i, quota in enumerate(QUOTA_TYPES):
         base, unit = 30 + 4 * i, "bytes" if quota == "size" else "ns"
+        measure = "backlog" if quota == "size" else "age of the oldest message"
         fields += [
             Field(base, f"quota_{quota}_limit_{unit}", _I, _LEVEL, unit,
                   f"Limit of the {quota} backlog quota in force; null when there is none."),
@@ -175,6 +176,9 @@ def _quota_fields() -> tuple[Field, ...]:
                   f"What the {quota} quota does when it is exceeded, by Pulsar's name."),
             Field(base + 2, f"quota_{quota}_source", _S, _LEVEL, "",
                   f"Where the {quota} quota is set: topic, namespace or broker."),
+            Field(base + 3, f"quota_{quota}_breach_ns", _I, _LEVEL, "ns",
+                  f"Time until the {measure} reaches that limit at the broker's smoothed present"
+                  " rate; null when it is not approaching or there is no quota."),
         ]
     for i, quota in enumerate(QUOTA_TYPES):
         base = 50 + 3 * i
