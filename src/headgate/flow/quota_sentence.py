@@ -1,0 +1,99 @@
+"""One sentence about a backlog quota: how full it is, who fills it, and what happens then.
+
+``explain`` and the pipeline's table ``quota_usage`` say it with the same words. As in
+:mod:`headgate.flow.sentence`, whatever is not known is left out.
+"""
+
+from __future__ import annotations
+
+from typing import Final, Literal
+
+from headgate.base.units import S_PER_MINUTE
+from headgate.flow.quota import QuotaPolicy
+from headgate.flow.sentence import number, percent
+
+_S_PER_HOUR: Final = 60 * S_PER_MINUTE
+_S_PER_DAY: Final = 24 * _S_PER_HOUR
+
+_USE_SHOWN_MAX: Final = 0.99
+"""A quota that is not exceeded is never told to be full, however little is left."""
+
+_KIB: Final = 1024.0
+_LARGER_UNITS: Final = ("KiB", "MiB", "GiB", "TiB")
+
+
+def size_text(size_bytes: float) -> str:
+    """An amount of data in binary units: ``900 B``, ``1.5 MiB``, ``10 GiB``."""
+    value, unit = float(size_bytes), "B"
+    for larger in _LARGER_UNITS:
+        # What would round to 1,024 of a unit is 1 of the next.
+        if abs(value) < _KIB - 0.5:
+            break
+        value, unit = value / _KIB, larger
+    return f"{number(value)} {unit}"
+
+
+def time_text(seconds: float) -> str:
+    """A length of time in at most two units: ``45 s``, ``26 min``, ``2 h 4 m``, ``3 d 4 h``."""
+    whole_s = round(seconds)
+    if whole_s < 2 * S_PER_MINUTE:
+        return f"{whole_s} s"
+    minutes = round(seconds / S_PER_MINUTE)
+    if minutes < 2 * 60:
+        return f"{minutes} min"
+    if whole_s < 2 * _S_PER_DAY:
+        hours, rest = divmod(minutes, 60)
+        return f"{hours} h {rest} m" if rest else f"{hours} h"
+    days, rest = divmod(round(seconds / _S_PER_HOUR), 24)
+    return f"{days} d {rest} h" if rest else f"{days} d"
+
+
+def quota_sentence(
+    *,
+    use: float,
+    limit_text: str,
+    source: str,
+    kind: Literal["size", "time"],
+    policy: str,
+    subscription: str | None,
+    oldest_age_s: float | None,
+    seconds_to_breach: float | None,
+    exceeded: bool,
+) -> str:
+    """Say how one quota of a topic stands; no line break, no full stop.
+
+    ``use`` is the part of the limit that is taken (0.83), not looked at when ``exceeded``.
+    ``limit_text`` is the limit for people (:func:`size_text`, :func:`time_text`), ``source`` where
+    it is set, ``policy`` Pulsar's name of what happens at the limit. ``subscription`` holds the
+    oldest unacknowledged message, which is ``oldest_age_s`` old. ``seconds_to_breach``: until the
+    limit is reached at the present rate, None when it does not come nearer or nobody knows.
+    """
+    quota = f"its {limit_text} {'time ' * (kind == 'time')}quota" + f" ({source})" * bool(source)
+    holder = ""
+    if subscription is not None:
+        age = "" if oldest_age_s is None else f" ({time_text(oldest_age_s)})"
+        holder = f"subscription {subscription} holds the oldest message{age}"
+    if exceeded:
+        text = f"the topic is over {quota}: {_consequence(policy, subscription, are='are ')}"
+        return f"{text}; {holder}" if holder else text
+    parts = [f"the topic is at {percent(min(use, _USE_SHOWN_MAX))} of {quota}"]
+    if holder:
+        parts.append(holder)
+    if seconds_to_breach is not None:
+        parts.append(f"at the present rate it breaks in {time_text(seconds_to_breach)}")
+        parts.append(f"then: {_consequence(policy, subscription)}")
+    return ", ".join(parts)
+
+
+def _consequence(policy: str, subscription: str | None, *, are: str = "") -> str:
+    """What a policy does at the limit; one that this version does not know, by its name."""
+    if policy == QuotaPolicy.HOLD:
+        return f"producers {are}held"
+    if policy == QuotaPolicy.EXCEPTION:
+        return "producers are refused with an error"
+    if policy == QuotaPolicy.EVICTION:
+        whom = (
+            "its slowest subscription" if subscription is None else f"subscription {subscription}"
+        )
+        return f"its oldest messages are lost to {whom}"
+    return policy

@@ -1,0 +1,141 @@
+"""One sentence for each situation of a backlog quota, word by word."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headgate.base.units import GIB, KIB, MIB
+from headgate.flow.quota import QuotaPolicy
+from headgate.flow.quota_sentence import quota_sentence, size_text, time_text
+
+FACTS: dict[str, Any] = {
+    "use": 0.83,
+    "limit_text": "10 GiB",
+    "source": "namespace policy acme/ns",
+    "kind": "size",
+    "policy": "producer_request_hold",
+    "subscription": "billing",
+    "oldest_age_s": 7_440.0,
+    "seconds_to_breach": 1_560.0,
+    "exceeded": False,
+}
+_AT = "the topic is at 83 % of its 10 GiB quota (namespace policy acme/ns)"
+_OVER = "the topic is over its 10 GiB quota (namespace policy acme/ns)"
+_HOLDER = "subscription billing holds the oldest message (2 h 4 m)"
+_BREAKS = "at the present rate it breaks in 26 min, then: "
+
+
+@pytest.mark.parametrize(
+    ("changed", "expected"),
+    [
+        ({}, f"{_AT}, {_HOLDER}, {_BREAKS}producers held"),
+        (
+            {"policy": "producer_exception"},
+            f"{_AT}, {_HOLDER}, {_BREAKS}producers are refused with an error",
+        ),
+        (
+            {"policy": "consumer_backlog_eviction"},
+            f"{_AT}, {_HOLDER}, {_BREAKS}its oldest messages are lost to subscription billing",
+        ),
+        (
+            {"policy": "consumer_backlog_eviction", "subscription": None},
+            f"{_AT}, {_BREAKS}its oldest messages are lost to its slowest subscription",
+        ),
+        ({"policy": "something_new"}, f"{_AT}, {_HOLDER}, {_BREAKS}something_new"),
+        ({"seconds_to_breach": None}, f"{_AT}, {_HOLDER}"),
+        (
+            {"seconds_to_breach": None, "oldest_age_s": None},
+            f"{_AT}, subscription billing holds the oldest message",
+        ),
+        ({"seconds_to_breach": None, "subscription": None}, _AT),
+        (
+            {"seconds_to_breach": None, "subscription": None, "source": "", "use": 0.0},
+            "the topic is at 0 % of its 10 GiB quota",
+        ),
+        (
+            {"seconds_to_breach": None, "subscription": None, "use": 0.9999},
+            "the topic is at 99 % of its 10 GiB quota (namespace policy acme/ns)",
+        ),
+        (
+            {"seconds_to_breach": None, "subscription": None, "kind": "time", "limit_text": "2 h"},
+            "the topic is at 83 % of its 2 h time quota (namespace policy acme/ns)",
+        ),
+        ({"exceeded": True}, f"{_OVER}: producers are held; {_HOLDER}"),
+        ({"exceeded": True, "subscription": None}, f"{_OVER}: producers are held"),
+        (
+            {"exceeded": True, "policy": "producer_exception", "subscription": None},
+            f"{_OVER}: producers are refused with an error",
+        ),
+        (
+            {"exceeded": True, "policy": "consumer_backlog_eviction"},
+            f"{_OVER}: its oldest messages are lost to subscription billing; {_HOLDER}",
+        ),
+    ],
+)
+def test_each_situation_has_its_words(changed: dict[str, Any], expected: str) -> None:
+    assert quota_sentence(**{**FACTS, **changed}) == expected
+
+
+@pytest.mark.parametrize("policy", QuotaPolicy)
+def test_no_policy_is_told_by_its_name(policy: QuotaPolicy) -> None:
+    for exceeded in (False, True):
+        assert policy not in quota_sentence(**{**FACTS, "policy": policy, "exceeded": exceeded})
+
+
+@pytest.mark.parametrize(
+    ("size_bytes", "expected"),
+    [
+        (0, "0 B"),
+        (900, "900 B"),
+        (1_023, "1,023 B"),
+        (KIB, "1 KiB"),
+        (1.5 * MIB, "1.5 MiB"),
+        (512.25 * MIB, "512 MiB"),
+        (MIB - 1, "1 MiB"),
+        (10 * GIB, "10 GiB"),
+        (2_500 * GIB, "2.4 TiB"),
+        (2_000_000 * GIB, "1,953 TiB"),
+    ],
+)
+def test_sizes_are_told_in_binary_units(size_bytes: float, expected: str) -> None:
+    assert size_text(size_bytes) == expected
+
+
+@pytest.mark.parametrize(
+    ("seconds", "expected"),
+    [
+        (0.2, "0 s"),
+        (45, "45 s"),
+        (119.4, "119 s"),
+        (1_560, "26 min"),
+        (7_169, "119 min"),
+        (7_200, "2 h"),
+        (7_440, "2 h 4 m"),
+        (100_000, "27 h 47 m"),
+        (2 * 86_400, "2 d"),
+        (273_600, "3 d 4 h"),
+    ],
+)
+def test_times_are_told_in_at_most_two_units(seconds: float, expected: str) -> None:
+    assert time_text(seconds) == expected
+
+
+@given(st.integers(0, 1 << 62))
+def test_a_size_is_told_to_a_twentieth(size_bytes: int) -> None:
+    figure, unit = size_text(size_bytes).split(" ")
+    factor = KIB ** ("B", "KiB", "MiB", "GiB", "TiB").index(unit)
+    told = float(figure.replace(",", "")) * factor
+    assert abs(told - size_bytes) <= size_bytes / 20
+
+
+@given(st.floats(0, 600) | st.floats(0, 400_000) | st.floats(0, 1e9))
+def test_a_time_is_told_to_half_of_its_smaller_unit(seconds: float) -> None:
+    units_s = {"s": 1, "min": 60, "m": 60, "h": 3_600, "d": 86_400}
+    words = time_text(seconds).split(" ")
+    told_s = sum(int(n) * units_s[unit] for n, unit in zip(words[::2], words[1::2], strict=True))
+    smaller_s = 1 if seconds < 119.5 else 60 if seconds < 172_799.5 else 3_600
+    assert abs(told_s - seconds) <= smaller_s / 2
