@@ -139,7 +139,7 @@ def tables_page() -> str:
         _NOTE.format("src/headgate/pipeline/tables.py") + "# The pipeline's tables\n\n"
         "Delta tables below the folder that `--out` names; anything that reads Delta reads them.\n"
         "Columns that are also fields of [the telemetry record](telemetry.md) have its meaning;\n"
-        "in `intervals` a cumulative one holds its growth inside the minute. Times are UTC.\n"
+        "in a row of a minute a cumulative one holds its growth inside it. Times are UTC.\n"
     )
     recorded = {field.name for fields in FIELDS.values() for field in fields}
     wide = ("bronze_samples", "intervals")

@@ -1,7 +1,7 @@
 """Every table of the pipeline: columns, partitions, look-back. No Spark, no Arrow.
 
-Column names that also are fields of the telemetry record have the record's meaning and unit; in
-``intervals`` a cumulative field holds its growth inside the minute and a level its value at the
+Column names that also are fields of the telemetry record have the record's meaning and unit; in a
+row of a minute a cumulative field holds its growth inside the minute and a level its value at the
 end of it. All times are UTC. ``date`` and ``hour`` are those of a row's last nanosecond, so that
 a window that ends at a full hour belongs to the hour it covers.
 """
@@ -12,7 +12,7 @@ import enum
 from dataclasses import dataclass
 from typing import Final
 
-from headgate.record.fields import FIELDS, FieldType, Kind, Nature, field_names
+from headgate.record.fields import FIELDS, QUOTA_TYPES, FieldType, Kind, Nature, field_names
 
 MINUTE_NS: Final = 60_000_000_000
 HOUR_NS: Final = 60 * MINUTE_NS
@@ -248,8 +248,126 @@ ATTRIBUTION: Final = Table(
     ("minute",),
 )
 
+TOPIC_KEY: Final = ("cluster", "topic", "partition", "incarnation")
+_TOPIC_COLUMNS: Final = tuple(column for column in INTERVALS.columns if column.name in TOPIC_KEY)
+
+
+def _quota_columns(quota: str) -> tuple[TableColumn, ...]:
+    """What is in force of one type of quota, and how much of it is taken."""
+    unit = "bytes" if quota == "size" else "ns"
+    taken = "backlog_bytes / size_limit_bytes" if quota == "size" else "oldest age / time_limit_ns"
+    rest = "" if quota == "size" else ", 0 without backlog"
+    return (
+        TableColumn(
+            f"{quota}_limit_{unit}",
+            _L,
+            f"Limit of the {quota} quota at the minute's end; null when there is none. [{unit}]",
+        ),
+        TableColumn(f"{quota}_policy", _S, "What happens at that limit, by Pulsar's name."),
+        TableColumn(f"{quota}_source", _S, "Where that limit is set: topic, namespace or broker."),
+        TableColumn(
+            f"{quota}_use",
+            _D,
+            f"{taken} at the minute's end{rest}; 1 is full; null without a limit above 0.",
+        ),
+    )
+
+
+EVICTION_FIELDS: Final = tuple(
+    f"eviction_{quota}_{amount}"
+    for quota in QUOTA_TYPES
+    for amount in ("acts", "messages", "bytes")
+)
+"""What quotas took, in the record's topic rows and in tables."""
+
+QUOTA_USAGE: Final = Table(
+    "quota_usage",
+    (
+        *_PARTITION,
+        TableColumn("minute", ColumnType.TIMESTAMP, "Start of the minute."),
+        *_TOPIC_COLUMNS,
+        TableColumn("broker", _S, "Broker that wrote the minute's last row."),
+        TableColumn("completeness", _D, "How much of the minute was sampled, 0 to 1."),
+        TableColumn(
+            "backlog_bytes", _L, "Backlog of the slowest subscription at the minute's end."
+        ),
+        TableColumn("oldest_age_ns", _L, "Age of the oldest message then; null without backlog."),
+        TableColumn("oldest_age_max_ns", _L, "Largest oldest_age_ns in the minute."),
+        TableColumn("oldest_subscription", _S, "The subscription that message belongs to."),
+        *_quota_columns("size"),
+        *_quota_columns("time"),
+        TableColumn(
+            "seconds_to_breach",
+            _D,
+            "From the minute's end until a quota is reached at the present rate, the nearer of the"
+            " two; 0 where one is; null when none is approached.",
+        ),
+        TableColumn("breach_quota", _S, "The quota that is reached first: size, time or null."),
+        TableColumn(
+            "method",
+            _S,
+            "How seconds_to_breach was found; broker: by the broker, from its smoothed rate.",
+        ),
+        *(column for column in INTERVALS.columns if column.name in EVICTION_FIELDS),
+        TableColumn("held_seconds", _D, "Time of the minute in which a quota held sent messages."),
+        TableColumn("parked_messages", _L, "Messages that a quota holds at the minute's end."),
+        TableColumn("parked_bytes", _L, "Bytes that a quota holds at the minute's end."),
+        TableColumn("sentence", _S, "All that in words."),
+    ),
+    ("date", "hour"),
+    ("minute",),
+)
+"""Topics with a quota in force at the minute's end, and those where one acted in the minute."""
+
+EVICTION_EVENT: Final = "eviction"
+
+EVENT_IDENTITY: Final = ("source", "boot_id", "seq", "row")
+"""Tells one event from all others; what has the same is the same message, read twice."""
+
+EVICTIONS: Final = Table(
+    "evictions",
+    (
+        *_PARTITION,
+        TableColumn("time", ColumnType.TIMESTAMP, "When it happened."),
+        TableColumn("time_ns", _L, "When it happened. [ns]"),
+        *_TOPIC_COLUMNS,
+        TableColumn("broker", _S, "Broker that evicted."),
+        *(column for column in _HEADER if column.name in EVENT_IDENTITY),
+        TableColumn("quota", _S, "The quota that was exceeded: size or time."),
+        TableColumn("policy", _S, "What it does when it is exceeded, by Pulsar's name."),
+        TableColumn("quota_source", _S, "Where it is set: topic, namespace or broker."),
+        TableColumn("limit_bytes", _L, "Its limit; null for a time quota."),
+        TableColumn("limit_ns", _L, "Its limit; null for a size quota."),
+        TableColumn("backlog_bytes_start", _L, "Backlog of the slowest subscription before."),
+        TableColumn("backlog_bytes", _L, "Backlog of the slowest subscription after."),
+        TableColumn("oldest_age_ns_start", _L, "Age of the oldest message before."),
+        TableColumn("oldest_age_ns", _L, "Age of the oldest message after; null without backlog."),
+        TableColumn("messages", _L, "Messages lost, summed over subscriptions."),
+        TableColumn("bytes", _L, "Bytes lost, summed over subscriptions."),
+        TableColumn(
+            "subscriptions",
+            _S,
+            "Who lost them, a JSON array of objects with subscription, messages and bytes, the"
+            " largest loss first.",
+        ),
+        TableColumn(
+            "subscriptions_count", _L, "How many lost some, also those that the array leaves out."
+        ),
+    ),
+    ("date", "hour"),
+    ("time_ns",),
+)
+
 TABLES: Final = {
     table.name: table
-    for table in (BRONZE_SAMPLES, BRONZE_EVENTS, BRONZE_QUARANTINE, INTERVALS, ATTRIBUTION)
+    for table in (
+        BRONZE_SAMPLES,
+        BRONZE_EVENTS,
+        BRONZE_QUARANTINE,
+        INTERVALS,
+        ATTRIBUTION,
+        QUOTA_USAGE,
+        EVICTIONS,
+    )
 }
 """All tables by name."""

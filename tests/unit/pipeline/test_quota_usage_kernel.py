@@ -1,0 +1,220 @@
+"""How full quotas are, minute by minute; by the kernel, without Spark."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headgate.base.units import GIB, KIB, MIB
+from headgate.pipeline.arrow_types import table_arrow_schema
+from headgate.pipeline.quota_usage_kernel import INPUT_COLUMNS, quota_usage, quota_usage_table
+from headgate.pipeline.tables import HOUR_NS, INTERVALS, QUOTA_USAGE
+from headgate.record.fields import Kind
+from tests.unit.pipeline.play import T0, S, minutes
+from tests.unit.pipeline.quota_play import NS, SOURCE, quota_play
+
+HOUR = T0 // HOUR_NS
+
+
+def table(messages: list[bytes]) -> pa.Table:
+    """The minutes of topics, as the kernel gets them."""
+    rows = minutes(messages, Kind.TOPIC)
+    return pa.Table.from_pylist(rows, schema=table_arrow_schema(INTERVALS)).select(INPUT_COLUMNS)
+
+
+@pytest.fixture(scope="module")
+def played() -> dict[tuple[str, int], dict[str, Any]]:
+    """Rows of three minutes by topic's last name and number of the minute."""
+    rows = quota_usage_table(table(quota_play(180)), {HOUR}).to_pylist()
+    return {(row["topic"].removeprefix(NS), row["minute"].minute): row for row in rows}
+
+
+Played = dict[tuple[str, int], dict[str, Any]]
+
+
+def test_minutes_with_a_quota_have_a_row_and_no_others(played: Played) -> None:
+    whole = [(name, minute) for name in ("held", "aged", "blocked", "both") for minute in range(3)]
+    assert set(played) == {*whole, ("lifted", 0), ("lifted", 1)}
+    for (_, minute), row in played.items():
+        assert row["minute"] == datetime(2025, 11, 21, 10, minute, tzinfo=UTC)
+        assert (row["date"].isoformat(), row["hour"]) == ("2025-11-21", 10)
+        assert (row["cluster"], row["broker"], row["completeness"]) == ("demo", "b1:6650", 1.0)
+
+
+def test_a_quota_that_fills_and_holds(played: Played) -> None:
+    before, after = played["held", 0], played["held", 1]
+    assert (before["size_limit_bytes"], before["size_use"]) == (60 * MIB, 1.0)
+    assert (before["size_policy"], before["size_source"]) == ("producer_request_hold", SOURCE)
+    assert (before["seconds_to_breach"], before["breach_quota"]) == (0.0, "size")
+    assert (before["held_seconds"], after["held_seconds"]) == (0.0, 60.0)
+    assert (before["parked_messages"], after["parked_messages"]) == (0, 5)
+    assert after["parked_bytes"] == 5 * KIB
+    assert (after["time_limit_ns"], after["time_use"], after["time_policy"]) == (None, None, None)
+    assert after["sentence"] == (
+        f"the topic is over its 60 MiB quota ({SOURCE}): producers are held; subscription billing"
+        " holds the oldest message (2 min); sent messages were held for 60 s of this minute"
+    )
+
+
+def test_a_quota_that_is_approached() -> None:
+    (row,) = [
+        row
+        for row in quota_usage_table(table(quota_play(50)), {HOUR}).to_pylist()
+        if row["topic"] == f"{NS}held"
+    ]
+    assert row["size_use"] == pytest.approx(50 / 60)
+    assert (row["seconds_to_breach"], row["breach_quota"]) == (10.0, "size")
+    assert row["method"] == "broker"
+    assert row["sentence"] == (
+        f"the topic is at 83 % of its 60 MiB quota ({SOURCE}), subscription billing holds the"
+        " oldest message (50 s), at the present rate it breaks in 10 s, then: producers held"
+    )
+
+
+def test_acts_of_eviction_are_those_of_the_minute(played: Played) -> None:
+    rows = [played["aged", minute] for minute in range(3)]
+    assert [row["eviction_time_acts"] for row in rows] == [6, 15, 15]
+    assert [row["eviction_time_messages"] for row in rows] == [600, 1_500, 1_500]
+    assert [row["eviction_time_bytes"] for row in rows] == [600 * KIB, 1_500 * KIB, 1_500 * KIB]
+    assert {(row["topic"], row["partition"]) for row in rows} == {(f"{NS}aged", 2)}
+    assert [row["time_use"] for row in rows] == [0.9, 0.9, 0.9]
+    assert rows[0]["oldest_age_max_ns"] == 38 * S
+    assert rows[2]["sentence"] == (
+        f"the topic is at 90 % of its 40 s time quota ({SOURCE}), subscription audit holds the"
+        " oldest message (36 s), at the present rate it breaks in 4 s, then: its oldest messages"
+        " are lost to subscription audit; evictions took 1,500 messages (1.5 MiB) in this minute"
+    )
+
+
+def test_a_limit_of_zero_is_full_and_divides_nothing(played: Played) -> None:
+    row = played["blocked", 2]
+    assert (row["size_limit_bytes"], row["size_use"], row["seconds_to_breach"]) == (0, None, 0.0)
+    assert row["sentence"] == (
+        "the topic is over its 0 B quota (topic policy): producers are refused with an error"
+    )
+
+
+def test_of_two_quotas_the_one_that_breaks_is_told(played: Played) -> None:
+    row = played["both", 1]
+    assert (row["size_use"], row["time_use"]) == (0.5, 120 / 3_600)
+    assert (row["seconds_to_breach"], row["breach_quota"]) == (3_480.0, "time")
+    assert (row["size_limit_bytes"], row["time_limit_ns"]) == (GIB, 3_600 * S)
+    assert row["sentence"].startswith(f"the topic is at 3 % of its 60 min time quota ({SOURCE}), ")
+
+
+def test_a_quota_that_was_lifted_still_tells_what_it_did(played: Played) -> None:
+    before, after = played["lifted", 0], played["lifted", 1]
+    assert (before["size_use"], before["seconds_to_breach"], before["method"]) == (0.5, None, None)
+    assert before["breach_quota"] is None
+    assert before["sentence"] == f"the topic is at 50 % of its 10 MiB quota ({SOURCE})"
+    assert (after["size_limit_bytes"], after["size_use"], after["held_seconds"]) == (None, None, 3)
+    assert after["sentence"] == (
+        "no backlog quota is in force at the end of this minute;"
+        " sent messages were held for 3 s of this minute"
+    )
+
+
+def test_only_wanted_hours_have_rows() -> None:
+    both = table(quota_play(200, start_ns=T0 + 3_500 * S))
+    counts = {hour: quota_usage_table(both, {hour}).num_rows for hour in (HOUR, HOUR + 1)}
+    assert min(counts.values()) > 0
+    assert quota_usage_table(both, set(counts)).num_rows == sum(counts.values())
+    nothing = quota_usage_table(both, {HOUR + 2})
+    assert (nothing.num_rows, nothing.schema) == (0, table_arrow_schema(QUOTA_USAGE))
+
+
+def test_the_quota_that_is_exceeded_is_told_before_the_one_that_is_fuller() -> None:
+    minute = _minute(
+        quota_size_limit_bytes=0,
+        quota_size_policy="producer_exception",
+        backlog_bytes=0,
+        quota_time_limit_ns=10 * S,
+        quota_time_policy="producer_request_hold",
+        oldest_age_ns=9 * S,
+        quota_time_breach_ns=S,
+    )
+    row = quota_usage(minute)
+    assert row["sentence"].startswith("the topic is over its 0 B quota")
+    assert (row["breach_quota"], row["seconds_to_breach"]) == ("time", 1.0)
+    assert (row["size_use"], row["time_use"]) == (None, 0.9)
+
+
+def test_an_unknown_backlog_has_no_use_and_no_sentence() -> None:
+    row = quota_usage(_minute(quota_size_limit_bytes=10))
+    assert (row["size_use"], row["sentence"], row["held_seconds"]) == (None, None, None)
+
+
+@pytest.mark.parametrize(
+    ("lost", "said"),
+    [
+        (0, "evictions took 0 messages (2 B) in this minute"),
+        (1, "evictions took 1 message (3 B) in this minute"),
+        (2_000, "evictions took 2,000 messages (2 KiB) in this minute"),
+    ],
+)
+def test_what_both_quotas_evicted_is_told_together(lost: int, said: str) -> None:
+    row = quota_usage(
+        _minute(
+            eviction_size_acts=1,
+            eviction_size_bytes=2,
+            eviction_time_acts=1,
+            eviction_time_messages=lost,
+            eviction_time_bytes=lost,
+        )
+    )
+    assert row["sentence"].endswith(f"; {said}")
+
+
+def _minute(**values: Any) -> dict[str, Any]:
+    return {**dict.fromkeys(INPUT_COLUMNS), **values}
+
+
+_AMOUNTS = st.none() | st.integers(0, 1 << 62)
+_TEXTS = st.none() | st.text(max_size=5)
+
+
+@given(
+    st.fixed_dictionaries(
+        {
+            "backlog_bytes": _AMOUNTS,
+            "oldest_age_ns": _AMOUNTS,
+            "oldest_subscription": _TEXTS,
+            "quota_size_limit_bytes": _AMOUNTS | st.just(0),
+            "quota_size_policy": _TEXTS,
+            "quota_size_source": _TEXTS,
+            "quota_size_breach_ns": _AMOUNTS,
+            "quota_time_limit_ns": _AMOUNTS | st.just(0),
+            "quota_time_policy": _TEXTS,
+            "quota_time_source": _TEXTS,
+            "quota_time_breach_ns": _AMOUNTS,
+            "parked_backlog_quota_ns": _AMOUNTS,
+            "eviction_size_acts": _AMOUNTS,
+            "eviction_size_bytes": _AMOUNTS,
+            "eviction_time_messages": _AMOUNTS,
+        }
+    )
+)
+def test_any_minute_has_a_row_that_agrees_with_itself(values: dict[str, Any]) -> None:
+    row = quota_usage(_minute(**values))
+    for kind, unit, taken in (("size", "bytes", "backlog_bytes"), ("time", "ns", "oldest_age_ns")):
+        limit, use = values[f"quota_{kind}_limit_{unit}"], row.get(f"{kind}_use")
+        known = values[taken] is not None or kind == "time"
+        assert (use is not None) == (bool(limit) and known)
+        if use is not None:
+            assert use == (values[taken] or 0) / limit
+    in_force = [
+        values[f"quota_{kind}_breach_ns"]
+        for kind, unit in (("size", "bytes"), ("time", "ns"))
+        if values[f"quota_{kind}_limit_{unit}"] is not None
+        and values[f"quota_{kind}_breach_ns"] is not None
+    ]
+    least = min(in_force, default=None)
+    assert row["seconds_to_breach"] == (None if least is None else least / S)
+    assert (row["breach_quota"] is None) == (row["method"] is None) == (least is None)
+    written = pa.Table.from_pylist([row], schema=table_arrow_schema(QUOTA_USAGE))
+    assert written.num_rows == 1
