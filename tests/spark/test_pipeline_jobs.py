@@ -3,15 +3,9 @@
 from __future__ import annotations
 
 import io
-import json
-import uuid
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import duckdb
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 from pyspark.errors import PySparkException
@@ -21,50 +15,17 @@ from headgate.base.errors import InputError
 from headgate.pipeline import jobs
 from headgate.pipeline.delta_writer import FORMAT
 from headgate.pipeline.folder import checkpoint_path, folder_lock
-from headgate.pipeline.options import AttributeOptions, SourceOptions, StreamOptions
+from headgate.pipeline.options import SourceOptions, StreamOptions
 from headgate.pipeline.schemas import MESSAGE_SCHEMA
 from headgate.pipeline.session import prepare_session
 from tests.spark.interval_oracle import ORACLE_COLUMNS, interval_oracle
-from tests.unit.pipeline.play import SITUATIONS, T0, Broker, S, message_batch, play
-
-Messages = Callable[[SparkSession], DataFrame]
-
-
-class Topic:
-    """Stands for the telemetry topic: a folder of files, each of some messages."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        folder.mkdir()
-
-    def publish(self, messages: list[bytes]) -> None:
-        table = pa.Table.from_batches([message_batch(messages)])
-        hidden = self.folder / f".{uuid.uuid4().hex}"
-        pq.write_table(table, hidden)
-        hidden.rename(self.folder / f"{uuid.uuid4().hex}.parquet")
-
-    def stream(self, spark: SparkSession) -> DataFrame:
-        return spark.readStream.schema(MESSAGE_SCHEMA).parquet(str(self.folder))
+from tests.spark.telemetry_topic import Topic, attribute, rows_of
+from tests.unit.pipeline.play import SITUATIONS, T0, Broker, S, play
 
 
 @pytest.fixture
 def topic(tmp_path: Path) -> Topic:
     return Topic(tmp_path / "topic")
-
-
-def attribute(out: Path, topic: Topic, **options: Any) -> tuple[list[dict[str, Any]], str]:
-    """Run the job; its rows and what it said."""
-    answer, progress = io.StringIO(), io.StringIO()
-    asked = AttributeOptions(SourceOptions(str(out)), format="json", **options)
-    jobs.run_attribute(asked, answer, progress, messages=topic.stream)
-    return json.loads(answer.getvalue()), progress.getvalue()
-
-
-def rows_of(out: Path, table: str) -> pa.Table:
-    """A table's rows in an order of their own."""
-    rows = DeltaTable(out / table).to_pyarrow_table()
-    names = [name for name in rows.column_names if not pa.types.is_floating(rows[name].type)]
-    return rows.sort_by([(name, "ascending") for name in names])
 
 
 def troubled() -> list[bytes]:

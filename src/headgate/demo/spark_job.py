@@ -25,10 +25,10 @@ from headgate.pipeline.failures import reason_of
 from headgate.pipeline.folder import checkpoint_path, folder_lock
 from headgate.pipeline.jobs import judge_range, start_query, telemetry_messages
 from headgate.pipeline.options import SourceOptions
-from headgate.pipeline.refresh import refresh_attribution, refresh_intervals
+from headgate.pipeline.refresh import refresh, refresh_all
 from headgate.pipeline.render import judgement_document
 from headgate.pipeline.session import create_session
-from headgate.pipeline.tables import BATCH_KIND, BRONZE_SAMPLES, TABLES
+from headgate.pipeline.tables import BATCH_KIND, BRONZE_SAMPLES, INTERVALS, TABLES
 
 _LOOK_EVERY_S: Final = 0.1
 
@@ -89,8 +89,7 @@ class Job:
 
         def after(session: Any, batch_id: int) -> None:
             if not self._orders.given.is_set():
-                refresh_intervals(session, self._root)
-                refresh_attribution(session, self._root)
+                refresh_all(session, self._root)
                 _tell(stage="batch", number=batch_id + 1, rows=self._rows())
 
         query = start_query(
@@ -116,9 +115,9 @@ class Job:
 
     def _judge(self, spark: Any) -> None:
         order = json.loads(self._orders.line)
-        refresh_intervals(spark, self._root)
+        refresh(spark, self._root, INTERVALS)
         _tell(stage="intervals", rows=self._rows())
-        refresh_attribution(spark, self._root)
+        refresh_all(spark, self._root)
         found = judge_range(spark, self._root, order["since_ns"], order["until_ns"])
         documents = [judgement_document(row) for row in found]
         _tell(stage="judged", rows=self._rows(), found=documents)

@@ -34,7 +34,7 @@ from headgate.pipeline.folder import (
 from headgate.pipeline.options import AttributeOptions, SourceOptions, StreamOptions
 from headgate.pipeline.preflight import check_brokers
 from headgate.pipeline.progress import Progress
-from headgate.pipeline.refresh import read_files, refresh_attribution, refresh_intervals
+from headgate.pipeline.refresh import DERIVED, read_files, refresh, refresh_all
 from headgate.pipeline.render import subscriptions_text, write_judgements
 from headgate.pipeline.session import create_session, prepare_session
 from headgate.pipeline.tables import (
@@ -181,10 +181,9 @@ def run_attribute(
             _create_tables(root)
             start_query(frame, root, checkpoint_path(source), trigger_s=None).awaitTermination()
             stage.result = _bronze_text(root)
-        with progress.stage("Computing intervals"):
-            refresh_intervals(spark, root)
-        with progress.stage("Computing attribution"):
-            refresh_attribution(spark, root)
+        for table in DERIVED:
+            with progress.stage(f"Computing {table.name}"):
+                refresh(spark, root, table)
         with progress.stage("Judging") as stage:
             rows = judge_range(spark, root, since_ns, until_ns)
             stage.result = subscriptions_text(len(rows))
@@ -216,13 +215,11 @@ def run_stream(
         with progress.stage(f"Bringing {root} up to date") as stage:
             _create_tables(root)
             # A run that was killed may have left bronze rows that nothing is derived from yet.
-            refresh_intervals(spark, root)
-            refresh_attribution(spark, root)
+            refresh_all(spark, root)
             stage.result = _bronze_text(root)
 
         def after(session: SparkSession, batch_id: int) -> None:
-            refresh_intervals(session, root)
-            refresh_attribution(session, root)
+            refresh_all(session, root)
             progress.say(f"batch {batch_id}: {_bronze_text(root)}")
 
         query = start_query(

@@ -9,9 +9,10 @@ files that came since, recomputes them and those within look-back, and replaces 
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 import pyarrow.parquet as pq
 from deltalake import DeltaTable
@@ -31,15 +32,17 @@ from headgate.pipeline.schemas import table_schema
 from headgate.pipeline.tables import (
     ATTRIBUTION,
     BATCH_KIND,
+    BRONZE_EVENTS,
     BRONZE_SAMPLES,
+    EVICTIONS,
     HOUR_NS,
     INTERVALS,
     INTERVALS_LOOK_BACK_NS,
     PROVEN_LOOK_BACK_NS,
+    QUOTA_USAGE,
     Table,
 )
-
-_PROVEN_HOURS = PROVEN_LOOK_BACK_NS // HOUR_NS
+from headgate.record.fields import Kind
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,48 +79,104 @@ def _near_any(file: TableFile, hours: Collection[int]) -> bool:
     return not near_hours([file]).isdisjoint(hours)
 
 
-def refresh_intervals(spark: SparkSession, root: str) -> set[int]:
-    """Recompute the hours of ``intervals`` that new bronze rows touch; which they were."""
-    bronze = ensure_table(root, BRONZE_SAMPLES)
-    change = _unseen(bronze, ensure_table(root, INTERVALS))
-    if change is None:
-        return set()
-    hours = near_hours(change.files)
-    inputs = [file for file in table_files(bronze) if _near_any(file, hours)]
-    beats = heartbeats(root, inputs, hours)
-    samples = [file for file in inputs if file.partition["kind"] != BATCH_KIND]
+@dataclass(frozen=True, slots=True)
+class _Derivation:
+    """How one derived table follows from its source."""
+
+    table: Table
+    source: Table
+    touched: Callable[[Collection[TableFile], Collection[TableFile]], set[int]]
+    """The hours to recompute, from the files that are new and all that are live."""
+    is_input: Callable[[TableFile, Collection[int]], bool]
+    """Whether some hours depend on a live file."""
+    rows: Callable[[SparkSession, str, list[TableFile], Collection[int]], DataFrame | None]
+    """The rows of some hours, from the input files; None: there are none."""
+
+
+def _by_hour(
+    table: Table,
+    source: Table,
+    step: Callable[[DataFrame, Collection[int]], DataFrame],
+    *,
+    kind: str | None = None,
+    look_back_hours: int = 0,
+) -> _Derivation:
+    """A table of which an hour follows from the source's same hour and some before it."""
+
+    def touched(new: Collection[TableFile], live: Collection[TableFile]) -> set[int]:
+        changed = {file.hour for file in new}
+        looking_back = {
+            file.hour
+            for file in live
+            if any(file.hour - back in changed for back in range(1, look_back_hours + 1))
+        }
+        return changed | looking_back
+
+    def is_input(file: TableFile, hours: Collection[int]) -> bool:
+        if kind is not None and file.partition["kind"] != kind:
+            return False
+        return any(file.hour + ahead in hours for ahead in range(look_back_hours + 1))
+
+    def rows(
+        spark: SparkSession, root: str, files: list[TableFile], hours: Collection[int]
+    ) -> DataFrame | None:
+        return step(read_files(spark, root, source, files), hours) if files else None
+
+    return _Derivation(table, source, touched, is_input, rows)
+
+
+def _interval_rows(
+    spark: SparkSession, root: str, files: list[TableFile], hours: Collection[int]
+) -> DataFrame | None:
+    beats = heartbeats(root, files, hours)
+    samples = [file for file in files if file.partition["kind"] != BATCH_KIND]
     if not samples:
-        commit_replace(root, INTERVALS, [], hours, change.transaction)
-        return hours
-    rows = steps.intervals(read_files(spark, root, BRONZE_SAMPLES, samples), hours, beats)
-    _replace(rows, root, INTERVALS, hours, change.transaction)
-    return hours
+        return None
+    return steps.intervals(read_files(spark, root, BRONZE_SAMPLES, samples), hours, beats)
 
 
-def refresh_attribution(spark: SparkSession, root: str) -> set[int]:
-    """Recompute the hours of ``attribution`` that changed intervals touch; which they were."""
-    intervals = ensure_table(root, INTERVALS)
-    change = _unseen(intervals, ensure_table(root, ATTRIBUTION))
+_DERIVATIONS: Final = (
+    _Derivation(
+        INTERVALS, BRONZE_SAMPLES, lambda new, _: near_hours(new), _near_any, _interval_rows
+    ),
+    # A consumer's proven rate looks back a day.
+    _by_hour(
+        ATTRIBUTION,
+        INTERVALS,
+        steps.attribution,
+        kind=Kind.SUBSCRIPTION.value,
+        look_back_hours=PROVEN_LOOK_BACK_NS // HOUR_NS,
+    ),
+    _by_hour(QUOTA_USAGE, INTERVALS, steps.quota_usage, kind=Kind.TOPIC.value),
+    _by_hour(EVICTIONS, BRONZE_EVENTS, steps.evictions),
+)
+
+DERIVED: Final = tuple(derivation.table for derivation in _DERIVATIONS)
+"""Every derived table, after those that it follows from."""
+
+
+def refresh_all(spark: SparkSession, root: str) -> None:
+    """Bring every derived table up to date."""
+    for table in DERIVED:
+        refresh(spark, root, table)
+
+
+def refresh(spark: SparkSession, root: str, table: Table) -> set[int]:
+    """Recompute the hours of one of :data:`DERIVED` that new rows of its source touch; which they
+    were, counted since the epoch."""
+    derivation = _DERIVATIONS[DERIVED.index(table)]
+    source = ensure_table(root, derivation.source)
+    change = _unseen(source, ensure_table(root, table))
     if change is None:
         return set()
-    changed = {file.hour for file in change.files}
-    live = table_files(intervals)
-    # A consumer's proven rate looks back a day, so later hours follow from earlier ones.
-    hours = changed | {
-        file.hour
-        for file in live
-        if any(hour < file.hour <= hour + _PROVEN_HOURS for hour in changed)
-    }
-    needed = {back for hour in hours for back in range(hour - _PROVEN_HOURS, hour + 1)}
-    inputs = [
-        file for file in live if file.hour in needed and file.partition["kind"] == "subscription"
-    ]
-    if not inputs:
-        commit_replace(root, ATTRIBUTION, [], hours, change.transaction)
-        return hours
-    minutes = read_files(spark, root, INTERVALS, inputs)
-    rows = steps.attribution(minutes, hours)
-    _replace(rows, root, ATTRIBUTION, hours, change.transaction)
+    live = table_files(source)
+    hours = derivation.touched(change.files, live)
+    inputs = [file for file in live if derivation.is_input(file, hours)]
+    rows = derivation.rows(spark, root, inputs, hours)
+    if rows is None:
+        commit_replace(root, table, [], hours, change.transaction)
+    else:
+        _replace(rows, root, table, hours, change.transaction)
     return hours
 
 

@@ -21,17 +21,25 @@ from headgate.pipeline.attribution_kernel import (
     range_table,
 )
 from headgate.pipeline.attribution_kernel import SORT_COLUMNS as MINUTE_SORT_COLUMNS
+from headgate.pipeline.evictions_kernel import INPUT_COLUMNS as EVENT_COLUMNS
+from headgate.pipeline.evictions_kernel import evictions_table
 from headgate.pipeline.interval_kernel import (
     SORT_COLUMNS,
     SUBJECT_COLUMNS,
     Heartbeats,
     interval_table,
 )
+from headgate.pipeline.quota_usage_kernel import INPUT_COLUMNS as TOPIC_MINUTE_COLUMNS
+from headgate.pipeline.quota_usage_kernel import quota_usage_table
 from headgate.pipeline.schemas import spark_schema, table_schema
 from headgate.pipeline.tables import (
     ATTRIBUTION,
     ATTRIBUTION_KEY,
+    EVENT_IDENTITY,
+    EVICTION_EVENT,
+    EVICTIONS,
     INTERVALS,
+    QUOTA_USAGE,
     SAMPLED_KINDS,
 )
 from headgate.record.fields import Kind
@@ -79,6 +87,36 @@ def attribution(minutes: DataFrame, hours: Collection[int]) -> DataFrame:
             yield from attribution_table(table, wanted).to_batches()
 
     return _minutes_by_subject(minutes).mapInArrow(kernel, table_schema(ATTRIBUTION))
+
+
+def quota_usage(minutes: DataFrame, hours: Collection[int]) -> DataFrame:
+    """Rows of ``quota_usage`` for some hours, from ``intervals`` of these."""
+    wanted = frozenset(hours)
+
+    def kernel(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            table = pa.Table.from_batches([batch])
+            yield from quota_usage_table(table, wanted).to_batches()
+
+    topics = minutes.where(F.col("kind") == Kind.TOPIC.value).select(*TOPIC_MINUTE_COLUMNS)
+    return topics.mapInArrow(kernel, table_schema(QUOTA_USAGE))
+
+
+def evictions(events: DataFrame, hours: Collection[int]) -> DataFrame:
+    """Rows of ``evictions`` for some hours, from ``bronze_events`` of these."""
+    wanted = frozenset(hours)
+
+    def kernel(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for table in whole_subjects(batches, EVENT_IDENTITY):
+            yield from evictions_table(table, wanted).to_batches()
+
+    return (
+        events.where(F.col("event") == EVICTION_EVENT)
+        .select(*EVENT_COLUMNS)
+        .repartition(*EVENT_IDENTITY)
+        .sortWithinPartitions(*EVENT_IDENTITY)
+        .mapInArrow(kernel, table_schema(EVICTIONS))
+    )
 
 
 def range_judgements(minutes: DataFrame, since_ns: int, until_ns: int) -> DataFrame:

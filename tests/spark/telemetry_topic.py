@@ -1,0 +1,53 @@
+"""A telemetry topic that is a folder, and the job ``attribute`` over it."""
+
+from __future__ import annotations
+
+import io
+import json
+import uuid
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from deltalake import DeltaTable
+from pyspark.sql import DataFrame, SparkSession
+
+from headgate.pipeline import jobs
+from headgate.pipeline.options import AttributeOptions, SourceOptions
+from headgate.pipeline.schemas import MESSAGE_SCHEMA
+from tests.unit.pipeline.play import message_batch
+
+
+class Topic:
+    """Stands for the telemetry topic: a folder of files, each of some messages."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        folder.mkdir()
+
+    def publish(self, messages: list[bytes]) -> None:
+        """Add messages, all at once."""
+        table = pa.Table.from_batches([message_batch(messages)])
+        hidden = self.folder / f".{uuid.uuid4().hex}"
+        pq.write_table(table, hidden)
+        hidden.rename(self.folder / f"{uuid.uuid4().hex}.parquet")
+
+    def stream(self, spark: SparkSession) -> DataFrame:
+        """Its messages, as the jobs read them."""
+        return spark.readStream.schema(MESSAGE_SCHEMA).parquet(str(self.folder))
+
+
+def attribute(out: Path, topic: Topic, **options: Any) -> tuple[list[dict[str, Any]], str]:
+    """Run the job; its rows and what it said."""
+    answer, progress = io.StringIO(), io.StringIO()
+    asked = AttributeOptions(SourceOptions(str(out)), format="json", **options)
+    jobs.run_attribute(asked, answer, progress, messages=topic.stream)
+    return json.loads(answer.getvalue()), progress.getvalue()
+
+
+def rows_of(out: Path, table: str) -> pa.Table:
+    """A table's rows in an order of their own."""
+    rows = DeltaTable(out / table).to_pyarrow_table()
+    names = [name for name in rows.column_names if not pa.types.is_floating(rows[name].type)]
+    return rows.sort_by([(name, "ascending") for name in names])

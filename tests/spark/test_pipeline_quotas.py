@@ -1,0 +1,165 @@
+"""The tables about quotas, by whole jobs: right, the same in every way, once, whatever happens."""
+
+from __future__ import annotations
+
+import io
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from deltalake import DeltaTable
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+
+from headgate.pipeline import jobs
+from headgate.pipeline.folder import checkpoint_path
+from headgate.pipeline.options import SourceOptions, StreamOptions
+from headgate.pipeline.refresh import refresh
+from headgate.pipeline.schemas import MESSAGE_SCHEMA
+from headgate.pipeline.session import prepare_session
+from headgate.pipeline.tables import INTERVALS, QUOTA_USAGE, Table
+from tests.spark.quota_oracle import (
+    EVICTION_COLUMNS,
+    USAGE_COLUMNS,
+    evictions_oracle,
+    rows_in_order,
+    usage_oracle,
+)
+from tests.spark.telemetry_topic import Topic, attribute, rows_of
+from tests.unit.pipeline.play import T0, S, play
+from tests.unit.pipeline.quota_play import MESSAGES_OF_ACT, NS, QuotaBroker, acts_until
+
+QUOTA_TABLES = ("quota_usage", "evictions")
+DERIVED_TABLES = ("intervals", *QUOTA_TABLES)
+
+FIRST_S, SECOND_S = 200, 150
+"""How long the two boots of :func:`troubled` run."""
+
+
+def troubled() -> list[bytes]:
+    """Two hours' edge, a restart, lost and doubled batches, out of order."""
+    first = QuotaBroker(start_ns=T0 + 3_480 * S)
+    messages = [m for _ in range(0, FIRST_S, 10) for m in first.window(10)]
+    second = QuotaBroker(start_ns=first.now_ns + 20 * S, boot="boot-2")
+    messages += [m for _ in range(0, SECOND_S, 10) for m in second.window(10)]
+    # Lost batches have no act of eviction in them.
+    kept = [m for i, m in enumerate(messages) if i not in (1, 2, 22)]
+    return kept[16:] + kept[:20]
+
+
+@dataclass(frozen=True)
+class Whole:
+    """One run over all of :func:`troubled` that nothing disturbed."""
+
+    topic: Topic
+    out: Path
+    progress: str
+
+
+@pytest.fixture(scope="module")
+def whole(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Whole:
+    folder = tmp_path_factory.mktemp("whole")
+    topic = Topic(folder / "topic")
+    topic.publish(troubled())
+    _, progress = attribute(folder / "tables", topic)
+    return Whole(topic, folder / "tables", progress)
+
+
+def test_both_tables_equal_an_independent_oracle(whole: Whole) -> None:
+    out = whole.out
+    assert "Computing quota_usage" in whole.progress
+    assert "Computing evictions" in whole.progress
+    usage, evictions = (rows_of(out, table) for table in QUOTA_TABLES)
+    expected = usage_oracle(rows_of(out, "intervals"))
+    assert len(expected) > 4 * 6
+    assert rows_in_order(usage, USAGE_COLUMNS) == expected
+    expected = evictions_oracle(rows_of(out, "bronze_events"))
+    assert rows_in_order(evictions, EVICTION_COLUMNS) == expected
+
+    acts = acts_until(FIRST_S) + acts_until(SECOND_S)
+    assert evictions.num_rows == acts
+    assert sum(evictions["messages"].to_pylist()) == MESSAGES_OF_ACT * acts
+    assert set(evictions["hour"].to_pylist()) == {10, 11}
+    assert {len(json.loads(text)) for text in evictions["subscriptions"].to_pylist()} == {2}
+    # Every act is in exactly one minute, restart and lost batches included.
+    assert sum(usage["eviction_time_messages"].drop_null().to_pylist()) == MESSAGES_OF_ACT * acts
+    held_s = sum(row["held_seconds"] for row in usage.to_pylist() if row["topic"] == f"{NS}held")
+    assert held_s == (FIRST_S - 60) + (SECOND_S - 60)
+    assert {row["sentence"] for row in usage.to_pylist() if row["topic"] == f"{NS}blocked"} == {
+        "the topic is over its 0 B quota (topic policy): producers are refused with an error"
+    }
+
+    versions = {table: DeltaTable(out / table).version() for table in QUOTA_TABLES}
+    attribute(out, whole.topic)
+    assert versions == {table: DeltaTable(out / table).version() for table in QUOTA_TABLES}
+
+
+def test_many_triggers_and_a_stream_give_the_rows_of_one(tmp_path: Path, whole: Whole) -> None:
+    messages = troubled()
+    parts = (messages[:9], messages[9:25], messages[25:])
+    many, streamed = tmp_path / "many", tmp_path / "streamed"
+    topic = Topic(tmp_path / "topic")
+    for part in parts:
+        topic.publish(part)
+        attribute(many, topic)
+    _stream(streamed, topic, batches=len(parts))
+    for table in DERIVED_TABLES:
+        rows = rows_of(whole.out, table)
+        assert rows.num_rows > 0
+        assert rows == rows_of(many, table), table
+        assert rows == rows_of(streamed, table), table
+
+
+def _stream(out: Path, topic: Topic, batches: int) -> None:
+    """Run the streaming job over the topic's files, one a batch."""
+    progress = io.StringIO()
+
+    def one_by_one(session: SparkSession) -> DataFrame:
+        frame = session.readStream.schema(MESSAGE_SCHEMA).option("maxFilesPerTrigger", 1)
+        return frame.parquet(str(topic.folder))
+
+    jobs.run_stream(
+        StreamOptions(SourceOptions(str(out)), trigger_s=0.1),
+        progress,
+        messages=one_by_one,
+        should_stop=lambda: f"batch {batches - 1}:" in progress.getvalue(),
+    )
+
+
+@pytest.mark.parametrize("before", [(), (INTERVALS, QUOTA_USAGE)], ids=len)
+def test_a_run_killed_between_the_tables_loses_and_doubles_nothing(
+    spark: SparkSession, tmp_path: Path, whole: Whole, before: tuple[Table, ...]
+) -> None:
+    topic, out = Topic(tmp_path / "topic"), tmp_path / "tables"
+    source = SourceOptions(str(out))
+    messages = troubled()
+    topic.publish(messages[:20])
+    attribute(out, topic)
+    topic.publish(messages[20:])
+    prepare_session(spark)
+
+    def die(session: SparkSession, _batch_id: int) -> None:
+        for table in before:
+            refresh(session, str(out), table)
+        raise RuntimeError("killed between two tables")
+
+    query = jobs.start_query(
+        topic.stream(spark), str(out), checkpoint_path(source), trigger_s=None, after=die
+    )
+    with pytest.raises(PySparkException, match="killed between two tables"):
+        query.awaitTermination()
+    attribute(out, topic)
+    for table in DERIVED_TABLES:
+        assert rows_of(out, table) == rows_of(whole.out, table), table
+
+
+@pytest.mark.usefixtures("spark")
+def test_telemetry_without_quotas_leaves_both_tables_empty(tmp_path: Path) -> None:
+    topic = Topic(tmp_path / "topic")
+    topic.publish(play(10))
+    out = tmp_path / "tables"
+    attribute(out, topic)
+    kinds = rows_of(out, "intervals")["kind"].to_pylist()
+    assert "topic" in kinds
+    assert [rows_of(out, table).num_rows for table in QUOTA_TABLES] == [0, 0]
