@@ -1,0 +1,83 @@
+"""Which hours of a derived table follow from which files of its source.
+
+The tables themselves are played in tests/spark.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headgate.pipeline.delta_log import TableFile
+from headgate.pipeline.refresh import _DERIVATIONS, DERIVED
+from headgate.pipeline.tables import (
+    ATTRIBUTION,
+    BRONZE_EVENTS,
+    EVICTIONS,
+    INTERVALS,
+    QUOTA_USAGE,
+    TABLES,
+)
+
+HOUR = 489_922
+BY_TABLE = {derivation.table.name: derivation for derivation in _DERIVATIONS}
+
+
+def file(hour: int, kind: str | None = "subscription") -> TableFile:
+    """A file of one hour, counted since the epoch."""
+    start = datetime.fromtimestamp(hour * 3_600, UTC)
+    partition = {"date": start.date().isoformat(), "hour": str(start.hour)}
+    if kind is not None:
+        partition["kind"] = kind
+    return TableFile(f"{hour}-{kind}", 1, partition, 1, None)
+
+
+def test_every_table_but_bronze_is_derived_after_its_source() -> None:
+    bronze = [table for table in TABLES.values() if table.name.startswith("bronze_")]
+    assert len(bronze) == 3
+    assert {table.name for table in DERIVED} == set(TABLES) - {table.name for table in bronze}
+    known = [*bronze]
+    for derivation in _DERIVATIONS:
+        assert derivation.source in known
+        known.append(derivation.table)
+
+
+def test_intervals_near_an_hour_s_edge_follow_from_both_sides() -> None:
+    touched = BY_TABLE[INTERVALS.name].touched([file(HOUR)], [])
+    assert touched == {HOUR - 1, HOUR, HOUR + 1}
+
+
+def test_verdicts_follow_from_the_day_before() -> None:
+    derivation = BY_TABLE[ATTRIBUTION.name]
+    live = [file(HOUR + ahead) for ahead in (-1, 0, 1, 24, 25)]
+    assert derivation.touched([file(HOUR)], live) == {HOUR, HOUR + 1, HOUR + 24}
+    needed = [
+        f.hour for f in map(file, range(HOUR - 30, HOUR + 3)) if derivation.is_input(f, {HOUR})
+    ]
+    assert needed == list(range(HOUR - 24, HOUR + 1))
+    assert not derivation.is_input(file(HOUR, "topic"), {HOUR})
+
+
+def test_quotas_follow_from_the_same_hour_alone() -> None:
+    usage = BY_TABLE[QUOTA_USAGE.name]
+    live = [file(HOUR + ahead, "topic") for ahead in (-1, 0, 1)]
+    assert usage.touched(live[1:2], live) == {HOUR}
+    assert [usage.is_input(f, {HOUR}) for f in live] == [False, True, False]
+    assert not usage.is_input(file(HOUR), {HOUR})
+    evictions = BY_TABLE[EVICTIONS.name]
+    assert evictions.source is BRONZE_EVENTS
+    assert evictions.touched([file(HOUR, None)], [file(HOUR + 1, None)]) == {HOUR}
+    assert evictions.is_input(file(HOUR, None), {HOUR, HOUR + 5})
+
+
+@given(st.sets(st.integers(0, 120)), st.sets(st.integers(0, 120)), st.integers(0, 120))
+def test_what_a_new_hour_may_change_is_recomputed_from_all_it_needs(
+    new: set[int], old: set[int], hour: int
+) -> None:
+    derivation = BY_TABLE[ATTRIBUTION.name]
+    live = [file(h) for h in new | old]
+    touched = derivation.touched([file(h) for h in new], live)
+    changes = any(derivation.is_input(file(h), {hour}) for h in new)
+    assert (hour in touched) == (changes and hour in new | old)
