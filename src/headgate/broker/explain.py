@@ -23,6 +23,7 @@ from headgate.broker.explain_limits import (
     subscription_limit,
     topic_limit,
 )
+from headgate.broker.explain_quotas import nearest_quotas, parked_states, quota_states
 from headgate.broker.explain_types import (
     AccountWindow,
     LimitRef,
@@ -80,6 +81,7 @@ async def explain_top(broker: Broker, count: int) -> dict[str, Any]:
         subscriptions_total=len(found),
         with_backlog=len(waiting),
         subscriptions=reports,
+        quotas=nearest_quotas(broker.engine.topics.values(), count),
     )
     return _plain(report)
 
@@ -273,6 +275,7 @@ def _topic_report(
         sentence=NOBODY if worst is None else f"{worst.subscription}: {worst.sentence}",
         storage_bytes=sum(topic.storage_bytes() for topic in topics),
         publishing=_publishing(broker, topics),
+        quotas=quota_states(topics),
         limits=[limit for limit in limits if limit is not None],
         subscriptions=subscriptions,
         per_partition=None,
@@ -288,6 +291,7 @@ def _publishing(broker: Broker, topics: Sequence[Topic]) -> Publishing:
         messages_per_s=sum(rate[0] for rate in rates),
         bytes_per_s=sum(rate[1] for rate in rates),
         pending_entries=sum(topic.pending_count for topic in topics),
+        parked=parked_states(topics),
         last_publish=iso_time(last_ms) if last_ms else None,
     )
 
@@ -316,6 +320,7 @@ def _window_report(seen: Window) -> AccountWindow:
         skipped=seen.gained("skipped"),
         rewound=seen.gained("rewound"),
         expired=seen.gained("expired"),
+        evicted=seen.gained("evicted"),
         redelivered=seen.gained("redelivered"),
         backlog_start=seen.total_start("backlog"),
         backlog_end=seen.total_end("backlog"),

@@ -85,6 +85,54 @@ class HeldBackState(Struct, frozen=True, kw_only=True, rename="camel"):
     """Messages or bytes that it held back, once for each delivery attempt."""
 
 
+class QuotaState(Struct, frozen=True, kw_only=True, rename="camel"):
+    """A backlog quota in force and how full it is: of several partitions of the fullest."""
+
+    type: str
+    """``size`` or ``time``."""
+    policy: str
+    """What happens at the limit, by Pulsar's name."""
+    source: str
+    limit: float
+    """Bytes, or seconds."""
+    used: float
+    """Bytes of the largest backlog with what is not durable yet, or the oldest message's age in
+    seconds."""
+    use: float | None
+    """``used / limit``; null for a limit of 0."""
+    subscription: str | None
+    """Whose backlog it is: the slowest, or the one that owes the oldest message."""
+    exceeded: bool
+    """Whether producers are stopped by it now."""
+    seconds_to_breach: float | None
+    """At the smoothed present speed; null while the backlog does not approach the limit."""
+    evictions: int
+    """Acts, since the topic was loaded; of all partitions, as the two below."""
+    evicted_messages: int
+    evicted_bytes: int
+    sentence: str
+
+
+class TopicQuotaReport(Struct, frozen=True, kw_only=True, rename="camel"):
+    """A backlog quota that is exceeded or breaks soon, and whose it is."""
+
+    topic: str
+    """Of a partitioned topic the partition: each has the quota by itself."""
+    quota: QuotaState
+
+
+class ParkedState(Struct, frozen=True, kw_only=True, rename="camel"):
+    """What was sent and waits in the broker, by cause."""
+
+    cause: str
+    """``backlog_quota``."""
+    producers: int
+    messages: int
+    bytes: int
+    seconds: float
+    """Time in which anything waited, since the topic was loaded; of several partitions the sum."""
+
+
 class StateTime(Struct, frozen=True, kw_only=True, rename="camel"):
     """Time in one state of the account (``headgate_subscription_state_seconds_total``)."""
 
@@ -111,6 +159,8 @@ class AccountWindow(Struct, frozen=True, kw_only=True, rename="camel"):
     skipped: int
     rewound: int
     expired: int
+    evicted: int
+    """Taken by a backlog quota."""
     redelivered: int
     backlog_start: int
     backlog_end: int
@@ -190,6 +240,8 @@ class Publishing(Struct, frozen=True, kw_only=True, rename="camel"):
     bytes_per_s: float
     pending_entries: int
     """Received and not yet durable."""
+    parked: list[ParkedState]
+    """By each cause that ever had anything wait since the topic was loaded."""
     last_publish: str | None
 
 
@@ -204,6 +256,8 @@ class TopicReport(Struct, frozen=True, kw_only=True, rename="camel"):
     """About the subscription with the largest backlog."""
     storage_bytes: int
     publishing: Publishing
+    quotas: list[QuotaState]
+    """The backlog quotas in force."""
     limits: list[LimitState]
     """Of the topic (one a partition) and of the broker."""
     subscriptions: list[SubscriptionAccount]
@@ -223,3 +277,6 @@ class TopReport(Struct, frozen=True, kw_only=True, rename="camel"):
     """How many of them have any unacknowledged message."""
     subscriptions: list[SubscriptionReport]
     """Largest backlog first; the partitions of a topic are summed."""
+    quotas: list[TopicQuotaReport]
+    """Backlog quotas that are exceeded, then those that break within a day, the nearest first; as
+    many as subscriptions at most."""

@@ -52,7 +52,7 @@ _GRIDS_NS = (
 """Up to which age points are kept on which grid. Each grid divides the next, so that the first
 point of a coarse cell was the first of its finer one and survives."""
 _THIN_EVERY_POINTS = 16
-_HEAD = struct.Struct("<15q")
+_HEAD = struct.Struct("<16q")
 _AT = struct.Struct("<q")
 
 
@@ -74,6 +74,7 @@ class Point:
     skipped: int
     rewound: int
     expired: int
+    evicted: int
     redelivered: int
     in_flight: int
     age_ns: int
@@ -107,6 +108,7 @@ def look(subscription: Subscription, now_ns: int, now_ms: int, *, keep: bool = F
         skipped=subscription.skipped_messages,
         rewound=subscription.rewound_messages,
         expired=subscription.expired_messages,
+        evicted=subscription.evicted_messages,
         redelivered=subscription.redelivered_messages,
         in_flight=subscription.dispatcher.in_flight_messages(),
         age_ns=age,
@@ -147,7 +149,7 @@ def _encode(point: Point) -> bytes:
             mask |= 1 << index
             held.append(ns)
     return struct.pack(
-        f"<{15 + len(held)}q",
+        f"<{16 + len(held)}q",
         point.at_ns,
         point.appended,
         point.done,
@@ -157,6 +159,7 @@ def _encode(point: Point) -> bytes:
         point.skipped,
         point.rewound,
         point.expired,
+        point.evicted,
         point.redelivered,
         point.in_flight,
         point.age_ns,

@@ -12,10 +12,12 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 from msgspec import UNSET
 
 from headgate.base.counters import safe_sum
 from headgate.base.units import MS_PER_S, NS_PER_MS, NS_PER_S
+from headgate.broker.explain_quotas import quota_states, quotas_of
 from headgate.broker.facade import StatsOptions
 from headgate.broker.stats import ConsumerStats, PublisherStats, SubscriptionStats, TopicStats
 from headgate.engine.consumer import Consumer
@@ -85,6 +87,11 @@ def topic_stats(broker: Broker, topic: Topic, options: StatsOptions) -> TopicSta
         owner_broker=broker.info.broker_id,
         headgate=_topic_account(broker, topic, limits_above, None if oldest is None else oldest[0]),
     )
+    quotas = quotas_of(broker, topic)
+    if quotas.size is not None:
+        stats.backlog_quota_limit_size = quotas.size.limit
+    if quotas.time is not None:
+        stats.backlog_quota_limit_time = quotas.time.limit // MS_PER_S
     if oldest is not None:
         stats.oldest_backlog_message_age_seconds = max(now_ms - oldest[0], 0) // MS_PER_S
         stats.oldest_backlog_message_subscription_name = oldest[1]
@@ -242,6 +249,7 @@ def _topic_account(
         "oldestAgeSeconds": _age_s(broker, oldest_ms),
         "publishesPending": topic.pending_count,
         "limits": limits_view(dict(zip(_LEVELS[1:], limits_above, strict=True))),
+        "backlogQuotas": msgspec.to_builtins(quota_states([topic])),
     }
 
 

@@ -152,6 +152,9 @@ def _top(page: _Page, answer: Report) -> None:
         page.blank()
         names = (f"{_topic_name(report)} {report['subscription']}" for report in fine)
         page.add(f"Keeping up, with messages in flight: {', '.join(names)}.")
+    for near in answer["quotas"]:
+        page.blank()
+        page.add(f"{_short(near['topic'])}: {near['quota']['sentence']}.")
     left_out = answer["withBacklog"] - len(reports)
     if left_out > 0:
         page.blank()
@@ -165,6 +168,7 @@ def _topic(page: _Page, answer: Report) -> None:
         title += f" ({count(partitions, 'partition')})"
     page.add(f"{title}, {_instant(answer['at'])}", bold=True)
     page.add(_publishing(answer))
+    _quotas(page, answer["quotas"])
     for report in answer["subscriptions"]:
         page.blank()
         _subscription(page, report)
@@ -205,7 +209,7 @@ def _account(report: Report) -> Iterator[tuple[str, str]]:
             f"{amount(window['appendedPerS'])}/s published,"
             f" {amount(window['ackedPerS'])}/s acknowledged, backlog {change:+,}"
         )
-        for what in ("skipped", "expired", "rewound", "redelivered"):
+        for what in ("skipped", "expired", "evicted", "rewound", "redelivered"):
             if window[what]:
                 text += f", {window[what]:,} {what}"
         yield f"last {span(window['windowS'])}", f"{text}; {_states(window['states'])}"
@@ -347,7 +351,27 @@ def _publishing(answer: Report) -> str:
         text += f"last message {span((at - last).total_seconds())} ago"
     else:
         text += "nothing published since the broker loaded it"
-    return f"{text}; {size(answer['storageBytes'])} stored"
+    text += f"; {size(answer['storageBytes'])} stored"
+    for parked in side["parked"]:
+        if parked["messages"]:
+            text += (
+                f"; {count(parked['messages'], 'message')} ({size(parked['bytes'])}) of"
+                f" {count(parked['producers'], 'producer')} held, waiting for room in the"
+                " backlog quota"
+            )
+    return text
+
+
+def _quotas(page: _Page, quotas: Sequence[Report]) -> None:
+    for quota in quotas:
+        text = quota["sentence"]
+        page.add(f"{text[0].upper()}{text[1:]}.")
+        if quota["evictions"]:
+            page.add(
+                f"It took {count(quota['evictedMessages'], 'message')}"
+                f" ({size(quota['evictedBytes'])}) from subscriptions, in"
+                f" {count(quota['evictions'], 'act')}."
+            )
 
 
 def _states(states: Sequence[Report]) -> str:

@@ -139,6 +139,17 @@ class TopicQuota:
         level = self.backlog_bytes() if kind is QuotaType.SIZE else self.age_ms()
         return approach.seconds_to(quota.limit, level)
 
+    def is_exceeded(self, kind: QuotaType) -> bool:
+        """Whether the quota of one type stops producers now, or would if the other did not."""
+        quota = self.quotas[kind]
+        if quota is None or not quota.policy.stops_producers:
+            return False
+        if self.over is not None and self.over.type is kind:
+            return True
+        if kind is QuotaType.SIZE:
+            return size_exceeded(self.backlog_bytes(), quota.limit)
+        return age_exceeded(self.age_ms(), quota.limit)
+
     def look(self) -> bool:
         """Note how fast it fills, about once a second; False when nothing is owed any more and
         nothing needs to be noted until the next append."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from headgate.base.units import NS_PER_MS
+from headgate.base.units import NS_PER_MS, NS_PER_S
 from headgate.engine.eviction import Eviction
 from headgate.engine.topic import Topic
 from headgate.flow.quota import Quota, QuotaPolicy, Quotas, QuotaType
@@ -24,6 +24,9 @@ COUNT_COLUMNS: Final = (
     *(f"eviction_{kind}_{part}" for kind in QUOTA_TYPES for part in ("acts", "messages", "bytes")),
     "parked_backlog_quota_ns", "parked_backlog_quota_messages", "parked_backlog_quota_bytes",
 )  # fmt: skip
+
+BREACH_COLUMNS: Final = tuple(f"quota_{kind}_breach_ns" for kind in QUOTA_TYPES)
+"""They change by themselves, as ages do, and are no change by themselves."""
 
 _ACTIONS: Final = {
     QuotaPolicy.HOLD: "producers_held",
@@ -54,6 +57,14 @@ def count_values(topic: Topic) -> tuple[Value, ...]:
         return (*evicted, 0, 0, 0)
     parked_ns = parking.parked_ns(topic.engine.now_ns)
     return (*evicted, parked_ns, parking.messages, parking.bytes)
+
+
+def breach_values(topic: Topic) -> tuple[Value, ...]:
+    """Until each quota is reached, in the order of :data:`BREACH_COLUMNS`."""
+    if topic.quota is None:
+        return (None, None)
+    seconds = (topic.quota.seconds_to_breach(kind) for kind in QuotaType)
+    return tuple(None if left_s is None else round(left_s * NS_PER_S) for left_s in seconds)
 
 
 def event_inputs(quota: Quota, backlog_bytes: int, age_ms: int, names: Names) -> dict[str, Any]:

@@ -21,7 +21,14 @@ from headgate.record.codec import Value
 from headgate.record.fields import CELL_NAMES, DIMENSIONS, STATE_FIELD_NAMES, THROTTLE_REASONS
 from headgate.telemetry.limit_track import LimitTrack, LimitValues
 from headgate.telemetry.names import PLAIN, Names
-from headgate.telemetry.quotas import COUNT_COLUMNS, LIMIT_COLUMNS, count_values, limit_values
+from headgate.telemetry.quotas import (
+    BREACH_COLUMNS,
+    COUNT_COLUMNS,
+    LIMIT_COLUMNS,
+    breach_values,
+    count_values,
+    limit_values,
+)
 
 Row = tuple[Value, ...]
 
@@ -32,8 +39,8 @@ SPAN_COLUMNS: Final = ("covered_from_ns", "covered_to_ns", "counting_since_ns", 
 
 TOPIC_COLUMNS: Final = (
     "topic", "partition", "incarnation", *SPAN_COLUMNS, "oldest_age_ns", "oldest_subscription",
-    "msgs_in", "bytes_in", "msgs_out", "bytes_out", "storage_bytes", "backlog_bytes", "producers",
-    *LIMIT_COLUMNS, *COUNT_COLUMNS,
+    *BREACH_COLUMNS, "msgs_in", "bytes_in", "msgs_out", "bytes_out", "storage_bytes",
+    "backlog_bytes", "producers", *LIMIT_COLUMNS, *COUNT_COLUMNS,
 )  # fmt: skip
 
 SUBSCRIPTION_COLUMNS: Final = (
@@ -142,6 +149,7 @@ class TopicTrack:
             at.gone,
             age_ns,
             oldest,
+            *breach_values(topic),
             *values,
         )
 

@@ -1,0 +1,120 @@
+"""Backlog quotas as explain and stats show them: how full, whose backlog, what happens next."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from heapq import nsmallest
+from typing import TYPE_CHECKING
+
+from headgate.base.units import MS_PER_S, NS_PER_S
+from headgate.broker.explain_types import ParkedState, QuotaState, TopicQuotaReport
+from headgate.engine.topic import Topic
+from headgate.engine.topic_quota import TopicQuota
+from headgate.flow.quota import NO_QUOTAS, Quota, Quotas, QuotaType
+from headgate.flow.quota_sentence import quota_sentence, size_text, time_text
+
+if TYPE_CHECKING:
+    from headgate.broker.service import Broker
+
+
+def quotas_of(broker: Broker, topic: Topic) -> Quotas:
+    """The quotas that are set on a live topic; none on the broker's own."""
+    return NO_QUOTAS if topic.is_system else broker.quotas.of_topic(topic.name)
+
+
+def quota_states(topics: Sequence[Topic]) -> list[QuotaState]:
+    """The quotas enforced on a topic, given as its partitions: each as it stands on the fullest
+    of them."""
+    states = []
+    for kind in QuotaType:
+        found = [
+            (live, quota)
+            for topic in topics
+            if (live := topic.quota) is not None and (quota := live.quotas[kind]) is not None
+        ]
+        if found:
+            live, quota = max(found, key=lambda each: _used(each[0], each[1].type))
+            states.append(_state(live, quota, [part for part, _ in found]))
+    return states
+
+
+def parked_states(topics: Sequence[Topic]) -> list[ParkedState]:
+    """What waits before the append of some partitions."""
+    parkings = [topic.parking for topic in topics if topic.parking is not None]
+    if not parkings:
+        return []
+    now_ns = topics[0].engine.now_ns
+    return [
+        ParkedState(
+            cause="backlog_quota",
+            producers=sum(parking.producers_count for parking in parkings),
+            messages=sum(parking.messages for parking in parkings),
+            bytes=sum(parking.bytes for parking in parkings),
+            seconds=sum(parking.parked_ns(now_ns) for parking in parkings) / NS_PER_S,
+        )
+    ]
+
+
+def _used(live: TopicQuota, kind: QuotaType) -> int:
+    """Bytes of the backlog, or milliseconds of age."""
+    return live.backlog_bytes() if kind is QuotaType.SIZE else max(live.age_ms(), 0)
+
+
+def nearest_quotas(topics: Iterable[Topic], count: int) -> list[TopicQuotaReport]:
+    """Of users' topics the quotas that are exceeded, then those that break within a day, the
+    nearest first; at most ``count``."""
+    found = []
+    for topic in topics:
+        live = topic.quota
+        # Who owes nothing, or is far from any limit, has nothing to tell.
+        if live is None or not live.is_active:
+            continue
+        for kind in QuotaType:
+            left_s = 0.0 if live.is_exceeded(kind) else live.seconds_to_breach(kind)
+            if left_s is not None:
+                found.append((left_s, topic.name.full, kind, topic))
+    return [
+        TopicQuotaReport(topic=name, quota=state)
+        for _, name, kind, topic in nsmallest(count, found, key=lambda each: each[:3])
+        for state in quota_states([topic])
+        if state.type == kind.label
+    ]
+
+
+def _state(live: TopicQuota, quota: Quota, parts: Sequence[TopicQuota]) -> QuotaState:
+    """How ``live``, the fullest of ``parts``, stands."""
+    kind = quota.type
+    is_size = kind is QuotaType.SIZE
+    scale = 1 if is_size else MS_PER_S
+    used, age_ms = _used(live, kind), live.age_ms()
+    oldest = live.oldest()
+    holder = live.slowest() if is_size else oldest
+    exceeded = live.is_exceeded(kind)
+    left_s = live.seconds_to_breach(kind)
+    use = used / quota.limit if quota.limit else None
+    counts = [part.evictions(kind) for part in parts]
+    return QuotaState(
+        type=kind.label,
+        policy=quota.policy.value,
+        source=quota.source,
+        limit=quota.limit / scale,
+        used=used / scale,
+        use=use,
+        subscription=holder.name if holder is not None and used else None,
+        exceeded=exceeded,
+        seconds_to_breach=left_s,
+        evictions=sum(acts for acts, _, _ in counts),
+        evicted_messages=sum(messages for _, messages, _ in counts),
+        evicted_bytes=sum(size for _, _, size in counts),
+        sentence=quota_sentence(
+            use=use or 0.0,
+            limit_text=size_text(quota.limit) if is_size else time_text(quota.limit / scale),
+            source=quota.source,
+            kind="size" if is_size else "time",
+            policy=quota.policy.value,
+            subscription=None if oldest is None else oldest.name,
+            oldest_age_s=age_ms / MS_PER_S if age_ms >= 0 else None,
+            seconds_to_breach=left_s or None,
+            exceeded=exceeded,
+        ),
+    )
