@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import io
 import json
+import time
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+import pulsar
 import pytest
 from deltalake import DeltaTable
 from pyspark.errors import PySparkException
@@ -14,11 +17,12 @@ from pyspark.sql import DataFrame, SparkSession
 
 from headgate.pipeline import jobs
 from headgate.pipeline.folder import checkpoint_path
-from headgate.pipeline.options import SourceOptions, StreamOptions
+from headgate.pipeline.options import AttributeOptions, SourceOptions, StreamOptions
 from headgate.pipeline.refresh import refresh
 from headgate.pipeline.schemas import MESSAGE_SCHEMA
 from headgate.pipeline.session import prepare_session
 from headgate.pipeline.tables import INTERVALS, QUOTA_USAGE, Table
+from tests.service.process import BrokerProcess
 from tests.spark.quota_oracle import (
     EVICTION_COLUMNS,
     USAGE_COLUMNS,
@@ -163,3 +167,73 @@ def test_telemetry_without_quotas_leaves_both_tables_empty(tmp_path: Path) -> No
     kinds = rows_of(out, "intervals")["kind"].to_pylist()
     assert "topic" in kinds
     assert [rows_of(out, table).num_rows for table in QUOTA_TABLES] == [0, 0]
+
+
+PUBLISHED = 500
+"""Messages of 1 kB, five times what the quota of :func:`_evict` allows."""
+
+
+@pytest.mark.usefixtures("spark")
+def test_a_broker_s_own_evictions_arrive_with_every_message(tmp_path: Path) -> None:
+    """The whole way with nothing played: a real broker's events and counters, in both tables."""
+    name, out = "persistent://public/default/evicted", tmp_path / "tables"
+    left = _evict(tmp_path / "broker", name, out)
+    assert 0 < left < 100
+    lost = PUBLISHED - left
+    evictions = rows_of(out, "evictions").to_pylist()
+    assert {(row["topic"], row["partition"], row["quota"]) for row in evictions} == {
+        (name, None, "size")
+    }
+    assert sum(row["messages"] for row in evictions) == lost
+    # What is submitted and not yet durable counts, and cannot be evicted.
+    assert all(row["backlog_bytes_start"] >= row["limit_bytes"] == 100_000 for row in evictions)
+    assert all(row["backlog_bytes"] < row["backlog_bytes_start"] for row in evictions)
+    losses = [loss for row in evictions for loss in json.loads(row["subscriptions"])]
+    assert {loss["subscription"] for loss in losses} == {"audit"}
+    assert sum(loss["messages"] for loss in losses) == lost
+    usage = [row for row in rows_of(out, "quota_usage").to_pylist() if row["topic"] == name]
+    assert sum(row["eviction_size_messages"] for row in usage) == lost
+    assert usage[-1]["size_source"] == "broker setting backlogQuotaDefaultLimitBytes"
+    assert 0.0 < usage[-1]["size_use"] <= 1.0
+
+
+def _evict(folder: Path, name: str, out: Path) -> int:
+    """Publish to a subscription that nobody reads until a quota evicts, and read the telemetry of
+    it into tables; the messages that are left."""
+    folder.mkdir()
+    settings = (
+        "headgateTelemetryIntervalMs=1000",
+        "backlogQuotaDefaultLimitBytes=100000",
+        "backlogQuotaDefaultRetentionPolicy=consumer_backlog_eviction",
+    )
+    process = BrokerProcess(folder, [word for s in settings for word in ("--set", s)]).start()
+    try:
+        logger = pulsar.ConsoleLogger(pulsar.LoggerLevel.Error)
+        client = pulsar.Client(process.service_url, logger=logger)
+        client.subscribe(name, "audit", pulsar.ConsumerType.Shared, receiver_queue_size=1)
+        producer = client.create_producer(name, batching_enabled=False)
+        for _ in range(PUBLISHED):
+            producer.send_async(b"x" * 1_000, None)
+        producer.flush()
+        left = int(_stats(process, name)["subscriptions"]["audit"]["msgBacklog"])
+        # What comes in two more windows is younger than the last eviction.
+        telemetry = "persistent://headgate/telemetry/samples"
+        published = _stats(process, telemetry).get("msgInCounter", 0)
+        deadline_s = time.monotonic() + 60.0
+        while _stats(process, telemetry).get("msgInCounter", 0) < published + 2:
+            assert time.monotonic() < deadline_s, "no telemetry"
+            time.sleep(0.1)
+        source = SourceOptions(str(out), (process.service_url,), (process.admin_url,))
+        asked = AttributeOptions(source, format="json")
+        jobs.run_attribute(asked, io.StringIO(), io.StringIO())
+        client.close()
+    finally:
+        process.close()
+    return left
+
+
+def _stats(process: BrokerProcess, name: str) -> dict[str, Any]:
+    """A topic's statistics; empty while there is no such topic."""
+    status, body = process.request("GET", f"/admin/v2/{name.replace('://', '/')}/stats")
+    found: dict[str, Any] = json.loads(body) if status == 200 else {}
+    return found

@@ -46,6 +46,9 @@ _SET: Final = tuple(
 
 _ACTS: Final = ("eviction_size_acts", "eviction_time_acts", "parked_backlog_quota_ns")
 
+_HELD_SHOWN_MIN_S: Final = 0.05
+"""A shorter hold reads as none. One that evicts has many: sends wait for the eviction itself."""
+
 INPUT_COLUMNS: Final = (
     *_SAME,
     "from_ns",
@@ -184,8 +187,8 @@ def _state(minute: Minute, quotas: Sequence[_Quota]) -> list[str]:
 def _acts(minute: Minute) -> list[str]:
     """What quotas did in the minute."""
     said = []
-    if minute["parked_backlog_quota_ns"]:
-        held_s = minute["parked_backlog_quota_ns"] / NS_PER_S
+    held_s = (minute["parked_backlog_quota_ns"] or 0) / NS_PER_S
+    if held_s >= _HELD_SHOWN_MIN_S:
         said.append(f"sent messages were held for {number(held_s)} s of this minute")
     lost = sum(minute[f"eviction_{quota}_messages"] or 0 for quota in QUOTA_TYPES)
     if any(minute[f"eviction_{quota}_acts"] for quota in QUOTA_TYPES):

@@ -170,6 +170,14 @@ def test_what_both_quotas_evicted_is_told_together(lost: int, said: str) -> None
     assert row["sentence"].endswith(f"; {said}")
 
 
+@pytest.mark.parametrize(("held_ns", "said"), [(49_000_000, ""), (S // 20, " 0.1 s"), (S, " 1 s")])
+def test_a_hold_is_told_where_it_is_long_enough_to_read(held_ns: int, said: str) -> None:
+    row = quota_usage(_minute(parked_backlog_quota_ns=held_ns))
+    told = f"; sent messages were held for{said} of this minute" if said else ""
+    assert row["sentence"] == f"no backlog quota is in force at the end of this minute{told}"
+    assert row["held_seconds"] == held_ns / S
+
+
 def _minute(**values: Any) -> dict[str, Any]:
     return {**dict.fromkeys(INPUT_COLUMNS), **values}
 
