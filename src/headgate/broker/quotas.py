@@ -19,10 +19,15 @@ from headgate.flow.quota import (
     effective_quota,
 )
 from headgate.metadata.catalog import Catalog
-from headgate.metadata.policies import BacklogQuota, QuotaKind
+from headgate.metadata.policies import QUOTA_KINDS, BacklogQuota, QuotaKind
 
 SHARED_MAX = 4_096
 """Different quotas that are remembered, so that topics with the same ones share them."""
+
+NOT_LIMITED: Mapping[QuotaKind, BacklogQuota] = {
+    kind: BacklogQuota("producer_request_hold") for kind in QUOTA_KINDS
+}
+"""What REST shows where there is no quota at all."""
 
 _KINDS: Mapping[QuotaType, QuotaKind] = {
     QuotaType.SIZE: "destination_storage",
@@ -78,7 +83,8 @@ class QuotaTable:
             limit = settings.backlogQuotaDefaultLimitSecond
             return QuotaSetting(limit, policy), "backlogQuotaDefaultLimitSecond"
         if settings.backlogQuotaDefaultLimitGB > 0:
-            limit = settings.backlogQuotaDefaultLimitGB * GIB
+            # A part of a byte is not "nobody may publish", which 0 would be.
+            limit = max(int(settings.backlogQuotaDefaultLimitGB * GIB), 1)
             return QuotaSetting(limit, policy), "backlogQuotaDefaultLimitGB"
         limit = settings.backlogQuotaDefaultLimitBytes
         return QuotaSetting(limit, policy), "backlogQuotaDefaultLimitBytes"

@@ -19,6 +19,7 @@ INT32_MAX = (1 << 31) - 1
 
 _INTEGER = re.compile(r"[+-]?[0-9]{1,19}")
 """Nineteen digits are more than any setting may have."""
+_NUMBER = re.compile(r"[+-]?[0-9]{1,19}(\.[0-9]{1,19})?([eE][+-]?[0-9]{1,2})?")
 
 
 class SettingError(InputError):
@@ -30,7 +31,7 @@ class SettingInfo:
     """What is known of one setting beside its value."""
 
     name: str
-    default: bool | int | str
+    default: bool | int | float | str
     dynamic: bool
     minimum: int | None
     maximum: int | None
@@ -44,9 +45,11 @@ class SettingInfo:
             return "true or false"
         if isinstance(self.default, int):
             return f"an integer from {self.minimum} to {self.maximum}"
+        if isinstance(self.default, float):
+            return f"a number from {self.minimum} to {self.maximum}"
         return " or ".join(self.choices) if self.choices else "any text"
 
-    def parse(self, text: str) -> bool | int | str:
+    def parse(self, text: str) -> bool | int | float | str:
         """Read a value as written in ``broker.conf``.
 
         Raises:
@@ -56,10 +59,11 @@ class SettingInfo:
         if isinstance(self.default, bool):
             if value.lower() in ("true", "false"):
                 return value.lower() == "true"
-        elif isinstance(self.default, int):
+        elif isinstance(self.default, int | float):
             # Python's int() alone would take 1_000 as well, and the digits of any script.
-            if _INTEGER.fullmatch(value):
-                number = int(value)
+            is_whole = isinstance(self.default, int)
+            if (_INTEGER if is_whole else _NUMBER).fullmatch(value):
+                number = int(value) if is_whole else float(value)
                 if (self.minimum or 0) <= number <= (self.maximum or 0):
                     return number
         elif not self.choices or value in self.choices:
@@ -68,7 +72,7 @@ class SettingInfo:
 
 
 def _key(
-    default: bool | int | str,
+    default: bool | int | float | str,
     doc: str,
     *,
     dynamic: bool = False,
@@ -76,7 +80,7 @@ def _key(
     maximum: int = INT32_MAX,
     choices: tuple[str, ...] = (),
 ) -> Any:
-    is_number = isinstance(default, int) and not isinstance(default, bool)
+    is_number = isinstance(default, int | float) and not isinstance(default, bool)
     return field(
         default=default,
         metadata={
@@ -181,8 +185,8 @@ class Settings:
         "old, so this finds nothing, or a defect that is counted.",
         minimum=1,
     )
-    backlogQuotaDefaultLimitGB: int = _key(
-        -1,
+    backlogQuotaDefaultLimitGB: float = _key(
+        -1.0,
         "The next key in gigabytes, which wins if it is above 0. Deprecated.",
         minimum=-1,
         maximum=INT64_MAX // GIB,

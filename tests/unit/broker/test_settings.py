@@ -27,6 +27,8 @@ DYNAMIC = {
     "dispatchThrottlingRatePerTopicInMsg",
     "exposeSubscriptionBacklogAgeInPrometheus",
     "exposeTopicLevelMetricsInPrometheus",
+    "headgateHoldParkMs",
+    "headgateMaxParkedBytesPerConnection",
     "maxPendingPublishRequestsPerConnection",
 }
 """Each of these has a test in test_service.py, or beside what it controls."""
@@ -40,7 +42,7 @@ def test_every_key(name: str) -> None:
     assert info.doc.endswith(".")
     assert info.allowed
     assert getattr(settings, name) == info.default
-    if isinstance(info.default, int) and not isinstance(info.default, bool):
+    if isinstance(info.default, int | float) and not isinstance(info.default, bool):
         assert info.minimum is not None
         assert info.maximum is not None
         assert info.minimum <= info.default <= info.maximum
@@ -82,6 +84,12 @@ def test_text_is_as_a_settings_file_has_it() -> None:
         ("keepAliveIntervalSeconds", "0", f"an integer from 1 to {INT32_MAX}"),
         ("dispatchThrottlingRateInMsg", "-2", f"an integer from -1 to {INT32_MAX}"),
         ("dispatchThrottlingRateInByte", str(1 << 63), f"an integer from -1 to {(1 << 63) - 1}"),
+        ("backlogQuotaDefaultLimitGB", "-1.5", "a number from -1 to 8589934591"),
+        ("backlogQuotaDefaultLimitGB", "1e10", "a number from -1 to 8589934591"),
+        ("backlogQuotaDefaultLimitGB", "1_0.5", "a number from -1 to 8589934591"),
+        ("backlogQuotaDefaultLimitGB", ".5", "a number from -1 to 8589934591"),
+        ("backlogQuotaDefaultLimitGB", "nan", "a number from -1 to 8589934591"),
+        ("backlogQuotaDefaultLimitGB", "inf", "a number from -1 to 8589934591"),
         ("allowAutoTopicCreation", "yes", "true or false"),
         ("allowAutoTopicCreation", "1", "true or false"),
         ("allowAutoTopicCreationType", "Partitioned", "non-partitioned or partitioned"),
@@ -94,6 +102,17 @@ def test_what_is_not_allowed_is_named_with_what_is(name: str, value: str, allowe
         settings.set(name, value)
     assert str(refusal.value) == f"{name}={value!r} is not allowed: {allowed} is"
     assert settings.text(name) == before
+
+
+def test_gigabytes_may_have_parts() -> None:
+    """As in Pulsar, which shows the default as -1.0."""
+    settings = Settings()
+    assert settings.text("backlogQuotaDefaultLimitGB") == "-1.0"
+    for text, value in (("10", 10.0), ("0.5", 0.5), ("-1", -1.0), ("1e-5", 1e-5)):
+        settings.set("backlogQuotaDefaultLimitGB", text)
+        assert settings.backlogQuotaDefaultLimitGB == value
+        settings.set("backlogQuotaDefaultLimitGB", settings.text("backlogQuotaDefaultLimitGB"))
+        assert settings.backlogQuotaDefaultLimitGB == value
 
 
 @pytest.mark.parametrize("name", ["set", "text", "clustername", "", "__class__"])
