@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Collection
 from functools import cache
 from typing import Any
 
 import msgspec
+import msgspec.inspect
 
 from headgate.metadata.errors import RefusalError
 
@@ -26,6 +28,10 @@ _WORD = re.compile(r"\w+")
 _MISMATCH = re.compile(
     r"^Expected `(?P<want>[^`]+)`, got `(?P<got>[^`]+)`(?: - at `(?P<path>.+)`)?"
 )
+_NO_CHOICE = re.compile(
+    r"^Invalid enum value '(?P<got>.*)' - at `(?P<key>key` in `)?(?P<path>.+)`", re.DOTALL
+)
+_STEP = re.compile(r"\[[^\]]*\]|[^.\[\]]+")
 _RANGE = re.compile(r"^Expected `int` [<>]= -?\d+ - at `(?P<path>.+)`")
 _JAVA_RANGES = {32: "int (-2147483648 - 2147483647)",
                 64: "long (-9223372036854775808 - 9223372036854775807)"}  # fmt: skip
@@ -52,6 +58,26 @@ def decode(body: bytes, type_: Any) -> Any:
 @cache
 def _decoder(type_: Any) -> msgspec.json.Decoder[Any]:
     return msgspec.json.Decoder(type_, strict=False)
+
+
+def last_of(body: bytes, names: Collection[str], *path: str) -> str | None:
+    """Which of ``names`` comes last in the object at ``path`` of a body that was decoded.
+
+    Keys count in their order, also one that is there twice, as for Jackson, which assigns them
+    one after the other. ``None`` if the object has none of them, or is not there.
+
+    Raises:
+        RefusalError: 400 for a body that the standard library cannot read.
+    """
+    try:
+        found = json.loads(body.decode(), object_pairs_hook=tuple, parse_int=str, parse_float=str)
+    except (ValueError, RecursionError) as error:
+        raise RefusalError(400, f"Malformed JSON: {error}") from error
+    for step in path:
+        found = next((value for key, value in reversed(found) if key == step), None)
+        if not isinstance(found, tuple):
+            return None
+    return next((key for key, _ in reversed(found) if key in names), None)
 
 
 def _what_is_wrong(body: bytes, type_: Any, error: str) -> str:
@@ -99,6 +125,10 @@ def _mismatch(value: Any, type_: Any, error: str) -> str:
             f"Numeric value ({_shown(value, path)}) out of range of {java}\n"
             f' (through reference chain: {name}["{path}"])'
         )
+    if (unknown := _NO_CHOICE.match(error)) is not None:
+        path = unknown["path"][1:].lstrip(".")
+        allowed = _choices(type_, path, of_key=unknown["key"] is not None)
+        return _not_one_of(allowed, f'String "{unknown["got"][:80]}"', f'{name}["{path}"]')
     match = _MISMATCH.match(error)
     if match is None:
         return f"Cannot deserialize value of type `{name}`: {error}"
@@ -109,6 +139,8 @@ def _mismatch(value: Any, type_: Any, error: str) -> str:
         if token in ("Array", "Object"):
             shown += f" (token `JsonToken.START_{token.upper()}`)"
         return f"Cannot deserialize value of type `{name}` from {shown}"
+    if allowed := _choices(type_, path):
+        return _not_one_of(allowed, _shown(value, path), f'{name}["{path}"]')
     want = _JAVA.get(match["want"], match["want"])
     return (
         f"Cannot deserialize value of type `{want}` from {_shown(value, path)}: "
@@ -125,3 +157,41 @@ def _shown(value: Any, path: str) -> str:
     if isinstance(value, str):
         return f'String "{value[:80]}"'
     return json.dumps(value)[:80]
+
+
+def _not_one_of(allowed: tuple[str, ...], shown: str, where: str) -> str:
+    return (
+        f"Cannot deserialize value of type `Enum` from {shown}: not one of the values accepted "
+        f"for Enum class: [{', '.join(allowed)}]\n (through reference chain: {where})"
+    )
+
+
+def _choices(type_: Any, path: str, *, of_key: bool = False) -> tuple[str, ...]:
+    """The words that may stand at ``path``, or as a key there; none where others may, too."""
+    node = _without_null(msgspec.inspect.type_info(type_))
+    for step in _STEP.findall(path):
+        node = _without_null(_inner(node, step))
+    if of_key and isinstance(node, msgspec.inspect.DictType):
+        node = _without_null(node.key_type)
+    if isinstance(node, msgspec.inspect.LiteralType):
+        return tuple(str(each) for each in node.values)
+    return ()
+
+
+def _inner(node: msgspec.inspect.Type, step: str) -> msgspec.inspect.Type:
+    """The type of a field, or of the values in a map or a list."""
+    if isinstance(node, msgspec.inspect.StructType):
+        return next(field.type for field in node.fields if field.encode_name == step)
+    if isinstance(node, msgspec.inspect.DictType):
+        return node.value_type
+    if isinstance(node, msgspec.inspect.CollectionType):
+        return node.item_type
+    return msgspec.inspect.AnyType()
+
+
+def _without_null(node: msgspec.inspect.Type) -> msgspec.inspect.Type:
+    """The type itself where it is one that may also be ``null``."""
+    if isinstance(node, msgspec.inspect.UnionType):
+        others = [each for each in node.types if not isinstance(each, msgspec.inspect.NoneType)]
+        return others[0] if len(others) == 1 else node
+    return node

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from headgate.admin.operations import Operation
-from headgate.admin.routing import EMPTY, Call, Reply, Route, as_json, as_text
+from headgate.admin.routing import EMPTY, NO_CONTENT, Call, Reply, Route, as_json, as_text
 from headgate.metadata.errors import RefusalError, not_allowed, not_found
 
 _A = "/admin/v2"
@@ -57,6 +57,12 @@ async def health(call: Call) -> Reply:
     """``ok`` once a commit to the log has worked."""
     await call.facade.check_health()
     return as_text("ok")
+
+
+async def check_backlog_quotas(call: Call) -> Reply:
+    """Verify all backlog quotas now; answers when that is done."""
+    await call.facade.check_backlog_quotas()
+    return NO_CONTENT
 
 
 async def version(call: Call) -> Reply:
@@ -133,6 +139,8 @@ ROUTES = (
           "The leader broker", reply=dict[str, str]),
     Route("GET", f"{_A}/brokers/ready", _H, ready, "Whether the broker serves", reply=str),
     Route("GET", f"{_A}/brokers/health", _H, health, "Whether a commit works", reply=str),
+    Route("GET", f"{_A}/brokers/backlog-quota-check", Operation.BROKER_QUOTAS,
+          check_backlog_quotas, "Verify all backlog quotas now"),
     Route("GET", f"{_A}/brokers/version", _R, version, "The broker's version", reply=str),
     Route("GET", f"{_A}/brokers/internal-configuration", _R, internal_configuration,
           "Where the metadata is", reply=dict[str, str]),

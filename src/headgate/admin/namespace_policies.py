@@ -1,13 +1,22 @@
 """Policies of a namespace, each by itself: GET, POST (replaces it whole), DELETE.
 
 A policy is one line of the table at the end: its path, its field of ``NamespacePolicies`` and its
-type. An empty body on POST removes it, as in Pulsar.
+type. An empty body on POST removes it, as in Pulsar. Backlog quotas have paths of their own: all
+types are read at once and set one by one.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
+from headgate.admin.backlog_quotas import (
+    QUOTA_TYPE,
+    BacklogQuotaBody,
+    BacklogQuotaMap,
+    decoded_quota,
+    quota_kind,
+    shown_quotas,
+)
 from headgate.admin.names import existing_namespace
 from headgate.admin.operations import Operation
 from headgate.admin.routing import EMPTY, NO_CONTENT, Call, Handler, Reply, Route, as_json
@@ -50,14 +59,39 @@ def remover(field: str) -> Handler:
     return delete
 
 
+async def get_quotas(call: Call) -> Reply:
+    """The backlog quotas that are set, by type."""
+    _, row = existing_namespace(call)
+    return as_json(shown_quotas(row.policies.backlog_quotas))
+
+
+async def set_quota(call: Call) -> Reply:
+    """Replace the backlog quota of one type."""
+    name, _ = existing_namespace(call)
+    kind, quota = quota_kind(call), decoded_quota(call, f"namespace[{name}]")
+    await call.facade.commit(call.facade.catalog.plan_namespace_quota(name, kind, quota))
+    return NO_CONTENT
+
+
+async def remove_quota(call: Call) -> Reply:
+    """Remove the backlog quota of one type."""
+    name, _ = existing_namespace(call)
+    catalog = call.facade.catalog
+    await call.facade.commit(catalog.plan_namespace_quota(name, quota_kind(call), None))
+    return NO_CONTENT
+
+
+_N = "/admin/v2/namespaces/{tenant}/{namespace}"
+_READ, _WRITE = Operation.NAMESPACE_POLICY_READ, Operation.NAMESPACE_POLICY_WRITE
+
+
 def _routes(segment: str, field: str, type_: Any) -> tuple[Route, ...]:
-    path = f"/admin/v2/namespaces/{{tenant}}/{{namespace}}/{segment}"
-    read, write = Operation.NAMESPACE_POLICY_READ, Operation.NAMESPACE_POLICY_WRITE
+    path = f"{_N}/{segment}"
     what = f"{segment} of a namespace"
     return (
-        Route("GET", path, read, getter(field), f"Get {what}", reply=type_),
-        Route("POST", path, write, setter(field, type_), f"Set {what}", body=type_),
-        Route("DELETE", path, write, remover(field), f"Remove {what}"),
+        Route("GET", path, _READ, getter(field), f"Get {what}", reply=type_),
+        Route("POST", path, _WRITE, setter(field, type_), f"Set {what}", body=type_),
+        Route("DELETE", path, _WRITE, remover(field), f"Remove {what}"),
     )
 
 
@@ -65,4 +99,10 @@ ROUTES = (
     *_routes("dispatchRate", "dispatch_rate", DispatchRate),
     *_routes("subscriptionDispatchRate", "subscription_dispatch_rate", DispatchRate),
     *_routes("retention", "retention", Retention),
-)
+    Route("GET", f"{_N}/backlogQuotaMap", _READ, get_quotas,
+          "Get backlog quotas of a namespace", reply=BacklogQuotaMap),
+    Route("POST", f"{_N}/backlogQuota", _WRITE, set_quota,
+          "Set backlogQuota of a namespace", body=BacklogQuotaBody, query=(QUOTA_TYPE,)),
+    Route("DELETE", f"{_N}/backlogQuota", _WRITE, remove_quota,
+          "Remove backlogQuota of a namespace", query=(QUOTA_TYPE,)),
+)  # fmt: skip

@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from headgate.admin.backlog_quotas import BacklogQuotaMap, decoded_quotas, shown_quotas
 from headgate.admin.names import existing_namespace, namespace_name, tenant_name
 from headgate.admin.operations import Operation
 from headgate.admin.routing import NO_CONTENT, Call, Reply, Route, as_json
@@ -29,6 +30,7 @@ class PoliciesBody(Struct):
     bundles: BundlesBody | None = None
     replication_clusters: list[str] | None = None
     retention_policies: Retention | None = None
+    backlog_quota_map: BacklogQuotaMap | None = None
     topic_dispatch_rate: dict[str, DispatchRate] | None = msgspec.field(
         default=None, name="topicDispatchRate"
     )
@@ -64,6 +66,9 @@ async def create_namespace(call: Call) -> Reply:
         dispatch_rate=(body.topic_dispatch_rate or {}).get(catalog.cluster),
         subscription_dispatch_rate=(body.subscription_dispatch_rate or {}).get(catalog.cluster),
         retention=body.retention_policies,
+        backlog_quotas=decoded_quotas(
+            call, "backlog_quota_map", body.backlog_quota_map, f"namespace[{name}]"
+        ),
     )
     bundles = _bundles(body.bundles)
     await call.facade.commit(
@@ -121,7 +126,7 @@ def policies_view(cluster: str, row: NamespaceRow) -> dict[str, Any]:
         "replication_clusters": row.clusters,
         "allowed_clusters": [],
         "bundles": row.bundles,
-        "backlog_quota_map": {},
+        "backlog_quota_map": shown_quotas(policies.backlog_quotas),
         "clusterDispatchRate": topic_rate,
         "topicDispatchRate": topic_rate,
         "subscriptionDispatchRate": _by_cluster(cluster, policies.subscription_dispatch_rate),

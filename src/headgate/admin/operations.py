@@ -11,6 +11,7 @@ class Operation(StrEnum):
     CLUSTER_READ = "cluster.read"
     BROKER_READ = "broker.read"
     BROKER_HEALTH = "broker.health"
+    BROKER_QUOTAS = "broker.quotas"
     SETTINGS_READ = "settings.read"
     SETTINGS_WRITE = "settings.write"
     TENANT_LIST = "tenant.list"

@@ -8,12 +8,20 @@ from __future__ import annotations
 
 from typing import Any
 
+from headgate.admin.backlog_quotas import (
+    QUOTA_TYPE,
+    BacklogQuotaBody,
+    BacklogQuotaMap,
+    decoded_quota,
+    quota_kind,
+    shown_quotas,
+)
 from headgate.admin.names import missing_topic, subscription_name, topic_name
 from headgate.admin.operations import Operation
 from headgate.admin.routing import EMPTY, NO_CONTENT, Call, Handler, Reply, Route, as_json
 from headgate.base.names import TopicName
 from headgate.metadata.errors import not_allowed
-from headgate.metadata.policies import DispatchRate, Retention
+from headgate.metadata.policies import BacklogQuota, DispatchRate, QuotaKind, Retention
 
 
 def getter(field: str) -> Handler:
@@ -84,6 +92,38 @@ async def remove_subscription_rate(call: Call) -> Reply:
     return NO_CONTENT
 
 
+async def get_quotas(call: Call) -> Reply:
+    """The backlog quotas that are set, by type; both types if those in force are asked for."""
+    topic = policy_topic(call)
+    if call.flag("applied"):
+        return as_json(shown_quotas(call.facade.effective_backlog_quotas(topic)))
+    return as_json(shown_quotas(call.facade.catalog.topic_policies(topic).backlog_quotas))
+
+
+async def set_quota(call: Call) -> Reply:
+    """Replace the backlog quota of one type; an empty body removes it, as in Pulsar."""
+    topic = policy_topic(call)
+    await _commit_quota(call, topic, quota_kind(call), decoded_quota(call, f"topic[{topic}]"))
+    return NO_CONTENT
+
+
+async def remove_quota(call: Call) -> Reply:
+    """Remove the backlog quota of one type."""
+    topic = policy_topic(call)
+    await _commit_quota(call, topic, quota_kind(call), None)
+    return NO_CONTENT
+
+
+async def _commit_quota(
+    call: Call, topic: TopicName, kind: QuotaKind, quota: BacklogQuota | None
+) -> None:
+    facade = call.facade
+    retention = facade.broker_retention()
+    await facade.commit(
+        facade.catalog.plan_topic_quota(topic, kind, quota, broker_retention=retention)
+    )
+
+
 def policy_topic(call: Call) -> TopicName:
     """The topic that the path names: it must exist and not be a partition.
 
@@ -133,4 +173,10 @@ ROUTES = (
           "Set the dispatchRate of one subscription", body=DispatchRate),
     Route("DELETE", _S, _WRITE, remove_subscription_rate,
           "Remove the dispatchRate of one subscription"),
+    Route("GET", f"{_T}/backlogQuotaMap", _READ, get_quotas,
+          "Get backlog quotas of a topic", reply=BacklogQuotaMap),
+    Route("POST", f"{_T}/backlogQuota", _WRITE, set_quota,
+          "Set backlogQuota of a topic", body=BacklogQuotaBody, query=(QUOTA_TYPE,)),
+    Route("DELETE", f"{_T}/backlogQuota", _WRITE, remove_quota,
+          "Remove backlogQuota of a topic", query=(QUOTA_TYPE,)),
 )  # fmt: skip

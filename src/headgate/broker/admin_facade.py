@@ -30,6 +30,7 @@ from headgate.broker.facade import (
 )
 from headgate.broker.internal_stats import internal_stats
 from headgate.broker.limits import rate_of
+from headgate.broker.quotas import NOT_LIMITED
 from headgate.broker.settings import SETTINGS
 from headgate.broker.stats import InternalStats, TopicStats
 from headgate.broker.topic_stats import topic_stats
@@ -39,7 +40,7 @@ from headgate.engine.topic import Topic
 from headgate.ledger import TopicLog
 from headgate.metadata.catalog import Catalog, Change
 from headgate.metadata.errors import RefusalError, conflict, not_allowed, not_found
-from headgate.metadata.policies import DispatchRate, Retention
+from headgate.metadata.policies import BacklogQuota, DispatchRate, QuotaKind, Retention
 
 if TYPE_CHECKING:
     from headgate.broker.service import Broker
@@ -115,8 +116,23 @@ class AdminFacade:
         return (
             self.catalog.topic_policies(topic).retention
             or self.catalog.namespace_policies(topic.namespace).retention
-            or Retention(settings.defaultRetentionTimeInMinutes, settings.defaultRetentionSizeInMB)
+            or self.broker_retention()
         )
+
+    def broker_retention(self) -> Retention:
+        """See the protocol."""
+        settings = self._broker.settings
+        return Retention(settings.defaultRetentionTimeInMinutes, settings.defaultRetentionSizeInMB)
+
+    def effective_backlog_quotas(self, topic: TopicName) -> Mapping[QuotaKind, BacklogQuota]:
+        """See the protocol. The table that enforcement asks is asked."""
+        if self._broker.registry.is_system(topic):
+            return NOT_LIMITED
+        return self._broker.quotas.applied(topic)
+
+    async def check_backlog_quotas(self) -> None:
+        """See the protocol."""
+        await self._broker.sweeps.quotas.check()
 
     def auto_creation_partitions(self, topic: TopicName) -> int | None:
         """See the protocol."""

@@ -22,7 +22,7 @@ from headgate.base.names import TopicName
 from headgate.base.positions import Position
 from headgate.broker.stats import InternalStats, TopicStats
 from headgate.metadata.catalog import Catalog, Change
-from headgate.metadata.policies import DispatchRate, Retention
+from headgate.metadata.policies import BacklogQuota, DispatchRate, QuotaKind, Retention
 from headgate.wire.entry import ChunkFacts
 
 
@@ -170,6 +170,15 @@ class Facade(Protocol):
 
     def effective_retention(self, topic: TopicName) -> Retention:
         """The retention that is enforced: the topic's, the namespace's or the broker's."""
+
+    def broker_retention(self) -> Retention:
+        """The retention of topics that no policy says anything about."""
+
+    def effective_backlog_quotas(self, topic: TopicName) -> Mapping[QuotaKind, BacklogQuota]:
+        """The backlog quotas that are enforced, of each type, wherever it is set."""
+
+    async def check_backlog_quotas(self) -> None:
+        """Verify the backlog quotas of all topics now. Returns when it is done."""
 
     def auto_creation_partitions(self, topic: TopicName) -> int | None:
         """How many partitions ``topic`` would get if a client's first use created it now.

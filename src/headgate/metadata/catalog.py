@@ -25,16 +25,25 @@ from headgate.base.errors import InputError
 from headgate.base.names import PERSISTENT, NamespaceName, TopicName
 from headgate.metadata.bundles import split_bundles
 from headgate.metadata.checks import (
+    NAMESPACE_QUOTA_TOO_LARGE,
+    NAMESPACE_RETENTION_TOO_SMALL,
+    TOPIC_QUOTA_TOO_LARGE,
+    TOPIC_RETENTION_TOO_SMALL,
     check_partition_count,
     check_partition_name,
+    check_quotas_fit,
     check_retention,
 )
 from headgate.metadata.errors import conflict, not_allowed, not_found
 from headgate.metadata.policies import (
     NO_TOPIC_POLICIES,
+    BacklogQuota,
     DispatchRate,
     NamespacePolicies,
+    QuotaKind,
+    Retention,
     TopicPolicies,
+    with_quota,
 )
 from headgate.metadata.rows import (
     Bundles,
@@ -237,7 +246,8 @@ class Catalog:
         """Create a namespace; without ``bundles`` it has four, as a Pulsar standalone's.
 
         Raises:
-            RefusalError: 404 without its tenant, 409 if it exists, 400 for a bad policy.
+            RefusalError: 404 without its tenant, 409 if it exists, 400 for a bad policy, 412 for
+                a quota that its retention does not cover.
         """
         if self._state.staged(Kind.TENANT, name.tenant) is None:
             raise not_found("Tenant does not exist")
@@ -246,6 +256,7 @@ class Catalog:
         row = self._new_namespace(bundles)
         if policies is not None:
             check_retention(policies.retention)
+            check_quotas_fit(policies.backlog_quotas, policies.retention, NAMESPACE_QUOTA_TOO_LARGE)
             row = msgspec.structs.replace(row, policies=policies)
         row = msgspec.structs.replace(row, properties=dict(properties))
         return self._state.stage([(Kind.NAMESPACE, str(name), row)])
@@ -267,14 +278,32 @@ class Catalog:
         """Set some fields of :class:`NamespacePolicies` (``None`` removes one), leave the others.
 
         Raises:
-            RefusalError: 404 without the namespace, 400 for a retention that is not allowed.
+            RefusalError: 404 without the namespace, 400 for a retention that is not allowed, 412
+                for one that does not cover the backlog quotas.
         """
         row = self._staged_namespace(name)
         replaced = msgspec.structs.replace(row.policies, **policies)
         check_retention(replaced.retention)
+        for field, refusal in (
+            ("backlog_quotas", NAMESPACE_QUOTA_TOO_LARGE),
+            ("retention", NAMESPACE_RETENTION_TOO_SMALL),
+        ):
+            if field in policies:
+                check_quotas_fit(replaced.backlog_quotas, replaced.retention, refusal)
         return self._state.stage(
             [(Kind.NAMESPACE, str(name), msgspec.structs.replace(row, policies=replaced))]
         )
+
+    def plan_namespace_quota(
+        self, name: NamespaceName, kind: QuotaKind, quota: BacklogQuota | None
+    ) -> Change:
+        """Set or remove (``None``) the backlog quota of one type.
+
+        Raises:
+            RefusalError: 404 without the namespace, 412 if its retention does not cover it.
+        """
+        present = self._staged_namespace(name).policies.backlog_quotas
+        return self.plan_namespace_policies(name, backlog_quotas=with_quota(present, kind, quota))
 
     def plan_create_topic(
         self, topic: TopicName, *, now_ms: int, properties: Mapping[str, str] = _NO_PROPERTIES
@@ -364,18 +393,42 @@ class Catalog:
         """Set some fields of :class:`TopicPolicies` (``None`` removes one), leave the others.
 
         Raises:
-            RefusalError: 412 for a partition, 404 without the topic, 400 for a bad retention.
+            RefusalError: 412 for a partition, or a retention that does not cover the backlog
+                quotas of topic and namespace; 404 without the topic, 400 for a bad retention.
         """
-        key = self._policy_key(topic, staged=True)
-        if key != topic.full:
-            raise not_allowed("Not allowed to set/get topic policy for a partition")
-        if not self._exists(topic.full):
-            raise not_found(f"Topic {topic} not found")
-        present = cast(TopicPolicies | None, self._state.staged(Kind.TOPIC_POLICIES, key))
-        replaced = msgspec.structs.replace(present or NO_TOPIC_POLICIES, **policies)
+        replaced = msgspec.structs.replace(self._staged_policies(topic), **policies)
         check_retention(replaced.retention)
+        if "retention" in policies:
+            namespace = self._staged_namespace(topic.namespace).policies
+            quotas = {**namespace.backlog_quotas, **replaced.backlog_quotas}
+            check_quotas_fit(quotas, replaced.retention, TOPIC_RETENTION_TOO_SMALL)
         row = None if replaced == NO_TOPIC_POLICIES else replaced
-        return self._state.stage([(Kind.TOPIC_POLICIES, key, row)])
+        return self._state.stage([(Kind.TOPIC_POLICIES, topic.full, row)])
+
+    def plan_topic_quota(
+        self,
+        topic: TopicName,
+        kind: QuotaKind,
+        quota: BacklogQuota | None,
+        *,
+        broker_retention: Retention,
+    ) -> Change:
+        """Set or remove (``None``) the backlog quota of one type.
+
+        It is compared with the retention that is in force: the topic's, else the namespace's,
+        else ``broker_retention``.
+
+        Raises:
+            RefusalError: 412 for a partition or a quota that the retention does not cover, 404
+                without the topic.
+        """
+        present = self._staged_policies(topic)
+        if quota is not None:
+            of_namespace = self._staged_namespace(topic.namespace).policies.retention
+            retention = present.retention or of_namespace or broker_retention
+            check_quotas_fit({kind: quota}, retention, TOPIC_QUOTA_TOO_LARGE)
+        quotas = with_quota(present.backlog_quotas, kind, quota)
+        return self.plan_topic_policies(topic, backlog_quotas=quotas)
 
     def plan_subscription_rate(
         self, topic: TopicName, subscription: str, rate: DispatchRate | None
@@ -385,9 +438,7 @@ class Catalog:
         Raises:
             RefusalError: as :meth:`plan_topic_policies`.
         """
-        key = self._policy_key(topic, staged=True)
-        present = cast(TopicPolicies | None, self._state.staged(Kind.TOPIC_POLICIES, key))
-        rates = dict((present or NO_TOPIC_POLICIES).dispatch_rate_by_subscription)
+        rates = dict(self._staged_policies(topic).dispatch_rate_by_subscription)
         rates.pop(subscription, None)
         if rate is not None:
             rates[subscription] = rate
@@ -417,6 +468,19 @@ class Catalog:
         base = topic.base.full
         look = self._state.staged if staged else self._state.get
         return base if look(Kind.PARTITIONED, base) is not None else topic.full
+
+    def _staged_policies(self, topic: TopicName) -> TopicPolicies:
+        """What will be set on a topic that has policies of its own.
+
+        Raises:
+            RefusalError: 412 for a partition, 404 without the topic.
+        """
+        if self._policy_key(topic, staged=True) != topic.full:
+            raise not_allowed("Not allowed to set/get topic policy for a partition")
+        if not self._exists(topic.full):
+            raise not_found(f"Topic {topic} not found")
+        present = cast(TopicPolicies | None, self._state.staged(Kind.TOPIC_POLICIES, topic.full))
+        return present or NO_TOPIC_POLICIES
 
     def _staged_namespace(self, name: NamespaceName) -> NamespaceRow:
         row = self._state.staged(Kind.NAMESPACE, str(name))

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from headgate.base.names import TopicName
+from headgate.base.units import MIB, S_PER_MINUTE
 from headgate.metadata.errors import RefusalError, not_allowed
-from headgate.metadata.policies import Retention
+from headgate.metadata.policies import BacklogQuota, QuotaKind, Retention
 from headgate.metadata.rows import PartitionedRow
 
 PARTITIONS_MAX = 4_096
@@ -67,3 +70,41 @@ def check_retention(retention: Retention | None) -> None:
             "one of the limits has a non-zero value. Use the value of -1 instead of 0 to ignore a "
             "specific limit. To disable retention both limits must be set to 0.",
         )
+
+
+NAMESPACE_QUOTA_TOO_LARGE = (
+    "Backlog Quota exceeds configured retention quota for namespace. "
+    "Please increase retention quota and retry"
+)
+TOPIC_QUOTA_TOO_LARGE = (
+    "Backlog Quota exceeds configured retention quota for topic. "
+    "Please increase retention quota and retry"
+)
+NAMESPACE_RETENTION_TOO_SMALL = (
+    "Retention Quota must exceed configured backlog quota for namespace."
+)
+TOPIC_RETENTION_TOO_SMALL = (
+    "Retention Quota must exceed configured backlog quota for topic. "
+    "Please increase retention quota and retry"
+)
+
+
+def check_quotas_fit(
+    quotas: Mapping[QuotaKind, BacklogQuota], retention: Retention | None, refusal: str
+) -> None:
+    """Return if each of ``quotas`` is below what ``retention`` keeps.
+
+    Of each type the limit that counts is compared, with a retention above 0 alone: of 0 and
+    without end it bounds nothing that a backlog could pass.
+
+    Raises:
+        RefusalError: 412 with ``refusal`` and both numbers.
+    """
+    if retention is None:
+        return
+    size, age = quotas.get("destination_storage"), quotas.get("message_age")
+    size_mb, time_min = retention.retention_size_in_mb, retention.retention_time_in_minutes
+    if size is not None and size_mb > 0 and size.limit_size >= size_mb * MIB:
+        raise not_allowed(f"{refusal} (quota {size.limit_size} bytes, retention {size_mb} MB)")
+    if age is not None and time_min > 0 and age.limit_time >= time_min * S_PER_MINUTE:
+        raise not_allowed(f"{refusal} (quota {age.limit_time} s, retention {time_min} min)")

@@ -8,7 +8,7 @@ builder and the CLI fill in.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 
 from msgspec import UNSET, Meta, Struct, UnsetType, field
 
@@ -74,6 +74,12 @@ class Retention(Struct, frozen=True, rename="camel"):
     retention_size_in_mb: JavaLong = field(default=0, name="retentionSizeInMB")
 
 
+QuotaPolicyName = Literal[
+    "producer_request_hold", "producer_exception", "consumer_backlog_eviction"
+]
+"""What may happen at the limit of a backlog quota, by Pulsar's names."""
+
+
 class BacklogQuota(Struct, frozen=True, rename="camel"):
     """What bounds a backlog, and what happens at the bound.
 
@@ -82,7 +88,7 @@ class BacklogQuota(Struct, frozen=True, rename="camel"):
     a size limit of 0 blocks everybody, as in Pulsar.
     """
 
-    policy: Literal["producer_request_hold", "producer_exception", "consumer_backlog_eviction"]
+    policy: QuotaPolicyName
     limit_size: JavaLong = -1
     """Bytes."""
     limit_time: JavaInt = -1
@@ -91,6 +97,17 @@ class BacklogQuota(Struct, frozen=True, rename="camel"):
 
 QuotaKind = Literal["destination_storage", "message_age"]
 """The types of backlog quotas, by Pulsar's names."""
+
+QUOTA_KINDS: tuple[QuotaKind, ...] = get_args(QuotaKind)
+"""All of them, in the order in which they are shown."""
+
+
+def with_quota(
+    quotas: Mapping[QuotaKind, BacklogQuota], kind: QuotaKind, quota: BacklogQuota | None
+) -> dict[QuotaKind, BacklogQuota]:
+    """``quotas`` with another one, or (``None``) none, of one type, in the order of types."""
+    found = {**quotas, kind: quota}
+    return {each: one for each in QUOTA_KINDS if (one := found.get(each)) is not None}
 
 
 class NamespacePolicies(Struct, frozen=True, kw_only=True, omit_defaults=True):

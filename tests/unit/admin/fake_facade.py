@@ -20,6 +20,7 @@ from headgate.broker.facade import (
     StoredEntry,
 )
 from headgate.broker.limits import LimitTable, rate_of
+from headgate.broker.quotas import QuotaTable
 from headgate.broker.settings import Settings
 from headgate.broker.stats import (
     ConsumerStats,
@@ -33,7 +34,7 @@ from headgate.broker.stats import (
 from headgate.metadata.catalog import Catalog, Change
 from headgate.metadata.errors import RefusalError, conflict, not_allowed, not_found
 from headgate.metadata.memory_store import MemoryStore
-from headgate.metadata.policies import DispatchRate, Retention
+from headgate.metadata.policies import BacklogQuota, DispatchRate, QuotaKind, Retention
 from headgate.wire.entry import ChunkFacts
 
 LEDGER = 8
@@ -95,6 +96,8 @@ class FakeFacade:
         self.authorizer: Authorizer = AllowAll()
         self.ready = True
         self.auto_partitions: int | None = 0
+        self.default_retention = Retention()
+        self.quota_checks = 0
         self.topics: dict[str, FakeTopic] = {}
         self.failures: list[Exception] = []
         change = self.catalog.plan_first_boot()
@@ -160,7 +163,17 @@ class FakeFacade:
 
     def effective_retention(self, topic: TopicName) -> Retention:
         own = self.catalog.topic_policies(topic).retention
-        return own or self.catalog.namespace_policies(topic.namespace).retention or Retention()
+        of_namespace = self.catalog.namespace_policies(topic.namespace).retention
+        return own or of_namespace or self.broker_retention()
+
+    def broker_retention(self) -> Retention:
+        return self.default_retention
+
+    def effective_backlog_quotas(self, topic: TopicName) -> Mapping[QuotaKind, BacklogQuota]:
+        return QuotaTable(self.catalog, Settings()).applied(topic)
+
+    async def check_backlog_quotas(self) -> None:
+        self.quota_checks += 1
 
     def auto_creation_partitions(self, topic: TopicName) -> int | None:
         return self.auto_partitions if topic.is_persistent else None

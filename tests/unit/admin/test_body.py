@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import hypothesis.strategies as st
 import msgspec
 import pytest
 from hypothesis import given
 from msgspec import Struct
 
-from headgate.admin.body import decode, is_empty
+from headgate.admin.backlog_quotas import BacklogQuotaMap
+from headgate.admin.body import decode, is_empty, last_of
 from headgate.admin.namespaces import PoliciesBody
 from headgate.metadata.errors import RefusalError
 from headgate.metadata.policies import DispatchRate
+
+FIELDS = [
+    "rate", "names", "dispatchThrottlingRateInMsg", "bundles", "backlog_quota_map", "message_age",
+    "policy", "limit",
+]  # fmt: skip
+"""That the types below have."""
 
 
 class Nested(Struct):
@@ -19,6 +28,12 @@ class Nested(Struct):
 
     rate: DispatchRate | None = None
     names: list[str] | None = None
+
+
+class Painted(Struct):
+    """Something of few colours."""
+
+    colour: Literal["red", "green"] | None = None
 
 
 def _refusal(body: bytes, type_: object) -> str:
@@ -104,6 +119,55 @@ def test_a_wrong_type_before_a_syntax_error_is_a_syntax_error() -> None:
     assert "a value of another type" in _refusal(b'{"names": [1]}', Nested)
 
 
+@pytest.mark.parametrize(
+    ("body", "type_", "text"),
+    [
+        (b'{"destination_storage": {"policy": "x"}}', BacklogQuotaMap,
+         'from String "x": not one of the values accepted for Enum class: '
+         "[consumer_backlog_eviction, producer_exception, producer_request_hold]\n "
+         '(through reference chain: dict["[...].policy"])'),
+        (b'{"size": {}}', BacklogQuotaMap,
+         'from String "size": not one of the values accepted for Enum class: '
+         '[destination_storage, message_age]\n (through reference chain: dict[""])'),
+        (b'[[{"colour": "blue"}]]', list[list[Painted]],
+         'from String "blue": not one of the values accepted for Enum class: [green, red]\n '
+         '(through reference chain: list["[0][0].colour"])'),
+        (b'{"colour": ["red"]}', Painted,
+         'from ["red"]: not one of the values accepted for Enum class: [green, red]\n '
+         '(through reference chain: Painted["colour"])'),
+    ],
+)  # fmt: skip
+def test_words_that_are_allowed_are_named(body: bytes, type_: object, text: str) -> None:
+    assert _refusal(body, type_) == f"Cannot deserialize value of type `Enum` {text}"
+
+
+@pytest.mark.parametrize(
+    ("body", "path", "last"),
+    [
+        (b"{}", (), None),
+        (b'{"x": 1}', (), None),
+        (b'{"a": 1, "b": 2, "x": {"a": 1}}', (), "b"),
+        (b'{"a": 1, "b": 2, "\\u0061": 3}', (), "a"),
+        (b'{"x": {"a": 1}, "b": 2}', ("x",), "a"),
+        (b'{"x": {"y": {"a": 1}}, "x": {"y": {"b": 1}}}', ("x", "y"), "b"),
+        (b'{"x": [["a", 1]], "b": 2}', ("x",), None),
+        (b'{"x": null}', ("x", "y"), None),
+    ],
+)
+def test_the_last_of_some_keys(body: bytes, path: tuple[str, ...], last: str | None) -> None:
+    assert last_of(body, ("a", "b"), *path) == last
+
+
+def test_numbers_of_any_length_do_not_matter_to_keys() -> None:
+    assert last_of(b'{"x": ' + b"9" * 5_000 + b', "a": 1}', ("a",)) == "a"
+
+
+def test_depths_without_end_have_no_last_key() -> None:
+    with pytest.raises(RefusalError) as caught:
+        last_of(b'{"a":' * 50_000, ("a",))
+    assert (caught.value.status, caught.value.reason[:16]) == (400, "Malformed JSON: ")
+
+
 def test_empty() -> None:
     assert is_empty(b' "" ')
     assert not is_empty(b'"x"')
@@ -121,7 +185,8 @@ def test_any_bytes_are_read_or_refused(body: bytes) -> None:
         lambda inner: (
             st.lists(inner, max_size=3)
             | st.dictionaries(
-                st.sampled_from(["rate", "names", "dispatchThrottlingRateInMsg", "bundles"]), inner
+                st.sampled_from(FIELDS),
+                inner,
             )
         ),
         max_leaves=8,
@@ -129,5 +194,5 @@ def test_any_bytes_are_read_or_refused(body: bytes) -> None:
 )
 def test_any_json_is_read_or_refused(value: object) -> None:
     body = msgspec.json.encode(value)
-    for type_ in (DispatchRate, PoliciesBody, Nested, int):
+    for type_ in (DispatchRate, PoliciesBody, BacklogQuotaMap, Nested, int):
         _is_read_or_refused(body, type_)

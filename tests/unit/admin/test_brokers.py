@@ -57,3 +57,10 @@ def test_other_settings_are_not_dynamic(api: Ask) -> None:
     )
     answer = api("DELETE", f"{B}/configuration/brokerServicePort")
     assert (answer.status, answer.reason) == (412, "Can't delete non-dynamic configuration")
+
+
+def test_quotas_are_verified_before_the_answer(api: Ask, broker: FakeFacade) -> None:
+    answer = api("GET", f"{B}/backlog-quota-check")
+    assert (answer.status, answer.body, broker.quota_checks) == (204, b"", 1)
+    assert api("POST", f"{B}/backlog-quota-check").status == 405
+    assert broker.quota_checks == 1

@@ -7,6 +7,9 @@ from collections import Counter
 from headgate.admin.operations import Operation
 from headgate.admin.table import ROUTES
 
+ACTS_ALTHOUGH_GET = {"/admin/v2/brokers/backlog-quota-check"}
+"""Pulsar's choice."""
+
 
 def test_no_two_routes_answer_the_same_request() -> None:
     def shape(path: str) -> str:
@@ -23,4 +26,5 @@ def test_every_operation_is_performed_by_some_route() -> None:
 def test_reads_are_gets_and_have_replies() -> None:
     for route in ROUTES:
         assert route.summary
-        assert (route.reply is not None) == (route.method == "GET"), route.path
+        is_read = route.method == "GET" and route.path not in ACTS_ALTHOUGH_GET
+        assert (route.reply is not None) == is_read, route.path

@@ -16,7 +16,7 @@ from headgate.broker.topic_stats import iso_time
 from headgate.engine.subscription import Subscription
 from headgate.ledger import Batch
 from headgate.metadata.errors import RefusalError
-from headgate.metadata.policies import DispatchRate, Retention
+from headgate.metadata.policies import BacklogQuota, DispatchRate, Retention
 from headgate.metadata.rows import TenantRow
 from headgate.testing import ConnectionLostError, SimConsumer, World
 
@@ -132,6 +132,44 @@ def test_the_retention_that_is_enforced(story: Story) -> None:
     story.world.run(facade.commit(catalog.plan_topic_policies(NAME, retention=own)))
     assert facade.effective_retention(NAME) == own
     assert facade.effective_retention(SYSTEM) == Retention(4_320, 1_024)
+
+
+def test_the_retention_that_nobody_set(story: Story) -> None:
+    assert story.facade.broker_retention() == Retention(0, 0)
+    settings = story.broker.settings
+    settings.defaultRetentionTimeInMinutes, settings.defaultRetentionSizeInMB = 5, 6
+    assert story.facade.broker_retention() == Retention(5, 6)
+    assert story.facade.effective_retention(NAME) == Retention(5, 6)
+
+
+def test_the_backlog_quotas_that_are_enforced(story: Story) -> None:
+    facade, catalog = story.facade, story.facade.catalog
+    nothing = BacklogQuota("producer_request_hold")
+    both = {"destination_storage": nothing, "message_age": nothing}
+    assert facade.effective_backlog_quotas(NAME) == both
+    above = BacklogQuota("consumer_backlog_eviction", -1, 60)
+    story.world.run(
+        facade.commit(catalog.plan_namespace_quota(NAME.namespace, "message_age", above))
+    )
+    own = BacklogQuota("producer_exception", 5_000_000)
+    retention = facade.broker_retention()
+    story.world.run(
+        facade.commit(
+            catalog.plan_topic_quota(NAME, "destination_storage", own, broker_retention=retention)
+        )
+    )
+    assert facade.effective_backlog_quotas(NAME) == {
+        "destination_storage": own, "message_age": above,
+    }  # fmt: skip
+    story.broker.settings.backlogQuotaDefaultLimitBytes = 7
+    assert facade.effective_backlog_quotas(SYSTEM) == both
+
+
+def test_quotas_are_verified_when_it_returns(story: Story) -> None:
+    counts = story.broker.sweeps.quotas.durations.counts
+    before = sum(counts)
+    story.world.run(story.facade.check_backlog_quotas())
+    assert sum(counts) == before + 1
 
 
 def test_what_a_first_use_would_create(story: Story) -> None:

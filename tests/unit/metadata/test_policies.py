@@ -5,7 +5,15 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from headgate.metadata.policies import DispatchRate, NamespacePolicies, Retention
+from headgate.metadata.policies import (
+    QUOTA_KINDS,
+    BacklogQuota,
+    DispatchRate,
+    NamespacePolicies,
+    Retention,
+    TopicPolicies,
+    with_quota,
+)
 
 
 def test_a_rate_is_written_with_pulsars_names_and_all_fields() -> None:
@@ -39,3 +47,36 @@ def test_retention_keeps_pulsars_capitals() -> None:
 def test_a_policy_that_an_older_version_did_not_know_reads_as_not_set() -> None:
     assert msgspec.json.decode(b"{}", type=NamespacePolicies) == NamespacePolicies()
     assert msgspec.json.encode(NamespacePolicies()) == b"{}"
+
+
+HOLD = BacklogQuota("producer_request_hold", 5)
+EVICT = BacklogQuota("consumer_backlog_eviction", -1, 60)
+
+
+def test_a_backlog_quota_left_out_of_a_stored_row_is_none_and_so_is_its_limit() -> None:
+    for type_ in (NamespacePolicies, TopicPolicies):
+        old = msgspec.json.decode(b'{"retention":{"retentionTimeInMinutes":1}}', type=type_)
+        assert old.backlog_quotas == {}
+    decoded = msgspec.json.decode(b'{"policy":"producer_exception"}', type=BacklogQuota)
+    assert decoded == BacklogQuota("producer_exception", -1, -1)
+
+
+def test_backlog_quotas_are_stored_whole() -> None:
+    for row in (
+        NamespacePolicies(backlog_quotas={"message_age": EVICT}),
+        TopicPolicies(backlog_quotas={"destination_storage": HOLD}),
+    ):
+        assert msgspec.json.decode(msgspec.json.encode(row), type=type(row)) == row
+
+
+def test_one_type_of_quota_is_replaced_or_removed() -> None:
+    age = with_quota({}, "message_age", EVICT)
+    assert age == {"message_age": EVICT}
+    both = with_quota(age, "destination_storage", HOLD)
+    assert tuple(both) == QUOTA_KINDS == ("destination_storage", "message_age")
+    assert age == {"message_age": EVICT}
+    assert with_quota(both, "message_age", HOLD) == {
+        "destination_storage": HOLD, "message_age": HOLD,
+    }  # fmt: skip
+    assert with_quota(both, "destination_storage", None) == age
+    assert with_quota({}, "message_age", None) == {}
