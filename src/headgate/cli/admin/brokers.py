@@ -6,7 +6,17 @@ from typing import Final
 
 from headgate.cli.admin.command import VerbGroup
 from headgate.cli.admin.output import as_lines, as_map
-from headgate.cli.admin.verbs import Verb, argument, option, send, show, show_text
+from headgate.cli.admin.verbs import (
+    Server,
+    Values,
+    Verb,
+    argument,
+    echo,
+    option,
+    send,
+    show,
+    show_text,
+)
 
 _PATH: Final = "/admin/v2/brokers"
 _SETTINGS: Final = f"{_PATH}/configuration"
@@ -20,6 +30,13 @@ _VERSION: Final = option(
     "--topic-version -tv", "topicVersion", str, "V1 or V2; changes nothing here."
 )
 
+
+def check_quotas(server: Server, values: Values) -> None:
+    """Have all backlog quotas verified, and say so."""
+    send("GET", f"{_PATH}/backlog-quota-check")(server, values)
+    echo("ok")
+
+
 GROUP: Final = VerbGroup(
     "brokers",
     "The broker, and its dynamic settings.",
@@ -29,6 +46,7 @@ GROUP: Final = VerbGroup(
         Verb("leader-broker", "Show the leader broker.", (), show(f"{_PATH}/leaderBroker")),
         Verb("healthcheck", "Say ok if a commit to the log works.", (_VERSION,),
              show_text(f"{_PATH}/health", ("topicVersion={topicVersion}",))),
+        Verb("backlog-quota-check", "Verify all backlog quotas now, and say ok.", (), check_quotas),
         Verb("version", "Print the broker's version.", (), show_text(f"{_PATH}/version")),
         Verb("get-internal-config", "Show where the metadata is.", (),
              show(f"{_PATH}/internal-configuration")),

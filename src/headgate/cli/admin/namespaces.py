@@ -8,8 +8,13 @@ from typing import Any, Final
 from headgate.cli.admin.command import VerbGroup
 from headgate.cli.admin.output import as_lines, as_map
 from headgate.cli.admin.policies import (
+    QUOTA_OPTIONS,
+    QUOTA_TYPE,
+    QUOTA_TYPE_QUERY,
     RATE_OPTIONS,
     RETENTION_OPTIONS,
+    as_quotas,
+    quota_body,
     rate_body,
     retention_body,
 )
@@ -84,6 +89,16 @@ def _policy(
     )
 
 
+_QUOTA: Final = f"{NAMESPACE_PATH}/backlogQuota"
+_QUOTAS: Final = (
+    Verb("get-backlog-quotas", "Show the backlog quotas of the topics of a namespace.",
+         (NAMESPACE_NAME,), show(f"{_QUOTA}Map", as_quotas)),
+    Verb("set-backlog-quota", "Set a bound of each topic's backlog in a namespace.",
+         (NAMESPACE_NAME, *QUOTA_OPTIONS), send("POST", _QUOTA, (QUOTA_TYPE_QUERY,), quota_body)),
+    Verb("remove-backlog-quota", "Remove a bound of each topic's backlog in a namespace.",
+         (NAMESPACE_NAME, QUOTA_TYPE), send("DELETE", _QUOTA, (QUOTA_TYPE_QUERY,))),
+)  # fmt: skip
+
 GROUP: Final = VerbGroup(
     "namespaces",
     "Namespaces, and the policies set on them.",
@@ -131,5 +146,6 @@ GROUP: Final = VerbGroup(
                  "the dispatch limit of each subscription in a namespace"),
         *_policy("retention", "retention", RETENTION_OPTIONS, retention_body,
                  "how long and how much of acknowledged messages a namespace keeps"),
+        *_QUOTAS,
     ),
 )  # fmt: skip

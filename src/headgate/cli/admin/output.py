@@ -6,6 +6,7 @@ Objects are JSON as Jackson indents it, lists have one item a line, maps one ``k
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any, Final
 
 _INDENT: Final = "  "
@@ -29,6 +30,11 @@ def as_map(value: Any) -> str:
     if not isinstance(value, dict):
         return as_json(value)
     return "\n".join(f"{key}    {_java_text(item)}" for key, item in value.items())
+
+
+def java_object(name: str, fields: Mapping[str, Any]) -> str:
+    """An object as Java writes it: ``Name(field=value, ...)``."""
+    return f"{name}({', '.join(f'{key}={_java_text(item)}' for key, item in fields.items())})"
 
 
 def hex_dump(data: bytes) -> str:

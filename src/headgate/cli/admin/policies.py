@@ -1,18 +1,25 @@
-"""The policies that namespaces and topics share: dispatch rates and retention."""
+"""The policies that namespaces and topics share: dispatch rates, retention, backlog quotas."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 import click
 
 from headgate.base.units import MIB, S_PER_MINUTE
 from headgate.cli.admin.errors import AdminUsageError
+from headgate.cli.admin.output import as_map, java_object
 from headgate.cli.admin.values import int32, int64, size_bytes, time_s
 from headgate.cli.admin.verbs import Values, option, switch
 
 NO_LIMIT: Final = -1
 """A rate that is not limited; a retention without end."""
+
+QUOTA_TYPES: Final = ("destination_storage", "message_age")
+QUOTA_POLICIES: Final = (
+    "producer_request_hold", "producer_exception", "consumer_backlog_eviction",
+)  # fmt: skip
 
 SAYS_NOTHING: Final = (
     "Note: without a rate above 0 this limits nothing: the next wider level's limit applies; "
@@ -60,6 +67,38 @@ RETENTION_OPTIONS: Final = (
 """What a retention is set with."""
 
 
+def quota_policy(text: str) -> str:
+    """What may happen at the limit of a backlog quota."""
+    return _one_of(text, QUOTA_POLICIES, "retention policy type")
+
+
+def quota_type(text: str) -> str:
+    """A type of backlog quota."""
+    return _one_of(text, QUOTA_TYPES, "backlog quota type")
+
+
+QUOTA_TYPE: Final = option(
+    "--type -t", "backlogQuotaTypeStr", quota_type,
+    "destination_storage: its size, message_age: the age of its oldest message.",
+    default=QUOTA_TYPES[0],
+)  # fmt: skip
+"""Which type of backlog quota is meant."""
+
+QUOTA_TYPE_QUERY: Final = "backlogQuotaType={backlogQuotaTypeStr}"
+
+QUOTA_OPTIONS: Final = (
+    option("--limit -l", "limit", size_bytes,
+           "How much, such as 10M, 16G; bytes without a unit, negative: no limit."),
+    option("--limitTime -lt", "limitTimeInSec", time_s,
+           "How old, such as 100m, 3h, 2d, 5w; seconds without a unit, 0 and negative: no limit."),
+    option("--policy -p", "policyStr", quota_policy,
+           "What happens then: producer_request_hold, producer_exception or "
+           "consumer_backlog_eviction.", required=True),
+    QUOTA_TYPE,
+)  # fmt: skip
+"""What a backlog quota is set with."""
+
+
 def rate_body(values: Values) -> dict[str, Any]:
     """The dispatch rate that ``RATE_OPTIONS`` describe.
 
@@ -93,3 +132,43 @@ def retention_body(values: Values) -> dict[str, Any]:
         "retentionTimeInMinutes": age_s if age_s == NO_LIMIT else age_s // S_PER_MINUTE,
         "retentionSizeInMB": limit_bytes if limit_bytes == NO_LIMIT else limit_bytes // MIB,
     }
+
+
+def quota_body(values: Values) -> dict[str, Any]:
+    """The backlog quota that ``QUOTA_OPTIONS`` describe: the limit of its type, and no other.
+
+    Raises:
+        AdminUsageError: that limit is missing.
+    """
+    size, age_s = values["limit"], values["limitTimeInSec"]
+    if values["backlogQuotaTypeStr"] == "destination_storage":
+        if size is None:
+            raise AdminUsageError("Quota type of 'destination_storage' needs a size limit")
+        return _quota(values, size, NO_LIMIT)
+    if age_s is None:
+        raise AdminUsageError("Quota type of 'message_age' needs a time limit")
+    return _quota(values, NO_LIMIT, age_s)
+
+
+def older_quota_body(values: Values) -> dict[str, Any]:
+    """The same for the older verb, which sends both limits whatever the type."""
+    limits = (values["limit"], values["limitTimeInSec"])
+    return _quota(values, *(NO_LIMIT if limit is None else limit for limit in limits))
+
+
+def as_quotas(value: Any) -> str:
+    """Backlog quotas by their types as ``pulsar-admin`` prints them, one a line."""
+    if not isinstance(value, dict):
+        return as_map(value)
+    return as_map({kind: java_object("BacklogQuotaImpl", one) for kind, one in value.items()})
+
+
+def _quota(values: Values, size: int, age_s: int) -> dict[str, Any]:
+    return {"limit": size, "limitSize": size, "limitTime": age_s, "policy": values["policyStr"]}
+
+
+def _one_of(text: str, allowed: Sequence[str], what: str) -> str:
+    if text not in allowed:
+        options = ", ".join(allowed)
+        raise AdminUsageError(f"Invalid {what} '{text}'. Valid options are: [{options}]")
+    return text

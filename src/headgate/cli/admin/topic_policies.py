@@ -7,8 +7,14 @@ from typing import Any, Final
 
 from headgate.cli.admin.command import VerbGroup
 from headgate.cli.admin.policies import (
+    QUOTA_OPTIONS,
+    QUOTA_TYPE,
+    QUOTA_TYPE_QUERY,
     RATE_OPTIONS,
     RETENTION_OPTIONS,
+    as_quotas,
+    older_quota_body,
+    quota_body,
     rate_body,
     retention_body,
 )
@@ -76,6 +82,23 @@ def subscription_rate_verbs() -> tuple[Verb, ...]:
     )
 
 
+def quota_verbs(
+    get_name: str, body: Callable[[Values], Any], common: tuple[Parameter, ...] = ()
+) -> tuple[Verb, ...]:
+    """The three verbs of backlog quotas; ``common`` are options that all three have."""
+    path = f"{TOPIC_PATH}/backlogQuota"
+    query = ("isGlobal={isGlobal}",) if GLOBAL in common else ()
+    of_type = (QUOTA_TYPE_QUERY, *query)
+    get = show(f"{path}Map", as_quotas, (*query, "applied={applied}"))
+    return (
+        Verb(get_name, "Show a topic's backlog quotas.", (TOPIC_NAME, APPLIED, *common), get),
+        Verb("set-backlog-quota", "Set a bound of a topic's backlog.",
+             (TOPIC_NAME, *QUOTA_OPTIONS, *common), send("POST", path, of_type, body)),
+        Verb("remove-backlog-quota", "Remove a bound of a topic's backlog.",
+             (TOPIC_NAME, QUOTA_TYPE, *common), send("DELETE", path, of_type)),
+    )  # fmt: skip
+
+
 def _of_either(of_all: Action, of_one: Action) -> Action:
     def run(server: Server, values: Values) -> None:
         (of_one if values[SUBSCRIPTION.label] else of_all)(server, values)
@@ -90,8 +113,9 @@ OLDER_VERBS: Final = (
                   rate_body, RATE_OPTIONS, _SUBSCRIPTION_RATE),
     *policy_verbs("retention", f"{TOPIC_PATH}/retention", retention_body, RETENTION_OPTIONS,
                   _RETENTION),
+    *quota_verbs("get-backlog-quotas", older_quota_body),
 )  # fmt: skip
-"""As ``topics`` has them: without ``--global`` and ``--subscription``."""
+"""As ``topics`` has them: without ``--global`` and ``--subscription``, and one other name."""
 
 GROUP: Final = VerbGroup(
     "topicPolicies",
@@ -102,5 +126,6 @@ GROUP: Final = VerbGroup(
         *subscription_rate_verbs(),
         *policy_verbs("retention", f"{TOPIC_PATH}/retention", retention_body, RETENTION_OPTIONS,
                       _RETENTION, (GLOBAL,)),
+        *quota_verbs("get-backlog-quota", quota_body, (GLOBAL,)),
     ),
 )  # fmt: skip

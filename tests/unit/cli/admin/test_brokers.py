@@ -25,3 +25,11 @@ def test_bare_answers(server: FakeServer) -> None:
     server.replies = [Reply(200, b"ok")]
     assert admin("brokers", "healthcheck", "-tv", "V2").output == "ok\n"
     assert server.asked[-1][1] == "/admin/v2/brokers/health?topicVersion=V2"
+
+
+def test_quotas_are_checked(server: FakeServer) -> None:
+    assert admin("brokers", "backlog-quota-check").output == "ok\n"
+    assert server.asked == [("GET", "/admin/v2/brokers/backlog-quota-check", "")]
+    server.answer({"reason": "no"}, status=500)
+    failed = admin("brokers", "backlog-quota-check")
+    assert (failed.exit_code, failed.stdout) == (1, "")

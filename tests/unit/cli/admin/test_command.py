@@ -55,6 +55,7 @@ def test_the_broker_has_a_route_for_every_request(server: FakeServer) -> None:
         "tenant": "t", "cluster": "c", "namespaceName": "t/n", "topicName": "t/n/x",
         "configName": "k", "configValue": "v", "retentionTimeInSec": "1m", "sizeLimit": "1M",
         "numPartitions": "1", "subName": "s", "numMessages": "1", "expireTimeInSeconds": "1",
+        "limit": "1M", "limitTimeInSec": "1m", "policyStr": "producer_exception",
         "time": "1", "ledgerId": "1", "entryId": "1", "datetime": "2026-01-01T00:00:00Z",
     }  # fmt: skip
     segments = [(route.method, route.path.strip("/").split("/")) for route in ROUTES]

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+
+import pytest
+
 from headgate.cli.admin.namespaces import new_policies
 from tests.unit.cli.admin.fake_server import FakeServer, admin
 
@@ -40,3 +44,66 @@ def test_retention_may_be_without_end(server: FakeServer) -> None:
 def test_deleting(server: FakeServer) -> None:
     admin("namespaces", "delete", "t/n", "--force")
     assert server.asked == [("DELETE", "/admin/v2/namespaces/t/n?force=true", "")]
+
+
+@pytest.mark.parametrize(
+    ("words", "query", "limits"),
+    [
+        (["-l", "1k"], "destination_storage", (1 << 10, -1)),
+        (["--limit=2T"], "destination_storage", (2 << 40, -1)),
+        (["--limit", "-1"], "destination_storage", (-1, -1)),
+        (["-lt", "2d", "-t", "message_age"], "message_age", (-1, 172_800)),
+        (["--limitTime=90", "--type=message_age", "-l", "5G"], "message_age", (-1, 90)),
+    ],
+)
+def test_backlog_quotas_have_units(
+    server: FakeServer, words: list[str], query: str, limits: tuple[int, int]
+) -> None:
+    line = ["namespaces", "set-backlog-quota", "t/n", "-p", "producer_request_hold", *words]
+    assert admin(*line).exit_code == 0
+    method, path, body = server.asked[0]
+    assert (method, path) == (
+        "POST", f"/admin/v2/namespaces/t/n/backlogQuota?backlogQuotaType={query}",
+    )  # fmt: skip
+    sent = json.loads(body)
+    assert (sent["limitSize"], sent["limitTime"]) == limits
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        (["-p", "producer_exception"], "Quota type of 'destination_storage' needs a size limit"),
+        (["-p", "producer_exception", "-t", "message_age", "-l", "5"],
+         "Quota type of 'message_age' needs a time limit"),
+        (["-l", "5"], "Missing required option: '--policy=<policyStr>'"),
+        (["-l", "5", "-p", "x"], "Invalid retention policy type 'x'. Valid options are: "
+         "[producer_request_hold, producer_exception, consumer_backlog_eviction]"),
+        (["-l", "5", "-p", "producer_exception", "-t", "x"],
+         "Invalid backlog quota type 'x'. Valid options are: [destination_storage, message_age]"),
+        (["-l", "5X", "-p", "producer_exception"], "Invalid value for option '--limit': '5X' is "
+         "not a size such as 4096, 100K, 10M, 16G, 2T"),
+        (["-lt", "5x", "-p", "producer_exception"], "Invalid value for option '--limitTime': '5x' "
+         "is not a time such as 90, 90s, 10m, 3h, 2d, 5w, 1y"),
+    ],
+)  # fmt: skip
+def test_wrong_backlog_quotas_are_not_sent(server: FakeServer, words: list[str], text: str) -> None:
+    result = admin("namespaces", "set-backlog-quota", "t/n", *words)
+    assert (result.exit_code, result.stderr.splitlines()[0], server.asked) == (1, text, [])
+    assert "Usage: headgate admin namespaces set-backlog-quota" in result.stderr
+
+
+def test_backlog_quotas_are_printed_and_removed(server: FakeServer) -> None:
+    quota = {"limit": 10, "limitSize": 10, "limitTime": -1, "policy": "producer_exception"}
+    server.answer({"destination_storage": quota})
+    assert admin("namespaces", "get-backlog-quotas", "t/n").output == (
+        "destination_storage    BacklogQuotaImpl(limit=10, limitSize=10, limitTime=-1, "
+        "policy=producer_exception)\n"
+    )
+    admin("namespaces", "remove-backlog-quota", "t/n")
+    path = "/admin/v2/namespaces/t/n/backlogQuota"
+    assert server.asked == [
+        ("GET", f"{path}Map", ""),
+        ("DELETE", f"{path}?backlogQuotaType=destination_storage", ""),
+    ]
+    assert admin("namespaces", "remove-backlog-quota", "t/n", "-t", "x").exit_code == 1
+    assert len(server.asked) == 2

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from headgate.cli.admin.output import as_json, as_lines, as_map, hex_dump
+from headgate.cli.admin.output import as_json, as_lines, as_map, hex_dump, java_object
 
 
 def test_objects_are_indented_as_jackson_does() -> None:
@@ -41,6 +41,13 @@ def test_lists_and_maps_are_lines() -> None:
     assert as_map({"a": "1", "b": ["x", "y"], "c": 2}) == "a    1\nb    [x, y]\nc    2"
     assert as_map({}) == ""
     assert as_map(None) == "null"
+
+
+def test_objects_are_written_as_java_does() -> None:
+    assert (
+        java_object("A", {"b": 1, "c": "d", "e": None, "f": ["g"]}) == "A(b=1, c=d, e=null, f=[g])"
+    )
+    assert java_object("A", {}) == "A()"
 
 
 def test_bytes_are_drawn_as_netty_does() -> None:

@@ -1,13 +1,25 @@
-"""Bodies of dispatch rates and retentions."""
+"""Bodies of dispatch rates, retentions and backlog quotas, and how quotas are printed."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
 from headgate.cli.admin.errors import AdminUsageError
-from headgate.cli.admin.policies import SAYS_NOTHING, rate_body, retention_body
+from headgate.cli.admin.policies import (
+    QUOTA_POLICIES,
+    QUOTA_TYPES,
+    SAYS_NOTHING,
+    as_quotas,
+    older_quota_body,
+    quota_body,
+    quota_policy,
+    quota_type,
+    rate_body,
+    retention_body,
+)
+from headgate.metadata.policies import QUOTA_KINDS, QuotaPolicyName
 
 UNSET: dict[str, Any] = {
     "msgDispatchRate": -1,
@@ -62,3 +74,90 @@ def test_a_policy_that_says_nothing_is_told(capsys: pytest.CaptureFixture[str]) 
     rate_body(UNSET | {"byteDispatchRate": 1})
     rate_body(UNSET | {"unlimited": True})
     assert capsys.readouterr().err == ""
+
+
+QUOTA: dict[str, Any] = {
+    "limit": None,
+    "limitTimeInSec": None,
+    "policyStr": "producer_exception",
+    "backlogQuotaTypeStr": "destination_storage",
+}
+
+
+def test_the_words_are_those_of_the_broker() -> None:
+    assert QUOTA_TYPES == QUOTA_KINDS
+    assert get_args(QuotaPolicyName) == QUOTA_POLICIES
+    assert [quota_type(word) for word in QUOTA_TYPES] == list(QUOTA_TYPES)
+    assert [quota_policy(word) for word in QUOTA_POLICIES] == list(QUOTA_POLICIES)
+
+
+@pytest.mark.parametrize("word", ["bogus", "", "Producer_Exception", "MESSAGE_AGE"])
+def test_other_words_are_refused_with_those_that_are_allowed(word: str) -> None:
+    with pytest.raises(AdminUsageError) as caught:
+        quota_policy(word)
+    assert caught.value.message == (
+        f"Invalid retention policy type '{word}'. Valid options are: "
+        "[producer_request_hold, producer_exception, consumer_backlog_eviction]"
+    )
+    with pytest.raises(AdminUsageError) as caught:
+        quota_type(word)
+    assert caught.value.message == (
+        f"Invalid backlog quota type '{word}'. Valid options are: "
+        "[destination_storage, message_age]"
+    )
+
+
+@pytest.mark.parametrize(
+    ("given", "size", "age_s"),
+    [
+        ({"limit": 5}, 5, -1),
+        ({"limit": 5, "limitTimeInSec": 6}, 5, -1),
+        ({"limit": 0}, 0, -1),
+        ({"limit": 5, "limitTimeInSec": 6, "backlogQuotaTypeStr": "message_age"}, -1, 6),
+        ({"limitTimeInSec": 0, "backlogQuotaTypeStr": "message_age"}, -1, 0),
+    ],
+)
+def test_a_quota_has_the_limit_of_its_type_alone(
+    given: dict[str, Any], size: int, age_s: int
+) -> None:
+    assert list(quota_body(QUOTA | given).items()) == [
+        ("limit", size),
+        ("limitSize", size),
+        ("limitTime", age_s),
+        ("policy", "producer_exception"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("given", "text"),
+    [
+        ({"limitTimeInSec": 6}, "Quota type of 'destination_storage' needs a size limit"),
+        ({"limit": 5, "backlogQuotaTypeStr": "message_age"},
+         "Quota type of 'message_age' needs a time limit"),
+    ],
+)  # fmt: skip
+def test_a_quota_needs_the_limit_of_its_type(given: dict[str, Any], text: str) -> None:
+    with pytest.raises(AdminUsageError) as caught:
+        quota_body(QUOTA | given)
+    assert caught.value.message == text
+
+
+def test_the_older_verb_sends_both_limits() -> None:
+    for given, limits in (
+        ({}, (-1, -1)),
+        ({"limit": 5}, (5, -1)),
+        ({"limitTimeInSec": 0}, (-1, 0)),
+        ({"limit": 0, "limitTimeInSec": 6}, (0, 6)),
+    ):
+        body = older_quota_body(QUOTA | given)
+        assert (body["limit"], body["limitSize"], body["limitTime"]) == (limits[0], *limits)
+
+
+def test_quotas_are_printed_as_java_writes_them() -> None:
+    quota = {"limit": 10, "limitSize": 10, "limitTime": -1, "policy": "producer_exception"}
+    text = "BacklogQuotaImpl(limit=10, limitSize=10, limitTime=-1, policy=producer_exception)"
+    assert as_quotas({"destination_storage": quota, "message_age": quota}) == (
+        f"destination_storage    {text}\nmessage_age    {text}"
+    )
+    assert as_quotas({}) == ""
+    assert as_quotas(None) == "null"

@@ -24,6 +24,17 @@ TOPIC = "/admin/v2/persistent/t/n/x"
             "s%2F1/dispatchRate?applied=false",
         ),
         (["remove-subscription-dispatch-rate", "t/n/x"], "DELETE", "subscriptionDispatchRate"),
+        (["get-backlog-quota", "t/n/x"], "GET", "backlogQuotaMap?applied=false"),
+        (
+            ["get-backlog-quota", "t/n/x", "-g", "-ap"],
+            "GET",
+            "backlogQuotaMap?isGlobal=true&applied=true",
+        ),
+        (
+            ["remove-backlog-quota", "t/n/x", "-t", "message_age", "-g"],
+            "DELETE",
+            "backlogQuota?backlogQuotaType=message_age&isGlobal=true",
+        ),
         (
             ["remove-subscription-dispatch-rate", "t/n/x", "-s", "sub"],
             "DELETE",
@@ -51,7 +62,8 @@ def test_a_limit_may_be_lifted_for_one_subscription(server: FakeServer) -> None:
 
 
 def test_the_older_verbs_are_the_same_without_the_newer_options(server: FakeServer) -> None:
-    assert {verb.name for verb in OLDER_VERBS} == set(GROUP.commands)
+    older_names = {verb.name for verb in OLDER_VERBS}
+    assert older_names - {"get-backlog-quotas"} == set(GROUP.commands) - {"get-backlog-quota"}
     words = ["set-dispatch-rate", "t/n/x", "--msg-dispatch-rate=10", "-bd=5"]
     admin("topics", *words)
     admin("topicPolicies", *words)
@@ -59,3 +71,27 @@ def test_the_older_verbs_are_the_same_without_the_newer_options(server: FakeServ
     assert older == newer
     refused = admin("topics", "get-dispatch-rate", "t/n/x", "-g")
     assert (refused.exit_code, refused.stderr.splitlines()[0]) == (1, "Unknown option: '-g'")
+
+
+def test_the_older_verb_sends_both_limits_of_a_quota(server: FakeServer) -> None:
+    words = ["set-backlog-quota", "t/n/x", "-l", "1K", "-lt", "1m", "-p", "producer_exception"]
+    assert admin("topics", *words).exit_code == 0
+    assert admin("topicPolicies", *words).exit_code == 0
+    path = f"{TOPIC}/backlogQuota?backlogQuotaType=destination_storage"
+    assert [asked[:2] for asked in server.asked] == [("POST", path)] * 2
+    both, one = (json.loads(body) for _, _, body in server.asked)
+    assert both == {
+        "limit": 1_024, "limitSize": 1_024, "limitTime": 60, "policy": "producer_exception",
+    }  # fmt: skip
+    assert one == both | {"limitTime": -1}
+
+
+@pytest.mark.parametrize(
+    ("group", "verb"), [("topics", "get-backlog-quotas"), ("topicPolicies", "get-backlog-quota")]
+)
+def test_quotas_are_printed_one_a_line(server: FakeServer, group: str, verb: str) -> None:
+    server.answer({"message_age": {"limitTime": 60, "policy": "producer_exception"}})
+    assert admin(group, verb, "t/n/x", "-ap").output == (
+        "message_age    BacklogQuotaImpl(limitTime=60, policy=producer_exception)\n"
+    )
+    assert server.asked == [("GET", f"{TOPIC}/backlogQuotaMap?applied=true", "")]
