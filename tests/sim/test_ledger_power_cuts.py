@@ -19,6 +19,8 @@ from headgate.ledger import Batch, CommitLog, LedgerSettings, TopicLog
 
 DIRECTORY = "/data"
 TOPICS = (3, 8)
+LAG_MS_MAX = 2**32 - 1
+START_WALL_MS = 2**33
 SETTINGS = LedgerSettings(
     segment_bytes=4096,
     extent_bytes=1024,
@@ -41,9 +43,23 @@ class TopicModel:
     bodies: list[bytes] = field(default_factory=list)
     durable: int = 0
     positions: list[Position] = field(default_factory=list)
+    times: list[tuple[int, int]] = field(default_factory=list)
+    """Receive and publish time of each body."""
     used: set[Position] = field(default_factory=set)
     first: int = 0
     first_durable: int = 0
+
+    def add(self, body: bytes, position: Position, wall_ms: int, publish_ms: int) -> None:
+        """One more was staged, under these clocks of the broker and of its producer."""
+        received_before, published_before = self.times[-1] if self.times else (0, 0)
+        received_ms = max(received_before, wall_ms)
+        said_ms = min(publish_ms or received_ms, received_ms)
+        published_ms = max(published_before, said_ms, received_ms - LAG_MS_MAX)
+        assert position not in self.used
+        self.used.add(position)
+        self.bodies.append(body)
+        self.positions.append(position)
+        self.times.append((received_ms, published_ms))
 
 
 @dataclass
@@ -95,14 +111,13 @@ class Driver:
             number = rng.choice(TOPICS)
             body = b"%d-%d-%d-" % (number, at, rng.randrange(1000)) + b"b" * rng.randrange(300)
             log = self.topic(number)
-            ordinal = self.log.stage_entry(log, 1 + len(body) % 3, 1000 + at, body)
+            wall_ms = START_WALL_MS + at + rng.choice((0, 0, 9, -500))
+            publish_ms = rng.choice((0, 1, wall_ms - rng.randrange(30), wall_ms + 7))
+            count = 1 + len(body) % 3
+            ordinal = self.log.stage_entry(log, count, wall_ms, publish_ms, body)
             topic = model.topics[number]
             assert ordinal == len(topic.bodies)
-            position = log.position(ordinal)
-            assert position not in topic.used
-            topic.used.add(position)
-            topic.bodies.append(body)
-            topic.positions.append(position)
+            topic.add(body, log.position(ordinal), wall_ms, publish_ms)
         name = f"s{at % 5}"
         if at % 6 == 1 and name not in model.cursors and name not in model.gone:
             self.create(name)
@@ -180,7 +195,8 @@ class Driver:
             assert topic.durable <= log.end <= len(topic.bodies)
             assert topic.first_durable <= log.first <= max(topic.first, topic.first_durable)
             self.check_entries(log, topic)
-            del topic.bodies[log.end :], topic.positions[log.end :]
+            del topic.bodies[log.end :], topic.positions[log.end :], topic.times[log.end :]
+            self.check_last_times(log, topic)
             topic.durable = log.end
             topic.first = topic.first_durable = log.first
         found = {c.name: c for c in self.log.cursors_of(TOPICS[0])}
@@ -207,6 +223,12 @@ class Driver:
 
     confirmed: frozenset[str] = frozenset()
 
+    @staticmethod
+    def check_last_times(log: TopicLog, topic: TopicModel) -> None:
+        """They hold for the next entry also when the last one is trimmed."""
+        received_ms, published_ms = topic.times[-1] if topic.times else (0, 0)
+        assert log.times_of_next(0, 1) == (received_ms, received_ms - published_ms)
+
     def check_entries(self, log: TopicLog, topic: TopicModel) -> None:
         at = log.first
         while at < log.end:
@@ -215,6 +237,7 @@ class Driver:
                 assert body == topic.bodies[at]
                 assert log.size_bytes(at) == len(body)
                 assert log.message_count(at) == 1 + len(body) % 3
+                assert (log.received_ms(at), log.published_ms(at)) == topic.times[at]
                 assert log.position(at) == topic.positions[at]
                 assert log.ordinal_at_or_after(*topic.positions[at]) == at
                 at += 1
@@ -268,6 +291,11 @@ def test_the_run_passes_every_kind_of_boundary() -> None:
     driver = Driver(fs, Model(), 1)
     run(driver, TURNS)
     statistics = driver.log.statistics()
+    for topic in driver.model.topics.values():
+        received, published = zip(*topic.times, strict=True)
+        assert len({*received}) < len(received)  # the wall clock stepped back
+        assert len({r - p for r, p in topic.times}) > 3
+        assert list(published) == sorted(published)
     assert statistics.checkpoints
     assert statistics.segments_deleted
     assert statistics.segments_sealed
@@ -321,8 +349,8 @@ def _copy(driver: Driver) -> Model:
     copy = Model()
     for number, topic in driver.model.topics.items():
         copy.topics[number] = TopicModel(
-            list(topic.bodies), topic.durable, list(topic.positions), set(topic.used),
-            topic.first, topic.first_durable,
+            list(topic.bodies), topic.durable, list(topic.positions), list(topic.times),
+            set(topic.used), topic.first, topic.first_durable,
         )  # fmt: skip
     for name, cursor in driver.model.cursors.items():
         copy.cursors[name] = CursorModel(cursor.ack_set, list(cursor.states), cursor.durable_from)

@@ -206,9 +206,9 @@ class AdminFacade:
         return await entries.last_message(self._broker, self._topic(topic))
 
     async def message_at(self, topic: TopicName, publish_ms: int) -> FoundMessage:
-        """See the protocol. Messages are dated by their arrival at the broker."""
+        """See the protocol. Publish times are those that the log dates its entries by."""
         log = self._log(self._topic(topic))
-        position = log.position(log.ordinal_received_at_or_after(publish_ms))
+        position = log.position(log.ordinal_published_at_or_after(publish_ms))
         if position == EARLIEST:
             raise not_found("Message ID not found")
         return FoundMessage(position)
@@ -326,7 +326,7 @@ def _refusals() -> Iterator[None]:
 def _ordinal(log: TopicLog, at: AtPosition | AtTime) -> int:
     """The entry that a place in a topic means; the topic's end if there is none."""
     if isinstance(at, AtTime):
-        return log.ordinal_received_at_or_after(at.publish_ms)
+        return log.ordinal_published_at_or_after(at.publish_ms)
     if at.position == LATEST:
         return log.end
     ordinal = log.ordinal_at_or_after(*at.position)

@@ -40,6 +40,7 @@ from headgate.ledger import CommitLog
 from headgate.metadata.catalog import Catalog, Change
 from headgate.metadata.rows import Kind
 from headgate.metadata.store import MetadataStore
+from headgate.wire.publish_time import publish_time_ms_of
 
 if TYPE_CHECKING:
     from headgate.broker.connection import Connection
@@ -237,8 +238,8 @@ class Broker:
         return f"{self.settings.clusterName}-{self.started_ms:x}-{self._names_count}"
 
     def ordinal_at_time(self, topic: Topic, publish_ms: int) -> int:
-        """The first entry that was received at or after a time; the end if there is none."""
-        return self.log.topic(topic.log.number).ordinal_received_at_or_after(publish_ms)
+        """The first entry that was published at or after a time; the end if there is none."""
+        return self.log.topic(topic.log.number).ordinal_published_at_or_after(publish_ms)
 
     async def log_durable(self) -> None:
         """Return when everything staged until now is durable.
@@ -339,7 +340,8 @@ class _Effects:
         """See :class:`headgate.engine.ports.Effects`."""
         broker = self._broker
         broker.schedule_flush()
-        return self._stage(topic.log, message_count, broker.engine.now_ms, body)  # type: ignore[arg-type]
+        now_ms, publish_ms = broker.engine.now_ms, publish_time_ms_of(body)
+        return self._stage(topic.log, message_count, now_ms, publish_ms, body)  # type: ignore[arg-type]
 
     def read(self, subscription: Subscription, ordinal: int) -> None:
         """See :class:`headgate.engine.ports.Effects`."""

@@ -14,7 +14,9 @@ File ``%016x.checkpoint`` (named after the segment where replay starts), little 
              | u64 number of the last batch before that segment
     items    u32 size | u8 kind | payload
              kind 1 topic: u32 number | u32 ledgers | u64 first | u64 end | u64 messages before end
-                           | u64 bytes before end | ledgers * (u64 id, u64 first, i64 created ms)
+                           | u64 bytes before end | i64 receive time (wall ms) of the last entry
+                           | u32 its publish lag (ms)
+                           | ledgers * (u64 id, u64 first, i64 created ms)
              kind 2 cursor: see cursors.py
              kind 3 counters, the last item: u64 next ledger id | u64 next cursor id
                            | u64 next batch | u64 next segment
@@ -32,14 +34,14 @@ from headgate.fs.api import Fs
 from headgate.ledger.cursors import CursorState, decode_cursor, encode_cursor
 from headgate.ledger.directory import read_file, write_file
 from headgate.ledger.format import CRC, CRC_BYTES, crc32c, crc32c_extend
-from headgate.ledger.topic_log import TopicLog
+from headgate.ledger.topic_log import TopicLog, TopicTotals
 
-CHECKPOINT_VERSION: Final = 1
+CHECKPOINT_VERSION: Final = 2
 _MAGIC = b"HGCHECK\0"
 _SUFFIX = ".checkpoint"
 _HEAD = struct.Struct("<8sIIQQ")
 _ITEM = struct.Struct("<IB")
-_TOPIC = struct.Struct("<IIQQQQ")
+_TOPIC = struct.Struct("<IIQQQQqI")
 _LEDGER = struct.Struct("<QQq")
 _COUNTERS = struct.Struct("<QQQQ")
 _KIND_TOPIC = 1
@@ -54,8 +56,8 @@ class TopicState:
     number: int
     first: int
     end: int
-    messages_before_end: int
-    bytes_before_end: int
+    totals: TopicTotals
+    """What it had come to before ``end``, also when nothing of it is retained."""
     ledgers: tuple[tuple[int, int, int], ...]
 
 
@@ -91,8 +93,8 @@ class CheckpointBuilder:
     def add_topic(self, topic: TopicLog) -> None:
         """Add what is durable of a topic."""
         ledgers = topic.ledger_rows()
-        messages, size = topic.totals(topic.end)
-        head = _TOPIC.pack(topic.number, len(ledgers), topic.first, topic.end, messages, size)
+        totals = topic.totals(topic.end)
+        head = _TOPIC.pack(topic.number, len(ledgers), topic.first, topic.end, *totals)
         self._add(_KIND_TOPIC, head + b"".join(_LEDGER.pack(*row) for row in ledgers))
 
     def add_cursor(self, cursor: CursorState) -> None:
@@ -171,6 +173,6 @@ def read_checkpoint(fs: Fs, directory: str, segment: int) -> Checkpoint:
 
 
 def _decode_topic(payload: bytes) -> TopicState:
-    number, count, first, end, messages, size = _TOPIC.unpack_from(payload)
+    number, count, first, end, *totals = _TOPIC.unpack_from(payload)
     rows = tuple(_LEDGER.iter_unpack(payload[_TOPIC.size : _TOPIC.size + count * _LEDGER.size]))
-    return TopicState(number, first, end, messages, size, rows)
+    return TopicState(number, first, end, TopicTotals(*totals), rows)

@@ -151,9 +151,9 @@ class CommitLog(Staging):
         invariant(topic.first <= ordinal < topic.end, "a read of an entry that is not there")
         segment, run_end = topic.run_of(ordinal)
         end = min(run_end, ordinal + max(count_max, 1))
-        start = topic.columns(ordinal, ordinal + 1)[0][0]
+        start = topic.columns(ordinal, ordinal + 1).offsets[0]
         end = topic.offset_end(ordinal, end, start + self._settings.extent_bytes)
-        offsets, _, _, totals = topic.columns(ordinal, end)
+        offsets, _, _, _, totals = topic.columns(ordinal, end)
         count = 1
         while count < len(offsets) and totals[count + 1] - totals[0] <= bytes_max:
             count += 1

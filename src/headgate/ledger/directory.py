@@ -11,7 +11,7 @@ from typing import Final
 from headgate.fs.api import Fs, Lock
 from headgate.ledger.errors import DirectoryInUseError, UnknownFormatError
 
-FORMAT_VERSION: Final = 1
+FORMAT_VERSION: Final = 2
 _PROGRAM = "headgate-log"
 _FORMAT_NAME = "format"
 _LOCK_NAME = "lock"

@@ -2,15 +2,17 @@
 
 It starts where the records end and ends where the file ends::
 
-    columns      per run: u32 * n offsets | i64 * n receive times (wall ms)
-                 | i64 * (n + 1) messages before | i64 * (n + 1) bytes before
+    columns      per run: u32 * n offsets | i64 * (n + 1) receive times (wall ms) before
+                 | u32 * (n + 1) publish lags (ms) before | i64 * (n + 1) messages before
+                 | i64 * (n + 1) bytes before
     directory    per run: u32 topic | u32 n | u64 first ordinal | u64 file offset of its columns
                  | u32 CRC32C of its columns | u32 zero            (32 bytes)
     trailer      8s magic "HGFOOTR\\0" | u32 version | u32 runs | u64 segment | u64 end of records
                  | u32 CRC32C of the directory | u32 CRC32C of the 36 trailer bytes before
 
-The totals in it are those of the topic since its creation, so no other segment is needed to read
-it. Today a start loads all footers; a later release can keep only the directory in memory.
+What stands "before" an entry are the times of the entry before it and the topic's totals since its
+creation, so no other segment is needed to read it. Today a start loads all footers; a later release
+can keep only the directory in memory.
 """
 
 from __future__ import annotations
@@ -24,9 +26,9 @@ from typing import Final
 from headgate.base.errors import CorruptionError, invariant
 from headgate.fs.api import File
 from headgate.ledger.format import CRC, CRC_BYTES, SEGMENT_HEADER_BYTES, crc32c
-from headgate.ledger.topic_log import TopicLog
+from headgate.ledger.topic_log import Columns, TopicLog
 
-FOOTER_VERSION: Final = 1
+FOOTER_VERSION: Final = 2
 _MAGIC = b"HGFOOTR\0"
 _ROW = struct.Struct("<IIQQII")
 _TRAILER = struct.Struct("<8sIIQQI")
@@ -42,10 +44,7 @@ class FooterRun:
 
     topic_number: int
     first_ordinal: int
-    offsets: array[int]
-    received: array[int]
-    messages: array[int]
-    sizes: array[int]
+    columns: Columns
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,16 +130,17 @@ def _read_run(
     crc: int,
     _zero: int,
 ) -> FooterRun:
-    cut = [4 * count, 8 * count, 8 * (count + 1), 8 * (count + 1)]
+    more = count + 1
+    cut = [4 * count, 8 * more, 4 * more, 8 * more, 8 * more]
     at = offset - body_at
     block = body[at : at + sum(cut)]
     if len(block) != sum(cut) or crc32c(block) != crc:
         raise CorruptionError(
             f"the footer of segment {segment:016x} is damaged at the index of topic {number}"
         )
-    columns = [array(code) for code in "Iqqq"]
+    columns = Columns(*(array(code) for code in "IqIqq"))
     at = 0
     for column, size in zip(columns, cut, strict=True):
         column.frombytes(block[at : at + size])
         at += size
-    return FooterRun(number, first, *columns)
+    return FooterRun(number, first, columns)

@@ -23,12 +23,15 @@ only grow and are never used twice. Payloads::
     BATCH    8s magic "HGBATCH\\0" | u64 number | u64 number of the batch before it in the log
              | u64 next ledger id | u64 next cursor id | u64 segment id | u64 stamp | u32 records
              | u32 bytes of the whole batch, this record included
-    RUN      u32 topic | u32 zero | u64 ordinal of the next entry | u64 messages before it
-             | u64 bytes before it | u64 ledger id | u64 first ordinal of that ledger
+    RUN      u32 topic | u32 publish lag (ms) of the entry before the next | u64 ordinal of the next
+             entry | u64 messages before it | u64 bytes before it | i64 receive time (wall ms) of
+             the entry before it | u64 ledger id | u64 first ordinal of that ledger
              | i64 ledger opened at (wall ms)
              Written before the first entry of a topic in each segment and of each ledger, so a
-             segment can be understood without any other.
-    ENTRY    u32 topic | u32 messages | u64 ordinal | i64 received at (wall ms) | body
+             segment can be understood without any other. Both times are 0 where there never was
+             an entry.
+    ENTRY    u32 topic | u32 messages | u64 ordinal | i64 received at (wall ms) | u32 publish lag:
+             so many ms before that it counts as published (see topic_log.py) | body
     TRIM     u32 topic | u32 zero | u64 first ordinal that is kept
     CREATE   a cursor: see cursors.py
     DELETE   u64 cursor id
@@ -48,8 +51,8 @@ from typing import Final
 
 import google_crc32c
 
-SEGMENT_VERSION: Final = 1
-RECORD_VERSION: Final = 1
+SEGMENT_VERSION: Final = 2
+RECORD_VERSION: Final = 2
 
 KIND_BATCH: Final = 1
 KIND_RUN: Final = 2
@@ -71,16 +74,16 @@ PREFIX = struct.Struct("<IIBBHI")
 PREFIX_BYTES: Final = PREFIX.size
 _PREFIX_REST = struct.Struct("<IBBHI")
 
-ENTRY = struct.Struct("<IIBBHIIIQq")
+ENTRY = struct.Struct("<IIBBHIIIQqI")
 """The whole head of an ENTRY record: prefix and fixed payload, CRC32C included."""
-ENTRY_REST = struct.Struct("<IBBHIIIQq")
+ENTRY_REST = struct.Struct("<IBBHIIIQqI")
 """The same without the CRC32C field."""
 ENTRY_HEAD_BYTES: Final = ENTRY.size
 ENTRY_FIXED_BYTES: Final = ENTRY_HEAD_BYTES - PREFIX_BYTES
 
 BATCH = struct.Struct("<8sQQQQQQII")
 BATCH_RECORD_BYTES: Final = PREFIX_BYTES + BATCH.size
-RUN = struct.Struct("<IIQQQQQq")
+RUN = struct.Struct("<IIQQQqQQq")
 RUN_RECORD_BYTES: Final = PREFIX_BYTES + RUN.size
 TRIM = struct.Struct("<IIQ")
 CURSOR_ID = struct.Struct("<Q")

@@ -119,7 +119,7 @@ def entries_of(plan: ReadPlan, data: bytes) -> Iterator[tuple[int, int, bytes]]:
         body_at = at + ENTRY_HEAD_BYTES
         if body_at + size > end:
             raise _damaged(plan, ordinal, "it is cut short")
-        crc, rest_bytes, kind, version, _, _, in_topic, _, found, _ = unpack(data, at)
+        crc, rest_bytes, kind, version, _, _, in_topic, _, found, _, _ = unpack(data, at)
         if (rest_bytes, kind) != (size + ENTRY_FIXED_BYTES, KIND_ENTRY) or (
             (in_topic, found) != (number, ordinal)
         ):
@@ -154,7 +154,7 @@ def _walk(data: bytes, wanted: set[int]) -> Iterator[tuple[int, int, bytes]]:
         if stop > len(data) or size == 0:
             break
         if kind == KIND_ENTRY and size >= ENTRY_FIXED_BYTES:
-            crc, _, _, _, _, _, number, _, ordinal, _ = ENTRY.unpack_from(data, at)
+            crc, _, _, _, _, _, number, _, ordinal, _, _ = ENTRY.unpack_from(data, at)
             if number in wanted and crc == crc32c(data[at + _CRC_END : stop]):
                 yield number, ordinal, data[at + ENTRY_HEAD_BYTES : stop]
         at = stop

@@ -70,7 +70,7 @@ def _load_checkpoint(
         if number not in known:
             continue
         topic = state.topics[number] = TopicLog(number)
-        topic.restart_at(saved.end, saved.messages_before_end, saved.bytes_before_end)
+        topic.restart_at(saved.end, saved.totals)
         topic.first = saved.first
         for ledger_id, first, created in saved.ledgers:
             topic.open_ledger(ledger_id, first, created)
@@ -100,11 +100,12 @@ def _load_sealed(fs: Fs, directory: str, segment: int, state: LogState, replay: 
 
 def _load_run(segment: int, run: FooterRun, state: LogState) -> None:
     topic = state.topics.get(run.topic_number)
-    if topic is None or run.first_ordinal + len(run.offsets) <= topic.first:
+    columns = run.columns
+    if topic is None or run.first_ordinal + len(columns.offsets) <= topic.first:
         return
     if topic.base == topic.staged_end or run.first_ordinal != topic.staged_end:
-        topic.restart_at(run.first_ordinal, run.messages[0], run.sizes[0])
-    topic.extend(segment, run.offsets, run.received, run.messages, run.sizes)
+        topic.restart_at(run.first_ordinal, columns.totals_before())
+    topic.extend(segment, columns)
 
 
 def _replay_segment(fs: Fs, directory: str, segment: int, state: LogState, replay: Replay) -> None:
@@ -135,7 +136,7 @@ def _settle_topics(state: LogState, replay: Replay, ends: dict[int, TopicState])
         first = max(topic.first, replay.trims.get(topic.number, 0))
         saved = ends.get(topic.number)
         if saved is not None and topic.end < saved.end:
-            topic.restart_at(saved.end, saved.messages_before_end, saved.bytes_before_end)
+            topic.restart_at(saved.end, saved.totals)
         if topic.base > first:
             raise CorruptionError(
                 f"entries {first} to {topic.base - 1} of topic number {topic.number} are missing: "

@@ -39,7 +39,7 @@ from headgate.ledger.format import (
     segment_stamp,
 )
 from headgate.ledger.state import LogState
-from headgate.ledger.topic_log import TopicLog
+from headgate.ledger.topic_log import TopicLog, TopicTotals
 
 _CRC_END = 4
 
@@ -163,12 +163,12 @@ class Replay:
                     f"this release reads {RECORD_VERSION}"
                 )
             if kind == KIND_ENTRY:
-                _, _, _, _, _, _, number, messages, ordinal, received = entry(data, at)
+                _, _, _, _, _, _, number, messages, ordinal, received, lag = entry(data, at)
                 topic = topics.get(number)
                 if topic is not None:
                     if ordinal != topic.staged_end:
                         self._gap(topic, ordinal, at)
-                    topic.append(messages, size - ENTRY_FIXED_BYTES, received, at)
+                    topic.append(messages, size - ENTRY_FIXED_BYTES, received, lag, at)
                     topic.end = topic.staged_end
             elif kind == KIND_RUN:
                 self._run(data[at + PREFIX_BYTES : end])
@@ -181,7 +181,8 @@ class Replay:
         return at
 
     def _run(self, payload: bytes) -> None:
-        number, _, ordinal, messages, size, ledger_id, ledger_first, created = RUN.unpack(payload)
+        number, lag, ordinal, messages, size, received, *ledger = RUN.unpack(payload)
+        ledger_id, ledger_first, created = ledger
         state = self._state
         state.next_ledger_id = max(state.next_ledger_id, ledger_id + 1)
         if number not in self._known:
@@ -190,7 +191,7 @@ class Replay:
         if topic is None:
             topic = state.topics[number] = TopicLog(number)
         if topic.base == topic.staged_end or ordinal > topic.staged_end:
-            topic.restart_at(ordinal, messages, size)
+            topic.restart_at(ordinal, TopicTotals(messages, size, received, lag))
         topic.open_run(self._segment)
         rows = topic.ledger_rows()
         if not rows or ledger_id > rows[-1][0]:

@@ -138,16 +138,19 @@ class Staging:
     # Staging --------------------------------------------------------------------------------
 
     def stage_entry(
-        self, topic: TopicLog, message_count: int, received_ms: int, body: bytes
+        self, topic: TopicLog, message_count: int, wall_ms: int, publish_ms: int, body: bytes
     ) -> int:
         """Stage an entry; returns its ordinal. It is visible when its batch is complete.
 
+        ``wall_ms`` is the wall clock now and ``publish_ms`` what the producer says, 0 when that is
+        not known; the times that the entry gets of them never run backwards in its topic.
         Raises :class:`LogFullError` while :attr:`full`, :class:`LogFailedError` once failed.
         """
         size = len(body)
         if self._offset + size + _ENTRY_ROOM > self._limit:
             self._make_room(size + _ENTRY_ROOM, for_entry=True)
         ordinal = topic.staged_end
+        received_ms, lag_ms = topic.times_of_next(wall_ms, publish_ms)
         if topic.mark != self._number or ordinal >= topic.ledger_limit:
             self._touch(topic, received_ms)
         offset = self._offset
@@ -161,11 +164,12 @@ class Staging:
             message_count,
             ordinal,
             received_ms,
+            lag_ms,
         )
         parts = self._parts
         parts.append(_pack_crc(crc32c_extend(crc32c(rest), body)) + rest)
         parts.append(body)
-        topic.append(message_count, size, received_ms, offset)
+        topic.append(message_count, size, received_ms, lag_ms, offset)
         self._offset = offset + ENTRY_HEAD_BYTES + size
         self._chunk.records += 1
         return ordinal
@@ -388,9 +392,11 @@ class Staging:
             info.topics[topic.number] = None
             opened = True
         if opened:
-            messages, size = topic.totals(topic.staged_end)
-            ledger = topic.last_ledger()
-            payload = RUN.pack(topic.number, 0, topic.staged_end, messages, size, *ledger)
+            ordinal = topic.staged_end
+            messages, size, before_ms, lag_ms = topic.totals(ordinal)
+            payload = RUN.pack(
+                topic.number, lag_ms, ordinal, messages, size, before_ms, *topic.last_ledger()
+            )
             self._append_record(KIND_RUN, payload)
 
     def _open_ledger_if_due(self, topic: TopicLog, received_ms: int) -> bool:

@@ -1,9 +1,24 @@
-"""The index of one topic: where its entries are and what they weigh.
+"""The index of one topic: where its entries are, what they weigh and of when they are.
 
-Compact arrays, no object per entry: 4 bytes of offset, 8 of receive time, and two running totals
-of 8 bytes each (messages and bytes since the topic's creation), 28 bytes an entry before the
-arrays' spare room. Size and message count are differences of the totals, so the weight of any
-range, and so any backlog, is one subtraction.
+Compact arrays, no object per entry: 4 bytes of offset, 8 of receive time, 4 of publish lag, and two
+running totals of 8 bytes each (messages and bytes since the topic's creation), 32 bytes an entry
+before the arrays' spare room. Size and message count are differences of the totals, so the weight
+of any range, and so any backlog, is one subtraction.
+
+An entry has two times, and neither ever runs backwards in its topic, so that each can be searched
+by bisection:
+
+* the *receive time*, for ages: the broker's wall clock when the entry was staged, or the receive
+  time of the entry before it where the clock has stepped back;
+* the *publish time*, for seeks: what the producer says, but not after the receive time and not
+  before the publish time of the entry before. It is kept as the *publish lag*, how many
+  milliseconds it is before the receive time: at most :data:`PUBLISH_LAG_MS_MAX`, 49.7 days, also
+  for a producer that says more. A producer that says nothing published when the entry was received.
+
+The times of the last entry outlive it: all arrays but the offsets hold one more element in front,
+for the entry before the first that is indexed, and runs, footers and checkpoints store that
+element. So the last times are known after any start, also of a topic whose entries are all trimmed.
+Those of an entry that was staged and never became durable are forgotten with it: nobody saw them.
 
 Which segment an entry is in is kept per *run*: the entries of one topic in one segment. Everything
 outside this package goes through methods, so that a later release can keep the index of sealed
@@ -16,6 +31,7 @@ from array import array
 from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
 from itertools import islice
+from typing import Final, NamedTuple
 
 from headgate.base.errors import invariant
 from headgate.base.positions import EARLIEST, Position
@@ -24,6 +40,40 @@ _make_tuple = tuple.__new__
 
 _COMPACT_ENTRIES_MIN = 1024
 """Array heads are cut off when at least so many entries, and half of the array, are dead."""
+
+PUBLISH_LAG_MS_MAX: Final = 0xFFFFFFFF
+"""The most that a publish time is before the receive time: what 4 bytes hold, 49.7 days."""
+
+
+class TopicTotals(NamedTuple):
+    """What a topic has come to before an ordinal: all that its index needs to go on from there."""
+
+    messages: int
+    """Messages since the topic's creation."""
+    size_bytes: int
+    """Bytes of bodies since the topic's creation."""
+    received_ms: int
+    """The receive time of the entry before, wall clock; 0 when there never was one."""
+    publish_lag_ms: int
+    """How long before that it was published."""
+
+
+class Columns(NamedTuple):
+    """The index of a range of entries; all columns but the offsets have one element more."""
+
+    offsets: array[int]
+    received: array[int]
+    """Receive times, from that of the entry before the range on."""
+    publish_lags: array[int]
+    """The publish lags of the same entries."""
+    messages: array[int]
+    """Messages before each entry and before the end."""
+    sizes: array[int]
+    """Bytes before each entry and before the end."""
+
+    def totals_before(self) -> TopicTotals:
+        """What the topic had come to before the range."""
+        return TopicTotals(self.messages[0], self.sizes[0], self.received[0], self.publish_lags[0])
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +100,8 @@ class TopicLog:
 
     __slots__ = (
         "_base", "_cum_bytes", "_cum_messages", "_ledger_created", "_ledger_first", "_ledger_ids",
-        "_offsets", "_received", "_run_first", "_run_segment", "end", "first", "ledger_limit",
-        "mark", "number", "staged_end",
+        "_offsets", "_publish_lags", "_received", "_run_first", "_run_segment", "end", "first",
+        "ledger_limit", "mark", "number", "staged_end",
     )  # fmt: skip
 
     def __init__(self, number: int) -> None:
@@ -69,7 +119,8 @@ class TopicLog:
         """The ordinal at which another ledger is opened; for the log only."""
         self._base = 0
         self._offsets = array("I")
-        self._received = array("q")
+        self._received = array("q", (0,))
+        self._publish_lags = array("I", (0,))
         self._cum_messages = array("q", (0,))
         self._cum_bytes = array("q", (0,))
         self._run_first: list[int] = []
@@ -93,8 +144,13 @@ class TopicLog:
         return totals[at + 1] - totals[at]
 
     def received_ms(self, ordinal: int) -> int:
-        """When the broker got this entry, wall clock."""
-        return self._received[ordinal - self._base]
+        """When the broker got this entry, wall clock; never before the entry before it."""
+        return self._received[ordinal - self._base + 1]
+
+    def published_ms(self, ordinal: int) -> int:
+        """When this entry counts as published: see the module's docstring."""
+        at = ordinal - self._base + 1
+        return self._received[at] - self._publish_lags[at]
 
     def messages_before(self, ordinal: int) -> int:
         """Messages since the topic's creation before this ordinal (``first`` to ``staged_end``).
@@ -112,10 +168,15 @@ class TopicLog:
     def ordinal_received_at_or_after(self, wall_ms: int) -> int:
         """The first retained entry received at or after a wall time; ``end`` when there is none.
 
-        Found by bisection: where the wall clock stepped back, one of the places that fit.
+        Exact, and of ``log n`` steps: receive times never run backwards.
         """
-        low, high = self.first - self._base, self.end - self._base
-        return bisect_left(self._received, wall_ms, low, high) + self._base
+        before = self._base - 1
+        return bisect_left(self._received, wall_ms, self.first - before, self.end - before) + before
+
+    def ordinal_published_at_or_after(self, publish_ms: int) -> int:
+        """As :meth:`ordinal_received_at_or_after`, by :meth:`published_ms`."""
+        entries = range(self.first, self.end)
+        return self.first + bisect_left(entries, publish_ms, key=self.published_ms)
 
     def position(self, ordinal: int) -> Position:
         """Pulsar's id of an entry, or of the place just before or after the entries.
@@ -180,10 +241,30 @@ class TopicLog:
 
     # What the log does ----------------------------------------------------------------------
 
-    def append(self, message_count: int, size: int, received_ms: int, offset: int) -> None:
-        """Index the next entry; it lies at ``offset`` of the last run's segment."""
+    def times_of_next(self, wall_ms: int, publish_ms: int) -> tuple[int, int]:
+        """``(receive time, publish lag)`` in milliseconds of an entry that is staged now.
+
+        ``wall_ms`` is the wall clock and ``publish_ms`` what the producer says, 0 when it says
+        nothing. Times that a record carries are indexed as they are.
+        """
+        before_ms = self._received[-1]
+        received_ms = wall_ms if wall_ms > before_ms else before_ms
+        if not 0 < publish_ms < received_ms:
+            return received_ms, 0
+        earliest_ms = before_ms - self._publish_lags[-1]
+        lag_ms = received_ms - (publish_ms if publish_ms > earliest_ms else earliest_ms)
+        return received_ms, lag_ms if lag_ms < PUBLISH_LAG_MS_MAX else PUBLISH_LAG_MS_MAX
+
+    def append(
+        self, message_count: int, size: int, received_ms: int, publish_lag_ms: int, offset: int
+    ) -> None:
+        """Index the next entry; it lies at ``offset`` of the last run's segment.
+
+        Its times are those of :meth:`times_of_next`, now or when its record was made.
+        """
         self._offsets.append(offset)
         self._received.append(received_ms)
+        self._publish_lags.append(publish_lag_ms)
         messages, sizes = self._cum_messages, self._cum_bytes
         messages.append(messages[-1] + message_count)
         sizes.append(sizes[-1] + size)
@@ -222,15 +303,19 @@ class TopicLog:
         """Bytes in the last ledger, staged entries included, as far as they are indexed."""
         return self._cum_bytes[-1] - self.bytes_before(self._ledger_first[-1])
 
-    def totals(self, ordinal: int) -> tuple[int, int]:
-        """``(messages, bytes)`` since the topic's creation before an ordinal."""
-        return self.messages_before(ordinal), self.bytes_before(ordinal)
+    def totals(self, ordinal: int) -> TopicTotals:
+        """What the topic had come to before an ordinal; below what is indexed, before that."""
+        at = max(ordinal - self._base, 0)
+        return TopicTotals(
+            self._cum_messages[at], self._cum_bytes[at], self._received[at], self._publish_lags[at]
+        )
 
     def rewind(self) -> list[int]:
         """Forget what is staged and not durable; returns the segments that lost a run."""
         self.staged_end = self.end
         keep = self.end - self._base
-        del self._offsets[keep:], self._received[keep:]
+        del self._offsets[keep:]
+        del self._received[keep + 1 :], self._publish_lags[keep + 1 :]
         del self._cum_messages[keep + 1 :], self._cum_bytes[keep + 1 :]
         lost: list[int] = []
         while self._run_first and self._run_first[-1] >= self.end:
@@ -280,14 +365,13 @@ class TopicLog:
         stop = self.staged_end if last else self._run_first[at + 1]
         return (first, stop) if first < stop else None
 
-    def columns(
-        self, first: int, end: int
-    ) -> tuple[array[int], array[int], array[int], array[int]]:
-        """Offsets, receive times and both running totals (one longer) of a range."""
+    def columns(self, first: int, end: int) -> Columns:
+        """The index of a range of retained entries."""
         low, high = first - self._base, end - self._base
-        return (
+        return Columns(
             self._offsets[low:high],
-            self._received[low:high],
+            self._received[low : high + 1],
+            self._publish_lags[low : high + 1],
             self._cum_messages[low : high + 1],
             self._cum_bytes[low : high + 1],
         )
@@ -306,29 +390,25 @@ class TopicLog:
 
     # What recovery does ---------------------------------------------------------------------
 
-    def restart_at(self, ordinal: int, messages: int, size: int) -> None:
+    def restart_at(self, ordinal: int, totals: TopicTotals) -> None:
         """Forget all entries: the next one is ``ordinal``, after these totals."""
         self._base = self.end = self.staged_end = ordinal
-        del self._offsets[:], self._received[:]
-        self._cum_messages = array("q", (messages,))
-        self._cum_bytes = array("q", (size,))
+        del self._offsets[:]
+        self._cum_messages = array("q", (totals.messages,))
+        self._cum_bytes = array("q", (totals.size_bytes,))
+        self._received = array("q", (totals.received_ms,))
+        self._publish_lags = array("I", (totals.publish_lag_ms,))
         self._run_first.clear()
         self._run_segment.clear()
 
-    def extend(
-        self,
-        segment: int,
-        offsets: array[int],
-        received: array[int],
-        messages: array[int],
-        sizes: array[int],
-    ) -> None:
-        """Index a whole run of a sealed segment at once: columns as :meth:`columns` gives."""
+    def extend(self, segment: int, columns: Columns) -> None:
+        """Index a whole run of a sealed segment at once."""
         self.open_run(segment)
-        self._offsets.extend(offsets)
-        self._received.extend(received)
-        self._cum_messages.extend(islice(messages, 1, None))
-        self._cum_bytes.extend(islice(sizes, 1, None))
+        self._offsets.extend(columns.offsets)
+        self._received.extend(islice(columns.received, 1, None))
+        self._publish_lags.extend(islice(columns.publish_lags, 1, None))
+        self._cum_messages.extend(islice(columns.messages, 1, None))
+        self._cum_bytes.extend(islice(columns.sizes, 1, None))
         self.staged_end = self.end = self._base + len(self._offsets)
 
     @property
@@ -342,6 +422,6 @@ class TopicLog:
         self._ledger_created.pop()
 
     def _cut_head(self, count: int) -> None:
-        del self._offsets[:count], self._received[:count]
+        del self._offsets[:count], self._received[:count], self._publish_lags[:count]
         del self._cum_messages[:count], self._cum_bytes[:count]
         self._base += count

@@ -273,6 +273,28 @@ def test_statistics_and_messages(story: Story) -> None:
     assert behind.position == last._replace(entry_id=last.entry_id + 1)
 
 
+def test_times_of_requests_are_publish_times_and_ages_are_not(story: Story) -> None:
+    run, facade = story.world.run, story.facade
+    hour_ms = 3_600_000
+
+    async def publish_late() -> list[Position]:
+        producer = await story.client.producer(T)
+        await asyncio.sleep(2 * hour_ms / 1_000)
+        story.client.wall_ms = lambda: story.world.wall_ms() - hour_ms
+        return [await producer.send(b"late"), await producer.send(b"later")]
+
+    late, _ = run(publish_late())
+    said_ms = story.client.wall_ms() - 1_000
+    assert run(facade.message_at(NAME, said_ms)).position == late
+    assert run(facade.message_at(NAME, story.times_ms[-1] + 1)).position == late
+    run(facade.reset_cursor(NAME, "s", AtTime(said_ms)))
+    assert story.backlog == 2
+    run(facade.reset_cursor(NAME, "s", AtTime(story.times_ms[4])))
+    assert story.backlog == 3
+    assert run(facade.expire_messages(NAME, "s", OlderThan(1_800)))
+    assert story.backlog == 2  # they say that they are an hour old, and came just now
+
+
 def test_an_entry_is_found_at_its_position_alone(story: Story) -> None:
     run, facade, last = story.world.run, story.facade, story.positions[-1]
     entry = run(facade.entry(NAME, last))

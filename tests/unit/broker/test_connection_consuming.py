@@ -284,6 +284,40 @@ async def test_seek_to_a_time(world: World) -> None:
 
 
 @played()
+async def test_a_seek_to_a_time_goes_by_the_producers_clock_within_bounds(world: World) -> None:
+    client = await world.connect()
+    producer = await client.producer(TOPIC)
+    hour_ms = 3_600_000
+    slow_ms = world.wall_ms() - hour_ms
+    for step_ms in (0, 10, -5_000, 2 * hour_ms, 20):  # the third runs backwards, the next ahead
+        client.wall_ms = lambda step_ms=step_ms: slow_ms + step_ms  # type: ignore[misc]
+        await asyncio.sleep(1)
+        await producer.send(b"x")
+    received_ms = world.broker.log.topic(world.broker.engine.topics[TOPIC].log.number).received_ms(
+        3
+    )
+    assert slow_ms + hour_ms < received_ms < slow_ms + 2 * hour_ms
+    for life in range(2):
+        for publish_ms, left in (
+            (slow_ms - 5_000, 5),
+            (slow_ms, 5),
+            (slow_ms + 1, 4),
+            (slow_ms + 10, 4),
+            (slow_ms + 11, 2),
+            (received_ms, 2),
+            (received_ms + 1, 0),
+        ):
+            client = await world.connect()
+            consumer = await client.subscribe(TOPIC, "s", earliest=False)
+            await consumer.seek(publish_time_ms=publish_ms)
+            assert backlog(world) == left, (life, publish_ms - slow_ms)
+            client.abort()
+            await asyncio.sleep(0.1)
+        world.crash()
+        await world.start()
+
+
+@played()
 async def test_a_reader_leaves_nothing_behind(world: World) -> None:
     client = await world.connect()
     receipts = await publish(client, 5)

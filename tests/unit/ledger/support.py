@@ -33,7 +33,7 @@ def append(log: CommitLog, number: int, *bodies: bytes, received_ms: int = 1000)
     """Stage bodies in one batch and make them durable."""
     topic = log.topic(number)
     for body in bodies:
-        log.stage_entry(topic, 1, received_ms, body)
+        log.stage_entry(topic, 1, received_ms, 0, body)
     commit(log)
     return topic
 
@@ -55,6 +55,13 @@ def bodies_of(log: CommitLog, number: int) -> list[bytes]:
             found.append(body)
             at += 1
     return found
+
+
+def times_of(log: CommitLog, number: int) -> list[tuple[int, int]]:
+    """``(received, published)`` of everything that a topic still holds."""
+    topic = log.topic(number)
+    entries = range(topic.first, topic.end)
+    return [(topic.received_ms(at), topic.published_ms(at)) for at in entries]
 
 
 def path(segment: int = 1) -> str:

@@ -10,7 +10,7 @@ def test_chunks_are_contiguous_and_sized() -> None:
     log = open_log(MemFs())
     topic = log.topic(1)
     for at in range(5):
-        log.stage_entry(topic, 1, 1, b"x" * 3000 + b"%d" % at)
+        log.stage_entry(topic, 1, 1, 0, b"x" * 3000 + b"%d" % at)
     batch = log.seal_batch()
     assert batch is not None
     assert [chunk.segment for chunk in batch.chunks] == [1, 2, 3]

@@ -7,7 +7,7 @@ import pytest
 from headgate.base.ack_set import AckSet
 from headgate.base.errors import CorruptionError
 from headgate.fs import MemFs
-from headgate.ledger import CursorState, TopicLog
+from headgate.ledger import CursorState, TopicLog, checkpoint
 from headgate.ledger.checkpoint import (
     CheckpointBuilder,
     Counters,
@@ -15,13 +15,14 @@ from headgate.ledger.checkpoint import (
     read_checkpoint,
     segment_of_checkpoint,
 )
+from headgate.ledger.topic_log import TopicTotals
 
 
 def test_there_and_back() -> None:
     fs = MemFs()
     fs.make_directory("/d")
     topic = TopicLog(6)
-    topic.restart_at(50, 70, 90)
+    topic.restart_at(50, TopicTotals(70, 90, 1000, 30))
     topic.first = 40
     topic.open_ledger(3, 10, 1)
     topic.open_ledger(5, 45, 2)
@@ -34,7 +35,7 @@ def test_there_and_back() -> None:
     assert (back.segment, back.last_batch, back.counters) == (12, 99, Counters(1, 2, 3, 4))
     saved = back.topics[6]
     assert (saved.first, saved.end) == (40, 50)
-    assert (saved.messages_before_end, saved.bytes_before_end) == (70, 90)
+    assert saved.totals == TopicTotals(70, 90, 1000, 30)
     assert saved.ledgers == ((3, 10, 1), (5, 45, 2))
     assert back.cursors[8].ack_set.mark_delete == 44
 
@@ -44,6 +45,19 @@ def test_without_counters_it_is_damaged() -> None:
     fs.make_directory("/d")
     CheckpointBuilder(1, 0).write(fs, "/d")
     with pytest.raises(CorruptionError, match="no counters"):
+        read_checkpoint(fs, "/d", 1)
+
+
+@pytest.mark.parametrize("version", [1, 3])
+def test_another_version_is_refused(version: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    fs = MemFs()
+    fs.make_directory("/d")
+    with monkeypatch.context() as patch:
+        patch.setattr(checkpoint, "CHECKPOINT_VERSION", version)
+        builder = CheckpointBuilder(1, 0)
+    builder.add_counters(Counters(1, 1, 1, 1))
+    builder.write(fs, "/d")
+    with pytest.raises(CorruptionError, match="not a checkpoint of version 2"):
         read_checkpoint(fs, "/d", 1)
 
 

@@ -75,7 +75,7 @@ def test_undurable_entries_are_not_served() -> None:
     log = open_log(MemFs())
     append(log, 1, b"a")
     append(log, 2, b"b")
-    log.stage_entry(log.topic(2), 1, 1, b"not yet")
+    log.stage_entry(log.topic(2), 1, 1, 0, b"not yet")
     batch = log.seal_batch()
     assert batch is not None
     log.write_batch(batch)
@@ -87,7 +87,7 @@ def test_undurable_entries_are_not_served() -> None:
 def test_statistics_count() -> None:
     log = open_log(MemFs())
     append(log, 1, b"a", b"b")
-    log.stage_entry(log.topic(2), 1, 1, b"c")
+    log.stage_entry(log.topic(2), 1, 1, 0, b"c")
     statistics = log.statistics()
     assert (statistics.topics, statistics.batches, statistics.records) == (2, 1, 3)
     assert statistics.staged_records == 2

@@ -16,7 +16,7 @@ def test_closing_does_not_wait_for_a_job_that_nobody_finishes(was_run: bool) -> 
     log = CommitLog.open(fs, "/data", topic_numbers=[1], boot_wall_ms=1, settings=SETTINGS)
     names = []
     for _ in range(6):
-        log.stage_entry(log.topic(1), 1, 1, bytes(1500))
+        log.stage_entry(log.topic(1), 1, 1, 0, bytes(1500))
         batch = log.seal_batch()
         assert batch is not None
         log.commit(batch)

@@ -12,19 +12,21 @@ from headgate.ledger.directory import lock_directory, read_file, write_file
 def test_a_new_directory_gets_its_format() -> None:
     fs = MemFs()
     lock_directory(fs, "/d").release()
-    assert read_file(fs, "/d/format") == b"headgate-log 1\n"
+    assert read_file(fs, "/d/format") == b"headgate-log 2\n"
     assert "format" in fs.crash_clone().list_directory("/d")
     lock_directory(fs, "/d")
     with pytest.raises(DirectoryInUseError, match="/d is in use by another process"):
         lock_directory(fs, "/d")
 
 
-def test_an_unknown_format_is_named_and_the_lock_let_go() -> None:
+@pytest.mark.parametrize("version", [1, 9])
+def test_an_unknown_format_is_named_and_the_lock_let_go(version: int) -> None:
     fs = MemFs()
     fs.make_directory("/d")
-    write_file(fs, "/d", "format", [b"headgate-log 9\n"])
+    write_file(fs, "/d", "format", [b"headgate-log %d\n" % version])
+    named = f"'headgate-log {version}'; this release reads headgate-log 2"
     for _ in range(2):
-        with pytest.raises(UnknownFormatError, match="'headgate-log 9'; this release reads"):
+        with pytest.raises(UnknownFormatError, match=named):
             lock_directory(fs, "/d")
 
 

@@ -1,4 +1,4 @@
-"""The fixed sizes and names of version 1: a change here is a change of format."""
+"""The fixed sizes and names of version 2: a change here is a change of format."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ import pytest
 from headgate.ledger import format as layout
 
 
-def test_sizes_of_version_one() -> None:
+def test_sizes_of_version_two() -> None:
     assert layout.PREFIX_BYTES == 16
-    assert layout.ENTRY_HEAD_BYTES == 40
+    assert layout.ENTRY_HEAD_BYTES == 44
     assert layout.ENTRY_REST.size == layout.ENTRY_HEAD_BYTES - layout.CRC_BYTES
     assert layout.BATCH_RECORD_BYTES == 80
-    assert layout.RUN_RECORD_BYTES == 72
+    assert layout.RUN_RECORD_BYTES == 80
     assert len(layout.segment_header(1, 2)) == layout.SEGMENT_HEADER_BYTES == 64
 
 
 def test_a_record_is_frozen() -> None:
     data = layout.record(layout.KIND_DELETE, layout.CURSOR_ID.pack(5), (7 << 32) | 9)
-    assert data.hex() == "cb5d7a940800000006010000090000000500000000000000"
+    assert data.hex() == "c85ae93c0800000006020000090000000500000000000000"
     assert layout.crc32c(data[4:]) == layout.CRC.unpack_from(data)[0]
 
 
@@ -38,3 +38,12 @@ def test_a_header_belongs_to_its_segment() -> None:
     assert layout.segment_stamp(header, 8) is None
     assert layout.segment_stamp(header[:-1], 7) is None
     assert layout.segment_stamp(b"\1" + header[1:], 7) is None
+
+
+@pytest.mark.parametrize("version", [1, 3])
+def test_a_header_of_another_version_is_none(version: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(layout, "SEGMENT_VERSION", version)
+        header = layout.segment_header(7, 123)
+        assert layout.segment_stamp(header, 7) == 123
+    assert layout.segment_stamp(header, 7) is None

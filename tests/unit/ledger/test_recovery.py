@@ -8,7 +8,12 @@ from headgate.base.ack_set import AckSet
 from headgate.base.errors import CorruptionError
 from headgate.fs import MemFs
 from headgate.ledger import CommitLog
-from headgate.ledger.format import BATCH_RECORD_BYTES, SEGMENT_HEADER_BYTES
+from headgate.ledger.format import (
+    BATCH_RECORD_BYTES,
+    ENTRY_HEAD_BYTES,
+    SEGMENT_HEADER_BYTES,
+    segment_name,
+)
 from tests.unit.ledger.support import (
     DIRECTORY,
     SMALL,
@@ -19,6 +24,7 @@ from tests.unit.ledger.support import (
     open_log,
     overwrite,
     path,
+    times_of,
 )
 
 
@@ -46,7 +52,7 @@ def test_staged_but_not_written_is_gone() -> None:
     fs = MemFs()
     log = open_log(fs)
     append(log, 1, b"a")
-    log.stage_entry(log.topic(1), 1, 1, b"lost")
+    log.stage_entry(log.topic(1), 1, 1, 0, b"lost")
     again = open_log(crashed(fs))
     assert bodies_of(again, 1) == [b"a"]
 
@@ -71,10 +77,10 @@ def test_a_tail_torn_at_every_byte_is_cut_at_the_last_good_record() -> None:
     start = data_end(log)
     topic = log.topic(1)
     for body in (b"one", b"two" * 20):
-        log.stage_entry(topic, 1, 1, body)
+        log.stage_entry(topic, 1, 1, 0, body)
     commit(log)
     end = data_end(log)
-    last_record = end - 40 - 60
+    last_record = end - ENTRY_HEAD_BYTES - 60
     whole = content(fs, path())
     for cut in range(start, end):
         for rest in (bytes(end - cut), b"\xa5" * (end - cut)):
@@ -117,7 +123,7 @@ def test_every_flipped_byte_of_the_records_is_noticed() -> None:
     append(log, 1, b"three")
     append(log, 1, b"four")
     good = content(fs, path())
-    last = data_end(log) - BATCH_RECORD_BYTES - 40 - 4
+    last = data_end(log) - BATCH_RECORD_BYTES - ENTRY_HEAD_BYTES - 4
     for at in range(data_end(log)):
         damaged = crashed(fs)
         overwrite(damaged, path(), at, bytes([good[at] ^ 0x40]))
@@ -140,7 +146,7 @@ def test_damage_names_the_batches_around_it() -> None:
     append(log, 1, b"two")
     append(log, 1, b"three")
     damaged = crashed(fs)
-    overwrite(damaged, path(), at + BATCH_RECORD_BYTES + 41, b"\xff")
+    overwrite(damaged, path(), at + BATCH_RECORD_BYTES + ENTRY_HEAD_BYTES + 1, b"\xff")
     with pytest.raises(CorruptionError, match="damaged in the middle: batch 1 is followed"):
         open_log(damaged)
 
@@ -197,6 +203,70 @@ def test_a_damaged_footer_is_rebuilt_from_the_records() -> None:
         again = open_log(damaged)
         assert bodies_of(again, 1) == bodies
         assert again.topic(1).bytes_before(9) == sum(map(len, bodies))
+
+
+def dated_log(fs: MemFs) -> tuple[CommitLog, list[tuple[int, int]]]:
+    """Nine entries over several segments under clocks that lie, and their times."""
+    log = open_log(fs)
+    for at in range(9):
+        wall_ms = 2**33 + (500 if at % 2 else 1_000) + at
+        publish_ms = (0, wall_ms - 700, 1, 2**64 - 1)[at % 4]
+        log.stage_entry(log.topic(1), 1, wall_ms, publish_ms, b"%d" % at * 2_000)
+        commit(log)
+    received = (1_000, 1_000, 1_002, 1_002, 1_004, 1_004, 1_006, 1_006, 1_008)
+    published = (1_000, 1_000, 1_000, 1_002, 1_004, 1_004, 1_004, 1_006, 1_008)
+    return log, [(2**33 + at, 2**33 + said) for at, said in zip(received, published, strict=True)]
+
+
+@pytest.mark.parametrize("ending", ["crash", "close", "damaged footers"])
+def test_both_times_are_as_before(ending: str) -> None:
+    fs = MemFs()
+    log, times = dated_log(fs)
+    assert times_of(log, 1) == times
+    if ending != "crash":
+        log.close()
+    after = crashed(fs)
+    if ending == "damaged footers":
+        for name in after.list_directory(DIRECTORY):
+            if name.endswith(".log"):
+                last = after.open(f"{DIRECTORY}/{name}").size() - 1
+                overwrite(after, f"{DIRECTORY}/{name}", last, b"\xee")
+    again = open_log(after)
+    assert again.statistics().replayed_records == (12 if ending == "crash" else 0)
+    assert times_of(again, 1) == times
+    append(again, 1, b"next", received_ms=7)
+    assert times_of(again, 1) == [*times, (times[-1][0], times[-1][0])]
+
+
+@pytest.mark.parametrize("ending", ["crash", "close", "close and crash", "long gone"])
+def test_the_last_times_outlive_the_entries(ending: str) -> None:
+    fs = MemFs()
+    log = open_log(fs)
+    topic = log.topic(1)
+    log.stage_entry(topic, 1, 9_000, 8_000, b"x")
+    commit(log)
+    log.stage_trim(topic, 1)
+    commit(log)
+    if ending != "crash":
+        log.close()
+    if ending == "close and crash":
+        log = open_log(fs)
+        append(log, 2, b"other")
+    if ending == "long gone":
+        log = open_log(fs)
+        append(log, 2, *[b"other" * 1_000] * 9)
+        log.run_maintenance()
+        assert segment_name(1) not in fs.list_directory(DIRECTORY)
+        log.close()
+    after = crashed(fs)
+    again = open_log(after)
+    topic = again.topic(1)
+    assert (topic.first, topic.end, topic.base) == (1, 1, 1)
+    again.stage_entry(topic, 1, 100, 50, b"y")
+    again.stage_entry(topic, 1, 9_500, 8_500, b"z")
+    commit(again)
+    assert times_of(again, 1) == [(9_000, 8_000), (9_500, 8_500)]
+    assert times_of(open_log(crashed(after)), 1) == times_of(again, 1)
 
 
 def test_a_damaged_checkpoint_stops_the_start() -> None:

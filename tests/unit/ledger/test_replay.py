@@ -9,9 +9,11 @@ from headgate.ledger.format import (
     BATCH,
     BATCH_MAGIC,
     CRC,
+    ENTRY_FIXED_BYTES,
     ENTRY_REST,
     KIND_BATCH,
     KIND_ENTRY,
+    RECORD_VERSION,
     crc32c,
     record,
     segment_header,
@@ -37,15 +39,18 @@ def test_an_unknown_kind_is_named() -> None:
         replay(segment(record(77, b"?", 1)))
 
 
-def test_a_later_version_is_named() -> None:
+@pytest.mark.parametrize("version", [1, 3])
+def test_another_version_is_named(version: int) -> None:
     rest = bytearray(record(77, b"?", 1)[4:])
-    rest[5] = 2
-    with pytest.raises(CorruptionError, match="a record of version 2; this release reads 1"):
+    rest[5] = version
+    named = f"a record of version {version}; this release reads 2"
+    with pytest.raises(CorruptionError, match=named):
         replay(segment(CRC.pack(crc32c(bytes(rest))) + bytes(rest)))
 
 
 def test_a_gap_in_a_topic_is_named() -> None:
-    rest = ENTRY_REST.pack(25, KIND_ENTRY, 1, 0, 1, 1, 1, 5, 0) + b"x"
+    size = ENTRY_FIXED_BYTES + 1
+    rest = ENTRY_REST.pack(size, KIND_ENTRY, RECORD_VERSION, 0, 1, 1, 1, 5, 0, 0) + b"x"
     with pytest.raises(CorruptionError, match="entry 5 of topic number 1 where entry 0 belongs"):
         replay(segment(CRC.pack(crc32c(rest)) + rest))
 

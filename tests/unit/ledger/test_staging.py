@@ -12,7 +12,7 @@ from headgate.base.errors import InvariantError, StorageError
 from headgate.fs import FaultyFs, MemFs, Operation
 from headgate.ledger import CommitLog, LedgerSettings, LogFailedError, LogFullError
 from headgate.ledger.format import segment_name
-from tests.unit.ledger.support import SMALL, append, bodies_of, commit, open_log
+from tests.unit.ledger.support import SMALL, append, bodies_of, commit, open_log, times_of
 
 
 def faults(kind: str, code: int, *, only: int = 1) -> FaultyFs:
@@ -36,15 +36,15 @@ def arm(fs: FaultyFs) -> None:
 def test_nothing_is_visible_before_its_batch_is_complete() -> None:
     log = open_log(MemFs())
     topic = log.topic(1)
-    assert log.stage_entry(topic, 5, 1, b"a") == 0
-    assert log.stage_entry(topic, 2, 1, b"bcd") == 1
+    assert log.stage_entry(topic, 5, 1, 0, b"a") == 0
+    assert log.stage_entry(topic, 2, 1, 0, b"bcd") == 1
     assert (topic.end, topic.staged_end) == (0, 2)
     assert log.staged_records == 3
     assert log.staged_bytes > 84
     batch = log.seal_batch()
     assert batch is not None
     assert log.staged_records == log.staged_bytes == 0
-    log.stage_entry(topic, 1, 1, b"later")
+    log.stage_entry(topic, 1, 1, 0, b"later")
     log.write_batch(batch)
     assert topic.end == 0
     assert log.complete(batch) == [topic]
@@ -63,7 +63,7 @@ def test_nothing_staged_is_no_batch() -> None:
 
 def test_one_batch_at_a_time() -> None:
     log = open_log(MemFs())
-    log.stage_entry(log.topic(1), 1, 1, b"a")
+    log.stage_entry(log.topic(1), 1, 1, 0, b"a")
     batch = log.seal_batch()
     assert batch is not None
     with pytest.raises(InvariantError):
@@ -90,10 +90,10 @@ def test_a_full_disk_takes_back_the_batch_and_what_followed() -> None:
     old = topic.position(0)
     acks = AckSet()
     cursor = log.create_cursor(1, "s", acks, {})
-    log.stage_entry(topic, 1, 1, b"lost")
+    log.stage_entry(topic, 1, 1, 0, b"lost")
     batch = log.seal_batch()
     assert batch is not None
-    log.stage_entry(topic, 1, 1, b"lost too")
+    log.stage_entry(topic, 1, 1, 0, b"lost too")
     acks.ack(0)
     log.stage_acks(cursor)
     arm(fs)
@@ -102,7 +102,7 @@ def test_a_full_disk_takes_back_the_batch_and_what_followed() -> None:
     assert (topic.end, topic.staged_end) == (1, 1)
     assert log.full
     with pytest.raises(LogFullError, match="refused"):
-        log.stage_entry(topic, 1, 1, b"x")
+        log.stage_entry(topic, 1, 1, 0, b"x")
     assert log.staged_records == 1  # the creation, which says what is acknowledged now
     commit(log)
     (kept,) = open_log(fs.inner.crash_clone()).cursors_of(1)  # type: ignore[attr-defined]
@@ -124,7 +124,7 @@ def test_a_lost_write_that_tore_is_not_found_by_a_start() -> None:
     fs = FaultyFs(MemFs(), lambda o: 150 if torn["on"] and o.kind == "write" else None)
     log = open_log(fs)
     topic = append(log, 1, b"a")
-    log.stage_entry(topic, 1, 1, b"x" * 200)
+    log.stage_entry(topic, 1, 1, 0, b"x" * 200)
     batch = log.seal_batch()
     assert batch is not None
     torn["on"] = True
@@ -141,7 +141,7 @@ def test_a_failed_disk_is_final(kind: str, code: int) -> None:
     topic = append(log, 1, b"a")
     acks = AckSet()
     cursor = log.create_cursor(1, "s", acks, {})
-    log.stage_entry(topic, 1, 1, b"lost")
+    log.stage_entry(topic, 1, 1, 0, b"lost")
     batch = log.seal_batch()
     assert batch is not None
     arm(fs)
@@ -151,7 +151,7 @@ def test_a_failed_disk_is_final(kind: str, code: int) -> None:
     assert log.failed is caught.value
     assert topic.end == topic.staged_end == 1
     with pytest.raises(LogFailedError):
-        log.stage_entry(topic, 1, 1, b"x")
+        log.stage_entry(topic, 1, 1, 0, b"x")
     with pytest.raises(LogFailedError):
         log.create_cursor(1, "t", AckSet(), {})
     acks.ack(0)
@@ -173,7 +173,7 @@ def test_any_other_error_that_passes_is_retryable() -> None:
     fs = faults("create", errno.EMFILE)
     log = open_log(fs)
     topic = append(log, 1, b"a" * 6000)
-    log.stage_entry(topic, 1, 1, b"b" * 6000)
+    log.stage_entry(topic, 1, 1, 0, b"b" * 6000)
     batch = log.seal_batch()
     assert batch is not None
     arm(fs)
@@ -314,12 +314,66 @@ def test_ledgers_roll_by_entries_bytes_and_age() -> None:
     assert [topic.position(o) for o in (3, 4, 5, 6, 8)] == [(1, 3), (2, 0), (2, 1), (3, 0), (4, 0)]
 
 
+def test_times_never_run_backwards_in_a_topic() -> None:
+    fs = MemFs()
+    log = open_log(fs)
+    one, two = log.topic(1), log.topic(2)
+    for wall_ms, publish_ms in ((1_000, 900), (990, 950), (400, 800), (1_200, 1_300), (1_100, 0)):
+        log.stage_entry(one, 1, wall_ms, publish_ms, b"x")
+        if wall_ms == 990:
+            commit(log)
+    log.stage_entry(two, 1, 500, 400, b"y")
+    commit(log)
+    shown = [(1_000, 900), (1_000, 950), (1_000, 950), (1_200, 1_200), (1_200, 1_200)]
+    assert (times_of(log, 1), times_of(log, 2)) == (shown, [(500, 400)])
+    again = open_log(fs.crash_clone())
+    assert (times_of(again, 1), times_of(again, 2)) == (shown, [(500, 400)])
+
+
+def test_a_ledger_is_opened_at_a_receive_time() -> None:
+    log = open_log(MemFs(), settings=LedgerSettings(ledger_entries_max=1, ledger_age_ms_min=0))
+    append(log, 1, b"a", received_ms=1_000)
+    topic = append(log, 1, b"b", received_ms=10)
+    assert [info.created_ms for info in topic.ledgers()] == [1_000, 1_000]
+
+
+@pytest.mark.parametrize("is_trimmed", [False, True])
+def test_times_go_on_after_a_refused_batch_from_what_is_durable(is_trimmed: bool) -> None:
+    fs = faults("write", errno.ENOSPC)
+    log = open_log(fs)
+    topic = log.topic(1)
+    log.stage_entry(topic, 1, 5_000, 4_000, b"kept")
+    commit(log)
+    if is_trimmed:
+        log.stage_trim(topic, 1)
+        commit(log)
+    log.stage_entry(topic, 1, 9_000, 8_000, b"lost")
+    batch = log.seal_batch()
+    assert batch is not None
+    log.stage_entry(topic, 1, 9_500, 0, b"lost too")
+    arm(fs)
+    with pytest.raises(LogFullError):
+        log.commit(batch)
+    assert topic.times_of_next(1, 1) == (5_000, 1_000)
+    while log.full:
+        job = log.maintenance_step()
+        assert job is not None
+        job.run()
+        log.finish_job(job)
+    log.stage_entry(topic, 1, 4_000, 3_000, b"next")
+    log.stage_entry(topic, 1, 6_000, 4_500, b"last")
+    commit(log)
+    shown = [(5_000, 4_000), (5_000, 4_000), (6_000, 4_500)][is_trimmed:]
+    assert times_of(log, 1) == shown
+    assert times_of(open_log(fs.inner.crash_clone()), 1) == shown  # type: ignore[attr-defined]
+
+
 def test_a_full_young_ledger_is_looked_at_now_and_then_also_within_one_batch() -> None:
     settings = LedgerSettings(ledger_entries_max=3, ledger_age_ms_min=10, ledger_age_ms_max=1000)
     log = open_log(MemFs(), settings=settings)
     topic = log.topic(1)
     for ordinal in range(3_000):
-        log.stage_entry(topic, 1, 0 if ordinal < 500 else 20, b"")
+        log.stage_entry(topic, 1, 0 if ordinal < 500 else 20, 0, b"")
     first, second = topic.ledgers()[:2]
     assert first.entries <= 500 + 1_000
     assert second.created_ms == 20
@@ -372,7 +426,7 @@ def refuse_a_batch_over_two_segments(fs: FaultyFs, *bodies: bytes) -> CommitLog:
     topic = append(log, 1, b"kept")
     log.run_maintenance()
     for body in bodies:
-        log.stage_entry(topic, 1, 1, body)
+        log.stage_entry(topic, 1, 1, 0, body)
     batch = log.seal_batch()
     assert batch is not None
     later = segment_name(batch.chunks[-1].segment)
@@ -391,7 +445,7 @@ def test_what_a_refused_batch_left_in_a_later_segment_is_no_proof_of_damage() ->
         inner = MemFs()
         fs = FaultyFs(inner)
         log = refuse_a_batch_over_two_segments(fs, *[b"b" * 1000] * 10)
-        log.stage_entry(log.topic(1), 1, 1, b"c" * 1000)
+        log.stage_entry(log.topic(1), 1, 1, 0, b"c" * 1000)
         batch = log.seal_batch()
         assert batch is not None
 
@@ -418,7 +472,7 @@ def test_a_power_cut_while_a_refused_batch_is_taken_back() -> None:
         inner = MemFs()
         fs = FaultyFs(inner)
         log = refuse_a_batch_over_two_segments(fs, b"x" * 7000, b"y" * 7000, b"z" * 7000)
-        log.stage_entry(log.topic(1), 1, 1, b"next")
+        log.stage_entry(log.topic(1), 1, 1, 0, b"next")
         batch = log.seal_batch()
         assert batch is not None
         began = fs.operations_count

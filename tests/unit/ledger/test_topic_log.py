@@ -18,7 +18,7 @@ def made(count: int = 10, *, ledgers: tuple[int, ...] = (0, 4, 7)) -> TopicLog:
         if ordinal in ledgers:
             topic.open_ledger(100 + ordinal, ordinal, ordinal * 10)
         topic.open_run(1 if ordinal < 5 else 2)
-        topic.append(ordinal + 1, ordinal + 1, 1000 + ordinal, 64 + ordinal * 100)
+        topic.append(ordinal + 1, ordinal + 1, 1000 + ordinal, 2, 64 + ordinal * 100)
     topic.end = topic.staged_end
     return topic
 
@@ -38,8 +38,9 @@ def test_weights_are_differences_of_totals() -> None:
     assert [topic.message_count(o) for o in range(10)] == list(range(1, 11))
     assert [topic.size_bytes(o) for o in range(10)] == list(range(1, 11))
     assert [topic.messages_before(o) for o in range(11)] == [o * (o + 1) // 2 for o in range(11)]
-    assert topic.totals(10) == (55, 55)
-    assert topic.received_ms(3) == 1003
+    assert topic.totals(10) == (55, 55, 1009, 2)
+    assert topic.totals(0) == (0, 0, 0, 0)
+    assert (topic.received_ms(3), topic.published_ms(3)) == (1003, 1001)
 
 
 def test_positions_there_and_back() -> None:
@@ -82,13 +83,86 @@ def test_ledgers_as_admin_shows_them() -> None:
     assert shown == [(104, 4, 3, 13), (107, 7, 3, 27)]
 
 
-def test_receive_times_are_found_by_bisection() -> None:
+def test_both_times_are_found_by_bisection() -> None:
     topic = made()
-    assert topic.ordinal_received_at_or_after(0) == 0
-    assert topic.ordinal_received_at_or_after(1004) == 4
-    assert topic.ordinal_received_at_or_after(1010) == 10
+    received, published = topic.ordinal_received_at_or_after, topic.ordinal_published_at_or_after
+    assert (received(0), published(0)) == (0, 0)
+    assert (received(1004), published(1004)) == (4, 6)
+    assert (received(1009), published(1007)) == (9, 9)
+    assert (received(1010), published(1008)) == (10, 10)
     topic.trim(6)
-    assert topic.ordinal_received_at_or_after(0) == 6
+    assert (received(0), published(0)) == (6, 6)
+
+
+@pytest.mark.parametrize(
+    ("wall_ms", "publish_ms", "received_ms", "published_ms"),
+    [
+        (5_000, 4_000, 5_000, 4_000),
+        (5_000, 5_000, 5_000, 5_000),
+        (5_000, 5_001, 5_000, 5_000),  # a clock that goes ahead
+        (5_000, 2**64 - 1, 5_000, 5_000),
+        (5_000, 0, 5_000, 5_000),  # says nothing
+        (5_000, 1_999, 5_000, 2_000),  # before the entry before
+        (5_000, 1, 5_000, 2_000),
+        (2_999, 2_500, 3_000, 2_500),  # the broker's own clock stepped back
+        (1, 3_000, 3_000, 3_000),
+        (1, 0, 3_000, 3_000),
+        (2_000 + 2**32 - 1, 1, 2_000 + 2**32 - 1, 2_000),  # as much lag as four bytes hold
+        (2_000 + 2**32, 1, 2_000 + 2**32, 2_001),
+        (2**50, 1, 2**50, 2**50 - 2**32 + 1),
+        (2**50, 2_500, 2**50, 2**50 - 2**32 + 1),
+    ],
+)
+def test_times_of_an_entry(
+    wall_ms: int, publish_ms: int, received_ms: int, published_ms: int
+) -> None:
+    """After an entry that was received at 3,000 and published at 2,000."""
+    topic = TopicLog(1)
+    topic.open_run(1)
+    topic.append(1, 1, 3_000, 1_000, 64)
+    topic.append(1, 1, *topic.times_of_next(wall_ms, publish_ms), 128)
+    topic.end = topic.staged_end
+    assert (topic.received_ms(1), topic.published_ms(1)) == (received_ms, published_ms)
+    assert topic.times_of_next(0, 1)[0] == received_ms
+    again = TopicLog(1)
+    again.restart_at(2, topic.totals(2))
+    assert again.times_of_next(0, 1) == topic.times_of_next(0, 1)
+
+
+_INSTANTS = st.one_of(
+    st.integers(0, 40),
+    st.integers(2**32 - 20, 2**32 + 20),
+    st.sampled_from([2**40, 2**40 + 1, 2**63, 2**64 - 1]),
+)
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 2**33) | st.integers(0, 40), _INSTANTS), max_size=40),
+    st.integers(0, 39),
+    st.integers(0, 39),
+    _INSTANTS,
+)
+def test_searches_agree_with_a_walk_over_the_times(
+    clocks: list[tuple[int, int]], first: int, unfinished: int, wanted: int
+) -> None:
+    topic, received, published = TopicLog(1), list[int](), list[int]()
+    topic.open_run(1)
+    for wall_ms, publish_ms in clocks:
+        topic.append(1, 1, *topic.times_of_next(wall_ms, publish_ms), 64)
+        received.append(max([wall_ms, *received]))
+        said = min(publish_ms or received[-1], received[-1])
+        published.append(max([said, received[-1] - 2**32 + 1, *published]))
+    topic.end = max(topic.staged_end - unfinished, 0)
+    topic.trim(min(first, topic.end))
+    ordinals = range(topic.first, topic.end)
+    assert [topic.received_ms(o) for o in ordinals] == received[topic.first : topic.end]
+    assert [topic.published_ms(o) for o in ordinals] == published[topic.first : topic.end]
+    for instant in {wanted, *received, *published}:
+        for times, found in (
+            (received, topic.ordinal_received_at_or_after(instant)),
+            (published, topic.ordinal_published_at_or_after(instant)),
+        ):
+            assert found == next((o for o in ordinals if times[o] >= instant), topic.end)
 
 
 def test_a_trim_gives_up_runs_and_keeps_totals() -> None:
@@ -99,10 +173,10 @@ def test_a_trim_gives_up_runs_and_keeps_totals() -> None:
     assert topic.messages_before(5) == 15
     assert topic.trim(99) == [2]
     assert (topic.first, topic.end, topic.base) == (10, 10, 10)
-    assert topic.totals(10) == (55, 55)
+    assert topic.totals(10) == (55, 55, 1009, 2)
     assert [info.ledger_id for info in topic.ledgers()] == [107]
     topic.open_run(2)
-    topic.append(1, 1, 2000, 5000)
+    topic.append(1, 1, 2000, 0, 5000)
     topic.end = topic.staged_end
     assert topic.message_count(10) == 1
     with pytest.raises(InvariantError):
@@ -113,10 +187,11 @@ def test_rewind_forgets_what_is_not_durable() -> None:
     topic = made()
     topic.open_ledger(200, 10, 0)
     topic.open_run(3)
-    topic.append(1, 1, 1, 64)
+    topic.append(1, 1, 9000, 1, 64)
     assert topic.rewind() == [3]
     assert topic.staged_end == 10
-    assert topic.totals(10) == (55, 55)
+    assert topic.totals(10) == (55, 55, 1009, 2)
+    assert topic.times_of_next(1010, 0) == (1010, 0)
     assert topic.last_ledger()[0] == 107
     assert topic.run_in(3) is None
     assert topic.ledger_limit == -1
@@ -129,10 +204,11 @@ def test_columns_of_a_run_rebuild_it() -> None:
         run = topic.run_in(segment)
         assert run is not None
         if segment == 1:
-            copy.restart_at(run[0], *topic.totals(run[0]))
-        copy.extend(segment, *topic.columns(*run))
+            copy.restart_at(run[0], topic.totals(run[0]))
+        copy.extend(segment, topic.columns(*run))
     assert copy.segments() == [1, 2]
     assert [copy.size_bytes(o) for o in range(10)] == [topic.size_bytes(o) for o in range(10)]
+    assert [copy.totals(o) for o in range(11)] == [topic.totals(o) for o in range(11)]
     assert copy.run_of(4) == (1, 5)
     assert copy.run_of(5) == (2, 10)
     assert topic.offset_end(5, 10, 64 + 700) == 7
@@ -142,9 +218,12 @@ def test_an_indexed_entry_costs_less_than_forty_bytes() -> None:
     topic = TopicLog(1)
     topic.open_run(1)
     for at in range(10_000):
-        topic.append(1, 100, 1, at)
-    arrays = (topic._offsets, topic._received, topic._cum_messages, topic._cum_bytes)
-    assert sum(one.__sizeof__() for one in arrays) < 32 * 10_000 + 1000
+        topic.append(1, 100, 1, 1, at)
+    arrays = (
+        topic._offsets, topic._received, topic._publish_lags, topic._cum_messages,
+        topic._cum_bytes,
+    )  # fmt: skip
+    assert sum(one.__sizeof__() for one in arrays) < 37 * 10_000 + 1000
 
 
 @given(st.lists(st.tuples(st.sampled_from("aetr"), st.integers(0, 3000)), max_size=60))
@@ -154,7 +233,7 @@ def test_agrees_with_plain_lists(work: list[tuple[str, int]]) -> None:
         if kind == "a":
             topic.open_run(len(sizes) // 900)
             for at in range(value):
-                topic.append(2, at, at, at)
+                topic.append(2, at, at, 0, at)
                 sizes.append(at)
         elif kind == "e":
             topic.end = topic.staged_end
