@@ -269,6 +269,28 @@ def test_the_last_times_outlive_the_entries(ending: str) -> None:
     assert times_of(open_log(crashed(after)), 1) == times_of(again, 1)
 
 
+def test_the_last_times_outlive_the_entries_where_only_a_run_followed() -> None:
+    fs = MemFs()
+    log = open_log(fs)
+    topic = log.topic(1)
+    log.stage_entry(topic, 1, 9_000, 8_000, b"x")
+    commit(log)
+    log.stage_trim(topic, 1)
+    commit(log)
+    log.close()
+    log = open_log(fs)
+    append(log, 1, b"torn", received_ms=20_000)
+    segment = log.active_segment()
+    after = crashed(fs)
+    overwrite(after, path(segment), log._state.segments[segment].data_end - 1, b"\xee")
+    again = open_log(after)
+    assert again.statistics().replayed_records == 1  # the run
+    assert again.topic(1).end == 1
+    append(again, 1, b"y", received_ms=100)
+    assert times_of(again, 1) == [(9_000, 9_000)]
+    assert again.topic(1).totals(1) == (1, 1, 9_000, 1_000)
+
+
 def test_a_damaged_checkpoint_stops_the_start() -> None:
     fs = MemFs()
     log = open_log(fs)
