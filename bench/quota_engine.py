@@ -1,4 +1,4 @@
-"""An engine over a log on a disk in memory: what the bench of backlog quotas drives."""
+"""An engine and its log's index without a disk: what the bench of backlog quotas drives."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class _Effects:
         self.now_ms = START_MS
 
     def append(self, topic: Topic, message_count: int, body: bytes, /) -> int:
-        return self._log.stage_entry(topic.log, message_count, self.now_ms, body)  # type: ignore[arg-type]
+        return self._log.stage_entry(topic.log, message_count, self.now_ms, 0, body)  # type: ignore[arg-type]
 
     def read(self, _subscription: Subscription, _ordinal: int, /) -> None:
         raise RuntimeError("everything is in memory")
@@ -140,12 +140,11 @@ class Rig:
         batch = self._log.seal_batch()
         if batch is None:
             return
-        for log in self._log.commit(batch):
+        for log in self._log.complete(batch):
             topic = self.engine.by_number[log.number]
             topic.durable(0)
             if not self._retain_bodies:
                 topic.cache.clear()
-        self._log.run_maintenance()
 
     def cycle(self, entries: int) -> None:
         """Publish and acknowledge so many entries, a hundred a turn."""

@@ -1,9 +1,9 @@
 """What backlog quotas cost: an append and an acknowledgement, a sweep, memory, a million holes.
 
-Engine and log on a disk in memory, no sockets: the whole way of an entry from the SEND's arguments
-to its receipt and its acknowledgement, with the same work without quotas in the same run. The two
-take turns, and the figure is the median of the pairs, since the machine's speed changes by more
-than is measured.
+Engine and log without disk and sockets: the way of an entry from the SEND's arguments to its
+receipt and its acknowledgement, with the same work without quotas in the same run. The two take
+turns, and the figure is the median of the pairs, since the machine's speed changes by more than is
+measured.
 """
 
 from __future__ import annotations

@@ -171,7 +171,10 @@ class Broker:
 
     def sync_wall_clock(self) -> None:
         """Take over the wall clock's present relation to the monotonic one."""
+        before_ns = self._wall_offset_ns
         self._wall_offset_ns = self.clock.wall_ns() - self.clock.monotonic_ns()
+        if abs(self._wall_offset_ns - before_ns) > WALL_CLOCK_STEP_NS:
+            self.engine.quotas.clock_stepped()
 
     def begin_turn(self) -> None:
         """Read the clock: everything until the next call happens at this instant."""
@@ -353,4 +356,4 @@ class _Effects:
 
 
 WALL_CLOCK_STEP_NS = NS_PER_S // 10
-"""A step of the wall clock beyond this is told to the telemetry (docs/telemetry.md 3)."""
+"""After a step of the wall clock beyond this, ages are others than they were."""

@@ -37,6 +37,17 @@ LOOKS_MAX = 1_000
 """Topics whose speed is noted in one round; with more, each has its turn less often."""
 
 
+class Bucket:
+    """Topics whose oldest message is due at about the same time."""
+
+    __slots__ = ("number", "quotas")
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        """The wall time in units of :data:`BUCKET_MS`."""
+        self.quotas: list[TopicQuota] = []
+
+
 class QuotaKeeper:
     """The backlog quotas of one broker's live topics."""
 
@@ -44,8 +55,7 @@ class QuotaKeeper:
         self._engine = engine
         self._dirty: deque[TopicQuota] = deque()
         self._active: deque[TopicQuota] = deque()
-        self._wheel: dict[int, list[TopicQuota]] = {}
-        """Whose oldest message is due, by bucket: a wall time in units of :data:`BUCKET_MS`."""
+        self._wheel: dict[int, Bucket] = {}
         self._due: deque[TopicQuota] = deque()
         self._parked: dict[Producer, TopicQuota] = {}
         """Every producer that has SENDs waiting."""
@@ -197,7 +207,7 @@ class QuotaKeeper:
 
     def arm(self, quota: TopicQuota, limit_ms: int) -> None:
         """Look at a topic when the oldest message that it owes gets too old; while it owes none,
-        when one that arrives from now on could."""
+        when one that arrives from now on could. Until then the oldest can only become younger."""
         engine = self._engine
         now_ms = engine.now_ms
         oldest = quota.oldest()
@@ -207,22 +217,27 @@ class QuotaKeeper:
             return  # it is over, and acknowledgements end that
         if due_ms - now_ms > FAR_MS:
             due_ms = due_ms // FAR_BUCKET_MS * FAR_BUCKET_MS
-        bucket = -(-due_ms // BUCKET_MS)
-        if 0 <= quota.due_bucket <= bucket:
-            return
-        quota.due_bucket = bucket
-        waiting = self._wheel.get(bucket)
-        if waiting is None:
-            waiting = self._wheel[bucket] = []
-            when_ns = due_ns(bucket * BUCKET_MS, 0, now_ms, engine.now_ns)
+        number = -(-due_ms // BUCKET_MS)
+        bucket = self._wheel.get(number)
+        if bucket is None:
+            bucket = self._wheel[number] = Bucket(number)
+            when_ns = due_ns(number * BUCKET_MS, 0, now_ms, engine.now_ns)
             engine.wake_at(when_ns, partial(self._bucket_due, bucket))
-        waiting.append(quota)
+        quota.due = bucket
+        bucket.quotas.append(quota)
 
-    def _bucket_due(self, bucket: int) -> None:
-        for quota in self._wheel.pop(bucket):
-            if quota.due_bucket == bucket:  # else it was armed anew for an earlier one
-                quota.due_bucket = -1
+    def _bucket_due(self, bucket: Bucket) -> None:
+        del self._wheel[bucket.number]
+        for quota in bucket.quotas:
+            if quota.due is bucket:  # else it was armed anew
+                quota.due = None
                 self._due.append(quota)
+
+    def clock_stepped(self) -> None:
+        """The wall clock was set: messages are older, or younger, than they were."""
+        for quota in self._active:
+            if not quota.is_closed:
+                quota.look_again()
 
     # -- sweeps ----------------------------------------------------------------------------
 

@@ -33,6 +33,7 @@ from headgate.flow.quota import (
 )
 
 if TYPE_CHECKING:
+    from headgate.engine.quota_keeper import Bucket
     from headgate.engine.subscription import Subscription
     from headgate.engine.topic import Topic
 
@@ -61,7 +62,7 @@ class TopicQuota:
         "_approaches",
         "_evictions",
         "_heaps",
-        "due_bucket",
+        "due",
         "has_hold_timer",
         "is_active",
         "is_closed",
@@ -85,7 +86,7 @@ class TopicQuota:
         """Whether the keeper follows how fast it fills; not while nothing is owed."""
         self.is_closed = False
         """Whether the topic is no more."""
-        self.due_bucket = -1
+        self.due: Bucket | None = None
         """For the keeper: when it looks whether the oldest message is too old."""
         self.has_hold_timer = False
         """For the keeper: whether it looks who has waited too long."""
@@ -187,10 +188,11 @@ class TopicQuota:
         if quotas != self.quotas:
             self.quotas = quotas
             self._approaches = None
-            self._look_again()
+            self.look_again()
 
-    def _look_again(self) -> None:
+    def look_again(self) -> None:
         """Whatever was known is void: look before the next append, and before the turn ends."""
+        self.due = None
         self.topic.admit_below = ALWAYS
         self.topic.engine.quotas.touch(self)
 
@@ -202,7 +204,7 @@ class TopicQuota:
         elif len(self.topic.subscriptions) > SCANNED_MAX:
             durable = self._durable()
             self._heaps = Least(_done_bytes, durable), Least(_mark_delete, durable)
-        self._look_again()
+        self.look_again()
 
     def evaluate(self) -> None:
         """Bring everything up to now: evict what must go, stop producers or let them go on."""
@@ -227,7 +229,7 @@ class TopicQuota:
         if self.quotas.any and not self.is_active:
             self.is_active = True
             keeper.follow(self)
-        if time is not None:
+        if time is not None and self.due is None:
             keeper.arm(self, time.limit)
 
     def _is_over(self, quota: Quota, before: Quota | None) -> bool:
@@ -305,16 +307,29 @@ class TopicQuota:
     def is_right(self) -> bool:
         """Whether a count of everything comes to the same state: nothing was missed."""
         topic = self.topic
-        size, time = self.quotas
-        durable = self._durable()
-        least = min((s.done_bytes for s in durable), default=topic.staged_bytes)
-        if topic.staged_bytes - least != self.backlog_bytes():
+        staged_bytes, end = topic.staged_bytes, topic.log.end
+        done_bytes, mark_delete = staged_bytes, end
+        for subscription in topic.subscriptions.values():
+            if subscription.cursor_id is not None:
+                if subscription.done_bytes < done_bytes:
+                    done_bytes = subscription.done_bytes
+                if subscription.acks.mark_delete < mark_delete:
+                    mark_delete = subscription.acks.mark_delete
+        if self._heaps is not None and staged_bytes - done_bytes != self.backlog_bytes():
             return False
-        if self.over is not None:
+        over = self.over
+        if over is not None and over.type is QuotaType.SIZE:
+            return not size_released(staged_bytes - done_bytes, over.limit, self._next_bytes())
+        size, time = self.quotas
+        if size is not None:
+            # What is not durable yet is looked at when it is.
+            owed_bytes = topic.log.bytes_before(end) - done_bytes
+            if topic.admit_below > size.limit + done_bytes or owed_bytes >= max(size.limit, 1):
+                return False
+        if time is None or over is not None or mark_delete + 1 >= end:
             return True
-        if size is not None and size_exceeded(topic.staged_bytes - least, size.limit):
-            return topic.is_held
-        return time is None or self.age_ms() < time.limit + LATE_MS_MAX
+        oldest_ms = topic.log.received_ms(mark_delete + 1)
+        return topic.engine.now_ms - oldest_ms < time.limit + LATE_MS_MAX
 
     # -- producers -------------------------------------------------------------------------
 

@@ -508,3 +508,13 @@ def test_the_account_of_what_waits() -> None:
     assert not parking
     assert (parking.messages, parking.bytes) == (0, 0)
     assert parking.parked_ns(rig.engine.now_ns) == 1_500_000_000
+
+
+def test_a_wall_clock_that_is_set_forward_makes_messages_older_at_once() -> None:
+    rig = QuotaRig(time_quota(100 * MS_PER_S))
+    rig.subscribe()
+    rig.publish(1)
+    rig.engine.begin_turn(rig.engine.now_ns, rig.engine.now_ms + 200 * MS_PER_S)
+    rig.engine.quotas.clock_stepped()
+    rig.flush()
+    assert rig.told.turns == [("time", True)]
