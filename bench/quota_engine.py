@@ -5,7 +5,7 @@ from __future__ import annotations
 from headgate.base.ack_set import AckSet
 from headgate.base.names import parse_topic
 from headgate.base.positions import Position
-from headgate.base.units import NS_PER_MS, NS_PER_S
+from headgate.base.units import MIB, NS_PER_MS, NS_PER_S
 from headgate.engine.consumer import Consumer
 from headgate.engine.engine import Engine
 from headgate.engine.producer import Producer
@@ -91,7 +91,7 @@ class Rig:
             "data",
             topic_numbers=range(topics),
             boot_wall_ms=START_MS,
-            settings=LedgerSettings(),
+            settings=LedgerSettings(segment_bytes=MIB),
         )
         self._effects = _Effects(self._log)
         self.engine = Engine(

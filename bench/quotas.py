@@ -96,7 +96,7 @@ def tabulate_memory(topics: int) -> Table:
         ("no quota, a backlog", NO_QUOTAS, True),
         ("both quotas, a backlog", FAR, True),
     ):
-        Rig(quotas, topics=10).one_each()  # what is made once
+        Rig(quotas, topics=100).one_each()  # what is made once
         gc.collect()
         tracemalloc.start()
         rig = Rig(quotas, topics=topics)

@@ -15,6 +15,7 @@ from devkit.lanes import LANES, LINT, run_lanes, wanted_lanes
 from devkit.lint import format_tree, lint
 from devkit.locks import write_locks
 from devkit.package import package
+from devkit.promtool import ensure_promtool
 from devkit.system import ensure_packages, has_java
 
 INTERRUPTED: Final = 130
@@ -96,6 +97,8 @@ def _run_headgate(arguments: Sequence[str]) -> int:
 def _test(arguments: Sequence[str]) -> int:
     names, rest = wanted_lanes(arguments)
     spark = any(lane.needs_spark for lane in LANES if lane.name in names)
+    if any(lane.needs_promtool for lane in LANES if lane.name in names):
+        ensure_promtool()
     lane = Lane.LINT if names == [LINT] else Lane.DEV
     return run_lanes(ensure(lane, java=spark), names, rest)
 

@@ -35,6 +35,7 @@ class TestLane:
     limit_s: int
     """When the lane is given up, so that one test that hangs cannot hold all of CI."""
     needs_spark: bool = False
+    needs_promtool: bool = False
 
     def test_folders(self) -> list[str]:
         """Those of its folders that hold tests."""
@@ -45,6 +46,7 @@ LANES: Final = (
     TestLane("unit", ("tests/unit", "tests/conformance", "tests/scenarios", "tests/tidy"), 900),
     TestLane("simulation", ("tests/sim",), 900),
     TestLane("service", ("tests/service",), 1200),
+    TestLane("alerts", ("tests/alerts",), 300, needs_promtool=True),
     TestLane("spark", ("tests/spark",), 1500, needs_spark=True),
 )
 LINT: Final = "lint"

@@ -60,6 +60,12 @@ def ensure_packages(*, venv: bool, java: bool) -> None:
             raise DevError(missing_sentence())
 
 
+def refresh_package_lists() -> bool:
+    """Have apt look what packages there are; whether that worked."""
+    prefix = _privileged_prefix()
+    return prefix is not None and _apt(prefix, "update", [])
+
+
 def missing_sentence() -> str:
     """The one sentence for people who have to install the packages themselves."""
     return (
