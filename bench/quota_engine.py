@@ -8,10 +8,11 @@ from headgate.base.positions import Position
 from headgate.base.units import MIB, NS_PER_MS, NS_PER_S
 from headgate.engine.consumer import Consumer
 from headgate.engine.engine import Engine
+from headgate.engine.eviction import Eviction
 from headgate.engine.producer import Producer
 from headgate.engine.subscription import Subscription
 from headgate.engine.topic import Topic
-from headgate.flow.quota import Quotas
+from headgate.flow.quota import Quota, Quotas
 from headgate.fs import MemFs
 from headgate.ledger import CommitLog, LedgerSettings
 
@@ -71,6 +72,12 @@ class _Effects:
 
     def work_pending(self) -> None:
         """Flushed by the rig."""
+
+    def quota_turned(self, _topic: Topic, _quota: Quota, _exceeded: bool, /) -> None:
+        """Nobody listens."""
+
+    def evicted(self, _topic: Topic, _eviction: Eviction, /) -> None:
+        """Nobody listens."""
 
 
 class Rig:

@@ -26,16 +26,18 @@ from headgate.broker.facade import BrokerInfo
 from headgate.broker.lanes import Lane
 from headgate.broker.limits import LimitsInForce, LimitTable
 from headgate.broker.metadata_writer import MetadataWriter
+from headgate.broker.quota_log import QuotaLog
 from headgate.broker.quotas import QuotaTable
 from headgate.broker.reads import Reader
 from headgate.broker.registry import TopicRegistry
 from headgate.broker.settings import SETTINGS, Settings
 from headgate.broker.sweeps import Sweeps
 from headgate.engine.engine import Engine, EngineLimits
+from headgate.engine.eviction import Eviction
 from headgate.engine.subscription import Subscription
 from headgate.engine.topic import Topic
 from headgate.flow.limits import DispatchLimit
-from headgate.flow.quota import NO_QUOTAS, Quotas
+from headgate.flow.quota import NO_QUOTAS, Quota, Quotas
 from headgate.ledger import CommitLog
 from headgate.metadata.catalog import Catalog, Change
 from headgate.metadata.rows import Kind
@@ -337,6 +339,7 @@ class _Effects:
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
         self._stage = broker.log.stage_entry
+        self._quota_log = QuotaLog()
         self.work_pending = broker.schedule_flush
 
     def append(self, topic: Topic, message_count: int, body: bytes) -> int:
@@ -353,6 +356,14 @@ class _Effects:
     def acks_changed(self, subscription: Subscription) -> None:
         """See :class:`headgate.engine.ports.Effects`."""
         self._broker.committer.acks_changed(subscription)
+
+    def quota_turned(self, topic: Topic, quota: Quota, exceeded: bool) -> None:
+        """See :class:`headgate.engine.ports.Effects`."""
+        self._quota_log.turned(topic, quota, exceeded=exceeded)
+
+    def evicted(self, topic: Topic, eviction: Eviction) -> None:
+        """See :class:`headgate.engine.ports.Effects`."""
+        self._quota_log.evicted(topic, eviction)
 
 
 WALL_CLOCK_STEP_NS = NS_PER_S // 10

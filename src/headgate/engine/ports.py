@@ -119,6 +119,12 @@ class Effects(Protocol):
     def work_pending(self) -> None:
         """Something is to be dispatched: run :meth:`Engine.flush` before the loop rests."""
 
+    def quota_turned(self, topic: Topic, quota: Quota, exceeded: bool, /) -> None:
+        """As :meth:`Observer.quota_turned`: tell whoever runs the broker."""
+
+    def evicted(self, topic: Topic, eviction: Eviction, /) -> None:
+        """As :meth:`Observer.evicted`: tell whoever runs the broker."""
+
 
 class Observer(Protocol):
     """Who wants to know what comes, goes and is limited anew. It may look, never change anything.

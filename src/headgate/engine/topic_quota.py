@@ -273,6 +273,7 @@ class TopicQuota:
             # One that evicts stops producers only until what they sent is durable.
             if quota is not None and quota.policy.stops_producers:
                 topic.engine.observer.quota_turned(topic, quota, exceeded)
+                topic.engine.effects.quota_turned(topic, quota, exceeded)
 
     def check_newcomer(self) -> None:
         """Refuse a producer that would have to wait at once.
@@ -368,6 +369,7 @@ class TopicQuota:
         self._evictions[quota.type] = (acts + 1, messages + act.messages, size + act.bytes)
         topic.engine.quotas.count_eviction(act)
         topic.engine.observer.evicted(topic, act)
+        topic.engine.effects.evicted(topic, act)
 
     def _first_kept(self, subscription: Subscription, quota: Quota) -> int:
         topic = self.topic

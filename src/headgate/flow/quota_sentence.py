@@ -36,6 +36,8 @@ def size_text(size_bytes: float) -> str:
 def time_text(seconds: float) -> str:
     """A length of time in at most two units: ``45 s``, ``26 min``, ``2 h 4 m``, ``3 d 4 h``."""
     whole_s = round(seconds)
+    if whole_s == _S_PER_HOUR:
+        return "1 h"
     if whole_s < 2 * S_PER_MINUTE:
         return f"{whole_s} s"
     minutes = round(seconds / S_PER_MINUTE)

@@ -10,12 +10,13 @@ from headgate.base.positions import EARLIEST, LATEST, Position
 from headgate.base.units import NS_PER_MS, NS_PER_S
 from headgate.engine.consumer import Consumer
 from headgate.engine.engine import Engine
+from headgate.engine.eviction import Eviction
 from headgate.engine.producer import Producer
 from headgate.engine.subscription import Subscription
 from headgate.engine.topic import Topic
 from headgate.engine.types import SubscriptionType
 from headgate.flow.limits import DispatchLimit
-from headgate.flow.quota import NO_QUOTAS, Quotas
+from headgate.flow.quota import NO_QUOTAS, Quota, Quotas
 
 START_NS = 1_000 * NS_PER_S
 START_MS = 1_700_000_000_000
@@ -124,6 +125,9 @@ class FakeEffects:
         self.reads: list[tuple[Subscription, int]] = []
         self.moved: list[Subscription] = []
         self.work_count = 0
+        self.turns: list[tuple[str, bool]] = []
+        """Quotas that were reached (True) or have room again."""
+        self.evictions: list[Eviction] = []
         self.now_ms = START_MS
 
     def append(self, topic: Topic, message_count: int, body: bytes) -> int:
@@ -142,6 +146,12 @@ class FakeEffects:
 
     def work_pending(self) -> None:
         self.work_count += 1
+
+    def quota_turned(self, topic: Topic, quota: Quota, exceeded: bool) -> None:
+        self.turns.append((quota.type.label, exceeded))
+
+    def evicted(self, topic: Topic, eviction: Eviction) -> None:
+        self.evictions.append(eviction)
 
 
 class Rig:
