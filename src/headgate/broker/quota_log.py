@@ -54,7 +54,7 @@ class QuotaLog:
         told.turns += 1
         if is_due and topic.quota is not None:
             again = f", {told.turns} times since the last line" if told.turns > 1 else ""
-            why = topic.quota.why()
+            why = topic.quota.why(quota)
             logger.warning("%s: %s: %s%s", topic.name, why, _ACTIONS[quota.policy], again)
             told.turns = 0
 

@@ -72,10 +72,6 @@ class QuotaKeeper:
         """Note from now on how fast a topic fills."""
         self._active.append(quota)
 
-    def forget(self, quota: TopicQuota) -> None:
-        """Its topic is no more."""
-        quota.is_closed = True
-
     def count_eviction(self, act: Eviction) -> None:
         """Add it to the broker's totals, which stay when a topic goes."""
         acts, messages, size = self.evicted[act.quota.type]
@@ -97,7 +93,7 @@ class QuotaKeeper:
         while self._due and used < entries_max:
             quota = self._due.popleft()
             if not quota.is_closed:
-                quota.evaluate()
+                quota.look_when_due()
             used += 1
         # What is put back meanwhile has had its turn.
         for _ in range(len(self._dirty)):
@@ -125,12 +121,14 @@ class QuotaKeeper:
         used = 0
         if parking is None:
             return 0
+        mark = quota.settle()
         while used < entries_max and quota.over is None:
             waiting = parking.next()
             if waiting is None:
                 break
-            if topic.staged_bytes >= quota.mark:
+            if topic.staged_bytes >= mark:
                 quota.evaluate()
+                mark = quota.settle()
                 if quota.over is not None:
                     break
             producer, send = waiting
@@ -158,9 +156,9 @@ class QuotaKeeper:
         self._parked[producer] = quota
         quota.settle()
         limits = self._engine.limits
-        if producer.port.parked_bytes > limits.parked_bytes_per_connection_max:
+        while producer.port.parked_bytes > limits.parked_bytes_per_connection_max:
             self._shed(producer.port)
-        elif self.parked_bytes > limits.parked_bytes_max:
+        while self.parked_bytes > limits.parked_bytes_max:
             self._shed(None)
 
     def _shed(self, port: ProducerPort | None) -> None:
@@ -175,8 +173,11 @@ class QuotaKeeper:
             size_bytes = producer.parked_bytes
             topic.parking.discard(producer, self._engine.now_ns)
             self._left(producer, size_bytes)
-            if topic.quota is not None:
-                topic.quota.settle()
+            quota = topic.quota
+            if quota is not None:
+                quota.settle()
+                if quota.over is not None:
+                    self.touch(quota)  # what goes next now may need less room
 
     def _left(self, producer: Producer, size_bytes: int) -> None:
         self.parked_bytes -= size_bytes
@@ -208,13 +209,21 @@ class QuotaKeeper:
     def arm(self, quota: TopicQuota, limit_ms: int) -> None:
         """Look at a topic when the oldest message that it owes gets too old; while it owes none,
         when one that arrives from now on could. Until then the oldest can only become younger."""
-        engine = self._engine
+        engine, topic = self._engine, quota.topic
         now_ms = engine.now_ms
         oldest = quota.oldest()
         received_ms = oldest.oldest_unacked_ms() if oldest is not None else None
-        due_ms = (now_ms if received_ms is None else received_ms) + limit_ms
-        if due_ms <= now_ms:
-            return  # it is over, and acknowledgements end that
+        if received_ms is not None:
+            due_ms = received_ms + limit_ms
+            if due_ms <= now_ms:
+                return  # it is over, and acknowledgements end that
+        elif topic.pending_count:
+            due_ms = topic.log.received_ms(topic.log.end) + limit_ms
+            if due_ms <= now_ms:
+                quota.awaits_durable = True
+                return
+        else:
+            due_ms = now_ms + limit_ms
         if due_ms - now_ms > FAR_MS:
             due_ms = due_ms // FAR_BUCKET_MS * FAR_BUCKET_MS
         number = -(-due_ms // BUCKET_MS)
@@ -227,7 +236,8 @@ class QuotaKeeper:
         bucket.quotas.append(quota)
 
     def _bucket_due(self, bucket: Bucket) -> None:
-        del self._wheel[bucket.number]
+        if self._wheel.get(bucket.number) is bucket:
+            del self._wheel[bucket.number]
         for quota in bucket.quotas:
             if quota.due is bucket:  # else it was armed anew
                 quota.due = None
@@ -235,6 +245,7 @@ class QuotaKeeper:
 
     def clock_stepped(self) -> None:
         """The wall clock was set: messages are older, or younger, than they were."""
+        self._wheel.clear()  # each bucket waits for an instant that is not its own any more
         for quota in self._active:
             if not quota.is_closed:
                 quota.look_again()
@@ -257,8 +268,10 @@ class QuotaKeeper:
         """Check the state of some topics against a count of everything, and mend what is wrong."""
         for topic in topics:
             quota = topic.quota
-            if quota is None or not quota.is_active or quota.is_closed:
+            if quota is None or not quota.is_active or topic.fenced:
                 continue
+            if quota.is_dirty:
+                continue  # it is looked at before this turn ends
             if not quota.is_right():
                 self.defects_count += 1
                 quota.evaluate()

@@ -18,6 +18,7 @@ from headgate.engine.least import Least
 from headgate.engine.parking import ParkedSend
 from headgate.engine.producer import Producer
 from headgate.flow.quota import (
+    NO_QUOTAS,
     Approach,
     Quota,
     QuotaPolicy,
@@ -61,13 +62,13 @@ class TopicQuota:
     __slots__ = (
         "_approaches",
         "_evictions",
+        "_exceeded",
         "_heaps",
+        "awaits_durable",
         "due",
         "has_hold_timer",
         "is_active",
-        "is_closed",
         "is_dirty",
-        "mark",
         "over",
         "quotas",
         "topic",
@@ -76,23 +77,29 @@ class TopicQuota:
     def __init__(self, topic: Topic, quotas: Quotas) -> None:
         self.topic = topic
         self.quotas = quotas
-        self.mark = NO_MARK
-        """Bytes ever staged up to which the size quota cannot be reached."""
         self.over: Quota | None = None
         """The quota that stops producers now: of two the size quota."""
+        self._exceeded = NO_QUOTAS
+        """Those that are exceeded, each until its own low mark."""
         self.is_dirty = False
         """Whether the keeper looks at it in this turn."""
         self.is_active = False
         """Whether the keeper follows how fast it fills; not while nothing is owed."""
-        self.is_closed = False
-        """Whether the topic is no more."""
         self.due: Bucket | None = None
         """For the keeper: when it looks whether the oldest message is too old."""
         self.has_hold_timer = False
         """For the keeper: whether it looks who has waited too long."""
+        self.awaits_durable = False
+        """By the keeper: what is staged is too old already, and looked at when it is durable."""
         self._heaps: tuple[Least, Least] | None = None
         self._evictions: list[tuple[int, int, int]] | None = None
         self._approaches: list[Approach | None] | None = None
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether the topic is loaded no more."""
+        topic = self.topic
+        return topic.engine.by_number.get(topic.log.number) is not topic
 
     # -- how full it is --------------------------------------------------------------------
 
@@ -145,11 +152,7 @@ class TopicQuota:
         quota = self.quotas[kind]
         if quota is None or not quota.policy.stops_producers:
             return False
-        if self.over is not None and self.over.type is kind:
-            return True
-        if kind is QuotaType.SIZE:
-            return size_exceeded(self.backlog_bytes(), quota.limit)
-        return age_exceeded(self.age_ms(), quota.limit)
+        return self._exceeded[kind] is not None or self._is_exceeded(quota, None)
 
     def look(self) -> bool:
         """Note how fast it fills, about once a second; False when nothing is owed any more and
@@ -188,6 +191,7 @@ class TopicQuota:
         if quotas != self.quotas:
             self.quotas = quotas
             self._approaches = None
+            self._index()
             self.look_again()
 
     def look_again(self) -> None:
@@ -201,21 +205,29 @@ class TopicQuota:
         if self._heaps is not None:
             for heap in self._heaps:
                 heap.changed(subscription)
-        elif len(self.topic.subscriptions) > SCANNED_MAX:
+        self._index()
+        self.look_again()
+
+    def _index(self) -> None:
+        """Keep heaps from now on, if there are many subscriptions."""
+        if self._heaps is None and len(self.topic.subscriptions) > SCANNED_MAX:
             durable = self._durable()
             self._heaps = Least(_done_bytes, durable), Least(_mark_delete, durable)
-        self.look_again()
 
     def evaluate(self) -> None:
         """Bring everything up to now: evict what must go, stop producers or let them go on."""
         size, time = self.quotas
-        before = self.over
-        self.over = None
-        if time is not None and self._is_over(time, before):
-            self.over = time
-        if size is not None and self._is_over(size, before):
-            self.over = size
-        if self.over != before:
+        before = self._exceeded
+        if size is None or size.policy.stops_producers:
+            late = self._over(time, before.time)
+            full = self._over(size, before.size)
+        else:  # what it takes may have been what is too old
+            full = self._over(size, before.size)
+            late = self._over(time, before.time)
+        self.over = full or late
+        self.awaits_durable = False
+        if (full, late) != before:
+            self._exceeded = Quotas(full, late) if self.over is not None else NO_QUOTAS
             self._tell(before)
         self.settle()
         topic = self.topic
@@ -231,49 +243,68 @@ class TopicQuota:
             keeper.follow(self)
         if time is not None and self.due is None:
             keeper.arm(self, time.limit)
+            if self.awaits_durable:
+                topic.admit_below = ALWAYS
 
-    def _is_over(self, quota: Quota, before: Quota | None) -> bool:
-        was_over = before is not None and before.type is quota.type
+    def look_when_due(self) -> None:
+        """The oldest message may be too old by now. While none is owed, nothing is to be done
+        until the next append."""
+        topic = self.topic
+        is_quiet = self.over is None and not topic.parking and not topic.pending_count
+        if is_quiet and self.oldest() is None:
+            topic.admit_below = ALWAYS
+        else:
+            self.evaluate()
+
+    def _over(self, quota: Quota | None, before: Quota | None) -> Quota | None:
+        """The quota, if it stops producers now. One that evicts does so first."""
+        if quota is None or not self._is_exceeded(quota, before):
+            return None
+        if quota.policy.stops_producers:
+            return quota
+        self._evict(quota)
+        # What is not durable yet cannot be evicted: what is sent meanwhile waits for it.
+        return quota if quota.type is QuotaType.SIZE and self._is_exceeded(quota, None) else None
+
+    def _is_exceeded(self, quota: Quota, before: Quota | None) -> bool:
+        """Whether the limit is reached; or was under this policy, and the low mark is not."""
+        holds_on = (
+            quota.policy.stops_producers and before is not None and before.policy is quota.policy
+        )
         if quota.type is QuotaType.SIZE:
             backlog_bytes = self.backlog_bytes()
-            exceeded = size_exceeded(backlog_bytes, quota.limit)
-            if exceeded and not quota.policy.stops_producers:
-                self._evict(quota)
-                # What is not durable yet cannot be evicted: what is sent meanwhile waits for it.
-                backlog_bytes = self.backlog_bytes()
-                return backlog_bytes > 0 and size_exceeded(backlog_bytes, quota.limit)
-            if exceeded or not was_over:
-                return exceeded
-            return not size_released(backlog_bytes, quota.limit, self._next_bytes())
+            if size_exceeded(backlog_bytes, quota.limit):
+                return backlog_bytes > 0 or quota.policy.stops_producers
+            return holds_on and not size_released(backlog_bytes, quota.limit, self._next_bytes())
         age = self.age_ms()
-        exceeded = age_exceeded(age, quota.limit)
-        if exceeded and not quota.policy.stops_producers:
-            self._evict(quota)
-            return False
-        return exceeded or (was_over and not age_released(age, quota.limit))
+        return age_exceeded(age, quota.limit) or (holds_on and not age_released(age, quota.limit))
 
     def _next_bytes(self) -> int:
         parking = self.topic.parking
         waiting = parking.next() if parking is not None else None
         return 0 if waiting is None else len(waiting[1].body)
 
-    def settle(self) -> None:
-        """Set the mark up to which appends need no look."""
+    def settle(self) -> int:
+        """Set the mark up to which appends need no look. Return how many bytes may be staged until
+        the size quota could be reached."""
         topic, size = self.topic, self.quotas.size
         slowest = None if size is None else self.slowest()
-        self.mark = NO_MARK
+        mark = NO_MARK
         if size is not None and slowest is not None:
-            self.mark = min(size.limit + slowest.done_bytes, NO_MARK)
+            mark = min(size.limit + slowest.done_bytes, NO_MARK)
         topic.is_held = self.over is not None or bool(topic.parking)
-        topic.admit_below = ALWAYS if topic.is_held or topic.ending else self.mark
+        looks = topic.is_held or topic.ending or self.awaits_durable
+        topic.admit_below = ALWAYS if looks else mark
+        return mark
 
-    def _tell(self, before: Quota | None) -> None:
-        topic = self.topic
-        for quota, exceeded in ((before, False), (self.over, True)):
-            # One that evicts stops producers only until what they sent is durable.
-            if quota is not None and quota.policy.stops_producers:
-                topic.engine.observer.quota_turned(topic, quota, exceeded)
-                topic.engine.effects.quota_turned(topic, quota, exceeded)
+    def _tell(self, before: Quotas) -> None:
+        topic, now = self.topic, self._exceeded
+        for quotas, others, exceeded in ((before, now, False), (now, before, True)):
+            for quota, other in zip(quotas, others, strict=True):
+                # One that evicts stops producers only until what they sent is durable.
+                if quota is not None and quota != other and quota.policy.stops_producers:
+                    topic.engine.observer.quota_turned(topic, quota, exceeded)
+                    topic.engine.effects.quota_turned(topic, quota, exceeded)
 
     def check_newcomer(self) -> None:
         """Refuse a producer that would have to wait at once.
@@ -285,16 +316,13 @@ class TopicQuota:
         self.evaluate()
         if self.over is None or not self.over.policy.stops_producers:
             return
-        text = f"Cannot create producer on topic with backlog quota exceeded: {self.why()}"
+        text = f"Cannot create producer on topic with backlog quota exceeded: {self.why(self.over)}"
         if self.over.policy is QuotaPolicy.HOLD:
             raise ProducersHeldError(text)
         raise ProducersRefusedError(text)
 
-    def why(self) -> str:
-        """What is exceeded, by which subscription, and where the limit is set; for people."""
-        quota = self.over
-        if quota is None:
-            return ""
+    def why(self, quota: Quota) -> str:
+        """How full ``quota`` is, by which subscription, and where it is set; for people."""
         if quota.type is QuotaType.SIZE:
             holder, figure = self.slowest(), f"{self.backlog_bytes():,} bytes"
             limit = f"{quota.limit:,} bytes"
@@ -306,31 +334,66 @@ class TopicQuota:
         return f"the {what}{whose} is at {figure} of {limit} ({quota.source})"
 
     def is_right(self) -> bool:
-        """Whether a count of everything comes to the same state: nothing was missed."""
+        """Whether a count of everything comes to the same state: nothing was missed. Between an
+        event and the look that it asked for, it may not."""
         topic = self.topic
-        staged_bytes, end = topic.staged_bytes, topic.log.end
-        done_bytes, mark_delete = staged_bytes, end
+        end = mark_delete = topic.log.end
+        done_bytes = NO_MARK
         for subscription in topic.subscriptions.values():
             if subscription.cursor_id is not None:
                 if subscription.done_bytes < done_bytes:
                     done_bytes = subscription.done_bytes
                 if subscription.acks.mark_delete < mark_delete:
                     mark_delete = subscription.acks.mark_delete
-        if self._heaps is not None and staged_bytes - done_bytes != self.backlog_bytes():
-            return False
-        over = self.over
-        if over is not None and over.type is QuotaType.SIZE:
-            return not size_released(staged_bytes - done_bytes, over.limit, self._next_bytes())
+        oldest_ms = topic.log.received_ms(mark_delete + 1) if mark_delete + 1 < end else None
+        if self._exceeded is not NO_QUOTAS or self._heaps is not None or topic.is_held:
+            return self._all_is_right(min(done_bytes, topic.staged_bytes), oldest_ms)
+        # As nearly all topics of a sweep are.
         size, time = self.quotas
-        if size is not None:
+        if size is not None and topic.admit_below > size.limit + done_bytes:
+            return False
+        if size is not None and topic.staged_bytes - done_bytes >= size.limit:
             # What is not durable yet is looked at when it is.
-            owed_bytes = topic.log.bytes_before(end) - done_bytes
-            if topic.admit_below > size.limit + done_bytes or owed_bytes >= max(size.limit, 1):
-                return False
-        if time is None or over is not None or mark_delete + 1 >= end:
+            return topic.log.bytes_before(end) - done_bytes < max(size.limit, 1)
+        if time is None or oldest_ms is None:
             return True
-        oldest_ms = topic.log.received_ms(mark_delete + 1)
         return topic.engine.now_ms - oldest_ms < time.limit + LATE_MS_MAX
+
+    def _all_is_right(self, done_bytes: int, oldest_ms: int | None) -> bool:
+        """The same of a topic that is over a quota, or has many subscriptions."""
+        topic = self.topic
+        backlog_bytes = topic.staged_bytes - done_bytes
+        if self._heaps is not None and backlog_bytes != self.backlog_bytes():
+            return False
+        if topic.is_held != (self.over is not None or bool(topic.parking)):
+            return False
+        if self._exceeded.any != (self.over is not None):
+            return False
+        owed_bytes = topic.log.bytes_before(topic.log.end) - done_bytes
+        return self._size_is_right(backlog_bytes, owed_bytes) and self._time_is_right(oldest_ms)
+
+    def _size_is_right(self, backlog_bytes: int, owed_bytes: int) -> bool:
+        """With what is not durable yet, and without."""
+        size, known = self.quotas.size, self._exceeded.size
+        if size is None:
+            return known is None
+        if known is None:
+            # What is not durable yet is looked at when it is.
+            looks_at = self.topic.admit_below - self.topic.staged_bytes + backlog_bytes
+            is_marked = looks_at <= size.limit or self.slowest() is None
+            return is_marked and owed_bytes < max(size.limit, 1)
+        if known.policy.stops_producers:
+            return not size_released(backlog_bytes, size.limit, self._next_bytes())
+        return size_exceeded(backlog_bytes, size.limit)
+
+    def _time_is_right(self, oldest_ms: int | None) -> bool:
+        time, known = self.quotas.time, self._exceeded.time
+        if time is None:
+            return known is None
+        age = age_ms(self.topic.engine.now_ms, oldest_ms)
+        if known is None:
+            return age < time.limit + LATE_MS_MAX
+        return not age_released(age, time.limit)
 
     # -- producers -------------------------------------------------------------------------
 

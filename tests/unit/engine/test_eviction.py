@@ -1,0 +1,92 @@
+"""How far a subscription is moved so that a backlog fits, to the entry (rule 4.3)."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from headgate.base.ack_set import AckSet
+from headgate.engine.eviction import Eviction, Taken, first_kept
+from headgate.engine.subscription import Subscription
+from headgate.flow.quota import Quota, QuotaPolicy, QuotaType
+from tests.unit.engine.harness import Rig
+
+
+def standing(
+    sizes: list[int], *, at: int = 0, acked: tuple[int, ...] = (), first: int = 0
+) -> tuple[Rig, Subscription]:
+    """A subscription that owes entries of these sizes from ``at`` on, less those ``acked``."""
+    rig = Rig()
+    for size in sizes:
+        rig.publish(body=bytes(size))
+    rig.log.first = first
+    acks = AckSet(at - 1)
+    for ordinal in acked:
+        acks.ack(ordinal)
+    return rig, rig.topic.add_subscription("s", acks, cursor_id=1)
+
+
+@pytest.mark.parametrize(
+    ("excess", "kept"),
+    [(1, 1), (10, 1), (11, 2), (30, 2), (31, 3), (60, 3), (61, 4), (100, 4), (10_000, 4)],
+)
+def test_entries_go_until_enough_is_gone(excess: int, kept: int) -> None:
+    _, subscription = standing([10, 20, 30, 40])
+    assert first_kept(subscription, excess) == kept
+
+
+def test_what_is_acknowledged_counts_nothing() -> None:
+    """The holes of a shared subscription are passed, not charged."""
+    _, subscription = standing([10, 20, 30, 40, 50], acked=(1, 3))
+    assert first_kept(subscription, 10) == 1
+    assert first_kept(subscription, 11) == 3
+    assert first_kept(subscription, 41) == 5
+    assert first_kept(subscription, 91) == 5
+
+
+def test_what_the_topic_gave_up_counts_nothing() -> None:
+    _, subscription = standing([10, 20, 30, 40], first=2)
+    assert first_kept(subscription, 1) == 3
+    assert first_kept(subscription, 31) == 4
+
+
+def test_who_owes_nothing_stays() -> None:
+    _, subscription = standing([10, 20], at=2)
+    assert first_kept(subscription, 5) == 2
+    assert subscription.evict_to(2) == (0, 0)
+
+
+def test_an_act_adds_up_what_all_lost() -> None:
+    quota = Quota(QuotaType.SIZE, 100, QuotaPolicy.EVICTION, "topic policy")
+    act = Eviction(quota, 120, -1, [Taken("a", 3, 40), Taken("b", 1, 5)], 90, -1)
+    assert (act.messages, act.bytes) == (4, 45)
+
+
+@given(
+    st.lists(st.integers(1, 60), min_size=1, max_size=25),
+    st.integers(0, 25),
+    st.sets(st.integers(0, 24)),
+    st.integers(0, 24),
+    st.integers(0, 1_600),
+)
+def test_just_enough_goes(
+    sizes: list[int], at: int, acked: set[int], first: int, target: int
+) -> None:
+    """Rule 4.3: against brute force, over real sizes and holes. What is left fits the target; with
+    one entry less gone it would not."""
+    count = len(sizes)
+    holes = tuple(sorted(ordinal for ordinal in acked if at <= ordinal < count))
+    rig, subscription = standing(sizes, at=min(at, count), acked=holes, first=min(first, count))
+    owed = [o for o in range(rig.log.first, count) if not subscription.acks.is_acked(o)]
+    backlog = sum(sizes[o] for o in owed)
+    assert subscription.backlog_bytes == backlog
+    assume(backlog > target)
+    kept = first_kept(subscription, backlog - target)
+    gone = [o for o in owed if o < kept]
+    assert gone
+    assert sum(sizes[o] for o in owed if o >= kept) <= target
+    assert sum(sizes[o] for o in owed if o >= gone[-1]) > target
+    lost = subscription.evict_to(kept)
+    assert lost == (len(gone), sum(sizes[o] for o in gone))
+    assert subscription.backlog_bytes == backlog - lost[1] <= target
