@@ -1,0 +1,197 @@
+"""What the tests of backlog quotas share: brokers with a quota, what a producer was told of each
+message, what a topic holds in truth, and how full it was at every instant."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pulsar
+
+from headgate.record.codec import decode
+from headgate.record.fields import Kind
+from tests.service.clients import client_of, wait_until
+from tests.service.measuring import Rest
+
+TELEMETRY = "persistent://headgate/telemetry/samples"
+CONFIGURATION = "/admin/v2/brokers/configuration"
+PARK_MS = "headgateHoldParkMs"
+HOLD, REFUSE, EVICT = "producer_request_hold", "producer_exception", "consumer_backlog_eviction"
+
+OVERHEAD_BYTES = 200
+"""More than an entry weighs beside its payload: metadata, checksum, a producer's name."""
+
+RELEASE_PERCENT, EVICTION_PERCENT = 95, 90
+QUIET_S = 0.4
+"""How long something that must not happen is waited for."""
+
+
+def words(**settings: object) -> list[str]:
+    """Settings as they go to the command line."""
+    return [word for key, value in settings.items() for word in ("--set", f"{key}={value}")]
+
+
+@contextmanager
+def setting(rest: Rest, key: str, value: object) -> Iterator[None]:
+    """A dynamic setting has another value inside."""
+    rest.ask("POST", f"{CONFIGURATION}/{key}/{value}")
+    try:
+        yield
+    finally:
+        rest.ask("DELETE", f"{CONFIGURATION}/{key}")
+
+
+class Sending:
+    """One producer, and what it was told of each message, in the order in which it was told."""
+
+    def __init__(
+        self,
+        client: pulsar.Client,
+        topic: str,
+        name: str,
+        payload_bytes: int,
+        **options: Any,
+    ) -> None:
+        defaults = {"max_pending_messages": 10_000, "send_timeout_millis": 60_000}
+        self.name = name
+        self.producer = client.create_producer(topic, producer_name=name, **(defaults | options))
+        self.sent: list[str] = []
+        self.told: list[tuple[str, pulsar.Result, float]] = []
+        """Message, result, when (monotonic)."""
+        self._payload_bytes = payload_bytes
+
+    def send(self, count: int) -> None:
+        """Hand over so many messages; returns at once."""
+        for _ in range(count):
+            text = f"{self.name} {len(self.sent):06}"
+            self.sent.append(text)
+            payload = text.encode().ljust(self._payload_bytes)
+            self.producer.send_async(payload, self._teller(text))
+
+    def _teller(self, text: str) -> Callable[[pulsar.Result, pulsar.MessageId], None]:
+        def tell(result: pulsar.Result, _: pulsar.MessageId) -> None:
+            self.told.append((text, result, time.monotonic()))
+
+        return tell
+
+    def finish(self, timeout_s: float = 30.0) -> None:
+        """Wait until it was told of every message."""
+        wait_until(lambda: len(self.told) == len(self.sent), timeout_s)
+
+    def settle(self) -> int:
+        """Wait until it is told nothing more for a while; returns how many it was told of."""
+        while True:
+            before = len(self.told)
+            time.sleep(QUIET_S)
+            if len(self.told) == before:
+                return before
+
+    def with_result(self, result: pulsar.Result = pulsar.Result.Ok) -> list[str]:
+        """The messages that ended so, in the order in which it was told."""
+        return [text for text, each, _ in list(self.told) if each == result]
+
+
+def fill(sending: Sending, count: int) -> int:
+    """Send more than the quota allows; returns how many messages were stored before the hold."""
+    sending.send(count)
+    accepted = sending.settle()
+    assert 0 < accepted < len(sending.sent)
+    return accepted
+
+
+def stored(url: str, topic: str) -> list[str]:
+    """Every message that the topic holds, from its first on."""
+    with client_of(url) as client:
+        reader = client.create_reader(topic, pulsar.MessageId.earliest)
+        found = []
+        while reader.has_message_available():
+            found.append(reader.read_next(10_000).data().decode().rstrip())
+        return found
+
+
+class Samples:
+    """The topic's statistics, again and again, in a thread, until it is left."""
+
+    def __init__(
+        self, admin_url: str, topic: str, look: Callable[[Any], Any], pause_s: float = 0.01
+    ) -> None:
+        """``look`` takes what is wanted out of the statistics."""
+        self.all: list[tuple[float, float, Any]] = []
+        """When asked, when answered, what."""
+        self._rest = Rest(admin_url)
+        self._topic, self._look, self._pause_s = topic, look, pause_s
+        self._stop = threading.Event()
+        self._failure: BaseException | None = None
+        self._thread = threading.Thread(target=self._run, daemon=True)
+
+    @property
+    def values(self) -> list[Any]:
+        """What was found, in order."""
+        return [value for _, _, value in list(self.all)]
+
+    def __enter__(self) -> Samples:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self._thread.join(30)
+        assert not self._thread.is_alive()
+        if self._failure is not None:
+            raise self._failure
+
+    def _run(self) -> None:
+        try:
+            while not self._stop.wait(self._pause_s):
+                asked = time.monotonic()
+                value = self._look(self._rest.topic(self._topic))
+                self.all.append((asked, time.monotonic(), value))
+        except BaseException as failure:
+            self._failure = failure
+        finally:
+            self._rest.close()
+
+
+def connected(stats: Any) -> list[tuple[str, ...]]:
+    """What identifies the topic's producers: name, connection, time. It changes when one is closed
+    and comes back."""
+    return [(p["producerName"], p["address"], p["connectedSince"]) for p in stats["publishers"]]
+
+
+def backlog_bytes(stats: Any) -> int:
+    """The topic's backlog as statistics have it."""
+    size: int = stats["backlogSize"]
+    return size
+
+
+def quota_events(url: str, topic: str) -> list[dict[str, Any]]:
+    """What was recorded of the topic's quotas until now, in order.
+
+    A message on a topic of its own is waited for, so that all that came before it is there.
+    """
+    marker = f"persistent://public/default/marker-{time.monotonic_ns()}"
+    found = []
+    with client_of(url) as client:
+        reader = client.create_reader(TELEMETRY, pulsar.MessageId.earliest)
+        client.create_producer(marker).send(b"until now")
+        while True:
+            columns = decode(reader.read_next(20_000).data()).columns
+            events = columns.get(Kind.EVENT) or {"topic": []}
+            for number, name in enumerate(events["topic"]):
+                if name == topic and events["event"][number] in EVENTS:
+                    found.append(
+                        {
+                            "event": events["event"][number],
+                            **json.loads(str(events["inputs"][number])),
+                            "outcome": json.loads(str(events["outcome"][number])),
+                        }
+                    )
+            if marker in (columns.get(Kind.TOPIC) or {"topic": []})["topic"]:
+                return found
+
+
+EVENTS = ("quota_exceeded", "quota_released", "eviction")
