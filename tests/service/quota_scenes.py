@@ -180,8 +180,8 @@ def quota_events(url: str, topic: str) -> list[dict[str, Any]]:
         client.create_producer(marker).send(b"until now")
         while True:
             columns = decode(reader.read_next(20_000).data()).columns
-            events = columns.get(Kind.EVENT) or {"topic": []}
-            for number, name in enumerate(events["topic"]):
+            events = columns.get(Kind.EVENT, {})
+            for number, name in enumerate(events.get("topic", ())):
                 if name == topic and events["event"][number] in EVENTS:
                     found.append(
                         {
@@ -190,7 +190,7 @@ def quota_events(url: str, topic: str) -> list[dict[str, Any]]:
                             "outcome": json.loads(str(events["outcome"][number])),
                         }
                     )
-            if marker in (columns.get(Kind.TOPIC) or {"topic": []})["topic"]:
+            if marker in columns.get(Kind.TOPIC, {}).get("topic", ()):
                 return found
 
 
