@@ -39,6 +39,7 @@ def test_names_are_pulsars() -> None:
 
 
 def test_the_most_specific_setting_decides_as_a_whole() -> None:
+    """Rule 4.8."""
     found = effective_quota(
         QuotaType.SIZE,
         topic=QuotaSetting(10, EVICT),
