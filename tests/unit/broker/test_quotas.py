@@ -126,3 +126,29 @@ def test_topics_with_the_same_quotas_share_them_up_to_a_number(
     assert rig.table.of_topic(T) != shared
     assert rig.table.of_topic(OTHER) == shared
     assert rig.table.of_topic(OTHER) is not shared
+
+
+@pytest.mark.parametrize("quota", [hold(-1, 0), hold(-1, -7), hold()])
+def test_no_seconds_are_no_limit_and_hide_wider_ones(rig: Rig, quota: BacklogQuota) -> None:
+    """Rule 4.8: 0, negative, or left out."""
+    rig.settings.backlogQuotaDefaultLimitSecond = 60
+    rig.on_namespace(AGE, hold(-1, 30))
+    rig.on_topic(AGE, quota)
+    assert rig.table.of_topic(T) == NO_QUOTAS
+    assert rig.sources()[1] == "topic policy"
+
+
+def test_no_bytes_are_a_limit_that_blocks_everybody(rig: Rig) -> None:
+    """Rule 4.8: an explicit 0 keeps Pulsar's meaning."""
+    rig.on_topic(SIZE, hold(0))
+    assert rig.table.of_topic(T).size == Quota(QuotaType.SIZE, 0, QuotaPolicy.HOLD, "topic policy")
+
+
+def test_partitions_have_the_quotas_of_their_topic(rig: Rig) -> None:
+    """Rule 4.8: each by itself, as it is enforced."""
+    parted = parse_topic("parted")
+    rig._apply(rig.catalog.plan_create_partitioned(parted, 2, now_ms=1))
+    rig._apply(rig.catalog.plan_topic_quota(parted, SIZE, hold(9), broker_retention=Retention()))
+    for partition in range(2):
+        found = rig.table.of_topic(parse_topic(f"parted-partition-{partition}")).size
+        assert found == Quota(QuotaType.SIZE, 9, QuotaPolicy.HOLD, "topic policy")
