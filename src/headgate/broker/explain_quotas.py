@@ -4,22 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from heapq import nsmallest
-from typing import TYPE_CHECKING
 
 from headgate.base.units import MS_PER_S, NS_PER_S
 from headgate.broker.explain_types import ParkedState, QuotaState, TopicQuotaReport
 from headgate.engine.topic import Topic
 from headgate.engine.topic_quota import TopicQuota
-from headgate.flow.quota import NO_QUOTAS, Quota, Quotas, QuotaType
+from headgate.flow.quota import Quota, QuotaType
 from headgate.flow.quota_sentence import quota_sentence, size_text, time_text
-
-if TYPE_CHECKING:
-    from headgate.broker.service import Broker
-
-
-def quotas_of(broker: Broker, topic: Topic) -> Quotas:
-    """The quotas that are set on a live topic; none on the broker's own."""
-    return NO_QUOTAS if topic.is_system else broker.quotas.of_topic(topic.name)
 
 
 def quota_states(topics: Sequence[Topic]) -> list[QuotaState]:

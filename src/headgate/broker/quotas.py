@@ -10,7 +10,9 @@ from collections.abc import Mapping
 from headgate.base.names import TopicName
 from headgate.base.units import GIB
 from headgate.broker.settings import Settings
+from headgate.engine.topic import Topic
 from headgate.flow.quota import (
+    NO_QUOTAS,
     QuotaPolicy,
     Quotas,
     QuotaSetting,
@@ -49,6 +51,14 @@ class QuotaTable:
         if len(self._shared) >= SHARED_MAX:
             self._shared.clear()
         return self._shared.setdefault(found, found)
+
+    def of_live(self, topic: Topic) -> Quotas:
+        """The same of a live topic: what is enforced on it, or would be if quotas were."""
+        if topic.is_system:
+            return NO_QUOTAS
+        if not self._settings.backlogQuotaCheckEnabled:
+            return self.of_topic(topic.name)
+        return NO_QUOTAS if topic.quota is None else topic.quota.quotas
 
     def setting_of(self, topic: TopicName, kind: QuotaType) -> SetQuota:
         """Which setting decides about one type of quota."""

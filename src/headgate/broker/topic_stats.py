@@ -17,7 +17,7 @@ from msgspec import UNSET
 
 from headgate.base.counters import safe_sum
 from headgate.base.units import MS_PER_S, NS_PER_MS, NS_PER_S
-from headgate.broker.explain_quotas import quota_states, quotas_of
+from headgate.broker.explain_quotas import quota_states
 from headgate.broker.facade import StatsOptions
 from headgate.broker.stats import ConsumerStats, PublisherStats, SubscriptionStats, TopicStats
 from headgate.engine.consumer import Consumer
@@ -87,7 +87,7 @@ def topic_stats(broker: Broker, topic: Topic, options: StatsOptions) -> TopicSta
         owner_broker=broker.info.broker_id,
         headgate=_topic_account(broker, topic, limits_above, None if oldest is None else oldest[0]),
     )
-    quotas = quotas_of(broker, topic)
+    quotas = broker.quotas.of_live(topic)
     if quotas.size is not None:
         stats.backlog_quota_limit_size = quotas.size.limit
     if quotas.time is not None:

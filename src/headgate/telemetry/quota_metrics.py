@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from headgate.base.units import MS_PER_S, NS_PER_S
 from headgate.broker.quota_sweep import BOUNDS_S
-from headgate.flow.quota import NO_QUOTAS, QuotaType
+from headgate.flow.quota import QuotaType
 from headgate.telemetry.series import (
     BREACH_SERIES,
     CHECK_DEFECTS_SERIES,
@@ -48,7 +48,7 @@ class QuotaLines:
 
     def topic(self, topic: Topic, labels: str) -> None:
         """One topic's; ``labels`` are its own, still open."""
-        quotas = NO_QUOTAS if topic.is_system else self._broker.quotas.of_topic(topic.name)
+        quotas = self._broker.quotas.of_live(topic)
         limit_bytes = -1 if quotas.size is None else quotas.size.limit
         limit_s = -1 if quotas.time is None else quotas.time.limit // MS_PER_S
         self._add(QUOTA_SIZE_SERIES, labels, "} ", limit_bytes)

@@ -302,9 +302,7 @@ class Sampler:
             if (change := limit.change(effective, self._names)) is not None:
                 self._tell_limit(change, Level.TOPIC, topic)
             self._name_sources(topic.gate, effective)
-            track.quota_limits = quota_limit_values(
-                self._broker.quotas.of_topic(topic.name), self._names
-            )
+            track.quota_limits = quota_limit_values(self._broker.quotas.of_live(topic), self._names)
         if limit.moves:
             limit.values = limit_values(self._broker.in_force.of_topic(topic), self._names)
 
