@@ -15,6 +15,7 @@ from devkit.lanes import LANES, LINT, run_lanes, wanted_lanes
 from devkit.lint import format_tree, lint
 from devkit.locks import write_locks
 from devkit.package import package
+from devkit.peer import play_peer
 from devkit.promtool import ensure_promtool
 from devkit.system import ensure_packages, has_java
 
@@ -103,6 +104,11 @@ def _test(arguments: Sequence[str]) -> int:
     return run_lanes(ensure(lane, java=spark), names, rest)
 
 
+def _test_peer(_arguments: Sequence[str]) -> int:
+    ensure_packages(venv=False, java=False, maven=True)
+    return play_peer(ensure(Lane.BROKER))
+
+
 def _lint(_arguments: Sequence[str]) -> int:
     return lint(ensure(Lane.LINT))
 
@@ -126,6 +132,7 @@ def _package(_arguments: Sequence[str]) -> int:
 COMMANDS: Final = (
     Command("demo", "", "builds several kinds of backlog and explains each one", _demo),
     Command("test", "[LANE...] [-- PYTEST ARGS]", "runs every test, or some lanes", _test),
+    Command("test-peer", "", "plays backlog quotas with the Java client (Maven)", _test_peer),
     Command("serve", "[ARGS]", "starts a broker: headgate standalone ARGS", _serve),
     Command("headgate", "ARGS", "runs any other headgate command", _run_headgate),
     Command("lint", "", "checks style and types (ruff, mypy)", _lint),

@@ -1,6 +1,7 @@
-"""What the set-up needs from the machine itself: a Python with venv, and for Spark a Java.
+"""What the set-up needs from the machine itself: a Python with venv, for Spark a Java, and for the
+peer test a Maven with a compiler.
 
-Both come through apt where that is there and may be used; otherwise one sentence names what
+All come through apt where that is there and may be used; otherwise one sentence names what
 to install, and nothing is changed.
 """
 
@@ -20,6 +21,12 @@ from devkit.paths import environment_variables
 VENV_PACKAGE: Final = "python3-venv"
 JAVA_PACKAGES: Final = ("openjdk-17-jre-headless", "default-jre-headless")
 """In order of preference: releases that dropped Java 17 have a newer default."""
+MAVEN_PACKAGES: Final = ("maven", "openjdk-17-jdk-headless")
+_INSTEAD: Final = {
+    JAVA_PACKAGES[0]: JAVA_PACKAGES[1],
+    MAVEN_PACKAGES[1]: "default-jdk-headless",
+}
+"""What a newer release has instead of a package."""
 
 
 def has_venv() -> bool:
@@ -38,7 +45,15 @@ def has_java() -> bool:
     return shutil.which("java") is not None
 
 
-def ensure_packages(*, venv: bool, java: bool) -> None:
+def has_maven() -> bool:
+    """Whether Java can be compiled and its libraries fetched: ``mvn``, and a ``javac`` that it
+    finds."""
+    home = os.environ.get("JAVA_HOME")
+    compiler = shutil.which("javac", path=f"{home}/bin") if home else shutil.which("javac")
+    return compiler is not None and shutil.which("mvn") is not None
+
+
+def ensure_packages(*, venv: bool, java: bool, maven: bool = False) -> None:
     """Install what is missing through apt.
 
     Raises:
@@ -49,11 +64,13 @@ def ensure_packages(*, venv: bool, java: bool) -> None:
         missing.append(VENV_PACKAGE)
     if java and not has_java():
         missing.append(JAVA_PACKAGES[0])
+    if maven and not has_maven():
+        missing += MAVEN_PACKAGES
     if not missing:
         return
     prefix = _privileged_prefix()
     if prefix is None or not _apt_install(prefix, missing):
-        raise DevError(missing_sentence())
+        raise DevError(missing_peer_sentence() if maven else missing_sentence())
     if venv and not has_venv():
         version = f"python3.{sys.version_info.minor}-venv"
         if not _apt_install(prefix, [version]):
@@ -76,6 +93,16 @@ def missing_sentence() -> str:
     )
 
 
+def missing_peer_sentence() -> str:
+    """The same for the peer test."""
+    names = " ".join(MAVEN_PACKAGES)
+    return (
+        f"The peer test needs the packages {' and '.join(MAVEN_PACKAGES)} (Java 17 or newer), and "
+        f"could not install what is missing: run 'apt-get install {names}' as root, or the like "
+        "on your system, and try again."
+    )
+
+
 def _privileged_prefix() -> list[str] | None:
     """What to put before apt-get so that it may install, or None when it may not."""
     if shutil.which("apt-get") is None:
@@ -93,9 +120,9 @@ def _privileged_prefix() -> list[str] | None:
 
 
 def _apt_install(prefix: list[str], packages: list[str]) -> bool:
-    """Install ``packages``, refreshing apt's lists and trying the other Java if need be."""
+    """Install ``packages``, refreshing apt's lists and trying a newer Java if need be."""
     say(f"Installing {' and '.join(packages)} through apt")
-    others = [JAVA_PACKAGES[1] if name == JAVA_PACKAGES[0] else name for name in packages]
+    others = [_INSTEAD.get(name, name) for name in packages]
     if _apt(prefix, "install", packages):
         return True
     _apt(prefix, "update", [])

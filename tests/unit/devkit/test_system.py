@@ -91,3 +91,36 @@ def test_an_apt_that_fails_ends_in_the_sentence(machine: Path) -> None:
     put_apt(machine, "echo no network; exit 100")
     with pytest.raises(DevError, match="could not install what is missing"):
         system.ensure_packages(venv=False, java=True)
+
+
+def test_maven_and_a_compiler_are_installed_for_the_peer_test(machine: Path) -> None:
+    log = put_apt(machine, 'case "$*" in *default-jdk*|*update*) exit 0;; *) exit 100;; esac')
+    put_program(machine, "mvn", "")
+    assert not system.has_maven()
+    system.ensure_packages(venv=False, java=False, maven=True)
+    assert log.read_text().splitlines() == [
+        "-y install --no-install-recommends maven openjdk-17-jdk-headless",
+        "-y update",
+        "-y install --no-install-recommends maven openjdk-17-jdk-headless",
+        "-y install --no-install-recommends maven default-jdk-headless",
+    ]
+    put_program(machine, "javac", "")
+    assert system.has_maven()
+
+
+def test_the_compiler_of_java_home_counts(machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    put_program(machine, "mvn", "")
+    (machine / "jdk/bin").mkdir(parents=True)
+    put_program(machine / "jdk/bin", "javac", "")
+    monkeypatch.setenv("JAVA_HOME", str(machine / "jdk"))
+    assert system.has_maven()
+
+
+def test_without_apt_one_sentence_names_what_the_peer_test_needs(machine: Path) -> None:
+    assert machine.exists()
+    with pytest.raises(DevError) as caught:
+        system.ensure_packages(venv=False, java=False, maven=True)
+    text = str(caught.value)
+    assert "maven" in text
+    assert "openjdk-17-jdk-headless" in text
+    assert "\n" not in text

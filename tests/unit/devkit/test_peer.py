@@ -1,0 +1,77 @@
+"""The peer test builds with Maven, plays with the Java that is there, and gives up in words."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from devkit import peer
+from devkit.console import DevError
+
+
+class Runs:
+    """Stands in for ``subprocess.run``: notes commands, and answers with a status or a timeout."""
+
+    def __init__(self, *statuses: int | None) -> None:
+        self.statuses = list(statuses)
+        self.commands: list[list[str]] = []
+
+    def __call__(self, command: list[str], **_: Any) -> subprocess.CompletedProcess[str]:
+        self.commands.append(command)
+        status = self.statuses.pop(0)
+        if status is None:
+            raise subprocess.TimeoutExpired(command, 1)
+        return subprocess.CompletedProcess(command, status, "", "no such artifact\n")
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(peer, "CACHE", tmp_path / "cache")
+    return tmp_path / "cache"
+
+
+def plays(monkeypatch: pytest.MonkeyPatch, *statuses: int | None) -> Runs:
+    runs = Runs(*statuses)
+    monkeypatch.setattr(peer.subprocess, "run", runs)
+    return runs
+
+
+def test_it_builds_and_hands_on_the_status(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    runs = plays(monkeypatch, 0, 1)
+    assert peer.play_peer(Path("/some/python")) == 1
+    build, run = runs.commands
+    assert build[0] == "mvn"
+    assert build[-1] == "process-classes"
+    assert run[:3] == ["/some/python", "-m", "tests.peer.run"]
+    assert run[4].endswith("/lib/*")
+    assert cache.is_dir()
+
+
+def test_what_maven_said_is_told(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    plays(monkeypatch, 1)
+    with pytest.raises(DevError, match="no such artifact"):
+        peer.build()
+
+
+@pytest.mark.parametrize("statuses", [(None,), (0, None)], ids=["Maven", "peer test"])
+def test_what_hangs_is_given_up(
+    cache: Path, monkeypatch: pytest.MonkeyPatch, statuses: tuple[int | None, ...]
+) -> None:
+    plays(monkeypatch, *statuses)
+    with pytest.raises(DevError, match="was given up after"):
+        peer.play_peer(Path("/some/python"))
+
+
+def test_java_home_comes_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("home/bin", "path"):
+        (tmp_path / name).mkdir(parents=True)
+        program = tmp_path / name / "java"
+        program.write_text("#!/bin/sh\n")
+        program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path / "path"))
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    assert peer.java_program() == str(tmp_path / "path/java")
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "home"))
+    assert peer.java_program() == str(tmp_path / "home/bin/java")
