@@ -18,6 +18,7 @@ import pytest
 from headgate.testing.client import SimClient
 from tests.service.clients import EARLIEST, SHARED, client_of, full, receive, wait_until
 from tests.service.measuring import Noise, Rest, topic_path
+from tests.service.neighbour import processor_times_s
 from tests.service.process import BrokerProcess
 from tests.service.quota_scenes import (
     EVICT,
@@ -323,15 +324,16 @@ def test_a_check_of_many_topics_is_quick_and_disturbs_nobody(
     with client_of(broker.service_url) as client:
         producer = client.create_producer(free)
 
-        def latencies() -> list[float]:
+        def latency_s() -> float:
+            """Of a quarter of the messages; the rest may have waited for the machine."""
             found = []
             for _ in range(100):
                 begin = time.monotonic()
                 producer.send(b"how long?")
                 found.append(time.monotonic() - begin)
-            return found
+            return statistics.quantiles(found, n=4)[0]
 
-        usual_s = statistics.median(latencies())
+        usual_s = latency_s()
         stop = threading.Event()
 
         def check() -> int:
@@ -342,9 +344,14 @@ def test_a_check_of_many_topics_is_quick_and_disturbs_nobody(
             checking.close()
             return count
 
+        before = processor_times_s(broker.pid)
         with ThreadPoolExecutor(1) as pool:
             checks = pool.submit(check)
-            checked_s = statistics.median(latencies())
+            checked_s = latency_s()
             stop.set()
         assert checks.result() >= 10
-    assert checked_s <= usual_s + BLOCKED_S, (usual_s, checked_s)
+        after = processor_times_s(broker.pid)
+    ran_s, waited_s = (late - early for early, late in zip(before, after, strict=True))
+    # Where the broker gets a processor a part of the time only, all it does takes longer.
+    slower = 1 + waited_s / ran_s
+    assert checked_s <= (usual_s + BLOCKED_S) * slower, (usual_s, checked_s, slower)
