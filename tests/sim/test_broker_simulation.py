@@ -7,11 +7,13 @@ fails prints its seed and its last events; play it again, or many others, with
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pytest
 
 from tests.sim.brokersim.story import Story
 
-SEEDS = range(16)
+SEEDS = range(24)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -26,6 +28,18 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 def test_story(seed: int) -> None:
     Story(seed).play()
+
+
+def test_backlog_quotas_bite_in_stories() -> None:
+    """Rules 4.2, 4.3 and 4.6: what the stories check about quotas happens in them."""
+    seen: Counter[str] = Counter()
+    for seed in (11, 15, 16):
+        story = Story(seed)
+        story.play()
+        seen += story.world.seen
+    wanted = {"append below a limit", "size quota exceeded", "size quota released",
+              "time quota exceeded", "evicted by size", "evicted by time", "parked"}  # fmt: skip
+    assert seen.keys() >= wanted, wanted - seen.keys()
 
 
 def test_the_same_seed_gives_the_same_story() -> None:

@@ -175,9 +175,13 @@ class World:
                 metadata_url="memory",
             ),
         )
+        self.built(broker)
         await broker.start()
         self._broker = broker
         return broker
+
+    def built(self, broker: Broker) -> None:
+        """A broker is about to start. A subclass may watch it from its first turn on."""
 
     async def stop(self) -> None:
         """Stop the broker as an operator does: everything staged becomes durable."""

@@ -18,6 +18,7 @@ from headgate.fs import Operation
 from headgate.metadata.errors import RefusalError
 from headgate.metadata.policies import DispatchRate, Retention
 from tests.sim.brokersim.model import START, Cursor, Presence, just_after
+from tests.sim.brokersim.quotas import set_some
 
 if TYPE_CHECKING:
     from tests.sim.brokersim.story import Story
@@ -48,6 +49,7 @@ class Administrator:
             (8, self._widen),
             (6, self._reset),
             (30, self._limit),
+            (20, self._quota),
             (5, self._retain),
             (12, self._look),
         ]
@@ -254,6 +256,10 @@ class Administrator:
 
         await story.world.ask(work())
         story.world.limits_changed()
+
+    async def _quota(self) -> None:
+        if self._story.has_quotas:
+            await set_some(self._story, self._rng)
 
     async def _retain(self) -> None:
         story, facade = self._story, self._facade()

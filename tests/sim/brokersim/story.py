@@ -23,6 +23,7 @@ from tests.sim.brokersim.actors import ConsumerActor, Holders, ProducerActor
 from tests.sim.brokersim.audit import Audit, left_over
 from tests.sim.brokersim.model import END, START, Cursor, Model, Presence, ViolationError
 from tests.sim.brokersim.operators import Administrator, Saboteur
+from tests.sim.brokersim.quotas import random_settings
 from tests.sim.brokersim.watch import WatchedWorld
 
 TRACE_LINES = 60
@@ -61,6 +62,8 @@ class Story:
         self.topics = [f"persistent://public/default/t{i}" for i in range(rng.randint(1, 3))]
         if rng.random() < 0.3:
             self.topics += [f"persistent://public/default/p-partition-{i}" for i in range(2)]
+        self.has_quotas = rng.random() < 0.6
+        """Whether backlog quotas are set: they keep much of what is sent from being stored."""
         self.holders = Holders(self.world.clock.monotonic_ns)
         self.calm = False
         """True: nobody publishes or disturbs; consumers take and acknowledge all they get."""
@@ -351,6 +354,7 @@ def _settings(rng: random.Random) -> dict[str, str]:
         "maxPendingPublishRequestsPerConnection": rng.choice(("2", "20", "1000")),
         "dispatchThrottlingOnBatchMessageEnabled": rng.choice(("true", "false", "false")),
         "allowAutoTopicCreation": "true",
+        **random_settings(rng),
     }
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,6 +20,7 @@ from headgate.wire.codes import AckType
 from headgate.wire.ids import position_of
 from headgate.wire.messages import BaseCommand
 from tests.sim.brokersim.model import START, Model, ViolationError, just_after
+from tests.sim.brokersim.quotas import QuotaWatch
 
 
 @dataclass(slots=True)
@@ -96,11 +97,17 @@ class WatchedWorld(World):
         self._windows: dict[tuple[Any, ...], Window] = {}
         self.handed: dict[Subscription, tuple[int, int]] = {}
         """Messages and bytes handed over, by subscription, since the broker's start."""
+        self.seen: Counter[str] = Counter()
+        """What backlog quotas did, so that a story can tell whether they did anything."""
+        self._quotas: QuotaWatch
 
     def accept(self) -> Connection:
         connection = WatchedConnection(self.broker, HANDLERS)
         connection.world = self
         return connection
+
+    def built(self, broker: Broker) -> None:
+        self._quotas = QuotaWatch(self.model, broker, self.seen)
 
     def crash(self) -> None:
         super().crash()
@@ -180,6 +187,7 @@ class WatchedWorld(World):
             staged = topic.log.staged_end - topic.log.end
             if topic.pending_count != staged:
                 wrong.append(f"{topic.name}: {topic.pending_count} wait, {staged} are staged")
+        wrong += self._quotas.check()
         if wrong:
             raise ViolationError("; ".join(wrong))
 

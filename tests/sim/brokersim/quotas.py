@@ -1,0 +1,149 @@
+"""Backlog quotas in a story: who sets them, and what they may never let pass (law 4)."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from typing import TYPE_CHECKING, Any, Final
+
+from headgate.base.names import parse_topic
+from headgate.broker.admin_facade import AdminFacade
+from headgate.broker.service import Broker
+from headgate.engine.eviction import Eviction
+from headgate.engine.ports import NoObserver
+from headgate.engine.topic import Topic
+from headgate.flow.quota import Quota, QuotaPolicy, QuotaType, size_after_eviction
+from headgate.metadata.policies import BacklogQuota, QuotaKind
+from tests.sim.brokersim.model import Model, ViolationError, just_after
+
+if TYPE_CHECKING:
+    from tests.sim.brokersim.story import Story
+
+KINDS: Final[tuple[QuotaKind, ...]] = ("destination_storage", "message_age")
+
+
+def random_settings(rng: random.Random) -> dict[str, str]:
+    """The broker's settings about what waits."""
+    return {
+        "headgateHoldParkMs": rng.choice(("0", "300", "4000", "20000")),
+        "headgateMaxParkedBytesPerConnection": rng.choice(("2000", "8000000")),
+        "backlogQuotaCheckIntervalInSeconds": "1",
+    }
+
+
+async def set_some(story: Story, rng: random.Random) -> None:
+    """Set or remove a quota of a topic or of the namespace."""
+    topic = parse_topic(rng.choice(story.topics)).base
+    facade, kind = AdminFacade(story.world.broker), rng.choice(KINDS)
+    quota: BacklogQuota | None = None
+    if rng.random() < 0.6:
+        policy = rng.choice(list(QuotaPolicy)).value
+        size_bytes = rng.choice((0, 1_000, 5_000, 5_000, 20_000, 20_000))
+        quota = BacklogQuota(policy, limit_size=size_bytes, limit_time=rng.randint(1, 6))
+    on_namespace = rng.random() < 0.3
+    place = topic.namespace if on_namespace else topic
+    story.note(f"admin: quota {kind} of {place}: {quota}")
+
+    async def work() -> None:
+        catalog = facade.catalog
+        if on_namespace:
+            await facade.commit(catalog.plan_namespace_quota(topic.namespace, kind, quota))
+        else:
+            present = catalog.topic_policies(topic).backlog_quotas
+            quotas = {k: q for k, q in present.items() if k != kind}
+            quotas |= {} if quota is None else {kind: quota}
+            await facade.commit(catalog.plan_topic_policies(topic, backlog_quotas=quotas))
+
+    await story.world.ask(work())
+
+
+class QuotaWatch(NoObserver):
+    """Watches one running broker: each append, each eviction, and the state between turns."""
+
+    def __init__(self, model: Model, broker: Broker, seen: Counter[str]) -> None:
+        self._model = model
+        self._broker = broker
+        self._seen = seen
+        self._loop: Any = broker.loop
+        effects: Any = broker.engine.effects
+        self._stage = effects.append
+        effects.append = self._append
+        broker.engine.observer = self
+
+    def _append(self, topic: Topic, message_count: int, body: bytes) -> int:
+        """What is staged was below the limit the instant before, whatever the policy: so a backlog
+        is never passed by more than one entry, unless a limit was lowered or a cursor set back."""
+        if not topic.is_system:
+            size = self._broker.quotas.of_topic(topic.name).size
+            backlog_bytes = _backlog_bytes(topic)
+            if size is not None:
+                self._seen["append below a limit"] += 1
+                is_kept = size.policy.stops_producers or backlog_bytes > 0
+                if backlog_bytes >= size.limit and is_kept:
+                    self._fail(f"{topic.name}: {backlog_bytes} are owed of {size}, and one more")
+            if topic.quota is not None and topic.quota.over is not None:
+                self._fail(f"{topic.name}: stored although {topic.quota.why()}")
+        return int(self._stage(topic, message_count, body))
+
+    def quota_turned(self, topic: Topic, quota: Quota, exceeded: bool) -> None:
+        """See :class:`headgate.engine.ports.Observer`."""
+        self._seen[f"{quota.type.label} quota {'exceeded' if exceeded else 'released'}"] += 1
+
+    def evicted(self, topic: Topic, eviction: Eviction) -> None:
+        """See :class:`headgate.engine.ports.Observer`."""
+        quota = eviction.quota
+        self._seen[f"evicted by {quota.type.label}"] += 1
+        if quota.policy is not QuotaPolicy.EVICTION:
+            self._fail(f"{topic.name}: {quota} evicts")
+        for taken in eviction.taken:
+            subscription = topic.subscriptions[taken.subscription]
+            if not subscription.is_durable:
+                self._fail(f"{topic.name}: the reader {subscription.name} was evicted")
+            staged_bytes = topic.staged_bytes - topic.log.bytes_before(topic.log.end)
+            left = subscription.backlog_bytes
+            mark = size_after_eviction(quota.limit)
+            if quota.type is QuotaType.SIZE and left and left + staged_bytes > mark:
+                self._fail(f"{topic.name} {taken}: {left} are left of {quota}")
+            place = topic.log.position(subscription.acks.mark_delete)
+            cursor = self._model.cursor(topic.name.full, subscription.name)
+            cursor.may_before = max(cursor.may_before, just_after(place))
+
+    def check(self) -> list[str]:
+        """What is wrong between two turns of the loop."""
+        keeper = self._broker.engine.quotas
+        wrong = []
+        if keeper.defects_count:
+            wrong.append(f"the check found {keeper.defects_count} defects")
+        parked: Counter[Any] = Counter()
+        for topic in self._broker.engine.topics.values():
+            waiting = [p for p in topic.producers.values() if p.parked]
+            for producer in waiting:
+                size = sum(len(send.body) for send in producer.parked or ())
+                parked[producer.port] += size
+                if size != producer.parked_bytes or producer.ending:
+                    wrong.append(f"{topic.name} {producer.name}: {producer.parked_bytes} of {size}")
+            self._seen["parked"] += bool(waiting)
+            if set(waiting) != set(topic.parking.producers if topic.parking else ()):
+                wrong.append(f"{topic.name}: others wait than those who take turns")
+            quota = topic.quota
+            if quota is None or quota.is_dirty or self._broker._flush_scheduled:
+                continue
+            if quota.is_active and not quota.is_right():
+                wrong.append(f"{topic.name}: over {quota.over}, {quota.backlog_bytes()} bytes")
+            if waiting and quota.over is None:
+                wrong.append(f"{topic.name}: SENDs wait although no quota is exceeded")
+        if keeper.parked_bytes != sum(parked.values()):
+            wrong.append(f"{keeper.parked_bytes} wait, {sum(parked.values())} are there")
+        for connection in self._broker.connections:
+            if connection.parked_bytes != parked[connection]:
+                wrong.append(f"{connection.address}: {connection.parked_bytes} wait")
+        return wrong
+
+    def _fail(self, text: str) -> None:
+        self._loop.fail(ViolationError(text))
+
+
+def _backlog_bytes(topic: Topic) -> int:
+    """Of the slowest stored subscription, with what is not durable yet."""
+    done = [s.done_bytes for s in topic.subscriptions.values() if s.is_durable]
+    return topic.staged_bytes - min(done, default=topic.staged_bytes)
