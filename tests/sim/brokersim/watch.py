@@ -187,6 +187,8 @@ class WatchedWorld(World):
             staged = topic.log.staged_end - topic.log.end
             if topic.pending_count != staged:
                 wrong.append(f"{topic.name}: {topic.pending_count} wait, {staged} are staged")
+            if topic.staged_bytes != topic.log.bytes_before(topic.log.staged_end):
+                wrong.append(f"{topic.name}: {topic.staged_bytes} bytes were ever staged")
         wrong += self._quotas.check()
         if wrong:
             raise ViolationError("; ".join(wrong))
