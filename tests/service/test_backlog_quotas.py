@@ -321,8 +321,9 @@ def test_others_on_the_connection_go_on_during_a_hold(broker: BrokerProcess, res
 def test_a_producer_at_the_limit_is_not_let_in_and_cut_off_by_turns(
     broker: BrokerProcess, rest: Rest
 ) -> None:
-    """Rules 4.4 and 4.6: with a consumer slower than the producer nothing is ever closed, and a
-    hold ends at most once for each 5 % of the limit that was acknowledged; each is recorded."""
+    """Rules 4.4 and 4.6: with a consumer slower than the producer nothing is ever closed, a hold
+    ends at most once for each 5 % of the limit that was acknowledged, and the records tell at most
+    one turn each way for each window."""
     topic, taken = full("slow-consumer"), 60
     mark_bytes = LIMIT_BYTES * RELEASE_PERCENT // 100
     with client_of(broker.service_url) as reading, client_of(broker.service_url) as writing:
@@ -341,7 +342,7 @@ def test_a_producer_at_the_limit_is_not_let_in_and_cut_off_by_turns(
     assert len(distinct(producers.values)) == 1
     assert max(backlogs.values) < LIMIT_BYTES + ENTRY_BYTES
     events = [each["event"] for each in told]
-    assert events[:2] == ["quota_exceeded", "quota_released"]
+    assert events[0] == "quota_exceeded"
     assert all(one != other for one, other in pairwise(events))
     assert len(events) <= 2 * taken * ENTRY_BYTES / (LIMIT_BYTES - mark_bytes) + 1
     assert {(each["quota"], each["policy"], each["limit_bytes"]) for each in told} == {

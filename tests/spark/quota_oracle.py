@@ -68,6 +68,7 @@ EVICTION_COLUMNS = (
     "limit_ns",
     "backlog_bytes_start",
     "backlog_bytes",
+    "acts",
     "messages",
     "bytes",
     "subscriptions_count",
@@ -82,7 +83,8 @@ select date, hour, time_ns, regexp_replace(topic, '-partition-[0-9]+$', ''),
   nullif(regexp_extract(topic, '-partition-([0-9]+)$', 1), '')::bigint, incarnation, boot_id,
   inputs ->> '$.quota', inputs ->> '$.source', (inputs ->> '$.limit_ns')::bigint,
   (inputs ->> '$.backlog_bytes')::bigint, (outcome ->> '$.backlog_bytes')::bigint,
-  (outcome ->> '$.messages')::bigint, (outcome ->> '$.bytes')::bigint,
+  (outcome ->> '$.acts')::bigint, (outcome ->> '$.messages')::bigint,
+  (outcome ->> '$.bytes')::bigint,
   json_array_length(outcome -> '$.subscriptions')::bigint
     + (outcome ->> '$.subscriptions_more')::bigint
 from events order by all

@@ -185,6 +185,8 @@ def test_a_broker_s_own_evictions_arrive_with_every_message(tmp_path: Path) -> N
         (name, None, "size")
     }
     assert sum(row["messages"] for row in evictions) == lost
+    # One event for each window, with the sums of its acts.
+    assert all(row["acts"] >= 1 for row in evictions)
     # What is submitted and not yet durable counts, and cannot be evicted.
     assert all(row["backlog_bytes_start"] >= row["limit_bytes"] == 100_000 for row in evictions)
     assert all(row["backlog_bytes"] < row["backlog_bytes_start"] for row in evictions)
@@ -193,6 +195,8 @@ def test_a_broker_s_own_evictions_arrive_with_every_message(tmp_path: Path) -> N
     assert sum(loss["messages"] for loss in losses) == lost
     usage = [row for row in rows_of(out, "quota_usage").to_pylist() if row["topic"] == name]
     assert sum(row["eviction_size_messages"] for row in usage) == lost
+    acts = sum(row["acts"] for row in evictions)
+    assert sum(row["eviction_size_acts"] for row in usage) == acts
     assert usage[-1]["size_source"] == "broker setting backlogQuotaDefaultLimitBytes"
     assert 0.0 < usage[-1]["size_use"] <= 1.0
 

@@ -62,6 +62,7 @@ def eviction(event: Event) -> dict[str, Any]:
         "backlog_bytes": _whole(outcome.get("backlog_bytes")),
         "oldest_age_ns_start": _whole(inputs.get("oldest_age_ns")),
         "oldest_age_ns": _whole(outcome.get("oldest_age_ns")),
+        "acts": _whole(outcome.get("acts")),
         "messages": _whole(outcome.get("messages")),
         "bytes": _whole(outcome.get("bytes")),
         "subscriptions": None if losses is None else json.dumps(losses),

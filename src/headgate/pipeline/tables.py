@@ -342,6 +342,7 @@ EVICTIONS: Final = Table(
         TableColumn("backlog_bytes", _L, "Backlog of the slowest subscription after."),
         TableColumn("oldest_age_ns_start", _L, "Age of the oldest message before."),
         TableColumn("oldest_age_ns", _L, "Age of the oldest message after; null without backlog."),
+        TableColumn("acts", _L, "Acts of eviction in the event's window that it sums up."),
         TableColumn("messages", _L, "Messages lost, summed over subscriptions."),
         TableColumn("bytes", _L, "Bytes lost, summed over subscriptions."),
         TableColumn(

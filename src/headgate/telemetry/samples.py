@@ -22,7 +22,7 @@ from headgate.telemetry.events import EventLog
 from headgate.telemetry.limit_track import LimitChange, LimitTrack, limit_values
 from headgate.telemetry.limiters import LIMITER_COLUMNS, Gate, LimiterTrack, subject_of
 from headgate.telemetry.names import PLAIN, Names
-from headgate.telemetry.quotas import event_inputs, eviction_outcome, turned_outcome
+from headgate.telemetry.quota_events import QuotaEvents
 from headgate.telemetry.quotas import limit_values as quota_limit_values
 from headgate.telemetry.subjects import (
     FIRST_THROTTLED,
@@ -63,6 +63,7 @@ class Sampler:
         self._names = names
         self._engine = broker.engine
         self.events = EventLog()
+        self._quotas = QuotaEvents(self.events, names)
         self._topics: dict[Topic, TopicTrack] = {}
         self._limiters: dict[tuple[Gate, Dimension], LimiterTrack] = {}
         self._farewells: list[tuple[Kind, Row]] = []
@@ -96,6 +97,7 @@ class Sampler:
         for subscription in list(track.subscriptions.values()):
             self.subscription_removed(subscription.subscription)
         self._end_limiters(topic.gate)
+        self._quotas.topic_unloaded(topic)
         self._farewell(Kind.TOPIC, track.row(self._ending()))
         del self._topics[topic]
 
@@ -140,34 +142,14 @@ class Sampler:
 
     def quota_turned(self, topic: Topic, quota: Quota, exceeded: bool, /) -> None:
         """See :class:`headgate.engine.ports.Observer`."""
-        if topic in self._topics and topic.quota is not None:
-            self.events.add(
-                self._broker.clock.wall_ns(),
-                "quota_exceeded" if exceeded else "quota_released",
-                topic=self._names.topic(topic.name),
-                incarnation=topic.incarnation,
-                inputs=event_inputs(
-                    quota, topic.quota.backlog_bytes(), topic.quota.age_ms(), self._names
-                ),
-                outcome=turned_outcome(quota, exceeded),
-            )
+        if topic in self._topics:
+            at_ns = self._broker.clock.wall_ns()
+            self._quotas.turned(topic, quota, exceeded=exceeded, at_ns=at_ns)
 
     def evicted(self, topic: Topic, eviction: Eviction, /) -> None:
         """See :class:`headgate.engine.ports.Observer`."""
         if topic in self._topics:
-            self.events.add(
-                self._broker.clock.wall_ns(),
-                "eviction",
-                topic=self._names.topic(topic.name),
-                incarnation=topic.incarnation,
-                inputs=event_inputs(
-                    eviction.quota,
-                    eviction.backlog_bytes_before,
-                    eviction.age_ms_before,
-                    self._names,
-                ),
-                outcome=eviction_outcome(eviction, self._names),
-            )
+            self._quotas.evicted(topic, eviction, self._broker.clock.wall_ns())
 
     def _follow_budgets(
         self, gate: Gate, level: Level, subject: str, incarnation: int, since_ns: int
@@ -241,6 +223,7 @@ class Sampler:
                 looked = 0
                 await self._give_way()
         rest = self._take()
+        self._quotas.end_window()
         events = self.events.take()
         if events is not None:
             rest[Kind.EVENT] = events

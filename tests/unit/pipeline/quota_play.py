@@ -160,6 +160,7 @@ def act() -> dict[str, str]:
         "oldest_age_ns": 40 * S,
     }
     outcome = {
+        "acts": 1,
         "messages": MESSAGES_OF_ACT,
         "bytes": BYTES_OF_ACT,
         "backlog_bytes": 3_600 * KIB,

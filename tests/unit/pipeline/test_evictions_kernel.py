@@ -64,6 +64,7 @@ def test_an_event_has_a_row_with_what_was_lost() -> None:
         "backlog_bytes": 3_600 * KIB,
         "oldest_age_ns_start": 40 * S,
         "oldest_age_ns": 36 * S,
+        "acts": 1,
         "messages": 100,
         "bytes": 100 * KIB,
         "subscriptions_count": 5,
@@ -115,7 +116,14 @@ def test_topics_are_named_as_in_samples(
 def test_an_outcome_that_is_not_as_agreed_is_unknown(outcome: str | None) -> None:
     row = eviction(_event(outcome=outcome))
     assert (row["quota"], row["limit_ns"]) == ("time", 40 * S)
-    for name in ("messages", "bytes", "backlog_bytes", "subscriptions", "subscriptions_count"):
+    for name in (
+        "acts",
+        "messages",
+        "bytes",
+        "backlog_bytes",
+        "subscriptions",
+        "subscriptions_count",
+    ):
         assert row[name] is None
 
 

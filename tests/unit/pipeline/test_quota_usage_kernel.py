@@ -104,7 +104,7 @@ def test_of_two_quotas_the_one_that_breaks_is_told(played: Played) -> None:
     assert (row["size_use"], row["time_use"]) == (0.5, 120 / 3_600)
     assert (row["seconds_to_breach"], row["breach_quota"]) == (3_480.0, "time")
     assert (row["size_limit_bytes"], row["time_limit_ns"]) == (GIB, 3_600 * S)
-    assert row["sentence"].startswith(f"the topic is at 3 % of its 60 min time quota ({SOURCE}), ")
+    assert row["sentence"].startswith(f"the topic is at 3 % of its 1 h time quota ({SOURCE}), ")
 
 
 def test_a_quota_that_was_lifted_still_tells_what_it_did(played: Played) -> None:

@@ -19,7 +19,7 @@ from headgate.broker.facade import AtPosition, OlderThan
 from headgate.broker.service import Broker
 from headgate.record.codec import BatchHeader, decode, encode_window
 from headgate.record.fields import EVENT_NAMES, STATE_FIELD_NAMES, Kind, Nature, field_names
-from headgate.telemetry import samples
+from headgate.telemetry import quota_events, samples
 from headgate.telemetry.samples import MESSAGE_ROWS, Sampler, Tables
 from headgate.telemetry.subjects import Instant
 from headgate.testing import SimConsumer, World
@@ -399,7 +399,7 @@ def test_throttling_does_not_begin_before_its_subscription() -> None:
 
 
 def test_event_names_are_those_of_the_record() -> None:
-    source = Path(samples.__file__).read_text()
+    source = "".join(Path(module.__file__).read_text() for module in (samples, quota_events))
     told = set(re.findall(r'"(limit_changed|throttle_\w+|quota_\w+|eviction)"', source))
     assert told == {
         "limit_changed", "throttle_began", "throttle_ended",
