@@ -65,16 +65,17 @@ class QuotaLog:
         told.messages += act.messages
         told.bytes += act.bytes
         if is_due:
+            quota, acts = act.quota, f" in {told.acts} acts" if told.acts > 1 else ""
             logger.warning(
-                "%s: the %s quota (%s) took %d messages, %d bytes, from subscriptions, the last of "
-                "them from %s; %d acts since the last line",
+                "%s: the %s quota (%s) took %d messages, %d bytes, from subscriptions%s, the last "
+                "of them from %s",
                 topic.name,
-                act.quota.type.label,
-                act.quota.source,
+                quota.type.label,
+                quota.source,
                 told.messages,
                 told.bytes,
+                acts,
                 act.taken[0].subscription,
-                told.acts,
             )
             told.acts = told.messages = told.bytes = 0
 

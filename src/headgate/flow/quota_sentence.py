@@ -82,7 +82,8 @@ def quota_sentence(
     if holder:
         parts.append(holder)
     if seconds_to_breach is not None:
-        parts.append(f"at the present rate it breaks in {time_text(seconds_to_breach)}")
+        when = "any moment" if seconds_to_breach < 1 else f"in {time_text(seconds_to_breach)}"
+        parts.append(f"at the present rate it breaks {when}")
         parts.append(f"then: {_consequence(policy, subscription)}")
     return ", ".join(parts)
 
@@ -94,8 +95,6 @@ def _consequence(policy: str, subscription: str | None, *, are: str = "") -> str
     if policy == QuotaPolicy.EXCEPTION:
         return "producers are refused with an error"
     if policy == QuotaPolicy.EVICTION:
-        whom = (
-            "its slowest subscription" if subscription is None else f"subscription {subscription}"
-        )
-        return f"its oldest messages are lost to {whom}"
+        who = "its slowest subscription" if subscription is None else f"subscription {subscription}"
+        return f"{who} loses its oldest messages"
     return policy

@@ -49,4 +49,4 @@ def test_evictions_of_a_minute_are_added_up(caplog: pytest.LogCaptureFixture) ->
     log.evicted(rig.topic, acts[0])
     lost = sum(act.messages for act in acts[1:]) + acts[0].messages
     assert f"took {lost} messages, {10 * lost} bytes" in caplog.messages[1]
-    assert caplog.messages[1].endswith(f"from billing; {len(acts)} acts since the last line")
+    assert caplog.messages[1].endswith(f"in {len(acts)} acts, the last of them from billing")

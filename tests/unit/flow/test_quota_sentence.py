@@ -39,11 +39,11 @@ _BREAKS = "at the present rate it breaks in 26 min, then: "
         ),
         (
             {"policy": "consumer_backlog_eviction"},
-            f"{_AT}, {_HOLDER}, {_BREAKS}its oldest messages are lost to subscription billing",
+            f"{_AT}, {_HOLDER}, {_BREAKS}subscription billing loses its oldest messages",
         ),
         (
             {"policy": "consumer_backlog_eviction", "subscription": None},
-            f"{_AT}, {_BREAKS}its oldest messages are lost to its slowest subscription",
+            f"{_AT}, {_BREAKS}its slowest subscription loses its oldest messages",
         ),
         ({"policy": "something_new"}, f"{_AT}, {_HOLDER}, {_BREAKS}something_new"),
         ({"seconds_to_breach": None}, f"{_AT}, {_HOLDER}"),
@@ -72,7 +72,7 @@ _BREAKS = "at the present rate it breaks in 26 min, then: "
         ),
         (
             {"exceeded": True, "policy": "consumer_backlog_eviction"},
-            f"{_OVER}: its oldest messages are lost to subscription billing; {_HOLDER}",
+            f"{_OVER}: subscription billing loses its oldest messages; {_HOLDER}",
         ),
     ],
 )
@@ -139,3 +139,18 @@ def test_a_time_is_told_to_half_of_its_smaller_unit(seconds: float) -> None:
     told_s = sum(int(n) * units_s[unit] for n, unit in zip(words[::2], words[1::2], strict=True))
     smaller_s = 1 if seconds < 119.5 else 60 if seconds < 172_799.5 else 3_600
     assert abs(told_s - seconds) <= smaller_s / 2
+
+
+def test_a_breach_within_a_second_is_due_any_moment() -> None:
+    text = quota_sentence(
+        use=0.99,
+        limit_text="1 MiB",
+        source="",
+        kind="size",
+        policy="producer_request_hold",
+        subscription=None,
+        oldest_age_s=None,
+        seconds_to_breach=0.4,
+        exceeded=False,
+    )
+    assert text.endswith("at the present rate it breaks any moment, then: producers held")

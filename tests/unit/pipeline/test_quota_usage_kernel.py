@@ -86,8 +86,8 @@ def test_acts_of_eviction_are_those_of_the_minute(played: Played) -> None:
     assert rows[0]["oldest_age_max_ns"] == 38 * S
     assert rows[2]["sentence"] == (
         f"the topic is at 90 % of its 40 s time quota ({SOURCE}), subscription audit holds the"
-        " oldest message (36 s), at the present rate it breaks in 4 s, then: its oldest messages"
-        " are lost to subscription audit; evictions took 1,500 messages (1.5 MiB) in this minute"
+        " oldest message (36 s), at the present rate it breaks in 4 s, then: subscription"
+        " audit loses its oldest messages; evictions took 1,500 messages (1.5 MiB) in this minute"
     )
 
 
