@@ -2,11 +2,16 @@
 
 Uvicorn leaves them to a proxy in front of it; here a single client could otherwise fill the
 broker's memory with one header line, or hold connections and tasks for ever without a word.
+
+A client may offer to go on in another protocol (``Upgrade: h2c``, as the JDK's does by default).
+The offer is declined by answering as if it had not been made. Uvicorn would carry the request out
+without its body, and understand nothing more on the connection.
 """
 
 from __future__ import annotations
 
 import asyncio
+import sys
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
@@ -20,6 +25,9 @@ BODY_TIMEOUT_S = 30.0
 """How long a client may take for a body, from the end of the head. Time in which this side reads
 nothing from it is not the client's: then it gets as much again."""
 
+_OFFER = frozenset({b"upgrade", b"http2-settings"})
+"""Headers that offer another protocol, and what ``Connection`` says of them."""
+
 
 class BoundedHttpProtocol(HttpToolsProtocol):
     """One connection to the web port."""
@@ -29,6 +37,12 @@ class BoundedHttpProtocol(HttpToolsProtocol):
     _just_begun = False
     _timer: asyncio.TimerHandle | None = None
     _limit_s = HEAD_TIMEOUT_S
+    _data = b""
+    """What is being read."""
+    _unread = b""
+    """What is read next, before anything else that arrives."""
+    _declined: bytes | None = None
+    """The head of the present request without its offer, while it was not read again."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """See :class:`asyncio.Protocol`."""
@@ -42,6 +56,13 @@ class BoundedHttpProtocol(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         """See :class:`asyncio.Protocol`."""
+        while data:
+            self._data, self._unread = data, b""
+            self._receive(data)
+            data = self._unread
+        self._data = b""
+
+    def _receive(self, data: bytes) -> None:
         self._just_begun = False
         super().data_received(data)
         if not self._in_head or self.transport.is_closing():
@@ -64,12 +85,40 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         self._in_head = False
         self._stop_waiting()
         self._wait(BODY_TIMEOUT_S)
-        super().on_headers_complete()
+        if any(name == b"upgrade" for name, _ in self.headers) and self.parser.should_upgrade():
+            self._declined = self._head_without_offer()
+        else:
+            super().on_headers_complete()
 
     def on_message_complete(self) -> None:
         """See httptools: the last byte of a request."""
-        self._stop_waiting()
-        super().on_message_complete()
+        if self._declined is None:
+            self._stop_waiting()
+            super().on_message_complete()
+
+    def _unsupported_upgrade_warning(self) -> None:
+        """See uvicorn: the parser has stopped after a head with an offer (or a CONNECT). With a new
+        one, read the head again without the offer, and what came behind it."""
+        stopped, head = sys.exception(), self._declined
+        if head is None or stopped is None:
+            self.transport.close()
+            return
+        self._declined = None
+        self._unread = head + self._data[stopped.args[0] :]
+        self.parser = type(self.parser)(self)
+
+    def _head_without_offer(self) -> bytes:
+        lines = [
+            b"%s %s HTTP/%s"
+            % (self.parser.get_method(), self.url, self.parser.get_http_version().encode())
+        ]
+        for name, value in self.headers:
+            if name == b"connection":
+                tokens = [token.strip() for token in value.split(b",")]
+                value = b", ".join(token for token in tokens if token.lower() not in _OFFER)
+            if name not in _OFFER and (value or name != b"connection"):
+                lines.append(name + b": " + value)
+        return b"\r\n".join([*lines, b"", b""])
 
     def _wait(self, limit_s: float) -> None:
         self._limit_s = limit_s

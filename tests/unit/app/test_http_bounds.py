@@ -79,6 +79,56 @@ def play(story: Story) -> None:
         loop.close()
 
 
+OFFER = (
+    b"Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\n"
+    b"HTTP2-Settings: AAEAAEAAAAIAAAABAAMAAABkAAQBAAAAAAUAAEAA\r\n"
+)
+"""As the JDK's HTTP client makes it."""
+
+
+@pytest.mark.parametrize("piece", [1, 7, 10_000])
+def test_an_offer_of_another_protocol_is_declined_with_an_answer(piece: int) -> None:
+    """The body counts, and so do the requests that follow, however the bytes come."""
+
+    async def story(protocol: BoundedHttpProtocol, wire: Wire) -> None:
+        post = b"POST /x HTTP/1.1\r\nHost: h\r\n" + OFFER + b"Content-Length: 5\r\n\r\nhello"
+        chunked = (
+            b"POST /x HTTP/1.1\r\n" + OFFER + b"Transfer-Encoding: chunked\r\n\r\n"
+            b"3\r\nabc\r\n4\r\ndefg\r\n0\r\n\r\n"
+        )
+        for request in (post, chunked, b"GET / HTTP/1.1\r\n" + OFFER + b"\r\n", post):
+            for start in range(0, len(request), piece):
+                protocol.data_received(request[start : start + piece])
+            await asyncio.sleep(0.1)
+        assert wire.written.count(b"HTTP/1.1 200 ") == 4
+        answers = [part[-1:] for part in wire.written.split(b"HTTP/1.1 200 ")[1:]]
+        assert answers == [b"5", b"7", b"0", b"5"]
+        await asyncio.sleep(BODY_TIMEOUT_S + 1)
+        assert not wire.closed
+
+    play(story)
+
+
+def test_an_offer_amid_others_is_declined_in_its_turn() -> None:
+    async def story(protocol: BoundedHttpProtocol, wire: Wire) -> None:
+        post = b"POST /x HTTP/1.1\r\n" + OFFER + b"Content-Length: 3\r\n\r\nabc"
+        protocol.data_received(post * 2_000)
+        await asyncio.sleep(0.1)
+        assert wire.written.count(b"HTTP/1.1 200 ") == 2_000
+        assert not wire.closed
+
+    play(story)
+
+
+def test_a_tunnel_is_refused() -> None:
+    async def story(protocol: BoundedHttpProtocol, wire: Wire) -> None:
+        protocol.data_received(b"CONNECT h:80 HTTP/1.1\r\nHost: h:80\r\n" + OFFER + b"\r\nrest")
+        await asyncio.sleep(0.1)
+        assert wire.closed
+
+    play(story)
+
+
 def test_a_head_without_end_is_refused() -> None:
     async def story(protocol: BoundedHttpProtocol, wire: Wire) -> None:
         protocol.data_received(b"GET / HTTP/1.1\r\nX: ")

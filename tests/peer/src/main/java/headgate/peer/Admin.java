@@ -14,9 +14,7 @@ import java.util.regex.Pattern;
 final class Admin {
     private static final Duration TIMEOUT = Duration.ofSeconds(20);
 
-    private final HttpClient http = HttpClient.newBuilder()
-            .version(HttpClient.Version.HTTP_1_1)
-            .build();
+    private final HttpClient http = HttpClient.newHttpClient();
     private final String url;
 
     Admin(String url) {
