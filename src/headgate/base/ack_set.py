@@ -3,7 +3,8 @@
 Everything up to *mark delete* is acknowledged; above it a bitmap in blocks of 4,096 ordinals
 says which entries were acknowledged one by one. A block exists only while it holds a set bit, so
 a million alternating holes cost less than a megabyte, and acknowledging one entry touches one
-byte, whatever the number of holes.
+byte, whatever the number of holes. An entry of which only some messages are acknowledged is not
+acknowledged; which they are is kept apart (headgate.base.partial_acks), for no entry twice.
 
 The set also remembers what changed since :meth:`AckSet.take_changes` was last called: that, and
 not the whole set, goes to the log. Replaying changes twice, or onto a set that already holds some
@@ -11,18 +12,26 @@ of them, ends in the same state: a change either sets bits or first replaces eve
 
 Stored forms (little endian; the container adds a checksum and a version)::
 
-    changes   u8 reset (0 or 1) | i64 mark delete | u32 runs | runs * (u64 first, u64 last)
-    whole     i64 mark delete | u32 blocks | blocks * (u64 block number, 512 bytes of bits)
+    changes   see headgate.base.ack_changes
+    whole     i64 mark delete | u32 blocks | u32 partly acknowledged entries
+              | blocks * (u64 block number, 512 bytes of bits)
+              | partials (headgate.base.partial_acks)
 """
 
 from __future__ import annotations
 
 import struct
-from array import array
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+from headgate.base.ack_changes import AckChanges, merged
 from headgate.base.errors import CorruptionError, InputError
+from headgate.base.partial_acks import (
+    PartialAcks,
+    PartialEntry,
+    check_batch,
+    decode_partials,
+    encode_partials,
+)
 
 _BLOCK_SHIFT = 12
 _BLOCK_ORDINALS = 1 << _BLOCK_SHIFT
@@ -30,48 +39,15 @@ _BLOCK_MASK = _BLOCK_ORDINALS - 1
 _BLOCK_BYTES = _BLOCK_ORDINALS // 8
 _FULL_BYTE = 0xFF
 
-_CHANGES_HEAD = struct.Struct("<BqI")
-_WHOLE_HEAD = struct.Struct("<qI")
+_WHOLE_HEAD = struct.Struct("<qII")
 _BLOCK_HEAD = struct.Struct("<Q")
-
-
-@dataclass(frozen=True, slots=True)
-class AckChanges:
-    """What happened to an :class:`AckSet` since changes were last taken."""
-
-    reset: bool
-    """Forget everything known before; then apply the rest."""
-    mark_delete: int
-    """Everything up to this ordinal is acknowledged; -1 = nothing."""
-    runs: tuple[tuple[int, int], ...]
-    """Newly acknowledged ``(first, last)`` above ``mark_delete``, ascending, disjoint."""
-
-    def to_bytes(self) -> bytes:
-        """The stored form drawn in the module's docstring."""
-        flat = array("Q")
-        for run in self.runs:
-            flat.extend(run)
-        head = _CHANGES_HEAD.pack(self.reset, self.mark_delete, len(self.runs))
-        return head + flat.tobytes()
-
-    @classmethod
-    def from_bytes(cls, data: bytes) -> AckChanges:
-        """Read the stored form. Raises :class:`CorruptionError` when it is not one."""
-        if len(data) < _CHANGES_HEAD.size:
-            raise CorruptionError(f"acknowledgement changes are cut short at {len(data)} bytes")
-        reset, mark_delete, count = _CHANGES_HEAD.unpack_from(data)
-        flat = array("Q")
-        if len(data) != _CHANGES_HEAD.size + 2 * count * flat.itemsize:
-            raise CorruptionError(f"acknowledgement changes of {count} runs have {len(data)} bytes")
-        flat.frombytes(data[_CHANGES_HEAD.size :])
-        return cls(reset == 1, mark_delete, tuple(zip(flat[::2], flat[1::2], strict=True)))
 
 
 class AckSet:
     """Acknowledged ordinals of one subscription: a mark-delete ordinal and a bitmap above it."""
 
-    __slots__ = ("_acked_above", "_blocks", "_changed", "_changed_ranges", "_reset", "_taken",
-                 "mark_delete")  # fmt: skip
+    __slots__ = ("_above", "_blocks", "_changed", "_changed_ranges", "_reset", "_taken",
+                 "mark_delete", "partials")  # fmt: skip
 
     def __init__(self, mark_delete: int = -1) -> None:
         """A new set in which exactly the ordinals up to ``mark_delete`` are acknowledged."""
@@ -79,8 +55,11 @@ class AckSet:
             raise InputError(f"mark_delete is {mark_delete}; -1 or more is allowed")
         self.mark_delete = mark_delete
         """All ordinals up to this one are acknowledged; -1 = none. Read only for others."""
+        self.partials: PartialAcks | None = None
+        """The partly acknowledged entries, all above ``mark_delete``; None = none. Read only for
+        others, who take changes from the set itself."""
         self._blocks: dict[int, bytearray] = {}
-        self._acked_above = 0
+        self._above = 0  # set bits and partly acknowledged entries: one test for both
         self._changed: list[int] = []
         self._changed_ranges: list[tuple[int, int]] = []
         self._reset = False
@@ -89,7 +68,8 @@ class AckSet:
     @property
     def holes_count(self) -> int:
         """How many ordinals above ``mark_delete`` are acknowledged."""
-        return self._acked_above
+        partials = self.partials
+        return self._above if partials is None else self._above - len(partials)
 
     def holes_below(self, stop: int) -> int:
         """How many ordinals above ``mark_delete`` and below ``stop`` are acknowledged."""
@@ -109,8 +89,15 @@ class AckSet:
             return False
         if ordinal == mark + 1:
             self.mark_delete = ordinal
-            if self._acked_above and (self.is_acked(ordinal + 1) or ordinal & 7 == 7):
-                self._absorb(ordinal)
+            if self._above:
+                if self.partials is not None:
+                    self._forget_partials(ordinal, ordinal + 1)
+                after = ordinal + 1
+                block = self._blocks.get(after >> _BLOCK_SHIFT)
+                if ordinal & 7 == 7 or (
+                    block is not None and block[(after & _BLOCK_MASK) >> 3] & (1 << (after & 7))
+                ):
+                    self._absorb(ordinal)
             return True
         number = ordinal >> _BLOCK_SHIFT
         block = self._blocks.get(number)
@@ -118,12 +105,57 @@ class AckSet:
             block = self._blocks[number] = bytearray(_BLOCK_BYTES)
         index = (ordinal & _BLOCK_MASK) >> 3
         bit = 1 << (ordinal & 7)
-        if block[index] & bit:
+        bits = block[index]
+        if bits & bit:
             return False
-        block[index] |= bit
-        self._acked_above += 1
+        block[index] = bits | bit
+        self._above += 1
         self._changed.append(ordinal)
+        if self.partials is not None:
+            self._forget_partials(ordinal, ordinal + 1)
         return True
+
+    def ack_messages(self, ordinal: int, indexes_mask: int, batch_size: int) -> int:
+        """Acknowledge messages of one entry: bit i of the mask stands for message i of its batch.
+
+        Returns how many are new. With the last one the entry is acknowledged as a whole.
+
+        Raises:
+            InputError: the batch has no message or more than ``BATCH_MESSAGES_MAX``, the mask
+                names one beyond it, or the entry is known with another batch size.
+        """
+        check_batch(ordinal, indexes_mask, batch_size)
+        if self.is_acked(ordinal):
+            return 0
+        partials = self.partials
+        known = 0 if partials is None else partials.acked_mask(ordinal, batch_size)
+        acked = known | indexes_mask
+        if acked == (1 << batch_size) - 1:
+            self.ack(ordinal)
+        elif acked != known:
+            if partials is None:
+                partials = self.partials = PartialAcks()
+            if not known:
+                self._above += 1
+            partials.put(PartialEntry(ordinal, acked, batch_size))
+        return (acked ^ known).bit_count()
+
+    def partly_acked(self, ordinal: int) -> int:
+        """How many messages of an entry are acknowledged that is not; 0 where it is, too."""
+        partials = self.partials
+        return 0 if partials is None else partials.acked_messages(ordinal)
+
+    def partial_messages(self, first: int, stop: int) -> int:
+        """Acknowledged messages of the partly acknowledged entries from ``first`` to before
+        ``stop``. A step for each ordinal of the range or each such entry, whichever are fewer."""
+        partials = self.partials
+        return 0 if partials is None else partials.messages_within(first, stop)
+
+    def partial_entries(self, first: int = 0, stop: int | None = None) -> Iterator[PartialEntry]:
+        """The partly acknowledged entries from ``first`` to before ``stop`` (None: all that
+        follow), ascending."""
+        partials = self.partials
+        return iter(()) if partials is None else partials.entries(first, stop)
 
     def ack_range(self, first: int, last: int) -> int:
         """Acknowledge ``first`` to ``last``, both included; returns how many are new."""
@@ -139,8 +171,10 @@ class AckSet:
             new += self._set_in_block(at, stop)
             at = stop + 1
         if new:
-            self._acked_above += new
+            self._above += new
             self._changed_ranges.append((first, last))
+            if self.partials is not None:
+                self._forget_partials(first, last + 1)
         return new
 
     def ack_through(self, ordinal: int) -> int:
@@ -149,10 +183,12 @@ class AckSet:
         if ordinal <= mark:
             return 0
         new = ordinal - mark
-        if self._acked_above:
+        if self._above:
             dropped = self.holes_below(ordinal + 1)
             new -= dropped
-            self._acked_above -= dropped
+            self._above -= dropped
+            if self.partials is not None:
+                self._forget_partials(mark + 1, ordinal + 1)
         self.mark_delete = ordinal
         if self._blocks:
             self._drop_blocks(mark, ordinal + 1)
@@ -165,7 +201,8 @@ class AckSet:
             raise InputError(f"mark_delete is {mark_delete}; -1 or more is allowed")
         self.mark_delete = mark_delete
         self._blocks.clear()
-        self._acked_above = 0
+        self._above = 0
+        self.partials = None
         self._changed.clear()
         self._changed_ranges.clear()
         self._reset = True
@@ -184,7 +221,7 @@ class AckSet:
         at = self.mark_delete + 1
         if from_ordinal > at:
             at = from_ordinal
-        if not self._acked_above:
+        if not self._above:
             return at if at < end else end
         while at < end:
             block = self._blocks.get(at >> _BLOCK_SHIFT)
@@ -203,7 +240,7 @@ class AckSet:
         stop = first + length_max
         if stop > end:
             stop = end
-        if not self._acked_above:
+        if not self._above:
             return first, stop
         at = first
         while at < stop:
@@ -268,7 +305,11 @@ class AckSet:
     def has_changes(self) -> bool:
         """Whether :meth:`take_changes` would return something."""
         return bool(
-            self._reset or self.mark_delete != self._taken or self._changed or self._changed_ranges
+            self._reset
+            or self.mark_delete != self._taken
+            or self._changed
+            or self._changed_ranges
+            or (self.partials is not None and self.partials.has_changed())
         )
 
     def take_changes(self) -> AckChanges | None:
@@ -278,21 +319,38 @@ class AckSet:
         mark = self.mark_delete
         runs: list[tuple[int, int]] = [(o, o) for o in self._changed if o > mark]
         runs.extend((max(a, mark + 1), b) for a, b in self._changed_ranges if b > mark)
-        changes = AckChanges(self._reset, mark, tuple(_merge(runs)))
+        partials = () if self.partials is None else self.partials.take_changed()
+        changes = AckChanges(self._reset, mark, tuple(merged(runs)), partials)
         self._changed.clear()
         self._changed_ranges.clear()
         self._reset = False
         self._taken = mark
         return changes
 
+    def whole(self) -> AckChanges:
+        """Changes that make any set like this one. What changed since it was last taken stays."""
+        return AckChanges(
+            True, self.mark_delete, tuple(self.acked_runs()), tuple(self.partial_entries())
+        )
+
     def apply(self, changes: AckChanges) -> None:
-        """Do what ``changes`` say without remembering it as a change: recovery uses it."""
+        """Do what ``changes`` say without remembering it as a change: recovery uses it.
+
+        Raises :class:`CorruptionError` when they name a batch of another size than the set knows.
+        """
         if changes.reset:
             self.reset(changes.mark_delete)
         else:
             self.ack_through(changes.mark_delete)
         for first, last in changes.runs:
             self.ack_range(first, last)
+        try:
+            for entry in changes.partials:
+                self.ack_messages(*entry)
+        except InputError as error:
+            raise CorruptionError(f"acknowledgement changes do not fit: {error}") from error
+        if self.partials is not None:
+            self.partials.take_changed()
         self._changed.clear()
         self._changed_ranges.clear()
         self._reset = False
@@ -300,10 +358,12 @@ class AckSet:
 
     def to_bytes(self) -> bytes:
         """The whole set in the stored form drawn in the module's docstring."""
-        parts = [_WHOLE_HEAD.pack(self.mark_delete, len(self._blocks))]
+        partials_count = 0 if self.partials is None else len(self.partials)
+        parts = [_WHOLE_HEAD.pack(self.mark_delete, len(self._blocks), partials_count)]
         for number in sorted(self._blocks):
             parts.append(_BLOCK_HEAD.pack(number))
             parts.append(bytes(self._blocks[number]))
+        parts.append(encode_partials(self.partial_entries()))
         return b"".join(parts)
 
     @classmethod
@@ -311,9 +371,9 @@ class AckSet:
         """Read a whole set. Raises :class:`CorruptionError` when ``data`` is not one."""
         if len(data) < _WHOLE_HEAD.size:
             raise CorruptionError(f"an acknowledgement set is cut short at {len(data)} bytes")
-        mark_delete, count = _WHOLE_HEAD.unpack_from(data)
+        mark_delete, count, partials_count = _WHOLE_HEAD.unpack_from(data)
         step = _BLOCK_HEAD.size + _BLOCK_BYTES
-        if mark_delete < -1 or len(data) != _WHOLE_HEAD.size + count * step:
+        if mark_delete < -1 or len(data) < _WHOLE_HEAD.size + count * step:
             raise CorruptionError(
                 f"an acknowledgement set of {count} blocks above {mark_delete} "
                 f"has {len(data)} bytes"
@@ -324,9 +384,23 @@ class AckSet:
             (number,) = _BLOCK_HEAD.unpack_from(data, at)
             block = bytearray(data[at + _BLOCK_HEAD.size : at + step])
             made._blocks[number] = block
-            made._acked_above += int.from_bytes(block, "little").bit_count()
+            made._above += int.from_bytes(block, "little").bit_count()
             at += step
+        for entry in decode_partials(data, at, partials_count, mark_delete):
+            if made.is_acked(entry.ordinal):
+                raise CorruptionError(f"entry {entry.ordinal} is acknowledged wholly and partly")
+            made.ack_messages(*entry)
+        if made.partials is not None:
+            made.partials.take_changed()
         return made
+
+    def _forget_partials(self, first: int, stop: int) -> None:
+        """What is known of messages of these entries goes: all or none of them count now."""
+        partials = self.partials
+        if partials is not None:
+            self._above -= partials.drop(first, stop)
+            if not partials:
+                self.partials = None
 
     def _set_in_block(self, first: int, last: int) -> int:
         """Set bits of one block; returns how many were clear."""
@@ -349,7 +423,7 @@ class AckSet:
                 break
             place = at & _BLOCK_MASK
             found = _next_clear(block, place)
-            self._acked_above -= found - place
+            self._above -= found - place
             at += found - place
             if found < _BLOCK_ORDINALS:
                 break
@@ -359,7 +433,7 @@ class AckSet:
     def _drop_blocks(self, mark_before: int, first: int) -> None:
         """Clear all bits below ``first``; ``mark_before`` bounds how low the lowest can be."""
         blocks = self._blocks
-        if not self._acked_above:
+        if not self.holes_count:
             blocks.clear()
             return
         number = first >> _BLOCK_SHIFT
@@ -377,21 +451,6 @@ class AckSet:
         whole = place >> 3
         own[:whole] = bytes(whole)
         own[whole] &= (_FULL_BYTE << (place & 7)) & _FULL_BYTE
-
-
-def _merge(runs: list[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-    """Ascending, disjoint, not touching: the same ordinals in the fewest runs."""
-    runs.sort()
-    open_first = open_last = -1
-    for first, last in runs:
-        if open_first >= 0 and first <= open_last + 1:
-            open_last = max(open_last, last)
-            continue
-        if open_first >= 0:
-            yield open_first, open_last
-        open_first, open_last = first, last
-    if open_first >= 0:
-        yield open_first, open_last
 
 
 def _next_clear(block: bytearray, place: int) -> int:

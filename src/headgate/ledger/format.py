@@ -35,7 +35,7 @@ only grow and are never used twice. Payloads::
     TRIM     u32 topic | u32 zero | u64 first ordinal that is kept
     CREATE   a cursor: see cursors.py
     DELETE   u64 cursor id
-    ACKS     u64 cursor id | acknowledgement changes (see headgate.base.ack_set)
+    ACKS     u64 cursor id | acknowledgement changes (see headgate.base.ack_changes)
 
 Batch n + 1 is written only after batch n is durable. So a damaged batch with a valid one after it
 was durable once: that is damage, and the start fails naming it. A damaged batch with nothing after

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from headgate.base.ack_set import AckChanges
+from headgate.base.ack_changes import AckChanges
 from headgate.base.errors import CorruptionError
 from headgate.ledger.cursors import decode_cursor
 from headgate.ledger.format import (

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from itertools import chain
 
-from headgate.base.ack_set import AckChanges, AckSet
+from headgate.base.ack_set import AckSet
 from headgate.base.errors import StorageError, invariant
 from headgate.ledger.batch import Batch, Chunk
 from headgate.ledger.checkpoint import Counters
@@ -455,8 +455,7 @@ class Staging:
         acks.take_changes()
         if kind == KIND_CREATE:
             return encode_cursor(cursor)
-        whole = AckChanges(True, acks.mark_delete, tuple(acks.acked_runs()))
-        return CURSOR_ID.pack(key) + whole.to_bytes()
+        return CURSOR_ID.pack(key) + acks.whole().to_bytes()
 
     def _has_room(self, payload_bytes: int) -> bool:
         """Whether the segment that a record would go to is there."""

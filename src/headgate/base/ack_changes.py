@@ -1,0 +1,75 @@
+"""What changed in a set of acknowledgements: what the log stores of it, again and again.
+
+Stored form (little endian; the container adds a checksum and a version)::
+
+    changes   u8 reset (0 or 1) | i64 mark delete | u32 runs | u32 partly acknowledged entries
+              | runs * (u64 first, u64 last) | partials (headgate.base.partial_acks)
+"""
+
+from __future__ import annotations
+
+import struct
+from array import array
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from headgate.base.errors import CorruptionError
+from headgate.base.partial_acks import PartialEntry, decode_partials, encode_partials
+
+_HEAD = struct.Struct("<BqII")
+
+
+@dataclass(frozen=True, slots=True)
+class AckChanges:
+    """What happened to an :class:`headgate.base.ack_set.AckSet` since changes were last taken."""
+
+    reset: bool
+    """Forget everything known before; then apply the rest."""
+    mark_delete: int
+    """Everything up to this ordinal is acknowledged; -1 = nothing."""
+    runs: tuple[tuple[int, int], ...]
+    """Newly acknowledged ``(first, last)`` above ``mark_delete``, ascending, disjoint."""
+    partials: tuple[PartialEntry, ...] = ()
+    """Entries above ``mark_delete`` and outside ``runs`` of which more messages are acknowledged
+    than before, each with all of its messages that are; ascending."""
+
+    def to_bytes(self) -> bytes:
+        """The stored form drawn in the module's docstring."""
+        flat = array("Q")
+        for run in self.runs:
+            flat.extend(run)
+        head = _HEAD.pack(self.reset, self.mark_delete, len(self.runs), len(self.partials))
+        return head + flat.tobytes() + encode_partials(self.partials)
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> AckChanges:
+        """Read the stored form. Raises :class:`CorruptionError` when it is not one."""
+        if len(data) < _HEAD.size:
+            raise CorruptionError(f"acknowledgement changes are cut short at {len(data)} bytes")
+        reset, mark_delete, runs_count, partials_count = _HEAD.unpack_from(data)
+        flat = array("Q")
+        runs_end = _HEAD.size + 2 * runs_count * flat.itemsize
+        if reset > 1 or mark_delete < -1 or len(data) < runs_end:
+            raise CorruptionError(
+                f"acknowledgement changes of {runs_count} runs above {mark_delete} "
+                f"have {len(data)} bytes"
+            )
+        flat.frombytes(data[_HEAD.size : runs_end])
+        runs = tuple(zip(flat[::2], flat[1::2], strict=True))
+        partials = decode_partials(data, runs_end, partials_count, mark_delete)
+        return cls(reset == 1, mark_delete, runs, partials)
+
+
+def merged(runs: list[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    """Ascending, disjoint, not touching: the same ordinals in the fewest runs."""
+    runs.sort()
+    open_first = open_last = -1
+    for first, last in runs:
+        if open_first >= 0 and first <= open_last + 1:
+            open_last = max(open_last, last)
+            continue
+        if open_first >= 0:
+            yield open_first, open_last
+        open_first, open_last = first, last
+    if open_first >= 0:
+        yield open_first, open_last

@@ -1,0 +1,179 @@
+"""Entries of which some messages are acknowledged: a bit mask for each, over ordinals.
+
+An entry is a batch of messages. While only some of them are acknowledged, the entry is not, and
+which of them are is kept here; once all are, the entry is acknowledged as a whole and goes from
+here (see :mod:`headgate.base.ack_set`, which owns that step).
+
+Stored form of one entry (little endian), in ascending order of ordinals, none twice::
+
+    partial   u64 ordinal | u32 messages of the batch | (messages + 7) / 8 bytes of mask
+              Bit i of the mask, the lowest bit of a byte first, says that message i of the batch
+              is acknowledged. Neither no bit nor every bit is set, and none beyond the batch.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Iterator
+from typing import Final, NamedTuple
+
+from headgate.base.errors import CorruptionError, InputError
+
+BATCH_MESSAGES_MAX: Final = 1 << 20
+"""The largest batch of which messages are acknowledged singly: more than 5 MiB can hold."""
+
+_HEAD = struct.Struct("<QI")
+
+
+class PartialEntry(NamedTuple):
+    """One partly acknowledged entry."""
+
+    ordinal: int
+    acked_mask: int
+    """Bit i is set when message i of the batch is acknowledged."""
+    batch_size: int
+    """Messages in the batch, acknowledged or not."""
+
+
+class PartialAcks:
+    """The partly acknowledged entries of one subscription.
+
+    One of them is an integer in a dictionary: its mask below a bit that stands for the batch's
+    size. Those that changed since :meth:`take_changed` are known apart.
+    """
+
+    __slots__ = ("_changed", "_packed")
+
+    def __init__(self) -> None:
+        self._packed: dict[int, int] = {}
+        self._changed: set[int] = set()
+
+    def __len__(self) -> int:
+        return len(self._packed)
+
+    def acked_messages(self, ordinal: int) -> int:
+        """How many messages of an entry are acknowledged; 0 when it is not here."""
+        packed = self._packed.get(ordinal)
+        return 0 if packed is None else packed.bit_count() - 1
+
+    def acked_mask(self, ordinal: int, batch_size: int) -> int:
+        """Which messages of an entry are acknowledged; 0 when it is not here.
+
+        Raises:
+            InputError: it is known with another batch size.
+        """
+        packed = self._packed.get(ordinal)
+        if packed is None:
+            return 0
+        known = packed.bit_length() - 1
+        if known != batch_size:
+            raise InputError(
+                f"entry {ordinal} is a batch of {known} messages; acknowledged as one of "
+                f"{batch_size}"
+            )
+        return packed ^ (1 << known)
+
+    def put(self, entry: PartialEntry) -> None:
+        """Keep an entry's mask, which has some but not all bits of its batch."""
+        self._packed[entry.ordinal] = entry.acked_mask | (1 << entry.batch_size)
+        self._changed.add(entry.ordinal)
+
+    def drop(self, first: int, stop: int) -> int:
+        """Forget the entries from ``first`` to before ``stop``; returns how many there were.
+
+        Costs a step for each ordinal of the range or for each entry kept, whichever are fewer.
+        """
+        packed = self._packed
+        before = len(packed)
+        for ordinal in self._ordinals_within(first, stop):
+            del packed[ordinal]
+            self._changed.discard(ordinal)
+        return before - len(packed)
+
+    def messages_within(self, first: int, stop: int) -> int:
+        """Acknowledged messages of the entries from ``first`` to before ``stop``.
+
+        Costs as :meth:`drop`.
+        """
+        packed = self._packed
+        return sum([packed[o].bit_count() - 1 for o in self._ordinals_within(first, stop)])
+
+    def entries(self, first: int = 0, stop: int | None = None) -> Iterator[PartialEntry]:
+        """The entries from ``first`` to before ``stop`` (None: all that follow), ascending."""
+        found = self._packed if stop is None else self._ordinals_within(first, stop)
+        for ordinal in sorted(found):
+            if ordinal >= first:
+                yield self._entry(ordinal)
+
+    def has_changed(self) -> bool:
+        """Whether :meth:`take_changed` would return something."""
+        return bool(self._changed)
+
+    def take_changed(self) -> tuple[PartialEntry, ...]:
+        """The entries here that changed since the last call, each with all that it has now."""
+        changed = tuple(self._entry(ordinal) for ordinal in sorted(self._changed))
+        self._changed.clear()
+        return changed
+
+    def _entry(self, ordinal: int) -> PartialEntry:
+        packed = self._packed[ordinal]
+        size = packed.bit_length() - 1
+        return PartialEntry(ordinal, packed ^ (1 << size), size)
+
+    def _ordinals_within(self, first: int, stop: int) -> list[int]:
+        packed = self._packed
+        if stop - first <= len(packed):
+            return [ordinal for ordinal in range(first, stop) if ordinal in packed]
+        return [ordinal for ordinal in packed if first <= ordinal < stop]
+
+
+def check_batch(ordinal: int, indexes_mask: int, batch_size: int) -> None:
+    """Raise :class:`InputError` unless the mask names messages of a batch of that size."""
+    if not 1 <= batch_size <= BATCH_MESSAGES_MAX:
+        raise InputError(
+            f"entry {ordinal} acknowledged as a batch of {batch_size} messages; 1 to "
+            f"{BATCH_MESSAGES_MAX} is allowed"
+        )
+    if indexes_mask < 0 or indexes_mask >> batch_size:
+        raise InputError(
+            f"an acknowledgement of entry {ordinal} names messages beyond its batch of {batch_size}"
+        )
+
+
+def encode_partials(entries: Iterable[PartialEntry]) -> bytes:
+    """The stored forms of these entries, one after the other."""
+    parts = []
+    for ordinal, acked_mask, batch_size in entries:
+        parts.append(_HEAD.pack(ordinal, batch_size))
+        parts.append(acked_mask.to_bytes((batch_size + 7) // 8, "little"))
+    return b"".join(parts)
+
+
+def decode_partials(data: bytes, at: int, count: int, after: int) -> tuple[PartialEntry, ...]:
+    """Read ``count`` entries above the ordinal ``after`` that fill ``data`` from ``at`` on.
+
+    Raises :class:`CorruptionError` when they are not that.
+    """
+    entries: list[PartialEntry] = []
+    for _ in range(count):
+        if at + _HEAD.size > len(data):
+            raise CorruptionError(f"a partly acknowledged entry is cut short at byte {at}")
+        ordinal, batch_size = _HEAD.unpack_from(data, at)
+        at += _HEAD.size
+        stop = at + (batch_size + 7) // 8
+        acked_mask = int.from_bytes(data[at:stop], "little")
+        at = stop
+        if ordinal <= after or batch_size > BATCH_MESSAGES_MAX or stop > len(data):
+            raise CorruptionError(
+                f"entry {ordinal}, partly acknowledged, is out of order, of {batch_size} "
+                f"messages, or cut short"
+            )
+        if not 0 < acked_mask < (1 << batch_size) - 1:
+            raise CorruptionError(
+                f"entry {ordinal} of {batch_size} messages has a mask that is not of some of them"
+            )
+        entries.append(PartialEntry(ordinal, acked_mask, batch_size))
+        after = ordinal
+    if at != len(data):
+        raise CorruptionError(f"partly acknowledged entries end at byte {at} of {len(data)}")
+    return tuple(entries)

@@ -1,0 +1,120 @@
+"""Which messages of partly acknowledged entries are acknowledged, and how that is stored."""
+
+from __future__ import annotations
+
+import struct
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headgate.base.errors import CorruptionError, InputError
+from headgate.base.partial_acks import (
+    BATCH_MESSAGES_MAX,
+    PartialAcks,
+    PartialEntry,
+    check_batch,
+    decode_partials,
+    encode_partials,
+)
+
+
+@st.composite
+def some_entries(draw: st.DrawFn) -> list[PartialEntry]:
+    """Any sound list of partly acknowledged entries above ordinal 4."""
+    entries = []
+    for ordinal in sorted(draw(st.sets(st.integers(5, 300), max_size=20))):
+        size = draw(st.sampled_from([2, 3, 7, 8, 9, 64, 1000]))
+        entries.append(PartialEntry(ordinal, draw(st.integers(1, (1 << size) - 2)), size))
+    return entries
+
+
+def kept(entries: list[PartialEntry]) -> PartialAcks:
+    partials = PartialAcks()
+    for entry in reversed(entries):
+        partials.put(entry)
+    return partials
+
+
+@given(some_entries())
+def test_there_and_back(entries: list[PartialEntry]) -> None:
+    data = encode_partials(entries)
+    assert decode_partials(b"head" + data, 4, len(entries), 4) == tuple(entries)
+    for count in (len(entries) - 1, len(entries) + 1):
+        with pytest.raises(CorruptionError):
+            decode_partials(data, 0, count, 4) if count >= 0 else decode_partials(b"?", 0, 0, 4)
+
+
+def test_the_stored_form_is_frozen() -> None:
+    data = encode_partials([PartialEntry(5, 0b1_0000_0010, 9)])
+    assert data.hex() == "0500000000000000" + "09000000" + "0201"
+
+
+@pytest.mark.parametrize(
+    ("ordinal", "size", "mask", "text"),
+    [
+        (4, 9, b"\2\0", "out of order"),
+        (5, BATCH_MESSAGES_MAX + 1, b"\2" * 131_073, "out of order, of 1048577 messages"),
+        (5, 17, b"\2\0", "cut short"),
+        (5, 9, b"\0\0", "not of some"),
+        (5, 9, b"\xff\1", "not of some"),
+        (5, 9, b"\0\2", "not of some"),
+        (5, 1, b"\1", "not of some"),
+        (5, 0, b"", "not of some"),
+    ],
+)
+def test_what_no_set_holds_is_damage(ordinal: int, size: int, mask: bytes, text: str) -> None:
+    data = struct.pack("<QI", ordinal, size) + mask
+    with pytest.raises(CorruptionError, match=text):
+        decode_partials(data, 0, 1, 4)
+
+
+def test_the_same_entry_twice_is_damage() -> None:
+    entry = PartialEntry(5, 1, 2)
+    with pytest.raises(CorruptionError, match="out of order"):
+        decode_partials(encode_partials([entry, entry]), 0, 2, 4)
+
+
+@given(some_entries(), st.integers(0, 310), st.integers(0, 310))
+def test_ranges(entries: list[PartialEntry], first: int, stop: int) -> None:
+    partials = kept(entries)
+    within = [entry for entry in entries if first <= entry.ordinal < stop]
+    assert list(partials.entries()) == entries
+    assert list(partials.entries(first)) == [e for e in entries if e.ordinal >= first]
+    assert list(partials.entries(first, stop)) == within
+    counts = [entry.acked_mask.bit_count() for entry in within]
+    assert [partials.acked_messages(entry.ordinal) for entry in within] == counts
+    assert partials.messages_within(first, stop) == sum(counts)
+    assert partials.drop(first, stop) == len(within)
+    assert partials.drop(first, stop) == 0
+    left = [entry for entry in entries if entry not in within]
+    assert (len(partials), list(partials.entries())) == (len(left), left)
+    assert partials.take_changed() == tuple(left)
+
+
+def test_only_what_changed_is_taken() -> None:
+    partials = kept([PartialEntry(3, 1, 4), PartialEntry(9, 1, 2)])
+    assert partials.has_changed()
+    assert len(partials.take_changed()) == 2
+    assert not partials.has_changed()
+    assert partials.take_changed() == ()
+    partials.put(PartialEntry(3, 5, 4))
+    assert partials.take_changed() == (PartialEntry(3, 5, 4),)
+
+
+def test_a_mask_belongs_to_its_batch_size() -> None:
+    partials = kept([PartialEntry(3, 0b101, 4)])
+    assert partials.acked_mask(3, 4) == 0b101
+    assert partials.acked_mask(4, 9) == 0
+    assert partials.acked_messages(4) == 0
+    with pytest.raises(InputError, match="entry 3 is a batch of 4 messages"):
+        partials.acked_mask(3, 5)
+
+
+@pytest.mark.parametrize("size", [1, BATCH_MESSAGES_MAX])
+def test_batches_up_to_the_bound_are_allowed(size: int) -> None:
+    check_batch(1, (1 << size) - 1, size)
+    with pytest.raises(InputError, match="beyond its batch"):
+        check_batch(1, 1 << size, size)
+    with pytest.raises(InputError, match="1 to 1048576 is allowed"):
+        check_batch(1, 0, BATCH_MESSAGES_MAX + 1)
