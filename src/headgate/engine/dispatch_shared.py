@@ -7,9 +7,10 @@ from heapq import heappop, heappush
 from typing import TYPE_CHECKING
 
 from headgate.engine.consumer import Consumer
-from headgate.engine.dispatcher import Amounts, Dispatcher
+from headgate.engine.dispatcher import Dispatcher
 from headgate.engine.types import Hold, SubscriptionType
 from headgate.flow.account import is_hungry
+from headgate.flow.backlog import Amounts
 
 if TYPE_CHECKING:
     from headgate.engine.subscription import Subscription
@@ -244,7 +245,11 @@ class SharedDispatcher(Dispatcher):
         return self.unacked_messages
 
     def given_back(self) -> Amounts:
-        return Amounts(len(self.replaying), self._given_back[0], self._given_back[1])
+        messages, size = self._given_back
+        acks = self.subscription.acks
+        if acks.partials is not None:
+            messages -= sum(map(acks.partly_acked, self.replaying))
+        return Amounts(len(self.replaying), messages, size)
 
 
 def _hold_of(consumer: Consumer) -> Hold:

@@ -6,9 +6,10 @@ import zlib
 from typing import TYPE_CHECKING
 
 from headgate.engine.consumer import Consumer
-from headgate.engine.dispatcher import NO_AMOUNTS, RUN_ENTRIES_MAX, Amounts, Dispatcher
+from headgate.engine.dispatcher import NO_AMOUNTS, RUN_ENTRIES_MAX, Dispatcher
 from headgate.engine.types import Hold, SubscriptionType
 from headgate.flow.account import is_hungry
+from headgate.flow.backlog import Amounts
 
 if TYPE_CHECKING:
     from headgate.engine.subscription import Subscription

@@ -10,11 +10,12 @@ an acknowledgement ends) is in the two subclasses.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from headgate.engine.consumer import Consumer
 from headgate.engine.types import Hold, SubscriptionType
 from headgate.flow.account import LABELS, Cell, throttled_cell
+from headgate.flow.backlog import Amounts
 
 if TYPE_CHECKING:
     from headgate.engine.subscription import Subscription
@@ -31,14 +32,6 @@ HOLD_CELLS = {
     Hold.NO_PERMITS: Cell.NO_PERMITS,
     Hold.SOCKET_FULL: Cell.SOCKET_FULL,
 }
-
-
-class Amounts(NamedTuple):
-    """Of some entries."""
-
-    entries: int
-    messages: int
-    bytes: int
 
 
 NO_AMOUNTS = Amounts(0, 0, 0)
@@ -128,7 +121,8 @@ class Dispatcher(ABC):
 
     @abstractmethod
     def given_back(self) -> Amounts:
-        """What was given back and waits to be delivered again."""
+        """What was given back and waits to be delivered again, without messages of those entries
+        that are acknowledged singly."""
 
     # -- the loop --------------------------------------------------------------------------
 
@@ -248,7 +242,8 @@ class Dispatcher(ABC):
         messages += log.messages_before(log.end) - log.messages_before(first)
         size += log.bytes_before(log.end) - log.bytes_before(first)
         acks = self.subscription.acks
-        if acks.holes_count and acks.holes_count > acks.holes_below(first):
+        holes = acks.holes_count
+        if acks.partials is not None or (holes and holes > acks.holes_below(first)):
             _, acked_messages, acked_bytes = self.subscription.acked_within(first, log.end)
             messages -= acked_messages
             size -= acked_bytes

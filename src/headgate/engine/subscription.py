@@ -10,12 +10,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from headgate.base.ack_set import AckSet
-from headgate.base.errors import invariant
+from headgate.base.errors import InputError, invariant
 from headgate.engine.consumer import Consumer
 from headgate.engine.errors import ConsumerBusyError, SubscriptionBusyError, TopicFencedError
 from headgate.engine.held_back import HeldBack
 from headgate.engine.rates import RateMeter
 from headgate.engine.types import SubscriptionType
+from headgate.flow import backlog
 from headgate.flow.account import Account, Cell
 from headgate.flow.limits import DispatchLimit
 from headgate.flow.subscription_gate import SubscriptionGate
@@ -29,7 +30,9 @@ class Subscription:
     """State of one subscription of one topic.
 
     ``done_*`` count entries, messages and bytes below the topic's end that it has acknowledged or
-    skipped, since the topic was created; everything at or below ``acks.mark_delete`` counts.
+    skipped, since the topic was created; everything at or below ``acks.mark_delete`` counts. Of an
+    entry whose messages are acknowledged singly, those that are count, and nothing else until all
+    of them are (headgate.flow.backlog).
     """
 
     __slots__ = (
@@ -142,7 +145,7 @@ class Subscription:
 
     @property
     def backlog_entries(self) -> int:
-        """Entries stored and not yet acknowledged, those with consumers included."""
+        """Entries stored and not yet acknowledged as a whole, those with consumers included."""
         return self.topic.log.end - self.done_entries
 
     @property
@@ -153,7 +156,7 @@ class Subscription:
 
     @property
     def backlog_bytes(self) -> int:
-        """Bytes stored and not yet acknowledged, those with consumers included."""
+        """Bytes of the entries stored and not yet acknowledged as a whole."""
         log = self.topic.log
         return log.bytes_before(log.end) - self.done_bytes
 
@@ -166,23 +169,14 @@ class Subscription:
     def _count_done(self) -> None:
         """Recount ``done_*`` from the acknowledgements: after recovery and resets."""
         log = self.topic.log
-        below = min(max(self.acks.mark_delete + 1, log.first), log.end)
-        entries, messages, size = self.acked_within(below, log.end)
-        self.done_entries = below + entries
-        self.done_messages = log.messages_before(below) + messages
-        self.done_bytes = log.bytes_before(below) + size
+        self.done_entries, self.done_messages, self.done_bytes = backlog.done_before(
+            log, self.acks, log.first, log.end
+        )
 
-    def acked_within(self, first: int, stop: int) -> tuple[int, int, int]:
-        """Entries, messages and bytes acknowledged one by one from ``first`` to before ``stop``."""
-        log = self.topic.log
-        entries = messages = size = 0
-        for run_first, run_last in self.acks.acked_runs(stop):
-            start, end = max(run_first, first), run_last + 1
-            if start < end:
-                entries += end - start
-                messages += log.messages_before(end) - log.messages_before(start)
-                size += log.bytes_before(end) - log.bytes_before(start)
-        return entries, messages, size
+    def acked_within(self, first: int, stop: int) -> backlog.Amounts:
+        """What is acknowledged one by one of the entries from ``first`` to before ``stop``: whole
+        entries, and single messages of others."""
+        return backlog.acked_within(self.topic.log, self.acks, first, stop)
 
     def _finish_through(self, last: int) -> int:
         """Take everything up to and including the stored entry ``last``, which is not done yet, as
@@ -196,10 +190,10 @@ class Subscription:
             acks.ack_through(last)
             self._count_done()
             return self.done_messages - before
-        entries, messages, size = self.acked_within(first, stop)
-        self.done_entries += stop - first - entries
-        self.done_messages += log.messages_before(stop) - log.messages_before(first) - messages
-        self.done_bytes += log.bytes_before(stop) - log.bytes_before(first) - size
+        entries, messages, size_bytes = backlog.newly_done(log, acks, first, stop)
+        self.done_entries += entries
+        self.done_messages += messages
+        self.done_bytes += size_bytes
         acks.ack_through(last)
         return self.done_messages - before
 
@@ -265,8 +259,11 @@ class Subscription:
             return
         messages = log.message_count(ordinal)
         self.dispatcher.acked(ordinal, messages)
-        mark_delete = self.acks.mark_delete
-        if not self.acks.ack(ordinal):
+        acks = self.acks
+        mark_delete = acks.mark_delete
+        if acks.partials is not None:
+            messages -= acks.partly_acked(ordinal)
+        if not acks.ack(ordinal):
             return
         self.done_entries += 1
         self.done_messages += messages
@@ -274,6 +271,41 @@ class Subscription:
         self.acked_messages += messages
         consumer.messages_acked += messages
         self._acks_moved(consumer, mark_delete)
+
+    def ack_messages(
+        self, consumer: Consumer, ordinal: int, indexes_mask: int, batch_size: int
+    ) -> None:
+        """A consumer is done with some messages of one entry: bit i of the mask stands for
+        message i of its batch. With the last of them it is done with the entry.
+
+        Until then the entry stays with its consumer, and counts there and for the limits on
+        unacknowledged messages, with all its messages: deliveries are never split. What is not
+        stored is ignored, as in :meth:`ack_entry`. No command asks for this yet.
+
+        Raises:
+            InputError: the entry is no batch of that size, or the mask names a message beyond it.
+        """
+        log, acks = self.topic.log, self.acks
+        if not log.first <= ordinal < log.end:
+            return
+        messages = log.message_count(ordinal)
+        if batch_size != messages:
+            raise InputError(
+                f"entry {ordinal} is a batch of {messages} messages; acknowledged as one of "
+                f"{batch_size}"
+            )
+        mark_delete, was_done = acks.mark_delete, acks.is_acked(ordinal)
+        new = acks.ack_messages(ordinal, indexes_mask, batch_size)
+        if acks.is_acked(ordinal):
+            self.dispatcher.acked(ordinal, messages)
+            if not was_done:
+                self.done_entries += 1
+                self.done_bytes += log.size_bytes(ordinal)
+        if new:
+            self.done_messages += new
+            self.acked_messages += new
+            consumer.messages_acked += new
+            self._acks_moved(consumer, mark_delete)
 
     def ack_through(self, consumer: Consumer, ordinal: int) -> None:
         """A consumer is done with every entry up to and including ``ordinal``."""

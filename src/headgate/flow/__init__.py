@@ -4,8 +4,8 @@
 ``subscription_gate``, ``share`` and ``kept``), ``limits`` which limit is in force and where it is
 set, ``relative`` the publish rate that some follow, ``throttle`` what is counted of all that,
 ``account`` the seconds a subscription spent in each state, ``verdict`` and ``sentence`` what that
-account means, ``quota`` how large and how old a backlog may become, ``quota_sentence`` how near it
-is to that. Nothing here reads a clock, a file or a socket, so the same code runs in the broker's
-loop, in a simulation and inside a Spark worker. "Law 1.3" and the like are rules of
-docs/flow-laws.md.
+account means, ``backlog`` what a subscription still owes, ``quota`` how large and how old that may
+become, ``quota_sentence`` how near it is to that. Nothing here reads a clock, a file or a socket,
+so the same code runs in the broker's loop, in a simulation and inside a Spark worker. "Law 1.3" and
+the like are rules of docs/flow-laws.md.
 """

@@ -14,10 +14,10 @@ from tests.unit.engine.harness import FakeLog, FakePort, Rig
 
 ENTRIES = 60
 ordinals = st.integers(0, ENTRIES + 2)
-moves = st.lists(
-    st.tuples(st.sampled_from(["ack", "ack", "ack", "through", "skip", "trim", "reset"]), ordinals),
-    max_size=30,
+kinds = st.sampled_from(
+    ["ack", "ack", "messages", "messages", "messages", "through", "skip", "evict", "trim", "reset"]
 )
+moves = st.lists(st.tuples(kinds, ordinals, st.integers(0, 7)), max_size=30)
 
 
 class CountingLog(FakeLog):
@@ -40,13 +40,23 @@ class CountingAcks(AckSet):
         return super().next_unacked(from_ordinal, end)
 
 
-def move(subscription: Subscription, consumer: Consumer, kind: str, ordinal: int) -> None:
+def move(
+    subscription: Subscription, consumer: Consumer, kind: str, ordinal: int, mask: int
+) -> None:
     if kind == "ack":
         subscription.ack_entry(consumer, ordinal)
+    elif kind == "messages":
+        size = 1 + ordinal % 3
+        subscription.ack_messages(consumer, ordinal, mask % (1 << size), size)
     elif kind == "through":
         subscription.ack_through(consumer, ordinal)
     elif kind == "skip":
         subscription.skip_messages(ordinal)
+    elif kind == "evict":
+        before = subscription.done_messages, subscription.done_bytes
+        messages, size = subscription.evict_to(ordinal)
+        assert before[0] + messages == subscription.done_messages
+        assert before[1] + size == subscription.done_bytes
     elif kind == "trim":
         log = subscription.topic.log
         log.first = max(log.first, min(ordinal, log.end))
@@ -59,19 +69,33 @@ def move(subscription: Subscription, consumer: Consumer, kind: str, ordinal: int
 
 @settings(max_examples=200, deadline=None)
 @given(moves)
-def test_what_is_done_is_what_the_acknowledgements_say(work: list[tuple[str, int]]) -> None:
+def test_what_is_done_is_what_the_acknowledgements_say(
+    work: list[tuple[str, int, int]],
+) -> None:
     rig = Rig()
     subscription = rig.subscribe()
     consumer, _ = rig.consumer(subscription)
     for number in range(ENTRIES):
         rig.publish(messages=1 + number % 3, body=b"x" * (number % 7))
-    for kind, ordinal in work:
-        move(subscription, consumer, kind, ordinal)
-        log, acks = rig.log, subscription.acks
+    log = rig.log
+    for kind, ordinal, mask in work:
+        acked_before, done_before = subscription.acked_messages, subscription.done_messages
+        move(subscription, consumer, kind, ordinal, mask)
+        acks = subscription.acks
         done = [o for o in range(ENTRIES) if o < log.first or acks.is_acked(o)]
+        partly = sum(acks.partly_acked(o) for o in range(log.first, ENTRIES))
         assert subscription.done_entries == len(done)
-        assert subscription.done_messages == sum(log.counts[o] for o in done)
+        assert subscription.done_messages == sum(log.counts[o] for o in done) + partly
         assert subscription.done_bytes == sum(len(log.bodies[o]) for o in done)
+        if kind in ("ack", "messages", "through"):
+            acked = subscription.acked_messages - acked_before
+            assert acked == subscription.done_messages - done_before
+    recovered = AckSet.from_bytes(subscription.acks.to_bytes())
+    again = rig.topic.add_subscription("again", recovered, cursor_id=2)
+    assert again.backlog_messages == subscription.backlog_messages
+    assert again.backlog_bytes == subscription.backlog_bytes
+    assert again.backlog_entries == subscription.backlog_entries
+    assert again.oldest_unacked_ms() == subscription.oldest_unacked_ms()
 
 
 @given(st.sets(st.integers(0, 39)), st.integers(0, 45))
