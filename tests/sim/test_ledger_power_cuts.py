@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from headgate.base.ack_set import AckSet
+from headgate.base.partial_acks import PartialEntry
 from headgate.base.positions import Position
 from headgate.fs import FaultyFs, MemFs, Operation
 from headgate.ledger import Batch, CommitLog, LedgerSettings, TopicLog
@@ -67,7 +68,7 @@ class CursorModel:
     """All states a subscription was in, and from which on the log may show them."""
 
     ack_set: AckSet
-    states: list[frozenset[int]]
+    states: list[frozenset[object]]
     durable_from: int = 0
 
 
@@ -84,8 +85,16 @@ class Model:
     gone_for_sure: set[str] = field(default_factory=set)
 
 
-def acked_below(ack_set: AckSet, end: int) -> frozenset[int]:
-    return frozenset(o for o in range(end) if ack_set.is_acked(o))
+def acked_below(ack_set: AckSet, end: int) -> frozenset[object]:
+    """The acknowledged entries, and those of which some messages are."""
+    return frozenset([o for o in range(end) if ack_set.is_acked(o)]) | set(
+        ack_set.partial_entries()
+    )
+
+
+def message_count(body: bytes) -> int:
+    """How many messages an entry is staged with."""
+    return 1 + len(body) % 3
 
 
 class Driver:
@@ -113,7 +122,7 @@ class Driver:
             log = self.topic(number)
             wall_ms = START_WALL_MS + at + rng.choice((0, 0, 9, -500))
             publish_ms = rng.choice((0, 1, wall_ms - rng.randrange(30), wall_ms + 7))
-            count = 1 + len(body) % 3
+            count = message_count(body)
             ordinal = self.log.stage_entry(log, count, wall_ms, publish_ms, body)
             topic = model.topics[number]
             assert ordinal == len(topic.bodies)
@@ -145,10 +154,13 @@ class Driver:
         for _ in range(self.rng.randrange(3)):
             dice = self.rng.randrange(12)
             ordinal = self.rng.randrange(end)
+            count = message_count(self.model.topics[TOPICS[0]].bodies[ordinal])
             if dice == 0:
                 cursor.ack_set.reset(ordinal - 1)
             elif dice == 1:
                 cursor.ack_set.ack_through(ordinal)
+            elif dice < 8:
+                cursor.ack_set.ack_messages(ordinal, 1 << dice % count, count)
             else:
                 cursor.ack_set.ack(ordinal)
             cursor.states.append(acked_below(cursor.ack_set, 10_000))
@@ -236,7 +248,7 @@ class Driver:
                 assert (number, ordinal) == (log.number, at)
                 assert body == topic.bodies[at]
                 assert log.size_bytes(at) == len(body)
-                assert log.message_count(at) == 1 + len(body) % 3
+                assert log.message_count(at) == message_count(body)
                 assert (log.received_ms(at), log.published_ms(at)) == topic.times[at]
                 assert log.position(at) == topic.positions[at]
                 assert log.ordinal_at_or_after(*topic.positions[at]) == at
@@ -296,6 +308,8 @@ def test_the_run_passes_every_kind_of_boundary() -> None:
         assert len({*received}) < len(received)  # the wall clock stepped back
         assert len({r - p for r, p in topic.times}) > 3
         assert list(published) == sorted(published)
+    shown = [states for cursor in driver.model.cursors.values() for states in cursor.states]
+    assert sum(any(isinstance(one, PartialEntry) for one in state) for state in shown) > 10
     assert statistics.checkpoints
     assert statistics.segments_deleted
     assert statistics.segments_sealed

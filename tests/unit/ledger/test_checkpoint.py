@@ -28,7 +28,9 @@ def test_there_and_back() -> None:
     topic.open_ledger(5, 45, 2)
     builder = CheckpointBuilder(12, 99)
     builder.add_topic(topic)
-    builder.add_cursor(CursorState(8, 6, "s", AckSet(44), {"a": "b"}))
+    acks = AckSet(44)
+    acks.ack_messages(47, 0b10, 3)
+    builder.add_cursor(CursorState(8, 6, "s", acks, {"a": "b"}))
     builder.add_counters(Counters(1, 2, 3, 4))
     builder.write(fs, "/d")
     back = read_checkpoint(fs.crash_clone(), "/d", 12)
@@ -38,6 +40,7 @@ def test_there_and_back() -> None:
     assert saved.totals == TopicTotals(70, 90, 1000, 30)
     assert saved.ledgers == ((3, 10, 1), (5, 45, 2))
     assert back.cursors[8].ack_set.mark_delete == 44
+    assert list(back.cursors[8].ack_set.partial_entries()) == [(47, 0b10, 3)]
 
 
 def test_without_counters_it_is_damaged() -> None:

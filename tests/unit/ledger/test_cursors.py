@@ -12,6 +12,7 @@ from headgate.ledger.cursors import CursorState, decode_cursor, encode_cursor
 def made() -> CursorState:
     acks = AckSet(5)
     acks.ack(9)
+    acks.ack_messages(11, 0b101, 9)
     return CursorState(1 << 40, 77, "sub-ü", acks, {"key": "välue", "": ""})
 
 
@@ -20,6 +21,7 @@ def test_there_and_back() -> None:
     assert (back.cursor_id, back.topic_number, back.name) == (1 << 40, 77, "sub-ü")
     assert back.properties == {"key": "välue", "": ""}
     assert list(back.ack_set.acked_runs()) == [(9, 9)]
+    assert list(back.ack_set.partial_entries()) == [(11, 0b101, 9)]
 
 
 def test_anything_cut_off_or_added_is_damage() -> None:
