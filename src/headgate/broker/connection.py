@@ -296,16 +296,17 @@ class Connection(asyncio.BufferedProtocol):
         message_count = send.num_messages
         if check_message_count(message_count, body, self._message_bytes_max):
             self._notices.delay_ignored(self.address, producer.name, topic.name)
-        if send.is_chunk:
-            producer.chunks_published += 1
         try:
-            if not topic.publish(
+            is_staged = topic.publish(
                 producer, sequence_id, send.highest_sequence_id, message_count, body
-            ):
-                return  # it waits; send_staged follows
+            )
         except StorageError as error:
             self.send_refused(producer_id, sequence_id, str(error))
             return
+        if send.is_chunk:
+            producer.chunks_published += 1
+        if not is_staged:
+            return  # it waits: send_staged follows, unless its producer is closed
         self._pending_count += 1
         maximum = self.broker.settings.maxPendingPublishRequestsPerConnection
         if 0 < maximum <= self._pending_count:

@@ -81,7 +81,7 @@ async def explain_top(broker: Broker, count: int) -> dict[str, Any]:
         subscriptions_total=len(found),
         with_backlog=len(waiting),
         subscriptions=reports,
-        quotas=nearest_quotas(broker.engine.topics.values(), count),
+        quotas=await nearest_quotas(broker, count),
     )
     return _plain(report)
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import asyncio
+from collections.abc import Sequence
 from heapq import nsmallest
+from typing import TYPE_CHECKING
 
 from headgate.base.units import MS_PER_S, NS_PER_S
 from headgate.broker.explain_types import ParkedState, QuotaState, TopicQuotaReport
@@ -11,6 +13,12 @@ from headgate.engine.topic import Topic
 from headgate.engine.topic_quota import TopicQuota
 from headgate.flow.quota import Quota, QuotaType
 from headgate.flow.quota_sentence import quota_sentence, size_text, time_text
+
+if TYPE_CHECKING:
+    from headgate.broker.service import Broker
+
+SLICE_TOPICS = 200
+"""Topics looked at before other work has its turn: about a millisecond."""
 
 
 def quota_states(topics: Sequence[Topic]) -> list[QuotaState]:
@@ -51,13 +59,16 @@ def _used(live: TopicQuota, kind: QuotaType) -> int:
     return live.backlog_bytes() if kind is QuotaType.SIZE else max(live.age_ms(), 0)
 
 
-def nearest_quotas(topics: Iterable[Topic], count: int) -> list[TopicQuotaReport]:
+async def nearest_quotas(broker: Broker, count: int) -> list[TopicQuotaReport]:
     """Of users' topics the quotas that are exceeded, then those that break within a day, the
-    nearest first; at most ``count``."""
+    nearest first; at most ``count``. Topics are looked at in slices."""
     found = []
-    for topic in topics:
+    for number, topic in enumerate(list(broker.engine.topics.values()), start=1):
+        if number % SLICE_TOPICS == 0:
+            await asyncio.sleep(0)
+            broker.begin_turn()
         live = topic.quota
-        # Who owes nothing, or is far from any limit, has nothing to tell.
+        # Who owes nothing has nothing to tell.
         if live is None or not live.is_active:
             continue
         for kind in QuotaType:
@@ -79,7 +90,8 @@ def _state(live: TopicQuota, quota: Quota, parts: Sequence[TopicQuota]) -> Quota
     scale = 1 if is_size else MS_PER_S
     used, age_ms = _used(live, kind), live.age_ms()
     oldest = live.oldest()
-    holder = live.slowest() if is_size else oldest
+    slowest = live.slowest()
+    holder = slowest if is_size else oldest
     exceeded = live.is_exceeded(kind)
     left_s = live.seconds_to_breach(kind)
     use = used / quota.limit if quota.limit else None
@@ -107,5 +119,6 @@ def _state(live: TopicQuota, quota: Quota, parts: Sequence[TopicQuota]) -> Quota
             oldest_age_s=age_ms / MS_PER_S if age_ms >= 0 else None,
             seconds_to_breach=left_s or None,
             exceeded=exceeded,
+            slowest=None if slowest is None else slowest.name,
         ),
     )

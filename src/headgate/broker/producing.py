@@ -48,7 +48,7 @@ async def create_producer(connection: Connection, command: BaseCommand) -> None:
         broker.begin_turn()
         if not connection.is_open or connection.creating.get(key) is not request:
             return
-        if topic.quota is not None:
+        if topic.quota is not None and not topic.fenced:
             topic.quota.check_newcomer()
         topic.add_producer(producer)
         connection.producers[producer_id] = (producer, topic)

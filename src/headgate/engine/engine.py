@@ -206,6 +206,8 @@ class Engine:
     def unload_topic(self, topic: Topic, *, deleted: bool = False) -> None:
         """Forget a fenced topic. Unless it was ``deleted``, what it spent of its limits stays."""
         self.observer.topic_unloaded(topic)
+        if topic.quota is not None:
+            self.quotas.disarm(topic.quota)
         for subscription in topic.subscriptions.values():
             subscription.forget(self.now_ns)
         topic.subscriptions.clear()

@@ -10,6 +10,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -40,12 +41,15 @@ LOOKS_MAX = 1_000
 class Bucket:
     """Topics whose oldest message is due at about the same time."""
 
-    __slots__ = ("number", "quotas")
+    __slots__ = ("dead", "number", "topics")
 
     def __init__(self, number: int) -> None:
         self.number = number
         """The wall time in units of :data:`BUCKET_MS`."""
-        self.quotas: list[TopicQuota] = []
+        self.topics: list[int] = []
+        """By their numbers: who waits for a time quota of a month must not keep a deleted topic."""
+        self.dead = 0
+        """How many of them do not wait here any more."""
 
 
 class QuotaKeeper:
@@ -63,6 +67,8 @@ class QuotaKeeper:
         """Of all producers, now."""
         self.evicted = [(0, 0, 0), (0, 0, 0)]
         """By :class:`QuotaType`: acts, messages, bytes of all topics since the start."""
+        self.evictions_by_namespace: dict[str, list[int]] = {}
+        """Acts since the start, by :class:`QuotaType`, of namespaces that had any."""
         self.defects_count = 0
         """What a verification found to be wrong since the start: nothing, unless there is a bug."""
 
@@ -72,8 +78,11 @@ class QuotaKeeper:
         """Note from now on how fast a topic fills."""
         self._active.append(quota)
 
-    def count_eviction(self, act: Eviction) -> None:
-        """Add it to the broker's totals, which stay when a topic goes."""
+    def count_eviction(self, topic: Topic, act: Eviction) -> None:
+        """Add it to the totals that stay when a topic goes."""
+        namespace = str(topic.name.namespace)
+        by_type = self.evictions_by_namespace.setdefault(namespace, [0, 0])
+        by_type[act.quota.type] += 1
         acts, messages, size = self.evicted[act.quota.type]
         self.evicted[act.quota.type] = (acts + 1, messages + act.messages, size + act.bytes)
 
@@ -146,11 +155,7 @@ class QuotaKeeper:
         topic = quota.topic
         if topic.parking is None:
             topic.parking = Parking()
-        if not topic.parking and not quota.has_hold_timer:
-            quota.has_hold_timer = True
-            self._engine.wake_at(
-                send.arrived_ns + self._engine.limits.hold_park_ns, partial(self._holds_due, quota)
-            )
+        self._arm_hold(quota, send.arrived_ns)
         topic.parking.park(producer, send)
         self.parked_bytes += len(send.body)
         self._parked[producer] = quota
@@ -191,7 +196,7 @@ class QuotaKeeper:
 
     def _holds_due(self, quota: TopicQuota) -> None:
         """Close the producers whose oldest SEND has waited as long as it may."""
-        quota.has_hold_timer = False
+        quota.hold_timer_ns = 0
         parking, engine = quota.topic.parking, self._engine
         if quota.is_closed or not parking:
             return
@@ -201,8 +206,18 @@ class QuotaKeeper:
                 quota.topic.end_producer(producer)
         heads = [p.parked[0].arrived_ns for p in parking.producers if p.parked]
         if heads:
-            quota.has_hold_timer = True
-            engine.wake_at(min(heads) + hold_ns, partial(self._holds_due, quota))
+            self._arm_hold(quota, min(heads))
+
+    def _arm_hold(self, quota: TopicQuota, arrived_ns: int) -> None:
+        """Look who has waited too long when a SEND that arrived then has."""
+        when_ns = arrived_ns + self._engine.limits.hold_park_ns
+        if not 0 < quota.hold_timer_ns <= when_ns:
+            quota.hold_timer_ns = when_ns
+            self._engine.wake_at(when_ns, partial(self._hold_timer, quota, when_ns))
+
+    def _hold_timer(self, quota: TopicQuota, when_ns: int) -> None:
+        if quota.hold_timer_ns == when_ns:  # else another one was armed for it
+            self._holds_due(quota)
 
     # -- time ------------------------------------------------------------------------------
 
@@ -233,15 +248,31 @@ class QuotaKeeper:
             when_ns = due_ns(number * BUCKET_MS, 0, now_ms, engine.now_ns)
             engine.wake_at(when_ns, partial(self._bucket_due, bucket))
         quota.due = bucket
-        bucket.quotas.append(quota)
+        bucket.topics.append(topic.log.number)
+
+    def disarm(self, quota: TopicQuota) -> None:
+        """Its topic goes, or what was known of its due time is void."""
+        bucket = quota.due
+        if bucket is None:
+            return
+        quota.due = None
+        bucket.dead += 1
+        if 2 * bucket.dead > len(bucket.topics):
+            bucket.topics = [live.topic.log.number for live in self._waiting_in(bucket)]
+            bucket.dead = 0
+
+    def _waiting_in(self, bucket: Bucket) -> Iterator[TopicQuota]:
+        for number in dict.fromkeys(bucket.topics):
+            topic = self._engine.by_number.get(number)
+            if topic is not None and topic.quota is not None and topic.quota.due is bucket:
+                yield topic.quota
 
     def _bucket_due(self, bucket: Bucket) -> None:
         if self._wheel.get(bucket.number) is bucket:
             del self._wheel[bucket.number]
-        for quota in bucket.quotas:
-            if quota.due is bucket:  # else it was armed anew
-                quota.due = None
-                self._due.append(quota)
+        for quota in self._waiting_in(bucket):
+            quota.due = None
+            self._due.append(quota)
 
     def clock_stepped(self) -> None:
         """The wall clock was set: messages are older, or younger, than they were."""

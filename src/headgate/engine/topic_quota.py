@@ -66,7 +66,7 @@ class TopicQuota:
         "_heaps",
         "awaits_durable",
         "due",
-        "has_hold_timer",
+        "hold_timer_ns",
         "is_active",
         "is_dirty",
         "over",
@@ -87,8 +87,8 @@ class TopicQuota:
         """Whether the keeper follows how fast it fills; not while nothing is owed."""
         self.due: Bucket | None = None
         """For the keeper: when it looks whether the oldest message is too old."""
-        self.has_hold_timer = False
-        """For the keeper: whether it looks who has waited too long."""
+        self.hold_timer_ns = 0
+        """For the keeper: when it looks who has waited too long; 0 for never."""
         self.awaits_durable = False
         """By the keeper: what is staged is too old already, and looked at when it is durable."""
         self._heaps: tuple[Least, Least] | None = None
@@ -137,15 +137,15 @@ class TopicQuota:
 
     def seconds_to_breach(self, kind: QuotaType) -> float | None:
         """Until the limit is reached at the present smoothed speed; None when it does not come
-        nearer, 0 while it is reached."""
+        nearer, 0 while it is reached or producers are still stopped by it."""
         quota = self.quotas[kind]
         if quota is None:
             return None
-        approach = None if self._approaches is None else self._approaches[kind]
-        if approach is None:
-            return None
         level = self.backlog_bytes() if kind is QuotaType.SIZE else self.age_ms()
-        return approach.seconds_to(quota.limit, level)
+        if level >= quota.limit or self._exceeded[kind] is not None:
+            return 0.0
+        approach = None if self._approaches is None else self._approaches[kind]
+        return None if approach is None else approach.seconds_to(quota.limit, level)
 
     def is_exceeded(self, kind: QuotaType) -> bool:
         """Whether the quota of one type stops producers now, or would if the other did not."""
@@ -196,7 +196,7 @@ class TopicQuota:
 
     def look_again(self) -> None:
         """Whatever was known is void: look before the next append, and before the turn ends."""
-        self.due = None
+        self.topic.engine.quotas.disarm(self)
         self.topic.admit_below = ALWAYS
         self.topic.engine.quotas.touch(self)
 
@@ -268,8 +268,11 @@ class TopicQuota:
 
     def _is_exceeded(self, quota: Quota, before: Quota | None) -> bool:
         """Whether the limit is reached; or was under this policy, and the low mark is not."""
+        # Under another limit or policy the hold begins anew, if there is reason for one.
         holds_on = (
-            quota.policy.stops_producers and before is not None and before.policy is quota.policy
+            before is not None
+            and quota.policy.stops_producers
+            and (before.policy, before.limit) == (quota.policy, quota.limit)
         )
         if quota.type is QuotaType.SIZE:
             backlog_bytes = self.backlog_bytes()
@@ -430,7 +433,7 @@ class TopicQuota:
             self._evictions = [_NOTHING, _NOTHING]
         acts, messages, size = self._evictions[quota.type]
         self._evictions[quota.type] = (acts + 1, messages + act.messages, size + act.bytes)
-        topic.engine.quotas.count_eviction(act)
+        topic.engine.quotas.count_eviction(topic, act)
         topic.engine.observer.evicted(topic, act)
         topic.engine.effects.evicted(topic, act)
 

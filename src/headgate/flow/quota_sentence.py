@@ -36,12 +36,10 @@ def size_text(size_bytes: float) -> str:
 def time_text(seconds: float) -> str:
     """A length of time in at most two units: ``45 s``, ``26 min``, ``2 h 4 m``, ``3 d 4 h``."""
     whole_s = round(seconds)
-    if whole_s == _S_PER_HOUR:
-        return "1 h"
     if whole_s < 2 * S_PER_MINUTE:
         return f"{whole_s} s"
     minutes = round(seconds / S_PER_MINUTE)
-    if minutes < 2 * 60:
+    if minutes < 60:
         return f"{minutes} min"
     if whole_s < 2 * _S_PER_DAY:
         hours, rest = divmod(minutes, 60)
@@ -61,6 +59,7 @@ def quota_sentence(
     oldest_age_s: float | None,
     seconds_to_breach: float | None,
     exceeded: bool,
+    slowest: str | None = None,
 ) -> str:
     """Say how one quota of a topic stands; no line break, no full stop.
 
@@ -69,14 +68,16 @@ def quota_sentence(
     it is set, ``policy`` Pulsar's name of what happens at the limit. ``subscription`` holds the
     oldest unacknowledged message, which is ``oldest_age_s`` old. ``seconds_to_breach``: until the
     limit is reached at the present rate, None when it does not come nearer or nobody knows.
+    ``slowest`` has the largest backlog: whom a size quota takes from, where that is known.
     """
     quota = f"its {limit_text} {'time ' * (kind == 'time')}quota" + f" ({source})" * bool(source)
+    loser = slowest if kind == "size" else subscription
     holder = ""
     if subscription is not None:
         age = "" if oldest_age_s is None else f" ({time_text(oldest_age_s)})"
         holder = f"subscription {subscription} holds the oldest message{age}"
     if exceeded:
-        text = f"the topic is over {quota}: {_consequence(policy, subscription, are='are ')}"
+        text = f"the topic is over {quota}: {_consequence(policy, loser, are='are ')}"
         return f"{text}; {holder}" if holder else text
     parts = [f"the topic is at {percent(min(use, _USE_SHOWN_MAX))} of {quota}"]
     if holder:
@@ -84,17 +85,17 @@ def quota_sentence(
     if seconds_to_breach is not None:
         when = "any moment" if seconds_to_breach < 1 else f"in {time_text(seconds_to_breach)}"
         parts.append(f"at the present rate it breaks {when}")
-        parts.append(f"then: {_consequence(policy, subscription)}")
+        parts.append(f"then: {_consequence(policy, loser)}")
     return ", ".join(parts)
 
 
-def _consequence(policy: str, subscription: str | None, *, are: str = "") -> str:
+def _consequence(policy: str, loser: str | None, *, are: str = "") -> str:
     """What a policy does at the limit; one that this version does not know, by its name."""
     if policy == QuotaPolicy.HOLD:
         return f"producers {are}held"
     if policy == QuotaPolicy.EXCEPTION:
         return "producers are refused with an error"
     if policy == QuotaPolicy.EVICTION:
-        who = "its slowest subscription" if subscription is None else f"subscription {subscription}"
+        who = "its slowest subscription" if loser is None else f"subscription {loser}"
         return f"{who} loses its oldest messages"
     return policy

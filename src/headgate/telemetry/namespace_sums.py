@@ -3,10 +3,9 @@ each namespace, under the same names and without the topic's label, as Pulsar gi
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
-from headgate.flow.quota import QuotaType
 from headgate.telemetry.quota_metrics import QUOTA_TYPES
 from headgate.telemetry.series import (
     EVICTIONS_SERIES,
@@ -46,7 +45,6 @@ class NamespaceSums:
 
     def __init__(self) -> None:
         self._sums: dict[str, list[Number]] = {}
-        self._evictions: dict[str, list[int]] = {}
 
     def add(self, topic: Topic, values: tuple[Number, ...]) -> None:
         """Add a topic; ``values`` are those of :data:`TOPIC_SERIES`."""
@@ -59,22 +57,25 @@ class NamespaceSums:
         self._sums[namespace] = (
             own if known is None else [a + b for a, b in zip(known, own, strict=True)]
         )
-        evictions = self._evictions.setdefault(namespace, [0, 0])
-        if topic.quota is not None:
-            for kind in QuotaType:
-                evictions[kind] += topic.quota.evictions(kind)[0]
 
     def samples(
-        self, labels_of: Callable[[str], str], number: Callable[[Number], str]
+        self,
+        evictions: Mapping[str, Sequence[int]],
+        labels_of: Callable[[str], str],
+        number: Callable[[Number], str],
     ) -> list[tuple[str, str]]:
-        """Names, and whole lines of them; ``labels_of`` gives a namespace's labels, still open."""
+        """Names, and whole lines of them. ``evictions`` are those of each namespace since the
+        start: a sum over its topics would fall with each that goes. ``labels_of`` gives a
+        namespace's labels, still open."""
         found: list[tuple[str, str]] = []
         for namespace, sums in self._sums.items():
             labels = labels_of(namespace)
             for series, value in zip(_SERIES, sums, strict=True):
                 more = ',remote_cluster="local"' if series.name == _BACKLOG else ""
                 found.append((series.name, f"{series.name}{labels}{more}}} {number(value)}"))
-            name = EVICTIONS_SERIES.name
-            for end, acts in zip(QUOTA_TYPES, self._evictions[namespace], strict=True):
+        name = EVICTIONS_SERIES.name
+        for namespace in self._sums.keys() | evictions.keys():
+            labels = labels_of(namespace)
+            for end, acts in zip(QUOTA_TYPES, evictions.get(namespace, (0, 0)), strict=True):
                 found.append((name, f"{name}{labels}{end}{acts}"))
         return found

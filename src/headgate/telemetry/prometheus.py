@@ -176,7 +176,8 @@ class _Renderer:
                 label = f"{self._namespace_labels(namespace)}}} {count}"
                 lines.append(NAMESPACE_SERIES[0].name + label)
         else:
-            for name, line in self._sums.samples(self._namespace_labels, number):
+            evictions = self._broker.engine.quotas.evictions_by_namespace
+            for name, line in self._sums.samples(evictions, self._namespace_labels, number):
                 self._page.lines_named(name).append(line)
         return self._page.parts(SERIES)
 

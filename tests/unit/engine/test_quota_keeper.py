@@ -6,11 +6,14 @@ nothing, or a counted defect) and 4.7 (no turn takes long, and idle topics cost 
 
 from __future__ import annotations
 
+import gc
+import weakref
+
 import pytest
 
 from headgate.base.errors import StorageError
 from headgate.base.names import parse_topic
-from headgate.base.units import MS_PER_S
+from headgate.base.units import MS_PER_S, NS_PER_S
 from headgate.engine.engine import FLUSH_ENTRIES_MAX, WAITING_ENTRIES_MIN
 from headgate.engine.producer import Producer
 from headgate.engine.quota_keeper import LOOKS_MAX
@@ -479,3 +482,64 @@ def test_a_topic_that_only_readers_use_is_no_defect() -> None:
         assert quota.is_active
         keeper.verify([rig.topic])
         assert keeper.defects_count == 0
+
+
+def test_a_topic_that_is_gone_is_not_kept_for_the_time_of_its_quota() -> None:
+    rig = QuotaRig(time_quota(30 * 86_400 * MS_PER_S))
+    rig.subscribe()
+    rig.publish(1)
+    gone = weakref.ref(rig.log)
+    rig.topic.fence()
+    rig.engine.unload_topic(rig.topic, deleted=True)
+    keeper = rig.engine.quotas
+    keeper.look(keeper.look_round())
+    rig.flush()
+    del rig.topic, rig.log
+    gc.collect()
+    assert gone() is None
+
+
+def test_readers_that_come_and_go_leave_nothing_in_the_due_times() -> None:
+    rig = QuotaRig(time_quota(7 * 86_400 * MS_PER_S))
+    rig.subscribe()
+    rig.publish(1)
+    for number in range(1_000):
+        rig.subscribe(f"r{number}", durable=False)
+        rig.flush()
+        rig.topic.remove_subscription(f"r{number}")
+        rig.flush()
+    quota = rig.topic.quota
+    assert quota is not None
+    assert quota.due is not None
+    assert len(quota.due.topics) <= 3
+
+
+def test_a_shorter_hold_counts_although_an_older_timer_still_runs() -> None:
+    rig = QuotaRig(size_quota(100))
+    rig.engine.limits.hold_park_ns = 3_600 * NS_PER_S
+    subscription = rig.subscribe()
+    consumer, _ = rig.consumer(subscription, permits=100)
+    rig.publish(11, body=TEN)
+    subscription.ack_through(consumer, 9)
+    rig.flush()
+    rig.commit()
+    rig.engine.limits.hold_park_ns = 5 * NS_PER_S
+    rig.engine.quotas.holds_due()
+    rig.publish(11, body=TEN)
+    assert rig.engine.quotas.parked_bytes > 0
+    rig.advance(5_010)
+    assert rig.port.closed == [1]
+
+
+def test_changes_of_the_longest_hold_leave_one_timer() -> None:
+    rig = QuotaRig(size_quota(100))
+    rig.subscribe()
+    rig.publish(11, body=TEN)
+    for seconds in range(51, 101):
+        rig.engine.limits.hold_park_ns = seconds * NS_PER_S
+        rig.engine.quotas.holds_due()
+    rig.advance(99_000)
+    assert rig.port.closed == []
+    assert len(rig.engine._timers) == 1
+    rig.advance(1_010)
+    assert rig.port.closed == [1]

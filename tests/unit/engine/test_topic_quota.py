@@ -468,3 +468,30 @@ def test_one_that_refuses_instead_of_holding_closes_nobody_below_its_limit() -> 
     assert rig.port.closed == []
     rig.commit()
     assert rig.port.closed == [1]
+
+
+def test_a_small_raise_lets_producers_go_on_at_once() -> None:
+    """Rule 4.4: another limit begins anew, also where the backlog is above 95 % of it."""
+    rig = QuotaRig(size_quota(1_000))
+    rig.subscribe()
+    rig.publish(101, body=TEN)
+    assert rig.stored == 100
+    rig.set_quotas(size_quota(1_050))
+    rig.commit()
+    assert rig.stored == 101
+
+
+def test_a_quota_that_is_reached_breaks_in_0_seconds_whoever_looked() -> None:
+    rig = QuotaRig(size_quota(100))
+    subscription = rig.subscribe()
+    consumer, _ = rig.consumer(subscription, permits=100)
+    rig.publish(10, body=TEN)
+    quota = rig.topic.quota
+    assert quota is not None
+    assert quota.seconds_to_breach(QuotaType.SIZE) == 0.0
+    rig.send(1, body=bytes(30))
+    subscription.ack_entry(consumer, 0)
+    rig.flush()
+    # 90 are owed and the next needs 30: producers are still stopped.
+    assert quota.over is not None
+    assert quota.seconds_to_breach(QuotaType.SIZE) == 0.0

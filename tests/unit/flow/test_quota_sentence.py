@@ -37,9 +37,15 @@ _BREAKS = "at the present rate it breaks in 26 min, then: "
             {"policy": "producer_exception"},
             f"{_AT}, {_HOLDER}, {_BREAKS}producers are refused with an error",
         ),
+        # The slowest loses to a size quota, and that need not be who holds the oldest.
         (
-            {"policy": "consumer_backlog_eviction"},
-            f"{_AT}, {_HOLDER}, {_BREAKS}subscription billing loses its oldest messages",
+            {"policy": "consumer_backlog_eviction", "slowest": "audit"},
+            f"{_AT}, {_HOLDER}, {_BREAKS}subscription audit loses its oldest messages",
+        ),
+        (
+            {"policy": "consumer_backlog_eviction", "slowest": "audit", "kind": "time"},
+            f"{_AT.replace('quota', 'time quota')}, {_HOLDER}, {_BREAKS}"
+            "subscription billing loses its oldest messages",
         ),
         (
             {"policy": "consumer_backlog_eviction", "subscription": None},
@@ -72,7 +78,7 @@ _BREAKS = "at the present rate it breaks in 26 min, then: "
         ),
         (
             {"exceeded": True, "policy": "consumer_backlog_eviction"},
-            f"{_OVER}: subscription billing loses its oldest messages; {_HOLDER}",
+            f"{_OVER}: its slowest subscription loses its oldest messages; {_HOLDER}",
         ),
     ],
 )
@@ -112,7 +118,10 @@ def test_sizes_are_told_in_binary_units(size_bytes: float, expected: str) -> Non
         (45, "45 s"),
         (119.4, "119 s"),
         (1_560, "26 min"),
-        (7_169, "119 min"),
+        (3_569, "59 min"),
+        (3_599, "1 h"),
+        (3_601, "1 h"),
+        (5_400, "1 h 30 m"),
         (7_200, "2 h"),
         (7_440, "2 h 4 m"),
         (100_000, "27 h 47 m"),

@@ -17,14 +17,20 @@ def test_topics_of_a_namespace_are_added_up() -> None:
         for name, count in (("a", 3), ("b", 4)):
             topic = await publish(world, count, f"persistent://public/default/{name}")
             sums.add(topic, topic_values(topic, Totals()))
-        found = dict(sums.samples(lambda namespace: f'{{namespace="{namespace}"', number))
+        acts = {"public/default": [5, 7], "public/gone": [1, 0]}
+        labels = '{{namespace="{}"'.format
+        samples = sums.samples(acts, labels, number)
+        found = dict(samples)
         ns = 'namespace="public/default"'
         assert found["pulsar_topics_count"] == f"pulsar_topics_count{{{ns}}} 2"
         assert found["pulsar_in_messages_total"] == f"pulsar_in_messages_total{{{ns}}} 7"
         name = "pulsar_msg_backlog"
         assert found[name] == f'{name}{{{ns},remote_cluster="local"}} 0'
         name = "pulsar_storage_backlog_quota_exceeded_evictions_total"
-        assert found[name] == f'{name}{{{ns},quota_type="time"}} 0'
+        told = [line for each, line in samples if each == name]
+        assert f'{name}{{{ns},quota_type="time"}} 7' in told
+        assert f'{name}{{namespace="public/gone",quota_type="size"}} 1' in told
+        assert len(told) == 4
 
     with World() as world:
         world.run(scenario(world))
