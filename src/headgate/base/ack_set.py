@@ -4,7 +4,7 @@ Everything up to *mark delete* is acknowledged; above it a bitmap in blocks of 4
 says which entries were acknowledged one by one. A block exists only while it holds a set bit, so
 a million alternating holes cost less than a megabyte, and acknowledging one entry touches one
 byte, whatever the number of holes. An entry of which only some messages are acknowledged is not
-acknowledged; which they are is kept apart (headgate.base.partial_acks), for no entry twice.
+acknowledged: which they are is kept apart (headgate.base.partial_acks) until all of them are.
 
 The set also remembers what changed since :meth:`AckSet.take_changes` was last called: that, and
 not the whole set, goes to the log. Replaying changes twice, or onto a set that already holds some
@@ -44,7 +44,8 @@ _BLOCK_HEAD = struct.Struct("<Q")
 
 
 class AckSet:
-    """Acknowledged ordinals of one subscription: a mark-delete ordinal and a bitmap above it."""
+    """Acknowledged ordinals of one subscription: a mark-delete ordinal, a bitmap above it, and of
+    entries that are neither, which of their messages are acknowledged."""
 
     __slots__ = ("_above", "_blocks", "_changed", "_changed_ranges", "_reset", "_taken",
                  "mark_delete", "partials")  # fmt: skip

@@ -13,10 +13,9 @@ from headgate.engine.types import SubscriptionType
 from tests.unit.engine.harness import FakeLog, FakePort, Rig
 
 ENTRIES = 60
-ordinals = st.integers(0, ENTRIES + 2)
-kinds = st.sampled_from(
-    ["ack", "ack", "messages", "messages", "messages", "through", "skip", "evict", "trim", "reset"]
-)
+ordinals = st.one_of(st.integers(20, 25), st.integers(0, ENTRIES + 2))
+SINGLE, MANY = ["ack", "messages", "messages"], ["through", "skip", "evict", "trim", "reset"]
+kinds = st.sampled_from(SINGLE * 5 + MANY)
 moves = st.lists(st.tuples(kinds, ordinals, st.integers(0, 7)), max_size=30)
 
 

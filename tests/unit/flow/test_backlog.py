@@ -82,7 +82,7 @@ def test_what_is_done_of_a_range(state: State, one: int, two: int) -> None:
 
 @given(states(), ends)
 def test_stored_less_done_is_what_nobody_acknowledged(state: State, first_kept: int) -> None:
-    """Whatever was given up with the oldest entries is owed no more."""
+    """Rule 4.1; whatever was given up with the oldest entries is owed no more."""
     topic, acks, acked = state
     done = backlog.done_before(topic, acks, first_kept, ENTRIES)
     kept = range(first_kept, ENTRIES)
