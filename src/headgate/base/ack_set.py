@@ -322,11 +322,18 @@ class AckSet:
         runs.extend((max(a, mark + 1), b) for a, b in self._changed_ranges if b > mark)
         partials = () if self.partials is None else self.partials.take_changed()
         changes = AckChanges(self._reset, mark, tuple(merged(runs)), partials)
+        self.forget_changes()
+        return changes
+
+    def forget_changes(self) -> None:
+        """Take what changed for known: for sets that no log keeps, which would gather it for
+        ever."""
+        if self.partials is not None:
+            self.partials.take_changed()
         self._changed.clear()
         self._changed_ranges.clear()
         self._reset = False
-        self._taken = mark
-        return changes
+        self._taken = self.mark_delete
 
     def whole(self) -> AckChanges:
         """Changes that make any set like this one. What changed since it was last taken stays."""
@@ -350,12 +357,7 @@ class AckSet:
                 self.ack_messages(*entry)
         except InputError as error:
             raise CorruptionError(f"acknowledgement changes do not fit: {error}") from error
-        if self.partials is not None:
-            self.partials.take_changed()
-        self._changed.clear()
-        self._changed_ranges.clear()
-        self._reset = False
-        self._taken = self.mark_delete
+        self.forget_changes()
 
     def to_bytes(self) -> bytes:
         """The whole set in the stored form drawn in the module's docstring."""

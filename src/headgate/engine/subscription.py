@@ -415,7 +415,9 @@ class Subscription:
     def _acks_changed(self) -> None:
         """Persist them soon; and there may be room in a backlog quota."""
         topic = self.topic
-        if not self.acks_dirty and self.is_durable:
+        if self.cursor_id is None:
+            self.acks.forget_changes()
+        elif not self.acks_dirty:
             self.acks_dirty = True
             topic.engine.effects.acks_changed(self)
         if topic.is_held and topic.quota is not None:

@@ -206,3 +206,14 @@ def test_every_instant_is_booked_in_one_state() -> None:
     assert seconds[Cell.NO_PERMITS] == 3
     assert seconds[Cell.AWAITING_ACK] == 4
     assert sum(seconds) == 15
+
+
+def test_a_readers_acknowledgements_are_not_gathered_for_a_log_that_keeps_none() -> None:
+    rig = Rig()
+    reader = rig.subscribe("reader", durable=False)
+    consumer, _ = rig.consumer(reader, SubscriptionType.SHARED, permits=100)
+    rig.publish(10)
+    for ordinal in (3, 5, 7):
+        reader.ack_entry(consumer, ordinal)
+        assert not reader.acks.has_changes()
+    assert reader.backlog_entries == 7
