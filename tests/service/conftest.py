@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
+from tests.service.measuring import Rest
 from tests.service.process import BrokerProcess
 
 
@@ -19,6 +21,22 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
         yield process
     finally:
         process.close()
+
+
+@pytest.fixture(scope="module")
+def rest(broker: BrokerProcess) -> Iterator[Rest]:
+    """The admin API of the module's broker."""
+    made = Rest(broker.admin_url)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def namespace(rest: Rest, request: pytest.FixtureRequest) -> str:
+    """A namespace of the test's own."""
+    name = "public/" + re.sub(r"\W+", "-", request.node.name)
+    rest.ask("PUT", f"/admin/v2/namespaces/{name}")
+    return name
 
 
 @pytest.fixture

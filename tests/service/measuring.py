@@ -6,11 +6,12 @@ import http.client
 import json
 import threading
 import time
+from abc import ABC, abstractmethod
 from bisect import bisect_left
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from itertools import pairwise
-from typing import Any
+from itertools import cycle, pairwise
+from typing import Any, Self
 from urllib.parse import urlsplit
 
 import pulsar
@@ -229,18 +230,22 @@ def most_arrived(
     return most
 
 
-class Poller:
-    """A thread that asks for the statistics of several topics in turn until it is left."""
+class Asking(ABC):
+    """A thread that asks the admin API again and again until it is left. What goes wrong in it is
+    raised there."""
 
-    def __init__(self, admin_url: str, topics: Iterable[str], pause_s: float) -> None:
-        self.of = {topic: Polls() for topic in topics}
+    def __init__(self, admin_url: str, pause_s: float) -> None:
         self._url = admin_url
         self._pause_s = pause_s
         self._stop = threading.Event()
         self._failure: BaseException | None = None
         self._thread = threading.Thread(target=self._run, daemon=True)
 
-    def __enter__(self) -> Poller:
+    @abstractmethod
+    def ask(self, rest: Rest) -> None:
+        """Ask once."""
+
+    def __enter__(self) -> Self:
         self._thread.start()
         return self
 
@@ -254,12 +259,23 @@ class Poller:
     def _run(self) -> None:
         rest = Rest(self._url)
         try:
-            while True:
-                for topic, polls in self.of.items():
-                    if self._stop.wait(self._pause_s):
-                        return
-                    polls.ask(rest, topic)
+            while not self._stop.wait(self._pause_s):
+                self.ask(rest)
         except BaseException as failure:
             self._failure = failure
         finally:
             rest.close()
+
+
+class Poller(Asking):
+    """Asks for the statistics of several topics in turn."""
+
+    def __init__(self, admin_url: str, topics: Iterable[str], pause_s: float) -> None:
+        super().__init__(admin_url, pause_s)
+        self.of = {topic: Polls() for topic in topics}
+        self._turns = cycle(self.of.items())
+
+    def ask(self, rest: Rest) -> None:
+        """Ask for the next topic's."""
+        topic, polls = next(self._turns)
+        polls.ask(rest, topic)

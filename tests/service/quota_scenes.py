@@ -4,7 +4,6 @@ message, what a topic holds in truth, and how full it was at every instant."""
 from __future__ import annotations
 
 import json
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -15,7 +14,7 @@ import pulsar
 from headgate.record.codec import decode
 from headgate.record.fields import Kind
 from tests.service.clients import client_of, wait_until
-from tests.service.measuring import Rest
+from tests.service.measuring import Asking, Rest
 
 TELEMETRY = "persistent://headgate/telemetry/samples"
 CONFIGURATION = "/admin/v2/brokers/configuration"
@@ -113,47 +112,28 @@ def stored(url: str, topic: str) -> list[str]:
         return found
 
 
-class Samples:
-    """The topic's statistics, again and again, in a thread, until it is left."""
+class Samples(Asking):
+    """The topic's statistics, again and again, until it is left."""
 
     def __init__(
         self, admin_url: str, topic: str, look: Callable[[Any], Any], pause_s: float = 0.01
     ) -> None:
         """``look`` takes what is wanted out of the statistics."""
+        super().__init__(admin_url, pause_s)
         self.all: list[tuple[float, float, Any]] = []
         """When asked, when answered, what."""
-        self._rest = Rest(admin_url)
-        self._topic, self._look, self._pause_s = topic, look, pause_s
-        self._stop = threading.Event()
-        self._failure: BaseException | None = None
-        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._topic, self._look = topic, look
 
     @property
     def values(self) -> list[Any]:
         """What was found, in order."""
         return [value for _, _, value in list(self.all)]
 
-    def __enter__(self) -> Samples:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stop.set()
-        self._thread.join(30)
-        assert not self._thread.is_alive()
-        if self._failure is not None:
-            raise self._failure
-
-    def _run(self) -> None:
-        try:
-            while not self._stop.wait(self._pause_s):
-                asked = time.monotonic()
-                value = self._look(self._rest.topic(self._topic))
-                self.all.append((asked, time.monotonic(), value))
-        except BaseException as failure:
-            self._failure = failure
-        finally:
-            self._rest.close()
+    def ask(self, rest: Rest) -> None:
+        """Ask once more."""
+        asked = time.monotonic()
+        value = self._look(rest.topic(self._topic))
+        self.all.append((asked, time.monotonic(), value))
 
 
 def connected(stats: Any) -> list[tuple[str, ...]]:

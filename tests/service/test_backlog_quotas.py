@@ -70,13 +70,6 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
         process.close()
 
 
-@pytest.fixture
-def rest(broker: BrokerProcess) -> Iterator[Rest]:
-    made = Rest(broker.admin_url)
-    yield made
-    made.close()
-
-
 def distinct(values: list[Any]) -> list[Any]:
     """Each of them once, in the order of their first."""
     return [value for number, value in enumerate(values) if value not in values[:number]]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterator
 from typing import Any
 
 import pulsar
@@ -41,21 +40,6 @@ LIMIT_BYTES = 1_000_000
 PAYLOAD_BYTES = 9_000
 ENTRY_BYTES = PAYLOAD_BYTES + OVERHEAD_BYTES
 FILLING = 130
-
-
-@pytest.fixture
-def rest(broker: BrokerProcess) -> Iterator[Rest]:
-    made = Rest(broker.admin_url)
-    yield made
-    made.close()
-
-
-@pytest.fixture
-def namespace(rest: Rest, request: pytest.FixtureRequest) -> str:
-    """A namespace of the test's own."""
-    name = "public/" + re.sub(r"\W+", "-", request.node.name)
-    rest.ask("PUT", f"/admin/v2/namespaces/{name}")
-    return name
 
 
 def topic_with(rest: Rest, namespace: str, policy: str) -> str:

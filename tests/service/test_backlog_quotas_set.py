@@ -8,12 +8,9 @@ import re
 import statistics
 import threading
 import time
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 from urllib.parse import urlsplit
-
-import pytest
 
 from headgate.testing.client import SimClient
 from tests.service.clients import EARLIEST, SHARED, client_of, full, receive, wait_until
@@ -44,21 +41,6 @@ TOPICS = 2_000
 SWEEP_S_PER_TOPIC = 0.2 / 100_000
 CHECKS = 20
 BLOCKED_S = 0.005
-
-
-@pytest.fixture
-def rest(broker: BrokerProcess) -> Iterator[Rest]:
-    made = Rest(broker.admin_url)
-    yield made
-    made.close()
-
-
-@pytest.fixture
-def namespace(rest: Rest, request: pytest.FixtureRequest) -> str:
-    """A namespace of the test's own."""
-    name = "public/" + re.sub(r"\W+", "-", request.node.name)
-    rest.ask("PUT", f"/admin/v2/namespaces/{name}")
-    return name
 
 
 def set_size(rest: Rest, where: str, limit_bytes: int, policy: str) -> None:

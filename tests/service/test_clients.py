@@ -44,13 +44,6 @@ def client(broker: BrokerProcess) -> Iterator[pulsar.Client]:
         yield made
 
 
-@pytest.fixture(scope="module")
-def rest(broker: BrokerProcess) -> Iterator[Rest]:
-    made = Rest(broker.admin_url)
-    yield made
-    made.close()
-
-
 class Unacked(NamedTuple):
     """A message that was received and not acknowledged, by a consumer with a time limit for it."""
 

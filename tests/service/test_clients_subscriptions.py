@@ -39,13 +39,6 @@ def other(broker: BrokerProcess) -> Iterator[pulsar.Client]:
         yield made
 
 
-@pytest.fixture(scope="module")
-def rest(broker: BrokerProcess) -> Iterator[Rest]:
-    made = Rest(broker.admin_url)
-    yield made
-    made.close()
-
-
 def backlog(rest: Rest, topic: str, subscription: str = "s") -> int:
     found: int = rest.topic(topic)["subscriptions"][subscription]["msgBacklog"]
     return found
