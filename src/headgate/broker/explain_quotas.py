@@ -96,7 +96,9 @@ def _state(live: TopicQuota, quota: Quota, parts: Sequence[TopicQuota]) -> Quota
     left_s = live.seconds_to_breach(kind)
     use = used / quota.limit if quota.limit else None
     counts = [part.evictions(kind) for part in parts]
+    stops, now_ns = [part.stops for part in parts if part.stops], live.topic.engine.now_ns
     return QuotaState(
+        topic=live.topic.name.full,
         type=kind.label,
         policy=quota.policy.value,
         source=quota.source,
@@ -106,6 +108,9 @@ def _state(live: TopicQuota, quota: Quota, parts: Sequence[TopicQuota]) -> Quota
         subscription=holder.name if holder is not None and used else None,
         exceeded=exceeded,
         seconds_to_breach=left_s,
+        stopped_s=sum(each.stopped_ns(kind, now_ns) for each in stops) / NS_PER_S,
+        producers_closed=sum(each.closed for each in stops),
+        producers_refused=sum(each.refused for each in stops),
         evictions=sum(acts for acts, _, _ in counts),
         evicted_messages=sum(messages for _, messages, _ in counts),
         evicted_bytes=sum(size for _, _, size in counts),

@@ -88,6 +88,8 @@ class HeldBackState(Struct, frozen=True, kw_only=True, rename="camel"):
 class QuotaState(Struct, frozen=True, kw_only=True, rename="camel"):
     """A backlog quota in force and how full it is: of several partitions of the fullest."""
 
+    topic: str
+    """Full name; of a partitioned topic that of the fullest partition."""
     type: str
     """``size`` or ``time``."""
     policy: str
@@ -106,8 +108,15 @@ class QuotaState(Struct, frozen=True, kw_only=True, rename="camel"):
     """Whether producers are stopped by it now."""
     seconds_to_breach: float | None
     """At the smoothed present speed; null while the backlog does not approach the limit."""
+    stopped_s: float
+    """Time in which it held or refused producers since the topic was loaded; of all partitions, as
+    what follows."""
+    producers_closed: int
+    """By quotas of either type."""
+    producers_refused: int
+    """Attempts, by quotas of either type; clients that were disconnected try again and again."""
     evictions: int
-    """Acts, since the topic was loaded; of all partitions, as the two below."""
+    """Acts, since the topic was loaded."""
     evicted_messages: int
     evicted_bytes: int
     sentence: str

@@ -1,7 +1,8 @@
-"""What backlog quotas do, as lines of the log: each topic at most once a minute.
+"""What backlog quotas do, as lines of the log: each topic at most once a minute for each kind.
 
-A quota that holds a producer beside a slow consumer turns over and over: the log says that it
-began, and with the next line how often it did.
+A quota that holds a producer beside a slow consumer turns over and over, and one that evicts beside
+a quick producer acts as often. The log says at once that it began, and at the end of each minute
+what came after that.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ QUIET_NS: Final = S_PER_MINUTE * NS_PER_S
 """Between two lines about one topic."""
 
 TOPICS_MAX: Final = 10_000
-"""Topics that are remembered; of more, some may be told about more often."""
+"""Topics that are told about in one minute; of more nothing is told."""
 
 _ACTIONS: Final = {
     QuotaPolicy.HOLD: "producers are held",
@@ -30,65 +31,93 @@ _ACTIONS: Final = {
 
 
 @dataclass(slots=True)
-class _Told:
-    """What was said about a topic, and what was not."""
+class _Turns:
+    """What was not told yet of a quota that stops producers."""
 
-    at_ns: int
-    turns: int = 0
-    acts: int = 0
+    topic: Topic
+    quota: Quota
+    told_ns: int
+    count: int = 0
+
+    def tell(self) -> None:
+        again = f", {self.count} times since the last line" if self.count > 1 else ""
+        if self.topic.quota is not None:
+            why = self.topic.quota.why(self.quota)
+            logger.warning("%s: %s: %s%s", self.topic.name, why, _ACTIONS[self.quota.policy], again)
+        self.count = 0
+
+
+@dataclass(slots=True)
+class _Losses:
+    """What was not told yet of a quota that evicts."""
+
+    topic: Topic
+    act: Eviction
+    told_ns: int
+    count: int = 0
     messages: int = 0
     bytes: int = 0
+
+    def tell(self) -> None:
+        quota, acts = self.act.quota, f" in {self.count} acts" if self.count > 1 else ""
+        logger.warning(
+            "%s: the %s quota (%s) took %s messages, %s bytes%s, most of them at last from %s",
+            self.topic.name,
+            quota.type.label,
+            quota.source,
+            f"{self.messages:,}",
+            f"{self.bytes:,}",
+            acts,
+            self.act.taken[0].subscription,
+        )
+        self.count = self.messages = self.bytes = 0
 
 
 class QuotaLog:
     """Writes the lines of one broker."""
 
     def __init__(self) -> None:
-        self._topics: dict[str, _Told] = {}
+        self._turns: dict[str, _Turns] = {}
+        self._losses: dict[str, _Losses] = {}
 
     def turned(self, topic: Topic, quota: Quota, *, exceeded: bool) -> None:
         """A topic reached a quota that stops producers, or has room again."""
         if not exceeded:
             return
-        told, is_due = self._told(topic)
-        told.turns += 1
-        if is_due and topic.quota is not None:
-            again = f", {told.turns} times since the last line" if told.turns > 1 else ""
-            why = topic.quota.why(quota)
-            logger.warning("%s: %s: %s%s", topic.name, why, _ACTIONS[quota.policy], again)
-            told.turns = 0
+        name, now_ns = topic.name.full, topic.engine.now_ns
+        turns = self._turns.get(name)
+        if turns is not None:
+            turns.count += 1
+            turns.topic, turns.quota = topic, quota
+        elif len(self._turns) < TOPICS_MAX:
+            turns = self._turns[name] = _Turns(topic, quota, now_ns, 1)
+            turns.tell()
 
     def evicted(self, topic: Topic, act: Eviction) -> None:
         """A quota took messages from subscriptions."""
-        told, is_due = self._told(topic)
-        told.acts += 1
-        told.messages += act.messages
-        told.bytes += act.bytes
-        if is_due:
-            quota, acts = act.quota, f" in {told.acts} acts" if told.acts > 1 else ""
-            logger.warning(
-                "%s: the %s quota (%s) took %d messages, %d bytes, from subscriptions%s, the last "
-                "of them from %s",
-                topic.name,
-                quota.type.label,
-                quota.source,
-                told.messages,
-                told.bytes,
-                acts,
-                act.taken[0].subscription,
-            )
-            told.acts = told.messages = told.bytes = 0
+        name, now_ns = topic.name.full, topic.engine.now_ns
+        losses = self._losses.get(name)
+        is_first = losses is None
+        if losses is None:
+            if len(self._losses) >= TOPICS_MAX:
+                return
+            losses = self._losses[name] = _Losses(topic, act, now_ns)
+        losses.topic, losses.act = topic, act
+        losses.count += 1
+        losses.messages += act.messages
+        losses.bytes += act.bytes
+        if is_first:
+            losses.tell()
 
-    def _told(self, topic: Topic) -> tuple[_Told, bool]:
-        """What is known of a topic, and whether a line about it is due now."""
-        now_ns, name = topic.engine.now_ns, topic.name.full
-        told = self._topics.get(name)
-        if told is None:
-            if len(self._topics) >= TOPICS_MAX:
-                self._topics.clear()
-            told = self._topics[name] = _Told(now_ns)
-            return told, True
-        if now_ns - told.at_ns < QUIET_NS:
-            return told, False
-        told.at_ns = now_ns
-        return told, True
+    def flush(self, now_ns: int) -> None:
+        """Call about once a second: tell what came since the last line, if that is a minute ago.
+        A topic of which there is nothing to tell begins anew."""
+        for known in (self._turns, self._losses):
+            due = [name for name, each in known.items() if now_ns - each.told_ns >= QUIET_NS]
+            for name in due:
+                each = known[name]
+                if each.count:
+                    each.tell()
+                    each.told_ns = now_ns
+                else:
+                    del known[name]

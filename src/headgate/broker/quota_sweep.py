@@ -60,7 +60,8 @@ class QuotaSweep:
         self.durations.observe(broker.clock.monotonic_ns() - began_ns)
 
     async def look(self) -> None:
-        """Note how fast those topics fill that owe something."""
+        """Note how fast those topics fill that owe something, and write the log's lines that are
+        due."""
         broker = self._broker
         left = broker.engine.quotas.look_round()
         while left > 0:
@@ -68,3 +69,4 @@ class QuotaSweep:
             broker.begin_turn()
             broker.engine.quotas.look(min(left, SLICE_LOOKS))
             left -= SLICE_LOOKS
+        broker.quota_log.flush(broker.engine.now_ns)

@@ -90,6 +90,7 @@ class Broker:
         self.authorizer: Authorizer = authorizer or AllowAll()
         self.limits = LimitTable(catalog, settings)
         self.quotas = QuotaTable(catalog, settings)
+        self.quota_log = QuotaLog()
         self.initial_settings: dict[str, str] = {}
         """What overridden settings were at the start, as text."""
         self.engine = Engine(
@@ -150,6 +151,8 @@ class Broker:
         self.begin_turn()
         self.engine.set_broker_limit(self.limits.of_broker().limit)
         self.registry.load_all()
+        if not self.settings.backlogQuotaCheckEnabled:
+            logger.warning("backlogQuotaCheckEnabled is false: no backlog quota is enforced")
         self.sweeps.start()
         self.is_ready = True
 
@@ -339,7 +342,6 @@ class _Effects:
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
         self._stage = broker.log.stage_entry
-        self._quota_log = QuotaLog()
         self.work_pending = broker.schedule_flush
 
     def append(self, topic: Topic, message_count: int, body: bytes) -> int:
@@ -359,11 +361,11 @@ class _Effects:
 
     def quota_turned(self, topic: Topic, quota: Quota, exceeded: bool) -> None:
         """See :class:`headgate.engine.ports.Effects`."""
-        self._quota_log.turned(topic, quota, exceeded=exceeded)
+        self._broker.quota_log.turned(topic, quota, exceeded=exceeded)
 
     def evicted(self, topic: Topic, eviction: Eviction) -> None:
         """See :class:`headgate.engine.ports.Effects`."""
-        self._quota_log.evicted(topic, eviction)
+        self._broker.quota_log.evicted(topic, eviction)
 
 
 WALL_CLOCK_STEP_NS = NS_PER_S // 10

@@ -177,7 +177,9 @@ class Settings:
         120, "How often old messages are given up.", minimum=1
     )
     backlogQuotaCheckEnabled: bool = _key(
-        True, "Enforce backlog quotas; false only shows them, and nothing is held or evicted."
+        True,
+        "Enforce backlog quotas; false only shows their limits in stats and on /metrics, and "
+        "nothing is held or evicted.",
     )
     backlogQuotaCheckIntervalInSeconds: int = _key(
         60,

@@ -17,7 +17,7 @@ from msgspec import UNSET
 
 from headgate.base.counters import safe_sum
 from headgate.base.units import MS_PER_S, NS_PER_MS, NS_PER_S
-from headgate.broker.explain_quotas import quota_states
+from headgate.broker.explain_quotas import parked_states, quota_states
 from headgate.broker.facade import StatsOptions
 from headgate.broker.stats import ConsumerStats, PublisherStats, SubscriptionStats, TopicStats
 from headgate.engine.consumer import Consumer
@@ -250,6 +250,7 @@ def _topic_account(
         "publishesPending": topic.pending_count,
         "limits": limits_view(dict(zip(_LEVELS[1:], limits_above, strict=True))),
         "backlogQuotas": msgspec.to_builtins(quota_states([topic])),
+        "parked": msgspec.to_builtins(parked_states([topic])),
     }
 
 

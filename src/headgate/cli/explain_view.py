@@ -168,7 +168,7 @@ def _topic(page: _Page, answer: Report) -> None:
         title += f" ({count(partitions, 'partition')})"
     page.add(f"{title}, {_instant(answer['at'])}", bold=True)
     page.add(_publishing(answer))
-    _quotas(page, answer["quotas"])
+    _quotas(page, answer["quotas"], partitioned=bool(partitions))
     for report in answer["subscriptions"]:
         page.blank()
         _subscription(page, report)
@@ -362,10 +362,18 @@ def _publishing(answer: Report) -> str:
     return text
 
 
-def _quotas(page: _Page, quotas: Sequence[Report]) -> None:
+def _quotas(page: _Page, quotas: Sequence[Report], *, partitioned: bool) -> None:
     for quota in quotas:
         text = quota["sentence"]
+        if partitioned:
+            text = f"its fullest partition, {_short(quota['topic'])}: {text}"
         page.add(f"{text[0].upper()}{text[1:]}.")
+        if quota["stoppedS"] >= 1:
+            page.add(
+                f"It stopped producers for {span(quota['stoppedS'])} so far; quotas disconnected"
+                f" {count(quota['producersClosed'], 'producer')} and refused"
+                f" {count(quota['producersRefused'], 'attempt')} to create one."
+            )
         if quota["evictions"]:
             page.add(
                 f"It took {count(quota['evictedMessages'], 'message')}"

@@ -240,6 +240,8 @@ class Topic:
         if producer.ending:
             return
         producer.ending = True
+        if self.quota is not None:
+            self.quota.stopping().closed += 1
         self.discard_parked(producer)
         if producer.pending_count:
             self.ending = [*(self.ending or ()), producer]

@@ -19,6 +19,7 @@ from headgate.engine.parking import ParkedSend
 from headgate.engine.producer import Producer
 from headgate.flow.quota import (
     NO_QUOTAS,
+    RELEASE_PERCENT,
     Approach,
     Quota,
     QuotaPolicy,
@@ -55,6 +56,32 @@ ALWAYS = -1
 _NOTHING = (0, 0, 0)
 
 
+class Stops:
+    """What quotas did to the producers of one topic since it was loaded. Made at the first time."""
+
+    __slots__ = ("_since_ns", "_spent_ns", "closed", "refused")
+
+    def __init__(self) -> None:
+        self._since_ns: list[int | None] = [None, None]
+        self._spent_ns = [0, 0]
+        self.closed = 0
+        """Producers that were closed: refused by policy, held too long, or with too much."""
+        self.refused = 0
+        """Times that a producer was not created."""
+
+    def turned(self, kind: QuotaType, now_ns: int, *, exceeded: bool) -> None:
+        """A quota stops producers from now on, or lets them go on."""
+        since_ns = self._since_ns[kind]
+        if since_ns is not None:
+            self._spent_ns[kind] += now_ns - since_ns
+        self._since_ns[kind] = now_ns if exceeded else None
+
+    def stopped_ns(self, kind: QuotaType, now_ns: int) -> int:
+        """Time in which a quota stopped producers, until now."""
+        since_ns = self._since_ns[kind]
+        return self._spent_ns[kind] + (0 if since_ns is None else now_ns - since_ns)
+
+
 class TopicQuota:
     """The quotas in force on one live topic. Made when it first has one, kept as long as it is
     loaded: its counters do not fall."""
@@ -71,6 +98,7 @@ class TopicQuota:
         "is_dirty",
         "over",
         "quotas",
+        "stops",
         "topic",
     )
 
@@ -91,6 +119,8 @@ class TopicQuota:
         """For the keeper: when it looks who has waited too long; 0 for never."""
         self.awaits_durable = False
         """By the keeper: what is staged is too old already, and looked at when it is durable."""
+        self.stops: Stops | None = None
+        """What producers had to bear; None while that is nothing."""
         self._heaps: tuple[Least, Least] | None = None
         self._evictions: list[tuple[int, int, int]] | None = None
         self._approaches: list[Approach | None] | None = None
@@ -306,6 +336,7 @@ class TopicQuota:
             for quota, other in zip(quotas, others, strict=True):
                 # One that evicts stops producers only until what they sent is durable.
                 if quota is not None and quota != other and quota.policy.stops_producers:
+                    self.stopping().turned(quota.type, topic.engine.now_ns, exceeded=exceeded)
                     topic.engine.observer.quota_turned(topic, quota, exceeded)
                     topic.engine.effects.quota_turned(topic, quota, exceeded)
 
@@ -319,10 +350,17 @@ class TopicQuota:
         self.evaluate()
         if self.over is None or not self.over.policy.stops_producers:
             return
+        self.stopping().refused += 1
         text = f"Cannot create producer on topic with backlog quota exceeded: {self.why(self.over)}"
         if self.over.policy is QuotaPolicy.HOLD:
             raise ProducersHeldError(text)
         raise ProducersRefusedError(text)
+
+    def stopping(self) -> Stops:
+        """What producers have to bear, to be added to."""
+        if self.stops is None:
+            self.stops = Stops()
+        return self.stops
 
     def why(self, quota: Quota) -> str:
         """How full ``quota`` is, by which subscription, and where it is set; for people."""
@@ -332,6 +370,8 @@ class TopicQuota:
         else:
             holder, figure = self.oldest(), f"{self.age_ms() / 1_000:,.1f} s"
             limit = f"{quota.limit / 1_000:,.0f} s"
+        if self._exceeded[quota.type] is not None and not self._is_exceeded(quota, None):
+            limit += f", and has to come down to {RELEASE_PERCENT} % of it"
         whose = f" of subscription {holder.name}" if holder is not None else ""
         what = "backlog" if quota.type is QuotaType.SIZE else "oldest message"
         return f"the {what}{whose} is at {figure} of {limit} ({quota.source})"

@@ -27,6 +27,9 @@ APPROACH_NS = 20 * NS_PER_S
 APPROACH_NS_MIN = 2 * NS_PER_S
 """Shorter observations say nothing about a speed."""
 
+STANDSTILL_NS = 5 * NS_PER_S
+"""A level that does not rise for so long stands still."""
+
 BREACH_S_MAX = 24 * 3_600
 """A breach that is further away than a day is none that approaches: it is the noise of a backlog
 that stands still."""
@@ -178,19 +181,34 @@ def age_evicted_ms(limit_ms: int) -> int:
 class Approach:
     """How fast a level nears its limit: a smoothed speed, from looks at any times."""
 
-    __slots__ = ("_at_ns", "_level", "_since_ns", "_speed")
+    __slots__ = ("_at_ns", "_level", "_rose_ns", "_since_ns", "_speed")
 
     def __init__(self, level: float, now_ns: int) -> None:
         """Begin at ``level``, in any unit."""
+        self._begin(level, now_ns)
+
+    def _begin(self, level: float, now_ns: int) -> None:
         self._level = level
-        self._at_ns = self._since_ns = now_ns
+        self._at_ns = self._since_ns = self._rose_ns = now_ns
         self._speed = 0.0
 
     def look(self, level: float, now_ns: int) -> None:
         """The level is this now. The first stretch of time sets the speed, later ones move it by
-        their share of :data:`APPROACH_NS`."""
+        their share of :data:`APPROACH_NS`.
+
+        A smoothed speed only ever fades. So a level that has not risen for :data:`STANDSTILL_NS`
+        has none, and one that fell to half begins anew.
+        """
         elapsed_ns = now_ns - self._at_ns
         if elapsed_ns <= 0:
+            return
+        if 2 * level < self._level:
+            self._begin(level, now_ns)
+            return
+        if level > self._level:
+            self._rose_ns = now_ns
+        elif now_ns - self._rose_ns >= STANDSTILL_NS:
+            self._begin(level, now_ns)
             return
         speed = (level - self._level) * NS_PER_S / elapsed_ns
         is_first = self._at_ns == self._since_ns

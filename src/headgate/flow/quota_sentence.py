@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final, Literal
 
 from headgate.base.units import S_PER_MINUTE
-from headgate.flow.quota import QuotaPolicy
+from headgate.flow.quota import RELEASE_PERCENT, QuotaPolicy
 from headgate.flow.sentence import number, percent
 
 _S_PER_HOUR: Final = 60 * S_PER_MINUTE
@@ -63,7 +63,8 @@ def quota_sentence(
 ) -> str:
     """Say how one quota of a topic stands; no line break, no full stop.
 
-    ``use`` is the part of the limit that is taken (0.83), not looked at when ``exceeded``.
+    ``use`` is the part of the limit that is taken (0.83). While ``exceeded`` producers are stopped,
+    also below the limit, until there is room.
     ``limit_text`` is the limit for people (:func:`size_text`, :func:`time_text`), ``source`` where
     it is set, ``policy`` Pulsar's name of what happens at the limit. ``subscription`` holds the
     oldest unacknowledged message, which is ``oldest_age_s`` old. ``seconds_to_breach``: until the
@@ -76,6 +77,13 @@ def quota_sentence(
     if subscription is not None:
         age = "" if oldest_age_s is None else f" ({time_text(oldest_age_s)})"
         holder = f"subscription {subscription} holds the oldest message{age}"
+        if kind == "size" and slowest not in (None, subscription):
+            holder = f"subscription {slowest} owes most of all, {holder}"
+    if exceeded and 0 < use < 1 and policy != QuotaPolicy.EVICTION:
+        # It was reached, and producers go on a little below it.
+        text = f"the topic is at {percent(min(use, _USE_SHOWN_MAX))} of {quota}, after reaching it"
+        text += f": {_consequence(policy, loser, are='are ')} until {RELEASE_PERCENT} %"
+        return f"{text}; {holder}" if holder else text
     if exceeded:
         text = f"the topic is over {quota}: {_consequence(policy, loser, are='are ')}"
         return f"{text}; {holder}" if holder else text

@@ -20,15 +20,19 @@ from headgate.telemetry.series import (
     PARKED_BYTES_SERIES,
     PARKED_MESSAGES_SERIES,
     PARKED_SECONDS_SERIES,
+    PRODUCERS_CLOSED_SERIES,
     PRODUCERS_HELD_SERIES,
+    PRODUCERS_REFUSED_SERIES,
     QUOTA_SIZE_SERIES,
     QUOTA_TIME_SERIES,
+    STOPPED_SECONDS_SERIES,
     Series,
 )
 
 if TYPE_CHECKING:
     from headgate.broker.service import Broker
     from headgate.engine.topic import Topic
+    from headgate.engine.topic_quota import TopicQuota
 
 LinesOf = Callable[[Series], list[str]]
 """Where samples of a series are put, each a whole line without its end."""
@@ -68,11 +72,20 @@ class QuotaLines:
             parking = topic.parking
             held = 0 if parking is None else parking.producers_count
             self._add(PRODUCERS_HELD_SERIES, labels, "} ", held)
+            self._stops(quota, labels)
             if parking is not None:
                 seconds = parking.parked_ns(topic.engine.now_ns) / NS_PER_S
                 self._add(PARKED_SECONDS_SERIES, labels, _CAUSE, f"{seconds:.3f}")
                 self._add(PARKED_MESSAGES_SERIES, labels, _CAUSE, parking.messages)
                 self._add(PARKED_BYTES_SERIES, labels, _CAUSE, parking.bytes)
+
+    def _stops(self, quota: TopicQuota, labels: str) -> None:
+        stops, now_ns = quota.stops, quota.topic.engine.now_ns
+        for kind, end in zip(QuotaType, QUOTA_TYPES, strict=True):
+            stopped_ns = 0 if stops is None else stops.stopped_ns(kind, now_ns)
+            self._add(STOPPED_SECONDS_SERIES, labels, end, f"{stopped_ns / NS_PER_S:.3f}")
+        self._add(PRODUCERS_CLOSED_SERIES, labels, "} ", 0 if stops is None else stops.closed)
+        self._add(PRODUCERS_REFUSED_SERIES, labels, "} ", 0 if stops is None else stops.refused)
 
     def broker(self, labels: str) -> None:
         """The whole broker's; ``labels`` name the cluster and are still open."""

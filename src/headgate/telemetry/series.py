@@ -300,6 +300,20 @@ PRODUCERS_HELD_SERIES: Final = _quota(
     "backlog_quota_producers_held", "gauge", "producers",
     "Connected producers whose messages wait for room in a backlog quota.",
 )  # fmt: skip
+STOPPED_SECONDS_SERIES: Final = _quota(
+    "backlog_quota_stopped_seconds_total", "counter", "s",
+    "Time in which the quota held or refused producers, since the topic was loaded. Producers that"
+    " were disconnected meanwhile count.", "quota_type",
+)  # fmt: skip
+PRODUCERS_CLOSED_SERIES: Final = _quota(
+    "backlog_quota_producers_closed_total", "counter", "producers",
+    "Producers that a quota disconnected, at once or after headgateHoldParkMs, since the topic was"
+    " loaded.",
+)  # fmt: skip
+PRODUCERS_REFUSED_SERIES: Final = _quota(
+    "backlog_quota_producers_refused_total", "counter", "attempts",
+    "Attempts to create a producer, also by clients that came back, that a quota refused.",
+)  # fmt: skip
 PARKED_SECONDS_SERIES: Final = _quota(
     "publish_parked_seconds_total", "counter", "s",
     "Time in which at least one message that was sent waited in the broker, by cause, since the"
@@ -320,6 +334,9 @@ QUOTA_SERIES: Final = (
     EVICTED_BYTES_SERIES,
     BREACH_SERIES,
     PRODUCERS_HELD_SERIES,
+    STOPPED_SECONDS_SERIES,
+    PRODUCERS_CLOSED_SERIES,
+    PRODUCERS_REFUSED_SERIES,
     PARKED_SECONDS_SERIES,
     PARKED_MESSAGES_SERIES,
     PARKED_BYTES_SERIES,

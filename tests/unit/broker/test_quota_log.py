@@ -7,8 +7,10 @@ import logging
 import pytest
 
 from headgate.base.units import NS_PER_S
+from headgate.broker import quota_log
 from headgate.broker.quota_log import QuotaLog
-from tests.unit.engine.quota_rig import EVICT, QuotaRig, size_quota
+from headgate.flow.quota import Quota, QuotaType
+from tests.unit.engine.quota_rig import EVICT, HOLD, QuotaRig, size_quota
 
 TEN = b"0123456789"
 
@@ -25,28 +27,50 @@ def test_a_quota_that_is_reached_again_and_again_is_told_once_a_minute(
     for _ in range(5):
         log.turned(rig.topic, quota, exceeded=True)
         log.turned(rig.topic, quota, exceeded=False)
+    log.flush(rig.engine.now_ns + 59 * NS_PER_S)
     assert caplog.messages == [
         "persistent://acme/ns/t: the backlog of subscription billing is at 100 bytes of 100 bytes "
         "(topic policy): producers are held"
     ]
-    rig.engine.begin_turn(rig.engine.now_ns + 60 * NS_PER_S, rig.engine.now_ms)
-    log.turned(rig.topic, quota, exceeded=True)
-    assert caplog.messages[1].endswith(": producers are held, 5 times since the last line")
+    log.flush(rig.engine.now_ns + 60 * NS_PER_S)
+    assert caplog.messages[1].endswith(": producers are held, 4 times since the last line")
+    log.flush(rig.engine.now_ns + 120 * NS_PER_S)
     assert len(caplog.messages) == 2
+    log.turned(rig.topic, quota, exceeded=True)
+    assert caplog.messages[2] == caplog.messages[0]
 
 
-def test_evictions_of_a_minute_are_added_up(caplog: pytest.LogCaptureFixture) -> None:
+def test_evictions_of_a_minute_are_added_up_and_told_at_its_end(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     caplog.set_level(logging.INFO)
     rig, log = QuotaRig(size_quota(100, EVICT)), QuotaLog()
     rig.subscribe("billing")
     rig.publish(40, body=TEN)
     acts = rig.effects.evictions
     assert len(acts) > 3
+    # That producers were held just before is told apart.
+    log.turned(rig.topic, Quota(QuotaType.SIZE, 100, HOLD, "topic policy"), exceeded=True)
     for act in acts:
         log.evicted(rig.topic, act)
-    assert len(caplog.messages) == 1
-    rig.engine.begin_turn(rig.engine.now_ns + 60 * NS_PER_S, rig.engine.now_ms)
-    log.evicted(rig.topic, acts[0])
-    lost = sum(act.messages for act in acts[1:]) + acts[0].messages
-    assert f"took {lost} messages, {10 * lost} bytes" in caplog.messages[1]
-    assert caplog.messages[1].endswith(f"in {len(acts)} acts, the last of them from billing")
+    assert caplog.messages[1].endswith(
+        f"took {acts[0].messages} messages, {10 * acts[0].messages} bytes, most of them at last "
+        "from billing"
+    )
+    log.flush(rig.engine.now_ns + 60 * NS_PER_S)
+    lost = sum(act.messages for act in acts[1:])
+    assert f"took {lost} messages, {10 * lost} bytes in {len(acts) - 1} acts" in caplog.messages[2]
+    log.flush(rig.engine.now_ns + 120 * NS_PER_S)
+    assert len(caplog.messages) == 3
+
+
+def test_no_more_topics_are_remembered_than_a_minute_can_tell_of(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(quota_log, "TOPICS_MAX", 0)
+    rig, log = QuotaRig(size_quota(100, EVICT)), QuotaLog()
+    rig.subscribe("billing")
+    rig.publish(10, body=TEN)
+    log.evicted(rig.topic, rig.effects.evictions[0])
+    log.turned(rig.topic, rig.effects.evictions[0].quota, exceeded=True)
+    assert caplog.messages == []

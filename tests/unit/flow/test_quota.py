@@ -167,3 +167,27 @@ def test_what_is_a_day_away_or_hardly_observed_is_not_told() -> None:
     approach.look(1, 2 * NS_PER_S)  # no time passed: no look
     assert approach.seconds_to(2 + BREACH_S_MAX, 2) == pytest.approx(BREACH_S_MAX)
     assert approach.seconds_to(3 + BREACH_S_MAX, 2) is None
+
+
+def test_an_approach_ends_with_what_drove_it() -> None:
+    approach = Approach(0, 0)
+    for second in range(1, 31):
+        approach.look(10 * second, second * NS_PER_S)
+    assert approach.seconds_to(1_000, 300) == pytest.approx(70)
+    for second in range(31, 36):
+        approach.look(300, second * NS_PER_S)
+    assert approach.seconds_to(1_000, 300) is None
+    for second in range(36, 40):
+        approach.look(300 + 5 * (second - 35), second * NS_PER_S)
+    assert approach.seconds_to(1_000, 320) == pytest.approx(680 / 5)
+
+
+def test_a_backlog_that_was_cleared_is_measured_anew() -> None:
+    approach = Approach(0, 0)
+    for second in range(1, 31):
+        approach.look(100 * second, second * NS_PER_S)
+    approach.look(1, 31 * NS_PER_S)
+    assert approach.seconds_to(4_000, 1) is None
+    for second in range(32, 36):
+        approach.look(second - 30, second * NS_PER_S)
+    assert approach.seconds_to(3_605, 5) == pytest.approx(3_600)

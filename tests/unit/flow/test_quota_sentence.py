@@ -40,7 +40,14 @@ _BREAKS = "at the present rate it breaks in 26 min, then: "
         # The slowest loses to a size quota, and that need not be who holds the oldest.
         (
             {"policy": "consumer_backlog_eviction", "slowest": "audit"},
-            f"{_AT}, {_HOLDER}, {_BREAKS}subscription audit loses its oldest messages",
+            f"{_AT}, subscription audit owes most of all, {_HOLDER}, {_BREAKS}"
+            "subscription audit loses its oldest messages",
+        ),
+        ({"slowest": "billing"}, f"{_AT}, {_HOLDER}, {_BREAKS}producers held"),
+        (
+            {"exceeded": True, "use": 0.96},
+            f"{_AT.replace('83', '96')}, after reaching it: producers are held until 95 %;"
+            f" {_HOLDER}",
         ),
         (
             {"policy": "consumer_backlog_eviction", "slowest": "audit", "kind": "time"},
@@ -70,10 +77,15 @@ _BREAKS = "at the present rate it breaks in 26 min, then: "
             {"seconds_to_breach": None, "subscription": None, "kind": "time", "limit_text": "2 h"},
             "the topic is at 83 % of its 2 h time quota (namespace policy acme/ns)",
         ),
-        ({"exceeded": True}, f"{_OVER}: producers are held; {_HOLDER}"),
-        ({"exceeded": True, "subscription": None}, f"{_OVER}: producers are held"),
+        ({"exceeded": True, "use": 1.0}, f"{_OVER}: producers are held; {_HOLDER}"),
+        ({"exceeded": True, "use": 1.0, "subscription": None}, f"{_OVER}: producers are held"),
         (
-            {"exceeded": True, "policy": "producer_exception", "subscription": None},
+            {
+                "exceeded": True,
+                "use": 1.0,
+                "policy": "producer_exception",
+                "subscription": None,
+            },
             f"{_OVER}: producers are refused with an error",
         ),
         (

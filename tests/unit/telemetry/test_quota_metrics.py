@@ -8,7 +8,7 @@ import pytest
 
 from headgate.broker.quota_sweep import BOUNDS_S
 from headgate.flow.quota import QuotaPolicy
-from headgate.testing import World
+from headgate.testing import RefusedError, World
 from tests.unit.telemetry.support import NAME, Sample, publish, quota, read_page, rendered, value_of
 
 LIMIT = "pulsar_storage_backlog_quota_limit"
@@ -162,6 +162,39 @@ def test_a_check_is_observed_once_however_many_topics_there_are() -> None:
         assert [sample.labels["le"] for sample in buckets] == [*map(str, BOUNDS_S), "+Inf"]
         assert buckets[-1].value == 2
         assert value_of(samples, "headgate_backlog_quota_check_defects_total") == 0
+
+    with World() as world:
+        world.run(scenario(world))
+
+
+def test_what_producers_had_to_bear_is_summed() -> None:
+    async def scenario(world: World) -> None:
+        broker = await world.start()
+        await publish(world, 1)
+        client = await world.connect()
+        consumer = await client.subscribe(NAME, "s")
+        await quota(broker, limit_size=1_000)
+        producer = await client.producer(NAME)
+        for _ in range(20):
+            producer.send_nowait(bytes(100))
+        await asyncio.sleep(30)
+        with pytest.raises(RefusedError, match="quota exceeded"):
+            await client.producer(NAME)
+        samples = await samples_of(world)
+        stopped_s = "headgate_backlog_quota_stopped_seconds_total"
+        stopped = value_of(samples, stopped_s, topic=NAME, quota_type="size")
+        # Also after the producer was disconnected, when nothing is held any more.
+        assert stopped == pytest.approx(30, abs=0.2)
+        assert value_of(samples, stopped_s, topic=NAME, quota_type="time") == 0
+        assert value_of(samples, HELD, topic=NAME) == 0
+        assert value_of(samples, "headgate_backlog_quota_producers_closed_total", topic=NAME) == 1
+        assert value_of(samples, "headgate_backlog_quota_producers_refused_total", topic=NAME) == 1
+        consumer.flow(100)
+        for _ in range(5):
+            await consumer.ack((await consumer.receive()).position)
+        await asyncio.sleep(10)
+        samples = await samples_of(world)
+        assert value_of(samples, stopped_s, topic=NAME, quota_type="size") < stopped + 1
 
     with World() as world:
         world.run(scenario(world))
