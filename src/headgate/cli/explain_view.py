@@ -369,11 +369,13 @@ def _quotas(page: _Page, quotas: Sequence[Report], *, partitioned: bool) -> None
             text = f"its fullest partition, {_short(quota['topic'])}: {text}"
         page.add(f"{text[0].upper()}{text[1:]}.")
         if quota["stoppedS"] >= 1:
-            page.add(
-                f"It stopped producers for {span(quota['stoppedS'])} so far; quotas disconnected"
-                f" {count(quota['producersClosed'], 'producer')} and refused"
-                f" {count(quota['producersRefused'], 'attempt')} to create one."
-            )
+            text = f"It stopped producers for {span(quota['stoppedS'])} so far"
+            if quota["producersClosed"]:
+                text += (
+                    f"; {count(quota['producersClosed'], 'producer')} disconnected,"
+                    f" {count(quota['producersRefused'], 'attempt')} to come back refused"
+                )
+            page.add(f"{text}.")
         if quota["evictions"]:
             page.add(
                 f"It took {count(quota['evictedMessages'], 'message')}"

@@ -82,7 +82,9 @@ def quota_sentence(
     if exceeded and 0 < use < 1 and policy != QuotaPolicy.EVICTION:
         # It was reached, and producers go on a little below it.
         text = f"the topic is at {percent(min(use, _USE_SHOWN_MAX))} of {quota}, after reaching it"
-        text += f": {_consequence(policy, loser, are='are ')} until {RELEASE_PERCENT} %"
+        text += (
+            f": {_consequence(policy, loser, are='are ')} until it is down to {RELEASE_PERCENT} %"
+        )
         return f"{text}; {holder}" if holder else text
     if exceeded:
         text = f"the topic is over {quota}: {_consequence(policy, loser, are='are ')}"

@@ -290,3 +290,26 @@ def test_figures_for_people() -> None:
     assert [count(n, "consumer") for n in (0, 1, 1_000)] == [
         "0 consumers", "1 consumer", "1,000 consumers",
     ]  # fmt: skip
+
+
+def test_what_a_quota_did_stands_below_its_sentence(answers: dict[str, Any]) -> None:
+    quota = {
+        "topic": "persistent://public/default/mail-partition-2",
+        "sentence": "the topic is over its quota",
+        "stoppedS": 90.0,
+        "producersClosed": 2,
+        "producersRefused": 1,
+        "evictions": 3,
+        "evictedMessages": 40,
+        "evictedBytes": 40_000,
+    }
+    report = answers["mail"]
+    text = page(report | {"quotas": [quota], "partitions": 3})
+    assert "Its fullest partition, public/default/mail-partition-2: the topic is over" in text
+    assert "It stopped producers for 90 s so far; 2 producers disconnected, 1 attempt to" in text
+    assert "It took 40 messages (40 kB) from subscriptions, in 3 acts." in text
+    quiet = quota | {"stoppedS": 0.0, "evictions": 0, "producersClosed": 0}
+    text = page(report | {"quotas": [quiet], "partitions": 0})
+    assert "The topic is over its quota." in text
+    assert "stopped producers" not in text
+    assert "It took" not in text

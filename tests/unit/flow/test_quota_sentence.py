@@ -46,8 +46,8 @@ _BREAKS = "at the present rate it breaks in 26 min, then: "
         ({"slowest": "billing"}, f"{_AT}, {_HOLDER}, {_BREAKS}producers held"),
         (
             {"exceeded": True, "use": 0.96},
-            f"{_AT.replace('83', '96')}, after reaching it: producers are held until 95 %;"
-            f" {_HOLDER}",
+            f"{_AT.replace('83', '96')}, after reaching it: producers are held until it is down to"
+            f" 95 %; {_HOLDER}",
         ),
         (
             {"policy": "consumer_backlog_eviction", "slowest": "audit", "kind": "time"},
