@@ -72,7 +72,7 @@ async def nearest_quotas(broker: Broker, count: int) -> list[TopicQuotaReport]:
         if live is None or not live.is_active:
             continue
         for kind in QuotaType:
-            left_s = 0.0 if live.is_exceeded(kind) else live.seconds_to_breach(kind)
+            left_s = live.seconds_to_breach(kind)  # 0 while exceeded
             if left_s is not None:
                 found.append((left_s, topic.name.full, kind, topic))
     return [
