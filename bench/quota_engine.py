@@ -9,6 +9,7 @@ from headgate.base.units import MIB, NS_PER_MS, NS_PER_S
 from headgate.engine.consumer import Consumer
 from headgate.engine.engine import Engine
 from headgate.engine.eviction import Eviction
+from headgate.engine.ports import FreePort
 from headgate.engine.producer import Producer
 from headgate.engine.subscription import Subscription
 from headgate.engine.topic import Topic
@@ -21,16 +22,10 @@ START_MS = 1_700_000_000_000
 BATCH_ENTRIES = 100
 
 
-class _Port:
+class _Port(FreePort):
     """A connection that takes everything and says nothing."""
 
     writable = True
-
-    def __init__(self) -> None:
-        self.parked_bytes = 0
-
-    def send_staged(self) -> None:
-        """Nothing waits here."""
 
     def send_refused(self, _id: int, _sequence: int, reason: str, /) -> None:
         raise RuntimeError(reason)

@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import deque
 from collections.abc import Coroutine, Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 from headgate.base.errors import HeadgateError, InvariantError, StorageError
+from headgate.base.park_cause import ParkCause
 from headgate.base.positions import Position
 from headgate.broker.acknowledging import acknowledge
 from headgate.broker.answers import refusal_of
@@ -32,6 +34,7 @@ from headgate.broker.connection_bounds import (
 from headgate.broker.keep_alive import KeepAlive
 from headgate.broker.notices import Notices
 from headgate.broker.settings import INT32_MAX
+from headgate.broker.throttle import ConnectionThrottle
 from headgate.engine.consumer import Consumer
 from headgate.engine.errors import NotAllowedError
 from headgate.engine.producer import Producer
@@ -75,8 +78,7 @@ class Connection(asyncio.BufferedProtocol):
         self.writable = True
         self.is_open = False
         self._notices = Notices()
-        self.is_throttled = False
-        """Whether it is not read because too much of what was sent waits to be durable."""
+        self.throttle = ConnectionThrottle(self)
         self._table = ConnectionTable()
         self._message_bytes_max = broker.settings.maxMessageSize
         self._decoder = FrameDecoder(frame_bytes_max(self._message_bytes_max))
@@ -88,6 +90,7 @@ class Connection(asyncio.BufferedProtocol):
         self.read_paused = False
         """Whether nothing more is read from it for now."""
         self.parked_bytes = 0
+        self.waiting: deque[Producer] = deque()
         self._pending_count = 0
         self._unfinished: Iterator[int] | None = None
         self._unread_bytes = 0
@@ -160,6 +163,7 @@ class Connection(asyncio.BufferedProtocol):
         self.keep_alive.stop()
         for task in self._tasks:
             task.cancel()
+        self.throttle.stop()
         for producer, topic in self.producers.values():
             topic.remove_producer(producer)
         for consumer, subscription in list(self.consumers.values()):
@@ -190,7 +194,8 @@ class Connection(asyncio.BufferedProtocol):
                 frame = next_frame()
                 if frame is None:
                     if self._pending_count and self.broker.publish_buffer_full():
-                        self._throttle()
+                        self.throttle.set_buffer_full(True)
+                        self._pause_reading()
                     return
                 command, body = frame
                 kind = command.type
@@ -296,21 +301,19 @@ class Connection(asyncio.BufferedProtocol):
         message_count = send.num_messages
         if check_message_count(message_count, body, self._message_bytes_max):
             self._notices.delay_ignored(self.address, producer.name, topic.name)
-        try:
-            is_staged = topic.publish(
-                producer, sequence_id, send.highest_sequence_id, message_count, body
-            )
-        except StorageError as error:
-            self.send_refused(producer_id, sequence_id, str(error))
-            return
+        highest_sequence_id = send.highest_sequence_id
+        maximum = self.broker.settings.maxPendingPublishRequestsPerConnection
         if send.is_chunk:
             producer.chunks_published += 1
-        if not is_staged:
-            return  # it waits: send_staged follows, unless its producer is closed
-        self._pending_count += 1
-        maximum = self.broker.settings.maxPendingPublishRequestsPerConnection
         if 0 < maximum <= self._pending_count:
-            self._throttle()
+            topic.park(producer, sequence_id, highest_sequence_id, message_count, body)
+            return
+        try:
+            # One that waits is counted when it is staged, unless its producer is closed before.
+            if topic.publish(producer, sequence_id, highest_sequence_id, message_count, body):
+                self._pending_count += 1
+        except StorageError as error:
+            self.send_refused(producer_id, sequence_id, str(error))
 
     def _flow(self, command: BaseCommand) -> None:
         flow = command.flow
@@ -407,6 +410,36 @@ class Connection(asyncio.BufferedProtocol):
         """See :class:`headgate.engine.ports.ProducerPort`."""
         self._pending_count += 1
 
+    @property
+    def has_room(self) -> bool:
+        """See :class:`headgate.engine.ports.ProducerPort`."""
+        maximum = self.broker.settings.maxPendingPublishRequestsPerConnection
+        return not 0 < maximum <= self._pending_count
+
+    @property
+    def brings_acks(self) -> bool:
+        """See :class:`headgate.engine.ports.ProducerPort`."""
+        return bool(self.consumers)
+
+    def throttled(self, cause: ParkCause) -> None:
+        """See :class:`headgate.engine.ports.ProducerPort`."""
+        self.throttle.mark(cause)
+
+    def unthrottled(self, cause: ParkCause) -> None:
+        """See :class:`headgate.engine.ports.ProducerPort`."""
+        self.throttle.unmark(cause)
+
+    def pause_for_parked(self) -> None:
+        """See :class:`headgate.engine.ports.ProducerPort`."""
+        self.throttle.set_over_bound(True)
+        self._pause_reading()
+
+    def resume_for_parked(self) -> None:
+        """See :class:`headgate.engine.ports.ProducerPort`."""
+        self.throttle.set_over_bound(False)
+        if self.read_paused:
+            self.broker.loop.call_soon(self._next_turn)
+
     def send_refused(self, producer_id: int, sequence_id: int, reason: str) -> None:
         """See :class:`headgate.engine.ports.ProducerPort`."""
         self._refuse_send(producer_id, sequence_id, reason)
@@ -481,6 +514,7 @@ class Connection(asyncio.BufferedProtocol):
         if entry is None:
             return False
         self._pending_count -= entry[0].pending_count
+        self.broker.engine.intake.answered()
         if self.read_paused:
             self.resume_reading()
         return True
@@ -503,14 +537,6 @@ class Connection(asyncio.BufferedProtocol):
 
     # -- bounds and life -------------------------------------------------------------------
 
-    def _throttle(self) -> None:
-        """Read no further until more of what was sent is durable."""
-        if not self.is_throttled:
-            self.is_throttled = True
-            for _, topic in self.producers.values():
-                topic.publish_throttled_count += 1
-        self._pause_reading()
-
     def _pause_reading(self) -> None:
         if not self.read_paused:
             self.read_paused = True
@@ -519,8 +545,9 @@ class Connection(asyncio.BufferedProtocol):
 
     def resume_reading(self) -> None:
         """Read on if half of what paused this connection is gone."""
-        maximum = self.broker.settings.maxPendingPublishRequestsPerConnection
-        if maximum > 0 and self._pending_count > maximum // 2:
+        if not self.broker.publish_buffer_full():
+            self.throttle.set_buffer_full(False)
+        if self.throttle.pauses_reading:
             return
         if len(self._tasks) > COMMANDS_MAX // 2 or self._command_bytes > COMMAND_BYTES_MAX // 2:
             return
@@ -528,7 +555,7 @@ class Connection(asyncio.BufferedProtocol):
             return
         if not self.is_open or self.broker.publish_buffer_full():
             return
-        self.read_paused = self.is_throttled = False
+        self.read_paused = False
         self.broker.read_paused.discard(self)
         self._transport.resume_reading()
         self.broker.loop.call_soon(self._resumed)

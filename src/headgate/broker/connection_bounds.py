@@ -20,6 +20,10 @@ HANDSHAKE_TIMEOUT_S = 10.0
 LIVENESS_TIMEOUT_S = 5.0
 """How long a silent peer may hold a name that somebody else asks for."""
 
+REASSURE_EVERY_S = 20.0
+"""A peer that is not read hears a PONG so often. C++ clients give a connection up whose PING has no
+answer within 30 s."""
+
 CLOSE_TIMEOUT_S = 5.0
 """How long a peer may take to read the last words before the connection is cut."""
 

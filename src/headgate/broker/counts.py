@@ -16,6 +16,14 @@ class BrokerCounts:
     """Ended without one."""
     connections_closed: int = 0
     """Ended, for whatever reason."""
+    connections_paused: int = 0
+    """Times that a connection began to be throttled, whatever for."""
+    connections_resumed: int = 0
+    """Times that one ended to be."""
+    connections_throttled: int = 0
+    """Times that one reached its maximum of unanswered SENDs."""
+    connections_unthrottled: int = 0
+    """Times that one had room again."""
     lookups_answered: int = 0
     lookups_failed: int = 0
     """LOOKUPs that were refused."""

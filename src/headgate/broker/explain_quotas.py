@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from heapq import nsmallest
 from typing import TYPE_CHECKING
 
+from headgate.base.park_cause import ParkCause
 from headgate.base.units import MS_PER_S, NS_PER_S
 from headgate.broker.explain_types import ParkedState, QuotaState, TopicQuotaReport
 from headgate.engine.topic import Topic
@@ -38,20 +39,24 @@ def quota_states(topics: Sequence[Topic]) -> list[QuotaState]:
 
 
 def parked_states(topics: Sequence[Topic]) -> list[ParkedState]:
-    """What waits before the append of some partitions."""
-    parkings = [topic.parking for topic in topics if topic.parking is not None]
-    if not parkings:
-        return []
-    now_ns = topics[0].engine.now_ns
-    return [
-        ParkedState(
-            cause="backlog_quota",
-            producers=sum(parking.producers_count for parking in parkings),
-            messages=sum(parking.messages for parking in parkings),
-            bytes=sum(parking.bytes for parking in parkings),
-            seconds=sum(parking.parked_ns(now_ns) for parking in parkings) / NS_PER_S,
-        )
-    ]
+    """What waits before the append of some partitions, by each cause that ever had any wait."""
+    parkings = [(t.parking, t.engine.now_ns) for t in topics if t.parking is not None]
+    states = []
+    for cause in ParkCause:
+        waiting = [parking.waiting(cause) for parking, _ in parkings]
+        parked_ns = sum(parking.parked_ns(cause, now_ns) for parking, now_ns in parkings)
+        producers = sum(each.producers for each in waiting)
+        if parked_ns or producers:
+            states.append(
+                ParkedState(
+                    cause=cause.label,
+                    producers=producers,
+                    messages=sum(each.messages for each in waiting),
+                    bytes=sum(each.bytes for each in waiting),
+                    seconds=parked_ns / NS_PER_S,
+                )
+            )
+    return states
 
 
 def _used(live: TopicQuota, kind: QuotaType) -> int:

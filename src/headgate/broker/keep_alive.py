@@ -6,7 +6,11 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING
 
-from headgate.broker.connection_bounds import HANDSHAKE_TIMEOUT_S, LIVENESS_TIMEOUT_S
+from headgate.broker.connection_bounds import (
+    HANDSHAKE_TIMEOUT_S,
+    LIVENESS_TIMEOUT_S,
+    REASSURE_EVERY_S,
+)
 from headgate.wire import encode
 
 if TYPE_CHECKING:
@@ -25,6 +29,7 @@ class KeepAlive:
         """Set whenever the peer gives a sign of life."""
         self._waiters: list[asyncio.Future[None]] = []
         self._timer: asyncio.TimerHandle | None = None
+        self._reassure_timer: asyncio.TimerHandle | None = None
 
     def await_handshake(self) -> None:
         """The connection is open: CONNECT must come soon."""
@@ -36,11 +41,26 @@ class KeepAlive:
 
     def stop(self) -> None:
         """The connection is over; nobody waits for it any more."""
-        if self._timer is not None:
-            self._timer.cancel()
+        for timer in (self._timer, self._reassure_timer):
+            if timer is not None:
+                timer.cancel()
         for waiter in self._waiters:
             if not waiter.done():
                 waiter.set_result(None)
+
+    def reassure(self) -> None:
+        """The peer is not read for now, its PINGs neither: it gets a PONG now and then until it
+        is, so that it keeps the connection."""
+        if self._reassure_timer is None:
+            self._reassure_timer = self._loop.call_later(REASSURE_EVERY_S, self._reassured)
+
+    def _reassured(self) -> None:
+        self._reassure_timer = None
+        connection = self._connection
+        if connection.throttle.pauses_reading:
+            if connection.peer is not None and connection.peer.knows_ping:
+                connection.write(encode.pong())
+            self.reassure()
 
     def pong(self) -> None:
         """The peer answered."""

@@ -234,6 +234,7 @@ class Broker:
         Publishers that fill segments faster than a sweep comes round would otherwise find no
         segment prepared, and a full disk no room kept for acknowledgements.
         """
+        self.engine.intake.answered()
         # In an order that a simulation can repeat.
         for connection in sorted(self.read_paused, key=lambda paused: paused.address):
             connection.resume_reading()
@@ -317,7 +318,9 @@ class Broker:
         hold_park_ns = settings.headgateHoldParkMs * NS_PER_MS
         if hold_park_ns != engine.limits.hold_park_ns:
             engine.limits.hold_park_ns = hold_park_ns
-            engine.quotas.holds_due()
+            engine.parked.holds_due()
+        engine.parked.look()
+        engine.intake.answered()
         engine.throttle_counts_entries = settings.dispatchThrottlingOnBatchMessageEnabled
         engine.throttle_spares_caught_up = (
             not settings.dispatchThrottlingOnNonBacklogConsumerEnabled

@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from heapq import heappop, heappush
-from typing import cast
+from typing import NamedTuple, cast
 
 from headgate.base.names import TopicName
 from headgate.base.units import MIB, NS_PER_MS, NS_PER_S
@@ -19,6 +19,8 @@ from headgate.engine.cache import EntryCache
 from headgate.engine.dispatch_shared import SharedDispatcher
 from headgate.engine.dispatch_single import SingleActiveDispatcher
 from headgate.engine.dispatcher import Dispatcher
+from headgate.engine.intake import Intake
+from headgate.engine.parked_bounds import ParkedBounds
 from headgate.engine.ports import Effects, EntryLog, NoObserver, Observer
 from headgate.engine.quota_keeper import QuotaKeeper
 from headgate.engine.relative import RelativeLimits
@@ -60,6 +62,9 @@ LimitsOf = Callable[[Topic, str | None], DispatchLimit | None]
 """The limit that is set on a topic (None) or on one of its subscriptions (its name)."""
 
 
+PublishLimitOf = Callable[[Topic], DispatchLimit | None]
+"""The publish limit that is set on a topic."""
+
 QuotasOf = Callable[[Topic], Quotas]
 """The backlog quotas that are set on a topic."""
 
@@ -68,8 +73,20 @@ def _no_quotas(_: Topic) -> Quotas:
     return NO_QUOTAS
 
 
+def _no_publish_limit(_: Topic) -> DispatchLimit | None:
+    return None
+
+
 def _no_limits(_: Topic, __: str | None) -> DispatchLimit | None:
     return None
+
+
+class _Kept(NamedTuple):
+    """What an unloaded topic leaves behind."""
+
+    gate: TopicGate | None
+    publish_gate: TopicGate | None
+    publish_rate: PublishRate | None
 
 
 class Engine:
@@ -83,6 +100,7 @@ class Engine:
         cache_bytes_max: int = 64 * MIB,
         limits_of: LimitsOf = _no_limits,
         quotas_of: QuotasOf = _no_quotas,
+        publish_limit_of: PublishLimitOf = _no_publish_limit,
         now_ns: int = 0,
         now_ms: int = 0,
     ) -> None:
@@ -104,11 +122,14 @@ class Engine:
         """The broker-wide limit as it is set."""
         self.relative = RelativeLimits(self)
         self.quotas = QuotaKeeper(self)
+        self.intake = Intake(self)
+        self.parked = ParkedBounds(self)
         self.written_ns = now_ns
         """When an entry of any but a system topic last became durable."""
         self._limits_of = limits_of
         self._quotas_of = quotas_of
-        self._kept: dict[int, tuple[TopicGate, PublishRate | None]] = {}
+        self._publish_limit_of = publish_limit_of
+        self._kept: dict[int, _Kept] = {}
         """Budgets and publish rates of unloaded topics: an unload forgives nothing (law 1.1)."""
         self._dirty: deque[Subscription] = deque()
         """In the order in which they were touched: whoever had its turn goes behind the others."""
@@ -135,6 +156,7 @@ class Engine:
         while timers and timers[0][0] <= now_ns:
             heappop(timers)[2]()
         budget = FLUSH_ENTRIES_MAX - self.quotas.work(WAITING_ENTRIES_MIN)
+        budget -= self.intake.work(WAITING_ENTRIES_MIN)
         budget -= self._serve_waiting(WAITING_ENTRIES_MIN)
         dirty = self._dirty
         for _ in range(len(dirty)):
@@ -145,7 +167,9 @@ class Engine:
             if subscription.removed:
                 continue  # its budgets may serve a successor already
             budget -= 1 + subscription.dispatcher.pump(now_ns, PUMP_ENTRIES_MAX)
-        return self._serve_waiting(budget) >= budget or bool(dirty) or self.quotas.is_busy
+        if self._serve_waiting(budget) >= budget or dirty:
+            return True
+        return self.quotas.is_busy or self.intake.is_busy
 
     def _serve_waiting(self, entries_max: int) -> int:
         """Hand over to those whose budgets have room again, in their fair order, at about one entry
@@ -162,10 +186,10 @@ class Engine:
 
     def next_wake_ns(self) -> int | None:
         """When :meth:`flush` has something to do without any event; None for never."""
-        wake_ns = self.gate.next_wake_ns()
-        if self._timers and (wake_ns is None or self._timers[0][0] < wake_ns):
-            return self._timers[0][0]
-        return wake_ns
+        wakes = [self.gate.next_wake_ns(), self.intake.gate.next_wake_ns()]
+        if self._timers:
+            wakes.append(self._timers[0][0])
+        return min((wake_ns for wake_ns in wakes if wake_ns is not None), default=None)
 
     def wake_at(self, when_ns: int, action: Callable[[], None]) -> None:
         """Run ``action`` in the first flush at or after ``when_ns``."""
@@ -185,22 +209,26 @@ class Engine:
         is_system: bool = False,
     ) -> Topic:
         """Make a stored topic live. Its subscriptions are added by the caller."""
-        gate, publish_rate = self._kept.pop(log.number, (None, None))
+        kept = self._kept.pop(log.number, _Kept(None, None, None))
         topic = Topic(
             self,
             name,
             log,
-            gate or self.gate.topic(),
+            kept.gate or self.gate.topic(),
             incarnation=incarnation,
             created_ms=created_ms,
             is_system=is_system,
         )
         self.topics[name.full] = topic
         self.by_number[log.number] = topic
+        if kept.publish_gate is not None:
+            topic.publish_gate = kept.publish_gate
+            kept.publish_gate.owner = topic
         self.observer.topic_loaded(topic)
         self.limits_of_topic(topic)
+        self.publish_limit_of_topic(topic)
         self.quotas_of_topic(topic)
-        self.relative.loaded(topic, publish_rate)
+        self.relative.loaded(topic, kept.publish_rate)
         return topic
 
     def unload_topic(self, topic: Topic, *, deleted: bool = False) -> None:
@@ -214,8 +242,10 @@ class Engine:
         publish_rate = self.relative.unloaded(topic)
         if deleted:
             topic.gate.close(self.now_ns)
+            if topic.publish_gate is not None:
+                topic.publish_gate.close(self.now_ns)
         else:
-            self._kept[topic.log.number] = topic.gate, publish_rate
+            self._kept[topic.log.number] = _Kept(topic.gate, topic.publish_gate, publish_rate)
         topic.cache.clear()
         self.topics.pop(topic.name.full, None)
         self.by_number.pop(topic.log.number, None)
@@ -242,6 +272,11 @@ class Engine:
         for subscription in topic.subscriptions.values():
             self._put_in_force(subscription)
         self.effects.work_pending()
+
+    def publish_limit_of_topic(self, topic: Topic) -> None:
+        """Put the publish limit in force on a topic (law 3.3)."""
+        topic.publish_limit = _same_or_new(topic.publish_limit, self._publish_limit_of(topic))
+        self.intake.put_in_force(topic, forgives=True)
 
     def quotas_of_topic(self, topic: Topic) -> None:
         """Put the backlog quotas in force on a topic, within this turn."""

@@ -1,15 +1,26 @@
 """SENDs that wait before their append, each in its producer's own queue (laws 3.1 and 4.3).
 
-While a topic parks anything, everything that is sent to it is parked behind, so that the order of
-each producer is kept. Producers take turns when there is room again, one SEND each.
+A producer with waiting SENDs stands in one place: at its topic's backlog quota, at the gate of the
+publish limits, or at its connection, for answers to what it sent before. All of a topic that stand
+at the gate wait for the same limits, so that the gate's cause is one for all of them.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from typing import NamedTuple
+from enum import IntEnum
+from typing import NamedTuple, cast
 
+from headgate.base.park_cause import ParkCause
 from headgate.engine.producer import Producer
+
+
+class Place(IntEnum):
+    """Where a producer's SENDs wait. Indexes lists."""
+
+    QUOTA = 0
+    GATE = 1
+    CONNECTION = 2
 
 
 class ParkedSend(NamedTuple):
@@ -22,83 +33,158 @@ class ParkedSend(NamedTuple):
     arrived_ns: int
 
 
+class Waiting(NamedTuple):
+    """What waits now for one cause."""
+
+    producers: int
+    messages: int
+    bytes: int
+
+
 class Parking:
     """What one topic parks. Made at the first SEND that waits."""
 
-    __slots__ = ("_ring", "_since_ns", "_spent_ns", "bytes", "messages")
+    __slots__ = (
+        "_by_place",
+        "_causes",
+        "_gate_cause",
+        "_is_over",
+        "_paused_count",
+        "_since_ns",
+        "_spent_ns",
+        "hold_timer_ns",
+        "quota_ring",
+    )
 
     def __init__(self) -> None:
-        self._ring: deque[Producer] = deque()
-        """Producers with parked SENDs; the first one's turn is next."""
-        self.messages = 0
-        """Messages that wait now."""
-        self.bytes = 0
-        """Bytes that wait now."""
-        self._since_ns = 0
-        self._spent_ns = 0
+        self._by_place = [[0, 0, 0], [0, 0, 0], [0, 0, 0]]
+        """Producers, messages and bytes in each place."""
+        self._causes: set[ParkCause] = set()
+        """Those that something waits for now."""
+        self._since_ns = [0] * len(ParkCause)
+        self._spent_ns = [0] * len(ParkCause)
+        self._gate_cause = ParkCause.TOPIC_RATE
+        self._is_over = False
+        self._paused_count = 0
+        self.quota_ring: deque[Producer] = deque()
+        """Producers that wait for room in the quota; the first one's turn is next."""
+        self.hold_timer_ns = 0
+        """When it is looked who has waited for the quota too long; 0 for never."""
 
     def __bool__(self) -> bool:
-        return bool(self._ring)
+        return any(place[0] for place in self._by_place)
 
     @property
-    def producers(self) -> list[Producer]:
-        """Whose SENDs wait, in the order of their turns. A new list."""
-        return list(self._ring)
+    def messages(self) -> int:
+        """Messages that wait now."""
+        return sum(place[1] for place in self._by_place)
 
     @property
-    def producers_count(self) -> int:
-        """Of how many producers SENDs wait."""
-        return len(self._ring)
+    def bytes(self) -> int:
+        """Bytes that wait now."""
+        return sum(place[2] for place in self._by_place)
 
-    def parked_ns(self, now_ns: int) -> int:
-        """Time in which at least one SEND waited, until now."""
-        return self._spent_ns + (now_ns - self._since_ns if self._ring else 0)
+    def waiting(self, cause: ParkCause) -> Waiting:
+        """What waits now for one cause."""
+        places = [p for p in Place if self._cause_of(p) is cause]
+        return Waiting(*(sum(self._by_place[p][i] for p in places) for i in range(3)))
 
-    def park(self, producer: Producer, send: ParkedSend) -> None:
-        """Have a SEND wait behind those of its producer."""
-        if not self._ring:
-            self._since_ns = send.arrived_ns
-        if producer.parked is None:
-            producer.parked = deque()
-        if not producer.parked:
-            self._ring.append(producer)
-        producer.parked.append(send)
-        self._count(producer, 1, send)
+    def parked_ns(self, cause: ParkCause, now_ns: int) -> int:
+        """Time in which at least one SEND waited for one cause, until now."""
+        running_ns = now_ns - self._since_ns[cause] if cause in self._causes else 0
+        return self._spent_ns[cause] + running_ns
 
-    def next(self) -> tuple[Producer, ParkedSend] | None:
-        """Whose turn it is, and with what; None when nothing waits."""
-        if not self._ring:
-            return None
-        producer = self._ring[0]
-        return producer, producer.parked[0]  # type: ignore[index]
+    # -- who waits -------------------------------------------------------------------------
 
-    def take(self, now_ns: int) -> None:
-        """What :meth:`next` gave waits no longer; the next producer has its turn."""
-        producer = self._ring.popleft()
-        parked = producer.parked
-        send = parked.popleft()  # type: ignore[union-attr]
-        if parked:
-            self._ring.append(producer)
-        self._count(producer, -1, send)
-        self._rest(now_ns)
+    def enter(self, producer: Producer, place: Place, now_ns: int) -> None:
+        """All that a producer has waiting waits there from now on."""
+        if producer.place is not None:
+            self._take_out(producer)
+        producer.place = place
+        producer.place_since_ns = now_ns
+        figures = self._by_place[place]
+        figures[0] += 1
+        figures[1] += producer.parked_messages
+        figures[2] += producer.parked_bytes
+        ring = self._ring(producer, place)
+        if ring is not None:
+            ring.append(producer)
+        self._restate(now_ns)
+        producer.throttled_by = self._cause_of(place)
+        producer.port.throttled(producer.throttled_by)
 
-    def discard(self, producer: Producer, now_ns: int) -> None:
-        """Forget what a producer parked: it is never stored."""
-        if not producer.parked:
-            return
-        for send in producer.parked:
-            self._count(producer, -1, send)
-        producer.parked = None
-        self._ring.remove(producer)
-        self._rest(now_ns)
+    def leave(self, producer: Producer, now_ns: int) -> None:
+        """It has nothing waiting any more."""
+        if producer.place is not None:
+            self._take_out(producer)
+            producer.place = None
+            self._restate(now_ns)
 
-    def _count(self, producer: Producer, sign: int, send: ParkedSend) -> None:
-        size = sign * len(send.body)
-        self.messages += sign * send.message_count
-        self.bytes += size
+    def count(self, producer: Producer, sign: int, send: ParkedSend) -> None:
+        """A SEND more (1) or less (-1) waits."""
+        messages, size = sign * send.message_count, sign * len(send.body)
+        producer.parked_messages += messages
         producer.parked_bytes += size
         producer.port.parked_bytes += size
+        if producer.place is not None:
+            figures = self._by_place[producer.place]
+            figures[1] += messages
+            figures[2] += size
 
-    def _rest(self, now_ns: int) -> None:
-        if not self._ring:
-            self._spent_ns += now_ns - self._since_ns
+    def _take_out(self, producer: Producer) -> None:
+        place = cast(Place, producer.place)
+        figures = self._by_place[place]
+        figures[0] -= 1
+        figures[1] -= producer.parked_messages
+        figures[2] -= producer.parked_bytes
+        ring = self._ring(producer, place)
+        if ring is not None:
+            ring.remove(producer)
+        producer.port.unthrottled(producer.throttled_by)
+
+    def _ring(self, producer: Producer, place: Place) -> deque[Producer] | None:
+        """Those in one place, in the order of their turns; the gate keeps its own."""
+        if place is Place.GATE:
+            return None
+        return self.quota_ring if place is Place.QUOTA else producer.port.waiting
+
+    # -- causes ----------------------------------------------------------------------------
+
+    def set_gate_cause(self, cause: ParkCause, now_ns: int) -> None:
+        """Those at the gate wait for this limit from now on: the one that releases last."""
+        if cause is not self._gate_cause:
+            self._gate_cause = cause
+            self._restate(now_ns)
+
+    def set_over(self, is_over: bool, now_ns: int) -> None:
+        """The quota is exceeded, or is no more: while it is, nobody can say when it releases, and
+        it is what those at the gate wait for, too."""
+        if is_over is not self._is_over:
+            self._is_over = is_over
+            self._restate(now_ns)
+
+    def pause(self, step: int, now_ns: int) -> None:
+        """One producer more (1) or less (-1) is on a connection that is not read because too much
+        waits."""
+        self._paused_count += step
+        self._restate(now_ns)
+
+    def _cause_of(self, place: Place) -> ParkCause:
+        if place is Place.CONNECTION:
+            return ParkCause.PENDING_LIMIT
+        if place is Place.QUOTA or self._is_over:
+            return ParkCause.BACKLOG_QUOTA
+        return self._gate_cause
+
+    def _restate(self, now_ns: int) -> None:
+        causes = {self._cause_of(place) for place in Place if self._by_place[place][0]}
+        if self._paused_count:
+            causes.add(ParkCause.MEMORY)
+        before = self._causes
+        if causes == before:
+            return
+        for cause in before - causes:
+            self._spent_ns[cause] += now_ns - self._since_ns[cause]
+        for cause in causes - before:
+            self._since_ns[cause] = now_ns
+        self._causes = causes

@@ -6,13 +6,16 @@ none may call back into the engine before it returns.
 
 from __future__ import annotations
 
+from collections import deque
 from typing import TYPE_CHECKING, Protocol
 
+from headgate.base.park_cause import ParkCause
 from headgate.base.positions import Position
 
 if TYPE_CHECKING:
     from headgate.engine.consumer import Consumer
     from headgate.engine.eviction import Eviction
+    from headgate.engine.producer import Producer
     from headgate.engine.subscription import Subscription
     from headgate.engine.topic import Topic
     from headgate.flow.quota import Quota
@@ -60,6 +63,28 @@ class ProducerPort(Protocol):
 
     parked_bytes: int
     """Bytes of SENDs of all its producers that wait before their append. The engine counts."""
+    waiting: deque[Producer]
+    """Producers that wait until more of what was sent over it is answered. The engine's."""
+
+    @property
+    def has_room(self) -> bool:
+        """Whether one more SEND may be appended before others are answered."""
+
+    @property
+    def brings_acks(self) -> bool:
+        """Whether consumers acknowledge over it: reading on may be what makes room."""
+
+    def throttled(self, cause: ParkCause, /) -> None:
+        """SENDs of one more producer wait, for that reason."""
+
+    def unthrottled(self, cause: ParkCause, /) -> None:
+        """SENDs of one producer, of which it was told with that reason, wait no longer for it."""
+
+    def pause_for_parked(self) -> None:
+        """Too much waits: read no further."""
+
+    def resume_for_parked(self) -> None:
+        """Little enough waits again."""
 
     def send_staged(self) -> None:
         """A SEND that waited is staged now: its receipt or failure follows."""
@@ -77,6 +102,32 @@ class ProducerPort(Protocol):
 
     def close_producer(self, producer_id: int, /) -> None:
         """The broker ends this producer; the client may create it again."""
+
+
+class FreePort:
+    """What a producer's port is that has no connection and no bounds: nothing waits for it."""
+
+    has_room = True
+    brings_acks = False
+
+    def __init__(self) -> None:
+        self.parked_bytes = 0
+        self.waiting: deque[Producer] = deque()
+
+    def throttled(self, _cause: ParkCause, /) -> None:
+        """See :class:`ProducerPort`."""
+
+    def unthrottled(self, _cause: ParkCause, /) -> None:
+        """See :class:`ProducerPort`."""
+
+    def pause_for_parked(self) -> None:
+        """See :class:`ProducerPort`."""
+
+    def resume_for_parked(self) -> None:
+        """See :class:`ProducerPort`."""
+
+    def send_staged(self) -> None:
+        """See :class:`ProducerPort`."""
 
 
 class ConsumerPort(Protocol):

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING
 
+from headgate.base.park_cause import ParkCause
 from headgate.engine.ports import ProducerPort
 from headgate.engine.rates import RateMeter
 from headgate.engine.types import AccessMode
 
 if TYPE_CHECKING:
-    from headgate.engine.parking import ParkedSend
+    from headgate.engine.parking import ParkedSend, Place
+    from headgate.engine.topic import Topic
+    from headgate.flow.subscription_gate import SubscriptionGate
 
 
 class Producer:
@@ -26,15 +29,22 @@ class Producer:
         "connected_ms",
         "ending",
         "epoch",
+        "gate",
+        "is_paused",
         "messages_published",
         "metadata",
         "name",
         "parked",
         "parked_bytes",
+        "parked_messages",
         "pending_count",
+        "place",
+        "place_since_ns",
         "port",
         "producer_id",
         "rates",
+        "throttled_by",
+        "topic",
     )
 
     def __init__(
@@ -65,7 +75,18 @@ class Producer:
         self.parked: deque[ParkedSend] | None = None
         """SENDs that wait before their append, in their order."""
         self.parked_bytes = 0
-        """Bytes of these."""
+        self.parked_messages = 0
+        self.place: Place | None = None
+        """Where they wait; None while there are none."""
+        self.place_since_ns = 0
+        self.throttled_by = ParkCause.TOPIC_RATE
+        """What its connection was told of that."""
+        self.is_paused = False
+        """Whether its connection is not read because too much waits."""
+        self.topic: Topic | None = None
+        """Of which it is a producer; None before and after."""
+        self.gate: SubscriptionGate | None = None
+        """Its turns under publish limits; made when there are any."""
         self.ending = False
         """Whether it takes no more, and is closed when what it staged is answered."""
         self.messages_published = 0

@@ -1,10 +1,7 @@
-"""What the backlog quotas of all topics share: time, bounds on what waits, work for each turn.
+"""What the backlog quotas of all topics share: time, and work for each turn.
 
-* Due times: a topic with a time quota is looked at when its oldest message gets too old, in
-  buckets of :data:`BUCKET_MS`, so that a hundred thousand topics need few timers.
-* What is held is bounded in bytes for each connection and for all; over a bound, and after
-  ``headgateHoldParkMs``, what waits is forgotten and its producer closed, as Pulsar does.
-* A hold never pauses a socket: the acknowledgements that would end it come over it.
+A topic with a time quota is looked at when its oldest message gets too old, in buckets of
+:data:`BUCKET_MS`, so that a hundred thousand topics need few timers.
 """
 
 from __future__ import annotations
@@ -16,9 +13,7 @@ from typing import TYPE_CHECKING
 
 from headgate.base.units import MS_PER_S
 from headgate.engine.eviction import Eviction
-from headgate.engine.parking import ParkedSend, Parking
-from headgate.engine.ports import ProducerPort
-from headgate.engine.producer import Producer
+from headgate.engine.parking import Place
 from headgate.flow.quota import due_ns
 
 if TYPE_CHECKING:
@@ -61,10 +56,6 @@ class QuotaKeeper:
         self._active: deque[TopicQuota] = deque()
         self._wheel: dict[int, Bucket] = {}
         self._due: deque[TopicQuota] = deque()
-        self._parked: dict[Producer, TopicQuota] = {}
-        """Every producer that has SENDs waiting."""
-        self.parked_bytes = 0
-        """Of all producers, now."""
         self.evicted = [(0, 0, 0), (0, 0, 0)]
         """By :class:`QuotaType`: acts, messages, bytes of all topics since the start."""
         self.evictions_by_namespace: dict[str, list[int]] = {}
@@ -113,9 +104,13 @@ class QuotaKeeper:
                 continue
             # Still dirty, so that nothing that happens in here puts it into the queue again.
             quota.evaluate()
-            used += 1 + self._drain(quota, entries_max - used)
+            ring = quota.ring
+            used += 1
+            if ring and quota.over is None:
+                used += self._engine.intake.drain(ring, Place.QUOTA, entries_max - used)
+            quota.settle()
             quota.is_dirty = False
-            if quota.over is None and quota.topic.parking:
+            if ring and quota.over is None:
                 self.touch(quota)
         return used
 
@@ -123,101 +118,6 @@ class QuotaKeeper:
     def is_busy(self) -> bool:
         """Whether :meth:`work` has more to do at once."""
         return bool(self._dirty or self._due)
-
-    def _drain(self, quota: TopicQuota, entries_max: int) -> int:
-        """Stage what waits, each producer in its turn, while there is room."""
-        topic, parking = quota.topic, quota.topic.parking
-        used = 0
-        if parking is None:
-            return 0
-        mark = quota.settle()
-        while used < entries_max and quota.over is None:
-            waiting = parking.next()
-            if waiting is None:
-                break
-            if topic.staged_bytes >= mark:
-                quota.evaluate()
-                mark = quota.settle()
-                if quota.over is not None:
-                    break
-            producer, send = waiting
-            parking.take(self._engine.now_ns)
-            self._left(producer, len(send.body))
-            topic.stage_parked(producer, send)
-            used += 1
-        quota.settle()
-        return used
-
-    # -- what waits ------------------------------------------------------------------------
-
-    def park(self, quota: TopicQuota, producer: Producer, send: ParkedSend) -> None:
-        """Have a SEND wait, within the bounds."""
-        topic = quota.topic
-        if topic.parking is None:
-            topic.parking = Parking()
-        self._arm_hold(quota, send.arrived_ns)
-        topic.parking.park(producer, send)
-        self.parked_bytes += len(send.body)
-        self._parked[producer] = quota
-        quota.settle()
-        limits = self._engine.limits
-        while producer.port.parked_bytes > limits.parked_bytes_per_connection_max:
-            self._shed(producer.port)
-        while self.parked_bytes > limits.parked_bytes_max:
-            self._shed(None)
-
-    def _shed(self, port: ProducerPort | None) -> None:
-        """Close the producer that parks most: of one connection, or of all."""
-        mine = [p for p in self._parked if port is None or p.port is port]
-        producer = max(mine, key=lambda p: p.parked_bytes)
-        self._parked[producer].topic.end_producer(producer)
-
-    def discard(self, topic: Topic, producer: Producer) -> None:
-        """Forget what a producer has waiting."""
-        if producer.parked and topic.parking is not None:
-            size_bytes = producer.parked_bytes
-            topic.parking.discard(producer, self._engine.now_ns)
-            self._left(producer, size_bytes)
-            quota = topic.quota
-            if quota is not None:
-                quota.settle()
-                if quota.over is not None:
-                    self.touch(quota)  # what goes next now may need less room
-
-    def _left(self, producer: Producer, size_bytes: int) -> None:
-        self.parked_bytes -= size_bytes
-        if not producer.parked:
-            self._parked.pop(producer, None)
-
-    def holds_due(self) -> None:
-        """How long a hold may be was changed: look at everybody who waits."""
-        for quota in {id(quota): quota for quota in self._parked.values()}.values():
-            self._holds_due(quota)
-
-    def _holds_due(self, quota: TopicQuota) -> None:
-        """Close the producers whose oldest SEND has waited as long as it may."""
-        quota.hold_timer_ns = 0
-        parking, engine = quota.topic.parking, self._engine
-        if quota.is_closed or not parking:
-            return
-        hold_ns = engine.limits.hold_park_ns
-        for producer in parking.producers:
-            if producer.parked and producer.parked[0].arrived_ns + hold_ns <= engine.now_ns:
-                quota.topic.end_producer(producer)
-        heads = [p.parked[0].arrived_ns for p in parking.producers if p.parked]
-        if heads:
-            self._arm_hold(quota, min(heads))
-
-    def _arm_hold(self, quota: TopicQuota, arrived_ns: int) -> None:
-        """Look who has waited too long when a SEND that arrived then has."""
-        when_ns = arrived_ns + self._engine.limits.hold_park_ns
-        if not 0 < quota.hold_timer_ns <= when_ns:
-            quota.hold_timer_ns = when_ns
-            self._engine.wake_at(when_ns, partial(self._hold_timer, quota, when_ns))
-
-    def _hold_timer(self, quota: TopicQuota, when_ns: int) -> None:
-        if quota.hold_timer_ns == when_ns:  # else another one was armed for it
-            self._holds_due(quota)
 
     # -- time ------------------------------------------------------------------------------
 

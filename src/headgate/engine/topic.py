@@ -51,6 +51,7 @@ class Topic:
         "_pending",
         "_sizes",
         "_writes",
+        "adaptive_limit",
         "admit_below",
         "bytes_in_before_load",
         "bytes_out_removed",
@@ -75,6 +76,8 @@ class Topic:
         "parking",
         "partition",
         "producers",
+        "publish_gate",
+        "publish_limit",
         "publish_rate",
         "publish_throttled_count",
         "quota",
@@ -107,7 +110,8 @@ class Topic:
         self.cache: TopicCache = {}
         self.producers: dict[str, Producer] = {}
         self.subscriptions: dict[str, Subscription] = {}
-        self._pending: deque[tuple[Producer, int, int]] = deque()
+        self._pending: deque[tuple[Producer, int, int, int]] = deque()
+        """Producer, sequence ids and charged messages of each."""
         self._arrivals: deque[tuple[int, int]] = deque()
         """For each turn in which entries were staged: the first of them, and when."""
         self._arrived_ns = -1
@@ -127,8 +131,7 @@ class Topic:
         self.messages_out_removed = 0
         self.bytes_out_removed = 0
         self.publish_throttled_count = 0
-        """Times that a connection with a producer here was read no further because too much of
-        what was sent waited to be durable."""
+        """Times that a connection with a producer here began to be throttled, whatever for."""
         self.rates = RateMeter(4)
         self.limit: DispatchLimit | None = None
         """As it is set; the gate has what it amounts to."""
@@ -138,10 +141,18 @@ class Topic:
         """Bytes of all entries that were ever stored or are staged."""
         self.quota: TopicQuota | None = None
         """Made when the topic first has a backlog quota."""
+        self.publish_limit: DispatchLimit | None = None
+        """As it is set on the topic."""
+        self.adaptive_limit: DispatchLimit | None = None
+        """What the adaptive controller allows for now."""
+        self.publish_gate: TopicGate | None = None
+        """Both in force; made at the first limit."""
         self.admit_below = NO_MARK
-        """While fewer bytes are staged, no quota can be exceeded; see :mod:`.topic_quota`."""
+        """While fewer bytes are staged, nothing that is sent has to wait; see
+        :meth:`settle_admission`."""
         self.is_held = False
-        """Whether a quota is exceeded or SENDs wait: acknowledgements are told to it then."""
+        """Whether a quota is exceeded or SENDs wait for it: acknowledgements are told to it
+        then."""
         self.parking: Parking | None = None
         """SENDs that wait; made at the first one."""
         self.ending: list[Producer] | None = None
@@ -168,14 +179,18 @@ class Topic:
                 f"Producer with name '{producer.name}' is already connected to topic"
             )
         self.producers[producer.name] = producer
+        producer.topic = self
 
     def remove_producer(self, producer: Producer) -> None:
         """Disconnect a producer; what it has staged is still stored, its receipts go nowhere.
         What it parked is forgotten."""
         producer.closed = True
-        self.discard_parked(producer)
+        self.engine.intake.producer_left(producer)
+        self.read_on(producer)
+        producer.topic = None
         if self.ending and producer in self.ending:
             self.ending.remove(producer)
+            self.settle_admission()
         if self.producers.get(producer.name) is producer:
             del self.producers[producer.name]
             self._touch_idle()
@@ -187,21 +202,28 @@ class Topic:
         highest_sequence_id: int,
         message_count: int,
         body: bytes,
+        charged: int = 0,
     ) -> bool:
         """Stage one entry; its receipt follows when it is durable, in send order.
 
-        False: a backlog quota is reached, and it waits. It is staged when there is room
-        (:meth:`ProducerPort.send_staged`), or forgotten when its producer is closed before.
+        False: it waits, for room in a backlog quota or under a publish limit. It is staged when it
+        may (:meth:`ProducerPort.send_staged`), or forgotten when its producer is closed before.
+        ``charged`` messages of one that waited are charged already.
 
         Raises:
             StorageError: the log takes no more (full disk, failed disk).
         """
         engine = self.engine
-        if self.staged_bytes >= self.admit_below and self.quota is not None:
+        if self.staged_bytes >= self.admit_below:
             send = ParkedSend(sequence_id, highest_sequence_id, message_count, body, engine.now_ns)
-            if not self.quota.admits(producer, send):
+            charged = engine.intake.admit(self, producer, send)
+            if charged < 0:
                 return False
-        ordinal = engine.effects.append(self, message_count, body)
+        try:
+            ordinal = engine.effects.append(self, message_count, body)
+        except StorageError:
+            self._give_back(charged, len(body))
+            raise
         if self.subscriptions:
             engine.cache.put(self.cache, ordinal, body)
         if engine.now_ns != self._arrived_ns:
@@ -213,25 +235,65 @@ class Topic:
         producer.pending_count += 1
         producer.messages_published += message_count
         producer.bytes_published += size
-        self._pending.append((producer, sequence_id, highest_sequence_id))
+        self._pending.append((producer, sequence_id, highest_sequence_id, charged))
         return True
 
-    def stage_parked(self, producer: Producer, send: ParkedSend) -> None:
+    def park(
+        self,
+        producer: Producer,
+        sequence_id: int,
+        highest_sequence_id: int,
+        message_count: int,
+        body: bytes,
+    ) -> None:
+        """Have a SEND wait until its connection has fewer unanswered ones."""
+        engine = self.engine
+        send = ParkedSend(sequence_id, highest_sequence_id, message_count, body, engine.now_ns)
+        engine.intake.wait_for_answers(self, producer, send)
+
+    def stage_parked(self, producer: Producer, send: ParkedSend, charged: int) -> None:
         """Stage a SEND that waited and may go now. Where the log takes no more, its producer is
         told and ended."""
         self.admit_below = NO_MARK
         sequence_id, highest_sequence_id, message_count, body, _ = send
         try:
-            self.publish(producer, sequence_id, highest_sequence_id, message_count, body)
+            self.publish(producer, sequence_id, highest_sequence_id, message_count, body, charged)
         except StorageError as error:
+            self.settle_admission()
             producer.port.send_refused(producer.producer_id, sequence_id, str(error))
         else:
+            self.settle_admission()
             producer.port.send_staged()
+
+    def settle_admission(self) -> None:
+        """Set up to how many staged bytes nothing that is sent has to wait."""
+        if self.parking or self.ending or self.engine.intake.is_limited(self):
+            self.admit_below = ALWAYS
+        else:
+            self.admit_below = NO_MARK if self.quota is None else self.quota.mark
+
+    def _give_back(self, charged: int, size_bytes: int) -> None:
+        """An entry was charged and is not stored."""
+        if charged and self.publish_gate is not None:
+            self.publish_gate.give_back(self.engine.now_ns, charged, size_bytes)
+
+    def read_no_further(self, producer: Producer) -> None:
+        """The connection of a producer is not read because too much waits."""
+        if not producer.is_paused:
+            producer.is_paused = True
+            if self.parking is None:
+                self.parking = Parking()
+            self.parking.pause(1, self.engine.now_ns)
+
+    def read_on(self, producer: Producer) -> None:
+        """It is read again, or the producer is gone."""
+        if producer.is_paused and self.parking is not None:
+            producer.is_paused = False
+            self.parking.pause(-1, self.engine.now_ns)
 
     def discard_parked(self, producer: Producer) -> None:
         """Forget what a producer has waiting: it is never stored."""
-        if producer.parked:
-            self.engine.quotas.discard(self, producer)
+        self.engine.intake.discard(producer)
 
     def end_producer(self, producer: Producer) -> None:
         """Close a producer as soon as what it staged is answered: no receipt is lost, so its
@@ -245,7 +307,7 @@ class Topic:
         self.discard_parked(producer)
         if producer.pending_count:
             self.ending = [*(self.ending or ()), producer]
-            self.admit_below = ALWAYS
+            self.settle_admission()
         else:
             self._close(producer)
 
@@ -259,8 +321,9 @@ class Topic:
         for producer in list(self.ending or ()):
             if not producer.pending_count:
                 self._close(producer)
-        if self.staged_bytes >= self.admit_below and self.quota is not None:
+        if self.quota is not None and self.staged_bytes >= self.quota.mark:
             self.quota.evaluate()
+        self.settle_admission()
 
     def durable(self, storage_ns: int) -> None:
         """The log's end moved, by a commit that took it ``storage_ns``: send the receipts, then
@@ -270,7 +333,7 @@ class Topic:
         pending = self._pending
         position = log.position
         for ordinal in range(self.visible, log.end):
-            producer, sequence_id, highest_sequence_id = pending.popleft()
+            producer, sequence_id, highest_sequence_id, _ = pending.popleft()
             producer.pending_count -= 1
             if not producer.closed:
                 producer.port.send_receipt(
@@ -327,11 +390,12 @@ class Topic:
         """Nothing staged since the last durable entry was stored: say so to every producer."""
         for ordinal in range(self.log.end, self.log.end + len(self._pending)):
             self.cache.pop(ordinal, None)
+        sizes, self._sizes = self._sizes, []
         self._arrivals.clear()
-        self._sizes.clear()
         self._arrived_ns = -1
-        while self._pending:
-            producer, sequence_id, _ = self._pending.popleft()
+        for size in sizes:
+            producer, sequence_id, _, charged = self._pending.popleft()
+            self._give_back(charged, size)
             producer.pending_count -= 1
             if not producer.closed:
                 producer.port.send_failed(producer.producer_id, sequence_id, str(error))

@@ -1,6 +1,6 @@
 """The backlog quotas of one topic: how full it is, who waits for that, what was lost (law 4).
 
-An append costs one comparison: of the bytes ever staged with :attr:`Topic.admit_below`, up to which
+An append costs one comparison: of the bytes ever staged with :attr:`TopicQuota.mark`, up to which
 nothing can be exceeded. Since what the slowest subscription has done only grows, that mark errs on
 the safe side until it is reached; then everything is looked at. Where a look must not be missed
 (nothing was owed until now, the topic is over, somebody waits) the mark is -1.
@@ -8,6 +8,7 @@ the safe side until it is reached; then everything is looked at. Where a look mu
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
@@ -15,8 +16,6 @@ from headgate.base.units import INT64_MAX
 from headgate.engine.errors import ProducersHeldError, ProducersRefusedError
 from headgate.engine.eviction import Eviction, Taken, first_kept
 from headgate.engine.least import Least
-from headgate.engine.parking import ParkedSend
-from headgate.engine.producer import Producer
 from headgate.flow.quota import (
     NO_QUOTAS,
     RELEASE_PERCENT,
@@ -35,6 +34,7 @@ from headgate.flow.quota import (
 )
 
 if TYPE_CHECKING:
+    from headgate.engine.producer import Producer
     from headgate.engine.quota_keeper import Bucket
     from headgate.engine.subscription import Subscription
     from headgate.engine.topic import Topic
@@ -93,9 +93,9 @@ class TopicQuota:
         "_heaps",
         "awaits_durable",
         "due",
-        "hold_timer_ns",
         "is_active",
         "is_dirty",
+        "mark",
         "over",
         "quotas",
         "stops",
@@ -115,8 +115,8 @@ class TopicQuota:
         """Whether the keeper follows how fast it fills; not while nothing is owed."""
         self.due: Bucket | None = None
         """For the keeper: when it looks whether the oldest message is too old."""
-        self.hold_timer_ns = 0
-        """For the keeper: when it looks who has waited too long; 0 for never."""
+        self.mark = ALWAYS
+        """While fewer bytes are staged, no quota can be exceeded."""
         self.awaits_durable = False
         """By the keeper: what is staged is too old already, and looked at when it is durable."""
         self.stops: Stops | None = None
@@ -187,12 +187,11 @@ class TopicQuota:
     def look(self) -> bool:
         """Note how fast it fills, about once a second; False when nothing is owed any more and
         nothing needs to be noted until the next append."""
-        topic = self.topic
         backlog_bytes, age = self.backlog_bytes(), self.age_ms()
-        if not backlog_bytes and not topic.parking and self.over is None:
+        if not backlog_bytes and not self.ring and self.over is None:
             self.is_active = False
             self._approaches = None
-            topic.admit_below = ALWAYS
+            self._set_mark(ALWAYS)
             return False
         for kind, level in ((QuotaType.SIZE, backlog_bytes), (QuotaType.TIME, max(age, 0))):
             self._look_at(kind, level)
@@ -227,7 +226,7 @@ class TopicQuota:
     def look_again(self) -> None:
         """Whatever was known is void: look before the next append, and before the turn ends."""
         self.topic.engine.quotas.disarm(self)
-        self.topic.admit_below = ALWAYS
+        self._set_mark(ALWAYS)
         self.topic.engine.quotas.touch(self)
 
     def subscription_changed(self, subscription: Subscription) -> None:
@@ -262,8 +261,10 @@ class TopicQuota:
         self.settle()
         topic = self.topic
         keeper = topic.engine.quotas
+        if topic.parking is not None:
+            topic.parking.set_over(self.over is not None, topic.engine.now_ns)
         if self.over is None:
-            if topic.parking:
+            if self.ring:
                 keeper.touch(self)
         elif self.over.policy is QuotaPolicy.EXCEPTION:
             for producer in list(topic.producers.values()):
@@ -274,15 +275,15 @@ class TopicQuota:
         if time is not None and self.due is None:
             keeper.arm(self, time.limit)
             if self.awaits_durable:
-                topic.admit_below = ALWAYS
+                self._set_mark(ALWAYS)
 
     def look_when_due(self) -> None:
         """The oldest message may be too old by now. While none is owed, nothing is to be done
         until the next append."""
         topic = self.topic
-        is_quiet = self.over is None and not topic.parking and not topic.pending_count
+        is_quiet = self.over is None and not self.ring and not topic.pending_count
         if is_quiet and self.oldest() is None:
-            topic.admit_below = ALWAYS
+            self._set_mark(ALWAYS)
         else:
             self.evaluate()
 
@@ -312,23 +313,29 @@ class TopicQuota:
         age = self.age_ms()
         return age_exceeded(age, quota.limit) or (holds_on and not age_released(age, quota.limit))
 
-    def _next_bytes(self) -> int:
+    @property
+    def ring(self) -> deque[Producer] | None:
+        """Producers that wait for room, if any."""
         parking = self.topic.parking
-        waiting = parking.next() if parking is not None else None
-        return 0 if waiting is None else len(waiting[1].body)
+        return None if parking is None else parking.quota_ring
 
-    def settle(self) -> int:
-        """Set the mark up to which appends need no look. Return how many bytes may be staged until
-        the size quota could be reached."""
+    def _next_bytes(self) -> int:
+        ring = self.ring
+        return len(ring[0].parked[0].body) if ring and ring[0].parked else 0
+
+    def settle(self) -> None:
+        """Set the mark up to which appends need no look."""
         topic, size = self.topic, self.quotas.size
         slowest = None if size is None else self.slowest()
         mark = NO_MARK
         if size is not None and slowest is not None:
             mark = min(size.limit + slowest.done_bytes, NO_MARK)
-        topic.is_held = self.over is not None or bool(topic.parking)
-        looks = topic.is_held or topic.ending or self.awaits_durable
-        topic.admit_below = ALWAYS if looks else mark
-        return mark
+        topic.is_held = self.over is not None or bool(self.ring)
+        self._set_mark(ALWAYS if self.over is not None or self.awaits_durable else mark)
+
+    def _set_mark(self, mark: int) -> None:
+        self.mark = mark
+        self.topic.settle_admission()
 
     def _tell(self, before: Quotas) -> None:
         topic, now = self.topic, self._exceeded
@@ -393,7 +400,7 @@ class TopicQuota:
             return self._all_is_right(min(done_bytes, topic.staged_bytes), oldest_ms)
         # As nearly all topics of a sweep are.
         size, time = self.quotas
-        if size is not None and topic.admit_below > size.limit + done_bytes:
+        if size is not None and self.mark > size.limit + done_bytes:
             return False
         if size is not None and topic.staged_bytes - done_bytes >= size.limit:
             # What is not durable yet is looked at when it is.
@@ -408,7 +415,7 @@ class TopicQuota:
         backlog_bytes = topic.staged_bytes - done_bytes
         if self._heaps is not None and backlog_bytes != self.backlog_bytes():
             return False
-        if topic.is_held != (self.over is not None or bool(topic.parking)):
+        if topic.is_held != (self.over is not None or bool(self.ring)):
             return False
         if self._exceeded.any != (self.over is not None):
             return False
@@ -422,7 +429,7 @@ class TopicQuota:
             return known is None
         if known is None:
             # What is not durable yet is looked at when it is.
-            looks_at = self.topic.admit_below - self.topic.staged_bytes + backlog_bytes
+            looks_at = self.mark - self.topic.staged_bytes + backlog_bytes
             is_marked = looks_at <= size.limit or self.slowest() is None
             return is_marked and owed_bytes < max(size.limit, 1)
         if known.policy.stops_producers:
@@ -437,22 +444,6 @@ class TopicQuota:
         if known is None:
             return age < time.limit + LATE_MS_MAX
         return not age_released(age, time.limit)
-
-    # -- producers -------------------------------------------------------------------------
-
-    def admits(self, producer: Producer, send: ParkedSend) -> bool:
-        """Whether a SEND may be staged now. Otherwise it waits, or is forgotten with a producer
-        that is ending."""
-        if producer.ending:
-            return False
-        topic = self.topic
-        if not topic.parking:
-            self.evaluate()
-            if self.over is None and not producer.ending:
-                return True
-        if not producer.ending:
-            topic.engine.quotas.park(self, producer, send)
-        return False
 
     # -- eviction --------------------------------------------------------------------------
 

@@ -220,6 +220,24 @@ class Budget:
                 next_slice_ns = opened_ns + self._slice_ns
                 self.pace_open_ns = paid_ns if paid_ns > next_slice_ns else next_slice_ns
 
+    def give_back(self, now_ns: int, amount: int) -> None:
+        """What was charged last did not happen: so much of it counts no more."""
+        self._asked_ns = -1
+        if self.in_window:
+            self._expire(now_ns)
+        self.granted -= amount
+        left = amount - min(self.debt, amount)
+        self.debt -= amount - left
+        amounts, index = self._amounts, len(self._amounts)
+        while left and index > self._first:
+            index -= 1  # an empty slot expires like any other
+            part = min(left, amounts[index])
+            amounts[index] -= part
+            self.in_window -= part
+            left -= part
+        self._paid_ns -= amount * self.period_ns // self.limit
+        self.pace_open_ns = min(self.pace_open_ns, now_ns)
+
     def _begin_log(self, at_ns: int, amount: int) -> None:
         """Write the first slot of an empty log."""
         if len(self._amounts) == 1:
@@ -338,6 +356,13 @@ class Budget:
             self.debt -= taken
             self.in_window += taken
             self._log(max(now_ns, self._tail_ns), taken, merge=False)
+
+    def forgive_debt(self, now_ns: int) -> None:
+        """What was delivered beyond the limit is owed no more; what is in the window counts."""
+        self.debt = 0
+        self._asked_ns = -1
+        self._paid_ns = min(self._paid_ns, now_ns)
+        self.pace_open_ns = min(self.pace_open_ns, now_ns)
 
     def _change_period(self, period_ns: int, now_ns: int) -> None:
         """Write the log anew: slots and ticks follow the period."""

@@ -212,6 +212,12 @@ class TopicGate(GateNode):
         if self.alarm:
             self.broker.arm(self, now_ns)
 
+    def give_back(self, now_ns: int, messages: int, size_bytes: int) -> None:
+        """What was charged last was not handed over after all."""
+        amounts = (messages, size_bytes)
+        for budget in self.shared:
+            budget.give_back(now_ns, amounts[budget.dimension])
+
     def close(self, now_ns: int) -> None:
         """The topic is deleted, with all its subscriptions. Not for unload: a budget must
         outlive that (law 1.1), so keep the gate for when the topic is loaded again."""

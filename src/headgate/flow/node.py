@@ -73,6 +73,14 @@ class GateNode:
         self.budgets = tuple(active)
         return changed
 
+    def forgive_raised(self, limit: DispatchLimit, now_ns: int) -> None:
+        """Of dimensions in which ``limit``, which is put in force next, is above the present one,
+        forgive debts: a raise of a publish limit releases at once (law 3.3)."""
+        for budget in self.budgets:
+            amount = limit.amount(budget.dimension)
+            if amount is not None and amount > budget.limit:
+                budget.forgive_debt(now_ns)
+
     def _restart_shares(self) -> None:
         """Nobody waits: shares begin anew, and are of the limits as they are now."""
         for budget in self._kept:

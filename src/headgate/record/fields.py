@@ -18,6 +18,8 @@ import enum
 from dataclasses import dataclass
 from typing import Final
 
+from headgate.base.park_cause import ParkCause
+
 MAJOR_VERSION: Final = 1
 """Grows only when an old reader would misread a new record; such records are quarantined."""
 
@@ -128,9 +130,7 @@ CELL_NAMES: Final = tuple(cell_name(*cell) for cell in STATE_CELLS)
 STATE_FIELD_NAMES: Final = tuple(f"state_{name}_ns" for name in CELL_NAMES)
 """The column of every cell, in the order of :data:`STATE_CELLS`."""
 
-PARK_CAUSES: Final = (
-    "topic_rate", "broker_rate", "adaptive", "backlog_quota", "pending_limit", "memory",
-)
+PARK_CAUSES: Final = tuple(cause.label for cause in ParkCause)
 """Why a SEND waits before its append. ``memory`` pauses sockets: it has seconds only."""
 
 QUOTA_TYPES: Final = ("size", "time")
@@ -162,6 +162,10 @@ def _parked_fields() -> tuple[Field, ...]:
             fields.append(Field(61 + 3 * i + j, f"parked_{cause}_{unit}", _I, _LEVEL, unit,
                                 f"{unit.capitalize()} held by {cause} now."))
     return tuple(fields)
+
+
+PARKED_FIELD_NAMES: Final = tuple(field.name for field in _parked_fields())
+"""Their columns, in order."""
 
 
 def _quota_fields() -> tuple[Field, ...]:

@@ -17,6 +17,7 @@ from headgate.base.errors import HeadgateError
 from headgate.base.names import parse_topic
 from headgate.base.positions import Position
 from headgate.base.units import NS_PER_MS, NS_PER_S
+from headgate.engine.ports import FreePort
 from headgate.engine.producer import Producer
 from headgate.engine.topic import Topic
 from headgate.record.codec import BatchHeader, encode_window, message_properties
@@ -212,15 +213,12 @@ class TelemetryPublisher:
             logger.info("telemetry is published to %s again", self._name)
 
 
-class _Port:
+class _Port(FreePort):
     """The producer's side without a connection; see :class:`headgate.engine.ports.ProducerPort`."""
 
     def __init__(self, publisher: TelemetryPublisher) -> None:
+        super().__init__()
         self._publisher = publisher
-        self.parked_bytes = 0
-
-    def send_staged(self) -> None:
-        """The broker's own topic has no quota: nothing waits."""
 
     def send_refused(self, _id: int, _sequence: int, reason: str, /) -> None:
         """The record was not stored."""

@@ -6,8 +6,10 @@ from collections.abc import Callable
 from itertools import accumulate
 from typing import TYPE_CHECKING, Final
 
+from headgate.base.park_cause import ParkCause
 from headgate.base.units import MS_PER_S, NS_PER_S
 from headgate.broker.quota_sweep import BOUNDS_S
+from headgate.engine.parking import Parking
 from headgate.flow.quota import QuotaType
 from headgate.telemetry.series import (
     BREACH_SERIES,
@@ -40,8 +42,6 @@ LinesOf = Callable[[Series], list[str]]
 QUOTA_TYPES: Final = tuple(f',quota_type="{kind.label}"}} ' for kind in QuotaType)
 """What ends the labels of a sample for each type of quota."""
 
-_CAUSE: Final = ',cause="backlog_quota"} '
-
 
 class QuotaLines:
     """Adds the samples of quotas to one page."""
@@ -68,16 +68,25 @@ class QuotaLines:
             seconds = quota.seconds_to_breach(kind)
             if seconds is not None:
                 self._add(BREACH_SERIES, labels, end, f"{seconds:.3f}")
+        parking = topic.parking
         if quota is not None:
-            parking = topic.parking
-            held = 0 if parking is None else parking.producers_count
+            held = 0 if parking is None else parking.waiting(ParkCause.BACKLOG_QUOTA).producers
             self._add(PRODUCERS_HELD_SERIES, labels, "} ", held)
             self._stops(quota, labels)
-            if parking is not None:
-                seconds = parking.parked_ns(topic.engine.now_ns) / NS_PER_S
-                self._add(PARKED_SECONDS_SERIES, labels, _CAUSE, f"{seconds:.3f}")
-                self._add(PARKED_MESSAGES_SERIES, labels, _CAUSE, parking.messages)
-                self._add(PARKED_BYTES_SERIES, labels, _CAUSE, parking.bytes)
+        if parking is not None:
+            self._parked(parking, labels, topic.engine.now_ns)
+
+    def _parked(self, parking: Parking, labels: str, now_ns: int) -> None:
+        for cause in ParkCause:
+            spent_ns = parking.parked_ns(cause, now_ns)
+            if not spent_ns and not parking.waiting(cause).producers:
+                continue
+            end = f',cause="{cause.label}"}} '
+            self._add(PARKED_SECONDS_SERIES, labels, end, f"{spent_ns / NS_PER_S:.3f}")
+            if cause is not ParkCause.MEMORY:
+                waiting = parking.waiting(cause)
+                self._add(PARKED_MESSAGES_SERIES, labels, end, waiting.messages)
+                self._add(PARKED_BYTES_SERIES, labels, end, waiting.bytes)
 
     def _stops(self, quota: TopicQuota, labels: str) -> None:
         stops, now_ns = quota.stops, quota.topic.engine.now_ns

@@ -22,7 +22,6 @@ LIMIT_COLUMNS: Final = (
 
 COUNT_COLUMNS: Final = (
     *(f"eviction_{kind}_{part}" for kind in QUOTA_TYPES for part in ("acts", "messages", "bytes")),
-    "parked_backlog_quota_ns", "parked_backlog_quota_messages", "parked_backlog_quota_bytes",
 )  # fmt: skip
 
 BREACH_COLUMNS: Final = tuple(f"quota_{kind}_breach_ns" for kind in QUOTA_TYPES)
@@ -48,15 +47,11 @@ def limit_values(quotas: Quotas, names: Names) -> tuple[Value, ...]:
 
 
 def count_values(topic: Topic) -> tuple[Value, ...]:
-    """What was lost and what waits, in the order of :data:`COUNT_COLUMNS`."""
-    quota, parking = topic.quota, topic.parking
+    """What was lost, in the order of :data:`COUNT_COLUMNS`."""
+    quota = topic.quota
     if quota is None:
         return (0,) * len(COUNT_COLUMNS)
-    evicted = (n for kind in QuotaType for n in quota.evictions(kind))
-    if parking is None:
-        return (*evicted, 0, 0, 0)
-    parked_ns = parking.parked_ns(topic.engine.now_ns)
-    return (*evicted, parked_ns, parking.messages, parking.bytes)
+    return tuple(n for kind in QuotaType for n in quota.evictions(kind))
 
 
 def breach_values(topic: Topic) -> tuple[Value, ...]:

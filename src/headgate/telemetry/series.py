@@ -77,8 +77,8 @@ BROKER_SERIES: Final = (
     _broker("broker_storage_read_cache_misses_rate", "entries/s", "The same: what is in memory"
             " is not read."),
     _broker("broker_msg_backlog", "entries", "Unacknowledged entries of all subscriptions."),
-    _broker("broker_throttled_connections", "connections", "Connections that are not read now"
-            " because too much of what was sent waits to be durable."),
+    _broker("broker_throttled_connections", "connections", "Connections that have as many"
+            " unanswered messages as they may, so that further ones wait."),
     _counter("broker_lookup_answers", "lookups", "Lookups of the binary protocol that were"
              " answered since the start."),
     _counter("broker_lookup_failures", "lookups", "Lookups of the binary protocol that were"
@@ -317,7 +317,8 @@ PRODUCERS_REFUSED_SERIES: Final = _quota(
 PARKED_SECONDS_SERIES: Final = _quota(
     "publish_parked_seconds_total", "counter", "s",
     "Time in which at least one message that was sent waited in the broker, by cause, since the"
-    " topic was loaded. The cause that is built is ``backlog_quota``.", "cause",
+    " topic was loaded. The causes are ``topic_rate``, ``broker_rate``, ``adaptive``,"
+    " ``backlog_quota``, ``pending_limit`` and ``memory``.", "cause",
 )  # fmt: skip
 PARKED_MESSAGES_SERIES: Final = _quota(
     "publish_parked_messages", "gauge", "messages", "Messages that wait now.", "cause"

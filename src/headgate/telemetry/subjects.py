@@ -21,6 +21,7 @@ from headgate.record.codec import Value
 from headgate.record.fields import CELL_NAMES, DIMENSIONS, STATE_FIELD_NAMES, THROTTLE_REASONS
 from headgate.telemetry.limit_track import LimitTrack, LimitValues
 from headgate.telemetry.names import PLAIN, Names
+from headgate.telemetry.parked import PARKED_COLUMNS, parked_values
 from headgate.telemetry.quotas import (
     BREACH_COLUMNS,
     COUNT_COLUMNS,
@@ -40,7 +41,7 @@ SPAN_COLUMNS: Final = ("covered_from_ns", "covered_to_ns", "counting_since_ns", 
 TOPIC_COLUMNS: Final = (
     "topic", "partition", "incarnation", *SPAN_COLUMNS, "oldest_age_ns", "oldest_subscription",
     *BREACH_COLUMNS, "msgs_in", "bytes_in", "msgs_out", "bytes_out", "storage_bytes",
-    "backlog_bytes", "producers", *LIMIT_COLUMNS, *COUNT_COLUMNS,
+    "backlog_bytes", "producers", *LIMIT_COLUMNS, *COUNT_COLUMNS, *PARKED_COLUMNS,
 )  # fmt: skip
 
 SUBSCRIPTION_COLUMNS: Final = (
@@ -133,6 +134,7 @@ class TopicTrack:
             len(topic.producers),
             *self.quota_limits,
             *count_values(topic),
+            *parked_values(topic),
         )
         if values == self._sent and not (at.full or at.gone):
             return None

@@ -9,6 +9,7 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from headgate.base.park_cause import ParkCause
 from headgate.base.units import MS_PER_S
 from headgate.engine.dispatch_shared import SharedDispatcher
 
@@ -65,7 +66,7 @@ def broker_values(broker: Broker, totals: Totals) -> list[tuple[Number, ...]]:
         (totals.read_rate,),
         (totals.read_rate,),
         (totals.backlog_entries,),
-        (sum(connection.is_throttled for connection in broker.connections),),
+        (sum(c.throttle.is_by(ParkCause.PENDING_LIMIT) for c in broker.connections),),
         (counts.lookups_answered,),
         (counts.lookups_failed,),
         (broker.lookups_count,),

@@ -178,8 +178,11 @@ def left_over(broker: Broker) -> list[str]:
         "policies": _policies(broker.catalog),
         "live runs": sum(info.live_runs for info in log._state.segments.values()),
         "dirty subscriptions": engine._dirty,
-        "bytes that wait for a quota": engine.quotas.parked_bytes,
-        "producers that wait for a quota": engine.quotas._parked,
+        "bytes that wait": engine.parked.bytes,
+        "producers that wait": engine.parked._producers,
+        "connections that are paused": engine.parked._paused,
+        "connections with room": engine.intake._with_room,
+        "publishing demand": engine.intake.gate.demand,
         "quotas to look at": engine.quotas._dirty,
     }
     return [f"{name}: {value}" for name, value in kept.items() if value]

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections import Counter
 
 from headgate.base.ack_set import AckSet
 from headgate.base.names import parse_topic
+from headgate.base.park_cause import ParkCause
 from headgate.base.positions import EARLIEST, LATEST, Position
 from headgate.base.units import NS_PER_MS, NS_PER_S
 from headgate.engine.consumer import Consumer
 from headgate.engine.engine import Engine
 from headgate.engine.eviction import Eviction
+from headgate.engine.ports import FreePort
 from headgate.engine.producer import Producer
 from headgate.engine.subscription import Subscription
 from headgate.engine.topic import Topic
@@ -66,10 +69,14 @@ class FakeLog:
         return bisect_left(self.times, received_ms)
 
 
-class FakePort:
+class FakePort(FreePort):
     """A connection that remembers what it was told."""
 
     def __init__(self) -> None:
+        super().__init__()
+        self.causes: Counter[ParkCause] = Counter()
+        """By what producers of it are held now."""
+        self.is_paused = False
         self.writable = True
         self.entries: list[tuple[int, int, bytes]] = []
         """(ordinal, redelivery count, body) of each entry handed over."""
@@ -77,7 +84,6 @@ class FakePort:
         self.receipts: list[tuple[int, Position]] = []
         self.failures: list[tuple[int, str]] = []
         self.closed: list[int] = []
-        self.parked_bytes = 0
         self.staged_count = 0
         """SENDs that waited and were staged then."""
         self.refusals: list[tuple[int, str]] = []
@@ -96,6 +102,18 @@ class FakePort:
 
     def send_staged(self) -> None:
         self.staged_count += 1
+
+    def throttled(self, cause: ParkCause) -> None:
+        self.causes[cause] += 1
+
+    def unthrottled(self, cause: ParkCause) -> None:
+        self.causes[cause] -= 1
+
+    def pause_for_parked(self) -> None:
+        self.is_paused = True
+
+    def resume_for_parked(self) -> None:
+        self.is_paused = False
 
     def send_refused(self, producer_id: int, sequence: int, reason: str) -> None:
         self.refusals.append((sequence, reason))
@@ -169,14 +187,16 @@ class Rig:
         self.topic_limit = topic_limit
         self.subscription_limit = subscription_limit
         self.quotas = quotas
+        self.publish_limit: DispatchLimit | None = None
+        self.log = FakeLog(1)
         self.engine = Engine(
             self.effects,
             limits_of=self._limit_of,
             quotas_of=lambda _: self.quotas,
+            publish_limit_of=lambda topic: self.publish_limit if topic.log is self.log else None,
             now_ns=START_NS,
             now_ms=START_MS,
         )
-        self.log = FakeLog(1)
         self.topic = self.engine.load_topic(parse_topic(name), self.log)
         self.port = FakePort()
         self.port.engine = self.engine

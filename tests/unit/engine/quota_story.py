@@ -253,8 +253,8 @@ class Story:
         if not size.policy.stops_producers:
             return backlog < size.limit or backlog == 0
         parking = self.rig.topic.parking
-        waiting = parking.next() if parking is not None else None
-        return size_released(backlog, size.limit, len(waiting[1].body) if waiting else 0)
+        parked = parking.quota_ring[0].parked if parking and parking.quota_ring else None
+        return size_released(backlog, size.limit, len(parked[0].body) if parked else 0)
 
     @property
     def _in_force(self) -> Quotas:
@@ -278,7 +278,7 @@ class Story:
         topic, keeper = self.rig.topic, self.rig.engine.quotas
         parked = {p: list(p.parked or ()) for p in self.producers.values()}
         sizes = {p: sum(len(s.body) for s in sends) for p, sends in parked.items()}
-        assert keeper.parked_bytes == sum(sizes.values())
+        assert self.rig.engine.parked.bytes == sum(sizes.values())
         assert (topic.parking.bytes if topic.parking else 0) == sum(sizes.values())
         for port in self.ports:
             assert port.parked_bytes == sum(sizes[p] for p in sizes if p.port is port)

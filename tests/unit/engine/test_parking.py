@@ -1,14 +1,14 @@
-"""What waits before its append: whose turn it is, how much that is, and since when.
-
-Rules 4.3 and 4.4: each producer's order is kept, and producers take turns.
-"""
+"""What waits before its append: where, for what, how much that is, and since when (law 3.1)."""
 
 from __future__ import annotations
+
+from collections import Counter
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.engine.parking import ParkedSend, Parking
+from headgate.base.park_cause import ParkCause
+from headgate.engine.parking import ParkedSend, Parking, Place, Waiting
 from headgate.engine.producer import Producer
 from tests.unit.engine.harness import FakePort
 
@@ -17,125 +17,127 @@ def producer(number: int, port: FakePort | None = None) -> Producer:
     return Producer(number, f"p{number}", port or FakePort())
 
 
-def send(sequence: int, size: int = 10, *, messages: int = 1, at_ns: int = 0) -> ParkedSend:
-    return ParkedSend(sequence, 0, messages, bytes(size), at_ns)
+def send(size: int = 10, *, messages: int = 1) -> ParkedSend:
+    return ParkedSend(0, 0, messages, bytes(size), 0)
 
 
-def drained(parking: Parking, now_ns: int = 0) -> list[tuple[int, int]]:
-    """(Producer, sequence id) of everything that waits, in the order in which it would go."""
-    found = []
-    while (waiting := parking.next()) is not None:
-        found.append((waiting[0].producer_id, waiting[1].sequence_id))
-        parking.take(now_ns)
-    return found
-
-
-def test_producers_take_turns_one_send_each() -> None:
-    """Rule 4.4."""
-    parking, first, second, third = Parking(), producer(1), producer(2), producer(3)
-    for sequence in range(3):
-        parking.park(first, send(sequence))
-    parking.park(second, send(7))
-    parking.park(third, send(8))
-    parking.park(third, send(9))
-    assert [p.producer_id for p in parking.producers] == [1, 2, 3]
-    assert parking.producers_count == 3
-    assert drained(parking) == [(1, 0), (2, 7), (3, 8), (1, 1), (3, 9), (1, 2)]
-    assert not parking
-    assert parking.next() is None
-
-
-def test_who_comes_back_goes_behind_the_others() -> None:
-    parking, first, second = Parking(), producer(1), producer(2)
-    parking.park(first, send(0))
-    parking.park(second, send(0))
-    parking.take(0)
-    parking.park(first, send(1))
-    assert drained(parking) == [(2, 0), (1, 1)]
-
-
-def test_what_waits_is_counted_for_topic_producer_and_connection() -> None:
+def test_who_waits_is_counted_by_its_cause() -> None:
     parking, port = Parking(), FakePort()
-    first, second, other = producer(1, port), producer(2, port), producer(3)
-    parking.park(first, send(0, 10, messages=4))
-    parking.park(second, send(0, 20))
-    parking.park(other, send(0, 40, messages=2))
-    assert (parking.messages, parking.bytes) == (7, 70)
-    assert (first.parked_bytes, second.parked_bytes, port.parked_bytes) == (10, 20, 30)
-    parking.take(0)
-    assert (parking.messages, parking.bytes, first.parked_bytes) == (3, 60, 0)
-    assert (port.parked_bytes, other.port.parked_bytes) == (20, 40)
-    parking.discard(other, 0)
-    assert (parking.messages, parking.bytes) == (1, 20)
-    assert (other.parked_bytes, other.port.parked_bytes) == (0, 0)
-    assert drained(parking) == [(2, 0)]
-    assert (parking.messages, parking.bytes, port.parked_bytes) == (0, 0, 0)
+    first, second, third = producer(1, port), producer(2, port), producer(3)
+    assert not parking
+    for one, place in ((first, Place.QUOTA), (second, Place.GATE), (third, Place.CONNECTION)):
+        parking.enter(one, place, 0)
+        parking.count(one, 1, send(10 * one.producer_id, messages=one.producer_id))
+    assert parking
+    assert (parking.messages, parking.bytes, port.parked_bytes) == (6, 60, 30)
+    assert parking.waiting(ParkCause.BACKLOG_QUOTA) == Waiting(1, 1, 10)
+    assert parking.waiting(ParkCause.TOPIC_RATE) == Waiting(1, 2, 20)
+    assert parking.waiting(ParkCause.PENDING_LIMIT) == Waiting(1, 3, 30)
+    parking.set_gate_cause(ParkCause.BROKER_RATE, 0)
+    assert parking.waiting(ParkCause.TOPIC_RATE) == Waiting(0, 0, 0)
+    assert parking.waiting(ParkCause.BROKER_RATE) == Waiting(1, 2, 20)
+    parking.set_over(True, 0)
+    assert parking.waiting(ParkCause.BACKLOG_QUOTA) == Waiting(2, 3, 30)
+    assert parking.waiting(ParkCause.BROKER_RATE) == Waiting(0, 0, 0)
 
 
-def test_a_producer_that_goes_leaves_the_others_their_turns() -> None:
-    parking, producers = Parking(), [producer(number) for number in range(4)]
-    for one in producers:
-        parking.park(one, send(0))
-        parking.park(one, send(1))
-    parking.take(0)
-    parking.discard(producers[2], 0)
-    parking.discard(producers[2], 0)  # it has nothing more: nothing happens
-    assert drained(parking) == [(1, 0), (3, 0), (0, 1), (1, 1), (3, 1)]
-    parking.park(producers[2], send(5))
-    assert drained(parking) == [(2, 5)]
+def test_turns_of_a_quota_and_of_a_connection() -> None:
+    parking, port = Parking(), FakePort()
+    producers = [producer(number, port) for number in range(4)]
+    for one in producers[:3]:
+        parking.enter(one, Place.QUOTA, 0)
+    assert list(parking.quota_ring) == producers[:3]
+    parking.enter(producers[1], Place.GATE, 0)
+    parking.enter(producers[0], Place.CONNECTION, 0)
+    parking.enter(producers[3], Place.CONNECTION, 0)
+    assert list(parking.quota_ring) == [producers[2]]
+    assert list(port.waiting) == [producers[0], producers[3]]
+    parking.leave(producers[0], 0)
+    parking.leave(producers[0], 0)
+    assert list(port.waiting) == [producers[3]]
 
 
-def test_the_time_in_which_something_waited() -> None:
+def test_seconds_run_while_anything_waits_for_the_cause() -> None:
     parking, one, other = Parking(), producer(1), producer(2)
-    assert parking.parked_ns(100) == 0
-    parking.park(one, send(0, at_ns=100))
-    parking.park(other, send(0, at_ns=150))
-    assert parking.parked_ns(200) == 100
-    parking.take(200)
-    assert parking.parked_ns(300) == 200
-    parking.take(300)
-    assert parking.parked_ns(1_000) == 200
-    parking.park(one, send(1, at_ns=1_000))
-    parking.discard(one, 1_050)
-    assert parking.parked_ns(5_000) == 250
+    parking.enter(one, Place.GATE, 100)
+    parking.enter(other, Place.GATE, 150)
+    parking.leave(one, 200)
+    assert parking.parked_ns(ParkCause.TOPIC_RATE, 300) == 200
+    parking.set_gate_cause(ParkCause.ADAPTIVE, 300)
+    parking.leave(other, 350)
+    assert parking.parked_ns(ParkCause.TOPIC_RATE, 1_000) == 200
+    assert parking.parked_ns(ParkCause.ADAPTIVE, 1_000) == 50
+    parking.pause(1, 1_000)
+    parking.pause(1, 1_100)
+    parking.pause(-2, 1_500)
+    assert parking.parked_ns(ParkCause.MEMORY, 2_000) == 500
+
+
+def test_a_connection_hears_by_what_each_producer_is_held_and_the_same_when_it_is_not() -> None:
+    parking, port = Parking(), FakePort()
+    one = producer(1, port)
+    parking.enter(one, Place.GATE, 0)
+    parking.set_gate_cause(ParkCause.BROKER_RATE, 0)
+    parking.enter(one, Place.QUOTA, 0)
+    assert +port.causes == Counter([ParkCause.BACKLOG_QUOTA])
+    parking.enter(one, Place.GATE, 0)
+    assert +port.causes == Counter([ParkCause.BROKER_RATE])
+    parking.leave(one, 0)
+    assert not +port.causes
 
 
 acts = st.lists(
-    st.tuples(st.sampled_from(["park", "take", "discard"]), st.integers(0, 3), st.integers(1, 50)),
-    max_size=60,
+    st.tuples(
+        st.sampled_from(["enter", "count", "leave", "cause", "over", "wait"]),
+        st.integers(0, 3),
+        st.integers(0, 2),
+    ),
+    max_size=80,
 )
 
 
 @given(acts)
-def test_nothing_is_lost_doubled_or_overtaken(story: list[tuple[str, int, int]]) -> None:
-    """Against plain lists: each producer's order, and figures that agree with what waits."""
-    parking, ports = Parking(), [FakePort(), FakePort()]
-    producers = [producer(number, ports[number % 2]) for number in range(4)]
-    waiting: dict[int, list[tuple[int, int]]] = {number: [] for number in range(4)}
-    ring: list[int] = []
-    for sequence, (act, number, size) in enumerate(story):
-        if act == "park":
-            parking.park(producers[number], send(sequence, size, messages=size))
-            if not waiting[number]:
-                ring.append(number)
-            waiting[number].append((sequence, size))
-        elif act == "discard":
-            parking.discard(producers[number], 0)
-            waiting[number].clear()
-            ring = [other for other in ring if other != number]
-        elif ring:
-            number = ring.pop(0)
-            found = parking.next()
-            assert found is not None
-            parking.take(0)
-            expected = waiting[number].pop(0)
-            assert (found[0].producer_id, found[1].sequence_id) == (number, expected[0])
-            ring += [number] if waiting[number] else []
-        total = sum(size for sends in waiting.values() for _, size in sends)
-        assert parking.bytes == parking.messages == total
-        assert [p.producer_id for p in parking.producers] == ring
-        for port in ports:
-            mine = [p for p in producers if p.port is port]
-            assert port.parked_bytes == sum(p.parked_bytes for p in mine)
-        for one in producers:
-            assert one.parked_bytes == sum(size for _, size in waiting[one.producer_id])
+def test_figures_and_seconds_agree_with_plain_lists(story: list[tuple[str, int, int]]) -> None:
+    parking, port = Parking(), FakePort()
+    producers = [producer(number, port) for number in range(4)]
+    places: dict[int, Place] = {}
+    sizes: Counter[int] = Counter()
+    cause, over, now_ns = ParkCause.TOPIC_RATE, False, 0
+    spent: Counter[ParkCause] = Counter()
+
+    def cause_at(place: Place) -> ParkCause:
+        if place is Place.CONNECTION:
+            return ParkCause.PENDING_LIMIT
+        return ParkCause.BACKLOG_QUOTA if over or place is Place.QUOTA else cause
+
+    for act, number, choice in story:
+        one = producers[number]
+        if act == "enter":
+            places[number] = Place(choice)
+            parking.enter(one, Place(choice), now_ns)
+        elif act == "count" and number in places:
+            sizes[number] += 10
+            parking.count(one, 1, send())
+        elif act == "leave" and number in places:
+            parking.leave(one, now_ns)
+            del places[number]
+            for _ in range(sizes[number] // 10):
+                parking.count(one, -1, send())
+            sizes[number] = 0
+        elif act == "cause":
+            cause = ParkCause(choice)
+            parking.set_gate_cause(cause, now_ns)
+        elif act == "over":
+            over = choice > 0
+            parking.set_over(over, now_ns)
+        elif act == "wait":
+            now_ns += 10
+            for each in {cause_at(place) for place in places.values()}:
+                spent[each] += 10
+        for each in ParkCause:
+            mine = [n for n, place in places.items() if cause_at(place) is each]
+            size = sum(sizes[n] for n in mine)
+            assert parking.waiting(each) == Waiting(len(mine), size // 10, size)
+            assert parking.parked_ns(each, now_ns) == spent[each]
+        assert port.parked_bytes == sum(sizes.values())
+        assert bool(parking) == bool(places)

@@ -13,6 +13,7 @@ import pytest
 
 from headgate.base.errors import StorageError
 from headgate.base.names import parse_topic
+from headgate.base.park_cause import ParkCause
 from headgate.base.units import MS_PER_S, NS_PER_S
 from headgate.engine.engine import FLUSH_ENTRIES_MAX, WAITING_ENTRIES_MIN
 from headgate.engine.producer import Producer
@@ -48,7 +49,7 @@ def test_a_producer_whose_send_waits_too_long_is_closed_and_nothing_of_it_is_sto
     rig.advance(20)
     assert rig.port.closed == [1]
     assert rig.topic.producers == {}
-    assert rig.engine.quotas.parked_bytes == 0
+    assert rig.engine.parked.bytes == 0
     subscription.ack_through(consumer, 9)
     rig.flush()
     rig.commit()
@@ -81,7 +82,7 @@ def test_what_waits_is_bounded_for_each_connection() -> None:
     rig.send(1, body=TEN)
     assert rig.port.closed == [1]
     assert other_port.closed == []
-    assert rig.engine.quotas.parked_bytes == other_port.parked_bytes == 50
+    assert rig.engine.parked.bytes == other_port.parked_bytes == 50
 
 
 def test_what_waits_is_bounded_for_all() -> None:
@@ -94,7 +95,7 @@ def test_what_waits_is_bounded_for_all() -> None:
         rig.topic.publish(other, sequence, 0, 1, TEN)
     rig.send(5, body=TEN)
     assert (rig.port.closed, other_port.closed) == ([], [2])
-    assert rig.engine.quotas.parked_bytes == 50
+    assert rig.engine.parked.bytes == 50
 
 
 def test_idle_topics_are_not_followed_and_wake_up_with_an_append() -> None:
@@ -153,14 +154,15 @@ def test_the_account_of_what_waits() -> None:
     parking = rig.topic.parking
     assert parking is not None
     rig.advance(1_500)
-    assert (parking.messages, parking.bytes, parking.producers_count) == (3, 10, 1)
-    assert parking.parked_ns(rig.engine.now_ns) == 1_500_000_000
+    cause = ParkCause.BACKLOG_QUOTA
+    assert parking.waiting(cause) == (1, 3, 10)
+    assert parking.parked_ns(cause, rig.engine.now_ns) == 1_500_000_000
     subscription.ack_through(consumer, 9)
     rig.flush()
     rig.advance(1_000)
     assert not parking
     assert (parking.messages, parking.bytes) == (0, 0)
-    assert parking.parked_ns(rig.engine.now_ns) == 1_500_000_000
+    assert parking.parked_ns(cause, rig.engine.now_ns) == 1_500_000_000
 
 
 def test_another_longest_wait_counts_for_what_waits_already() -> None:
@@ -172,10 +174,10 @@ def test_another_longest_wait_counts_for_what_waits_already() -> None:
     rig.advance(5_000)
     rig.topic.publish(other, 0, 0, 1, TEN)
     rig.engine.limits.hold_park_ns = 4_000_000_000
-    rig.engine.quotas.holds_due()
+    rig.engine.parked.holds_due()
     assert (rig.port.closed, other_port.closed) == ([1], [])
     rig.engine.limits.hold_park_ns = 30_000_000_000
-    rig.engine.quotas.holds_due()
+    rig.engine.parked.holds_due()
     rig.advance(29_990)
     assert other_port.closed == []
     rig.advance(20)
@@ -188,7 +190,7 @@ def test_without_any_patience_producers_are_closed_at_once() -> None:
     rig.subscribe()
     rig.publish(11, body=TEN)
     assert rig.port.closed == [1]
-    assert rig.engine.quotas.parked_bytes == 0
+    assert rig.engine.parked.bytes == 0
 
 
 def test_a_lower_bound_for_connections_counts_with_the_next_send() -> None:
@@ -203,7 +205,7 @@ def test_a_lower_bound_for_connections_counts_with_the_next_send() -> None:
     rig.engine.limits.parked_bytes_per_connection_max = 25
     rig.send(1, body=b"5byte")
     assert rig.port.parked_bytes <= 25
-    assert rig.engine.quotas.parked_bytes == rig.port.parked_bytes > 0
+    assert rig.engine.parked.bytes == rig.port.parked_bytes > 0
 
 
 def test_who_waits_behind_a_producer_that_goes_is_looked_at() -> None:
@@ -524,9 +526,9 @@ def test_a_shorter_hold_counts_although_an_older_timer_still_runs() -> None:
     rig.flush()
     rig.commit()
     rig.engine.limits.hold_park_ns = 5 * NS_PER_S
-    rig.engine.quotas.holds_due()
+    rig.engine.parked.holds_due()
     rig.publish(11, body=TEN)
-    assert rig.engine.quotas.parked_bytes > 0
+    assert rig.engine.parked.bytes > 0
     rig.advance(5_010)
     assert rig.port.closed == [1]
 
@@ -537,7 +539,7 @@ def test_changes_of_the_longest_hold_leave_one_timer() -> None:
     rig.publish(11, body=TEN)
     for seconds in range(51, 101):
         rig.engine.limits.hold_park_ns = seconds * NS_PER_S
-        rig.engine.quotas.holds_due()
+        rig.engine.parked.holds_due()
     rig.advance(99_000)
     assert rig.port.closed == []
     assert len(rig.engine._timers) == 1

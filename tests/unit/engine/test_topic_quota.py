@@ -42,7 +42,7 @@ def test_a_hold_ends_at_the_low_mark_and_what_waited_follows_in_order() -> None:
     rig.publish(10, body=TEN)
     rig.publish(3, body=b"5bytes"[:5])
     assert rig.stored == 10
-    assert rig.port.parked_bytes == rig.engine.quotas.parked_bytes == 15
+    assert rig.port.parked_bytes == rig.engine.parked.bytes == 15
     subscription.ack_entry(consumer, 0)
     rig.flush()
     assert rig.stored == 12  # 90 bytes owed: two of five fit, then 100 are reached again
@@ -51,7 +51,7 @@ def test_a_hold_ends_at_the_low_mark_and_what_waited_follows_in_order() -> None:
     subscription.ack_entry(consumer, 1)
     rig.flush()
     rig.commit()
-    assert rig.port.parked_bytes == rig.engine.quotas.parked_bytes == 0
+    assert rig.port.parked_bytes == rig.engine.parked.bytes == 0
     assert [sequence for sequence, _ in rig.port.receipts] == list(range(13))
     assert rig.port.staged_count == 3
     assert rig.told.turns == [
@@ -106,7 +106,7 @@ def test_a_refusing_quota_closes_producers_when_their_sends_are_answered() -> No
     rig.commit()
     assert rig.port.closed == [1]
     assert [sequence for sequence, _ in rig.port.receipts] == [0, 1, 2, 3, 4]
-    assert rig.engine.quotas.parked_bytes == 0
+    assert rig.engine.parked.bytes == 0
 
 
 def test_a_refusing_quota_closes_producers_that_send_nothing_more() -> None:
@@ -332,7 +332,7 @@ def test_a_producer_that_goes_takes_what_it_parked_along() -> None:
     consumer, _ = rig.consumer(subscription, permits=100)
     rig.publish(15, body=TEN)
     rig.topic.remove_producer(rig.producer)
-    assert rig.engine.quotas.parked_bytes == rig.port.parked_bytes == 0
+    assert rig.engine.parked.bytes == rig.port.parked_bytes == 0
     subscription.ack_through(consumer, 9)
     rig.flush()
     rig.commit()

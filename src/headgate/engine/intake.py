@@ -1,0 +1,306 @@
+"""What may be appended now, and what waits: publish limits, quotas, full connections (law 3).
+
+A SEND passes three questions in this order. Has its connection room for one more unanswered SEND?
+Has its topic's backlog quota room? Do the publish limits, static and adaptive, of topic and broker
+allow it? At the first no it waits in its producer's own queue, and so does what its producer sends
+after it; others go on. Limits are charged in the turn in which the entry is handed to the log.
+
+The limits are a tree of gates as those of dispatch are, with a producer in a subscription's place:
+producers share their topic's limit max-min fairly, topics the broker's. A topic without limits,
+quotas and waiting SENDs never comes here: its append is one comparison with
+:attr:`Topic.admit_below`.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING, cast
+
+from headgate.base.park_cause import ParkCause
+from headgate.engine.parking import ParkedSend, Parking, Place
+from headgate.engine.ports import ProducerPort
+from headgate.engine.producer import Producer
+from headgate.flow.gate import BrokerGate, TopicGate
+from headgate.flow.limits import DispatchLimit, Level, Refusal
+
+if TYPE_CHECKING:
+    from headgate.engine.engine import Engine
+    from headgate.engine.topic import Topic
+
+PARKED = -1
+"""Instead of what was charged: the SEND waits, or is forgotten with a producer that is ending."""
+
+NOTHING_CHARGED = 0
+
+RUN_SENDS_MAX = 16
+"""SENDs of one producer that are staged before others have their turn."""
+
+
+class Intake:
+    """The way into all topics of one broker."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self.gate = BrokerGate()
+        """The publish limits: of the broker, then of topics; producers wait at it."""
+        self.limit: DispatchLimit | None = None
+        """The broker's own."""
+        self._full: dict[ProducerPort, None] = {}
+        """Connections on which producers wait for answers to what was sent before."""
+        self._with_room: dict[ProducerPort, None] = {}
+        """Those of them that had answers since."""
+        self._ready: deque[Producer] = deque()
+        """Producers whose next SEND may be staged, had the turn not been over."""
+
+    # -- limits ----------------------------------------------------------------------------
+
+    def set_broker_limit(self, limit: DispatchLimit | None) -> None:
+        """Put a limit on everything that is published, None for none."""
+        self.limit = limit
+        if limit is not None:
+            self.gate.forgive_raised(limit, self._engine.now_ns)
+        self.gate.set_limit(limit, self._engine.now_ns)
+        for topic in self._engine.topics.values():
+            topic.settle_admission()
+        self._engine.effects.work_pending()
+
+    def put_in_force(self, topic: Topic, *, forgives: bool = False) -> None:
+        """The topic's own limit, or the adaptive one, was set: the tighter holds in each
+        dimension. Both count the same messages over the same second, so one budget is exact.
+
+        ``forgives`` debts where the limit is raised: with an operator's raise, not with the steps
+        of the adaptive controller."""
+        limit = tighter(topic.publish_limit, topic.adaptive_limit)
+        if limit is not None or topic.publish_gate is not None:
+            gate = self.gate_of(topic)
+            if forgives and limit is not None:
+                gate.forgive_raised(limit, self._engine.now_ns)
+            gate.set_limit(limit, self._engine.now_ns)
+        topic.settle_admission()
+        if topic.parking:
+            self._engine.effects.work_pending()
+
+    def gate_of(self, topic: Topic) -> TopicGate:
+        """The topic's publish limits; made when it first needs them."""
+        if topic.publish_gate is None:
+            topic.publish_gate = self.gate.topic(topic)
+        return topic.publish_gate
+
+    def is_limited(self, topic: Topic) -> bool:
+        """Whether a publish limit holds for the topic."""
+        if topic.is_system:
+            return False
+        own = topic.publish_gate
+        return bool(self.gate.budgets or (own is not None and own.budgets))
+
+    # -- one SEND --------------------------------------------------------------------------
+
+    def admit(self, topic: Topic, producer: Producer, send: ParkedSend) -> int:
+        """How many messages of a SEND that arrived now were charged: it is to be staged at once.
+        :data:`PARKED` when it waits or is forgotten."""
+        if not producer.parked and not producer.ending:
+            place = self._refused(topic, producer)
+            if place is None:
+                return self._charge(producer, send.message_count, len(send.body))
+            if not producer.ending:
+                self._enter(topic, producer, place)
+        self._park(topic, producer, send)
+        return PARKED
+
+    def wait_for_answers(self, topic: Topic, producer: Producer, send: ParkedSend) -> None:
+        """A SEND arrived whose connection has as many unanswered ones as it may."""
+        if not producer.parked and not producer.ending:
+            self._enter(topic, producer, Place.CONNECTION)
+        self._park(topic, producer, send)
+
+    def _refused(self, topic: Topic, producer: Producer) -> Place | None:
+        """Where the next SEND of a producer has to wait; None if it may be staged."""
+        if not producer.port.has_room:
+            return Place.CONNECTION
+        quota, parking = topic.quota, topic.parking
+        if quota is not None:
+            if parking is not None and parking.quota_ring and producer.place is not Place.QUOTA:
+                return Place.QUOTA  # others came before
+            if topic.staged_bytes >= quota.mark:
+                quota.evaluate()
+                if quota.over is not None or producer.ending:
+                    return Place.QUOTA
+        if self.is_limited(topic):
+            if producer.gate is None:
+                producer.gate = self.gate_of(topic).subscription(producer)
+            refusal = producer.gate.request(self._engine.now_ns)
+            if refusal is not None:
+                self._parking_of(topic).set_gate_cause(_cause(topic, refusal), self._engine.now_ns)
+                return Place.GATE
+        return None
+
+    def _charge(self, producer: Producer, messages: int, size_bytes: int) -> int:
+        gate = producer.gate
+        if gate is None or not gate.limited:
+            return NOTHING_CHARGED
+        gate.charge(self._engine.now_ns, messages, size_bytes)
+        return messages
+
+    # -- waiting ---------------------------------------------------------------------------
+
+    def _parking_of(self, topic: Topic) -> Parking:
+        if topic.parking is None:
+            topic.parking = Parking()
+        return topic.parking
+
+    def _enter(self, topic: Topic, producer: Producer, place: Place) -> None:
+        """A producer waits there from now on."""
+        if producer.place is place:
+            return
+        now_ns = self._engine.now_ns
+        if producer.gate is not None and place is not Place.GATE:
+            producer.gate.leave(now_ns)
+        parking = self._parking_of(topic)
+        parking.enter(producer, place, now_ns)
+        if place is Place.CONNECTION:
+            self._full[producer.port] = None
+        elif place is Place.QUOTA:
+            self._engine.parked.arm_hold(topic, parking, now_ns)
+        topic.settle_admission()
+
+    def _park(self, topic: Topic, producer: Producer, send: ParkedSend) -> None:
+        if producer.ending:
+            return  # forgotten
+        if producer.parked is None:
+            producer.parked = deque()
+        producer.parked.append(send)
+        self._parking_of(topic).count(producer, 1, send)
+        self._engine.parked.parked(producer, len(send.body))
+
+    def discard(self, producer: Producer) -> None:
+        """Forget what a producer has waiting: it is never stored."""
+        topic = producer.topic
+        if topic is None or topic.parking is None or not producer.parked:
+            return
+        now_ns, size_bytes = self._engine.now_ns, producer.parked_bytes
+        topic.parking.leave(producer, now_ns)
+        for send in producer.parked:
+            topic.parking.count(producer, -1, send)
+        producer.parked = None
+        if producer.gate is not None:
+            producer.gate.leave(now_ns)
+        self._engine.parked.left(producer, size_bytes)
+        topic.settle_admission()
+        if topic.quota is not None and topic.quota.over is not None:
+            self._engine.quotas.touch(topic.quota)  # what goes next now may need less room
+
+    # -- going on --------------------------------------------------------------------------
+
+    def answered(self) -> None:
+        """SENDs were answered: look at the connections that had too many unanswered ones."""
+        if self._full:
+            self._with_room.update(self._full)
+            self._full.clear()
+            self._engine.effects.work_pending()
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether :meth:`work` has more to do at once."""
+        return bool(self._with_room or self._ready)
+
+    def work(self, entries_max: int) -> int:
+        """Stage what waited at connections or the gate and may go, about ``entries_max`` of it;
+        return how much that was."""
+        used = 0
+        while self._with_room and used < entries_max:
+            port = next(iter(self._with_room))
+            del self._with_room[port]
+            used += 1 + self.drain(port.waiting, Place.CONNECTION, entries_max - used)
+            if port.waiting:
+                (self._with_room if port.has_room else self._full)[port] = None
+        for _ in range(len(self._ready)):
+            if used >= entries_max:
+                break
+            used += 1 + self._go_on(self._ready.popleft(), RUN_SENDS_MAX)
+        while used < entries_max:
+            ready = self.gate.pop_ready(self._engine.now_ns)
+            if ready is None:
+                break
+            used += 1 + self._go_on(cast(Producer, ready.owner), RUN_SENDS_MAX)
+        return used
+
+    def drain(self, ring: deque[Producer], place: Place, entries_max: int) -> int:
+        """Stage what waits in one place, each producer in its turn, while it may go."""
+        used = 0
+        while ring and used < entries_max:
+            producer = ring[0]
+            topic = cast("Topic", producer.topic)
+            refused = self._refused(topic, producer)
+            used += 1
+            if refused is place:
+                break
+            if refused is not None:
+                self._enter(topic, producer, refused)
+                continue
+            self._stage_next(topic, producer)
+            if producer.parked:
+                ring.rotate(-1)
+        return used
+
+    def _go_on(self, producer: Producer, entries_max: int) -> int:
+        """Stage what a producer has waiting, as far as it may go."""
+        topic, used = producer.topic, 0
+        while topic is not None and producer.parked:
+            if used >= entries_max:
+                self._ready.append(producer)
+                break
+            refused = self._refused(topic, producer)
+            if refused is not None:
+                self._enter(topic, producer, refused)
+                break
+            self._stage_next(topic, producer)
+            used += 1
+        return used
+
+    def _stage_next(self, topic: Topic, producer: Producer) -> None:
+        """The oldest waiting SEND of a producer goes."""
+        parking, parked = cast(Parking, topic.parking), cast("deque[ParkedSend]", producer.parked)
+        now_ns, send = self._engine.now_ns, parked.popleft()
+        size = len(send.body)
+        parking.count(producer, -1, send)
+        if not parked:
+            parking.leave(producer, now_ns)
+        charged = self._charge(producer, send.message_count, size)
+        if not parked and producer.gate is not None:
+            producer.gate.leave(now_ns)
+        self._engine.parked.left(producer, size)
+        topic.stage_parked(producer, send, charged)
+
+    # -- producers -------------------------------------------------------------------------
+
+    def producer_left(self, producer: Producer) -> None:
+        """It is gone: what it parked is forgotten, and its turns are."""
+        self.discard(producer)
+        if producer.gate is not None:
+            producer.gate.close(self._engine.now_ns)
+            producer.gate = None
+
+
+def tighter(one: DispatchLimit | None, other: DispatchLimit | None) -> DispatchLimit | None:
+    """What two limits of the same period allow together."""
+    if one is None or other is None:
+        return one or other
+    return DispatchLimit(
+        messages=_least(one.messages, other.messages), bytes=_least(one.bytes, other.bytes)
+    )
+
+
+def _least(one: int | None, other: int | None) -> int | None:
+    return min((amount for amount in (one, other) if amount is not None), default=None)
+
+
+def _cause(topic: Topic, refusal: Refusal) -> ParkCause:
+    """Whose limit refuses: of the topic's own the tighter one."""
+    if refusal.level is Level.BROKER:
+        return ParkCause.BROKER_RATE
+    if topic.adaptive_limit is None:
+        return ParkCause.TOPIC_RATE
+    static = None if topic.publish_limit is None else topic.publish_limit.amount(refusal.dimension)
+    adaptive = topic.adaptive_limit.amount(refusal.dimension)
+    is_adaptive = static is None or (adaptive is not None and adaptive < static)
+    return ParkCause.ADAPTIVE if is_adaptive else ParkCause.TOPIC_RATE
