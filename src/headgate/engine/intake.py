@@ -138,7 +138,9 @@ class Intake:
         gate = producer.gate
         if gate is None or not gate.limited:
             return NOTHING_CHARGED
-        gate.charge(self._engine.now_ns, messages, size_bytes)
+        now_ns = self._engine.now_ns
+        gate.charge(now_ns, messages, size_bytes)
+        self.gate.charged_ns = gate.topic.charged_ns = now_ns
         return messages
 
     # -- waiting ---------------------------------------------------------------------------
@@ -232,6 +234,8 @@ class Intake:
             topic = cast("Topic", producer.topic)
             refused = self._refused(topic, producer)
             used += 1
+            if not producer.parked:
+                continue  # a quota that refuses producers ended it just now
             if refused is place:
                 break
             if refused is not None:
@@ -250,6 +254,8 @@ class Intake:
                 self._ready.append(producer)
                 break
             refused = self._refused(topic, producer)
+            if not producer.parked:
+                break  # a quota that refuses producers ended it just now
             if refused is not None:
                 self._enter(topic, producer, refused)
                 break

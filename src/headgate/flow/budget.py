@@ -228,13 +228,16 @@ class Budget:
         self.granted -= amount
         left = amount - min(self.debt, amount)
         self.debt -= amount - left
-        amounts, index = self._amounts, len(self._amounts)
-        while left and index > self._first:
-            index -= 1  # an empty slot expires like any other
-            part = min(left, amounts[index])
-            amounts[index] -= part
+        while left and self.in_window:
+            part = min(left, self._amounts[-1])
+            self._amounts[-1] -= part
             self.in_window -= part
             left -= part
+            if not self._amounts[-1] and self.in_window:
+                self._amounts.pop()
+                self._tail_ns -= self._gaps.pop() * self._tick_ns
+        if not self.in_window:
+            self._empty()
         self._paid_ns -= amount * self.period_ns // self.limit
         self.pace_open_ns = min(self.pace_open_ns, now_ns)
 
@@ -295,11 +298,14 @@ class Budget:
                 )
         first = self._first
         if first == len(amounts) > 1:
-            # New ones: an array that shrinks by a few items keeps its memory.
-            self._gaps, self._amounts, self._first = array("I"), array("q"), 0
+            self._empty()
         elif first >= COMPACT_AFTER:
             del self._gaps[:first], amounts[:first]
             self._first = 0
+
+    def _empty(self) -> None:
+        """Drop the log: new arrays, because one that shrinks by a few items keeps its memory."""
+        self._gaps, self._amounts, self._first = array("I"), array("q"), 0
 
     # -- waiting ----------------------------------------------------------------------------
 
@@ -357,8 +363,18 @@ class Budget:
             self.in_window += taken
             self._log(max(now_ns, self._tail_ns), taken, merge=False)
 
-    def forgive_debt(self, now_ns: int) -> None:
-        """What was delivered beyond the limit is owed no more; what is in the window counts."""
+    def forgive_debt(self, now_ns: int, charged_ns: int) -> None:
+        """Nothing is owed any more, and only what really was delivered in the last period counts;
+        ``charged_ns`` is when the last entry was."""
+        if now_ns - charged_ns >= self.period_ns:
+            self.in_window = 0
+            self._empty()
+        elif self.debt:
+            self.in_window += self.debt
+            if self._first == len(self._amounts):
+                self._begin_log(charged_ns, self.debt)
+            else:
+                self._amounts[-1] += self.debt
         self.debt = 0
         self._asked_ns = -1
         self._paid_ns = min(self._paid_ns, now_ns)

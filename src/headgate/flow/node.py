@@ -35,7 +35,7 @@ class GateStatistics:
 class GateNode:
     """What the three levels have in common: up to two budgets and one timer."""
 
-    __slots__ = ("_kept", "_level", "alarm", "budgets", "owner", "waiters_max")
+    __slots__ = ("_kept", "_level", "alarm", "budgets", "charged_ns", "owner", "waiters_max")
 
     def __init__(self, level: Level, owner: object) -> None:
         self._level = level
@@ -45,6 +45,8 @@ class GateNode:
         """Number of the timer that is set for it; 0 when none is."""
         self.owner = owner
         self.waiters_max = 0
+        self.charged_ns = 0
+        """Of publish limits: when anything was last charged."""
 
     def wake(self, now_ns: int) -> SubscriptionGate | None:  # noqa: ARG002
         """Its timer went off. Who may go now, unless it has to take its turn among others."""
@@ -79,7 +81,7 @@ class GateNode:
         for budget in self.budgets:
             amount = limit.amount(budget.dimension)
             if amount is not None and amount > budget.limit:
-                budget.forgive_debt(now_ns)
+                budget.forgive_debt(now_ns, self.charged_ns)
 
     def _restart_shares(self) -> None:
         """Nobody waits: shares begin anew, and are of the limits as they are now."""

@@ -11,6 +11,7 @@ from unittest import mock
 from headgate.base.ack_set import AckSet
 from headgate.base.errors import StorageError
 from headgate.base.positions import Position
+from headgate.base.units import NS_PER_S
 from headgate.engine.consumer import Consumer
 from headgate.engine.errors import ProducersHeldError, ProducersRefusedError
 from headgate.engine.producer import Producer
@@ -18,6 +19,7 @@ from headgate.engine.quota_keeper import BUCKET_MS
 from headgate.engine.subscription import Subscription
 from headgate.engine.topic_quota import TopicQuota
 from headgate.engine.types import SubscriptionType
+from headgate.flow.limits import Dimension, DispatchLimit
 from headgate.flow.quota import (
     NO_QUOTAS,
     Quota,
@@ -34,6 +36,8 @@ from tests.unit.engine.quota_rig import QuotaRig
 
 Act = tuple[str, int, int]
 
+NONE = float("inf")
+
 
 class Body(bytes):
     """An entry that knows which SEND it is."""
@@ -48,6 +52,14 @@ class Port(FakePort):
     def __init__(self, story: Story) -> None:
         super().__init__()
         self.story = story
+        self.maximum = 1_000
+
+    @property
+    def has_room(self) -> bool:  # type: ignore[override]
+        return (
+            sum(p.pending_count for p in self.story.rig.topic.producers.values() if p.port is self)
+            < self.maximum
+        )
 
     def send_receipt(self, producer_id: int, sequence: int, high: int, position: Position) -> None:
         self.story.receipts[producer_id].append(sequence)
@@ -78,6 +90,10 @@ class Story:
         self._consumers: dict[Subscription, Consumer] = {}
         self._names = 0
         self._evictions = [(0, 0, 0), (0, 0, 0)]
+        self._taken: list[tuple[int, int, int, list[float]]] = []
+        """Of each entry of the log when it was staged, 1, its bytes, and the limits then."""
+        self._limits: list[tuple[int, list[float]]] = [(0, [NONE] * 4)]
+        """Publish limits, and since when."""
         for _ in range(subscriptions):
             self.do_subscribe(0, 0)
         self.do_open(0, 0)
@@ -99,23 +115,31 @@ class Story:
             body = Body(max(1, size))
             body.session, body.sequence = producer.producer_id, self.sent[producer.producer_id]
             self.sent[producer.producer_id] += 1
-            if not self.rig.topic.publish(producer, body.sequence, 0, 1, body):
+            if not producer.port.has_room:
+                self.rig.topic.park(producer, body.sequence, 0, 1, body)
+            elif not self.rig.topic.publish(producer, body.sequence, 0, 1, body):
                 self.reached["parked" if producer.parked else "forgotten"] += 1
+            if producer.place is not None:
+                self.reached[f"waits at {producer.place.name.lower()}"] += 1
 
     def do_commit(self, _: int, __: int) -> None:
         self.rig.log.end = self.rig.log.staged_end
         self.rig.topic.durable(0)
+        self.rig.engine.intake.answered()
 
     def do_commit_some(self, which: int, _: int) -> None:
         log = self.rig.log
         log.end = min(log.staged_end, log.end + which)
         self.rig.topic.durable(0)
+        self.rig.engine.intake.answered()
 
     def do_fail(self, _: int, __: int) -> None:
         log = self.rig.log
         for column in (log.bodies, log.counts, log.times):
             del column[log.end :]
+        del self._taken[log.end :]
         self.rig.topic.append_failed(StorageError("disk full", retryable=True))
+        self.rig.engine.intake.answered()
 
     def do_ack(self, which: int, amount: int) -> None:
         if (found := self._subscription(which)) and found.consumers:
@@ -177,6 +201,34 @@ class Story:
         self.rig.quotas = quotas_of(which, amount)
         self.rig.engine.quotas_of_topic(self.rig.topic)
 
+    def do_limit(self, which: int, amount: int) -> None:
+        """The publish limit, static or adaptive, of the topic or of the broker."""
+        limit = limit_of(which, amount)
+        intake, topic = self.rig.engine.intake, self.rig.topic
+        if which % 3 == 0:
+            self.rig.publish_limit = limit
+            self.rig.engine.publish_limit_of_topic(topic)
+        elif which % 3 == 1:
+            topic.adaptive_limit = limit
+            intake.put_in_force(topic)
+        else:
+            intake.set_broker_limit(limit)
+        self._limits.append((self.rig.engine.now_ns, self._limits_now()))
+
+    def _limits_now(self) -> list[float]:
+        """What the topic's and the broker's limits allow a second now, in messages and in bytes."""
+        topic = self.rig.topic
+        levels = ((topic.publish_limit, topic.adaptive_limit), (self.rig.engine.intake.limit,))
+        return [
+            min((x for limit in limits if limit and (x := limit.amount(dimension))), default=NONE)
+            for limits in levels
+            for dimension in Dimension
+        ]
+
+    def do_maximum(self, which: int, amount: int) -> None:
+        self.ports[which % 2].maximum = 1 + amount % 10 if which % 3 else 1_000
+        self.rig.engine.intake.answered()
+
     def do_wait(self, which: int, amount: int) -> None:
         self.rig.advance((10, 300, 3_000, 12_000)[which % 4] + amount)
 
@@ -198,6 +250,7 @@ class Story:
         producers = list(self.rig.topic.producers.values())
         if producers:
             self.rig.topic.remove_producer(producers[which % len(producers)])
+            self.rig.engine.intake.answered()
 
     def do_turn(self, _: int, __: int) -> None:
         self.rig.engine.flush()
@@ -271,7 +324,23 @@ class Story:
         if time is not None and time.policy.stops_producers:
             assert self.age_ms() < time.limit + BUCKET_MS
         assert topic.quota is None or topic.quota.over is None
+        self._check_limits(len(body))
         return self._stage(topic, message_count, body)
+
+    def _check_limits(self, size: int) -> None:
+        """Rule 3.2: of the second before there is less than the largest limit that held in it. What
+        went while there was no limit counts for none."""
+        now_ns, limits_now = self.rig.engine.now_ns, self._limits_now()
+        since_ns = now_ns - NS_PER_S
+        held = [limits for at, limits in self._limits if at > since_ns]
+        held += [limits for at, limits in self._limits if at <= since_ns][-1:]
+        recent = [taken for taken in self._taken if taken[0] > since_ns]
+        for number, limit in enumerate(limits_now):
+            if limit < NONE:
+                column = 1 + number % 2
+                spent = sum(taken[column] for taken in recent if taken[3][number] < NONE)
+                assert spent < max(limits[number] for limits in held if limits[number] < NONE)
+        self._taken.append((now_ns, 1, size, limits_now))
 
     def _check_figures(self) -> None:
         """What holds between any two events."""
@@ -307,6 +376,11 @@ class Story:
     def _check_rest(self) -> None:
         """What holds when a turn is over."""
         topic, quota = self.rig.topic, self.rig.topic.quota
+        free = min(self._limits_now()) == NONE
+        for producer in topic.producers.values():
+            if producer.parked and (quota is None or quota.over is None):
+                assert not free or not producer.port.has_room
+            assert (producer.place is not None) == bool(producer.parked)
         if quota is None:
             return
         assert quota.is_right()
@@ -316,7 +390,7 @@ class Story:
         is_free = (size is None or self._has_room(size)) and not self._stopping()
         if is_free:
             assert quota.over is None
-            assert not topic.parking
+            assert not (topic.parking and topic.parking.quota_ring)
         if quota.over is not None:
             self.reached[f"over by {quota.over.type.label}, {quota.over.policy.value}"] += 1
             if quota.over.policy is QuotaPolicy.EXCEPTION:
@@ -325,6 +399,15 @@ class Story:
             assert self.age_ms() < time.limit + BUCKET_MS
         if size is not None and not size.policy.stops_producers and self.largest() >= size.limit:
             assert self.largest() == self.staged_bytes() or topic.pending_count
+
+
+def limit_of(which: int, amount: int) -> DispatchLimit | None:
+    """Any publish limit, or none."""
+    kind = which // 3 % 4
+    if kind == 0:
+        return None
+    messages = 1 + amount % 20 if kind != 1 else None
+    return DispatchLimit(messages, 10 * (1 + amount) if kind != 2 else None)
 
 
 def quotas_of(which: int, amount: int) -> Quotas:

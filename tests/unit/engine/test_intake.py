@@ -61,9 +61,7 @@ class Sent:
     def between(self, start_s: float, stop_s: float, origin_ns: int) -> int:
         """Messages in a span of seconds after ``origin_ns``."""
         first, last = origin_ns + start_s * NS_PER_S, origin_ns + stop_s * NS_PER_S
-        return sum(
-            n for at, n in zip(self.at_ns, self.amounts, strict=True) if first <= at < last
-        )
+        return sum(n for at, n in zip(self.at_ns, self.amounts, strict=True) if first <= at < last)
 
 
 def other_producer(rig: Rig, number: int, port: FakePort | None = None) -> Producer:

@@ -1,4 +1,5 @@
-"""Anything that may happen to a topic with quotas, in any order: rules 4.1, 4.2, 4.3, 4.4, 4.6.
+"""Anything that may happen to a topic with quotas and publish limits, in any order: rules 3.1, 3.2,
+3.3, 3.4, 4.1, 4.2, 4.3, 4.4, 4.6.
 
 Each seed is a story of its own; one that fails prints its seed and what happened in it.
 """
@@ -16,11 +17,12 @@ from tests.unit.engine.quota_story import Act, Story
 STORIES = 200
 ACTS = (
     *["send"] * 12, *["commit"] * 4, "commit_some", "fail", *["ack"] * 2, *["ack_through"] * 2,
-    "ack_all", "skip", "subscribe", "unsubscribe", "leave", "reset", *["quotas"] * 3,
+    "ack_all", "skip", *["limit"] * 3, "maximum", "subscribe", "unsubscribe", "leave", "reset", *["quotas"] * 3,
     *["wait"] * 2, *["open"] * 2, "close", *["turn"] * 2, *["flush"] * 4, "look",
 )  # fmt: skip
 
 REACHED = {
+    "waits at quota", "waits at gate", "waits at connection",
     "parked", "forgotten", "producer closed", "newcomer refused", "staged below a size limit",
     "evicted by size", "evicted by time", "over by size, producer_request_hold",
     "over by time, producer_request_hold", "over by size, consumer_backlog_eviction",
