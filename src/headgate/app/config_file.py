@@ -22,6 +22,7 @@ from headgate.base.errors import InputError
 from headgate.base.names import parse_topic
 from headgate.base.units import MS_PER_S, S_PER_MINUTE
 from headgate.broker.settings import SETTINGS, SettingError, Settings
+from headgate.broker.settings_rules import check_together
 
 CONFIG_BYTES_MAX = 4 * 1024 * 1024
 """Largest settings file that is read; Pulsar's own has 100 KB."""
@@ -150,7 +151,7 @@ def load_settings(
 
 def check_settings(settings: Settings) -> list[str]:
     """What is wrong with values that each look well by themselves, one sentence for each."""
-    problems = []
+    problems = check_together(settings)
     if not _CLUSTER_NAME.fullmatch(settings.clusterName):
         problems.append(
             f"clusterName={settings.clusterName!r} is not allowed: letters, digits and -=:._ are"

@@ -35,6 +35,8 @@ class SettingInfo:
     dynamic: bool
     minimum: int | None
     maximum: int | None
+    excluded: tuple[int, ...]
+    """Ends of the range that are not in it themselves: none, the lower one, or both."""
     choices: tuple[str, ...]
     doc: str
 
@@ -46,7 +48,10 @@ class SettingInfo:
         if isinstance(self.default, int):
             return f"an integer from {self.minimum} to {self.maximum}"
         if isinstance(self.default, float):
-            return f"a number from {self.minimum} to {self.maximum}"
+            if self.minimum not in self.excluded:
+                return f"a number from {self.minimum} to {self.maximum}"
+            upper = "below" if self.maximum in self.excluded else "up to"
+            return f"a number above {self.minimum} and {upper} {self.maximum}"
         return " or ".join(self.choices) if self.choices else "any text"
 
     def parse(self, text: str) -> bool | int | float | str:
@@ -64,7 +69,8 @@ class SettingInfo:
             is_whole = isinstance(self.default, int)
             if (_INTEGER if is_whole else _NUMBER).fullmatch(value):
                 number = int(value) if is_whole else float(value)
-                if (self.minimum or 0) <= number <= (self.maximum or 0):
+                is_inside = (self.minimum or 0) <= number <= (self.maximum or 0)
+                if is_inside and number not in self.excluded:
                     return number
         elif not self.choices or value in self.choices:
             return value
@@ -78,6 +84,7 @@ def _key(
     dynamic: bool = False,
     minimum: int = 0,
     maximum: int = INT32_MAX,
+    excluded: tuple[int, ...] = (),
     choices: tuple[str, ...] = (),
 ) -> Any:
     is_number = isinstance(default, int | float) and not isinstance(default, bool)
@@ -87,10 +94,21 @@ def _key(
             "dynamic": dynamic,
             "minimum": minimum if is_number else None,
             "maximum": maximum if is_number else None,
+            "excluded": excluded,
             "choices": choices,
             "doc": doc,
         },
     )
+
+
+def _rate(doc: str, *, maximum: int = INT32_MAX) -> Any:
+    """A rate of the broker's: dynamic, and off unless it is above 0."""
+    return _key(0, doc, dynamic=True, minimum=-1, maximum=maximum)
+
+
+def _share(default: float, doc: str, *, excluded: tuple[int, ...] = (0,)) -> Any:
+    """A share of something, from 0 to 1 without the ends that are ``excluded``; dynamic."""
+    return _key(default, doc, dynamic=True, maximum=1, excluded=excluded)
 
 
 @dataclass(slots=True)
@@ -126,14 +144,16 @@ class Settings:
     )
     maxPendingPublishRequestsPerConnection: int = _key(
         1_000,
-        "Sends of one connection that are not yet durable before its socket is read no further; "
-        "0 is no limit.",
+        "Sends of one connection that are submitted to the log and not yet answered; more wait "
+        "(are parked), and its socket is read on. 0 is no limit.",
         dynamic=True,
     )
     maxMessagePublishBufferSizeInMB: int = _key(
         64,
         "Megabytes of sends not yet durable, of all connections, before reading pauses; also of "
-        "those that a backlog quota holds, before the producer that has most is disconnected.",
+        "parked ones (they wait for a publish limit or a backlog quota), before the connection "
+        "that has most is read no further where a limit holds them, or the producer that has most "
+        "is disconnected where a quota does.",
     )
     maxConcurrentLookupRequest: int = _key(
         50_000,
@@ -221,8 +241,9 @@ class Settings:
     )
     headgateMaxParkedBytesPerConnection: int = _key(
         8 * MIB,
-        "Bytes of held messages that one connection may have in the broker; over that, the "
-        "producer that has most of them is disconnected.",
+        "Bytes of parked sends (they wait for a publish limit or a backlog quota) that one "
+        "connection may have in the broker; over that it is read no further where a limit holds "
+        "them, and the producer that has most of them is disconnected where a quota does.",
         dynamic=True,
         minimum=1,
     )
@@ -246,40 +267,25 @@ class Settings:
         1_000,
         "Milliseconds that a newly active failover consumer waits for the last one's acks.",
     )
-    dispatchThrottlingRateInMsg: int = _key(
-        0,
-        "Messages per second that the whole broker delivers; 0 is no limit.",
-        dynamic=True,
-        minimum=-1,
+    dispatchThrottlingRateInMsg: int = _rate(
+        "Messages per second that the whole broker delivers; 0 is no limit."
     )
-    dispatchThrottlingRateInByte: int = _key(
-        0,
+    dispatchThrottlingRateInByte: int = _rate(
         "Bytes per second that the whole broker delivers; 0 is no limit.",
-        dynamic=True,
-        minimum=-1,
         maximum=INT64_MAX,
     )
-    dispatchThrottlingRatePerTopicInMsg: int = _key(
-        0, "Messages per second that each topic delivers; 0 is no limit.", dynamic=True, minimum=-1
+    dispatchThrottlingRatePerTopicInMsg: int = _rate(
+        "Messages per second that each topic delivers; 0 is no limit."
     )
-    dispatchThrottlingRatePerTopicInByte: int = _key(
-        0,
+    dispatchThrottlingRatePerTopicInByte: int = _rate(
         "Bytes per second that each topic delivers; 0 is no limit.",
-        dynamic=True,
-        minimum=-1,
         maximum=INT64_MAX,
     )
-    dispatchThrottlingRatePerSubscriptionInMsg: int = _key(
-        0,
-        "Messages per second that each subscription delivers; 0 is no limit.",
-        dynamic=True,
-        minimum=-1,
+    dispatchThrottlingRatePerSubscriptionInMsg: int = _rate(
+        "Messages per second that each subscription delivers; 0 is no limit."
     )
-    dispatchThrottlingRatePerSubscriptionInByte: int = _key(
-        0,
+    dispatchThrottlingRatePerSubscriptionInByte: int = _rate(
         "Bytes per second that each subscription delivers; 0 is no limit.",
-        dynamic=True,
-        minimum=-1,
         maximum=INT64_MAX,
     )
     dispatchThrottlingRateRelativeToPublishRate: bool = _key(
@@ -300,6 +306,90 @@ class Settings:
         1_000,
         "Entries before a subscription at which it is no longer caught up, where that spares it "
         "the limits.",
+    )
+    maxPublishRatePerTopicInMessages: int = _rate(
+        "Messages per second that each topic (each partition by itself) takes from its producers, "
+        "where no policy says otherwise; 0 is no limit."
+    )
+    maxPublishRatePerTopicInBytes: int = _rate(
+        "The same in bytes per second; 0 is no limit.", maximum=INT64_MAX
+    )
+    brokerPublisherThrottlingMaxMessageRate: int = _rate(
+        "Messages per second that the whole broker takes from producers; 0 is no limit."
+    )
+    brokerPublisherThrottlingMaxByteRate: int = _rate(
+        "Bytes per second that the whole broker takes from producers; 0 is no limit.",
+        maximum=INT64_MAX,
+    )
+    adaptivePublisherThrottlingEnabled: bool = _key(
+        False,
+        "Slow producers down, topic by topic, while memory or a topic's backlog quota runs short. "
+        "Experimental; takes effect at a start.",
+    )
+    adaptivePublisherThrottlingObserveOnly: bool = _key(
+        False,
+        "Compute, log and measure every decision, and limit nobody. True releases all topics at "
+        "once: the emergency switch.",
+        dynamic=True,
+    )
+    adaptivePublisherThrottlingIntervalMs: int = _key(
+        1_000,
+        "Milliseconds between two looks at memory and backlogs.",
+        dynamic=True,
+        minimum=10,
+        maximum=600_000,
+    )
+    adaptivePublisherThrottlingMemoryHighWatermarkPct: float = _share(
+        0.85, "Share of the memory that may be used at which its pressure is full (1.0)."
+    )
+    adaptivePublisherThrottlingMemoryLowWatermarkPct: float = _share(
+        0.70,
+        "Share of that memory up to which there is no pressure (0); must be below the high one.",
+        excluded=(0, 1),
+    )
+    adaptivePublisherThrottlingBacklogHighWatermarkPct: float = _share(
+        0.90,
+        "Share of a topic's backlog quota at which its pressure is full (1.0). Topics without a "
+        "quota have none.",
+    )
+    adaptivePublisherThrottlingBacklogLowWatermarkPct: float = _share(
+        0.75,
+        "Share of that quota up to which there is no pressure (0); must be below the high one.",
+        excluded=(0, 1),
+    )
+    adaptivePublisherThrottlingMinRateFactor: float = _share(
+        0.10, "The floor: a topic keeps at least this share of its natural publish rate."
+    )
+    adaptivePublisherThrottlingMaxRateChangeFactor: float = _share(
+        0.25, "The step: a limit moves by at most this share of the natural rate in an interval."
+    )
+    adaptivePublisherThrottlingPerTopicMetricsEnabled: bool = _key(
+        False,
+        "Metrics of each topic as well: six series each. See how many topics there are first.",
+        dynamic=True,
+    )
+    adaptivePublisherThrottlingLaw: str = _key(
+        "pressure",
+        "How a topic's limit is found: from the pressures, or from how fast its backlog drains.",
+        dynamic=True,
+        choices=("pressure", "drain"),
+    )
+    adaptivePublisherThrottlingDrainSetPointPct: float = _share(
+        0.70,
+        "Share of a topic's backlog quota at which the law drain holds the backlog.",
+        excluded=(0, 1),
+    )
+    adaptivePublisherThrottlingDrainHorizonMs: int = _key(
+        10_000,
+        "Milliseconds in which the law drain brings the backlog there.",
+        dynamic=True,
+        minimum=100,
+        maximum=600_000,
+    )
+    headgateMemoryLimitMB: int = _key(
+        0,
+        "Megabytes of memory that the broker may use, for the share above; 0 is what its control "
+        "group allows, or else what the machine has.",
     )
     exposeTopicLevelMetricsInPrometheus: bool = _key(
         True,

@@ -182,6 +182,20 @@ def test_values_that_do_not_go_together(key: str, value: str, message: str) -> N
         load_settings([Assignment(key, value, "f:1")])
 
 
+def test_watermarks_are_compared_when_all_is_read() -> None:
+    keys = {what: f"adaptivePublisherThrottling{what}" for what in ("Memory", "Backlog")}
+    lines = [f"{key}LowWatermarkPct=0.95" for key in keys.values()]
+    with pytest.raises(InputError) as caught:
+        load_settings(parse_properties("\n".join(lines), "broker.conf"))
+    assert str(caught.value).splitlines() == [
+        f"{keys[what]}LowWatermarkPct='0.95' is not allowed: a number above 0 and below "
+        f"{keys[what]}HighWatermarkPct ({high}) is"
+        for what, high in (("Memory", "0.85"), ("Backlog", "0.9"))
+    ]
+    overrides = parse_overrides([f"{key}HighWatermarkPct=0.99" for key in keys.values()])
+    load_settings(parse_properties("\n".join(lines), "broker.conf"), overrides)
+
+
 def test_every_default_may_be_written() -> None:
     settings = Settings()
     written = [Assignment(key, settings.text(key), "f:1") for key in SETTINGS]

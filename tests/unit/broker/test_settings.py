@@ -11,10 +11,24 @@ from hypothesis import strategies as st
 from headgate.broker.settings import INT32_MAX, SETTINGS, SettingError, Settings
 
 DYNAMIC = {
+    "adaptivePublisherThrottlingBacklogHighWatermarkPct",
+    "adaptivePublisherThrottlingBacklogLowWatermarkPct",
+    "adaptivePublisherThrottlingDrainHorizonMs",
+    "adaptivePublisherThrottlingDrainSetPointPct",
+    "adaptivePublisherThrottlingIntervalMs",
+    "adaptivePublisherThrottlingLaw",
+    "adaptivePublisherThrottlingMaxRateChangeFactor",
+    "adaptivePublisherThrottlingMemoryHighWatermarkPct",
+    "adaptivePublisherThrottlingMemoryLowWatermarkPct",
+    "adaptivePublisherThrottlingMinRateFactor",
+    "adaptivePublisherThrottlingObserveOnly",
+    "adaptivePublisherThrottlingPerTopicMetricsEnabled",
     "allowAutoTopicCreation",
     "allowAutoTopicCreationType",
     "brokerDeleteInactiveTopicsEnabled",
     "brokerDeleteInactiveTopicsFrequencySeconds",
+    "brokerPublisherThrottlingMaxByteRate",
+    "brokerPublisherThrottlingMaxMessageRate",
     "defaultNumPartitions",
     "dispatchThrottlingOnBatchMessageEnabled",
     "dispatchThrottlingOnNonBacklogConsumerEnabled",
@@ -30,8 +44,13 @@ DYNAMIC = {
     "headgateHoldParkMs",
     "headgateMaxParkedBytesPerConnection",
     "maxPendingPublishRequestsPerConnection",
+    "maxPublishRatePerTopicInBytes",
+    "maxPublishRatePerTopicInMessages",
 }
 """Each of these has a test in test_service.py, or beside what it controls."""
+
+
+A = "adaptivePublisherThrottling"
 
 
 @pytest.mark.parametrize("name", SETTINGS)
@@ -90,6 +109,25 @@ def test_text_is_as_a_settings_file_has_it() -> None:
         ("backlogQuotaDefaultLimitGB", ".5", "a number from -1 to 8589934591"),
         ("backlogQuotaDefaultLimitGB", "nan", "a number from -1 to 8589934591"),
         ("backlogQuotaDefaultLimitGB", "inf", "a number from -1 to 8589934591"),
+        (f"{A}MinRateFactor", "0", "a number above 0 and up to 1"),
+        (f"{A}MinRateFactor", "1.01", "a number above 0 and up to 1"),
+        (f"{A}MaxRateChangeFactor", "0.0", "a number above 0 and up to 1"),
+        (f"{A}MaxRateChangeFactor", "-0.1", "a number above 0 and up to 1"),
+        (f"{A}MemoryHighWatermarkPct", "0", "a number above 0 and up to 1"),
+        (f"{A}BacklogHighWatermarkPct", "85", "a number above 0 and up to 1"),
+        (f"{A}MemoryLowWatermarkPct", "1", "a number above 0 and below 1"),
+        (f"{A}BacklogLowWatermarkPct", "0", "a number above 0 and below 1"),
+        (f"{A}DrainSetPointPct", "0", "a number above 0 and below 1"),
+        (f"{A}DrainSetPointPct", "1.0", "a number above 0 and below 1"),
+        (f"{A}IntervalMs", "9", "an integer from 10 to 600000"),
+        (f"{A}IntervalMs", "600001", "an integer from 10 to 600000"),
+        (f"{A}DrainHorizonMs", "99", "an integer from 100 to 600000"),
+        (f"{A}DrainHorizonMs", "600001", "an integer from 100 to 600000"),
+        (f"{A}Law", "hope", "pressure or drain"),
+        (f"{A}Enabled", "1", "true or false"),
+        ("maxPublishRatePerTopicInMessages", "-2", f"an integer from -1 to {INT32_MAX}"),
+        ("maxPublishRatePerTopicInBytes", "-2", f"an integer from -1 to {(1 << 63) - 1}"),
+        ("headgateMemoryLimitMB", "-1", f"an integer from 0 to {INT32_MAX}"),
         ("allowAutoTopicCreation", "yes", "true or false"),
         ("allowAutoTopicCreation", "1", "true or false"),
         ("allowAutoTopicCreationType", "Partitioned", "non-partitioned or partitioned"),
@@ -102,6 +140,50 @@ def test_what_is_not_allowed_is_named_with_what_is(name: str, value: str, allowe
         settings.set(name, value)
     assert str(refusal.value) == f"{name}={value!r} is not allowed: {allowed} is"
     assert settings.text(name) == before
+
+
+@pytest.mark.parametrize(
+    ("name", "texts"),
+    [
+        ("MinRateFactor", ("1e-9", "1")),
+        ("MemoryHighWatermarkPct", ("0.001", "1.0")),
+        ("MemoryLowWatermarkPct", ("0.001", "0.999")),
+        ("DrainSetPointPct", ("0.01", "0.99")),
+        ("IntervalMs", ("10", "600000")),
+        ("DrainHorizonMs", ("100", "600000")),
+        ("Law", ("drain", "pressure")),
+    ],
+)
+def test_the_ends_of_what_adaptive_throttling_takes(name: str, texts: tuple[str, ...]) -> None:
+    for text in texts:
+        Settings().set(A + name, text)
+
+
+def test_the_defaults_of_adaptive_throttling_and_publish_limits() -> None:
+    """The first ten are those of the proposal for Pulsar."""
+    assert {
+        name: info.default
+        for name, info in SETTINGS.items()
+        if name.startswith(A) or ("ublish" in name and "Rate" in name and "ispatch" not in name)
+    } == {
+        f"{A}Enabled": False,
+        f"{A}ObserveOnly": False,
+        f"{A}IntervalMs": 1_000,
+        f"{A}MemoryHighWatermarkPct": 0.85,
+        f"{A}MemoryLowWatermarkPct": 0.70,
+        f"{A}BacklogHighWatermarkPct": 0.90,
+        f"{A}BacklogLowWatermarkPct": 0.75,
+        f"{A}MinRateFactor": 0.10,
+        f"{A}MaxRateChangeFactor": 0.25,
+        f"{A}PerTopicMetricsEnabled": False,
+        f"{A}Law": "pressure",
+        f"{A}DrainSetPointPct": 0.70,
+        f"{A}DrainHorizonMs": 10_000,
+        "maxPublishRatePerTopicInMessages": 0,
+        "maxPublishRatePerTopicInBytes": 0,
+        "brokerPublisherThrottlingMaxMessageRate": 0,
+        "brokerPublisherThrottlingMaxByteRate": 0,
+    }
 
 
 def test_gigabytes_may_have_parts() -> None:
