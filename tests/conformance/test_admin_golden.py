@@ -32,6 +32,8 @@ SETUP: dict[int, list[tuple[str, str, Any]]] = {
     85: [("POST", "/admin/v2/namespaces/acme/ns/retention",
           {"retentionTimeInMinutes": 10, "retentionSizeInMB": 100})],
     175: [("DELETE", "/admin/v2/persistent/acme/ns/t1/subscriptionDispatchRate", None)],
+    178: [("POST", "/admin/v2/persistent/acme/ns/t1/publishRate",
+           {"publishThrottlingRateInMsg": 50, "publishThrottlingRateInByte": -1})],
     190: [("POST", "/admin/v2/persistent/acme/ns/t1/sub1/dispatchRate", _RATE)],
     196: [("DELETE", "/admin/v2/persistent/acme/ns/t1/backlogQuota", None)],
 }  # fmt: skip

@@ -114,6 +114,7 @@ async def reset_setting(call: Call) -> Reply:
     name = call.params["name"]
     if name not in call.facade.dynamic_settings():
         raise not_allowed("Can't delete non-dynamic configuration")
+    call.facade.check_setting(name, None)
     await call.facade.commit(call.facade.catalog.plan_setting(name, None))
     return EMPTY
 

@@ -20,7 +20,7 @@ from headgate.admin.backlog_quotas import (
 from headgate.admin.names import existing_namespace
 from headgate.admin.operations import Operation
 from headgate.admin.routing import EMPTY, NO_CONTENT, Call, Handler, Reply, Route, as_json
-from headgate.metadata.policies import DispatchRate, Retention
+from headgate.metadata.policies import DispatchRate, PublishRate, Retention
 
 
 def getter(field: str) -> Handler:
@@ -98,6 +98,7 @@ def _routes(segment: str, field: str, type_: Any) -> tuple[Route, ...]:
 ROUTES = (
     *_routes("dispatchRate", "dispatch_rate", DispatchRate),
     *_routes("subscriptionDispatchRate", "subscription_dispatch_rate", DispatchRate),
+    *_routes("publishRate", "publish_rate", PublishRate),
     *_routes("retention", "retention", Retention),
     Route("GET", f"{_N}/backlogQuotaMap", _READ, get_quotas,
           "Get backlog quotas of a namespace", reply=BacklogQuotaMap),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -13,8 +13,10 @@ from headgate.admin.operations import Operation
 from headgate.admin.routing import NO_CONTENT, Call, Reply, Route, as_json
 from headgate.metadata.bundles import check_boundaries, split_bundles
 from headgate.metadata.errors import RefusalError, not_found
-from headgate.metadata.policies import DispatchRate, NamespacePolicies, Retention
+from headgate.metadata.policies import DispatchRate, NamespacePolicies, PublishRate, Retention
 from headgate.metadata.rows import Bundles, NamespaceRow
+
+_Rate = TypeVar("_Rate", DispatchRate, PublishRate)
 
 
 class BundlesBody(Struct, rename="camel"):
@@ -36,6 +38,9 @@ class PoliciesBody(Struct):
     )
     subscription_dispatch_rate: dict[str, DispatchRate] | None = msgspec.field(
         default=None, name="subscriptionDispatchRate"
+    )
+    publish_rate: dict[str, PublishRate] | None = msgspec.field(
+        default=None, name="publishMaxMessageRate"
     )
     properties: dict[str, str] | None = None
 
@@ -65,6 +70,7 @@ async def create_namespace(call: Call) -> Reply:
     policies = NamespacePolicies(
         dispatch_rate=(body.topic_dispatch_rate or {}).get(catalog.cluster),
         subscription_dispatch_rate=(body.subscription_dispatch_rate or {}).get(catalog.cluster),
+        publish_rate=(body.publish_rate or {}).get(catalog.cluster),
         retention=body.retention_policies,
         backlog_quotas=decoded_quotas(
             call, "backlog_quota_map", body.backlog_quota_map, f"namespace[{name}]"
@@ -132,7 +138,7 @@ def policies_view(cluster: str, row: NamespaceRow) -> dict[str, Any]:
         "subscriptionDispatchRate": _by_cluster(cluster, policies.subscription_dispatch_rate),
         "replicatorDispatchRate": {},
         "clusterSubscribeRate": {},
-        "publishMaxMessageRate": {},
+        "publishMaxMessageRate": _by_cluster(cluster, policies.publish_rate),
         "latency_stats_sample_rate": {},
     }
     if policies.retention is not None:
@@ -153,7 +159,7 @@ def policies_view(cluster: str, row: NamespaceRow) -> dict[str, Any]:
     }
 
 
-def _by_cluster(cluster: str, rate: DispatchRate | None) -> dict[str, DispatchRate]:
+def _by_cluster(cluster: str, rate: _Rate | None) -> dict[str, _Rate]:
     return {} if rate is None else {cluster: rate}
 
 

@@ -21,7 +21,13 @@ from headgate.admin.operations import Operation
 from headgate.admin.routing import EMPTY, NO_CONTENT, Call, Handler, Reply, Route, as_json
 from headgate.base.names import TopicName
 from headgate.metadata.errors import not_allowed
-from headgate.metadata.policies import BacklogQuota, DispatchRate, QuotaKind, Retention
+from headgate.metadata.policies import (
+    BacklogQuota,
+    DispatchRate,
+    PublishRate,
+    QuotaKind,
+    Retention,
+)
 
 
 def getter(field: str) -> Handler:
@@ -62,6 +68,16 @@ def remover(field: str) -> Handler:
         return NO_CONTENT
 
     return delete
+
+
+async def get_publish_rate(call: Call) -> Reply:
+    """The publish rate; 204 if it is not set, or (``applied=true``, which Pulsar does not have
+    here) if nothing is in force."""
+    topic = policy_topic(call)
+    rate = call.facade.catalog.topic_policies(topic).publish_rate
+    if call.flag("applied"):
+        rate = call.facade.effective_publish_rate(topic)
+    return NO_CONTENT if rate is None else as_json(rate)
 
 
 async def get_subscription_rate(call: Call) -> Reply:
@@ -161,12 +177,17 @@ def _routes(segment: str, field: str, type_: Any) -> tuple[Route, ...]:
     )
 
 
+_P = f"{_T}/publishRate"
 _S = f"{_T}/{{subscription}}/dispatchRate"
 
 ROUTES = (
     *_routes("dispatchRate", "dispatch_rate", DispatchRate),
     *_routes("subscriptionDispatchRate", "subscription_dispatch_rate", DispatchRate),
     *_routes("retention", "retention", Retention),
+    Route("GET", _P, _READ, get_publish_rate, "Get publishRate of a topic", reply=PublishRate),
+    Route("POST", _P, _WRITE, setter("publish_rate", PublishRate),
+          "Set publishRate of a topic", body=PublishRate),
+    Route("DELETE", _P, _WRITE, remover("publish_rate"), "Remove publishRate of a topic"),
     Route("GET", _S, _READ, get_subscription_rate,
           "Get the dispatchRate of one subscription", reply=DispatchRate),
     Route("POST", _S, _WRITE, set_subscription_rate,

@@ -16,7 +16,7 @@ from headgate.base.errors import InputError, StorageError
 from headgate.base.names import TopicName
 from headgate.base.positions import EARLIEST, LATEST, Position
 from headgate.base.units import MS_PER_S
-from headgate.broker import cursors, entries
+from headgate.broker import cursors, entries, publish_limits
 from headgate.broker.authorization import check_allowed
 from headgate.broker.explain import explain_top, explain_topic
 from headgate.broker.facade import (
@@ -40,7 +40,13 @@ from headgate.engine.topic import Topic
 from headgate.ledger import TopicLog
 from headgate.metadata.catalog import Catalog, Change
 from headgate.metadata.errors import RefusalError, conflict, not_allowed, not_found
-from headgate.metadata.policies import BacklogQuota, DispatchRate, QuotaKind, Retention
+from headgate.metadata.policies import (
+    BacklogQuota,
+    DispatchRate,
+    PublishRate,
+    QuotaKind,
+    Retention,
+)
 
 if TYPE_CHECKING:
     from headgate.broker.service import Broker
@@ -83,10 +89,10 @@ class AdminFacade:
         """See the protocol. No setting is a secret yet."""
         return {name: self._broker.settings.text(name) for name in SETTINGS}
 
-    def check_setting(self, name: str, value: str) -> None:
+    def check_setting(self, name: str, value: str | None) -> None:
         """See the protocol."""
         try:
-            SETTINGS[name].parse(value)
+            self._broker.dynamic.check(name, value, self.catalog.planned_settings())
         except InputError as error:
             raise not_allowed(str(error)) from error
 
@@ -104,6 +110,12 @@ class AdminFacade:
         if scope == "topic":
             return rate_of(limits.of_topic(topic).policy)
         return rate_of(limits.of_subscription(topic, subscription).policy)
+
+    def effective_publish_rate(self, topic: TopicName) -> PublishRate | None:
+        """See the protocol. The table that enforcement asks is asked."""
+        if self._broker.registry.is_system(topic):
+            return None
+        return publish_limits.rate_of(self._broker.publish_limits.of_topic(topic).policy)
 
     def effective_retention(self, topic: TopicName) -> Retention:
         """See the protocol."""

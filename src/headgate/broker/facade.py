@@ -22,7 +22,13 @@ from headgate.base.names import TopicName
 from headgate.base.positions import Position
 from headgate.broker.stats import InternalStats, TopicStats
 from headgate.metadata.catalog import Catalog, Change
-from headgate.metadata.policies import BacklogQuota, DispatchRate, QuotaKind, Retention
+from headgate.metadata.policies import (
+    BacklogQuota,
+    DispatchRate,
+    PublishRate,
+    QuotaKind,
+    Retention,
+)
 from headgate.wire.entry import ChunkFacts
 
 
@@ -137,8 +143,9 @@ class Facade(Protocol):
     def runtime_settings(self) -> Mapping[str, str]:
         """Every supported setting with its present value as text; secrets are masked."""
 
-    def check_setting(self, name: str, value: str) -> None:
-        """Return if ``value`` is allowed for the dynamic setting ``name``.
+    def check_setting(self, name: str, value: str | None) -> None:
+        """Return if ``value`` (``None``: the start-up value) is allowed for the dynamic setting
+        ``name``, by itself and beside what the others are or are about to be.
 
         Raises:
             RefusalError: 412 with the name, the value and what is allowed.
@@ -167,6 +174,10 @@ class Facade(Protocol):
         ``subscription`` names one that may have a rate of its own. Nothing set anywhere: rates of
         0, with period 1 and not relative.
         """
+
+    def effective_publish_rate(self, topic: TopicName) -> PublishRate | None:
+        """The publish limit that is enforced on a topic, as it is set, wherever that is; ``None``
+        if nothing is set anywhere."""
 
     def effective_retention(self, topic: TopicName) -> Retention:
         """The retention that is enforced: the topic's, the namespace's or the broker's."""

@@ -18,6 +18,7 @@ from headgate.engine.engine import Engine
 from headgate.engine.subscription import Subscription
 from headgate.engine.topic import Topic
 from headgate.flow.limits import (
+    DISPATCH_KEYS,
     Dimension,
     DispatchLimit,
     EffectiveLimit,
@@ -69,7 +70,7 @@ class LimitTable:
         """What the whole broker may deliver."""
         settings = self._settings
         return effective_limit(
-            Level.BROKER,
+            DISPATCH_KEYS[Level.BROKER],
             broker_messages=settings.dispatchThrottlingRateInMsg,
             broker_bytes=settings.dispatchThrottlingRateInByte,
             broker_relative=settings.dispatchThrottlingRateRelativeToPublishRate,
@@ -80,7 +81,7 @@ class LimitTable:
         settings = self._settings
         namespace = self._catalog.namespace_policies(topic.namespace)
         return effective_limit(
-            Level.TOPIC,
+            DISPATCH_KEYS[Level.TOPIC],
             topic_policy=policy_of(self._catalog.topic_policies(topic).dispatch_rate),
             namespace_policy=policy_of(namespace.dispatch_rate),
             namespace=str(topic.namespace),
@@ -95,7 +96,7 @@ class LimitTable:
         policies = self._catalog.topic_policies(topic)
         namespace = self._catalog.namespace_policies(topic.namespace)
         return effective_limit(
-            Level.SUBSCRIPTION,
+            DISPATCH_KEYS[Level.SUBSCRIPTION],
             subscription_policy=policy_of(policies.dispatch_rate_by_subscription.get(subscription)),
             topic_policy=policy_of(policies.subscription_dispatch_rate),
             namespace_policy=policy_of(namespace.subscription_dispatch_rate),

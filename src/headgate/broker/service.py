@@ -15,22 +15,24 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from headgate.base.clock import Clock
-from headgate.base.errors import InputError, StorageError
+from headgate.base.errors import StorageError
 from headgate.base.names import parse_topic
 from headgate.base.units import MIB, NS_PER_MS, NS_PER_S
 from headgate.broker.authorization import AllowAll, Authorizer
 from headgate.broker.committer import Committer
 from headgate.broker.counts import BrokerCounts
 from headgate.broker.cursors import CursorWork
+from headgate.broker.dynamic_settings import DynamicSettings
 from headgate.broker.facade import BrokerInfo
 from headgate.broker.lanes import Lane
 from headgate.broker.limits import LimitsInForce, LimitTable
 from headgate.broker.metadata_writer import MetadataWriter
+from headgate.broker.publish_limits import PublishLimitTable
 from headgate.broker.quota_log import QuotaLog
 from headgate.broker.quotas import QuotaTable
 from headgate.broker.reads import Reader
 from headgate.broker.registry import TopicRegistry
-from headgate.broker.settings import SETTINGS, Settings
+from headgate.broker.settings import Settings
 from headgate.broker.sweeps import Sweeps
 from headgate.engine.engine import Engine, EngineLimits
 from headgate.engine.eviction import Eviction
@@ -89,10 +91,10 @@ class Broker:
         self.info = info
         self.authorizer: Authorizer = authorizer or AllowAll()
         self.limits = LimitTable(catalog, settings)
+        self.publish_limits = PublishLimitTable(catalog, settings)
         self.quotas = QuotaTable(catalog, settings)
         self.quota_log = QuotaLog()
-        self.initial_settings: dict[str, str] = {}
-        """What overridden settings were at the start, as text."""
+        self.dynamic = DynamicSettings(settings)
         self.engine = Engine(
             _Effects(self),
             limits=_engine_limits(settings),
@@ -141,8 +143,7 @@ class Broker:
 
     async def start(self) -> None:
         """Make what every broker has, load the stored topics and begin the sweeps."""
-        for name, text in self.catalog.settings().items():
-            self._set_dynamic(name, text)
+        self.dynamic.use(self.catalog.settings())
         self._set_engine_limits()
         telemetry = parse_topic(self.settings.headgateTelemetryTopic)
         change = self.catalog.plan_first_boot(system_namespaces=[telemetry.namespace])
@@ -275,14 +276,12 @@ class Broker:
     def _metadata_applied(self, change: Change) -> None:
         """A change is durable: bring limits and settings into force (within this turn)."""
         self.begin_turn()
-        settings_changed = False
-        for row in change.rows:
-            if row.kind is Kind.SETTING:
-                self._set_dynamic(row.key, self.catalog.settings().get(row.key))
-                settings_changed = True
-        if settings_changed:
-            self.engine.set_broker_limit(self.limits.of_broker().limit)
         kinds = {row.kind for row in change.rows}
+        settings_changed = Kind.SETTING in kinds
+        if settings_changed:
+            self.dynamic.use(self.catalog.settings())
+            self._set_engine_limits()
+            self.engine.set_broker_limit(self.limits.of_broker().limit)
         if kinds & {Kind.SETTING, Kind.NAMESPACE, Kind.TOPIC_POLICIES}:
             for topic in self._topics_under(change, everywhere=settings_changed):
                 self.engine.limits_of_topic(topic)
@@ -298,19 +297,6 @@ class Broker:
             for topic in self.engine.topics.values()
             if str(topic.name.namespace) in namespaces or topic.name.base.full in bases
         ]
-
-    def _set_dynamic(self, name: str, text: str | None) -> None:
-        """Put an overriding value, or (None) the start-up one, into force."""
-        info = SETTINGS.get(name)
-        if info is None or not info.dynamic:
-            logger.warning("stored setting %s is not used: it is not a dynamic one here", name)
-            return
-        initial = self.initial_settings.setdefault(name, self.settings.text(name))
-        try:
-            self.settings.set(name, initial if text is None else text)
-        except InputError as error:
-            logger.warning("stored setting is not used: %s", error)
-        self._set_engine_limits()
 
     def _set_engine_limits(self) -> None:
         engine, settings = self.engine, self.settings

@@ -1,4 +1,4 @@
-"""Which dispatch limit is in force, and where it is set.
+"""Which limit is in force, and where it is set.
 
 One function, :func:`effective_limit`, answers for REST, metrics, explain and enforcement alike
 (law 1.8), so that they cannot disagree. The order is Pulsar's: the most specific policy
@@ -116,7 +116,7 @@ class Refusal(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class RatePolicy:
-    """A dispatch rate as REST stores it: raw numbers, not yet normalised.
+    """A rate as REST stores it: raw numbers, not yet normalised.
 
     ``messages`` and ``bytes`` per ``period_s`` seconds, <= 0 meaning none; a period < 1 counts as
     1 (Pulsar clamps it). ``relative``: on top of the publish rate. ``unlimited``: explicitly no
@@ -145,11 +145,31 @@ class RatePolicy:
         )
 
 
-_BROKER_SETTINGS = {
-    Level.SUBSCRIPTION: "dispatchThrottlingRatePerSubscriptionIn",
-    Level.TOPIC: "dispatchThrottlingRatePerTopicIn",
-    Level.BROKER: "dispatchThrottlingRateIn",
+class RateKeys(NamedTuple):
+    """The two broker settings that limit the same thing."""
+
+    messages: str
+    bytes: str
+
+
+DISPATCH_KEYS = {
+    Level.SUBSCRIPTION: RateKeys(
+        "dispatchThrottlingRatePerSubscriptionInMsg", "dispatchThrottlingRatePerSubscriptionInByte"
+    ),
+    Level.TOPIC: RateKeys(
+        "dispatchThrottlingRatePerTopicInMsg", "dispatchThrottlingRatePerTopicInByte"
+    ),
+    Level.BROKER: RateKeys("dispatchThrottlingRateInMsg", "dispatchThrottlingRateInByte"),
 }
+"""The settings of dispatch limits."""
+
+PUBLISH_KEYS = {
+    Level.TOPIC: RateKeys("maxPublishRatePerTopicInMessages", "maxPublishRatePerTopicInBytes"),
+    Level.BROKER: RateKeys(
+        "brokerPublisherThrottlingMaxMessageRate", "brokerPublisherThrottlingMaxByteRate"
+    ),
+}
+"""Those of publish limits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +193,7 @@ class EffectiveLimit:
 
 
 def effective_limit(
-    level: Level,
+    broker_keys: RateKeys,
     *,
     subscription_policy: RatePolicy | None = None,
     topic_policy: RatePolicy | None = None,
@@ -183,13 +203,14 @@ def effective_limit(
     broker_bytes: int = 0,
     broker_relative: bool = False,
 ) -> EffectiveLimit:
-    """The limit in force at ``level`` and its source text.
+    """The limit in force at one level and its source text.
 
     ``subscription_policy`` (only for the subscription level: the rate set for this very
     subscription inside the topic's policies) comes before ``topic_policy`` before
     ``namespace_policy`` before the broker's settings for that level, whose period is one second.
-    The caller passes the policies that belong to ``level``. ``namespace`` is its printed name.
-    ``broker_relative``: the broker's settings are meant on top of the publish rate.
+    ``broker_keys`` are the names of these, as :data:`DISPATCH_KEYS` and :data:`PUBLISH_KEYS` have
+    them by level. The caller passes the policies that belong to the same level. ``namespace`` is
+    its printed name. ``broker_relative``: the settings are meant on top of the publish rate.
     """
     for policy, source in (
         (subscription_policy, "subscription policy"),
@@ -202,10 +223,9 @@ def effective_limit(
     limit = settings.limit()
     if limit is None:
         return EffectiveLimit(None, "")
-    prefix = _BROKER_SETTINGS[level]
     names = [
-        prefix + suffix
-        for suffix, amount in (("Msg", limit.messages), ("Byte", limit.bytes))
+        key
+        for key, amount in zip(broker_keys, (limit.messages, limit.bytes), strict=True)
         if amount is not None
     ]
     return EffectiveLimit(limit, "broker setting " + " and ".join(names), settings)

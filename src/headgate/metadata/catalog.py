@@ -155,6 +155,12 @@ class Catalog:
         rows = self._state.rows(Kind.SETTING)
         return {name: cast(SettingRow, rows[name]).value for name in sorted(rows)}
 
+    def planned_settings(self) -> dict[str, str]:
+        """The same as they will be once every change in flight is durable."""
+        names = sorted(self._state.staged_children(Kind.SETTING, ""))
+        rows = {name: self._state.staged(Kind.SETTING, name) for name in names}
+        return {name: cast(SettingRow, row).value for name, row in rows.items()}
+
     # The life of a change.
 
     @property

@@ -1,8 +1,8 @@
 """Policies as Pulsar's admin API writes them, and which of several levels counts.
 
 Field names in JSON are Pulsar's (``rename="camel"``). A field that JSON leaves out gets Pulsar's
-default for a *missing* field, which is 0 for dispatch rates: its -1 is only what the Java client's
-builder and the CLI fill in.
+default for a *missing* field, which is 0 for dispatch rates: their -1 is only what the builder of
+the Java client and the CLI fill in.
 """
 
 from __future__ import annotations
@@ -64,6 +64,31 @@ class DispatchRate(Struct, frozen=True, rename="camel"):
         return max(1, self.rate_period_in_second)
 
 
+class PublishRate(Struct, frozen=True, rename="camel"):
+    """A publish limit of a topic: messages and bytes per second.
+
+    A dimension <= 0 is not limited; if both are, the policy counts as not set and the next level
+    applies, unless it is ``unlimited``. A field that JSON leaves out is -1, as in Pulsar.
+
+    Raises ``ValueError`` for an unlimited one with a rate.
+    """
+
+    publish_throttling_rate_in_msg: JavaInt = -1
+    publish_throttling_rate_in_byte: JavaLong = -1
+    unlimited: bool | UnsetType = UNSET
+    """Explicitly no limit, whatever is set further out. Headgate's own; absent unless given."""
+
+    def __post_init__(self) -> None:
+        rates = (self.publish_throttling_rate_in_msg, self.publish_throttling_rate_in_byte)
+        if self.is_unlimited and max(rates) > 0:
+            raise ValueError("unlimited excludes rates above 0")
+
+    @property
+    def is_unlimited(self) -> bool:
+        """Whether it says that there is no limit."""
+        return self.unlimited is True
+
+
 class Retention(Struct, frozen=True, rename="camel"):
     """How long, and how much of, acknowledged messages are kept; -1 is without end.
 
@@ -118,6 +143,7 @@ class NamespacePolicies(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     dispatch_rate: DispatchRate | None = None
     subscription_dispatch_rate: DispatchRate | None = None
+    publish_rate: PublishRate | None = None
     retention: Retention | None = None
     backlog_quotas: Mapping[QuotaKind, BacklogQuota] = field(default_factory=dict)
 
@@ -127,6 +153,7 @@ class TopicPolicies(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     dispatch_rate: DispatchRate | None = None
     subscription_dispatch_rate: DispatchRate | None = None
+    publish_rate: PublishRate | None = None
     retention: Retention | None = None
     backlog_quotas: Mapping[QuotaKind, BacklogQuota] = field(default_factory=dict)
     dispatch_rate_by_subscription: Mapping[str, DispatchRate] = field(default_factory=dict)

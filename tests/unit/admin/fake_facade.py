@@ -20,6 +20,8 @@ from headgate.broker.facade import (
     StoredEntry,
 )
 from headgate.broker.limits import LimitTable, rate_of
+from headgate.broker.publish_limits import PublishLimitTable
+from headgate.broker.publish_limits import rate_of as rate_shown
 from headgate.broker.quotas import QuotaTable
 from headgate.broker.settings import Settings
 from headgate.broker.stats import (
@@ -34,7 +36,13 @@ from headgate.broker.stats import (
 from headgate.metadata.catalog import Catalog, Change
 from headgate.metadata.errors import RefusalError, conflict, not_allowed, not_found
 from headgate.metadata.memory_store import MemoryStore
-from headgate.metadata.policies import BacklogQuota, DispatchRate, QuotaKind, Retention
+from headgate.metadata.policies import (
+    BacklogQuota,
+    DispatchRate,
+    PublishRate,
+    QuotaKind,
+    Retention,
+)
 from headgate.wire.entry import ChunkFacts
 
 LEDGER = 8
@@ -98,6 +106,8 @@ class FakeFacade:
         self.auto_partitions: int | None = 0
         self.default_retention = Retention()
         self.quota_checks = 0
+        self.kept_settings: set[str] = set()
+        """Settings whose start-up value does not go with the others."""
         self.topics: dict[str, FakeTopic] = {}
         self.failures: list[Exception] = []
         change = self.catalog.plan_first_boot()
@@ -139,8 +149,10 @@ class FakeFacade:
             self.catalog.settings()
         )
 
-    def check_setting(self, name: str, value: str) -> None:
-        if name.endswith("InMsg") and not value.isdigit():
+    def check_setting(self, name: str, value: str | None) -> None:
+        if value is None and name in self.kept_settings:
+            raise not_allowed(f"{name} stays as it is")
+        if name.endswith("InMsg") and value is not None and not value.isdigit():
             raise not_allowed(f"{name}={value}: an integer is allowed")
 
     def is_ready(self) -> bool:
@@ -160,6 +172,9 @@ class FakeFacade:
         if scope == "topic":
             return rate_of(table.of_topic(topic).policy)
         return rate_of(table.of_subscription(topic, subscription).policy)
+
+    def effective_publish_rate(self, topic: TopicName) -> PublishRate | None:
+        return rate_shown(PublishLimitTable(self.catalog, Settings()).of_topic(topic).policy)
 
     def effective_retention(self, topic: TopicName) -> Retention:
         own = self.catalog.topic_policies(topic).retention

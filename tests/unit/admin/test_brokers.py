@@ -46,6 +46,16 @@ def test_a_value_that_is_not_allowed_changes_nothing(api: Ask) -> None:
     assert api("GET", f"{B}/configuration/values").json() == {}
 
 
+def test_a_start_up_value_that_is_not_allowed_any_more_is_not_gone_back_to(
+    api: Ask, broker: FakeFacade
+) -> None:
+    api("POST", f"{B}/configuration/{NAME}/500")
+    broker.kept_settings.add(NAME)
+    answer = api("DELETE", f"{B}/configuration/{NAME}")
+    assert (answer.status, answer.reason) == (412, f"{NAME} stays as it is")
+    assert api("GET", f"{B}/configuration/values").json() == {NAME: "500"}
+
+
 def test_an_encoded_slash_in_a_value_survives(api: Ask) -> None:
     api("POST", f"{B}/configuration/allowAutoTopicCreation/a%2Fb")
     assert api("GET", f"{B}/configuration/values").json() == {"allowAutoTopicCreation": "a/b"}

@@ -13,12 +13,19 @@ RATE = {
     "relativeToPublishRate": True,
     "ratePeriodInSecond": 2,
 }
+PUBLISH_RATE = {"publishThrottlingRateInMsg": 50, "publishThrottlingRateInByte": -1}
 RETENTION = {"retentionTimeInMinutes": 10, "retentionSizeInMB": -1}
 
 
 @pytest.mark.parametrize(
     ("policy", "value"),
-    [("dispatchRate", RATE), ("subscriptionDispatchRate", RATE), ("retention", RETENTION)],
+    [
+        ("dispatchRate", RATE),
+        ("subscriptionDispatchRate", RATE),
+        ("publishRate", PUBLISH_RATE),
+        ("publishRate", PUBLISH_RATE | {"publishThrottlingRateInMsg": -1, "unlimited": True}),
+        ("retention", RETENTION),
+    ],
 )
 def test_set_get_remove(api: Ask, policy: str, value: dict[str, object]) -> None:
     path = f"{N}/{policy}"

@@ -11,6 +11,7 @@ RATE = {
     "relativeToPublishRate": False,
     "ratePeriodInSecond": 1,
 }
+PUBLISH_RATE = {"publishThrottlingRateInMsg": 5, "publishThrottlingRateInByte": -1}
 
 
 def test_a_namespaces_life(api: Ask) -> None:
@@ -30,6 +31,7 @@ def test_policies_can_be_given_at_once_and_are_shown(api: Ask) -> None:
         "replication_clusters": ["standalone"],
         "topicDispatchRate": {"standalone": RATE, "other": {}},
         "subscriptionDispatchRate": {"standalone": RATE},
+        "publishMaxMessageRate": {"standalone": PUBLISH_RATE},
         "retention_policies": {"retentionTimeInMinutes": 1, "retentionSizeInMB": -1},
         "properties": {"a": "b"},
         "max_producers_per_topic": None,
@@ -38,6 +40,7 @@ def test_policies_can_be_given_at_once_and_are_shown(api: Ask) -> None:
     shown = api("GET", f"{N}/public/ns").json()
     assert shown["clusterDispatchRate"] == shown["topicDispatchRate"] == {"standalone": RATE}
     assert shown["subscriptionDispatchRate"] == {"standalone": RATE}
+    assert shown["publishMaxMessageRate"] == {"standalone": PUBLISH_RATE}
     assert shown["retention_policies"] == body["retention_policies"]
     assert api("GET", f"{N}/public/ns/bundles").json()["numBundles"] == 2
     assert api("GET", f"{N}/public/ns/properties").json() == {"a": "b"}

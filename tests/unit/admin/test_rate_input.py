@@ -1,4 +1,4 @@
-"""Dispatch rates that cannot be: Pulsar's status and text, and nothing changed."""
+"""Rates that cannot be: Pulsar's status and text, and nothing changed."""
 
 from __future__ import annotations
 
@@ -104,3 +104,38 @@ def test_policies_have_a_place(api: Ask, method: str, path: str, status: int) ->
     answer = api(method, path, GOOD if method == "POST" else None)
     assert answer.status == status
     assert answer.reason
+
+
+PUBLISH_PATHS = (f"{NS}/publishRate", f"{T}/publishRate")
+PUBLISH = {"publishThrottlingRateInMsg": 7, "publishThrottlingRateInByte": -1}
+
+
+@pytest.mark.parametrize("path", PUBLISH_PATHS)
+@pytest.mark.parametrize(
+    ("wrong", "text"),
+    [
+        ({"publishThrottlingRateInMsg": 1 << 31}, "value (2147483648) out of range of int"),
+        ({"publishThrottlingRateInByte": 1 << 63}, "out of range of long"),
+        ({"publishThrottlingRateInMsg": "many"}, '`int` from String "many"'),
+        ({"publishThrottlingRateInByte": 1.5}, "`int` from 1.5"),
+        ({"unlimited": 3}, "from 3"),
+        ({"unlimited": True}, "unlimited excludes rates above 0"),
+    ],
+)
+def test_a_publish_rate_that_cannot_be_changes_nothing(
+    api: Ask, path: str, wrong: dict[str, Any], text: str
+) -> None:
+    api("PUT", T)
+    assert api("POST", path, PUBLISH).status == 204
+    answer = api("POST", path, {"publishThrottlingRateInMsg": 5} | wrong)
+    assert answer.status == 400
+    assert text in answer.reason
+    assert api("GET", path).json() == PUBLISH
+
+
+@pytest.mark.parametrize("path", PUBLISH_PATHS)
+def test_what_a_publish_rate_leaves_out_is_not_limited(api: Ask, path: str) -> None:
+    """-1, where a dispatch rate has 0: as in Pulsar."""
+    api("PUT", T)
+    assert api("POST", path, {"publishThrottlingRateInMsg": "7", "colour": "red"}).status == 204
+    assert api("GET", path).json() == PUBLISH

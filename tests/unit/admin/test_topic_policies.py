@@ -19,6 +19,10 @@ def rate(messages: int) -> dict[str, object]:
     }
 
 
+def publish_rate(messages: int, **more: object) -> dict[str, object]:
+    return {"publishThrottlingRateInMsg": messages, "publishThrottlingRateInByte": -1, **more}
+
+
 RETENTION = {"retentionTimeInMinutes": 10, "retentionSizeInMB": -1}
 
 
@@ -52,16 +56,18 @@ def test_set_get_applied_remove(
 def test_a_partitioned_topic_has_policies_and_its_partitions_have_not(api: Ask) -> None:
     api("PUT", f"{P}/pt/partitions", 2)
     assert api("POST", f"{P}/pt/dispatchRate", rate(5)).status == 204
+    assert api("POST", f"{P}/pt/publishRate", publish_rate(5)).status == 204
     for method in ("GET", "POST", "DELETE"):
-        answer = api(method, f"{P}/pt-partition-0/dispatchRate", rate(5))
-        assert (answer.status, answer.reason) == (
-            412, "Not allowed to set/get topic policy for a partition",
-        )  # fmt: skip
+        for policy, body in (("dispatchRate", rate(5)), ("publishRate", publish_rate(5))):
+            answer = api(method, f"{P}/pt-partition-0/{policy}", body)
+            assert (answer.status, answer.reason) == (
+                412, "Not allowed to set/get topic policy for a partition",
+            )  # fmt: skip
 
 
 def test_a_topic_must_exist(api: Ask) -> None:
     for method in ("GET", "POST", "DELETE"):
-        for path in ("none/dispatchRate", "none/sub/dispatchRate"):
+        for path in ("none/dispatchRate", "none/sub/dispatchRate", "none/publishRate"):
             assert api(method, f"{P}/{path}", rate(5)).reason == (
                 "Topic persistent://public/default/none not found"
             )
@@ -109,6 +115,39 @@ def test_unlimited_with_a_rate_is_refused_and_changes_nothing(api: Ask) -> None:
     wrong = api("POST", path, {"unlimited": "perhaps"})
     assert wrong.status == 400
     assert api("POST", path, {**rate(5), "unlimited": False}).status == 204
+
+
+def test_publish_rates_answer_204_where_nothing_is_set(api: Ask) -> None:
+    """As Pulsar does; ``applied``, which it does not know there, shows what is in force."""
+    api("PUT", f"{P}/t")
+    path = f"{P}/t/publishRate"
+    applied = f"{path}?applied=true"
+    for asked in (path, applied):
+        assert (api("GET", asked).status, api("GET", asked).body) == (204, b"")
+    api("POST", f"{NS}/publishRate", publish_rate(7))
+    assert api("GET", path).status == 204
+    assert api("GET", applied).json() == publish_rate(7)
+    assert api("POST", f"{path}?isGlobal=false", publish_rate(5)).status == 204
+    assert api("POST", path).status == 204
+    for asked in (path, applied):
+        assert api("GET", asked).json() == publish_rate(5)
+    assert api("POST", path, publish_rate(0)).status == 204
+    assert api("GET", path).json() == publish_rate(0)
+    assert api("GET", applied).json() == publish_rate(7)
+    assert api("DELETE", path).status == 204
+    assert api("GET", path).status == 204
+
+
+def test_an_unlimited_publish_rate_is_shown_as_set_and_wins(api: Ask) -> None:
+    api("PUT", f"{P}/t")
+    path = f"{P}/t/publishRate"
+    unlimited = publish_rate(-1, unlimited=True)
+    api("POST", f"{NS}/publishRate", publish_rate(7))
+    assert api("POST", path, unlimited).status == 204
+    assert api("GET", path).json() == api("GET", f"{path}?applied=true").json() == unlimited
+    answer = api("POST", path, publish_rate(5, unlimited=True))
+    assert (answer.status, "unlimited excludes rates above 0" in answer.reason) == (400, True)
+    assert api("GET", path).json() == unlimited
 
 
 def test_relative_is_shown_as_set(api: Ask) -> None:

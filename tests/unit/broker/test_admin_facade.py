@@ -15,8 +15,9 @@ from headgate.broker.facade import AtPosition, AtTime, OlderThan, StatsOptions
 from headgate.broker.topic_stats import iso_time
 from headgate.engine.subscription import Subscription
 from headgate.ledger import Batch
+from headgate.metadata.catalog import Change
 from headgate.metadata.errors import RefusalError
-from headgate.metadata.policies import BacklogQuota, DispatchRate, Retention
+from headgate.metadata.policies import BacklogQuota, DispatchRate, PublishRate, Retention
 from headgate.metadata.rows import TenantRow
 from headgate.testing import ConnectionLostError, SimConsumer, World
 
@@ -86,6 +87,27 @@ def test_settings(story: Story) -> None:
     assert caught.value.status == 412
 
 
+def test_watermarks_are_compared_with_those_that_are_about_to_be(story: Story) -> None:
+    """Two updates at once, each well by itself, do not cross them."""
+    facade, catalog = story.facade, story.facade.catalog
+    low, high = (f"adaptivePublisherThrottlingMemory{end}WatermarkPct" for end in ("Low", "High"))
+    with pytest.raises(RefusalError, match=f"{low}='0.9' is not allowed: ") as caught:
+        facade.check_setting(low, "0.9")
+    assert caught.value.status == 412
+    assert f"below {high} (0.85)" in caught.value.reason
+    change = catalog.plan_setting(high, "0.95")
+    facade.check_setting(low, "0.9")
+    other = catalog.plan_setting(low, "0.9")
+    for name, value in ((high, "0.9"), (high, None), (low, "0.95")):
+        with pytest.raises(RefusalError, match=f"{name}='[0-9.]+' is not allowed"):
+            facade.check_setting(name, value)
+    story.world.run(facade.commit(change))
+    story.world.run(facade.commit(other))
+    assert (facade.runtime_settings()[low], facade.runtime_settings()[high]) == ("0.9", "0.95")
+    story.restart()
+    assert story.facade.runtime_settings()[low] == "0.9"
+
+
 def test_a_committed_setting_is_in_force(story: Story) -> None:
     change = story.facade.catalog.plan_setting("dispatchThrottlingRatePerTopicInMsg", "7")
     story.world.run(story.facade.commit(change))
@@ -118,6 +140,24 @@ def test_the_dispatch_rate_that_is_enforced(story: Story) -> None:
     )
     assert facade.effective_dispatch_rate("subscription", NAME) == above
     assert not facade.effective_dispatch_rate("topic", SYSTEM).is_limit
+
+
+def test_the_publish_rate_that_is_enforced(story: Story) -> None:
+    facade, catalog = story.facade, story.facade.catalog
+
+    def commit(change: Change) -> PublishRate | None:
+        story.world.run(facade.commit(change))
+        return facade.effective_publish_rate(NAME)
+
+    assert facade.effective_publish_rate(NAME) is None
+    setting = catalog.plan_setting("maxPublishRatePerTopicInMessages", "7")
+    assert commit(setting) == PublishRate(7, 0)
+    assert facade.effective_publish_rate(SYSTEM) is None
+    above, own = PublishRate(10), PublishRate(unlimited=True)
+    change = catalog.plan_namespace_policies(NAME.namespace, publish_rate=above)
+    assert commit(change) == above
+    assert commit(catalog.plan_topic_policies(NAME, publish_rate=own)) == own
+    assert commit(catalog.plan_topic_policies(NAME, publish_rate=PublishRate())) == above
 
 
 def test_the_retention_that_is_enforced(story: Story) -> None:

@@ -22,7 +22,13 @@ from headgate.engine.engine import Engine
 from headgate.engine.subscription import Subscription
 from headgate.engine.topic import Topic
 from headgate.engine.types import SubscriptionType
-from headgate.flow.limits import EffectiveLimit, Level, RatePolicy, effective_limit
+from headgate.flow.limits import (
+    DISPATCH_KEYS,
+    EffectiveLimit,
+    Level,
+    RatePolicy,
+    effective_limit,
+)
 
 TICK_NS = 10 * NS_PER_MS
 ACK_TICKS = 10
@@ -114,8 +120,8 @@ class Limits:
     def _limit(self, level: Level, key: Any) -> EffectiveLimit:
         policy = self.policies.get(key) or RatePolicy(messages=self.messages.get(key, 0))
         if level is Level.BROKER:
-            return effective_limit(level, broker_messages=policy.messages)
-        return effective_limit(level, topic_policy=policy)
+            return effective_limit(DISPATCH_KEYS[level], broker_messages=policy.messages)
+        return effective_limit(DISPATCH_KEYS[level], topic_policy=policy)
 
     def of_broker(self) -> EffectiveLimit:
         return self._limit(Level.BROKER, "broker")

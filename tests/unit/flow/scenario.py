@@ -28,6 +28,7 @@ from __future__ import annotations
 
 from headgate.base.units import NS_PER_MS, NS_PER_S
 from headgate.flow.limits import (
+    DISPATCH_KEYS,
     Dimension,
     DispatchLimit,
     Level,
@@ -147,7 +148,7 @@ class Scenario:
         policies = self._policies.get(level, {})
         settings = policies.get("broker", RatePolicy())
         found = effective_limit(
-            Level[level.upper()],
+            DISPATCH_KEYS[Level[level.upper()]],
             subscription_policy=policies.get("subscription"),
             topic_policy=policies.get("topic"),
             namespace_policy=policies.get("namespace"),

@@ -7,11 +7,14 @@ import pytest
 from headgate.base.errors import InputError
 from headgate.base.units import INT64_MAX, NS_PER_S
 from headgate.flow.limits import (
+    DISPATCH_KEYS,
+    PUBLISH_KEYS,
     Dimension,
     DispatchLimit,
     EffectiveLimit,
     Level,
     PerSecond,
+    RateKeys,
     RatePolicy,
     effective_limit,
 )
@@ -64,7 +67,7 @@ def test_the_most_specific_policy_wins_as_a_whole() -> None:
     ]
     for limit, source in expected:
         found = effective_limit(
-            Level.SUBSCRIPTION, namespace="acme/ns", broker_messages=4, **policies
+            DISPATCH_KEYS[Level.SUBSCRIPTION], namespace="acme/ns", broker_messages=4, **policies
         )
         assert (found.limit, found.source) == (limit, source)
         if policies:
@@ -72,35 +75,62 @@ def test_the_most_specific_policy_wins_as_a_whole() -> None:
             # Both rates <= 0 say nothing: the next level applies, as in Pulsar.
             policies[first] = RatePolicy(-1, 0)
             again = effective_limit(
-                Level.SUBSCRIPTION, namespace="acme/ns", broker_messages=4, **policies
+                DISPATCH_KEYS[Level.SUBSCRIPTION],
+                namespace="acme/ns",
+                broker_messages=4,
+                **policies,
             )
             assert again != found
             del policies[first]
 
 
 @pytest.mark.parametrize(
-    ("level", "prefix"),
+    ("keys", "messages_key", "bytes_key"),
     [
-        (Level.SUBSCRIPTION, "dispatchThrottlingRatePerSubscriptionIn"),
-        (Level.TOPIC, "dispatchThrottlingRatePerTopicIn"),
-        (Level.BROKER, "dispatchThrottlingRateIn"),
+        (
+            DISPATCH_KEYS[Level.SUBSCRIPTION],
+            "dispatchThrottlingRatePerSubscriptionInMsg",
+            "dispatchThrottlingRatePerSubscriptionInByte",
+        ),
+        (
+            DISPATCH_KEYS[Level.TOPIC],
+            "dispatchThrottlingRatePerTopicInMsg",
+            "dispatchThrottlingRatePerTopicInByte",
+        ),
+        (
+            DISPATCH_KEYS[Level.BROKER],
+            "dispatchThrottlingRateInMsg",
+            "dispatchThrottlingRateInByte",
+        ),
+        (
+            PUBLISH_KEYS[Level.TOPIC],
+            "maxPublishRatePerTopicInMessages",
+            "maxPublishRatePerTopicInBytes",
+        ),
+        (
+            PUBLISH_KEYS[Level.BROKER],
+            "brokerPublisherThrottlingMaxMessageRate",
+            "brokerPublisherThrottlingMaxByteRate",
+        ),
     ],
 )
-def test_broker_settings_are_named_by_dimension(level: Level, prefix: str) -> None:
-    found = effective_limit(level, broker_messages=1, broker_bytes=2)
+def test_broker_settings_are_named_by_dimension(
+    keys: RateKeys, messages_key: str, bytes_key: str
+) -> None:
+    found = effective_limit(keys, broker_messages=1, broker_bytes=2)
     assert found.limit == DispatchLimit(1, 2)
-    assert found.source == f"broker setting {prefix}Msg and {prefix}Byte"
-    assert found.source_of(Dimension.MESSAGES) == f"broker setting {prefix}Msg"
-    assert found.source_of(Dimension.BYTES) == f"broker setting {prefix}Byte"
-    only = effective_limit(level, broker_bytes=2)
-    assert only.source_of(Dimension.BYTES) == f"broker setting {prefix}Byte"
-    assert effective_limit(level) == EffectiveLimit(None, "")
+    assert found.source == f"broker setting {messages_key} and {bytes_key}"
+    assert found.source_of(Dimension.MESSAGES) == f"broker setting {messages_key}"
+    assert found.source_of(Dimension.BYTES) == f"broker setting {bytes_key}"
+    only = effective_limit(keys, broker_bytes=2)
+    assert only.source_of(Dimension.BYTES) == f"broker setting {bytes_key}"
+    assert effective_limit(keys) == EffectiveLimit(None, "")
 
 
 def test_unlimited_ends_the_search() -> None:
     """Rule 1.8: what is set as unlimited has no limit, whatever stands behind it."""
     found = effective_limit(
-        Level.TOPIC,
+        DISPATCH_KEYS[Level.TOPIC],
         topic_policy=RatePolicy(unlimited=True),
         namespace_policy=RatePolicy(3, 3),
         broker_messages=4,
@@ -127,5 +157,5 @@ def test_a_plain_limit_is_the_same_over_any_rate() -> None:
 
 
 def test_the_broker_settings_are_relative_as_a_whole() -> None:
-    found = effective_limit(Level.TOPIC, broker_messages=5, broker_relative=True)
+    found = effective_limit(DISPATCH_KEYS[Level.TOPIC], broker_messages=5, broker_relative=True)
     assert found.limit == DispatchLimit(5, None, relative=True)

@@ -408,3 +408,15 @@ def test_dynamic_settings(broker: Broker) -> None:
     assert list(broker.restarted().catalog.settings().items()) == [("a", "1"), ("b", "2")]
     broker.do(broker.catalog.plan_setting("a", None))
     assert broker.restarted().catalog.settings() == {"b": "2"}
+
+
+def test_dynamic_settings_in_flight(broker: Broker) -> None:
+    broker.do(broker.catalog.plan_setting("b", "2"))
+    broker.do(broker.catalog.plan_setting("c", "3"))
+    broker.catalog.plan_setting("a", "1")
+    broker.catalog.plan_setting("b", "4")
+    broker.catalog.plan_setting("c", None)
+    assert broker.catalog.planned_settings() == {"a": "1", "b": "4"}
+    assert broker.catalog.settings() == {"b": "2", "c": "3"}
+    broker.catalog.abandon_all()
+    assert broker.catalog.planned_settings() == {"b": "2", "c": "3"}

@@ -10,6 +10,7 @@ from headgate.metadata.policies import (
     BacklogQuota,
     DispatchRate,
     NamespacePolicies,
+    PublishRate,
     Retention,
     TopicPolicies,
     with_quota,
@@ -31,11 +32,40 @@ def test_fields_left_out_are_zero_and_unknown_ones_ignored() -> None:
     assert decoded.period_s == 1
 
 
+def test_a_publish_rate_has_pulsars_names_and_minus_one_where_nothing_is_said() -> None:
+    assert msgspec.json.encode(PublishRate(50)) == (
+        b'{"publishThrottlingRateInMsg":50,"publishThrottlingRateInByte":-1}'
+    )
+    assert msgspec.json.decode(b'{"unknownField":1}', type=PublishRate) == PublishRate(-1, -1)
+    unlimited = msgspec.json.decode(b'{"unlimited":true}', type=PublishRate)
+    assert unlimited.is_unlimited
+    assert msgspec.json.decode(msgspec.json.encode(unlimited), type=PublishRate) == unlimited
+    assert not PublishRate(5, unlimited=False).is_unlimited
+
+
+@pytest.mark.parametrize("rate", [{"InMsg": 1}, {"InByte": 1}])
+def test_an_unlimited_publish_rate_has_no_rate(rate: dict[str, int]) -> None:
+    fields = {f"publishThrottlingRate{name}": value for name, value in rate.items()}
+    text = msgspec.json.encode({"unlimited": True, **fields})
+    with pytest.raises(msgspec.ValidationError, match="unlimited excludes rates above 0"):
+        msgspec.json.decode(text, type=PublishRate)
+
+
+@pytest.mark.parametrize("type_", [NamespacePolicies, TopicPolicies])
+def test_a_publish_rate_is_stored_and_reads_as_not_set_in_older_rows(type_: type) -> None:
+    row = type_(publish_rate=PublishRate(50, 1_000))
+    assert msgspec.json.decode(msgspec.json.encode(row), type=type_) == row
+    old = msgspec.json.decode(b'{"dispatch_rate":{"dispatchThrottlingRateInMsg":1}}', type=type_)
+    assert old.publish_rate is None
+
+
 def test_numbers_beyond_javas_are_refused() -> None:
     for text in (b'{"dispatchThrottlingRateInMsg":2147483648}',
                  b'{"dispatchThrottlingRateInByte":9223372036854775808}'):  # fmt: skip
         with pytest.raises(msgspec.ValidationError):
             msgspec.json.decode(text, type=DispatchRate)
+        with pytest.raises(msgspec.ValidationError):
+            msgspec.json.decode(text.replace(b"dispatch", b"publish"), type=PublishRate)
 
 
 def test_retention_keeps_pulsars_capitals() -> None:

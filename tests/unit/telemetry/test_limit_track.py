@@ -5,13 +5,20 @@ from __future__ import annotations
 from dataclasses import replace
 
 from headgate.base.units import NS_PER_S
-from headgate.flow.limits import EffectiveLimit, Level, PerSecond, RatePolicy, effective_limit
+from headgate.flow.limits import (
+    DISPATCH_KEYS,
+    EffectiveLimit,
+    Level,
+    PerSecond,
+    RatePolicy,
+    effective_limit,
+)
 from headgate.telemetry.limit_track import NO_LIMIT, LimitTrack, LimitValues, limit_values
 
 
 def of_topic(messages: int, size_bytes: int = 0, *, relative: bool = False) -> EffectiveLimit:
     policy = RatePolicy(messages, size_bytes, relative=relative)
-    return effective_limit(Level.TOPIC, topic_policy=policy)
+    return effective_limit(DISPATCH_KEYS[Level.TOPIC], topic_policy=policy)
 
 
 def enforced(effective: EffectiveLimit) -> EffectiveLimit:
@@ -23,7 +30,7 @@ def enforced(effective: EffectiveLimit) -> EffectiveLimit:
 def test_a_limit_as_a_row_has_it() -> None:
     values = limit_values(of_topic(50, 1_000))
     assert values == LimitValues(50, 1_000, NS_PER_S, "topic policy")
-    assert limit_values(effective_limit(Level.TOPIC)) == NO_LIMIT
+    assert limit_values(effective_limit(DISPATCH_KEYS[Level.TOPIC])) == NO_LIMIT
     assert limit_values(of_topic(0)) == NO_LIMIT
 
 

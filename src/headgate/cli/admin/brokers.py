@@ -21,6 +21,8 @@ from headgate.cli.admin.verbs import (
 _PATH: Final = "/admin/v2/brokers"
 _SETTINGS: Final = f"{_PATH}/configuration"
 
+_RUNTIME: Final = show(f"{_SETTINGS}/runtime", as_map)
+
 _CLUSTER: Final = argument("cluster", str, "cluster-name")
 _NAME: Final = option("--config -c", "configName", str, "The setting's name.", required=True)
 _VALUE: Final = option(
@@ -55,7 +57,9 @@ GROUP: Final = VerbGroup(
         Verb("get-all-dynamic-config", "Print the dynamic settings that were changed.", (),
              show(f"{_SETTINGS}/values", as_map)),
         Verb("get-runtime-config", "Print all settings with their present values.", (),
-             show(f"{_SETTINGS}/runtime", as_map)),
+             _RUNTIME),
+        Verb("get-runtime-configuration", "The same; pulsar-admin has only the other name.", (),
+             _RUNTIME),
         Verb("update-dynamic-config", "Change a dynamic setting, now and for later starts.",
              (_NAME, _VALUE), send("POST", f"{_SETTINGS}/{{configName}}/{{configValue}}")),
         Verb("delete-dynamic-config", "Go back to a setting's start-up value.", (_NAME,),

@@ -8,12 +8,14 @@ from typing import Any, Final
 from headgate.cli.admin.command import VerbGroup
 from headgate.cli.admin.output import as_lines, as_map
 from headgate.cli.admin.policies import (
+    PUBLISH_RATE_OPTIONS,
     QUOTA_OPTIONS,
     QUOTA_TYPE,
     QUOTA_TYPE_QUERY,
     RATE_OPTIONS,
     RETENTION_OPTIONS,
     as_quotas,
+    publish_rate_body,
     quota_body,
     rate_body,
     retention_body,
@@ -91,8 +93,13 @@ def _policy(
 
 _QUOTA: Final = f"{NAMESPACE_PATH}/backlogQuota"
 _QUOTAS: Final = (
-    Verb("get-backlog-quotas", "Show the backlog quotas of the topics of a namespace.",
-         (NAMESPACE_NAME,), show(f"{_QUOTA}Map", as_quotas)),
+    *(
+        Verb(name, summary, (NAMESPACE_NAME,), show(f"{_QUOTA}Map", as_quotas))
+        for name, summary in (
+            ("get-backlog-quotas", "Show the backlog quotas of the topics of a namespace."),
+            ("get-backlog-quota", "The same; pulsar-admin has only the other name."),
+        )
+    ),
     Verb("set-backlog-quota", "Set a bound of each topic's backlog in a namespace.",
          (NAMESPACE_NAME, *QUOTA_OPTIONS), send("POST", _QUOTA, (QUOTA_TYPE_QUERY,), quota_body)),
     Verb("remove-backlog-quota", "Remove a bound of each topic's backlog in a namespace.",
@@ -144,6 +151,8 @@ GROUP: Final = VerbGroup(
                  "the dispatch limit of each topic of a namespace"),
         *_policy("subscription-dispatch-rate", "subscriptionDispatchRate", RATE_OPTIONS, rate_body,
                  "the dispatch limit of each subscription in a namespace"),
+        *_policy("publish-rate", "publishRate", PUBLISH_RATE_OPTIONS, publish_rate_body,
+                 "the publish limit of each topic of a namespace"),
         *_policy("retention", "retention", RETENTION_OPTIONS, retention_body,
                  "how long and how much of acknowledged messages a namespace keeps"),
         *_QUOTAS,

@@ -1,4 +1,4 @@
-"""The policies that namespaces and topics share: dispatch rates, retention, backlog quotas."""
+"""The policies that namespaces and topics share: rates, retention, backlog quotas."""
 
 from __future__ import annotations
 
@@ -26,6 +26,11 @@ SAYS_NOTHING: Final = (
     "--unlimited is without limit."
 )
 
+_UNLIMITED: Final = switch(
+    "--unlimited", "unlimited",
+    "No limit here, whatever wider levels say. Headgate's own; stands alone.",
+)  # fmt: skip
+
 RATE_OPTIONS: Final = (
     option(
         "--msg-dispatch-rate -md", "msgDispatchRate", int32,
@@ -43,12 +48,22 @@ RATE_OPTIONS: Final = (
         "--relative-to-publish-rate -rp", "relativeToPublishRate",
         "The limit is the publish rate plus these rates.",
     ),
-    switch(
-        "--unlimited", "unlimited",
-        "No limit here, whatever wider levels say. Headgate's own; stands alone.",
-    ),
+    _UNLIMITED,
 )  # fmt: skip
 """What a dispatch rate is set with."""
+
+PUBLISH_RATE_OPTIONS: Final = (
+    option(
+        "--msg-publish-rate -m", "msgPublishRate", int32,
+        "Messages a second; -1 does not limit them.", default=str(NO_LIMIT),
+    ),
+    option(
+        "--byte-publish-rate -b", "bytePublishRate", int64,
+        "Bytes a second, a plain number; -1 does not limit them.", default=str(NO_LIMIT),
+    ),
+    _UNLIMITED,
+)  # fmt: skip
+"""What a publish rate is set with."""
 
 RETENTION_OPTIONS: Final = (
     option(
@@ -112,17 +127,20 @@ def rate_body(values: Values) -> dict[str, Any]:
         "ratePeriodInSecond": values["dispatchRatePeriodSec"],
     }
     rates = (values["msgDispatchRate"], values["byteDispatchRate"])
-    if not values["unlimited"]:
-        if max(rates) <= 0:
-            click.echo(SAYS_NOTHING, err=True)
-        return body
-    if rates != (NO_LIMIT, NO_LIMIT) or values["relativeToPublishRate"]:
-        raise AdminUsageError(
-            "--unlimited stands alone: without --msg-dispatch-rate, --byte-dispatch-rate and "
-            "--relative-to-publish-rate"
-        )
-    # Pulsar does not know the field, so it is sent only when it says something.
-    return {**body, "unlimited": True}
+    excluded = "--msg-dispatch-rate, --byte-dispatch-rate and --relative-to-publish-rate"
+    stands_alone = not values["relativeToPublishRate"]
+    return _perhaps_unlimited(values, body, rates, excluded, stands_alone=stands_alone)
+
+
+def publish_rate_body(values: Values) -> dict[str, Any]:
+    """The publish rate that ``PUBLISH_RATE_OPTIONS`` describe.
+
+    Raises:
+        AdminUsageError: ``--unlimited`` together with a rate.
+    """
+    rates = (values["msgPublishRate"], values["bytePublishRate"])
+    body = {"publishThrottlingRateInMsg": rates[0], "publishThrottlingRateInByte": rates[1]}
+    return _perhaps_unlimited(values, body, rates, "--msg-publish-rate and --byte-publish-rate")
 
 
 def retention_body(values: Values) -> dict[str, Any]:
@@ -161,6 +179,25 @@ def as_quotas(value: Any) -> str:
     if not isinstance(value, dict):
         return as_map(value)
     return as_map({kind: java_object("BacklogQuotaImpl", one) for kind, one in value.items()})
+
+
+def _perhaps_unlimited(
+    values: Values,
+    body: dict[str, Any],
+    rates: tuple[int, int],
+    excluded: str,
+    *,
+    stands_alone: bool = True,
+) -> dict[str, Any]:
+    """``body`` as it is sent; ``excluded`` are the options that --unlimited does not go with."""
+    if not values["unlimited"]:
+        if max(rates) <= 0:
+            click.echo(SAYS_NOTHING, err=True)
+        return body
+    if rates != (NO_LIMIT, NO_LIMIT) or not stands_alone:
+        raise AdminUsageError(f"--unlimited stands alone: without {excluded}")
+    # Pulsar does not know the field, so it is sent only when it says something.
+    return {**body, "unlimited": True}
 
 
 def _quota(values: Values, size: int, age_s: int) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from headgate.cli.admin.command import VerbGroup
 from headgate.cli.admin.policies import (
+    PUBLISH_RATE_OPTIONS,
     QUOTA_OPTIONS,
     QUOTA_TYPE,
     QUOTA_TYPE_QUERY,
@@ -14,6 +15,7 @@ from headgate.cli.admin.policies import (
     RETENTION_OPTIONS,
     as_quotas,
     older_quota_body,
+    publish_rate_body,
     quota_body,
     rate_body,
     retention_body,
@@ -35,14 +37,22 @@ from headgate.cli.admin.verbs import (
 APPLIED: Final = switch(
     "--applied -ap", "applied", "What is enforced, wherever it is set, instead of what is set here."
 )
+OUR_APPLIED: Final = switch(
+    "--applied -ap", "applied",
+    "What is enforced, wherever it is set, instead of what is set here. Headgate's own.",
+    default=None,
+)  # fmt: skip
+"""Where Pulsar has no such option, it is sent only when it is given."""
 GLOBAL: Final = switch(
     "--global -g", "isGlobal", "For all clusters; changes nothing here, as there is one.",
     default=None,
 )  # fmt: skip
 SUBSCRIPTION: Final = option("--subscription -s", "subName", str, "Only this subscription.")
 
+_PUBLISH_PATH: Final = f"{TOPIC_PATH}/publishRate"
 _TOPIC_RATE: Final = "the dispatch limit of a topic"
 _SUBSCRIPTION_RATE: Final = "the dispatch limit of each subscription of a topic"
+_PUBLISH_RATE: Final = "the publish limit of a topic"
 _RETENTION: Final = "how long and how much of acknowledged messages a topic keeps"
 
 
@@ -53,13 +63,15 @@ def policy_verbs(
     options: tuple[Parameter, ...],
     what: str,
     common: tuple[Parameter, ...] = (),
+    applied: Parameter = APPLIED,
 ) -> tuple[Verb, ...]:
-    """The three verbs of one policy of a topic; ``common`` are options that all three have."""
+    """The three verbs of one policy of a topic; ``common`` are options that all three have,
+    ``applied`` is one that only the first has."""
     query = ("isGlobal={isGlobal}",) if GLOBAL in common else ()
     get = show(path, query=(*query, "applied={applied}"))
     post, delete = send("POST", path, query, body), send("DELETE", path, query)
     return (
-        Verb(f"get-{name}", f"Show {what}.", (TOPIC_NAME, APPLIED, *common), get),
+        Verb(f"get-{name}", f"Show {what}.", (TOPIC_NAME, applied, *common), get),
         Verb(f"set-{name}", f"Set {what}.", (TOPIC_NAME, *options, *common), post),
         Verb(f"remove-{name}", f"Remove {what}.", (TOPIC_NAME, *common), delete),
     )
@@ -111,6 +123,8 @@ OLDER_VERBS: Final = (
                   _TOPIC_RATE),
     *policy_verbs("subscription-dispatch-rate", f"{TOPIC_PATH}/subscriptionDispatchRate",
                   rate_body, RATE_OPTIONS, _SUBSCRIPTION_RATE),
+    *policy_verbs("publish-rate", _PUBLISH_PATH, publish_rate_body, PUBLISH_RATE_OPTIONS,
+                  _PUBLISH_RATE, applied=OUR_APPLIED),
     *policy_verbs("retention", f"{TOPIC_PATH}/retention", retention_body, RETENTION_OPTIONS,
                   _RETENTION),
     *quota_verbs("get-backlog-quotas", older_quota_body),
@@ -124,6 +138,8 @@ GROUP: Final = VerbGroup(
         *policy_verbs("dispatch-rate", f"{TOPIC_PATH}/dispatchRate", rate_body, RATE_OPTIONS,
                       _TOPIC_RATE, (GLOBAL,)),
         *subscription_rate_verbs(),
+        *policy_verbs("publish-rate", _PUBLISH_PATH, publish_rate_body, PUBLISH_RATE_OPTIONS,
+                      _PUBLISH_RATE, (GLOBAL,), applied=OUR_APPLIED),
         *policy_verbs("retention", f"{TOPIC_PATH}/retention", retention_body, RETENTION_OPTIONS,
                       _RETENTION, (GLOBAL,)),
         *quota_verbs("get-backlog-quota", quota_body, (GLOBAL,)),

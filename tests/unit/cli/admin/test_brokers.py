@@ -15,6 +15,9 @@ def test_settings_are_changed_and_reset(server: FakeServer) -> None:
 def test_settings_are_printed_as_maps_and_names_as_lists(server: FakeServer) -> None:
     server.answer({"a": "1", "b": ""})
     assert admin("brokers", "get-all-dynamic-config").output == "a    1\nb    \n"
+    for verb in ("get-runtime-config", "get-runtime-configuration"):
+        assert admin("brokers", verb).output == "a    1\nb    \n"
+        assert server.asked[-1][1] == "/admin/v2/brokers/configuration/runtime"
     server.answer(["a", "b"])
     assert admin("brokers", "list-dynamic-config").output == "a\nb\n"
 

@@ -110,7 +110,7 @@ def test_the_broker_has_a_route_for_every_request(server: FakeServer) -> None:
         (["namespaces", "policies", "t"], "Invalid namespace 't': tenant/namespace is allowed"),
         (["tenants", "get", "a", "b"], "Got unexpected extra argument (b)"),
         (["topics", "stats", "x", "-gpb=1"], "Option '-gpb' does not take a value."),
-        (["namespaces", "set-publish-rate"], "No such command 'set-publish-rate'."),
+        (["namespaces", "set-subscribe-rate"], "No such command 'set-subscribe-rate'."),
         (["schemas"], "No such command 'schemas'."),
         (["namespaces"], "Missing command."),
         ([], "Missing command."),
@@ -173,3 +173,23 @@ def test_it_loads_little() -> None:
         [sys.executable, "-c", program], capture_output=True, check=True, text=True, timeout=60
     )
     assert done.stdout.splitlines()[-1] == "[]"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "topics stats t/n/x --get-precise-backlog",
+        "namespaces get-backlog-quota t/n",
+        "namespaces get-backlog-quotas t/n",
+        "brokers get-runtime-config",
+        "brokers get-runtime-configuration",
+        "brokers get-all-dynamic-config",
+        "brokers update-dynamic-config --config "
+        "adaptivePublisherThrottlingObserveOnly --value true",
+    ],
+)
+def test_what_somebody_asks_whose_producers_are_slowed_down(server: FakeServer, line: str) -> None:
+    """The commands that the proposal of adaptive throttling names for that."""
+    server.answer({"a": "b"})
+    assert admin(*line.split()).exit_code == 0
+    assert len(server.asked) == 1

@@ -35,6 +35,33 @@ def test_an_unset_policy_is_null(server: FakeServer) -> None:
     assert admin("namespaces", "get-dispatch-rate", "t/n").output == "null\n"
 
 
+def test_publish_rates(server: FakeServer) -> None:
+    path = "/admin/v2/namespaces/t/n/publishRate"
+    admin("namespaces", "set-publish-rate", "t/n", "-m", "50", "--byte-publish-rate=1000")
+    admin("namespaces", "set-publish-rate", "t/n", "--unlimited")
+    admin("namespaces", "remove-publish-rate", "t/n")
+    assert server.asked == [
+        ("POST", path, '{"publishThrottlingRateInMsg":50,"publishThrottlingRateInByte":1000}'),
+        (
+            "POST",
+            path,
+            '{"publishThrottlingRateInMsg":-1,"publishThrottlingRateInByte":-1,"unlimited":true}',
+        ),
+        ("DELETE", path, ""),
+    ]
+    assert admin("namespaces", "get-publish-rate", "t/n").output == "null\n"
+
+
+def test_quotas_are_shown_under_either_name(server: FakeServer) -> None:
+    server.answer({"message_age": {"limitTime": 60, "policy": "producer_exception"}})
+    said = {
+        admin("namespaces", verb, "t/n").output
+        for verb in ("get-backlog-quotas", "get-backlog-quota")
+    }
+    assert said == {"message_age    BacklogQuotaImpl(limitTime=60, policy=producer_exception)\n"}
+    assert server.asked == [("GET", "/admin/v2/namespaces/t/n/backlogQuotaMap", "")] * 2
+
+
 def test_retention_may_be_without_end(server: FakeServer) -> None:
     result = admin("namespaces", "set-retention", "t/n", "-t", "-1", "-s", "-1")
     assert result.exit_code == 0

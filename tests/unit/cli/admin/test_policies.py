@@ -1,4 +1,4 @@
-"""Bodies of dispatch rates, retentions and backlog quotas, and how quotas are printed."""
+"""Bodies of rates, retentions and backlog quotas, and how quotas are printed."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from headgate.cli.admin.policies import (
     SAYS_NOTHING,
     as_quotas,
     older_quota_body,
+    publish_rate_body,
     quota_body,
     quota_policy,
     quota_type,
@@ -54,6 +55,31 @@ def test_a_rate_knows_unlimited_only_when_it_is_said() -> None:
 def test_unlimited_together_with_a_rate_means_nothing(rate: dict[str, Any]) -> None:
     with pytest.raises(AdminUsageError, match="--unlimited stands alone"):
         rate_body(UNSET | {"unlimited": True} | rate)
+
+
+PUBLISH_UNSET = {"msgPublishRate": -1, "bytePublishRate": -1, "unlimited": False}
+
+
+def test_a_publish_rate_is_sent_as_pulsar_sends_it(capsys: pytest.CaptureFixture[str]) -> None:
+    body = publish_rate_body(PUBLISH_UNSET | {"msgPublishRate": 50})
+    assert list(body.items()) == [
+        ("publishThrottlingRateInMsg", 50),
+        ("publishThrottlingRateInByte", -1),
+    ]
+    assert publish_rate_body(PUBLISH_UNSET | {"unlimited": True}) == {
+        "publishThrottlingRateInMsg": -1,
+        "publishThrottlingRateInByte": -1,
+        "unlimited": True,
+    }
+    assert capsys.readouterr().err == ""
+    publish_rate_body(PUBLISH_UNSET)
+    assert capsys.readouterr().err == f"{SAYS_NOTHING}\n"
+
+
+@pytest.mark.parametrize("rate", [{"msgPublishRate": 0}, {"bytePublishRate": 5}])
+def test_unlimited_together_with_a_publish_rate_means_nothing(rate: dict[str, Any]) -> None:
+    with pytest.raises(AdminUsageError, match="without --msg-publish-rate and --byte-publish-rate"):
+        publish_rate_body(PUBLISH_UNSET | {"unlimited": True} | rate)
 
 
 @pytest.mark.parametrize(

@@ -24,6 +24,10 @@ TOPIC = "/admin/v2/persistent/t/n/x"
             "s%2F1/dispatchRate?applied=false",
         ),
         (["remove-subscription-dispatch-rate", "t/n/x"], "DELETE", "subscriptionDispatchRate"),
+        (["get-publish-rate", "t/n/x"], "GET", "publishRate"),
+        (["get-publish-rate", "t/n/x", "-ap"], "GET", "publishRate?applied=true"),
+        (["get-publish-rate", "t/n/x", "--global"], "GET", "publishRate?isGlobal=true"),
+        (["remove-publish-rate", "t/n/x", "-g"], "DELETE", "publishRate?isGlobal=true"),
         (["get-backlog-quota", "t/n/x"], "GET", "backlogQuotaMap?applied=false"),
         (
             ["get-backlog-quota", "t/n/x", "-g", "-ap"],
@@ -69,6 +73,17 @@ def test_the_older_verbs_are_the_same_without_the_newer_options(server: FakeServ
     admin("topicPolicies", *words)
     older, newer = server.asked
     assert older == newer
+    server.asked.clear()
+    for words in (
+        ["set-publish-rate", "t/n/x", "--msg-publish-rate=10", "-b", "5"],
+        ["set-publish-rate", "t/n/x", "-m", "10", "--byte-publish-rate", "5", "-g"],
+    ):
+        admin("topicPolicies" if "-g" in words else "topics", *words)
+    body = '{"publishThrottlingRateInMsg":10,"publishThrottlingRateInByte":5}'
+    assert server.asked == [
+        ("POST", f"{TOPIC}/publishRate", body),
+        ("POST", f"{TOPIC}/publishRate?isGlobal=true", body),
+    ]
     refused = admin("topics", "get-dispatch-rate", "t/n/x", "-g")
     assert (refused.exit_code, refused.stderr.splitlines()[0]) == (1, "Unknown option: '-g'")
 
