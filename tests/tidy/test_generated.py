@@ -9,7 +9,12 @@ import pytest
 
 from tests.tidy.tree import ROOT
 
-GENERATORS = ("generate_proto.py", "generate_record_proto.py", "generate_reference.py")
+GENERATORS = (
+    "generate_config.py",
+    "generate_proto.py",
+    "generate_record_proto.py",
+    "generate_reference.py",
+)
 
 
 @pytest.mark.parametrize("name", GENERATORS)

@@ -340,7 +340,7 @@ class Settings:
         maximum=600_000,
     )
     adaptivePublisherThrottlingMemoryHighWatermarkPct: float = _share(
-        0.85, "Share of the memory that may be used at which its pressure is full (1.0)."
+        0.85, "Share of the memory that the broker may use at which its pressure is full (1.0)."
     )
     adaptivePublisherThrottlingMemoryLowWatermarkPct: float = _share(
         0.70,
@@ -358,10 +358,14 @@ class Settings:
         excluded=(0, 1),
     )
     adaptivePublisherThrottlingMinRateFactor: float = _share(
-        0.10, "The floor: a topic keeps at least this share of its natural publish rate."
+        0.10,
+        "The floor: the law pressure leaves a topic at least this share of its natural publish "
+        "rate.",
     )
     adaptivePublisherThrottlingMaxRateChangeFactor: float = _share(
-        0.25, "The step: a limit moves by at most this share of the natural rate in an interval."
+        0.25,
+        "The step: a limit moves by at most this share of the natural rate in an interval; with "
+        "the law drain it may fall faster.",
     )
     adaptivePublisherThrottlingPerTopicMetricsEnabled: bool = _key(
         False,
@@ -388,8 +392,8 @@ class Settings:
     )
     headgateMemoryLimitMB: int = _key(
         0,
-        "Megabytes of memory that the broker may use, for the share above; 0 is what its control "
-        "group allows, or else what the machine has.",
+        "Megabytes of memory that the broker may use, for the memory watermarks; 0 is what its "
+        "control group allows, or else what the machine has.",
     )
     exposeTopicLevelMetricsInPrometheus: bool = _key(
         True,

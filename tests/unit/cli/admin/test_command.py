@@ -190,6 +190,6 @@ def test_it_loads_little() -> None:
 )
 def test_what_somebody_asks_whose_producers_are_slowed_down(server: FakeServer, line: str) -> None:
     """The commands that the proposal of adaptive throttling names for that."""
-    server.answer({"a": "b"})
+    server.answer({})
     assert admin(*line.split()).exit_code == 0
     assert len(server.asked) == 1

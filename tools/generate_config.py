@@ -1,0 +1,92 @@
+"""Write conf/broker.conf, every setting with its help and its default, from the settings' model.
+
+``--check`` changes nothing and fails when the committed file differs from what would be written.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Mapping
+from pathlib import Path
+from types import MappingProxyType
+
+from committed_files import write_or_check
+
+from headgate.broker.settings import SETTINGS, SettingInfo, Settings
+
+PATH = Path("conf/broker.conf")
+COLUMNS_MAX = 100
+
+HEAD = (
+    "Settings of a Headgate broker: headgate standalone --config conf/broker.conf",
+    "Every setting stands here with its default, commented out: take the # away and change the "
+    "value. Names are Pulsar's where Pulsar has the key, the others begin with headgate; a "
+    "broker.conf of Pulsar's is read as well.",
+    "A dynamic setting may also be changed while the broker runs: headgate admin brokers "
+    "update-dynamic-config --config KEY --value VALUE. It acts at once, is kept, and wins over "
+    "this file until delete-dynamic-config.",
+    "Written by tools/generate_config.py from src/headgate/broker/settings.py. Change that, then "
+    "run the tool.",
+)
+
+SECTIONS: Mapping[str, str] = MappingProxyType(
+    {
+        "clusterName": "The broker and its addresses",
+        "keepAliveIntervalSeconds": "Connections",
+        "allowAutoTopicCreation": "Topics",
+        "defaultRetentionTimeInMinutes": "Retention",
+        "backlogQuotaCheckEnabled": "Backlog quotas",
+        "managedLedgerCacheSizeMB": "Storage",
+        "maxUnackedMessagesPerConsumer": "Consumers",
+        "dispatchThrottlingRateInMsg": "Dispatch limits",
+        "maxPublishRatePerTopicInMessages": "Publish limits",
+        "adaptivePublisherThrottlingEnabled": "Adaptive publish throttling (experimental)",
+        "exposeTopicLevelMetricsInPrometheus": "Metrics",
+        "headgateTelemetryEnabled": "Telemetry",
+    }
+)
+"""The titles, each by the key that it stands before; the order is the model's."""
+
+QUICK_START_KEY = "adaptivePublisherThrottlingEnabled"
+QUICK_START = """\
+# 1. Watch first, after a restart: decisions are logged and measured, nobody is limited.
+adaptivePublisherThrottlingEnabled=true
+adaptivePublisherThrottlingObserveOnly=true
+# 2. Go live when they look right, without a restart; with true it is off again at once.
+#    headgate admin brokers update-dynamic-config \\
+#        --config adaptivePublisherThrottlingObserveOnly --value false
+"""
+"""How to begin with adaptive throttling; README.md has the same lines."""
+
+
+def pages() -> dict[Path, str]:
+    """The file's path below the repository root, and its text."""
+    parts = ["#\n".join(_comment(paragraph) for paragraph in HEAD)]
+    if unknown := SECTIONS.keys() - SETTINGS.keys():
+        raise LookupError(f"sections begin at {sorted(unknown)}, which are no settings")
+    for name, info in SETTINGS.items():
+        if name in SECTIONS:
+            parts.append(f"### --- {SECTIONS[name]} --- ###\n")
+        if name == QUICK_START_KEY:
+            parts.append(_quick_start())
+        parts.append(_setting(info))
+    return {PATH: "\n".join(parts)}
+
+
+def _setting(info: SettingInfo) -> str:
+    when = ", dynamic" if info.dynamic else ""
+    help_ = _comment(info.doc) + _comment(f"Allowed: {info.allowed}{when}.")
+    return f"{help_}#{info.name}={Settings().text(info.name)}\n"
+
+
+def _quick_start() -> str:
+    return _comment("Quick start:") + textwrap.indent(QUICK_START, "#     ")
+
+
+def _comment(text: str) -> str:
+    lines = textwrap.wrap(text, COLUMNS_MAX - 2, break_long_words=False, break_on_hyphens=False)
+    return "".join(f"# {line}\n" for line in lines)
+
+
+if __name__ == "__main__":
+    raise SystemExit(write_or_check(__doc__, pages))
