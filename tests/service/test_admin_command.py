@@ -92,6 +92,36 @@ def test_a_limit_of_one_subscription(operator: Operator) -> None:
     operator.say("topicPolicies", "remove-subscription-dispatch-rate", TOPIC)
 
 
+def test_a_publish_limit(operator: Operator) -> None:
+    rates = {"publishThrottlingRateInMsg": 50, "publishThrottlingRateInByte": -1}
+    operator.say("namespaces", "set-publish-rate", NAMESPACE, "-m", "50")
+    assert operator.get("namespaces", "get-publish-rate", NAMESPACE) == rates
+    policies = operator.get("namespaces", "policies", NAMESPACE)
+    assert policies["publishMaxMessageRate"] == {"standalone": rates}
+    assert operator.get("topicPolicies", "get-publish-rate", TOPIC) is None
+    assert operator.get("topicPolicies", "get-publish-rate", TOPIC, "--applied") == rates
+    operator.say("topics", "set-publish-rate", TOPIC, "--unlimited")
+    unlimited = operator.get("topics", "get-publish-rate", TOPIC, "-ap")
+    assert unlimited == rates | {"publishThrottlingRateInMsg": -1, "unlimited": True}
+    operator.say("topicPolicies", "remove-publish-rate", TOPIC)
+    operator.say("namespaces", "remove-publish-rate", NAMESPACE)
+    assert operator.get("topicPolicies", "get-publish-rate", TOPIC, "-ap") is None
+
+
+def test_watermarks_do_not_cross(operator: Operator) -> None:
+    low, high = (f"adaptivePublisherThrottlingMemory{end}WatermarkPct" for end in ("Low", "High"))
+    done = operator.run("brokers", "update-dynamic-config", "-c", low, "-v", "0.9")
+    assert (done.returncode, done.stderr.splitlines()[0]) == (
+        1, f"{low}='0.9' is not allowed: a number above 0 and below {high} (0.85) is",
+    )  # fmt: skip
+    for name, value in ((high, "0.95"), (low, "0.9")):
+        operator.say("brokers", "update-dynamic-config", "-c", name, "-v", value)
+    assert operator.run("brokers", "delete-dynamic-config", "-c", high).returncode == 1
+    for name in (low, high):
+        operator.say("brokers", "delete-dynamic-config", "-c", name)
+    assert operator.say("brokers", "get-all-dynamic-config") == ""
+
+
 def test_a_refusal_names_its_reason(operator: Operator) -> None:
     done = operator.run("namespaces", "set-dispatch-rate", "public/nowhere", "-md", "1")
     reason = "Namespace does not exist"
