@@ -128,8 +128,7 @@ def rate_body(values: Values) -> dict[str, Any]:
     }
     rates = (values["msgDispatchRate"], values["byteDispatchRate"])
     excluded = "--msg-dispatch-rate, --byte-dispatch-rate and --relative-to-publish-rate"
-    stands_alone = not values["relativeToPublishRate"]
-    return _perhaps_unlimited(values, body, rates, excluded, stands_alone=stands_alone)
+    return _rates_or_unlimited(values, body, rates, excluded)
 
 
 def publish_rate_body(values: Values) -> dict[str, Any]:
@@ -140,7 +139,7 @@ def publish_rate_body(values: Values) -> dict[str, Any]:
     """
     rates = (values["msgPublishRate"], values["bytePublishRate"])
     body = {"publishThrottlingRateInMsg": rates[0], "publishThrottlingRateInByte": rates[1]}
-    return _perhaps_unlimited(values, body, rates, "--msg-publish-rate and --byte-publish-rate")
+    return _rates_or_unlimited(values, body, rates, "--msg-publish-rate and --byte-publish-rate")
 
 
 def retention_body(values: Values) -> dict[str, Any]:
@@ -181,20 +180,15 @@ def as_quotas(value: Any) -> str:
     return as_map({kind: java_object("BacklogQuotaImpl", one) for kind, one in value.items()})
 
 
-def _perhaps_unlimited(
-    values: Values,
-    body: dict[str, Any],
-    rates: tuple[int, int],
-    excluded: str,
-    *,
-    stands_alone: bool = True,
+def _rates_or_unlimited(
+    values: Values, body: dict[str, Any], rates: tuple[int, int], excluded: str
 ) -> dict[str, Any]:
     """``body`` as it is sent; ``excluded`` are the options that --unlimited does not go with."""
     if not values["unlimited"]:
         if max(rates) <= 0:
             click.echo(SAYS_NOTHING, err=True)
         return body
-    if rates != (NO_LIMIT, NO_LIMIT) or not stands_alone:
+    if rates != (NO_LIMIT, NO_LIMIT) or values.get("relativeToPublishRate"):
         raise AdminUsageError(f"--unlimited stands alone: without {excluded}")
     # Pulsar does not know the field, so it is sent only when it says something.
     return {**body, "unlimited": True}
