@@ -101,6 +101,7 @@ class Broker:
             cache_bytes_max=settings.managedLedgerCacheSizeMB * MIB,
             limits_of=self._limit_of,
             quotas_of=self._quotas_of,
+            publish_limit_of=self._publish_limit_of,
         )
         self.in_force = LimitsInForce(self.limits, self.engine)
         self._wall_offset_ns = 0
@@ -150,7 +151,7 @@ class Broker:
         if change is not None:
             await self.writer.commit(change)
         self.begin_turn()
-        self.engine.set_broker_limit(self.limits.of_broker().limit)
+        self._set_broker_limits()
         self.registry.load_all()
         if not self.settings.backlogQuotaCheckEnabled:
             logger.warning("backlogQuotaCheckEnabled is false: no backlog quota is enforced")
@@ -268,6 +269,9 @@ class Broker:
             return self.limits.of_topic(topic.name).limit
         return self.limits.of_subscription(topic.name, subscription).limit
 
+    def _publish_limit_of(self, topic: Topic) -> DispatchLimit | None:
+        return None if topic.is_system else self.publish_limits.of_topic(topic.name).limit
+
     def _quotas_of(self, topic: Topic) -> Quotas:
         if topic.is_system or not self.settings.backlogQuotaCheckEnabled:
             return NO_QUOTAS
@@ -281,10 +285,11 @@ class Broker:
         if settings_changed:
             self.dynamic.use(self.catalog.settings())
             self._set_engine_limits()
-            self.engine.set_broker_limit(self.limits.of_broker().limit)
+            self._set_broker_limits()
         if kinds & {Kind.SETTING, Kind.NAMESPACE, Kind.TOPIC_POLICIES}:
             for topic in self._topics_under(change, everywhere=settings_changed):
                 self.engine.limits_of_topic(topic)
+                self.engine.publish_limit_of_topic(topic)
                 self.engine.quotas_of_topic(topic)
 
     def _topics_under(self, change: Change, *, everywhere: bool) -> list[Topic]:
@@ -297,6 +302,12 @@ class Broker:
             for topic in self.engine.topics.values()
             if str(topic.name.namespace) in namespaces or topic.name.base.full in bases
         ]
+
+    def _set_broker_limits(self) -> None:
+        self.engine.set_broker_limit(self.limits.of_broker().limit)
+        publish_limit = self.publish_limits.of_broker().limit
+        if publish_limit != self.engine.intake.limit:
+            self.engine.intake.set_broker_limit(publish_limit)
 
     def _set_engine_limits(self) -> None:
         engine, settings = self.engine, self.settings

@@ -17,7 +17,8 @@ from tests.unit.engine.quota_story import Act, Story
 STORIES = 200
 ACTS = (
     *["send"] * 12, *["commit"] * 4, "commit_some", "fail", *["ack"] * 2, *["ack_through"] * 2,
-    "ack_all", "skip", *["limit"] * 3, "maximum", "subscribe", "unsubscribe", "leave", "reset", *["quotas"] * 3,
+    "ack_all", "skip", *["limit"] * 3, "maximum", "subscribe", "unsubscribe", "leave", "reset",
+    *["quotas"] * 3,
     *["wait"] * 2, *["open"] * 2, "close", *["turn"] * 2, *["flush"] * 4, "look",
 )  # fmt: skip
 
