@@ -120,7 +120,7 @@ class TopicControl:
             if ended is not None and not ended.observe_only:
                 return ended
         natural = self.natural
-        natural.look(
+        is_sample = natural.look(
             signals.messages, signals.bytes, signals.was_parked, cycle.now_ns, cycle.elapsed_ns
         )
         target = None
@@ -145,12 +145,7 @@ class TopicControl:
                 target is None or natural.published_bytes <= target
             ):
                 return None
-        return self._decide(signals, settings, target)
-
-    def _decide(
-        self, signals: TopicSignals, settings: AdaptiveSettings, target: float | None
-    ) -> Decision | None:
-        pressure_rule = self._follow_pressure(signals, settings)
+        pressure_rule = self._follow_pressure(settings, may_probe=is_sample and signals.was_slowed)
         drain_rule = self._follow_drain(signals, settings, target)
         rule = pressure_rule or drain_rule or Rule.CLEAR
         limit, bound_by_drain = self._composed()
@@ -162,7 +157,7 @@ class TopicControl:
             self._law = Law.DRAIN if bound_by_drain else Law.PRESSURE
         return self._turned(limit, rule, self._inputs(signals), settings)
 
-    def _follow_pressure(self, signals: TopicSignals, settings: AdaptiveSettings) -> Rule | None:
+    def _follow_pressure(self, settings: AdaptiveSettings, *, may_probe: bool) -> Rule | None:
         pressure = self._memory_pressure
         if settings.law is Law.PRESSURE:
             pressure = max(pressure, self._backlog_pressure)
@@ -171,7 +166,7 @@ class TopicControl:
             if not (pressure and self.natural.is_known):
                 return None
             law = self._pressure_limit = PressureLimit(self.natural)
-        rule = law.follow(pressure, self.natural, signals.was_slowed, settings)
+        rule = law.follow(pressure, self.natural, may_probe, settings)
         if rule is Rule.CLEAR:
             self._pressure_limit = None
         return rule

@@ -5,7 +5,9 @@ needs no watermarks: it looks ahead, and holds a backlog where it is told to. Th
 bind it, because a floor cannot hold a topic whose consumers have stopped (law 5.5).
 
 The drain is thought to fall at once and to rise slowly: too low an estimate costs nothing, for the
-backlog then settles a little below the set point; one that is too high passes the quota.
+backlog then settles a little below the set point; one that is too high passes the quota. The more
+room there is to the set point, the more the typical drain counts instead, so that consumers that
+acknowledge in lumps are not taken for consumers that stop.
 """
 
 from __future__ import annotations
@@ -25,6 +27,9 @@ TYPICAL_WEIGHT: Final = 0.05
 STARVED_S: Final = 0.2
 """With less backlog than so many seconds of drain, consumers could have done more."""
 SAMPLE_NS_MIN: Final = 500 * NS_PER_MS
+HORIZON_INTERVALS_MIN: Final = 2
+"""With a horizon of less than that a cycle would overshoot the set point."""
+_INFINITE: Final = float("inf")
 CALM_CYCLES: Final = 3
 """So many cycles in a row in which nothing waited for a limit before it begins to end."""
 
@@ -32,13 +37,14 @@ CALM_CYCLES: Final = 3
 class DrainRate:
     """How fast a topic's slowest subscription gets on."""
 
-    __slots__ = ("_mark_bytes", "_mark_ns", "bytes_per_s", "typical_bytes_per_s")
+    __slots__ = ("_mark_bytes", "_mark_ns", "_samples", "bytes_per_s", "typical_bytes_per_s")
 
     def __init__(self) -> None:
         self.bytes_per_s: float | None = None
         """The estimate to go by; None while nothing is known."""
         self.typical_bytes_per_s = 0.0
-        """Of the last half minute, so that a pause does not look like the end."""
+        """A mean of about the last twenty samples, to which a pause is not the end."""
+        self._samples = 0
         self._mark_ns: int | None = None
         self._mark_bytes = 0
 
@@ -61,12 +67,14 @@ class DrainRate:
         if known is None:
             if sample > 0.0 or backlog_bytes > 0:
                 self.bytes_per_s = self.typical_bytes_per_s = sample
-        elif sample > known:
-            self.bytes_per_s = known + DRAIN_RISE * (sample - known)
-            self.typical_bytes_per_s += TYPICAL_WEIGHT * (sample - self.typical_bytes_per_s)
-        elif backlog_bytes > known * STARVED_S:
-            self.bytes_per_s = known + DRAIN_FALL * (sample - known)
-            self.typical_bytes_per_s += TYPICAL_WEIGHT * (sample - self.typical_bytes_per_s)
+                self._samples = 1
+        elif sample > known or backlog_bytes > known * STARVED_S:
+            self.bytes_per_s = known + (sample - known) * (
+                DRAIN_RISE if sample > known else DRAIN_FALL
+            )
+            self._samples += 1
+            weight = max(TYPICAL_WEIGHT, 1.0 / self._samples)
+            self.typical_bytes_per_s += weight * (sample - self.typical_bytes_per_s)
 
 
 def drain_target(signals: TopicSignals, drain: DrainRate, settings: AdaptiveSettings) -> float:
@@ -76,16 +84,22 @@ def drain_target(signals: TopicSignals, drain: DrainRate, settings: AdaptiveSett
     A time quota counts as the bytes that are typically drained within it: while consumers work
     as usual, and otherwise when the oldest message is half as old as the set point.
     """
-    known = drain.bytes_per_s or 0.0
-    limit = float("inf") if signals.size_limit is None else float(signals.size_limit)
+    known, typical = drain.bytes_per_s or 0.0, drain.typical_bytes_per_s
+    limit = _INFINITE if signals.size_limit is None else float(signals.size_limit)
     age_limit_ms = signals.age_limit_ms
     if age_limit_ms is not None:
-        typical = drain.typical_bytes_per_s
         works = typical > 0.0 and 2.0 * known >= typical
         if works or 2 * signals.age_ms >= settings.drain_set_point * age_limit_ms:
             limit = min(limit, typical * age_limit_ms / MS_PER_S)
-    missing = settings.drain_set_point * limit - signals.backlog_bytes
-    return known + missing * NS_PER_S / settings.drain_horizon_ns
+    if limit == _INFINITE:
+        return limit
+    full = settings.drain_set_point * limit
+    missing = full - signals.backlog_bytes
+    if typical > known and missing > 0.0:
+        # While half of the room is left, a pause of consumers is none that matters.
+        known += (typical - known) * min(1.0, 2.0 * missing / full)
+    horizon_ns = max(settings.drain_horizon_ns, HORIZON_INTERVALS_MIN * settings.interval_ns)
+    return known + missing * NS_PER_S / horizon_ns
 
 
 def seconds_to_breach(

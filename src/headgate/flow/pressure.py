@@ -78,14 +78,14 @@ class PressureLimit:
         self._pressure = 1.0
 
     def follow(
-        self, pressure: float, natural: NaturalRate, was_slowed: bool, settings: AdaptiveSettings
+        self, pressure: float, natural: NaturalRate, may_probe: bool, settings: AdaptiveSettings
     ) -> Rule:
-        """One cycle on. ``pressure``: what presses on this topic now. ``was_slowed``: it used all
-        that it was allowed. :attr:`Rule.CLEAR`: the limit has ended."""
+        """One cycle on. ``pressure``: what presses on this topic now. ``may_probe``: it used all
+        that it was allowed in a whole sample. :attr:`Rule.CLEAR`: the limit has ended."""
         if pressure > 0.0:
             self._clear_cycles = 0
             rule = self._step(natural, pressure, settings)
-            if rule is Rule.TARGET and was_slowed and pressure <= self._pressure:
+            if rule is Rule.TARGET and may_probe and pressure <= self._pressure:
                 natural.probe()
             self._pressure = pressure
             return rule
