@@ -18,6 +18,7 @@ from headgate.base.clock import Clock
 from headgate.base.errors import StorageError
 from headgate.base.names import parse_topic
 from headgate.base.units import MIB, NS_PER_MS, NS_PER_S
+from headgate.broker.adaptive import NO_MEMORY_SIGNAL, AdaptiveThrottle, MemorySource
 from headgate.broker.authorization import AllowAll, Authorizer
 from headgate.broker.committer import Committer
 from headgate.broker.counts import BrokerCounts
@@ -81,7 +82,9 @@ class Broker:
         lanes: Lanes,
         info: BrokerInfo,
         authorizer: Authorizer | None = None,
+        memory: MemorySource | None = None,
     ) -> None:
+        """``memory`` is what the adaptive controller goes by, if that is enabled."""
         self.settings = settings
         self.clock = clock
         self.loop = loop
@@ -125,6 +128,10 @@ class Broker:
         )
         self.cursor_work = CursorWork()
         self.sweeps = Sweeps(self)
+        self.adaptive: AdaptiveThrottle | None = None
+        """The controller, where ``adaptivePublisherThrottlingEnabled``."""
+        if settings.adaptivePublisherThrottlingEnabled:
+            self.adaptive = AdaptiveThrottle(self, memory or NO_MEMORY_SIGNAL)
         self.closed = asyncio.Event()
         self.is_ready = False
         self.connections: set[Connection] = set()
@@ -156,6 +163,8 @@ class Broker:
         if not self.settings.backlogQuotaCheckEnabled:
             logger.warning("backlogQuotaCheckEnabled is false: no backlog quota is enforced")
         self.sweeps.start()
+        if self.adaptive is not None:
+            self.adaptive.start()
         self.is_ready = True
 
     async def close(self) -> None:
@@ -164,6 +173,8 @@ class Broker:
         self.sweeps.stop()
         self.reader.close()
         self.begin_turn()
+        if self.adaptive is not None:
+            self.adaptive.stop()
         for topic in list(self.engine.topics.values()):
             topic.fence()
         try:
@@ -286,6 +297,8 @@ class Broker:
             self.dynamic.use(self.catalog.settings())
             self._set_engine_limits()
             self._set_broker_limits()
+            if self.adaptive is not None:
+                self.adaptive.settings_changed()
         if kinds & {Kind.SETTING, Kind.NAMESPACE, Kind.TOPIC_POLICIES}:
             for topic in self._topics_under(change, everywhere=settings_changed):
                 self.engine.limits_of_topic(topic)

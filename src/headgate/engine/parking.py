@@ -50,6 +50,7 @@ class Parking:
         "_gate_cause",
         "_is_over",
         "_paused_count",
+        "_seen",
         "_since_ns",
         "_spent_ns",
         "hold_timer_ns",
@@ -61,6 +62,7 @@ class Parking:
         """Producers, messages and bytes in each place."""
         self._causes: set[ParkCause] = set()
         """Those that something waits for now."""
+        self._seen: set[ParkCause] = set()
         self._since_ns = [0] * len(ParkCause)
         self._spent_ns = [0] * len(ParkCause)
         self._gate_cause = ParkCause.TOPIC_RATE
@@ -169,6 +171,11 @@ class Parking:
         self._paused_count += step
         self._restate(now_ns)
 
+    def take_seen(self) -> set[ParkCause]:
+        """What anything waited for since this was last asked."""
+        seen, self._seen = self._seen, set(self._causes)
+        return seen
+
     def _cause_of(self, place: Place) -> ParkCause:
         if place is Place.CONNECTION:
             return ParkCause.PENDING_LIMIT
@@ -183,6 +190,7 @@ class Parking:
         before = self._causes
         if causes == before:
             return
+        self._seen |= causes
         for cause in before - causes:
             self._spent_ns[cause] += now_ns - self._since_ns[cause]
         for cause in causes - before:

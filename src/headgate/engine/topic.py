@@ -34,6 +34,7 @@ from headgate.engine.writes import (
     count_latency,
     count_sizes,
 )
+from headgate.flow.adaptive_topic import TopicControl
 from headgate.flow.gate import TopicGate
 from headgate.flow.limits import DispatchLimit
 from headgate.flow.relative import PublishRate
@@ -56,6 +57,7 @@ class Topic:
         "bytes_in_before_load",
         "bytes_out_removed",
         "cache",
+        "control",
         "created_ms",
         "ending",
         "engine",
@@ -145,6 +147,8 @@ class Topic:
         """As it is set on the topic."""
         self.adaptive_limit: DispatchLimit | None = None
         """What the adaptive controller allows for now."""
+        self.control: TopicControl | None = None
+        """What the adaptive controller knows of it; made when it first looks."""
         self.publish_gate: TopicGate | None = None
         """Both in force; made at the first limit."""
         self.admit_below = NO_MARK
@@ -366,6 +370,8 @@ class Topic:
             del self._sizes[:entries]
         if not self.is_system:
             self.engine.written_ns = now_ns
+            if self.engine.published is not None:
+                self.engine.published[self] = None
         figures.size_bytes += sum(sizes)
         count_sizes(figures.sizes, sizes)
         count_latency(figures.storage, storage_ns, entries)
