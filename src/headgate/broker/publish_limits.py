@@ -1,18 +1,27 @@
-"""Which publish limit is set, and where.
+"""Which publish limit is in force, and where it is set.
 
-Enforcement and REST's ``applied=true`` ask the same table, so that they cannot disagree. The order
-is that of dispatch limits (law 1.8): topic policy, namespace policy, broker setting. A publish
-limit counts over one second and is never relative.
+Enforcement, REST's ``applied=true``, stats, /metrics, telemetry and explain all ask here, so that
+they cannot disagree. :class:`PublishLimitTable` knows what is set, by names. The order is that of
+dispatch limits (law 1.8): topic policy, namespace policy, broker setting.
+:class:`PublishLimitsInForce` knows what holds on what is live, where the adaptive controller may
+allow less. A publish limit counts over one second and is never relative.
 """
 
 from __future__ import annotations
 
+from typing import Final, Protocol
+
 from msgspec import UNSET
 
 from headgate.base.names import TopicName
+from headgate.broker.limits import NO_LIMIT
 from headgate.broker.settings import Settings
+from headgate.engine.intake import adaptive_is_tighter, tighter
+from headgate.engine.topic import Topic
 from headgate.flow.limits import (
     PUBLISH_KEYS,
+    Dimension,
+    DispatchLimit,
     EffectiveLimit,
     Level,
     RatePolicy,
@@ -20,6 +29,9 @@ from headgate.flow.limits import (
 )
 from headgate.metadata.catalog import Catalog
 from headgate.metadata.policies import PublishRate
+
+ADAPTIVE_SOURCE: Final = "adaptive controller"
+"""Where a limit comes from that nobody set."""
 
 
 def policy_of(rate: PublishRate | None) -> RatePolicy | None:
@@ -72,3 +84,52 @@ class PublishLimitTable:
             broker_messages=settings.maxPublishRatePerTopicInMessages,
             broker_bytes=settings.maxPublishRatePerTopicInBytes,
         )
+
+
+class PublishLimitSource(Protocol):
+    """Which publish limits are set: :class:`PublishLimitTable` is one."""
+
+    def of_broker(self) -> EffectiveLimit:
+        """What all topics together may be published."""
+
+    def of_topic(self, topic: TopicName, /) -> EffectiveLimit:
+        """What one topic may be published."""
+
+
+class PublishLimitsInForce:
+    """Effective publish limits of what is live: of static and adaptive ones the tighter."""
+
+    def __init__(self, table: PublishLimitSource) -> None:
+        self._table = table
+
+    def of_broker(self) -> EffectiveLimit:
+        """What all topics together may be published now."""
+        return self._table.of_broker()
+
+    def of_topic(self, topic: Topic) -> EffectiveLimit:
+        """What a topic may be published now; no limit on the broker's own."""
+        if topic.is_system:
+            return NO_LIMIT
+        return _with_adaptive(self._table.of_topic(topic.name), topic.adaptive_limit)
+
+    def on(self, topic: Topic) -> list[EffectiveLimit]:
+        """The publish limits that a topic meets: its own and the broker's."""
+        if topic.is_system:
+            return [NO_LIMIT, NO_LIMIT]
+        return [self.of_topic(topic), self.of_broker()]
+
+
+def _with_adaptive(effective: EffectiveLimit, adaptive: DispatchLimit | None) -> EffectiveLimit:
+    if adaptive is None:
+        return effective
+    limit = tighter(effective.limit, adaptive)
+    sources = []
+    for dimension in Dimension:
+        source = ""
+        if limit is not None and limit.amount(dimension) is not None:
+            is_adaptive = adaptive_is_tighter(effective.limit, adaptive, dimension)
+            source = ADAPTIVE_SOURCE if is_adaptive else effective.source_of(dimension)
+        sources.append(source)
+    of_messages, of_bytes = sources
+    source = " and ".join(dict.fromkeys(filter(None, sources)))
+    return EffectiveLimit(limit, source, effective.policy, (of_messages, of_bytes))

@@ -28,7 +28,7 @@ from headgate.broker.facade import BrokerInfo
 from headgate.broker.lanes import Lane
 from headgate.broker.limits import LimitsInForce, LimitTable
 from headgate.broker.metadata_writer import MetadataWriter
-from headgate.broker.publish_limits import PublishLimitTable
+from headgate.broker.publish_limits import PublishLimitsInForce, PublishLimitTable
 from headgate.broker.quota_log import QuotaLog
 from headgate.broker.quotas import QuotaTable
 from headgate.broker.reads import Reader
@@ -95,6 +95,7 @@ class Broker:
         self.authorizer: Authorizer = authorizer or AllowAll()
         self.limits = LimitTable(catalog, settings)
         self.publish_limits = PublishLimitTable(catalog, settings)
+        self.publish_in_force = PublishLimitsInForce(self.publish_limits)
         self.quotas = QuotaTable(catalog, settings)
         self.quota_log = QuotaLog()
         self.dynamic = DynamicSettings(settings)

@@ -76,6 +76,7 @@ def topic_stats(broker: Broker, topic: Topic, options: StatsOptions) -> TopicSta
         msg_chunk_published=any(p.chunks_published for p in topic.producers.values()),
         storage_size=topic.storage_bytes(),
         backlog_size=backlog_bytes,
+        publish_rate_limited_times=topic.publish_throttled_count,
         publishers=[]
         if options.exclude_publishers
         else [publisher_stats(topic.producers[name], now_ns) for name in sorted(topic.producers)],

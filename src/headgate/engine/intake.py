@@ -21,7 +21,7 @@ from headgate.engine.parking import ParkedSend, Parking, Place
 from headgate.engine.ports import ProducerPort
 from headgate.engine.producer import Producer
 from headgate.flow.gate import BrokerGate, TopicGate
-from headgate.flow.limits import DispatchLimit, Level, Refusal
+from headgate.flow.limits import Dimension, DispatchLimit, Level, Refusal
 
 if TYPE_CHECKING:
     from headgate.engine.engine import Engine
@@ -60,6 +60,7 @@ class Intake:
         if limit is not None:
             self.gate.forgive_raised(limit, self._engine.now_ns)
         self.gate.set_limit(limit, self._engine.now_ns)
+        self._engine.observer.publish_limits_changed(None)
         for topic in self._engine.topics.values():
             topic.settle_admission()
         self._engine.effects.work_pending()
@@ -76,6 +77,7 @@ class Intake:
             if forgives and limit is not None:
                 gate.forgive_raised(limit, self._engine.now_ns)
             gate.set_limit(limit, self._engine.now_ns)
+            self._engine.observer.publish_limits_changed(topic)
         topic.settle_admission()
         if topic.parking:
             self._engine.effects.work_pending()
@@ -296,6 +298,15 @@ def tighter(one: DispatchLimit | None, other: DispatchLimit | None) -> DispatchL
     )
 
 
+def adaptive_is_tighter(
+    static: DispatchLimit | None, adaptive: DispatchLimit, dimension: Dimension
+) -> bool:
+    """Whose a dimension that is limited is: the controller's, or of what is set."""
+    set_amount = None if static is None else static.amount(dimension)
+    amount = adaptive.amount(dimension)
+    return set_amount is None or (amount is not None and amount < set_amount)
+
+
 def _least(one: int | None, other: int | None) -> int | None:
     return min((amount for amount in (one, other) if amount is not None), default=None)
 
@@ -306,7 +317,5 @@ def _cause(topic: Topic, refusal: Refusal) -> ParkCause:
         return ParkCause.BROKER_RATE
     if topic.adaptive_limit is None:
         return ParkCause.TOPIC_RATE
-    static = None if topic.publish_limit is None else topic.publish_limit.amount(refusal.dimension)
-    adaptive = topic.adaptive_limit.amount(refusal.dimension)
-    is_adaptive = static is None or (adaptive is not None and adaptive < static)
+    is_adaptive = adaptive_is_tighter(topic.publish_limit, topic.adaptive_limit, refusal.dimension)
     return ParkCause.ADAPTIVE if is_adaptive else ParkCause.TOPIC_RATE

@@ -87,7 +87,10 @@ class Parking:
         return sum(place[2] for place in self._by_place)
 
     def waiting(self, cause: ParkCause) -> Waiting:
-        """What waits now for one cause."""
+        """What waits now for one cause. For ``memory`` nothing does: its producers are those whose
+        connections are not read."""
+        if cause is ParkCause.MEMORY:
+            return Waiting(self._paused_count, 0, 0)
         places = [p for p in Place if self._cause_of(p) is cause]
         return Waiting(*(sum(self._by_place[p][i] for p in places) for i in range(3)))
 
@@ -95,6 +98,10 @@ class Parking:
         """Time in which at least one SEND waited for one cause, until now."""
         running_ns = now_ns - self._since_ns[cause] if cause in self._causes else 0
         return self._spent_ns[cause] + running_ns
+
+    def since_ns(self, cause: ParkCause) -> int | None:
+        """Since when something has waited for one cause without a break; None: nothing does."""
+        return self._since_ns[cause] if cause in self._causes else None
 
     # -- who waits -------------------------------------------------------------------------
 

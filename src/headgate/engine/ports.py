@@ -200,6 +200,10 @@ class Observer(Protocol):
         """The limit of a topic, of one of its subscriptions or (None, None) of the broker was put
         in force, perhaps as it was."""
 
+    def publish_limits_changed(self, topic: Topic | None, /) -> None:
+        """The publish limit of a topic, static or adaptive, or (None) of the broker was put in
+        force, perhaps as it was. Of topics that never had one nothing is told."""
+
     def quota_turned(self, topic: Topic, quota: Quota, exceeded: bool, /) -> None:
         """A topic reached a quota that stops producers, or has room again."""
 
@@ -226,6 +230,9 @@ class NoObserver:
         """See :class:`Observer`."""
 
     def limits_changed(self, topic: Topic | None, subscription: Subscription | None, /) -> None:
+        """See :class:`Observer`."""
+
+    def publish_limits_changed(self, topic: Topic | None, /) -> None:
         """See :class:`Observer`."""
 
     def quota_turned(self, topic: Topic, quota: Quota, exceeded: bool, /) -> None:

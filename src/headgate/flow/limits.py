@@ -177,15 +177,19 @@ class EffectiveLimit:
     """The limit in force at one level and who set it.
 
     ``source`` is empty when nobody set anything; with a source and no ``limit``, somebody set
-    "unlimited" there. ``policy`` is what was set, as it was.
+    "unlimited" there. ``policy`` is what was set, as it was. ``sources``: where each
+    :class:`Dimension` comes from, where that is not one policy or the broker's settings.
     """
 
     limit: DispatchLimit | None
     source: str
     policy: RatePolicy | None = None
+    sources: tuple[str, str] | None = None
 
     def source_of(self, dimension: Dimension) -> str:
         """Where this dimension is set; of two broker settings only the one that counts."""
+        if self.sources is not None:
+            return self.sources[dimension]
         parts = self.source.split(" and ")
         if len(parts) == 2 and parts[0].startswith("broker setting "):
             return parts[0] if dimension == Dimension.MESSAGES else f"broker setting {parts[1]}"

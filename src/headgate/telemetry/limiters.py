@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
+from headgate.engine.producer import Producer
 from headgate.engine.subscription import Subscription
 from headgate.flow.budget import Budget
 from headgate.flow.gate import BrokerGate, TopicGate
@@ -15,6 +16,16 @@ from headgate.telemetry.names import PLAIN, Names
 from headgate.telemetry.subjects import SPAN_COLUMNS, Instant, Row
 
 Gate = BrokerGate | TopicGate | SubscriptionGate
+
+Waiter = Subscription | Producer
+"""Who waits at dispatch limits, and at publish limits."""
+
+PUBLISH_TOPIC: Final = "publish_topic"
+PUBLISH_BROKER: Final = "publish_broker"
+"""Levels of publish limits; those of dispatch limits are the names of :class:`Level`."""
+
+_BROAD: Final = (Level.BROKER.name.lower(), PUBLISH_BROKER)
+"""Those at which the waiters of many topics meet."""
 
 LIMITER_COLUMNS: Final = (
     "level", "subject", "incarnation", "dimension", *SPAN_COLUMNS, "limit", "limit_period_ns",
@@ -54,7 +65,7 @@ class LimiterTrack:
         self,
         node: Gate,
         budget: Budget,
-        level: Level,
+        level: str,
         subject: str,
         *,
         incarnation: int,
@@ -85,11 +96,11 @@ class LimiterTrack:
         self,
         at: Instant,
         now_ns: int,
-        sent_since: Callable[[Subscription, Dimension], int],
+        sent_since: Callable[[Waiter, Dimension], int],
     ) -> Row | None:
         """Its row at that instant; None if there is nothing to say.
 
-        ``sent_since`` tells what a subscription was handed in this window.
+        ``sent_since`` tells what a waiter was granted in this window.
         """
         if at.window_end_ns <= self.covered_ns:
             return None
@@ -116,7 +127,7 @@ class LimiterTrack:
         self._sent = values
         covered_from_ns, self.covered_ns = self.covered_ns, at.window_end_ns
         return (
-            self.level.name.lower(),
+            self.level,
             self.subject,
             self.incarnation,
             self.dimension.name.lower(),
@@ -131,19 +142,19 @@ class LimiterTrack:
     def _waiters(
         self,
         largest: tuple[tuple[object, int], ...],
-        sent_since: Callable[[Subscription, Dimension], int],
+        sent_since: Callable[[Waiter, Dimension], int],
     ) -> tuple[list[str | None], list[int | None]]:
         names: list[str | None] = [None] * WAITERS_LARGEST
         amounts: list[int | None] = [None] * WAITERS_LARGEST
         for place, (owner, _) in enumerate(largest[:WAITERS_LARGEST]):
-            if isinstance(owner, Subscription):
-                broad = self.level is Level.BROKER
-                known_as = self._names
+            if isinstance(owner, Waiter):
+                broad, known_as = self.level in _BROAD, self._names
                 names[place] = subject_of(owner, known_as) if broad else known_as.part(owner.name)
                 amounts[place] = sent_since(owner, self.dimension)
         return names, amounts
 
 
-def subject_of(subscription: Subscription, names: Names = PLAIN) -> str:
-    """How a record names a subscription of a topic."""
-    return f"{names.topic(subscription.topic.name)}|{names.part(subscription.name)}"
+def subject_of(waiter: Waiter, names: Names = PLAIN) -> str:
+    """How a record names a subscription or a connected producer of a topic."""
+    topic = "" if waiter.topic is None else names.topic(waiter.topic.name)
+    return f"{topic}|{names.part(waiter.name)}"

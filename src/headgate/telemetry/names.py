@@ -1,4 +1,5 @@
-"""How the records name tenants, namespaces, topics and subscriptions: as they are, or hashed.
+"""How the records name tenants, namespaces, topics, subscriptions and producers: as they are, or
+hashed.
 
 A hashed name is the first :data:`HASH_DIGITS` hexadecimal digits of HMAC-SHA-256 over the name in
 UTF-8. Each part of a topic's name is hashed by itself, and a partition keeps its number: what
@@ -28,7 +29,8 @@ class Names:
     """Names as they are."""
 
     def part(self, name: str) -> str:
-        """A tenant, a namespace without its tenant, a topic in its namespace, a subscription."""
+        """A tenant, a namespace without its tenant, a topic in its namespace, a subscription, a
+        producer."""
         return name
 
     def topic(self, name: TopicName) -> str:
@@ -66,6 +68,10 @@ class HashedNames(Names):
 
     def limit_source(self, source: str) -> str:
         """See :meth:`Names.limit_source`."""
+        # Messages and bytes may come from two places; no name has a blank.
+        return " and ".join(map(self._one_source, source.split(" and ")))
+
+    def _one_source(self, source: str) -> str:
         if not source.startswith(_NAMESPACE_POLICY):
             return source
         namespace = source.removeprefix(_NAMESPACE_POLICY)

@@ -3,13 +3,18 @@ each namespace, under the same names and without the topic's label, as Pulsar gi
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
+from headgate.base.park_cause import ParkCause
+from headgate.telemetry.publish_metrics import cause_label
 from headgate.telemetry.quota_metrics import QUOTA_TYPES
 from headgate.telemetry.series import (
     EVICTIONS_SERIES,
     NAMESPACE_SERIES,
+    PARKED_BYTES_SERIES,
+    PARKED_MESSAGES_SERIES,
     SUBSCRIPTION_SERIES,
     SUMMED_SUBSCRIPTION_NAMES,
     SUMMED_TOPIC_NAMES,
@@ -38,6 +43,7 @@ _SERIES: Final = (
     *(series for _, series in _OF_SUBSCRIPTION),
     *WRITE_SERIES,
 )
+_PARKED: Final = (PARKED_MESSAGES_SERIES, PARKED_BYTES_SERIES)
 
 
 class NamespaceSums:
@@ -45,6 +51,8 @@ class NamespaceSums:
 
     def __init__(self) -> None:
         self._sums: dict[str, list[Number]] = {}
+        self._parked: defaultdict[tuple[str, ParkCause], list[int]] = defaultdict(lambda: [0, 0])
+        """Messages and bytes that wait now."""
 
     def add(self, topic: Topic, values: tuple[Number, ...]) -> None:
         """Add a topic; ``values`` are those of :data:`TOPIC_SERIES`."""
@@ -57,6 +65,13 @@ class NamespaceSums:
         self._sums[namespace] = (
             own if known is None else [a + b for a, b in zip(known, own, strict=True)]
         )
+        if topic.parking is not None:
+            for cause in ParkCause:
+                waiting = topic.parking.waiting(cause)
+                if waiting.messages:
+                    parked = self._parked[namespace, cause]
+                    parked[0] += waiting.messages
+                    parked[1] += waiting.bytes
 
     def samples(
         self,
@@ -73,6 +88,10 @@ class NamespaceSums:
             for series, value in zip(_SERIES, sums, strict=True):
                 more = ',remote_cluster="local"' if series.name == _BACKLOG else ""
                 found.append((series.name, f"{series.name}{labels}{more}}} {number(value)}"))
+        for (namespace, cause), parked in self._parked.items():
+            labels, end = labels_of(namespace), cause_label(cause)
+            for series, amount in zip(_PARKED, parked, strict=True):
+                found.append((series.name, f"{series.name}{labels}{end}{amount}"))
         name = EVICTIONS_SERIES.name
         for namespace in self._sums.keys() | evictions.keys():
             labels = labels_of(namespace)

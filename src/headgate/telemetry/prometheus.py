@@ -17,7 +17,9 @@ from headgate.base.counters import safe_sum
 from headgate.base.units import NS_PER_S
 from headgate.flow.account import LABELS
 from headgate.flow.limits import Dimension, EffectiveLimit, Level
+from headgate.telemetry.limiters import PUBLISH_BROKER, PUBLISH_TOPIC
 from headgate.telemetry.namespace_sums import NamespaceSums
+from headgate.telemetry.publish_metrics import ParkedLines
 from headgate.telemetry.quota_metrics import QuotaLines
 from headgate.telemetry.series import (
     BACKLOG_AGE_SERIES,
@@ -136,13 +138,15 @@ class _Renderer:
         self._state_lines = lines_of(STATE_SERIES)
         self._limit_lines = lines_of(LIMIT_SERIES)
         self._quotas = QuotaLines(broker, lines_of)
+        self._parked = ParkedLines(lines_of)
         self._sums = NamespaceSums()
 
     async def walk(self) -> None:
         """Render every topic that is live when its turn comes."""
         engine = self._broker.engine
         self._broker.begin_turn()
-        self._limit(self._cluster, Level.BROKER, self._broker.in_force.of_broker())
+        self._limit(self._cluster, "broker", self._broker.in_force.of_broker())
+        self._limit(self._cluster, PUBLISH_BROKER, self._broker.publish_in_force.of_broker())
         done = 0
         for topic in list(engine.topics.values()):
             if engine.topics.get(topic.name.full) is not topic:
@@ -215,8 +219,10 @@ class _Renderer:
             values = (*values, *write_values(topic))
             for (series, lines), value in zip(self._topic_lines, values, strict=True):
                 lines.append(series + end + number(value))
-            self._limit(labels, Level.TOPIC, self._broker.in_force.of_topic(topic))
+            self._limit(labels, "topic", self._broker.in_force.of_topic(topic))
+            self._limit(labels, PUBLISH_TOPIC, self._broker.publish_in_force.of_topic(topic))
             self._quotas.topic(topic, labels)
+            self._parked.topic(topic, labels)
         else:
             self._sums.add(topic, values)
         return labels
@@ -246,16 +252,16 @@ class _Renderer:
                 seconds = number(spent_ns / NS_PER_S)
                 self._state_lines.append(f"{prefix}{_STATE_LABELS[cell]}{seconds}")
         limit = self._broker.in_force.of_subscription(subscription)
-        self._limit(labels, Level.SUBSCRIPTION, limit)
+        self._limit(labels, "subscription", limit)
 
-    def _limit(self, labels: str, level: Level, effective: EffectiveLimit) -> None:
+    def _limit(self, labels: str, limiter: str, effective: EffectiveLimit) -> None:
         if effective.limit is None:
             return
         for dimension in Dimension:
             rate = effective.limit.per_second(dimension)
             if rate is not None:
                 self._limit_lines.append(
-                    f'{LIMIT_SERIES.name}{labels},limiter="{level.name.lower()}"'
+                    f'{LIMIT_SERIES.name}{labels},limiter="{limiter}"'
                     f',dimension="{_DIMENSIONS[dimension]}"'
                     f',source="{escape(effective.source_of(dimension))}"}} {number(rate)}'
                 )

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from itertools import accumulate
 from typing import TYPE_CHECKING, Final
 
 from headgate.base.park_cause import ParkCause
 from headgate.base.units import MS_PER_S, NS_PER_S
 from headgate.broker.quota_sweep import BOUNDS_S
-from headgate.engine.parking import Parking
 from headgate.flow.quota import QuotaType
 from headgate.telemetry.series import (
     BREACH_SERIES,
@@ -19,15 +17,13 @@ from headgate.telemetry.series import (
     EVICTED_MESSAGES_SERIES,
     EVICTIONS_OF_BROKER_SERIES,
     EVICTIONS_SERIES,
-    PARKED_BYTES_SERIES,
-    PARKED_MESSAGES_SERIES,
-    PARKED_SECONDS_SERIES,
     PRODUCERS_CLOSED_SERIES,
     PRODUCERS_HELD_SERIES,
     PRODUCERS_REFUSED_SERIES,
     QUOTA_SIZE_SERIES,
     QUOTA_TIME_SERIES,
     STOPPED_SECONDS_SERIES,
+    LinesOf,
     Series,
 )
 
@@ -35,9 +31,6 @@ if TYPE_CHECKING:
     from headgate.broker.service import Broker
     from headgate.engine.topic import Topic
     from headgate.engine.topic_quota import TopicQuota
-
-LinesOf = Callable[[Series], list[str]]
-"""Where samples of a series are put, each a whole line without its end."""
 
 QUOTA_TYPES: Final = tuple(f',quota_type="{kind.label}"}} ' for kind in QuotaType)
 """What ends the labels of a sample for each type of quota."""
@@ -68,25 +61,11 @@ class QuotaLines:
             seconds = quota.seconds_to_breach(kind)
             if seconds is not None:
                 self._add(BREACH_SERIES, labels, end, f"{seconds:.3f}")
-        parking = topic.parking
         if quota is not None:
+            parking = topic.parking
             held = 0 if parking is None else parking.waiting(ParkCause.BACKLOG_QUOTA).producers
             self._add(PRODUCERS_HELD_SERIES, labels, "} ", held)
             self._stops(quota, labels)
-        if parking is not None:
-            self._parked(parking, labels, topic.engine.now_ns)
-
-    def _parked(self, parking: Parking, labels: str, now_ns: int) -> None:
-        for cause in ParkCause:
-            spent_ns = parking.parked_ns(cause, now_ns)
-            if not spent_ns and not parking.waiting(cause).producers:
-                continue
-            end = f',cause="{cause.label}"}} '
-            self._add(PARKED_SECONDS_SERIES, labels, end, f"{spent_ns / NS_PER_S:.3f}")
-            if cause is not ParkCause.MEMORY:
-                waiting = parking.waiting(cause)
-                self._add(PARKED_MESSAGES_SERIES, labels, end, waiting.messages)
-                self._add(PARKED_BYTES_SERIES, labels, end, waiting.bytes)
 
     def _stops(self, quota: TopicQuota, labels: str) -> None:
         stops, now_ns = quota.stops, quota.topic.engine.now_ns

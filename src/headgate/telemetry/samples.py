@@ -10,7 +10,9 @@ import asyncio
 from collections.abc import AsyncIterator, Collection
 from typing import TYPE_CHECKING, Final
 
+from headgate.base.park_cause import ParkCause
 from headgate.engine.eviction import Eviction
+from headgate.engine.producer import Producer
 from headgate.engine.subscription import Subscription
 from headgate.engine.topic import Topic
 from headgate.flow.account import LABELS, Cell
@@ -22,8 +24,17 @@ from headgate.record.fields import Kind
 from headgate.telemetry.controller_events import ControllerEvents
 from headgate.telemetry.events import EventLog
 from headgate.telemetry.limit_track import LimitChange, LimitTrack, limit_values
-from headgate.telemetry.limiters import LIMITER_COLUMNS, Gate, LimiterTrack, subject_of
+from headgate.telemetry.limiters import (
+    LIMITER_COLUMNS,
+    PUBLISH_BROKER,
+    PUBLISH_TOPIC,
+    Gate,
+    LimiterTrack,
+    Waiter,
+    subject_of,
+)
 from headgate.telemetry.names import PLAIN, Names
+from headgate.telemetry.publishing import Turn
 from headgate.telemetry.quota_events import QuotaEvents
 from headgate.telemetry.quotas import limit_values as quota_limit_values
 from headgate.telemetry.subjects import (
@@ -73,16 +84,19 @@ class Sampler:
         self.dropped_rows_count = 0
         """Last rows given up since the start."""
         self._broker_limit = LimitTrack(0)
+        self._publish_limit = LimitTrack(0)
         self._rows: dict[Kind, list[Row]] = {kind: [] for kind in _COLUMNS}
         self._rows_count = 0
         self._engine.observer = self
         for topic in list(self._engine.topics.values()):
             self.topic_loaded(topic)
             self.limits_changed(topic, None)
+            self.publish_limits_changed(topic)
             for subscription in topic.subscriptions.values():
                 self.subscription_added(subscription)
                 self.limits_changed(topic, subscription)
         self.limits_changed(None, None)
+        self.publish_limits_changed(None)
 
     # -- what the engine tells -------------------------------------------------------------
 
@@ -100,6 +114,8 @@ class Sampler:
         for subscription in list(track.subscriptions.values()):
             self.subscription_removed(subscription.subscription)
         self._end_limiters(topic.gate)
+        if topic.publish_gate is not None:
+            self._end_limiters(topic.publish_gate)
         self._quotas.topic_unloaded(topic)
         self._controller.topic_unloaded(topic)
         self._farewell(Kind.TOPIC, track.row(self._ending()))
@@ -127,7 +143,7 @@ class Sampler:
         if topic is None:
             self._broker_limit.changed_ns = now_ns
             info = self._broker.info
-            self._follow_budgets(self._engine.gate, Level.BROKER, info.broker_id, 0, now_ns)
+            self._follow_budgets(self._engine.gate, "broker", info.broker_id, 0, now_ns)
             return
         track = self._topics.get(topic)
         if track is None:
@@ -135,14 +151,30 @@ class Sampler:
         if subscription is None:
             track.limit.changed_ns = now_ns
             name = self._names.topic(topic.name)
-            self._follow_budgets(topic.gate, Level.TOPIC, name, topic.incarnation, now_ns)
+            self._follow_budgets(topic.gate, "topic", name, topic.incarnation, now_ns)
             return
         own = track.subscriptions.get(subscription.name)
         if own is not None:
             own.limit.changed_ns = now_ns
             name = subject_of(subscription, self._names)
             gate = subscription.gate
-            self._follow_budgets(gate, Level.SUBSCRIPTION, name, topic.incarnation, now_ns)
+            self._follow_budgets(gate, "subscription", name, topic.incarnation, now_ns)
+
+    def publish_limits_changed(self, topic: Topic | None, /) -> None:
+        """See :class:`headgate.engine.ports.Observer`."""
+        now_ns = self._broker.clock.wall_ns()
+        if topic is None:
+            self._publish_limit.changed_ns = now_ns
+            info = self._broker.info
+            gate = self._engine.intake.gate
+            self._follow_budgets(gate, PUBLISH_BROKER, info.broker_id, 0, now_ns)
+            return
+        track = self._topics.get(topic)
+        if track is not None and topic.publish_gate is not None:
+            track.publishing.limit.changed_ns = now_ns
+            track.publishing.begin()
+            name, incarnation = self._names.topic(topic.name), topic.incarnation
+            self._follow_budgets(topic.publish_gate, PUBLISH_TOPIC, name, incarnation, now_ns)
 
     def quota_turned(self, topic: Topic, quota: Quota, exceeded: bool, /) -> None:
         """See :class:`headgate.engine.ports.Observer`."""
@@ -161,7 +193,7 @@ class Sampler:
             self._controller.decided(topic, decision, self._broker.clock.wall_ns())
 
     def _follow_budgets(
-        self, gate: Gate, level: Level, subject: str, incarnation: int, since_ns: int
+        self, gate: Gate, level: str, subject: str, incarnation: int, since_ns: int
     ) -> None:
         in_force = {budget.dimension for budget in gate.budgets}
         self._end_limiters(gate, keep=in_force)
@@ -214,7 +246,9 @@ class Sampler:
             if self._topics.get(topic.topic) is not topic:
                 continue
             self._refresh_topic_limit(topic)
+            self._refresh_publish_limit(topic)
             self._add(Kind.TOPIC, topic.row(at))
+            self._look_at_publishing(topic, at)
             # The topic itself is a subject like its subscriptions: most topics may have none.
             for track in (None, *topic.subscriptions.values()):
                 if track is not None and not track.subscription.removed:
@@ -271,9 +305,23 @@ class Sampler:
                     if limiter is not None:
                         limiter.waiting += track.waiting_amount(budget.dimension)
 
-    def _sent_in_window(self, subscription: Subscription, dimension: Dimension) -> int:
-        topic = self._topics.get(subscription.topic)
-        track = topic.subscriptions.get(subscription.name) if topic is not None else None
+    def _look_at_publishing(self, track: TopicTrack, at: Instant) -> None:
+        topic, publishing = track.topic, track.publishing
+        publishing.end_window()
+        if (turn := publishing.turn()) is not None:
+            self._tell_holding(track, turn, at)
+        own: tuple[Gate, ...] = () if topic.publish_gate is None else (topic.publish_gate,)
+        for gate in (*own, self._engine.intake.gate):
+            for budget in gate.budgets:
+                limiter = self._limiters.get((gate, budget.dimension))
+                if limiter is not None:
+                    limiter.waiting += publishing.waiting(budget.dimension)
+
+    def _sent_in_window(self, waiter: Waiter, dimension: Dimension) -> int:
+        topic = None if waiter.topic is None else self._topics.get(waiter.topic)
+        if isinstance(waiter, Producer):
+            return 0 if topic is None else topic.publishing.granted(waiter, dimension)
+        track = topic.subscriptions.get(waiter.name) if topic is not None else None
         return track.sent_in_window[dimension] if track is not None else 0
 
     # -- limits and throttling -------------------------------------------------------------
@@ -283,28 +331,46 @@ class Sampler:
         if limit.changed_ns:
             effective = broker.limits.of_broker()
             if (change := limit.change(effective, self._names)) is not None:
-                self._tell_limit(change, Level.BROKER)
+                self._tell_limit(change, "broker")
             self._name_sources(self._engine.gate, effective)
         if limit.moves:
             limit.values = limit_values(broker.in_force.of_broker(), self._names)
+        limit = self._publish_limit
+        if limit.changed_ns:
+            effective = broker.publish_in_force.of_broker()
+            if (change := limit.change(effective, self._names)) is not None:
+                self._tell_limit(change, PUBLISH_BROKER)
+            self._name_sources(self._engine.intake.gate, effective)
 
     def _refresh_topic_limit(self, track: TopicTrack) -> None:
         limit, topic = track.limit, track.topic
         if limit.changed_ns:
             effective = self._broker.limits.of_topic(topic.name)
             if (change := limit.change(effective, self._names)) is not None:
-                self._tell_limit(change, Level.TOPIC, topic)
+                self._tell_limit(change, "topic", topic)
             self._name_sources(topic.gate, effective)
             track.quota_limits = quota_limit_values(self._broker.quotas.of_live(topic), self._names)
         if limit.moves:
             limit.values = limit_values(self._broker.in_force.of_topic(topic), self._names)
+
+    def _refresh_publish_limit(self, track: TopicTrack) -> None:
+        limit, topic = track.publishing.limit, track.topic
+        if limit.changed_ns:
+            # What is set is an event; what the controller allows has events of its own.
+            effective = self._broker.publish_limits.of_topic(topic.name)
+            if (change := limit.change(effective, self._names)) is not None:
+                self._tell_limit(change, PUBLISH_TOPIC, topic)
+            effective = self._broker.publish_in_force.of_topic(topic)
+            limit.values = limit_values(effective, self._names)
+            if topic.publish_gate is not None:
+                self._name_sources(topic.publish_gate, effective)
 
     def _refresh_subscription_limit(self, track: SubscriptionTrack) -> None:
         limit, own = track.limit, track.subscription
         if limit.changed_ns:
             effective = self._broker.limits.of_subscription(own.topic.name, own.name)
             if (change := limit.change(effective, self._names)) is not None:
-                self._tell_limit(change, Level.SUBSCRIPTION, own.topic, own.name)
+                self._tell_limit(change, "subscription", own.topic, own.name)
             self._name_sources(own.gate, effective)
         if limit.moves:
             limit.values = limit_values(self._broker.in_force.of_subscription(own), self._names)
@@ -319,7 +385,7 @@ class Sampler:
     def _tell_limit(
         self,
         change: LimitChange,
-        level: Level,
+        level: str,
         topic: Topic | None = None,
         subscription: str | None = None,
     ) -> None:
@@ -329,8 +395,23 @@ class Sampler:
             topic=self._names.topic(topic.name) if topic is not None else None,
             subscription=self._names.part(subscription) if subscription is not None else None,
             incarnation=topic.incarnation if topic is not None else None,
-            inputs={"level": level.name.lower(), "before": change.before._asdict()},
+            inputs={"level": level, "before": change.before._asdict()},
             outcome=change.after._asdict(),
+        )
+
+    def _tell_holding(self, track: TopicTrack, turn: Turn, at: Instant) -> None:
+        is_broker = turn.cause is ParkCause.BROKER_RATE
+        limit = self._publish_limit if is_broker else track.publishing.limit
+        self.events.add(
+            max(at.window_start_ns, track.since_ns),
+            "throttle_began" if turn.began else "throttle_ended",
+            topic=self._names.topic(track.topic.name),
+            incarnation=track.topic.incarnation,
+            inputs={
+                "level": PUBLISH_BROKER if is_broker else PUBLISH_TOPIC,
+                **limit.values._asdict(),
+            },
+            outcome={"cause": turn.cause.label},
         )
 
     def _tell_throttling(

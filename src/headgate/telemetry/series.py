@@ -9,6 +9,7 @@ filters, replication, compaction) are absent, not zero.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
@@ -34,6 +35,10 @@ class Series:
         """The name on its TYPE line: without ``_total`` where it is a counter of Pulsar's."""
         of_pulsar = self.type == "counter" and self.name.startswith("pulsar_")
         return self.name.removesuffix("_total") if of_pulsar else self.name
+
+
+LinesOf = Callable[[Series], list[str]]
+"""Where samples of a series are put on a page, each a whole line without its end."""
 
 
 def _broker(name: str, unit: str, meaning: str, *labels: str) -> Series:
@@ -120,8 +125,9 @@ TOPIC_SERIES: Final = (
     _topic("storage_read_cache_misses_rate", "entries/s", "The same: what is in memory is not"
            " read."),
     _topic("publish_rate_limit_times", "events", "Times that a connection with a producer on it"
-           " was read no further because too much of what was sent waited to be durable. No"
-           " limit of the publish rate is built."),
+           " began to be throttled, for whichever of its topics: by a publish limit, because it had"
+           " as many unanswered messages as it may, or because too much waited in memory. Of which"
+           " topic and why is told by ``headgate_publish_parked_seconds_total``."),
 )  # fmt: skip
 """With ``exposeTopicLevelMetricsInPrometheus``; in the order of :func:`values.topic_values`."""
 
@@ -235,8 +241,10 @@ LIMIT_SERIES: Final = Series(
     "gauge",
     (*SUBSCRIPTION_LABELS, "limiter", "dimension", "source"),
     "messages/s or bytes/s",
-    "Dispatch limit in force, as a rate; ``source`` says where it is set. The broker's has no"
-    " labels of a topic, a topic's none of a subscription; without a limit there is no sample.",
+    "Limit in force, as a rate; ``source`` says where it is set. ``limiter`` is ``subscription``,"
+    " ``topic`` or ``broker`` of a dispatch limit, ``publish_topic`` or ``publish_broker`` of a"
+    " publish limit, whose source may be the adaptive controller. The broker's has no labels of a"
+    " topic, a topic's none of a subscription; without a limit there is no sample.",
 )
 
 EVICTIONS_OF_BROKER_SERIES: Final = _broker(
@@ -338,12 +346,14 @@ QUOTA_SERIES: Final = (
     STOPPED_SECONDS_SERIES,
     PRODUCERS_CLOSED_SERIES,
     PRODUCERS_REFUSED_SERIES,
-    PARKED_SECONDS_SERIES,
-    PARKED_MESSAGES_SERIES,
-    PARKED_BYTES_SERIES,
 )
 """With ``exposeTopicLevelMetricsInPrometheus``; Headgate's own only of topics that have, or had, a
 quota."""
+
+PARKED_SERIES: Final = (PARKED_SECONDS_SERIES, PARKED_MESSAGES_SERIES, PARKED_BYTES_SERIES)
+"""Of topics on which anything ever waited. Without ``exposeTopicLevelMetricsInPrometheus`` what
+waits now is summed for each namespace; seconds are not: topics wait side by side, and the sum would
+fall with each that goes."""
 
 SUMMED_TOPIC_NAMES: Final = frozenset(
     f"pulsar_{name}"
@@ -375,6 +385,7 @@ SERIES: Final = (
     *THROTTLED_SERIES,
     *HELD_BACK_SERIES,
     *QUOTA_SERIES,
+    *PARKED_SERIES,
     STATE_SERIES,
     LIMIT_SERIES,
 )

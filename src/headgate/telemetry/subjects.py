@@ -22,6 +22,7 @@ from headgate.record.fields import CELL_NAMES, DIMENSIONS, STATE_FIELD_NAMES, TH
 from headgate.telemetry.limit_track import LimitTrack, LimitValues
 from headgate.telemetry.names import PLAIN, Names
 from headgate.telemetry.parked import PARKED_COLUMNS, parked_values
+from headgate.telemetry.publishing import PUBLISH_COLUMNS, PublishTrack
 from headgate.telemetry.quotas import (
     BREACH_COLUMNS,
     COUNT_COLUMNS,
@@ -42,6 +43,7 @@ TOPIC_COLUMNS: Final = (
     "topic", "partition", "incarnation", *SPAN_COLUMNS, "oldest_age_ns", "oldest_subscription",
     *BREACH_COLUMNS, "msgs_in", "bytes_in", "msgs_out", "bytes_out", "storage_bytes",
     "backlog_bytes", "producers", *LIMIT_COLUMNS, *COUNT_COLUMNS, *PARKED_COLUMNS,
+    *PUBLISH_COLUMNS,
 )  # fmt: skip
 
 SUBSCRIPTION_COLUMNS: Final = (
@@ -91,6 +93,7 @@ class TopicTrack:
         "limit",
         "loaded_ns",
         "names",
+        "publishing",
         "quota_limits",
         "since_ns",
         "subscriptions",
@@ -106,6 +109,7 @@ class TopicTrack:
         """The turn in which it was loaded: its stored subscriptions were loaded in the same."""
         self.subscriptions: dict[str, SubscriptionTrack] = {}
         self.limit = LimitTrack(since_ns)
+        self.publishing = PublishTrack(topic, since_ns)
         self.quota_limits: Row = limit_values(NO_QUOTAS, names)
         """The quotas in force, as a row has them."""
         self._sent: Row = ()
@@ -135,6 +139,7 @@ class TopicTrack:
             *self.quota_limits,
             *count_values(topic),
             *parked_values(topic),
+            *self.publishing.values(),
         )
         if values == self._sent and not (at.full or at.gone):
             return None

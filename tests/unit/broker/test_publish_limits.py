@@ -6,11 +6,20 @@ import pytest
 
 from headgate.base.names import parse_topic
 from headgate.base.units import NS_PER_S
-from headgate.broker.publish_limits import PublishLimitTable, policy_of, rate_of
+from headgate.broker.publish_limits import (
+    ADAPTIVE_SOURCE,
+    PublishLimitsInForce,
+    PublishLimitTable,
+    policy_of,
+    rate_of,
+)
 from headgate.broker.settings import Settings
+from headgate.engine.engine import Engine
+from headgate.engine.topic import Topic
 from headgate.flow.limits import Dimension, DispatchLimit, EffectiveLimit, RatePolicy
 from headgate.metadata.catalog import Catalog, Change
 from headgate.metadata.policies import DispatchRate, PublishRate
+from tests.unit.engine.harness import FakeEffects, FakeLog
 
 NAME = parse_topic("persistent://public/default/orders")
 PARTITIONED = parse_topic("persistent://public/default/parted")
@@ -135,3 +144,63 @@ def test_what_rest_shows_is_what_was_set() -> None:
     for stored in (PublishRate(5, 6), PublishRate(5), UNLIMITED):
         assert rate_of(policy_of(stored)) == stored
     assert rate_of(None) is None
+
+
+def live(rig: Rig, adaptive: DispatchLimit | None = None) -> Topic:
+    """The topic with what is set, and what the controller allows, in force."""
+    engine = Engine(FakeEffects(), publish_limit_of=lambda t: rig.table.of_topic(t.name).limit)
+    topic = engine.load_topic(NAME, FakeLog(1))
+    topic.adaptive_limit = adaptive
+    engine.intake.put_in_force(topic)
+    return topic
+
+
+@pytest.mark.parametrize(
+    ("static", "adaptive", "limit", "sources"),
+    [
+        (None, None, None, ("", "")),
+        (PublishRate(50, 5_000), None, (50, 5_000), ("topic policy", "topic policy")),
+        (None, (70, None), (70, None), (ADAPTIVE_SOURCE, "")),
+        (PublishRate(50), (70, 9_000), (50, 9_000), ("topic policy", ADAPTIVE_SOURCE)),
+        (PublishRate(50, 5_000), (40, None), (40, 5_000), (ADAPTIVE_SOURCE, "topic policy")),
+        (PublishRate(50, 5_000), (40, 4_000), (40, 4_000), (ADAPTIVE_SOURCE, ADAPTIVE_SOURCE)),
+        (PublishRate(50), (50, None), (50, None), ("topic policy", "")),
+        (UNLIMITED, (40, None), (40, None), (ADAPTIVE_SOURCE, "")),
+    ],
+)
+def test_in_each_dimension_the_tighter_holds_and_says_where_it_comes_from(
+    static: PublishRate | None,
+    adaptive: tuple[int | None, int | None] | None,
+    limit: tuple[int | None, int | None] | None,
+    sources: tuple[str, str],
+) -> None:
+    """What is told is what is enforced."""
+    rig = Rig()
+    if static is not None:
+        rig.topic(static)
+    topic = live(rig, None if adaptive is None else DispatchLimit(*adaptive))
+    found = PublishLimitsInForce(rig.table).of_topic(topic)
+    assert found.limit == (None if limit is None else DispatchLimit(*limit))
+    if limit is not None:
+        amounts = zip(Dimension, limit, sources, strict=True)
+        assert [found.source_of(d) for d, amount, _ in amounts if amount is not None] == [
+            source for source in sources if source
+        ]
+        assert found.source == " and ".join(dict.fromkeys(filter(None, sources)))
+    enforced = {} if topic.publish_gate is None else topic.publish_gate.budgets
+    assert {budget.dimension: budget.limit for budget in enforced} == {
+        d: amount for d, amount in zip(Dimension, limit or (), strict=False) if amount is not None
+    }
+
+
+def test_the_brokers_limit_and_none_on_a_topic_of_the_system() -> None:
+    rig = Rig()
+    rig.topic(PublishRate(50))
+    rig.settings.set("brokerPublisherThrottlingMaxMessageRate", "30")
+    in_force, topic = PublishLimitsInForce(rig.table), live(rig)
+    assert [each.limit for each in in_force.on(topic)] == [
+        DispatchLimit(50, None),
+        DispatchLimit(30, None),
+    ]
+    topic.is_system = True
+    assert [each.limit for each in in_force.on(topic)] == [None, None]

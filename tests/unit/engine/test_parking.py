@@ -41,6 +41,26 @@ def test_who_waits_is_counted_by_its_cause() -> None:
     assert parking.waiting(ParkCause.BROKER_RATE) == Waiting(0, 0, 0)
 
 
+def test_since_when_something_waits_without_a_break() -> None:
+    parking, one = Parking(), producer(1)
+    assert parking.since_ns(ParkCause.TOPIC_RATE) is None
+    parking.enter(one, Place.GATE, 5)
+    parking.count(one, 1, send())
+    parking.enter(producer(2), Place.GATE, 7)
+    assert parking.since_ns(ParkCause.TOPIC_RATE) == 5
+    parking.set_gate_cause(ParkCause.BROKER_RATE, 9)
+    assert parking.since_ns(ParkCause.TOPIC_RATE) is None
+    assert parking.since_ns(ParkCause.BROKER_RATE) == 9
+
+
+def test_of_memory_the_producers_are_told() -> None:
+    parking = Parking()
+    parking.pause(1, 0)
+    parking.pause(1, 3)
+    assert parking.waiting(ParkCause.MEMORY) == Waiting(2, 0, 0)
+    assert parking.since_ns(ParkCause.MEMORY) == 0
+
+
 def test_turns_of_a_quota_and_of_a_connection() -> None:
     parking, port = Parking(), FakePort()
     producers = [producer(number, port) for number in range(4)]

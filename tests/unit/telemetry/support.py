@@ -10,7 +10,7 @@ from headgate.base.names import parse_topic
 from headgate.broker.service import Broker
 from headgate.engine.topic import Topic
 from headgate.flow.quota import QuotaPolicy
-from headgate.metadata.policies import BacklogQuota, DispatchRate, QuotaKind
+from headgate.metadata.policies import BacklogQuota, DispatchRate, PublishRate, QuotaKind
 from headgate.record.codec import Batch, decode
 from headgate.record.fields import Kind
 from headgate.telemetry.prometheus import render_parts
@@ -94,6 +94,15 @@ async def limit(
     rate = DispatchRate(dispatch_throttling_rate_in_msg=messages)
     field = "dispatch_rate" if of == "topic" else "subscription_dispatch_rate"
     plan = broker.catalog.plan_topic_policies(parse_topic(name), **{field: rate})
+    await broker.writer.commit(plan)
+
+
+async def publish_limit(
+    broker: Broker, messages: int, size_bytes: int = -1, name: str = NAME
+) -> None:
+    """Set the publish rate of a topic."""
+    rate = PublishRate(messages, size_bytes)
+    plan = broker.catalog.plan_topic_policies(parse_topic(name), publish_rate=rate)
     await broker.writer.commit(plan)
 
 

@@ -7,9 +7,9 @@ from typing import Any
 from headgate.base.units import NS_PER_S
 from headgate.engine.subscription import Subscription
 from headgate.engine.topic import Topic
-from headgate.flow.limits import Dimension, Level
+from headgate.flow.limits import Dimension
 from headgate.record.fields import WAITERS_LARGEST, Kind, Nature, field_names
-from headgate.telemetry.limiters import LIMITER_COLUMNS, Gate, LimiterTrack, subject_of
+from headgate.telemetry.limiters import LIMITER_COLUMNS, Gate, LimiterTrack, Waiter, subject_of
 from headgate.telemetry.subjects import Instant
 from tests.unit.broker.virtual import START_NS, VirtualBroker
 
@@ -36,7 +36,7 @@ class Play:
             made.append(subscription)
         return made
 
-    def follow(self, gate: Gate, level: Level = Level.TOPIC) -> LimiterTrack:
+    def follow(self, gate: Gate, level: str = "topic") -> LimiterTrack:
         (budget,) = gate.budgets
         now_ns = self.broker.engine.now_ns
         track = LimiterTrack(
@@ -46,9 +46,9 @@ class Play:
         return track
 
     def row(self, track: LimiterTrack, **options: Any) -> dict[str, Any] | None:
-        def sent_since(subscription: Subscription, dimension: Dimension) -> int:
+        def sent_since(waiter: Waiter, dimension: Dimension) -> int:
             assert dimension is track.dimension
-            return self.sent.get(subscription.name, 0)
+            return self.sent.get(waiter.name, 0)
 
         at = Instant(self.wall_ns, self.wall_ns, **options)
         row = track.row(at, self.broker.engine.now_ns, sent_since)
@@ -135,7 +135,7 @@ def test_at_most_five_waiters_are_named_and_broadly_with_their_topic() -> None:
     play = Play()
     play.broker.limit_broker(10)
     play.subscriptions(WAITERS_LARGEST + 2)
-    track = play.follow(play.broker.engine.gate, Level.BROKER)
+    track = play.follow(play.broker.engine.gate, "broker")
     play.broker.publish(play.topic, 50)
     play.broker.run(1)
     row = play.told(track)

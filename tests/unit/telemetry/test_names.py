@@ -11,7 +11,7 @@ from functools import partial
 import pytest
 
 from headgate.base.names import parse_topic
-from headgate.metadata.policies import DispatchRate
+from headgate.metadata.policies import DispatchRate, PublishRate
 from headgate.record.codec import Batch
 from headgate.telemetry.names import PLAIN, HashedNames
 from headgate.telemetry.publisher import TelemetryPublisher
@@ -21,7 +21,8 @@ from tests.unit.telemetry.support import bodies, entropy, limit, records
 KEY = b"sixteen bytes or more"
 TENANT, NAMESPACE, BASE, OTHER = "public", "default", "invoices", "refunds"
 SUBSCRIPTIONS = ("billing", "audit", "a third one")
-ALL_NAMES = (TENANT, NAMESPACE, BASE, OTHER, *SUBSCRIPTIONS)
+PRODUCERS = ("till", "web shop")
+ALL_NAMES = (TENANT, NAMESPACE, BASE, OTHER, *SUBSCRIPTIONS, *PRODUCERS)
 INVOICES = f"persistent://{TENANT}/{NAMESPACE}/{BASE}"
 REFUNDS = f"persistent://{TENANT}/{NAMESPACE}/{OTHER}"
 
@@ -59,6 +60,8 @@ def test_a_namespaces_policy_is_named_by_hashes() -> None:
     source = "namespace policy acme/orders"
     expected = f"namespace policy {hashed('acme')}/{hashed('orders')}"
     assert HashedNames(KEY).limit_source(source) == expected
+    both = f"{source} and adaptive controller"
+    assert HashedNames(KEY).limit_source(both) == f"{expected} and adaptive controller"
     assert PLAIN.limit_source(source) == source
 
 
@@ -82,6 +85,11 @@ async def play(world: World, names_key: bytes | None) -> tuple[list[Batch], byte
         producer = await client.producer(topic)
         for _ in range(20):
             await producer.send(b"x")
+    await broker.writer.commit(plan(namespace, publish_rate=PublishRate(1)))
+    for name in PRODUCERS:
+        producer = await client.producer(REFUNDS, name=name)
+        for _ in range(20):
+            producer.send_nowait(b"x")
     await asyncio.sleep(3)
     await publisher.publish_window(broker.clock.wall_ns())
     rate = DispatchRate(dispatch_throttling_rate_in_msg=4)
@@ -98,7 +106,11 @@ async def play(world: World, names_key: bytes | None) -> tuple[list[Batch], byte
 
 
 def played(names_key: bytes | None) -> tuple[list[Batch], bytes]:
-    settings = {"dispatchThrottlingRateInMsg": "9", "dispatchThrottlingRatePerTopicInMsg": "5"}
+    settings = {
+        "dispatchThrottlingRateInMsg": "9",
+        "dispatchThrottlingRatePerTopicInMsg": "5",
+        "brokerPublisherThrottlingMaxMessageRate": "100",
+    }
     with World(seed=5, settings=settings) as world:
         return world.run(play(world, names_key))
 
@@ -121,9 +133,9 @@ def test_records_differ_in_nothing_but_the_names() -> None:
                     found.add(f"{kind}.{name}")
     assert {place.rpartition(".")[2] for place in found} >= {
         "topic", "subscription", "oldest_subscription", "subject", "waiter_1",
-        "limit_source", "limit_subscription_source", "inputs", "outcome",
+        "limit_source", "limit_subscription_source", "publish_limit_source", "inputs", "outcome",
     }  # fmt: skip
-    for name in (BASE, OTHER, *SUBSCRIPTIONS):
+    for name in (BASE, OTHER, *SUBSCRIPTIONS, *PRODUCERS):
         assert name.encode() in plain_bytes
         assert name.encode() not in secret_bytes
     assert f"{TENANT}/{NAMESPACE}".encode() not in secret_bytes

@@ -8,7 +8,7 @@ import pytest
 
 from headgate.base.names import parse_topic
 from headgate.flow.account import State
-from headgate.flow.limits import Level
+from headgate.flow.limits import DispatchLimit, Level
 from headgate.record.fields import STATE_CELLS
 from headgate.telemetry import prometheus
 from headgate.telemetry.prometheus import escape, number
@@ -19,6 +19,7 @@ from tests.unit.telemetry.support import (
     Sample,
     limit,
     publish,
+    publish_limit,
     quota,
     read_page,
     rendered,
@@ -170,6 +171,32 @@ def test_effective_limits_say_where_they_are_set() -> None:
         assert limits["subscription"].labels["subscription"] == "s"
 
     with World(settings={"dispatchThrottlingRateInByte": "700"}) as world:
+        world.run(scenario(world))
+
+
+def test_publish_limits_are_told_beside_those_of_dispatch() -> None:
+    async def scenario(world: World) -> None:
+        broker = await world.start()
+        topic = await publish(world, 1)
+        await publish_limit(broker, 80, 9_000)
+        topic.adaptive_limit = DispatchLimit(100, 2_000)
+        broker.engine.intake.put_in_force(topic)
+        _, samples = await page(world)
+        limits = {
+            (s.labels["limiter"], s.labels["dimension"]): (s.value, s.labels["source"])
+            for s in samples
+            if s.name == LIMIT_SERIES.name
+        }
+        assert limits == {
+            ("publish_broker", "messages"): (
+                300,
+                "broker setting brokerPublisherThrottlingMaxMessageRate",
+            ),
+            ("publish_topic", "messages"): (80, "topic policy"),
+            ("publish_topic", "bytes"): (2_000, "adaptive controller"),
+        }
+
+    with World(settings={"brokerPublisherThrottlingMaxMessageRate": "300"}) as world:
         world.run(scenario(world))
 
 
