@@ -23,12 +23,12 @@ from headgate.broker.explain_limits import (
     subscription_limit,
     topic_limit,
 )
-from headgate.broker.explain_quotas import nearest_quotas, parked_states, quota_states
+from headgate.broker.explain_publishing import held_topics, publishing
+from headgate.broker.explain_quotas import nearest_quotas, quota_states
 from headgate.broker.explain_types import (
     AccountWindow,
     LimitRef,
     LimitState,
-    Publishing,
     StateTime,
     SubscriptionAccount,
     SubscriptionReport,
@@ -82,6 +82,7 @@ async def explain_top(broker: Broker, count: int) -> dict[str, Any]:
         with_backlog=len(waiting),
         subscriptions=reports,
         quotas=await nearest_quotas(broker, count),
+        publishing=await held_topics(broker, count),
     )
     return _plain(report)
 
@@ -267,6 +268,7 @@ def _topic_report(
     limits: list[LimitState | None] = [topic_limit(broker, topic) for topic in topics]
     if not all(topic.is_system for topic in topics):
         limits.append(above)
+    side = yield from publishing(broker, topics)
     worst = subscriptions[0] if subscriptions else None
     return TopicReport(
         topic=name.full,
@@ -274,25 +276,11 @@ def _topic_report(
         partitions=partitions,
         sentence=NOBODY if worst is None else f"{worst.subscription}: {worst.sentence}",
         storage_bytes=sum(topic.storage_bytes() for topic in topics),
-        publishing=_publishing(broker, topics),
+        publishing=side,
         quotas=quota_states(topics),
         limits=[limit for limit in limits if limit is not None],
         subscriptions=subscriptions,
         per_partition=None,
-    )
-
-
-def _publishing(broker: Broker, topics: Sequence[Topic]) -> Publishing:
-    now_ns = broker.engine.now_ns
-    rates = [topic.rates.per_second(topic.counters(), now_ns) for topic in topics]
-    last_ms = max((topic.last_publish_ms for topic in topics), default=0)
-    return Publishing(
-        producers=sum(len(topic.producers) for topic in topics),
-        messages_per_s=sum(rate[0] for rate in rates),
-        bytes_per_s=sum(rate[1] for rate in rates),
-        pending_entries=sum(topic.pending_count for topic in topics),
-        parked=parked_states(topics),
-        last_publish=iso_time(last_ms) if last_ms else None,
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from headgate.base.units import NS_PER_S
 from headgate.broker.explain_types import (
@@ -13,6 +13,7 @@ from headgate.broker.explain_types import (
     HeldSubscription,
     LimitState,
 )
+from headgate.broker.publish_limits import PUBLISH_BROKER, PUBLISH_TOPIC
 from headgate.engine.subscription import Subscription
 from headgate.engine.topic import Topic
 from headgate.flow.limits import Dimension, DispatchLimit, EffectiveLimit, Level
@@ -22,6 +23,8 @@ from headgate.flow.sentence import limit_text
 if TYPE_CHECKING:
     from headgate.broker.service import Broker
 
+_IDLE: Final = GateStatistics((), 0, 0, 0, ())
+
 
 def broker_limit(broker: Broker) -> LimitState | None:
     """The broker-wide limit; None if nothing is set."""
@@ -29,7 +32,7 @@ def broker_limit(broker: Broker) -> LimitState | None:
     if not effective.source:
         return None
     statistics = broker.engine.gate.statistics(broker.engine.now_ns)
-    return _state(broker, Level.BROKER, "", effective, statistics)
+    return _state("broker", "", effective, statistics, _counts_entries(broker))
 
 
 def topic_limit(broker: Broker, topic: Topic) -> LimitState | None:
@@ -38,7 +41,7 @@ def topic_limit(broker: Broker, topic: Topic) -> LimitState | None:
     if not effective.source:
         return None
     statistics = topic.gate.statistics(broker.engine.now_ns)
-    return _state(broker, Level.TOPIC, topic.name.full, effective, statistics)
+    return _state("topic", topic.name.full, effective, statistics, _counts_entries(broker))
 
 
 def subscription_limit(broker: Broker, subscription: Subscription) -> LimitState | None:
@@ -49,7 +52,22 @@ def subscription_limit(broker: Broker, subscription: Subscription) -> LimitState
         return None
     statistics = subscription.gate.statistics(broker.engine.now_ns)
     subject = f"{topic.name.full} / {subscription.name}"
-    return _state(broker, Level.SUBSCRIPTION, subject, effective, statistics)
+    return _state("subscription", subject, effective, statistics, _counts_entries(broker))
+
+
+def publish_limits(broker: Broker, topics: Sequence[Topic]) -> list[LimitState]:
+    """The publish limits of a topic, given as its partitions, and of the broker."""
+    limits = []
+    for topic in topics:
+        effective, gate = broker.publish_in_force.of_topic(topic), topic.publish_gate
+        if effective.source:
+            statistics = _IDLE if gate is None else gate.statistics(broker.engine.now_ns)
+            limits.append(_state(PUBLISH_TOPIC, topic.name.full, effective, statistics, False))
+    of_broker = broker.publish_in_force.of_broker()
+    if of_broker.source and not all(topic.is_system for topic in topics):
+        statistics = broker.engine.intake.gate.statistics(broker.engine.now_ns)
+        limits.append(_state(PUBLISH_BROKER, "", of_broker, statistics, False))
+    return limits
 
 
 def held_back(subscriptions: Sequence[Subscription]) -> list[HeldBackState]:
@@ -84,18 +102,22 @@ def _text(limit: DispatchLimit | None, dimension: Dimension, counts_entries: boo
     return text
 
 
+def _counts_entries(broker: Broker) -> bool:
+    """Whether dispatch limits count a batch as one message; publish limits never do."""
+    return broker.engine.throttle_counts_entries
+
+
 def _state(
-    broker: Broker,
-    level: Level,
+    level: str,
     subject: str,
     effective: EffectiveLimit,
     statistics: GateStatistics,
+    counts_entries: bool,
 ) -> LimitState:
     limit = effective.limit
-    counts_entries = broker.engine.throttle_counts_entries
     base = None if limit is None else limit.base
     return LimitState(
-        level=level.name.lower(),
+        level=level,
         subject=subject,
         source=effective.source,
         unlimited=limit is None,

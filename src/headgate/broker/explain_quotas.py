@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from heapq import nsmallest
 from typing import TYPE_CHECKING
 
-from headgate.base.park_cause import ParkCause
 from headgate.base.units import MS_PER_S, NS_PER_S
-from headgate.broker.explain_types import ParkedState, QuotaState, TopicQuotaReport
+from headgate.broker.explain_types import QuotaState, TopicQuotaReport
 from headgate.engine.topic import Topic
 from headgate.engine.topic_quota import TopicQuota
 from headgate.flow.quota import Quota, QuotaType
@@ -35,27 +34,6 @@ def quota_states(topics: Sequence[Topic]) -> list[QuotaState]:
         if found:
             live, quota = max(found, key=lambda each: _used(each[0], each[1].type))
             states.append(_state(live, quota, [part for part, _ in found]))
-    return states
-
-
-def parked_states(topics: Sequence[Topic]) -> list[ParkedState]:
-    """What waits before the append of some partitions, by each cause that ever had any wait."""
-    parkings = [(t.parking, t.engine.now_ns) for t in topics if t.parking is not None]
-    states = []
-    for cause in ParkCause:
-        waiting = [parking.waiting(cause) for parking, _ in parkings]
-        parked_ns = sum(parking.parked_ns(cause, now_ns) for parking, now_ns in parkings)
-        producers = sum(each.producers for each in waiting)
-        if parked_ns or producers:
-            states.append(
-                ParkedState(
-                    cause=cause.label,
-                    producers=producers,
-                    messages=sum(each.messages for each in waiting),
-                    bytes=sum(each.bytes for each in waiting),
-                    seconds=parked_ns / NS_PER_S,
-                )
-            )
     return states
 
 

@@ -11,12 +11,14 @@ from msgspec import Struct
 
 
 class LimitRef(Struct, frozen=True, kw_only=True, rename="camel"):
-    """The one limit that a verdict names."""
+    """The one limit that a verdict, or a cause of waiting, names."""
 
     level: str
-    """``subscription``, ``topic`` or ``broker``."""
+    """``subscription``, ``topic`` or ``broker``; of publish limits ``publish_topic`` or
+    ``publish_broker``."""
     dimension: str
-    """``messages`` or ``bytes``."""
+    """``messages`` or ``bytes``; of a publish limit at which nobody waits now, empty where both are
+    limited."""
     text: str
     """For people: ``50 msg/s``."""
     source: str
@@ -32,11 +34,11 @@ class BudgetState(Struct, frozen=True, kw_only=True, rename="camel"):
     ``dispatchThrottlingOnBatchMessageEnabled`` a batch is one message."""
     period_s: float
     in_window: int
-    """Delivered in the window that ends now."""
+    """Delivered, or published, in the window that ends now."""
     debt: int
-    """Delivered beyond the limit because an entry is never split; paid by waiting longer."""
+    """What went beyond the limit because an entry is never split; paid by waiting longer."""
     granted: int
-    """All that was ever delivered under it."""
+    """All that ever went under it."""
     above_publish_rate: int | None
     """What is configured, where ``limit`` moves with the publish rate; null where it does not."""
     publish_rate_times: int | None
@@ -58,6 +60,7 @@ class LimitState(Struct, frozen=True, kw_only=True, rename="camel"):
     """A limit in force with its waiters."""
 
     level: str
+    """As in :class:`LimitRef`."""
     subject: str
     """What it is a limit on: a topic, ``topic / subscription``, or empty for the broker."""
     source: str
@@ -71,7 +74,7 @@ class LimitState(Struct, frozen=True, kw_only=True, rename="camel"):
     waiting_s: float
     """How long somebody has waited for it, since the subject was loaded."""
     longest_waiting: list[HeldSubscription]
-    """At most five."""
+    """At most five; of publish limits none, see :class:`HeldProducer`."""
 
 
 class HeldBackState(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -134,12 +137,48 @@ class ParkedState(Struct, frozen=True, kw_only=True, rename="camel"):
     """What was sent and waits in the broker, by cause."""
 
     cause: str
-    """``backlog_quota``."""
+    """``topic_rate`` (its publish limit), ``broker_rate``, ``adaptive`` (a limit of the adaptive
+    controller), ``backlog_quota``, ``pending_limit`` (its connection has as many unanswered
+    messages as it may) or ``memory`` (its connection is not read, because too much waits: there are
+    no messages then)."""
     producers: int
+    """That wait now."""
     messages: int
     bytes: int
     seconds: float
     """Time in which anything waited, since the topic was loaded; of several partitions the sum."""
+    minute_s: float
+    """Of the last minute; of several partitions that of the one that waited longest. So is the next
+    of the last hour."""
+    hour_s: float
+    waiting_s: float | None
+    """For how long something has waited without a break; null: nothing does."""
+    limit: LimitRef | None
+    """The publish limit that holds, as it is now; null where it is none."""
+
+
+class HeldProducer(Struct, frozen=True, kw_only=True, rename="camel"):
+    """A producer with messages that wait in the broker."""
+
+    topic: str
+    producer: str
+    cause: str
+    messages: int
+    bytes: int
+    waiting_s: float
+    """Since the oldest of them arrived."""
+
+
+class TopicPublishingReport(Struct, frozen=True, kw_only=True, rename="camel"):
+    """A topic whose producers are held now."""
+
+    topic: str
+    """Of a partitioned topic the partition: each has the limit by itself."""
+    causes: list[str]
+    """What holds them, as in :class:`ParkedState`; who holds most messages first."""
+    messages: int
+    bytes: int
+    sentence: str
 
 
 class StateTime(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -251,6 +290,12 @@ class Publishing(Struct, frozen=True, kw_only=True, rename="camel"):
     """Received and not yet durable."""
     parked: list[ParkedState]
     """By each cause that ever had anything wait since the topic was loaded."""
+    longest_waiting: list[HeldProducer]
+    """At most five: those with most messages that wait."""
+    limits: list[LimitState]
+    """Publish limits of the topic (one a partition) and of the broker."""
+    sentence: str
+    """What holds publishing now, or held it lately."""
     last_publish: str | None
 
 
@@ -268,7 +313,7 @@ class TopicReport(Struct, frozen=True, kw_only=True, rename="camel"):
     quotas: list[QuotaState]
     """The backlog quotas in force."""
     limits: list[LimitState]
-    """Of the topic (one a partition) and of the broker."""
+    """Dispatch limits of the topic (one a partition) and of the broker."""
     subscriptions: list[SubscriptionAccount]
     """Largest backlog first."""
     per_partition: list[TopicReport] | None
@@ -289,3 +334,6 @@ class TopReport(Struct, frozen=True, kw_only=True, rename="camel"):
     quotas: list[TopicQuotaReport]
     """Backlog quotas that are exceeded, then those that break within a day, the nearest first; as
     many as subscriptions at most."""
+    publishing: list[TopicPublishingReport]
+    """Topics whose producers are held now, those with most messages that wait first; as many as
+    subscriptions at most."""

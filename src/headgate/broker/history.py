@@ -56,6 +56,14 @@ _HEAD = struct.Struct("<16q")
 _AT = struct.Struct("<q")
 
 
+def grid_cell(age_ns: int, at_ns: int) -> tuple[int, int] | None:
+    """Of all points in the same cell of the grid for their age the first is kept; None: too old."""
+    for until_ns, grid_ns in _GRIDS_NS:
+        if age_ns < until_ns:
+            return grid_ns, at_ns // grid_ns
+    return None
+
+
 @dataclass(frozen=True, slots=True)
 class Point:
     """One subscription at one instant. Counts are messages, cumulative, but for the levels
@@ -316,11 +324,9 @@ class Track:
         cell_before = -1, -1
         dropped_age_ns = 0
         for record in self._points:
-            age = now_ns - _at_ns(record)
-            grid_ns = next((grid for until, grid in _GRIDS_NS if age < until), 0)
-            if not grid_ns:
+            cell = grid_cell(now_ns - _at_ns(record), _at_ns(record))
+            if cell is None:
                 continue
-            cell = grid_ns, _at_ns(record) // grid_ns
             if cell == cell_before:
                 dropped_age_ns = max(dropped_age_ns, _decode(record).age_ns_max)
                 continue

@@ -33,6 +33,10 @@ from headgate.metadata.policies import PublishRate
 ADAPTIVE_SOURCE: Final = "adaptive controller"
 """Where a limit comes from that nobody set."""
 
+PUBLISH_TOPIC: Final = "publish_topic"
+PUBLISH_BROKER: Final = "publish_broker"
+"""Levels as they are told; those of dispatch limits are the names of :class:`Level`."""
+
 
 def policy_of(rate: PublishRate | None) -> RatePolicy | None:
     """A stored rate as the law reads it."""

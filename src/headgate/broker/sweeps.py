@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from headgate.base.errors import HeadgateError, InvariantError, StorageError
 from headgate.base.units import MIB, MS_PER_S, NS_PER_S, S_PER_MINUTE
 from headgate.broker.history import History
+from headgate.broker.parked_history import ParkedHistory
 from headgate.broker.quota_sweep import QuotaSweep
 from headgate.broker.trouble import Trouble
 from headgate.engine.rates import SAMPLE_PERIOD_NS
@@ -45,6 +46,8 @@ class Sweeps:
         self._broker = broker
         self.history = History()
         """What :mod:`headgate.broker.explain` judges by."""
+        self.parked_history = ParkedHistory()
+        """What it says about publishing by."""
         self.quotas = QuotaSweep(broker)
         self._tasks: list[asyncio.Task[None]] = []
         self._job_running = False
@@ -157,11 +160,14 @@ class Sweeps:
                     consumer.rates.sample(consumer.counters(), now_ns)
 
     async def remember(self) -> None:
-        """Note what each subscription did, for explain's account of the last minute and hour."""
+        """Note what each subscription did, and how long publishing waited, for explain's account of
+        the last minute and hour."""
         if not self.history.begin_round():
             return
         engine = self._broker.engine
+        self.parked_history.forget_gone()
         async for topic in self._topics():
+            self.parked_history.observe(topic)
             for subscription in topic.subscriptions.values():
                 self.history.observe(subscription, engine.now_ns, engine.now_ms)
 

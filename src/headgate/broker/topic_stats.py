@@ -17,7 +17,8 @@ from msgspec import UNSET
 
 from headgate.base.counters import safe_sum
 from headgate.base.units import MS_PER_S, NS_PER_MS, NS_PER_S
-from headgate.broker.explain_quotas import parked_states, quota_states
+from headgate.broker.explain_parked import parked_states
+from headgate.broker.explain_quotas import quota_states
 from headgate.broker.facade import StatsOptions
 from headgate.broker.stats import ConsumerStats, PublisherStats, SubscriptionStats, TopicStats
 from headgate.engine.consumer import Consumer
@@ -250,8 +251,11 @@ def _topic_account(
         "oldestAgeSeconds": _age_s(broker, oldest_ms),
         "publishesPending": topic.pending_count,
         "limits": limits_view(dict(zip(_LEVELS[1:], limits_above, strict=True))),
+        "publishLimits": limits_view(
+            dict(zip(_LEVELS[1:], broker.publish_in_force.on(topic), strict=True))
+        ),
         "backlogQuotas": msgspec.to_builtins(quota_states([topic])),
-        "parked": msgspec.to_builtins(parked_states([topic])),
+        "parked": msgspec.to_builtins(parked_states(broker, [topic])),
     }
 
 

@@ -23,6 +23,8 @@ HOUR_S: Final = 3_600
 DAY_S: Final = 86_400
 
 SHARE_SHOWN_MIN: Final = 0.005
+NOTHING_HOLDS: Final = "nothing holds publishing"
+"""What the broker says of a topic whose producers were not held within the hour."""
 RATE_SHOWN_MIN: Final = 0.05
 """Messages a second; less is called steady."""
 
@@ -155,10 +157,26 @@ def _top(page: _Page, answer: Report) -> None:
     for near in answer["quotas"]:
         page.blank()
         page.add(f"{_short(near['topic'])}: {near['quota']['sentence']}.")
+    _held_topics(page, answer)
     left_out = answer["withBacklog"] - len(reports)
     if left_out > 0:
         page.blank()
         page.add(f"{left_out:,} more with fewer messages: --count shows more.")
+
+
+def _held_topics(page: _Page, answer: Report) -> None:
+    """Topics whose producers wait; those that only a quota holds are told with their quota."""
+    told = {near["topic"] for near in answer["quotas"] if near["quota"]["exceeded"]}
+    held = [
+        report
+        for report in answer["publishing"]
+        if report["causes"] != ["backlog_quota"] or report["topic"] not in told
+    ]
+    if held:
+        page.blank()
+        page.add("Topics whose producers are held:", bold=True)
+        for report in held:
+            page.add(f"{_short(report['topic'])}: {report['sentence']}.", first=INDENT, rest=INDENT)
 
 
 def _topic(page: _Page, answer: Report) -> None:
@@ -168,6 +186,7 @@ def _topic(page: _Page, answer: Report) -> None:
         title += f" ({count(partitions, 'partition')})"
     page.add(f"{title}, {_instant(answer['at'])}", bold=True)
     page.add(_publishing(answer))
+    _held(page, answer["publishing"])
     _quotas(page, answer["quotas"], partitioned=bool(partitions))
     for report in answer["subscriptions"]:
         page.blank()
@@ -176,7 +195,7 @@ def _topic(page: _Page, answer: Report) -> None:
         page.add(answer["sentence"].capitalize())
     page.blank()
     own = (limit for report in answer["subscriptions"] for limit in report["limits"])
-    _limits(page, [*own, *answer["limits"]])
+    _limits(page, [*own, *answer["limits"], *answer["publishing"]["limits"]])
     for part in answer["perPartition"] or ():
         page.blank()
         _topic(page, part)
@@ -228,7 +247,7 @@ def _held_back(held: Report) -> str:
 
 def _limits(page: _Page, limits: Sequence[Report]) -> None:
     if not limits:
-        page.add("No dispatch limit is in force.")
+        page.add("No dispatch limit and no publish limit is in force.")
         return
     page.add("Limits in force", bold=True)
     rows = []
@@ -281,7 +300,8 @@ def _budget_text(limits: Sequence[Report], place: int) -> str:
 
 def _limit_name(limit: Report) -> str:
     _, of, subscription = str(limit["subject"]).partition(" / ")
-    return f"{limit['level']} {subscription}" if of else str(limit["level"])
+    level = str(limit["level"]).replace("_", " ")
+    return f"{level} {subscription}" if of else level
 
 
 def _waiting(waiters: int, limits: Sequence[Report]) -> str:
@@ -289,6 +309,8 @@ def _waiting(waiters: int, limits: Sequence[Report]) -> str:
         return "nobody waits"
     if limits[0]["level"] == "subscription":
         return "it waits"
+    if limits[0]["level"].startswith("publish"):
+        return f"{count(waiters, 'producer')} waiting"
     names = {
         f"{_short(held['topic'])} {held['subscription']}"
         for limit in limits
@@ -352,14 +374,51 @@ def _publishing(answer: Report) -> str:
     else:
         text += "nothing published since the broker loaded it"
     text += f"; {size(answer['storageBytes'])} stored"
-    for parked in side["parked"]:
-        if parked["messages"]:
-            text += (
-                f"; {count(parked['messages'], 'message')} ({size(parked['bytes'])}) of"
-                f" {count(parked['producers'], 'producer')} held, waiting for room in the"
-                " backlog quota"
-            )
+    if side["sentence"] == NOTHING_HOLDS and side["producers"]:
+        text += f"; {NOTHING_HOLDS}"
     return text
+
+
+def _held(page: _Page, side: Report) -> None:
+    """What holds publishing, and the figures that this rests on; nothing if nothing ever did."""
+    if side["sentence"] != NOTHING_HOLDS:
+        page.add(f"{_capital(side['sentence'])}.")
+    rows = []
+    waits = [state for state in side["parked"] if state["producers"]]
+    if waits:
+        rows.append(("wait now", "; ".join(map(_waits_for, waits))))
+    if side["longestWaiting"]:
+        rows.append(("of them", ", ".join(map(_held_producer, side["longestWaiting"]))))
+    for name, field, length_s in (("minute", "minuteS", MINUTE_S), ("hour", "hourS", HOUR_S)):
+        spent = [
+            f"{min(1.0, state[field] / length_s):.0%} {state['cause']}"
+            for state in side["parked"]
+            if state[field] / length_s >= SHARE_SHOWN_MIN
+        ]
+        if spent:
+            rows.append((f"last {name}", ", ".join(spent)))
+    if rows:
+        page.rows(rows)
+
+
+def _waits_for(state: Report) -> str:
+    """``1,000 messages (118 kB) of 2 producers for topic_rate``."""
+    who = count(state["producers"], "producer")
+    if not state["messages"]:
+        return f"{who} for {state['cause']}"
+    what = f"{count(state['messages'], 'message')} ({size(state['bytes'])})"
+    return f"{what} of {who} for {state['cause']}"
+
+
+def _held_producer(held: Report) -> str:
+    return (
+        f"{held['producer']} ({count(held['messages'], 'message')}, the oldest for"
+        f" {span(held['waitingS'])})"
+    )
+
+
+def _capital(sentence: str) -> str:
+    return f"{sentence[0].upper()}{sentence[1:]}"
 
 
 def _quotas(page: _Page, quotas: Sequence[Report], *, partitioned: bool) -> None:
@@ -367,7 +426,7 @@ def _quotas(page: _Page, quotas: Sequence[Report], *, partitioned: bool) -> None
         text = quota["sentence"]
         if partitioned:
             text = f"its fullest partition, {_short(quota['topic'])}: {text}"
-        page.add(f"{text[0].upper()}{text[1:]}.")
+        page.add(f"{_capital(text)}.")
         if quota["stoppedS"] >= 1:
             text = f"It stopped producers for {span(quota['stoppedS'])} so far"
             if quota["producersClosed"]:

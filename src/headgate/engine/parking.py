@@ -91,7 +91,7 @@ class Parking:
         connections are not read."""
         if cause is ParkCause.MEMORY:
             return Waiting(self._paused_count, 0, 0)
-        places = [p for p in Place if self._cause_of(p) is cause]
+        places = [p for p in Place if self.cause_of(p) is cause]
         return Waiting(*(sum(self._by_place[p][i] for p in places) for i in range(3)))
 
     def parked_ns(self, cause: ParkCause, now_ns: int) -> int:
@@ -119,7 +119,7 @@ class Parking:
         if ring is not None:
             ring.append(producer)
         self._restate(now_ns)
-        producer.throttled_by = self._cause_of(place)
+        producer.throttled_by = self.cause_of(place)
         producer.port.throttled(producer.throttled_by)
 
     def leave(self, producer: Producer, now_ns: int) -> None:
@@ -183,7 +183,8 @@ class Parking:
         seen, self._seen = self._seen, set(self._causes)
         return seen
 
-    def _cause_of(self, place: Place) -> ParkCause:
+    def cause_of(self, place: Place) -> ParkCause:
+        """What those in one place wait for now."""
         if place is Place.CONNECTION:
             return ParkCause.PENDING_LIMIT
         if place is Place.QUOTA or self._is_over:
@@ -191,7 +192,7 @@ class Parking:
         return self._gate_cause
 
     def _restate(self, now_ns: int) -> None:
-        causes = {self._cause_of(place) for place in Place if self._by_place[place][0]}
+        causes = {self.cause_of(place) for place in Place if self._by_place[place][0]}
         if self._paused_count:
             causes.add(ParkCause.MEMORY)
         before = self._causes

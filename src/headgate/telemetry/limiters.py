@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
+from headgate.broker.publish_limits import PUBLISH_BROKER
 from headgate.engine.producer import Producer
 from headgate.engine.subscription import Subscription
 from headgate.flow.budget import Budget
@@ -19,10 +20,6 @@ Gate = BrokerGate | TopicGate | SubscriptionGate
 
 Waiter = Subscription | Producer
 """Who waits at dispatch limits, and at publish limits."""
-
-PUBLISH_TOPIC: Final = "publish_topic"
-PUBLISH_BROKER: Final = "publish_broker"
-"""Levels of publish limits; those of dispatch limits are the names of :class:`Level`."""
 
 _BROAD: Final = (Level.BROKER.name.lower(), PUBLISH_BROKER)
 """Those at which the waiters of many topics meet."""

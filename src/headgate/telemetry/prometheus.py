@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Final
 
 from headgate.base.counters import safe_sum
 from headgate.base.units import NS_PER_S
+from headgate.broker.publish_limits import PUBLISH_BROKER, PUBLISH_TOPIC
 from headgate.flow.account import LABELS
 from headgate.flow.limits import Dimension, EffectiveLimit, Level
-from headgate.telemetry.limiters import PUBLISH_BROKER, PUBLISH_TOPIC
 from headgate.telemetry.namespace_sums import NamespaceSums
 from headgate.telemetry.publish_metrics import ParkedLines
 from headgate.telemetry.quota_metrics import QuotaLines

@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator, Collection
 from typing import TYPE_CHECKING, Final
 
 from headgate.base.park_cause import ParkCause
+from headgate.broker.publish_limits import PUBLISH_BROKER, PUBLISH_TOPIC
 from headgate.engine.eviction import Eviction
 from headgate.engine.producer import Producer
 from headgate.engine.subscription import Subscription
@@ -26,8 +27,6 @@ from headgate.telemetry.events import EventLog
 from headgate.telemetry.limit_track import LimitChange, LimitTrack, limit_values
 from headgate.telemetry.limiters import (
     LIMITER_COLUMNS,
-    PUBLISH_BROKER,
-    PUBLISH_TOPIC,
     Gate,
     LimiterTrack,
     Waiter,

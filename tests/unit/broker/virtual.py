@@ -16,7 +16,9 @@ from headgate.base.units import NS_PER_MS, NS_PER_S
 from headgate.broker.explain import explain_subscription
 from headgate.broker.explain_types import SubscriptionReport
 from headgate.broker.history import History
-from headgate.broker.limits import LimitsInForce
+from headgate.broker.limits import NO_LIMIT, LimitsInForce
+from headgate.broker.parked_history import ParkedHistory
+from headgate.broker.publish_limits import PublishLimitsInForce
 from headgate.engine.consumer import Consumer
 from headgate.engine.engine import Engine
 from headgate.engine.subscription import Subscription
@@ -133,6 +135,17 @@ class Limits:
         return self._limit(Level.SUBSCRIPTION, (topic.full, subscription))
 
 
+class NoPublishLimits:
+    """Stands where the broker's table of publish limits stands: nothing is published here by a
+    producer."""
+
+    def of_broker(self) -> EffectiveLimit:
+        return NO_LIMIT
+
+    def of_topic(self, topic: TopicName) -> EffectiveLimit:
+        return NO_LIMIT
+
+
 class Registry:
     """Stands where the broker's registry stands."""
 
@@ -165,7 +178,8 @@ class VirtualBroker:
             now_ms=START_MS,
         )
         self.in_force = LimitsInForce(self.limits, self.engine)
-        self.sweeps = SimpleNamespace(history=History())
+        self.publish_in_force = PublishLimitsInForce(NoPublishLimits())
+        self.sweeps = SimpleNamespace(history=History(), parked_history=ParkedHistory())
         self.registry = Registry(self.engine)
         self.info = SimpleNamespace(broker_id="localhost:8080")
         self.rates: dict[str, float] = {}

@@ -148,7 +148,7 @@ def test_a_partitioned_topic_is_one_with_its_limits_put_together(answers: dict[s
 def test_what_keeps_up_and_what_nobody_reads(answers: dict[str, Any]) -> None:
     fine = page(answers["fine"])
     assert "\n    backlog 1, in flight\n    NONE (confidence 1.00): the consumer keeps up" in fine
-    assert fine.endswith("\n\nNo dispatch limit is in force.\n")
+    assert fine.endswith("\n\nNo dispatch limit and no publish limit is in force.\n")
     assert page(answers["empty"]).splitlines()[2] == "Nobody subscribes to this topic."
 
 
@@ -255,7 +255,8 @@ def test_the_publishing_side(
 ) -> None:
     topic = answers["orders"]
     told = topic | {"publishing": topic["publishing"] | {"producers": 1} | publishing}
-    assert page(told).splitlines()[1] == f"1 producer; {text}; 360 kB stored"
+    line = f"1 producer; {text}; 360 kB stored; nothing holds publishing"
+    assert page(told).splitlines()[1] == line
 
 
 @pytest.mark.parametrize("width", [1, 40, 80, 100, 160])

@@ -1,0 +1,99 @@
+"""What waits before its append, by its cause: how much, for how long, at which limit.
+
+Stats and explain show the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from headgate.base.park_cause import ParkCause
+from headgate.base.units import NS_PER_S
+from headgate.broker.explain_types import LimitRef, ParkedState
+from headgate.broker.history import HOUR_NS, MINUTE_NS
+from headgate.broker.publish_limits import ADAPTIVE_SOURCE, PUBLISH_BROKER, PUBLISH_TOPIC
+from headgate.engine.parking import Place
+from headgate.engine.topic import Topic
+from headgate.flow.limits import Dimension
+from headgate.flow.sentence import limit_text
+
+if TYPE_CHECKING:
+    from headgate.broker.service import Broker
+
+
+def parked_states(broker: Broker, topics: Sequence[Topic]) -> list[ParkedState]:
+    """What waits before the append of some partitions, by each cause that ever had any wait."""
+    known = [(topic, topic.parking) for topic in topics if topic.parking is not None]
+    if not known:
+        return []
+    history, now_ns = broker.sweeps.parked_history, broker.engine.now_ns
+    minutes = [history.last(topic, MINUTE_NS) for topic, _ in known]
+    hours = [history.last(topic, HOUR_NS) for topic, _ in known]
+    states = []
+    for cause in ParkCause:
+        waiting = [parking.waiting(cause) for _, parking in known]
+        spent_ns = sum(parking.parked_ns(cause, now_ns) for _, parking in known)
+        producers = sum(each.producers for each in waiting)
+        if not spent_ns and not producers:
+            continue
+        since = [s for _, parking in known if (s := parking.since_ns(cause)) is not None]
+        most = max(zip(waiting, known, strict=True), key=lambda each: each[0])[1][0]
+        states.append(
+            ParkedState(
+                cause=cause.label,
+                producers=producers,
+                messages=sum(each.messages for each in waiting),
+                bytes=sum(each.bytes for each in waiting),
+                seconds=spent_ns / NS_PER_S,
+                minute_s=max(each[cause] for each in minutes) / NS_PER_S,
+                hour_s=max(each[cause] for each in hours) / NS_PER_S,
+                waiting_s=(now_ns - min(since)) / NS_PER_S if since else None,
+                limit=_limit_ref(broker, most, cause),
+            )
+        )
+    return states
+
+
+def _limit_ref(broker: Broker, topic: Topic, cause: ParkCause) -> LimitRef | None:
+    """The publish limit that a cause means: in the dimension that those who wait wait for, else in
+    those that it may be."""
+    is_broker = cause is ParkCause.BROKER_RATE
+    if is_broker:
+        effective = broker.publish_in_force.of_broker()
+    elif cause in (ParkCause.TOPIC_RATE, ParkCause.ADAPTIVE):
+        effective = broker.publish_in_force.of_topic(topic)
+    else:
+        return None
+    limit = effective.limit
+    if limit is None:
+        return None
+    is_adaptive = cause is ParkCause.ADAPTIVE
+    dimensions = [
+        dimension
+        for dimension in Dimension
+        if limit.amount(dimension) is not None
+        and (effective.source_of(dimension) == ADAPTIVE_SOURCE) is is_adaptive
+    ]
+    refusing = _refusing(topic)
+    if refusing in dimensions:
+        dimensions = [refusing]
+    if not dimensions:
+        return None
+    sources = dict.fromkeys(effective.source_of(dimension) for dimension in dimensions)
+    return LimitRef(
+        level=PUBLISH_BROKER if is_broker else PUBLISH_TOPIC,
+        dimension=dimensions[0].name.lower() if len(dimensions) == 1 else "",
+        text=" and ".join(limit_text(limit, dimension) for dimension in dimensions),
+        source=" and ".join(sources),
+    )
+
+
+def _refusing(topic: Topic) -> Dimension | None:
+    """In what the limits refuse the next message of somebody who waits for them."""
+    for producer in topic.producers.values():
+        if producer.place is Place.GATE and producer.gate is not None:
+            refusal = producer.gate.cause(topic.engine.now_ns)
+            if refusal is not None:
+                return refusal.dimension
+    return None

@@ -1,0 +1,142 @@
+"""One sentence about a topic's producers: what holds them now, or held them lately.
+
+``explain`` says it from the broker's own memory. As in :mod:`headgate.flow.sentence`, whatever is
+not known is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from headgate.base.park_cause import ParkCause
+from headgate.base.units import S_PER_MINUTE
+from headgate.flow.sentence import duration, percent
+
+NOTHING_HOLDS: Final = "nothing holds publishing"
+
+_S_PER_HOUR: Final = 60 * S_PER_MINUTE
+_SHOWN_S_MIN: Final = 0.3
+"""Half a percent of a minute; less reads as nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """What one cause holds now, and for how long it held anything lately.
+
+    ``limit_text`` and ``limit_source`` are those of the publish limit as it is now, if the cause is
+    one. ``waiting_s``: for how long something has waited without a break, None if nothing does.
+    ``partitions``: on how many the cause holds something by itself, each with such a limit.
+    """
+
+    cause: ParkCause
+    producers: int = 0
+    messages: int = 0
+    minute_s: float = 0.0
+    hour_s: float = 0.0
+    waiting_s: float | None = None
+    limit_text: str = ""
+    limit_source: str = ""
+
+
+def publish_sentence(causes: Sequence[Held], *, partitions: int = 1) -> str:
+    """Say what holds publishing; no line break, no full stop.
+
+    ``partitions``: of how many the topic is made; each has its topic's limit by itself.
+    """
+    now = sorted(
+        (held for held in causes if held.producers),
+        key=lambda held: (-held.messages, held.cause),
+    )
+    if now:
+        others = (_waits(held, partitions) for held in now[1:])
+        return "; ".join([_now(now[0], partitions), *others])
+    for name, length_s in (("minute", S_PER_MINUTE), ("hour", _S_PER_HOUR)):
+        lately = [(getattr(held, f"{name}_s"), held) for held in causes]
+        told = [
+            f"{_subject(held, partitions)} held producers for {_part(seconds, length_s)}"
+            for seconds, held in sorted(lately, key=lambda each: (-each[0], each[1].cause))
+            if seconds >= _SHOWN_S_MIN
+        ]
+        if told:
+            return f"nothing waits now; in the last {name} " + " and ".join(told)
+    return NOTHING_HOLDS
+
+
+def _now(held: Held, partitions: int) -> str:
+    text = _waits(held, partitions)
+    if held.messages:
+        is_one = held.messages == 1
+        text += f": {held.messages:,} {'message is' if is_one else 'messages are'} parked"
+    if held.waiting_s is not None and held.waiting_s >= S_PER_MINUTE:
+        return f"{text}; held without a break for {duration(held.waiting_s)}"
+    if held.minute_s >= _SHOWN_S_MIN:
+        return f"{text}; held for {_share(held.minute_s)} of the last minute"
+    return text
+
+
+def _share(minute_s: float) -> str:
+    return percent(min(1.0, minute_s / S_PER_MINUTE))
+
+
+def _part(seconds: float, length_s: int) -> str:
+    """Of a minute the share, of an hour the time: ``34 % of it``, ``5 min``."""
+    if length_s == S_PER_MINUTE:
+        return f"{_share(seconds)} of it"
+    return duration(seconds)
+
+
+def _waits(held: Held, partitions: int) -> str:
+    """``2 producers wait for the topic's publish limit of 10 msg/s (topic policy)``."""
+    is_one = held.producers == 1
+    who = f"{held.producers:,} {'producer' if is_one else 'producers'}"
+    if held.cause is ParkCause.MEMORY:
+        of = "the connection of" if is_one else "the connections of"
+        return f"{of} {who} {'is' if is_one else 'are'} not read, because too much waits in memory"
+    wait = f"{who} {'waits' if is_one else 'wait'} for"
+    if held.cause is ParkCause.BACKLOG_QUOTA:
+        return f"{wait} room in the backlog quota"
+    if held.cause is ParkCause.PENDING_LIMIT:
+        what = "what it" if is_one else "what they"
+        return f"{wait} answers to {what} sent before (maxPendingPublishRequestsPerConnection)"
+    text = f"{wait} {_limit(held)}"
+    if held.limit_text:
+        text += f" of {held.limit_text}"
+        if held.limit_source and held.cause is not ParkCause.ADAPTIVE:
+            text += f" ({held.limit_source})"
+    return text + _each(held, partitions)
+
+
+def _subject(held: Held, partitions: int) -> str:
+    """``the topic's publish limit, now 10 msg/s (topic policy),``: it may have been another."""
+    if held.cause is ParkCause.MEMORY:
+        return "too much that waited in memory"
+    if held.cause is ParkCause.BACKLOG_QUOTA:
+        return "the backlog quota"
+    if held.cause is ParkCause.PENDING_LIMIT:
+        return "too many unanswered messages of a connection"
+    text = _limit(held)
+    if held.limit_text:
+        text += f", now {held.limit_text}"
+        if held.limit_source and held.cause is not ParkCause.ADAPTIVE:
+            text += f" ({held.limit_source})"
+        text += f"{_each(held, partitions)},"
+    return text
+
+
+def _limit(held: Held) -> str:
+    if held.cause is ParkCause.TOPIC_RATE:
+        return "the topic's publish limit"
+    if held.cause is ParkCause.BROKER_RATE:
+        return "the broker-wide publish limit"
+    return "the adaptive controller's publish limit"
+
+
+def _each(held: Held, partitions: int) -> str:
+    """The controller gives each partition a limit of its own, of which one is told."""
+    if partitions == 1 or held.cause is ParkCause.BROKER_RATE:
+        return ""
+    if held.cause is ParkCause.ADAPTIVE:
+        return " on one of the partitions"
+    return f" on each of {partitions:,} partitions"
