@@ -388,15 +388,17 @@ def _held(page: _Page, side: Report) -> None:
     if waits:
         rows.append(("wait now", "; ".join(map(_waits_for, waits))))
     if side["longestWaiting"]:
-        rows.append(("of them", ", ".join(map(_held_producer, side["longestWaiting"]))))
-    for name, field, length_s in (("minute", "minuteS", MINUTE_S), ("hour", "hourS", HOUR_S)):
-        spent = [
-            f"{min(1.0, state[field] / length_s):.0%} {state['cause']}"
-            for state in side["parked"]
-            if state[field] / length_s >= SHARE_SHOWN_MIN
-        ]
-        if spent:
-            rows.append((f"last {name}", ", ".join(spent)))
+        rows.append(("wait most", ", ".join(map(_held_producer, side["longestWaiting"]))))
+    minute = [
+        f"{min(1.0, state['minuteS'] / MINUTE_S):.0%} {state['cause']}"
+        for state in side["parked"]
+        if state["minuteS"] / MINUTE_S >= SHARE_SHOWN_MIN
+    ]
+    if minute:
+        rows.append(("last minute", ", ".join(minute)))
+    if any(state["hourS"] > state["minuteS"] + 1 for state in side["parked"]):
+        hour = (f"{span(s['hourS'])} {s['cause']}" for s in side["parked"] if s["hourS"] >= 1)
+        rows.append(("last hour", ", ".join(hour)))
     if rows:
         page.rows(rows)
 

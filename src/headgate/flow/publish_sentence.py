@@ -16,7 +16,6 @@ from headgate.flow.sentence import duration, percent
 
 NOTHING_HOLDS: Final = "nothing holds publishing"
 
-_S_PER_HOUR: Final = 60 * S_PER_MINUTE
 _SHOWN_S_MIN: Final = 0.3
 """Half a percent of a minute; less reads as nothing."""
 
@@ -52,15 +51,17 @@ def publish_sentence(causes: Sequence[Held], *, partitions: int = 1) -> str:
     if now:
         others = (_waits(held, partitions) for held in now[1:])
         return "; ".join([_now(now[0], partitions), *others])
-    for name, length_s in (("minute", S_PER_MINUTE), ("hour", _S_PER_HOUR)):
-        lately = [(getattr(held, f"{name}_s"), held) for held in causes]
+    for name, lately in (
+        ("minute", [(held.minute_s, held) for held in causes]),
+        ("hour", [(held.hour_s, held) for held in causes]),
+    ):
         told = [
-            f"{_subject(held, partitions)} held producers for {_part(seconds, length_s)}"
+            f"{_subject(held, partitions)} held producers for {_part(seconds, name)}"
             for seconds, held in sorted(lately, key=lambda each: (-each[0], each[1].cause))
             if seconds >= _SHOWN_S_MIN
         ]
         if told:
-            return f"nothing waits now; in the last {name} " + " and ".join(told)
+            return f"nothing waits now; {' and '.join(told)} of the last {name}"
     return NOTHING_HOLDS
 
 
@@ -69,8 +70,9 @@ def _now(held: Held, partitions: int) -> str:
     if held.messages:
         is_one = held.messages == 1
         text += f": {held.messages:,} {'message is' if is_one else 'messages are'} parked"
-    if held.waiting_s is not None and held.waiting_s >= S_PER_MINUTE:
-        return f"{text}; held without a break for {duration(held.waiting_s)}"
+    # All of the last minute's waiting is the present one.
+    if held.waiting_s is not None and max(1.0, held.minute_s) <= held.waiting_s + _SHOWN_S_MIN:
+        return f"{text}; held for {duration(held.waiting_s)} without a break"
     if held.minute_s >= _SHOWN_S_MIN:
         return f"{text}; held for {_share(held.minute_s)} of the last minute"
     return text
@@ -80,11 +82,9 @@ def _share(minute_s: float) -> str:
     return percent(min(1.0, minute_s / S_PER_MINUTE))
 
 
-def _part(seconds: float, length_s: int) -> str:
-    """Of a minute the share, of an hour the time: ``34 % of it``, ``5 min``."""
-    if length_s == S_PER_MINUTE:
-        return f"{_share(seconds)} of it"
-    return duration(seconds)
+def _part(seconds: float, name: str) -> str:
+    """Of a minute the share, of an hour the time."""
+    return _share(seconds) if name == "minute" else duration(seconds)
 
 
 def _waits(held: Held, partitions: int) -> str:

@@ -21,7 +21,8 @@ EMPTY = {
     "at": "2026-11-21T18:18:35.976Z",
     "broker": "localhost:8080",
     "subscriptionsTotal": 0,
-    "quotas": [], "publishing": [],
+    "quotas": [],
+    "publishing": [],
     "withBacklog": 0,
     "subscriptions": [],
 }
