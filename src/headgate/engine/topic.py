@@ -71,6 +71,7 @@ class Topic:
         "is_system",
         "last_publish_ms",
         "limit",
+        "loaded_ms",
         "log",
         "messages_in_before_load",
         "messages_out_removed",
@@ -108,6 +109,8 @@ class Topic:
         gate.owner = self
         self.incarnation = incarnation
         self.created_ms = created_ms
+        self.loaded_ms = engine.now_ms
+        """What it counts, it counts since then."""
         self.is_system = is_system
         self.cache: TopicCache = {}
         self.producers: dict[str, Producer] = {}
