@@ -71,16 +71,16 @@ class Batch:
             found = instrument.read(broker, subject)
             if found is None:
                 continue
-            taken = self.by_name[instrument.name]
-            before = len(taken)
             if isinstance(found, Number):
-                taken.append(Measurement(attributes, since_ns, at_ns, found))
+                values = [Measurement(attributes, since_ns, at_ns, found)]
             else:
-                taken += [
+                values = [
                     Measurement({**attributes, **own}, since_ns, at_ns, value)
                     for own, value in found
                 ]
-            self.size += len(taken) - before
+            if values:
+                self.by_name[instrument.name] += values
+                self.size += len(values)
 
 
 async def batches(broker: Broker) -> AsyncGenerator[Batch, None]:

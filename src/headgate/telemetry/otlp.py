@@ -68,7 +68,7 @@ class OtlpExporter:
 
     def metrics_data(self, batch: Batch) -> MetricsData:
         """The batch as the SDK hands it to exporters."""
-        metrics = [_metric(BY_NAME[name], taken) for name, taken in batch.by_name.items() if taken]
+        metrics = [_metric(BY_NAME[name], taken) for name, taken in batch.by_name.items()]
         scope = ScopeMetrics(scope=self._scope, metrics=metrics, schema_url="")
         return MetricsData([ResourceMetrics(self._resource, [scope], schema_url="")])
 
