@@ -13,6 +13,7 @@ from contextlib import aclosing, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol
 
+from headgate.base.errors import InvariantError
 from headgate.base.units import NS_PER_MS, NS_PER_S
 from headgate.broker.lanes import Lane, run_on
 from headgate.telemetry.measurements import Batch, batches
@@ -55,6 +56,7 @@ class MetricExport:
     def start(self) -> None:
         """Export for the first time after one interval."""
         self._task = self._broker.loop.create_task(self._run(), name="metric-export")
+        self._task.add_done_callback(self._ended)
 
     async def stop(self) -> None:
         """Export once more, unless nobody took it the last time, and end. The broker still runs."""
@@ -78,7 +80,22 @@ class MetricExport:
             await asyncio.sleep((due_ns - clock.monotonic_ns()) / NS_PER_S)
             await self._export(rest_s=REST_S)
 
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        """A broken invariant goes where those of callbacks go."""
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self._broker.loop.call_exception_handler(
+                {"message": "the export of metrics ended", "exception": error, "task": task}
+            )
+
     async def _export(self, *, rest_s: float) -> None:
+        try:
+            await self._export_all(rest_s=rest_s)
+        except InvariantError:
+            raise
+        except Exception:
+            logger.exception("an export of metrics failed by an error of ours")
+
+    async def _export_all(self, *, rest_s: float) -> None:
         async with aclosing(batches(self._broker)) as taken:
             async for batch in taken:
                 reason = await run_on(self._lane, partial(self._exporter.export, batch))

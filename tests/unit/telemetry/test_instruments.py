@@ -19,7 +19,7 @@ from headgate.testing import World
 from tests.unit.telemetry.support import NAME, limit, publish, quota, topic_of
 from tests.unit.telemetry.test_measurements import everything
 
-UNIT = re.compile(r"\{[a-z]+\}|By|s|1|1/s")
+UNIT = re.compile(r"\{[a-z]+\}(/s)?|By|m?s|1|1/s")
 OPTIONAL = {"pulsar.partition.index", "dimension", "consumer"}
 """Of topics that are no partition, and of states that are no wait at a limit, there is none."""
 ALL = [instrument for _, _, table in INSTRUMENTS for instrument in table]

@@ -8,6 +8,7 @@ import random
 
 import pytest
 
+from headgate.base.errors import InvariantError
 from headgate.telemetry.measurements import Batch
 from headgate.telemetry.metric_export import STOP_S, MetricExport
 from headgate.testing import SimLane, World
@@ -109,6 +110,41 @@ def test_a_collector_that_hangs_delays_exports_and_a_stop_not_for_long() -> None
         assert collector.is_closed
 
     with World() as world:
+        world.run(scenario(world))
+
+
+def test_an_error_of_ours_ends_one_export_only(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scenario(world: World) -> None:
+        await world.start()
+        export, collector, _ = made(world)
+        export.start()
+        with monkeypatch.context() as broken:
+            broken.setattr(Batch, "take", None)
+            await asyncio.sleep(15)
+        assert not collector.batches
+        await asyncio.sleep(10)
+        assert len(collector.batches) == 1
+        await export.stop()
+
+    caplog.set_level(logging.CRITICAL, "headgate.telemetry")
+    with World() as world:
+        world.run(scenario(world))
+
+
+def test_a_broken_invariant_goes_on_to_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    def take(*_: object) -> None:
+        raise InvariantError("two owners")
+
+    async def scenario(world: World) -> None:
+        await world.start()
+        export, _, _ = made(world)
+        export.start()
+        monkeypatch.setattr(Batch, "take", take)
+        await asyncio.sleep(15)
+
+    with World() as world, pytest.raises(InvariantError, match="two owners"):
         world.run(scenario(world))
 
 
