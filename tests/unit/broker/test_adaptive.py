@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from itertools import pairwise
 
 import pytest
 
 from headgate.base.park_cause import ParkCause
 from headgate.base.units import NS_PER_S
-from headgate.broker.adaptive import SLICE_TOPICS, AdaptiveThrottle
+from headgate.broker.adaptive import AdaptiveThrottle
 from headgate.flow.adaptive import DecisionKind, Law, Rule
 from headgate.flow.adaptive_topic import TopicControl
 from headgate.testing import World
 from tests.unit.broker.adaptive_play import (
-    BODY,
     ON,
     FakeMemory,
     Publisher,
@@ -74,7 +74,7 @@ async def test_a_backlog_slows_its_producer_smoothly_and_a_drain_lets_it_go(worl
     topic, throttle = await live(world), controller(world)
     while topic.adaptive_limit is None:
         await asyncio.sleep(0.1)
-    await asyncio.sleep(20)
+    await asyncio.sleep(4)
     records = throttle.decisions(topic)
     first = records[0].decision
     assert first.kind is DecisionKind.ACTIVATED
@@ -83,6 +83,7 @@ async def test_a_backlog_slows_its_producer_smoothly_and_a_drain_lets_it_go(worl
     rates = [limit.messages_per_s for limit in limits if limit is not None]
     assert all(rate is not None for rate in rates)
     assert 300 <= (rates[0] or 0) <= 420
+    assert all((later or 0) >= (rate or 0) - 0.26 * 420 for rate, later in pairwise(rates))
     assert throttle.active_count == 1
     assert topic.parking is not None
     assert topic.parking.parked_ns(ParkCause.ADAPTIVE, world.broker.engine.now_ns) > NS_PER_S
@@ -119,7 +120,6 @@ async def test_observe_only_holds_nobody_and_says_what_it_would_do(world: World)
     publisher, _ = await overloaded(world, drain_per_s=395)
     await set_quota(world, 100_000)
     topic, throttle = await live(world), controller(world)
-    connections = world.broker.counts
     publisher.per_s = 420
     held: list[int] = []
     for _ in range(200):
@@ -133,7 +133,6 @@ async def test_observe_only_holds_nobody_and_says_what_it_would_do(world: World)
     now_ns = world.broker.engine.now_ns
     assert parking is None or parking.parked_ns(ParkCause.ADAPTIVE, now_ns) == 0
     assert topic.publish_gate is None
-    del connections
 
 
 @played(settings=ON)
@@ -171,8 +170,8 @@ async def test_d13_the_interval_is_dynamic_and_counts_at_once(world: World) -> N
     assert throttle.status.last_evaluation_ms - first >= 900
 
 
-class Failure(Exception):
-    pass
+class BrokenLawError(Exception):
+    """What no law raises."""
 
 
 @played(settings=ON)
@@ -187,10 +186,12 @@ async def test_d14_and_d18_a_failing_controller_goes_on_and_leaves_no_limit(worl
     last_ms = throttle.status.last_evaluation_ms
 
     def fail(*_: object) -> None:
-        raise Failure("of the law")
+        raise BrokenLawError("of the law")
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(TopicControl, "evaluate", fail)
+        # A world ends at an error of ours; this one is meant.
+        patch.setattr(logging.getLogger("headgate.adaptive"), "propagate", False)
         await asyncio.sleep(10)
         assert throttle.status.failures >= 9
         assert throttle.status.last_evaluation_ms - last_ms <= 1_100
@@ -199,9 +200,8 @@ async def test_d14_and_d18_a_failing_controller_goes_on_and_leaves_no_limit(worl
         assert topic.adaptive_limit is None
         assert throttle.active_count == 0
     assert TopicControl.evaluate is evaluate
-    await asyncio.sleep(5)
-    assert topic.adaptive_limit is not None
-    assert throttle.status.last_evaluation_ms > last_ms
+    await asyncio.sleep(2)
+    assert throttle.status.last_evaluation_ms > last_ms + 30_000
     publisher.stop()
     reader.stop()
 
@@ -312,5 +312,3 @@ async def test_a_cycle_touches_only_topics_that_published_or_are_limited(world: 
     assert set(looked) == {"orders-2"}
     assert len(looked) >= 4
     publisher.stop()
-    assert SLICE_TOPICS > 1
-    assert len(BODY) == 1_000
