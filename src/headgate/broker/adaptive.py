@@ -305,6 +305,13 @@ class AdaptiveThrottle:
         return list(self._records.get(topic, ()))
 
 
+def adaptive_throttle(broker: Broker, memory: MemorySource | None) -> AdaptiveThrottle | None:
+    """The controller of a broker; None where ``adaptivePublisherThrottlingEnabled`` is false."""
+    if not broker.settings.adaptivePublisherThrottlingEnabled:
+        return None
+    return AdaptiveThrottle(broker, memory or NO_MEMORY_SIGNAL)
+
+
 def adaptive_settings(settings: Settings) -> AdaptiveSettings:
     """The controller's settings, as the broker's say."""
     return AdaptiveSettings(

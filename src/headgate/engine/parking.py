@@ -96,6 +96,10 @@ class Parking:
         running_ns = now_ns - self._since_ns[cause] if cause in self._causes else 0
         return self._spent_ns[cause] + running_ns
 
+    def causes(self, now_ns: int) -> list[ParkCause]:
+        """Those that anything ever waited for, or does."""
+        return [c for c in ParkCause if c in self._causes or self.parked_ns(c, now_ns)]
+
     # -- who waits -------------------------------------------------------------------------
 
     def enter(self, producer: Producer, place: Place, now_ns: int) -> None:

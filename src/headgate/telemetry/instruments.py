@@ -16,6 +16,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, Final
 
 from headgate.telemetry import readings, series
+from headgate.telemetry.adaptive_figures import PULSAR_BROKER, PULSAR_TOPIC
 from headgate.telemetry.readings import Values
 from headgate.telemetry.series import SUBSCRIPTION_LABELS, Series
 from headgate.telemetry.values import Number
@@ -79,7 +80,40 @@ def _ours(of: Series, kind: Kind, unit: str, read: Reader) -> Instrument:
     return Instrument(name, kind, unit, of.meaning, read, attributes)
 
 
+def _adaptive(name: str, kind: Kind, unit: str, of: Sequence[Series], index: int) -> Instrument:
+    """A figure of the adaptive controller, under the name of Pulsar's draft."""
+    is_of_broker = of is series.ADAPTIVE_SERIES
+    prefix = PULSAR_BROKER if is_of_broker else PULSAR_TOPIC
+    read = readings.adaptive(index) if is_of_broker else readings.adaptive_topic(index)
+    return Instrument(prefix + name, kind, unit, of[index].meaning, read)
+
+
+_OF_BROKER, _OF_TOPIC = series.ADAPTIVE_SERIES, series.ADAPTIVE_TOPIC_SERIES
+
+ADAPTIVE_INSTRUMENTS: Final = (
+    _adaptive("memory.pressure", GAUGE, "1", _OF_BROKER, 0),
+    _adaptive("active.topic.count", GAUGE, "{topic}", _OF_BROKER, 1),
+    _adaptive("activation.count", COUNTER, "{activation}", _OF_BROKER, 2),
+    _adaptive("controller.last.evaluation.timestamp", GAUGE, "ms", _OF_BROKER, 3),
+    _adaptive("controller.evaluation.duration", GAUGE, "ms", _OF_BROKER, 4),
+    _adaptive("controller.evaluation.failure.count", COUNTER, "{failure}", _OF_BROKER, 5),
+    _ours(_OF_BROKER[6], GAUGE, "ms", readings.adaptive(6)),
+    _ours(_OF_BROKER[7], GAUGE, "1", readings.adaptive(7)),
+)
+"""Of the broker, while adaptive publish throttling is enabled."""
+
+ADAPTIVE_TOPIC_INSTRUMENTS: Final = (
+    _adaptive("active", GAUGE, "1", _OF_TOPIC, 0),
+    _adaptive("natural.publish.rate", GAUGE, "{message}/s", _OF_TOPIC, 1),
+    _adaptive("effective.publish.rate", GAUGE, "{message}/s", _OF_TOPIC, 2),
+    _adaptive("memory.pressure", GAUGE, "1", _OF_TOPIC, 3),
+    _adaptive("backlog.pressure", GAUGE, "1", _OF_TOPIC, 4),
+    _adaptive("rate.reduction.ratio", GAUGE, "1", _OF_TOPIC, 5),
+)
+"""Of each topic, where ``adaptivePublisherThrottlingPerTopicMetricsEnabled``."""
+
 BROKER_INSTRUMENTS: Final = (
+    *ADAPTIVE_INSTRUMENTS,
     Instrument("pulsar.broker.connection.count", UP_DOWN_COUNTER, "{connection}",
                "Connections of the binary protocol: ``active`` are open now, ``open`` were accepted"
                " and ``close`` ended since the start.",
@@ -88,8 +122,9 @@ BROKER_INSTRUMENTS: Final = (
                "Connections that sent a CONNECT (``success``), and those that ended without one.",
                readings.connections_created, (readings.CREATE_STATUS,)),
     Instrument("pulsar.broker.connection.rate_limit.count", COUNTER, "{operation}",
-               "Times that a connection's reading stopped (``paused``) and went on (``resumed``),"
-               " and that a reason for it came (``throttled``) and went (``unthrottled``).",
+               "Times that messages of a connection began to wait, whatever for (``paused``), and"
+               " that none did any more (``resumed``); that it had as many unanswered as it may"
+               " (``throttled``), and room again (``unthrottled``).",
                readings.connections_limited, (readings.RATE_LIMIT_OPERATION,)),
     Instrument("pulsar.broker.request.topic.lookup.concurrent.usage", UP_DOWN_COUNTER,
                "{operation}", "Lookups that wait for a topic to be made.",
@@ -103,6 +138,7 @@ BROKER_INSTRUMENTS: Final = (
 )  # fmt: skip
 
 TOPIC_INSTRUMENTS: Final = (
+    *ADAPTIVE_TOPIC_INSTRUMENTS,
     Instrument("pulsar.broker.topic.subscription.count", UP_DOWN_COUNTER, "{subscription}",
                "Subscriptions, readers included.", lambda _, topic: len(topic.subscriptions)),
     Instrument("pulsar.broker.topic.producer.count", UP_DOWN_COUNTER, "{producer}",

@@ -10,10 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Final
 
+from headgate.base.park_cause import ParkCause
 from headgate.base.units import MS_PER_S, NS_PER_S
 from headgate.flow.account import LABELS
 from headgate.flow.limits import Dimension, EffectiveLimit, Level
 from headgate.flow.quota import QuotaType
+from headgate.telemetry.adaptive_figures import broker_figures, topic_figures
 from headgate.telemetry.subjects import cells_of
 from headgate.telemetry.values import Number, backlog_age_s
 
@@ -33,7 +35,6 @@ RATE_LIMIT_OPERATION: Final = "pulsar.connection.rate_limit.operation.name"
 QUOTA_TYPE: Final = "pulsar.backlog.quota.type"
 
 _QUOTA_TYPES: Final = tuple((kind, {QUOTA_TYPE: kind.label}) for kind in QuotaType)
-_PARKED_BY: Final = {"cause": "backlog_quota"}
 _CELLS: Final = tuple(
     {
         name: text
@@ -162,7 +163,8 @@ def producers_held(_: Broker, topic: Topic) -> int | None:
     """Producers whose messages wait; None on a topic that never had a quota."""
     if topic.quota is None:
         return None
-    return 0 if topic.parking is None else topic.parking.producers_count
+    parking = topic.parking
+    return 0 if parking is None else parking.waiting(ParkCause.BACKLOG_QUOTA).producers
 
 
 def producers_closed(_: Broker, topic: Topic) -> int | None:
@@ -182,22 +184,27 @@ def _of_stops(topic: Topic, read: Callable[[Stops], int]) -> int | None:
 
 
 def parked_seconds(_: Broker, topic: Topic) -> Values:
-    """Time in which something waited to be appended, once anything did."""
-    return _parked(topic, lambda parking: parking.parked_ns(topic.engine.now_ns) / NS_PER_S)
+    """Time in which something waited to be appended, by each cause that ever had anything wait."""
+    now_ns = topic.engine.now_ns
+    return _parked(topic, lambda parking, cause: parking.parked_ns(cause, now_ns) / NS_PER_S)
 
 
 def parked_messages(_: Broker, topic: Topic) -> Values:
     """Messages that wait to be appended."""
-    return _parked(topic, lambda parking: parking.messages)
+    return _parked(topic, lambda parking, cause: parking.waiting(cause).messages)
 
 
 def parked_bytes(_: Broker, topic: Topic) -> Values:
     """The same in bytes."""
-    return _parked(topic, lambda parking: parking.bytes)
+    return _parked(topic, lambda parking, cause: parking.waiting(cause).bytes)
 
 
-def _parked(topic: Topic, read: Callable[[Parking], Number]) -> Values:
-    return () if topic.parking is None else ((_PARKED_BY, read(topic.parking)),)
+def _parked(topic: Topic, read: Callable[[Parking, ParkCause], Number]) -> Values:
+    parking = topic.parking
+    if parking is None:
+        return ()
+    causes = parking.causes(topic.engine.now_ns)
+    return [({"cause": cause.label}, read(parking, cause)) for cause in causes]
 
 
 def topic_limit(broker: Broker, topic: Topic) -> Values:
@@ -235,3 +242,25 @@ def _limit(level: Level, effective: EffectiveLimit) -> Values:
                 },
                 rate,
             )
+
+
+# -- the adaptive controller ---------------------------------------------------------------------
+
+
+def adaptive(index: int) -> Callable[[Broker, object], Number | None]:
+    """One of :func:`.adaptive_figures.broker_figures`, while the feature is on."""
+
+    def read(broker: Broker, _: object) -> Number | None:
+        return None if broker.adaptive is None else broker_figures(broker.adaptive)[index]
+
+    return read
+
+
+def adaptive_topic(index: int) -> Callable[[Broker, Topic], Number | None]:
+    """One of :func:`.adaptive_figures.topic_figures`, where they are asked for."""
+
+    def read(broker: Broker, topic: Topic) -> Number | None:
+        figures = topic_figures(broker, topic)
+        return None if figures is None else figures[index]
+
+    return read

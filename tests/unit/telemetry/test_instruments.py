@@ -7,21 +7,23 @@ import re
 
 from headgate.base.names import parse_topic
 from headgate.telemetry.instruments import (
-    BROKER_INSTRUMENTS,
+    ADAPTIVE_INSTRUMENTS,
+    ADAPTIVE_TOPIC_INSTRUMENTS,
     BY_NAME,
     INSTRUMENTS,
     Instrument,
     Kind,
 )
 from headgate.telemetry.measurements import Batch
-from headgate.telemetry.series import SERIES
+from headgate.telemetry.series import ADAPTIVE_SERIES, ADAPTIVE_TOPIC_SERIES, SERIES
 from headgate.testing import World
-from tests.unit.telemetry.support import NAME, limit, publish, quota, topic_of
+from tests.unit.telemetry.support import ADAPTIVE_SETTINGS, NAME, limit, publish, quota, topic_of
 from tests.unit.telemetry.test_measurements import everything
 
 UNIT = re.compile(r"\{[a-z]+\}(/s)?|By|m?s|1|1/s")
 OPTIONAL = {"pulsar.partition.index", "dimension", "consumer"}
 """Of topics that are no partition, and of states that are no wait at a limit, there is none."""
+CONNECTIONS = BY_NAME["pulsar.broker.connection.count"]
 ALL = [instrument for _, _, table in INSTRUMENTS for instrument in table]
 
 
@@ -40,7 +42,12 @@ def test_every_instrument_is_well_formed_and_explained() -> None:
 
 
 def test_headgates_own_series_are_all_here() -> None:
-    ours = {series.name: series for series in SERIES if series.name.startswith("headgate_")}
+    by_pulsars_names = {*ADAPTIVE_SERIES[:6], *ADAPTIVE_TOPIC_SERIES}
+    ours = {
+        series.name: series
+        for series in SERIES
+        if series.name.startswith("headgate_") and series not in by_pulsars_names
+    }
     names = {name.removesuffix("_total").replace("_", "."): name for name in ours}
     assert {name for name in BY_NAME if name.startswith("headgate.")} == set(names)
     for name, series_name in names.items():
@@ -80,7 +87,7 @@ def test_readers_give_the_attributes_of_the_tables_and_nothing_else() -> None:
                 names = set(value.attributes)
                 assert any(names <= all_ and all_ - names <= OPTIONAL for all_ in tables), value
 
-    with World() as world:
+    with World(settings=ADAPTIVE_SETTINGS) as world:
         world.run(scenario(world))
 
 
@@ -91,8 +98,11 @@ def test_one_that_reads_nothing_is_absent() -> None:
         assert topic is topic_of(broker)
         batch = Batch()
         absent = Instrument("pulsar.broker.absent", Kind.GAUGE, "1", "Not there.", lambda *_: None)
-        batch.take(broker, (absent, BROKER_INSTRUMENTS[0]), broker, {}, 0)
-        assert list(batch.by_name) == [BROKER_INSTRUMENTS[0].name]
+        batch.take(broker, (absent, CONNECTIONS), broker, {}, 0)
+        assert list(batch.by_name) == [CONNECTIONS.name]
+        batch.take(broker, ADAPTIVE_INSTRUMENTS, broker, {}, 0)
+        batch.take(broker, ADAPTIVE_TOPIC_INSTRUMENTS, topic, {}, 0)
+        assert list(batch.by_name) == [CONNECTIONS.name]
 
     with World() as world:
         world.run(scenario(world))
