@@ -225,6 +225,8 @@ class Plant:
     pressures: list[float] = field(default_factory=list)
     """Of the broker's memory, in each cycle."""
     memory_max: float = 0.0
+    memory_shares: list[float] = field(default_factory=list)
+    """Of the memory that may be used, at the end of each second."""
     _now_ns: int = 0
     _cycled_ns: int = 0
     _due_ns: int = 0
@@ -237,7 +239,10 @@ class Plant:
             for topic in self.topics:
                 topic.staged += topic.step(second)
             self._write(self.disk.at(second) * STEP_S)
-            self.memory_max = max(self.memory_max, self.memory_bytes(second))
+            used = self.memory_bytes(second)
+            self.memory_max = max(self.memory_max, used)
+            if self._now_ns % NS_PER_S == 0:
+                self.memory_shares.append(used / self.memory_limit)
             if self._now_ns >= self._due_ns:
                 self._cycle(second)
 
