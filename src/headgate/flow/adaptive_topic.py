@@ -121,7 +121,12 @@ class TopicControl:
                 return ended
         natural = self.natural
         is_sample = natural.look(
-            signals.messages, signals.bytes, signals.was_parked, cycle.now_ns, cycle.elapsed_ns
+            signals.messages,
+            signals.bytes,
+            signals.was_parked,
+            cycle.now_ns,
+            cycle.elapsed_ns,
+            self._present is not None,
         )
         target = None
         pressure = 0.0

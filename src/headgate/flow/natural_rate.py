@@ -77,12 +77,19 @@ class NaturalRate:
         return max(self._bytes, self._peak_bytes * PEAK_SHARE)
 
     def look(
-        self, messages: int, size_bytes: int, waited: bool, now_ns: int, cycle_ns: int
+        self,
+        messages: int,
+        size_bytes: int,
+        waited: bool,
+        now_ns: int,
+        cycle_ns: int,
+        is_limited: bool = False,
     ) -> bool:
         """The counters stand so now; whether that ended a sample.
 
         ``waited``: something did since the last look. A topic is looked at in every cycle after
         which its counters differ, so what is new was published within the last ``cycle_ns``.
+        ``is_limited``: an adaptive limit was in force, so that what waited stands in for nothing.
         """
         mark_ns = self._mark_ns
         if mark_ns is None or messages < self._mark_messages:
@@ -110,7 +117,7 @@ class NaturalRate:
                     self._replace(published, published_bytes)
                 else:
                     self._learn(published, published_bytes, span_ns)
-            elif self._stands_in:
+            elif self._stands_in and not is_limited:
                 self._replace(published, published_bytes)
         return True
 
