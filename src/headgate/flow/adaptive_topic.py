@@ -26,7 +26,7 @@ from headgate.flow.memory_share import HeldMemory
 from headgate.flow.natural_rate import NaturalRate
 from headgate.flow.pressure import PressureLimit, backlog_pressure
 
-CHANGE_MIN: Final = 0.01
+CHANGE_MIN: Final = 0.02
 """A limit that would move by less than this part of itself stays."""
 
 
