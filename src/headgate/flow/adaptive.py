@@ -3,7 +3,17 @@
 A controller looks at every topic that published or is limited, once in each cycle, and slows those
 that memory or a backlog asks to be slowed. This module has the words of it; the two laws are in
 ``pressure`` and ``drain``, what a topic publishes by itself in ``natural_rate``, one topic's state
-in ``adaptive_topic``, who takes the memory in ``memory_share``.
+in ``adaptive_topic``, who takes the memory in ``memory_share``. A cycle is::
+
+    attribution.begin(memory_pressure(used_bytes, limit_bytes, settings))
+    cycle = Cycle(settings, now_ns, now_ns - last_cycle_ns)
+    for topic in those that published since the last cycle, or whose control has_limit:
+        asks = attribution.pressure_on(topic.control.held, held_bytes)
+        if asks or topic has a quota that stops producers \
+                or not topic.control.calm(messages, size_bytes, was_parked, cycle):
+            decision = topic.control.evaluate(TopicSignals(...), cycle, asks)
+
+After it ``topic.control.limit`` is what has to be in force.
 """
 
 from __future__ import annotations
@@ -132,7 +142,7 @@ class TopicSignals(NamedTuple):
     was_slowed: bool = False
     """Whether anything waited because of the adaptive limit."""
     parked_messages: int = 0
-    """Waiting now."""
+    """Waiting now: no law goes by it."""
     parked_bytes: int = 0
     backlog_bytes: int = 0
     """Of the slowest stored subscription, with what is accepted and not yet durable."""

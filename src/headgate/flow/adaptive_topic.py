@@ -87,6 +87,12 @@ class TopicControl:
         return self._present if self._observe_only else None
 
     @property
+    def has_limit(self) -> bool:
+        """Whether one is in force or simulated: then every cycle has to look, also at a topic
+        that published nothing."""
+        return self._present is not None
+
+    @property
     def seconds_to_breach(self) -> float | None:
         """As of the last cycle that looked; see :class:`headgate.flow.adaptive.Inputs`."""
         return self._seconds_to_breach
@@ -111,7 +117,7 @@ class TopicControl:
         begins, changes or ends.
 
         ``memory_pressure``: what memory asks of this topic, 0..1. A topic is evaluated in every
-        cycle after which it had published, and in every cycle while it has a limit.
+        cycle after which it had published, and in every one while it :attr:`has_limit`.
         """
         settings = cycle.settings
         if settings.observe_only is not self._observe_only:
@@ -261,7 +267,7 @@ class TopicControl:
         if limit is not None and natural.is_known:
             if limit.messages_per_s is not None:
                 left = min(left, limit.messages_per_s / natural.messages)
-            if limit.bytes_per_s is not None:
+            if limit.bytes_per_s is not None and natural.bytes > 0.0:
                 left = min(left, limit.bytes_per_s / natural.bytes)
         return TopicFigures(
             active=limit is not None and not self._observe_only,

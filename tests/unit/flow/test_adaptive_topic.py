@@ -188,6 +188,7 @@ def test_d3_observe_only_is_never_active() -> None:
     for _ in range(10):
         topic.cycle(1_000, memory=1.0)
         assert topic.control.limit is None
+        assert topic.control.has_limit
         assert not topic.control.figures().active
     assert topic.control.shadow_limit == PublishLimit(100, 100_000)
     assert len(topic.decisions) == 4
