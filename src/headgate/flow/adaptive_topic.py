@@ -1,7 +1,7 @@
 """One topic under adaptive publish throttling, from cycle to cycle (law 5).
 
-Law pressure sets a limit in messages and bytes, law drain one in bytes; the tighter of both is in
-force. Under law drain memory keeps law pressure's arithmetic and the backlog is law drain's alone.
+Under law drain memory keeps law pressure's arithmetic and the backlog is law drain's alone; the
+tighter of both limits is in force.
 A law that is switched off in flight lets its limit end over the ramp. In observe-only the same is
 worked out and nothing is in force; a change of the mode begins anew from the natural rate.
 """
@@ -21,13 +21,11 @@ from headgate.flow.adaptive import (
     Rule,
     TopicSignals,
 )
-from headgate.flow.drain import DrainLimit, DrainRate, drain_target, seconds_to_breach
+from headgate.flow.adaptive_limits import TopicLimits, differs
+from headgate.flow.drain import DrainRate, drain_target, seconds_to_breach
 from headgate.flow.memory_share import HeldMemory
 from headgate.flow.natural_rate import NaturalRate
-from headgate.flow.pressure import PressureLimit, backlog_pressure
-
-CHANGE_MIN: Final = 0.02
-"""A limit that would move by less than this part of itself stays."""
+from headgate.flow.pressure import backlog_pressure
 
 
 class TopicFigures(NamedTuple):
@@ -52,12 +50,11 @@ class TopicControl:
     __slots__ = (
         "_backlog_pressure",
         "_drain",
-        "_drain_limit",
         "_law",
+        "_limits",
         "_memory_pressure",
         "_observe_only",
         "_present",
-        "_pressure_limit",
         "_seconds_to_breach",
         "held",
         "natural",
@@ -68,8 +65,7 @@ class TopicControl:
         self.held = HeldMemory()
         """For :class:`headgate.flow.memory_share.MemoryAttribution`."""
         self._drain: DrainRate | None = None
-        self._pressure_limit: PressureLimit | None = None
-        self._drain_limit: DrainLimit | None = None
+        self._limits: TopicLimits | None = None
         self._present: PublishLimit | None = None
         self._observe_only = False
         self._law = Law.PRESSURE
@@ -156,66 +152,44 @@ class TopicControl:
                 target is None or natural.published_bytes <= target
             ):
                 return None
-        pressure_rule = self._follow_pressure(settings, may_probe=is_sample and signals.was_slowed)
-        drain_rule = self._follow_drain(signals, settings, target)
-        rule = pressure_rule or drain_rule or Rule.CLEAR
-        limit, bound_by_drain = self._composed()
-        if bound_by_drain:
-            rule = drain_rule or rule
-        if limit is not None and not _differs(limit, self._present):
-            return None
-        if limit is not None:
-            self._law = Law.DRAIN if bound_by_drain else Law.PRESSURE
-        return self._turned(limit, rule, self._inputs(signals), settings)
+        return self._decide(signals, settings, target, is_sample and signals.was_slowed)
 
-    def _follow_pressure(self, settings: AdaptiveSettings, *, may_probe: bool) -> Rule | None:
+    def _decide(
+        self,
+        signals: TopicSignals,
+        settings: AdaptiveSettings,
+        target: float | None,
+        may_probe: bool,
+    ) -> Decision | None:
+        limits, natural, drain = self._limits, self.natural, self._drain
+        if limits is None:
+            limits = self._limits = TopicLimits()
         pressure = self._memory_pressure
         if settings.law is Law.PRESSURE:
             pressure = max(pressure, self._backlog_pressure)
-        law = self._pressure_limit
-        if law is None:
-            if not (pressure and self.natural.is_known):
-                return None
-            law = self._pressure_limit = PressureLimit(self.natural)
-        rule = law.follow(pressure, self.natural, may_probe, settings)
-        if rule is Rule.CLEAR:
-            self._pressure_limit = None
-        return rule
-
-    def _follow_drain(
-        self, signals: TopicSignals, settings: AdaptiveSettings, target: float | None
-    ) -> Rule | None:
-        law, published = self._drain_limit, self.natural.published_bytes
-        if law is None:
-            if target is None or published <= target:
-                return None
-            self._drain_limit = DrainLimit(target)
-            return Rule.TARGET if target > 1.0 else Rule.MINIMUM
-        drained = 0.0 if self._drain is None else self._drain.bytes_per_s or 0.0
-        is_needed = published > law.bytes if self._observe_only else signals.was_slowed
-        if target is not None and published > target:
-            is_needed = True
-        rule = law.follow(target, max(self.natural.bytes, drained, 1.0), is_needed, settings)
-        if rule is Rule.CLEAR:
-            self._drain_limit = None
-        return rule
-
-    def _composed(self) -> tuple[PublishLimit | None, bool]:
-        """The tighter of both laws, and whether law drain set its bytes."""
-        pressure, drain = self._pressure_limit, self._drain_limit
-        if pressure is None:
-            if drain is None:
-                return None, False
-            return PublishLimit(None, max(1, round(drain.bytes))), True
-        by_drain = drain is not None and drain.bytes < pressure.bytes
-        size_bytes = drain.bytes if drain is not None and by_drain else pressure.bytes
-        limit = PublishLimit(max(1, round(pressure.messages)), max(1, round(size_bytes)))
-        return limit, by_drain
+        pressure_rule = limits.press(pressure, natural, may_probe, settings)
+        drained = 0.0 if drain is None else drain.bytes_per_s or 0.0
+        drain_rule = limits.drain(
+            target,
+            natural.published_bytes,
+            max(natural.bytes, drained, 1.0),
+            None if self._observe_only else signals.was_slowed,
+            settings,
+        )
+        limit, by_drain = limits.composed()
+        if limit is None:
+            self._limits = None
+        elif not differs(limit, self._present):
+            return None
+        else:
+            self._law = Law.DRAIN if by_drain else Law.PRESSURE
+        rule = (drain_rule if by_drain else pressure_rule) or drain_rule or Rule.CLEAR
+        return self._turned(limit, rule, self._inputs(signals), settings)
 
     def let_go(self, settings: AdaptiveSettings) -> Decision | None:
         """End what is in force at once, or what would be: the mode changed, the controller ends,
         or it has failed for too long. None: there is nothing. What was learned stays."""
-        self._pressure_limit = self._drain_limit = None
+        self._limits = None
         if self._present is None:
             return None
         return self._turned(None, Rule.LET_GO, self._inputs(_UNSEEN), settings)
@@ -280,16 +254,3 @@ class TopicControl:
 
 
 _UNSEEN: Final = TopicSignals(messages=0, bytes=0, was_parked=False)
-
-
-def _differs(limit: PublishLimit, present: PublishLimit | None) -> bool:
-    """Whether it is worth a change."""
-    if present is None:
-        return True
-    for new, old in zip(limit, present, strict=True):
-        if new is None or old is None:
-            if new is not old:
-                return True
-        elif abs(new - old) > CHANGE_MIN * old:
-            return True
-    return False
