@@ -1,14 +1,14 @@
 """One topic under adaptive publish throttling, from cycle to cycle (law 5).
 
 Under law drain memory keeps law pressure's arithmetic and the backlog is law drain's alone; the
-tighter of both limits is in force.
-A law that is switched off in flight lets its limit end over the ramp. In observe-only the same is
-worked out and nothing is in force; a change of the mode begins anew from the natural rate.
+tighter of both limits is in force. A law that is switched off in flight lets its limit end over the
+ramp. In observe-only the same is worked out and nothing is in force; a change of the mode begins
+anew from the natural rate.
 """
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Final
 
 from headgate.flow.adaptive import (
     AdaptiveSettings,
@@ -19,6 +19,7 @@ from headgate.flow.adaptive import (
     Law,
     PublishLimit,
     Rule,
+    TopicFigures,
     TopicSignals,
 )
 from headgate.flow.adaptive_limits import TopicLimits, differs
@@ -26,22 +27,6 @@ from headgate.flow.drain import DrainRate, drain_target, seconds_to_breach
 from headgate.flow.memory_share import HeldMemory
 from headgate.flow.natural_rate import NaturalRate
 from headgate.flow.pressure import backlog_pressure
-
-
-class TopicFigures(NamedTuple):
-    """What metrics tell of one topic; rates are messages a second."""
-
-    active: bool
-    """Whether a limit is in force; never in observe-only."""
-    natural_rate: float
-    effective_rate: float
-    """The limit in messages, or what the limit in bytes amounts to; the natural rate without
-    one."""
-    memory_pressure: float
-    """What memory asks of this topic, as of the last cycle that looked."""
-    backlog_pressure: float
-    rate_reduction_ratio: float
-    """1 - effective / natural, 0 where nothing is reduced."""
 
 
 class TopicControl:
@@ -83,10 +68,14 @@ class TopicControl:
         return self._present if self._observe_only else None
 
     @property
-    def has_limit(self) -> bool:
-        """Whether one is in force or simulated: then every cycle has to look, also at a topic
-        that published nothing."""
-        return self._present is not None
+    def needs_look(self) -> bool:
+        """Whether the next cycle has to look also if nothing is published: there is a limit, in
+        force or simulated, or a figure that would grow old."""
+        return (
+            self._present is not None
+            or self._backlog_pressure > 0.0
+            or self._seconds_to_breach is not None
+        )
 
     @property
     def seconds_to_breach(self) -> float | None:
@@ -113,7 +102,7 @@ class TopicControl:
         begins, changes or ends.
 
         ``memory_pressure``: what memory asks of this topic, 0..1. A topic is evaluated in every
-        cycle after which it had published, and in every one while it :attr:`has_limit`.
+        cycle after which it had published, and in every one while it :attr:`needs_look`.
         """
         settings = cycle.settings
         if settings.observe_only is not self._observe_only:
@@ -128,7 +117,7 @@ class TopicControl:
             signals.was_parked,
             cycle.now_ns,
             cycle.elapsed_ns,
-            self._present is not None,
+            self._present is not None and not self._observe_only,
         )
         target = None
         pressure = 0.0

@@ -90,7 +90,8 @@ class DrainRate:
             self.bytes_per_s = known + weight * (believed - known)
             weight = max(TYPICAL_WEIGHT, 1.0 / self.samples)
             self.typical_bytes_per_s += weight * (believed - self.typical_bytes_per_s)
-        self._seen = max(sample, self._seen * SEEN_KEPT)
+        seen = self._seen * SEEN_KEPT
+        self._seen = sample if sample > seen else seen
 
 
 def drain_target(signals: TopicSignals, drain: DrainRate, settings: AdaptiveSettings) -> float:
@@ -115,8 +116,10 @@ def drain_target(signals: TopicSignals, drain: DrainRate, settings: AdaptiveSett
         return _INFINITE
     if typical > known and missing > 0.0:
         # While half of the room is left, a pause of consumers is none that matters.
-        known += (typical - known) * min(1.0, 2.0 * missing / full)
-    horizon_ns = max(settings.drain_horizon_ns, HORIZON_INTERVALS_MIN * settings.interval_ns)
+        known += (typical - known) * (2.0 * missing / full if 2.0 * missing < full else 1.0)
+    horizon_ns = settings.drain_horizon_ns
+    if horizon_ns < HORIZON_INTERVALS_MIN * settings.interval_ns:
+        horizon_ns = HORIZON_INTERVALS_MIN * settings.interval_ns
     return known + missing * NS_PER_S / horizon_ns
 
 

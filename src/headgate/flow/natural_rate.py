@@ -93,7 +93,8 @@ class NaturalRate:
         """
         mark_ns = self._mark_ns
         if mark_ns is None or messages < self._mark_messages:
-            self._begin(messages, size_bytes, now_ns)
+            self._mark_ns, self._mark_messages, self._mark_bytes = now_ns, messages, size_bytes
+            self._waited = False
             return False
         if waited:
             self._waited = True
@@ -108,8 +109,8 @@ class NaturalRate:
         waited, settling = self._waited, self._settling
         self.published_messages = published
         self.published_bytes = published_bytes
-        self._begin(messages, size_bytes, now_ns)
-        self._settling = waited
+        self._mark_ns, self._mark_messages, self._mark_bytes = now_ns, messages, size_bytes
+        self._waited, self._settling = False, waited
         if published > 0.0:
             if not waited and not settling:
                 if self._stands_in:
@@ -120,12 +121,6 @@ class NaturalRate:
             elif self._stands_in and not is_limited:
                 self._replace(published, published_bytes)
         return True
-
-    def _begin(self, messages: int, size_bytes: int, now_ns: int) -> None:
-        self._mark_ns = now_ns
-        self._mark_messages = messages
-        self._mark_bytes = size_bytes
-        self._waited = False
 
     def _replace(self, messages: float, size_bytes: float) -> None:
         self._messages = self._peak_messages = messages

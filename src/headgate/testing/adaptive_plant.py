@@ -208,7 +208,7 @@ class PlantTopic:
     def cycle(self, second: float, cycle: Cycle, attribution: MemoryAttribution) -> None:
         """One look of the controller, if it has to look at this topic."""
         messages = int(self.accepted) // self.message_bytes
-        if messages == self._seen and self.limit is None and self.control.shadow_limit is None:
+        if messages == self._seen and not self.control.needs_look:
             return
         signals = TopicSignals(
             messages=messages,

@@ -188,7 +188,7 @@ def test_d3_observe_only_is_never_active() -> None:
     for _ in range(10):
         topic.cycle(1_000, memory=1.0)
         assert topic.control.limit is None
-        assert topic.control.has_limit
+        assert topic.control.needs_look
         assert not topic.control.figures().active
     assert topic.control.shadow_limit == PublishLimit(100, 100_000)
     assert len(topic.decisions) == 4
@@ -278,6 +278,18 @@ def test_a_calm_look_clears_the_figures() -> None:
     topic.control.calm(topic.messages, topic.bytes, False, Cycle(topic.settings, 9, NS_PER_S))
     assert topic.control.figures().backlog_pressure == 0
     assert topic.control.seconds_to_breach is None
+
+
+def test_it_needs_a_look_while_a_figure_would_grow_old() -> None:
+    """Rule 5.6: a cycle looks at topics that published, at limits, and at figures that move."""
+    topic = Driven(law=Law.DRAIN).learn()
+    assert not topic.control.needs_look
+    topic.cycle(1_000, drained=500_000, **filled(80))
+    assert topic.control.needs_look
+    for _ in range(2):
+        topic.cycle(0, drained=500_000, **filled(70))
+    assert topic.present is None
+    assert not topic.control.needs_look
 
 
 def drain_topic(**settings: Any) -> Driven:
