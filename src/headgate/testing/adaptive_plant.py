@@ -229,6 +229,9 @@ class PlantTopic:
         decision = self.control.evaluate(signals, cycle, pressure)
         if decision is not None:
             self.decisions.append((second, decision))
+        if self.limit is None:
+            # A limit where none was begins with an empty window (law 1.5).
+            self._window, self._in_window = deque([0.0] * STEPS_PER_S), 0.0
         self.limit = self.control.limit
 
 
