@@ -27,9 +27,10 @@ class ProcSelfMemory:
     newer (musl, macOS) nothing is free.
     """
 
-    def __init__(self, statm_path: str = STATM_PATH) -> None:
+    def __init__(self, statm_path: str = STATM_PATH, library: object = None) -> None:
+        """``library`` has the allocator's functions; None is whatever this process has loaded."""
         self._page_bytes = os.sysconf("SC_PAGE_SIZE")
-        self._mallinfo = _mallinfo2()
+        self._mallinfo = _mallinfo2(library or ctypes.CDLL(None))
         try:
             self._statm: int | None = os.open(statm_path, os.O_RDONLY | os.O_CLOEXEC)
         except OSError:
@@ -97,9 +98,9 @@ class _Mallinfo2(ctypes.Structure):
     ]  # fmt: skip
 
 
-def _mallinfo2() -> Callable[[], _Mallinfo2] | None:
-    """glibc's function of that name, which lets other threads run; None with other libraries."""
-    function = getattr(ctypes.CDLL(None), "mallinfo2", None)
+def _mallinfo2(library: object) -> Callable[[], _Mallinfo2] | None:
+    """glibc's function of that name, which lets other threads run; None in other libraries."""
+    function = getattr(library, "mallinfo2", None)
     if function is not None:
         function.argtypes = ()
         function.restype = _Mallinfo2
