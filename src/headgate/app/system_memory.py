@@ -9,7 +9,6 @@ from collections.abc import Callable
 
 from headgate.app.memory_limit import memory_limit_bytes, physical_memory_bytes, read_text
 from headgate.base.clock import Clock
-from headgate.broker.lanes import Lane
 from headgate.broker.memory import ProcessMemory
 from headgate.broker.settings import Settings
 
@@ -62,8 +61,6 @@ def process_memory(
     settings: Settings,
     system: ProcSelfMemory,
     cache_bytes: Callable[[], int],
-    *,
-    lane: Lane,
     clock: Clock,
 ) -> ProcessMemory:
     """The memory signal of adaptive publish throttling; warns where there is none.
@@ -81,7 +78,6 @@ def process_memory(
         cache_bytes,
         system=system,
         low_share=lambda: settings.adaptivePublisherThrottlingMemoryLowWatermarkPct,
-        lane=lane,
         now_ns=clock.monotonic_ns,
     )
 
@@ -99,7 +95,7 @@ class _Mallinfo2(ctypes.Structure):
 
 
 def _mallinfo2(library: object) -> Callable[[], _Mallinfo2] | None:
-    """glibc's function of that name, which lets other threads run; None in other libraries."""
+    """glibc's function of that name; None in other libraries."""
     function = getattr(library, "mallinfo2", None)
     if function is not None:
         function.argtypes = ()

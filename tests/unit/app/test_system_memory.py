@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -18,16 +17,14 @@ MISSING = "/no/such/statm"
 SPIKE_BYTES = 64 * MIB
 
 
-class CountingLane:
-    """A lane that does none of its work."""
+class CountingMemory(ProcSelfMemory):
+    """Counts how often the allocator is asked."""
 
-    jobs_count = 0
+    asked_count = 0
 
-    def submit(self, work: Callable[[], Any], done: Callable[[Any, Any], None]) -> None:
-        self.jobs_count += 1
-
-    def close(self) -> None:
-        return None
+    def free_bytes(self) -> int:
+        self.asked_count += 1
+        return super().free_bytes()
 
 
 @pytest.fixture
@@ -81,9 +78,7 @@ def test_without_a_system_that_tells_the_signal_is_absent(
 ) -> None:
     settings = Settings(headgateMemoryLimitMB=100)
     with caplog.at_level(logging.WARNING):
-        memory = process_memory(
-            settings, ProcSelfMemory(MISSING), lambda: 1, lane=CountingLane(), clock=ManualClock()
-        )
+        memory = process_memory(settings, ProcSelfMemory(MISSING), lambda: 1, ManualClock())
     assert memory.limit_bytes == 100 * MIB
     assert memory.used_bytes() == 0
     assert [record.message for record in caplog.records] == [
@@ -92,12 +87,13 @@ def test_without_a_system_that_tells_the_signal_is_absent(
     ]
 
 
-def test_the_low_watermark_is_the_setting_of_the_moment(system: ProcSelfMemory) -> None:
-    lane = CountingLane()
+def test_the_low_watermark_is_the_setting_of_the_moment() -> None:
+    system = CountingMemory()
     settings = Settings()
-    memory = process_memory(settings, system, lambda: 0, lane=lane, clock=ManualClock())
+    memory = process_memory(settings, system, lambda: 0, ManualClock())
     memory.used_bytes()
-    assert lane.jobs_count == 0
+    assert system.asked_count == 0
     settings.adaptivePublisherThrottlingMemoryLowWatermarkPct = 1e-9
     memory.used_bytes()
-    assert lane.jobs_count == (1 if system.tells else 0)
+    assert system.asked_count == (1 if system.tells else 0)
+    system.close()
