@@ -1,4 +1,5 @@
-"""When a spike of messages is over, the memory signal says so, however large the process stays."""
+"""When a spike of messages is over, the memory signal says so, however large the process stays
+(rule 5.3)."""
 
 from __future__ import annotations
 

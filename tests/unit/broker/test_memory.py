@@ -1,4 +1,4 @@
-"""What counts as held: the process, less the caches and what the allocator has free."""
+"""What counts as held: the process, less the caches and what the allocator has free (rule 5.3)."""
 
 from __future__ import annotations
 
