@@ -54,6 +54,16 @@ def test_a_hold_stops_at_the_quota_and_lets_go_at_95_percent() -> None:
     assert topic.wasted_bytes == 0
 
 
+def test_ages_are_of_the_oldest_that_is_not_acknowledged() -> None:
+    topic = PlantTopic(flat(1_000), Profile([(0, 0), (5, 2_000)]), age_limit_ms=10_000)
+    Plant([topic]).run(20)
+    ages = {round(look.second, 2): look.age_ms for look in topic.looks}
+    assert ages[4.0] == 4_000
+    assert ages[7.5] == pytest.approx(2_500, abs=100)
+    assert ages[15.0] <= 100
+    assert topic.use(topic.looks[79]) == pytest.approx(0.4)
+
+
 def test_producers_that_wait_want_no_more_than_their_pent_up_demand() -> None:
     topic = PlantTopic(flat(1_000), flat(0), size_limit=1_000, pent_up_s=3)
     Plant([topic], AdaptiveSettings(observe_only=True)).run(30)

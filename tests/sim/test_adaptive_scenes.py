@@ -22,6 +22,8 @@ from headgate.testing.adaptive_scenes import (
 )
 
 SEEDS = range(2)
+DEMAND_LOADS = ("demand x2", "demand x4", "demand swings x4", "bursts", "always too much")
+"""In which consumers do always the same."""
 
 
 @pytest.mark.parametrize("load", LOADS)
@@ -32,6 +34,16 @@ def test_law_drain_keeps_its_promises(load: str, quota_s: int) -> None:
         for lumps in (False, True):
             found = outcome(load, Law.DRAIN, quota_s, seed, lumps=lumps)
             assert not found.broken(), found
+
+
+@pytest.mark.parametrize("load", DEMAND_LOADS)
+@pytest.mark.parametrize("quota_s", QUOTAS_S)
+def test_law_drain_keeps_a_time_quota_whatever_producers_do(load: str, quota_s: int) -> None:
+    """Rule 5.5. What consumers do is another matter: when they slow down, what was accepted
+    before is there, and grows old."""
+    for seed in SEEDS:
+        found = outcome(load, Law.DRAIN, quota_s, seed, timed=True)
+        assert not found.broken(), found
 
 
 @pytest.mark.parametrize("law", Law)

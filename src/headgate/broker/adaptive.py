@@ -13,7 +13,7 @@ import asyncio
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from headgate.base.errors import InvariantError
@@ -174,7 +174,8 @@ class AdaptiveThrottle:
         self.status.evaluation_ns = 0
         self._cycle = Cycle(self._settings, now_ns, max(now_ns - before_ns, 1))
         published, engine.published = engine.published or {}, {}
-        self._work = iter([*published, *(t for t in self._limited if t not in published)])
+        limited = list(self._limited)
+        self._work = chain(published, (topic for topic in limited if topic not in published))
         try:
             self.status.memory_pressure = self._pressure()
         except InvariantError:
@@ -303,6 +304,13 @@ class AdaptiveThrottle:
     def decisions(self, topic: Topic) -> list[DecisionRecord]:
         """The last few about one topic, oldest first."""
         return list(self._records.get(topic, ()))
+
+
+def adaptive_throttle(broker: Broker, memory: MemorySource | None) -> AdaptiveThrottle | None:
+    """The controller of a broker; None where ``adaptivePublisherThrottlingEnabled`` is false."""
+    if not broker.settings.adaptivePublisherThrottlingEnabled:
+        return None
+    return AdaptiveThrottle(broker, memory or NO_MEMORY_SIGNAL)
 
 
 def adaptive_settings(settings: Settings) -> AdaptiveSettings:

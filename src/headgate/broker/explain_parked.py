@@ -30,19 +30,17 @@ def parked_states(broker: Broker, topics: Sequence[Topic]) -> list[ParkedState]:
     history, now_ns = broker.sweeps.parked_history, broker.engine.now_ns
     minutes = [history.last(topic, MINUTE_NS) for topic, _ in known]
     hours = [history.last(topic, HOUR_NS) for topic, _ in known]
+    ever = {cause for _, parking in known for cause in parking.causes(now_ns)}
     states = []
-    for cause in ParkCause:
+    for cause in sorted(ever):
         waiting = [parking.waiting(cause) for _, parking in known]
         spent_ns = sum(parking.parked_ns(cause, now_ns) for _, parking in known)
-        producers = sum(each.producers for each in waiting)
-        if not spent_ns and not producers:
-            continue
         since = [s for _, parking in known if (s := parking.since_ns(cause)) is not None]
         most = max(zip(waiting, known, strict=True), key=lambda each: each[0])[1][0]
         states.append(
             ParkedState(
                 cause=cause.label,
-                producers=producers,
+                producers=sum(each.producers for each in waiting),
                 messages=sum(each.messages for each in waiting),
                 bytes=sum(each.bytes for each in waiting),
                 seconds=spent_ns / NS_PER_S,

@@ -19,8 +19,6 @@ from headgate.broker.explain_types import (
 )
 from headgate.broker.slices import Steps
 from headgate.broker.topic_stats import iso_time
-from headgate.engine.parking import Parking, Place
-from headgate.engine.producer import Producer
 from headgate.engine.topic import Topic
 from headgate.flow.node import LARGEST_WAITERS
 from headgate.flow.publish_sentence import Held, publish_sentence
@@ -110,17 +108,15 @@ def _held_producers(topic: Topic) -> list[HeldProducer]:
     parking, now_ns = topic.parking, topic.engine.now_ns
     if parking is None:
         return []
-    return [_held_producer(topic, parking, p, now_ns) for p in topic.producers.values() if p.parked]
-
-
-def _held_producer(topic: Topic, parking: Parking, producer: Producer, now_ns: int) -> HeldProducer:
-    oldest_ns = producer.parked[0].arrived_ns if producer.parked else now_ns
-    place = Place.GATE if producer.place is None else producer.place
-    return HeldProducer(
-        topic=topic.name.full,
-        producer=producer.name,
-        cause=parking.cause_of(place).label,
-        messages=producer.parked_messages,
-        bytes=producer.parked_bytes,
-        waiting_s=(now_ns - oldest_ns) / NS_PER_S,
-    )
+    return [
+        HeldProducer(
+            topic=topic.name.full,
+            producer=producer.name,
+            cause=cause.label,
+            messages=producer.parked_messages,
+            bytes=producer.parked_bytes,
+            waiting_s=(now_ns - producer.parked[0].arrived_ns) / NS_PER_S,
+        )
+        for producer in topic.producers.values()
+        if producer.parked and (cause := parking.cause_of(producer)) is not None
+    ]

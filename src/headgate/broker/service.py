@@ -18,7 +18,7 @@ from headgate.base.clock import Clock
 from headgate.base.errors import StorageError
 from headgate.base.names import parse_topic
 from headgate.base.units import MIB, NS_PER_MS, NS_PER_S
-from headgate.broker.adaptive import NO_MEMORY_SIGNAL, AdaptiveThrottle, MemorySource
+from headgate.broker.adaptive import MemorySource, adaptive_throttle
 from headgate.broker.authorization import AllowAll, Authorizer
 from headgate.broker.committer import Committer
 from headgate.broker.counts import BrokerCounts
@@ -99,14 +99,7 @@ class Broker:
         self.quotas = QuotaTable(catalog, settings)
         self.quota_log = QuotaLog()
         self.dynamic = DynamicSettings(settings)
-        self.engine = Engine(
-            _Effects(self),
-            limits=_engine_limits(settings),
-            cache_bytes_max=settings.managedLedgerCacheSizeMB * MIB,
-            limits_of=self._limit_of,
-            quotas_of=self._quotas_of,
-            publish_limit_of=self._publish_limit_of,
-        )
+        self.engine = self._make_engine()
         self.in_force = LimitsInForce(self.limits, self.engine)
         self._wall_offset_ns = 0
         self.sync_wall_clock()
@@ -129,10 +122,7 @@ class Broker:
         )
         self.cursor_work = CursorWork()
         self.sweeps = Sweeps(self)
-        self.adaptive: AdaptiveThrottle | None = None
-        """The controller, where ``adaptivePublisherThrottlingEnabled``."""
-        if settings.adaptivePublisherThrottlingEnabled:
-            self.adaptive = AdaptiveThrottle(self, memory or NO_MEMORY_SIGNAL)
+        self.adaptive = adaptive_throttle(self, memory)
         self.closed = asyncio.Event()
         self.is_ready = False
         self.connections: set[Connection] = set()
@@ -147,6 +137,16 @@ class Broker:
         self._flush_scheduled = False
         self._wake: asyncio.TimerHandle | None = None
         self._wake_ns = 0
+
+    def _make_engine(self) -> Engine:
+        return Engine(
+            _Effects(self),
+            limits=_engine_limits(self.settings),
+            cache_bytes_max=self.settings.managedLedgerCacheSizeMB * MIB,
+            limits_of=self._limit_of,
+            quotas_of=self._quotas_of,
+            publish_limit_of=self._publish_limit_of,
+        )
 
     # -- life ------------------------------------------------------------------------------
 

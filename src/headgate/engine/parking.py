@@ -91,13 +91,17 @@ class Parking:
         connections are not read."""
         if cause is ParkCause.MEMORY:
             return Waiting(self._paused_count, 0, 0)
-        places = [p for p in Place if self.cause_of(p) is cause]
+        places = [p for p in Place if self._cause_of(p) is cause]
         return Waiting(*(sum(self._by_place[p][i] for p in places) for i in range(3)))
 
     def parked_ns(self, cause: ParkCause, now_ns: int) -> int:
         """Time in which at least one SEND waited for one cause, until now."""
         running_ns = now_ns - self._since_ns[cause] if cause in self._causes else 0
         return self._spent_ns[cause] + running_ns
+
+    def causes(self, now_ns: int) -> list[ParkCause]:
+        """Those that anything ever waited for, or does."""
+        return [c for c in ParkCause if c in self._causes or self.parked_ns(c, now_ns)]
 
     def since_ns(self, cause: ParkCause) -> int | None:
         """Since when something has waited for one cause without a break; None: nothing does."""
@@ -119,7 +123,7 @@ class Parking:
         if ring is not None:
             ring.append(producer)
         self._restate(now_ns)
-        producer.throttled_by = self.cause_of(place)
+        producer.throttled_by = self._cause_of(place)
         producer.port.throttled(producer.throttled_by)
 
     def leave(self, producer: Producer, now_ns: int) -> None:
@@ -183,8 +187,11 @@ class Parking:
         seen, self._seen = self._seen, set(self._causes)
         return seen
 
-    def cause_of(self, place: Place) -> ParkCause:
-        """What those in one place wait for now."""
+    def cause_of(self, producer: Producer) -> ParkCause | None:
+        """What a producer waits for now; None if it does not."""
+        return None if producer.place is None else self._cause_of(producer.place)
+
+    def _cause_of(self, place: Place) -> ParkCause:
         if place is Place.CONNECTION:
             return ParkCause.PENDING_LIMIT
         if place is Place.QUOTA or self._is_over:
@@ -192,7 +199,7 @@ class Parking:
         return self._gate_cause
 
     def _restate(self, now_ns: int) -> None:
-        causes = {self.cause_of(place) for place in Place if self._by_place[place][0]}
+        causes = {self._cause_of(place) for place in Place if self._by_place[place][0]}
         if self._paused_count:
             causes.add(ParkCause.MEMORY)
         before = self._causes

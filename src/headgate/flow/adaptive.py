@@ -3,7 +3,17 @@
 A controller looks at every topic that published or is limited, once in each cycle, and slows those
 that memory or a backlog asks to be slowed. This module has the words of it; the two laws are in
 ``pressure`` and ``drain``, what a topic publishes by itself in ``natural_rate``, one topic's state
-in ``adaptive_topic``, who takes the memory in ``memory_share``.
+in ``adaptive_topic``, who takes the memory in ``memory_share``. A cycle is::
+
+    attribution.begin(memory_pressure(used_bytes, limit_bytes, settings))
+    cycle = Cycle(settings, now_ns, now_ns - last_cycle_ns)
+    for topic in those that published since the last cycle, or whose control needs_look:
+        asks = attribution.pressure_on(topic.control.held, held_bytes)
+        if asks or topic has a quota that stops producers \
+                or not topic.control.calm(messages, size_bytes, was_parked, cycle):
+            decision = topic.control.evaluate(TopicSignals(...), cycle, asks)
+
+After it ``topic.control.limit`` is what has to be in force.
 """
 
 from __future__ import annotations
@@ -132,7 +142,7 @@ class TopicSignals(NamedTuple):
     was_slowed: bool = False
     """Whether anything waited because of the adaptive limit."""
     parked_messages: int = 0
-    """Waiting now."""
+    """Waiting now: no law goes by it."""
     parked_bytes: int = 0
     backlog_bytes: int = 0
     """Of the slowest stored subscription, with what is accepted and not yet durable."""
@@ -185,6 +195,22 @@ class Decision:
     new: PublishLimit | None
     step_factor: float
     """The largest step of a cycle, as a part of the natural rate."""
+
+
+class TopicFigures(NamedTuple):
+    """What metrics tell of one topic; rates are messages a second."""
+
+    active: bool
+    """Whether a limit is in force; never in observe-only."""
+    natural_rate: float
+    effective_rate: float
+    """The limit in messages, or what the limit in bytes amounts to; the natural rate without
+    one."""
+    memory_pressure: float
+    """What memory asks of this topic, as of the last cycle that looked."""
+    backlog_pressure: float
+    rate_reduction_ratio: float
+    """1 - effective / natural, 0 where nothing is reduced."""
 
 
 def outlived(last_success_ns: int, now_ns: int, interval_ns: int) -> bool:

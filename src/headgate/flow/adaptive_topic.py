@@ -1,14 +1,14 @@
 """One topic under adaptive publish throttling, from cycle to cycle (law 5).
 
-Law pressure sets a limit in messages and bytes, law drain one in bytes; the tighter of both is in
-force. Under law drain memory keeps law pressure's arithmetic and the backlog is law drain's alone.
-A law that is switched off in flight lets its limit end over the ramp. In observe-only the same is
-worked out and nothing is in force; a change of the mode begins anew from the natural rate.
+Under law drain memory keeps law pressure's arithmetic and the backlog is law drain's alone; the
+tighter of both limits is in force. A law that is switched off in flight lets its limit end over the
+ramp. In observe-only the same is worked out and nothing is in force; a change of the mode begins
+anew from the natural rate.
 """
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Final
 
 from headgate.flow.adaptive import (
     AdaptiveSettings,
@@ -19,31 +19,14 @@ from headgate.flow.adaptive import (
     Law,
     PublishLimit,
     Rule,
+    TopicFigures,
     TopicSignals,
 )
-from headgate.flow.drain import DrainLimit, DrainRate, drain_target, seconds_to_breach
+from headgate.flow.adaptive_limits import TopicLimits, differs
+from headgate.flow.drain import DrainRate, drain_target, seconds_to_breach
 from headgate.flow.memory_share import HeldMemory
 from headgate.flow.natural_rate import NaturalRate
-from headgate.flow.pressure import PressureLimit, backlog_pressure
-
-CHANGE_MIN: Final = 0.01
-"""A limit that would move by less than this part of itself stays."""
-
-
-class TopicFigures(NamedTuple):
-    """What metrics tell of one topic; rates are messages a second."""
-
-    active: bool
-    """Whether a limit is in force; never in observe-only."""
-    natural_rate: float
-    effective_rate: float
-    """The limit in messages, or what the limit in bytes amounts to; the natural rate without
-    one."""
-    memory_pressure: float
-    """What memory asks of this topic, as of the last cycle that looked."""
-    backlog_pressure: float
-    rate_reduction_ratio: float
-    """1 - effective / natural, 0 where nothing is reduced."""
+from headgate.flow.pressure import backlog_pressure
 
 
 class TopicControl:
@@ -52,12 +35,11 @@ class TopicControl:
     __slots__ = (
         "_backlog_pressure",
         "_drain",
-        "_drain_limit",
         "_law",
+        "_limits",
         "_memory_pressure",
         "_observe_only",
         "_present",
-        "_pressure_limit",
         "_seconds_to_breach",
         "held",
         "natural",
@@ -68,8 +50,7 @@ class TopicControl:
         self.held = HeldMemory()
         """For :class:`headgate.flow.memory_share.MemoryAttribution`."""
         self._drain: DrainRate | None = None
-        self._pressure_limit: PressureLimit | None = None
-        self._drain_limit: DrainLimit | None = None
+        self._limits: TopicLimits | None = None
         self._present: PublishLimit | None = None
         self._observe_only = False
         self._law = Law.PRESSURE
@@ -85,6 +66,16 @@ class TopicControl:
     def shadow_limit(self) -> PublishLimit | None:
         """What would be in force; None unless in observe-only."""
         return self._present if self._observe_only else None
+
+    @property
+    def needs_look(self) -> bool:
+        """Whether the next cycle has to look also if nothing is published: there is a limit, in
+        force or simulated, or a figure that would grow old."""
+        return (
+            self._present is not None
+            or self._backlog_pressure > 0.0
+            or self._seconds_to_breach is not None
+        )
 
     @property
     def seconds_to_breach(self) -> float | None:
@@ -111,7 +102,7 @@ class TopicControl:
         begins, changes or ends.
 
         ``memory_pressure``: what memory asks of this topic, 0..1. A topic is evaluated in every
-        cycle after which it had published, and in every cycle while it has a limit.
+        cycle after which it had published, and in every one while it :attr:`needs_look`.
         """
         settings = cycle.settings
         if settings.observe_only is not self._observe_only:
@@ -121,7 +112,12 @@ class TopicControl:
                 return ended
         natural = self.natural
         is_sample = natural.look(
-            signals.messages, signals.bytes, signals.was_parked, cycle.now_ns, cycle.elapsed_ns
+            signals.messages,
+            signals.bytes,
+            signals.was_parked,
+            cycle.now_ns,
+            cycle.elapsed_ns,
+            self._present is not None and not self._observe_only,
         )
         target = None
         pressure = 0.0
@@ -145,66 +141,44 @@ class TopicControl:
                 target is None or natural.published_bytes <= target
             ):
                 return None
-        pressure_rule = self._follow_pressure(settings, may_probe=is_sample and signals.was_slowed)
-        drain_rule = self._follow_drain(signals, settings, target)
-        rule = pressure_rule or drain_rule or Rule.CLEAR
-        limit, bound_by_drain = self._composed()
-        if bound_by_drain:
-            rule = drain_rule or rule
-        if limit is not None and not _differs(limit, self._present):
-            return None
-        if limit is not None:
-            self._law = Law.DRAIN if bound_by_drain else Law.PRESSURE
-        return self._turned(limit, rule, self._inputs(signals), settings)
+        return self._decide(signals, settings, target, is_sample and signals.was_slowed)
 
-    def _follow_pressure(self, settings: AdaptiveSettings, *, may_probe: bool) -> Rule | None:
+    def _decide(
+        self,
+        signals: TopicSignals,
+        settings: AdaptiveSettings,
+        target: float | None,
+        may_probe: bool,
+    ) -> Decision | None:
+        limits, natural, drain = self._limits, self.natural, self._drain
+        if limits is None:
+            limits = self._limits = TopicLimits()
         pressure = self._memory_pressure
         if settings.law is Law.PRESSURE:
             pressure = max(pressure, self._backlog_pressure)
-        law = self._pressure_limit
-        if law is None:
-            if not (pressure and self.natural.is_known):
-                return None
-            law = self._pressure_limit = PressureLimit(self.natural)
-        rule = law.follow(pressure, self.natural, may_probe, settings)
-        if rule is Rule.CLEAR:
-            self._pressure_limit = None
-        return rule
-
-    def _follow_drain(
-        self, signals: TopicSignals, settings: AdaptiveSettings, target: float | None
-    ) -> Rule | None:
-        law, published = self._drain_limit, self.natural.published_bytes
-        if law is None:
-            if target is None or published <= target:
-                return None
-            self._drain_limit = DrainLimit(target)
-            return Rule.TARGET if target > 1.0 else Rule.MINIMUM
-        drained = 0.0 if self._drain is None else self._drain.bytes_per_s or 0.0
-        is_needed = published > law.bytes if self._observe_only else signals.was_slowed
-        if target is not None and published > target:
-            is_needed = True
-        rule = law.follow(target, max(self.natural.bytes, drained, 1.0), is_needed, settings)
-        if rule is Rule.CLEAR:
-            self._drain_limit = None
-        return rule
-
-    def _composed(self) -> tuple[PublishLimit | None, bool]:
-        """The tighter of both laws, and whether law drain set its bytes."""
-        pressure, drain = self._pressure_limit, self._drain_limit
-        if pressure is None:
-            if drain is None:
-                return None, False
-            return PublishLimit(None, max(1, round(drain.bytes))), True
-        by_drain = drain is not None and drain.bytes < pressure.bytes
-        size_bytes = drain.bytes if drain is not None and by_drain else pressure.bytes
-        limit = PublishLimit(max(1, round(pressure.messages)), max(1, round(size_bytes)))
-        return limit, by_drain
+        pressure_rule = limits.press(pressure, natural, may_probe, settings)
+        drained = 0.0 if drain is None else drain.bytes_per_s or 0.0
+        drain_rule = limits.drain(
+            target,
+            natural.published_bytes,
+            max(natural.bytes, drained, 1.0),
+            None if self._observe_only else signals.was_slowed,
+            settings,
+        )
+        limit, by_drain = limits.composed()
+        if limit is None:
+            self._limits = None
+        elif not differs(limit, self._present):
+            return None
+        else:
+            self._law = Law.DRAIN if by_drain else Law.PRESSURE
+        rule = (drain_rule if by_drain else pressure_rule) or drain_rule or Rule.CLEAR
+        return self._turned(limit, rule, self._inputs(signals), settings)
 
     def let_go(self, settings: AdaptiveSettings) -> Decision | None:
         """End what is in force at once, or what would be: the mode changed, the controller ends,
         or it has failed for too long. None: there is nothing. What was learned stays."""
-        self._pressure_limit = self._drain_limit = None
+        self._limits = None
         if self._present is None:
             return None
         return self._turned(None, Rule.LET_GO, self._inputs(_UNSEEN), settings)
@@ -256,7 +230,7 @@ class TopicControl:
         if limit is not None and natural.is_known:
             if limit.messages_per_s is not None:
                 left = min(left, limit.messages_per_s / natural.messages)
-            if limit.bytes_per_s is not None:
+            if limit.bytes_per_s is not None and natural.bytes > 0.0:
                 left = min(left, limit.bytes_per_s / natural.bytes)
         return TopicFigures(
             active=limit is not None and not self._observe_only,
@@ -269,16 +243,3 @@ class TopicControl:
 
 
 _UNSEEN: Final = TopicSignals(messages=0, bytes=0, was_parked=False)
-
-
-def _differs(limit: PublishLimit, present: PublishLimit | None) -> bool:
-    """Whether it is worth a change."""
-    if present is None:
-        return True
-    for new, old in zip(limit, present, strict=True):
-        if new is None or old is None:
-            if new is not old:
-                return True
-        elif abs(new - old) > CHANGE_MIN * old:
-            return True
-    return False

@@ -24,6 +24,13 @@ DRAIN_FALL: Final = 0.70
 """What a sample below it counts: one of consumers that acknowledge in lumps is no stop."""
 TYPICAL_WEIGHT: Final = 0.05
 """What a sample counts for the typical drain."""
+BELIEVED: Final = 4.0
+"""A sample counts up to so many times what was known or seen before: whoever skips a backlog has
+not drained it."""
+SETTLED_SAMPLES: Final = 6
+"""With fewer the law slows nobody while half of the room is left."""
+SEEN_KEPT: Final = 0.8
+"""What the largest sample counts after another one."""
 STARVED_S: Final = 0.2
 """With less backlog than so many seconds of drain, consumers could have done more."""
 SAMPLE_NS_MIN: Final = 500 * NS_PER_MS
@@ -37,14 +44,23 @@ CALM_CYCLES: Final = 3
 class DrainRate:
     """How fast a topic's slowest subscription gets on."""
 
-    __slots__ = ("_mark_bytes", "_mark_ns", "_samples", "bytes_per_s", "typical_bytes_per_s")
+    __slots__ = (
+        "_mark_bytes",
+        "_mark_ns",
+        "_seen",
+        "bytes_per_s",
+        "samples",
+        "typical_bytes_per_s",
+    )
 
     def __init__(self) -> None:
         self.bytes_per_s: float | None = None
         """The estimate to go by; None while nothing is known."""
         self.typical_bytes_per_s = 0.0
         """A mean of about the last twenty samples, to which a pause is not the end."""
-        self._samples = 0
+        self.samples = 0
+        """So many were taken."""
+        self._seen = 0.0
         self._mark_ns: int | None = None
         self._mark_bytes = 0
 
@@ -63,18 +79,19 @@ class DrainRate:
             return
         sample = (done_bytes - self._mark_bytes) * NS_PER_S / span_ns
         self._mark_ns, self._mark_bytes = now_ns, done_bytes
+        self.samples += 1
         known = self.bytes_per_s
         if known is None:
             if sample > 0.0 or backlog_bytes > 0:
                 self.bytes_per_s = self.typical_bytes_per_s = sample
-                self._samples = 1
         elif sample > known or backlog_bytes > known * STARVED_S:
-            self.bytes_per_s = known + (sample - known) * (
-                DRAIN_RISE if sample > known else DRAIN_FALL
-            )
-            self._samples += 1
-            weight = max(TYPICAL_WEIGHT, 1.0 / self._samples)
-            self.typical_bytes_per_s += weight * (sample - self.typical_bytes_per_s)
+            believed = min(sample, BELIEVED * max(known, self.typical_bytes_per_s, self._seen))
+            weight = DRAIN_RISE if believed > known else DRAIN_FALL
+            self.bytes_per_s = known + weight * (believed - known)
+            weight = max(TYPICAL_WEIGHT, 1.0 / self.samples)
+            self.typical_bytes_per_s += weight * (believed - self.typical_bytes_per_s)
+        seen = self._seen * SEEN_KEPT
+        self._seen = sample if sample > seen else seen
 
 
 def drain_target(signals: TopicSignals, drain: DrainRate, settings: AdaptiveSettings) -> float:
@@ -95,10 +112,14 @@ def drain_target(signals: TopicSignals, drain: DrainRate, settings: AdaptiveSett
         return limit
     full = settings.drain_set_point * limit
     missing = full - signals.backlog_bytes
+    if drain.samples < SETTLED_SAMPLES and 2.0 * missing > full:
+        return _INFINITE
     if typical > known and missing > 0.0:
         # While half of the room is left, a pause of consumers is none that matters.
-        known += (typical - known) * min(1.0, 2.0 * missing / full)
-    horizon_ns = max(settings.drain_horizon_ns, HORIZON_INTERVALS_MIN * settings.interval_ns)
+        known += (typical - known) * (2.0 * missing / full if 2.0 * missing < full else 1.0)
+    horizon_ns = settings.drain_horizon_ns
+    if horizon_ns < HORIZON_INTERVALS_MIN * settings.interval_ns:
+        horizon_ns = HORIZON_INTERVALS_MIN * settings.interval_ns
     return known + missing * NS_PER_S / horizon_ns
 
 

@@ -77,16 +77,24 @@ class NaturalRate:
         return max(self._bytes, self._peak_bytes * PEAK_SHARE)
 
     def look(
-        self, messages: int, size_bytes: int, waited: bool, now_ns: int, cycle_ns: int
+        self,
+        messages: int,
+        size_bytes: int,
+        waited: bool,
+        now_ns: int,
+        cycle_ns: int,
+        is_limited: bool = False,
     ) -> bool:
         """The counters stand so now; whether that ended a sample.
 
         ``waited``: something did since the last look. A topic is looked at in every cycle after
         which its counters differ, so what is new was published within the last ``cycle_ns``.
+        ``is_limited``: an adaptive limit was in force, so that what waited stands in for nothing.
         """
         mark_ns = self._mark_ns
         if mark_ns is None or messages < self._mark_messages:
-            self._begin(messages, size_bytes, now_ns)
+            self._mark_ns, self._mark_messages, self._mark_bytes = now_ns, messages, size_bytes
+            self._waited = False
             return False
         if waited:
             self._waited = True
@@ -101,8 +109,8 @@ class NaturalRate:
         waited, settling = self._waited, self._settling
         self.published_messages = published
         self.published_bytes = published_bytes
-        self._begin(messages, size_bytes, now_ns)
-        self._settling = waited
+        self._mark_ns, self._mark_messages, self._mark_bytes = now_ns, messages, size_bytes
+        self._waited, self._settling = False, waited
         if published > 0.0:
             if not waited and not settling:
                 if self._stands_in:
@@ -110,15 +118,9 @@ class NaturalRate:
                     self._replace(published, published_bytes)
                 else:
                     self._learn(published, published_bytes, span_ns)
-            elif self._stands_in:
+            elif self._stands_in and not is_limited:
                 self._replace(published, published_bytes)
         return True
-
-    def _begin(self, messages: int, size_bytes: int, now_ns: int) -> None:
-        self._mark_ns = now_ns
-        self._mark_messages = messages
-        self._mark_bytes = size_bytes
-        self._waited = False
 
     def _replace(self, messages: float, size_bytes: float) -> None:
         self._messages = self._peak_messages = messages

@@ -38,11 +38,11 @@ def quota_use(backlog: int, limit: int | None) -> float:
 
 def backlog_pressure(signals: TopicSignals, settings: AdaptiveSettings) -> float:
     """A topic's, 0..1: of its size quota or its time quota, whichever presses harder."""
-    use = max(
-        quota_use(signals.backlog_bytes, signals.size_limit),
-        quota_use(signals.age_ms, signals.age_limit_ms),
-    )
-    return linear_pressure(use, settings.backlog_low, settings.backlog_high)
+    low = settings.backlog_low
+    use = quota_use(signals.backlog_bytes, signals.size_limit)
+    if signals.age_limit_ms is not None:
+        use = max(use, quota_use(signals.age_ms, signals.age_limit_ms))
+    return 0.0 if use <= low else linear_pressure(use, low, settings.backlog_high)
 
 
 def floor_rate(natural: float, settings: AdaptiveSettings) -> float:

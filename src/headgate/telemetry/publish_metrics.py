@@ -26,13 +26,11 @@ class ParkedLines:
         parking, now_ns = topic.parking, topic.engine.now_ns
         if parking is None:
             return
-        for cause in ParkCause:
-            spent_ns, waiting = parking.parked_ns(cause, now_ns), parking.waiting(cause)
-            if not spent_ns and not waiting.producers:
-                continue
-            end = cause_label(cause)
+        for cause in parking.causes(now_ns):
+            end, spent_ns = cause_label(cause), parking.parked_ns(cause, now_ns)
             self._add(PARKED_SECONDS_SERIES, labels, end, f"{spent_ns / NS_PER_S:.3f}")
             if cause is not ParkCause.MEMORY:
+                waiting = parking.waiting(cause)
                 self._add(PARKED_MESSAGES_SERIES, labels, end, waiting.messages)
                 self._add(PARKED_BYTES_SERIES, labels, end, waiting.bytes)
 

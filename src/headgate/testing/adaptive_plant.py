@@ -26,10 +26,11 @@ from headgate.flow.adaptive import (
 )
 from headgate.flow.adaptive_topic import TopicControl
 from headgate.flow.memory_share import MemoryAttribution
-from headgate.flow.pressure import memory_pressure
+from headgate.flow.pressure import memory_pressure, quota_use
 from headgate.flow.quota import RELEASE_PERCENT
 
 STEP_NS: Final = 50 * NS_PER_MS
+STEP_MS: Final = STEP_NS // NS_PER_MS
 STEP_S: Final = STEP_NS / NS_PER_S
 STEPS_PER_S: Final = NS_PER_S // STEP_NS
 PARKED_BYTES_MAX: Final = 8 * MIB
@@ -71,6 +72,8 @@ class Look(NamedTuple):
     published: float
     """Bytes a second, in this step."""
     backlog_bytes: float
+    age_ms: int
+    """Of the oldest byte that is not acknowledged; -1 without one."""
     parked_bytes: float
     limit: PublishLimit | None
 
@@ -83,8 +86,9 @@ class PlantTopic:
     capacity: Profile
     """What its consumers can do."""
     size_limit: int | None = None
+    age_limit_ms: int | None = None
     holds: bool = True
-    """Whether the quota itself stops producers at the append (law 4.2)."""
+    """Whether the size quota itself stops producers at the append (law 4.2)."""
     message_bytes: int = 1_000
     acknowledges_every_s: float = STEP_S
     """Consumers acknowledge all they have done at once, so often."""
@@ -117,6 +121,8 @@ class PlantTopic:
     _was_parked: bool = False
     _was_slowed: bool = False
     _seen: int = 0
+    _accepted_by_step: list[float] = field(default_factory=list)
+    _oldest_step: int = 0
 
     @property
     def activations(self) -> int:
@@ -132,6 +138,13 @@ class PlantTopic:
     def held_bytes(self) -> int:
         """Memory that it takes in the broker."""
         return round(self.staged + min(self.parked, PARKED_BYTES_MAX))
+
+    def use(self, look: Look) -> float:
+        """The part of its quota that was taken then; 0 without one."""
+        return max(
+            quota_use(round(look.backlog_bytes), self.size_limit),
+            quota_use(look.age_ms, self.age_limit_ms),
+        )
 
     def step(self, second: float) -> float:
         """Let :data:`STEP_S` go by; what it published in it."""
@@ -157,8 +170,17 @@ class PlantTopic:
         waits = wanted - allowed > 1.0
         self._was_parked = self._was_parked or waits
         self._consume(second, waits)
-        self.looks.append(Look(second, allowed / STEP_S, self.backlog, self.parked, self.limit))
+        self._accepted_by_step.append(self.accepted)
+        published = allowed / STEP_S
+        age_ms = self._age_ms()
+        self.looks.append(Look(second, published, self.backlog, age_ms, self.parked, self.limit))
         return allowed
+
+    def _age_ms(self) -> int:
+        by_step = self._accepted_by_step
+        while self._oldest_step < len(by_step) and by_step[self._oldest_step] <= self.done + 1e-6:
+            self._oldest_step += 1
+        return (len(by_step) - self._oldest_step) * STEP_MS or -1
 
     def _consume(self, second: float, waits: bool) -> None:
         able = self.capacity.at(second) * STEP_S
@@ -186,7 +208,7 @@ class PlantTopic:
     def cycle(self, second: float, cycle: Cycle, attribution: MemoryAttribution) -> None:
         """One look of the controller, if it has to look at this topic."""
         messages = int(self.accepted) // self.message_bytes
-        if messages == self._seen and self.limit is None and self.control.shadow_limit is None:
+        if messages == self._seen and not self.control.needs_look:
             return
         signals = TopicSignals(
             messages=messages,
@@ -196,6 +218,8 @@ class PlantTopic:
             parked_bytes=int(self.parked),
             backlog_bytes=round(self.backlog),
             size_limit=self.size_limit,
+            age_ms=self.looks[-1].age_ms,
+            age_limit_ms=self.age_limit_ms,
             done_bytes=round(self.done),
             held_bytes=self.held_bytes,
         )
@@ -205,6 +229,9 @@ class PlantTopic:
         decision = self.control.evaluate(signals, cycle, pressure)
         if decision is not None:
             self.decisions.append((second, decision))
+        if self.limit is None:
+            # A limit where none was begins with an empty window (law 1.5).
+            self._window, self._in_window = deque([0.0] * STEPS_PER_S), 0.0
         self.limit = self.control.limit
 
 
@@ -225,6 +252,8 @@ class Plant:
     pressures: list[float] = field(default_factory=list)
     """Of the broker's memory, in each cycle."""
     memory_max: float = 0.0
+    memory_shares: list[float] = field(default_factory=list)
+    """Of the memory that may be used, at the end of each second."""
     _now_ns: int = 0
     _cycled_ns: int = 0
     _due_ns: int = 0
@@ -237,7 +266,10 @@ class Plant:
             for topic in self.topics:
                 topic.staged += topic.step(second)
             self._write(self.disk.at(second) * STEP_S)
-            self.memory_max = max(self.memory_max, self.memory_bytes(second))
+            used = self.memory_bytes(second)
+            self.memory_max = max(self.memory_max, used)
+            if self._now_ns % NS_PER_S == 0:
+                self.memory_shares.append(used / self.memory_limit)
             if self._now_ns >= self._due_ns:
                 self._cycle(second)
 

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from headgate.base.units import MIB, NS_PER_MS
+from headgate.base.units import MIB, MS_PER_S, NS_PER_MS
 from headgate.flow.adaptive import AdaptiveSettings, Law
 from headgate.testing.adaptive_plant import Plant, PlantTopic, Profile
 
@@ -102,7 +102,7 @@ class Outcome:
     law: Law
     quota_s: int
     highest: float
-    """The largest backlog, as a part of the quota."""
+    """The largest backlog, or the oldest message, as a part of the quota."""
     used: float
     """Part of what consumers could do that they did, while producers waited; 1 if none did."""
     activations: int
@@ -122,16 +122,25 @@ class Outcome:
 
 
 def scene(
-    load: str, law: Law, quota_s: int, seed: int, *, holds: bool = False, lumps: bool = False
+    load: str,
+    law: Law,
+    quota_s: int,
+    seed: int,
+    *,
+    holds: bool = False,
+    lumps: bool = False,
+    timed: bool = False,
 ) -> PlantTopic:
-    """Play one topic through ``load`` to its end. ``holds``: its quota stops producers by itself.
-    ``lumps``: consumers acknowledge once a second."""
+    """Play one topic through ``load`` to its end. ``holds``: its size quota stops producers by
+    itself. ``lumps``: consumers acknowledge once a second. ``timed``: a time quota of so many
+    seconds in place of the size quota."""
     rng = random.Random(f"{load} {quota_s} {seed}")
     demand, capacity = LOADS[load](rng)
     topic = PlantTopic(
         demand.then(LOAD_S, DEMAND / 3),
         capacity.then(LOAD_S, DRAIN),
-        size_limit=round(quota_s * capacity.largest),
+        size_limit=None if timed else round(quota_s * capacity.largest),
+        age_limit_ms=quota_s * MS_PER_S if timed else None,
         holds=holds,
         acknowledges_every_s=1.0 if lumps else 0.1,
     )
@@ -142,16 +151,22 @@ def scene(
 
 
 def outcome(
-    load: str, law: Law, quota_s: int, seed: int, *, holds: bool = False, lumps: bool = False
+    load: str,
+    law: Law,
+    quota_s: int,
+    seed: int,
+    *,
+    holds: bool = False,
+    lumps: bool = False,
+    timed: bool = False,
 ) -> Outcome:
     """Play a scene and measure it."""
-    topic = scene(load, law, quota_s, seed, holds=holds, lumps=lumps)
-    limit = topic.size_limit or 1
+    topic = scene(load, law, quota_s, seed, holds=holds, lumps=lumps, timed=timed)
     return Outcome(
         load=load,
         law=law,
         quota_s=quota_s,
-        highest=max(look.backlog_bytes for look in topic.looks) / limit,
+        highest=max(topic.use(look) for look in topic.looks),
         used=1 - topic.wasted_bytes / topic.offered_bytes if topic.offered_bytes else 1.0,
         activations=topic.activations,
         disturbances=topic.disturbances,

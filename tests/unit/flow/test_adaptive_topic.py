@@ -143,6 +143,18 @@ def test_d6_a_topic_that_grew_is_not_pinned() -> None:
     assert 1_050 < (limit.messages_per_s or 0) <= 1_100  # 55 % of twice its maximum
 
 
+def test_a_topic_that_always_waits_is_not_worn_out_by_its_own_limit() -> None:
+    """Rule 5.4: at a publish limit of 1,000/s it is known by that, under pressure, too."""
+    topic = Driven().learn(cycles=0)
+    for _ in range(5):
+        topic.cycle(1_000, waited=True)
+    for _ in range(100):
+        limit = topic.control.limit
+        allowed = 1_000 if limit is None or limit.messages_per_s is None else limit.messages_per_s
+        topic.cycle(min(allowed, 1_000), memory=1.0, waited=True, slowed=limit is not None)
+    assert topic.control.limit == PublishLimit(100, 100_000)
+
+
 def test_d7_a_topic_that_wakes_under_pressure_is_not_pinned_at_one() -> None:
     topic = Driven().learn()
     for _ in range(135):
@@ -176,6 +188,7 @@ def test_d3_observe_only_is_never_active() -> None:
     for _ in range(10):
         topic.cycle(1_000, memory=1.0)
         assert topic.control.limit is None
+        assert topic.control.needs_look
         assert not topic.control.figures().active
     assert topic.control.shadow_limit == PublishLimit(100, 100_000)
     assert len(topic.decisions) == 4
@@ -267,9 +280,21 @@ def test_a_calm_look_clears_the_figures() -> None:
     assert topic.control.seconds_to_breach is None
 
 
+def test_it_needs_a_look_while_a_figure_would_grow_old() -> None:
+    """Rule 5.6: a cycle looks at topics that published, at limits, and at figures that move."""
+    topic = Driven(law=Law.DRAIN).learn()
+    assert not topic.control.needs_look
+    topic.cycle(1_000, drained=500_000, **filled(80))
+    assert topic.control.needs_look
+    for _ in range(2):
+        topic.cycle(0, drained=500_000, **filled(70))
+    assert topic.present is None
+    assert not topic.control.needs_look
+
+
 def drain_topic(**settings: Any) -> Driven:
     topic = Driven(law=Law.DRAIN, **settings)
-    for _ in range(4):
+    for _ in range(6):
         topic.cycle(1_000, drained=1_000_000, backlog_bytes=500_000, size_limit=12_000_000)
     assert not topic.decisions
     return topic

@@ -70,6 +70,21 @@ def test_a_seek_back_is_no_sample() -> None:
     assert rate.bytes_per_s == 1_000
 
 
+def test_a_backlog_that_is_skipped_was_not_drained() -> None:
+    rate = drained(*[1_000] * 5, 1_000_000_000)
+    assert rate.bytes_per_s == pytest.approx(1_000 + DRAIN_RISE * 3_000)
+    assert rate.typical_bytes_per_s < 2_000
+
+
+def test_who_comes_back_is_believed_with_the_second_sample() -> None:
+    rate = drained(*[1_000] * 5, *[0] * 300, 800)
+    assert rate.bytes_per_s is not None
+    assert rate.bytes_per_s < 1
+    rate = drained(*[1_000] * 5, *[0] * 300, *[800] * 11)
+    assert rate.bytes_per_s is not None
+    assert rate.bytes_per_s > 700
+
+
 def test_short_cycles_are_gathered() -> None:
     rate = drained(1_000)
     for part in range(1, 10):
@@ -92,17 +107,27 @@ def test_the_typical_drain_outlasts_a_pause() -> None:
 )
 def test_the_target_leads_to_the_set_point(backlog: int, expected: float) -> None:
     """Rule 5.5: the drain, and a tenth of what is missing to 70 % of the quota."""
-    assert drain_target(signals(backlog), drained(1_000), SETTINGS) == pytest.approx(expected)
+    steady = drained(*[1_000] * 6)
+    assert drain_target(signals(backlog), steady, SETTINGS) == pytest.approx(expected)
+
+
+def test_a_topic_that_begins_is_slowed_only_where_half_of_the_room_is_taken() -> None:
+    """Consumers that acknowledge in lumps look stopped at first."""
+    begun = drained(0)
+    assert drain_target(signals(4_199), begun, SETTINGS) == float("inf")
+    assert drain_target(signals(4_200), begun, SETTINGS) == pytest.approx(420)
+    assert drain_target(signals(4_199), drained(*[0] * 6), SETTINGS) == pytest.approx(420.1)
 
 
 def test_a_time_quota_counts_as_the_bytes_that_are_drained_in_it() -> None:
     """Rule 5.5: 12 s of 1,000 B/s."""
     by_age = signals(4_400, size=None, age_limit_ms=12_000)
-    assert drain_target(by_age, drained(1_000), SETTINGS) == pytest.approx(1_400)
+    steady = drained(*[1_000] * 6)
+    assert drain_target(by_age, steady, SETTINGS) == pytest.approx(1_400)
     both = signals(4_400, size=1_000_000, age_limit_ms=12_000)
-    assert drain_target(both, drained(1_000), SETTINGS) == pytest.approx(1_400)
+    assert drain_target(both, steady, SETTINGS) == pytest.approx(1_400)
     roomy = signals(4_400, size=SIZE, age_limit_ms=3_600_000)
-    assert drain_target(roomy, drained(1_000), SETTINGS) == pytest.approx(1_400)
+    assert drain_target(roomy, steady, SETTINGS) == pytest.approx(1_400)
 
 
 def test_a_time_quota_asks_nothing_of_consumers_that_pause_until_it_is_near() -> None:
