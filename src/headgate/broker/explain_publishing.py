@@ -50,7 +50,7 @@ def publishing(broker: Broker, topics: Sequence[Topic]) -> Steps[Publishing]:
         parked=parked,
         longest_waiting=waiting,
         limits=publish_limits(broker, topics),
-        sentence=_sentence(parked, len(topics)),
+        sentence=_sentence(parked, topics),
         last_publish=iso_time(last_ms) if last_ms else None,
     )
 
@@ -83,11 +83,11 @@ def _held_topic(broker: Broker, topic: Topic) -> TopicPublishingReport | None:
         causes=[state.cause for state in now],
         messages=sum(state.messages for state in now),
         bytes=sum(state.bytes for state in now),
-        sentence=_sentence(parked, 1),
+        sentence=_sentence(parked, [topic]),
     )
 
 
-def _sentence(parked: Sequence[ParkedState], partitions: int) -> str:
+def _sentence(parked: Sequence[ParkedState], topics: Sequence[Topic]) -> str:
     causes = [
         Held(
             cause=ParkCause[state.cause.upper()],
@@ -101,7 +101,8 @@ def _sentence(parked: Sequence[ParkedState], partitions: int) -> str:
         )
         for state in parked
     ]
-    return publish_sentence(causes, partitions=max(1, partitions))
+    stopped = any(topic.quota is not None and topic.quota.over is not None for topic in topics)
+    return publish_sentence(causes, partitions=max(1, len(topics)), stopped=stopped)
 
 
 def _held_producers(topic: Topic) -> list[HeldProducer]:

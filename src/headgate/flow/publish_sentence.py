@@ -39,10 +39,12 @@ class Held:
     limit_source: str = ""
 
 
-def publish_sentence(causes: Sequence[Held], *, partitions: int = 1) -> str:
+def publish_sentence(causes: Sequence[Held], *, partitions: int = 1, stopped: bool = False) -> str:
     """Say what holds publishing; no line break, no full stop.
 
     ``partitions``: of how many the topic is made; each has its topic's limit by itself.
+    ``stopped``: a backlog quota is reached, so that no message is accepted. Its producers may have
+    been disconnected, so that nothing waits.
     """
     now = sorted(
         (held for held in causes if held.producers),
@@ -51,6 +53,7 @@ def publish_sentence(causes: Sequence[Held], *, partitions: int = 1) -> str:
     if now:
         others = (_waits(held, partitions) for held in now[1:])
         return "; ".join([_now(now[0], partitions), *others])
+    head = "the backlog quota lets nobody publish now" if stopped else "nothing waits now"
     for name, lately in (
         ("minute", [(held.minute_s, held) for held in causes]),
         ("hour", [(held.hour_s, held) for held in causes]),
@@ -61,8 +64,8 @@ def publish_sentence(causes: Sequence[Held], *, partitions: int = 1) -> str:
             if seconds >= _SHOWN_S_MIN
         ]
         if told:
-            return f"nothing waits now; {' and '.join(told)} of the last {name}"
-    return NOTHING_HOLDS
+            return f"{head}; {' and '.join(told)} of the last {name}"
+    return head if stopped else NOTHING_HOLDS
 
 
 def _now(held: Held, partitions: int) -> str:

@@ -133,6 +133,11 @@ async def test_what_a_quota_holds_is_told_by_its_cause(world: World) -> None:
     assert found["sentence"].startswith("1 producer waits for room in the backlog quota: ")
     (held,) = (await explain_top(broker, 10))["publishing"]
     assert held["causes"] == ["backlog_quota"]
+    await asyncio.sleep(30)
+    assert (await side(world))["sentence"] == (
+        "the backlog quota lets nobody publish now; the backlog quota held producers for 33 % of"
+        " the last minute"
+    )
 
 
 @played()

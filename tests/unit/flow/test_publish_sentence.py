@@ -141,6 +141,15 @@ def test_nothing_holds_what_was_hardly_ever_held() -> None:
     assert publish_sentence([Held(ParkCause.TOPIC_RATE, minute_s=0.1, hour_s=0.2)]) == NOTHING_HOLDS
 
 
+def test_a_quota_that_is_reached_lets_nobody_publish_though_nothing_waits() -> None:
+    said = "the backlog quota lets nobody publish now"
+    assert publish_sentence([], stopped=True) == said
+    held = Held(ParkCause.BACKLOG_QUOTA, minute_s=20.0)
+    assert publish_sentence([held], stopped=True) == (
+        f"{said}; the backlog quota held producers for 33 % of the last minute"
+    )
+
+
 def test_each_partition_has_its_topics_limit() -> None:
     assert " of 10 msg/s (topic policy) on each of 3 partitions:" in publish_sentence(
         [TOPIC], partitions=3
