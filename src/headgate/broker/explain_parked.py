@@ -13,6 +13,7 @@ from headgate.base.units import NS_PER_S
 from headgate.broker.explain_types import LimitRef, ParkedState
 from headgate.broker.history import HOUR_NS, MINUTE_NS
 from headgate.broker.publish_limits import ADAPTIVE_SOURCE, PUBLISH_BROKER, PUBLISH_TOPIC
+from headgate.broker.slices import Steps
 from headgate.engine.parking import Place
 from headgate.engine.topic import Topic
 from headgate.flow.limits import Dimension
@@ -22,14 +23,15 @@ if TYPE_CHECKING:
     from headgate.broker.service import Broker
 
 
-def parked_states(broker: Broker, topics: Sequence[Topic]) -> list[ParkedState]:
+def parked_states(broker: Broker, topics: Sequence[Topic]) -> Steps[list[ParkedState]]:
     """What waits before the append of some partitions, by each cause that ever had any wait."""
     known = [(topic, topic.parking) for topic in topics if topic.parking is not None]
-    if not known:
-        return []
-    history, now_ns = broker.sweeps.parked_history, broker.engine.now_ns
-    minutes = [history.last(topic, MINUTE_NS) for topic, _ in known]
-    hours = [history.last(topic, HOUR_NS) for topic, _ in known]
+    history, minutes, hours = broker.sweeps.parked_history, [], []
+    for topic, _ in known:
+        minutes.append(history.last(topic, MINUTE_NS))
+        hours.append(history.last(topic, HOUR_NS))
+        yield
+    now_ns = broker.engine.now_ns
     ever = {cause for _, parking in known for cause in parking.causes(now_ns)}
     states = []
     for cause in sorted(ever):

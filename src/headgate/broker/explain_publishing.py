@@ -17,7 +17,7 @@ from headgate.broker.explain_types import (
     Publishing,
     TopicPublishingReport,
 )
-from headgate.broker.slices import Steps
+from headgate.broker.slices import SLICE_STEPS, Steps, at_once
 from headgate.broker.topic_stats import iso_time
 from headgate.engine.topic import Topic
 from headgate.flow.node import LARGEST_WAITERS
@@ -41,7 +41,7 @@ def publishing(broker: Broker, topics: Sequence[Topic]) -> Steps[Publishing]:
             found = [*waiting, *_held_producers(topic)]
             waiting = nlargest(LARGEST_WAITERS, found, key=lambda held: held.messages)
             yield
-    parked = parked_states(broker, topics)
+    parked = yield from parked_states(broker, topics)
     return Publishing(
         producers=sum(len(topic.producers) for topic in topics),
         messages_per_s=sum(rate[0] for rate in rates),
@@ -70,11 +70,19 @@ async def held_topics(broker: Broker, count: int) -> list[TopicPublishingReport]
         if parking or paused:
             found.append((parking.messages, paused, topic.name.full, topic))
     worst = nlargest(count, found, key=lambda each: each[:3])
-    return [report for *_, topic in worst if (report := _held_topic(broker, topic)) is not None]
+    reports = []
+    for number, (*_, topic) in enumerate(worst, start=1):
+        if number % SLICE_STEPS == 0:
+            await asyncio.sleep(0)
+            broker.begin_turn()
+        report = _held_topic(broker, topic)
+        if report is not None:
+            reports.append(report)
+    return reports
 
 
 def _held_topic(broker: Broker, topic: Topic) -> TopicPublishingReport | None:
-    parked = parked_states(broker, [topic])
+    parked = at_once(parked_states(broker, [topic]))
     now = sorted((p for p in parked if p.producers), key=lambda state: -state.messages)
     if not now:
         return None  # what waited when it was looked at waits no more

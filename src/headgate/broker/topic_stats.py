@@ -20,6 +20,7 @@ from headgate.base.units import MS_PER_S, NS_PER_MS, NS_PER_S
 from headgate.broker.explain_parked import parked_states
 from headgate.broker.explain_quotas import quota_states
 from headgate.broker.facade import StatsOptions
+from headgate.broker.slices import at_once
 from headgate.broker.stats import ConsumerStats, PublisherStats, SubscriptionStats, TopicStats
 from headgate.engine.consumer import Consumer
 from headgate.engine.dispatch_shared import SharedDispatcher
@@ -255,7 +256,7 @@ def _topic_account(
             dict(zip(_LEVELS[1:], broker.publish_in_force.on(topic), strict=True))
         ),
         "backlogQuotas": msgspec.to_builtins(quota_states([topic])),
-        "parked": msgspec.to_builtins(parked_states(broker, [topic])),
+        "parked": msgspec.to_builtins(at_once(parked_states(broker, [topic]))),
     }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from headgate.base.park_cause import ParkCause
@@ -19,6 +20,9 @@ PUBLISH_COLUMNS: Final = (
 
 LIMIT_CAUSES: Final = (ParkCause.TOPIC_RATE, ParkCause.BROKER_RATE, ParkCause.ADAPTIVE)
 """Those that are publish limits."""
+
+
+_NOBODY: Final[Mapping[Producer, tuple[int, int]]] = {}
 
 
 class Turn(NamedTuple):
@@ -40,7 +44,7 @@ class PublishTrack:
         """As it is set; ``values`` have what is in force."""
         self._before: dict[Producer, tuple[int, int]] | None = None
         """What each had published when the window began; None while no limit is in use."""
-        self._granted: dict[Producer, tuple[int, int]] = {}
+        self._granted = _NOBODY
         self._held_ns = (0,) * len(LIMIT_CAUSES)
         self._holding: ParkCause | None = None
 
@@ -69,7 +73,7 @@ class PublishTrack:
         """Count what each producer was granted in the window that ends now."""
         if not self._topic.engine.intake.is_limited(self._topic):
             self._before = None
-            self._granted = {}
+            self._granted = _NOBODY
             return
         now = self._published()
         before = now if self._before is None else self._before

@@ -10,6 +10,7 @@ from headgate.base.names import parse_topic
 from headgate.broker.explain_parked import parked_states
 from headgate.broker.explain_types import LimitRef, ParkedState
 from headgate.broker.facade import StatsOptions
+from headgate.broker.slices import at_once
 from headgate.broker.topic_stats import topic_stats
 from headgate.engine.topic import Topic
 from headgate.flow.limits import DispatchLimit
@@ -41,7 +42,7 @@ def live(world: World) -> Topic:
 
 
 def states(world: World) -> dict[str, ParkedState]:
-    return {state.cause: state for state in parked_states(world.broker, [live(world)])}
+    return {state.cause: state for state in at_once(parked_states(world.broker, [live(world)]))}
 
 
 @played()
