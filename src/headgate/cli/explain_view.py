@@ -189,7 +189,7 @@ def _topic(page: _Page, answer: Report) -> None:
         title += f" ({count(partitions, 'partition')})"
     page.add(f"{title}, {_instant(answer['at'])}", bold=True)
     page.add(_publishing(answer))
-    _held(page, answer["publishing"])
+    _held(page, answer["publishing"], partitioned=bool(partitions))
     _quotas(page, answer["quotas"], partitioned=bool(partitions))
     _adaptive(page, answer["adaptive"])
     for report in answer["subscriptions"]:
@@ -383,7 +383,7 @@ def _publishing(answer: Report) -> str:
     return text
 
 
-def _held(page: _Page, side: Report) -> None:
+def _held(page: _Page, side: Report, *, partitioned: bool) -> None:
     """What holds publishing, and the figures that this rests on; nothing if nothing ever did."""
     if side["sentence"] != NOTHING_HOLDS:
         page.add(f"{_capital(side['sentence'])}.")
@@ -392,7 +392,8 @@ def _held(page: _Page, side: Report) -> None:
     if waits:
         rows.append(("wait now", "; ".join(map(_waits_for, waits))))
     if side["longestWaiting"]:
-        rows.append(("wait most", ", ".join(map(_held_producer, side["longestWaiting"]))))
+        held = (_held_producer(held, partitioned) for held in side["longestWaiting"])
+        rows.append(("wait most", ", ".join(held)))
     minute = [
         f"{min(1.0, state['minuteS'] / MINUTE_S):.0%} {state['cause']}"
         for state in side["parked"]
@@ -416,11 +417,11 @@ def _waits_for(state: Report) -> str:
     return f"{what} of {who} for {state['cause']}"
 
 
-def _held_producer(held: Report) -> str:
-    return (
-        f"{held['producer']} ({count(held['messages'], 'message')}, the oldest for"
-        f" {span(held['waitingS'])})"
-    )
+def _held_producer(held: Report, partitioned: bool) -> str:
+    """``till-1 (898 messages, the oldest for 18 s)``."""
+    where = f" to {_short(held['topic'])}" if partitioned else ""
+    messages = count(held["messages"], "message")
+    return f"{held['producer']}{where} ({messages}, the oldest for {span(held['waitingS'])})"
 
 
 def _capital(sentence: str) -> str:
