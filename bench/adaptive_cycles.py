@@ -95,7 +95,8 @@ def tabulate_cycles(topics: int, quotas: Quotas, what: str, *, pressed: bool) ->
     """Cycles in which every topic has published."""
     table = Table(f"A cycle over {topics:,} topics that published, {what}")
     played = Controlled(topics, quotas)
-    totals, worst = [], []
+    totals: list[float] = []
+    worst: list[float] = []
     for _ in range(CYCLES):
         played.rig.one_each()
         played.memory.used = 80 if pressed and totals else 0

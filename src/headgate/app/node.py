@@ -22,6 +22,7 @@ from headgate.app.export_settings import export_settings
 from headgate.app.listeners import advertised_host, is_loopback, listen, port_of
 from headgate.app.names_key import names_key
 from headgate.app.open_telemetry import start_export
+from headgate.app.system_memory import ProcSelfMemory, process_memory
 from headgate.app.web import WebApp, WebServer
 from headgate.base.clock import Clock, SystemClock
 from headgate.base.errors import InvariantError
@@ -168,6 +169,11 @@ async def _open_broker(
         ),
     )
     stack.push_async_callback(_close_log, log, lanes)
+    memory = None
+    if settings.adaptivePublisherThrottlingEnabled:
+        system = ProcSelfMemory()
+        stack.callback(system.close)
+        memory = process_memory(settings, system, lambda: broker.engine.cache.size_bytes, clock)
     broker = Broker(
         settings=settings,
         clock=clock,
@@ -177,6 +183,7 @@ async def _open_broker(
         log=log,
         lanes=lanes,
         info=info,
+        memory=memory,
     )
     # Made before the topics are loaded, so that it sees each of them from there on.
     telemetry = TelemetryPublisher(broker, entropy=os.urandom, names_key=names_hash_key)

@@ -14,12 +14,13 @@ from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain, islice
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from headgate.base.errors import InvariantError
 from headgate.base.park_cause import ParkCause
 from headgate.base.units import NS_PER_MS, NS_PER_S
 from headgate.broker.adaptive_log import AdaptiveLog
+from headgate.broker.memory import MemorySource
 from headgate.broker.settings import Settings
 from headgate.engine.topic import Topic
 from headgate.flow.adaptive import (
@@ -43,23 +44,18 @@ if TYPE_CHECKING:
 SLICE_TOPICS: Final = 400
 """Topics between which others have their turn: a millisecond or two."""
 
+INFINITE: Final = float("inf")
+
 INDEX_ENTRY_BYTES: Final = 32
 """What the log's index keeps in memory of one entry, about."""
+
+FAR_PART: Final = 4
+"""A backlog of less than a quarter of its quota presses on nobody, whatever the watermarks."""
 
 DECISIONS_MAX: Final = 8
 """Kept of each topic, for ``explain``."""
 TOPICS_MAX: Final = 10_000
 """Topics of which any are kept: those that were decided about last."""
-
-
-class MemorySource(Protocol):
-    """How much memory the broker uses."""
-
-    limit_bytes: int
-    """How much it may use."""
-
-    def used_bytes(self) -> int:
-        """What it uses now and could not give up at once; 0 where the system does not tell."""
 
 
 class _NoMemorySignal:
@@ -104,8 +100,9 @@ class AdaptiveThrottle:
         self._attribution = MemoryAttribution()
         self._log = AdaptiveLog()
         self._settings = adaptive_settings(broker.settings)
-        self._limited: dict[Topic, None] = {}
-        """Topics with a limit, or in observe-only with one that would be."""
+        self._followed: dict[Topic, None] = {}
+        """Topics that the next cycle looks at also if they publish nothing: with a limit, in
+        observe-only with one that would be, or with figures that would grow old."""
         self._active: dict[Topic, None] = {}
         """Of them those whose limit is in force."""
         self._records: dict[Topic, deque[DecisionRecord]] = {}
@@ -151,7 +148,7 @@ class AdaptiveThrottle:
         """Lift all limits if the controller has failed for too long. Called by a sweep of its own,
         which goes on whatever becomes of the cycles."""
         now_ns, settings = self._broker.engine.now_ns, self._settings
-        if self._limited and outlived(self._last_success_ns, now_ns, settings.interval_ns):
+        if self._active and outlived(self._last_success_ns, now_ns, settings.interval_ns):
             count = self._release()
             if count:
                 self._log.outlived(count, (now_ns - self._last_success_ns) / NS_PER_S)
@@ -174,7 +171,7 @@ class AdaptiveThrottle:
         self.status.evaluation_ns = 0
         self._cycle = Cycle(self._settings, now_ns, max(now_ns - before_ns, 1))
         published, engine.published = engine.published or {}, {}
-        limited = list(self._limited)
+        limited = list(self._followed)
         self._work = chain(published, (topic for topic in limited if topic not in published))
         try:
             self.status.memory_pressure = self._pressure()
@@ -230,13 +227,13 @@ class AdaptiveThrottle:
         engine, cycle = self._broker.engine, self._cycle
         log = topic.log
         if cycle is None or engine.by_number.get(log.number) is not topic:
-            for known in (self._limited, self._active, self._records):
+            for known in (self._followed, self._active, self._records):
                 known.pop(topic, None)
             return
         control = topic.control
         if control is None:
             control = topic.control = TopicControl()
-        end, parking, quota = log.end, topic.parking, topic.quota
+        end, parking = log.end, topic.parking
         entries = end - log.first
         held_bytes = topic.staged_bytes - log.bytes_before(end) + entries * INDEX_ENTRY_BYTES
         waited_for: set[ParkCause] = set()
@@ -244,22 +241,38 @@ class AdaptiveThrottle:
             held_bytes += parking.bytes
             waited_for = parking.take_seen()
         pressure = self._attribution.pressure_on(control.held, held_bytes)
-        stops = quota is not None and quota.quotas.any
         messages, size_bytes = log.messages_before(end), log.bytes_before(end)
-        if (
-            not pressure
-            and not stops
-            and control.calm(messages, size_bytes, bool(waited_for), cycle)
-        ):
-            return
+        if not pressure:
+            room_bytes = self._room_bytes(topic)
+            if room_bytes > 0 and control.calm(messages, size_bytes, bool(waited_for), cycle):
+                horizon_s = cycle.settings.drain_horizon_ns / NS_PER_S
+                if control.natural.published_bytes * horizon_s <= room_bytes:
+                    return
         signals = _signals(topic, messages, size_bytes, waited_for, held_bytes)
         decision = control.evaluate(signals, cycle, pressure)
         if decision is not None:
             self._carry_out(topic, decision)
-        if control.limit is not None or control.shadow_limit is not None:
-            self._limited[topic] = None
+        if control.needs_look:
+            self._followed[topic] = None
         else:
-            self._limited.pop(topic, None)
+            self._followed.pop(topic, None)
+
+    def _room_bytes(self, topic: Topic) -> float:
+        """How much may come until a law could have something to say about the topic's quotas, from
+        what the append knows of them; 0 where that needs a look at its subscriptions."""
+        quota = topic.quota
+        if quota is None:
+            return INFINITE
+        size, time = _stopping(quota.quotas.size), _stopping(quota.quotas.time)
+        if time is not None or quota.mark < 0:
+            return 0.0
+        if size is None:
+            return INFINITE
+        # What is acknowledged since the mark was set makes the backlog smaller, never larger.
+        backlog_bytes_max = topic.staged_bytes - quota.mark + size.limit
+        if backlog_bytes_max * FAR_PART > size.limit:
+            return 0.0
+        return self._settings.drain_set_point * size.limit - backlog_bytes_max
 
     # -- what was decided ------------------------------------------------------------------
 
@@ -285,13 +298,12 @@ class AdaptiveThrottle:
     def _release(self) -> int:
         """Let all limits go at once; return how many there were."""
         count = 0
-        for topic in list(self._limited):
+        for topic in list(self._followed):
             control = topic.control
             decision = None if control is None else control.let_go(self._settings)
             if decision is not None:
                 count += not decision.observe_only
                 self._carry_out(topic, decision)
-        self._limited.clear()
         return count
 
     # -- what others ask -------------------------------------------------------------------

@@ -18,7 +18,7 @@ from headgate.base.clock import Clock
 from headgate.base.errors import StorageError
 from headgate.base.names import parse_topic
 from headgate.base.units import MIB, NS_PER_MS, NS_PER_S
-from headgate.broker.adaptive import MemorySource, adaptive_throttle
+from headgate.broker.adaptive import adaptive_throttle
 from headgate.broker.authorization import AllowAll, Authorizer
 from headgate.broker.committer import Committer
 from headgate.broker.counts import BrokerCounts
@@ -27,6 +27,7 @@ from headgate.broker.dynamic_settings import DynamicSettings
 from headgate.broker.facade import BrokerInfo
 from headgate.broker.lanes import Lane
 from headgate.broker.limits import LimitsInForce, LimitTable
+from headgate.broker.memory import MemorySource
 from headgate.broker.metadata_writer import MetadataWriter
 from headgate.broker.publish_limits import PublishLimitsInForce, PublishLimitTable
 from headgate.broker.quota_log import QuotaLog

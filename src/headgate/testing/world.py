@@ -15,9 +15,9 @@ from collections.abc import Coroutine, Mapping
 from typing import Any, TypeVar
 
 from headgate.base.units import KIB, NS_PER_MS, NS_PER_S
-from headgate.broker.adaptive import MemorySource
 from headgate.broker.connection import Connection
 from headgate.broker.facade import BrokerInfo
+from headgate.broker.memory import MemorySource
 from headgate.broker.server import connection_factory
 from headgate.broker.service import Broker, Lanes
 from headgate.broker.settings import Settings
