@@ -125,9 +125,8 @@ TOPIC_SERIES: Final = (
     _topic("storage_read_cache_misses_rate", "entries/s", "The same: what is in memory is not"
            " read."),
     _topic("publish_rate_limit_times", "events", "Times that a connection with a producer on it"
-           " began to be throttled, for whichever of its topics: by a publish limit, because it had"
-           " as many unanswered messages as it may, or because too much waited in memory. Of which"
-           " topic and why is told by ``headgate_publish_parked_seconds_total``."),
+           " began to be throttled, whichever of its producers caused that: as Pulsar counts. What"
+           " waits in truth is in ``headgate_publish_parked_seconds_total``."),
 )  # fmt: skip
 """With ``exposeTopicLevelMetricsInPrometheus``; in the order of :func:`values.topic_values`."""
 
