@@ -138,10 +138,16 @@ class Budget:
     def _set_period(self, period_ns: int) -> None:
         self.period_ns = period_ns
         self._slice_ns = min(SLICE_NS_MAX, max(1, period_ns // SLICES_PER_PERIOD))
-        # Of the usual periods the same number for all: 32 bytes less for each budget.
-        self._credit_ns = min(CREDIT_NS_MAX, self._slice_ns * CREDIT_HALF_SLICES // 2)
+        self._set_credit()
         self._slot_ns = max(self._slice_ns // 2, -(-period_ns // SLOTS_PER_PERIOD_MAX))
         self._tick_ns = (period_ns >> _GAP_BITS) + 1
+
+    def _set_credit(self) -> None:
+        # Of the usual periods and limits the same number for all: 32 bytes less for each budget.
+        self._credit_ns = min(CREDIT_NS_MAX, self._slice_ns * CREDIT_HALF_SLICES // 2)
+        if self.limit * self._credit_ns < self.period_ns:
+            # One entry: who waits for others' turns when it is released loses nothing by that.
+            self._credit_ns = self.period_ns // self.limit
 
     # -- deciding ---------------------------------------------------------------------------
 
@@ -352,6 +358,7 @@ class Budget:
             self._paid_ns = now_ns + ahead_ns
         self._paid_rest = 0
         self.limit = limit
+        self._set_credit()
         if period_ns != self.period_ns:
             self._offered_ns = self._offered_ns * period_ns // self.period_ns
             self._change_period(period_ns, now_ns)

@@ -361,3 +361,22 @@ def test_the_tighter_of_two_limits() -> None:
     assert tighter(messages(5), None) == messages(5)
     both = tighter(DispatchLimit(5, 100), DispatchLimit(None, 70))
     assert both == DispatchLimit(5, 70)
+
+
+@pytest.mark.parametrize(("own", "broker"), [(10, 40), (20, 80), (100, 400)])
+def test_a_small_share_is_had_in_full_although_others_go_first(own: int, broker: int) -> None:
+    """Rule 1.4: what a topic's own limit allows is less than its fair share of the broker's."""
+    rig = Rig()
+    rig.engine.intake.set_broker_limit(messages(broker))
+    limited(rig, messages(own))
+    for number in (2, 3):
+        log = FakeLog(number)
+        other = rig.engine.load_topic(parse_topic(f"persistent://acme/ns/o{number}"), log)
+        producer = Producer(number, f"o{number}", FakePort())
+        other.add_producer(producer)
+        publish(other, producer, broker * 22)
+    publish(rig.topic, rig.producer, own * 40)
+    rig.advance(2_000)
+    before = rig.log.staged_end
+    rig.advance(20_000)
+    assert rig.log.staged_end - before >= 0.95 * own * 20
