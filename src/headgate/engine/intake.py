@@ -57,8 +57,7 @@ class Intake:
     def set_broker_limit(self, limit: DispatchLimit | None) -> None:
         """Put a limit on everything that is published, None for none."""
         self.limit = limit
-        if limit is not None:
-            self.gate.forgive_raised(limit, self._engine.now_ns)
+        self.gate.forgive_raised(limit, self._engine.now_ns)
         self.gate.set_limit(limit, self._engine.now_ns)
         for topic in self._engine.topics.values():
             topic.settle_admission()
@@ -68,12 +67,12 @@ class Intake:
         """The topic's own limit, or the adaptive one, was set: the tighter holds in each
         dimension. Both count the same messages over the same second, so one budget is exact.
 
-        ``forgives`` debts where the limit is raised: with an operator's raise, not with the steps
+        ``forgives`` debts where the limit is raised or removed: with an operator's raise, not with the steps
         of the adaptive controller."""
         limit = tighter(topic.publish_limit, topic.adaptive_limit)
         if limit is not None or topic.publish_gate is not None:
             gate = self.gate_of(topic)
-            if forgives and limit is not None:
+            if forgives:
                 gate.forgive_raised(limit, self._engine.now_ns)
             gate.set_limit(limit, self._engine.now_ns)
         topic.settle_admission()
@@ -163,6 +162,7 @@ class Intake:
             self._full[producer.port] = None
         elif place is Place.QUOTA:
             self._engine.parked.arm_hold(topic, parking, now_ns)
+            self._engine.parked.held(topic)
         topic.settle_admission()
 
     def _park(self, topic: Topic, producer: Producer, send: ParkedSend) -> None:
@@ -249,6 +249,11 @@ class Intake:
     def _go_on(self, producer: Producer, entries_max: int) -> int:
         """Stage what a producer has waiting, as far as it may go."""
         topic, used = producer.topic, 0
+        if topic is not None and topic.parking is not None and producer.gate is not None:
+            waited_for = producer.gate.cause(self._engine.now_ns)
+            if waited_for is not None:
+                cause = _cause(topic, waited_for)
+                topic.parking.retell_gate_cause(cause, self._engine.now_ns)
         while topic is not None and producer.parked:
             if used >= entries_max:
                 self._ready.append(producer)

@@ -276,6 +276,7 @@ class Topic:
         """An entry was charged and is not stored."""
         if charged and self.publish_gate is not None:
             self.publish_gate.give_back(self.engine.now_ns, charged, size_bytes)
+            self.engine.effects.work_pending()
 
     def read_no_further(self, producer: Producer) -> None:
         """The connection of a producer is not read because too much waits."""
