@@ -67,8 +67,8 @@ class Intake:
         """The topic's own limit, or the adaptive one, was set: the tighter holds in each
         dimension. Both count the same messages over the same second, so one budget is exact.
 
-        ``forgives`` debts where the limit is raised or removed: with an operator's raise, not with the steps
-        of the adaptive controller."""
+        ``forgives`` debts where the limit is raised or removed: with what an operator does, not
+        with the steps of the adaptive controller."""
         limit = tighter(topic.publish_limit, topic.adaptive_limit)
         if limit is not None or topic.publish_gate is not None:
             gate = self.gate_of(topic)
