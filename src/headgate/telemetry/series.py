@@ -120,8 +120,8 @@ TOPIC_SERIES: Final = (
     _topic("storage_read_cache_misses_rate", "entries/s", "The same: what is in memory is not"
            " read."),
     _topic("publish_rate_limit_times", "events", "Times that a connection with a producer on it"
-           " was read no further because too much of what was sent waited to be durable. No"
-           " limit of the publish rate is built."),
+           " began to be throttled, whichever of its producers caused that: as Pulsar counts. What"
+           " waits in truth is in ``headgate_publish_parked_seconds_total``."),
 )  # fmt: skip
 """With ``exposeTopicLevelMetricsInPrometheus``; in the order of :func:`values.topic_values`."""
 
