@@ -94,28 +94,38 @@ class Intake:
 
     # -- one SEND --------------------------------------------------------------------------
 
-    def admit(self, topic: Topic, producer: Producer, send: ParkedSend) -> int:
-        """How many messages of a SEND that arrived now were charged: it is to be staged at once.
-        :data:`PARKED` when it waits or is forgotten."""
-        if not producer.parked and not producer.ending:
-            place = self._refused(topic, producer)
-            if place is None:
-                return self._charge(producer, send.message_count, len(send.body))
-            if not producer.ending:
-                self._enter(topic, producer, place)
-        self._park(topic, producer, send)
+    def admit(self, topic: Topic, producer: Producer, messages: int, size_bytes: int) -> int:
+        """How many messages were charged of a SEND that arrived now, whose connection has room: it
+        is to be staged at once. :data:`PARKED` when it has to wait: :meth:`park` it."""
+        if producer.parked or producer.ending:
+            return PARKED
+        gate, now_ns = producer.gate, self._engine.now_ns
+        if gate is not None and topic.quota is None and gate.request(now_ns) is None:
+            if not gate.limited:
+                return NOTHING_CHARGED
+            gate.charge(now_ns, messages, size_bytes)  # as _charge: this is the hot way
+            self.gate.charged_ns = gate.topic.charged_ns = now_ns
+            return messages
+        place = self._refused_by_topic(topic, producer)
+        if place is None:
+            return self._charge(producer, messages, size_bytes)
+        if not producer.ending:
+            self._enter(topic, producer, place)
         return PARKED
 
     def wait_for_answers(self, topic: Topic, producer: Producer, send: ParkedSend) -> None:
         """A SEND arrived whose connection has as many unanswered ones as it may."""
         if not producer.parked and not producer.ending:
             self._enter(topic, producer, Place.CONNECTION)
-        self._park(topic, producer, send)
+        self.park(topic, producer, send)
 
     def _refused(self, topic: Topic, producer: Producer) -> Place | None:
         """Where the next SEND of a producer has to wait; None if it may be staged."""
         if not producer.port.has_room:
             return Place.CONNECTION
+        return self._refused_by_topic(topic, producer)
+
+    def _refused_by_topic(self, topic: Topic, producer: Producer) -> Place | None:
         quota, parking = topic.quota, topic.parking
         if quota is not None:
             if parking is not None and parking.quota_ring and producer.place is not Place.QUOTA:
@@ -124,10 +134,13 @@ class Intake:
                 quota.evaluate()
                 if quota.over is not None or producer.ending:
                     return Place.QUOTA
-        if self.is_limited(topic):
-            if producer.gate is None:
-                producer.gate = self.gate_of(topic).subscription(producer)
-            refusal = producer.gate.request(self._engine.now_ns)
+        gate = producer.gate
+        if gate is None:
+            if not self.is_limited(topic):
+                return None
+            gate = producer.gate = self.gate_of(topic).subscription(producer)
+        if gate.limited:
+            refusal = gate.request(self._engine.now_ns)
             if refusal is not None:
                 self._parking_of(topic).set_gate_cause(_cause(topic, refusal), self._engine.now_ns)
                 return Place.GATE
@@ -165,7 +178,8 @@ class Intake:
             self._engine.parked.held(topic)
         topic.settle_admission()
 
-    def _park(self, topic: Topic, producer: Producer, send: ParkedSend) -> None:
+    def park(self, topic: Topic, producer: Producer, send: ParkedSend) -> None:
+        """Keep a SEND that was not admitted, or forget it with a producer that is ending."""
         if producer.ending:
             return  # forgotten
         if producer.parked is None:

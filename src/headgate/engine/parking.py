@@ -74,7 +74,8 @@ class Parking:
         """When it is looked who has waited for the quota too long; 0 for never."""
 
     def __bool__(self) -> bool:
-        return any(place[0] for place in self._by_place)
+        at_quota, at_gate, at_connection = self._by_place
+        return bool(at_quota[0] or at_gate[0] or at_connection[0])
 
     @property
     def messages(self) -> int:

@@ -215,9 +215,10 @@ class Topic:
         """
         engine = self.engine
         if self.staged_bytes >= self.admit_below:
-            send = ParkedSend(sequence_id, highest_sequence_id, message_count, body, engine.now_ns)
-            charged = engine.intake.admit(self, producer, send)
+            charged = engine.intake.admit(self, producer, message_count, len(body))
             if charged < 0:
+                send = (sequence_id, highest_sequence_id, message_count, body, engine.now_ns)
+                engine.intake.park(self, producer, ParkedSend(*send))
                 return False
         try:
             ordinal = engine.effects.append(self, message_count, body)
