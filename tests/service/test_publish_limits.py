@@ -164,6 +164,21 @@ def test_five_clients_share_the_brokers_limit(
         client.close()
 
 
+def test_one_send_is_stored_in_time_while_nothing_else_happens(
+    broker: BrokerProcess, rest: Rest, namespace: str
+) -> None:
+    """Rule 3.2: the broker wakes by itself."""
+    topic = topic_in(rest, namespace)
+    limit(rest, topic, 1)
+    with sending(broker, topic) as one:
+        one.send(1)
+        one.finish(5)
+        began = time.monotonic()
+        one.send(1)
+        one.finish(5)
+        assert told_at(one)[1] - began < 1 + SOON_S
+
+
 # Rule 3.1: others on the same connection ---------------------------------------------------------
 
 
@@ -418,6 +433,7 @@ def test_figures_of_pulsar_keep_their_meaning_and_others_tell_the_truth(
             one.finish(5)
     counts = [series(broker, "pulsar_publish_rate_limit_times", topic)[""] for topic in topics]
     assert counts == [1, 1, 0]
+    assert [rest.topic(topic)["publishRateLimitedTimes"] for topic in topics] == counts
     seconds = [series(broker, "headgate_publish_parked_seconds_total", topic) for topic in topics]
     assert seconds[1:] == [{}, {}]
     assert seconds[0].keys() == {"topic_rate"}

@@ -75,6 +75,7 @@ def topic_stats(broker: Broker, topic: Topic, options: StatsOptions) -> TopicSta
         average_msg_size=throughput_in / rate_in if rate_in else 0.0,
         msg_chunk_published=any(p.chunks_published for p in topic.producers.values()),
         storage_size=topic.storage_bytes(),
+        publish_rate_limited_times=topic.publish_throttled_count,
         backlog_size=backlog_bytes,
         publishers=[]
         if options.exclude_publishers

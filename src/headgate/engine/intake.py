@@ -173,6 +173,8 @@ class Intake:
         parking.enter(producer, place, now_ns)
         if place is Place.CONNECTION:
             self._full[producer.port] = None
+        elif place is Place.GATE:
+            self._engine.effects.work_pending()  # so that the loop wakes when its turn is there
         elif place is Place.QUOTA:
             self._engine.parked.arm_hold(topic, parking, now_ns)
             self._engine.parked.held(topic)

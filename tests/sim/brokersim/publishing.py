@@ -141,6 +141,11 @@ class PublishWatch:
         kept = [each for each in self._accepted if each.ordinal < ends.get(each.number, 0)]
         self._accepted = deque(kept)
 
+    def _wakes_in_time(self) -> bool:
+        """Whether the loop looks again when the first of those who wait may go."""
+        broker, due_ns = self._broker, self._broker.engine.intake.gate.next_wake_ns()
+        return due_ns is not None and broker._wake is not None and broker._wake_ns <= due_ns
+
     def check(self) -> list[str]:
         """What is wrong between two turns of the loop."""
         broker, wrong = self._broker, []
@@ -157,7 +162,7 @@ class PublishWatch:
                 if producer.place is Place.GATE:
                     if not engine.intake.is_limited(topic):
                         wrong.append(f"{label} waits for a limit, and there is none")
-                    elif engine.intake.gate.next_wake_ns() is None:
+                    elif not self._wakes_in_time():
                         wrong.append(f"{label} waits for a limit, and nobody wakes it")
                 if producer.place is Place.CONNECTION and producer.port.has_room:
                     wrong.append(f"{label} waits for answers, and there is room")

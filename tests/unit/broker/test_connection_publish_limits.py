@@ -95,6 +95,19 @@ async def test_another_maximum_of_unanswered_sends_counts_at_once(world: World) 
     await asyncio.gather(*receipts)
 
 
+@played()
+async def test_one_send_that_is_parked_while_nothing_else_happens_goes_in_time(
+    world: World,
+) -> None:
+    """Rule 3.2: no turn of the loop but its own has to come."""
+    await limit_topic(world, 2)
+    producer = await (await world.connect()).producer(TOPIC)
+    await asyncio.gather(*send_many(producer, 2))
+    began_s = world.now_s
+    await producer.send(b"late")
+    assert 0.9 < world.now_s - began_s < 1.1
+
+
 # -- a socket that is not read ---------------------------------------------------------------------
 
 

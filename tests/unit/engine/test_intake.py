@@ -437,3 +437,14 @@ def test_the_cause_of_a_wait_is_the_limit_that_released_last() -> None:
     for before, after in pairwise(told):
         assert after[0] >= before[0]
         assert after[1] >= before[1]
+
+
+def test_who_begins_to_wait_has_the_loop_look_when_it_may_go() -> None:
+    """Rule 3.2: also where nothing was staged in the same turn."""
+    rig = Rig()
+    limited(rig, messages(1))
+    rig.send(1)
+    rig.commit()
+    before = rig.effects.work_count
+    rig.send(1)
+    assert rig.effects.work_count > before
