@@ -16,6 +16,7 @@ from headgate.admin.table import ROUTES
 from headgate.broker.settings import SETTINGS, SettingInfo
 from headgate.pipeline.tables import TABLES
 from headgate.record.fields import FIELDS, MAJOR_VERSION, STATE_FIELD_NAMES, Field
+from headgate.telemetry.instruments import INSTRUMENTS, Instrument
 from headgate.telemetry.series import SERIES
 from pyspark_pulsar.columns import COLUMN_MEANINGS, spark_schema
 from pyspark_pulsar.options import COLUMNS, OPTIONS
@@ -93,9 +94,10 @@ def _route_row(route: Route) -> tuple[str, ...]:
 
 
 def metrics_page() -> str:
-    """The series of /metrics."""
+    """The series of /metrics, and the instruments of OpenTelemetry."""
+    source = "src/headgate/telemetry/{series,instruments}.py"
     return (
-        _NOTE.format("src/headgate/telemetry/series.py") + "# Metrics\n\n"
+        _NOTE.format(source) + "# Metrics\n\n"
         "`GET /metrics` (Prometheus text 0.0.4). Series that begin with `pulsar_` have the\n"
         "names, labels and types of a Pulsar 4.0 broker, so its dashboards work. Those of parts\n"
         "that Headgate does not have are absent, not zero.\n\n"
@@ -103,6 +105,25 @@ def metrics_page() -> str:
             ("series", "type", "labels", "unit", "meaning"),
             [(f"`{s.name}`", s.type, ", ".join(s.labels), s.unit, s.meaning) for s in SERIES],
         )
+        + "\n## OpenTelemetry\n\n"
+        "What is exported when [that is switched on](../guide/opentelemetry.md). Counters are\n"
+        "cumulative, since the subject was loaded or connected. Instruments that begin with\n"
+        "`pulsar.` have Pulsar's names, units and attributes. One that has nothing to tell of a\n"
+        "subject, such as a quota that it never had, is absent. `pulsar.topic` is the name of the\n"
+        "whole topic, and only a partition has a `pulsar.partition.index`.\n"
+        + "".join(_instruments(*level) for level in INSTRUMENTS)
+    )
+
+
+def _instruments(of: str, attributes: Sequence[str], instruments: Sequence[Instrument]) -> str:
+    """Those of one level."""
+    common = f"With {', '.join(f'`{name}`' for name in attributes)}.\n\n" if attributes else ""
+    return f"\n### Of {of}\n\n{common}" + table(
+        ("instrument", "kind", "more attributes", "unit", "meaning"),
+        [
+            (f"`{i.name}`", i.kind.value, ", ".join(i.attributes), f"`{i.unit}`", i.meaning)
+            for i in instruments
+        ],
     )
 
 

@@ -108,6 +108,31 @@ def test_after_a_kill_it_starts_again(make_broker: Make) -> None:
     assert broker.get("/admin/v2/brokers/health") == (200, b"ok")
 
 
+def test_the_log_goes_to_a_file_as_well(make_broker: Make, tmp_path: Path) -> None:
+    path, moved = tmp_path / "kept.log", tmp_path / "kept.log.1"
+    broker = make_broker(words=["--log-file", str(path), "--log-level", "debug"])
+    assert broker.start().restart().terminate() == 0
+    assert path.read_text() == broker.log()
+    broker.start()
+    path.rename(moved)
+    assert broker.terminate() == 0
+    assert path.read_text().endswith("closed; everything is on disk\n")
+    assert moved.read_text() + path.read_text() == broker.log()
+
+
+@pytest.mark.parametrize(
+    ("name", "problem"), [("", "Is a directory"), ("none/a.log", "No such file or directory")]
+)
+def test_a_log_file_that_cannot_be_written_to(
+    make_broker: Make, tmp_path: Path, name: str, problem: str
+) -> None:
+    path = tmp_path / name
+    broker = make_broker(words=["--log-file", str(path)])
+    text = _failure(broker, status=2)
+    assert text == f"Error: --log-file {path} cannot be written to: {problem}"
+    assert not broker.data_path.exists()
+
+
 def test_a_directory_in_use(make_broker: Make) -> None:
     make_broker().start()
     text = _failure(make_broker())

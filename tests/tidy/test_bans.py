@@ -31,7 +31,7 @@ class Ban:
 
 
 def _ban(pattern: str, allowed: frozenset[str], instead: str) -> Ban:
-    return Ban(re.compile(pattern + r"\Z"), allowed, instead)
+    return Ban(re.compile(rf"(?:{pattern})\Z"), allowed, instead)
 
 
 BANS = (

@@ -17,6 +17,7 @@ from devkit.locks import write_locks
 from devkit.package import package
 from devkit.peer import play_peer
 from devkit.promtool import ensure_promtool
+from devkit.soak import soak
 from devkit.system import ensure_packages, has_java
 
 INTERRUPTED: Final = 130
@@ -121,6 +122,10 @@ def _bench(arguments: Sequence[str]) -> int:
     return run_benches(ensure(Lane.DEV), arguments)
 
 
+def _soak(arguments: Sequence[str]) -> int:
+    return soak(ensure(Lane.DEV), arguments)
+
+
 def _lock(arguments: Sequence[str]) -> int:
     return write_locks(ensure(Lane.DEV), arguments)
 
@@ -138,6 +143,7 @@ COMMANDS: Final = (
     Command("lint", "", "checks style and types (ruff, mypy)", _lint),
     Command("format", "", "rewrites the code in the house style (ruff)", _format),
     Command("bench", "[NAME [ARGS] | all]", "measures, each claim beside a peer", _bench),
+    Command("soak", "[SEEDS]", "plays adaptive throttling's laws against many loads", _soak),
     Command("lock", "[--upgrade]", "resolves locks/ from pyproject.toml", _lock),
     Command("package", "", "builds both distributions into dist/", _package),
 )

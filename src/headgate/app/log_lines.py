@@ -1,20 +1,70 @@
-"""Log lines: one format for everybody, to the standard error."""
+"""Log lines: one format for everybody, to the standard error and, if asked, to a file as well."""
 
 from __future__ import annotations
 
 import logging
+from logging.handlers import WatchedFileHandler
+
+from headgate.base.errors import InputError
 
 _FORMAT = "%(asctime)s.%(msecs)03d %(levelname)-7s %(name)s: %(message)s"
 _TIME_FORMAT = "%Y-%m-%d %H:%M:%S"
 
 
-def start_logging(level: str) -> None:
-    """Log from ``level`` (one of ``LOG_LEVELS``) on, to the standard error, in local time."""
-    handler = logging.StreamHandler()
-    handler.setFormatter(logging.Formatter(_FORMAT, _TIME_FORMAT))
+def start_logging(level: str, file_path: str | None = None) -> None:
+    """Log from ``level`` (one of ``LOG_LEVELS``) on, to the standard error, in local time.
+
+    The same lines are added to the file, if one is named.
+
+    Raises:
+        InputError: the file cannot be written to.
+    """
+    formatter = logging.Formatter(_FORMAT, _TIME_FORMAT)
+    handlers: list[logging.Handler] = [logging.StreamHandler()]
+    if file_path is not None:
+        try:
+            handlers.append(_LogFile(file_path, handlers[0]))
+        except OSError as error:
+            raise InputError(
+                f"--log-file {file_path} cannot be written to: {error.strerror}"
+            ) from error
+    for handler in handlers:
+        handler.setFormatter(formatter)
     number = logging.getLevelNamesMapping()[level.upper()]
     root = logging.getLogger()
-    root.handlers[:] = [handler]
+    root.handlers[:] = handlers
     root.setLevel(number)
     # What the web server says of its own life is said by the ready line and the log of the broker.
     logging.getLogger("uvicorn").setLevel(max(number, logging.WARNING))
+
+
+class _LogFile(WatchedFileHandler):
+    """A file that may be moved away or removed: the next line is then in a new one.
+
+    A file that takes nothing any more, as on a full disk, harms nobody: the standard error has all
+    lines, and one that says so.
+    """
+
+    def __init__(self, path: str, standard_error: logging.Handler) -> None:
+        super().__init__(path, encoding="utf-8", errors="backslashreplace")
+        self._standard_error = standard_error
+        self._fails = False
+        self._failed_last = False
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._fails = False
+        try:
+            super().emit(record)
+        except OSError:
+            # Opening it anew is outside of what the parent takes care of.
+            self.handleError(record)
+        self._failed_last = self._fails
+
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: ARG002, N802
+        self._fails = True
+        if not self._failed_last:
+            number, text = logging.WARNING, "log file %s takes no lines; the standard error does"
+            said = logging.LogRecord(
+                "headgate.app", number, "", 0, text, (self.baseFilename,), None
+            )
+            self._standard_error.handle(said)

@@ -18,8 +18,11 @@ from typing import Any
 from headgate import __version__
 from headgate.admin.app import AdminApp
 from headgate.app.data_directory import DataDirectory
+from headgate.app.export_settings import export_settings
 from headgate.app.listeners import advertised_host, is_loopback, listen, port_of
 from headgate.app.names_key import names_key
+from headgate.app.open_telemetry import start_export
+from headgate.app.system_memory import ProcSelfMemory, process_memory
 from headgate.app.web import WebApp, WebServer
 from headgate.base.clock import Clock, SystemClock
 from headgate.base.errors import InvariantError
@@ -68,9 +71,10 @@ class Node:
         """Open everything on the running loop and return when clients are served.
 
         Raises:
-            HeadgateError: a port, the directory or what it holds cannot be used; nothing is left
-                open then.
+            HeadgateError: a port, the directory, what it holds or the environment cannot be used;
+                nothing is left open then.
         """
+        export = export_settings(os.environ)
         async with AsyncExitStack() as stack:
             loop = asyncio.get_running_loop()
             loop.set_exception_handler(exception_handler(on_bug))
@@ -91,6 +95,8 @@ class Node:
             stack.callback(directory.close)
             info = broker_info(settings, port_of(binary), port_of(web), directory)
             broker = await _open_broker(settings, directory, info, loop, stack)
+            if export is not None:
+                stack.push_async_callback(start_export(broker, export).stop)
             server = await serve_binary(broker, binary)
             stack.push_async_callback(server.close)
             admin = AdminApp(AdminFacade(broker), broker.clock)
@@ -163,6 +169,11 @@ async def _open_broker(
         ),
     )
     stack.push_async_callback(_close_log, log, lanes)
+    memory = None
+    if settings.adaptivePublisherThrottlingEnabled:
+        system = ProcSelfMemory()
+        stack.callback(system.close)
+        memory = process_memory(settings, system, lambda: broker.engine.cache.size_bytes, clock)
     broker = Broker(
         settings=settings,
         clock=clock,
@@ -172,6 +183,7 @@ async def _open_broker(
         log=log,
         lanes=lanes,
         info=info,
+        memory=memory,
     )
     # Made before the topics are loaded, so that it sees each of them from there on.
     telemetry = TelemetryPublisher(broker, entropy=os.urandom, names_key=names_hash_key)

@@ -17,6 +17,7 @@ import msgspec
 
 from headgate.base.names import PARTITION_SUFFIX, TopicName, parse_topic
 from headgate.base.units import NS_PER_MS, NS_PER_S
+from headgate.broker.explain_adaptive import adaptive_state
 from headgate.broker.explain_limits import (
     broker_limit,
     held_back,
@@ -276,6 +277,7 @@ def _topic_report(
         storage_bytes=sum(topic.storage_bytes() for topic in topics),
         publishing=_publishing(broker, topics),
         quotas=quota_states(topics),
+        adaptive=adaptive_state(broker, topics),
         limits=[limit for limit in limits if limit is not None],
         subscriptions=subscriptions,
         per_partition=None,

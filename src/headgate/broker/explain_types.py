@@ -254,6 +254,45 @@ class Publishing(Struct, frozen=True, kw_only=True, rename="camel"):
     last_publish: str | None
 
 
+class DecisionState(Struct, frozen=True, kw_only=True, rename="camel"):
+    """One decision of the adaptive controller."""
+
+    at: str
+    topic: str
+    """Full name; of a partitioned topic the partition's."""
+    kind: str
+    """``activated``, ``changed`` or ``deactivated``."""
+    observe_only: bool
+    """Whether nothing was enforced."""
+    law: str
+    rule: str
+    """What bound the limit; ``clear`` or ``let_go`` where it ended."""
+    before: str | None
+    """``750 msg/s and 768,000 B/s``; null without a limit."""
+    after: str | None
+    sentence: str
+
+
+class AdaptiveState(Struct, frozen=True, kw_only=True, rename="camel"):
+    """What adaptive publish throttling does to a topic."""
+
+    law: str
+    """``pressure`` or ``drain``, as it is set."""
+    observe_only: bool
+    active: int
+    """How many of its partitions are slowed now; 0 or 1 of one without."""
+    natural_messages_per_s: float
+    """What it publishes when nothing holds it, as learned; 0 while that is not known."""
+    memory_pressure: float
+    """What memory asks of it, 0..1."""
+    backlog_pressure: float
+    """Where the fuller of its quotas stands between the watermarks, 0..1."""
+    decisions: list[DecisionState]
+    """The last eight at most, oldest first."""
+    sentence: str
+    """The last of them in words."""
+
+
 class TopicReport(Struct, frozen=True, kw_only=True, rename="camel"):
     """``explain TOPIC``."""
 
@@ -267,6 +306,8 @@ class TopicReport(Struct, frozen=True, kw_only=True, rename="camel"):
     publishing: Publishing
     quotas: list[QuotaState]
     """The backlog quotas in force."""
+    adaptive: AdaptiveState | None
+    """Null where adaptive publish throttling is not enabled, or knows nothing of the topic yet."""
     limits: list[LimitState]
     """Of the topic (one a partition) and of the broker."""
     subscriptions: list[SubscriptionAccount]

@@ -27,6 +27,9 @@ class Lane(Protocol):
     def close(self) -> None:
         """Finish what was submitted and end. Blocks."""
 
+    def abandon(self) -> None:
+        """End after what was submitted. Nobody waits for it, not even the process's end."""
+
 
 class ThreadLane:
     """A lane on a thread of its own."""
@@ -45,6 +48,10 @@ class ThreadLane:
         """See :meth:`Lane.close`."""
         self._jobs.put(None)
         self._thread.join()
+
+    def abandon(self) -> None:
+        """See :meth:`Lane.abandon`."""
+        self._jobs.put(None)
 
     def _run(self) -> None:
         while (job := self._jobs.get()) is not None:

@@ -18,6 +18,7 @@ from headgate.base.clock import Clock
 from headgate.base.errors import StorageError
 from headgate.base.names import parse_topic
 from headgate.base.units import MIB, NS_PER_MS, NS_PER_S
+from headgate.broker.adaptive import adaptive_throttle
 from headgate.broker.authorization import AllowAll, Authorizer
 from headgate.broker.committer import Committer
 from headgate.broker.counts import BrokerCounts
@@ -26,6 +27,7 @@ from headgate.broker.dynamic_settings import DynamicSettings
 from headgate.broker.facade import BrokerInfo
 from headgate.broker.lanes import Lane
 from headgate.broker.limits import LimitsInForce, LimitTable
+from headgate.broker.memory import MemorySource
 from headgate.broker.metadata_writer import MetadataWriter
 from headgate.broker.publish_limits import PublishLimitTable
 from headgate.broker.quota_log import QuotaLog
@@ -81,7 +83,9 @@ class Broker:
         lanes: Lanes,
         info: BrokerInfo,
         authorizer: Authorizer | None = None,
+        memory: MemorySource | None = None,
     ) -> None:
+        """``memory`` is what the adaptive controller goes by, if that is enabled."""
         self.settings = settings
         self.clock = clock
         self.loop = loop
@@ -95,14 +99,7 @@ class Broker:
         self.quotas = QuotaTable(catalog, settings)
         self.quota_log = QuotaLog()
         self.dynamic = DynamicSettings(settings)
-        self.engine = Engine(
-            _Effects(self),
-            limits=_engine_limits(settings),
-            cache_bytes_max=settings.managedLedgerCacheSizeMB * MIB,
-            limits_of=self._limit_of,
-            quotas_of=self._quotas_of,
-            publish_limit_of=self._publish_limit_of,
-        )
+        self.engine = self._make_engine()
         self.in_force = LimitsInForce(self.limits, self.engine)
         self._wall_offset_ns = 0
         self.sync_wall_clock()
@@ -125,6 +122,7 @@ class Broker:
         )
         self.cursor_work = CursorWork()
         self.sweeps = Sweeps(self)
+        self.adaptive = adaptive_throttle(self, memory)
         self.closed = asyncio.Event()
         self.is_ready = False
         self.connections: set[Connection] = set()
@@ -139,6 +137,16 @@ class Broker:
         self._flush_scheduled = False
         self._wake: asyncio.TimerHandle | None = None
         self._wake_ns = 0
+
+    def _make_engine(self) -> Engine:
+        return Engine(
+            _Effects(self),
+            limits=_engine_limits(self.settings),
+            cache_bytes_max=self.settings.managedLedgerCacheSizeMB * MIB,
+            limits_of=self._limit_of,
+            quotas_of=self._quotas_of,
+            publish_limit_of=self._publish_limit_of,
+        )
 
     # -- life ------------------------------------------------------------------------------
 
@@ -156,6 +164,8 @@ class Broker:
         if not self.settings.backlogQuotaCheckEnabled:
             logger.warning("backlogQuotaCheckEnabled is false: no backlog quota is enforced")
         self.sweeps.start()
+        if self.adaptive is not None:
+            self.adaptive.start()
         self.is_ready = True
 
     async def close(self) -> None:
@@ -164,6 +174,8 @@ class Broker:
         self.sweeps.stop()
         self.reader.close()
         self.begin_turn()
+        if self.adaptive is not None:
+            self.adaptive.stop()
         for topic in list(self.engine.topics.values()):
             topic.fence()
         try:
@@ -286,6 +298,8 @@ class Broker:
             self.dynamic.use(self.catalog.settings())
             self._set_engine_limits()
             self._set_broker_limits()
+            if self.adaptive is not None:
+                self.adaptive.settings_changed()
         if kinds & {Kind.SETTING, Kind.NAMESPACE, Kind.TOPIC_POLICIES}:
             for topic in self._topics_under(change, everywhere=settings_changed):
                 self.engine.limits_of_topic(topic)

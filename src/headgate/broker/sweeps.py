@@ -57,6 +57,7 @@ class Sweeps:
         sweeps: tuple[tuple[Callable[[], Awaitable[None]], Callable[[], float]], ...] = (
             (self.upkeep, lambda: UPKEEP_PERIOD_S),
             (self.remember, lambda: HISTORY_PERIOD_S),
+            (self.watch_adaptive, lambda: HISTORY_PERIOD_S),
             (self.quotas.look, lambda: HISTORY_PERIOD_S),
             (self.quotas.check, lambda: settings.backlogQuotaCheckIntervalInSeconds),
             (self.sample_rates, lambda: SAMPLE_PERIOD_NS / NS_PER_S),
@@ -163,6 +164,12 @@ class Sweeps:
         async for topic in self._topics():
             for subscription in topic.subscriptions.values():
                 self.history.observe(subscription, engine.now_ns, engine.now_ms)
+
+    async def watch_adaptive(self) -> None:
+        """See that the limits of a controller that fails do not outlive it."""
+        if self._broker.adaptive is not None:
+            self._broker.begin_turn()
+            self._broker.adaptive.watch()
 
     async def retain(self) -> None:
         """Give up acknowledged entries that retention no longer asks for, by whole ledgers."""

@@ -23,6 +23,9 @@ HOUR_S: Final = 3_600
 DAY_S: Final = 86_400
 
 SHARE_SHOWN_MIN: Final = 0.005
+DECISIONS_SHOWN: Final = 3
+"""Of the adaptive controller, before the last one."""
+
 RATE_SHOWN_MIN: Final = 0.05
 """Messages a second; less is called steady."""
 
@@ -169,6 +172,7 @@ def _topic(page: _Page, answer: Report) -> None:
     page.add(f"{title}, {_instant(answer['at'])}", bold=True)
     page.add(_publishing(answer))
     _quotas(page, answer["quotas"], partitioned=bool(partitions))
+    _adaptive(page, answer["adaptive"])
     for report in answer["subscriptions"]:
         page.blank()
         _subscription(page, report)
@@ -382,6 +386,23 @@ def _quotas(page: _Page, quotas: Sequence[Report], *, partitioned: bool) -> None
                 f" ({size(quota['evictedBytes'])}) from subscriptions, in"
                 f" {count(quota['evictions'], 'act')}."
             )
+
+
+def _adaptive(page: _Page, adaptive: Report | None) -> None:
+    """What the adaptive controller did last, and why."""
+    if adaptive is None:
+        return
+    mode = ", observe-only" if adaptive["observeOnly"] else ""
+    page.add(f"Adaptive throttling (law {adaptive['law']}{mode}): {adaptive['sentence']}.")
+    # The last one is the sentence; steps between two limits follow each other every second.
+    earlier = adaptive["decisions"][-1 - DECISIONS_SHOWN : -1]
+    if earlier:
+        page.rows([(d["at"][11:19], d["kind"], _changed(d)) for d in reversed(earlier)])
+
+
+def _changed(decision: Report) -> str:
+    before, after = (decision[name] or "no limit" for name in ("before", "after"))
+    return f"{before} to {after}"
 
 
 def _states(states: Sequence[Report]) -> str:

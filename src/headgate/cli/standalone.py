@@ -46,6 +46,12 @@ PORT = click.IntRange(0, 65_535)
     show_default=True,
     help="What is logged, to the standard error.",
 )
+@click.option(
+    "--log-file",
+    "log_path",
+    metavar="FILE",
+    help="Add what is logged to this file as well; it may be moved away while the broker runs.",
+)
 def standalone_command(
     config_path: str | None,
     data_path: str,
@@ -53,6 +59,7 @@ def standalone_command(
     web_port: int | None,
     assignments: tuple[str, ...],
     log_level: str,
+    log_path: str | None,
 ) -> None:
     """Run a broker until it is interrupted.
 
@@ -68,5 +75,5 @@ def standalone_command(
         *assignments,
         *(f"{key}={port}" for key, port in ports if port is not None),
     ]
-    start_logging(log_level)
+    start_logging(log_level, log_path)
     run_standalone(StandaloneOptions(data_path, config_path, all_assignments), click.echo)

@@ -124,6 +124,8 @@ class Engine:
         self.quotas = QuotaKeeper(self)
         self.intake = Intake(self)
         self.parked = ParkedBounds(self)
+        self.published: dict[Topic, None] | None = None
+        """Users' topics that published since the adaptive controller looked; None without one."""
         self.written_ns = now_ns
         """When an entry of any but a system topic last became durable."""
         self._limits_of = limits_of

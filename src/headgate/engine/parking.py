@@ -51,6 +51,7 @@ class Parking:
         "_gate_since_ns",
         "_is_over",
         "_paused_count",
+        "_seen",
         "_since_ns",
         "_spent_ns",
         "hold_timer_ns",
@@ -62,6 +63,7 @@ class Parking:
         """Producers, messages and bytes in each place."""
         self._causes: set[ParkCause] = set()
         """Those that something waits for now."""
+        self._seen: set[ParkCause] = set()
         self._since_ns = [0] * len(ParkCause)
         self._spent_ns = [0] * len(ParkCause)
         self._gate_cause = ParkCause.TOPIC_RATE
@@ -98,6 +100,10 @@ class Parking:
         self._gate_since_ns = now_ns
         running_ns = now_ns - self._since_ns[cause] if cause in self._causes else 0
         return self._spent_ns[cause] + running_ns
+
+    def causes(self, now_ns: int) -> list[ParkCause]:
+        """Those that anything ever waited for, or does."""
+        return [c for c in ParkCause if c in self._causes or self.parked_ns(c, now_ns)]
 
     # -- who waits -------------------------------------------------------------------------
 
@@ -190,6 +196,11 @@ class Parking:
         """What a producer waits for now; None if it does not."""
         return None if producer.place is None else self._cause_of(producer.place)
 
+    def take_seen(self) -> set[ParkCause]:
+        """What anything waited for since this was last asked."""
+        seen, self._seen = self._seen, set(self._causes)
+        return seen
+
     def _cause_of(self, place: Place) -> ParkCause:
         if place is Place.CONNECTION:
             return ParkCause.PENDING_LIMIT
@@ -204,6 +215,7 @@ class Parking:
         before = self._causes
         if causes == before:
             return
+        self._seen |= causes
         for cause in before - causes:
             self._spent_ns[cause] += now_ns - self._since_ns[cause]
         for cause in causes - before:

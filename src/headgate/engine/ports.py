@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from headgate.engine.producer import Producer
     from headgate.engine.subscription import Subscription
     from headgate.engine.topic import Topic
+    from headgate.flow.adaptive import Decision
     from headgate.flow.quota import Quota
 
 
@@ -205,6 +206,9 @@ class Observer(Protocol):
     def evicted(self, topic: Topic, eviction: Eviction, /) -> None:
         """A quota took messages from subscriptions of a topic."""
 
+    def decided(self, topic: Topic, decision: Decision, /) -> None:
+        """The adaptive controller began, changed or ended a limit, or would have."""
+
 
 class NoObserver:
     """The observer of an engine that nobody watches."""
@@ -228,4 +232,7 @@ class NoObserver:
         """See :class:`Observer`."""
 
     def evicted(self, topic: Topic, eviction: Eviction, /) -> None:
+        """See :class:`Observer`."""
+
+    def decided(self, topic: Topic, decision: Decision, /) -> None:
         """See :class:`Observer`."""

@@ -34,6 +34,7 @@ from headgate.engine.writes import (
     count_latency,
     count_sizes,
 )
+from headgate.flow.adaptive_topic import TopicControl
 from headgate.flow.gate import TopicGate
 from headgate.flow.limits import DispatchLimit
 from headgate.flow.relative import PublishRate
@@ -56,6 +57,7 @@ class Topic:
         "bytes_in_before_load",
         "bytes_out_removed",
         "cache",
+        "control",
         "created_ms",
         "ending",
         "engine",
@@ -69,6 +71,7 @@ class Topic:
         "is_system",
         "last_publish_ms",
         "limit",
+        "loaded_ms",
         "log",
         "messages_in_before_load",
         "messages_out_removed",
@@ -106,6 +109,8 @@ class Topic:
         gate.owner = self
         self.incarnation = incarnation
         self.created_ms = created_ms
+        self.loaded_ms = engine.now_ms
+        """What it counts, it counts since then."""
         self.is_system = is_system
         self.cache: TopicCache = {}
         self.producers: dict[str, Producer] = {}
@@ -142,17 +147,15 @@ class Topic:
         self.quota: TopicQuota | None = None
         """Made when the topic first has a backlog quota."""
         self.publish_limit: DispatchLimit | None = None
-        """As it is set on the topic."""
         self.adaptive_limit: DispatchLimit | None = None
-        """What the adaptive controller allows for now."""
+        """The tighter of both holds; the adaptive controller's is its alone."""
         self.publish_gate: TopicGate | None = None
-        """Both in force; made at the first limit."""
+        """Made at the first of them."""
+        self.control: TopicControl | None = None
         self.admit_below = NO_MARK
-        """While fewer bytes are staged, nothing that is sent has to wait; see
-        :meth:`settle_admission`."""
+        """While fewer bytes are staged, nothing that is sent has to wait."""
         self.is_held = False
-        """Whether a quota is exceeded or SENDs wait for it: acknowledgements are told to it
-        then."""
+        """Whether a quota is exceeded or SENDs wait for it, so that it is told of acks."""
         self.parking: Parking | None = None
         """SENDs that wait; made at the first one."""
         self.ending: list[Producer] | None = None
@@ -368,6 +371,8 @@ class Topic:
             del self._sizes[:entries]
         if not self.is_system:
             self.engine.written_ns = now_ns
+            if self.engine.published is not None:
+                self.engine.published[self] = None
         figures.size_bytes += sum(sizes)
         count_sizes(figures.sizes, sizes)
         count_latency(figures.storage, storage_ns, entries)

@@ -17,9 +17,12 @@ from headgate.base.counters import safe_sum
 from headgate.base.units import NS_PER_S
 from headgate.flow.account import LABELS
 from headgate.flow.limits import Dimension, EffectiveLimit, Level
+from headgate.telemetry.adaptive_figures import broker_figures, topic_figures
 from headgate.telemetry.namespace_sums import NamespaceSums
 from headgate.telemetry.quota_metrics import QuotaLines
 from headgate.telemetry.series import (
+    ADAPTIVE_SERIES,
+    ADAPTIVE_TOPIC_SERIES,
     BACKLOG_AGE_SERIES,
     BROKER_LABELS,
     BROKER_SERIES,
@@ -186,6 +189,9 @@ class _Renderer:
 
     def _broker_samples(self) -> None:
         self._quotas.broker(self._cluster)
+        if self._broker.adaptive is not None:
+            figures = broker_figures(self._broker.adaptive)
+            self._figures(ADAPTIVE_SERIES, figures, self._cluster)
         totals, info = self._totals, self._broker.info
         version = f',version="{escape(info.version)}",commit=""'
         host = escape(info.broker_id.rpartition(":")[0])
@@ -203,6 +209,13 @@ class _Renderer:
             for labels, value in zip(all_labels, values, strict=True):
                 lines.append(f"{series.name}{self._cluster}{labels}}} {number(value)}")
 
+    def _figures(
+        self, all_series: tuple[Series, ...], figures: tuple[Number, ...], labels: str
+    ) -> None:
+        for series, figure in zip(all_series, figures, strict=True):
+            line = f"{series.name}{labels}}} {number(figure)}"
+            self._page.lines_of(series).append(line)
+
     def _topic(self, topic: Topic) -> str:
         """Add a topic to the sums and to the page; return its labels, still open."""
         values = topic_values(topic, self._totals)
@@ -217,6 +230,8 @@ class _Renderer:
                 lines.append(series + end + number(value))
             self._limit(labels, Level.TOPIC, self._broker.in_force.of_topic(topic))
             self._quotas.topic(topic, labels)
+            if (figures := topic_figures(self._broker, topic)) is not None:
+                self._figures(ADAPTIVE_TOPIC_SERIES, figures, labels)
         else:
             self._sums.add(topic, values)
         return labels

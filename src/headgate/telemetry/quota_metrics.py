@@ -77,10 +77,8 @@ class QuotaLines:
             self._parked(parking, labels, topic.engine.now_ns)
 
     def _parked(self, parking: Parking, labels: str, now_ns: int) -> None:
-        for cause in ParkCause:
+        for cause in parking.causes(now_ns):
             spent_ns = parking.parked_ns(cause, now_ns)
-            if not spent_ns and not parking.waiting(cause).producers:
-                continue
             end = f',cause="{cause.label}"}} '
             self._add(PARKED_SECONDS_SERIES, labels, end, f"{spent_ns / NS_PER_S:.3f}")
             if cause is not ParkCause.MEMORY:

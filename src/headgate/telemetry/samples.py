@@ -14,10 +14,12 @@ from headgate.engine.eviction import Eviction
 from headgate.engine.subscription import Subscription
 from headgate.engine.topic import Topic
 from headgate.flow.account import LABELS, Cell
+from headgate.flow.adaptive import Decision
 from headgate.flow.limits import ABOVE_PUBLISH_RATE, Dimension, EffectiveLimit, Level
 from headgate.flow.quota import Quota
 from headgate.record.codec import Columns
 from headgate.record.fields import Kind
+from headgate.telemetry.controller_events import ControllerEvents
 from headgate.telemetry.events import EventLog
 from headgate.telemetry.limit_track import LimitChange, LimitTrack, limit_values
 from headgate.telemetry.limiters import LIMITER_COLUMNS, Gate, LimiterTrack, subject_of
@@ -64,6 +66,7 @@ class Sampler:
         self._engine = broker.engine
         self.events = EventLog()
         self._quotas = QuotaEvents(self.events, names)
+        self._controller = ControllerEvents(self.events, names)
         self._topics: dict[Topic, TopicTrack] = {}
         self._limiters: dict[tuple[Gate, Dimension], LimiterTrack] = {}
         self._farewells: list[tuple[Kind, Row]] = []
@@ -98,6 +101,7 @@ class Sampler:
             self.subscription_removed(subscription.subscription)
         self._end_limiters(topic.gate)
         self._quotas.topic_unloaded(topic)
+        self._controller.topic_unloaded(topic)
         self._farewell(Kind.TOPIC, track.row(self._ending()))
         del self._topics[topic]
 
@@ -150,6 +154,11 @@ class Sampler:
         """See :class:`headgate.engine.ports.Observer`."""
         if topic in self._topics:
             self._quotas.evicted(topic, eviction, self._broker.clock.wall_ns())
+
+    def decided(self, topic: Topic, decision: Decision, /) -> None:
+        """See :class:`headgate.engine.ports.Observer`."""
+        if topic in self._topics:
+            self._controller.decided(topic, decision, self._broker.clock.wall_ns())
 
     def _follow_budgets(
         self, gate: Gate, level: Level, subject: str, incarnation: int, since_ns: int
@@ -224,6 +233,7 @@ class Sampler:
                 await self._give_way()
         rest = self._take()
         self._quotas.end_window()
+        self._controller.end_window()
         events = self.events.take()
         if events is not None:
             rest[Kind.EVENT] = events

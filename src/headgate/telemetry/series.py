@@ -345,6 +345,51 @@ QUOTA_SERIES: Final = (
 """With ``exposeTopicLevelMetricsInPrometheus``; Headgate's own only of topics that have, or had, a
 quota."""
 
+
+def _adaptive(name: str, kind: str, unit: str, meaning: str) -> Series:
+    return Series(f"headgate_adaptive_{name}", kind, BROKER_LABELS, unit, meaning)
+
+
+ADAPTIVE_SERIES: Final = (
+    _adaptive("memory_pressure", "gauge", "1", "Where the broker's memory stands between its"
+              " watermarks, 0 to 1. These series are there while adaptive publish throttling is"
+              " enabled."),
+    _adaptive("active_topics", "gauge", "topics", "Topics that the controller limits now; 0 in"
+              " observe-only."),
+    _adaptive("activations_total", "counter", "limits", "Limits that the controller began since"
+              " the start; none in observe-only."),
+    _adaptive("controller_last_evaluation_timestamp", "gauge", "ms", "When the last cycle ended in"
+              " which nothing failed, since the epoch; 0 before the first."),
+    _adaptive("controller_evaluation_duration", "gauge", "ms", "Time that the last cycle took of"
+              " the broker's loop."),
+    _adaptive("controller_evaluation_failures_total", "counter", "cycles", "Cycles in which"
+              " anything failed, since the start."),
+    _adaptive("controller_interval", "gauge", "ms", "From one cycle to the next, as it is set."),
+    _adaptive("observe_only", "gauge", "1", "1 while decisions are made and not enforced."),
+)  # fmt: skip
+"""Of the broker, in this order; see :mod:`.adaptive_figures`."""
+
+
+def _adaptive_topic(name: str, unit: str, meaning: str) -> Series:
+    return Series(f"headgate_adaptive_topic_{name}", "gauge", TOPIC_LABELS, unit, meaning)
+
+
+ADAPTIVE_TOPIC_SERIES: Final = (
+    _adaptive_topic("active", "1", "1 while the controller limits the topic. These series need"
+                    " ``adaptivePublisherThrottlingPerTopicMetricsEnabled``, and are there once"
+                    " the topic has published."),
+    _adaptive_topic("natural_publish_rate", "messages/s", "What the topic publishes when nothing"
+                    " holds it, as learned; 0 while it is not known."),
+    _adaptive_topic("effective_publish_rate", "messages/s", "What the controller allows; the"
+                    " natural rate without a limit. In observe-only what it would allow."),
+    _adaptive_topic("memory_pressure", "1", "What memory asks of this topic, 0 to 1; 0 if it takes"
+                    " no part in it."),
+    _adaptive_topic("backlog_pressure", "1", "Where the fuller of its quotas stands between the"
+                    " watermarks, 0 to 1."),
+    _adaptive_topic("rate_reduction_ratio", "1", "1 less what of the natural rate is allowed."),
+)  # fmt: skip
+"""Of a topic, in this order."""
+
 SUMMED_TOPIC_NAMES: Final = frozenset(
     f"pulsar_{name}"
     for name in (
@@ -367,6 +412,7 @@ SERIES: Final = (
     EVICTIONS_OF_BROKER_SERIES,
     CHECK_DURATION_SERIES,
     CHECK_DEFECTS_SERIES,
+    *ADAPTIVE_SERIES,
     *NAMESPACE_SERIES,
     *TOPIC_SERIES,
     *WRITE_SERIES,
@@ -375,6 +421,7 @@ SERIES: Final = (
     *THROTTLED_SERIES,
     *HELD_BACK_SERIES,
     *QUOTA_SERIES,
+    *ADAPTIVE_TOPIC_SERIES,
     STATE_SERIES,
     LIMIT_SERIES,
 )

@@ -67,6 +67,9 @@ class SimLane:
             self._unreported.append((done, *self._carry_out(work)))
             self._report()
 
+    def abandon(self) -> None:
+        """See :meth:`headgate.broker.lanes.Lane.abandon`: what is waiting goes on by itself."""
+
     def freeze(self) -> None:
         """Begin no further work until :meth:`thaw`: a disk that hangs."""
         self._frozen = True

@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 from headgate.base.units import KIB, NS_PER_MS, NS_PER_S
 from headgate.broker.connection import Connection
 from headgate.broker.facade import BrokerInfo
+from headgate.broker.memory import MemorySource
 from headgate.broker.server import connection_factory
 from headgate.broker.service import Broker, Lanes
 from headgate.broker.settings import Settings
@@ -58,6 +59,7 @@ class World:
         ledger: LedgerSettings | None = None,
         network: NetworkProfile | None = None,
         capacity_bytes: int | None = None,
+        memory: MemorySource | None = None,
     ) -> None:
         self.seed = seed
         self.rng = random.Random(seed)
@@ -69,6 +71,8 @@ class World:
         self.fs = MemFs(capacity_bytes)
         self.disk = FaultyFs(self.fs)
         self.store = MemoryStore()
+        self.memory = memory
+        """What the broker's adaptive controller is told of its memory."""
         self.clients: list[SimClient] = []
         """Every client that was ever connected."""
         self.starts_count = 0
@@ -174,6 +178,7 @@ class World:
                 version="simulated",
                 metadata_url="memory",
             ),
+            memory=self.memory,
         )
         self.built(broker)
         await broker.start()

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from headgate.app.log_lines import start_logging
+from headgate.base.errors import InputError
 
 
 @pytest.fixture(autouse=True)
@@ -16,6 +19,9 @@ def _restore_logging() -> Iterator[None]:
     root, web = logging.getLogger(), logging.getLogger("uvicorn")
     saved = root.handlers[:], root.level, web.level
     yield
+    for handler in root.handlers:
+        with contextlib.suppress(OSError):  # of the full disk
+            handler.close()
     root.handlers[:] = saved[0]
     root.setLevel(saved[1])
     web.setLevel(saved[2])
@@ -38,3 +44,76 @@ def test_a_higher_level_says_less(capsys: pytest.CaptureFixture[str]) -> None:
     logging.getLogger("headgate.app").warning("unheard")
     logging.getLogger("uvicorn.error").warning("unheard")
     assert capsys.readouterr().err == ""
+
+
+def test_lines_are_added_to_a_file_as_well(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    path = tmp_path / "broker.log"
+    path.write_text("of an earlier run\n")
+    start_logging("info", str(path))
+    logging.getLogger("headgate.app").info("closing %s", "caf\u00e9")
+    logging.getLogger("headgate.app").debug("unheard")
+    said = capsys.readouterr().err
+    assert said.endswith(" INFO    headgate.app: closing caf\u00e9\n")
+    assert path.read_text("utf-8") == f"of an earlier run\n{said}"
+
+
+@pytest.mark.usefixtures("capfd")
+def test_a_name_that_is_no_text_is_written_all_the_same(tmp_path: Path) -> None:
+    path = tmp_path / "broker.log"
+    start_logging("info", str(path))
+    logging.getLogger("headgate.app").info("%s", "\udcff")
+    assert path.read_text("utf-8").endswith(" INFO    headgate.app: \\udcff\n")
+
+
+def test_a_file_that_is_moved_away_is_made_anew(tmp_path: Path) -> None:
+    path, moved = tmp_path / "broker.log", tmp_path / "broker.log.1"
+    start_logging("info", str(path))
+    logger = logging.getLogger("headgate.app")
+    logger.info("first")
+    path.rename(moved)
+    logger.info("second")
+    assert [moved.read_text()[-6:], path.read_text()[-7:]] == ["first\n", "second\n"]
+
+
+@pytest.mark.parametrize(
+    ("name", "problem"), [("", "Is a directory"), ("none/a.log", "No such file or directory")]
+)
+def test_a_file_that_cannot_be_written_to(tmp_path: Path, name: str, problem: str) -> None:
+    handlers = logging.getLogger().handlers[:]
+    path = tmp_path / name
+    with pytest.raises(InputError, match=rf"^--log-file {path} cannot be written to: {problem}$"):
+        start_logging("info", str(path))
+    assert logging.getLogger().handlers == handlers
+
+
+def test_a_file_that_takes_nothing_any_more_harms_nobody(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    folder = tmp_path / "logs"
+    folder.mkdir()
+    path = folder / "broker.log"
+    start_logging("info", str(path))
+    logger = logging.getLogger("headgate.app")
+    path.unlink()
+    folder.rmdir()
+    for word in ("first", "second"):
+        logger.info(word)
+    folder.mkdir()
+    logger.info("third")
+    assert path.read_text().endswith(" third\n")
+    path.unlink()
+    folder.rmdir()
+    logger.info("fourth")
+    said = [line.partition(": ")[2] for line in capsys.readouterr().err.splitlines()]
+    failed = f"log file {path} takes no lines; the standard error does"
+    assert said == ["first", failed, "second", "third", "fourth", failed]
+
+
+def test_a_full_disk(capsys: pytest.CaptureFixture[str]) -> None:
+    start_logging("info", "/dev/full")
+    logging.getLogger("headgate.app").info("heard")
+    heard, failed = capsys.readouterr().err.splitlines()
+    assert heard.endswith(" heard")
+    assert failed.endswith(" log file /dev/full takes no lines; the standard error does")

@@ -97,6 +97,19 @@ def test_closing_finishes_what_was_submitted() -> None:
     asyncio.run(story())
 
 
+def test_who_abandons_it_does_not_wait_and_the_work_is_done() -> None:
+    async def story() -> None:
+        lane = ThreadLane(asyncio.get_running_loop(), "lane")
+        go_on, done = threading.Event(), threading.Event()
+        lane.submit(lambda: go_on.wait(LIMIT_S) and done.set(), lambda *_: None)
+        lane.abandon()
+        assert not done.is_set()
+        go_on.set()
+        assert done.wait(LIMIT_S)
+
+    asyncio.run(story())
+
+
 def test_a_loop_that_is_gone_is_no_error_of_the_lane() -> None:
     lanes: list[ThreadLane] = []
     go_on = threading.Event()

@@ -168,6 +168,7 @@ class VirtualBroker:
         self.sweeps = SimpleNamespace(history=History())
         self.registry = Registry(self.engine)
         self.info = SimpleNamespace(broker_id="localhost:8080")
+        self.adaptive = None
         self.rates: dict[str, float] = {}
         self.clients: list[Client] = []
         self._credit: dict[str, float] = {}

@@ -13,7 +13,15 @@ from headgate.cli.group import main
 
 
 @pytest.fixture
-def started(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[StandaloneOptions]]:
+def logs() -> list[tuple[str | None, ...]]:
+    """Level and file of each start of logging."""
+    return []
+
+
+@pytest.fixture
+def started(
+    monkeypatch: pytest.MonkeyPatch, logs: list[tuple[str | None, ...]]
+) -> Iterator[list[StandaloneOptions]]:
     found: list[StandaloneOptions] = []
 
     def run(options: StandaloneOptions, announce: Callable[[str], None]) -> None:
@@ -21,7 +29,7 @@ def started(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[StandaloneOptions]
         announce("ready")
 
     monkeypatch.setattr("headgate.app.run.run_standalone", run)
-    monkeypatch.setattr("headgate.app.log_lines.start_logging", lambda _level: None)
+    monkeypatch.setattr("headgate.app.log_lines.start_logging", lambda *words: logs.append(words))
     yield found
     gc.enable()
 
@@ -37,6 +45,15 @@ def test_ports_are_settings_that_win(started: list[StandaloneOptions]) -> None:
     assert CliRunner().invoke(main, ["standalone", *words.split()]).exit_code == 0
     assignments = ["a=1", "b=2", "brokerServicePort=1", "webServicePort=0"]
     assert started == [StandaloneOptions("d", "b.conf", assignments)]
+
+
+def test_where_the_log_goes(
+    started: list[StandaloneOptions], logs: list[tuple[str | None, ...]]
+) -> None:
+    for words in ([], ["--log-level", "debug", "--log-file", "b.log"]):
+        assert CliRunner().invoke(main, ["standalone", *words]).exit_code == 0
+    assert len(started) == 2
+    assert logs == [("info", None), ("debug", "b.log")]
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,12 @@ S = 1_000_000_000
 _SAMPLE = re.compile(r"(?P<name>\w+)\{(?P<labels>.*)\} (?P<value>\S+)\Z")
 _LABEL = re.compile(r' ?(\w+)="((?:[^"\\]|\\.)*)"(?:,|\Z)')
 
+ADAPTIVE_SETTINGS = {
+    "adaptivePublisherThrottlingEnabled": "true",
+    "adaptivePublisherThrottlingPerTopicMetricsEnabled": "true",
+}
+"""With these all figures of the adaptive controller are told."""
+
 
 class Sample(NamedTuple):
     name: str

@@ -15,6 +15,7 @@ from headgate.telemetry.prometheus import escape, number
 from headgate.telemetry.series import CHECK_DURATION_SERIES, LIMIT_SERIES, SERIES
 from headgate.testing import World
 from tests.unit.telemetry.support import (
+    ADAPTIVE_SETTINGS,
     NAME,
     Sample,
     limit,
@@ -62,7 +63,9 @@ def test_series_on_the_page_are_those_of_the_table() -> None:
             if sample.name != LIMIT_SERIES.name:
                 assert tuple(sample.labels) == table[sample.name].labels
 
-    with World(settings={"exposeSubscriptionBacklogAgeInPrometheus": "true"}) as world:
+    with World(
+        settings={**ADAPTIVE_SETTINGS, "exposeSubscriptionBacklogAgeInPrometheus": "true"}
+    ) as world:
         world.run(scenario(world))
 
 

@@ -1,0 +1,92 @@
+"""How much memory the broker may use: as it was told, or what its control groups and machine allow.
+
+A process stands in one control group of each hierarchy, and every group above binds it too. Which
+directory shows that group is in ``/proc/self/mountinfo``: a container often sees only its own part
+of the tree, under a path that says nothing of the rest.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path, PurePosixPath
+from typing import NamedTuple
+
+from headgate.base.units import MIB
+
+ReadText = Callable[[str], str | None]
+"""The content of a file; None where it cannot be read."""
+
+_LIMIT_FILES = {"cgroup2": "memory.max", "cgroup": "memory.limit_in_bytes"}
+"""The file that holds a group's limit, by the hierarchy's file system type."""
+
+
+def memory_limit_bytes(setting_mb: int, physical_bytes: int, read_text: ReadText) -> int:
+    """``headgateMemoryLimitMB`` where it is set, else the tightest of all that bind the process.
+
+    ``physical_bytes`` is the memory of the machine.
+    """
+    if setting_mb > 0:
+        return setting_mb * MIB
+    return min([physical_bytes, *_group_limits(read_text)])
+
+
+def physical_memory_bytes() -> int:
+    """Memory of this machine."""
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+
+
+def read_text(path: str) -> str | None:
+    """See :data:`ReadText`; for the small files in which the kernel tells of itself."""
+    try:
+        return Path(path).read_text(errors="replace")
+    except OSError:
+        return None
+
+
+class _Mount(NamedTuple):
+    """A hierarchy of control groups that accounts for memory, as it is mounted."""
+
+    root: str
+    """Which of its groups is seen at ``point``."""
+    point: str
+    type: str
+
+
+def _group_limits(read_text: ReadText) -> Iterator[int]:
+    """Limits of the process's memory groups and of all above them that can be seen."""
+    groups = dict(_groups(read_text("/proc/self/cgroup") or ""))
+    for mount in _mounts(read_text("/proc/self/mountinfo") or ""):
+        point = PurePosixPath(mount.point)
+        try:
+            below = PurePosixPath(groups.get(mount.type, "/")).relative_to(mount.root)
+        except ValueError:
+            below = PurePosixPath()
+        place = point / below
+        for directory in (place, *place.parents):
+            text = read_text(f"{directory}/{_LIMIT_FILES[mount.type]}")
+            if text is not None and text.strip().isdecimal() and int(text) > 0:
+                yield int(text)
+            if directory == point:
+                break
+
+
+def _groups(text: str) -> Iterator[tuple[str, str]]:
+    """The process's group in each hierarchy that may limit memory, by file system type."""
+    for line in text.splitlines():
+        _, _, rest = line.partition(":")
+        controllers, _, path = rest.partition(":")
+        if "memory" in controllers.split(","):
+            yield "cgroup", path
+        elif not controllers:
+            yield "cgroup2", path
+
+
+def _mounts(text: str) -> Iterator[_Mount]:
+    for line in text.splitlines():
+        before, _, after = line.partition(" - ")
+        fields, ends = before.split(), after.split()
+        if len(fields) < 5 or len(ends) < 3 or ends[0] not in _LIMIT_FILES:
+            continue
+        if ends[0] == "cgroup2" or "memory" in ends[2].split(","):
+            yield _Mount(root=fields[3], point=fields[4], type=ends[0])

@@ -1,0 +1,103 @@
+"""The process's memory as Linux and glibc tell it, and the broker's view that is made of it."""
+
+from __future__ import annotations
+
+import ctypes
+import logging
+import os
+from collections.abc import Callable
+
+from headgate.app.memory_limit import memory_limit_bytes, physical_memory_bytes, read_text
+from headgate.base.clock import Clock
+from headgate.broker.memory import ProcessMemory
+from headgate.broker.settings import Settings
+
+logger = logging.getLogger("headgate.app")
+
+STATM_PATH = "/proc/self/statm"
+
+_STATM_BYTES_MAX = 256
+
+
+class ProcSelfMemory:
+    """Implements :class:`headgate.broker.memory.SystemMemory`.
+
+    Without ``/proc`` (macOS) the process occupies 0; with another allocator than glibc's 2.33 or
+    newer (musl, macOS) nothing is free.
+    """
+
+    def __init__(self, statm_path: str = STATM_PATH, library: object = None) -> None:
+        """``library`` has the allocator's functions; None is whatever this process has loaded."""
+        self._page_bytes = os.sysconf("SC_PAGE_SIZE")
+        self._mallinfo = _mallinfo2(library or ctypes.CDLL(None))
+        try:
+            self._statm: int | None = os.open(statm_path, os.O_RDONLY | os.O_CLOEXEC)
+        except OSError:
+            self._statm = None
+
+    @property
+    def tells(self) -> bool:
+        """Whether this system tells what the process occupies."""
+        return self._statm is not None
+
+    def resident_bytes(self) -> int:
+        """See :meth:`headgate.broker.memory.SystemMemory.resident_bytes`."""
+        if self._statm is None:
+            return 0
+        return int(os.pread(self._statm, _STATM_BYTES_MAX, 0).split()[1]) * self._page_bytes
+
+    def free_bytes(self) -> int:
+        """See :meth:`headgate.broker.memory.SystemMemory.free_bytes`."""
+        return 0 if self._mallinfo is None else int(self._mallinfo().fordblks)
+
+    def close(self) -> None:
+        """Let go of the file; the process occupies 0 from then on."""
+        if self._statm is not None:
+            os.close(self._statm)
+            self._statm = None
+
+
+def process_memory(
+    settings: Settings,
+    system: ProcSelfMemory,
+    cache_bytes: Callable[[], int],
+    clock: Clock,
+) -> ProcessMemory:
+    """The memory signal of adaptive publish throttling; warns where there is none.
+
+    ``cache_bytes`` are what caches could give up at once.
+    """
+    if not system.tells:
+        logger.warning(
+            "%s cannot be read: adaptive publish throttling goes by backlogs alone, memory counts "
+            "as unused",
+            STATM_PATH,
+        )
+    return ProcessMemory(
+        memory_limit_bytes(settings.headgateMemoryLimitMB, physical_memory_bytes(), read_text),
+        cache_bytes,
+        system=system,
+        low_share=lambda: settings.adaptivePublisherThrottlingMemoryLowWatermarkPct,
+        now_ns=clock.monotonic_ns,
+    )
+
+
+class _Mallinfo2(ctypes.Structure):
+    """``struct mallinfo2`` of glibc's ``malloc.h``."""
+
+    _fields_ = [
+        (name, ctypes.c_size_t)
+        for name in (
+            "arena", "ordblks", "smblks", "hblks", "hblkhd",
+            "usmblks", "fsmblks", "uordblks", "fordblks", "keepcost",
+        )
+    ]  # fmt: skip
+
+
+def _mallinfo2(library: object) -> Callable[[], _Mallinfo2] | None:
+    """glibc's function of that name; None in other libraries."""
+    function = getattr(library, "mallinfo2", None)
+    if function is not None:
+        function.argtypes = ()
+        function.restype = _Mallinfo2
+    return function

@@ -1,0 +1,376 @@
+"""The controller of adaptive publish throttling: it looks, asks the law, and has limits enforced.
+
+Every interval it looks at the topics that published or were limited since the last time, in slices
+between which the loop serves others, and puts in force what :mod:`headgate.flow.adaptive` decides.
+Nothing ends it: what fails is counted and told, and the next cycle comes. Limits do not outlive a
+controller that fails for good (law 5.2): after ten intervals without a whole cycle, and half a
+minute, they are lifted. A broker in which it is not enabled has no such object.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import chain, islice
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from headgate.base.errors import InvariantError
+from headgate.base.park_cause import ParkCause
+from headgate.base.units import NS_PER_MS, NS_PER_S
+from headgate.broker.adaptive_log import AdaptiveLog
+from headgate.broker.memory import MemorySource
+from headgate.broker.settings import Settings
+from headgate.engine.topic import Topic
+from headgate.flow.adaptive import (
+    AdaptiveSettings,
+    Cycle,
+    Decision,
+    DecisionKind,
+    Law,
+    TopicSignals,
+    outlived,
+)
+from headgate.flow.adaptive_topic import TopicControl
+from headgate.flow.limits import DispatchLimit
+from headgate.flow.memory_share import MemoryAttribution
+from headgate.flow.pressure import memory_pressure
+from headgate.flow.quota import Quota
+
+if TYPE_CHECKING:
+    from headgate.broker.service import Broker
+
+SLICE_TOPICS: Final = 400
+"""Topics between which others have their turn: a millisecond or two."""
+
+INFINITE: Final = float("inf")
+
+INDEX_ENTRY_BYTES: Final = 32
+"""What the log's index keeps in memory of one entry, about."""
+
+FAR_PART: Final = 4
+"""A backlog of less than a quarter of its quota presses on nobody, whatever the watermarks."""
+
+DECISIONS_MAX: Final = 8
+"""Kept of each topic, for ``explain``."""
+TOPICS_MAX: Final = 10_000
+"""Topics of which any are kept: those that were decided about last."""
+
+
+class _NoMemorySignal:
+    limit_bytes = 1
+
+    def used_bytes(self) -> int:
+        return 0
+
+
+NO_MEMORY_SIGNAL: Final[MemorySource] = _NoMemorySignal()
+"""Where nobody tells of the memory there is no pressure of it."""
+
+
+class DecisionRecord(NamedTuple):
+    """A decision, and when it was made."""
+
+    at_ms: int
+    decision: Decision
+
+
+@dataclass(slots=True)
+class AdaptiveStatus:
+    """How the controller is, as its metrics tell it."""
+
+    memory_pressure: float = 0.0
+    activations: int = 0
+    """Limits that began since the start; none in observe-only."""
+    last_evaluation_ms: int = 0
+    """When the last cycle ended in which nothing failed; 0 before the first."""
+    evaluation_ns: int = 0
+    """CPU and waiting of the last cycle's slices, without what lay between them."""
+    failures: int = 0
+    """Cycles in which anything failed."""
+
+
+class AdaptiveThrottle:
+    """See the module."""
+
+    def __init__(self, broker: Broker, memory: MemorySource) -> None:
+        self._broker = broker
+        self._memory = memory
+        self._attribution = MemoryAttribution()
+        self._log = AdaptiveLog()
+        self._settings = adaptive_settings(broker.settings)
+        self._followed: dict[Topic, None] = {}
+        """Topics that the next cycle looks at also if they publish nothing: with a limit, in
+        observe-only with one that would be, or with figures that would grow old."""
+        self._active: dict[Topic, None] = {}
+        """Of them those whose limit is in force."""
+        self._records: dict[Topic, deque[DecisionRecord]] = {}
+        self.status = AdaptiveStatus()
+        self._timer: asyncio.TimerHandle | None = None
+        self._began_ns = 0
+        self._last_success_ns = 0
+        self._cycle: Cycle | None = None
+        self._work: Iterator[Topic] = iter(())
+        self._is_failed = False
+
+    # -- life ------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Begin with the first cycle an interval from now."""
+        engine = self._broker.engine
+        engine.published = {}
+        self._began_ns = self._last_success_ns = engine.now_ns
+        self._arm()
+
+    def stop(self) -> None:
+        """The broker closes: no more cycles, no more limits."""
+        self._broker.engine.published = None
+        if self._timer is not None:
+            self._timer.cancel()
+        self._release()
+
+    @property
+    def settings(self) -> AdaptiveSettings:
+        """Those in force."""
+        return self._settings
+
+    def settings_changed(self) -> None:
+        """Dynamic settings were set: observe-only releases everything at once, another interval
+        counts from the last cycle on."""
+        before, self._settings = self._settings, adaptive_settings(self._broker.settings)
+        if self._settings.observe_only and not before.observe_only:
+            self._release()
+        if self._settings.interval_ns != before.interval_ns and self._cycle is None:
+            self._arm()
+
+    def watch(self) -> None:
+        """Lift all limits if the controller has failed for too long. Called by a sweep of its own,
+        which goes on whatever becomes of the cycles."""
+        now_ns, settings = self._broker.engine.now_ns, self._settings
+        if self._active and outlived(self._last_success_ns, now_ns, settings.interval_ns):
+            count = self._release()
+            if count:
+                self._log.outlived(count, (now_ns - self._last_success_ns) / NS_PER_S)
+
+    def _arm(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        due_ns = self._began_ns + self._settings.interval_ns - self._broker.engine.now_ns
+        self._timer = self._broker.loop.call_later(max(due_ns, 0) / NS_PER_S, self._begin)
+
+    # -- a cycle ---------------------------------------------------------------------------
+
+    def _begin(self) -> None:
+        broker = self._broker
+        broker.begin_turn()
+        engine = broker.engine
+        now_ns, before_ns = engine.now_ns, self._began_ns
+        self._began_ns = now_ns
+        self._is_failed = False
+        self.status.evaluation_ns = 0
+        self._cycle = Cycle(self._settings, now_ns, max(now_ns - before_ns, 1))
+        published, engine.published = engine.published or {}, {}
+        limited = list(self._followed)
+        self._work = chain(published, (topic for topic in limited if topic not in published))
+        try:
+            self.status.memory_pressure = self._pressure()
+        except InvariantError:
+            raise
+        except Exception as error:
+            self._failed(error)
+        self._attribution.begin(self.status.memory_pressure)
+        self._slice()
+
+    def _pressure(self) -> float:
+        used_bytes = self._memory.used_bytes()
+        return memory_pressure(used_bytes, self._memory.limit_bytes, self._settings)
+
+    def _slice(self) -> None:
+        """Look at some of the topics, and go on after others had their turn."""
+        broker = self._broker
+        broker.begin_turn()
+        began_ns = broker.clock.monotonic_ns()
+        looked = 0
+        for topic in islice(self._work, SLICE_TOPICS):
+            looked += 1
+            try:
+                self._look(topic)
+            except InvariantError:
+                raise
+            except Exception as error:
+                self._failed(error)
+        self.status.evaluation_ns += broker.clock.monotonic_ns() - began_ns
+        if looked == SLICE_TOPICS:
+            broker.loop.call_soon(self._slice)
+        else:
+            self._end()
+
+    def _end(self) -> None:
+        engine = self._broker.engine
+        self._cycle = None
+        if not self._is_failed:
+            self._last_success_ns = engine.now_ns
+            self.status.last_evaluation_ms = engine.now_ms
+        self._log.cycle_ended(engine.now_ns)
+        if engine.published is not None:
+            self._arm()
+
+    def _failed(self, error: Exception) -> None:
+        if not self._is_failed:
+            self._is_failed = True
+            self.status.failures += 1
+            self._log.failed(error, self._broker.engine.now_ns)
+
+    def _look(self, topic: Topic) -> None:
+        """One topic in this cycle."""
+        engine, cycle = self._broker.engine, self._cycle
+        log = topic.log
+        if cycle is None or engine.by_number.get(log.number) is not topic:
+            for known in (self._followed, self._active, self._records):
+                known.pop(topic, None)
+            return
+        control = topic.control
+        if control is None:
+            control = topic.control = TopicControl()
+        end, parking = log.end, topic.parking
+        entries = end - log.first
+        held_bytes = topic.staged_bytes - log.bytes_before(end) + entries * INDEX_ENTRY_BYTES
+        waited_for: set[ParkCause] = set()
+        if parking is not None:
+            held_bytes += parking.bytes
+            waited_for = parking.take_seen()
+        pressure = self._attribution.pressure_on(control.held, held_bytes)
+        messages, size_bytes = log.messages_before(end), log.bytes_before(end)
+        if not pressure:
+            room_bytes = self._room_bytes(topic)
+            if room_bytes > 0 and control.calm(messages, size_bytes, bool(waited_for), cycle):
+                horizon_s = cycle.settings.drain_horizon_ns / NS_PER_S
+                if control.natural.published_bytes * horizon_s <= room_bytes:
+                    return
+        signals = _signals(topic, messages, size_bytes, waited_for, held_bytes)
+        decision = control.evaluate(signals, cycle, pressure)
+        if decision is not None:
+            self._carry_out(topic, decision)
+        if control.needs_look:
+            self._followed[topic] = None
+        else:
+            self._followed.pop(topic, None)
+
+    def _room_bytes(self, topic: Topic) -> float:
+        """How much may come until a law could have something to say about the topic's quotas, from
+        what the append knows of them; 0 where that needs a look at its subscriptions."""
+        quota = topic.quota
+        if quota is None:
+            return INFINITE
+        size, time = _stopping(quota.quotas.size), _stopping(quota.quotas.time)
+        if time is not None or quota.mark < 0:
+            return 0.0
+        if size is None:
+            return INFINITE
+        # What is acknowledged since the mark was set makes the backlog smaller, never larger.
+        backlog_bytes_max = topic.staged_bytes - quota.mark + size.limit
+        if backlog_bytes_max * FAR_PART > size.limit:
+            return 0.0
+        return self._settings.drain_set_point * size.limit - backlog_bytes_max
+
+    # -- what was decided ------------------------------------------------------------------
+
+    def _carry_out(self, topic: Topic, decision: Decision) -> None:
+        broker = self._broker
+        if not decision.observe_only:
+            limit = decision.new
+            topic.adaptive_limit = limit and DispatchLimit(limit.messages_per_s, limit.bytes_per_s)
+            # Not with the steps of the way up: what an entry owes stays owed (D1).
+            broker.engine.intake.put_in_force(topic, forgives=limit is None)
+            if limit is None:
+                self._active.pop(topic, None)
+            else:
+                self._active[topic] = None
+            self.status.activations += decision.kind is DecisionKind.ACTIVATED
+        if topic not in self._records and len(self._records) >= TOPICS_MAX:
+            del self._records[next(iter(self._records))]
+        records = self._records.setdefault(topic, deque(maxlen=DECISIONS_MAX))
+        records.append(DecisionRecord(broker.engine.now_ms, decision))
+        broker.engine.observer.decided(topic, decision)
+        self._log.decided(topic, decision, broker.engine.now_ns)
+
+    def _release(self) -> int:
+        """Let all limits go at once; return how many there were."""
+        count = 0
+        for topic in list(self._followed):
+            control = topic.control
+            decision = None if control is None else control.let_go(self._settings)
+            if decision is not None:
+                count += not decision.observe_only
+                self._carry_out(topic, decision)
+        return count
+
+    # -- what others ask -------------------------------------------------------------------
+
+    @property
+    def active_count(self) -> int:
+        """Topics with a limit now; none in observe-only."""
+        return len(self._active)
+
+    def decisions(self, topic: Topic) -> list[DecisionRecord]:
+        """The last few about one topic, oldest first."""
+        return list(self._records.get(topic, ()))
+
+
+def adaptive_throttle(broker: Broker, memory: MemorySource | None) -> AdaptiveThrottle | None:
+    """The controller of a broker; None where ``adaptivePublisherThrottlingEnabled`` is false."""
+    if not broker.settings.adaptivePublisherThrottlingEnabled:
+        return None
+    return AdaptiveThrottle(broker, memory or NO_MEMORY_SIGNAL)
+
+
+def adaptive_settings(settings: Settings) -> AdaptiveSettings:
+    """The controller's settings, as the broker's say."""
+    return AdaptiveSettings(
+        observe_only=settings.adaptivePublisherThrottlingObserveOnly,
+        interval_ns=settings.adaptivePublisherThrottlingIntervalMs * NS_PER_MS,
+        memory_low=settings.adaptivePublisherThrottlingMemoryLowWatermarkPct,
+        memory_high=settings.adaptivePublisherThrottlingMemoryHighWatermarkPct,
+        backlog_low=settings.adaptivePublisherThrottlingBacklogLowWatermarkPct,
+        backlog_high=settings.adaptivePublisherThrottlingBacklogHighWatermarkPct,
+        min_rate_factor=settings.adaptivePublisherThrottlingMinRateFactor,
+        max_rate_change_factor=settings.adaptivePublisherThrottlingMaxRateChangeFactor,
+        law=Law(settings.adaptivePublisherThrottlingLaw),
+        drain_set_point=settings.adaptivePublisherThrottlingDrainSetPointPct,
+        drain_horizon_ns=settings.adaptivePublisherThrottlingDrainHorizonMs * NS_PER_MS,
+    )
+
+
+def _signals(
+    topic: Topic, messages: int, size_bytes: int, waited_for: set[ParkCause], held_bytes: int
+) -> TopicSignals:
+    """What the law looks at. A quota that evicts stops nobody, so it slows nobody (D11)."""
+    quota, parking = topic.quota, topic.parking
+    size = time = None
+    backlog_bytes = done_bytes = 0
+    age_ms = -1
+    if quota is not None:
+        size, time = _stopping(quota.quotas.size), _stopping(quota.quotas.time)
+        slowest = quota.slowest()
+        done_bytes = topic.staged_bytes if slowest is None else slowest.done_bytes
+        backlog_bytes = topic.staged_bytes - done_bytes
+        age_ms = quota.age_ms()
+    return TopicSignals(
+        messages=messages,
+        bytes=size_bytes,
+        was_parked=bool(waited_for),
+        was_slowed=ParkCause.ADAPTIVE in waited_for,
+        parked_messages=0 if parking is None else parking.messages,
+        parked_bytes=0 if parking is None else parking.bytes,
+        backlog_bytes=backlog_bytes,
+        size_limit=None if size is None else size.limit,
+        age_ms=age_ms,
+        age_limit_ms=None if time is None else time.limit,
+        done_bytes=done_bytes,
+        held_bytes=held_bytes,
+    )
+
+
+def _stopping(quota: Quota | None) -> Quota | None:
+    return quota if quota is not None and quota.policy.stops_producers else None

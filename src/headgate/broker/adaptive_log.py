@@ -1,0 +1,98 @@
+"""The controller's lines in the log: what began, what ended, what failed; never one for each topic
+and cycle.
+
+A topic has at most one line a minute of each kind, all topics together :data:`LINES_MAX`; what is
+left out is counted and told in one line.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Final
+
+from headgate.base.units import NS_PER_S, S_PER_MINUTE
+from headgate.engine.topic import Topic
+from headgate.flow.adaptive import Decision, DecisionKind
+from headgate.flow.adaptive_sentence import decision_sentence
+
+logger = logging.getLogger("headgate.adaptive")
+
+QUIET_NS: Final = S_PER_MINUTE * NS_PER_S
+LINES_MAX: Final = 100
+"""In a minute, about all topics."""
+
+TAG: Final = "[AdaptiveThrottle]"
+
+
+class AdaptiveLog:
+    """See the module."""
+
+    def __init__(self) -> None:
+        self._told: dict[tuple[int, str], None] = {}
+        """Topics, by number, and what was said of each in this minute."""
+        self._since_ns: int | None = None
+        self._left_out = 0
+        self._failure_ns: int | None = None
+        self._failures_since = 0
+
+    def decided(self, topic: Topic, decision: Decision, now_ns: int) -> None:
+        """A limit began or ended, or would have; steps in between have no lines."""
+        kind = decision.kind
+        if kind is DecisionKind.CHANGED:
+            return
+        if decision.observe_only:
+            word = "activate" if kind is DecisionKind.ACTIVATED else "deactivate"
+            what = f"OBSERVE-ONLY would-{word}"
+        else:
+            what = kind.name
+        if not self._may_tell(topic.log.number, what, now_ns):
+            return
+        inputs = decision.inputs
+        if kind is DecisionKind.ACTIVATED:
+            figures = (
+                f"memoryPressure={_pressure(inputs.memory_pressure)} "
+                f"backlogPressure={_pressure(inputs.backlog_pressure)}"
+            )
+        else:
+            figures = f"naturalMsgRate={inputs.natural_messages_per_s or 0:.1f}/s"
+        sentence = decision_sentence(decision)
+        logger.info("%s %s topic=%s %s: %s", TAG, what, topic.name, figures, sentence)
+
+    def failed(self, error: Exception, now_ns: int) -> None:
+        """A cycle failed: with its trace at first, then once a minute with how often."""
+        self._failures_since += 1
+        if self._failure_ns is not None and now_ns - self._failure_ns < QUIET_NS:
+            return
+        self._failure_ns = now_ns
+        count, self._failures_since = self._failures_since, 0
+        again = f" ({count} times since the last line)" if count > 1 else ""
+        logger.error("%s Evaluation cycle failed%s: %s", TAG, again, error, exc_info=error)
+
+    def outlived(self, count: int, seconds: float) -> None:
+        """Limits were lifted because no cycle was whole for so long."""
+        logger.error(
+            "%s RELEASED %d topics: no evaluation cycle was whole for %.0f s", TAG, count, seconds
+        )
+
+    def cycle_ended(self, now_ns: int) -> None:
+        """Tell of what was left out when the minute is over."""
+        if self._since_ns is None or now_ns - self._since_ns < QUIET_NS:
+            return
+        if self._left_out:
+            logger.info("%s %d more lines in the last minute were left out", TAG, self._left_out)
+        self._since_ns, self._left_out = None, 0
+        self._told.clear()
+
+    def _may_tell(self, number: int, what: str, now_ns: int) -> bool:
+        if self._since_ns is None:
+            self._since_ns = now_ns
+        if (number, what) in self._told or len(self._told) >= LINES_MAX:
+            self._left_out += 1
+            return False
+        self._told[number, what] = None
+        return True
+
+
+def _pressure(value: float) -> str:
+    """``0``, ``.43`` or ``1.00``: whoever looks for ``memoryPressure=[^0]`` finds those above 0."""
+    return f"{value:.2f}".removeprefix("0") if value > 0 else "0"

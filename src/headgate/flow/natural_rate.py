@@ -1,0 +1,146 @@
+"""What a topic publishes by itself, when nothing holds it back (law 5.4).
+
+Two averages (messages and bytes a second), quick to rise and slow to fall, and a slow maximum
+beside each. They learn from *samples*: a cycle, or several short ones until half a second is full.
+A sample counts when something was published in it and nothing waited, in it or in the one before:
+what comes right after a wait is clients catching up. So neither silence nor a limit is mistaken
+for a wish, and a topic that was busy within minutes does not wake up with the rate of a trickle.
+
+A topic that has always waited, say for a limit that an administrator set, is known only by what it
+was allowed: that stands in until the first free sample takes its place.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from headgate.base.units import NS_PER_MS, NS_PER_S
+
+RISE: Final = 0.30
+"""What a sample above the average counts."""
+FALL: Final = 0.05
+"""What a sample below it counts."""
+SAMPLE_NS_MIN: Final = 500 * NS_PER_MS
+"""Rates over less say more about batches than about rates."""
+PEAK_HALVING_NS: Final = 300 * NS_PER_S
+"""Of publishing, in which the maximum halves."""
+PEAK_SHARE: Final = 0.25
+"""The natural rate is at least this part of the maximum."""
+PROBE: Final = 1.01
+"""What a limited topic is thought to have grown in a cycle in which it used all it was allowed."""
+PROBE_PEAKS_MAX: Final = 2.0
+"""Up to so many times its maximum."""
+
+
+class NaturalRate:
+    """One topic's natural rate, and what it published last."""
+
+    __slots__ = (
+        "_bytes",
+        "_mark_bytes",
+        "_mark_messages",
+        "_mark_ns",
+        "_messages",
+        "_peak_bytes",
+        "_peak_messages",
+        "_settling",
+        "_stands_in",
+        "_waited",
+        "published_bytes",
+        "published_messages",
+    )
+
+    def __init__(self) -> None:
+        self.published_messages = 0.0
+        """A second, in the last sample, whatever waited."""
+        self.published_bytes = 0.0
+        self._messages = self._bytes = 0.0
+        self._peak_messages = self._peak_bytes = 0.0
+        self._mark_ns: int | None = None
+        self._mark_messages = self._mark_bytes = 0
+        self._waited = self._settling = False
+        self._stands_in = True
+
+    @property
+    def is_known(self) -> bool:
+        """Whether there was a sample to learn from."""
+        return self._messages > 0.0
+
+    @property
+    def messages(self) -> float:
+        """Messages a second; 0 while it is not known."""
+        return max(self._messages, self._peak_messages * PEAK_SHARE)
+
+    @property
+    def bytes(self) -> float:
+        """Bytes a second."""
+        return max(self._bytes, self._peak_bytes * PEAK_SHARE)
+
+    def look(
+        self,
+        messages: int,
+        size_bytes: int,
+        waited: bool,
+        now_ns: int,
+        cycle_ns: int,
+        is_limited: bool = False,
+    ) -> bool:
+        """The counters stand so now; whether that ended a sample.
+
+        ``waited``: something did since the last look. A topic is looked at in every cycle after
+        which its counters differ, so what is new was published within the last ``cycle_ns``.
+        ``is_limited``: an adaptive limit was in force, so that what waited stands in for nothing.
+        """
+        mark_ns = self._mark_ns
+        if mark_ns is None or messages < self._mark_messages:
+            self._mark_ns, self._mark_messages, self._mark_bytes = now_ns, messages, size_bytes
+            self._waited = False
+            return False
+        if waited:
+            self._waited = True
+        span_ns = now_ns - mark_ns
+        if span_ns < SAMPLE_NS_MIN:
+            return False
+        if span_ns > cycle_ns and span_ns > NS_PER_S:
+            span_ns = cycle_ns if cycle_ns > NS_PER_S else NS_PER_S
+        per_second = NS_PER_S / span_ns
+        published = (messages - self._mark_messages) * per_second
+        published_bytes = (size_bytes - self._mark_bytes) * per_second
+        waited, settling = self._waited, self._settling
+        self.published_messages = published
+        self.published_bytes = published_bytes
+        self._mark_ns, self._mark_messages, self._mark_bytes = now_ns, messages, size_bytes
+        self._waited, self._settling = False, waited
+        if published > 0.0:
+            if not waited and not settling:
+                if self._stands_in:
+                    self._stands_in = False
+                    self._replace(published, published_bytes)
+                else:
+                    self._learn(published, published_bytes, span_ns)
+            elif self._stands_in and not is_limited:
+                self._replace(published, published_bytes)
+        return True
+
+    def _replace(self, messages: float, size_bytes: float) -> None:
+        self._messages = self._peak_messages = messages
+        self._bytes = self._peak_bytes = size_bytes
+
+    def _learn(self, messages: float, size_bytes: float, span_ns: int) -> None:
+        kept = 0.5 ** (span_ns / PEAK_HALVING_NS)
+        gain = messages - self._messages
+        self._messages += gain * (RISE if gain > 0.0 else FALL)
+        gain = size_bytes - self._bytes
+        self._bytes += gain * (RISE if gain > 0.0 else FALL)
+        peak = self._peak_messages * kept
+        self._peak_messages = messages if messages > peak else peak
+        peak = self._peak_bytes * kept
+        self._peak_bytes = size_bytes if size_bytes > peak else peak
+
+    def probe(self) -> None:
+        """A limited topic used all that it was allowed and did no harm: it may have grown."""
+        messages, size_bytes = self.messages * PROBE, self.bytes * PROBE
+        if messages <= self._peak_messages * PROBE_PEAKS_MAX:
+            self._messages = messages
+        if size_bytes <= self._peak_bytes * PROBE_PEAKS_MAX:
+            self._bytes = size_bytes

@@ -1,0 +1,297 @@
+"""Producers, consumers and memory around adaptive publish throttling, as a flow of bytes.
+
+The laws run as in the broker, one cycle an interval; around them are topics that a few numbers
+describe: what their producers want, what their consumers can, what their quota is. It says what a
+law does with a load before a broker sees either, in a thousandth of the time.
+
+The limit is the worst that law 3.2 allows: all that any second has room for goes at once.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+from headgate.base.units import MIB, NS_PER_MS, NS_PER_S
+from headgate.flow.adaptive import (
+    AdaptiveSettings,
+    Cycle,
+    Decision,
+    DecisionKind,
+    PublishLimit,
+    TopicSignals,
+)
+from headgate.flow.adaptive_topic import TopicControl
+from headgate.flow.memory_share import MemoryAttribution
+from headgate.flow.pressure import memory_pressure, quota_use
+from headgate.flow.quota import RELEASE_PERCENT
+
+STEP_NS: Final = 50 * NS_PER_MS
+STEP_MS: Final = STEP_NS // NS_PER_MS
+STEP_S: Final = STEP_NS / NS_PER_S
+STEPS_PER_S: Final = NS_PER_S // STEP_NS
+PARKED_BYTES_MAX: Final = 8 * MIB
+"""What of the waiting messages is in the broker's memory; the rest is still with the clients."""
+
+
+class Profile:
+    """A rate that changes in steps: bytes a second."""
+
+    def __init__(self, steps: Sequence[tuple[float, float]]) -> None:
+        """``steps``: from which second on which rate holds, in order; the first from 0."""
+        self._from_s = [at_s for at_s, _ in steps]
+        self._rates = [rate for _, rate in steps]
+
+    def then(self, at_s: float, rate: float) -> Profile:
+        """The same until ``at_s``, and ``rate`` from then on."""
+        steps = zip(self._from_s, self._rates, strict=True)
+        return Profile([*(step for step in steps if step[0] < at_s), (at_s, rate)])
+
+    @property
+    def changes_s(self) -> list[float]:
+        """When it changes."""
+        return self._from_s[1:]
+
+    @property
+    def largest(self) -> float:
+        """The highest rate it ever has."""
+        return max(self._rates)
+
+    def at(self, second: float) -> float:
+        """The rate that holds then."""
+        return self._rates[bisect_right(self._from_s, second) - 1]
+
+
+class Look(NamedTuple):
+    """A topic after one step."""
+
+    second: float
+    published: float
+    """Bytes a second, in this step."""
+    backlog_bytes: float
+    age_ms: int
+    """Of the oldest byte that is not acknowledged; -1 without one."""
+    parked_bytes: float
+    limit: PublishLimit | None
+
+
+@dataclass
+class PlantTopic:
+    """One topic: its load, and what became of it."""
+
+    demand: Profile
+    capacity: Profile
+    """What its consumers can do."""
+    size_limit: int | None = None
+    age_limit_ms: int | None = None
+    holds: bool = True
+    """Whether the size quota itself stops producers at the append (law 4.2)."""
+    message_bytes: int = 1_000
+    acknowledges_every_s: float = STEP_S
+    """Consumers acknowledge all they have done at once, so often."""
+    pent_up_s: float = 2.0
+    """Producers that wait have at most so much of their demand waiting, then they stop."""
+    control: TopicControl = field(default_factory=TopicControl)
+    decisions: list[tuple[float, Decision]] = field(default_factory=list)
+    looks: list[Look] = field(default_factory=list)
+    accepted: float = 0.0
+    done: float = 0.0
+    backlog: float = 0.0
+    """Bytes not yet acknowledged."""
+    parked: float = 0.0
+    staged: float = 0.0
+    """Bytes that the disk has not yet taken."""
+    held_s: float = 0.0
+    """How long the quota itself stopped producers."""
+    waited_s: float = 0.0
+    """How long anything waited."""
+    wasted_bytes: float = 0.0
+    """What consumers could have done while producers waited."""
+    offered_bytes: float = 0.0
+    """What consumers could do while producers waited."""
+    limit: PublishLimit | None = None
+    _window: deque[float] = field(default_factory=lambda: deque([0.0] * STEPS_PER_S))
+    _in_window: float = 0.0
+    _delivered: float = 0.0
+    _since_ack_s: float = 0.0
+    _is_held: bool = False
+    _was_parked: bool = False
+    _was_slowed: bool = False
+    _seen: int = 0
+    _accepted_by_step: list[float] = field(default_factory=list)
+    _oldest_step: int = 0
+
+    @property
+    def activations(self) -> int:
+        """How often a limit began."""
+        return sum(d.kind is DecisionKind.ACTIVATED for _, d in self.decisions)
+
+    @property
+    def disturbances(self) -> int:
+        """How often demand or capacity changed, with the beginning."""
+        return 1 + len({*self.demand.changes_s, *self.capacity.changes_s})
+
+    @property
+    def held_bytes(self) -> int:
+        """Memory that it takes in the broker."""
+        return round(self.staged + min(self.parked, PARKED_BYTES_MAX))
+
+    def use(self, look: Look) -> float:
+        """The part of its quota that was taken then; 0 without one."""
+        return max(
+            quota_use(round(look.backlog_bytes), self.size_limit),
+            quota_use(look.age_ms, self.age_limit_ms),
+        )
+
+    def step(self, second: float) -> float:
+        """Let :data:`STEP_S` go by; what it published in it."""
+        demand = self.demand.at(second)
+        wanted = self.parked + demand * STEP_S
+        self._in_window -= self._window.popleft()
+        allowed = wanted
+        if self.limit is not None:
+            allowed = min(allowed, max(0.0, self._limit_bytes(self.limit) - self._in_window))
+            self._was_slowed = self._was_slowed or allowed < wanted
+        if self.holds and self.size_limit is not None:
+            low = self.size_limit * RELEASE_PERCENT / 100
+            self._is_held = self.backlog > low if self._is_held else self.backlog >= self.size_limit
+            if self._is_held:
+                allowed = 0.0
+                self.held_s += STEP_S
+            allowed = min(allowed, max(0.0, self.size_limit - self.backlog))
+        self._window.append(allowed)
+        self._in_window += allowed
+        self.accepted += allowed
+        self.backlog += allowed
+        self.parked = min(wanted - allowed, max(demand * self.pent_up_s, 0.0))
+        waits = wanted - allowed > 1.0
+        self._was_parked = self._was_parked or waits
+        self._consume(second, waits)
+        self._accepted_by_step.append(self.accepted)
+        published = allowed / STEP_S
+        age_ms = self._age_ms()
+        self.looks.append(Look(second, published, self.backlog, age_ms, self.parked, self.limit))
+        return allowed
+
+    def _age_ms(self) -> int:
+        by_step = self._accepted_by_step
+        while self._oldest_step < len(by_step) and by_step[self._oldest_step] <= self.done + 1e-6:
+            self._oldest_step += 1
+        return (len(by_step) - self._oldest_step) * STEP_MS or -1
+
+    def _consume(self, second: float, waits: bool) -> None:
+        able = self.capacity.at(second) * STEP_S
+        left = self.accepted - self._delivered
+        delivered = min(left, able)
+        self._delivered += delivered
+        if waits:
+            self.waited_s += STEP_S
+            self.offered_bytes += able
+            self.wasted_bytes += able - delivered
+        self._since_ack_s += STEP_S
+        if self._since_ack_s >= self.acknowledges_every_s - 1e-9:
+            self._since_ack_s = 0.0
+            self.done = self._delivered
+            self.backlog = self.accepted - self.done
+
+    def _limit_bytes(self, limit: PublishLimit) -> float:
+        amounts = []
+        if limit.bytes_per_s is not None:
+            amounts.append(float(limit.bytes_per_s))
+        if limit.messages_per_s is not None:
+            amounts.append(float(limit.messages_per_s * self.message_bytes))
+        return min(amounts)
+
+    def cycle(self, second: float, cycle: Cycle, attribution: MemoryAttribution) -> None:
+        """One look of the controller, if it has to look at this topic."""
+        messages = int(self.accepted) // self.message_bytes
+        if messages == self._seen and not self.control.needs_look:
+            return
+        signals = TopicSignals(
+            messages=messages,
+            bytes=messages * self.message_bytes,
+            was_parked=self._was_parked,
+            was_slowed=self._was_slowed,
+            parked_bytes=int(self.parked),
+            backlog_bytes=round(self.backlog),
+            size_limit=self.size_limit,
+            age_ms=self.looks[-1].age_ms,
+            age_limit_ms=self.age_limit_ms,
+            done_bytes=round(self.done),
+            held_bytes=self.held_bytes,
+        )
+        self._seen = messages
+        self._was_parked = self._was_slowed = False
+        pressure = attribution.pressure_on(self.control.held, signals.held_bytes)
+        decision = self.control.evaluate(signals, cycle, pressure)
+        if decision is not None:
+            self.decisions.append((second, decision))
+        if self.limit is None:
+            # A limit where none was begins with an empty window (law 1.5).
+            self._window, self._in_window = deque([0.0] * STEPS_PER_S), 0.0
+        self.limit = self.control.limit
+
+
+@dataclass
+class Plant:
+    """Topics that share a controller, a disk and the broker's memory."""
+
+    topics: list[PlantTopic]
+    settings: AdaptiveSettings = field(default_factory=AdaptiveSettings)
+    disk: Profile = field(default_factory=lambda: Profile([(0.0, float("inf"))]))
+    """Bytes a second that it takes."""
+    memory_base: Profile = field(default_factory=lambda: Profile([(0.0, 0.0)]))
+    """Bytes that the broker uses besides what topics hold."""
+    memory_limit: int = 1 << 30
+    late_ns: Callable[[], int] = lambda: 0
+    """How late the next cycle comes."""
+    attribution: MemoryAttribution = field(default_factory=MemoryAttribution)
+    pressures: list[float] = field(default_factory=list)
+    """Of the broker's memory, in each cycle."""
+    memory_max: float = 0.0
+    memory_shares: list[float] = field(default_factory=list)
+    """Of the memory that may be used, at the end of each second."""
+    _now_ns: int = 0
+    _cycled_ns: int = 0
+    _due_ns: int = 0
+
+    def run(self, seconds: float) -> None:
+        """Let so much time go by."""
+        for _ in range(round(seconds * STEPS_PER_S)):
+            self._now_ns += STEP_NS
+            second = self._now_ns / NS_PER_S
+            for topic in self.topics:
+                topic.staged += topic.step(second)
+            self._write(self.disk.at(second) * STEP_S)
+            used = self.memory_bytes(second)
+            self.memory_max = max(self.memory_max, used)
+            if self._now_ns % NS_PER_S == 0:
+                self.memory_shares.append(used / self.memory_limit)
+            if self._now_ns >= self._due_ns:
+                self._cycle(second)
+
+    def memory_bytes(self, second: float) -> float:
+        """What the broker uses."""
+        return self.memory_base.at(second) + sum(topic.held_bytes for topic in self.topics)
+
+    def _write(self, able: float) -> None:
+        """Every topic gets its share of the disk."""
+        staged = sum(topic.staged for topic in self.topics)
+        left = max(0.0, 1.0 - able / staged) if staged else 0.0
+        for topic in self.topics:
+            topic.staged *= left
+
+    def _cycle(self, second: float) -> None:
+        used = round(self.memory_bytes(second))
+        pressure = memory_pressure(used, self.memory_limit, self.settings)
+        self.pressures.append(pressure)
+        self.attribution.begin(pressure)
+        elapsed_ns = self._now_ns - self._cycled_ns or self.settings.interval_ns
+        cycle = Cycle(self.settings, self._now_ns, elapsed_ns)
+        for topic in self.topics:
+            topic.cycle(second, cycle, self.attribution)
+        self._cycled_ns = self._now_ns
+        self._due_ns = self._now_ns + self.settings.interval_ns + self.late_ns()

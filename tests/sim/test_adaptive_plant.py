@@ -1,0 +1,95 @@
+"""The plant around the laws: it conserves bytes, and limits and holds are as the broker's."""
+
+from __future__ import annotations
+
+import pytest
+
+from headgate.flow.adaptive import AdaptiveSettings, Law, PublishLimit
+from headgate.testing.adaptive_plant import STEPS_PER_S, Plant, PlantTopic, Profile
+
+
+def flat(rate: float) -> Profile:
+    return Profile([(0.0, rate)])
+
+
+def test_profiles_change_in_steps() -> None:
+    profile = Profile([(0, 5), (10, 7), (20, 6)])
+    assert [profile.at(second) for second in (0, 9.9, 10, 19, 20, 99)] == [5, 5, 7, 7, 6, 6]
+    assert profile.changes_s == [10, 20]
+    assert profile.largest == 7
+    later = profile.then(15, 1)
+    assert [later.at(second) for second in (0, 14, 15, 99)] == [5, 7, 1, 1]
+
+
+def test_bytes_are_neither_made_nor_lost() -> None:
+    topic = PlantTopic(flat(3_000), flat(2_000), acknowledges_every_s=0.5)
+    plant = Plant([topic])
+    plant.run(10)
+    assert topic.accepted == pytest.approx(30_000)
+    assert topic.backlog == pytest.approx(topic.accepted - topic.done)
+    assert topic.done == pytest.approx(20_000, rel=0.06)
+    assert topic.disturbances == 1
+
+
+def test_no_second_carries_more_than_its_limit() -> None:
+    topic = PlantTopic(flat(9_000), flat(9_000))
+    topic.limit = PublishLimit(2, 3_000)
+    published = [topic.step(step / STEPS_PER_S) for step in range(10 * STEPS_PER_S)]
+    for begin in range(len(published) - STEPS_PER_S):
+        assert sum(published[begin : begin + STEPS_PER_S]) <= 2_000 + 1e-6
+    assert sum(published) == pytest.approx(20_000)
+    topic.limit = PublishLimit(None, 500)
+    assert sum(topic.step(10 + step / STEPS_PER_S) for step in range(STEPS_PER_S)) <= 500
+
+
+def test_a_hold_stops_at_the_quota_and_lets_go_at_95_percent() -> None:
+    topic = PlantTopic(flat(1_000), Profile([(0, 0), (20, 500)]), size_limit=10_000)
+    plant = Plant([topic], AdaptiveSettings(observe_only=True))
+    plant.run(19)
+    assert topic.backlog == 10_000
+    assert topic.held_s == pytest.approx(9, abs=0.2)
+    plant.run(10)
+    assert 9_400 < topic.backlog <= 10_000
+    assert topic.offered_bytes > 0
+    assert topic.wasted_bytes == 0
+
+
+def test_ages_are_of_the_oldest_that_is_not_acknowledged() -> None:
+    topic = PlantTopic(flat(1_000), Profile([(0, 0), (5, 2_000)]), age_limit_ms=10_000)
+    Plant([topic]).run(20)
+    ages = {round(look.second, 2): look.age_ms for look in topic.looks}
+    assert ages[4.0] == 4_000
+    assert ages[7.5] == pytest.approx(2_500, abs=100)
+    assert ages[15.0] <= 100
+    assert topic.use(topic.looks[79]) == pytest.approx(0.4)
+
+
+def test_producers_that_wait_want_no_more_than_their_pent_up_demand() -> None:
+    topic = PlantTopic(flat(1_000), flat(0), size_limit=1_000, pent_up_s=3)
+    Plant([topic], AdaptiveSettings(observe_only=True)).run(30)
+    assert topic.parked == pytest.approx(3_000)
+    assert topic.held_bytes >= 3_000
+
+
+def test_a_slow_disk_takes_memory_from_who_publishes() -> None:
+    small, large = PlantTopic(flat(1_000), flat(1e9)), PlantTopic(flat(9_000), flat(1e9))
+    plant = Plant([small, large], disk=flat(5_000), memory_base=flat(100.0))
+    plant.run(10)
+    assert small.held_bytes * 9 == pytest.approx(large.held_bytes, rel=0.01)
+    assert plant.memory_max == pytest.approx(100 + 50_000, rel=0.01)
+
+
+@pytest.mark.parametrize("law", Law)
+def test_observe_only_changes_nothing(law: Law) -> None:
+    """Rule 5.2."""
+    topics = [
+        PlantTopic(flat(4e6), Profile([(0, 2e6), (9, 0)]), size_limit=24_000_000, holds=False)
+        for _ in range(2)
+    ]
+    Plant([topics[0]], AdaptiveSettings(law=law, observe_only=True)).run(30)
+    assert topics[0].decisions
+    assert all(decision.observe_only for _, decision in topics[0].decisions)
+    for step in range(30 * STEPS_PER_S):
+        topics[1].step((step + 1) / STEPS_PER_S)
+    assert topics[0].accepted == topics[1].accepted
+    assert topics[0].waited_s == 0

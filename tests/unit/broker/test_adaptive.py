@@ -1,0 +1,314 @@
+"""The adaptive controller in a whole broker, in virtual time (law 5; the document's end to end)."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from itertools import pairwise
+
+import pytest
+
+from headgate.base.park_cause import ParkCause
+from headgate.base.units import NS_PER_S
+from headgate.broker.adaptive import AdaptiveThrottle
+from headgate.flow.adaptive import DecisionKind, Law, Rule
+from headgate.flow.adaptive_topic import TopicControl
+from headgate.testing import World
+from tests.unit.broker.adaptive_play import (
+    ON,
+    FakeMemory,
+    Publisher,
+    Reader,
+    change_setting,
+    controller,
+    live,
+    set_quota,
+)
+from tests.unit.broker.playing import TOPIC, played
+
+QUOTA_BYTES = 2_000_000
+PREFIX = "adaptivePublisherThrottling"
+DRAIN = {**ON, f"{PREFIX}Law": "drain"}
+OBSERVE = {**ON, f"{PREFIX}ObserveOnly": "true"}
+MEMORY = FakeMemory()
+
+
+async def overloaded(world: World, *, drain_per_s: float = 100) -> tuple[Publisher, Reader]:
+    """400 messages a second in, fewer out, under a size quota of two thousand messages."""
+    await set_quota(world, QUOTA_BYTES)
+    reader = Reader(await world.connect(), TOPIC, drain_per_s)
+    await asyncio.sleep(0.1)
+    return Publisher(world, await world.connect(), TOPIC, 400), reader
+
+
+@played()
+async def test_disabled_there_is_nothing_of_it(world: World) -> None:
+    """Rule 5.1: no controller, no per-topic object."""
+    publisher, _ = await overloaded(world)
+    await asyncio.sleep(3)
+    topic = await live(world)
+    assert world.broker.adaptive is None
+    assert (topic.control, topic.adaptive_limit, topic.publish_gate) == (None, None, None)
+    assert world.broker.engine.published is None
+    assert publisher.received > 1_000
+
+
+@played(settings=ON)
+async def test_without_pressure_nothing_is_limited(world: World) -> None:
+    await set_quota(world, 100_000_000)
+    reader = Reader(await world.connect(), TOPIC, 1_000)
+    publisher = Publisher(world, await world.connect(), TOPIC, 400)
+    await asyncio.sleep(30)
+    topic = await live(world)
+    assert topic.adaptive_limit is None
+    assert controller(world).status.activations == 0
+    assert publisher.received >= 400 * 29
+    assert not topic.parking
+    reader.stop()
+
+
+@played(settings=ON)
+async def test_a_backlog_slows_its_producer_smoothly_and_a_drain_lets_it_go(world: World) -> None:
+    """Rules 5.1 and 5.6: by 25 % of the natural rate a cycle, up again by the same steps."""
+    publisher, reader = await overloaded(world)
+    topic, throttle = await live(world), controller(world)
+    while topic.adaptive_limit is None:
+        await asyncio.sleep(0.1)
+    await asyncio.sleep(4)
+    records = throttle.decisions(topic)
+    first = records[0].decision
+    assert first.kind is DecisionKind.ACTIVATED
+    assert (first.law, first.old) == (Law.PRESSURE, None)
+    limits = [record.decision.new for record in records]
+    rates = [limit.messages_per_s for limit in limits if limit is not None]
+    assert all(rate is not None for rate in rates)
+    assert 300 <= (rates[0] or 0) <= 420
+    assert all((later or 0) >= (rate or 0) - 0.26 * 420 for rate, later in pairwise(rates))
+    assert throttle.active_count == 1
+    assert topic.parking is not None
+    assert topic.parking.parked_ns(ParkCause.ADAPTIVE, world.broker.engine.now_ns) > NS_PER_S
+    publisher.per_s, reader.per_s = 50, 2_000
+    await asyncio.sleep(30)
+    last = throttle.decisions(topic)[-1].decision
+    assert (last.kind, last.rule, last.new) == (DecisionKind.DEACTIVATED, Rule.CLEAR, None)
+    assert topic.adaptive_limit is None
+    assert throttle.active_count == 0
+
+
+@played(settings=DRAIN)
+async def test_law_drain_holds_the_backlog_below_the_quota(world: World) -> None:
+    """Rule 5.5: the quota is never reached, and what consumers drain is used."""
+    publisher, _ = await overloaded(world)
+    topic = await live(world)
+    most = 0
+    quota = topic.quota
+    assert quota is not None
+    for _ in range(600):
+        await asyncio.sleep(0.1)
+        most = max(most, quota.backlog_bytes())
+    assert 0.6 * QUOTA_BYTES < most < 0.9 * QUOTA_BYTES
+    assert quota.stops is None
+    before = publisher.received
+    await asyncio.sleep(20)
+    assert publisher.received - before >= 0.97 * 20 * 100
+    assert controller(world).status.activations <= 3
+
+
+@played(settings=OBSERVE)
+async def test_observe_only_holds_nobody_and_says_what_it_would_do(world: World) -> None:
+    """Rule 5.2; D3: no active topic is counted."""
+    publisher, _ = await overloaded(world, drain_per_s=395)
+    await set_quota(world, 100_000)
+    topic, throttle = await live(world), controller(world)
+    publisher.per_s = 420
+    held: list[int] = []
+    for _ in range(200):
+        await asyncio.sleep(0.1)
+        held.append(throttle.active_count)
+    assert any(record.decision.observe_only for record in throttle.decisions(topic))
+    assert set(held) == {0}
+    assert throttle.status.activations == 0
+    assert topic.adaptive_limit is None
+    parking = topic.parking
+    now_ns = world.broker.engine.now_ns
+    assert parking is None or parking.parked_ns(ParkCause.ADAPTIVE, now_ns) == 0
+    assert topic.publish_gate is None
+
+
+@played(settings=ON)
+async def test_d4_observe_only_releases_everything_within_100_ms(world: World) -> None:
+    """Rule 5.2: whatever the interval."""
+    await change_setting(world, f"{PREFIX}IntervalMs", "2000")
+    publisher, _ = await overloaded(world, drain_per_s=1)
+    topic = await live(world)
+    await set_quota(world, 4_000_000)
+    while topic.adaptive_limit is None or publisher.unanswered < 500:
+        await asyncio.sleep(0.1)
+    await change_setting(world, f"{PREFIX}ObserveOnly", "true")
+    await asyncio.sleep(0.1)
+    assert topic.adaptive_limit is None
+    parking = topic.parking
+    assert parking is not None
+    assert parking.waiting(ParkCause.ADAPTIVE).producers == 0
+    await change_setting(world, f"{PREFIX}ObserveOnly", "false")
+    await asyncio.sleep(6)
+    assert topic.adaptive_limit is not None
+
+
+@played(settings=ON)
+async def test_d13_the_interval_is_dynamic_and_counts_at_once(world: World) -> None:
+    """Rule 5.2: a change re-arms the pending cycle."""
+    await change_setting(world, f"{PREFIX}IntervalMs", "600000")
+    throttle = controller(world)
+    await asyncio.sleep(5)
+    before = throttle.status.last_evaluation_ms
+    await change_setting(world, f"{PREFIX}IntervalMs", "100")
+    await asyncio.sleep(1)
+    assert throttle.status.last_evaluation_ms > before
+    first = throttle.status.last_evaluation_ms
+    await asyncio.sleep(1)
+    assert throttle.status.last_evaluation_ms - first >= 900
+
+
+class BrokenLawError(Exception):
+    """What no law raises."""
+
+
+@played(settings=ON)
+async def test_d14_and_d18_a_failing_controller_goes_on_and_leaves_no_limit(world: World) -> None:
+    """Rule 5.1: counted, told with its trace, and limits stay until they have outlived it."""
+    publisher, reader = await overloaded(world, drain_per_s=1)
+    await set_quota(world, 3_000_000)
+    topic, throttle = await live(world), controller(world)
+    while topic.adaptive_limit is None:
+        await asyncio.sleep(0.1)
+    evaluate = TopicControl.evaluate
+    last_ms = throttle.status.last_evaluation_ms
+
+    def fail(*_: object) -> None:
+        raise BrokenLawError("of the law")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(TopicControl, "evaluate", fail)
+        # A world ends at an error of ours; this one is meant.
+        patch.setattr(logging.getLogger("headgate.adaptive"), "propagate", False)
+        await asyncio.sleep(10)
+        assert throttle.status.failures >= 9
+        assert throttle.status.last_evaluation_ms - last_ms <= 1_100
+        assert topic.adaptive_limit is not None
+        await asyncio.sleep(25)
+        assert topic.adaptive_limit is None
+        assert throttle.active_count == 0
+    assert TopicControl.evaluate is evaluate
+    await asyncio.sleep(2)
+    assert throttle.status.last_evaluation_ms > last_ms + 30_000
+    publisher.stop()
+    reader.stop()
+
+
+def test_d15_lines_of_the_log_are_few(caplog: pytest.LogCaptureFixture) -> None:
+    """What began and ended is told, steps are not; observe-only says what it would do."""
+    caplog.set_level(logging.INFO, "headgate.adaptive")
+
+    async def story(world: World) -> None:
+        await world.start()
+        publisher, reader = await overloaded(world)
+        await asyncio.sleep(20)
+        publisher.per_s, reader.per_s = 10, 2_000
+        await asyncio.sleep(20)
+
+    with World(7, settings=ON) as world:
+        world.run(story(world))
+    lines = [record.getMessage() for record in caplog.records if record.name == "headgate.adaptive"]
+    assert lines[0].startswith(f"[AdaptiveThrottle] ACTIVATED topic={TOPIC} memoryPressure=0 back")
+    assert any(line.startswith(f"[AdaptiveThrottle] DEACTIVATED topic={TOPIC}") for line in lines)
+    assert "naturalMsgRate=" in "".join(lines)
+    assert len(lines) <= 4
+
+
+@played(settings=ON, memory=MEMORY)
+async def test_d10_memory_pressure_slows_who_takes_the_memory(world: World) -> None:
+    """Rule 5.3: the others, and the broker's own topics, keep their rate."""
+    MEMORY.used = 100
+    world.lanes[0].thaw()
+    small = Publisher(world, await world.connect(), f"{TOPIC}-small", 5)
+    large = Publisher(world, await world.connect(), f"{TOPIC}-large", 800)
+    await asyncio.sleep(10)
+    MEMORY.used = 850
+    await asyncio.sleep(20)
+    throttle = controller(world)
+    assert throttle.status.memory_pressure == 1.0
+    limited = {t.name.local for t in world.broker.engine.topics.values() if t.adaptive_limit}
+    assert limited == {"orders-large"}
+    MEMORY.used = 100
+    await asyncio.sleep(30)
+    assert not [t for t in world.broker.engine.topics.values() if t.adaptive_limit]
+    small.stop()
+    large.stop()
+
+
+@played(settings=ON)
+async def test_d11_a_quota_that_evicts_slows_nobody(world: World) -> None:
+    await set_quota(world, 500_000, policy="consumer_backlog_eviction")
+    reader = Reader(await world.connect(), TOPIC, 10)
+    await asyncio.sleep(0.1)
+    Publisher(world, await world.connect(), TOPIC, 400)
+    await asyncio.sleep(20)
+    topic = await live(world)
+    assert topic.quota is not None
+    assert topic.quota.evictions(topic.quota.quotas.size.type)[0] > 0  # type: ignore[union-attr]
+    assert topic.adaptive_limit is None
+    reader.stop()
+
+
+@played(settings=DRAIN)
+async def test_d12_acknowledgements_on_the_producers_connection_go_on(world: World) -> None:
+    """The connection that drains the backlog is the one that publishes: it is not paused."""
+    await set_quota(world, QUOTA_BYTES)
+    client = await world.connect()
+    reader = Reader(client, TOPIC, 100)
+    await asyncio.sleep(0.1)
+    publisher = Publisher(world, client, TOPIC, 400)
+    topic = await live(world)
+    while topic.adaptive_limit is None:
+        await asyncio.sleep(0.1)
+    before = publisher.received
+    await asyncio.sleep(30)
+    assert publisher.received - before >= 0.95 * 30 * 100
+    assert not world.broker.read_paused
+    reader.stop()
+
+
+@played(settings=ON)
+async def test_an_unloaded_topic_is_forgotten(world: World) -> None:
+    await overloaded(world, drain_per_s=1)
+    topic, throttle = await live(world), controller(world)
+    while topic.adaptive_limit is None:
+        await asyncio.sleep(0.1)
+    world.broker.begin_turn()
+    topic.fence()
+    world.broker.engine.unload_topic(topic)
+    await asyncio.sleep(3)
+    assert throttle.active_count == 0
+    assert throttle.decisions(topic) == []
+
+
+@played(settings=ON)
+async def test_a_cycle_touches_only_topics_that_published_or_are_limited(world: World) -> None:
+    """Rule 5.1."""
+    for number in range(5):
+        await live(world, f"{TOPIC}-{number}")
+    publisher = Publisher(world, await world.connect(), f"{TOPIC}-2", 50)
+    looked: list[str] = []
+    look = AdaptiveThrottle._look
+
+    def watched(self: AdaptiveThrottle, topic: object) -> None:
+        looked.append(topic.name.local)  # type: ignore[attr-defined]
+        look(self, topic)  # type: ignore[arg-type]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(AdaptiveThrottle, "_look", watched)
+        await asyncio.sleep(5)
+    assert set(looked) == {"orders-2"}
+    assert len(looked) >= 4
+    publisher.stop()
