@@ -307,7 +307,7 @@ class Topic:
         if producer.ending:
             return
         producer.ending = True
-        if self.quota is not None:
+        if self.quota is not None and self.quota.over is not None:
             self.quota.stopping().closed += 1
         self.discard_parked(producer)
         if producer.pending_count:

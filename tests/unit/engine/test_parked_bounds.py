@@ -234,3 +234,17 @@ def test_what_moved_on_from_the_gate_to_the_quota_has_its_whole_time_there() -> 
     assert rig.port.closed == [1]
     rig.set_quotas(NO_QUOTAS)
     assert rig.engine.parked.bytes == 0
+
+
+def test_who_is_closed_for_an_adaptive_limit_is_not_counted_as_closed_by_a_quota() -> None:
+    rig = held_rig(connection=50)
+    rig.set_quotas(size_quota(1_000_000))
+    limited(rig, None)
+    rig.topic.adaptive_limit = DispatchLimit(messages=1, bytes=None)
+    rig.engine.intake.put_in_force(rig.topic)
+    port = AckingPort()
+    send(rig, producer_on(rig, port), 6)
+    assert port.closed == [2]
+    quota = rig.topic.quota
+    assert quota is not None
+    assert quota.stops is None or quota.stops.closed == 0
