@@ -42,6 +42,19 @@ def test_backlog_quotas_bite_in_stories() -> None:
     assert seen.keys() >= wanted, wanted - seen.keys()
 
 
+def test_publish_limits_bite_in_stories() -> None:
+    """Rules 3.1, 3.2, 3.3 and 3.4: what the stories check about publish limits happens in them."""
+    seen: Counter[str] = Counter()
+    for seed in (3, 4, 5):
+        story = Story(seed)
+        story.play()
+        seen += story.world.seen
+    wanted = {"publish limit of MESSAGES", "publish limit of BYTES", "not read",
+              "parked by topic_rate", "parked by broker_rate", "parked by backlog_quota",
+              "parked by pending_limit"}  # fmt: skip
+    assert seen.keys() >= wanted, wanted - seen.keys()
+
+
 def test_the_same_seed_gives_the_same_story() -> None:
     first, second = Story(3, episodes=1), Story(3, episodes=1)
     first.play()

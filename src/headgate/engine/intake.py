@@ -57,8 +57,7 @@ class Intake:
     def set_broker_limit(self, limit: DispatchLimit | None) -> None:
         """Put a limit on everything that is published, None for none."""
         self.limit = limit
-        if limit is not None:
-            self.gate.forgive_raised(limit, self._engine.now_ns)
+        self.gate.forgive_raised(limit, self._engine.now_ns)
         self.gate.set_limit(limit, self._engine.now_ns)
         self._engine.observer.publish_limits_changed(None)
         for topic in self._engine.topics.values():
@@ -69,12 +68,12 @@ class Intake:
         """The topic's own limit, or the adaptive one, was set: the tighter holds in each
         dimension. Both count the same messages over the same second, so one budget is exact.
 
-        ``forgives`` debts where the limit is raised: with an operator's raise, not with the steps
-        of the adaptive controller."""
+        ``forgives`` debts where the limit is raised or removed: with what an operator does, not
+        with the steps of the adaptive controller."""
         limit = tighter(topic.publish_limit, topic.adaptive_limit)
         if limit is not None or topic.publish_gate is not None:
             gate = self.gate_of(topic)
-            if forgives and limit is not None:
+            if forgives:
                 gate.forgive_raised(limit, self._engine.now_ns)
             gate.set_limit(limit, self._engine.now_ns)
             self._engine.observer.publish_limits_changed(topic)
@@ -97,28 +96,38 @@ class Intake:
 
     # -- one SEND --------------------------------------------------------------------------
 
-    def admit(self, topic: Topic, producer: Producer, send: ParkedSend) -> int:
-        """How many messages of a SEND that arrived now were charged: it is to be staged at once.
-        :data:`PARKED` when it waits or is forgotten."""
-        if not producer.parked and not producer.ending:
-            place = self._refused(topic, producer)
-            if place is None:
-                return self._charge(producer, send.message_count, len(send.body))
-            if not producer.ending:
-                self._enter(topic, producer, place)
-        self._park(topic, producer, send)
+    def admit(self, topic: Topic, producer: Producer, messages: int, size_bytes: int) -> int:
+        """How many messages were charged of a SEND that arrived now, whose connection has room: it
+        is to be staged at once. :data:`PARKED` when it has to wait: :meth:`park` it."""
+        if producer.parked or producer.ending:
+            return PARKED
+        gate, now_ns = producer.gate, self._engine.now_ns
+        if gate is not None and topic.quota is None and gate.request(now_ns) is None:
+            if not gate.limited:
+                return NOTHING_CHARGED
+            gate.charge(now_ns, messages, size_bytes)  # as _charge: this is the hot way
+            self.gate.charged_ns = gate.topic.charged_ns = now_ns
+            return messages
+        place = self._refused_by_topic(topic, producer)
+        if place is None:
+            return self._charge(producer, messages, size_bytes)
+        if not producer.ending:
+            self._enter(topic, producer, place)
         return PARKED
 
     def wait_for_answers(self, topic: Topic, producer: Producer, send: ParkedSend) -> None:
         """A SEND arrived whose connection has as many unanswered ones as it may."""
         if not producer.parked and not producer.ending:
             self._enter(topic, producer, Place.CONNECTION)
-        self._park(topic, producer, send)
+        self.park(topic, producer, send)
 
     def _refused(self, topic: Topic, producer: Producer) -> Place | None:
         """Where the next SEND of a producer has to wait; None if it may be staged."""
         if not producer.port.has_room:
             return Place.CONNECTION
+        return self._refused_by_topic(topic, producer)
+
+    def _refused_by_topic(self, topic: Topic, producer: Producer) -> Place | None:
         quota, parking = topic.quota, topic.parking
         if quota is not None:
             if parking is not None and parking.quota_ring and producer.place is not Place.QUOTA:
@@ -127,10 +136,13 @@ class Intake:
                 quota.evaluate()
                 if quota.over is not None or producer.ending:
                     return Place.QUOTA
-        if self.is_limited(topic):
-            if producer.gate is None:
-                producer.gate = self.gate_of(topic).subscription(producer)
-            refusal = producer.gate.request(self._engine.now_ns)
+        gate = producer.gate
+        if gate is None:
+            if not self.is_limited(topic):
+                return None
+            gate = producer.gate = self.gate_of(topic).subscription(producer)
+        if gate.limited:
+            refusal = gate.request(self._engine.now_ns)
             if refusal is not None:
                 self._parking_of(topic).set_gate_cause(_cause(topic, refusal), self._engine.now_ns)
                 return Place.GATE
@@ -163,11 +175,15 @@ class Intake:
         parking.enter(producer, place, now_ns)
         if place is Place.CONNECTION:
             self._full[producer.port] = None
+        elif place is Place.GATE:
+            self._engine.effects.work_pending()  # so that the loop wakes when its turn is there
         elif place is Place.QUOTA:
             self._engine.parked.arm_hold(topic, parking, now_ns)
+            self._engine.parked.held(topic)
         topic.settle_admission()
 
-    def _park(self, topic: Topic, producer: Producer, send: ParkedSend) -> None:
+    def park(self, topic: Topic, producer: Producer, send: ParkedSend) -> None:
+        """Keep a SEND that was not admitted, or forget it with a producer that is ending."""
         if producer.ending:
             return  # forgotten
         if producer.parked is None:
@@ -251,6 +267,11 @@ class Intake:
     def _go_on(self, producer: Producer, entries_max: int) -> int:
         """Stage what a producer has waiting, as far as it may go."""
         topic, used = producer.topic, 0
+        if topic is not None and topic.parking is not None and producer.gate is not None:
+            waited_for = producer.gate.cause(self._engine.now_ns)
+            if waited_for is not None:
+                cause = _cause(topic, waited_for)
+                topic.parking.retell_gate_cause(cause, self._engine.now_ns)
         while topic is not None and producer.parked:
             if used >= entries_max:
                 self._ready.append(producer)

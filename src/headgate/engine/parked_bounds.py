@@ -30,7 +30,8 @@ class ParkedBounds:
         self._engine = engine
         self._producers: dict[ProducerPort, dict[Producer, None]] = {}
         """Those with waiting SENDs, of each connection that has any."""
-        self._paused: dict[ProducerPort, None] = {}
+        self._paused: dict[ProducerPort, int] = {}
+        """Down to how many parked bytes of all each of them is not read."""
         self.bytes = 0
         """Of all of them, now."""
 
@@ -41,14 +42,13 @@ class ParkedBounds:
         port = producer.port
         self._producers.setdefault(port, {})[producer] = None
         self.bytes += size_bytes
-        limits = self._engine.limits
+        bound = self._engine.limits.parked_bytes_max
         while self._is_over(port):
-            self._relieve(port)
-        while self.bytes > limits.parked_bytes_max:
+            self._relieve(port, bound)
+        while self.bytes > bound:
             unpaused = [other for other in self._producers if other not in self._paused]
-            if not unpaused:
-                break
-            self._relieve(max(unpaused, key=_parked_bytes))
+            if not unpaused or not self._relieve(max(unpaused, key=_parked_bytes), bound // 2):
+                break  # the others may go on until one more SEND waits
 
     def left(self, producer: Producer, size_bytes: int) -> None:
         """So much of a producer waits no longer."""
@@ -70,26 +70,37 @@ class ParkedBounds:
         bound = self._engine.limits.parked_bytes_per_connection_max
         return port.parked_bytes > bound and port not in self._paused
 
-    def _relieve(self, port: ProducerPort) -> None:
-        """Have a connection park less, or no more. Of what it must not be paused for, the producer
-        that parks most is closed."""
+    def held(self, topic: Topic) -> None:
+        """From now on a quota holds what a topic parks, or some of it: its producers on connections
+        that are not read are closed, so that these are read again."""
+        over = None if topic.quota is None else topic.quota.over
+        if over is None or not over.policy.stops_producers:
+            return
+        for port in list(self._paused):
+            for producer in list(self._producers.get(port, ())):
+                if producer.topic is topic and _cause(producer) is ParkCause.BACKLOG_QUOTA:
+                    topic.end_producer(producer)
+
+    def _relieve(self, port: ProducerPort, read_on_at: int) -> bool:
+        """Have a connection park less (True), or no more until at most so much is parked in all
+        (False). Of what it must not be paused for, the producer that parks most is closed."""
         most = max(self._producers[port], key=_parked_bytes)
-        cause = most.throttled_by
-        if cause is ParkCause.BACKLOG_QUOTA or (cause is ParkCause.ADAPTIVE and port.brings_acks):
-            topic = most.topic
-            if topic is not None:
-                topic.end_producer(most)
-        else:
-            self._paused[port] = None
-            port.pause_for_parked()
+        cause, topic = _cause(most), most.topic
+        closes = cause is ParkCause.BACKLOG_QUOTA or (
+            cause is ParkCause.ADAPTIVE and port.brings_acks
+        )
+        if closes and topic is not None:
+            topic.end_producer(most)
+            return True
+        self._paused[port] = read_on_at
+        port.pause_for_parked()
+        return False
 
     def _resume(self) -> None:
-        limits = self._engine.limits
-        has_room = self.bytes <= limits.parked_bytes_max // 2
-        for port in list(self._paused):
+        few = self._engine.limits.parked_bytes_per_connection_max // 2
+        for port, read_on_at in list(self._paused.items()):
             parked_bytes = port.parked_bytes
-            few = parked_bytes <= limits.parked_bytes_per_connection_max // 2
-            if not parked_bytes or (few and has_room):
+            if not parked_bytes or (parked_bytes <= few and self.bytes <= read_on_at):
                 del self._paused[port]
                 port.resume_for_parked()
 
@@ -132,6 +143,12 @@ def held_since_ns(producer: Producer) -> int | None:
     if not producer.parked or producer.place is not Place.QUOTA:
         return None
     return max(producer.parked[0].arrived_ns, producer.place_since_ns)
+
+
+def _cause(producer: Producer) -> ParkCause | None:
+    """What it waits for now."""
+    parking = None if producer.topic is None else producer.topic.parking
+    return None if parking is None else parking.cause_of(producer)
 
 
 def _parked_bytes(subject: Producer | ProducerPort) -> int:

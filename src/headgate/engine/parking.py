@@ -48,6 +48,7 @@ class Parking:
         "_by_place",
         "_causes",
         "_gate_cause",
+        "_gate_since_ns",
         "_is_over",
         "_paused_count",
         "_seen",
@@ -66,6 +67,7 @@ class Parking:
         self._since_ns = [0] * len(ParkCause)
         self._spent_ns = [0] * len(ParkCause)
         self._gate_cause = ParkCause.TOPIC_RATE
+        self._gate_since_ns = 0
         self._is_over = False
         self._paused_count = 0
         self.quota_ring: deque[Producer] = deque()
@@ -74,7 +76,8 @@ class Parking:
         """When it is looked who has waited for the quota too long; 0 for never."""
 
     def __bool__(self) -> bool:
-        return any(place[0] for place in self._by_place)
+        at_quota, at_gate, at_connection = self._by_place
+        return bool(at_quota[0] or at_gate[0] or at_connection[0])
 
     @property
     def messages(self) -> int:
@@ -95,7 +98,9 @@ class Parking:
         return Waiting(*(sum(self._by_place[p][i] for p in places) for i in range(3)))
 
     def parked_ns(self, cause: ParkCause, now_ns: int) -> int:
-        """Time in which at least one SEND waited for one cause, until now."""
+        """Time in which at least one SEND waited for one cause, until now. What was told once is
+        not told otherwise later: it never falls."""
+        self._gate_since_ns = now_ns
         running_ns = now_ns - self._since_ns[cause] if cause in self._causes else 0
         return self._spent_ns[cause] + running_ns
 
@@ -165,9 +170,21 @@ class Parking:
 
     def set_gate_cause(self, cause: ParkCause, now_ns: int) -> None:
         """Those at the gate wait for this limit from now on: the one that releases last."""
+        self._gate_since_ns = now_ns
         if cause is not self._gate_cause:
             self._gate_cause = cause
             self._restate(now_ns)
+
+    def retell_gate_cause(self, cause: ParkCause, now_ns: int) -> None:
+        """Those at the gate waited for this limit since they were last told one: only now is it
+        known which one released last."""
+        told = self._cause_of(Place.GATE)
+        if told is not cause and told is self._gate_cause and self._by_place[Place.GATE][0]:
+            since_ns = max(self._gate_since_ns, self._since_ns[told])
+            self.set_gate_cause(cause, now_ns)
+            if told not in self._causes:  # else something else still waits for it
+                self._spent_ns[told] -= now_ns - since_ns
+                self._spent_ns[cause] += now_ns - since_ns
 
     def set_over(self, is_over: bool, now_ns: int) -> None:
         """The quota is exceeded, or is no more: while it is, nobody can say when it releases, and
@@ -181,6 +198,10 @@ class Parking:
         waits."""
         self._paused_count += step
         self._restate(now_ns)
+
+    def cause_of(self, producer: Producer) -> ParkCause | None:
+        """What a producer waits for now; None if it does not."""
+        return None if producer.place is None else self._cause_of(producer.place)
 
     def take_seen(self) -> set[ParkCause]:
         """What anything waited for since this was last asked."""

@@ -218,9 +218,10 @@ class Topic:
         """
         engine = self.engine
         if self.staged_bytes >= self.admit_below:
-            send = ParkedSend(sequence_id, highest_sequence_id, message_count, body, engine.now_ns)
-            charged = engine.intake.admit(self, producer, send)
+            charged = engine.intake.admit(self, producer, message_count, len(body))
             if charged < 0:
+                send = (sequence_id, highest_sequence_id, message_count, body, engine.now_ns)
+                engine.intake.park(self, producer, ParkedSend(*send))
                 return False
         try:
             ordinal = engine.effects.append(self, message_count, body)
@@ -279,6 +280,7 @@ class Topic:
         """An entry was charged and is not stored."""
         if charged and self.publish_gate is not None:
             self.publish_gate.give_back(self.engine.now_ns, charged, size_bytes)
+            self.engine.effects.work_pending()
 
     def read_no_further(self, producer: Producer) -> None:
         """The connection of a producer is not read because too much waits."""
@@ -305,7 +307,7 @@ class Topic:
         if producer.ending:
             return
         producer.ending = True
-        if self.quota is not None:
+        if self.quota is not None and self.quota.over is not None:
             self.quota.stopping().closed += 1
         self.discard_parked(producer)
         if producer.pending_count:

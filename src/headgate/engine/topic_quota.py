@@ -263,6 +263,7 @@ class TopicQuota:
         keeper = topic.engine.quotas
         if topic.parking is not None:
             topic.parking.set_over(self.over is not None, topic.engine.now_ns)
+            topic.engine.parked.held(topic)
         if self.over is None:
             if self.ring:
                 keeper.touch(self)

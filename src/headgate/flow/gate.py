@@ -217,6 +217,9 @@ class TopicGate(GateNode):
         amounts = (messages, size_bytes)
         for budget in self.shared:
             budget.give_back(now_ns, amounts[budget.dimension])
+        for node in (self, self.broker):
+            if node.alarm:
+                self.broker.arm(node, now_ns)
 
     def close(self, now_ns: int) -> None:
         """The topic is deleted, with all its subscriptions. Not for unload: a budget must

@@ -75,12 +75,13 @@ class GateNode:
         self.budgets = tuple(active)
         return changed
 
-    def forgive_raised(self, limit: DispatchLimit, now_ns: int) -> None:
-        """Of dimensions in which ``limit``, which is put in force next, is above the present one,
-        forgive debts: a raise of a publish limit releases at once (law 3.3)."""
+    def forgive_raised(self, limit: DispatchLimit | None, now_ns: int) -> None:
+        """Of dimensions in which ``limit``, which is put in force next, is above the present one or
+        none, forgive debts: a raise or a removal of a publish limit releases at once (law 3.3), and
+        who sets another one afterwards does not find the old debt."""
         for budget in self.budgets:
-            amount = limit.amount(budget.dimension)
-            if amount is not None and amount > budget.limit:
+            amount = None if limit is None else limit.amount(budget.dimension)
+            if amount is None or amount > budget.limit:
                 budget.forgive_debt(now_ns, self.charged_ns)
 
     def _restart_shares(self) -> None:

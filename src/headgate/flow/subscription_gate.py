@@ -91,7 +91,7 @@ class SubscriptionGate(GateNode):
             if at_ns > now_ns:
                 budget.refused_until_ns = at_ns
                 refused = True
-        if refused or (self.topic.shared and self._others_first()):
+        if refused or (self.topic.broker.demand and self._others_first()):
             return self._wait(now_ns)
         if state == _DEFERRED:
             self._state = _ACTIVE

@@ -182,6 +182,7 @@ def left_over(broker: Broker) -> list[str]:
         "producers that wait": engine.parked._producers,
         "connections that are paused": engine.parked._paused,
         "connections with room": engine.intake._with_room,
+        "topics at the publish gate": engine.intake.gate.topics,
         "publishing demand": engine.intake.gate.demand,
         "quotas to look at": engine.quotas._dirty,
     }

@@ -18,6 +18,7 @@ from headgate.fs import Operation
 from headgate.metadata.errors import RefusalError
 from headgate.metadata.policies import DispatchRate, Retention
 from tests.sim.brokersim.model import START, Cursor, Presence, just_after
+from tests.sim.brokersim.publishing import limit_some
 from tests.sim.brokersim.quotas import set_some
 
 if TYPE_CHECKING:
@@ -50,6 +51,7 @@ class Administrator:
             (6, self._reset),
             (30, self._limit),
             (20, self._quota),
+            (15, self._limit_publishing),
             (5, self._retain),
             (12, self._look),
         ]
@@ -260,6 +262,10 @@ class Administrator:
     async def _quota(self) -> None:
         if self._story.has_quotas:
             await set_some(self._story, self._rng)
+
+    async def _limit_publishing(self) -> None:
+        if self._story.has_publish_limits:
+            await limit_some(self._story, self._rng)
 
     async def _retain(self) -> None:
         story, facade = self._story, self._facade()

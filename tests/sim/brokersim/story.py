@@ -64,6 +64,9 @@ class Story:
             self.topics += [f"persistent://public/default/p-partition-{i}" for i in range(2)]
         self.has_quotas = rng.random() < 0.6
         """Whether backlog quotas are set: they keep much of what is sent from being stored."""
+        self.has_publish_limits = rng.random() < 0.6
+        self._parked_bytes = rng.choice((4_000, 1_000_000))
+        """What all connections together may park."""
         self.holders = Holders(self.world.clock.monotonic_ns)
         self.calm = False
         """True: nobody publishes or disturbs; consumers take and acknowledge all they get."""
@@ -248,6 +251,7 @@ class Story:
         world.disk = FaultyFs(world.fs)
         broker = await world.start()
         broker.engine.cache.size_bytes_max = self._cache_bytes
+        broker.engine.limits.parked_bytes_max = self._parked_bytes
         self.note("started")
         Audit(self.model, broker, self.topics).check()
 

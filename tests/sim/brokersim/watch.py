@@ -20,6 +20,7 @@ from headgate.wire.codes import AckType
 from headgate.wire.ids import position_of
 from headgate.wire.messages import BaseCommand
 from tests.sim.brokersim.model import START, Model, ViolationError, just_after
+from tests.sim.brokersim.publishing import PublishWatch
 from tests.sim.brokersim.quotas import QuotaWatch
 
 
@@ -98,8 +99,9 @@ class WatchedWorld(World):
         self.handed: dict[Subscription, tuple[int, int]] = {}
         """Messages and bytes handed over, by subscription, since the broker's start."""
         self.seen: Counter[str] = Counter()
-        """What backlog quotas did, so that a story can tell whether they did anything."""
+        """What quotas and publish limits did, so that a story can tell whether they did any."""
         self._quotas: QuotaWatch
+        self._publishing: PublishWatch
 
     def accept(self) -> Connection:
         connection = WatchedConnection(self.broker, HANDLERS)
@@ -108,6 +110,7 @@ class WatchedWorld(World):
 
     def built(self, broker: Broker) -> None:
         self._quotas = QuotaWatch(self.model, broker, self.seen)
+        self._publishing = PublishWatch(broker, self.seen)
 
     def crash(self) -> None:
         super().crash()
@@ -189,7 +192,7 @@ class WatchedWorld(World):
                 wrong.append(f"{topic.name}: {topic.pending_count} wait, {staged} are staged")
             if topic.staged_bytes != topic.log.bytes_before(topic.log.staged_end):
                 wrong.append(f"{topic.name}: {topic.staged_bytes} bytes were ever staged")
-        wrong += self._quotas.check()
+        wrong += self._quotas.check() + self._publishing.check()
         if wrong:
             raise ViolationError("; ".join(wrong))
 

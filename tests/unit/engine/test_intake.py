@@ -380,3 +380,90 @@ def test_a_small_share_is_had_in_full_although_others_go_first(own: int, broker:
     before = rig.log.staged_end
     rig.advance(20_000)
     assert rig.log.staged_end - before >= 0.95 * own * 20
+
+
+def test_who_waits_goes_at_once_when_what_was_charged_before_is_lost() -> None:
+    """Rule 3.4: what failed to persist is not charged, and nobody waits for its room."""
+    rig = Rig()
+    limited(rig, messages(10))
+    other = other_producer(rig, 2)
+    rig.send(10)
+    publish(rig.topic, other, 5)
+    rig.flush()
+    rig.log.bodies.clear()
+    rig.log.counts.clear()
+    pending_before = rig.effects.work_count
+    rig.topic.append_failed(StorageError("lost", retryable=True))
+    assert rig.effects.work_count > pending_before
+    rig.advance(600)  # paced
+    assert rig.log.staged_end == 5
+    assert not rig.topic.parking
+
+
+@pytest.mark.parametrize("level", ["topic", "broker"])
+def test_a_limit_that_was_removed_leaves_no_debt_to_the_next_one(level: str) -> None:
+    """Rule 3.3: removing it and setting a higher one is no worse than raising it."""
+    rig = Rig()
+
+    def put(limit: DispatchLimit | None) -> None:
+        if level == "topic":
+            limited(rig, limit)
+        else:
+            rig.engine.intake.set_broker_limit(limit)
+
+    put(messages(1))
+    rig.send(1, messages=100_000)
+    rig.advance(5_000)
+    put(None)
+    put(messages(1_000))
+    rig.send(1_000)
+    assert rig.log.staged_end == 1_001
+    put(None)
+    put(messages(1_000))
+    rig.send(1)
+    assert rig.log.staged_end == 1_001  # what was accepted in the last second still counts
+
+
+def test_the_cause_of_a_wait_is_the_limit_that_released_last() -> None:
+    """Rule 3.3: known at its end only, where the topic's limit opens before it is the topic's turn
+    at the broker's. What was told once stays."""
+    rig = Rig()
+    topics = [rig.topic]
+    for number in (2, 3):
+        name = parse_topic(f"persistent://acme/ns/t{number}")
+        topics.append(rig.engine.load_topic(name, FakeLog(number)))
+    rig.engine._publish_limit_of = lambda _: messages(10)
+    for number, topic in enumerate(topics, 1):
+        rig.engine.publish_limit_of_topic(topic)
+        producer = Producer(number, f"w{number}", FakePort())
+        topic.add_producer(producer)
+    rig.engine.intake.set_broker_limit(messages(15))
+    for topic in topics:
+        (producer,) = [p for p in topic.producers.values() if p.name.startswith("w")]
+        publish(topic, producer, 200)
+    told = []
+    for _ in range(50):
+        rig.advance(200)
+        parkings = [topic.parking for topic in topics if topic.parking is not None]
+        told.append(
+            [
+                sum(parking.parked_ns(cause, rig.engine.now_ns) for parking in parkings)
+                for cause in (ParkCause.BROKER_RATE, ParkCause.TOPIC_RATE)
+            ]
+        )
+    assert told[-1][0] + told[-1][1] == 3 * 10 * NS_PER_S
+    assert told[-1][0] >= 0.8 * 3 * 10 * NS_PER_S
+    for before, after in pairwise(told):
+        assert after[0] >= before[0]
+        assert after[1] >= before[1]
+
+
+def test_who_begins_to_wait_has_the_loop_look_when_it_may_go() -> None:
+    """Rule 3.2: also where nothing was staged in the same turn."""
+    rig = Rig()
+    limited(rig, messages(1))
+    rig.send(1)
+    rig.commit()
+    before = rig.effects.work_count
+    rig.send(1)
+    assert rig.effects.work_count > before

@@ -161,3 +161,24 @@ def test_figures_and_seconds_agree_with_plain_lists(story: list[tuple[str, int, 
             assert parking.parked_ns(each, now_ns) == spent[each]
         assert port.parked_bytes == sum(sizes.values())
         assert bool(parking) == bool(places)
+
+
+def test_what_a_wait_was_for_may_show_at_its_end_and_what_was_told_stays() -> None:
+    """Rule 3.3."""
+    parking, one = Parking(), producer(1)
+    parking.enter(one, Place.GATE, 0)
+    parking.set_gate_cause(ParkCause.TOPIC_RATE, 100)
+    parking.retell_gate_cause(ParkCause.BROKER_RATE, 300)
+    assert parking.parked_ns(ParkCause.TOPIC_RATE, 300) == 100
+    assert parking.parked_ns(ParkCause.BROKER_RATE, 300) == 200
+    parking.set_gate_cause(ParkCause.TOPIC_RATE, 300)
+    assert parking.parked_ns(ParkCause.TOPIC_RATE, 400) == 200
+    parking.retell_gate_cause(ParkCause.BROKER_RATE, 450)
+    assert parking.parked_ns(ParkCause.TOPIC_RATE, 500) == 200
+    assert parking.parked_ns(ParkCause.BROKER_RATE, 500) == 300
+    parking.set_over(True, 500)
+    parking.retell_gate_cause(ParkCause.TOPIC_RATE, 600)
+    assert parking.parked_ns(ParkCause.BACKLOG_QUOTA, 600) == 100
+    assert parking.cause_of(one) is ParkCause.BACKLOG_QUOTA
+    parking.leave(one, 600)
+    assert parking.cause_of(one) is None

@@ -271,3 +271,96 @@ def test_an_idle_budget_is_small_and_a_busy_one_bounded() -> None:
         assert len(busy._amounts) <= SLOTS_PER_PERIOD_MAX + 20
         size = sys.getsizeof(busy) + sys.getsizeof(busy._amounts) + sys.getsizeof(busy._gaps)
         assert size < 4096
+
+
+# -- publish limits: what did not happen, and debts that an operator forgives ---------------------
+
+
+def test_what_is_given_back_counts_no_more() -> None:
+    """Rule 3.4."""
+    budget = _budget(10)
+    budget.charge(START_NS, 4)
+    budget.charge(START_NS + 100 * NS_PER_MS, 9)
+    assert (budget.in_window, budget.debt, budget.granted) == (10, 3, 13)
+    budget.give_back(START_NS + 200 * NS_PER_MS, 9)
+    assert (budget.in_window, budget.debt, budget.granted) == (4, 0, 4)
+    assert budget.release_ns(START_NS + 200 * NS_PER_MS) == START_NS + 200 * NS_PER_MS
+    budget.give_back(START_NS + 300 * NS_PER_MS, 4)
+    assert budget.is_clear(START_NS + 300 * NS_PER_MS)
+
+
+def test_what_is_given_back_late_takes_nothing_from_others() -> None:
+    """Rule 3.4: what has left the window is not given back a second time."""
+    budget = _budget(10)
+    budget.charge(START_NS, 6)
+    budget.give_back(START_NS + NS_PER_S, 6)
+    assert (budget.in_window, budget.debt, budget.granted) == (0, 0, 0)
+    budget.charge(START_NS + NS_PER_S, 10)
+    assert budget.release_ns(START_NS + NS_PER_S) == START_NS + 2 * NS_PER_S
+
+
+_CHARGES = st.lists(
+    st.tuples(
+        st.integers(0, 400 * NS_PER_MS),
+        st.integers(1, 40),
+        st.sampled_from("ccccbf"),
+        st.booleans(),
+    ),
+    max_size=60,
+)
+
+
+@given(limit=st.integers(1, 50), steps=_CHARGES)
+@settings(max_examples=300)
+def test_given_back_and_forgiven_as_a_plain_list_has_it(
+    limit: int, steps: list[tuple[int, int, str, bool]]
+) -> None:
+    """Rules 3.3 and 3.4: a window is never emptier than what was really delivered in it, up to the
+    limit and the debt; what is given back leaves exactly what the others delivered."""
+    budget, now_ns, sent = _budget(limit), START_NS, list[tuple[int, int]]()
+    for gap_ns, amount, action, waits in steps:
+        now_ns += gap_ns
+        release_ns = budget.release_ns(now_ns)
+        if waits and release_ns > now_ns:
+            budget.begin_waiting(now_ns, release_ns)
+        if action == "c" and release_ns <= now_ns:
+            budget.charge(now_ns, amount)
+            sent.append((now_ns, amount))
+        elif action == "b" and sent and not budget.debt:
+            at_ns, last = sent.pop()
+            in_window = budget.in_window
+            budget.give_back(now_ns, last)
+            assert budget.in_window in (in_window - last, 0) or at_ns <= now_ns - NS_PER_S
+        elif action == "f":
+            budget.forgive_debt(now_ns, sent[-1][0] if sent else 0)
+            assert budget.debt == 0
+        assert budget.granted == sum(amount for _, amount in sent)
+        assert sum(budget._amounts[budget._first :]) == budget.in_window >= 0
+        really = sum(amount for at_ns, amount in sent if at_ns > now_ns - NS_PER_S)
+        budget.is_clear(now_ns)
+        assert budget.in_window + budget.debt >= min(really, limit)
+    wait_ns = budget.release_ns(now_ns) - now_ns
+    assert wait_ns <= NS_PER_S * (1 + budget.debt // limit) + NS_PER_S
+
+
+def test_a_forgiven_debt_leaves_what_was_delivered_in_the_last_period() -> None:
+    """Rule 3.3: a raise releases at once, and gives no second burst."""
+    budget = _budget(10)
+    budget.charge(START_NS, 100)
+    half_ns = START_NS + 500 * NS_PER_MS
+    budget.forgive_debt(half_ns, START_NS)
+    assert (budget.in_window, budget.debt) == (100, 0)
+    budget.change(150, NS_PER_S, half_ns)
+    budget.charge(half_ns, 50)
+    assert budget.release_ns(half_ns) == START_NS + NS_PER_S
+    assert budget.release_ns(START_NS + NS_PER_S) == START_NS + NS_PER_S
+
+
+def test_a_debt_of_long_ago_is_forgiven_whole() -> None:
+    """Rule 3.3."""
+    budget = _budget(1)
+    budget.charge(START_NS, 100_000)
+    later_ns = START_NS + 7 * NS_PER_S
+    assert budget.release_ns(later_ns) > later_ns + 90_000 * NS_PER_S
+    budget.forgive_debt(later_ns, START_NS)
+    assert budget.release_ns(later_ns) == later_ns

@@ -313,3 +313,21 @@ def test_after_any_history_nobody_is_stuck_and_nothing_is_left(
         figures = sender.gate.statistics(driver.now_ns)
         assert figures.waiters == 0
         assert all(budget.debt == 0 for budget in figures.budgets)
+
+
+def test_who_waits_is_handed_out_when_what_was_charged_is_given_back() -> None:
+    """Rule 3.4: at the topic's limit and at the broker's."""
+    for levels in ((True, False), (False, True), (True, True)):
+        broker = BrokerGate()
+        topic = broker.topic()
+        sender, waiter = topic.subscription(), topic.subscription()
+        for node, is_limited in zip((topic, broker), levels, strict=True):
+            if is_limited:
+                node.set_limit(DispatchLimit(messages=10, bytes=None), 0)
+        for _ in range(10):
+            assert sender.request(0) is None
+            sender.charge(0, 1, 1)
+        assert waiter.request(0) is not None
+        assert broker.pop_ready(1) is None
+        topic.give_back(1, 5, 5)
+        assert broker.pop_ready(1) is waiter

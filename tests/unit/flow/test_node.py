@@ -25,3 +25,21 @@ def test_a_removed_limit_set_again_finds_its_window() -> None:
 def test_without_limits_there_is_nothing_to_report() -> None:
     figures = BrokerGate().statistics(5)
     assert (figures.budgets, figures.waiters, figures.waiting_ns) == ((), 0, 0)
+
+
+def test_a_raise_or_a_removal_forgives_its_dimension_and_a_cut_none() -> None:
+    """Rule 3.3."""
+    for limit, debts in (
+        (DispatchLimit(10, 100), [90, 900]),
+        (DispatchLimit(9, 99), [90, 900]),
+        (DispatchLimit(11, 100), [0, 900]),
+        (DispatchLimit(None, 50), [0, 900]),
+        (DispatchLimit(5, 101), [90, 0]),
+        (None, [0, 0]),
+    ):
+        gate = BrokerGate()
+        gate.set_limit(DispatchLimit(10, 100), 0)
+        for budget, amount in zip(gate.budgets, (100, 1_000), strict=True):
+            budget.charge(0, amount)
+        gate.forgive_raised(limit, 1)
+        assert [budget.debt for budget in gate.budgets] == debts

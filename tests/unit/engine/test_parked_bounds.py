@@ -1,0 +1,250 @@
+"""Bounds on what waits: whose socket is paused, who is closed instead, when reading goes on."""
+
+from __future__ import annotations
+
+import pytest
+
+from headgate.base.park_cause import ParkCause
+from headgate.base.units import NS_PER_S
+from headgate.engine.parked_bounds import held_since_ns
+from headgate.engine.parking import ParkedSend, Place
+from headgate.engine.producer import Producer
+from headgate.flow.limits import DispatchLimit
+from headgate.flow.quota import NO_QUOTAS
+from tests.unit.engine.harness import FakePort, Rig
+from tests.unit.engine.quota_rig import EVICT, QuotaRig, size_quota
+
+TEN = b"0123456789"
+
+
+class AckingPort(FakePort):
+    """A connection over which consumers acknowledge, too."""
+
+    brings_acks = True
+
+
+def limited(rig: Rig, per_s: int | None) -> None:
+    """Limit the topic's messages a second."""
+    rig.publish_limit = None if per_s is None else DispatchLimit(messages=per_s, bytes=None)
+    rig.engine.publish_limit_of_topic(rig.topic)
+
+
+def held_rig(*, connection: int = 1_000, total: int = 10_000) -> QuotaRig:
+    """A topic whose limit of one message a second is used up."""
+    rig = QuotaRig()
+    rig.engine.limits.parked_bytes_per_connection_max = connection
+    rig.engine.limits.parked_bytes_max = total
+    limited(rig, 1)
+    rig.send(1)
+    return rig
+
+
+def producer_on(rig: Rig, port: FakePort, number: int = 2) -> Producer:
+    producer = Producer(number, f"p{number}", port)
+    rig.topic.add_producer(producer)
+    return producer
+
+
+def send(rig: Rig, producer: Producer, count: int) -> None:
+    for _ in range(count):
+        rig.topic.publish(producer, 0, 0, 1, TEN)
+
+
+def let_go(rig: Rig, count: int) -> None:
+    """So many seconds, in each of which one message goes."""
+    rig.advance(1_000 * count)
+
+
+# -- who is paused -------------------------------------------------------------------------------
+
+
+def test_a_connection_is_paused_beyond_its_bound_and_read_on_at_half_of_it() -> None:
+    """Rule 3.1."""
+    rig = held_rig(connection=50)
+    rig.send(5, body=TEN)
+    assert not rig.port.is_paused
+    rig.send(1, body=TEN)
+    assert rig.port.is_paused
+    let_go(rig, 3)
+    assert (rig.port.parked_bytes, rig.port.is_paused) == (30, True)
+    let_go(rig, 1)
+    assert (rig.port.parked_bytes, rig.port.is_paused) == (20, False)
+
+
+def test_a_connection_of_its_own_bound_goes_on_however_much_others_park() -> None:
+    """Rule 3.1: while all together are within theirs. It would wait until it parks nothing."""
+    rig = held_rig(total=450)
+    mine, others = FakePort(), [FakePort() for _ in range(3)]
+    for number, port in enumerate(others, 3):
+        send(rig, producer_on(rig, port, number), 12)
+    rig.engine.limits.parked_bytes_per_connection_max = 50
+    send(rig, producer_on(rig, mine, 9), 6)
+    assert mine.is_paused
+    while mine.parked_bytes > 20:
+        let_go(rig, 1)
+    assert rig.engine.parked.bytes > 450 // 2
+    assert not mine.is_paused
+
+
+def test_beyond_the_bound_of_all_who_parks_most_is_paused_and_nobody_else() -> None:
+    """Rule 3.1: neither who passed the bound, nor who parks nothing, nor all at once."""
+    rig = held_rig(total=100)
+    most, some, nothing = FakePort(), FakePort(), FakePort()
+    large, small = producer_on(rig, most, 2), producer_on(rig, some, 3)
+    producer_on(rig, nothing, 4)
+    send(rig, large, 7)
+    send(rig, small, 3)
+    assert not most.is_paused
+    send(rig, small, 1)
+    assert (most.is_paused, some.is_paused, nothing.is_paused) == (True, False, False)
+    send(rig, small, 1)
+    assert (most.is_paused, some.is_paused, nothing.is_paused) == (True, True, False)
+    let_go(rig, 6)
+    assert (rig.engine.parked.bytes, most.is_paused, some.is_paused) == (60, True, True)
+    let_go(rig, 1)
+    assert rig.engine.parked.bytes == 50
+    assert not most.is_paused
+    assert not some.is_paused
+
+
+def test_who_parks_nothing_any_more_is_read_whatever_others_park() -> None:
+    """Rule 3.1."""
+    rig = held_rig(total=100)
+    one, two = FakePort(), FakePort()
+    first, second = producer_on(rig, one, 2), producer_on(rig, two, 3)
+    send(rig, second, 6)
+    send(rig, first, 8)
+    assert one.is_paused
+    rig.topic.remove_producer(first)
+    assert (one.parked_bytes, one.is_paused) == (0, False)
+    assert rig.engine.parked.bytes == 60
+
+
+def test_bounds_that_are_raised_let_paused_connections_go_on_at_once() -> None:
+    """Rule 3.1: the setting is dynamic."""
+    rig = held_rig(connection=50)
+    rig.send(6, body=TEN)
+    assert rig.port.is_paused
+    rig.engine.limits.parked_bytes_per_connection_max = 120
+    rig.engine.parked.look()
+    assert not rig.port.is_paused
+
+
+# -- what no socket is paused for -----------------------------------------------------------------
+
+
+def quota_over(rig: QuotaRig) -> None:
+    """The topic's quota has no room."""
+    if "s" not in rig.topic.subscriptions:
+        rig.subscribe()
+    rig.commit()
+    rig.set_quotas(size_quota(1))
+
+
+def test_a_quota_that_is_exceeded_since_closes_who_waits_for_a_rate_beyond_a_bound() -> None:
+    """Rules 3.1 and 4.3: what it waits for now counts, not what it waited for first. The
+    acknowledgements that make room may come over this very connection."""
+    rig = held_rig(connection=50)
+    rig.send(3, body=TEN)
+    quota_over(rig)
+    rig.send(3, body=TEN)
+    assert not rig.port.is_paused
+    assert rig.port.closed == [1]
+
+
+def test_a_connection_that_is_paused_is_read_again_when_a_quota_holds_what_it_parks() -> None:
+    """Rules 3.1 and 4.3."""
+    rig = held_rig(connection=50)
+    rig.send(6, body=TEN)
+    assert rig.port.is_paused
+    quota_over(rig)
+    assert not rig.port.is_paused
+    assert rig.port.closed == [1]
+    assert rig.engine.parked.bytes == 0
+
+
+def test_what_an_eviction_stops_for_a_moment_closes_nobody() -> None:
+    """Rule 4.3: only a hold ends producers, what evicts makes room by itself."""
+    rig = held_rig(connection=50)
+    rig.send(6, body=TEN)
+    rig.subscribe()
+    rig.commit()
+    rig.set_quotas(size_quota(1, EVICT))
+    rig.advance(100)
+    assert rig.port.is_paused
+    assert rig.port.closed == []
+
+
+@pytest.mark.parametrize("port", [FakePort(), AckingPort()])
+def test_the_adaptive_limit_pauses_only_who_acknowledges_nothing(port: FakePort) -> None:
+    """Rule 3.1: where consumers are on the connection their acknowledgements may be what ends the
+    pressure, so that the producer that parks most is closed instead."""
+    rig = held_rig(connection=50)
+    limited(rig, None)
+    rig.topic.adaptive_limit = DispatchLimit(messages=1, bytes=None)
+    rig.engine.intake.put_in_force(rig.topic)
+    producer = producer_on(rig, port)
+    send(rig, producer, 5)
+    assert rig.topic.parking is not None
+    assert rig.topic.parking.cause_of(producer) is ParkCause.ADAPTIVE
+    send(rig, producer, 1)
+    assert (port.is_paused, port.closed) == ((False, [2]) if port.brings_acks else (True, []))
+
+
+# -- time ----------------------------------------------------------------------------------------
+
+
+def test_since_when_a_send_is_held() -> None:
+    """Rule 4.3: from its arrival, or from when its producer came to the quota; by a rate never."""
+    producer = Producer(1, "p", FakePort())
+    assert held_since_ns(producer) is None
+    producer.parked = [ParkedSend(0, 0, 1, TEN, 5)]  # type: ignore[assignment]
+    producer.place, producer.place_since_ns = Place.GATE, 7
+    assert held_since_ns(producer) is None
+    producer.place = Place.QUOTA
+    assert held_since_ns(producer) == 7
+    producer.place_since_ns = 3
+    assert held_since_ns(producer) == 5
+
+
+def test_a_rate_may_hold_as_long_as_it_takes() -> None:
+    """Rule 3.2: every send completes; only a quota's hold has an end."""
+    rig = held_rig()
+    rig.send(40, body=TEN)
+    rig.advance(60_000)
+    assert rig.engine.now_ns > rig.engine.limits.hold_park_ns + 1_000 * NS_PER_S
+    assert rig.port.closed == []
+    assert rig.log.staged_end == 41
+
+
+def test_what_moved_on_from_the_gate_to_the_quota_has_its_whole_time_there() -> None:
+    """Rule 4.3."""
+    rig = held_rig()
+    rig.send(2, body=TEN)
+    rig.commit()
+    rig.subscribe()
+    rig.publish_limit = DispatchLimit(messages=1, bytes=None)
+    rig.set_quotas(size_quota(1))
+    rig.advance(1_100)
+    assert rig.topic.parking is not None
+    assert rig.topic.parking.quota_ring
+    rig.advance(19_000)
+    assert rig.port.closed == []
+    rig.advance(1_000)
+    assert rig.port.closed == [1]
+    rig.set_quotas(NO_QUOTAS)
+    assert rig.engine.parked.bytes == 0
+
+
+def test_who_is_closed_for_an_adaptive_limit_is_not_counted_as_closed_by_a_quota() -> None:
+    rig = held_rig(connection=50)
+    rig.set_quotas(size_quota(1_000_000))
+    limited(rig, None)
+    rig.topic.adaptive_limit = DispatchLimit(messages=1, bytes=None)
+    rig.engine.intake.put_in_force(rig.topic)
+    port = AckingPort()
+    send(rig, producer_on(rig, port), 6)
+    assert port.closed == [2]
+    quota = rig.topic.quota
+    assert quota is not None
+    assert quota.stops is None or quota.stops.closed == 0
