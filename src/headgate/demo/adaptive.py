@@ -1,7 +1,7 @@
 """Whether adaptive publish throttling slows the one producer that fills a backlog quota, before it
 is full, from looks at explain and at statistics.
 
-A look is three or four answers of one broker, milliseconds apart. What is published between two
+A look is four answers of one broker, milliseconds apart. What is published between two
 looks is the difference of sums: nothing is lost.
 """
 
