@@ -38,6 +38,7 @@ def adaptive_state(broker: Broker, topics: Sequence[Topic]) -> AdaptiveState | N
         observe_only=settings.observe_only,
         active=len(limited),
         natural_messages_per_s=sum(each.natural_rate for each in figures),
+        effective_messages_per_s=sum(each.effective_rate for each in figures),
         memory_pressure=max(each.memory_pressure for each in figures),
         backlog_pressure=max(each.backlog_pressure for each in figures),
         decisions=[_state(record.at_ms, topic, record.decision) for record, topic in last],

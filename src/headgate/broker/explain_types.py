@@ -328,6 +328,8 @@ class AdaptiveState(Struct, frozen=True, kw_only=True, rename="camel"):
     """How many of its partitions are slowed now; 0 or 1 of one without."""
     natural_messages_per_s: float
     """What it publishes when nothing holds it, as learned; 0 while that is not known."""
+    effective_messages_per_s: float
+    """What of that is allowed now: all of it without a limit. In observe-only what would be."""
     memory_pressure: float
     """What memory asks of it, 0..1."""
     backlog_pressure: float

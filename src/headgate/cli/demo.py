@@ -35,11 +35,12 @@ _SIGNALLED = 128
     help="Folder of the pipeline's tables; a new one among the temporary files when left out.",
 )  # fmt: skip
 def demo_command(seconds: float, spark: bool, out: str | None) -> None:
-    """Build eight kinds of backlog, explain each one, and repair one.
+    """Build ten situations, explain each one, and repair one.
 
     Needs headgate[demo]; headgate[spark] and Java 17 add the pipeline. Takes about two minutes.
-    The exit status is 1 when a verdict is not what its situation was built to be, or when the
-    relative limit does not follow what is published.
+    The exit status is 1 when a verdict is not what its situation was built to be, when the relative
+    limit does not follow what is published, or when adaptive publish throttling lets a backlog
+    quota be reached or slows another producer than the one that fills it.
     """
     if importlib.util.find_spec("pulsar") is None:
         # What starts the clients' processes imports it, too.

@@ -73,6 +73,17 @@ def topic_calls(scene: Scene) -> list[HttpCall]:
     return calls
 
 
+def quota_calls(scene: Scene, seconds: float) -> list[HttpCall]:
+    """How the backlog quota of a scene is set in a demo of ``seconds``, where the scene has one."""
+    if not scene.has_quota:
+        return []
+    quota = {"limitSize": scene.quota_bytes(seconds), "policy": "producer_request_hold"}
+    return [
+        HttpCall("POST", f"/admin/v2/{_path_of(topic)}/backlogQuota", quota)
+        for topic in scene.topic_names()
+    ]
+
+
 class AdminClient:
     """Admin REST and /metrics of one broker."""
 
@@ -98,6 +109,15 @@ class AdminClient:
         path = f"/admin/v2/headgate/explain/{_path_of(topic)}"
         report: dict[str, Any] = json.loads(self._ask("GET", path))
         return report
+
+    def stats(self, topic: str) -> dict[str, Any]:
+        """A topic's statistics, which are Pulsar's.
+
+        Raises:
+            AdminCallError: it was refused.
+        """
+        stats: dict[str, Any] = json.loads(self._ask("GET", f"/admin/v2/{_path_of(topic)}/stats"))
+        return stats
 
     def explain(self, topic: str) -> list[Finding]:
         """Explain's judgement of every subscription of a topic.

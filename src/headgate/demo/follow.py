@@ -6,7 +6,6 @@ looks are differences of sums: nothing is lost between them.
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -14,16 +13,12 @@ from itertools import pairwise
 from typing import Any, Final
 
 from headgate.demo.scenes import Scene, Subject
-
-LOOK_EVERY_S: Final = 0.5
-"""Short beside :data:`RISE_S`."""
+from headgate.demo.spans import LOOK_EVERY_S, Span, mean_over_time, nearest, spans
 
 RISE_S: Final = 2.0
-"""A rise is followed within this time (law 1.7)."""
+"""A rise is followed within this time (law 1.7); long beside the time between two looks."""
 TOLERANCE: Final = 0.10
 """How far the limit in force may be from what it should be."""
-ROWS: Final = 12
-"""Rows of the table, or a few more; few enough to be read, enough to see a fall."""
 BUILT_SHARE: Final = 0.8
 """The highest rate was really published if this part of it was, for :data:`RISE_S`."""
 SHRINK_SHARE_MIN: Final = 0.3
@@ -77,9 +72,7 @@ def from_report(report: Mapping[str, Any], subject: Subject) -> Look:
 class Row:
     """A few seconds of it; rates are means over them, a second."""
 
-    begin_s: float
-    """Since the first look."""
-    end_s: float
+    span: Span
     published_per_s: float
     limit_per_s: float
     delivered_per_s: float
@@ -90,43 +83,16 @@ class Row:
 
 def rows(looks: Sequence[Look], seconds: float) -> list[Row]:
     """The rows that are complete, of a demo of ``seconds``; the last one may be short."""
-    if len(looks) < 2:
-        return []
-    row_s = max(1.0, round(seconds / ROWS))
-    begin_s, last_s = looks[0].at_s, looks[-1].at_s - looks[0].at_s
-    edges_s: list[float] = []
-    while (edge_s := min(row_s * len(edges_s), seconds)) <= last_s + LOOK_EVERY_S / 2:
-        edges_s.append(edge_s)
-        if edge_s == seconds:
-            break
-    nearest = [_nearest(looks, begin_s + edge_s) for edge_s in edges_s]
-    return [
-        _row(looks[first : last + 1], begin, end)
-        for (first, last), (begin, end) in zip(pairwise(nearest), pairwise(edges_s), strict=True)
-        if looks[last].at_s > looks[first].at_s
-    ]
+    return [_row(span, seen) for span, seen in spans(looks, seconds)]
 
 
-def _nearest(looks: Sequence[Look], at_s: float) -> int:
-    """Which of the looks (at least one) was nearest to an instant."""
-    after = bisect_left(looks, at_s, key=lambda look: look.at_s)
-    around = range(max(0, after - 1), min(after + 1, len(looks)))
-    return min(around, key=lambda number: abs(looks[number].at_s - at_s))
-
-
-def _row(looks: Sequence[Look], begin_s: float, end_s: float) -> Row:
+def _row(span: Span, looks: Sequence[Look]) -> Row:
     first, last = looks[0], looks[-1]
     passed_s = last.at_s - first.at_s
-    # The limit moves evenly enough from one look to the next.
-    allowed = sum(
-        (one.limit_per_s + other.limit_per_s) / 2 * (other.at_s - one.at_s)
-        for one, other in pairwise(looks)
-    )
     return Row(
-        begin_s=begin_s,
-        end_s=end_s,
+        span=span,
         published_per_s=(last.published - first.published) / passed_s,
-        limit_per_s=allowed / passed_s,
+        limit_per_s=mean_over_time([(look.at_s, look.limit_per_s) for look in looks]),
         delivered_per_s=(last.delivered - first.delivered) / passed_s,
         growth_per_s=(last.backlog - first.backlog) / passed_s,
         backlog=last.backlog,
@@ -139,7 +105,7 @@ def surely_published_per_s(looks: Sequence[Look], at: int) -> float:
     now_s = looks[at].at_s
     if now_s - RISE_S < looks[0].at_s - LOOK_EVERY_S / 2:
         return 0.0
-    marks = [looks[_nearest(looks, now_s - ago_s)] for ago_s in (RISE_S, RISE_S / 2)]
+    marks = [looks[nearest(looks, now_s - ago_s)] for ago_s in (RISE_S, RISE_S / 2)]
     rates = [
         (end.published - begin.published) / (end.at_s - begin.at_s)
         for begin, end in pairwise([*marks, looks[at]])

@@ -40,14 +40,9 @@ def sentence(row: Row) -> str:
     )
 
 
-def span(row: Row) -> str:
-    """``15-20 s``."""
-    return f"{row.begin_s:.0f}-{row.end_s:.0f} s"
-
-
 def line(row: Row) -> Text:
     """One row while the situations develop."""
-    text = Text(f"{_INDENT}{span(row):>9}  {sentence(row)}")
+    text = Text(f"{_INDENT}{row.span.text:>9}  {sentence(row)}")
     text.highlight_regex(r"limit +\d+/s", "yellow")
     return text
 
@@ -59,7 +54,7 @@ def table(found: Sequence[Row], width: int) -> list[Text]:
     most = max((max(row.limit_per_s, row.published_per_s) for row in found), default=0.0)
     lines = [Text(f"{_INDENT}{_HEAD}", "dim")]
     for row in found:
-        text = Text(f"{_INDENT}{span(row):>9} {row.published_per_s:>8.0f}/s")
+        text = Text(f"{_INDENT}{row.span.text:>9} {row.published_per_s:>8.0f}/s")
         text.append(f" {row.limit_per_s:>5.0f}/s", "yellow")
         text.append(f" {row.delivered_per_s:>8.0f}/s {row.backlog:>9,} {row.growth_per_s:>+5.0f}/s")
         if room > 0 and most > 0:

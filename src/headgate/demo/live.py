@@ -12,15 +12,13 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from headgate.demo import follow_view
 from headgate.demo.findings import Finding
-from headgate.demo.follow import Row
 
 PLAIN_EVERY_S: Final = 10.0
 """Between two sets of plain lines."""
-FOLLOWED_ROWS: Final = 4
-"""Of a limit that follows the publish rate so many rows are drawn, the last ones: with all the
-subscriptions they fit on a terminal of 24 lines."""
+FOLLOWED_LINES: Final = 3
+"""Of what is followed over time so many lines are drawn, the last ones: with all the subscriptions
+they fit on a terminal of 24 lines."""
 
 _COLUMNS: Final = ("  topic / subscription", "backlog", "state now", "verdict, confidence")
 _SUBJECT_WIDTH: Final = 22
@@ -80,21 +78,19 @@ def table(findings: Sequence[Finding], width: int) -> Table:
 
 @dataclass(frozen=True, slots=True)
 class Followed:
-    """A limit that follows the publish rate, as far as it is known."""
+    """Something that moves, such as a limit, as far as it is known."""
 
     about: str
     """What it is about, for people."""
-    rows: Sequence[Row]
+    lines: Sequence[Text]
+    """One for each span of time."""
 
 
-NOT_FOLLOWED: Final = Followed("", ())
-
-
-def _followed_lines(followed: Followed, new: Sequence[Row]) -> list[Text]:
-    """``new`` rows under what they are about; nothing where there are none."""
+def _followed_lines(about: str, new: Sequence[Text]) -> list[Text]:
+    """``new`` lines under what they are about; nothing where there are none."""
     if not new:
         return []
-    lines = [Text(f"  {followed.about}", "dim"), *(follow_view.line(row) for row in new)]
+    lines = [Text(f"  {about}", "dim"), *(text.copy() for text in new)]
     for text in lines:
         text.no_wrap, text.overflow = True, "ellipsis"
     return lines
@@ -109,7 +105,8 @@ class LiveView:
         self._seconds = seconds
         self._live: Live | None = None
         self._next_plain_s = 0.0
-        self._rows_shown = 0
+        self._shown: dict[str, int] = {}
+        """Lines of what is followed, by what they are about."""
 
     def __enter__(self) -> LiveView:
         """Begin to draw."""
@@ -128,21 +125,26 @@ class LiveView:
         elapsed_s: float,
         findings: Sequence[Finding],
         note: str,
-        followed: Followed = NOT_FOLLOWED,
+        followed: Sequence[Followed] = (),
     ) -> None:
         """Draw the present state; ``note`` is one more line, such as Spark's progress."""
         clock = f"  {min(elapsed_s, self._seconds):3.0f} of {self._seconds:.0f} s"
         if self._live is not None:
             parts: list[RenderableType] = [
                 table(findings, self._console.width),
-                *_followed_lines(followed, followed.rows[-FOLLOWED_ROWS:]),
+                *(
+                    text
+                    for each in followed
+                    for text in _followed_lines(each.about, each.lines[-FOLLOWED_LINES:])
+                ),
                 Text(f"{clock}   {note}", "dim", no_wrap=True, overflow="ellipsis"),
             ]
             self._live.update(Group(*parts))
         elif elapsed_s >= self._next_plain_s or elapsed_s >= self._seconds:
             self._next_plain_s = elapsed_s - elapsed_s % PLAIN_EVERY_S + PLAIN_EVERY_S
-            new = followed.rows[self._rows_shown :]
-            self._rows_shown = len(followed.rows)
             lines = [f"{clock}   {note}".rstrip(), *map(plain_line, findings)]
-            lines += [text.plain for text in _followed_lines(followed, new)]
+            for each in followed:
+                new = each.lines[self._shown.get(each.about, 0) :]
+                self._shown[each.about] = len(each.lines)
+                lines += [text.plain for text in _followed_lines(each.about, new)]
             self._console.print("\n".join(lines), markup=False, soft_wrap=True)

@@ -18,15 +18,14 @@ from rich.console import Console
 from rich.text import Text
 
 from headgate.base.errors import InputError
+from headgate.demo import adaptive, adaptive_view, follow, follow_view
 from headgate.demo.findings import Finding
-from headgate.demo.follow import LOOK_EVERY_S, Look, problems
-from headgate.demo.follow import rows as followed_rows
-from headgate.demo.follow_view import about, print_followed
 from headgate.demo.live import Followed, LiveView
 from headgate.demo.repair import is_drained, plan_repair
 from headgate.demo.report import print_report, rows, wrong
 from headgate.demo.rule import PROMQL, rule_says
 from headgate.demo.scenes import SCENES, Scene, Subject, subjects
+from headgate.demo.spans import LOOK_EVERY_S
 from headgate.demo.spark import SparkJob, SparkSpec, what_is_missing
 from headgate.demo.stage import Stage
 
@@ -87,7 +86,9 @@ class Demo:
         self._meant: list[tuple[Subject, Scene]] = list(subjects())
         self._moving = next(each for each in self._meant if each[1].relative)
         """The limit that follows the publish rate, by the subscription that it holds."""
-        self._looks: list[Look] = []
+        self._looks: list[follow.Look] = []
+        self._pair = adaptive.neighbours(self._meant)
+        self._adaptive_looks: list[adaptive.Look] = []
         self._tables_path = ""
 
     def run(self) -> int:
@@ -108,7 +109,7 @@ class Demo:
             self._title(1, "Brokers and clients")
             stage.start_brokers()
             for cluster, urls in stage.urls.items():
-                self._say(f"broker {cluster:<10} {urls.broker}   {urls.web}")
+                self._say(f"broker {cluster:<13} {urls.broker}   {urls.web}")
             subject, scene = self._moving
             old = scene.old_backlog(self._options.seconds)
             self._say(f"{subject.text}: {old:,} messages wait since before its broker's restart")
@@ -131,13 +132,15 @@ class Demo:
         return SparkJob(spec, folder)
 
     def _play(self, stage: Stage, job: SparkJob | None, missing: str) -> list[str]:
-        """Steps 2 to 6; what is not as it was built to be."""
+        """Steps 2 to 7; what is not as it was built to be."""
         begin_ns = time.time_ns()
         stage.go()
         before = stage.scrape()
-        self._title(2, "Eight situations develop; the brokers' own account (explain) says why")
+        self._title(2, "Ten situations develop; the brokers' own account (explain) says why")
         seen = self._watch(stage, job)
         after = stage.scrape()
+        width = adaptive_view.explained_width(self._console)
+        explained = stage.explain_text(self._pair.slowed[0], width)
         wrongs = wrong(self._meant, seen, "explain")
         rule = {s: rule_says(before.get(s), after.get(s)) for s, _ in self._meant}
         if job is None:
@@ -152,7 +155,7 @@ class Demo:
             self._title(4, "Whose fault: judged from the tables over the whole run")
         print_report(self._console, rows(self._meant, found, rule))
         self._console.print(Text(PROMQL, "dim"))
-        return wrongs + self._show_followed() + self._repair(stage)
+        return wrongs + self._show_followed() + self._show_slowed(explained) + self._repair(stage)
 
     def _watch(self, stage: Stage, job: SparkJob | None) -> Findings:
         begin_s = time.monotonic()
@@ -162,6 +165,7 @@ class Demo:
             while True:
                 elapsed_s = time.monotonic() - begin_s
                 self._looks.append(stage.look(self._moving[0]))
+                self._adaptive_looks.append(stage.look_at_both(self._pair))
                 is_last = elapsed_s >= seconds
                 if is_last or elapsed_s >= next_s:
                     next_s = elapsed_s - elapsed_s % _EXPLAIN_EVERY_S + _EXPLAIN_EVERY_S
@@ -172,19 +176,42 @@ class Demo:
                     return found
                 time.sleep(_pause_s(time.monotonic() - begin_s, LOOK_EVERY_S))
 
-    def _followed(self) -> Followed:
-        """The limit that moves, as far as it was seen."""
-        found = followed_rows(self._looks, self._options.seconds)
-        return Followed(about(*self._moving), found)
+    def _followed(self) -> list[Followed]:
+        """The limits that move, as far as they were seen."""
+        pair, seconds = self._pair, self._options.seconds
+        moving = [follow_view.line(row) for row in follow.rows(self._looks, seconds)]
+        slowed = [
+            adaptive_view.line(row, pair) for row in adaptive.rows(self._adaptive_looks, seconds)
+        ]
+        return [
+            Followed(follow_view.about(*self._moving), moving),
+            Followed(adaptive_view.about(pair), slowed),
+        ]
 
     def _show_followed(self) -> list[str]:
         """Show how it moved; what is not as it should be."""
         self._title(5, "A limit that moves: relative to the publish rate")
         subject, scene = self._moving
         seconds = self._options.seconds
-        rows_found = followed_rows(self._looks, seconds)
-        print_followed(self._console, subject, scene, self._looks, rows_found)
-        return [f"{subject.text}: {each}" for each in problems(self._looks, scene, seconds)]
+        found = follow.rows(self._looks, seconds)
+        follow_view.print_followed(self._console, subject, scene, self._looks, found)
+        return [f"{subject.text}: {each}" for each in follow.problems(self._looks, scene, seconds)]
+
+    def _show_slowed(self, explained: str) -> list[str]:
+        """Show how the quota filled and who was slowed; what is not as it should be."""
+        self._title(6, "A quota that is never reached: adaptive publish throttling")
+        pair, looks, seconds = self._pair, self._adaptive_looks, self._options.seconds
+        adaptive_view.print_slowed(
+            self._console,
+            pair,
+            adaptive.rows(looks, seconds),
+            pair.slowed[1].quota_bytes(seconds),
+            explained,
+        )
+        problems = adaptive.problems(looks, pair)
+        if not problems:
+            adaptive_view.print_kept(self._console, pair, looks)
+        return problems
 
     def _judge(self, job: SparkJob, begin_ns: int) -> Findings:
         until_ns = time.time_ns()
@@ -202,7 +229,7 @@ class Demo:
 
     def _repair(self, stage: Stage) -> list[str]:
         """Raise the limit that explain names, until its backlog has drained; what went wrong."""
-        self._title(6, "Repair: raise the one limit that explain names")
+        self._title(7, "Repair: raise the one limit that explain names")
         # Backlogs have grown since the last look: Spark takes its time.
         repair = plan_repair(self._meant, stage.explain())
         if repair is None:

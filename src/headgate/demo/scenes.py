@@ -3,7 +3,7 @@ the backlog is meant to be."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -14,8 +14,23 @@ NAMESPACE: Final = "public/default"
 
 MAIN: Final = "demo"
 WIDE: Final = "demo-wide"
-"""Names of the two clusters. A limit on a whole broker touches all its topics, so that scene has a
-broker of its own."""
+ADAPTIVE: Final = "demo-adaptive"
+"""Names of the clusters. A limit on a whole broker touches all its topics, so that scene has a
+broker of its own; so have those under adaptive publish throttling, which is set for a broker."""
+
+SETTINGS: Final[Mapping[str, Mapping[str, str]]] = {
+    ADAPTIVE: {
+        "adaptivePublisherThrottlingEnabled": "true",
+        "adaptivePublisherThrottlingLaw": "drain",
+    }
+}
+"""What a cluster's broker has set beyond what all have."""
+
+ENTRY_BYTES: Final = 250
+"""What one of the demo's messages counts for a backlog quota, about."""
+_QUOTA_S_MIN: Final = 20
+_QUOTA_S_MAX: Final = 60
+"""What a quota holds lasts a consumer as long as the demo, between these: so it fills in any."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +62,11 @@ class Scene:
     then_per_s: tuple[int, ...] = ()
     """Publish rates after ``publish_per_s``, all for equal parts of the demo's time; the last one
     stays."""
+    pending_max: int | None = None
+    """So many messages may wait for their receipts; a producer that has as many publishes no more
+    until one comes. None: it never waits."""
+    has_quota: bool = False
+    """Whether a backlog quota by size holds its producers when it is reached."""
 
     def topic_names(self) -> list[str]:
         """Full names of the topics."""
@@ -68,6 +88,11 @@ class Scene:
         for whatever follows it and for a busy machine.
         """
         return round(self.limit_per_s * (1.5 * seconds + 60)) if self.relative else 0
+
+    def quota_bytes(self, seconds: float) -> int:
+        """The backlog quota in a demo of ``seconds``."""
+        quota_s = min(max(seconds, _QUOTA_S_MIN), _QUOTA_S_MAX)
+        return round(quota_s * (self.consume_per_s or 0) * ENTRY_BYTES)
 
 
 SCENES: Final = (
@@ -113,6 +138,19 @@ SCENES: Final = (
         "an old backlog, and a topic limit of 50/s above what is published: 100/s, then 300/s, then"
         " 100/s",
         relative=True, then_per_s=(300, 100),
+    ),
+    # All producers of a cluster share one connection. This one is slowed as the quota fills ...
+    Scene(
+        "adaptive-limit", ADAPTIVE, ("videos",), ("encoding",), 400, 100, 100, True, None, 0,
+        Verdict.CONSUMER,
+        "a consumer of 100/s where 400/s would be published, under a backlog quota: the producer is"
+        " slowed before the quota is reached",
+        pending_max=100, has_quota=True,
+    ),
+    # ... and this one is not.
+    Scene(
+        "adaptive-neighbour", ADAPTIVE, ("chats",), ("inbox",), 100, None, 100, True, None, 0,
+        Verdict.NONE, "no quota and a consumer that keeps up, beside a producer that is slowed",
     ),
 )  # fmt: skip
 """All situations, in the order in which they are shown."""

@@ -6,26 +6,29 @@ import os
 import sys
 from collections.abc import Sequence
 from contextlib import ExitStack, suppress
+from functools import partial
 from pathlib import Path
 from typing import Final
 
 from headgate.app.embedded import EmbeddedBroker
 from headgate.app.node import Urls
-from headgate.demo.admin import AdminClient, limit_calls, topic_calls
+from headgate.demo import adaptive
+from headgate.demo.admin import AdminClient, limit_calls, quota_calls, topic_calls
 from headgate.demo.children import Child
 from headgate.demo.findings import Finding
 from headgate.demo.follow import Look, from_report
 from headgate.demo.rule import Sample, parse_scrape
-from headgate.demo.scenes import Scene, Subject, clusters
+from headgate.demo.scenes import SETTINGS, Scene, Subject, clusters
 from headgate.demo.workers import BacklogSpec, ConsumerSpec, ProducerSpec, WorkSpec
 
 _CONNECTED_S: Final = 30.0
 _PUBLISHED_S: Final = 60.0
+_EXPLAINED_S: Final = 60.0
 _PRIORITY: Final = -10
 """Brokers and clients need little, but in time: a broker that is late a tenth of a second at every
 turn holds its limits and yet delivers less than they allow, and then that is what explain says."""
 _SWITCH_INTERVAL_S: Final = 0.000_5
-"""Two brokers and the show share this interpreter. Each time that it changes hands one thread waits
+"""The brokers and the show share this interpreter. Each time that it changes hands one thread waits
 until another is awake, on a busy machine for milliseconds: it must not happen at every turn."""
 _SETTINGS: Final = {"headgateTelemetryIntervalMs": "1000"}
 
@@ -56,7 +59,8 @@ class Stage:
         for cluster in clusters(self._scenes):
             data = str(self._folder / cluster)
             self._make_old_backlogs(cluster, data)
-            broker = EmbeddedBroker(data, {"clusterName": cluster, **_SETTINGS})
+            settings = {"clusterName": cluster, **_SETTINGS, **SETTINGS.get(cluster, {})}
+            broker = EmbeddedBroker(data, settings)
             self._stack.enter_context(broker)
             self.urls[cluster] = broker.urls
             admin = self._admins[cluster] = AdminClient(cluster, broker.urls.web)
@@ -65,7 +69,8 @@ class Stage:
         for scene in self._scenes:
             # Where there is an old backlog, its topics are there.
             made = [] if scene.relative else topic_calls(scene)
-            for call in [*made, *limit_calls(scene, scene.limit_per_s)]:
+            limits = limit_calls(scene, scene.limit_per_s) + quota_calls(scene, self._seconds)
+            for call in [*made, *limits]:
                 self._admins[scene.cluster].call(call)
 
     def _make_old_backlogs(self, cluster: str, data: str) -> None:
@@ -133,6 +138,34 @@ class Stage:
         """
         return from_report(self._admins[subject.cluster].report(subject.topic), subject)
 
+    def look_at_both(self, pair: adaptive.Neighbours) -> adaptive.Look:
+        """How full the backlog quota is now, and what is published beside it.
+
+        Raises:
+            AdminCallError: the broker refused.
+        """
+        admin = self._admins[pair.slowed[0].cluster]
+        report = admin.report(pair.slowed[0].topic)
+        other = pair.other[0].topic
+        return adaptive.from_reports(
+            report,
+            adaptive.publishing(report, admin.stats(pair.slowed[0].topic)),
+            adaptive.publishing(admin.report(other), admin.stats(other)),
+        )
+
+    def explain_text(self, subject: Subject, width: int) -> str:
+        """What ``headgate explain`` prints now of a topic itself, before its subscriptions, in
+        lines of at most ``width``.
+
+        Raises:
+            ChildFailedError: it failed.
+        """
+        words = ["headgate.cli", "explain", subject.topic]
+        words += ["--web-url", self.urls[subject.cluster].web]
+        width_is = {"COLUMNS": str(width)}
+        with Child("explain", words, self._folder, environment=width_is) as child:
+            return "\n".join(iter(partial(child.next_line, _EXPLAINED_S), ""))
+
     def scrape(self) -> dict[Subject, Sample]:
         """The rule's series from /metrics of every broker."""
         found: dict[Subject, Sample] = {}
@@ -186,8 +219,11 @@ def client_work(
         for subscription in scene.subscriptions
     )  # fmt: skip
     producers = tuple(
-        ProducerSpec(broker_urls[scene.cluster], topic, scene.rates_per_s, scene.phase_s(seconds))
+        ProducerSpec(
+            broker_urls[scene.cluster], topic, scene.rates_per_s, scene.phase_s(seconds),
+            scene.pending_max,
+        )
         for scene in scenes
         for topic in scene.topic_names()
-    )
+    )  # fmt: skip
     return {"consumers": WorkSpec(consumers=consumers), "producers": WorkSpec(producers=producers)}

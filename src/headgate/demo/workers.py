@@ -39,6 +39,9 @@ class ProducerSpec:
     rates_per_s: tuple[int, ...]
     """Each for ``phase_s`` seconds, the last one for ever."""
     phase_s: float
+    pending_max: int | None = None
+    """So many messages may wait for their receipts: what would be published while as many do is
+    given up. None: they never are too many."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,18 +144,39 @@ def publish(producers: list[tuple[Any, ProducerSpec]], stop: threading.Event) ->
         RuntimeError: a message was refused.
     """
     begin_s = time.monotonic()
-    paces = [
-        (producer, PhasedPace(spec.rates_per_s, spec.phase_s, begin_s))
-        for producer, spec in producers
-    ]
     refused: list[Any] = []
+    all_sending = [_Sending(producer, spec, begin_s, refused) for producer, spec in producers]
     while not stop.wait(_TICK_S):
         now_s = time.monotonic()
-        for producer, pace in paces:
-            for _ in range(pace.due(now_s)):
-                producer.send_async(_PAYLOAD, partial(_note, refused))
+        for sending in all_sending:
+            sending.send_due(now_s)
         if not stop.is_set():
             _check(refused)
+
+
+class _Sending:
+    """One producer at its pace."""
+
+    def __init__(
+        self, producer: Any, spec: ProducerSpec, begin_s: float, refused: list[Any]
+    ) -> None:
+        self._producer = producer
+        self._pace = PhasedPace(spec.rates_per_s, spec.phase_s, begin_s)
+        self._pending_max = _PENDING_MAX if spec.pending_max is None else spec.pending_max
+        self._refused = refused
+        self._sent = self._told = 0
+
+    def send_due(self, now_s: float) -> None:
+        for _ in range(self._pace.due(now_s)):
+            if self._sent - self._told >= self._pending_max:
+                return
+            self._sent += 1
+            self._producer.send_async(_PAYLOAD, self._tell)
+
+    def _tell(self, result: Any, message_id: Any) -> None:
+        # Only the client's thread comes here.
+        self._told += 1
+        _note(self._refused, result, message_id)
 
 
 def _note(refused: list[Any], result: Any, _: Any) -> None:

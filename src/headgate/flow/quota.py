@@ -193,8 +193,8 @@ class Approach:
         self._speed = 0.0
 
     def look(self, level: float, now_ns: int) -> None:
-        """The level is this now. The first stretch of time sets the speed, later ones move it by
-        their share of :data:`APPROACH_NS`.
+        """The level is this now. The speed is a mean of all stretches of time at first, and later
+        each moves it by its share of :data:`APPROACH_NS`.
 
         A smoothed speed only ever fades. So a level that has not risen for :data:`STANDSTILL_NS`
         has none, and one that fell to half begins anew.
@@ -211,8 +211,9 @@ class Approach:
             self._begin(level, now_ns)
             return
         speed = (level - self._level) * NS_PER_S / elapsed_ns
-        is_first = self._at_ns == self._since_ns
-        weight = 1.0 if is_first else 1.0 - exp(-elapsed_ns / APPROACH_NS)
+        # Else the first stretch would count for all that was not seen before it.
+        known = elapsed_ns / (now_ns - self._since_ns)
+        weight = max(known, 1.0 - exp(-elapsed_ns / APPROACH_NS))
         self._speed += weight * (speed - self._speed)
         self._level, self._at_ns = level, now_ns
 

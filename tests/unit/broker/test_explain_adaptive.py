@@ -32,12 +32,14 @@ async def test_the_last_decisions_and_the_last_of_them_in_words(world: World) ->
     calm = adaptive_state(world.broker, [topic])
     assert calm is not None
     assert (calm.active, calm.decisions) == (0, [])
+    assert calm.effective_messages_per_s == calm.natural_messages_per_s > 0
     assert calm.sentence == "it was never slowed since it was loaded"
     await asyncio.sleep(9)
     state = adaptive_state(world.broker, [topic])
     assert state is not None
     assert (state.law, state.observe_only, state.active) == ("pressure", False, 1)
     assert 300 < state.natural_messages_per_s < 500
+    assert 0 < state.effective_messages_per_s < state.natural_messages_per_s
     assert state.backlog_pressure > 0
     assert len(state.decisions) <= DECISIONS_MAX
     times = [decision.at for decision in state.decisions]
@@ -75,7 +77,7 @@ def test_it_is_told_in_words_and_steps() -> None:
     }  # fmt: skip
     adaptive = {
         "law": "drain", "observeOnly": True, "active": 1, "naturalMessagesPerS": 400.0,
-        "memoryPressure": 0.0, "backlogPressure": 0.2,
+        "effectiveMessagesPerS": 52.0, "memoryPressure": 0.0, "backlogPressure": 0.2,
         "decisions": [{**decision, "kind": "activated", "before": None}, decision],
         "sentence": "would be slowed further to 52,000 B/s: consumers drain 50,000 B/s",
     }  # fmt: skip

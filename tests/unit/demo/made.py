@@ -7,9 +7,11 @@ from dataclasses import replace
 from typing import Any
 
 from headgate.base.units import NS_PER_S
+from headgate.demo import adaptive
 from headgate.demo.findings import Finding
-from headgate.demo.follow import LOOK_EVERY_S, Look
+from headgate.demo.follow import Look
 from headgate.demo.scenes import SCENES, Scene, Subject, subjects
+from headgate.demo.spans import LOOK_EVERY_S
 from headgate.flow.limits import Level
 from headgate.flow.relative import SAMPLE_NS, PublishRate
 
@@ -90,6 +92,37 @@ def looks(
             at_s = 1_000.0 + step * each_s
             counts = round(published), round(delivered), round(_OLD + published - delivered)
             found.append(Look(at_s, *counts, limit, "topic policy"))
+    return found
+
+
+PAIR = adaptive.neighbours(list(subjects()))
+"""Who is slowed by the adaptive controller, and who is not."""
+
+
+def adaptive_looks(
+    seconds: float, *, other_per_s: int = 100, slows: bool = True
+) -> list[adaptive.Look]:
+    """What is seen of a quota of 6,000 messages under law drain; without ``slows`` it fills."""
+    drained, wanted, quota, horizon_s = 100, 400, 6_000, 10
+    backlog = published = other = waited_s = 0.0
+    found = []
+    for step in range(round(seconds / LOOK_EVERY_S) + 1):
+        asked = drained + (0.7 * quota - backlog) / horizon_s
+        limit = asked if slows and asked < wanted else None
+        waited_s += 0.0 if limit is None else LOOK_EVERY_S
+        slowed = adaptive.Publishing(
+            published=round(published),
+            waiting=0 if limit is None else 50,
+            waited_s={"adaptive": waited_s} if waited_s else {},
+            address="127.0.0.1:40404",
+        )
+        beside = adaptive.Publishing(round(other), 0, {}, "127.0.0.1:40404")
+        at_s = 1_000.0 + step * LOOK_EVERY_S
+        found.append(adaptive.Look(at_s, slowed, beside, backlog / quota, limit))
+        rate = wanted if limit is None else limit
+        published += rate * LOOK_EVERY_S
+        other += other_per_s * LOOK_EVERY_S
+        backlog = min(quota, backlog + (rate - drained) * LOOK_EVERY_S)
     return found
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 
-from headgate.demo.admin import HttpCall, limit_calls, topic_calls
+from headgate.demo.admin import HttpCall, limit_calls, quota_calls, topic_calls
 from tests.unit.demo.made import scene
 
 _BASE = "/admin/v2/persistent/public/default"
@@ -33,6 +33,15 @@ def test_a_limit_is_relative_where_the_scene_has_it_so() -> None:
         50,
     )
     assert moving.body["relativeToPublishRate"] is True
+
+
+def test_quotas_are_set_where_the_scene_has_one() -> None:
+    slowed = scene("adaptive-limit")
+    (call,) = quota_calls(slowed, 60)
+    assert (call.method, call.path) == ("POST", f"{_BASE}/videos/backlogQuota")
+    assert call.body == {"limitSize": slowed.quota_bytes(60), "policy": "producer_request_hold"}
+    assert limit_calls(slowed, 1) == []
+    assert quota_calls(scene("adaptive-neighbour"), 60) == []
 
 
 def test_topics_are_made_before_their_subscriptions() -> None:

@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 from headgate.demo.follow import (
-    LOOK_EVERY_S,
     Look,
     from_report,
     problems,
     rows,
     surely_published_per_s,
 )
+from headgate.demo.spans import LOOK_EVERY_S
 from tests.unit.demo.made import MOVING, looks, scene
 
 _SCENE = scene("relative-limit")
@@ -56,7 +56,7 @@ def test_another_limit_than_the_topics_is_none(changes: dict[str, Any]) -> None:
 
 def test_rows_are_means_of_a_few_seconds() -> None:
     found = rows(looks(60), 60)
-    assert [(row.begin_s, row.end_s) for row in found] == [(5 * n, 5 * n + 5) for n in range(12)]
+    assert [row.span for row in found] == [(5 * n, 5 * n + 5) for n in range(12)]
     published = [100] * 4 + [300] * 4 + [100] * 4
     assert [row.published_per_s for row in found] == pytest.approx(published, abs=1)
     steady = [row for number, row in enumerate(found) if number not in (4, 8)]
@@ -73,8 +73,8 @@ def test_a_row_comes_when_its_time_is_over() -> None:
     assert rows(seen[:1], 60) == []
     assert rows(seen[: round(4 / LOOK_EVERY_S)], 60) == []
     assert len(rows(seen[: round(5 / LOOK_EVERY_S) + 1], 60)) == 1
-    assert [row.end_s for row in rows(looks(12), 12)] == list(range(1, 13))
-    assert rows(looks(100), 100)[-1].end_s == 100
+    assert [row.span.end_s for row in rows(looks(12), 12)] == list(range(1, 13))
+    assert rows(looks(100), 100)[-1].span.end_s == 100
 
 
 def test_looks_that_come_late_change_no_rate() -> None:

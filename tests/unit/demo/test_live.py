@@ -7,15 +7,28 @@ import io
 import pytest
 from rich.console import Console
 
-from headgate.demo.follow import rows
-from headgate.demo.live import FOLLOWED_ROWS, Followed, LiveView, table, verdict_text
-from tests.unit.demo.made import all_findings, finding, looks
+from headgate.demo import adaptive, adaptive_view, follow, follow_view
+from headgate.demo.live import FOLLOWED_LINES, Followed, LiveView, table, verdict_text
+from tests.unit.demo.made import PAIR, adaptive_looks, all_findings, finding, looks
 
 _FOUND = [
     finding("orders / billing", 1_234),
     finding("payments / audit", 7, state="throttled_subscription, hungry"),
     finding("logins / alerts", 2, confidence_level="settling"),
 ]
+
+
+def _moving(seconds: float) -> Followed:
+    """What is known of a limit that moves after so many of 60 seconds."""
+    seen = looks(60)
+    known = follow.rows([look for look in seen if look.at_s - seen[0].at_s <= seconds], 60)
+    return Followed("a limit that moves", [follow_view.line(row) for row in known])
+
+
+def _slowed() -> Followed:
+    """What is known of a producer that is slowed after 60 seconds."""
+    known = adaptive.rows(adaptive_looks(60), 60)
+    return Followed(adaptive_view.about(PAIR), [adaptive_view.line(row, PAIR) for row in known])
 
 
 def _recorded(width: int, *, terminal: bool) -> Console:
@@ -49,30 +62,32 @@ def test_a_file_gets_a_line_for_each_subscription_now_and_then() -> None:
     ]
 
 
-def test_a_file_gets_every_row_of_a_limit_that_moves_once() -> None:
+def test_a_file_gets_every_line_of_what_is_followed_once() -> None:
     console = _recorded(100, terminal=False)
-    seen = looks(60)
     with LiveView(console, 60) as view:
         for second in range(61):
-            known = rows([look for look in seen if look.at_s - seen[0].at_s <= second], 60)
-            view.show(second, _FOUND, "", Followed("a limit that moves", known))
+            view.show(second, _FOUND, "", [_moving(second), _slowed()])
     lines = console.export_text().splitlines()
-    assert [line.split()[0] for line in lines if "-> limit" in line] == [
-        f"{begin}-{begin + 5}" for begin in range(0, 60, 5)
-    ]
+    for mark in ("-> delivered", "quota"):
+        times = [line.split()[0] for line in lines if mark in line and " s  " in line]
+        assert times == [f"{begin}-{begin + 5}" for begin in range(0, 60, 5)]
     assert lines.count("  a limit that moves") == 6
+    assert sum("on the same connection" in line for line in lines) == 1
 
 
 def test_a_terminal_of_24_lines_has_room_for_all_of_it() -> None:
+    """One of them is the cursor's."""
     console = _recorded(80, terminal=True)
     with LiveView(console, 60) as view:
-        known = Followed("a limit that moves", rows(looks(60), 60))
-        view.show(60.0, list(all_findings().values()), "note " * 40, known)
+        found = list(all_findings().values())
+        view.show(60.0, found, "note " * 40, [_moving(60), _slowed()])
     text = console.export_text()
-    assert text.count("-> limit") == FOLLOWED_ROWS
+    assert text.count("-> delivered") == text.count("-> videos") == FOLLOWED_LINES
     assert "55-60 s  published 100/s -> limit 150/s" in text
-    assert len(text.rstrip().splitlines()) <= 24
+    assert "55-60 s  quota 70 % -> limit 101/s" in text
+    assert len(text.rstrip().splitlines()) <= 23
     assert max(map(len, text.splitlines())) <= 80
+    assert "…" not in text.partition("note")[0].replace("throttled_subsc…", "")
 
 
 def test_a_terminal_gets_one_table_that_is_drawn_over() -> None:

@@ -15,7 +15,7 @@ from rich.console import Console
 
 from headgate.app.node import Urls
 from headgate.base.errors import InputError
-from headgate.demo import run
+from headgate.demo import adaptive, run
 from headgate.demo.admin import HttpCall
 from headgate.demo.findings import Finding
 from headgate.demo.follow import Look
@@ -23,7 +23,15 @@ from headgate.demo.rule import Sample
 from headgate.demo.run import EXIT_WRONG, DemoOptions, run_demo, tables_folder
 from headgate.demo.scenes import Subject
 from headgate.demo.spark import SparkSpec
-from tests.unit.demo.made import MOVING, SUBJECTS, all_findings, looks, subject
+from tests.unit.demo.made import (
+    MOVING,
+    PAIR,
+    SUBJECTS,
+    adaptive_looks,
+    all_findings,
+    looks,
+    subject,
+)
 
 
 class _Time:
@@ -51,7 +59,9 @@ class _Play:
         self.growth_per_s = 0
         self.drains = True
         self.looks = iter(looks(20))
+        self.adaptive_looks = iter(adaptive_looks(20))
         self.change: Callable[[Look], Look] = lambda look: look
+        self.change_both: Callable[[adaptive.Look], adaptive.Look] = lambda look: look
         self.calls: list[HttpCall] = []
         self.steps: list[str] = []
 
@@ -84,11 +94,13 @@ class _Stage:
         self.urls = {
             "demo": Urls("pulsar://a", "http://a"),
             "demo-wide": Urls("pulsar://b", "http://b"),
+            "demo-adaptive": Urls("pulsar://c", "http://c"),
         }
 
     def __call__(self, folder: Path, _scenes: object, seconds: float) -> _Stage:
         assert folder.is_dir()
         self._play.looks = iter(looks(seconds))
+        self._play.adaptive_looks = iter(adaptive_looks(seconds))
         return self
 
     def start_brokers(self) -> None:
@@ -106,6 +118,14 @@ class _Stage:
     def look(self, what: Subject) -> Look:
         assert what == MOVING
         return self._play.change(next(self._play.looks))
+
+    def look_at_both(self, pair: adaptive.Neighbours) -> adaptive.Look:
+        assert pair == PAIR
+        return self._play.change_both(next(self._play.adaptive_looks))
+
+    def explain_text(self, what: Subject, width: int) -> str:
+        assert (what, width) == (PAIR.slowed[0], 96)
+        return "The topic is at 56 % of its quota.\nAdaptive throttling: slowed."
 
     def scrape(self) -> dict[Subject, Sample]:
         return {each: Sample() for each in SUBJECTS}
@@ -145,10 +165,15 @@ def test_all_goes_well(play: _Play) -> None:
     assert status == 0
     assert play.steps == ["brokers", "clients", "go", "end"]
     titles = [line[0] for line in text.splitlines() if line[:1].isdigit() and line[1:3] == "  "]
-    assert titles == ["1", "2", "3", "4", "5", "6"]
+    assert titles == ["1", "2", "3", "4", "5", "6", "7"]
     assert "parcels / tracking: 4,500 messages wait since before its broker's restart" in text
     assert "left out: --no-spark was given" in text
     assert "published 300/s -> limit 350/s -> delivered 350/s -> backlog -50/s" in text
+    assert re.search(
+        r"quota \d\d % -> limit \d+/s -> videos \d+/s waits \d\.\d s; chats 100/s", text
+    )
+    assert "  headgate explain videos:\n    The topic is at 56 % of its quota.\n" in text
+    assert re.search(r"The quota was never reached \(at most \d\d % of it\)", text)
     assert run.WHAT_SPARK_ADDS in text
     assert "drained: that limit was the cause" in text
     assert text.endswith(
@@ -175,8 +200,8 @@ class _Job:
         self.shown: list[str] = []
 
     def __call__(self, spec: SparkSpec, _folder: Path) -> _Job:
-        assert spec.broker_urls == ("pulsar://a", "pulsar://b")
-        assert spec.web_urls == ("http://a", "http://b")
+        assert spec.broker_urls == ("pulsar://a", "pulsar://b", "pulsar://c")
+        assert spec.web_urls == ("http://a", "http://b", "http://c")
         return self
 
     def look(self) -> str:
@@ -282,6 +307,14 @@ def test_a_limit_that_does_not_follow_is_an_exit_status(play: _Play) -> None:
     assert status == EXIT_WRONG
     said = " ".join(text.split())
     assert re.search(r"WRONG: parcels / tracking: at 8\.\d s the limit in force was 150/s", said)
+
+
+def test_a_quota_that_is_reached_is_an_exit_status(play: _Play) -> None:
+    play.change_both = lambda look: replace(look, use=1.0)
+    status, text = _run()
+    assert status == EXIT_WRONG
+    assert "WRONG: videos / encoding: the quota was reached, after 0.0 s" in text
+    assert "The quota was never reached" not in text
 
 
 def test_a_backlog_that_does_not_drain_is_an_exit_status(play: _Play) -> None:

@@ -6,25 +6,37 @@ from collections import Counter
 
 import pytest
 
-from headgate.demo.scenes import MAIN, SCENES, WIDE, Scene, Subject, clusters, subjects
+from headgate.broker.settings import SETTINGS as BROKER_SETTINGS
+from headgate.demo.scenes import (
+    ADAPTIVE,
+    ENTRY_BYTES,
+    MAIN,
+    SCENES,
+    SETTINGS,
+    WIDE,
+    Scene,
+    Subject,
+    clusters,
+    subjects,
+)
 from headgate.flow.limits import Level
 from headgate.flow.verdict import THROTTLED, Verdict
 
 
 def test_every_kind_of_backlog_is_there() -> None:
     assert Counter(scene.verdict for scene in SCENES) == {
-        Verdict.CONSUMER: 2,
+        Verdict.CONSUMER: 3,
         Verdict.THROTTLED_SUBSCRIPTION: 1,
         Verdict.THROTTLED_TOPIC: 2,
         Verdict.THROTTLED_BROKER: 1,
-        Verdict.NONE: 1,
+        Verdict.NONE: 2,
         Verdict.NO_CONSUMER: 1,
     }
     assert len({scene.name for scene in SCENES}) == len(SCENES)
 
 
 def test_a_limit_on_a_whole_broker_has_a_broker_of_its_own() -> None:
-    assert clusters() == [MAIN, WIDE]
+    assert clusters() == [MAIN, WIDE, ADAPTIVE]
     wide = [scene for scene in SCENES if scene.cluster == WIDE]
     assert [scene.level for scene in wide] == [Level.BROKER]
 
@@ -65,6 +77,24 @@ def test_a_relative_limit_has_something_to_hold_until_the_end(seconds: float) ->
     assert scene.queue_size > 2 * (max(scene.rates_per_s) + scene.limit_per_s)
 
 
+def test_a_producer_that_is_slowed_and_its_neighbour_have_a_broker_of_their_own() -> None:
+    slowed, other = (scene for scene in SCENES if scene.cluster == ADAPTIVE)
+    assert set(SETTINGS) == {ADAPTIVE}
+    assert SETTINGS[ADAPTIVE].keys() <= {*BROKER_SETTINGS}
+    assert (slowed.has_quota, other.has_quota) == (True, False)
+    # It waits for its receipts, for no longer than a client does, and the other never does.
+    assert slowed.pending_max is not None
+    assert slowed.consume_per_s is not None
+    assert slowed.pending_max <= 2 * slowed.consume_per_s
+    assert other.pending_max is None
+
+
+@pytest.mark.parametrize(("seconds", "quota_s"), [(10, 20), (30, 30), (60, 60), (3_600, 60)])
+def test_a_quota_fills_in_the_time_there_is(seconds: float, quota_s: int) -> None:
+    (slowed,) = (scene for scene in SCENES if scene.has_quota)
+    assert slowed.quota_bytes(seconds) == quota_s * 100 * ENTRY_BYTES
+
+
 def test_subjects_come_in_the_order_of_the_scenes() -> None:
     found = list(subjects())
     assert [subject.text for subject, _ in found] == [
@@ -79,6 +109,8 @@ def test_subjects_come_in_the_order_of_the_scenes() -> None:
         "logins / alerts",
         "returns / archive",
         "parcels / tracking",
+        "videos / encoding",
+        "chats / inbox",
     ]
     assert found[0][0] == Subject(MAIN, "persistent://public/default/orders", "billing")
     assert {scene for _, scene in found} == set(SCENES)

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from headgate.demo.scenes import MAIN, SCENES, WIDE
+from headgate.demo.scenes import ADAPTIVE, MAIN, SCENES, WIDE
 from headgate.demo.stage import Stage, client_work, old_backlogs
 
-_URLS = {MAIN: "pulsar://main", WIDE: "pulsar://wide"}
+_URLS = {MAIN: "pulsar://main", WIDE: "pulsar://wide", ADAPTIVE: "pulsar://adaptive"}
 
 
 def test_consumers_are_there_before_producers() -> None:
@@ -23,7 +23,7 @@ def test_consumers_are_there_before_producers() -> None:
 def test_every_subscription_but_one_has_a_consumer() -> None:
     consumers = client_work(SCENES, _URLS, 60.0)["consumers"].consumers
     named = [f"{each.topic.rpartition('/')[2]}/{each.subscription}" for each in consumers]
-    assert len(named) == 10
+    assert len(named) == 12
     assert "returns/archive" not in named
     invoices = consumers[named.index("metering/invoices")]
     assert (invoices.rate_per_s, invoices.queue_size) == (400, 1_000)
@@ -32,7 +32,7 @@ def test_every_subscription_but_one_has_a_consumer() -> None:
 
 def test_every_topic_has_one_producer_at_its_broker() -> None:
     producers = client_work(SCENES, _URLS, 60.0)["producers"].producers
-    assert len(producers) == len({each.topic for each in producers}) == 10
+    assert len(producers) == len({each.topic for each in producers}) == 12
     wide = {each.topic.rpartition("/")[2] for each in producers if each.service_url == _URLS[WIDE]}
     assert wide == {"sensors-a", "sensors-b", "sensors-c"}
 
@@ -42,6 +42,12 @@ def test_rates_change_with_the_parts_of_the_demo() -> None:
     rates = {each.topic.rpartition("/")[2]: (each.rates_per_s, each.phase_s) for each in producers}
     assert rates["parcels"] == ((100, 300, 100), 20.0)
     assert rates["orders"] == ((100,), 60.0)
+
+
+def test_a_producer_that_is_slowed_waits_for_its_receipts() -> None:
+    producers = client_work(SCENES, _URLS, 60.0)["producers"].producers
+    waits = {each.topic.rpartition("/")[2]: each.pending_max for each in producers}
+    assert {topic: most for topic, most in waits.items() if most is not None} == {"videos": 100}
 
 
 def test_what_waits_before_lasts_longer_than_the_demo() -> None:

@@ -130,6 +130,31 @@ def test_each_producer_keeps_its_rate(time: _Time) -> None:
     assert [each.sent for each in producers] == pytest.approx([6_000, 1_000], abs=15)
 
 
+class _SlowProducer(_Producer):
+    """Receipts come when somebody asks for them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.waiting: list[Callable[[Any, Any], None]] = []
+
+    def send_async(self, payload: bytes, callback: Callable[[Any, Any], None]) -> None:
+        assert payload
+        self.sent += 1
+        self.waiting.append(callback)
+
+
+def test_a_producer_waits_for_its_receipts(time: _Time) -> None:
+    """What it would have published meanwhile is not made good, and nobody else waits."""
+    producer, other = _SlowProducer(), _Producer()
+    patient = ProducerSpec("pulsar://a", "t", (400,), 5.0, pending_max=100)
+    publish([(producer, patient), (other, _spec(50))], _Stop(time, 10.0))
+    assert producer.sent == 100
+    assert other.sent == pytest.approx(500, abs=2)
+    steady = _Producer()
+    publish([(steady, patient)], _Stop(time, 10.0))
+    assert steady.sent == pytest.approx(4_000, abs=15)
+
+
 def test_a_backlog_is_published_in_parts_that_fit_the_clients_queue() -> None:
     producer = _Producer()
     publish_at_once(producer, 250_000)
@@ -147,7 +172,7 @@ def test_a_message_that_is_refused_ends_the_work(time: _Time) -> None:
 
 def test_a_spec_survives_the_command_line() -> None:
     spec = WorkSpec(
-        (ProducerSpec("pulsar://a", "t", (5, 10), 2.5),),
+        (ProducerSpec("pulsar://a", "t", (5, 10), 2.5, 100),),
         (ConsumerSpec("pulsar://a", "t", "s", None, 100), ConsumerSpec("b", "u", "s", 40, 10)),
         (BacklogSpec("pulsar://a", "t", 7),),
     )

@@ -131,6 +131,17 @@ def test_a_steady_approach_is_told_exactly() -> None:
     assert approach.seconds_to(100, 100) == 0.0
 
 
+def test_the_first_look_counts_no_more_than_those_that_follow() -> None:
+    """A producer that is slowed after a second: what it did before is soon the least of it."""
+    approach, level = Approach(0, 0), 300
+    approach.look(level, NS_PER_S)
+    for second in range(2, 20):
+        level += 20
+        approach.look(level, second * NS_PER_S)
+    speed = 300 / approach.seconds_to(level + 300, level)  # type: ignore[operator]
+    assert speed == pytest.approx(level / 19, rel=0.15)
+
+
 def test_who_stands_or_falls_does_not_approach() -> None:
     approach = Approach(100, 0)
     for second in range(1, 30):

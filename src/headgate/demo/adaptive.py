@@ -1,0 +1,175 @@
+"""Whether adaptive publish throttling slows the one producer that fills a backlog quota, before it
+is full, from looks at explain and at statistics.
+
+A look is four answers of one broker, milliseconds apart. What is published between two
+looks is the difference of sums: nothing is lost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+from headgate.base.park_cause import ParkCause
+from headgate.demo.follow import BUILT_SHARE
+from headgate.demo.scenes import Scene, Subject
+from headgate.demo.spans import Span, mean_over_time, spans
+
+KEPT_SHARE: Final = 0.9
+"""The neighbour keeps its rate if it publishes this part of it, of the whole demo."""
+SETTLED: Final = 1.2
+"""A limit of so many times what the consumer does, or less, has come down."""
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbours:
+    """The two scenes: who is slowed, and who is not though the connection is the same."""
+
+    slowed: tuple[Subject, Scene]
+    other: tuple[Subject, Scene]
+
+
+def neighbours(meant: Sequence[tuple[Subject, Scene]]) -> Neighbours:
+    """Those among all subscriptions of the demo."""
+    slowed = next(each for each in meant if each[1].has_quota)
+    other = next(each for each in meant if each[0].cluster == slowed[0].cluster and each != slowed)
+    return Neighbours(slowed, other)
+
+
+@dataclass(frozen=True, slots=True)
+class Publishing:
+    """The publishing side of one topic."""
+
+    published: int
+    """Messages stored, up to a constant."""
+    waiting: int
+    """Messages that wait in the broker now."""
+    waited_s: Mapping[str, float]
+    """How long anything waited, by cause."""
+    address: str
+    """The other end of its producer's connection."""
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """One look."""
+
+    at_s: float
+    """By the broker's clock, since the epoch."""
+    slowed: Publishing
+    other: Publishing
+    use: float
+    """Of the quota."""
+    limit_per_s: float | None
+    """What the controller allows; None without a limit."""
+
+
+def publishing(report: Mapping[str, Any], stats: Mapping[str, Any]) -> Publishing:
+    """Of what explain and statistics say of a topic with one producer, or none."""
+    parked = report["publishing"]["parked"]
+    return Publishing(
+        published=stats["msgInCounter"],
+        waiting=sum(each["messages"] for each in parked),
+        waited_s={each["cause"]: each["seconds"] for each in parked},
+        address=next((each["address"] for each in stats["publishers"]), ""),
+    )
+
+
+def from_reports(report: Mapping[str, Any], slowed: Publishing, other: Publishing) -> Look:
+    """A look, of what explain says of the topic with the quota, and of both topics."""
+    (quota,) = report["quotas"]
+    adaptive = report["adaptive"]
+    is_limited = adaptive is not None and adaptive["active"] > 0
+    return Look(
+        at_s=datetime.fromisoformat(report["at"]).timestamp(),
+        slowed=slowed,
+        other=other,
+        use=quota["use"],
+        limit_per_s=adaptive["effectiveMessagesPerS"] if is_limited else None,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A few seconds of it; rates are means over them, a second."""
+
+    span: Span
+    use: float
+    """At its end; so is the limit."""
+    limit_per_s: float | None
+    published_per_s: float
+    wait_s: float
+    """Of a message on its way, as a mean."""
+    other_per_s: float
+
+
+def rows(looks: Sequence[Look], seconds: float) -> list[Row]:
+    """The rows that are complete, of a demo of ``seconds``; the last one may be short."""
+    return [_row(span, seen) for span, seen in spans(looks, seconds)]
+
+
+def _row(span: Span, looks: Sequence[Look]) -> Row:
+    first, last = looks[0], looks[-1]
+    passed_s = last.at_s - first.at_s
+    published_per_s = (last.slowed.published - first.slowed.published) / passed_s
+    waiting = mean_over_time([(look.at_s, look.slowed.waiting) for look in looks])
+    return Row(
+        span=span,
+        use=last.use,
+        limit_per_s=last.limit_per_s,
+        published_per_s=published_per_s,
+        # Little's law.
+        wait_s=waiting / published_per_s if published_per_s else 0.0,
+        other_per_s=(last.other.published - first.other.published) / passed_s,
+    )
+
+
+def is_settled(looks: Sequence[Look], scene: Scene) -> bool:
+    """Whether at the end the producer of a scene may publish about what the consumer does."""
+    limit = looks[-1].limit_per_s
+    return limit is not None and limit <= SETTLED * (scene.consume_per_s or 0)
+
+
+def problems(looks: Sequence[Look], pair: Neighbours) -> list[str]:
+    """What is not as it was built to be, of at least two looks; for people."""
+    (subject, scene), (other, other_scene) = pair.slowed, pair.other
+    first, last = looks[0], looks[-1]
+    found = []
+    full = next((look for look in looks if look.use >= 1), None)
+    if full is not None:
+        at_s = full.at_s - first.at_s
+        found.append(f"{subject.text}: the quota was reached, after {at_s:.1f} s")
+    most = BUILT_SHARE * scene.publish_per_s
+    if last.limit_per_s is None or last.limit_per_s > most:
+        limit = "no limit" if last.limit_per_s is None else f"a limit of {last.limit_per_s:.0f}/s"
+        found.append(
+            f"{subject.text}: its producer was to be slowed below {most:.0f}/s and has {limit} at"
+            " the end"
+        )
+    found += _waits(subject, last.slowed, {ParkCause.ADAPTIVE})
+    found += _waits(other, last.other, set())
+    kept = (last.other.published - first.other.published) / (last.at_s - first.at_s)
+    if kept < KEPT_SHARE * other_scene.publish_per_s:
+        found.append(
+            f"{other.text}: {kept:.0f}/s were published, its producer's"
+            f" {other_scene.publish_per_s}/s were to be kept"
+        )
+    if any(look.slowed.address != look.other.address for look in looks):
+        found.append(f"{subject.text} and {other.text}: their producers do not share a connection")
+    return found
+
+
+def _waits(subject: Subject, side: Publishing, due: set[ParkCause]) -> list[str]:
+    """A line for each cause that made a topic's producer wait and should not, or the reverse."""
+    labels = {cause.label for cause in due}
+    found = [
+        f"{subject.text}: its producer waited {seconds:.1f} s for {cause}"
+        for cause, seconds in side.waited_s.items()
+        if cause not in labels
+    ]
+    return found + [
+        f"{subject.text}: its producer never waited for {label}"
+        for label in sorted(labels - side.waited_s.keys())
+    ]

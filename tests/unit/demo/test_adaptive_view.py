@@ -1,0 +1,92 @@
+"""What a quota that fills and a producer that is slowed look like."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+from rich.console import Console
+
+from headgate.demo.adaptive import rows
+from headgate.demo.adaptive_view import (
+    about,
+    explained_width,
+    line,
+    print_kept,
+    print_slowed,
+    table,
+)
+from tests.unit.demo.made import PAIR, adaptive_looks
+
+_ROWS = rows(adaptive_looks(60), 60)
+
+
+def _recorded(width: int) -> Console:
+    return Console(file=io.StringIO(), width=width, record=True)
+
+
+def test_a_row_reads_as_what_follows_from_what() -> None:
+    assert about(PAIR) == (
+        "videos: its quota fills, its producer is slowed; chats: on the same connection"
+    )
+    assert line(rows(adaptive_looks(3), 12)[0], PAIR).plain == (
+        "      0-1 s  quota  5 % -> no limit    -> videos 400/s; chats 100/s"
+    )
+    assert line(_ROWS[5], PAIR).plain == (
+        "    25-30 s  quota 67 % -> limit 121/s -> videos 128/s waits 0.4 s; chats 100/s"
+    )
+    assert max(len(line(row, PAIR).plain) for row in _ROWS) <= 80
+    assert len(about(PAIR)) + 2 <= 80
+
+
+@pytest.mark.parametrize(("width", "bar"), [(50, 0), (80, 22), (100, 42)])
+def test_bars_take_the_room_there_is(width: int, bar: int) -> None:
+    head, *lines = [text.plain for text in table(_ROWS, width)]
+    assert head.split() == ["SECONDS", "PUBLISHED", "LIMIT", "WAIT", "NEIGHBOUR", "QUOTA"]
+    assert max(map(len, lines)) <= max(width, len(head))
+    assert {text.partition(" %   ")[2].strip("=.") for text in lines} == {""}
+    assert {len(text.partition(" %   ")[2]) for text in lines} == {bar}
+
+
+def test_figures_stand_under_their_names() -> None:
+    head, *_, last = (text.plain for text in table(_ROWS, 80))
+    for name, figure in [
+        ("SECONDS", "55-60 s"), ("WAIT", "0.5 s"), ("QUOTA", "70 %"),
+    ]:  # fmt: skip
+        assert head.index(name) + len(name) == last.index(figure) + len(figure)
+    assert last.startswith(f"{'55-60 s':>11} {'101/s':>10} {'101/s':>7}")
+    assert "  none  0.0 s" in table(rows(adaptive_looks(3), 12), 80)[1].plain
+
+
+def test_a_bar_is_as_long_as_the_quota_is_used() -> None:
+    assert table(_ROWS, 100)[-1].plain.endswith("   " + "=" * 29 + "." * 13)
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_the_table_and_what_explain_says(width: int) -> None:
+    console = _recorded(width)
+    explained = "\n".join(["x" * explained_width(console), "Adaptive throttling: slowed."])
+    print_slowed(console, PAIR, _ROWS, 1_548_000, explained)
+    text = console.export_text()
+    assert max(map(len, text.splitlines())) == min(width, 100)
+    said = " ".join(text.split())
+    assert "would publish 400/s, its consumer does 100/s: a backlog quota (1.5 MiB," in said
+    assert text.endswith("\n    Adaptive throttling: slowed.\n")
+    assert "\n  headgate explain videos:\n" in text
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"),
+    [
+        (60, "and in the end it may publish about what its consumer does; chats kept 100/s."),
+        (12, "and its limit is settling: it goes on down to what its consumer does; chats kept"),
+    ],
+)
+def test_what_it_shows(seconds: float, said: str) -> None:
+    console = _recorded(80)
+    looks = adaptive_looks(seconds)
+    print_kept(console, PAIR, looks)
+    text = " ".join(console.export_text().split())
+    most = f"{100 * max(look.use for look in looks):.0f} %"
+    assert f"The quota was never reached (at most {most} of it)" in text
+    assert said in text
