@@ -199,10 +199,6 @@ class Parking:
         self._paused_count += step
         self._restate(now_ns)
 
-    def cause_of(self, producer: Producer) -> ParkCause | None:
-        """What a producer waits for now; None if it does not."""
-        return None if producer.place is None else self._cause_of(producer.place)
-
     def take_seen(self) -> set[ParkCause]:
         """What anything waited for since this was last asked."""
         seen, self._seen = self._seen, set(self._causes)
