@@ -1,0 +1,66 @@
+"""The alert rules, played by Prometheus' own tool."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+from devkit.promtool import known_promtool
+
+from headgate.telemetry.series import SERIES
+
+HERE = Path(__file__).parent
+RULES = sorted((HERE.parents[1] / "deploy/prometheus").glob("*.rules.yml"))
+_SERIES = re.compile(r"\b(?:pulsar|headgate)_\w+")
+_ALERT = re.compile(r"alert(?:name)?: (\w+)")
+
+
+@pytest.fixture(scope="module")
+def promtool() -> Path:
+    found = known_promtool()
+    assert found is not None, "./dev test alerts fetches promtool"
+    return found
+
+
+@pytest.fixture(params=RULES, ids=lambda path: path.name.removesuffix(".rules.yml"))
+def rules(request: pytest.FixtureRequest) -> Path:
+    """Each file of rules in turn."""
+    path: Path = request.param
+    return path
+
+
+def cases(rules: Path) -> Path:
+    """What plays them."""
+    return HERE / rules.name.replace(".rules.yml", ".test.yml")
+
+
+def run(promtool: Path, *arguments: str) -> str:
+    done = subprocess.run(
+        [str(promtool), *arguments], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_prometheus_takes_the_rules(promtool: Path, rules: Path) -> None:
+    assert f"{len(_ALERT.findall(rules.read_text()))} rules found" in run(
+        promtool, "check", "rules", str(rules)
+    )
+
+
+def test_alerts_fire_when_they_should_and_only_then(promtool: Path, rules: Path) -> None:
+    assert "SUCCESS" in run(promtool, "test", "rules", str(cases(rules)))
+
+
+def test_every_alert_is_played(rules: Path) -> None:
+    assert set(_ALERT.findall(rules.read_text())) == set(_ALERT.findall(cases(rules).read_text()))
+
+
+def test_rules_and_cases_speak_of_series_that_a_broker_gives(rules: Path) -> None:
+    given = {series.name for series in SERIES}
+    for path in (rules, cases(rules)):
+        used = set(_SERIES.findall(path.read_text()))
+        assert used
+        assert used <= given
