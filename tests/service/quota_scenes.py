@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -149,7 +149,12 @@ def backlog_bytes(stats: Any) -> int:
 
 
 def quota_events(url: str, topic: str) -> list[dict[str, Any]]:
-    """What was recorded of the topic's quotas until now, in order.
+    """What was recorded of the topic's quotas until now, in order."""
+    return recorded_events(url, topic, EVENTS)
+
+
+def recorded_events(url: str, topic: str, kinds: Sequence[str]) -> list[dict[str, Any]]:
+    """The topic's events of some kinds that were recorded until now, in order.
 
     A message on a topic of its own is waited for, so that all that came before it is there.
     """
@@ -162,7 +167,7 @@ def quota_events(url: str, topic: str) -> list[dict[str, Any]]:
             columns = decode(reader.read_next(20_000).data()).columns
             events = columns.get(Kind.EVENT, {})
             for number, name in enumerate(events.get("topic", ())):
-                if name == topic and events["event"][number] in EVENTS:
+                if name == topic and events["event"][number] in kinds:
                     found.append(
                         {
                             "event": events["event"][number],
