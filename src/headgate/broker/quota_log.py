@@ -25,8 +25,8 @@ TOPICS_MAX: Final = 10_000
 """Topics that are told about in one minute; of more nothing is told."""
 
 _ACTIONS: Final = {
-    QuotaPolicy.HOLD: "producers are held",
-    QuotaPolicy.EXCEPTION: "producers are closed and refused",
+    QuotaPolicy.HOLD: "held",
+    QuotaPolicy.EXCEPTION: "closed and refused",
 }
 
 
@@ -40,10 +40,13 @@ class _Turns:
     count: int = 0
 
     def tell(self) -> None:
-        again = f", {self.count} times since the last line" if self.count > 1 else ""
-        if self.topic.quota is not None:
-            why = self.topic.quota.why(self.quota)
-            logger.warning("%s: %s: %s%s", self.topic.name, why, _ACTIONS[self.quota.policy], again)
+        found = self.topic.quota
+        if found is not None:
+            # The figures are of now, and now there may be room again.
+            tense = "were" if found.over is None else "are"
+            again = f", {self.count} times since the last line" if self.count > 1 else ""
+            why, action = found.why(self.quota), _ACTIONS[self.quota.policy]
+            logger.warning("%s: %s: producers %s %s%s", self.topic.name, why, tense, action, again)
         self.count = 0
 
 

@@ -40,6 +40,22 @@ def test_a_quota_that_is_reached_again_and_again_is_told_once_a_minute(
     assert caplog.messages[2] == caplog.messages[0]
 
 
+def test_who_is_held_no_more_at_the_end_of_the_minute_was(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    rig, log = QuotaRig(size_quota(100)), QuotaLog()
+    rig.subscribe("billing")
+    rig.publish(10, body=TEN)
+    quota = rig.quotas.size
+    assert quota is not None
+    for _ in range(2):
+        log.turned(rig.topic, quota, exceeded=True)
+    rig.set_quotas(size_quota(1_000))
+    log.flush(rig.engine.now_ns + 60 * NS_PER_S)
+    assert caplog.messages[0].endswith(": producers are held")
+    assert caplog.messages[1].endswith(" bytes of 100 bytes (topic policy): producers were held")
+
+
 def test_evictions_of_a_minute_are_added_up_and_told_at_its_end(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
