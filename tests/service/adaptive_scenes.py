@@ -1,5 +1,5 @@
-"""What the tests of adaptive publish throttling share: producers and consumers that keep a rate, and
-what the broker says of its controller."""
+"""What the tests of adaptive publish throttling share: producers and consumers that keep a rate,
+and what the broker says of its controller."""
 
 from __future__ import annotations
 
@@ -104,7 +104,10 @@ def figures(broker: BrokerProcess, topic: str = "") -> dict[str, float]:
     found = {}
     for line in broker.get("/metrics")[1].decode().splitlines():
         match = re.fullmatch(r"headgate_adaptive_(\w+)\{(.*)\} (\S+)", line)
-        if match is not None and (f'topic="{topic}"' in match[2] if topic else "topic=" not in line):
+        if match is None:
+            continue
+        labels = match[2]
+        if f'topic="{topic}"' in labels if topic else "topic=" not in labels:
             found[match[1]] = float(match[3])
     return found
 

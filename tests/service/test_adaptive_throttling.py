@@ -7,8 +7,6 @@ import json
 import re
 import time
 from collections.abc import Callable, Iterator
-from itertools import pairwise
-from typing import Any
 
 import pulsar
 import pytest
@@ -111,8 +109,8 @@ def test_a_topic_is_slowed_by_steps_and_let_go_by_steps(broker: BrokerProcess, r
             assert 0.7 * RATE <= state["naturalMessagesPerS"] <= 1.2 * RATE
             assert state["sentence"] == state["decisions"][-1]["sentence"]
             assert re.match(
-                r"(?:slowed|slowed further|raised) to [\d,]+ msg/s and [\d,]+ B/s: the backlog is at \d+ % of its"
-                " quota",
+                r"(?:slowed|slowed further|raised) to [\d,]+ msg/s and [\d,]+ B/s: the backlog is"
+                r" at \d+ % of its quota",
                 state["sentence"],
             )
         with Consuming(client, topic, 5_000) as consuming:

@@ -31,6 +31,7 @@ PREFIX = "adaptivePublisherThrottling"
 DRAIN = {**ON, f"{PREFIX}Law": "drain"}
 OBSERVE = {**ON, f"{PREFIX}ObserveOnly": "true"}
 MEMORY = FakeMemory()
+WATERMARKED = FakeMemory()
 
 
 async def overloaded(world: World, *, drain_per_s: float = 100) -> tuple[Publisher, Reader]:
@@ -135,6 +136,32 @@ async def test_observe_only_holds_nobody_and_says_what_it_would_do(world: World)
     assert topic.publish_gate is None
 
 
+@played(settings={**ON, f"{PREFIX}IntervalMs": "50"})
+async def test_d1_a_limit_that_is_looked_at_often_is_not_weaker_for_it(world: World) -> None:
+    """Twenty cycles a second each find the second's window as the one before left it."""
+    for name, value in (("BacklogLowWatermarkPct", "0.1"), ("BacklogHighWatermarkPct", "0.2")):
+        await change_setting(world, f"{PREFIX}{name}", value)
+    await overloaded(world, drain_per_s=1)
+    topic = await set_quota(world, 10_000_000)
+    while topic.control is None or topic.control.figures().backlog_pressure < 1.0:
+        await asyncio.sleep(0.1)
+    await asyncio.sleep(1)
+    floor = topic.adaptive_limit
+    assert floor is not None
+    assert floor.bytes is not None
+    assert floor.messages is not None
+    assert 38 <= floor.messages <= 42
+    staged: list[int] = []
+    for _ in range(200):
+        await asyncio.sleep(0.05)
+        staged.append(topic.staged_bytes)
+    assert topic.adaptive_limit == floor
+    entry_bytes = floor.bytes // floor.messages + 1
+    in_a_second = [later - now for now, later in zip(staged, staged[20:], strict=False)]
+    assert max(in_a_second) <= floor.bytes + entry_bytes
+    assert min(in_a_second) >= 0.98 * floor.bytes - entry_bytes
+
+
 @played(settings=ON)
 async def test_d4_observe_only_releases_everything_within_100_ms(world: World) -> None:
     """Rule 5.2: whatever the interval."""
@@ -168,6 +195,21 @@ async def test_d13_the_interval_is_dynamic_and_counts_at_once(world: World) -> N
     first = throttle.status.last_evaluation_ms
     await asyncio.sleep(1)
     assert throttle.status.last_evaluation_ms - first >= 900
+
+
+@played(settings=ON, memory=WATERMARKED)
+async def test_d13_the_memory_watermarks_are_dynamic(world: World) -> None:
+    """Rule 5.1."""
+    WATERMARKED.used = 500
+    throttle = controller(world)
+    await asyncio.sleep(2)
+    assert throttle.status.memory_pressure == 0.0
+    await change_setting(world, f"{PREFIX}MemoryLowWatermarkPct", "0.4")
+    await asyncio.sleep(1.1)
+    assert throttle.status.memory_pressure == pytest.approx(0.1 / 0.45)
+    await change_setting(world, f"{PREFIX}MemoryHighWatermarkPct", "0.5")
+    await asyncio.sleep(1.1)
+    assert throttle.status.memory_pressure == 1.0
 
 
 class BrokenLawError(Exception):
@@ -277,6 +319,22 @@ async def test_d12_acknowledgements_on_the_producers_connection_go_on(world: Wor
     assert publisher.received - before >= 0.95 * 30 * 100
     assert not world.broker.read_paused
     reader.stop()
+
+
+@played(settings=ON)
+async def test_d17_who_waits_does_not_wait_out_a_limit_that_has_ended(world: World) -> None:
+    """At the end of the ramp, too, everybody goes on in the same moment."""
+    publisher, _ = await overloaded(world, drain_per_s=1)
+    topic = await set_quota(world, 3_000_000)
+    while topic.adaptive_limit is None or publisher.unanswered < 900:
+        await asyncio.sleep(0.1)
+    await set_quota(world, -1)
+    while topic.adaptive_limit is not None:
+        assert topic.parking
+        await asyncio.sleep(0.01)
+    await asyncio.sleep(0.1)
+    assert not topic.parking
+    assert controller(world).decisions(topic)[-1].decision.rule is Rule.CLEAR
 
 
 @played(settings=ON)
