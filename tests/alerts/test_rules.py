@@ -12,9 +12,11 @@ from devkit.promtool import known_promtool
 from headgate.telemetry.series import SERIES
 
 HERE = Path(__file__).parent
-RULES = sorted((HERE.parents[1] / "deploy/prometheus").glob("*.rules.yml"))
+ROOT = HERE.parents[1]
+RULES = sorted((ROOT / "deploy/prometheus").glob("*.rules.yml"))
 _SERIES = re.compile(r"\b(?:pulsar|headgate)_\w+")
 _ALERT = re.compile(r"alert(?:name)?: (\w+)")
+_GUIDE = re.compile(r"what to do: (docs/guide/\S+\.md)")
 
 
 @pytest.fixture(scope="module")
@@ -56,6 +58,14 @@ def test_alerts_fire_when_they_should_and_only_then(promtool: Path, rules: Path)
 
 def test_every_alert_is_played(rules: Path) -> None:
     assert set(_ALERT.findall(rules.read_text())) == set(_ALERT.findall(cases(rules).read_text()))
+
+
+def test_the_page_that_the_rules_name_explains_every_alert(rules: Path) -> None:
+    text = rules.read_text()
+    guide = _GUIDE.search(text)
+    assert guide is not None
+    page = (ROOT / guide[1]).read_text()
+    assert [name for name in _ALERT.findall(text) if f"`{name}`" not in page] == []
 
 
 def test_rules_and_cases_speak_of_series_that_a_broker_gives(rules: Path) -> None:
