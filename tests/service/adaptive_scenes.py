@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 import threading
 import time
+from abc import ABC, abstractmethod
 from typing import Any, Self
 
 import pulsar
@@ -19,7 +20,7 @@ PREFIX = "adaptivePublisherThrottling"
 PAYLOAD_BYTES = 1_000
 
 
-class Worker:
+class Worker(ABC):
     """Does something at a rate, in a thread, until it is left."""
 
     def __init__(self, per_s: float) -> None:
@@ -27,9 +28,9 @@ class Worker:
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
 
+    @abstractmethod
     def act(self) -> None:
         """Do it once."""
-        raise NotImplementedError
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -50,12 +51,15 @@ class Worker:
 class Publishing(Worker):
     """A producer that sends at a rate, whatever the broker does with it."""
 
-    def __init__(self, client: pulsar.Client, topic: str, per_s: float, name: str = "p") -> None:
-        super().__init__(per_s)
+    def __init__(
+        self, client: pulsar.Client, topic: str, per_s: float, name: str = "p", at_once: int = 1
+    ) -> None:
+        super().__init__(per_s / at_once)
+        self._at_once = at_once
         self.sending = Sending(client, topic, name, PAYLOAD_BYTES, max_pending_messages=100_000)
 
     def act(self) -> None:
-        self.sending.send(1)
+        self.sending.send(self._at_once)
 
     @property
     def waiting(self) -> int:

@@ -63,6 +63,7 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
     settings = words(
         adaptivePublisherThrottlingEnabled="true",
         adaptivePublisherThrottlingIntervalMs=INTERVAL_MS,
+        headgateMemoryLimitMB=2_000,
         headgateTelemetryIntervalMs=1_000,
     )
     process = BrokerProcess(tmp_path_factory.mktemp("adaptive"), settings)
@@ -164,6 +165,33 @@ def test_law_drain_keeps_a_quota_from_being_reached(broker: BrokerProcess, rest:
     told = decisions(broker.service_url, topic)
     assert {each["law"] for each in told} == {"drain"}
     assert [each["outcome"]["kind"] for each in told].count("activated") <= 3
+
+
+def test_memory_slows_who_takes_it_and_nobody_else(broker: BrokerProcess, rest: Rest) -> None:
+    """Rule 5.3: a topic that grows, not one beside it; its watermarks act while it runs."""
+    heavy, light = full("heavy"), full("light")
+    with client_of(broker.service_url) as client:
+        with (
+            Publishing(client, heavy, 1_500, at_once=10) as flood,
+            Publishing(client, light, 20) as trickle,
+        ):
+            wait_until(lambda: (explained(rest, light) or {}).get("naturalMessagesPerS", 0) > 10)
+            assert figures(broker)["memory_pressure"] == 0
+            # What every broker takes is far more than that.
+            change(rest, MemoryLowWatermarkPct=0.001)
+            change(rest, MemoryHighWatermarkPct=0.002)
+            wait_until(lambda: is_slowed(rest, heavy) and flood.waiting > 500)
+            assert figures(broker)["memory_pressure"] == 1
+            assert "memory is short (pressure 100 %)" in explained(rest, heavy)["sentence"]
+            wait_until(lambda: len(trickle.sending.sent) > 100)
+            assert explained(rest, light)["decisions"] == []
+            assert trickle.waiting < 20
+            forget(rest, "MemoryHighWatermarkPct", "MemoryLowWatermarkPct")
+        flood.sending.finish()
+        wait_until(lambda: not is_slowed(rest, heavy))
+    assert re.search(r"ACTIVATED .*memoryPressure=[^0]", lines_of(broker, heavy)[0])
+    assert lines_of(broker, light) == []
+    assert parked_s(broker, light, "adaptive") == 0
 
 
 def test_observe_only_releases_at_once_and_holds_nobody(broker: BrokerProcess, rest: Rest) -> None:
