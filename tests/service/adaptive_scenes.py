@@ -90,12 +90,6 @@ def change(rest: Rest, **values: object) -> None:
         rest.ask("POST", f"{CONFIGURATION}/{PREFIX}{name}/{value}")
 
 
-def forget(rest: Rest, *names: str) -> None:
-    """Set them back."""
-    for name in names:
-        rest.ask("DELETE", f"{CONFIGURATION}/{PREFIX}{name}")
-
-
 def set_size_quota(rest: Rest, topic: str, limit_bytes: int) -> None:
     """Hold a topic's producers at so much backlog."""
     body = {"limitSize": limit_bytes, "policy": HOLD}
