@@ -321,6 +321,27 @@ async def test_d12_acknowledgements_on_the_producers_connection_go_on(world: Wor
     reader.stop()
 
 
+@played(settings={**ON, "headgateMaxParkedBytesPerConnection": "200000"})
+async def test_a_producer_that_is_closed_for_what_it_parked_was_not_closed_by_the_quota(
+    world: World,
+) -> None:
+    """Its connection has a consumer, so it is not paused; the quota's figures are its own."""
+    topic = await set_quota(world, 3_000_000)
+    client = await world.connect()
+    Reader(client, TOPIC, 1)
+    await asyncio.sleep(0.1)
+    publisher = Publisher(world, client, TOPIC, 400)
+    while not topic.producers:
+        await asyncio.sleep(0.1)
+    while topic.producers:
+        await asyncio.sleep(0.1)
+    assert topic.adaptive_limit is not None
+    assert topic.quota is not None
+    assert topic.quota.over is None
+    assert topic.quota.stops is None
+    publisher.stop()
+
+
 @played(settings=ON)
 async def test_d17_who_waits_does_not_wait_out_a_limit_that_has_ended(world: World) -> None:
     """At the end of the ramp, too, everybody goes on in the same moment."""
