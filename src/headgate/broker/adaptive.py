@@ -49,8 +49,9 @@ INFINITE: Final = float("inf")
 INDEX_ENTRY_BYTES: Final = 32
 """What the log's index keeps in memory of one entry, about."""
 
-FAR_PART: Final = 4
-"""A backlog of less than a quarter of its quota presses on nobody, whatever the watermarks."""
+NEAR_PART: Final = 0.25
+"""From this part of its quota on a backlog is looked at, from the low watermark if that is less: so
+its drain is known when it begins to press."""
 
 DECISIONS_MAX: Final = 8
 """Kept of each topic, for ``explain``."""
@@ -270,9 +271,10 @@ class AdaptiveThrottle:
             return INFINITE
         # What is acknowledged since the mark was set makes the backlog smaller, never larger.
         backlog_bytes_max = topic.staged_bytes - quota.mark + size.limit
-        if backlog_bytes_max * FAR_PART > size.limit:
+        settings = self._settings
+        if backlog_bytes_max > min(NEAR_PART, settings.backlog_low) * size.limit:
             return 0.0
-        return self._settings.drain_set_point * size.limit - backlog_bytes_max
+        return settings.drain_set_point * size.limit - backlog_bytes_max
 
     # -- what was decided ------------------------------------------------------------------
 

@@ -212,6 +212,19 @@ async def test_d13_the_memory_watermarks_are_dynamic(world: World) -> None:
     assert throttle.status.memory_pressure == 1.0
 
 
+@played(settings=ON)
+async def test_low_watermarks_press_as_early_as_they_say(world: World) -> None:
+    """Rule 5.1: a backlog is not passed over for being small beside its quota."""
+    for name, value in (("BacklogLowWatermarkPct", "0.05"), ("BacklogHighWatermarkPct", "0.15")):
+        await change_setting(world, f"{PREFIX}{name}", value)
+    await overloaded(world, drain_per_s=1)
+    topic = await set_quota(world, 20_000_000)
+    while topic.adaptive_limit is None:
+        await asyncio.sleep(0.1)
+    decision = controller(world).decisions(topic)[0].decision
+    assert 0.05 < decision.inputs.backlog_bytes / 20_000_000 < 0.08
+
+
 class BrokenLawError(Exception):
     """What no law raises."""
 
