@@ -15,6 +15,7 @@ from headgate.engine.parking import Place
 from headgate.engine.topic import Topic
 from headgate.flow.limits import Dimension, DispatchLimit
 from headgate.metadata.policies import PublishRate
+from tests.sim.brokersim import adaptive
 from tests.sim.brokersim.model import ViolationError
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ SETTINGS = (
     ("brokerPublisherThrottlingMaxByteRate", ("10000", "60000")),
     ("maxPendingPublishRequestsPerConnection", ("0", "3", "20", "1000")),
     ("headgateMaxParkedBytesPerConnection", ("1000", "5000", "8000000")),
+    *adaptive.SETTINGS,
 )
 
 
@@ -169,4 +171,4 @@ class PublishWatch:
         for port in engine.parked._paused:
             if not port.parked_bytes:
                 wrong.append("a connection that parks nothing is not read")
-        return wrong
+        return wrong + adaptive.check(broker, self._seen)

@@ -19,7 +19,9 @@ from headgate.fs import FaultyFs, Operation
 from headgate.ledger import LedgerSettings
 from headgate.testing import NetworkProfile, SimClient
 from headgate.wire.codes import SubscriptionType
+from tests.sim.brokersim import adaptive
 from tests.sim.brokersim.actors import ConsumerActor, Holders, ProducerActor
+from tests.sim.brokersim.adaptive import TidalMemory
 from tests.sim.brokersim.audit import Audit, left_over
 from tests.sim.brokersim.model import END, START, Cursor, Model, Presence, ViolationError
 from tests.sim.brokersim.operators import Administrator, Saboteur
@@ -58,6 +60,7 @@ class Story:
             ledger=_ledger_settings(rng),
             network=_network(rng),
         )
+        self.world.memory = TidalMemory(self.world.clock, seed)
         self._cache_bytes = rng.choice((3_000, 30_000, 1_000_000))
         self.topics = [f"persistent://public/default/t{i}" for i in range(rng.randint(1, 3))]
         if rng.random() < 0.3:
@@ -359,6 +362,7 @@ def _settings(rng: random.Random) -> dict[str, str]:
         "dispatchThrottlingOnBatchMessageEnabled": rng.choice(("true", "false", "false")),
         "allowAutoTopicCreation": "true",
         **random_settings(rng),
+        **adaptive.random_settings(rng),
     }
 
 

@@ -41,14 +41,14 @@ class Scene:
         return self.memory.used_bytes() / MIB
 
 
-def test_up_to_the_low_watermark_the_allocator_is_not_asked() -> None:
+def test_d2_up_to_the_low_watermark_the_allocator_is_not_asked() -> None:
     scene = Scene(800, 300)
     assert (scene.used_mb(), scene.asked_count) == (700, 0)
     scene.low_share = 0.6
     assert (scene.used_mb(), scene.asked_count) == (400, 1)
 
 
-def test_what_the_allocator_has_free_is_not_held() -> None:
+def test_d2_what_the_allocator_has_free_is_not_held() -> None:
     assert Scene(1_100, 500).used_mb() == 500
     assert Scene(1_100).used_mb() == 1_000
 
