@@ -13,10 +13,10 @@ from heapq import heappop, heappush
 
 from headgate.base.units import NS_PER_MS, NS_PER_S
 from headgate.flow.gate import BrokerGate
-from headgate.flow.limits import DispatchLimit, Level
+from headgate.flow.limits import Level, RateLimit
 
 ENTRY_BYTES = 1_024
-ONE_A_SECOND = DispatchLimit(messages=1, bytes=None)
+ONE_A_SECOND = RateLimit(messages=1, bytes=None)
 
 
 TOPICS_MAX = 100
@@ -34,7 +34,7 @@ class Crowd:
         topics = [self.broker.topic() for _ in range(topics_count)]
         for index in range(count):
             topic = topics[index % topics_count]
-            subscription = topic.subscription()
+            subscription = topic.waiter()
             limited = subscription if level is Level.SUBSCRIPTION else topic
             # Spread over the second, as backlogs that began at different times.
             self._now_ns = index * NS_PER_S // count

@@ -17,16 +17,16 @@ from bench.footprint import BUSY_CHARGES, busy, heap_bytes, idle, idle_again, ob
 from bench.report import Table, number
 from headgate.base.units import NS_PER_S
 from headgate.flow.gate import BrokerGate
-from headgate.flow.limits import DispatchLimit, Level, PerSecond
+from headgate.flow.limits import Level, PerSecond, RateLimit
 from headgate.flow.relative import SAMPLE_NS, PublishRate
-from headgate.flow.subscription_gate import SubscriptionGate
+from headgate.flow.waiter_gate import WaiterGate
 
 ENTRY_BYTES = 1_024
 STEP_NS = 20_000
 """From one decision to the next: 50,000 entries a second."""
-ROOMY = DispatchLimit(messages=1_000_000, bytes=1_000_000 * ENTRY_BYTES)
+ROOMY = RateLimit(messages=1_000_000, bytes=1_000_000 * ENTRY_BYTES)
 TIGHT_PER_S = 20_000
-TIGHT = DispatchLimit(messages=TIGHT_PER_S, bytes=TIGHT_PER_S * ENTRY_BYTES)
+TIGHT = RateLimit(messages=TIGHT_PER_S, bytes=TIGHT_PER_S * ENTRY_BYTES)
 ONE_LEVEL_US_AIM = 2.0
 THREE_LEVELS_US_AIM = 5.0
 """A third of the 15 us that a whole delivery may take."""
@@ -36,11 +36,11 @@ IDLE_BYTES_AIM = 500
 BUSY_BYTES_AIM = 4_096
 
 
-def gates(limit: DispatchLimit, levels: int) -> tuple[BrokerGate, SubscriptionGate]:
+def gates(limit: RateLimit, levels: int) -> tuple[BrokerGate, WaiterGate]:
     """A subscription with ``limit`` on itself, then its topic, then the broker."""
     broker = BrokerGate()
     topic = broker.topic()
-    subscription = topic.subscription()
+    subscription = topic.waiter()
     for gate in (subscription, topic, broker)[:levels]:
         gate.set_limit(limit, 0)
     return broker, subscription
@@ -78,7 +78,7 @@ def held(levels: int, count: int) -> None:
 def followed(count: int) -> None:
     """Sample a publish rate and put what a relative limit amounts to in force, ``count`` times."""
     _, subscription = gates(ROOMY, 1)
-    relative = DispatchLimit(messages=100, bytes=100 * ENTRY_BYTES, relative=True)
+    relative = RateLimit(messages=100, bytes=100 * ENTRY_BYTES, relative=True)
     rate = PublishRate((0, 0, 0), 0)
     for sample in range(1, count + 1):
         now_ns = sample * SAMPLE_NS

@@ -18,11 +18,11 @@ from bench.quota_engine import Rig
 from bench.report import Table, number
 from headgate.base.units import NS_PER_MS
 from headgate.engine.producer import Producer
-from headgate.flow.limits import DispatchLimit
+from headgate.flow.limits import RateLimit
 from headgate.flow.quota import NO_QUOTAS
 
-ROOMY_MESSAGES = DispatchLimit(messages=1_000_000_000, bytes=None)
-ROOMY = DispatchLimit(messages=1_000_000_000, bytes=1 << 50)
+ROOMY_MESSAGES = RateLimit(messages=1_000_000_000, bytes=None)
+ROOMY = RateLimit(messages=1_000_000_000, bytes=1 << 50)
 """Far above: the limit is asked and charged for each entry, and never binds."""
 LIFTED_US_MAX = 0.05
 """A limit that was removed: its topic's append is one comparison again."""
@@ -35,7 +35,7 @@ SLICE_ENTRIES = 160
 """What a slice of that carries: so many share a commit."""
 
 
-def limit(rig: Rig, of_topics: DispatchLimit | None, of_broker: DispatchLimit | None) -> None:
+def limit(rig: Rig, of_topics: RateLimit | None, of_broker: RateLimit | None) -> None:
     """Put limits in force."""
     for topic in rig.engine.topics.values():
         topic.publish_limit = of_topics
@@ -114,7 +114,7 @@ class HeldRig(Rig):
 def tabulate_held(entries: int, rounds: int) -> Table:
     """The figures of SENDs that wait."""
     table = Table(f"CPU of a SEND that is held, at {TIGHT_PER_S:,} messages a second in all")
-    tight = DispatchLimit(messages=TIGHT_PER_S, bytes=None)
+    tight = RateLimit(messages=TIGHT_PER_S, bytes=None)
     for who, what, topics, producers, at_broker in (
         ("one producer", "its topic's limit", 1, 1, False),
         ("1,000 producers", "their topic's limit", 1, 1_000, False),

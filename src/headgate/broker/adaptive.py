@@ -33,7 +33,7 @@ from headgate.flow.adaptive import (
     outlived,
 )
 from headgate.flow.adaptive_topic import TopicControl
-from headgate.flow.limits import DispatchLimit
+from headgate.flow.limits import RateLimit
 from headgate.flow.memory_share import MemoryAttribution
 from headgate.flow.pressure import memory_pressure
 from headgate.flow.quota import Quota
@@ -282,7 +282,7 @@ class AdaptiveThrottle:
         broker = self._broker
         if not decision.observe_only:
             limit = decision.new
-            topic.adaptive_limit = limit and DispatchLimit(limit.messages_per_s, limit.bytes_per_s)
+            topic.adaptive_limit = limit and RateLimit(limit.messages_per_s, limit.bytes_per_s)
             # Not with the steps of the way up: what an entry owes stays owed (D1).
             broker.engine.intake.put_in_force(topic, forgives=limit is None)
             if limit is None:

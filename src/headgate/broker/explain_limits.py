@@ -16,7 +16,7 @@ from headgate.broker.explain_types import (
 from headgate.broker.publish_limits import PUBLISH_BROKER, PUBLISH_TOPIC
 from headgate.engine.subscription import Subscription
 from headgate.engine.topic import Topic
-from headgate.flow.limits import Dimension, DispatchLimit, EffectiveLimit, Level
+from headgate.flow.limits import Dimension, EffectiveLimit, Level, RateLimit
 from headgate.flow.node import GateStatistics
 from headgate.flow.sentence import limit_text
 
@@ -93,7 +93,7 @@ def held_back(subscriptions: Sequence[Subscription]) -> list[HeldBackState]:
     ]
 
 
-def _text(limit: DispatchLimit | None, dimension: Dimension, counts_entries: bool) -> str:
+def _text(limit: RateLimit | None, dimension: Dimension, counts_entries: bool) -> str:
     if limit is None:
         return ""
     text = limit_text(limit, dimension)

@@ -20,9 +20,9 @@ from headgate.engine.topic import Topic
 from headgate.flow.limits import (
     DISPATCH_KEYS,
     Dimension,
-    DispatchLimit,
     EffectiveLimit,
     Level,
+    RateLimit,
     RatePolicy,
     effective_limit,
 )
@@ -167,7 +167,7 @@ def _enforced(effective: EffectiveLimit, gate: GateNode, *, times: int) -> Effec
     if limit is None or not limit.relative or not gate.budgets:
         return effective
     amounts = {budget.dimension: budget.limit for budget in gate.budgets}
-    now = DispatchLimit(
+    now = RateLimit(
         amounts.get(Dimension.MESSAGES),
         amounts.get(Dimension.BYTES),
         limit.period_ns,

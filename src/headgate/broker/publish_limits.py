@@ -21,9 +21,9 @@ from headgate.engine.topic import Topic
 from headgate.flow.limits import (
     PUBLISH_KEYS,
     Dimension,
-    DispatchLimit,
     EffectiveLimit,
     Level,
+    RateLimit,
     RatePolicy,
     effective_limit,
 )
@@ -123,7 +123,7 @@ class PublishLimitsInForce:
         return [self.of_topic(topic), self.of_broker()]
 
 
-def _with_adaptive(effective: EffectiveLimit, adaptive: DispatchLimit | None) -> EffectiveLimit:
+def _with_adaptive(effective: EffectiveLimit, adaptive: RateLimit | None) -> EffectiveLimit:
     if adaptive is None:
         return effective
     limit = tighter(effective.limit, adaptive)

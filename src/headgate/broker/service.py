@@ -40,7 +40,7 @@ from headgate.engine.engine import Engine, EngineLimits
 from headgate.engine.eviction import Eviction
 from headgate.engine.subscription import Subscription
 from headgate.engine.topic import Topic
-from headgate.flow.limits import DispatchLimit
+from headgate.flow.limits import RateLimit
 from headgate.flow.quota import NO_QUOTAS, Quota, Quotas
 from headgate.ledger import CommitLog
 from headgate.metadata.catalog import Catalog, Change
@@ -275,14 +275,14 @@ class Broker:
 
     # -- settings, policies, limits --------------------------------------------------------
 
-    def _limit_of(self, topic: Topic, subscription: str | None) -> DispatchLimit | None:
+    def _limit_of(self, topic: Topic, subscription: str | None) -> RateLimit | None:
         if topic.is_system:
             return None
         if subscription is None:
             return self.limits.of_topic(topic.name).limit
         return self.limits.of_subscription(topic.name, subscription).limit
 
-    def _publish_limit_of(self, topic: Topic) -> DispatchLimit | None:
+    def _publish_limit_of(self, topic: Topic) -> RateLimit | None:
         return None if topic.is_system else self.publish_limits.of_topic(topic.name).limit
 
     def _quotas_of(self, topic: Topic) -> Quotas:

@@ -29,7 +29,7 @@ from headgate.engine.topic import Topic
 from headgate.engine.topic_quota import TopicQuota
 from headgate.engine.types import SubscriptionType
 from headgate.flow.gate import BrokerGate, TopicGate
-from headgate.flow.limits import DispatchLimit
+from headgate.flow.limits import RateLimit
 from headgate.flow.quota import NO_QUOTAS, Quotas
 from headgate.flow.relative import PublishRate
 
@@ -58,11 +58,11 @@ class EngineLimits:
     parked_bytes_max: int = 64 * MIB
 
 
-LimitsOf = Callable[[Topic, str | None], DispatchLimit | None]
+LimitsOf = Callable[[Topic, str | None], RateLimit | None]
 """The limit that is set on a topic (None) or on one of its subscriptions (its name)."""
 
 
-PublishLimitOf = Callable[[Topic], DispatchLimit | None]
+PublishLimitOf = Callable[[Topic], RateLimit | None]
 """The publish limit that is set on a topic."""
 
 QuotasOf = Callable[[Topic], Quotas]
@@ -73,11 +73,11 @@ def _no_quotas(_: Topic) -> Quotas:
     return NO_QUOTAS
 
 
-def _no_publish_limit(_: Topic) -> DispatchLimit | None:
+def _no_publish_limit(_: Topic) -> RateLimit | None:
     return None
 
 
-def _no_limits(_: Topic, __: str | None) -> DispatchLimit | None:
+def _no_limits(_: Topic, __: str | None) -> RateLimit | None:
     return None
 
 
@@ -118,7 +118,7 @@ class Engine:
         """dispatchThrottlingOnBatchMessageEnabled: a batch counts as one message."""
         self.throttle_spares_caught_up = False
         """dispatchThrottlingOnNonBacklogConsumerEnabled=false: only who is behind is limited."""
-        self.broker_limit: DispatchLimit | None = None
+        self.broker_limit: RateLimit | None = None
         """The broker-wide limit as it is set."""
         self.relative = RelativeLimits(self)
         self.quotas = QuotaKeeper(self)
@@ -305,7 +305,7 @@ class Engine:
         if subscription.throttled:
             subscription.wake()  # what holds it now may be another limit: the account says which
 
-    def set_broker_limit(self, limit: DispatchLimit | None) -> None:
+    def set_broker_limit(self, limit: RateLimit | None) -> None:
         """Put a limit on everything that the broker dispatches."""
         self.broker_limit = _same_or_new(self.broker_limit, limit)
         for topic in self.topics.values():
@@ -321,6 +321,6 @@ class Engine:
         self.effects.work_pending()
 
 
-def _same_or_new(before: DispatchLimit | None, now: DispatchLimit | None) -> DispatchLimit | None:
+def _same_or_new(before: RateLimit | None, now: RateLimit | None) -> RateLimit | None:
     """The object that is there if it says the same: who compares often then compares quickly."""
     return before if before == now else now

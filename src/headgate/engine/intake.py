@@ -21,7 +21,7 @@ from headgate.engine.parking import ParkedSend, Parking, Place
 from headgate.engine.ports import ProducerPort
 from headgate.engine.producer import Producer
 from headgate.flow.gate import BrokerGate, TopicGate
-from headgate.flow.limits import Dimension, DispatchLimit, Level, Refusal
+from headgate.flow.limits import Dimension, Level, RateLimit, Refusal
 
 if TYPE_CHECKING:
     from headgate.engine.engine import Engine
@@ -43,7 +43,7 @@ class Intake:
         self._engine = engine
         self.gate = BrokerGate()
         """The publish limits: of the broker, then of topics; producers wait at it."""
-        self.limit: DispatchLimit | None = None
+        self.limit: RateLimit | None = None
         """The broker's own."""
         self._full: dict[ProducerPort, None] = {}
         """Connections on which producers wait for answers to what was sent before."""
@@ -54,7 +54,7 @@ class Intake:
 
     # -- limits ----------------------------------------------------------------------------
 
-    def set_broker_limit(self, limit: DispatchLimit | None) -> None:
+    def set_broker_limit(self, limit: RateLimit | None) -> None:
         """Put a limit on everything that is published, None for none."""
         self.limit = limit
         self.gate.forgive_raised(limit, self._engine.now_ns)
@@ -140,7 +140,7 @@ class Intake:
         if gate is None:
             if not self.is_limited(topic):
                 return None
-            gate = producer.gate = self.gate_of(topic).subscription(producer)
+            gate = producer.gate = self.gate_of(topic).waiter(producer)
         if gate.limited:
             refusal = gate.request(self._engine.now_ns)
             if refusal is not None:
@@ -310,17 +310,17 @@ class Intake:
             producer.gate = None
 
 
-def tighter(one: DispatchLimit | None, other: DispatchLimit | None) -> DispatchLimit | None:
+def tighter(one: RateLimit | None, other: RateLimit | None) -> RateLimit | None:
     """What two limits of the same period allow together."""
     if one is None or other is None:
         return one or other
-    return DispatchLimit(
+    return RateLimit(
         messages=_least(one.messages, other.messages), bytes=_least(one.bytes, other.bytes)
     )
 
 
 def adaptive_is_tighter(
-    static: DispatchLimit | None, adaptive: DispatchLimit, dimension: Dimension
+    static: RateLimit | None, adaptive: RateLimit, dimension: Dimension
 ) -> bool:
     """Whose a dimension that is limited is: the controller's, or of what is set."""
     set_amount = None if static is None else static.amount(dimension)

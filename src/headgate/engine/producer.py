@@ -13,7 +13,7 @@ from headgate.engine.types import AccessMode
 if TYPE_CHECKING:
     from headgate.engine.parking import ParkedSend, Place
     from headgate.engine.topic import Topic
-    from headgate.flow.subscription_gate import SubscriptionGate
+    from headgate.flow.waiter_gate import WaiterGate
 
 
 class Producer:
@@ -85,7 +85,7 @@ class Producer:
         """Whether its connection is not read because too much waits."""
         self.topic: Topic | None = None
         """Of which it is a producer; None before and after."""
-        self.gate: SubscriptionGate | None = None
+        self.gate: WaiterGate | None = None
         """Its turns under publish limits; made when there are any."""
         self.ending = False
         """Whether it takes no more, and is closed when what it staged is answered."""

@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from headgate.base.units import NS_PER_MS, NS_PER_S
-from headgate.flow.limits import DispatchLimit, PerSecond
+from headgate.flow.limits import PerSecond, RateLimit
 from headgate.flow.relative import SAMPLE_NS, PublishRate
 
 if TYPE_CHECKING:
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from headgate.engine.subscription import Subscription
     from headgate.engine.topic import Topic
     from headgate.flow.gate import BrokerGate, TopicGate
-    from headgate.flow.subscription_gate import SubscriptionGate
+    from headgate.flow.waiter_gate import WaiterGate
 
-    Gate = BrokerGate | TopicGate | SubscriptionGate
+    Gate = BrokerGate | TopicGate | WaiterGate
 
 NOTHING = PerSecond(0.0, 0.0)
 
@@ -149,21 +149,21 @@ class RelativeLimits:
         subscriptions = topic.subscriptions.values()
         return max(1, sum([1 for s in subscriptions if s.consumers and not s.gate.exempt]))
 
-    def of_subscription(self, subscription: Subscription) -> DispatchLimit | None:
+    def of_subscription(self, subscription: Subscription) -> RateLimit | None:
         """The limit in force on a subscription."""
         limit = subscription.limit
         if limit is None or not limit.relative:
             return limit
         return limit.over(self.published_per_second(subscription.topic))
 
-    def of_topic(self, topic: Topic) -> DispatchLimit | None:
+    def of_topic(self, topic: Topic) -> RateLimit | None:
         """The limit in force on a topic."""
         limit = topic.limit
         if limit is None or not limit.relative:
             return limit
         return limit.over(self.owed_per_second(topic))
 
-    def of_broker(self) -> DispatchLimit | None:
+    def of_broker(self) -> RateLimit | None:
         """The limit in force on the broker: over what all topics' subscriptions need."""
         limit = self._engine.broker_limit
         if limit is None or not limit.relative:
@@ -212,8 +212,8 @@ class RelativeLimits:
         if topic.limit is not None and topic.limit.relative:
             self._set(topic.gate, self.of_topic(topic))
             yield True
-        before: DispatchLimit | None = None
-        now: DispatchLimit | None = None
+        before: RateLimit | None = None
+        now: RateLimit | None = None
         for subscription in list(topic.subscriptions.values()):
             limit = subscription.limit
             if limit is not None and limit.relative and not subscription.removed:
@@ -222,7 +222,7 @@ class RelativeLimits:
                 self._set(subscription.gate, now)
                 yield True
 
-    def _set(self, gate: Gate, now: DispatchLimit | None) -> None:
+    def _set(self, gate: Gate, now: RateLimit | None) -> None:
         """Put in force what a relative limit amounts to now; who waits is not woken for the
         same."""
         if now is not None and any(b.limit != now.amount(b.dimension) for b in gate.budgets):

@@ -18,8 +18,8 @@ from headgate.engine.rates import RateMeter
 from headgate.engine.types import SubscriptionType
 from headgate.flow import backlog
 from headgate.flow.account import Account, Cell
-from headgate.flow.limits import DispatchLimit
-from headgate.flow.subscription_gate import SubscriptionGate
+from headgate.flow.limits import RateLimit
+from headgate.flow.waiter_gate import WaiterGate
 
 if TYPE_CHECKING:
     from headgate.engine.dispatcher import Dispatcher
@@ -80,7 +80,7 @@ class Subscription:
         topic: Topic,
         name: str,
         acks: AckSet,
-        gate: SubscriptionGate,
+        gate: WaiterGate,
         *,
         cursor_id: int | None,
         properties: dict[str, str] | None = None,
@@ -124,7 +124,7 @@ class Subscription:
         self.throttled = False
         """Whether it waits at a budget now."""
         self.held_back = HeldBack()
-        self.limit: DispatchLimit | None = None
+        self.limit: RateLimit | None = None
         """As it is set; the gate has what it amounts to."""
         self.account = Account(
             now_ns, Cell.CAUGHT_UP if self.done_entries >= from_end else Cell.NO_CONSUMER

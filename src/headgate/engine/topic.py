@@ -36,7 +36,7 @@ from headgate.engine.writes import (
 )
 from headgate.flow.adaptive_topic import TopicControl
 from headgate.flow.gate import TopicGate
-from headgate.flow.limits import DispatchLimit
+from headgate.flow.limits import RateLimit
 from headgate.flow.relative import PublishRate
 
 if TYPE_CHECKING:
@@ -138,7 +138,7 @@ class Topic:
         self.publish_throttled_count = 0
         """Times that a connection with a producer here began to be throttled, whatever for."""
         self.rates = RateMeter(4)
-        self.limit: DispatchLimit | None = None
+        self.limit: RateLimit | None = None
         """As it is set; the gate has what it amounts to."""
         self.publish_rate: PublishRate | None = None
         """Followed while a relative limit concerns it."""
@@ -146,8 +146,8 @@ class Topic:
         """Bytes of all entries that were ever stored or are staged."""
         self.quota: TopicQuota | None = None
         """Made when the topic first has a backlog quota."""
-        self.publish_limit: DispatchLimit | None = None
-        self.adaptive_limit: DispatchLimit | None = None
+        self.publish_limit: RateLimit | None = None
+        self.adaptive_limit: RateLimit | None = None
         """The tighter of both holds; the adaptive controller's is its alone."""
         self.publish_gate: TopicGate | None = None
         """Made at the first of them."""
@@ -430,7 +430,7 @@ class Topic:
             self,
             name,
             acks,
-            gate or self.gate.subscription(),
+            gate or self.gate.waiter(),
             cursor_id=cursor_id,
             properties=properties,
             now_ns=self.engine.now_ns,

@@ -1,7 +1,7 @@
 """The laws of flow control: pure arithmetic with time as an argument.
 
 ``budget`` one limit in one dimension, ``gate`` three levels of them with fair turns (with ``node``,
-``subscription_gate``, ``share`` and ``kept``), ``limits`` which limit is in force and where it is
+``waiter_gate``, ``share`` and ``kept``), ``limits`` which limit is in force and where it is
 set, ``relative`` the publish rate that some follow, ``throttle`` what is counted of all that,
 ``account`` the seconds a subscription spent in each state, ``verdict`` and ``sentence`` what that
 account means, ``backlog`` what a subscription still owes, ``quota`` how large and how old that may

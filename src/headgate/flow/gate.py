@@ -1,16 +1,17 @@
-"""The gate: dispatch limits of subscription, topic and broker, and whose turn it is.
+"""The gate: limits of waiter, topic and broker, and whose turn it is.
 
-All of the tree belongs to one loop; every method takes the present instant. How an engine uses it:
+Of dispatch a waiter is a subscription, of publishing a producer; each has a tree of its own. All of
+a tree belongs to one loop; every method takes the present instant. How an engine uses it:
 
-    if sg.limited:                          # False: no limit applies, skip the gate entirely
-        refusal = sg.request(now_ns)        # None: send ONE entry; else it waits from now on
-    sg.charge(now_ns, messages, bytes)      # at hand-over: all budgets at once (law 1.3)
-    sg.request(now_ns)                      # for the next entry, or
-    sg.leave(now_ns)                        # it no longer wants to send: caught up, no permits
+    if gate.limited:                        # False: no limit applies, skip the gate entirely
+        refusal = gate.request(now_ns)      # None: send ONE entry; else it waits from now on
+    gate.charge(now_ns, messages, bytes)    # at hand-over: all budgets at once (law 1.3)
+    gate.request(now_ns)                    # for the next entry, or
+    gate.leave(now_ns)                      # it no longer wants to send: caught up, no permits
 
     wake_ns = gates.next_wake_ns()          # arm one timer
-    while (sg := gates.pop_ready(now_ns)) is not None:
-        cause = sg.cause(now_ns)            # optional, before the charge: what made it wait
+    while (gate := gates.pop_ready(now_ns)) is not None:
+        cause = gate.cause(now_ns)          # optional, before the charge: what made it wait
         ...                                 # request() is None now: send one entry, charge, then
                                             # request() again, leave(), or defer() if the entry
                                             # is not in memory
@@ -33,10 +34,10 @@ from itertools import count
 
 from headgate.flow.budget import Budget
 from headgate.flow.kept import KeptGates
-from headgate.flow.limits import DispatchLimit, Level
+from headgate.flow.limits import Level, RateLimit
 from headgate.flow.node import GateNode, GateStatistics
 from headgate.flow.share import FairQueue, share_of
-from headgate.flow.subscription_gate import SubscriptionGate
+from headgate.flow.waiter_gate import WaiterGate
 
 
 class BrokerGate(GateNode):
@@ -49,7 +50,7 @@ class BrokerGate(GateNode):
         self.topics: dict[TopicGate, None] = {}
         self.queue: FairQueue[TopicGate] = FairQueue()
         self.demand = 0
-        """Waiting subscriptions that their own budgets would let go."""
+        """Waiters that their own budgets would let go."""
         self.epoch = 1
         """Topics' shares are remembered while the same waiting goes on."""
         self.tickets = count(1)
@@ -64,8 +65,8 @@ class BrokerGate(GateNode):
         self.topics[topic] = None
         return topic
 
-    def set_limit(self, limit: DispatchLimit | None, now_ns: int) -> None:
-        """Put the broker-wide limit in force, None for none. O(subscriptions) where the set of
+    def set_limit(self, limit: RateLimit | None, now_ns: int) -> None:
+        """Put the broker-wide limit in force, None for none. O(waiters) where the set of
         limited dimensions changes."""
         changed = self._install(limit, now_ns)
         if changed:
@@ -86,7 +87,7 @@ class BrokerGate(GateNode):
             if not topic.away:
                 topic.share, topic.broker_epoch = 0, self.epoch
             if not topic.budgets:
-                topic.restart_shares()  # its subscriptions' shares are of this limit, too
+                topic.restart_shares()  # its waiters' shares are of this limit, too
         self.queue.restart(self.tickets)
 
     def next_wake_ns(self) -> int | None:
@@ -99,7 +100,7 @@ class BrokerGate(GateNode):
             heappop(timers)
         return timers[0][0] if timers else None
 
-    def pop_ready(self, now_ns: int) -> SubscriptionGate | None:
+    def pop_ready(self, now_ns: int) -> WaiterGate | None:
         """The next waiter in fair order that may send one entry now. Send and charge it before
         the next call; None when there is none."""
         self._now_ns = now_ns
@@ -139,7 +140,7 @@ class BrokerGate(GateNode):
         self.queue.push(topic.share, topic.ticket, topic)
 
     def change_demand(self, step: int, now_ns: int) -> None:
-        """One subscription more (1) or less (-1) waits for shared budgets."""
+        """One waiter more (1) or less (-1) waits for shared budgets."""
         self.demand += step
         if not self.demand:
             self.epoch += 1
@@ -155,7 +156,7 @@ class BrokerGate(GateNode):
 
 
 class TopicGate(GateNode):
-    """One topic: its limit, and the turns of its subscriptions."""
+    """One topic: its limit, and the turns of its waiters."""
 
     __slots__ = (
         "away",
@@ -168,19 +169,19 @@ class TopicGate(GateNode):
         "share",
         "shared",
         "shares_of",
-        "subscriptions",
         "ticket",
+        "waiters",
     )
 
     def __init__(self, broker: BrokerGate, owner: object) -> None:
         super().__init__(Level.TOPIC, owner)
         self.broker = broker
-        self.subscriptions: dict[SubscriptionGate, None] = {}
+        self.waiters: dict[WaiterGate, None] = {}
         self.kept = KeptGates()
-        """Those of ``subscriptions`` that closed while their windows still count."""
-        self.queue: FairQueue[SubscriptionGate] = FairQueue()
+        """Those of ``waiters`` that closed while their windows still count."""
+        self.queue: FairQueue[WaiterGate] = FairQueue()
         self.demand = 0
-        """Subscriptions in the queue, and those just served."""
+        """Waiters in the queue, and those just served."""
         self.epoch = 1
         """Shares are remembered while the same waiting goes on."""
         self.share = 0
@@ -191,17 +192,17 @@ class TopicGate(GateNode):
         self.ticket = 0
         """Its place in the broker's queue."""
         self.shared: tuple[Budget, ...] = broker.budgets
-        """Budgets its subscriptions share: its own, then the broker's."""
+        """Budgets its waiters share: its own, then the broker's."""
         self.shares_of: tuple[Budget, ...] = broker.budgets
-        """Of which its subscriptions' shares are: its own, else the broker's."""
+        """Of which its waiters' shares are: its own, else the broker's."""
 
-    def subscription(self, owner: object = None) -> SubscriptionGate:
-        """A new subscription without a limit of its own."""
-        subscription = SubscriptionGate(self, owner)
-        self.subscriptions[subscription] = None
-        return subscription
+    def waiter(self, owner: object = None) -> WaiterGate:
+        """A new subscription or producer, without a limit of its own."""
+        waiter = WaiterGate(self, owner)
+        self.waiters[waiter] = None
+        return waiter
 
-    def set_limit(self, limit: DispatchLimit | None, now_ns: int) -> None:
+    def set_limit(self, limit: RateLimit | None, now_ns: int) -> None:
         """Put the topic's limit in force, None for none."""
         if self._install(limit, now_ns):
             self.refresh_paths(now_ns)
@@ -222,17 +223,17 @@ class TopicGate(GateNode):
                 self.broker.arm(node, now_ns)
 
     def close(self, now_ns: int) -> None:
-        """The topic is deleted, with all its subscriptions. Not for unload: a budget must
+        """The topic is deleted, with all its waiters. Not for unload: a budget must
         outlive that (law 1.1), so keep the gate for when the topic is loaded again."""
-        for subscription in list(self.subscriptions):
-            subscription.close(now_ns)
+        for waiter in list(self.waiters):
+            waiter.close(now_ns)
         self.broker.topics.pop(self, None)
 
     def refresh_paths(self, now_ns: int) -> None:
         """The set of budgets above changed: write it down where it is read often."""
         self.shared = self.budgets + self.broker.budgets
-        for subscription in self.subscriptions:
-            subscription.refresh_path(now_ns)
+        for waiter in self.waiters:
+            waiter.refresh_path(now_ns)
         shares_of = self.budgets or self.shared
         if shares_of != self.shares_of:
             self.shares_of = shares_of
@@ -242,8 +243,8 @@ class TopicGate(GateNode):
         """Everybody who waits begins anew, with the same share."""
         self.epoch += 1
         self._restart_shares()
-        for subscription in self.subscriptions:
-            subscription.restart_share(self.epoch)
+        for waiter in self.waiters:
+            waiter.restart_share(self.epoch)
         self.queue.restart(self.broker.tickets)
 
     def offer(self, now_ns: int) -> None:
@@ -259,7 +260,7 @@ class TopicGate(GateNode):
             self.away = True
             self.broker.arm(self, now_ns)
 
-    def wake(self, now_ns: int) -> SubscriptionGate | None:
+    def wake(self, now_ns: int) -> WaiterGate | None:
         """Its own budget was to release it now."""
         if self.broker.budgets:
             self.offer(now_ns)  # one of many topics that share the broker's limit
@@ -272,8 +273,8 @@ class TopicGate(GateNode):
             self.waiters_max = self.demand
         self.broker.arm(self, at_ns)
 
-    def choose(self, now_ns: int) -> SubscriptionGate | None:
-        """The topic is up: its next subscription, if its budgets let it go now. None hands the
+    def choose(self, now_ns: int) -> WaiterGate | None:
+        """The topic is up: its next waiter, if its budgets let it go now. None hands the
         turn on; the topic has then seen to its own return."""
         self.ticket = 0
         at_ns = self._refuse(now_ns)
@@ -295,7 +296,7 @@ class TopicGate(GateNode):
             self.offer(now_ns)
 
     def change_demand(self, step: int, now_ns: int) -> None:
-        """One subscription more (1) or less (-1) waits for shared budgets."""
+        """One waiter more (1) or less (-1) waits for shared budgets."""
         self.demand += step
         self.broker.change_demand(step, now_ns)
         if not self.demand:
@@ -315,4 +316,4 @@ class TopicGate(GateNode):
 
     def waits(self, now_ns: int) -> list[tuple[object, int]]:
         """Owners in its queue and for how many nanoseconds each has wanted to send."""
-        return [(sg.owner, now_ns - sg.wanting_since_ns) for sg in self.queue.waiters()]
+        return [(gate.owner, now_ns - gate.wanting_since_ns) for gate in self.queue.waiters()]

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from headgate.flow.subscription_gate import SubscriptionGate
+    from headgate.flow.waiter_gate import WaiterGate
 
 
 class KeptGates:
@@ -20,13 +20,13 @@ class KeptGates:
     __slots__ = ("_durable", "_readers")
 
     def __init__(self) -> None:
-        self._durable: dict[str, SubscriptionGate] = {}
-        self._readers: dict[str, SubscriptionGate] = {}
+        self._durable: dict[str, WaiterGate] = {}
+        self._readers: dict[str, WaiterGate] = {}
 
     def __len__(self) -> int:
         return len(self._durable) + len(self._readers)
 
-    def keep(self, name: str, gate: SubscriptionGate, now_ns: int, *, is_reader: bool) -> None:
+    def keep(self, name: str, gate: WaiterGate, now_ns: int, *, is_reader: bool) -> None:
         """The subscription ``name`` is closed: keep its gate if it has delivered something that
         still counts."""
         self._give_up_clear(now_ns)
@@ -37,7 +37,7 @@ class KeptGates:
         gate.owner = None
         (self._readers if is_reader else self._durable)[name] = gate
 
-    def take(self, name: str, now_ns: int, *, is_reader: bool) -> SubscriptionGate | None:
+    def take(self, name: str, now_ns: int, *, is_reader: bool) -> WaiterGate | None:
         """The gate for a new subscription: the one kept by its name, for a reader else that of
         the reader closed last. None: it begins with an empty window."""
         self._give_up_clear(now_ns)

@@ -33,7 +33,7 @@ class Dimension(IntEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class DispatchLimit:
+class RateLimit:
     """At most so many messages and bytes in any window of one period.
 
     ``None`` means no limit in that dimension. Raises :class:`InputError` when a given amount is
@@ -46,7 +46,7 @@ class DispatchLimit:
     relative: bool = False
     """Whether the amounts come on top of what is published (law 1.7, PIP-52). Such a limit has to
     be put :meth:`over` a publish rate before it can be enforced."""
-    base: DispatchLimit | None = None
+    base: RateLimit | None = None
     """The relative limit that this one is while so much is published; None for a plain one."""
     times: int = 1
     """How often the publish rate is in a limit with a ``base``: once for each subscription that
@@ -70,7 +70,7 @@ class DispatchLimit:
         amount = self.amount(dimension)
         return None if amount is None else amount * NS_PER_S / self.period_ns
 
-    def over(self, published: PerSecond) -> DispatchLimit:
+    def over(self, published: PerSecond) -> RateLimit:
         """What a relative limit allows while ``published`` is published; itself if it is plain.
 
         The publish rate counts over the limit's own period, so that units agree.
@@ -83,7 +83,7 @@ class DispatchLimit:
                 return None
             return min(amount + round(per_second * self.period_ns / NS_PER_S), INT64_MAX)
 
-        return DispatchLimit(
+        return RateLimit(
             messages=sum_with(self.messages, published.messages),
             bytes=sum_with(self.bytes, published.bytes),
             period_ns=self.period_ns,
@@ -133,11 +133,11 @@ class RatePolicy:
         """Whether the next level applies."""
         return not self.unlimited and self.messages <= 0 and self.bytes <= 0
 
-    def limit(self) -> DispatchLimit | None:
+    def limit(self) -> RateLimit | None:
         """The normalised limit; None where it says nothing, or that there is none."""
         if self.unlimited or self.says_nothing():
             return None
-        return DispatchLimit(
+        return RateLimit(
             messages=self.messages if self.messages > 0 else None,
             bytes=self.bytes if self.bytes > 0 else None,
             period_ns=max(1, self.period_s) * NS_PER_S,
@@ -181,7 +181,7 @@ class EffectiveLimit:
     :class:`Dimension` comes from, where that is not one policy or the broker's settings.
     """
 
-    limit: DispatchLimit | None
+    limit: RateLimit | None
     source: str
     policy: RatePolicy | None = None
     sources: tuple[str, str] | None = None

@@ -8,10 +8,10 @@ from heapq import nlargest
 from typing import TYPE_CHECKING
 
 from headgate.flow.budget import Budget, BudgetStatistics
-from headgate.flow.limits import Dimension, DispatchLimit, Level
+from headgate.flow.limits import Dimension, Level, RateLimit
 
 if TYPE_CHECKING:
-    from headgate.flow.subscription_gate import SubscriptionGate
+    from headgate.flow.waiter_gate import WaiterGate
 
 LARGEST_WAITERS = 5
 
@@ -48,11 +48,11 @@ class GateNode:
         self.charged_ns = 0
         """Of publish limits: when anything was last charged."""
 
-    def wake(self, now_ns: int) -> SubscriptionGate | None:  # noqa: ARG002
+    def wake(self, now_ns: int) -> WaiterGate | None:  # noqa: ARG002
         """Its timer went off. Who may go now, unless it has to take its turn among others."""
         return None
 
-    def _install(self, limit: DispatchLimit | None, now_ns: int) -> bool:
+    def _install(self, limit: RateLimit | None, now_ns: int) -> bool:
         """Put ``limit`` in force; whether the set of budgets changed. A budget whose limit is
         removed is kept, so that the same limit set again finds its window as it was."""
         active = []
@@ -75,7 +75,7 @@ class GateNode:
         self.budgets = tuple(active)
         return changed
 
-    def forgive_raised(self, limit: DispatchLimit | None, now_ns: int) -> None:
+    def forgive_raised(self, limit: RateLimit | None, now_ns: int) -> None:
         """Of dimensions in which ``limit``, which is put in force next, is above the present one or
         none, forgive debts: a raise or a removal of a publish limit releases at once (law 3.3), and
         who sets another one afterwards does not find the old debt."""

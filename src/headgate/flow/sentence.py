@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from headgate.base.units import NS_PER_S, S_PER_MINUTE
-from headgate.flow.limits import Dimension, DispatchLimit
+from headgate.flow.limits import Dimension, RateLimit
 from headgate.flow.verdict import THROTTLED, Judgement, Verdict
 
 _SECONDS_PER_HOUR = 60 * S_PER_MINUTE
@@ -35,10 +35,10 @@ class Circumstances:
     """
 
     backlog: int = 0
-    limit: DispatchLimit | None = None
+    limit: RateLimit | None = None
     limit_source: str = ""
     limit_changed: bool = False
-    limit_at_end: DispatchLimit | None = None
+    limit_at_end: RateLimit | None = None
     waiting_subscriptions: int = 0
     permits: int | None = None
     permits_max: int | None = None
@@ -84,14 +84,14 @@ def percent(share: float) -> str:
     return f"{100 * share:.0f} %"
 
 
-def limit_text(limit: DispatchLimit, dimension: Dimension) -> str:
+def limit_text(limit: RateLimit, dimension: Dimension) -> str:
     """``50 msg/s``, ``1,000 B/s`` or ``100 msg per 360 s``; of a limit that moves with the publish
     rate, what it amounts to and why: ``1,200 msg/s (200 above the publish rate)``."""
     above = _above_publish_rate(limit, dimension)
     return _amount_text(limit, dimension) + (f" ({above})" if above else "")
 
 
-def _amount_text(limit: DispatchLimit, dimension: Dimension) -> str:
+def _amount_text(limit: RateLimit, dimension: Dimension) -> str:
     amount = limit.amount(dimension) or 0
     text = f"{amount:,} {'msg' if dimension == Dimension.MESSAGES else 'B'}"
     if limit.period_ns == NS_PER_S:
@@ -99,7 +99,7 @@ def _amount_text(limit: DispatchLimit, dimension: Dimension) -> str:
     return f"{text} per {number(limit.period_ns / NS_PER_S)} s"
 
 
-def _above_publish_rate(limit: DispatchLimit, dimension: Dimension) -> str:
+def _above_publish_rate(limit: RateLimit, dimension: Dimension) -> str:
     """Why a limit that moves with the publish rate is what it is; empty for any other."""
     if limit.base is None:
         return ""
@@ -115,7 +115,7 @@ def above_what(times: int) -> str:
     return "above what all topics need"
 
 
-def _limit_and_source(limit: DispatchLimit, dimension: Dimension, source: str) -> str:
+def _limit_and_source(limit: RateLimit, dimension: Dimension, source: str) -> str:
     """``50 msg/s (topic policy)``, ``245 msg/s (topic policy, 45 above the publish rate)``."""
     why = ", ".join(filter(None, (source, _above_publish_rate(limit, dimension))))
     return _amount_text(limit, dimension) + (f" ({why})" if why else "")

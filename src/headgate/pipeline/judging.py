@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from headgate.flow.account import LABELS
-from headgate.flow.limits import ABOVE_PUBLISH_RATE, Dimension, DispatchLimit, Level
+from headgate.flow.limits import ABOVE_PUBLISH_RATE, Dimension, Level, RateLimit
 from headgate.flow.proven import Stretch, hungry_share, proven_ack_per_s, stopped_by
 from headgate.flow.sentence import Circumstances, sentence
 from headgate.flow.verdict import (
@@ -155,15 +155,15 @@ def _cells(minute: Minute) -> list[int]:
     return [minute[name] or 0 for name in STATE_FIELD_NAMES]
 
 
-def _limit(minute: Minute, level: Level) -> DispatchLimit | None:
+def _limit(minute: Minute, level: Level) -> RateLimit | None:
     prefix = f"limit_{level.name.lower()}_"
     messages, size = minute[prefix + "messages"], minute[prefix + "bytes"]
     if not messages and not size:
         return None
-    return DispatchLimit(messages or None, size or None, minute[prefix + "period_ns"] or NS_PER_S)
+    return RateLimit(messages or None, size or None, minute[prefix + "period_ns"] or NS_PER_S)
 
 
-def _setting(minute: Minute, level: Level) -> DispatchLimit | str | None:
+def _setting(minute: Minute, level: Level) -> RateLimit | str | None:
     """What is set: the limit, but of one that moves with the publish rate only its source."""
     source = minute[f"limit_{level.name.lower()}_source"] or ""
     return source if source.endswith(ABOVE_PUBLISH_RATE) else _limit(minute, level)
@@ -179,8 +179,8 @@ def _minutes_of_limits(
     """
     found = {}
     for level in Level:
-        held_ns: dict[DispatchLimit | str | None, int] = {}
-        latest: dict[DispatchLimit | str | None, Minute] = {}
+        held_ns: dict[RateLimit | str | None, int] = {}
+        latest: dict[RateLimit | str | None, Minute] = {}
         before = minutes[0]
         for minute, account in zip(minutes, cells, strict=True):
             tighter = _tighter(before, minute, level)

@@ -11,12 +11,12 @@ from headgate.engine.subscription import Subscription
 from headgate.flow.budget import Budget
 from headgate.flow.gate import BrokerGate, TopicGate
 from headgate.flow.limits import Dimension, Level
-from headgate.flow.subscription_gate import SubscriptionGate
+from headgate.flow.waiter_gate import WaiterGate
 from headgate.record.fields import WAITERS_LARGEST
 from headgate.telemetry.names import PLAIN, Names
 from headgate.telemetry.subjects import SPAN_COLUMNS, Instant, Row
 
-Gate = BrokerGate | TopicGate | SubscriptionGate
+Gate = BrokerGate | TopicGate | WaiterGate
 
 Waiter = Subscription | Producer
 """Who waits at dispatch limits, and at publish limits."""

@@ -13,7 +13,7 @@ from headgate.broker.admin_facade import AdminFacade
 from headgate.broker.service import Broker
 from headgate.engine.parking import Place
 from headgate.engine.topic import Topic
-from headgate.flow.limits import Dimension, DispatchLimit
+from headgate.flow.limits import Dimension, RateLimit
 from headgate.metadata.policies import PublishRate
 from tests.sim.brokersim import adaptive
 from tests.sim.brokersim.model import ViolationError
@@ -67,8 +67,8 @@ class _Accepted(NamedTuple):
     """Of the topic."""
     ordinal: int
     amounts: tuple[int, int]
-    of_topic: dict[int, DispatchLimit | None]
-    of_broker: DispatchLimit | None
+    of_topic: dict[int, RateLimit | None]
+    of_broker: RateLimit | None
 
 
 class PublishWatch:
@@ -119,9 +119,7 @@ class PublishWatch:
         accepted.append(self._of(number, ordinal, (message_count, len(body))))
         return ordinal
 
-    def _check(
-        self, what: str, before: list[_Accepted], limits: list[DispatchLimit | None]
-    ) -> None:
+    def _check(self, what: str, before: list[_Accepted], limits: list[RateLimit | None]) -> None:
         """Rule 3.2: what goes now finds less than the limit in the last second, which so holds the
         limit and one entry at most."""
         for dimension in Dimension:

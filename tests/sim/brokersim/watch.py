@@ -14,7 +14,7 @@ from headgate.engine.consumer import Consumer
 from headgate.engine.dispatch_shared import SharedDispatcher
 from headgate.engine.subscription import Subscription
 from headgate.flow.account import Cell
-from headgate.flow.limits import Dimension, DispatchLimit
+from headgate.flow.limits import Dimension, RateLimit
 from headgate.testing import World
 from headgate.wire.codes import AckType
 from headgate.wire.ids import position_of
@@ -28,9 +28,9 @@ from tests.sim.brokersim.quotas import QuotaWatch
 class Window:
     """What one limited subject was handed lately, with the limit in force each time."""
 
-    handed: deque[tuple[int, tuple[int, int], DispatchLimit | None]] = field(default_factory=deque)
+    handed: deque[tuple[int, tuple[int, int], RateLimit | None]] = field(default_factory=deque)
 
-    def add(self, now_ns: int, amounts: tuple[int, int], limit: DispatchLimit | None) -> str:
+    def add(self, now_ns: int, amounts: tuple[int, int], limit: RateLimit | None) -> str:
         """Take note of a hand-over; say what is wrong with it, if anything is (law 1.1)."""
         self.handed.append((now_ns, amounts, limit))
         if limit is None:
@@ -158,7 +158,7 @@ class WatchedWorld(World):
         for key, window in self._windows.items():
             window.handed.append((self.clock.monotonic_ns(), (0, 0), self._limit_of(key)))
 
-    def _limit_of(self, key: tuple[Any, ...]) -> DispatchLimit | None:
+    def _limit_of(self, key: tuple[Any, ...]) -> RateLimit | None:
         """The limit in force on the broker, on a topic's number, or a subscription of it."""
         in_force = self.broker.in_force
         if not key:

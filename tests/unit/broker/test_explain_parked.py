@@ -13,7 +13,7 @@ from headgate.broker.facade import StatsOptions
 from headgate.broker.slices import at_once
 from headgate.broker.topic_stats import topic_stats
 from headgate.engine.topic import Topic
-from headgate.flow.limits import DispatchLimit
+from headgate.flow.limits import RateLimit
 from headgate.metadata.policies import PublishRate
 from headgate.testing import SimProducer, World
 from tests.unit.broker.playing import TOPIC, played
@@ -83,7 +83,7 @@ async def test_the_controllers_limit_is_another_cause_than_a_policys(world: Worl
     await world.broker.registry.create(NAME)
     await publish_rate(world, PublishRate(10))
     topic = live(world)
-    topic.adaptive_limit = DispatchLimit(5, 9_000)
+    topic.adaptive_limit = RateLimit(5, 9_000)
     world.broker.engine.intake.put_in_force(topic)
     await crowd(world, 1, 50)
     await asyncio.sleep(1)

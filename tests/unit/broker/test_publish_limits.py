@@ -16,7 +16,7 @@ from headgate.broker.publish_limits import (
 from headgate.broker.settings import Settings
 from headgate.engine.engine import Engine
 from headgate.engine.topic import Topic
-from headgate.flow.limits import Dimension, DispatchLimit, EffectiveLimit, RatePolicy
+from headgate.flow.limits import Dimension, EffectiveLimit, RateLimit, RatePolicy
 from headgate.metadata.catalog import Catalog, Change
 from headgate.metadata.policies import DispatchRate, PublishRate
 from tests.unit.engine.harness import FakeEffects, FakeLog
@@ -47,7 +47,7 @@ class Rig:
     def namespace(self, rate: PublishRate | None) -> None:
         self.make(self.catalog.plan_namespace_policies(NAME.namespace, publish_rate=rate))
 
-    def told(self) -> tuple[DispatchLimit | None, str]:
+    def told(self) -> tuple[RateLimit | None, str]:
         """The topic's limit, and where it is set."""
         found = self.table.of_topic(NAME)
         return found.limit, found.source
@@ -62,13 +62,13 @@ def test_the_nearest_setting_of_a_topic_counts() -> None:
     """Law 1.8, with the names of publish limits."""
     rig = Rig()
     rig.settings.set("maxPublishRatePerTopicInMessages", "100")
-    broker = (DispatchLimit(100, None), "broker setting maxPublishRatePerTopicInMessages")
+    broker = (RateLimit(100, None), "broker setting maxPublishRatePerTopicInMessages")
     assert rig.told() == broker
     rig.namespace(PublishRate(50, 5_000))
-    namespace = (DispatchLimit(50, 5_000), "namespace policy public/default")
+    namespace = (RateLimit(50, 5_000), "namespace policy public/default")
     assert rig.told() == namespace
     rig.topic(PublishRate(-1, 7_000))
-    assert rig.told() == (DispatchLimit(None, 7_000), "topic policy")
+    assert rig.told() == (RateLimit(None, 7_000), "topic policy")
     rig.topic(PublishRate(0, -1))
     assert rig.told() == namespace
     rig.topic(None)
@@ -98,7 +98,7 @@ def test_both_settings_of_the_broker_are_named() -> None:
     ):
         rig.settings.set(name, value)
     topic, broker = rig.table.of_topic(NAME), rig.table.of_broker()
-    assert (topic.limit, broker.limit) == (DispatchLimit(10, 20), DispatchLimit(30, 40))
+    assert (topic.limit, broker.limit) == (RateLimit(10, 20), RateLimit(30, 40))
     assert topic.source == (
         "broker setting maxPublishRatePerTopicInMessages and maxPublishRatePerTopicInBytes"
     )
@@ -130,13 +130,13 @@ def test_dispatch_rates_say_nothing_about_publishing() -> None:
 def test_a_partition_has_the_limit_of_its_topic() -> None:
     rig = Rig()
     rig.make(rig.catalog.plan_topic_policies(PARTITIONED, publish_rate=PublishRate(10)))
-    assert rig.table.of_topic(PARTITIONED.partition_name(1)).limit == DispatchLimit(10, None)
+    assert rig.table.of_topic(PARTITIONED.partition_name(1)).limit == RateLimit(10, None)
 
 
 def test_a_publish_limit_counts_over_a_second_and_is_plain() -> None:
     policy = policy_of(PublishRate(5, 6))
     assert policy == RatePolicy(messages=5, bytes=6)
-    assert policy.limit() == DispatchLimit(5, 6, NS_PER_S, relative=False)
+    assert policy.limit() == RateLimit(5, 6, NS_PER_S, relative=False)
     assert policy_of(None) is None
 
 
@@ -146,7 +146,7 @@ def test_what_rest_shows_is_what_was_set() -> None:
     assert rate_of(None) is None
 
 
-def live(rig: Rig, adaptive: DispatchLimit | None = None) -> Topic:
+def live(rig: Rig, adaptive: RateLimit | None = None) -> Topic:
     """The topic with what is set, and what the controller allows, in force."""
     engine = Engine(FakeEffects(), publish_limit_of=lambda t: rig.table.of_topic(t.name).limit)
     topic = engine.load_topic(NAME, FakeLog(1))
@@ -178,9 +178,9 @@ def test_in_each_dimension_the_tighter_holds_and_says_where_it_comes_from(
     rig = Rig()
     if static is not None:
         rig.topic(static)
-    topic = live(rig, None if adaptive is None else DispatchLimit(*adaptive))
+    topic = live(rig, None if adaptive is None else RateLimit(*adaptive))
     found = PublishLimitsInForce(rig.table).of_topic(topic)
-    assert found.limit == (None if limit is None else DispatchLimit(*limit))
+    assert found.limit == (None if limit is None else RateLimit(*limit))
     if limit is not None:
         amounts = zip(Dimension, limit, sources, strict=True)
         assert [found.source_of(d) for d, amount, _ in amounts if amount is not None] == [
@@ -199,8 +199,8 @@ def test_the_brokers_limit_and_none_on_a_topic_of_the_system() -> None:
     rig.settings.set("brokerPublisherThrottlingMaxMessageRate", "30")
     in_force, topic = PublishLimitsInForce(rig.table), live(rig)
     assert [each.limit for each in in_force.on(topic)] == [
-        DispatchLimit(50, None),
-        DispatchLimit(30, None),
+        RateLimit(50, None),
+        RateLimit(30, None),
     ]
     topic.is_system = True
     assert [each.limit for each in in_force.on(topic)] == [None, None]

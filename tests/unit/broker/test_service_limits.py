@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from headgate.base.names import parse_topic
-from headgate.flow.limits import DispatchLimit
+from headgate.flow.limits import RateLimit
 from headgate.metadata.policies import DispatchRate
 from headgate.testing import World
 from tests.unit.broker.playing import TOPIC, played
@@ -107,7 +107,7 @@ async def test_flags_of_the_start_are_in_force(world: World) -> None:
     """Rule 1.9: not only when they are changed."""
     assert world.broker.engine.throttle_counts_entries
     await set_dynamic(world, "dispatchThrottlingRateInMsg", "9")
-    assert world.broker.engine.broker_limit == DispatchLimit(9, None, relative=True)
+    assert world.broker.engine.broker_limit == RateLimit(9, None, relative=True)
 
 
 @played(settings={"dispatchThrottlingRatePerSubscriptionInMsg": "10"})

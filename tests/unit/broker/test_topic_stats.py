@@ -15,7 +15,7 @@ from headgate.broker.facade import StatsOptions
 from headgate.broker.stats import TopicStats
 from headgate.broker.topic_stats import EPOCH_TEXT, iso_time, limits_view, topic_stats
 from headgate.engine.topic import Topic
-from headgate.flow.limits import DispatchLimit, EffectiveLimit
+from headgate.flow.limits import EffectiveLimit, RateLimit
 from headgate.metadata.policies import DispatchRate
 from headgate.testing import World
 from headgate.wire.codes import SubscriptionType
@@ -236,7 +236,7 @@ def test_a_subscription_without_consumers_since_the_load_has_no_type(world: Worl
 def test_a_level_without_limit_is_left_out() -> None:
     limits = {
         "topic": EffectiveLimit(None, ""),
-        "broker": EffectiveLimit(DispatchLimit(None, 5, 2_000_000_000), "somewhere"),
+        "broker": EffectiveLimit(RateLimit(None, 5, 2_000_000_000), "somewhere"),
     }
     assert limits_view(limits) == {
         "broker": {"messages": None, "bytes": 5, "periodSeconds": 2.0, "source": "somewhere"}

@@ -18,7 +18,7 @@ from headgate.engine.producer import Producer
 from headgate.engine.subscription import Subscription
 from headgate.engine.topic import Topic
 from headgate.engine.types import SubscriptionType
-from headgate.flow.limits import DispatchLimit
+from headgate.flow.limits import RateLimit
 from headgate.flow.quota import NO_QUOTAS, Quota, Quotas
 
 START_NS = 1_000 * NS_PER_S
@@ -178,8 +178,8 @@ class Rig:
     def __init__(
         self,
         *,
-        topic_limit: DispatchLimit | None = None,
-        subscription_limit: DispatchLimit | None = None,
+        topic_limit: RateLimit | None = None,
+        subscription_limit: RateLimit | None = None,
         quotas: Quotas = NO_QUOTAS,
         name: str = "persistent://acme/ns/t",
     ) -> None:
@@ -187,7 +187,7 @@ class Rig:
         self.topic_limit = topic_limit
         self.subscription_limit = subscription_limit
         self.quotas = quotas
-        self.publish_limit: DispatchLimit | None = None
+        self.publish_limit: RateLimit | None = None
         self.log = FakeLog(1)
         self.engine = Engine(
             self.effects,
@@ -204,7 +204,7 @@ class Rig:
         self.topic.add_producer(self.producer)
         self._sequence = 0
 
-    def _limit_of(self, topic: Topic, subscription: str | None) -> DispatchLimit | None:
+    def _limit_of(self, topic: Topic, subscription: str | None) -> RateLimit | None:
         return self.topic_limit if subscription is None else self.subscription_limit
 
     def publish(self, count: int = 1, *, messages: int = 1, body: bytes = b"body") -> None:

@@ -19,7 +19,7 @@ from headgate.engine.quota_keeper import BUCKET_MS
 from headgate.engine.subscription import Subscription
 from headgate.engine.topic_quota import TopicQuota
 from headgate.engine.types import SubscriptionType
-from headgate.flow.limits import Dimension, DispatchLimit
+from headgate.flow.limits import Dimension, RateLimit
 from headgate.flow.quota import (
     NO_QUOTAS,
     Quota,
@@ -401,13 +401,13 @@ class Story:
             assert self.largest() == self.staged_bytes() or topic.pending_count
 
 
-def limit_of(which: int, amount: int) -> DispatchLimit | None:
+def limit_of(which: int, amount: int) -> RateLimit | None:
     """Any publish limit, or none."""
     kind = which // 3 % 4
     if kind == 0:
         return None
     messages = 1 + amount % 20 if kind != 1 else None
-    return DispatchLimit(messages, 10 * (1 + amount) if kind != 2 else None)
+    return RateLimit(messages, 10 * (1 + amount) if kind != 2 else None)
 
 
 def quotas_of(which: int, amount: int) -> Quotas:

@@ -10,7 +10,7 @@ from headgate.engine.consumer import Consumer
 from headgate.engine.engine import EngineLimits
 from headgate.engine.types import SubscriptionType
 from headgate.flow.account import LABELS, Cell, State
-from headgate.flow.limits import Dimension, DispatchLimit, Level
+from headgate.flow.limits import Dimension, Level, RateLimit
 from tests.unit.engine.harness import FakePort, Rig
 
 SHARED = SubscriptionType.SHARED
@@ -43,7 +43,7 @@ def per_second(port: FakePort, start_ns: int, seconds: int) -> list[int]:
 
 @pytest.mark.parametrize("kind", [SubscriptionType.EXCLUSIVE, SHARED, SubscriptionType.FAILOVER])
 def test_a_subscription_limit_holds_every_second(kind: SubscriptionType) -> None:
-    rig = Rig(subscription_limit=DispatchLimit(messages=100, bytes=None))
+    rig = Rig(subscription_limit=RateLimit(messages=100, bytes=None))
     subscription = rig.subscribe()
     rig.publish(1_000)
     start_ns = rig.engine.now_ns
@@ -56,7 +56,7 @@ def test_a_subscription_limit_holds_every_second(kind: SubscriptionType) -> None
 
 
 def test_a_topic_limit_is_shared_equally() -> None:
-    rig = Rig(topic_limit=DispatchLimit(messages=60, bytes=None))
+    rig = Rig(topic_limit=RateLimit(messages=60, bytes=None))
     subscriptions = [rig.subscribe(f"s{index}") for index in range(6)]
     rig.publish(400)
     ports = [rig.consumer(s, SHARED, permits=5_000)[1] for s in subscriptions]
@@ -70,7 +70,7 @@ def test_a_topic_limit_is_shared_equally() -> None:
 
 def test_a_broker_limit_holds_all_topics() -> None:
     rig = Rig()
-    rig.engine.set_broker_limit(DispatchLimit(messages=None, bytes=400))
+    rig.engine.set_broker_limit(RateLimit(messages=None, bytes=400))
     subscription = rig.subscribe()
     rig.publish(1_000)
     _, port = rig.consumer(subscription, permits=5_000)
@@ -82,7 +82,7 @@ def test_a_broker_limit_holds_all_topics() -> None:
 
 
 def test_the_account_names_limiter_and_whether_the_consumer_is_hungry() -> None:
-    rig = Rig(subscription_limit=DispatchLimit(messages=10, bytes=None))
+    rig = Rig(subscription_limit=RateLimit(messages=10, bytes=None))
     subscription = rig.subscribe()
     rig.publish(100)
     rig.consumer(subscription, permits=40)
@@ -97,7 +97,7 @@ def test_the_account_names_limiter_and_whether_the_consumer_is_hungry() -> None:
 
 
 def test_batches_count_their_messages_unless_told_otherwise() -> None:
-    rig = Rig(subscription_limit=DispatchLimit(messages=100, bytes=None))
+    rig = Rig(subscription_limit=RateLimit(messages=100, bytes=None))
     rig.engine.throttle_counts_entries = True
     subscription = rig.subscribe()
     rig.publish(100, messages=50)
@@ -106,7 +106,7 @@ def test_batches_count_their_messages_unless_told_otherwise() -> None:
 
 
 def test_raising_the_limit_frees_the_waiter() -> None:
-    rig = Rig(subscription_limit=DispatchLimit(messages=10, bytes=None))
+    rig = Rig(subscription_limit=RateLimit(messages=10, bytes=None))
     subscription = rig.subscribe()
     rig.publish(100)
     _, port = rig.consumer(subscription, permits=1_000)
@@ -119,7 +119,7 @@ def test_raising_the_limit_frees_the_waiter() -> None:
 
 
 def test_an_unload_forgives_nothing() -> None:
-    rig = Rig(subscription_limit=DispatchLimit(messages=10, bytes=None))
+    rig = Rig(subscription_limit=RateLimit(messages=10, bytes=None))
     subscription = rig.subscribe()
     rig.publish(100)
     rig.consumer(subscription, permits=1_000)
@@ -156,7 +156,7 @@ def test_an_entry_on_disk_is_read_and_the_wait_is_storage() -> None:
 
 
 def test_a_limited_subscription_reads_ahead_uncharged() -> None:
-    rig = Rig(subscription_limit=DispatchLimit(messages=1, bytes=None))
+    rig = Rig(subscription_limit=RateLimit(messages=1, bytes=None))
     subscription = rig.subscribe()
     rig.publish(3)
     _, port = rig.consumer(subscription, permits=10)
@@ -267,7 +267,7 @@ def test_the_first_fact_that_applies_names_the_state() -> None:
     assert cell() is Cell.DISPATCHING
     rig.topic.cache.clear()
     assert cell() is Cell.STORAGE
-    rig.subscription_limit = DispatchLimit(1, None)
+    rig.subscription_limit = RateLimit(1, None)
     rig.engine.limits_of_subscription(subscription)
     subscription.gate.charge(rig.engine.now_ns, 1, 1)
     assert cell() is Cell.SUBSCRIPTION_MESSAGES_HUNGRY

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from headgate.engine.subscription import Subscription
 from headgate.engine.types import SubscriptionType
-from headgate.flow.limits import DispatchLimit
+from headgate.flow.limits import RateLimit
 from tests.unit.engine.harness import Rig
 
-TEN = DispatchLimit(10, None)
+TEN = RateLimit(10, None)
 PERMITS = 1_000_000
 
 
@@ -111,7 +111,7 @@ def test_the_flag_acts_at_once_both_ways() -> None:
 
 def test_who_is_spared_does_not_need_the_topics_relative_limit() -> None:
     """Rule 1.7: k counts those who are not exempt."""
-    rig = Rig(topic_limit=DispatchLimit(10, None, relative=True))
+    rig = Rig(topic_limit=RateLimit(10, None, relative=True))
     rig.engine.throttle_spares_caught_up = True
     for name in ("near", "far"):
         subscription = rig.subscribe(name)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from headgate.base.units import NS_PER_MS
 from headgate.engine.engine import PUMP_ENTRIES_MAX
 from headgate.engine.topic import Topic
-from headgate.flow.limits import DispatchLimit
+from headgate.flow.limits import RateLimit
 from tests.unit.engine.harness import START_MS, START_NS, Rig
 
 PERIOD_NS = 100 * NS_PER_MS
@@ -14,7 +14,7 @@ PERIOD_NS = 100 * NS_PER_MS
 class PartlyLimited(Rig):
     """Subscriptions whose name begins with "limited" get ``subscription_limit``, others none."""
 
-    def _limit_of(self, topic: Topic, subscription: str | None) -> DispatchLimit | None:
+    def _limit_of(self, topic: Topic, subscription: str | None) -> RateLimit | None:
         limited = subscription is not None and subscription.startswith("limited")
         return self.subscription_limit if limited else None
 
@@ -49,7 +49,7 @@ def test_timers_run_when_due_and_not_before() -> None:
 
 
 def test_a_waiter_asks_to_be_woken() -> None:
-    rig = Rig(subscription_limit=DispatchLimit(messages=1, bytes=None))
+    rig = Rig(subscription_limit=RateLimit(messages=1, bytes=None))
     subscription = rig.subscribe()
     rig.publish(2)
     rig.consumer(subscription, permits=10)
@@ -62,7 +62,7 @@ def test_the_broker_limit_reaches_topics_that_are_there_already() -> None:
     rig = Rig()
     subscription = rig.subscribe()
     consumer, port = rig.consumer(subscription, permits=100)
-    rig.engine.set_broker_limit(DispatchLimit(messages=5, bytes=None))
+    rig.engine.set_broker_limit(RateLimit(messages=5, bytes=None))
     rig.publish(20)
     assert len(port.entries) == 5
     rig.engine.set_broker_limit(None)
@@ -72,7 +72,7 @@ def test_the_broker_limit_reaches_topics_that_are_there_already() -> None:
 
 
 def test_system_topics_know_no_limit() -> None:
-    rig = Rig(subscription_limit=DispatchLimit(messages=1, bytes=None))
+    rig = Rig(subscription_limit=RateLimit(messages=1, bytes=None))
     rig.topic.is_system = True
     subscription = rig.subscribe()
     rig.publish(5)
@@ -90,7 +90,7 @@ def test_an_unloaded_topic_is_forgotten() -> None:
 
 
 def test_a_removed_subscription_does_not_touch_its_successors_budgets() -> None:
-    rig = Rig(subscription_limit=DispatchLimit(messages=1, bytes=None))
+    rig = Rig(subscription_limit=RateLimit(messages=1, bytes=None))
     old = rig.subscribe()
     rig.publish(5)
     rig.consumer(old, permits=10)
@@ -107,7 +107,7 @@ def test_a_removed_subscription_does_not_touch_its_successors_budgets() -> None:
 
 def test_the_limited_get_their_rate_beside_others_that_never_rest() -> None:
     """Laws 1.2 and 1.5: the limit, not how busy the others are, says what they get."""
-    rig = PartlyLimited(subscription_limit=DispatchLimit(20, None, PERIOD_NS))
+    rig = PartlyLimited(subscription_limit=RateLimit(20, None, PERIOD_NS))
     names = ["one", "two", "three", "four", "five", "limited"]
     subscriptions = [rig.subscribe(name) for name in names]
     rig.publish(4_000)
@@ -123,7 +123,7 @@ def test_the_limited_get_their_rate_beside_others_that_never_rest() -> None:
 
 
 def test_those_that_waited_do_not_hold_up_the_others() -> None:
-    rig = PartlyLimited(subscription_limit=DispatchLimit(1, None, PERIOD_NS))
+    rig = PartlyLimited(subscription_limit=RateLimit(1, None, PERIOD_NS))
     free = rig.subscribe("free")
     limited = [rig.subscribe(f"limited-{number}") for number in range(300)]
     rig.publish(70)
@@ -139,7 +139,7 @@ def test_those_that_waited_do_not_hold_up_the_others() -> None:
 
 def test_reconnecting_readers_share_one_window() -> None:
     """Law 1.1: who leaves and comes back gains nothing, also under a name made up anew."""
-    rig = Rig(subscription_limit=DispatchLimit(10, None))
+    rig = Rig(subscription_limit=RateLimit(10, None))
     rig.subscribe("holds")
     rig.publish(100)
     seen: list[int] = []
@@ -156,7 +156,7 @@ def test_reconnecting_readers_share_one_window() -> None:
 
 
 def test_a_subscription_made_anew_by_its_name_finds_its_window() -> None:
-    rig = Rig(subscription_limit=DispatchLimit(10, None))
+    rig = Rig(subscription_limit=RateLimit(10, None))
     rig.subscribe("holds")
     rig.publish(100)
     for expected in (10, 0):
@@ -170,7 +170,7 @@ def test_a_subscription_made_anew_by_its_name_finds_its_window() -> None:
 
 
 def test_a_reader_finds_its_window_after_an_unload() -> None:
-    rig = Rig(subscription_limit=DispatchLimit(10, None))
+    rig = Rig(subscription_limit=RateLimit(10, None))
     rig.publish(30)
     rig.topic.cache.update(enumerate(rig.log.bodies))
     assert len(rig.consumer(rig.subscribe(durable=False), permits=1000)[1].entries) == 10

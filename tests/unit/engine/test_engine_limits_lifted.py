@@ -8,10 +8,10 @@ from headgate.base.units import NS_PER_S
 from headgate.engine.subscription import Subscription
 from headgate.engine.types import SubscriptionType
 from headgate.flow.account import Cell
-from headgate.flow.limits import DispatchLimit
+from headgate.flow.limits import RateLimit
 from tests.unit.engine.harness import Rig
 
-TEN = DispatchLimit(10, None)
+TEN = RateLimit(10, None)
 PERMITS = 1_000_000
 
 
@@ -80,9 +80,9 @@ def test_a_limit_set_again_finds_its_window_full(level: str) -> None:
 @pytest.mark.parametrize("lifted", ["subscription", "topic"])
 def test_the_account_names_the_limit_that_still_holds_at_once(lifted: str) -> None:
     """The lifted one released last, so it was named; now the broker's alone holds it."""
-    slow = DispatchLimit(10, None, 60 * NS_PER_S)
+    slow = RateLimit(10, None, 60 * NS_PER_S)
     rig = Rig(**{f"{lifted}_limit": slow})  # type: ignore[arg-type]
-    rig.engine.set_broker_limit(DispatchLimit(10, None, 30 * NS_PER_S))
+    rig.engine.set_broker_limit(RateLimit(10, None, 30 * NS_PER_S))
     subscription = rig.subscribe()
     rig.consumer(subscription, permits=PERMITS)
     rig.publish(30)

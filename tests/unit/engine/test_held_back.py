@@ -7,7 +7,7 @@ import pytest
 from headgate.base.units import NS_PER_S
 from headgate.engine.subscription import Subscription
 from headgate.engine.types import SubscriptionType
-from headgate.flow.limits import DispatchLimit
+from headgate.flow.limits import RateLimit
 from tests.unit.engine.harness import Rig
 
 PERMITS = 1_000_000
@@ -31,7 +31,7 @@ def played(
 
 @pytest.mark.parametrize("kind", TYPES)
 def test_without_delay_nothing_is_held_back(kind: SubscriptionType) -> None:
-    rig = Rig(topic_limit=DispatchLimit(10, 1_000))
+    rig = Rig(topic_limit=RateLimit(10, 1_000))
     subscription = played(rig, kind)
     rig.publish(10, body=BODY)
     assert counts(subscription) == [[0, 0], [0, 0], [0, 0]]
@@ -40,7 +40,7 @@ def test_without_delay_nothing_is_held_back(kind: SubscriptionType) -> None:
 @pytest.mark.parametrize("kind", TYPES)
 def test_what_waits_for_the_limit_counts_once(kind: SubscriptionType) -> None:
     """Rule 2.2: 25 may go, 10 go at once, 15 are held back; asking again adds nothing."""
-    rig = Rig(topic_limit=DispatchLimit(10, None))
+    rig = Rig(topic_limit=RateLimit(10, None))
     subscription = played(rig, kind)
     rig.publish(25, body=BODY)
     assert counts(subscription) == [[0, 0], [15, 0], [0, 0]]
@@ -54,7 +54,7 @@ def test_what_waits_for_the_limit_counts_once(kind: SubscriptionType) -> None:
 
 @pytest.mark.parametrize("kind", TYPES)
 def test_bytes_are_those_of_the_entries(kind: SubscriptionType) -> None:
-    rig = Rig(subscription_limit=DispatchLimit(None, 40))
+    rig = Rig(subscription_limit=RateLimit(None, 40))
     subscription = played(rig, kind)
     for size in (40, 3, 5, 70):
         rig.publish(body=b"x" * size)
@@ -66,7 +66,7 @@ def test_bytes_are_those_of_the_entries(kind: SubscriptionType) -> None:
 @pytest.mark.parametrize("kind", TYPES)
 def test_only_what_permits_allow_is_held_back(kind: SubscriptionType) -> None:
     """A consumer that asks for little is not kept from the rest by the limit."""
-    rig = Rig(topic_limit=DispatchLimit(10, 40))
+    rig = Rig(topic_limit=RateLimit(10, 40))
     subscription = rig.subscribe()
     consumer, _ = rig.consumer(subscription, kind, permits=12)
     rig.publish(100, body=BODY)
@@ -81,15 +81,15 @@ def test_only_what_permits_allow_is_held_back(kind: SubscriptionType) -> None:
 
 def test_each_limit_that_alone_would_hold_it_counts() -> None:
     """Rule 2.3: several that bind at once."""
-    rig = Rig(topic_limit=DispatchLimit(10, None), subscription_limit=DispatchLimit(10, 40))
+    rig = Rig(topic_limit=RateLimit(10, None), subscription_limit=RateLimit(10, 40))
     subscription = played(rig)
-    rig.engine.set_broker_limit(DispatchLimit(1_000, None))
+    rig.engine.set_broker_limit(RateLimit(1_000, None))
     rig.publish(30, body=BODY)
     assert counts(subscription) == [[20, 80], [20, 0], [0, 0]]
 
 
 def test_what_is_published_while_it_waits_is_held_back() -> None:
-    rig = Rig(topic_limit=DispatchLimit(10, None, 360 * NS_PER_S))
+    rig = Rig(topic_limit=RateLimit(10, None, 360 * NS_PER_S))
     subscription = played(rig)
     rig.publish(11)
     for _ in range(5):
@@ -101,7 +101,7 @@ def test_what_is_published_while_it_waits_is_held_back() -> None:
 @pytest.mark.parametrize("kind", TYPES)
 def test_a_repeated_delivery_is_an_attempt_of_its_own(kind: SubscriptionType) -> None:
     """Rule 2.2: once for each delivery attempt."""
-    rig = Rig(topic_limit=DispatchLimit(10, None))
+    rig = Rig(topic_limit=RateLimit(10, None))
     subscription = played(rig, kind)
     rig.publish(10)
     assert counts(subscription)[1] == [0, 0]
@@ -116,7 +116,7 @@ def test_a_repeated_delivery_is_an_attempt_of_its_own(kind: SubscriptionType) ->
 @pytest.mark.parametrize("kind", TYPES)
 def test_they_outlive_a_reconnect_and_not_an_unload(kind: SubscriptionType) -> None:
     """Rule 2.4: counters belong to the subscription and begin at 0 when its topic is loaded."""
-    rig = Rig(topic_limit=DispatchLimit(10, None))
+    rig = Rig(topic_limit=RateLimit(10, None))
     subscription = played(rig, kind)
     rig.publish(25)
     subscription.remove_consumer(subscription.consumers[0])
@@ -135,7 +135,7 @@ def test_they_outlive_a_reconnect_and_not_an_unload(kind: SubscriptionType) -> N
 
 
 def test_what_is_skipped_makes_room_for_the_next() -> None:
-    rig = Rig(topic_limit=DispatchLimit(10, None))
+    rig = Rig(topic_limit=RateLimit(10, None))
     subscription = played(rig)
     rig.publish(110)
     assert counts(subscription)[1] == [100, 0]
@@ -147,7 +147,7 @@ def test_what_is_skipped_makes_room_for_the_next() -> None:
 
 def test_acknowledged_entries_ahead_are_not_held_back() -> None:
     """After a restart a Shared cursor has holes: what is acknowledged will not be delivered."""
-    rig = Rig(topic_limit=DispatchLimit(10, None))
+    rig = Rig(topic_limit=RateLimit(10, None))
     subscription = rig.subscribe()
     rig.publish(40, body=BODY)
     consumer, _ = rig.consumer(subscription, SubscriptionType.SHARED)
@@ -160,14 +160,14 @@ def test_acknowledged_entries_ahead_are_not_held_back() -> None:
 
 
 def test_a_batch_counts_with_all_its_messages() -> None:
-    rig = Rig(topic_limit=DispatchLimit(10, None))
+    rig = Rig(topic_limit=RateLimit(10, None))
     subscription = played(rig)
     rig.publish(3, messages=10)
     assert counts(subscription)[1] == [20, 0]
 
 
 def test_permits_end_inside_a_batch_that_was_given_back() -> None:
-    rig = Rig(topic_limit=DispatchLimit(None, 12))
+    rig = Rig(topic_limit=RateLimit(None, 12))
     subscription = rig.subscribe()
     consumer, _ = rig.consumer(subscription, SubscriptionType.SHARED, permits=30)
     rig.publish(messages=10, body=b"x" * 12)
@@ -181,7 +181,7 @@ def test_permits_end_inside_a_batch_that_was_given_back() -> None:
 
 def test_a_limiter_that_begins_to_hold_during_the_wait_counts() -> None:
     """Rules 2.2 and 2.3: its own limit lets it go, and then the topic's does not."""
-    rig = Rig(subscription_limit=DispatchLimit(10, None), topic_limit=DispatchLimit(12, None))
+    rig = Rig(subscription_limit=RateLimit(10, None), topic_limit=RateLimit(12, None))
     subscription, other = rig.subscribe(), rig.subscribe("other")
     rig.consumer(subscription, permits=PERMITS)
     rig.publish(11)
@@ -197,7 +197,7 @@ def test_a_limiter_that_begins_to_hold_during_the_wait_counts() -> None:
 @pytest.mark.parametrize("level", ["topic", "subscription"])
 def test_a_limit_that_is_removed_has_counted_what_it_delayed(level: str) -> None:
     """Rule 2.1: at least one event if anything was delayed, also by the last of its waits."""
-    rig = Rig(**{f"{level}_limit": DispatchLimit(10, None)})  # type: ignore[arg-type]
+    rig = Rig(**{f"{level}_limit": RateLimit(10, None)})  # type: ignore[arg-type]
     subscription = played(rig)
     rig.publish(13)
     rig.advance(900)

@@ -14,7 +14,7 @@ from headgate.base.units import NS_PER_MS, NS_PER_S
 from headgate.engine.intake import tighter
 from headgate.engine.producer import Producer
 from headgate.engine.topic import Topic
-from headgate.flow.limits import DispatchLimit
+from headgate.flow.limits import RateLimit
 from headgate.flow.quota import NO_QUOTAS
 from tests.unit.engine.harness import FakeLog, FakePort, Rig
 from tests.unit.engine.quota_rig import QuotaRig, size_quota
@@ -22,11 +22,11 @@ from tests.unit.engine.quota_rig import QuotaRig, size_quota
 TEN = b"0123456789"
 
 
-def messages(per_s: int) -> DispatchLimit:
-    return DispatchLimit(messages=per_s, bytes=None)
+def messages(per_s: int) -> RateLimit:
+    return RateLimit(messages=per_s, bytes=None)
 
 
-def limited(rig: Rig, limit: DispatchLimit | None) -> None:
+def limited(rig: Rig, limit: RateLimit | None) -> None:
     """Set the topic's own publish limit."""
     rig.publish_limit = limit
     rig.engine.publish_limit_of_topic(rig.topic)
@@ -93,7 +93,7 @@ def test_any_second_has_the_limit_and_no_more_than_an_entry_beyond(batch: int) -
 def test_bytes_are_those_of_the_stored_entry() -> None:
     """Rule 3.2."""
     rig = Rig()
-    limited(rig, DispatchLimit(messages=None, bytes=100))
+    limited(rig, RateLimit(messages=None, bytes=100))
     rig.send(25, body=TEN)
     assert rig.log.staged_end == 10
     rig.advance(1_000)
@@ -178,7 +178,7 @@ def test_the_cause_is_the_limit_that_releases_last() -> None:
 
 
 @pytest.mark.parametrize("raised", [None, messages(1_000_000)])
-def test_a_raise_or_a_removal_releases_at_once(raised: DispatchLimit | None) -> None:
+def test_a_raise_or_a_removal_releases_at_once(raised: RateLimit | None) -> None:
     """Rule 3.3, however deep the debt."""
     rig = Rig()
     limited(rig, messages(1))
@@ -359,8 +359,8 @@ def test_slices_follow_each_other_closely() -> None:
 def test_the_tighter_of_two_limits() -> None:
     assert tighter(None, None) is None
     assert tighter(messages(5), None) == messages(5)
-    both = tighter(DispatchLimit(5, 100), DispatchLimit(None, 70))
-    assert both == DispatchLimit(5, 70)
+    both = tighter(RateLimit(5, 100), RateLimit(None, 70))
+    assert both == RateLimit(5, 70)
 
 
 @pytest.mark.parametrize(("own", "broker"), [(10, 40), (20, 80), (100, 400)])
@@ -405,7 +405,7 @@ def test_a_limit_that_was_removed_leaves_no_debt_to_the_next_one(level: str) -> 
     """Rule 3.3: removing it and setting a higher one is no worse than raising it."""
     rig = Rig()
 
-    def put(limit: DispatchLimit | None) -> None:
+    def put(limit: RateLimit | None) -> None:
         if level == "topic":
             limited(rig, limit)
         else:

@@ -9,7 +9,7 @@ from headgate.base.units import NS_PER_S
 from headgate.engine.parked_bounds import held_since_ns
 from headgate.engine.parking import ParkedSend, Place
 from headgate.engine.producer import Producer
-from headgate.flow.limits import DispatchLimit
+from headgate.flow.limits import RateLimit
 from headgate.flow.quota import NO_QUOTAS
 from tests.unit.engine.harness import FakePort, Rig
 from tests.unit.engine.quota_rig import EVICT, QuotaRig, size_quota
@@ -25,7 +25,7 @@ class AckingPort(FakePort):
 
 def limited(rig: Rig, per_s: int | None) -> None:
     """Limit the topic's messages a second."""
-    rig.publish_limit = None if per_s is None else DispatchLimit(messages=per_s, bytes=None)
+    rig.publish_limit = None if per_s is None else RateLimit(messages=per_s, bytes=None)
     rig.engine.publish_limit_of_topic(rig.topic)
 
 
@@ -181,7 +181,7 @@ def test_the_adaptive_limit_pauses_only_who_acknowledges_nothing(port: FakePort)
     pressure, so that the producer that parks most is closed instead."""
     rig = held_rig(connection=50)
     limited(rig, None)
-    rig.topic.adaptive_limit = DispatchLimit(messages=1, bytes=None)
+    rig.topic.adaptive_limit = RateLimit(messages=1, bytes=None)
     rig.engine.intake.put_in_force(rig.topic)
     producer = producer_on(rig, port)
     send(rig, producer, 5)
@@ -223,7 +223,7 @@ def test_what_moved_on_from_the_gate_to_the_quota_has_its_whole_time_there() -> 
     rig.send(2, body=TEN)
     rig.commit()
     rig.subscribe()
-    rig.publish_limit = DispatchLimit(messages=1, bytes=None)
+    rig.publish_limit = RateLimit(messages=1, bytes=None)
     rig.set_quotas(size_quota(1))
     rig.advance(1_100)
     assert rig.topic.parking is not None
@@ -240,7 +240,7 @@ def test_who_is_closed_for_an_adaptive_limit_is_not_counted_as_closed_by_a_quota
     rig = held_rig(connection=50)
     rig.set_quotas(size_quota(1_000_000))
     limited(rig, None)
-    rig.topic.adaptive_limit = DispatchLimit(messages=1, bytes=None)
+    rig.topic.adaptive_limit = RateLimit(messages=1, bytes=None)
     rig.engine.intake.put_in_force(rig.topic)
     port = AckingPort()
     send(rig, producer_on(rig, port), 6)

@@ -14,14 +14,14 @@ from headgate.engine.producer import Producer
 from headgate.engine.relative import SLICE_GATES
 from headgate.engine.subscription import Subscription
 from headgate.engine.types import SubscriptionType
-from headgate.flow.limits import DispatchLimit
+from headgate.flow.limits import RateLimit
 from headgate.flow.relative import PublishRate
-from headgate.flow.subscription_gate import SubscriptionGate
+from headgate.flow.waiter_gate import WaiterGate
 from tests.unit.engine.harness import FakeLog, Rig
 
 STEP_MS = 10
 ENDLESS = 1_000_000
-OVER_200 = DispatchLimit(200, None, relative=True)
+OVER_200 = RateLimit(200, None, relative=True)
 
 
 def publish_for(rig: Rig, per_s: int, seconds: float, *, entry: int = 0) -> None:
@@ -91,7 +91,7 @@ def test_a_rise_is_followed_within_two_seconds_and_a_fall_gradually() -> None:
 
 def test_units_agree_over_a_period_of_ten_seconds() -> None:
     """Rule 1.7: +10 per 10 s at 100 a second are 1,010 per 10 s, not 110."""
-    limit = DispatchLimit(10, None, 10_000_000_000, relative=True)
+    limit = RateLimit(10, None, 10_000_000_000, relative=True)
     rig = Rig(subscription_limit=limit)
     subscription = with_backlog(rig)
     publish_for(rig, 100, 3)
@@ -100,7 +100,7 @@ def test_units_agree_over_a_period_of_ten_seconds() -> None:
 
 def test_bytes_are_relative_to_published_bytes() -> None:
     """Rule 1.7: per dimension."""
-    rig = Rig(topic_limit=DispatchLimit(None, 500, relative=True))
+    rig = Rig(topic_limit=RateLimit(None, 500, relative=True))
     with_backlog(rig)
     for _ in range(300):
         rig.publish(messages=7, body=b"x" * 20)
@@ -110,7 +110,7 @@ def test_bytes_are_relative_to_published_bytes() -> None:
 
 def test_a_topics_limit_lets_all_its_consumers_keep_up() -> None:
     """Rule 1.7: k times the publish rate, k being the subscriptions with a consumer."""
-    rig = Rig(topic_limit=DispatchLimit(10, None, relative=True))
+    rig = Rig(topic_limit=RateLimit(10, None, relative=True))
     held = [with_backlog(rig, name) for name in "abc"]
     rig.subscribe("nobody")
     publish_for(rig, 500, 3)
@@ -135,7 +135,7 @@ def test_the_brokers_limit_is_over_what_all_topics_owe() -> None:
         with_backlog(rig, name)
     publish_for(rig, 1_000, 2)
     assert [budget.limit for budget in rig.engine.gate.budgets] == [2_200]
-    rig.engine.set_broker_limit(DispatchLimit(50, None))
+    rig.engine.set_broker_limit(RateLimit(50, None))
     assert [budget.limit for budget in rig.engine.gate.budgets] == [50]
     assert rig.topic.publish_rate is None
 
@@ -186,7 +186,7 @@ def test_who_rests_costs_nothing() -> None:
 
 
 def test_without_relative_limits_nothing_is_followed() -> None:
-    rig = Rig(topic_limit=DispatchLimit(5, None))
+    rig = Rig(topic_limit=RateLimit(5, None))
     publish_for(rig, 1_000, 0.1)
     assert rig.topic.publish_rate is None
     rig.topic_limit = OVER_200
@@ -207,7 +207,7 @@ def test_topics_of_the_broker_are_not_followed() -> None:
 
 
 def test_the_largest_amounts() -> None:
-    rig = Rig(topic_limit=DispatchLimit(INT64_MAX, INT64_MAX, relative=True))
+    rig = Rig(topic_limit=RateLimit(INT64_MAX, INT64_MAX, relative=True))
     with_backlog(rig)
     publish_for(rig, 10_000, 1.5)
     assert {budget.limit for budget in rig.topic.gate.budgets} == {INT64_MAX}
@@ -219,7 +219,7 @@ def test_a_rate_that_was_measured_over_a_moment_counts_over_a_second() -> None:
     rig.topic.rates.sample(rig.topic.counters(), rig.engine.now_ns)
     rig.advance(11)
     rig.publish(messages=1_000)
-    rig.topic_limit = DispatchLimit(100, None, relative=True)
+    rig.topic_limit = RateLimit(100, None, relative=True)
     rig.engine.limits_of_topic(rig.topic)
     assert rig.topic.gate.budgets[0].limit <= 1_100
 
@@ -282,15 +282,15 @@ def test_many_topics_are_sampled_in_slices() -> None:
         topic.durable(0)
     rig.flush()
     turns = []
-    set_limit = SubscriptionGate.set_limit
+    set_limit = WaiterGate.set_limit
     seen: list[int] = []
 
-    def noted(gate: SubscriptionGate, limit: DispatchLimit | None, now_ns: int) -> None:
+    def noted(gate: WaiterGate, limit: RateLimit | None, now_ns: int) -> None:
         seen.append(now_ns)
         set_limit(gate, limit, now_ns)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(SubscriptionGate, "set_limit", noted)
+        patch.setattr(WaiterGate, "set_limit", noted)
         rig.advance(150)
     turns = Counter(seen)
     assert len(seen) == 401
@@ -304,14 +304,14 @@ def test_one_topic_with_many_subscriptions_is_put_in_force_in_slices() -> None:
         rig.subscribe(f"s{number}")
     rig.publish(messages=50)
     turns: Counter[int] = Counter()
-    set_limit = SubscriptionGate.set_limit
+    set_limit = WaiterGate.set_limit
 
-    def noted(gate: SubscriptionGate, limit: DispatchLimit | None, now_ns: int) -> None:
+    def noted(gate: WaiterGate, limit: RateLimit | None, now_ns: int) -> None:
         turns[now_ns] += 1
         set_limit(gate, limit, now_ns)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(SubscriptionGate, "set_limit", noted)
+        patch.setattr(WaiterGate, "set_limit", noted)
         rig.advance(150)
     assert sum(turns.values()) == 600
     assert max(turns.values()) <= SLICE_GATES

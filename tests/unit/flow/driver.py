@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 
 from headgate.base.units import NS_PER_MS, NS_PER_S
 from headgate.flow.gate import BrokerGate, TopicGate
-from headgate.flow.subscription_gate import SubscriptionGate
 from headgate.flow.throttle import ThrottledAmounts
+from headgate.flow.waiter_gate import WaiterGate
 
 START_NS = 1_234_567_891
 """Not a round instant, so that nothing works only by alignment."""
@@ -20,7 +20,7 @@ class Sender:
     """One subscription with entries of a fixed size; ``wanted`` None means endless."""
 
     name: str
-    gate: SubscriptionGate
+    gate: WaiterGate
     messages: int = 1
     size_bytes: int = 100
     wanted: int | None = 0
@@ -70,7 +70,7 @@ class Driver:
         """``topic/subscription``, made on first use."""
         if name not in self.senders:
             topic = self.topic(name.partition("/")[0])
-            sender = self.senders[name] = Sender(name, topic.subscription(name))
+            sender = self.senders[name] = Sender(name, topic.waiter(name))
             sender.gate.owner = sender
         sender = self.senders[name]
         for key, value in settings.items():

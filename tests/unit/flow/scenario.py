@@ -30,9 +30,9 @@ from headgate.base.units import NS_PER_MS, NS_PER_S
 from headgate.flow.limits import (
     DISPATCH_KEYS,
     Dimension,
-    DispatchLimit,
     Level,
     PerSecond,
+    RateLimit,
     RatePolicy,
     effective_limit,
 )
@@ -49,7 +49,7 @@ class Scenario:
 
     def __init__(self) -> None:
         self.driver = Driver()
-        self._relative: dict[str, DispatchLimit] = {}
+        self._relative: dict[str, RateLimit] = {}
         self._published: dict[str, tuple[int, PublishRate]] = {}
         self._counts: dict[str, int] = {}
         self._policies: dict[str, dict[str, RatePolicy]] = {}
@@ -82,7 +82,7 @@ class Scenario:
         limit = None
         self._relative.pop(name, None)
         if words != ("none",):
-            limit = DispatchLimit(
+            limit = RateLimit(
                 values.get("messages"),
                 values.get("bytes"),
                 values.get("period_s", 1) * NS_PER_S,

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from headgate.base.units import INT64_MAX, NS_PER_MS, NS_PER_S
 from headgate.flow.gate import BrokerGate
-from headgate.flow.limits import Dimension, DispatchLimit, Level, Refusal
+from headgate.flow.limits import Dimension, Level, RateLimit, Refusal
 from tests.unit.flow.driver import START_NS, Driver, Sender, bytes_log, messages_log
 
 
@@ -19,7 +19,7 @@ def _endless(driver: Driver, *names: str, **settings_: int) -> list[Sender]:
 
 
 def test_without_a_limit_the_gate_is_skipped() -> None:
-    gate = BrokerGate().topic().subscription()
+    gate = BrokerGate().topic().waiter()
     assert not gate.limited
     assert gate.request(0) is None
     gate.charge(0, 1, 1)
@@ -29,22 +29,22 @@ def test_without_a_limit_the_gate_is_skipped() -> None:
 def test_limited_follows_the_limits_of_all_levels() -> None:
     broker = BrokerGate()
     topic = broker.topic()
-    gate, other = topic.subscription(), broker.topic().subscription()
-    limit = DispatchLimit(1, None)
+    gate, other = topic.waiter(), broker.topic().waiter()
+    limit = RateLimit(1, None)
     for node, both in ((gate, False), (topic, False), (broker, True)):
         node.set_limit(limit, 0)
         assert (gate.limited, other.limited) == (True, both)
         node.set_limit(None, 0)
         assert (gate.limited, other.limited) == (False, False)
     broker.set_limit(limit, 0)
-    assert broker.topic().subscription().limited
+    assert broker.topic().waiter().limited
 
 
 @pytest.mark.parametrize("late_ms", [0.0, 1.0])
 def test_twenty_subscriptions_share_a_topic_limit(late_ms: float) -> None:
     """749 in the first second and silence after it is what a real broker does with this."""
     driver = Driver(late_ms_max=late_ms)
-    driver.topic("t").set_limit(DispatchLimit(50, None), START_NS)
+    driver.topic("t").set_limit(RateLimit(50, None), START_NS)
     senders = _endless(driver, *(f"t/{i}" for i in range(20)))
     driver.run(62)
     log = messages_log(senders)
@@ -58,7 +58,7 @@ def test_twenty_subscriptions_share_a_topic_limit(late_ms: float) -> None:
 
 def test_newcomers_start_at_the_present_minimum() -> None:
     driver = Driver()
-    driver.topic("t").set_limit(DispatchLimit(100, None), START_NS)
+    driver.topic("t").set_limit(RateLimit(100, None), START_NS)
     old = _endless(driver, "t/a", "t/b")
     driver.run(10)
     young = _endless(driver, "t/c")
@@ -70,9 +70,9 @@ def test_newcomers_start_at_the_present_minimum() -> None:
 
 def test_max_min_what_one_cannot_use_the_others_share() -> None:
     driver = Driver()
-    driver.topic("t").set_limit(DispatchLimit(500, None), START_NS)
+    driver.topic("t").set_limit(RateLimit(500, None), START_NS)
     senders = _endless(driver, *(f"t/{i}" for i in range(5)))
-    senders[0].gate.set_limit(DispatchLimit(40, None), START_NS)
+    senders[0].gate.set_limit(RateLimit(40, None), START_NS)
     driver.run(11)
     got = [s.messages_between(START_NS + NS_PER_S, START_NS + 11 * NS_PER_S) for s in senders]
     assert got[0] in range(396, 404)
@@ -84,9 +84,9 @@ def test_max_min_what_one_cannot_use_the_others_share() -> None:
 
 def test_the_broker_shares_between_topics_then_subscriptions() -> None:
     driver = Driver()
-    driver.broker.set_limit(DispatchLimit(600, None), START_NS)
+    driver.broker.set_limit(RateLimit(600, None), START_NS)
     senders = _endless(driver, "x/a", "y/a", "y/b", "z/a")
-    driver.topic("z").set_limit(DispatchLimit(100, None), START_NS)
+    driver.topic("z").set_limit(RateLimit(100, None), START_NS)
     driver.run(6)
     got = [s.messages_between(START_NS + NS_PER_S, START_NS + 6 * NS_PER_S) for s in senders]
     assert sum(got) in range(2970, 3010)
@@ -99,7 +99,7 @@ def test_the_broker_shares_between_topics_then_subscriptions() -> None:
 def test_shares_are_of_the_tighter_dimension() -> None:
     """One sends large entries, one small; bytes bind, so both get equal bytes."""
     driver = Driver()
-    driver.topic("t").set_limit(DispatchLimit(10_000, 100_000), START_NS)
+    driver.topic("t").set_limit(RateLimit(10_000, 100_000), START_NS)
     small, large = driver.sender("t/s", wanted=None, size_bytes=100), driver.sender("t/l")
     large.wanted, large.size_bytes = None, 1000
     driver.run(6)
@@ -128,11 +128,11 @@ def test_no_level_is_ever_exceeded_and_the_tightest_is_used(
         own_limits = [limit or 50 for limit in own_limits]
     driver = Driver(late_ms_max=late_ms)
     for node, limit in ((driver.broker, broker_limit), (driver.topic("t"), topic_limit)):
-        node.set_limit(None if limit is None else DispatchLimit(limit, None), START_NS)
+        node.set_limit(None if limit is None else RateLimit(limit, None), START_NS)
     senders = []
     for index, own in enumerate(own_limits):
         sender = driver.sender(f"t/{index}", messages=entries[index % len(entries)], wanted=None)
-        sender.gate.set_limit(None if own is None else DispatchLimit(own, None), START_NS)
+        sender.gate.set_limit(None if own is None else RateLimit(own, None), START_NS)
         senders.append(sender)
     driver.run(6)
     largest = max(entries)
@@ -153,9 +153,9 @@ def test_all_budgets_are_charged_at_once() -> None:
     """Rule 1.3."""
     broker = BrokerGate()
     topic = broker.topic()
-    gate = topic.subscription()
+    gate = topic.waiter()
     for node in (broker, topic, gate):
-        node.set_limit(DispatchLimit(100, 10_000), 0)
+        node.set_limit(RateLimit(100, 10_000), 0)
     assert gate.request(5) is None
     gate.charge(5, 7, 700)
     for node in (broker, topic, gate):
@@ -166,9 +166,9 @@ def test_all_budgets_are_charged_at_once() -> None:
 def test_leaving_closing_and_exempting_leave_nothing_behind() -> None:
     broker = BrokerGate()
     topic = broker.topic()
-    topic.set_limit(DispatchLimit(1, None), 0)
-    gates = [topic.subscription() for _ in range(4)]
-    gates[3].set_limit(DispatchLimit(1, None), 0)
+    topic.set_limit(RateLimit(1, None), 0)
+    gates = [topic.waiter() for _ in range(4)]
+    gates[3].set_limit(RateLimit(1, None), 0)
     gates[3].request(0)
     gates[3].charge(0, 1, 0)
     for gate in gates:
@@ -195,14 +195,14 @@ def test_leaving_closing_and_exempting_leave_nothing_behind() -> None:
 def test_raising_and_removing_a_limit_wakes_at_once(level: Level) -> None:
     broker = BrokerGate()
     topic = broker.topic()
-    gate = topic.subscription()
+    gate = topic.waiter()
     node = (gate, topic, broker)[level]
-    node.set_limit(DispatchLimit(10, None, 60 * NS_PER_S), 0)
+    node.set_limit(RateLimit(10, None, 60 * NS_PER_S), 0)
     gate.request(0)
     gate.charge(0, 10, 0)
     assert gate.request(0) == Refusal(level, Dimension.MESSAGES, 60 * NS_PER_S)
     assert broker.pop_ready(5) is None
-    node.set_limit(DispatchLimit(11, None, 60 * NS_PER_S), 7)
+    node.set_limit(RateLimit(11, None, 60 * NS_PER_S), 7)
     assert broker.next_wake_ns() == 7
     assert broker.pop_ready(7) is gate
     gate.charge(7, 1, 0)
@@ -219,13 +219,13 @@ def test_a_limit_that_appears_is_kept_by_those_already_in_line() -> None:
     """A subscription in line for no shared limit meets one before its turn."""
     broker = BrokerGate()
     topic = broker.topic()
-    gate = topic.subscription()
-    gate.set_limit(DispatchLimit(1, None), 0)
+    gate = topic.waiter()
+    gate.set_limit(RateLimit(1, None), 0)
     gate.request(0)
     gate.charge(0, 1, 0)
     gate.request(0)
     gate.wake(NS_PER_S)
-    topic.set_limit(DispatchLimit(5, None), NS_PER_S)
+    topic.set_limit(RateLimit(5, None), NS_PER_S)
     assert broker.pop_ready(NS_PER_S) is gate
     gate.charge(NS_PER_S, 1, 0)
     assert topic.statistics(NS_PER_S).budgets[0].delivered_in_window == 1
@@ -235,14 +235,14 @@ def test_ten_thousand_held_at_one_a_second() -> None:
     driver = Driver()
     senders = _endless(driver, *(f"{i}/s" for i in range(10_000)))
     for sender in senders:
-        sender.gate.set_limit(DispatchLimit(1, None), START_NS)
+        sender.gate.set_limit(RateLimit(1, None), START_NS)
     driver.run(2.5)
     assert Counter(len(sender.sent) for sender in senders) == {3: 10_000}
 
 
 def test_the_largest_limits_take_turns() -> None:
     driver = Driver()
-    driver.topic("t").set_limit(DispatchLimit(INT64_MAX, INT64_MAX), START_NS)
+    driver.topic("t").set_limit(RateLimit(INT64_MAX, INT64_MAX), START_NS)
     sender = driver.sender("t/a", wanted=1000, messages=10**9, size_bytes=10**12)
     driver.run(1)
     assert len(sender.sent) == 1000
@@ -250,7 +250,7 @@ def test_the_largest_limits_take_turns() -> None:
 
 def test_statistics_name_the_largest_waiters() -> None:
     driver = Driver()
-    driver.topic("t").set_limit(DispatchLimit(10, None), START_NS)
+    driver.topic("t").set_limit(RateLimit(10, None), START_NS)
     senders = _endless(driver, "t/0")
     for index in range(1, 8):
         driver.run(1)
@@ -286,7 +286,7 @@ def test_after_any_history_nobody_is_stuck_and_nothing_is_left(
     senders = [driver.sender(f"{'xy'[index % 2]}/{index}") for index in range(6)]
     for action, index, number in operations:
         sender = senders[index]
-        limit = None if number is None else DispatchLimit(number, None)
+        limit = None if number is None else RateLimit(number, None)
         if action == "want":
             sender.wanted, sender.messages = 5, number or 1
         elif action == "leave":
@@ -320,10 +320,10 @@ def test_who_waits_is_handed_out_when_what_was_charged_is_given_back() -> None:
     for levels in ((True, False), (False, True), (True, True)):
         broker = BrokerGate()
         topic = broker.topic()
-        sender, waiter = topic.subscription(), topic.subscription()
+        sender, waiter = topic.waiter(), topic.waiter()
         for node, is_limited in zip((topic, broker), levels, strict=True):
             if is_limited:
-                node.set_limit(DispatchLimit(messages=10, bytes=None), 0)
+                node.set_limit(RateLimit(messages=10, bytes=None), 0)
         for _ in range(10):
             assert sender.request(0) is None
             sender.charge(0, 1, 1)

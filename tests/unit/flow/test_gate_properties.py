@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headgate.base.units import INT64_MAX, NS_PER_MS, NS_PER_S
-from headgate.flow.limits import DispatchLimit
+from headgate.flow.limits import RateLimit
 from tests.unit.flow.driver import START_NS, Driver, Sender, messages_log
 
 NAMES = ("a/1", "a/2", "b/1")
@@ -15,7 +15,7 @@ NODES = (*NAMES, "a", "b", "broker")
 limits = st.one_of(
     st.none(),
     st.builds(
-        DispatchLimit,
+        RateLimit,
         st.integers(1, 200),
         st.one_of(st.none(), st.integers(1, 20_000)),
         st.sampled_from([NS_PER_S, 2 * NS_PER_S]),
@@ -85,7 +85,7 @@ def test_equal_waiters_differ_by_two_entries_at_most(
         name = f"t{index}/s" if broad else f"t/s{index}"
         senders.append(driver.sender(name, messages=entry, wanted=0))
     node = driver.broker if broad else driver.topic("t")
-    node.set_limit(DispatchLimit(limit, None), START_NS)
+    node.set_limit(RateLimit(limit, None), START_NS)
     first = senders[0]
     first.wanted = -(-limit // entry)
     driver.run(0)
@@ -95,7 +95,7 @@ def test_equal_waiters_differ_by_two_entries_at_most(
     begin_ns = driver.now_ns + 1
     for step_ms, other in steps:
         if other is not None:
-            node.set_limit(DispatchLimit(other, None), driver.now_ns)
+            node.set_limit(RateLimit(other, None), driver.now_ns)
         driver.run(step_ms / 1_000)
         got = [s.messages_between(begin_ns, driver.now_ns + 1) // entry for s in senders]
         assert max(got) - min(got) <= 2
@@ -112,7 +112,7 @@ def test_changes_forgive_and_refill_nothing(changes: list[tuple[int, int]], entr
     in_force: list[tuple[int, int]] = []
     for limit, for_ms in changes:
         in_force.append((driver.now_ns, limit))
-        driver.topic("t").set_limit(DispatchLimit(limit, None), driver.now_ns)
+        driver.topic("t").set_limit(RateLimit(limit, None), driver.now_ns)
         driver.run(for_ms / 1_000)
     log = messages_log([sender])
     ends = [at_ns for at_ns, _ in in_force[1:]] + [driver.now_ns + 1]
@@ -130,7 +130,7 @@ def test_no_rate_is_too_large(limit: int, entry: int, step_ms: int) -> None:
     """Any limit up to 2^63-1 with entries of any size: no more than one beyond it, none lost."""
     driver = Driver()
     sender = driver.sender("t/s", messages=entry, wanted=3)
-    sender.gate.set_limit(DispatchLimit(limit, None), driver.now_ns)
+    sender.gate.set_limit(RateLimit(limit, None), driver.now_ns)
     driver.run(0)
     if entry < limit:
         assert len(sender.sent) == min(3, -(-limit // entry))

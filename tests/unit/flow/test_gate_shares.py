@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from headgate.base.units import NS_PER_S
-from headgate.flow.limits import DispatchLimit
+from headgate.flow.limits import RateLimit
 from tests.unit.flow.driver import START_NS, Driver, Sender
 
 MANY = 100_000
@@ -36,7 +36,7 @@ def test_bytes_are_shared_alike_whatever_messages_were_limited_to(
     senders = large_and_small(driver, broad=broad)
     node = driver.broker if broad else driver.topic("t")
     for messages in steps:
-        node.set_limit(DispatchLimit(messages, BYTES), driver.now_ns)
+        node.set_limit(RateLimit(messages, BYTES), driver.now_ns)
         driver.run(2.5)
     large, small = bytes_since(driver, senders, 10)
     assert large + small == pytest.approx(10 * BYTES, rel=0.03)
@@ -47,7 +47,7 @@ def test_a_dimension_that_comes_back_weighs_as_it_does_now() -> None:
     driver = Driver()
     senders = large_and_small(driver, broad=False)
     topic = driver.topic("t")
-    for limit in (DispatchLimit(1, None), DispatchLimit(None, BYTES), DispatchLimit(MANY, BYTES)):
+    for limit in (RateLimit(1, None), RateLimit(None, BYTES), RateLimit(MANY, BYTES)):
         topic.set_limit(limit, driver.now_ns)
         driver.run(3)
     large, small = bytes_since(driver, senders, 10)
@@ -58,9 +58,9 @@ def test_a_dimension_that_comes_back_weighs_as_it_does_now() -> None:
 def test_lifting_a_topics_limit_under_the_brokers_favours_nobody(own: int, entry: int) -> None:
     """Shares were of the topic's limit, and are of the broker's from then on."""
     driver = Driver()
-    driver.broker.set_limit(DispatchLimit(1_000, None), START_NS)
+    driver.broker.set_limit(RateLimit(1_000, None), START_NS)
     topic = driver.topic("t")
-    topic.set_limit(DispatchLimit(own, None), START_NS)
+    topic.set_limit(RateLimit(own, None), START_NS)
     senders = [driver.sender(f"t/{name}", wanted=None, messages=entry) for name in "ab"]
     driver.run(2.5)
     topic.set_limit(None, driver.now_ns)
@@ -73,10 +73,10 @@ def test_lifting_a_topics_limit_under_the_brokers_favours_nobody(own: int, entry
 
 def test_a_topics_limit_in_place_of_the_brokers_favours_nobody() -> None:
     driver = Driver()
-    driver.broker.set_limit(DispatchLimit(10, None), START_NS)
+    driver.broker.set_limit(RateLimit(10, None), START_NS)
     senders = [driver.sender(f"t/{name}", wanted=None, messages=50) for name in "ab"]
     driver.run(1)
-    driver.topic("t").set_limit(DispatchLimit(1_000, None), driver.now_ns)
+    driver.topic("t").set_limit(RateLimit(1_000, None), driver.now_ns)
     driver.broker.set_limit(None, driver.now_ns)
     begin_ns = driver.now_ns
     driver.run_until(begin_ns + 5 * NS_PER_S)

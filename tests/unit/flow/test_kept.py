@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from headgate.base.units import NS_PER_MS, NS_PER_S
 from headgate.flow.gate import BrokerGate, TopicGate
-from headgate.flow.limits import DispatchLimit
-from headgate.flow.subscription_gate import SubscriptionGate
+from headgate.flow.limits import RateLimit
+from headgate.flow.waiter_gate import WaiterGate
 
-LIMIT = DispatchLimit(10, None)
+LIMIT = RateLimit(10, None)
 
 
-def opened(topic: TopicGate, name: str, now_ns: int, *, is_reader: bool) -> SubscriptionGate:
+def opened(topic: TopicGate, name: str, now_ns: int, *, is_reader: bool) -> WaiterGate:
     """The gate of a subscription that comes (back), as the engine makes it."""
-    gate = topic.kept.take(name, now_ns, is_reader=is_reader) or topic.subscription()
+    gate = topic.kept.take(name, now_ns, is_reader=is_reader) or topic.waiter()
     gate.set_limit(LIMIT, now_ns)
     return gate
 
 
-def room(gate: SubscriptionGate, now_ns: int) -> int:
+def room(gate: WaiterGate, now_ns: int) -> int:
     """How many messages go through at once."""
     count = 0
     while gate.request(now_ns) is None:
@@ -80,7 +80,7 @@ def test_what_counts_no_more_is_not_kept() -> None:
     topic = BrokerGate().topic()
     unused = opened(topic, "unused", 0, is_reader=False)
     topic.kept.keep("unused", unused, 0, is_reader=False)
-    free = topic.subscription()
+    free = topic.waiter()
     free.charge(0, 5, 5)
     topic.kept.keep("free", free, 0, is_reader=False)
     assert len(topic.kept) == 0
@@ -92,7 +92,7 @@ def test_what_counts_no_more_is_not_kept() -> None:
     assert len(topic.kept) == 1
     assert topic.kept.take("used", 2 * NS_PER_S, is_reader=False) is None
     assert len(topic.kept) == 0
-    assert not topic.subscriptions
+    assert not topic.waiters
 
 
 def test_a_debt_is_kept_until_it_is_paid() -> None:

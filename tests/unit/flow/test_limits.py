@@ -10,11 +10,11 @@ from headgate.flow.limits import (
     DISPATCH_KEYS,
     PUBLISH_KEYS,
     Dimension,
-    DispatchLimit,
     EffectiveLimit,
     Level,
     PerSecond,
     RateKeys,
+    RateLimit,
     RatePolicy,
     effective_limit,
 )
@@ -28,11 +28,11 @@ def test_what_is_no_limit_is_refused(
     messages: int | None, size_bytes: int | None, period_ns: int
 ) -> None:
     with pytest.raises(InputError):
-        DispatchLimit(messages, size_bytes, period_ns)
+        RateLimit(messages, size_bytes, period_ns)
 
 
 def test_a_limit_by_dimension_and_second() -> None:
-    limit = DispatchLimit(30, None, 60 * NS_PER_S)
+    limit = RateLimit(30, None, 60 * NS_PER_S)
     assert limit.amount(Dimension.MESSAGES) == 30
     assert limit.amount(Dimension.BYTES) is None
     assert limit.per_second(Dimension.MESSAGES) == 0.5
@@ -42,14 +42,14 @@ def test_a_limit_by_dimension_and_second() -> None:
 @pytest.mark.parametrize(
     ("policy", "limit"),
     [
-        (RatePolicy(10, 20), DispatchLimit(10, 20)),
-        (RatePolicy(10, -1), DispatchLimit(10, None)),
-        (RatePolicy(0, 20, 6), DispatchLimit(None, 20, 6 * NS_PER_S)),
-        (RatePolicy(10, 0, -3), DispatchLimit(10, None)),
+        (RatePolicy(10, 20), RateLimit(10, 20)),
+        (RatePolicy(10, -1), RateLimit(10, None)),
+        (RatePolicy(0, 20, 6), RateLimit(None, 20, 6 * NS_PER_S)),
+        (RatePolicy(10, 0, -3), RateLimit(10, None)),
         (RatePolicy(-1, 0), None),
     ],
 )
-def test_normalisation(policy: RatePolicy, limit: DispatchLimit | None) -> None:
+def test_normalisation(policy: RatePolicy, limit: RateLimit | None) -> None:
     assert policy.limit() == limit
 
 
@@ -60,10 +60,10 @@ def test_the_most_specific_policy_wins_as_a_whole() -> None:
         "namespace_policy": RatePolicy(3, 3),
     }
     expected = [
-        (DispatchLimit(1, None), "subscription policy"),
-        (DispatchLimit(None, 2), "topic policy"),
-        (DispatchLimit(3, 3), "namespace policy acme/ns"),
-        (DispatchLimit(4, None), "broker setting dispatchThrottlingRatePerSubscriptionInMsg"),
+        (RateLimit(1, None), "subscription policy"),
+        (RateLimit(None, 2), "topic policy"),
+        (RateLimit(3, 3), "namespace policy acme/ns"),
+        (RateLimit(4, None), "broker setting dispatchThrottlingRatePerSubscriptionInMsg"),
     ]
     for limit, source in expected:
         found = effective_limit(
@@ -118,7 +118,7 @@ def test_broker_settings_are_named_by_dimension(
     keys: RateKeys, messages_key: str, bytes_key: str
 ) -> None:
     found = effective_limit(keys, broker_messages=1, broker_bytes=2)
-    assert found.limit == DispatchLimit(1, 2)
+    assert found.limit == RateLimit(1, 2)
     assert found.source == f"broker setting {messages_key} and {bytes_key}"
     assert found.source_of(Dimension.MESSAGES) == f"broker setting {messages_key}"
     assert found.source_of(Dimension.BYTES) == f"broker setting {bytes_key}"
@@ -146,16 +146,16 @@ def test_a_relative_limit_comes_on_top_of_what_is_published() -> None:
     assert (now.messages, now.bytes, now.period_ns) == (700, 701_004, 10 * NS_PER_S)
     assert now.base == limit
     assert not now.relative
-    one = DispatchLimit(200, None, relative=True)
+    one = RateLimit(200, None, relative=True)
     assert one.over(PerSecond(50.0, 70_000.0)).bytes is None
     assert one.over(PerSecond(2.0**70, 0.0)).messages == INT64_MAX
 
 
 def test_a_plain_limit_is_the_same_over_any_rate() -> None:
-    limit = DispatchLimit(200, None)
+    limit = RateLimit(200, None)
     assert limit.over(PerSecond(50.0, 1.0)) is limit
 
 
 def test_the_broker_settings_are_relative_as_a_whole() -> None:
     found = effective_limit(DISPATCH_KEYS[Level.TOPIC], broker_messages=5, broker_relative=True)
-    assert found.limit == DispatchLimit(5, None, relative=True)
+    assert found.limit == RateLimit(5, None, relative=True)

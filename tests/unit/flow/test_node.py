@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from headgate.base.units import NS_PER_S
 from headgate.flow.gate import BrokerGate
-from headgate.flow.limits import DispatchLimit
+from headgate.flow.limits import RateLimit
 
 
 def test_a_removed_limit_set_again_finds_its_window() -> None:
     gate = BrokerGate()
-    gate.set_limit(DispatchLimit(10, 100), 0)
+    gate.set_limit(RateLimit(10, 100), 0)
     first = gate.budgets
     first[0].charge(0, 7)
     gate.set_limit(None, 1)
     assert gate.budgets == ()
-    gate.set_limit(DispatchLimit(None, 100), 2)
+    gate.set_limit(RateLimit(None, 100), 2)
     assert gate.budgets == first[1:]
-    gate.set_limit(DispatchLimit(8, None), 3)
+    gate.set_limit(RateLimit(8, None), 3)
     assert gate.budgets[0] is first[0]
     assert gate.statistics(3).budgets[0].delivered_in_window == 7
     assert gate.statistics(NS_PER_S).budgets[0].delivered_in_window == 0
@@ -30,15 +30,15 @@ def test_without_limits_there_is_nothing_to_report() -> None:
 def test_a_raise_or_a_removal_forgives_its_dimension_and_a_cut_none() -> None:
     """Rule 3.3."""
     for limit, debts in (
-        (DispatchLimit(10, 100), [90, 900]),
-        (DispatchLimit(9, 99), [90, 900]),
-        (DispatchLimit(11, 100), [0, 900]),
-        (DispatchLimit(None, 50), [0, 900]),
-        (DispatchLimit(5, 101), [90, 0]),
+        (RateLimit(10, 100), [90, 900]),
+        (RateLimit(9, 99), [90, 900]),
+        (RateLimit(11, 100), [0, 900]),
+        (RateLimit(None, 50), [0, 900]),
+        (RateLimit(5, 101), [90, 0]),
         (None, [0, 0]),
     ):
         gate = BrokerGate()
-        gate.set_limit(DispatchLimit(10, 100), 0)
+        gate.set_limit(RateLimit(10, 100), 0)
         for budget, amount in zip(gate.budgets, (100, 1_000), strict=True):
             budget.charge(0, amount)
         gate.forgive_raised(limit, 1)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headgate.base.units import NS_PER_MS, NS_PER_S
-from headgate.flow.limits import DispatchLimit, PerSecond
+from headgate.flow.limits import PerSecond, RateLimit
 from headgate.flow.relative import HALVING_NS, SAMPLE_NS, PublishRate
 
 START_NS = 123_456_789
@@ -37,7 +37,7 @@ def test_the_examples_of_the_document(published: int, limit: int) -> None:
     publisher = Publisher()
     publisher.publish(published, 2)
     messages = publisher.rate.per_second[0]
-    relative = DispatchLimit(200, None, relative=True)
+    relative = RateLimit(200, None, relative=True)
     assert relative.over(PerSecond(messages, 0.0)).messages == limit
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from headgate.base.units import NS_PER_S
-from headgate.flow.limits import Dimension, DispatchLimit, PerSecond
+from headgate.flow.limits import Dimension, PerSecond, RateLimit
 from headgate.flow.sentence import Circumstances, duration, limit_text, number, sentence
 from headgate.flow.verdict import Judgement, Verdict
 
@@ -31,7 +31,7 @@ def _judgement(
 
 FACTS = Circumstances(
     backlog=12_345,
-    limit=DispatchLimit(50, 1000),
+    limit=RateLimit(50, 1000),
     limit_source="namespace policy acme/ns",
     waiting_subscriptions=2,
     permits=940,
@@ -58,7 +58,7 @@ FACTS = Circumstances(
         (
             _judgement(Verdict.THROTTLED_TOPIC, dimension=Dimension.BYTES),
             Circumstances(
-                limit=DispatchLimit(None, 20_000), appended_per_s=90.0, bytes_per_message=246.4
+                limit=RateLimit(None, 20_000), appended_per_s=90.0, bytes_per_message=246.4
             ),
             "THROTTLED_TOPIC: the topic limit of 20,000 B/s held this subscription; 22,176 B/s are"
             " published for each subscription that shares it, so raise it above their sum.",
@@ -66,7 +66,7 @@ FACTS = Circumstances(
         (
             _judgement(Verdict.THROTTLED_TOPIC, dimension=Dimension.MESSAGES),
             Circumstances(
-                limit=DispatchLimit(5, None),
+                limit=RateLimit(5, None),
                 appended_per_s=60.0,
                 partitions=3,
                 since_s=3540.0,
@@ -80,20 +80,20 @@ FACTS = Circumstances(
         ),
         (
             _judgement(Verdict.THROTTLED_SUBSCRIPTION, dimension=Dimension.BYTES),
-            Circumstances(limit=DispatchLimit(None, 20_000), appended_per_s=90.0),
+            Circumstances(limit=RateLimit(None, 20_000), appended_per_s=90.0),
             "THROTTLED_SUBSCRIPTION: the subscription limit of 20,000 B/s held this subscription;"
             " more is published than it lets through, so raise it.",
         ),
         (
             _judgement(Verdict.THROTTLED_BROKER, dimension=Dimension.MESSAGES),
-            Circumstances(limit=DispatchLimit(100, None), appended_per_s=90.0, hungry_share=1.0),
+            Circumstances(limit=RateLimit(100, None), appended_per_s=90.0, hungry_share=1.0),
             "THROTTLED_BROKER: the broker-wide limit of 100 msg/s held this subscription; the"
             " consumer had room for 100 % of the time; 90 msg/s are published here, so raise it"
             " above what all topics need together.",
         ),
         (
             _judgement(Verdict.THROTTLED_BROKER, dimension=Dimension.BYTES, would_have_grown=True),
-            Circumstances(limit=DispatchLimit(None, 1000)),
+            Circumstances(limit=RateLimit(None, 1000)),
             "THROTTLED_BROKER: the broker-wide limit of 1,000 B/s held this subscription; raising"
             " it helps only in part: less is consumed than published.",
         ),
@@ -119,13 +119,13 @@ FACTS = Circumstances(
                 bystander=True,
                 dimension=Dimension.MESSAGES,
             ),
-            Circumstances(limit=DispatchLimit(500, None), limit_source="topic policy"),
+            Circumstances(limit=RateLimit(500, None), limit_source="topic policy"),
             "CONSUMER: the consumer is the bottleneck; the topic limit of 500 msg/s (topic policy)"
             " only stands by; faster or more consumers would help, a higher limit would not.",
         ),
         (
             _judgement(Verdict.CONSUMER),
-            Circumstances(limit=DispatchLimit(500, None), limit_source="topic policy"),
+            Circumstances(limit=RateLimit(500, None), limit_source="topic policy"),
             "CONSUMER: the consumer is the bottleneck; the limit of 500 msg/s (topic policy) is not"
             " what holds it back; faster or more consumers would help, a higher limit would not.",
         ),
@@ -140,7 +140,7 @@ FACTS = Circumstances(
         ),
         (
             _judgement(Verdict.CONSUMER),
-            Circumstances(limit=DispatchLimit(None, 9_000), limit_source="topic policy"),
+            Circumstances(limit=RateLimit(None, 9_000), limit_source="topic policy"),
             "CONSUMER: the consumer is the bottleneck; the limit of 9,000 B/s (topic policy) is not"
             " what holds it back; faster or more consumers would help, a higher limit would not.",
         ),
@@ -154,7 +154,7 @@ FACTS = Circumstances(
         (
             _judgement(Verdict.THROTTLED_SUBSCRIPTION, dimension=Dimension.BYTES),
             Circumstances(
-                limit=DispatchLimit(None, 500),
+                limit=RateLimit(None, 500),
                 appended_per_s=60.0,
                 bytes_per_message=100.0,
                 partitions=3,
@@ -212,7 +212,7 @@ def test_sentence(judgement: Judgement, facts: Circumstances, expected: str) -> 
 def test_a_limit_that_is_enough_need_not_be_raised(limit: int, waiting: int, expected: str) -> None:
     judgement = _judgement(Verdict.THROTTLED_TOPIC, dimension=Dimension.MESSAGES)
     facts = Circumstances(
-        limit=DispatchLimit(limit, None), waiting_subscriptions=waiting, appended_per_s=100.0
+        limit=RateLimit(limit, None), waiting_subscriptions=waiting, appended_per_s=100.0
     )
     assert sentence(judgement, facts).partition("; ")[2] == expected
 
@@ -222,28 +222,28 @@ def test_a_limit_that_is_enough_need_not_be_raised(limit: int, waiting: int, exp
     [
         (
             Verdict.THROTTLED_SUBSCRIPTION,
-            DispatchLimit(250, None),
+            RateLimit(250, None),
             "250 msg/s; 84.1 msg/s are published, which it lets through, so it need not be raised.",
         ),
         (
             Verdict.THROTTLED_SUBSCRIPTION,
-            DispatchLimit(70, None),
+            RateLimit(70, None),
             "70 msg/s; 84.1 msg/s are published, so raise it above that.",
         ),
         (
             Verdict.THROTTLED_BROKER,
-            DispatchLimit(250, None),
+            RateLimit(250, None),
             "250 msg/s; 84.1 msg/s are published here.",
         ),
-        (Verdict.THROTTLED_TOPIC, DispatchLimit(None, 9_000), "gone."),
+        (Verdict.THROTTLED_TOPIC, RateLimit(None, 9_000), "gone."),
         (Verdict.THROTTLED_TOPIC, None, "gone."),
     ],
 )
 def test_a_limit_that_was_changed_is_told_as_it_held(
-    verdict: Verdict, at_end: DispatchLimit | None, expected: str
+    verdict: Verdict, at_end: RateLimit | None, expected: str
 ) -> None:
     facts = Circumstances(
-        limit=DispatchLimit(60, None),
+        limit=RateLimit(60, None),
         limit_changed=True,
         limit_at_end=at_end,
         appended_per_s=84.1,
@@ -258,12 +258,12 @@ def test_figures_for_people() -> None:
         "3", "3.2", "100", "1,234", "0",
     ]  # fmt: skip
     assert [duration(value) for value in (5.4, 119, 120, 7200)] == ["5 s", "119 s", "2 min", "2 h"]
-    limit = DispatchLimit(100, None, 360 * NS_PER_S)
+    limit = RateLimit(100, None, 360 * NS_PER_S)
     assert limit_text(limit, Dimension.MESSAGES) == "100 msg per 360 s"
 
 
 def test_a_limit_that_moves_says_what_it_is_above() -> None:
-    relative = DispatchLimit(45, 900, relative=True)
+    relative = RateLimit(45, 900, relative=True)
     limit = relative.over(PerSecond(200.0, 0.0))
     assert limit_text(limit, Dimension.MESSAGES) == "245 msg/s (45 above the publish rate)"
     facts = Circumstances(limit=limit, limit_source="topic policy")
@@ -295,7 +295,7 @@ def test_who_has_come_by_now_is_not_missing(facts: Circumstances, text: str) -> 
         (Verdict.THROTTLED_BROKER, {}, "the batches that are published to all topics."),
         (
             Verdict.THROTTLED_TOPIC,
-            {"limit_changed": True, "limit_at_end": DispatchLimit(10**6, None)},
+            {"limit_changed": True, "limit_at_end": RateLimit(10**6, None)},
             "by the end it was 1,000,000 msg/s.",
         ),
     ],

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from headgate.flow.account import LABELS, difference
-from headgate.flow.limits import DispatchLimit, Level
+from headgate.flow.limits import Level, RateLimit
 from headgate.flow.sentence import Circumstances, sentence
 from headgate.flow.verdict import Verdict
 from tests.unit.flow.world import Consumer, Situation, World, verdict_of
@@ -57,7 +57,7 @@ def test_held_by_a_subscription_limit(seconds: int) -> None:
 def test_two_share_a_topic_limit(seconds: int) -> None:
     world = World()
     topic = world.broker.topic()
-    topic.set_limit(DispatchLimit(50, None), world.now_ns)
+    topic.set_limit(RateLimit(50, None), world.now_ns)
     pair = [world.add(100, Consumer(rate=1000), topic=topic) for _ in range(2)]
     _run(world, seconds)
     for held in pair:
@@ -68,7 +68,7 @@ def test_two_share_a_topic_limit(seconds: int) -> None:
 
 def test_held_by_the_broker_limit(seconds: int) -> None:
     world = World()
-    world.broker.set_limit(DispatchLimit(300, None), world.now_ns)
+    world.broker.set_limit(RateLimit(300, None), world.now_ns)
     held = [world.add(200, Consumer(rate=1000)) for _ in range(4)]
     _run(world, seconds)
     for situation in held:
@@ -131,6 +131,6 @@ def test_raising_the_named_limit_drains_the_backlog() -> None:
     held = world.add(300, Consumer(rate=2000), limit=100)
     world.run(10)
     before = held.appended - held.acked
-    held.gate.set_limit(DispatchLimit(1000, None), world.now_ns)
+    held.gate.set_limit(RateLimit(1000, None), world.now_ns)
     world.run(5)
     assert held.appended - held.acked < before - 1500

@@ -13,7 +13,7 @@ from itertools import pairwise
 from headgate.base.units import NS_PER_MS, NS_PER_S
 from headgate.flow.account import Account, Cell, difference, is_hungry, throttled_cell
 from headgate.flow.gate import BrokerGate, TopicGate
-from headgate.flow.limits import DispatchLimit, Level, Refusal
+from headgate.flow.limits import Level, RateLimit, Refusal
 from headgate.flow.verdict import Evidence, Judgement, LimitFact, judge
 
 TICK_NS = 10 * NS_PER_MS
@@ -40,7 +40,7 @@ class Situation:
         self, world: World, topic: TopicGate, publish_per_s: int, consumer: Consumer | None
     ) -> None:
         self.world = world
-        self.gate = topic.subscription(self)
+        self.gate = topic.waiter(self)
         self.publish_per_s = publish_per_s
         self.consumer = consumer
         self.account = Account(world.now_ns, Cell.CAUGHT_UP)
@@ -163,7 +163,7 @@ class World:
     ) -> Situation:
         situation = Situation(self, topic or self.broker.topic(), publish_per_s, consumer)
         if limit is not None:
-            situation.gate.set_limit(DispatchLimit(limit, None), self.now_ns)
+            situation.gate.set_limit(RateLimit(limit, None), self.now_ns)
         self.situations.append(situation)
         return situation
 

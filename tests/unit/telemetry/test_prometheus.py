@@ -8,7 +8,7 @@ import pytest
 
 from headgate.base.names import parse_topic
 from headgate.flow.account import State
-from headgate.flow.limits import DispatchLimit, Level
+from headgate.flow.limits import Level, RateLimit
 from headgate.record.fields import STATE_CELLS
 from headgate.telemetry import prometheus
 from headgate.telemetry.prometheus import escape, number
@@ -182,7 +182,7 @@ def test_publish_limits_are_told_beside_those_of_dispatch() -> None:
         broker = await world.start()
         topic = await publish(world, 1)
         await publish_limit(broker, 80, 9_000)
-        topic.adaptive_limit = DispatchLimit(100, 2_000)
+        topic.adaptive_limit = RateLimit(100, 2_000)
         broker.engine.intake.put_in_force(topic)
         _, samples = await page(world)
         limits = {

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from headgate.broker.service import Broker
-from headgate.flow.limits import DispatchLimit
+from headgate.flow.limits import RateLimit
 from headgate.record.fields import Kind, field_names
 from headgate.telemetry.publishing import PUBLISH_COLUMNS
 from headgate.testing import World
@@ -58,7 +58,7 @@ def test_the_limit_in_force_is_in_the_topics_row_and_what_is_set_in_an_event() -
         assert (outcome["messages"], outcome["bytes"], outcome["source"]) == (
             80, 9_000, "topic policy",
         )  # fmt: skip
-        topic.adaptive_limit = DispatchLimit(100, 2_000)
+        topic.adaptive_limit = RateLimit(100, 2_000)
         broker.engine.intake.put_in_force(topic)
         window = await own.after(1)
         (row,) = window[Kind.TOPIC]

@@ -6,15 +6,15 @@ import pytest
 
 from headgate.base.units import NS_PER_S
 from headgate.flow.gate import BrokerGate
-from headgate.flow.limits import Dimension, DispatchLimit, Level, Refusal
+from headgate.flow.limits import Dimension, Level, RateLimit, Refusal
 from tests.unit.flow.driver import START_NS, Driver
 
 
 def test_the_one_that_releases_last_is_named_and_each_is_counted() -> None:
     topic = BrokerGate().topic()
-    gate = topic.subscription()
-    topic.set_limit(DispatchLimit(10, None), 0)
-    gate.set_limit(DispatchLimit(None, 100), 0)
+    gate = topic.waiter()
+    topic.set_limit(RateLimit(10, None), 0)
+    gate.set_limit(RateLimit(None, 100), 0)
     gate.request(0)
     gate.charge(0, 25, 120)
     refusal = gate.request(0)
@@ -28,7 +28,7 @@ def test_levels_that_refuse_alike_name_the_inner_one() -> None:
     driver = Driver()
     sender = driver.sender("t/a", wanted=None)
     for node in (sender.gate, driver.topic("t"), driver.broker):
-        node.set_limit(DispatchLimit(500, None), START_NS)
+        node.set_limit(RateLimit(500, None), START_NS)
     driver.run(3.3)
     cause = sender.gate.cause(driver.now_ns)
     assert cause is not None
@@ -38,7 +38,7 @@ def test_levels_that_refuse_alike_name_the_inner_one() -> None:
 def test_events_need_delay_and_count_once_a_period() -> None:
     driver = Driver()
     sender = driver.sender("t/a", wanted=500)
-    sender.gate.set_limit(DispatchLimit(500, None), START_NS)
+    sender.gate.set_limit(RateLimit(500, None), START_NS)
     driver.run(2)
     assert sender.gate.throttled_events == [[0, 0], [0, 0], [0, 0]]
     sender.wanted = None
@@ -54,10 +54,10 @@ def test_a_limit_that_appears_and_delays_nobody_is_no_event(level: Level) -> Non
     """Somebody waits for another limit when it is set: that wait was none of its making."""
     driver = Driver()
     sender = driver.sender("t/a", wanted=None)
-    sender.gate.set_limit(DispatchLimit(200, None), START_NS)
+    sender.gate.set_limit(RateLimit(200, None), START_NS)
     driver.run(2.5)
     node = driver.topic("t") if level is Level.TOPIC else driver.broker
-    node.set_limit(DispatchLimit(5_000, 5_000_000), driver.now_ns)
+    node.set_limit(RateLimit(5_000, 5_000_000), driver.now_ns)
     cause = sender.gate.cause(driver.now_ns)
     assert cause is not None
     assert cause.level is Level.SUBSCRIPTION
@@ -68,8 +68,8 @@ def test_a_limit_that_appears_and_delays_nobody_is_no_event(level: Level) -> Non
 
 def test_a_waiter_without_its_entry_blocks_nobody_and_keeps_its_turn() -> None:
     topic = BrokerGate().topic()
-    topic.set_limit(DispatchLimit(10, None), 0)
-    slow, other = topic.subscription("slow"), topic.subscription("other")
+    topic.set_limit(RateLimit(10, None), 0)
+    slow, other = topic.waiter("slow"), topic.waiter("other")
     gates = topic.broker
     slow.request(0)
     slow.charge(0, 10, 0)
@@ -89,8 +89,8 @@ def test_a_waiter_without_its_entry_blocks_nobody_and_keeps_its_turn() -> None:
 
 def test_a_claim_given_up_hands_the_turn_on() -> None:
     topic = BrokerGate().topic()
-    topic.set_limit(DispatchLimit(1, None), 0)
-    first, second = topic.subscription(), topic.subscription()
+    topic.set_limit(RateLimit(1, None), 0)
+    first, second = topic.waiter(), topic.waiter()
     first.request(0)
     first.charge(0, 1, 0)
     assert first.request(0) is not None

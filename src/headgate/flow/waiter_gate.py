@@ -1,6 +1,7 @@
-"""One subscription at the gate: its own limit, its place among the others, its throttled events.
+"""One waiter at the gate: its own limit, its place among the others, its throttled events.
 
-How an engine uses it, and where a waiter stands, is told in :mod:`headgate.flow.gate`.
+Of dispatch it is a subscription; of publishing a producer, which has no limit of its own. How an
+engine uses it, and where a waiter stands, is told in :mod:`headgate.flow.gate`.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from headgate.base.units import NS_PER_MS
 from headgate.flow.budget import Budget
-from headgate.flow.limits import Dimension, DispatchLimit, Level, Refusal
+from headgate.flow.limits import Dimension, Level, RateLimit, Refusal
 from headgate.flow.node import GateNode, GateStatistics
 from headgate.flow.share import share_of
 from headgate.flow.throttle import ThrottledEvents
@@ -24,8 +25,8 @@ _IDLE, _ACTIVE, _DEFERRED, _CLAIMED, _HELD, _QUEUED = range(6)
 # The last two wait: state >= _HELD.
 
 
-class SubscriptionGate(GateNode):
-    """One subscription: its own limit, its place among the others and its throttled events."""
+class WaiterGate(GateNode):
+    """One subscription or producer: its own limit, its place among others, its throttled events."""
 
     __slots__ = (
         "_byte_budgets",
@@ -176,11 +177,11 @@ class SubscriptionGate(GateNode):
     def close(self, now_ns: int) -> None:
         """Nobody comes back to it. Whoever may goes to ``topic.kept`` instead."""
         self.leave(now_ns)
-        self.topic.subscriptions.pop(self, None)
+        self.topic.waiters.pop(self, None)
 
     # -- settings and figures ---------------------------------------------------------------
 
-    def set_limit(self, limit: DispatchLimit | None, now_ns: int) -> None:
+    def set_limit(self, limit: RateLimit | None, now_ns: int) -> None:
         """Put its own limit in force, None for none."""
         self._clear_ns = -1
         if self._install(limit, now_ns):
@@ -199,7 +200,7 @@ class SubscriptionGate(GateNode):
         """Events by level, then dimension; exact after :meth:`settle`. Do not write to it."""
         return [[0, 0], [0, 0], [0, 0]] if self._events is None else self._events.counts
 
-    def renewed(self, now_ns: int) -> SubscriptionGate:
+    def renewed(self, now_ns: int) -> WaiterGate:
         """Itself, for another subscription: its windows as they are, its figures at 0."""
         self._events = None
         self.waiters_max = 0
@@ -243,7 +244,7 @@ class SubscriptionGate(GateNode):
         if self._in_topic:
             self._share, self._epoch = 0, epoch
 
-    def wake(self, now_ns: int) -> SubscriptionGate | None:
+    def wake(self, now_ns: int) -> WaiterGate | None:
         """Its own budget was to release it now."""
         if self.exempt or not self.topic.shared:
             return self.choose(now_ns)
@@ -254,7 +255,7 @@ class SubscriptionGate(GateNode):
             self._line_up(now_ns)
         return None
 
-    def choose(self, now_ns: int) -> SubscriptionGate | None:
+    def choose(self, now_ns: int) -> WaiterGate | None:
         """It is its turn: itself, or None if its own budget holds it (then it is held)."""
         self._turn = self.ticket
         self.ticket = 0
