@@ -38,6 +38,9 @@ PROTECTING = {
 """Keys that Headgate does not have, with what each asks for. Who sets one counts on protection: a
 broker that started without it would be open, and only a line of its log would say so."""
 
+TYPO_RATIO = 0.95
+"""Keys of a real ``broker.conf`` are much alike: only what differs in a letter or two is a slip."""
+
 _SEPARATOR = re.compile(r"(?<!\\)(?:\\\\)*(?P<gap>[ \t\f]*[=:][ \t\f]*|[ \t\f]+)")
 _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
 _CONTROL = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
@@ -110,11 +113,21 @@ def parse_overrides(texts: Sequence[str]) -> list[Assignment]:
         if not separator or not key:
             raise InputError(f"--set {text}: key=value is allowed")
         if key not in SETTINGS:
-            close = difflib.get_close_matches(key, SETTINGS, 1)
-            hint = f"; did you mean {close[0]}?" if close else ""
+            close = _nearest(key)
+            hint = f"; did you mean {close}?" if close else ""
             raise InputError(f"--set {text}: there is no setting {key!r}{hint}")
         found.append(Assignment(key, value, "--set"))
     return found
+
+
+def with_suggestion(key: str) -> str:
+    """An unknown key, with the one that may be meant if a slip of the pen leads there."""
+    close = _nearest(key, TYPO_RATIO)
+    return f"{key} (did you mean {close}?)" if close else key
+
+
+def _nearest(key: str, ratio: float = 0.6) -> str | None:
+    return next(iter(difflib.get_close_matches(key, SETTINGS, 1, ratio)), None)
 
 
 def load_settings(

@@ -17,7 +17,12 @@ from pathlib import Path
 import uvloop
 
 from headgate import __version__
-from headgate.app.config_file import load_settings, parse_overrides, read_config
+from headgate.app.config_file import (
+    load_settings,
+    parse_overrides,
+    read_config,
+    with_suggestion,
+)
 from headgate.app.node import Node
 from headgate.app.options import StandaloneOptions
 from headgate.broker.settings import Settings
@@ -59,10 +64,11 @@ def settings_of(options: StandaloneOptions) -> Settings:
     loaded = load_settings(file, parse_overrides(options.assignments))
     if loaded.unsupported:
         logger.warning(
-            "%s: %d keys are not supported and change nothing: %s",
+            "%s: %s not supported and %s nothing: %s",
             options.config_path,
-            len(loaded.unsupported),
-            ", ".join(loaded.unsupported),
+            "one key is" if len(loaded.unsupported) == 1 else f"{len(loaded.unsupported)} keys are",
+            "changes" if len(loaded.unsupported) == 1 else "change",
+            ", ".join(map(with_suggestion, loaded.unsupported)),
         )
     return loaded.settings
 

@@ -81,6 +81,8 @@ class DecisionRecord(NamedTuple):
 class AdaptiveStatus:
     """How the controller is, as its metrics tell it."""
 
+    memory_used_bytes: int = 0
+    """As of the last cycle, without what could be given up at once."""
     memory_pressure: float = 0.0
     activations: int = 0
     """Limits that began since the start; none in observe-only."""
@@ -118,8 +120,11 @@ class AdaptiveThrottle:
     # -- life ------------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Begin with the first cycle an interval from now."""
+        """Begin with the first cycle an interval from now, under the settings as they are now:
+        stored ones were not known when this was made."""
         engine = self._broker.engine
+        self._settings = adaptive_settings(self._broker.settings)
+        self._log.enabled(self._settings, self._memory.limit_bytes)
         engine.published = {}
         self._began_ns = self._last_success_ns = engine.now_ns
         self._arm()
@@ -132,6 +137,11 @@ class AdaptiveThrottle:
         self._release()
 
     @property
+    def memory_limit_bytes(self) -> int:
+        """How much memory the broker may use."""
+        return self._memory.limit_bytes
+
+    @property
     def settings(self) -> AdaptiveSettings:
         """Those in force."""
         return self._settings
@@ -140,6 +150,8 @@ class AdaptiveThrottle:
         """Dynamic settings were set: observe-only releases everything at once, another interval
         counts from the last cycle on."""
         before, self._settings = self._settings, adaptive_settings(self._broker.settings)
+        if self._settings != before:
+            self._log.settings_changed(self._settings)
         if self._settings.observe_only and not before.observe_only:
             self._release()
         if self._settings.interval_ns != before.interval_ns and self._cycle is None:
@@ -184,7 +196,7 @@ class AdaptiveThrottle:
         self._slice()
 
     def _pressure(self) -> float:
-        used_bytes = self._memory.used_bytes()
+        self.status.memory_used_bytes = used_bytes = self._memory.used_bytes()
         return memory_pressure(used_bytes, self._memory.limit_bytes, self._settings)
 
     def _slice(self) -> None:

@@ -10,9 +10,9 @@ from __future__ import annotations
 import logging
 from typing import Final
 
-from headgate.base.units import NS_PER_S, S_PER_MINUTE
+from headgate.base.units import MIB, NS_PER_MS, NS_PER_S, S_PER_MINUTE
 from headgate.engine.topic import Topic
-from headgate.flow.adaptive import Decision, DecisionKind
+from headgate.flow.adaptive import AdaptiveSettings, Decision, DecisionKind
 from headgate.flow.adaptive_sentence import decision_sentence
 
 logger = logging.getLogger("headgate.adaptive")
@@ -35,10 +35,21 @@ class AdaptiveLog:
         self._failure_ns: int | None = None
         self._failures_since = 0
 
+    def enabled(self, settings: AdaptiveSettings, memory_limit_bytes: int) -> None:
+        """The controller begins."""
+        memory_mib = f"{memory_limit_bytes / MIB:,.0f}"
+        logger.info("%s ENABLED %s memoryLimit=%s MiB", TAG, _mode(settings), memory_mib)
+
+    def settings_changed(self, settings: AdaptiveSettings) -> None:
+        """Other settings are in force."""
+        logger.info("%s SETTINGS %s", TAG, _mode(settings))
+
     def decided(self, topic: Topic, decision: Decision, now_ns: int) -> None:
-        """A limit began or ended, or would have; steps in between have no lines."""
+        """A limit began or ended, or would have; steps in between are told to who debugs."""
         kind = decision.kind
         if kind is DecisionKind.CHANGED:
+            if logger.isEnabledFor(logging.DEBUG):
+                logger.debug("%s topic=%s: %s", TAG, topic.name, decision_sentence(decision))
             return
         if decision.observe_only:
             word = "activate" if kind is DecisionKind.ACTIVATED else "deactivate"
@@ -91,6 +102,11 @@ class AdaptiveLog:
             return False
         self._told[number, what] = None
         return True
+
+
+def _mode(settings: AdaptiveSettings) -> str:
+    mode = "observe-only" if settings.observe_only else "live"
+    return f"mode={mode} law={settings.law} interval={settings.interval_ns // NS_PER_MS} ms"
 
 
 def _pressure(value: float) -> str:

@@ -42,7 +42,7 @@ def adaptive_state(broker: Broker, topics: Sequence[Topic]) -> AdaptiveState | N
         memory_pressure=max(each.memory_pressure for each in figures),
         backlog_pressure=max(each.backlog_pressure for each in figures),
         decisions=[_state(record.at_ms, topic, record.decision) for record, topic in last],
-        sentence=_sentence(decision),
+        sentence=_sentence(decision, known),
     )
 
 
@@ -64,7 +64,10 @@ def _limit_text(limit: PublishLimit | None) -> str | None:
     return None if limit is None else publish_limit_text(limit)
 
 
-def _sentence(decision: Decision | None) -> str:
-    if decision is None:
+def _sentence(decision: Decision | None, topics: Sequence[Topic]) -> str:
+    if decision is not None:
+        return decision_sentence(decision)
+    quotas = [topic.quota.quotas for topic in topics if topic.quota is not None]
+    if any(quota is not None and quota.policy.stops_producers for each in quotas for quota in each):
         return "it was never slowed since it was loaded"
-    return decision_sentence(decision)
+    return "it has no backlog quota that stops producers, so only memory can have it slowed"

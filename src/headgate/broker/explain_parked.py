@@ -49,10 +49,27 @@ def parked_states(broker: Broker, topics: Sequence[Topic]) -> Steps[list[ParkedS
                 minute_s=max(each[cause] for each in minutes) / NS_PER_S,
                 hour_s=max(each[cause] for each in hours) / NS_PER_S,
                 waiting_s=(now_ns - min(since)) / NS_PER_S if since else None,
+                last_goes_s=_last_goes_s(broker, most, cause),
                 limit=_limit_ref(broker, most, cause),
             )
         )
     return states
+
+
+def _last_goes_s(broker: Broker, topic: Topic, cause: ParkCause) -> float | None:
+    """Of the topic of which most waits."""
+    if cause is ParkCause.BROKER_RATE:
+        limit = broker.publish_in_force.of_broker().limit
+    elif cause in (ParkCause.TOPIC_RATE, ParkCause.ADAPTIVE):
+        limit = broker.publish_in_force.of_topic(topic).limit
+    else:
+        return None
+    if limit is None or topic.parking is None:
+        return None
+    _, messages, size_bytes = topic.parking.waiting(cause)
+    rates = (limit.per_second(Dimension.MESSAGES), limit.per_second(Dimension.BYTES))
+    amounts = zip((messages, size_bytes), rates, strict=True)
+    return max((amount / rate for amount, rate in amounts if rate), default=None)
 
 
 def _limit_ref(broker: Broker, topic: Topic, cause: ParkCause) -> LimitRef | None:

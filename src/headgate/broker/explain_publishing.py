@@ -106,6 +106,7 @@ def _sentence(parked: Sequence[ParkedState], topics: Sequence[Topic]) -> str:
             waiting_s=state.waiting_s,
             limit_text="" if state.limit is None else state.limit.text,
             limit_source="" if state.limit is None else state.limit.source,
+            last_goes_s=state.last_goes_s,
         )
         for state in parked
     ]

@@ -153,6 +153,9 @@ class ParkedState(Struct, frozen=True, kw_only=True, rename="camel"):
     hour_s: float
     waiting_s: float | None
     """For how long something has waited without a break; null: nothing does."""
+    last_goes_s: float | None
+    """In what time the last of what waits goes under that limit, if the others leave it all of it;
+    null where it is none."""
     limit: LimitRef | None
     """The publish limit that holds, as it is now; null where it is none."""
 

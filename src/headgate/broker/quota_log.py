@@ -40,13 +40,17 @@ class _Turns:
     count: int = 0
 
     def tell(self) -> None:
-        found = self.topic.quota
-        if found is not None:
-            # The figures are of now, and now there may be room again.
-            tense = "were" if found.over is None else "are"
-            again = f", {self.count} times since the last line" if self.count > 1 else ""
-            why, action = found.why(self.quota), _ACTIONS[self.quota.policy]
-            logger.warning("%s: %s: producers %s %s%s", self.topic.name, why, tense, action, again)
+        found, quota, topic = self.topic.quota, self.quota, self.topic.name
+        again = f"{self.count} times since the last line" if self.count > 1 else ""
+        if found is not None and found.over == quota:
+            why = found.why(quota)
+            action = f"{_ACTIONS[quota.policy]}{', ' if again else ''}{again}"
+            logger.warning("%s: %s: producers are %s", topic, why, action)
+        else:
+            # What it is now says nothing of then.
+            label, action = quota.type.label, _ACTIONS[quota.policy]
+            what = f"the {label} quota ({quota.source}) was reached {again or 'once more'}"
+            logger.warning("%s: %s: producers were %s", topic, what, action)
         self.count = 0
 
 

@@ -296,6 +296,10 @@ class Broker:
         kinds = {row.kind for row in change.rows}
         settings_changed = Kind.SETTING in kinds
         if settings_changed:
+            for row in change.rows:
+                if row.kind is Kind.SETTING:
+                    text = self.catalog.settings().get(row.key, "back to its start-up value")
+                    logger.info("dynamic setting %s: %s", row.key, text)
             self.dynamic.use(self.catalog.settings())
             self._set_engine_limits()
             self._set_broker_limits()

@@ -191,7 +191,7 @@ def _topic(page: _Page, answer: Report) -> None:
     page.add(_publishing(answer))
     _held(page, answer["publishing"], partitioned=bool(partitions))
     _quotas(page, answer["quotas"], partitioned=bool(partitions))
-    _adaptive(page, answer["adaptive"])
+    _adaptive(page, answer["adaptive"], answer["at"])
     for report in answer["subscriptions"]:
         page.blank()
         _subscription(page, report)
@@ -450,21 +450,21 @@ def _quotas(page: _Page, quotas: Sequence[Report], *, partitioned: bool) -> None
             )
 
 
-def _adaptive(page: _Page, adaptive: Report | None) -> None:
+def _adaptive(page: _Page, adaptive: Report | None, at: str) -> None:
     """What the adaptive controller did last, and why."""
     if adaptive is None:
         return
     mode = ", observe-only" if adaptive["observeOnly"] else ""
-    page.add(f"Adaptive throttling (law {adaptive['law']}{mode}): {adaptive['sentence']}.")
-    # The last one is the sentence; steps between two limits follow each other every second.
-    earlier = adaptive["decisions"][-1 - DECISIONS_SHOWN : -1]
+    decisions = adaptive["decisions"]
+    when = ""
+    if decisions:
+        ago = datetime.fromisoformat(at) - datetime.fromisoformat(decisions[-1]["at"])
+        when = f"{span(max(0.0, ago.total_seconds()))} ago "
+    page.add(f"Adaptive throttling (law {adaptive['law']}{mode}): {when}{adaptive['sentence']}.")
+    # The last one is above; steps between two limits follow each other every second.
+    earlier = decisions[-1 - DECISIONS_SHOWN : -1]
     if earlier:
-        page.rows([(d["at"][11:19], d["kind"], _changed(d)) for d in reversed(earlier)])
-
-
-def _changed(decision: Report) -> str:
-    before, after = (decision[name] or "no limit" for name in ("before", "after"))
-    return f"{before} to {after}"
+        page.rows([(d["at"][11:19], d["sentence"]) for d in reversed(earlier)])
 
 
 def _states(states: Sequence[Report]) -> str:

@@ -59,12 +59,16 @@ def _why(decision: Decision) -> str:
     parts = []
     if inputs.memory_pressure > 0.0:
         pressure = percent(inputs.memory_pressure)
-        parts.append(f"memory is short (pressure {pressure}) and the topic takes part in it")
+        parts.append(
+            f"memory is short ({pressure} of the way between its watermarks) and the topic is among"
+            " those that use it up"
+        )
     if inputs.backlog_pressure > 0.0 or decision.law is Law.DRAIN:
         parts += _backlog(inputs)
     if decision.law is Law.DRAIN and inputs.drain_bytes_per_s is not None:
         parts.append(f"consumers drain {inputs.drain_bytes_per_s:,.0f} B/s")
-    if inputs.seconds_to_breach:
+    # Later the limit is there, so that the present rates are not those that follow.
+    if inputs.seconds_to_breach and decision.kind is DecisionKind.ACTIVATED:
         parts.append(f"at the present rates the quota breaks in {_soon(inputs.seconds_to_breach)}")
     if not parts:
         return "memory and backlog are clear"

@@ -16,6 +16,9 @@ from headgate.flow.sentence import duration, percent
 
 NOTHING_HOLDS: Final = "nothing holds publishing"
 
+SEND_TIMEOUT_S: Final = 30.0
+"""After which Pulsar's clients give a message up unless they are told otherwise."""
+
 _SHOWN_S_MIN: Final = 0.3
 """Half a percent of a minute; less reads as nothing."""
 
@@ -25,8 +28,9 @@ class Held:
     """What one cause holds now, and for how long it held anything lately.
 
     ``limit_text`` and ``limit_source`` are those of the publish limit as it is now, if the cause is
-    one. ``waiting_s``: for how long something has waited without a break, None if nothing does.
-    ``partitions``: on how many the cause holds something by itself, each with such a limit.
+    one. ``last_goes_s``: in what time the last of what waits goes under it. ``waiting_s``: for how
+    long something has waited without a break, None if nothing does. ``partitions``: on how many the
+    cause holds something by itself, each with such a limit.
     """
 
     cause: ParkCause
@@ -37,6 +41,7 @@ class Held:
     waiting_s: float | None = None
     limit_text: str = ""
     limit_source: str = ""
+    last_goes_s: float | None = None
 
 
 def publish_sentence(causes: Sequence[Held], *, partitions: int = 1, stopped: bool = False) -> str:
@@ -73,6 +78,11 @@ def _now(held: Held, partitions: int) -> str:
     if held.messages:
         is_one = held.messages == 1
         text += f": {held.messages:,} {'message is' if is_one else 'messages are'} parked"
+        if held.last_goes_s is not None and held.last_goes_s >= SEND_TIMEOUT_S:
+            text += (
+                f", the last of which goes in {duration(held.last_goes_s)}, while clients give up"
+                f" after {duration(SEND_TIMEOUT_S)} unless told otherwise"
+            )
     # All of the last minute's waiting is the present one.
     if held.waiting_s is not None and max(1.0, held.minute_s) <= held.waiting_s + _SHOWN_S_MIN:
         return f"{text}; held for {duration(held.waiting_s)} without a break"

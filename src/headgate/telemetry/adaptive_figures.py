@@ -31,6 +31,8 @@ def broker_figures(throttle: AdaptiveThrottle) -> tuple[Number, ...]:
         status.failures,
         settings.interval_ns // NS_PER_MS,
         int(settings.observe_only),
+        status.memory_used_bytes,
+        throttle.memory_limit_bytes,
     )
 
 

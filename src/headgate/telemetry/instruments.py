@@ -99,6 +99,8 @@ ADAPTIVE_INSTRUMENTS: Final = (
     _adaptive("controller.evaluation.failure.count", COUNTER, "{failure}", _OF_BROKER, 5),
     _ours(_OF_BROKER[6], GAUGE, "ms", readings.adaptive(6)),
     _ours(_OF_BROKER[7], GAUGE, "1", readings.adaptive(7)),
+    _ours(_OF_BROKER[8], GAUGE, "By", readings.adaptive(8)),
+    _ours(_OF_BROKER[9], GAUGE, "By", readings.adaptive(9)),
 )
 """Of the broker, while adaptive publish throttling is enabled."""
 

@@ -375,6 +375,10 @@ ADAPTIVE_SERIES: Final = (
               " anything failed, since the start."),
     _adaptive("controller_interval", "gauge", "ms", "From one cycle to the next, as it is set."),
     _adaptive("observe_only", "gauge", "1", "1 while decisions are made and not enforced."),
+    _adaptive("memory_used_bytes", "gauge", "bytes", "Memory that the broker uses and could not"
+              " give up at once, as of the last cycle."),
+    _adaptive("memory_limit_bytes", "gauge", "bytes", "What it may use: the watermarks are parts"
+              " of this."),
 )  # fmt: skip
 """Of the broker, in this order; see :mod:`.adaptive_figures`."""
 

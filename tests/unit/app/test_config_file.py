@@ -17,6 +17,7 @@ from headgate.app.config_file import (
     parse_overrides,
     parse_properties,
     read_config,
+    with_suggestion,
 )
 from headgate.base.errors import InputError
 from headgate.broker.settings import SETTINGS, Settings
@@ -128,6 +129,15 @@ def test_the_command_line_overrides_the_file_and_its_last_line_counts() -> None:
 def test_a_replaced_value_is_not_checked() -> None:
     file = parse_properties("webServicePort=many\nwebServicePort=8081", "f")
     assert load_settings(file).settings.webServicePort == 8081
+
+
+def test_a_slip_in_a_key_is_named_with_what_may_be_meant() -> None:
+    typo = "adaptivePublisherThrotlingObserveOnly"
+    meant = "adaptivePublisherThrottlingObserveOnly"
+    assert with_suggestion(typo) == f"{typo} (did you mean {meant}?)"
+    # A key that Pulsar has and Headgate does not is no slip.
+    for other in ("dispatchThrottlingRatePerReplicatorInMsg", "webServicePortTls"):
+        assert with_suggestion(other) == other
 
 
 def test_unsupported_keys_are_kept_apart() -> None:

@@ -183,6 +183,19 @@ async def test_d4_observe_only_releases_everything_within_100_ms(world: World) -
 
 
 @played(settings=ON)
+async def test_d13_what_was_set_while_it_ran_holds_after_a_restart(world: World) -> None:
+    """Rule 5.2: an emergency switch that a restart forgets is none."""
+    await change_setting(world, f"{PREFIX}ObserveOnly", "true")
+    await change_setting(world, f"{PREFIX}Law", "drain")
+    await change_setting(world, f"{PREFIX}IntervalMs", "200")
+    await world.stop()
+    await world.start()
+    settings = controller(world).settings
+    assert (settings.observe_only, settings.law) == (True, Law.DRAIN)
+    assert settings.interval_ns == NS_PER_S // 5
+
+
+@played(settings=ON)
 async def test_d13_the_interval_is_dynamic_and_counts_at_once(world: World) -> None:
     """Rule 5.2: a change re-arms the pending cycle."""
     await change_setting(world, f"{PREFIX}IntervalMs", "600000")
@@ -275,6 +288,8 @@ def test_d15_lines_of_the_log_are_few(caplog: pytest.LogCaptureFixture) -> None:
     with World(7, settings=ON) as world:
         world.run(story(world))
     lines = [record.getMessage() for record in caplog.records if record.name == "headgate.adaptive"]
+    enabled, *lines = lines
+    assert enabled.startswith("[AdaptiveThrottle] ENABLED mode=live law=pressure interval=1000 ms")
     assert lines[0].startswith(f"[AdaptiveThrottle] ACTIVATED topic={TOPIC} memoryPressure=0 back")
     assert any(line.startswith(f"[AdaptiveThrottle] DEACTIVATED topic={TOPIC}") for line in lines)
     assert "naturalMsgRate=" in "".join(lines)

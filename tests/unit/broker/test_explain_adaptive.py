@@ -34,6 +34,11 @@ async def test_the_last_decisions_and_the_last_of_them_in_words(world: World) ->
     assert (calm.active, calm.decisions) == (0, [])
     assert calm.effective_messages_per_s == calm.natural_messages_per_s > 0
     assert calm.sentence == "it was never slowed since it was loaded"
+    await set_quota(world, 3_000_000, policy="consumer_backlog_eviction")
+    spared = adaptive_state(world.broker, [topic])
+    assert spared is not None
+    assert spared.sentence.startswith("it has no backlog quota that stops producers")
+    await set_quota(world, 3_000_000)
     await asyncio.sleep(9)
     state = adaptive_state(world.broker, [topic])
     assert state is not None
@@ -82,8 +87,8 @@ def test_it_is_told_in_words_and_steps() -> None:
         "sentence": "would be slowed further to 52,000 B/s: consumers drain 50,000 B/s",
     }  # fmt: skip
     page = explain_text(_report(adaptive), 100, color=False)
-    assert "Adaptive throttling (law drain, observe-only): would be slowed further" in page
-    assert "06:30:01  activated  no limit to 52,000 B/s" in page
+    assert "Adaptive throttling (law drain, observe-only): 1 s ago would be slowed further" in page
+    assert "06:30:01  slowed further" in page
     assert "Adaptive" not in explain_text(_report(None), 100, color=False)
 
 

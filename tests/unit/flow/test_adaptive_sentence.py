@@ -34,7 +34,10 @@ DECISION = Decision(
     step_factor=0.25,
 )
 DRAINS = "the backlog is at 71 % of its quota and consumers drain 380,000 B/s"
-MEMORY = "memory is short (pressure 40 %) and the topic takes part in it"
+MEMORY = (
+    "memory is short (40 % of the way between its watermarks) and the topic is among those that"
+    " use it up"
+)
 
 
 def told(inputs: dict[str, Any] | None = None, **changed: Any) -> str:

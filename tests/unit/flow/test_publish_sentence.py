@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from headgate.base.park_cause import ParkCause
@@ -157,3 +159,13 @@ def test_each_partition_has_its_topics_limit() -> None:
     assert "partitions" not in publish_sentence([BROKER], partitions=3)
     slowed = Held(ParkCause.ADAPTIVE, producers=1, messages=1, limit_text="75 msg/s")
     assert " of 75 msg/s on one of the partitions:" in publish_sentence([slowed], partitions=3)
+
+
+def test_who_waits_longer_than_clients_do_is_warned() -> None:
+    """What a client has given up is stored all the same, and its next messages wait behind it."""
+    held = Held(
+        ParkCause.TOPIC_RATE, 1, 1_000, waiting_s=5.0, limit_text="20 msg/s", last_goes_s=50.0
+    )
+    warning = ", the last of which goes in 50 s, while clients give up after 30 s unless told"
+    assert warning in publish_sentence([held])
+    assert "give up" not in publish_sentence([replace(held, last_goes_s=29.0)])
