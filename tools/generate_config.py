@@ -49,7 +49,7 @@ SECTIONS: Mapping[str, str] = MappingProxyType(
 
 QUICK_START_KEY = "adaptivePublisherThrottlingEnabled"
 QUICK_START = """\
-# 1. Watch first, after a restart: the log, explain and telemetry say what it would do to whom.
+# 1. Watch first, after a restart: log, explain and telemetry say what it would do to whom.
 adaptivePublisherThrottlingEnabled=true
 adaptivePublisherThrottlingObserveOnly=true
 # 2. Go live when they look right, without a restart; with true it is off again at once.

@@ -37,7 +37,7 @@ _SIGNALLED = 128
 def demo_command(seconds: float, spark: bool, out: str | None) -> None:
     """Build ten situations, explain each one, and repair one.
 
-    Needs headgate[demo]; headgate[spark] and Java 17 add the pipeline. Takes about one and a half minutes.
+    Needs headgate[demo]; headgate[spark] and Java 17 add the pipeline. Takes about 80 seconds.
     The exit status is 1 when a verdict is not what its situation was built to be, when the relative
     limit does not follow what is published, or when adaptive publish throttling lets a backlog
     quota be reached or slows another producer than the one that fills it.

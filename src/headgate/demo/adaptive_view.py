@@ -91,8 +91,8 @@ def print_slowed(
         f" {scene.consume_per_s}/s: a backlog quota ({size_text(quota_bytes)},"
         " producer_request_hold) would hold it soon. Adaptive publish throttling (law drain) slows"
         f" it before that, and not its neighbour on the same connection, the producer of"
-        f" {name(other)}. WAIT: how long a message waits in the broker, on average; bars: {_USED}"
-        " used of the quota.",
+        f" {name(other)}. WAIT: how long a message waits in the broker. Means of some seconds;"
+        f" bars: {_USED} used of the quota.",
     )
     for text in table(found, min(_WIDTH_MAX, console.width)):
         console.print(text, soft_wrap=True)
