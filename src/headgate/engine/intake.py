@@ -144,7 +144,10 @@ class Intake:
         if gate.limited:
             refusal = gate.request(self._engine.now_ns)
             if refusal is not None:
-                self._parking_of(topic).set_gate_cause(_cause(topic, refusal), self._engine.now_ns)
+                cause = _cause(topic, refusal)
+                self._parking_of(topic).set_gate_cause(cause, self._engine.now_ns)
+                if cause is ParkCause.ADAPTIVE:
+                    self._engine.parked.held(topic)
                 return Place.GATE
         return None
 

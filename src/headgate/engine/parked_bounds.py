@@ -71,26 +71,22 @@ class ParkedBounds:
         return port.parked_bytes > bound and port not in self._paused
 
     def held(self, topic: Topic) -> None:
-        """From now on a quota holds what a topic parks, or some of it: its producers on connections
-        that are not read are closed, so that these are read again."""
+        """From now on a quota or the adaptive limit holds what a topic parks, or some of it: of its
+        producers on connections that are not read those are closed for which these may not be
+        paused, so that these are read again."""
         over = None if topic.quota is None else topic.quota.over
-        if over is None or not over.policy.stops_producers:
-            return
+        evicts = over is not None and not over.policy.stops_producers
         for port in list(self._paused):
             for producer in list(self._producers.get(port, ())):
-                if producer.topic is topic and _cause(producer) is ParkCause.BACKLOG_QUOTA:
+                if producer.topic is topic and not evicts and _needs_reading(producer):
                     topic.end_producer(producer)
 
     def _relieve(self, port: ProducerPort, read_on_at: int) -> bool:
         """Have a connection park less (True), or no more until at most so much is parked in all
         (False). Of what it must not be paused for, the producer that parks most is closed."""
         most = max(self._producers[port], key=_parked_bytes)
-        cause, topic = _cause(most), most.topic
-        closes = cause is ParkCause.BACKLOG_QUOTA or (
-            cause is ParkCause.ADAPTIVE and port.brings_acks
-        )
-        if closes and topic is not None:
-            topic.end_producer(most)
+        if most.topic is not None and _needs_reading(most):
+            most.topic.end_producer(most)
             return True
         self._paused[port] = read_on_at
         port.pause_for_parked()
@@ -145,10 +141,13 @@ def held_since_ns(producer: Producer) -> int | None:
     return max(producer.parked[0].arrived_ns, producer.place_since_ns)
 
 
-def _cause(producer: Producer) -> ParkCause | None:
-    """What it waits for now."""
+def _needs_reading(producer: Producer) -> bool:
+    """Whether its wait may end only by what comes over its connection."""
     parking = None if producer.topic is None else producer.topic.parking
-    return None if parking is None else parking.cause_of(producer)
+    cause = None if parking is None else parking.cause_of(producer)
+    return cause is ParkCause.BACKLOG_QUOTA or (
+        cause is ParkCause.ADAPTIVE and producer.port.brings_acks
+    )
 
 
 def _parked_bytes(subject: Producer | ProducerPort) -> int:

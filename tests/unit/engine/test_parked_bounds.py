@@ -191,6 +191,22 @@ def test_the_adaptive_limit_pauses_only_who_acknowledges_nothing(port: FakePort)
     assert (port.is_paused, port.closed) == ((False, [2]) if port.brings_acks else (True, []))
 
 
+def test_a_paused_connection_whose_acknowledgements_the_adaptive_limit_needs_is_read_again() -> (
+    None
+):
+    """Rule 3.1: a limit that was set paused it, and the adaptive one is what holds it since. Law
+    drain may allow a byte a second until something is acknowledged, over this very connection."""
+    rig, port = held_rig(connection=50), AckingPort()
+    send(rig, producer_on(rig, port), 6)
+    assert port.is_paused
+    rig.topic.adaptive_limit = DispatchLimit(messages=None, bytes=1)
+    rig.engine.intake.put_in_force(rig.topic)
+    let_go(rig, 3)
+    rig.commit()
+    assert (port.is_paused, port.closed) == (False, [2])
+    assert rig.engine.parked.bytes == 0
+
+
 # -- time ----------------------------------------------------------------------------------------
 
 
