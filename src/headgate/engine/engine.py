@@ -56,6 +56,8 @@ class EngineLimits:
     """headgateHoldParkMs: so long a SEND waits for room in a backlog quota."""
     parked_bytes_per_connection_max: int = 8 * MIB
     parked_bytes_max: int = 64 * MIB
+    parked_send_bytes: int = 160
+    """What a waiting SEND takes beside its entry, about: of small ones that is nearly all."""
 
 
 LimitsOf = Callable[[Topic, str | None], DispatchLimit | None]

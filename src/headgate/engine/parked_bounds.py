@@ -33,7 +33,7 @@ class ParkedBounds:
         self._paused: dict[ProducerPort, int] = {}
         """Down to how many parked bytes of all each of them is not read."""
         self.bytes = 0
-        """Of all of them, now."""
+        """Memory that all that waits takes now."""
 
     # -- bytes -----------------------------------------------------------------------------
 
@@ -41,7 +41,7 @@ class ParkedBounds:
         """A SEND more waits; keep the bounds."""
         port = producer.port
         self._producers.setdefault(port, {})[producer] = None
-        self.bytes += size_bytes
+        self._count(port, 1, size_bytes)
         bound = self._engine.limits.parked_bytes_max
         while self._is_over(port):
             self._relieve(port, bound)
@@ -50,10 +50,10 @@ class ParkedBounds:
             if not unpaused or not self._relieve(max(unpaused, key=_parked_bytes), bound // 2):
                 break  # the others may go on until one more SEND waits
 
-    def left(self, producer: Producer, size_bytes: int) -> None:
-        """So much of a producer waits no longer."""
-        self.bytes -= size_bytes
+    def left(self, producer: Producer, count: int, size_bytes: int) -> None:
+        """So many SENDs of a producer, of so many bytes in all, wait no longer."""
         port = producer.port
+        self._count(port, -count, -size_bytes)
         if not producer.parked:
             mine = self._producers.get(port, {})
             mine.pop(producer, None)
@@ -61,6 +61,11 @@ class ParkedBounds:
                 self._producers.pop(port, None)
         if self._paused:
             self._resume()
+
+    def _count(self, port: ProducerPort, count: int, size_bytes: int) -> None:
+        size_bytes += count * self._engine.limits.parked_send_bytes
+        self.bytes += size_bytes
+        port.parked_bytes += size_bytes
 
     def look(self) -> None:
         """The bounds are others: who is paused may go on."""

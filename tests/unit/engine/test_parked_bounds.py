@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import pytest
 
 from headgate.base.park_cause import ParkCause
 from headgate.base.units import NS_PER_S
+from headgate.engine.engine import EngineLimits
 from headgate.engine.parked_bounds import held_since_ns
 from headgate.engine.parking import ParkedSend, Place
 from headgate.engine.producer import Producer
@@ -69,6 +72,27 @@ def test_a_connection_is_paused_beyond_its_bound_and_read_on_at_half_of_it() -> 
     assert (rig.port.parked_bytes, rig.port.is_paused) == (30, True)
     let_go(rig, 1)
     assert (rig.port.parked_bytes, rig.port.is_paused) == (20, False)
+
+
+def test_a_bound_counts_what_small_sends_take_in_memory() -> None:
+    """Rule 3.1: eight times as much as their bodies, or more, where these are tiny."""
+    rig = held_rig(connection=50 * 200)
+    rig.engine.limits.parked_send_bytes = EngineLimits().parked_send_bytes
+    tracemalloc.start()
+    try:
+        before, _ = tracemalloc.get_traced_memory()
+        for number in range(100):
+            body = bytes(bytearray(number % 30))
+            rig.topic.publish(rig.producer, 1_000 + number, 0, 1, body)
+            if rig.port.is_paused:
+                break
+        after, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert rig.port.is_paused
+    assert 0.7 * (after - before) < rig.port.parked_bytes < 1.3 * (after - before)
+    rig.topic.discard_parked(rig.producer)
+    assert rig.port.parked_bytes == rig.engine.parked.bytes == 0
 
 
 def test_a_connection_of_its_own_bound_goes_on_however_much_others_park() -> None:
