@@ -52,7 +52,7 @@ class ParkedBounds:
 
     def left(self, producer: Producer, count: int, size_bytes: int) -> None:
         """So many SENDs of a producer, of so many bytes in all, wait no longer."""
-        port = producer.port
+        port, before = producer.port, self.bytes
         self._count(port, -count, -size_bytes)
         if not producer.parked:
             mine = self._producers.get(port, {})
@@ -60,7 +60,11 @@ class ParkedBounds:
             if not mine:
                 self._producers.pop(port, None)
         if self._paused:
-            self._resume()
+            bound = self._engine.limits.parked_bytes_max
+            if before > bound >= self.bytes or before > bound // 2 >= self.bytes:
+                self._resume(list(self._paused))
+            elif port in self._paused:  # for all others nothing has changed
+                self._resume([port])
 
     def _count(self, port: ProducerPort, count: int, size_bytes: int) -> None:
         size_bytes += count * self._engine.limits.parked_send_bytes
@@ -69,7 +73,7 @@ class ParkedBounds:
 
     def look(self) -> None:
         """The bounds are others: who is paused may go on."""
-        self._resume()
+        self._resume(list(self._paused))
 
     def _is_over(self, port: ProducerPort) -> bool:
         bound = self._engine.limits.parked_bytes_per_connection_max
@@ -97,11 +101,11 @@ class ParkedBounds:
         port.pause_for_parked()
         return False
 
-    def _resume(self) -> None:
+    def _resume(self, ports: list[ProducerPort]) -> None:
         few = self._engine.limits.parked_bytes_per_connection_max // 2
-        for port, read_on_at in list(self._paused.items()):
+        for port in ports:
             parked_bytes = port.parked_bytes
-            if not parked_bytes or (parked_bytes <= few and self.bytes <= read_on_at):
+            if not parked_bytes or (parked_bytes <= few and self.bytes <= self._paused[port]):
                 del self._paused[port]
                 port.resume_for_parked()
 

@@ -144,6 +144,40 @@ def test_who_parks_nothing_any_more_is_read_whatever_others_park() -> None:
     assert rig.engine.parked.bytes == 60
 
 
+class CountingPort(FakePort):
+    """Counts how often it is asked what it parks."""
+
+    def __init__(self) -> None:
+        self.asked_count = 0
+        self._bytes = 0
+        super().__init__()
+
+    @property
+    def parked_bytes(self) -> int:  # type: ignore[override]
+        self.asked_count += 1
+        return self._bytes
+
+    @parked_bytes.setter
+    def parked_bytes(self, value: int) -> None:
+        self._bytes = value
+
+
+def test_what_goes_looks_at_all_paused_connections_only_where_a_bound_is_passed() -> None:
+    """Thousands may be paused, and each entry that goes would ask them all."""
+    rig = held_rig(total=1_000)
+    ports = [CountingPort() for _ in range(100)]
+    for number, port in enumerate(ports, 3):
+        send(rig, producer_on(rig, port, number), 2)
+    paused = [port for port in ports if port.is_paused]
+    assert len(paused) > 40
+    before = sum(port.asked_count for port in ports)
+    let_go(rig, 30)
+    assert sum(port.asked_count for port in ports) - before <= 30 * 3
+    let_go(rig, 120)
+    assert rig.engine.parked.bytes <= 500
+    assert not any(port.is_paused for port in ports)
+
+
 def test_bounds_that_are_raised_let_paused_connections_go_on_at_once() -> None:
     """Rule 3.1: the setting is dynamic."""
     rig = held_rig(connection=50)
