@@ -110,6 +110,8 @@ class AdaptiveThrottle:
         self._timer: asyncio.TimerHandle | None = None
         self._began_ns = 0
         self._last_success_ns = 0
+        """When the last cycle ended in which nothing failed, or limits were lifted for lack of
+        one."""
         self._cycle: Cycle | None = None
         self._work: Iterator[Topic] = iter(())
         self._is_failed = False
@@ -158,6 +160,7 @@ class AdaptiveThrottle:
             count = self._release()
             if count:
                 self._log.outlived(count, (now_ns - self._last_success_ns) / NS_PER_S)
+            self._last_success_ns = now_ns  # what begins from now on may last as long again
 
     def _arm(self) -> None:
         if self._timer is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from itertools import pairwise
+from typing import Any
 
 import pytest
 
@@ -13,7 +14,7 @@ from headgate.base.units import NS_PER_S
 from headgate.broker import adaptive
 from headgate.broker.adaptive import AdaptiveThrottle
 from headgate.engine.topic import Topic
-from headgate.flow.adaptive import DecisionKind, Law, Rule
+from headgate.flow.adaptive import Decision, DecisionKind, Law, Rule
 from headgate.flow.adaptive_topic import TopicControl
 from headgate.testing import World
 from tests.unit.broker.adaptive_play import (
@@ -405,3 +406,44 @@ async def test_a_cycle_touches_only_topics_that_published_or_are_limited(world: 
     assert set(looked) == {"orders-2"}
     assert len(looked) >= 4
     publisher.stop()
+
+
+def test_one_topic_that_always_fails_neither_floods_the_log_nor_toggles_the_others(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Rule 5.1: limits that were lifted because no cycle is whole begin anew, and end again after
+    as long."""
+    evaluate = TopicControl.evaluate
+    bad: list[TopicControl] = []
+
+    def fail(self: TopicControl, *rest: Any) -> Decision | None:
+        if self in bad:
+            raise BrokenLawError("of the law")
+        return evaluate(self, *rest)
+
+    async def story(world: World) -> None:
+        await world.start()
+        await overloaded(world, drain_per_s=1)
+        await set_quota(world, 400_000_000, topic=f"{TOPIC}-bad", limit_s=10_000)
+        Reader(await world.connect(), f"{TOPIC}-bad", 1)
+        Publisher(world, await world.connect(), f"{TOPIC}-bad", 100)
+        await set_quota(world, 20_000_000)
+        topic = await live(world)
+        while topic.adaptive_limit is None:
+            await asyncio.sleep(0.1)
+        control = (await live(world, f"{TOPIC}-bad")).control
+        assert control is not None
+        bad.append(control)
+        await asyncio.sleep(45)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(TopicControl, "evaluate", fail)
+        patch.setattr(logging.getLogger("headgate.adaptive"), "propagate", False)
+        logging.getLogger("headgate.adaptive").addHandler(caplog.handler)
+        try:
+            with World(7, settings=ON) as world:
+                world.run(story(world))
+        finally:
+            logging.getLogger("headgate.adaptive").removeHandler(caplog.handler)
+    lifted = [record for record in caplog.records if "RELEASED" in record.getMessage()]
+    assert len(lifted) == 1
