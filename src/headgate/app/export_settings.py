@@ -51,8 +51,9 @@ def export_settings(environment: Mapping[str, str]) -> ExportSettings | None:
         return None
     for name, (is_allowed, allowed) in _RULES.items():
         if name in values and not is_allowed(values[name]):
-            # Headers hold passwords, and errors are logged.
-            shown = "" if name.endswith("_HEADERS") else values[name]
+            # Headers hold passwords, addresses may; and errors are logged.
+            has_secrets = name.endswith("_HEADERS") or "@" in values[name]
+            shown = "" if has_secrets else values[name]
             raise _refused(name, shown, allowed)
     base = values.get("OTEL_EXPORTER_OTLP_ENDPOINT", ENDPOINT).removesuffix("/")
     timeout_ms = _of_metrics(values, "TIMEOUT", str(TIMEOUT_MS))

@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -113,6 +113,8 @@ class AdaptiveThrottle:
         self._timer: asyncio.TimerHandle | None = None
         self._began_ns = 0
         self._last_success_ns = 0
+        """When the last cycle ended in which nothing failed, or limits were lifted for lack of
+        one."""
         self._cycle: Cycle | None = None
         self._work: Iterator[Topic] = iter(())
         self._is_failed = False
@@ -132,6 +134,7 @@ class AdaptiveThrottle:
     def stop(self) -> None:
         """The broker closes: no more cycles, no more limits."""
         self._broker.engine.published = None
+        self._work = iter(())
         if self._timer is not None:
             self._timer.cancel()
         self._release()
@@ -152,19 +155,25 @@ class AdaptiveThrottle:
         before, self._settings = self._settings, adaptive_settings(self._broker.settings)
         if self._settings != before:
             self._log.settings_changed(self._settings)
+        if self._cycle is not None:  # the topics that it has still to look at are decided by these
+            self._cycle = replace(self._cycle, settings=self._settings)
         if self._settings.observe_only and not before.observe_only:
             self._release()
         if self._settings.interval_ns != before.interval_ns and self._cycle is None:
             self._arm()
 
     def watch(self) -> None:
-        """Lift all limits if the controller has failed for too long. Called by a sweep of its own,
-        which goes on whatever becomes of the cycles."""
+        """Lift all limits if the controller has failed for too long, and forget what was decided
+        about topics that are gone. Called by a sweep of its own, which goes on whatever becomes of
+        the cycles."""
+        for topic in [topic for topic in self._records if not _is_live(topic)]:
+            del self._records[topic]
         now_ns, settings = self._broker.engine.now_ns, self._settings
         if self._active and outlived(self._last_success_ns, now_ns, settings.interval_ns):
             count = self._release()
             if count:
                 self._log.outlived(count, (now_ns - self._last_success_ns) / NS_PER_S)
+            self._last_success_ns = now_ns  # what begins from now on may last as long again
 
     def _arm(self) -> None:
         if self._timer is not None:
@@ -182,11 +191,12 @@ class AdaptiveThrottle:
         self._began_ns = now_ns
         self._is_failed = False
         self.status.evaluation_ns = 0
-        self._cycle = Cycle(self._settings, now_ns, max(now_ns - before_ns, 1))
-        published, engine.published = engine.published or {}, {}
-        limited = list(self._followed)
-        self._work = chain(published, (topic for topic in limited if topic not in published))
+        self._work = iter(())
         try:
+            self._cycle = Cycle(self._settings, now_ns, max(now_ns - before_ns, 1))
+            published, engine.published = engine.published or {}, {}
+            limited = list(self._followed)
+            self._work = chain(published, (topic for topic in limited if topic not in published))
             self.status.memory_pressure = self._pressure()
         except InvariantError:
             raise
@@ -237,9 +247,8 @@ class AdaptiveThrottle:
 
     def _look(self, topic: Topic) -> None:
         """One topic in this cycle."""
-        engine, cycle = self._broker.engine, self._cycle
-        log = topic.log
-        if cycle is None or engine.by_number.get(log.number) is not topic:
+        cycle, log = self._cycle, topic.log
+        if cycle is None or not _is_live(topic):
             for known in (self._followed, self._active, self._records):
                 known.pop(topic, None)
             return
@@ -314,7 +323,9 @@ class AdaptiveThrottle:
         count = 0
         for topic in list(self._followed):
             control = topic.control
-            decision = None if control is None else control.let_go(self._settings)
+            if control is None or not _is_live(topic):
+                continue  # its gate may be that of the topic that was loaded again
+            decision = control.let_go(self._settings)
             if decision is not None:
                 count += not decision.observe_only
                 self._carry_out(topic, decision)
@@ -384,6 +395,10 @@ def _signals(
         done_bytes=done_bytes,
         held_bytes=held_bytes,
     )
+
+
+def _is_live(topic: Topic) -> bool:
+    return topic.engine.by_number.get(topic.log.number) is topic
 
 
 def _stopping(quota: Quota | None) -> Quota | None:

@@ -56,6 +56,10 @@ class EngineLimits:
     """headgateHoldParkMs: so long a SEND waits for room in a backlog quota."""
     parked_bytes_per_connection_max: int = 8 * MIB
     parked_bytes_max: int = 64 * MIB
+    parked_bytes_over_max: int = 64 * MIB
+    """So much beyond it producers are closed, whatever holds them: the last bound on memory."""
+    parked_send_bytes: int = 160
+    """What a waiting SEND takes beside its entry, about: of small ones that is nearly all."""
 
 
 LimitsOf = Callable[[Topic, str | None], RateLimit | None]

@@ -144,7 +144,10 @@ class Intake:
         if gate.limited:
             refusal = gate.request(self._engine.now_ns)
             if refusal is not None:
-                self._parking_of(topic).set_gate_cause(_cause(topic, refusal), self._engine.now_ns)
+                cause = _cause(topic, refusal)
+                self._parking_of(topic).set_gate_cause(cause, self._engine.now_ns)
+                if cause is ParkCause.ADAPTIVE:
+                    self._engine.parked.held(topic)
                 return Place.GATE
         return None
 
@@ -198,13 +201,14 @@ class Intake:
         if topic is None or topic.parking is None or not producer.parked:
             return
         now_ns, size_bytes = self._engine.now_ns, producer.parked_bytes
+        count = len(producer.parked)
         topic.parking.leave(producer, now_ns)
         for send in producer.parked:
             topic.parking.count(producer, -1, send)
         producer.parked = None
         if producer.gate is not None:
             producer.gate.leave(now_ns)
-        self._engine.parked.left(producer, size_bytes)
+        self._engine.parked.left(producer, count, size_bytes)
         topic.settle_admission()
         if topic.quota is not None and topic.quota.over is not None:
             self._engine.quotas.touch(topic.quota)  # what goes next now may need less room
@@ -297,7 +301,7 @@ class Intake:
         charged = self._charge(producer, send.message_count, size)
         if not parked and producer.gate is not None:
             producer.gate.leave(now_ns)
-        self._engine.parked.left(producer, size)
+        self._engine.parked.left(producer, 1, size)
         topic.stage_parked(producer, send, charged)
 
     # -- producers -------------------------------------------------------------------------

@@ -1,7 +1,7 @@
 """Bounds on what waits before its append: bytes of a connection, bytes of all, time at a quota.
 
 * Over a bound the connection that parks most is read no further, never one that parks nothing
-  (law 3.1).
+  (law 3.1). A good deal beyond the bound of all, the producer that parks most is closed.
 * What a quota holds never pauses a socket, because the acknowledgements that end the hold may come
   over it: there the producer that parks most is closed, and what it parked is forgotten. So it is
   with what the adaptive limit holds on a connection that has consumers. A quota's hold also ends so
@@ -33,7 +33,7 @@ class ParkedBounds:
         self._paused: dict[ProducerPort, int] = {}
         """Down to how many parked bytes of all each of them is not read."""
         self.bytes = 0
-        """Of all of them, now."""
+        """Memory that all that waits takes now."""
 
     # -- bytes -----------------------------------------------------------------------------
 
@@ -41,7 +41,7 @@ class ParkedBounds:
         """A SEND more waits; keep the bounds."""
         port = producer.port
         self._producers.setdefault(port, {})[producer] = None
-        self.bytes += size_bytes
+        self._count(port, 1, size_bytes)
         bound = self._engine.limits.parked_bytes_max
         while self._is_over(port):
             self._relieve(port, bound)
@@ -50,57 +50,70 @@ class ParkedBounds:
             if not unpaused or not self._relieve(max(unpaused, key=_parked_bytes), bound // 2):
                 break  # the others may go on until one more SEND waits
 
-    def left(self, producer: Producer, size_bytes: int) -> None:
-        """So much of a producer waits no longer."""
-        self.bytes -= size_bytes
-        port = producer.port
+        # Each connection may still park one SEND: with very many of them that is too much again.
+        while self.bytes > bound + self._engine.limits.parked_bytes_over_max:
+            port = max(self._producers, key=_parked_bytes)
+            most = max(self._producers[port], key=_parked_bytes)
+            if most.topic is None:
+                break
+            most.topic.end_producer(most)
+
+    def left(self, producer: Producer, count: int, size_bytes: int) -> None:
+        """So many SENDs of a producer, of so many bytes in all, wait no longer."""
+        port, before = producer.port, self.bytes
+        self._count(port, -count, -size_bytes)
         if not producer.parked:
             mine = self._producers.get(port, {})
             mine.pop(producer, None)
             if not mine:
                 self._producers.pop(port, None)
         if self._paused:
-            self._resume()
+            bound = self._engine.limits.parked_bytes_max
+            if before > bound >= self.bytes or before > bound // 2 >= self.bytes:
+                self._resume(list(self._paused))
+            elif port in self._paused:  # for all others nothing has changed
+                self._resume([port])
+
+    def _count(self, port: ProducerPort, count: int, size_bytes: int) -> None:
+        size_bytes += count * self._engine.limits.parked_send_bytes
+        self.bytes += size_bytes
+        port.parked_bytes += size_bytes
 
     def look(self) -> None:
         """The bounds are others: who is paused may go on."""
-        self._resume()
+        self._resume(list(self._paused))
 
     def _is_over(self, port: ProducerPort) -> bool:
         bound = self._engine.limits.parked_bytes_per_connection_max
         return port.parked_bytes > bound and port not in self._paused
 
     def held(self, topic: Topic) -> None:
-        """From now on a quota holds what a topic parks, or some of it: its producers on connections
-        that are not read are closed, so that these are read again."""
+        """From now on a quota or the adaptive limit holds what a topic parks, or some of it: of its
+        producers on connections that are not read those are closed for which these may not be
+        paused, so that these are read again."""
         over = None if topic.quota is None else topic.quota.over
-        if over is None or not over.policy.stops_producers:
-            return
+        evicts = over is not None and not over.policy.stops_producers
         for port in list(self._paused):
             for producer in list(self._producers.get(port, ())):
-                if producer.topic is topic and _cause(producer) is ParkCause.BACKLOG_QUOTA:
+                if producer.topic is topic and not evicts and _needs_reading(producer):
                     topic.end_producer(producer)
 
     def _relieve(self, port: ProducerPort, read_on_at: int) -> bool:
         """Have a connection park less (True), or no more until at most so much is parked in all
         (False). Of what it must not be paused for, the producer that parks most is closed."""
         most = max(self._producers[port], key=_parked_bytes)
-        cause, topic = _cause(most), most.topic
-        closes = cause is ParkCause.BACKLOG_QUOTA or (
-            cause is ParkCause.ADAPTIVE and port.brings_acks
-        )
-        if closes and topic is not None:
-            topic.end_producer(most)
+        if most.topic is not None and _needs_reading(most):
+            most.topic.end_producer(most)
             return True
         self._paused[port] = read_on_at
         port.pause_for_parked()
         return False
 
-    def _resume(self) -> None:
+    def _resume(self, ports: list[ProducerPort]) -> None:
         few = self._engine.limits.parked_bytes_per_connection_max // 2
-        for port, read_on_at in list(self._paused.items()):
+        for port in ports:
             parked_bytes = port.parked_bytes
-            if not parked_bytes or (parked_bytes <= few and self.bytes <= read_on_at):
+            if not parked_bytes or (parked_bytes <= few and self.bytes <= self._paused[port]):
                 del self._paused[port]
                 port.resume_for_parked()
 
@@ -145,10 +158,13 @@ def held_since_ns(producer: Producer) -> int | None:
     return max(producer.parked[0].arrived_ns, producer.place_since_ns)
 
 
-def _cause(producer: Producer) -> ParkCause | None:
-    """What it waits for now."""
+def _needs_reading(producer: Producer) -> bool:
+    """Whether its wait may end only by what comes over its connection."""
     parking = None if producer.topic is None else producer.topic.parking
-    return None if parking is None else parking.cause_of(producer)
+    cause = None if parking is None else parking.cause_of(producer)
+    return cause is ParkCause.BACKLOG_QUOTA or (
+        cause is ParkCause.ADAPTIVE and producer.port.brings_acks
+    )
 
 
 def _parked_bytes(subject: Producer | ProducerPort) -> int:

@@ -143,7 +143,6 @@ class Parking:
         messages, size = sign * send.message_count, sign * len(send.body)
         producer.parked_messages += messages
         producer.parked_bytes += size
-        producer.port.parked_bytes += size
         if producer.place is not None:
             figures = self._by_place[producer.place]
             figures[1] += messages

@@ -63,7 +63,8 @@ class ProducerPort(Protocol):
     """The connection of a producer, as far as the engine needs it."""
 
     parked_bytes: int
-    """Bytes of SENDs of all its producers that wait before their append. The engine counts."""
+    """Memory that SENDs of all its producers take that wait before their append. The engine
+    counts."""
     waiting: deque[Producer]
     """Producers that wait until more of what was sent over it is answered. The engine's."""
 

@@ -119,7 +119,8 @@ class QuotaWatch(NoObserver):
             waiting = [p for p in topic.producers.values() if p.parked]
             for producer in waiting:
                 size = sum(len(send.body) for send in producer.parked or ())
-                parked[producer.port] += size
+                beside = self._broker.engine.limits.parked_send_bytes
+                parked[producer.port] += size + beside * len(producer.parked or ())
                 if size != producer.parked_bytes or producer.ending:
                     wrong.append(f"{topic.name} {producer.name}: {producer.parked_bytes} of {size}")
             self._seen["parked"] += bool(waiting)

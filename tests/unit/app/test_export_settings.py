@@ -108,3 +108,15 @@ def test_files_and_attributes_that_are_good(tmp_path: Path) -> None:
         )
         == DEFAULTS
     )
+
+
+def test_an_address_with_a_password_is_not_shown() -> None:
+    with pytest.raises(InputError) as refused:
+        export_settings(
+            {
+                "OTEL_SDK_DISABLED": "false",
+                "OTEL_EXPORTER_OTLP_ENDPOINT": "ftp://user:secret@collector:4318",
+            }
+        )
+    assert "OTEL_EXPORTER_OTLP_ENDPOINT" in str(refused.value)
+    assert "secret" not in str(refused.value)

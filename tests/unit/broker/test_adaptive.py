@@ -5,13 +5,16 @@ from __future__ import annotations
 import asyncio
 import logging
 from itertools import pairwise
+from typing import Any
 
 import pytest
 
 from headgate.base.park_cause import ParkCause
 from headgate.base.units import NS_PER_S
+from headgate.broker import adaptive
 from headgate.broker.adaptive import AdaptiveThrottle
-from headgate.flow.adaptive import DecisionKind, Law, Rule
+from headgate.engine.topic import Topic
+from headgate.flow.adaptive import Decision, DecisionKind, Law, Rule
 from headgate.flow.adaptive_topic import TopicControl
 from headgate.testing import World
 from tests.unit.broker.adaptive_play import (
@@ -25,6 +28,7 @@ from tests.unit.broker.adaptive_play import (
     set_quota,
 )
 from tests.unit.broker.playing import TOPIC, played
+from tests.unit.broker.publishing import limit_topic
 
 QUOTA_BYTES = 2_000_000
 PREFIX = "adaptivePublisherThrottling"
@@ -238,6 +242,54 @@ async def test_low_watermarks_press_as_early_as_they_say(world: World) -> None:
     assert 0.05 < decision.inputs.backlog_bytes / 20_000_000 < 0.08
 
 
+async def first_slice(world: World) -> list[Topic]:
+    """Three topics that a cycle is about to limit, after the slice that looked at the first."""
+    names = [f"{TOPIC}-{number}" for number in range(3)]
+    topics = [await set_quota(world, 3_000_000, topic=name) for name in names]
+    for name in names:
+        Reader(await world.connect(), name, 1)
+    await asyncio.sleep(0.1)
+    for name in names:
+        Publisher(world, await world.connect(), name, 400)
+    await asyncio.sleep(5)
+    await change_setting(world, f"{PREFIX}IntervalMs", "60000")
+    await asyncio.sleep(1.2)
+    assert controller(world).active_count == 0
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(adaptive, "SLICE_TOPICS", 1)
+        controller(world)._begin()
+    assert controller(world).active_count == 1
+    return topics
+
+
+async def to_its_end(world: World) -> None:
+    while controller(world)._cycle is not None:
+        await asyncio.sleep(0)
+
+
+@played(settings=ON)
+async def test_d4_observe_only_between_two_slices_of_a_cycle_releases_everything(
+    world: World,
+) -> None:
+    """Rule 5.2: the rest of the cycle limits nobody."""
+    topics = await first_slice(world)
+    world.broker.settings.adaptivePublisherThrottlingObserveOnly = True
+    controller(world).settings_changed()
+    await to_its_end(world)
+    assert controller(world).active_count == 0
+    assert [topic.adaptive_limit for topic in topics] == [None] * 3
+
+
+@played(settings=ON)
+async def test_a_controller_that_is_stopped_between_two_slices_limits_nobody(
+    world: World,
+) -> None:
+    topics = await first_slice(world)
+    controller(world).stop()
+    await to_its_end(world)
+    assert [topic.adaptive_limit for topic in topics] == [None] * 3
+
+
 class BrokenLawError(Exception):
     """What no law raises."""
 
@@ -401,6 +453,48 @@ async def test_an_unloaded_topic_is_forgotten(world: World) -> None:
 
 
 @played(settings=ON)
+async def test_what_was_decided_about_a_topic_that_is_gone_is_forgotten(world: World) -> None:
+    """Also where no cycle looks at it any more: its limit ended before."""
+    publisher, reader = await overloaded(world)
+    topic, throttle = await live(world), controller(world)
+    while topic.adaptive_limit is None:
+        await asyncio.sleep(0.1)
+    publisher.per_s, reader.per_s = 50, 2_000
+    await asyncio.sleep(30)
+    publisher.stop()
+    reader.stop()
+    await asyncio.sleep(3)
+    assert throttle.decisions(topic)
+    world.broker.begin_turn()
+    topic.fence()
+    world.broker.engine.unload_topic(topic, deleted=True)
+    await asyncio.sleep(2)
+    assert throttle.decisions(topic) == []
+
+
+@played(settings=ON)
+async def test_to_release_an_unloaded_topic_changes_nothing_on_the_one_that_was_loaded_since(
+    world: World,
+) -> None:
+    """They share one gate, so that an unload forgives nothing."""
+    await limit_topic(world, 350)
+    publisher, reader = await overloaded(world, drain_per_s=1)
+    topic, throttle = await live(world), controller(world)
+    while topic.adaptive_limit is None:
+        await asyncio.sleep(0.1)
+    await change_setting(world, f"{PREFIX}IntervalMs", "60000")
+    publisher.stop()
+    reader.stop()
+    await world.broker.registry.unload(topic.name)
+    again = await live(world)
+    assert again is not topic
+    await limit_topic(world, 1_000)
+    throttle.stop()
+    assert again.publish_gate is not None
+    assert [budget.limit for budget in again.publish_gate.budgets] == [1_000]
+
+
+@played(settings=ON)
 async def test_a_cycle_touches_only_topics_that_published_or_are_limited(world: World) -> None:
     """Rule 5.1."""
     for number in range(5):
@@ -419,3 +513,44 @@ async def test_a_cycle_touches_only_topics_that_published_or_are_limited(world: 
     assert set(looked) == {"orders-2"}
     assert len(looked) >= 4
     publisher.stop()
+
+
+def test_one_topic_that_always_fails_neither_floods_the_log_nor_toggles_the_others(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Rule 5.1: limits that were lifted because no cycle is whole begin anew, and end again after
+    as long."""
+    evaluate = TopicControl.evaluate
+    bad: list[TopicControl] = []
+
+    def fail(self: TopicControl, *rest: Any) -> Decision | None:
+        if self in bad:
+            raise BrokenLawError("of the law")
+        return evaluate(self, *rest)
+
+    async def story(world: World) -> None:
+        await world.start()
+        await overloaded(world, drain_per_s=1)
+        await set_quota(world, 400_000_000, topic=f"{TOPIC}-bad", limit_s=10_000)
+        Reader(await world.connect(), f"{TOPIC}-bad", 1)
+        Publisher(world, await world.connect(), f"{TOPIC}-bad", 100)
+        await set_quota(world, 20_000_000)
+        topic = await live(world)
+        while topic.adaptive_limit is None:
+            await asyncio.sleep(0.1)
+        control = (await live(world, f"{TOPIC}-bad")).control
+        assert control is not None
+        bad.append(control)
+        await asyncio.sleep(45)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(TopicControl, "evaluate", fail)
+        patch.setattr(logging.getLogger("headgate.adaptive"), "propagate", False)
+        logging.getLogger("headgate.adaptive").addHandler(caplog.handler)
+        try:
+            with World(7, settings=ON) as world:
+                world.run(story(world))
+        finally:
+            logging.getLogger("headgate.adaptive").removeHandler(caplog.handler)
+    lifted = [record for record in caplog.records if "RELEASED" in record.getMessage()]
+    assert len(lifted) == 1

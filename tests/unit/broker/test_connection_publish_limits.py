@@ -111,7 +111,7 @@ async def test_one_send_that_is_parked_while_nothing_else_happens_goes_in_time(
 # -- a socket that is not read ---------------------------------------------------------------------
 
 
-@played(settings={"headgateMaxParkedBytesPerConnection": "3000", "keepAliveIntervalSeconds": "30"})
+@played(settings={"headgateMaxParkedBytesPerConnection": "10400", "keepAliveIntervalSeconds": "30"})
 async def test_a_paused_peer_hears_from_the_broker_and_is_read_on_at_half(world: World) -> None:
     """Rule 3.1: a PONG every 20 seconds, which keeps official clients from giving up."""
     client = await world.connect()
@@ -132,10 +132,10 @@ async def test_a_paused_peer_hears_from_the_broker_and_is_read_on_at_half(world:
     server = server_side(world, client)
     assert server.read_paused
     parked_bytes = server.parked_bytes
-    assert 3_000 < parked_bytes < 3_200
+    assert 10_400 < parked_bytes < 10_700
     while server.read_paused:
         await asyncio.sleep(0.1)
-    assert server.parked_bytes <= 1_500
+    assert server.parked_bytes <= 5_200
     paused_s = world.now_s - began_s
     assert paused_s > 25
     assert [round(at - began_s) for at in heard] == list(range(20, int(paused_s) + 1, 20))

@@ -197,6 +197,7 @@ class Rig:
             now_ns=START_NS,
             now_ms=START_MS,
         )
+        self.engine.limits.parked_send_bytes = 0  # so that bounds are sums of bodies
         self.topic = self.engine.load_topic(parse_topic(name), self.log)
         self.port = FakePort()
         self.port.engine = self.engine

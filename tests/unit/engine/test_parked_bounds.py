@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import pytest
 
 from headgate.base.park_cause import ParkCause
 from headgate.base.units import NS_PER_S
+from headgate.engine.engine import EngineLimits
 from headgate.engine.parked_bounds import held_since_ns
 from headgate.engine.parking import ParkedSend, Place
 from headgate.engine.producer import Producer
@@ -71,6 +74,27 @@ def test_a_connection_is_paused_beyond_its_bound_and_read_on_at_half_of_it() -> 
     assert (rig.port.parked_bytes, rig.port.is_paused) == (20, False)
 
 
+def test_a_bound_counts_what_small_sends_take_in_memory() -> None:
+    """Rule 3.1: eight times as much as their bodies, or more, where these are tiny."""
+    rig = held_rig(connection=50 * 200)
+    rig.engine.limits.parked_send_bytes = EngineLimits().parked_send_bytes
+    tracemalloc.start()
+    try:
+        before, _ = tracemalloc.get_traced_memory()
+        for number in range(100):
+            body = bytes(bytearray(number % 30))
+            rig.topic.publish(rig.producer, 1_000 + number, 0, 1, body)
+            if rig.port.is_paused:
+                break
+        after, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert rig.port.is_paused
+    assert 0.7 * (after - before) < rig.port.parked_bytes < 1.3 * (after - before)
+    rig.topic.discard_parked(rig.producer)
+    assert rig.port.parked_bytes == rig.engine.parked.bytes == 0
+
+
 def test_a_connection_of_its_own_bound_goes_on_however_much_others_park() -> None:
     """Rule 3.1: while all together are within theirs. It would wait until it parks nothing."""
     rig = held_rig(total=450)
@@ -118,6 +142,40 @@ def test_who_parks_nothing_any_more_is_read_whatever_others_park() -> None:
     rig.topic.remove_producer(first)
     assert (one.parked_bytes, one.is_paused) == (0, False)
     assert rig.engine.parked.bytes == 60
+
+
+class CountingPort(FakePort):
+    """Counts how often it is asked what it parks."""
+
+    def __init__(self) -> None:
+        self.asked_count = 0
+        self._bytes = 0
+        super().__init__()
+
+    @property
+    def parked_bytes(self) -> int:  # type: ignore[override]
+        self.asked_count += 1
+        return self._bytes
+
+    @parked_bytes.setter
+    def parked_bytes(self, value: int) -> None:
+        self._bytes = value
+
+
+def test_what_goes_looks_at_all_paused_connections_only_where_a_bound_is_passed() -> None:
+    """Thousands may be paused, and each entry that goes would ask them all."""
+    rig = held_rig(total=1_000)
+    ports = [CountingPort() for _ in range(100)]
+    for number, port in enumerate(ports, 3):
+        send(rig, producer_on(rig, port, number), 2)
+    paused = [port for port in ports if port.is_paused]
+    assert len(paused) > 40
+    before = sum(port.asked_count for port in ports)
+    let_go(rig, 30)
+    assert sum(port.asked_count for port in ports) - before <= 30 * 3
+    let_go(rig, 120)
+    assert rig.engine.parked.bytes <= 500
+    assert not any(port.is_paused for port in ports)
 
 
 def test_bounds_that_are_raised_let_paused_connections_go_on_at_once() -> None:
@@ -191,6 +249,22 @@ def test_the_adaptive_limit_pauses_only_who_acknowledges_nothing(port: FakePort)
     assert (port.is_paused, port.closed) == ((False, [2]) if port.brings_acks else (True, []))
 
 
+def test_a_paused_connection_whose_acknowledgements_the_adaptive_limit_needs_is_read_again() -> (
+    None
+):
+    """Rule 3.1: a limit that was set paused it, and the adaptive one is what holds it since. Law
+    drain may allow a byte a second until something is acknowledged, over this very connection."""
+    rig, port = held_rig(connection=50), AckingPort()
+    send(rig, producer_on(rig, port), 6)
+    assert port.is_paused
+    rig.topic.adaptive_limit = RateLimit(messages=None, bytes=1)
+    rig.engine.intake.put_in_force(rig.topic)
+    let_go(rig, 3)
+    rig.commit()
+    assert (port.is_paused, port.closed) == (False, [2])
+    assert rig.engine.parked.bytes == 0
+
+
 # -- time ----------------------------------------------------------------------------------------
 
 
@@ -248,3 +322,15 @@ def test_who_is_closed_for_an_adaptive_limit_is_not_counted_as_closed_by_a_quota
     quota = rig.topic.quota
     assert quota is not None
     assert quota.stops is None or quota.stops.closed == 0
+
+
+def test_many_connections_that_park_one_send_each_are_bounded_too() -> None:
+    """Rule 3.1: each may park one before it is not read, until producers are closed."""
+    rig = held_rig(total=100)
+    rig.engine.limits.parked_bytes_over_max = 200
+    ports = [FakePort() for _ in range(100)]
+    for number, port in enumerate(ports, 2):
+        send(rig, producer_on(rig, port, number), 1)
+        assert rig.engine.parked.bytes <= 300
+    assert sum(bool(port.closed) for port in ports) > 50
+    assert sum(port.is_paused for port in ports) > 0
