@@ -16,7 +16,6 @@ from msgspec import UNSET
 from headgate.base.names import TopicName
 from headgate.broker.limits import NO_LIMIT
 from headgate.broker.settings import Settings
-from headgate.engine.intake import adaptive_is_tighter, tighter
 from headgate.engine.topic import Topic
 from headgate.flow.limits import (
     PUBLISH_KEYS,
@@ -26,6 +25,8 @@ from headgate.flow.limits import (
     RateLimit,
     RatePolicy,
     effective_limit,
+    is_tighter,
+    tighter,
 )
 from headgate.metadata.catalog import Catalog
 from headgate.metadata.policies import PublishRate
@@ -131,7 +132,7 @@ def _with_adaptive(effective: EffectiveLimit, adaptive: RateLimit | None) -> Eff
     for dimension in Dimension:
         source = ""
         if limit is not None and limit.amount(dimension) is not None:
-            is_adaptive = adaptive_is_tighter(effective.limit, adaptive, dimension)
+            is_adaptive = is_tighter(adaptive, effective.limit, dimension)
             source = ADAPTIVE_SOURCE if is_adaptive else effective.source_of(dimension)
         sources.append(source)
     of_messages, of_bytes = sources

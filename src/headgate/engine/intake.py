@@ -21,7 +21,7 @@ from headgate.engine.parking import ParkedSend, Parking, Place
 from headgate.engine.ports import ProducerPort
 from headgate.engine.producer import Producer
 from headgate.flow.gate import BrokerGate, TopicGate
-from headgate.flow.limits import Dimension, Level, RateLimit, Refusal
+from headgate.flow.limits import Level, RateLimit, Refusal, is_tighter, tighter
 
 if TYPE_CHECKING:
     from headgate.engine.engine import Engine
@@ -314,33 +314,11 @@ class Intake:
             producer.gate = None
 
 
-def tighter(one: RateLimit | None, other: RateLimit | None) -> RateLimit | None:
-    """What two limits of the same period allow together."""
-    if one is None or other is None:
-        return one or other
-    return RateLimit(
-        messages=_least(one.messages, other.messages), bytes=_least(one.bytes, other.bytes)
-    )
-
-
-def adaptive_is_tighter(
-    static: RateLimit | None, adaptive: RateLimit, dimension: Dimension
-) -> bool:
-    """Whose a dimension that is limited is: the controller's, or of what is set."""
-    set_amount = None if static is None else static.amount(dimension)
-    amount = adaptive.amount(dimension)
-    return set_amount is None or (amount is not None and amount < set_amount)
-
-
-def _least(one: int | None, other: int | None) -> int | None:
-    return min((amount for amount in (one, other) if amount is not None), default=None)
-
-
 def _cause(topic: Topic, refusal: Refusal) -> ParkCause:
     """Whose limit refuses: of the topic's own the tighter one."""
     if refusal.level is Level.BROKER:
         return ParkCause.BROKER_RATE
     if topic.adaptive_limit is None:
         return ParkCause.TOPIC_RATE
-    is_adaptive = adaptive_is_tighter(topic.publish_limit, topic.adaptive_limit, refusal.dimension)
+    is_adaptive = is_tighter(topic.adaptive_limit, topic.publish_limit, refusal.dimension)
     return ParkCause.ADAPTIVE if is_adaptive else ParkCause.TOPIC_RATE

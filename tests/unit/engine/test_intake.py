@@ -11,7 +11,6 @@ from headgate.base.errors import StorageError
 from headgate.base.names import parse_topic
 from headgate.base.park_cause import ParkCause
 from headgate.base.units import NS_PER_MS, NS_PER_S
-from headgate.engine.intake import tighter
 from headgate.engine.producer import Producer
 from headgate.engine.topic import Topic
 from headgate.flow.limits import RateLimit
@@ -354,13 +353,6 @@ def test_slices_follow_each_other_closely() -> None:
     waited = [b - a for a, b in pairwise(sent.at_ns) if b > a]
     assert max(waited[2:]) <= 1_000 * NS_PER_MS
     assert sorted(waited)[len(waited) // 2] <= 10 * NS_PER_MS
-
-
-def test_the_tighter_of_two_limits() -> None:
-    assert tighter(None, None) is None
-    assert tighter(messages(5), None) == messages(5)
-    both = tighter(RateLimit(5, 100), RateLimit(None, 70))
-    assert both == RateLimit(5, 70)
 
 
 @pytest.mark.parametrize(("own", "broker"), [(10, 40), (20, 80), (100, 400)])
