@@ -43,6 +43,8 @@ OF_BROKER = {
     "controller_evaluation_failures_total",
     "controller_interval",
     "observe_only",
+    "memory_used_bytes",
+    "memory_limit_bytes",
 }
 OF_TOPIC = {
     "topic_active",
@@ -190,7 +192,7 @@ def test_memory_slows_who_takes_it_and_nobody_else(broker: BrokerProcess, rest: 
             change(rest, MemoryHighWatermarkPct=0.002)
             wait_until(lambda: is_slowed(rest, heavy) and flood.waiting > 500)
             assert figures(broker)["memory_pressure"] == 1
-            assert "memory is short (pressure 100 %)" in explained(rest, heavy)["sentence"]
+            assert "memory is short (100 % of the way" in explained(rest, heavy)["sentence"]
             wait_until(lambda: len(trickle.sending.sent) > 100)
             assert explained(rest, light)["decisions"] == []
             assert trickle.waiting < 20
@@ -344,6 +346,7 @@ def test_enabled_there_are_six_instruments_and_what_alerts_need(broker: BrokerPr
     found = figures(broker)
     assert set(found) == OF_BROKER
     assert found["controller_interval"] == INTERVAL_MS
+    assert 0 < found["memory_used_bytes"] < found["memory_limit_bytes"]
     assert found["controller_evaluation_failures_total"] == 0
     age_s = time.time() - found["controller_last_evaluation_timestamp"] / 1_000
     assert age_s < 1

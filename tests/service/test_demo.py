@@ -83,9 +83,7 @@ def test_every_verdict_is_right_and_the_repair_helps(start: Start, tmp_path: Pat
     assert len(re.findall(r"^ +\d+-\d+ s +\d+/s .+ [+-]\d+/s   =+", text, re.M)) >= 10
     assert len(re.findall(r"^ +\d+-\d+ s  quota +\d+ % -> .+ -> videos +\d+/s", text, re.M)) >= 10
     assert len(re.findall(r"^ +\d+-\d+ s .+ \d+ %   =+\.+$", text, re.M)) >= 10
-    assert re.search(
-        r"^    Adaptive throttling \(law drain\): slowed .+ B/s: the backlog is", text, re.M
-    )
+    assert re.search(r"^    Adaptive throttling \(law drain\): \d+ s ago slowed .+ B/s", text, re.M)
     assert "The quota was never reached" in text
     assert "unless on (cluster, namespace, topic, subscription)" in text
     assert re.search(r"^metering(?:.*\n)+?    PIP-406  the subscription limit: not so$", text, re.M)
