@@ -57,8 +57,8 @@ class Crowd:
         pressure_on = self.attribution.pressure_on
         for control in self.controls:
             signals = TopicSignals(
-                published, size_bytes, False, False, 0, 0, MESSAGE_BYTES, 100 * MIB, 5, None,
-                size_bytes - MESSAGE_BYTES, held_bytes,
+                published, size_bytes, False, False, MESSAGE_BYTES, 100 * MIB, 5, None,
+                size_bytes - MESSAGE_BYTES,
             )  # fmt: skip
             control.evaluate(signals, cycle, pressure_on(control.held, held_bytes))
 

@@ -166,7 +166,7 @@ class AdaptiveThrottle:
         """Lift all limits if the controller has failed for too long, and forget what was decided
         about topics that are gone. Called by a sweep of its own, which goes on whatever becomes of
         the cycles."""
-        for topic in [topic for topic in self._records if not _is_live(topic)]:
+        for topic in [topic for topic in self._records if not topic.is_live]:
             del self._records[topic]
         now_ns, settings = self._broker.engine.now_ns, self._settings
         if self._active and outlived(self._last_success_ns, now_ns, settings.interval_ns):
@@ -248,7 +248,7 @@ class AdaptiveThrottle:
     def _look(self, topic: Topic) -> None:
         """One topic in this cycle."""
         cycle, log = self._cycle, topic.log
-        if cycle is None or not _is_live(topic):
+        if cycle is None or not topic.is_live:
             for known in (self._followed, self._active, self._records):
                 known.pop(topic, None)
             return
@@ -270,7 +270,7 @@ class AdaptiveThrottle:
                 horizon_s = cycle.settings.drain_horizon_ns / NS_PER_S
                 if control.natural.published_bytes * horizon_s <= room_bytes:
                     return
-        signals = _signals(topic, messages, size_bytes, waited_for, held_bytes)
+        signals = _signals(topic, messages, size_bytes, waited_for)
         decision = control.evaluate(signals, cycle, pressure)
         if decision is not None:
             self._carry_out(topic, decision)
@@ -323,7 +323,7 @@ class AdaptiveThrottle:
         count = 0
         for topic in list(self._followed):
             control = topic.control
-            if control is None or not _is_live(topic):
+            if control is None or not topic.is_live:
                 continue  # its gate may be that of the topic that was loaded again
             decision = control.let_go(self._settings)
             if decision is not None:
@@ -368,10 +368,10 @@ def adaptive_settings(settings: Settings) -> AdaptiveSettings:
 
 
 def _signals(
-    topic: Topic, messages: int, size_bytes: int, waited_for: set[ParkCause], held_bytes: int
+    topic: Topic, messages: int, size_bytes: int, waited_for: set[ParkCause]
 ) -> TopicSignals:
     """What the law looks at. A quota that evicts stops nobody, so it slows nobody (D11)."""
-    quota, parking = topic.quota, topic.parking
+    quota = topic.quota
     size = time = None
     backlog_bytes = done_bytes = 0
     age_ms = -1
@@ -386,19 +386,12 @@ def _signals(
         bytes=size_bytes,
         was_parked=bool(waited_for),
         was_slowed=ParkCause.ADAPTIVE in waited_for,
-        parked_messages=0 if parking is None else parking.messages,
-        parked_bytes=0 if parking is None else parking.bytes,
         backlog_bytes=backlog_bytes,
         size_limit=None if size is None else size.limit,
         age_ms=age_ms,
         age_limit_ms=None if time is None else time.limit,
         done_bytes=done_bytes,
-        held_bytes=held_bytes,
     )
-
-
-def _is_live(topic: Topic) -> bool:
-    return topic.engine.by_number.get(topic.log.number) is topic
 
 
 def _stopping(quota: Quota | None) -> Quota | None:

@@ -55,7 +55,7 @@ async def create_subscription(
 
     async def work() -> Subscription:
         broker.begin_turn()
-        _check_open(broker, topic)
+        _check_open(topic)
         known = topic.subscriptions.get(name)
         if known is not None:
             if not known.is_durable:
@@ -71,11 +71,11 @@ async def create_subscription(
             raise
         finally:
             broker.begin_turn()
-        if broker.engine.by_number.get(log.number) is not topic:
+        if not topic.is_live:
             raise TopicFencedError("Topic is temporarily unavailable")
         # Even on a fenced topic: the cursor is stored, and the fence may be lifted again.
         made = topic.add_subscription(name, acks, cursor_id=cursor_id, properties=dict(properties))
-        _check_open(broker, topic)
+        _check_open(topic)
         return made
 
     return await broker.cursor_work.run(topic, name, work)
@@ -94,7 +94,7 @@ async def delete_subscription(
 
     async def work() -> None:
         broker.begin_turn()
-        _check_open(broker, subscription.topic)
+        _check_open(subscription.topic)
         if subscription.removed:
             return
         if subscription.consumers and not force:
@@ -142,8 +142,8 @@ async def seek(broker: Broker, subscription: Subscription, ordinal: int) -> None
     await broker.cursor_work.run(subscription.topic, subscription.name, work)
 
 
-def _check_open(broker: Broker, topic: Topic) -> None:
-    if topic.fenced or broker.engine.by_number.get(topic.log.number) is not topic:
+def _check_open(topic: Topic) -> None:
+    if topic.fenced or not topic.is_live:
         raise TopicFencedError("Topic is temporarily unavailable")
 
 

@@ -157,7 +157,7 @@ def _explain_topic(
                 own = yield from _topic_report(broker, topic.name, [topic], 0, above)
                 split.append(_plain(own))
         yield
-    present = [topic for topic in topics if broker.engine.topics.get(topic.name.full) is topic]
+    present = [topic for topic in topics if topic.is_live]
     report = yield from _topic_report(broker, topic_name, present, partitions, above)
     return _plain(report) | ({"perPartition": split} if per_partition else {})
 

@@ -96,7 +96,7 @@ class ParkedHistory:
 
     def forget_gone(self) -> None:
         """Call now and then: forget the topics that are not live any more."""
-        gone = [t for t in self._tracks if t.engine.topics.get(t.name.full) is not t]
+        gone = [topic for topic in self._tracks if not topic.is_live]
         for topic in gone:
             del self._tracks[topic]
 

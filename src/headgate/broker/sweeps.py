@@ -111,7 +111,7 @@ class Sweeps:
             if index % SLICE_TOPICS == 0:
                 await asyncio.sleep(0)
                 self._broker.begin_turn()
-            if self._broker.engine.topics.get(topic.name.full) is topic:
+            if topic.is_live:
                 yield topic
 
     # -- the sweeps ------------------------------------------------------------------------
@@ -257,4 +257,4 @@ class Sweeps:
     def _is_in_use(self, topic: Topic) -> bool:
         """Whether it is used again, or gone, since it was found inactive."""
         self._broker.begin_turn()
-        return self._broker.registry.loaded(topic.name) is not topic or not self._is_inactive(topic)
+        return not topic.is_live or not self._is_inactive(topic)

@@ -92,7 +92,7 @@ class QuotaKeeper:
         used = 0
         while self._due and used < entries_max:
             quota = self._due.popleft()
-            if not quota.is_closed:
+            if quota.topic.is_live:
                 quota.look_when_due()
             used += 1
         # What is put back meanwhile has had its turn.
@@ -100,7 +100,7 @@ class QuotaKeeper:
             if used >= entries_max:
                 break
             quota = self._dirty.popleft()
-            if quota.is_closed:
+            if not quota.topic.is_live:
                 continue
             # Still dirty, so that nothing that happens in here puts it into the queue again.
             quota.evaluate()
@@ -178,7 +178,7 @@ class QuotaKeeper:
         """The wall clock was set: messages are older, or younger, than they were."""
         self._wheel.clear()  # each bucket waits for an instant that is not its own any more
         for quota in self._active:
-            if not quota.is_closed:
+            if quota.topic.is_live:
                 quota.look_again()
 
     # -- sweeps ----------------------------------------------------------------------------
@@ -192,7 +192,7 @@ class QuotaKeeper:
         active = self._active
         for _ in range(min(count, len(active))):
             quota = active.popleft()
-            if not quota.is_closed and quota.look():
+            if quota.topic.is_live and quota.look():
                 active.append(quota)
 
     def verify(self, topics: list[Topic]) -> None:

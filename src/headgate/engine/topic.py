@@ -480,6 +480,11 @@ class Topic:
 
     # -- life ------------------------------------------------------------------------------
 
+    @property
+    def is_live(self) -> bool:
+        """Whether it is still loaded: whoever waited with a topic in hand has to ask."""
+        return self.engine.by_number.get(self.log.number) is self
+
     def is_unused(self) -> bool:
         """No producer, no subscription: a candidate for inactive-topic deletion."""
         return not self.producers and not self.subscriptions and not self._pending

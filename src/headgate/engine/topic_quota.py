@@ -125,12 +125,6 @@ class TopicQuota:
         self._evictions: list[tuple[int, int, int]] | None = None
         self._approaches: list[Approach | None] | None = None
 
-    @property
-    def is_closed(self) -> bool:
-        """Whether the topic is loaded no more."""
-        topic = self.topic
-        return topic.engine.by_number.get(topic.log.number) is not topic
-
     # -- how full it is --------------------------------------------------------------------
 
     def slowest(self) -> Subscription | None:

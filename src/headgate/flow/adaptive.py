@@ -141,9 +141,6 @@ class TopicSignals(NamedTuple):
     """Whether anything of the topic waited, for any limit or quota, since the cycle before."""
     was_slowed: bool = False
     """Whether anything waited because of the adaptive limit."""
-    parked_messages: int = 0
-    """Waiting now: no law goes by it."""
-    parked_bytes: int = 0
     backlog_bytes: int = 0
     """Of the slowest stored subscription, with what is accepted and not yet durable."""
     size_limit: int | None = None
@@ -155,8 +152,6 @@ class TopicSignals(NamedTuple):
     done_bytes: int = 0
     """What the slowest subscription ever acknowledged or passed; falls with a seek, or when
     another subscription becomes the slowest."""
-    held_bytes: int = 0
-    """Memory that the topic takes: parked, not yet durable, its index."""
 
 
 class Inputs(NamedTuple):

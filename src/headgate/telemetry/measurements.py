@@ -109,9 +109,8 @@ Subject = tuple[tuple[Instrument, ...], Any, Attributes, int]
 def _subjects(broker: Broker) -> Iterator[Subject]:
     """Whatever is live when its turn comes."""
     yield BROKER_INSTRUMENTS, broker, {}, broker.started_ms
-    topics = broker.engine.topics
-    for topic in list(topics.values()):
-        if topics.get(topic.name.full) is not topic:
+    for topic in list(broker.engine.topics.values()):
+        if not topic.is_live:
             continue
         named = _of_topic(topic)
         yield TOPIC_INSTRUMENTS, topic, named, topic.loaded_ms

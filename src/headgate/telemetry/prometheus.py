@@ -152,7 +152,7 @@ class _Renderer:
         self._limit(self._cluster, PUBLISH_BROKER, self._broker.publish_in_force.of_broker())
         done = 0
         for topic in list(engine.topics.values()):
-            if engine.topics.get(topic.name.full) is not topic:
+            if not topic.is_live:
                 continue
             labels = self._topic(topic)
             done += 1

@@ -215,17 +215,15 @@ class PlantTopic:
             bytes=messages * self.message_bytes,
             was_parked=self._was_parked,
             was_slowed=self._was_slowed,
-            parked_bytes=int(self.parked),
             backlog_bytes=round(self.backlog),
             size_limit=self.size_limit,
             age_ms=self.looks[-1].age_ms,
             age_limit_ms=self.age_limit_ms,
             done_bytes=round(self.done),
-            held_bytes=self.held_bytes,
         )
         self._seen = messages
         self._was_parked = self._was_slowed = False
-        pressure = attribution.pressure_on(self.control.held, signals.held_bytes)
+        pressure = attribution.pressure_on(self.control.held, self.held_bytes)
         decision = self.control.evaluate(signals, cycle, pressure)
         if decision is not None:
             self.decisions.append((second, decision))
