@@ -14,7 +14,7 @@ from committed_files import write_or_check
 from headgate.admin.routing import Route
 from headgate.admin.table import ROUTES
 from headgate.broker.settings import SETTINGS, SettingInfo
-from headgate.pipeline.tables import TABLES
+from headgate.pipeline.tables.catalogue import TABLES
 from headgate.record.fields import FIELDS, MAJOR_VERSION, STATE_FIELD_NAMES, Field
 from headgate.telemetry.instruments import INSTRUMENTS, Instrument
 from headgate.telemetry.series import SERIES
@@ -157,7 +157,7 @@ def _field_row(field: Field) -> tuple[str, ...]:
 def tables_page() -> str:
     """The pipeline's tables."""
     text = (
-        _NOTE.format("src/headgate/pipeline/tables.py") + "# The pipeline's tables\n\n"
+        _NOTE.format("src/headgate/pipeline/tables/") + "# The pipeline's tables\n\n"
         "Delta tables below the folder that `--out` names; anything that reads Delta reads them.\n"
         "Columns that are also fields of [the telemetry record](telemetry.md) have its meaning;\n"
         "in a row of a minute a cumulative one holds its growth inside it. Times are UTC.\n"

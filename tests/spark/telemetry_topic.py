@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from headgate.pipeline import jobs
 from headgate.pipeline.options import AttributeOptions, SourceOptions
-from headgate.pipeline.schemas import MESSAGE_SCHEMA
+from headgate.pipeline.tables.schemas import MESSAGE_SCHEMA
 from tests.unit.pipeline.play import message_batch
 
 

@@ -13,11 +13,11 @@ from pyspark.sql import DataFrame, SparkSession
 
 from headgate.base.errors import InputError
 from headgate.pipeline import jobs
-from headgate.pipeline.delta_writer import FORMAT
-from headgate.pipeline.folder import checkpoint_path, folder_lock
 from headgate.pipeline.options import SourceOptions, StreamOptions
-from headgate.pipeline.schemas import MESSAGE_SCHEMA
 from headgate.pipeline.session import prepare_session
+from headgate.pipeline.store.delta_writer import FORMAT
+from headgate.pipeline.store.folder import checkpoint_path, folder_lock
+from headgate.pipeline.tables.schemas import MESSAGE_SCHEMA
 from tests.spark.interval_oracle import ORACLE_COLUMNS, interval_oracle
 from tests.spark.telemetry_topic import Topic, attribute, rows_of
 from tests.unit.pipeline.play import SITUATIONS, T0, Broker, S, play

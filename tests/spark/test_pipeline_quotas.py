@@ -16,12 +16,14 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from headgate.pipeline import jobs
-from headgate.pipeline.folder import checkpoint_path
 from headgate.pipeline.options import AttributeOptions, SourceOptions, StreamOptions
 from headgate.pipeline.refresh import refresh
-from headgate.pipeline.schemas import MESSAGE_SCHEMA
 from headgate.pipeline.session import prepare_session
-from headgate.pipeline.tables import INTERVALS, QUOTA_USAGE, Table
+from headgate.pipeline.store.folder import checkpoint_path
+from headgate.pipeline.tables.columns import Table
+from headgate.pipeline.tables.intervals import INTERVALS
+from headgate.pipeline.tables.quotas import QUOTA_USAGE
+from headgate.pipeline.tables.schemas import MESSAGE_SCHEMA
 from tests.service.process import BrokerProcess
 from tests.spark.quota_oracle import (
     EVICTION_COLUMNS,

@@ -22,8 +22,11 @@ from headgate.pipeline.options import (
 )
 
 _SPARK_MODULES = frozenset(
-    {"pyspark", "pyspark_pulsar", "pyarrow", "pandas", "deltalake", "pulsar"}
-)
+    {
+        "pyspark", "pyspark_pulsar", "pyarrow", "pandas", "deltalake", "pulsar", "plotly",
+        "jinja2", "prometheus_client",
+    }
+)  # fmt: skip
 
 
 class SparkMissingError(HeadgateError):

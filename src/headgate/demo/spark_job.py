@@ -20,15 +20,17 @@ from typing import Any, Final
 
 from headgate.base.errors import HeadgateError
 from headgate.demo.spark import SparkSpec, persistently
-from headgate.pipeline.delta_log import ensure_table, table_files
 from headgate.pipeline.failures import reason_of
-from headgate.pipeline.folder import checkpoint_path, folder_lock
 from headgate.pipeline.jobs import judge_range, start_query, telemetry_messages
 from headgate.pipeline.options import SourceOptions
 from headgate.pipeline.refresh import refresh, refresh_all
 from headgate.pipeline.render import judgement_document
 from headgate.pipeline.session import create_session
-from headgate.pipeline.tables import BATCH_KIND, BRONZE_SAMPLES, INTERVALS, TABLES
+from headgate.pipeline.store.delta_log import ensure_table, table_files
+from headgate.pipeline.store.folder import checkpoint_path, folder_lock
+from headgate.pipeline.tables.bronze import BATCH_KIND, BRONZE_SAMPLES
+from headgate.pipeline.tables.catalogue import TABLES
+from headgate.pipeline.tables.intervals import INTERVALS
 
 _LOOK_EVERY_S: Final = 0.1
 

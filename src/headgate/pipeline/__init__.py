@@ -1,8 +1,8 @@
-"""PySpark jobs over flow-control telemetry: bronze tables, intervals, attribution and quotas.
+"""PySpark jobs over flow-control telemetry: from what brokers publish to answers in tables.
 
-Importing this package, or the modules ``tables``, ``options``, ``times`` and ``render``, starts
-nothing and needs only the standard library and ``headgate.record``. The kernels (``decode``,
-``interval_kernel``, ``attribution_kernel``, ``quota_usage_kernel``, ``evictions_kernel``) need
-pyarrow and numpy; ``jobs``, ``refresh``, ``steps`` and ``delta_writer`` need Spark (extra
-``headgate[spark]``).
+``tables`` says what there is, ``kernels`` works it out without Spark, ``store`` keeps it on disk;
+``steps`` are the kernels as ``DataFrame -> DataFrame``, ``refresh`` brings tables up to date, and
+``jobs`` is where session, topics, folder and clock meet. Importing this package starts nothing
+and needs only the standard library and ``headgate.record``; kernels need pyarrow and numpy; what
+runs in Spark needs the extra ``headgate[spark]``.
 """

@@ -22,29 +22,25 @@ from pyspark.sql.streaming.query import StreamingQuery
 from headgate.base.clock import SystemClock
 from headgate.base.errors import InputError
 from headgate.pipeline import steps
-from headgate.pipeline.delta_log import ensure_table, table_files
-from headgate.pipeline.delta_writer import BRONZE, FORMAT
 from headgate.pipeline.failures import PipelineError, reason_of
-from headgate.pipeline.folder import (
-    checkpoint_id,
-    checkpoint_path,
-    folder_lock,
-    spark_log_path,
-)
 from headgate.pipeline.options import AttributeOptions, SourceOptions, StreamOptions
 from headgate.pipeline.preflight import check_brokers
 from headgate.pipeline.progress import Progress
 from headgate.pipeline.refresh import DERIVED, read_files, refresh, refresh_all
 from headgate.pipeline.render import subscriptions_text, write_judgements
 from headgate.pipeline.session import create_session, prepare_session
-from headgate.pipeline.tables import (
-    BATCH_KIND,
-    BRONZE_SAMPLES,
-    HOUR_NS,
-    INTERVALS,
-    MINUTE_NS,
-    TABLES,
+from headgate.pipeline.store.delta_log import ensure_table, table_files
+from headgate.pipeline.store.delta_writer import BRONZE, FORMAT
+from headgate.pipeline.store.folder import (
+    checkpoint_id,
+    checkpoint_path,
+    folder_lock,
+    spark_log_path,
 )
+from headgate.pipeline.tables.bronze import BATCH_KIND, BRONZE_SAMPLES
+from headgate.pipeline.tables.catalogue import TABLES
+from headgate.pipeline.tables.columns import HOUR_NS, MINUTE_NS
+from headgate.pipeline.tables.intervals import INTERVALS
 from headgate.pipeline.times import instant, parse_time
 
 MESSAGE_COLUMNS: Final = ("value", "__topic", "__messageId", "__publishTime")

@@ -19,7 +19,7 @@ from deltalake import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 
 from headgate.pipeline import steps
-from headgate.pipeline.delta_log import (
+from headgate.pipeline.store.delta_log import (
     AppTransaction,
     TableFile,
     commit_replace,
@@ -27,21 +27,13 @@ from headgate.pipeline.delta_log import (
     files_added,
     table_files,
 )
-from headgate.pipeline.delta_writer import FORMAT
-from headgate.pipeline.schemas import table_schema
-from headgate.pipeline.tables import (
-    ATTRIBUTION,
-    BATCH_KIND,
-    BRONZE_EVENTS,
-    BRONZE_SAMPLES,
-    EVICTIONS,
-    HOUR_NS,
-    INTERVALS,
-    INTERVALS_LOOK_BACK_NS,
-    PROVEN_LOOK_BACK_NS,
-    QUOTA_USAGE,
-    Table,
-)
+from headgate.pipeline.store.delta_writer import FORMAT
+from headgate.pipeline.tables.attribution import ATTRIBUTION, PROVEN_LOOK_BACK_NS
+from headgate.pipeline.tables.bronze import BATCH_KIND, BRONZE_EVENTS, BRONZE_SAMPLES
+from headgate.pipeline.tables.columns import HOUR_NS, Table
+from headgate.pipeline.tables.intervals import INTERVALS, INTERVALS_LOOK_BACK_NS
+from headgate.pipeline.tables.quotas import EVICTIONS, QUOTA_USAGE
+from headgate.pipeline.tables.schemas import table_schema
 from headgate.record.fields import Kind
 
 

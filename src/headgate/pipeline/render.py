@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from textwrap import TextWrapper, wrap
 from typing import Any, Final, TextIO
 
-from headgate.pipeline.tables import BLAMES
+from headgate.pipeline.tables.attribution import BLAMES
 from headgate.pipeline.times import instant
 
 WIDTH_MIN: Final = 40

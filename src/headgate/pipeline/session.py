@@ -19,8 +19,8 @@ from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from headgate.base.errors import InputError
-from headgate.pipeline.delta_writer import HeadgateTables
 from headgate.pipeline.failures import PipelineError, start_failure
+from headgate.pipeline.store.delta_writer import HeadgateTables
 
 _JVM_FLAGS: Final = "-XX:TieredStopAtLevel=1 -Xshare:auto -XX:+UseSerialGC"
 """For a short job the time to start counts more than the last bit of speed; measured as less

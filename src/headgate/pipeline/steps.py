@@ -13,35 +13,29 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
-from headgate.pipeline.arrow_types import whole_subjects
-from headgate.pipeline.attribution_kernel import (
+from headgate.pipeline.kernels.attribution import (
     INPUT_COLUMNS,
     RANGE_COLUMNS,
     attribution_table,
     range_table,
 )
-from headgate.pipeline.attribution_kernel import SORT_COLUMNS as MINUTE_SORT_COLUMNS
-from headgate.pipeline.evictions_kernel import INPUT_COLUMNS as EVENT_COLUMNS
-from headgate.pipeline.evictions_kernel import evictions_table
-from headgate.pipeline.interval_kernel import (
+from headgate.pipeline.kernels.attribution import SORT_COLUMNS as MINUTE_SORT_COLUMNS
+from headgate.pipeline.kernels.evictions import INPUT_COLUMNS as EVENT_COLUMNS
+from headgate.pipeline.kernels.evictions import evictions_table
+from headgate.pipeline.kernels.intervals import (
     SORT_COLUMNS,
     SUBJECT_COLUMNS,
     Heartbeats,
     interval_table,
 )
-from headgate.pipeline.quota_usage_kernel import INPUT_COLUMNS as TOPIC_MINUTE_COLUMNS
-from headgate.pipeline.quota_usage_kernel import quota_usage_table
-from headgate.pipeline.schemas import spark_schema, table_schema
-from headgate.pipeline.tables import (
-    ATTRIBUTION,
-    ATTRIBUTION_KEY,
-    EVENT_IDENTITY,
-    EVICTION_EVENT,
-    EVICTIONS,
-    INTERVALS,
-    QUOTA_USAGE,
-    SAMPLED_KINDS,
-)
+from headgate.pipeline.kernels.quota_usage import INPUT_COLUMNS as TOPIC_MINUTE_COLUMNS
+from headgate.pipeline.kernels.quota_usage import quota_usage_table
+from headgate.pipeline.tables.arrow_types import whole_subjects
+from headgate.pipeline.tables.attribution import ATTRIBUTION, ATTRIBUTION_KEY
+from headgate.pipeline.tables.bronze import SAMPLED_KINDS
+from headgate.pipeline.tables.intervals import INTERVALS
+from headgate.pipeline.tables.quotas import EVENT_IDENTITY, EVICTION_EVENT, EVICTIONS, QUOTA_USAGE
+from headgate.pipeline.tables.schemas import spark_schema, table_schema
 from headgate.record.fields import Kind
 
 

@@ -13,9 +13,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headgate.pipeline.decode import bronze_tables
-from headgate.pipeline.interval_kernel import SORT_COLUMNS, interval_table
-from headgate.pipeline.tables import HOUR_NS, INTERVALS_LOOK_BACK_NS, KEY_COLUMNS
+from headgate.pipeline.kernels.decode import bronze_tables
+from headgate.pipeline.kernels.intervals import SORT_COLUMNS, interval_table
+from headgate.pipeline.tables.columns import HOUR_NS
+from headgate.pipeline.tables.intervals import INTERVALS_LOOK_BACK_NS, KEY_COLUMNS
 from headgate.record.codec import BatchHeader, encode_window
 from headgate.record.fields import FIELDS, FULL_PERIOD_NS, STATE_FIELD_NAMES, Kind, cell_name
 

@@ -10,16 +10,13 @@ from datetime import UTC, datetime
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.pipeline.delta_log import TableFile
 from headgate.pipeline.refresh import _DERIVATIONS, DERIVED
-from headgate.pipeline.tables import (
-    ATTRIBUTION,
-    BRONZE_EVENTS,
-    EVICTIONS,
-    INTERVALS,
-    QUOTA_USAGE,
-    TABLES,
-)
+from headgate.pipeline.store.delta_log import TableFile
+from headgate.pipeline.tables.attribution import ATTRIBUTION
+from headgate.pipeline.tables.bronze import BRONZE_EVENTS
+from headgate.pipeline.tables.catalogue import TABLES
+from headgate.pipeline.tables.intervals import INTERVALS
+from headgate.pipeline.tables.quotas import EVICTIONS, QUOTA_USAGE
 
 HOUR = 489_922
 BY_TABLE = {derivation.table.name: derivation for derivation in _DERIVATIONS}

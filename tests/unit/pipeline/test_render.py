@@ -6,7 +6,7 @@ import io
 import json
 import re
 
-from headgate.pipeline.judging import judge_minutes
+from headgate.pipeline.kernels.judging import judge_minutes
 from headgate.pipeline.render import (
     WIDTH_MAX,
     WIDTH_MIN,
@@ -14,7 +14,7 @@ from headgate.pipeline.render import (
     worst_first,
     write_judgements,
 )
-from headgate.pipeline.tables import BLAMES
+from headgate.pipeline.tables.attribution import BLAMES
 from tests.unit.pipeline.play import SITUATIONS, S, minutes, play
 
 _ROWS = minutes(play(60))

@@ -18,8 +18,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from headgate.pipeline.arrow_types import table_arrow_schema
-from headgate.pipeline.tables import TABLES, Table
+from headgate.pipeline.tables.arrow_types import table_arrow_schema
+from headgate.pipeline.tables.catalogue import TABLES
+from headgate.pipeline.tables.columns import Table
 
 ROWS_BUFFERED_MAX: Final = 50_000
 """Rows a writer holds for one partition before they become a row group."""

@@ -8,8 +8,8 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.pipeline.arrow_types import arrow_schema, changes, conform, whole_subjects
-from headgate.pipeline.tables import ColumnType, TableColumn
+from headgate.pipeline.tables.arrow_types import arrow_schema, changes, conform, whole_subjects
+from headgate.pipeline.tables.columns import ColumnType, TableColumn
 
 
 @given(

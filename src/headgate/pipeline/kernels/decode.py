@@ -15,14 +15,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headgate.base.errors import CorruptionError
-from headgate.pipeline.arrow_types import TIMESTAMP, conform, table_arrow_schema
-from headgate.pipeline.tables import (
+from headgate.pipeline.tables.arrow_types import TIMESTAMP, conform, table_arrow_schema
+from headgate.pipeline.tables.bronze import (
     BATCH_KIND,
     BRONZE_EVENTS,
     BRONZE_QUARANTINE,
     BRONZE_SAMPLES,
-    HOUR_NS,
 )
+from headgate.pipeline.tables.columns import HOUR_NS
 from headgate.record.codec import Batch, UnknownVersionError, decode
 from headgate.record.fields import FIELDS, FieldType, Kind
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 
-from headgate.pipeline.parquet_files import write_tables
-from headgate.pipeline.tables import BRONZE_SAMPLES
+from headgate.pipeline.store.parquet_files import write_tables
+from headgate.pipeline.tables.bronze import BRONZE_SAMPLES
 from tests.unit.pipeline.play import T0, Broker, S, bronze, play
 
 

@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headgate.pipeline.tables import ColumnType, Table, TableColumn
+from headgate.pipeline.tables.columns import ColumnType, Table, TableColumn
 
 TIMESTAMP: Final = pa.timestamp("us", tz="UTC")
 """Microseconds, UTC: the only timestamp type that Spark takes from Python."""

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headgate.pipeline.tables import MINUTE_NS
+from headgate.pipeline.tables.columns import MINUTE_NS
 from headgate.record.codec import BatchHeader, encode_window
 from headgate.record.fields import STATE_FIELD_NAMES, Kind
 from tests.unit.pipeline.play import (

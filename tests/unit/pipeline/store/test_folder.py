@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from headgate.base.errors import InputError
-from headgate.pipeline.folder import (
+from headgate.pipeline.options import SourceOptions
+from headgate.pipeline.store.folder import (
     checkpoint_id,
     checkpoint_path,
     folder_lock,
     spark_log_path,
 )
-from headgate.pipeline.options import SourceOptions
 
 
 def test_a_second_writer_is_refused_and_told_who(tmp_path: Path) -> None:

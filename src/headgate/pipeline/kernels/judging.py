@@ -24,7 +24,7 @@ from headgate.flow.verdict import (
     blame_shares,
     judge,
 )
-from headgate.pipeline.tables import BLAMES
+from headgate.pipeline.tables.attribution import BLAMES
 from headgate.record.fields import STATE_FIELD_NAMES
 
 NS_PER_S: Final = 1_000_000_000

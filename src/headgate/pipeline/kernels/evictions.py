@@ -1,8 +1,8 @@
 """What backlog quotas took: events of the broker in Arrow, rows of ``evictions`` out.
 
-The input has only events named :data:`~headgate.pipeline.tables.EVICTION_EVENT`, all that there
-are of each identity, sorted by :data:`EVENT_IDENTITY`. Its two JSON texts are another program's:
-what is missing in them or of another type is null, and never stops the job.
+The input has only events named :data:`~headgate.pipeline.tables.quotas.EVICTION_EVENT`, all that
+there are of each identity, sorted by :data:`EVENT_IDENTITY`. Its two JSON texts are another
+program's: what is missing in them or of another type is null, and never stops the job.
 """
 
 from __future__ import annotations
@@ -16,8 +16,9 @@ import pyarrow as pa
 
 from headgate.base.names import InvalidNameError, parse_topic
 from headgate.base.units import INT64_MAX
-from headgate.pipeline.arrow_types import changes, table_arrow_schema
-from headgate.pipeline.tables import EVENT_IDENTITY, EVICTIONS, HOUR_NS
+from headgate.pipeline.tables.arrow_types import changes, table_arrow_schema
+from headgate.pipeline.tables.columns import HOUR_NS
+from headgate.pipeline.tables.quotas import EVENT_IDENTITY, EVICTIONS
 
 _SAME: Final = ("time", "time_ns", "cluster", "incarnation", "broker", *EVENT_IDENTITY)
 """Columns that the row has from the event as they are."""

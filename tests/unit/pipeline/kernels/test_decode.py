@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from headgate.pipeline.arrow_types import table_arrow_schema
-from headgate.pipeline.decode import bronze_tables
-from headgate.pipeline.tables import TABLES
+from headgate.pipeline.kernels.decode import bronze_tables
+from headgate.pipeline.tables.arrow_types import table_arrow_schema
+from headgate.pipeline.tables.catalogue import TABLES
 from headgate.record.codec import BatchHeader, encode_window
 from headgate.record.fields import Kind
 from tests.unit.pipeline.play import SITUATIONS, T0, S, message_batch, play

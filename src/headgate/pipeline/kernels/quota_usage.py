@@ -18,8 +18,10 @@ from headgate.base.units import NS_PER_MS, NS_PER_S
 from headgate.flow.quota import age_exceeded, size_exceeded
 from headgate.flow.quota_sentence import quota_sentence, size_text, time_text
 from headgate.flow.sentence import number
-from headgate.pipeline.arrow_types import table_arrow_schema
-from headgate.pipeline.tables import EVICTION_FIELDS, HOUR_NS, QUOTA_USAGE, TOPIC_KEY
+from headgate.pipeline.tables.arrow_types import table_arrow_schema
+from headgate.pipeline.tables.columns import HOUR_NS
+from headgate.pipeline.tables.intervals import TOPIC_KEY
+from headgate.pipeline.tables.quotas import EVICTION_FIELDS, QUOTA_USAGE
 from headgate.record.fields import QUOTA_TYPES
 
 BROKER_METHOD: Final = "broker"

@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from headgate.pipeline.arrow_types import TIMESTAMP, conform, table_arrow_schema
-from headgate.pipeline.tables import (
-    HOUR_NS,
+from headgate.pipeline.tables.arrow_types import TIMESTAMP, conform, table_arrow_schema
+from headgate.pipeline.tables.columns import HOUR_NS, MINUTE_NS
+from headgate.pipeline.tables.intervals import (
     INTERVALS,
     KEY_COLUMNS,
-    MINUTE_NS,
     START_LEVELS,
     cumulative_columns,
     level_columns,
@@ -21,7 +20,7 @@ from headgate.pipeline.tables import (
 from headgate.record.fields import CELL_NAMES, STATE_FIELD_NAMES
 
 if TYPE_CHECKING:
-    from headgate.pipeline.interval_kernel import Flags, Input, Longs, Pieces, Rows
+    from headgate.pipeline.kernels.intervals import Flags, Input, Longs, Pieces, Rows
 
 _NET_GAINS = ("appended", "rewound")
 _NET_LOSSES = ("acked", "skipped", "expired", "evicted")

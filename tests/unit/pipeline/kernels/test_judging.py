@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from headgate.flow.account import LABELS
-from headgate.pipeline.judging import judge_minutes, proven_rate_per_s
-from headgate.pipeline.tables import BLAMES, JUDGEMENT_COLUMNS, SHARE_COLUMNS
+from headgate.pipeline.kernels.judging import judge_minutes, proven_rate_per_s
+from headgate.pipeline.tables.attribution import BLAMES, JUDGEMENT_COLUMNS, SHARE_COLUMNS
 from headgate.record.fields import STATE_CELLS, STATE_FIELD_NAMES
 from tests.unit.pipeline.play import SITUATIONS, S, Situation, minutes, play
 

@@ -8,15 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from headgate.pipeline.tables import (
-    BRONZE_SAMPLES,
-    INTERVALS,
-    SAMPLED_KINDS,
-    TABLES,
-    Table,
-    cumulative_columns,
-    level_columns,
-)
+from headgate.pipeline.tables.bronze import BRONZE_SAMPLES, SAMPLED_KINDS
+from headgate.pipeline.tables.catalogue import TABLES
+from headgate.pipeline.tables.columns import Table
+from headgate.pipeline.tables.intervals import INTERVALS, cumulative_columns, level_columns
 from headgate.record.fields import FIELDS
 
 
@@ -38,11 +33,12 @@ def test_every_field_of_the_record_has_its_column() -> None:
 def test_importing_the_package_starts_nothing_heavy() -> None:
     heavy = {"pyspark", "pandas", "pyarrow", "numpy", "deltalake", "opentelemetry"}
     code = (
-        "import sys, headgate.pipeline, headgate.pipeline.tables, headgate.pipeline.options, "
-        "headgate.pipeline.times, headgate.pipeline.render, headgate.pipeline.folder; "
+        "import sys, headgate.pipeline, headgate.pipeline.tables.catalogue, "
+        "headgate.pipeline.options, headgate.pipeline.times, headgate.pipeline.render, "
+        "headgate.pipeline.store.folder; "
         f"print(*sorted({heavy!r} & set(sys.modules)))"
     )
-    source = Path(__file__).parents[3] / "src"
+    source = Path(__file__).parents[4] / "src"
     done = subprocess.run(
         [sys.executable, "-c", code],
         env={"PYTHONPATH": str(source)},

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from headgate.pipeline.arrow_types import table_arrow_schema
-from headgate.pipeline.attribution_kernel import (
+from headgate.pipeline.kernels.attribution import (
     INPUT_COLUMNS,
     attribution_table,
     range_table,
 )
-from headgate.pipeline.tables import ATTRIBUTION, HOUR_NS, INTERVALS
+from headgate.pipeline.tables.arrow_types import table_arrow_schema
+from headgate.pipeline.tables.attribution import ATTRIBUTION
+from headgate.pipeline.tables.columns import HOUR_NS
+from headgate.pipeline.tables.intervals import INTERVALS
 from tests.unit.pipeline.play import SITUATIONS, T0, Broker, S, minutes, play
 
 HOUR = T0 // HOUR_NS

@@ -22,9 +22,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headgate.pipeline.arrow_types import changes, table_arrow_schema
-from headgate.pipeline.interval_columns import minute_columns
-from headgate.pipeline.tables import HOUR_NS, INTERVALS, INTERVALS_LOOK_BACK_NS, KEY_COLUMNS
+from headgate.pipeline.kernels.interval_columns import minute_columns
+from headgate.pipeline.tables.arrow_types import changes, table_arrow_schema
+from headgate.pipeline.tables.columns import HOUR_NS
+from headgate.pipeline.tables.intervals import INTERVALS, INTERVALS_LOOK_BACK_NS, KEY_COLUMNS
 from headgate.record.fields import FULL_PERIOD_NS, Kind, Nature, field_names
 
 Longs: TypeAlias = npt.NDArray[np.int64]

@@ -23,10 +23,10 @@ from pyspark.sql.datasource import DataSource, DataSourceArrowWriter, WriterComm
 from pyspark.sql.types import StructType
 
 from headgate.base.errors import InputError
-from headgate.pipeline.decode import bronze_tables
-from headgate.pipeline.delta_log import AppTransaction, commit_append, commit_replace
-from headgate.pipeline.parquet_files import FileAdded, write_tables
-from headgate.pipeline.tables import TABLES
+from headgate.pipeline.kernels.decode import bronze_tables
+from headgate.pipeline.store.delta_log import AppTransaction, commit_append, commit_replace
+from headgate.pipeline.store.parquet_files import FileAdded, write_tables
+from headgate.pipeline.tables.catalogue import TABLES
 
 FORMAT: Final = "headgate_tables"
 BRONZE: Final = "bronze"

@@ -10,8 +10,7 @@ import pytest
 from deltalake import DeltaTable
 
 from headgate.base.errors import InputError
-from headgate.pipeline.arrow_types import conform, table_arrow_schema
-from headgate.pipeline.delta_log import (
+from headgate.pipeline.store.delta_log import (
     AppTransaction,
     commit_append,
     commit_replace,
@@ -19,8 +18,11 @@ from headgate.pipeline.delta_log import (
     files_added,
     table_files,
 )
-from headgate.pipeline.parquet_files import FileAdded, write_tables
-from headgate.pipeline.tables import BRONZE_SAMPLES, HOUR_NS, INTERVALS
+from headgate.pipeline.store.parquet_files import FileAdded, write_tables
+from headgate.pipeline.tables.arrow_types import conform, table_arrow_schema
+from headgate.pipeline.tables.bronze import BRONZE_SAMPLES
+from headgate.pipeline.tables.columns import HOUR_NS
+from headgate.pipeline.tables.intervals import INTERVALS
 from tests.unit.pipeline.play import T0, bronze, play
 
 HOUR = T0 // HOUR_NS

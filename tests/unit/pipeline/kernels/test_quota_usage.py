@@ -11,9 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headgate.base.units import GIB, KIB, MIB
-from headgate.pipeline.arrow_types import table_arrow_schema
-from headgate.pipeline.quota_usage_kernel import INPUT_COLUMNS, quota_usage, quota_usage_table
-from headgate.pipeline.tables import HOUR_NS, INTERVALS, QUOTA_USAGE
+from headgate.pipeline.kernels.quota_usage import INPUT_COLUMNS, quota_usage, quota_usage_table
+from headgate.pipeline.tables.arrow_types import table_arrow_schema
+from headgate.pipeline.tables.columns import HOUR_NS
+from headgate.pipeline.tables.intervals import INTERVALS
+from headgate.pipeline.tables.quotas import QUOTA_USAGE
 from headgate.record.fields import Kind
 from tests.unit.pipeline.play import T0, S, minutes
 from tests.unit.pipeline.quota_play import NS, SOURCE, quota_play

@@ -13,7 +13,7 @@ from typing import Final
 
 from headgate.base.errors import InputError
 from headgate.pipeline.options import SourceOptions
-from headgate.pipeline.tables import BRONZE_SAMPLES
+from headgate.pipeline.tables.bronze import BRONZE_SAMPLES
 
 _LOCK: Final = ".lock"
 

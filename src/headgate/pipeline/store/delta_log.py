@@ -24,9 +24,9 @@ from deltalake.transaction import AddAction, RemoveAction
 
 from headgate.base.clock import SystemClock
 from headgate.base.errors import InputError
-from headgate.pipeline.arrow_types import table_arrow_schema
-from headgate.pipeline.parquet_files import FileAdded
-from headgate.pipeline.tables import HOUR_NS, Table
+from headgate.pipeline.store.parquet_files import FileAdded
+from headgate.pipeline.tables.arrow_types import table_arrow_schema
+from headgate.pipeline.tables.columns import HOUR_NS, Table
 
 _EPOCH: Final = date(1970, 1, 1)
 

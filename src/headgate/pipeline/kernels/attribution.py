@@ -13,22 +13,20 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from headgate.pipeline.arrow_types import arrow_schema, table_arrow_schema
-from headgate.pipeline.judging import (
+from headgate.pipeline.kernels.judging import (
     MINUTE_COLUMNS,
     Minute,
     judge_minutes,
     proven_rate_per_s,
 )
-from headgate.pipeline.tables import (
+from headgate.pipeline.tables.arrow_types import arrow_schema, table_arrow_schema
+from headgate.pipeline.tables.attribution import (
     ATTRIBUTION,
     ATTRIBUTION_KEY,
-    HOUR_NS,
     JUDGEMENT_COLUMNS,
     PROVEN_LOOK_BACK_NS,
-    ColumnType,
-    TableColumn,
 )
+from headgate.pipeline.tables.columns import HOUR_NS, ColumnType, TableColumn
 
 SORT_COLUMNS: Final = (*ATTRIBUTION_KEY, "minute")
 """Order of the input."""

@@ -7,7 +7,7 @@ from typing import Final
 
 from pyspark.sql import types as spark
 
-from headgate.pipeline.tables import ColumnType, Table, TableColumn
+from headgate.pipeline.tables.columns import ColumnType, Table, TableColumn
 
 _SPARK: Final[dict[ColumnType, spark.DataType]] = {
     ColumnType.STRING: spark.StringType(),

@@ -1,0 +1,75 @@
+"""The table ``attribution``: whose fault each minute's backlog was."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from headgate.pipeline.tables.columns import (
+    DOUBLE,
+    HOUR_NS,
+    LONG,
+    PARTITION,
+    STRING,
+    ColumnType,
+    Table,
+    TableColumn,
+)
+from headgate.pipeline.tables.intervals import INTERVALS
+
+PROVEN_LOOK_BACK_NS: Final = 24 * HOUR_NS
+"""How far back ``attribution`` looks for a consumer's proven rate."""
+
+BLAMES: Final = (
+    "NONE",
+    "CONSUMER",
+    "NO_CONSUMER",
+    "THROTTLED_SUBSCRIPTION",
+    "THROTTLED_TOPIC",
+    "THROTTLED_BROKER",
+    "BROKER",
+)
+"""Whom a share of blame may fall on, NONE being nobody; also the names of the verdicts."""
+
+SHARE_COLUMNS: Final = tuple(f"share_{blame.lower()}" for blame in BLAMES)
+
+JUDGEMENT_COLUMNS: Final = (
+    TableColumn("growth_messages", LONG, "Backlog at the end less backlog at the start."),
+    TableColumn("backlog_messages", LONG, "Backlog at the end."),
+    TableColumn("residual_messages", LONG, "Growth that the counted causes do not explain."),
+    TableColumn("appended", LONG, "Messages appended."),
+    TableColumn("acked", LONG, "Messages acknowledged."),
+    TableColumn("from_ns", LONG, "Where the account begins."),
+    TableColumn("to_ns", LONG, "Where the account ends."),
+    TableColumn("oldest_age_max_ns", LONG, "Largest age of the oldest deliverable message."),
+    *(
+        TableColumn(name, DOUBLE, "Share of the blame by seconds; all shares sum to 1.")
+        for name in SHARE_COLUMNS
+    ),
+    TableColumn("verdict", STRING, "NONE, or the largest share of blame by the verdict law."),
+    TableColumn("second", STRING, "The cause named second, or null."),
+    TableColumn("bystander", ColumnType.BOOLEAN, "second is a limiter that merely stood by."),
+    TableColumn("dimension", STRING, "What the named limiter counts: messages, bytes or null."),
+    TableColumn("proven_rate_per_s", DOUBLE, "The consumers' proven rate, or null."),
+    TableColumn(
+        "grows_without_limit",
+        ColumnType.BOOLEAN,
+        "Whether the backlog would have grown without that limit; null when unknown.",
+    ),
+    TableColumn("confidence", DOUBLE, "0 to 1: margin x completeness x agreement."),
+    TableColumn("completeness", DOUBLE, "0 to 1."),
+    TableColumn("sentence", STRING, "The verdict in words."),
+)
+ATTRIBUTION_KEY: Final = ("cluster", "topic", "partition", "subscription", "incarnation")
+
+ATTRIBUTION: Final = Table(
+    "attribution",
+    (
+        *PARTITION,
+        TableColumn("minute", ColumnType.TIMESTAMP, "Start of the minute."),
+        *(column for column in INTERVALS.columns if column.name in ATTRIBUTION_KEY),
+        TableColumn("broker", STRING, "Broker that wrote the minute's last row."),
+        *JUDGEMENT_COLUMNS,
+    ),
+    ("date", "hour"),
+    ("minute",),
+)

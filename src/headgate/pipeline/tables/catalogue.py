@@ -1,0 +1,30 @@
+"""Every table of a pipeline folder by its name. No Spark, no Arrow.
+
+Column names that also are fields of the telemetry record have the record's meaning and unit; in a
+row of a minute a cumulative field holds its growth inside the minute and a level its value at the
+end of it. All times are UTC. ``date`` and ``hour`` are those of a row's last nanosecond, so that
+a window that ends at a full hour belongs to the hour it covers.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from headgate.pipeline.tables.attribution import ATTRIBUTION
+from headgate.pipeline.tables.bronze import BRONZE_EVENTS, BRONZE_QUARANTINE, BRONZE_SAMPLES
+from headgate.pipeline.tables.intervals import INTERVALS
+from headgate.pipeline.tables.quotas import EVICTIONS, QUOTA_USAGE
+
+TABLES: Final = {
+    table.name: table
+    for table in (
+        BRONZE_SAMPLES,
+        BRONZE_EVENTS,
+        BRONZE_QUARANTINE,
+        INTERVALS,
+        ATTRIBUTION,
+        QUOTA_USAGE,
+        EVICTIONS,
+    )
+}
+"""All tables by name."""

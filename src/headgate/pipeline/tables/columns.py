@@ -1,0 +1,77 @@
+"""What every table is made of: column types, columns, and those that all tables share."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+from typing import Final
+
+from headgate.record.fields import FIELDS, FieldType, Kind
+
+MINUTE_NS: Final = 60_000_000_000
+HOUR_NS: Final = 60 * MINUTE_NS
+
+
+class ColumnType(enum.Enum):
+    """Column types that Spark, Arrow, Delta and DuckDB share."""
+
+    STRING = "string"
+    LONG = "long"
+    INT = "int"
+    DOUBLE = "double"
+    BOOLEAN = "boolean"
+    TIMESTAMP = "timestamp"
+    DATE = "date"
+    BINARY = "binary"
+
+
+@dataclass(frozen=True, slots=True)
+class TableColumn:
+    """One column; ``comment`` is its documentation."""
+
+    name: str
+    type: ColumnType
+    comment: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """One table of a pipeline folder."""
+
+    name: str
+    columns: tuple[TableColumn, ...]
+    partition_by: tuple[str, ...]
+    statistics: tuple[str, ...]
+    """Columns whose least and largest value each file records."""
+
+    def column_names(self) -> tuple[str, ...]:
+        """Names in table order."""
+        return tuple(column.name for column in self.columns)
+
+
+_TYPES: Final = {
+    FieldType.STRING: ColumnType.STRING,
+    FieldType.INT64: ColumnType.LONG,
+    FieldType.DOUBLE: ColumnType.DOUBLE,
+    FieldType.BOOL: ColumnType.BOOLEAN,
+}
+
+STRING, LONG, DOUBLE = ColumnType.STRING, ColumnType.LONG, ColumnType.DOUBLE
+
+PARTITION: Final = (
+    TableColumn("date", ColumnType.DATE, "UTC date of the row's last nanosecond."),
+    TableColumn("hour", ColumnType.INT, "UTC hour of the row's last nanosecond, 0 to 23."),
+)
+KIND: Final = TableColumn("kind", STRING, "subscription, topic, limiter; in bronze also batch.")
+
+
+def record_columns(*kinds: Kind) -> tuple[TableColumn, ...]:
+    """The record's fields of some kinds as columns, each name once."""
+    columns: dict[str, TableColumn] = {}
+    for kind in kinds:
+        for field in FIELDS[kind]:
+            unit = f" [{field.unit}]" if field.unit else ""
+            columns.setdefault(
+                field.name, TableColumn(field.name, _TYPES[field.type], field.meaning + unit)
+            )
+    return tuple(columns.values())

@@ -1,0 +1,81 @@
+"""The table ``intervals``: what happened in each minute to each subscription, topic and limiter."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from headgate.pipeline.tables.bronze import SAMPLED_KINDS
+from headgate.pipeline.tables.columns import (
+    DOUBLE,
+    KIND,
+    LONG,
+    MINUTE_NS,
+    PARTITION,
+    STRING,
+    ColumnType,
+    Table,
+    TableColumn,
+    record_columns,
+)
+from headgate.record.fields import Kind, Nature, field_names
+
+INTERVALS_LOOK_BACK_NS: Final = 2 * MINUTE_NS
+"""How far beyond its own hour the rows of ``intervals`` depend on bronze rows, either way."""
+
+KEY_COLUMNS: Final = (
+    "cluster",
+    "topic",
+    "partition",
+    "subscription",
+    "level",
+    "subject",
+    "dimension",
+    "incarnation",
+)
+"""Whom a row of ``intervals`` is about; those that its kind does not have are null."""
+
+START_LEVELS: Final = ("backlog_messages", "backlog_bytes", "unacked")
+"""Levels of which ``intervals`` also has the value at the minute's start, ``*_start``."""
+
+
+def cumulative_columns(kind: Kind) -> tuple[str, ...]:
+    """Record fields of ``kind`` that ``intervals`` differentiates."""
+    return field_names(kind, Nature.CUMULATIVE)
+
+
+def level_columns(kind: Kind) -> tuple[str, ...]:
+    """Record fields of ``kind`` whose value at the minute's end ``intervals`` keeps."""
+    return field_names(kind, Nature.LEVEL)
+
+
+def _interval_columns() -> tuple[TableColumn, ...]:
+    by_name = {column.name: column for column in record_columns(*SAMPLED_KINDS)}
+    by_name["cluster"] = TableColumn("cluster", STRING, "Cluster of the broker.")
+    values = dict.fromkeys(
+        name for kind in SAMPLED_KINDS for name in (*cumulative_columns(kind), *level_columns(kind))
+    )
+    return (
+        *PARTITION,
+        KIND,
+        TableColumn("minute", ColumnType.TIMESTAMP, "Start of the minute."),
+        *(by_name[name] for name in KEY_COLUMNS),
+        TableColumn("broker", STRING, "Broker that wrote the minute's last row."),
+        TableColumn("from_ns", LONG, "Where the account of this minute begins."),
+        TableColumn("to_ns", LONG, "Where the account of this minute ends."),
+        TableColumn("covered_ns", LONG, "Time inside it that rows cover, lost rows left out."),
+        TableColumn("completeness", DOUBLE, "covered_ns / (to_ns - from_ns), 0 to 1."),
+        TableColumn("samples", LONG, "Rows that end in the minute."),
+        TableColumn("gaps", LONG, "Pieces of the minute with lost rows."),
+        TableColumn("restarts", LONG, "Times counting began anew: restart of the broker, reload."),
+        TableColumn("resets", LONG, "Times a cumulative value fell."),
+        TableColumn("clock_steps", LONG, "Rows whose window had a step of the wall clock."),
+        *(by_name[name] for name in values),
+        *(TableColumn(f"{name}_start", LONG, f"{name} at from_ns.") for name in START_LEVELS),
+        TableColumn("oldest_age_max_ns", LONG, "Largest oldest_age_ns in the minute."),
+    )
+
+
+INTERVALS: Final = Table("intervals", _interval_columns(), ("date", "hour", "kind"), ("minute",))
+
+TOPIC_KEY: Final = ("cluster", "topic", "partition", "incarnation")
+TOPIC_COLUMNS: Final = tuple(column for column in INTERVALS.columns if column.name in TOPIC_KEY)
