@@ -21,6 +21,7 @@ from headgate.pipeline.tables.bronze import (
     BRONZE_EVENTS,
     BRONZE_QUARANTINE,
     BRONZE_SAMPLES,
+    MEASURED,
 )
 from headgate.pipeline.tables.columns import HOUR_NS
 from headgate.record.codec import Batch, UnknownVersionError, decode
@@ -126,6 +127,7 @@ def _header_columns(batches: Sequence[Batch], counts: Sequence[int]) -> dict[str
         "window_end_ns": pa.array(ends_of_rows),
         "window_end": pa.array(ends_of_rows // 1_000).cast(TIMESTAMP),
         "clock_step": column([header.clock_step for header in headers], pa.bool_()),
+        "evidence": pa.repeat(pa.scalar(MEASURED, pa.string()), len(ends_of_rows)),
         "row": pa.array(np.concatenate([np.arange(n, dtype=np.int32) for n in counts])),
     }
 

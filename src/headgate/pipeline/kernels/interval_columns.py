@@ -171,7 +171,7 @@ def _levels(chunk: Input, rows: Rows, pieces: Pieces, cuts: _Cuts) -> dict[str, 
     last = cuts.piece[cuts.group_last]
     reached = (cuts.to_ns[cuts.group_last] == pieces.to_ns[last]) | (pieces.start[last] < 0)
     source = np.where(reached, pieces.source_row[last], rows.source[pieces.start[last]])
-    kept = ["kind", *KEY_COLUMNS, "broker", *level_columns(chunk.kind)]
+    kept = ["kind", *KEY_COLUMNS, "broker", "evidence", *level_columns(chunk.kind)]
     there = [name for name in kept if name in chunk.table.column_names]
     taken = chunk.table.select(there).take(pa.array(source))
     columns: dict[str, Any] = {name: taken.column(name).combine_chunks() for name in there}

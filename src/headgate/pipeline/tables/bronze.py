@@ -16,6 +16,10 @@ from headgate.pipeline.tables.columns import (
 )
 from headgate.record.fields import Kind
 
+MEASURED: Final = "measured"
+INFERRED: Final = "inferred"
+"""Values of ``evidence``: from a broker's own account of time, or worked out from counters."""
+
 BATCH_KIND: Final = "batch"
 """Kind of the bronze rows that say which batches arrived; one for each message."""
 
@@ -33,6 +37,7 @@ HEADER: Final = (
     TableColumn("window_end_ns", LONG, "End of the message's window, ns since the epoch."),
     TableColumn("window_end", ColumnType.TIMESTAMP, "End of the message's window."),
     TableColumn("clock_step", ColumnType.BOOLEAN, "The wall clock stepped in the window."),
+    TableColumn("evidence", STRING, "measured by the broker, or inferred from its counters."),
 )
 
 BRONZE_SAMPLES: Final = Table(

@@ -60,6 +60,7 @@ def _interval_columns() -> tuple[TableColumn, ...]:
         TableColumn("minute", ColumnType.TIMESTAMP, "Start of the minute."),
         *(by_name[name] for name in KEY_COLUMNS),
         TableColumn("broker", STRING, "Broker that wrote the minute's last row."),
+        TableColumn("evidence", STRING, "That of the minute's last row: measured or inferred."),
         TableColumn("from_ns", LONG, "Where the account of this minute begins."),
         TableColumn("to_ns", LONG, "Where the account of this minute ends."),
         TableColumn("covered_ns", LONG, "Time inside it that rows cover, lost rows left out."),
