@@ -20,6 +20,7 @@ WANTED = {
     "build": GROUPS["build"],
     "broker": BROKER,
     "lint": [*BROKER, *GROUPS["lint"]],
+    "spark": [*BROKER, *EXTRAS["demo"], *(t for t in EXTRAS["spark"] if t[:7] != "pyspark")],
     "dev": [*BROKER, *EXTRAS["demo"], *EXTRAS["spark"], *GROUPS["lint"], *GROUPS["test"]],
 }
 

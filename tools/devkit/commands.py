@@ -131,7 +131,7 @@ def _lock(arguments: Sequence[str]) -> int:
 
 
 def _package(_arguments: Sequence[str]) -> int:
-    return package(ensure(Lane.BROKER))
+    return package(ensure(Lane.DEV))
 
 
 COMMANDS: Final = (
@@ -145,5 +145,5 @@ COMMANDS: Final = (
     Command("bench", "[NAME [ARGS] | all]", "measures, each claim beside a peer", _bench),
     Command("soak", "[SEEDS]", "plays adaptive throttling's laws against many loads", _soak),
     Command("lock", "[--upgrade]", "resolves locks/ from pyproject.toml", _lock),
-    Command("package", "", "builds both distributions into dist/", _package),
+    Command("package", "", "builds both distributions and the Spark archive into dist/", _package),
 )

@@ -17,6 +17,8 @@ from devkit.paths import ROOT, environment_variables
 
 _OLDEST_PYTHON: Final = "3.11"
 
+_NOT_EMITTED: Final = ("--no-emit-package", "pyspark", "--no-emit-package", "py4j")
+
 _LANES: Final[tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...]] = (
     ("build", ("--group", "pyproject.toml:build"), ()),
     ("broker", ("pyproject.toml",), ()),
@@ -25,6 +27,12 @@ _LANES: Final[tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...]] = (
         "dev",
         ("pyproject.toml", "--extra", "spark", "--group", "lint", "--group", "test"),
         ("lint", "build"),
+    ),
+    # What a Spark cluster needs beside its own Spark.
+    (
+        "spark",
+        ("pyproject.toml", "--extra", "spark", *_NOT_EMITTED),
+        ("dev",),
     ),
 )
 """Name, what goes in, and the lanes whose versions it keeps to."""

@@ -1,4 +1,5 @@
-"""``./dev package``: builds both distributions into ``dist/`` and looks at what is in them."""
+"""``./dev package``: builds both distributions into ``dist/`` and looks at what is in them, and the
+environment archive that a Spark cluster runs the pipeline with."""
 
 from __future__ import annotations
 
@@ -9,6 +10,7 @@ import zipfile
 from pathlib import Path
 from typing import Final
 
+from devkit.archive import build_archive
 from devkit.console import DevError, Stage
 from devkit.paths import DIST, PYSPARK_PULSAR, ROOT, environment_variables
 
@@ -17,7 +19,9 @@ DISTRIBUTIONS: Final = (("headgate", ROOT), ("pyspark_pulsar", PYSPARK_PULSAR))
 
 
 def package(python: Path) -> int:
-    """Build a wheel and a source archive of each distribution and print their paths."""
+    """Build a wheel and a source archive of each distribution and the environment archive, and
+    print their paths."""
+    wheels = []
     for name, folder in DISTRIBUTIONS:
         stage = Stage(f"building {name}")
         paths = build(python, folder, DIST)
@@ -25,7 +29,12 @@ def package(python: Path) -> int:
         for path in paths:
             if path.suffix == ".whl":
                 check_wheel(path, name)
+                wheels.append(path)
             print(path.relative_to(ROOT))
+    stage = Stage("packing the environment for Spark clusters")
+    archive = build_archive(python, wheels, DIST)
+    stage.done(f"{archive.stat().st_size / 1e6:.0f} MB")
+    print(archive.relative_to(ROOT))
     return 0
 
 

@@ -26,7 +26,19 @@ _JVM_FLAGS: Final = "-XX:TieredStopAtLevel=1 -Xshare:auto -XX:+UseSerialGC"
 """For a short job the time to start counts more than the last bit of speed; measured as less
 than half of the default start-up."""
 
-_SETTINGS: Final = {
+_SUBMITTED: Final = "PYSPARK_GATEWAY_PORT"
+"""Variable that ``spark-submit`` sets: its Java process runs, and has the cluster's settings."""
+
+_QUERY_SETTINGS: Final = {
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.shuffle.partitions": "4",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "20000",
+    "spark.sql.sources.parallelPartitionDiscovery.threshold": "2000",
+    "spark.sql.parquet.inferTimestampNTZ.enabled": "false",
+}
+"""What queries are tuned to. On a cluster its own setting of one of them comes first."""
+
+_SETTINGS: Final = _QUERY_SETTINGS | {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.driver.bindAddress": "127.0.0.1",
@@ -35,18 +47,13 @@ _SETTINGS: Final = {
     "spark.driver.extraJavaOptions": _JVM_FLAGS,
     # A failure reaches the caller as an exception; the log would say it again, in a page.
     "spark.log.level": "FATAL",
-    "spark.sql.session.timeZone": "UTC",
-    "spark.sql.shuffle.partitions": "4",
-    "spark.sql.execution.arrow.maxRecordsPerBatch": "20000",
-    "spark.sql.sources.parallelPartitionDiscovery.threshold": "2000",
-    "spark.sql.parquet.inferTimestampNTZ.enabled": "false",
 }
 
 
 def create_session(
     name: str, *, cores: int | None = None, log_path: Path | None = None
 ) -> SparkSession:
-    """Start Spark on this machine, or take the session that is there (``spark-submit``).
+    """Start Spark on this machine, or take what is there: a session, or ``spark-submit``'s cluster.
 
     What Java and the Python workers say goes to the file ``log_path``, which is begun anew, so
     that it does not stand between the caller's own lines; without one, to this process's output.
@@ -56,6 +63,8 @@ def create_session(
         PipelineError: Java did not start.
     """
     active = SparkSession.getActiveSession()
+    if active is None and _SUBMITTED in os.environ:
+        active = _submitted_session(name)
     if active is None:
         require_java(os.environ.get("JAVA_HOME"), shutil.which("java"))
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -70,6 +79,16 @@ def create_session(
             SparkContext(conf=conf, gateway=gateway)
         active = SparkSession.builder.getOrCreate()
     return prepare_session(active)
+
+
+def _submitted_session(name: str) -> SparkSession:
+    """The session of ``spark-submit``, whose settings are the caller's: only gaps are filled."""
+    session = SparkSession.builder.appName(name).getOrCreate()
+    given = session.sparkContext.getConf()
+    for key, value in _QUERY_SETTINGS.items():
+        if not given.contains(key):
+            session.conf.set(key, value)
+    return session
 
 
 def start_java(conf: SparkConf, log_path: Path | None) -> Any:

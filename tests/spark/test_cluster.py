@@ -1,0 +1,91 @@
+"""The pipeline by ``spark-submit`` on a cluster of Spark's own kind, with the environment archive.
+
+``local-cluster`` is a standalone cluster with processes of its own for master's workers and
+executors: what cannot be pickled, and what is not in the archive, fails here.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tarfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyspark
+import pytest
+from devkit.archive import SCRIPT, build_archive
+from devkit.package import DISTRIBUTIONS, build
+
+from tests.spark.telemetry_topic import rows_of
+from tests.unit.pipeline.play import SITUATIONS, play
+
+if TYPE_CHECKING:
+    from tests.spark.conftest import Cluster
+
+LIMIT_S = 240.0
+
+
+@pytest.fixture(scope="module")
+def archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The archive that ``./dev package`` builds."""
+    folder = tmp_path_factory.mktemp("dist")
+    python = Path(sys.executable)
+    wheels = [
+        path
+        for _, source in DISTRIBUTIONS
+        for path in build(python, source, folder)
+        if path.suffix == ".whl"
+    ]
+    return build_archive(python, wheels, folder)
+
+
+@pytest.fixture
+def unpacked(archive: Path, tmp_path: Path) -> Path:
+    """A folder with the environment, as on the machine that submits."""
+    with tarfile.open(archive) as tar:
+        tar.extractall(tmp_path / "environment", filter="fully_trusted")
+    return tmp_path
+
+
+def submit(folder: Path, archive: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    """``spark-submit`` of ``headgate pipeline WORDS``, with nothing of this checkout in reach."""
+    home = Path(pyspark.__file__).parent
+    hidden = ("PYTHONPATH", "PYSPARK_GATEWAY_PORT", "PYSPARK_GATEWAY_SECRET")
+    environment = {name: value for name, value in os.environ.items() if name not in hidden}
+    return subprocess.run(
+        [
+            str(home / "bin" / "spark-submit"),
+            "--master", "local-cluster[2,1,1024]",
+            "--archives", f"{archive}#environment",
+            "--conf", "spark.sql.shuffle.partitions=2",
+            f"environment/{SCRIPT}", *words,
+        ],
+        cwd=folder,
+        env=environment | {
+            "SPARK_HOME": str(home),
+            "SPARK_LOCAL_IP": "127.0.0.1",
+            "PYSPARK_PYTHON": "./environment/bin/python",
+        },
+        capture_output=True, text=True, timeout=LIMIT_S, check=False,
+    )  # fmt: skip
+
+
+def test_a_cluster_judges_as_one_machine_does(
+    unpacked: Path, archive: Path, cluster: Cluster
+) -> None:
+    topic = cluster.new_topic()
+    cluster.publish(topic, play(50))
+    source = [
+        "--topic", topic, "--out", str(unpacked / "tables"),
+        "--broker-url", cluster.broker.service_url, "--web-url", cluster.broker.admin_url,
+    ]  # fmt: skip
+    done = submit(unpacked, archive, "attribute", *source, "--format", "json")
+    assert done.returncode == 0, done.stderr
+    # Spark's launcher puts both of the job's outputs into one.
+    rows = json.loads(done.stdout[done.stdout.index("[{") :])
+    wanted = {(s.topic, s.subscription): s.verdict for s in SITUATIONS}
+    assert {(row["topic"], row["subscription"]): row["verdict"] for row in rows} == wanted
+    assert rows_of(unpacked / "tables", "attribution").num_rows > 0
