@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Final, Literal
 
 from headgate.base.units import S_PER_MINUTE
@@ -20,6 +21,19 @@ _USE_SHOWN_MAX: Final = 0.99
 
 _KIB: Final = 1024.0
 _LARGER_UNITS: Final = ("KiB", "MiB", "GiB", "TiB")
+
+
+@dataclass(frozen=True, slots=True)
+class BreachForecast:
+    """When a limit is reached, in seconds from now: a likely time between two edges, each of which
+    one breach in ten lies beyond."""
+
+    earliest_s: float | None
+    """None: no edges are known."""
+    likely_s: float | None
+    """None: it is possible, not likely."""
+    latest_s: float | None
+    """None: that edge is too far away to be told."""
 
 
 def size_text(size_bytes: float) -> str:
@@ -48,6 +62,14 @@ def time_text(seconds: float) -> str:
     return f"{days} d {rest} h" if rest else f"{days} d"
 
 
+def about_text(seconds: float) -> str:
+    """A length of time that is not known well, in one unit: ``45 s``, ``26 min``, ``1.5 h``."""
+    if round(seconds) < 2 * S_PER_MINUTE:
+        return f"{round(seconds)} s"
+    minutes = round(seconds / S_PER_MINUTE)
+    return f"{minutes} min" if minutes < 90 else f"{number(seconds / _S_PER_HOUR)} h"
+
+
 def quota_sentence(
     *,
     use: float,
@@ -60,6 +82,7 @@ def quota_sentence(
     seconds_to_breach: float | None,
     exceeded: bool,
     slowest: str | None = None,
+    forecast: BreachForecast | None = None,
 ) -> str:
     """Say how one quota of a topic stands; no line break, no full stop.
 
@@ -70,6 +93,7 @@ def quota_sentence(
     oldest unacknowledged message, which is ``oldest_age_s`` old. ``seconds_to_breach``: until the
     limit is reached at the present rate, None when it does not come nearer or nobody knows.
     ``slowest`` has the largest backlog: whom a size quota takes from, where that is known.
+    ``forecast`` says when it is reached with more than the present rate, and is told instead.
     """
     quota = f"its {limit_text} {'time ' * (kind == 'time')}quota" + f" ({source})" * bool(source)
     loser = slowest if kind == "size" else subscription
@@ -92,11 +116,35 @@ def quota_sentence(
     parts = [f"the topic is at {percent(min(use, _USE_SHOWN_MAX))} of {quota}"]
     if holder:
         parts.append(holder)
-    if seconds_to_breach is not None:
+    breaks = ""
+    if forecast is not None:
+        breaks = _forecast_text(forecast, kind, limit_text)
+    elif seconds_to_breach is not None:
         when = "any moment" if seconds_to_breach < 1 else f"in {time_text(seconds_to_breach)}"
-        parts.append(f"at the present rate it breaks {when}")
-        parts.append(f"then: {_consequence(policy, loser)}")
+        breaks = f"at the present rate it breaks {when}"
+    if breaks:
+        parts += [breaks, f"then: {_consequence(policy, loser)}"]
     return ", ".join(parts)
+
+
+def _forecast_text(forecast: BreachForecast, kind: str, limit_text: str) -> str:
+    """``it reaches 10 GiB in about 2 h (1.5 h to 3.1 h)``; empty where nothing is expected."""
+    earliest, likely, latest = (
+        None if seconds is None else about_text(seconds)
+        for seconds in (forecast.earliest_s, forecast.likely_s, forecast.latest_s)
+    )
+    does, may = f"it reaches {limit_text}", f"it may reach {limit_text}"
+    if kind == "time":
+        does = f"its oldest message is {limit_text} old"
+        may = f"its oldest message may be {limit_text} old"
+    if likely is None:
+        return "" if earliest is None else f"{may} in {earliest} at the earliest"
+    if (forecast.likely_s or 0.0) < 1:
+        return f"{does} any moment"
+    text = f"{does} in about {likely}"
+    if earliest is not None and latest is None:
+        return f"{text} ({earliest} at the earliest)"
+    return text if earliest is None or earliest == latest else f"{text} ({earliest} to {latest})"
 
 
 def _consequence(policy: str, loser: str | None, *, are: str = "") -> str:

@@ -139,7 +139,8 @@ _DERIVATIONS: Final = (
         kind=Kind.SUBSCRIPTION.value,
         look_back_hours=PROVEN_LOOK_BACK_NS // HOUR_NS,
     ),
-    _by_hour(QUOTA_USAGE, INTERVALS, steps.quota_usage, kind=Kind.TOPIC.value),
+    # A forecast looks back an hour.
+    _by_hour(QUOTA_USAGE, INTERVALS, steps.quota_usage, kind=Kind.TOPIC.value, look_back_hours=1),
     _by_hour(EVICTIONS, BRONZE_EVENTS, steps.evictions),
 )
 

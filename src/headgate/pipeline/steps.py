@@ -28,12 +28,13 @@ from headgate.pipeline.kernels.intervals import (
     Heartbeats,
     interval_table,
 )
+from headgate.pipeline.kernels.quota_forecast import SORT_COLUMNS as TOPIC_SORT_COLUMNS
 from headgate.pipeline.kernels.quota_usage import INPUT_COLUMNS as TOPIC_MINUTE_COLUMNS
 from headgate.pipeline.kernels.quota_usage import quota_usage_table
 from headgate.pipeline.tables.arrow_types import whole_subjects
 from headgate.pipeline.tables.attribution import ATTRIBUTION, ATTRIBUTION_KEY
 from headgate.pipeline.tables.bronze import SAMPLED_KINDS
-from headgate.pipeline.tables.intervals import INTERVALS
+from headgate.pipeline.tables.intervals import INTERVALS, TOPIC_KEY
 from headgate.pipeline.tables.quotas import EVENT_IDENTITY, EVICTION_EVENT, EVICTIONS, QUOTA_USAGE
 from headgate.pipeline.tables.schemas import spark_schema, table_schema
 from headgate.record.fields import Kind
@@ -84,16 +85,23 @@ def attribution(minutes: DataFrame, hours: Collection[int]) -> DataFrame:
 
 
 def quota_usage(minutes: DataFrame, hours: Collection[int]) -> DataFrame:
-    """Rows of ``quota_usage`` for some hours, from ``intervals`` of these."""
+    """Rows of ``quota_usage`` for some hours, from ``intervals`` of these and the hour before."""
     wanted = frozenset(hours)
 
     def kernel(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            table = pa.Table.from_batches([batch])
+        for table in whole_subjects(batches, TOPIC_KEY):
             yield from quota_usage_table(table, wanted).to_batches()
 
-    topics = minutes.where(F.col("kind") == Kind.TOPIC.value).select(*TOPIC_MINUTE_COLUMNS)
-    return topics.mapInArrow(kernel, table_schema(QUOTA_USAGE))
+    return _minutes_by_topic(minutes).mapInArrow(kernel, table_schema(QUOTA_USAGE))
+
+
+def _minutes_by_topic(minutes: DataFrame) -> DataFrame:
+    return (
+        minutes.where(F.col("kind") == Kind.TOPIC.value)
+        .select(*TOPIC_MINUTE_COLUMNS)
+        .repartition(*TOPIC_KEY)
+        .sortWithinPartitions(*TOPIC_SORT_COLUMNS)
+    )
 
 
 def evictions(events: DataFrame, hours: Collection[int]) -> DataFrame:

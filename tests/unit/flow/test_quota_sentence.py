@@ -10,7 +10,13 @@ from hypothesis import strategies as st
 
 from headgate.base.units import GIB, KIB, MIB
 from headgate.flow.quota import QuotaPolicy
-from headgate.flow.quota_sentence import quota_sentence, size_text, time_text
+from headgate.flow.quota_sentence import (
+    BreachForecast,
+    about_text,
+    quota_sentence,
+    size_text,
+    time_text,
+)
 
 FACTS: dict[str, Any] = {
     "use": 0.83,
@@ -175,3 +181,66 @@ def test_a_breach_within_a_second_is_due_any_moment() -> None:
         exceeded=False,
     )
     assert text.endswith("at the present rate it breaks any moment, then: producers held")
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0.4, "0 s"),
+        (119.4, "119 s"),
+        (119.6, "2 min"),
+        (1_560.0, "26 min"),
+        (5_369.0, "89 min"),
+        (5_371.0, "1.5 h"),
+        (11_160.0, "3.1 h"),
+        (86_400.0, "24 h"),
+    ],
+)
+def test_a_time_that_is_not_known_well_has_one_unit(seconds: float, text: str) -> None:
+    assert about_text(seconds) == text
+
+
+_HOUR_S = 3_600.0
+
+
+@pytest.mark.parametrize(
+    ("kind", "seconds", "said"),
+    [
+        (
+            "size",
+            (1.5 * _HOUR_S, 2 * _HOUR_S, 3.1 * _HOUR_S),
+            "it reaches 10 GiB in about 2 h (1.5 h to 3.1 h)",
+        ),
+        (
+            "size",
+            (4_000.0, 4_100.0, None),
+            "it reaches 10 GiB in about 68 min (67 min at the earliest)",
+        ),
+        ("size", (None, 4_100.0, None), "it reaches 10 GiB in about 68 min"),
+        # An edge that reads like the other tells nothing.
+        ("size", (4_100.0, 4_101.0, 4_102.0), "it reaches 10 GiB in about 68 min"),
+        ("size", (0.0, 0.5, 90.0), "it reaches 10 GiB any moment"),
+        ("size", (1_200.0, None, None), "it may reach 10 GiB in 20 min at the earliest"),
+        (
+            "time",
+            (60.0, 1_560.0, None),
+            "its oldest message is 10 GiB old in about 26 min (60 s at the earliest)",
+        ),
+        (
+            "time",
+            (60.0, None, None),
+            "its oldest message may be 10 GiB old in 60 s at the earliest",
+        ),
+        ("size", (None, None, None), ""),
+    ],
+)
+def test_a_forecast_is_told_in_place_of_the_present_rate(
+    kind: str, seconds: tuple[float | None, ...], said: str
+) -> None:
+    facts = {**FACTS, "kind": kind, "subscription": None, "forecast": BreachForecast(*seconds)}
+    at = _AT if kind == "size" else _AT.replace("quota", "time quota")
+    expected = f"{at}, {said}, then: producers held" if said else at
+    assert quota_sentence(**facts) == expected
+    over = quota_sentence(**{**facts, "exceeded": True, "use": 1.0})
+    assert "earliest" not in over
+    assert "about" not in over

@@ -57,12 +57,16 @@ def test_verdicts_follow_from_the_day_before() -> None:
     assert not derivation.is_input(file(HOUR, "topic"), {HOUR})
 
 
-def test_quotas_follow_from_the_same_hour_alone() -> None:
+def test_forecasts_follow_from_the_hour_before() -> None:
     usage = BY_TABLE[QUOTA_USAGE.name]
-    live = [file(HOUR + ahead, "topic") for ahead in (-1, 0, 1)]
-    assert usage.touched(live[1:2], live) == {HOUR}
-    assert [usage.is_input(f, {HOUR}) for f in live] == [False, True, False]
+    live = [file(HOUR + ahead, "topic") for ahead in (-2, -1, 0, 1, 2)]
+    assert usage.touched(live[2:3], live) == {HOUR, HOUR + 1}
+    assert usage.touched(live[2:3], live[:3]) == {HOUR}
+    assert [usage.is_input(f, {HOUR}) for f in live] == [False, True, True, False, False]
     assert not usage.is_input(file(HOUR), {HOUR})
+
+
+def test_evictions_follow_from_the_same_hour_alone() -> None:
     evictions = BY_TABLE[EVICTIONS.name]
     assert evictions.source is BRONZE_EVENTS
     assert evictions.touched([file(HOUR, None)], [file(HOUR + 1, None)]) == {HOUR}

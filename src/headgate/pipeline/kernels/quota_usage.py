@@ -1,6 +1,6 @@
 """How full backlog quotas are: minutes of topics in Arrow, rows of ``quota_usage`` out.
 
-Each row follows from one minute alone, so the input needs no order.
+A row follows from its minute, but for the forecast, which looks back an hour.
 """
 
 from __future__ import annotations
@@ -11,21 +11,29 @@ from datetime import UTC, datetime
 from math import inf
 from typing import Any, Final, Literal
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headgate.base.units import NS_PER_MS, NS_PER_S
-from headgate.flow.quota import age_exceeded, size_exceeded
-from headgate.flow.quota_sentence import quota_sentence, size_text, time_text
+from headgate.base.units import NS_PER_S, NS_PER_US
+from headgate.flow.quota_sentence import BreachForecast, quota_sentence, size_text, time_text
 from headgate.flow.sentence import number
-from headgate.pipeline.tables.arrow_types import table_arrow_schema
+from headgate.pipeline.kernels.quota_forecast import (
+    FORECAST_COLUMNS,
+    QuotaForecast,
+    RowForecast,
+    row_forecasts,
+)
+from headgate.pipeline.tables.arrow_types import TIMESTAMP, table_arrow_schema
 from headgate.pipeline.tables.columns import HOUR_NS
 from headgate.pipeline.tables.intervals import TOPIC_KEY
-from headgate.pipeline.tables.quotas import EVICTION_FIELDS, QUOTA_USAGE
+from headgate.pipeline.tables.quotas import (
+    BROKER_METHOD,
+    EVICTION_FIELDS,
+    NO_METHOD,
+    QUOTA_USAGE,
+)
 from headgate.record.fields import QUOTA_TYPES
-
-BROKER_METHOD: Final = "broker"
-"""The broker itself told the time to the breach, from the rate that it smooths."""
 
 _SAME: Final = (
     *TOPIC_KEY,
@@ -51,14 +59,17 @@ _ACTS: Final = ("eviction_size_acts", "eviction_time_acts", "parked_backlog_quot
 _HELD_SHOWN_MIN_S: Final = 0.05
 """A shorter hold reads as none. One that evicts has many: sends wait for the eviction itself."""
 
-INPUT_COLUMNS: Final = (
-    *_SAME,
-    "from_ns",
-    *(f"quota_{name}" for name in _SET),
-    *(f"quota_{quota}_breach_ns" for quota in QUOTA_TYPES),
-    "parked_backlog_quota_ns",
-    "parked_backlog_quota_messages",
-    "parked_backlog_quota_bytes",
+INPUT_COLUMNS: Final = tuple(
+    dict.fromkeys(
+        (
+            *_SAME,
+            *FORECAST_COLUMNS,
+            *(f"quota_{name}" for name in _SET),
+            "parked_backlog_quota_ns",
+            "parked_backlog_quota_messages",
+            "parked_backlog_quota_bytes",
+        )
+    )
 )
 """Columns of ``intervals`` that are needed."""
 
@@ -74,19 +85,45 @@ class _Quota:
     limit_text: str
     use: float | None
     """None where there is nothing to divide by, or the backlog is not known."""
-    exceeded: bool
-    seconds_to_breach: float | None
+    forecast: QuotaForecast
+    passed_s: float
+    """From the forecast to the minute's end."""
+
+    @property
+    def order(self) -> tuple[float, float]:
+        """Sorts the quota that is reached first before others."""
+        seconds = (self.forecast.likely_s, self.forecast.earliest_s)
+        likely, earliest = (inf if s is None else s for s in seconds)
+        return likely, earliest
+
+    @property
+    def left_s(self) -> BreachForecast | None:
+        """The forecast as of the minute's end; None: none is made, or none is approached."""
+        earliest, likely, latest = (
+            None if s is None else max(s - self.passed_s, 0.0)
+            for s in (self.forecast.earliest_s, self.forecast.likely_s, self.forecast.latest_s)
+        )
+        if self.forecast.method in (BROKER_METHOD, NO_METHOD):
+            return None
+        return BreachForecast(earliest, likely, latest)
 
 
 def quota_usage_table(table: pa.Table, hours: Collection[int]) -> pa.Table:
     """One row for each topic and minute of the wanted hours (numbers since the epoch) in which a
-    quota was in force at the end, or acted; other minutes have none."""
+    quota was in force at the end, or acted; other minutes have none.
+
+    ``table`` has :data:`INPUT_COLUMNS` of these hours and of those before them, sorted by
+    :data:`~headgate.pipeline.kernels.quota_forecast.SORT_COLUMNS`.
+    """
+    hour_of_row = pc.divide(table.column("from_ns"), HOUR_NS)
+    wanted = pc.is_in(hour_of_row, pa.array(sorted(hours), pa.int64()))
+    rows = np.flatnonzero(pc.and_(wanted, _concerned(table)).to_numpy())
     found: list[dict[str, Any]] = []
-    for minute in table.filter(_concerned(table)).to_pylist():
-        hour = minute["from_ns"] // HOUR_NS
-        if hour in hours:
-            start = datetime.fromtimestamp(hour * 3_600, UTC)
-            found.append({"date": start.date(), "hour": start.hour, **quota_usage(minute)})
+    forecasts = row_forecasts(table, rows)
+    for minute, forecast in zip(table.take(pa.array(rows)).to_pylist(), forecasts, strict=True):
+        start = datetime.fromtimestamp(minute["from_ns"] // HOUR_NS * 3_600, UTC)
+        place = {"date": start.date(), "hour": start.hour}
+        found.append({**place, **quota_usage(minute, forecast)})
     return pa.Table.from_pylist(found, schema=table_arrow_schema(QUOTA_USAGE))
 
 
@@ -99,21 +136,34 @@ def _concerned(table: pa.Table) -> pa.ChunkedArray:
     return mask
 
 
-def quota_usage(minute: Minute) -> dict[str, Any]:
+def quota_usage(minute: Minute, forecast: RowForecast) -> dict[str, Any]:
     """The row of one minute, but for the columns of its partition.
 
     ``minute`` has :data:`INPUT_COLUMNS`.
     """
-    quotas = [quota for quota in (_size(minute), _time(minute)) if quota is not None]
-    nearest = _nearest(quotas)
+    passed_s = (minute["to_ns"] - forecast.made_at_ns) / NS_PER_S
+    quotas = [
+        _quota(minute, kind, forecast.by_quota[kind], passed_s)
+        for kind in ("size", "time")
+        if kind in forecast.by_quota
+    ]
+    approached = [quota for quota in quotas if quota.forecast.method != NO_METHOD]
+    # Of two at once the size's.
+    nearest = min(approached, key=lambda quota: quota.order, default=None)
+    told = None if nearest is None else nearest.forecast
+    none = NO_METHOD if quotas else None
     held_ns = minute["parked_backlog_quota_ns"]
     return {
         **{name: minute[name] for name in _SAME},
         **{name: minute[f"quota_{name}"] for name in _SET},
         **{f"{quota.kind}_use": quota.use for quota in quotas},
-        "seconds_to_breach": None if nearest is None else nearest.seconds_to_breach,
+        "seconds_to_breach_earliest": None if told is None else told.earliest_s,
+        "seconds_to_breach": None if told is None else told.likely_s,
+        "seconds_to_breach_latest": None if told is None else told.latest_s,
         "breach_quota": None if nearest is None else nearest.kind,
-        "method": None if nearest is None else BROKER_METHOD,
+        "method": none if told is None else told.method,
+        "forecast_at": pa.scalar(forecast.made_at_ns // NS_PER_US, TIMESTAMP) if quotas else None,
+        "seconds_to_breach_broker": _broker_s(minute, quotas),
         "held_seconds": None if held_ns is None else held_ns / NS_PER_S,
         "parked_messages": minute["parked_backlog_quota_messages"],
         "parked_bytes": minute["parked_backlog_quota_bytes"],
@@ -121,56 +171,36 @@ def quota_usage(minute: Minute) -> dict[str, Any]:
     }
 
 
-def _size(minute: Minute) -> _Quota | None:
-    limit, backlog = minute["quota_size_limit_bytes"], minute["backlog_bytes"]
-    if limit is None:
-        return None
-    return _Quota(
-        "size",
-        size_text(limit),
-        # A limit of 0 is a legal way to stop everybody: every backlog is over it.
-        backlog / limit if limit > 0 and backlog is not None else None,
-        backlog is not None and size_exceeded(backlog, limit),
-        _seconds(minute["quota_size_breach_ns"]),
-    )
+def _quota(
+    minute: Minute, kind: Literal["size", "time"], forecast: QuotaForecast, passed_s: float
+) -> _Quota:
+    limit = minute[f"quota_{kind}_{_LIMITS[kind]}"]
+    if kind == "size":
+        taken, text = minute["backlog_bytes"], size_text(limit)
+    else:
+        taken, text = minute["oldest_age_ns"] or 0, time_text(limit / NS_PER_S)
+    # A limit of 0 is a legal way to stop everybody: every backlog is over it.
+    use = taken / limit if limit > 0 and taken is not None else None
+    return _Quota(kind, text, use, forecast, passed_s)
 
 
-def _time(minute: Minute) -> _Quota | None:
-    limit_ns, age_ns = minute["quota_time_limit_ns"], minute["oldest_age_ns"]
-    if limit_ns is None:
-        return None
-    age_ms = -1 if age_ns is None else age_ns // NS_PER_MS
-    return _Quota(
-        "time",
-        time_text(limit_ns / NS_PER_S),
-        (age_ns or 0) / limit_ns if limit_ns > 0 else None,
-        age_exceeded(age_ms, limit_ns // NS_PER_MS),
-        _seconds(minute["quota_time_breach_ns"]),
-    )
+def _broker_s(minute: Minute, quotas: Sequence[_Quota]) -> float | None:
+    told = [_seconds(minute[f"quota_{quota.kind}_breach_ns"]) for quota in quotas]
+    return min((seconds for seconds in told if seconds is not None), default=None)
 
 
 def _seconds(time_ns: int | None) -> float | None:
     return None if time_ns is None else time_ns / NS_PER_S
 
 
-def _until_breach(quota: _Quota) -> float:
-    return inf if quota.seconds_to_breach is None else quota.seconds_to_breach
-
-
-def _nearest(quotas: Sequence[_Quota]) -> _Quota | None:
-    """The quota that is reached first, of two at once the size's; None if none is approached."""
-    nearest = min(quotas, key=_until_breach, default=None)
-    return None if nearest is None or nearest.seconds_to_breach is None else nearest
-
-
 def _state(minute: Minute, quotas: Sequence[_Quota]) -> list[str]:
     """How the more pressing of the quotas stands at the minute's end."""
     if not quotas:
         return ["no backlog quota is in force at the end of this minute"]
-    known = [quota for quota in quotas if quota.exceeded or quota.use is not None]
+    known = [quota for quota in quotas if quota.forecast.reached or quota.use is not None]
     if not known:
         return []
-    told = min(known, key=lambda q: (not q.exceeded, _until_breach(q), -(q.use or 0.0)))
+    told = min(known, key=lambda q: (not q.forecast.reached, *q.order, -(q.use or 0.0)))
     return [
         quota_sentence(
             use=told.use or 0.0,
@@ -180,8 +210,9 @@ def _state(minute: Minute, quotas: Sequence[_Quota]) -> list[str]:
             policy=minute[f"quota_{told.kind}_policy"] or "",
             subscription=minute["oldest_subscription"],
             oldest_age_s=_seconds(minute["oldest_age_ns"]),
-            seconds_to_breach=told.seconds_to_breach,
-            exceeded=told.exceeded,
+            seconds_to_breach=told.forecast.likely_s,
+            forecast=told.left_s,
+            exceeded=told.forecast.reached,
         )
     ]
 

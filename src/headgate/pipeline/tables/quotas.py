@@ -41,6 +41,12 @@ def _quota_columns(quota: str) -> tuple[TableColumn, ...]:
     )
 
 
+THEIL_SEN_METHOD: Final = "theil_sen"
+BROKER_METHOD: Final = "broker"
+NO_METHOD: Final = "none"
+"""Values of ``method``: forecast from the hour before, told by the broker itself from the rate that
+it smooths, or not approached."""
+
 EVICTION_FIELDS: Final = tuple(
     f"eviction_{quota}_{amount}"
     for quota in QUOTA_TYPES
@@ -65,16 +71,43 @@ QUOTA_USAGE: Final = Table(
         *_quota_columns("size"),
         *_quota_columns("time"),
         TableColumn(
+            "seconds_to_breach_earliest",
+            DOUBLE,
+            "As seconds_to_breach, but one breach in ten comes before it; null where that is not"
+            " known.",
+        ),
+        TableColumn(
             "seconds_to_breach",
             DOUBLE,
-            "From the minute's end until a quota is reached at the present rate, the nearer of the"
-            " two; 0 where one is; null when none is approached.",
+            "From forecast_at until a quota is likely to be reached, the nearer of the two; 0 where"
+            " one is, or was and has no room yet; null when that is not likely within a day.",
         ),
-        TableColumn("breach_quota", STRING, "The quota that is reached first: size, time or null."),
+        TableColumn(
+            "seconds_to_breach_latest",
+            DOUBLE,
+            "As seconds_to_breach, but one breach in ten comes after it; null when that is beyond a"
+            " day, or not known.",
+        ),
+        TableColumn(
+            "breach_quota", STRING, "The quota those seconds are of: size, time; null: none."
+        ),
         TableColumn(
             "method",
             STRING,
-            "How seconds_to_breach was found; broker: by the broker, from its smoothed rate.",
+            "How they were found. theil_sen: from the hour before; broker: by the broker, from its"
+            " smoothed rate, while there are fewer than ten samples; none: no quota is approached;"
+            " null: none is in force.",
+        ),
+        TableColumn(
+            "forecast_at",
+            ColumnType.TIMESTAMP,
+            "When the forecast was made: the end of this minute, or of an earlier one of the same"
+            " five. The seconds run from then on.",
+        ),
+        TableColumn(
+            "seconds_to_breach_broker",
+            DOUBLE,
+            "The broker's own figure, from this minute's end on; the nearer of the two quotas'.",
         ),
         *(column for column in INTERVALS.columns if column.name in EVICTION_FIELDS),
         TableColumn(

@@ -11,12 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headgate.base.units import GIB, KIB, MIB
-from headgate.pipeline.kernels.quota_usage import INPUT_COLUMNS, quota_usage, quota_usage_table
+from headgate.pipeline.kernels.quota_usage import INPUT_COLUMNS, quota_usage_table
 from headgate.pipeline.tables.arrow_types import table_arrow_schema
 from headgate.pipeline.tables.columns import HOUR_NS
 from headgate.pipeline.tables.intervals import INTERVALS
 from headgate.pipeline.tables.quotas import QUOTA_USAGE
 from headgate.record.fields import Kind
+from tests.unit.pipeline.level_play import rows_of, table_of
 from tests.unit.pipeline.play import T0, S, minutes
 from tests.unit.pipeline.quota_play import NS, SOURCE, quota_play
 
@@ -72,6 +73,8 @@ def test_a_quota_that_is_approached() -> None:
     assert row["size_use"] == pytest.approx(50 / 60)
     assert (row["seconds_to_breach"], row["breach_quota"]) == (10.0, "size")
     assert row["method"] == "broker"
+    assert row["seconds_to_breach_broker"] == 10.0
+    assert (row["seconds_to_breach_earliest"], row["seconds_to_breach_latest"]) == (None, None)
     assert row["sentence"] == (
         f"the topic is at 83 % of its 60 MiB quota ({SOURCE}), subscription billing holds the"
         " oldest message (50 s), at the present rate it breaks in 10 s, then: producers held"
@@ -111,7 +114,11 @@ def test_of_two_quotas_the_one_that_breaks_is_told(played: Played) -> None:
 
 def test_a_quota_that_was_lifted_still_tells_what_it_did(played: Played) -> None:
     before, after = played["lifted", 0], played["lifted", 1]
-    assert (before["size_use"], before["seconds_to_breach"], before["method"]) == (0.5, None, None)
+    assert (before["size_use"], before["seconds_to_breach"], before["method"]) == (
+        0.5,
+        None,
+        "none",
+    )
     assert before["breach_quota"] is None
     assert before["sentence"] == f"the topic is at 50 % of its 10 MiB quota ({SOURCE})"
     assert (after["size_limit_bytes"], after["size_use"], after["held_seconds"]) == (None, None, 3)
@@ -140,14 +147,15 @@ def test_the_quota_that_is_exceeded_is_told_before_the_one_that_is_fuller() -> N
         oldest_age_ns=9 * S,
         quota_time_breach_ns=S,
     )
-    row = quota_usage(minute)
+    row = usage(minute)
     assert row["sentence"].startswith("the topic is over its 0 B quota")
-    assert (row["breach_quota"], row["seconds_to_breach"]) == ("time", 1.0)
+    assert (row["breach_quota"], row["seconds_to_breach"]) == ("size", 0.0)
+    assert row["seconds_to_breach_broker"] == 1.0
     assert (row["size_use"], row["time_use"]) == (None, 0.9)
 
 
 def test_an_unknown_backlog_has_no_use_and_no_sentence() -> None:
-    row = quota_usage(_minute(quota_size_limit_bytes=10))
+    row = usage(_minute(quota_size_limit_bytes=10))
     assert (row["size_use"], row["sentence"], row["held_seconds"]) == (None, None, None)
 
 
@@ -160,7 +168,7 @@ def test_an_unknown_backlog_has_no_use_and_no_sentence() -> None:
     ],
 )
 def test_what_both_quotas_evicted_is_told_together(lost: int, said: str) -> None:
-    row = quota_usage(
+    row = usage(
         _minute(
             eviction_size_acts=1,
             eviction_size_bytes=2,
@@ -174,14 +182,22 @@ def test_what_both_quotas_evicted_is_told_together(lost: int, said: str) -> None
 
 @pytest.mark.parametrize(("held_ns", "said"), [(49_000_000, ""), (S // 20, " 0.1 s"), (S, " 1 s")])
 def test_a_hold_is_told_where_it_is_long_enough_to_read(held_ns: int, said: str) -> None:
-    row = quota_usage(_minute(parked_backlog_quota_ns=held_ns))
+    row = usage(_minute(parked_backlog_quota_ns=held_ns))
     told = f"; sent messages were held for{said} of this minute" if said else ""
     assert row["sentence"] == f"no backlog quota is in force at the end of this minute{told}"
     assert row["held_seconds"] == held_ns / S
 
 
 def _minute(**values: Any) -> dict[str, Any]:
-    return {**dict.fromkeys(INPUT_COLUMNS), **values}
+    return {**dict.fromkeys(INPUT_COLUMNS), "from_ns": T0, "to_ns": T0 + 60 * S, **values}
+
+
+def usage(minute: dict[str, Any]) -> dict[str, Any]:
+    """The row of a minute that has none before it."""
+    schema = table_arrow_schema(INTERVALS)
+    columns = pa.schema([schema.field(name) for name in INPUT_COLUMNS])
+    (row,) = quota_usage_table(pa.Table.from_pylist([minute], schema=columns), {HOUR}).to_pylist()
+    return dict(row)
 
 
 _AMOUNTS = st.none() | st.integers(0, 1 << 62)
@@ -202,7 +218,8 @@ _TEXTS = st.none() | st.text(max_size=5)
             "quota_time_policy": _TEXTS,
             "quota_time_source": _TEXTS,
             "quota_time_breach_ns": _AMOUNTS,
-            "parked_backlog_quota_ns": _AMOUNTS,
+            # A minute in which nothing happened and no quota was in force has no row.
+            "parked_backlog_quota_ns": st.integers(1, 1 << 62),
             "eviction_size_acts": _AMOUNTS,
             "eviction_size_bytes": _AMOUNTS,
             "eviction_time_messages": _AMOUNTS,
@@ -210,7 +227,7 @@ _TEXTS = st.none() | st.text(max_size=5)
     )
 )
 def test_any_minute_has_a_row_that_agrees_with_itself(values: dict[str, Any]) -> None:
-    row = quota_usage(_minute(**values))
+    row = usage(_minute(**values))
     for kind, unit, taken in (("size", "bytes", "backlog_bytes"), ("time", "ns", "oldest_age_ns")):
         limit, use = values[f"quota_{kind}_limit_{unit}"], row.get(f"{kind}_use")
         known = values[taken] is not None or kind == "time"
@@ -221,10 +238,60 @@ def test_any_minute_has_a_row_that_agrees_with_itself(values: dict[str, Any]) ->
         values[f"quota_{kind}_breach_ns"]
         for kind, unit in (("size", "bytes"), ("time", "ns"))
         if values[f"quota_{kind}_limit_{unit}"] is not None
-        and values[f"quota_{kind}_breach_ns"] is not None
     ]
-    least = min(in_force, default=None)
-    assert row["seconds_to_breach"] == (None if least is None else least / S)
-    assert (row["breach_quota"] is None) == (row["method"] is None) == (least is None)
+    least = min((figure for figure in in_force if figure is not None), default=None)
+    assert row["seconds_to_breach_broker"] == (None if least is None else least / S)
+    if row["seconds_to_breach"] != 0:
+        # One minute is too little for a forecast.
+        assert row["seconds_to_breach"] == row["seconds_to_breach_broker"]
+        assert row["method"] == ("broker" if least is not None else "none" if in_force else None)
+    assert (row["breach_quota"] is None) == (row["method"] in (None, "none"))
+    assert (row["forecast_at"] is None) == (row["method"] is None)
     written = pa.Table.from_pylist([row], schema=table_arrow_schema(QUOTA_USAGE))
     assert written.num_rows == 1
+
+
+def test_a_forecast_is_told_with_its_band_and_as_of_the_minute() -> None:
+    rows = rows_of(
+        [100 * MIB * (i + 1) for i in range(40)],
+        quota_size_limit_bytes=10_000 * MIB,
+        quota_size_policy="producer_request_hold",
+        quota_size_source=SOURCE,
+        quota_size_breach_ns=7 * S,
+    )
+    found = quota_usage_table(table_of(rows), {HOUR}).to_pylist()
+    made, carried = found[35], found[38]
+    for row in (made, carried):
+        assert row["seconds_to_breach"] == pytest.approx(64 * 60)
+        assert row["seconds_to_breach_earliest"] < row["seconds_to_breach"]
+        assert row["seconds_to_breach_latest"] > row["seconds_to_breach"]
+        assert (row["method"], row["breach_quota"]) == ("theil_sen", "size")
+        assert row["forecast_at"] == datetime(2025, 11, 21, 10, 36, tzinfo=UTC)
+        assert row["seconds_to_breach_broker"] == 7.0
+    assert made["sentence"] == (
+        f"the topic is at 36 % of its 9.8 GiB quota ({SOURCE}), it reaches 9.8 GiB in about 64 min"
+        " (52 min to 1.8 h), then: producers held"
+    )
+    assert carried["sentence"] == (
+        f"the topic is at 39 % of its 9.8 GiB quota ({SOURCE}), it reaches 9.8 GiB in about 61 min"
+        " (49 min to 1.7 h), then: producers held"
+    )
+
+
+def test_the_quota_that_is_likely_to_break_first_is_told() -> None:
+    rows = rows_of(
+        [100 * (i + 1) for i in range(30)],
+        quota_size_limit_bytes=100_000,
+        quota_time_limit_ns=3_600 * S,
+        quota_time_policy="consumer_backlog_eviction",
+        oldest_age_ns={i: (i + 1) * 60 * S for i in range(30)},
+        oldest_subscription="audit",
+    )
+    row = quota_usage_table(table_of(rows), {HOUR}).to_pylist()[25]
+    assert (row["breach_quota"], row["method"]) == ("time", "theil_sen")
+    assert row["seconds_to_breach"] == pytest.approx(3_600 - 26 * 60)
+    assert row["sentence"] == (
+        "the topic is at 43 % of its 1 h time quota, subscription audit holds the oldest message"
+        " (26 min), its oldest message is 1 h old in about 34 min (34 min to 42 min), then:"
+        " subscription audit loses its oldest messages"
+    )

@@ -1,0 +1,107 @@
+"""What the forecast of quotas costs and is worth: windows a second, and how often its band holds.
+
+Both without Spark: the kernels over generated backlogs, one core.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from bench.level_series import FAMILIES, Levels, family
+from bench.report import Table
+from headgate.pipeline.kernels.breach import WINDOW_MINUTES, band, breach
+from headgate.pipeline.kernels.forecast_score import Score, score_table
+from headgate.pipeline.kernels.quota_forecast import FORECAST_COLUMNS
+from headgate.pipeline.kernels.theil_sen import slope_quantiles
+from headgate.pipeline.tables.arrow_types import table_arrow_schema
+from headgate.pipeline.tables.columns import MINUTE_NS
+from headgate.pipeline.tables.intervals import INTERVALS
+
+WINDOWS = 8_192
+WINDOWS_PER_S_MIN = 12_300.0
+LIMIT_BYTES = 1 << 40
+START_NS = 1_763_719_200_000_000_000
+"""A full hour."""
+
+
+def minutes_table(series: Levels, evicts: bool = False) -> pa.Table:
+    """Topics with a size quota whose backlogs are some series, as the kernels get them.
+
+    With ``evicts`` a fall by more than 5 % of the limit is an eviction.
+    """
+    count, minutes = series.shape
+    from_ns = START_NS + MINUTE_NS * np.tile(np.arange(minutes), count)
+    names = [f"persistent://acme/ns/t{number:04}" for number in range(count)]
+    acts = np.zeros_like(series, dtype=np.int64)
+    if evicts:
+        acts[:, 1:] = np.diff(series, axis=1) < -0.05
+    columns: dict[str, Any] = {
+        "topic": np.repeat(names, minutes),
+        "minute": pa.array(from_ns // 1_000, pa.timestamp("us", "UTC")),
+        "from_ns": from_ns,
+        "to_ns": from_ns + MINUTE_NS,
+        "backlog_bytes": np.round(series.ravel() * LIMIT_BYTES).astype(np.int64),
+        "quota_size_limit_bytes": np.full(from_ns.shape, LIMIT_BYTES),
+        "eviction_size_acts": acts.ravel(),
+    }
+    schema = table_arrow_schema(INTERVALS)
+    return pa.table(
+        {
+            name: columns.get(name, pa.nulls(len(from_ns), schema.field(name).type))
+            for name in dict.fromkeys(("minute", *FORECAST_COLUMNS))
+        }
+    )
+
+
+def score_of(name: str, count: int, seed: int) -> Score:
+    """The score of all forecasts of some series of a family."""
+    table = minutes_table(family(name, count, seed), evicts=name == "sawtooth")
+    rows = score_table(table, 0, 1 << 62).to_pylist()
+    parts = [Score(**{f: row[f] for f in Score.__slots__}) for row in rows]
+    return sum(parts, Score())
+
+
+def main() -> None:
+    """Measure, print, and fail where the speed is not reached."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--series", type=int, default=40, help="of each family")
+    parser.add_argument("--seed", type=int, default=1)
+    options = parser.parse_args()
+    table = Table("Quota forecast")
+    rng = np.random.default_rng(options.seed)
+    values = np.cumsum(rng.normal(1.0, 1.0, (WINDOWS, WINDOW_MINUTES)), axis=1)
+    times_s = np.tile(60.0 * np.arange(1.0 - WINDOW_MINUTES, 1.0), (WINDOWS, 1))
+    began_s = time.perf_counter()
+    slope_quantiles(times_s, values, (0.5,))
+    slopes_s = time.perf_counter() - began_s
+    breach(band(times_s, values), np.full(WINDOWS, 200.0))
+    forecasts_s = time.perf_counter() - began_s - slopes_s
+    table.add("Theil-Sen slopes", f"{WINDOWS / slopes_s:,.0f} windows/s")
+    table.check(
+        "forecasts", 1e6 * forecasts_s / WINDOWS, "us", 1e6 / WINDOWS_PER_S_MIN, note="each"
+    )
+    total = Score()
+    for name in FAMILIES:
+        score = score_of(name, options.series, options.seed)
+        table.add(name, describe(score))
+        total += score
+    table.add("all", describe(total))
+    table.print()
+
+
+def describe(score: Score) -> str:
+    """The figures of one score in a line."""
+    found = score.document()
+    shares = ("coverage", "level_coverage", "missed_share", "false_alarm_share")
+    said = [f"{name} " + ("-" if found[name] is None else f"{found[name]:.2f}") for name in shares]
+    loss = found["level_pinball_50"]
+    return f"{', '.join(said)}, loss {0.0 if loss is None else loss:.4f}, of {score.forecasts:,}"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,299 @@
+"""How good the forecasts of quotas were: each is compared with what came after it.
+
+Two questions, because each alone can be cheated:
+
+* *When did it break?* Asked of breaches alone, which says nothing of forecasts whose breach never
+  came. So the band also counts as wrong where its latest time passed without a breach.
+* *How full was it 15 and 30 minutes later?* Every forecast has an answer to that, so nothing is
+  left out. Beyond the limit there is nothing to predict: producers are stopped or messages taken.
+  So a level counts as the limit itself once that was reached, and the edges end there, too.
+
+A forecast whose limit was changed before the answer came has none. All amounts are sums, so that
+scores of topics add up.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from headgate.base.units import NS_PER_S
+from headgate.flow.quota import BREACH_S_MAX
+from headgate.pipeline.kernels.breach import (
+    EDGE_SHARES,
+    SAMPLES_MIN,
+    Band,
+    Breach,
+    approaches,
+    breach,
+)
+from headgate.pipeline.kernels.level_windows import Flags, Longs, Minutes
+from headgate.pipeline.kernels.quota_forecast import Levels, levels_of, minutes_of, sources
+from headgate.pipeline.kernels.theil_sen import Doubles
+from headgate.pipeline.tables.arrow_types import arrow_schema
+from headgate.pipeline.tables.columns import DOUBLE, LONG, STRING, TableColumn
+from headgate.pipeline.tables.intervals import TOPIC_COLUMNS, TOPIC_KEY
+from headgate.record.fields import QUOTA_TYPES
+
+LEVEL_MINUTES: Final = (15, 30)
+"""How far ahead levels are scored."""
+
+SOON_S: Final = 3_600.0
+"""A breach within this time is one that must not be missed, and whose announcement is an alarm."""
+
+_SHARES: Final = (EDGE_SHARES[0], 0.5, EDGE_SHARES[1])
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """Sums over forecasts; two of them add up."""
+
+    forecasts: int = 0
+    """Made from samples enough, for a limit that was not reached."""
+    told: int = 0
+    """Of these, those that saw a breach come: method theil_sen."""
+    overtaken: int = 0
+    """Of these, those whose limit was changed before a breach came."""
+    breached: int = 0
+    """Of these, those whose breach came within a day."""
+    resolved: int = 0
+    """Of these, those whose breach came, or whose latest time passed without one."""
+    covered: int = 0
+    """Of the resolved, those whose breach came between the earliest and the latest time."""
+    pinball_10_s: float = 0.0
+    """Pinball loss of the earliest time, summed over the breached. [s]"""
+    pinball_50_s: float = 0.0
+    """That of the likely time."""
+    pinball_90_s: float = 0.0
+    """That of the latest time."""
+    levels: int = 0
+    """Levels that are known 15 or 30 minutes after a forecast, told or not."""
+    levels_covered: int = 0
+    """Of these, those between the band's edges."""
+    level_pinball_10: float = 0.0
+    """Pinball loss of the lower edge, in parts of the limit, summed over the levels."""
+    level_pinball_50: float = 0.0
+    """That of the band's middle."""
+    level_pinball_90: float = 0.0
+    """That of the upper edge."""
+    soon: int = 0
+    """Forecasts after which a breach came within an hour."""
+    missed: int = 0
+    """Of these, those that said that none is approached."""
+    alarms: int = 0
+    """Forecasts of a likely breach within an hour, of which two hours later something is known."""
+    false_alarms: int = 0
+    """Of these, those without a breach within two hours."""
+
+    def __add__(self, other: Score) -> Score:
+        """Both together."""
+        return Score(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(Score)))
+
+    @property
+    def coverage(self) -> float | None:
+        """How often a breach came within its band, 0 to 1; None where none is resolved."""
+        return _ratio(self.covered, self.resolved)
+
+    @property
+    def level_coverage(self) -> float | None:
+        """How often a level came within its band, 0 to 1; None where none is known."""
+        return _ratio(self.levels_covered, self.levels)
+
+    def document(self) -> dict[str, Any]:
+        """Counts, shares and mean losses by name, for people and programs."""
+        counts = {f.name: getattr(self, f.name) for f in fields(Score) if "pinball" not in f.name}
+        means = {
+            f.name: _ratio(
+                getattr(self, f.name), self.levels if "level" in f.name else self.breached
+            )
+            for f in fields(Score)
+            if "pinball" in f.name
+        }
+        return {
+            **counts,
+            **means,
+            "coverage": self.coverage,
+            "level_coverage": self.level_coverage,
+            "missed_share": _ratio(self.missed, self.soon),
+            "false_alarm_share": _ratio(self.false_alarms, self.alarms),
+        }
+
+
+def _ratio(part: float, whole: int) -> float | None:
+    return part / whole if whole else None
+
+
+_TYPES: Final = {"int": LONG, "float": DOUBLE}
+
+SCORE_COLUMNS: Final = (
+    *TOPIC_COLUMNS,
+    TableColumn("quota", STRING, "The quota that was forecast: size or time."),
+    *(TableColumn(f.name, _TYPES[str(f.type)]) for f in fields(Score)),
+)
+"""Columns of :func:`score_table`."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Outcomes:
+    """What came after some forecasts; parallel arrays."""
+
+    breached: Flags
+    """The limit was reached within a day, and was not changed before."""
+    overtaken: Flags
+    before_s: Doubles
+    """When it was not reached yet, the last time that is known."""
+    at_s: Doubles
+    """When it was reached, as near as is known; infinite where it was not."""
+    after_s: Doubles
+    """When it was reached, the first time that is known."""
+    seen_s: Doubles
+    """How long is known what came, with the limit as it was."""
+
+
+def score_table(table: pa.Table, since_ns: int, until_ns: int) -> pa.Table:
+    """One row of :data:`SCORE_COLUMNS` for each topic and quota with forecasts in minutes that
+    begin in ``[since_ns, until_ns)``.
+
+    ``table`` has the columns of :mod:`headgate.pipeline.kernels.quota_forecast`, sorted as there:
+    the minutes of that time, those of the hour before, and those after it that are to be known.
+    """
+    minutes = minutes_of(table)
+    from_ns = np.asarray(table.column("from_ns").to_numpy(), dtype=np.int64)
+    asked = (from_ns >= since_ns) & (from_ns < until_ns)
+    levels = levels_of(table, minutes)
+    made = (sources(minutes, levels) == np.arange(len(minutes))) & asked
+    keys = table.select(list(TOPIC_KEY))
+    found: list[dict[str, Any]] = []
+    for quota in QUOTA_TYPES:
+        level = levels[quota]
+        rows = np.flatnonzero(
+            made & level.in_force & ~level.reached & (level.samples >= SAMPLES_MIN)
+        )
+        acts = np.nan_to_num(table.column(f"eviction_{quota}_acts").cast(pa.float64()).to_numpy())
+        parts = _scores(minutes, level, rows, level.reached | (acts > 0))
+        for topic in np.unique(minutes.topic[rows]):
+            mine = minutes.topic[rows] == topic
+            key = keys.slice(int(rows[mine.argmax()]), 1).to_pylist()[0]
+            sums = {name: values[mine].sum().item() for name, values in parts.items()}
+            found.append({**key, "quota": quota, **sums})
+    return pa.Table.from_pylist(found, schema=arrow_schema(SCORE_COLUMNS))
+
+
+def _scores(minutes: Minutes, level: Levels, rows: Longs, breaches: Flags) -> dict[str, Any]:
+    """The fields of :class:`Score` of each forecast by itself: (rows,) each."""
+    way = level.bands(minutes, rows)
+    limits = level.limits[rows]
+    forecast = breach(way, limits)
+    told = approaches(forecast, level.values[rows] / limits)
+    came = _outcomes(minutes, level, rows, breaches)
+    soon = came.breached & (came.before_s < SOON_S)
+    alarms = told & (forecast.likely_s <= SOON_S) & ~came.overtaken
+    late = ~(came.breached & (came.at_s <= 2 * SOON_S))
+    alarms &= ~late | (came.seen_s >= 2 * SOON_S)
+    return {
+        "forecasts": np.ones(len(rows), dtype=np.int64),
+        "told": told,
+        "overtaken": told & came.overtaken,
+        **_time_scores(forecast, came, told),
+        **_level_scores(minutes, level, rows, breaches, way),
+        "soon": soon,
+        "missed": soon & ~told,
+        "alarms": alarms,
+        "false_alarms": alarms & late,
+    }
+
+
+def _outcomes(minutes: Minutes, level: Levels, rows: Longs, breaches: Flags) -> _Outcomes:
+    last = _next(~np.append(minutes.follows()[1:], False))[rows]
+    changed = np.append(~_same(level.limits[1:], level.limits[:-1]), False)
+    changed[:-1] &= minutes.follows()[1:]
+    # The last row of the topic with the limit as it was.
+    end = np.minimum(_next(changed)[rows], last)
+    following = _next(breaches)[np.minimum(rows + 1, len(minutes) - 1)]
+    there = (following > rows) & (following <= end)
+    row = np.where(there, following, rows)
+    before = np.maximum(row - 1, rows)
+    began_ns = minutes.to_ns[rows]
+    before_s, after_s = ((minutes.to_ns[at] - began_ns) / NS_PER_S for at in (before, row))
+    low, high, limit = level.values[before], level.values[row], level.limits[rows]
+    crossed = (low < limit) & (high >= limit)
+    rise = np.where(crossed, high - low, 1.0)
+    part = np.where(crossed, (limit - low) / rise, 0.5)
+    at_s = before_s + part * (after_s - before_s)
+    there &= at_s <= BREACH_S_MAX
+    overtaken = ~there & (end < last)
+    seen_s = (minutes.to_ns[end] - began_ns) / NS_PER_S
+    return _Outcomes(there, overtaken, before_s, np.where(there, at_s, np.inf), after_s, seen_s)
+
+
+def _same(one: Doubles, other: Doubles) -> Flags:
+    return (one == other) | (np.isnan(one) & np.isnan(other))
+
+
+def _next(flags: Flags) -> Longs:
+    """The first row at or after each that has the flag; beyond the last row where none has."""
+    rows = np.where(flags, np.arange(len(flags)), len(flags))
+    return np.minimum.accumulate(rows[::-1])[::-1]
+
+
+def _time_scores(forecast: Breach, came: _Outcomes, told: Flags) -> dict[str, Any]:
+    breached = told & came.breached
+    resolved = breached | (told & ~came.overtaken & (forecast.latest_s < came.seen_s))
+    covered = breached & (forecast.earliest_s <= came.after_s)
+    covered &= forecast.latest_s >= came.before_s
+    # What is not within a day was told to be a day away at least.
+    times = [
+        np.minimum(seconds, BREACH_S_MAX)
+        for seconds in (forecast.earliest_s, forecast.likely_s, forecast.latest_s)
+    ]
+    at_s = np.where(breached, came.at_s, 0.0)
+    losses = [
+        np.where(breached, pinball(at_s, time, share), 0.0)
+        for time, share in zip(times, _SHARES, strict=True)
+    ]
+    names = ("pinball_10_s", "pinball_50_s", "pinball_90_s")
+    return {
+        "breached": breached,
+        "resolved": resolved,
+        "covered": covered,
+        **dict(zip(names, losses, strict=True)),
+    }
+
+
+def _level_scores(
+    minutes: Minutes, level: Levels, rows: Longs, breaches: Flags, way: Band
+) -> dict[str, Any]:
+    names = ("level_pinball_10", "level_pinball_50", "level_pinball_90")
+    sums: dict[str, Any] = dict.fromkeys(("levels", "levels_covered", *names), 0.0)
+    limit = level.limits[rows]
+    line = minutes.topic * (int(np.ptp(minutes.minute)) + 1_000 if len(minutes) else 1)
+    line = line + minutes.minute - minutes.minute.min(initial=0)
+    changed = np.cumsum(~_same(level.limits, np.roll(level.limits, 1)))
+    broken = np.cumsum(breaches)
+    for ahead in LEVEL_MINUTES:
+        row = np.minimum(np.searchsorted(line, line[rows] + ahead), len(line) - 1)
+        known = (line[row] == line[rows] + ahead) & ~np.isnan(level.values[row])
+        known &= changed[row] == changed[rows]
+        came = np.where(broken[row] > broken[rows], limit, np.minimum(level.values[row], limit))
+        edges = [np.clip(edge, 0.0, limit) for edge in way.at(ahead)]
+        known &= ~np.isnan(edges[0] + edges[2])
+        # An edge that is computed may be off by the last digit.
+        margin = limit * 1e-9
+        inside = known & (edges[0] - margin <= came) & (came <= edges[2] + margin)
+        sums["levels"] = sums["levels"] + known.astype(np.int64)
+        sums["levels_covered"] = sums["levels_covered"] + inside.astype(np.int64)
+        for name, edge, share in zip(names, edges, _SHARES, strict=True):
+            loss = np.where(known, pinball(came, edge, share) / limit, 0.0)
+            sums[name] = sums[name] + loss
+    return sums
+
+
+def pinball(came: Doubles, told: Doubles, share: float) -> Doubles:
+    """The loss of a quantile: ``share`` of what it was too low, 1 - ``share`` of what too high.
+
+    It is least, in the mean, where ``share`` of all outcomes lie below what was told.
+    """
+    return np.maximum(share * (came - told), (share - 1.0) * (came - told))

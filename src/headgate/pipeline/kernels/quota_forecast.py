@@ -1,0 +1,235 @@
+"""When backlog quotas are reached: minutes of topics in Arrow, a forecast for each row out.
+
+A forecast is made in the first row of every five minutes, and carried by the rows after it:
+:attr:`RowForecast.made_at_ns` says since when its seconds run. It is made at once where it would
+say something else: the limits changed, the level was cleared, a limit is reached or has room again.
+With fewer than ten samples the broker's own figure stands in, that of each minute by itself.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import inf
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from headgate.base.units import NS_PER_MS, NS_PER_S
+from headgate.pipeline.kernels.breach import SAMPLES_MIN, Band, Breach, approaches, band, breach
+from headgate.pipeline.kernels.level_windows import (
+    Flags,
+    Longs,
+    Minutes,
+    sample_counts,
+    window_starts,
+    windows,
+)
+from headgate.pipeline.kernels.theil_sen import Doubles
+from headgate.pipeline.tables.arrow_types import changes
+from headgate.pipeline.tables.columns import MINUTE_NS
+from headgate.pipeline.tables.intervals import TOPIC_KEY
+from headgate.pipeline.tables.quotas import BROKER_METHOD, NO_METHOD, THEIL_SEN_METHOD
+from headgate.record.fields import QUOTA_TYPES
+
+FORECAST_MINUTES: Final = 5
+"""A forecast is made at the UTC minutes that this divides; it divides an hour, so that no forecast
+is carried from one hour into the next."""
+
+_ANEW: Final = ("restarts", "eviction_size_acts", "eviction_time_acts")
+
+FORECAST_COLUMNS: Final = (
+    *TOPIC_KEY,
+    "from_ns",
+    "to_ns",
+    *_ANEW,
+    "backlog_bytes",
+    "oldest_age_ns",
+    "quota_size_limit_bytes",
+    "quota_size_breach_ns",
+    "quota_time_limit_ns",
+    "quota_time_breach_ns",
+)
+"""Columns of ``intervals`` that are needed."""
+
+SORT_COLUMNS: Final = (*TOPIC_KEY, "minute")
+"""Order of the input: all rows of a topic stand together."""
+
+
+@dataclass(frozen=True, slots=True)
+class QuotaForecast:
+    """When one quota is reached, in seconds from when the forecast was made."""
+
+    earliest_s: float | None
+    """None where the forecast has no band, or none is approached."""
+    likely_s: float | None
+    latest_s: float | None
+    method: str
+    reached: bool
+    """The limit is reached, or was and has no room yet: all seconds are 0."""
+
+
+@dataclass(frozen=True, slots=True)
+class RowForecast:
+    """The forecasts of one row's quotas, by their type; those in force only."""
+
+    made_at_ns: int
+    by_quota: dict[str, QuotaForecast]
+
+
+@dataclass(frozen=True, slots=True)
+class Levels:
+    """What one type of quota bounds, row by row; parallel arrays."""
+
+    values: Doubles
+    """Bytes of backlog, or seconds of age; NaN where it is not known."""
+    limits: Doubles
+    """In the same unit; NaN where no quota is in force."""
+    broker_s: Doubles
+    """The broker's own seconds to the breach; NaN where it told none."""
+    reached: Flags
+    starts: Longs
+    samples: Longs
+    pace_max: float
+
+    @property
+    def in_force(self) -> Flags:
+        """Where there is a quota of this type."""
+        return ~np.isnan(self.limits)
+
+    def bands(self, minutes: Minutes, rows: Longs) -> Band:
+        """The way on of the level from some rows."""
+        times_s, values = windows(minutes, self.values, rows, self.starts)
+        return band(times_s, values, pace_max=self.pace_max)
+
+
+def minutes_of(table: pa.Table) -> Minutes:
+    """The rows of a table of :data:`FORECAST_COLUMNS`, sorted by :data:`SORT_COLUMNS`."""
+    anew = [np.nan_to_num(_doubles(table, name)) > 0 for name in _ANEW]
+    return Minutes(
+        np.cumsum(changes(table, TOPIC_KEY)),
+        _longs(table, "from_ns") // MINUTE_NS,
+        _longs(table, "to_ns"),
+        np.logical_or.reduce(anew),
+    )
+
+
+def levels_of(table: pa.Table, minutes: Minutes) -> dict[str, Levels]:
+    """What each type of quota bounds, by the names of the types."""
+    backlog, limit = _doubles(table, "backlog_bytes"), _doubles(table, "quota_size_limit_bytes")
+    ages, limit_ns = _doubles(table, "oldest_age_ns"), _doubles(table, "quota_time_limit_ns")
+    # To the millisecond, as the broker compares them.
+    too_old = ages // NS_PER_MS >= limit_ns // NS_PER_MS
+    # Without backlog nothing is old, which is known.
+    seconds = np.nan_to_num(ages) / NS_PER_S
+    return {
+        "size": _levels(table, minutes, "size", backlog, limit, backlog >= limit, inf),
+        "time": _levels(table, minutes, "time", seconds, limit_ns / NS_PER_S, too_old, 1.0),
+    }
+
+
+def _levels(
+    table: pa.Table,
+    minutes: Minutes,
+    quota: str,
+    values: Doubles,
+    limits: Doubles,
+    over: Flags,
+    pace_max: float,
+) -> Levels:
+    broker_s = _doubles(table, f"quota_{quota}_breach_ns") / NS_PER_S
+    starts = window_starts(minutes, values)
+    return Levels(
+        values,
+        limits,
+        np.where(np.isnan(limits), np.nan, broker_s),
+        # The broker says 0 also while a quota that was reached still stops producers.
+        over | (~np.isnan(limits) & (broker_s == 0.0)),
+        starts,
+        sample_counts(values, starts),
+        pace_max,
+    )
+
+
+def _doubles(table: pa.Table, name: str) -> Doubles:
+    column = table.column(name).cast(pa.float64(), safe=False)
+    return np.asarray(pc.fill_null(column, np.nan).to_numpy(), dtype=np.float64)
+
+
+def _longs(table: pa.Table, name: str) -> Longs:
+    return np.asarray(table.column(name).to_numpy(), dtype=np.int64)
+
+
+def sources(minutes: Minutes, levels: dict[str, Levels]) -> Longs:
+    """The row whose forecast each row has: itself, or an earlier one of the same five minutes.
+
+    Rows without a quota in force are their own.
+    """
+    rows = np.arange(len(minutes))
+    made = ~minutes.follows() | minutes.anew
+    slot = minutes.minute // FORECAST_MINUTES
+    made[1:] |= slot[1:] != slot[:-1]
+    none_in_force = np.ones(len(minutes), dtype=np.bool_)
+    for level in levels.values():
+        none_in_force &= ~level.in_force
+        # Nothing of these is worth carrying into the next minute either.
+        fleeting = level.reached | (level.in_force & (level.samples < SAMPLES_MIN))
+        made |= fleeting | (level.starts == rows)
+        before, now = level.limits[:-1], level.limits[1:]
+        made[1:] |= fleeting[:-1] | ((now != before) & ~(np.isnan(now) & np.isnan(before)))
+    return np.maximum.accumulate(np.where(made | none_in_force, rows, 0))
+
+
+def row_forecasts(table: pa.Table, rows: Longs) -> list[RowForecast]:
+    """The forecasts of some rows of a table with :data:`FORECAST_COLUMNS`, sorted by
+    :data:`SORT_COLUMNS`, that reaches back an hour before the first of them."""
+    minutes = minutes_of(table)
+    levels = levels_of(table, minutes)
+    source = sources(minutes, levels)[rows]
+    found = [RowForecast(int(minutes.to_ns[row]), {}) for row in source]
+    for quota in QUOTA_TYPES:
+        level = levels[quota]
+        breaches = breach_of_rows(minutes, level, source)
+        for place in np.flatnonzero(level.in_force[source]):
+            row = source[place]
+            found[place].by_quota[quota] = _forecast(level, int(row), breaches.get(int(row)))
+    return found
+
+
+Seconds = tuple[float, float, float]
+"""Earliest, likely, latest; infinite: not within a day."""
+
+
+def breach_of_rows(minutes: Minutes, level: Levels, rows: Longs) -> dict[int, Seconds | None]:
+    """When the limit is reached, by row, of those rows that have a forecast of their own: a limit
+    that is not reached, and samples enough. None: it is not approached."""
+    due = np.unique(rows)
+    due = due[level.in_force[due] & ~level.reached[due] & (level.samples[due] >= SAMPLES_MIN)]
+    if len(due) == 0:
+        return {}
+    found = breach(level.bands(minutes, due), level.limits[due])
+    told = approaches(found, level.values[due] / level.limits[due])
+    return {int(row): _at(found, place) if told[place] else None for place, row in enumerate(due)}
+
+
+def _at(found: Breach, place: int) -> Seconds:
+    return (
+        float(found.earliest_s[place]),
+        float(found.likely_s[place]),
+        float(found.latest_s[place]),
+    )
+
+
+def _forecast(level: Levels, row: int, seconds: Seconds | None) -> QuotaForecast:
+    """What is told of one quota in force."""
+    sampled = level.samples[row] >= SAMPLES_MIN
+    if level.reached[row]:
+        return QuotaForecast(0.0, 0.0, 0.0, THEIL_SEN_METHOD if sampled else BROKER_METHOD, True)
+    if seconds is not None:
+        earliest, likely, latest = (None if s == inf else s for s in seconds)
+        return QuotaForecast(earliest, likely, latest, THEIL_SEN_METHOD, False)
+    broker_s: Any = level.broker_s[row]
+    if sampled or np.isnan(broker_s):
+        return QuotaForecast(None, None, None, NO_METHOD, False)
+    return QuotaForecast(None, float(broker_s), None, BROKER_METHOD, False)
