@@ -1,7 +1,7 @@
 """What ``quota_usage`` and ``evictions`` must hold, computed by DuckDB in a way of its own.
 
 The first statement is over ``intervals``, the second over ``bronze_events``, whose JSON DuckDB
-itself takes apart.
+itself takes apart. Forecasts have an oracle of their own, ``forecast_oracle``.
 """
 
 from __future__ import annotations
@@ -25,8 +25,7 @@ USAGE_COLUMNS = (
     "time_limit_ns",
     "time_source",
     "time_use",
-    "seconds_to_breach",
-    "breach_quota",
+    "seconds_to_breach_broker",
     "eviction_time_messages",
     "held_seconds",
     "parked_messages",
@@ -48,8 +47,6 @@ select date, hour, minute, topic, partition, backlog_bytes, oldest_age_ns,
   quota_time_limit_ns, quota_time_source,
   coalesce(oldest_age_ns, 0)::double / nullif(quota_time_limit_ns, 0),
   least(case when has_size then s end, case when has_time then t end) / 1e9,
-  case when has_size and s is not null and (not has_time or t is null or s <= t) then 'size'
-       when has_time and t is not null then 'time' end,
   eviction_time_messages, parked_backlog_quota_ns / 1e9, parked_backlog_quota_messages
 from topics where has_size or has_time or acted
 order by all

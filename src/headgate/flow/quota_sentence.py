@@ -107,11 +107,11 @@ def quota_sentence(
         # It was reached, and producers go on a little below it.
         text = f"the topic is at {percent(min(use, _USE_SHOWN_MAX))} of {quota}, after reaching it"
         text += (
-            f": {_consequence(policy, loser, are='are ')} until it is down to {RELEASE_PERCENT} %"
+            f": {consequence(policy, loser, are='are ')} until it is down to {RELEASE_PERCENT} %"
         )
         return f"{text}; {holder}" if holder else text
     if exceeded:
-        text = f"the topic is over {quota}: {_consequence(policy, loser, are='are ')}"
+        text = f"the topic is over {quota}: {consequence(policy, loser, are='are ')}"
         return f"{text}; {holder}" if holder else text
     parts = [f"the topic is at {percent(min(use, _USE_SHOWN_MAX))} of {quota}"]
     if holder:
@@ -123,7 +123,7 @@ def quota_sentence(
         when = "any moment" if seconds_to_breach < 1 else f"in {time_text(seconds_to_breach)}"
         breaks = f"at the present rate it breaks {when}"
     if breaks:
-        parts += [breaks, f"then: {_consequence(policy, loser)}"]
+        parts += [breaks, f"then: {consequence(policy, loser)}"]
     return ", ".join(parts)
 
 
@@ -147,8 +147,12 @@ def _forecast_text(forecast: BreachForecast, kind: str, limit_text: str) -> str:
     return text if earliest is None or earliest == latest else f"{text} ({earliest} to {latest})"
 
 
-def _consequence(policy: str, loser: str | None, *, are: str = "") -> str:
-    """What a policy does at the limit; one that this version does not know, by its name."""
+def consequence(policy: str, loser: str | None, *, are: str = "") -> str:
+    """What a policy does at the limit; one that this version does not know, by its name.
+
+    ``loser`` is whom eviction takes from, where that is known; with ``are`` (``are ``) it happens
+    now.
+    """
     if policy == QuotaPolicy.HOLD:
         return f"producers {are}held"
     if policy == QuotaPolicy.EXCEPTION:

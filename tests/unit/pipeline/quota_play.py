@@ -113,10 +113,13 @@ TOPICS: Mapping[str, Callable[[int], Facts]] = {
 
 
 class QuotaBroker(Broker):
-    """Plays :data:`TOPICS` for one boot of one broker."""
+    """Plays :data:`TOPICS`, or others, for one boot of one broker."""
 
-    def __init__(self, **broker: Any) -> None:
+    def __init__(
+        self, topics: Mapping[str, Callable[[int], Facts]] = TOPICS, **broker: Any
+    ) -> None:
         super().__init__((), **broker)
+        self._topics = topics
         self._told_s = 0
 
     def _tables(self, full: bool) -> dict[Kind, dict[str, list[Any]]]:
@@ -129,7 +132,7 @@ class QuotaBroker(Broker):
                 "msgs_in": 100 * self._elapsed_s,
                 **facts(self._elapsed_s),
             }
-            for index, (name, facts) in enumerate(TOPICS.items())
+            for index, (name, facts) in enumerate(self._topics.items())
         ]
         events = list(self._events())
         return {

@@ -1,0 +1,221 @@
+"""The job about quotas to come: which break next, and how good earlier forecasts were.
+
+It reads tables and writes none, so it needs no lock and runs beside a job that writes them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
+from datetime import UTC, datetime, timedelta
+from math import inf
+from pathlib import Path
+from typing import Any, Final, TextIO
+
+from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+
+from headgate.base.clock import SystemClock
+from headgate.base.errors import InputError
+from headgate.base.units import NS_PER_US
+from headgate.flow.quota_sentence import consequence
+from headgate.pipeline.failures import PipelineError, reason_of
+from headgate.pipeline.forecast_steps import forecast_scores, newest_usage
+from headgate.pipeline.kernels.forecast_score import Score
+from headgate.pipeline.progress import Progress
+from headgate.pipeline.refresh import read_files
+from headgate.pipeline.render import topic_text
+from headgate.pipeline.session import create_session
+from headgate.pipeline.store.delta_log import TableFile, table_files
+from headgate.pipeline.tables.columns import HOUR_NS, MINUTE_NS, Table
+from headgate.pipeline.tables.intervals import INTERVALS
+from headgate.pipeline.tables.quotas import QUOTA_USAGE
+from headgate.pipeline.times import parse_time
+from headgate.record.fields import Kind
+
+_OUTCOME_HOURS: Final = 24
+"""What came later than this after a forecast does not count."""
+
+_COPIED: Final = (
+    "seconds_to_breach_earliest",
+    "seconds_to_breach",
+    "seconds_to_breach_latest",
+    "seconds_to_breach_broker",
+    "method",
+    "sentence",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ForecastQuestion:
+    """Which quotas of a folder's topics break next."""
+
+    out: str
+    """The folder of the tables; it must be there."""
+    at: str | None = None
+    """As of when: ISO 8601 with offset, or an age such as ``2h``; None: the newest minute."""
+
+
+@dataclass(frozen=True, slots=True)
+class ForecastScores:
+    """How good forecasts were, of all topics together and of each."""
+
+    total: Score
+    by_topic: tuple[tuple[dict[str, Any], Score], ...]
+    """With ``cluster``, ``topic``, ``partition``, ``incarnation`` and ``quota``; those with most
+    forecasts first."""
+
+    def rows(self) -> list[dict[str, Any]]:
+        """The total, its names null, and the topics, as :meth:`Score.document` has them."""
+        names = ("cluster", "topic", "quota")
+        everything = {**dict.fromkeys(names), **self.total.document()}
+        return [
+            everything,
+            *(
+                {
+                    "cluster": key["cluster"],
+                    "topic": topic_text(key),
+                    "quota": key["quota"],
+                    **score.document(),
+                }
+                for key, score in self.by_topic
+            ),
+        ]
+
+
+def forecast_rows(spark: SparkSession, root: str, at_ns: int | None) -> list[dict[str, Any]]:
+    """The topics with a quota in force, the likely next breach first.
+
+    As of the newest minute, or of the last that ended at ``at_ns``. A row has ``cluster``,
+    ``topic`` (of a partition with its suffix), ``minute``, ``forecast_at``, ``quota`` (the one that
+    breaks first, or else the fuller), its ``policy``, ``source``, ``limit`` (bytes or ns) and
+    ``use``, the seconds from ``forecast_at`` on as in ``quota_usage``, ``likely_at`` (that instant,
+    or None), ``then`` (what happens at the limit), ``method`` and ``sentence``.
+
+    Raises:
+        InputError: the folder has no table ``quota_usage``.
+    """
+    last_hour = None if at_ns is None else (at_ns - MINUTE_NS) // HOUR_NS
+    files = _files(root, QUOTA_USAGE, lambda file: last_hour is None or file.hour <= last_hour)
+    # A minute's neighbours in the same five minutes are of the same hour, or of the one before.
+    newest = max((file.hour for file in files), default=0)
+    usage = _read(spark, root, QUOTA_USAGE, [file for file in files if file.hour >= newest - 1])
+    if usage is None:
+        return []
+    if at_ns is not None:
+        until = F.timestamp_micros(F.lit((at_ns - MINUTE_NS) // NS_PER_US))
+        usage = usage.where(F.col("minute") <= until)
+    found = [_row(row) for row in newest_usage(usage).toArrow().to_pylist()]
+    return sorted(found, key=_soonest)
+
+
+def _row(row: Mapping[str, Any]) -> dict[str, Any]:
+    quota = row["breach_quota"] or max(
+        ("size", "time"),
+        key=lambda kind: -1.0 if row[f"{kind}_use"] is None else row[f"{kind}_use"],
+    )
+    likely_s = row["seconds_to_breach"]
+    policy = row[f"{quota}_policy"] or ""
+    return {
+        "cluster": row["cluster"],
+        "topic": topic_text(row),
+        "minute": row["minute"],
+        "forecast_at": row["forecast_at"],
+        "quota": quota,
+        "policy": policy,
+        "source": row[f"{quota}_source"],
+        "limit": row["size_limit_bytes" if quota == "size" else "time_limit_ns"],
+        "use": row[f"{quota}_use"],
+        **{name: row[name] for name in _COPIED},
+        "likely_at": None if likely_s is None else row["forecast_at"] + timedelta(seconds=likely_s),
+        "then": consequence(policy, row["oldest_subscription"] if quota == "time" else None),
+    }
+
+
+def _soonest(row: Mapping[str, Any]) -> tuple[bool, float, float, float, str]:
+    """What is reached, then the likely instants, then the possible ones, then the fullest."""
+    at_s = row["forecast_at"].timestamp()
+    likely, earliest = row["seconds_to_breach"], row["seconds_to_breach_earliest"]
+    return (
+        likely != 0.0,
+        inf if likely is None else at_s + likely,
+        inf if earliest is None else at_s + earliest,
+        -(row["use"] or 0.0),
+        row["topic"],
+    )
+
+
+def forecast_score(
+    spark: SparkSession, root: str, since_ns: int | None, until_ns: int | None
+) -> ForecastScores:
+    """Score the forecasts of a time range against what came after them.
+
+    They are made anew from ``intervals``, which gives those that ``quota_usage`` has.
+
+    Raises:
+        InputError: the folder has no table ``intervals``.
+    """
+    first = 0 if since_ns is None else since_ns
+    last = SystemClock.wall_ns() if until_ns is None else until_ns
+    hours = range(first // HOUR_NS - 1, last // HOUR_NS + _OUTCOME_HOURS + 1)
+    files = _files(root, INTERVALS, lambda file: file.hour in hours)
+    topics = [file for file in files if file.partition["kind"] == Kind.TOPIC.value]
+    minutes = _read(spark, root, INTERVALS, topics)
+    if minutes is None:
+        return ForecastScores(Score(), ())
+    found = []
+    for row in forecast_scores(minutes, first, last).toArrow().to_pylist():
+        score = Score(**{field.name: row.pop(field.name) for field in fields(Score)})
+        found.append((row, score))
+    found.sort(key=lambda pair: (-pair[1].forecasts, topic_text(pair[0]), pair[0]["quota"]))
+    return ForecastScores(sum((score for _, score in found), Score()), tuple(found))
+
+
+def _files(root: str, table: Table, wanted: Callable[[TableFile], bool]) -> list[TableFile]:
+    folder = str(Path(root, table.name))
+    if not DeltaTable.is_deltatable(folder):
+        raise InputError(
+            f"folder {root} has no table {table.name}; an earlier run of the pipeline fills it"
+        )
+    return [file for file in table_files(DeltaTable(folder)) if wanted(file)]
+
+
+def _read(spark: SparkSession, root: str, table: Table, files: list[TableFile]) -> DataFrame | None:
+    return read_files(spark, root, table, files) if files else None
+
+
+def run_forecast(options: ForecastQuestion, out: TextIO, err: TextIO) -> list[dict[str, Any]]:
+    """Write the rows of :func:`forecast_rows` to ``out`` as a JSON array, progress to ``err``.
+
+    Returns the rows.
+
+    Raises:
+        InputError: a time is malformed, no Java is there, or the folder has no tables.
+        PipelineError: the tables cannot be read.
+    """
+    at_ns = None if options.at is None else parse_time(options.at, SystemClock.wall_ns())
+    root = str(Path(options.out).resolve())
+    _files(root, QUOTA_USAGE, lambda _: False)
+    progress = Progress(err)
+    try:
+        with progress.stage("Starting Spark"):
+            spark = create_session("headgate pipeline forecast")
+        with progress.stage("Forecasting") as stage:
+            rows = forecast_rows(spark, root, at_ns)
+            stage.result = f"{len(rows):,} topics with a quota"
+    except (PySparkException, DeltaError, OSError) as error:
+        raise PipelineError(reason_of(str(error))) from error
+    lines = ",\n".join(json.dumps(row, default=_text) for row in rows)
+    out.write(f"[{lines}]\n")
+    return rows
+
+
+def _text(value: object) -> str:
+    """An instant as ISO 8601."""
+    if not isinstance(value, datetime):
+        raise TypeError(f"no JSON for {type(value).__name__}")
+    return value.astimezone(UTC).isoformat().replace("+00:00", "Z")
