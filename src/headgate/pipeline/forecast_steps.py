@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, Window
@@ -15,7 +16,7 @@ from headgate.pipeline.tables.intervals import TOPIC_KEY
 from headgate.pipeline.tables.schemas import spark_schema
 from headgate.record.fields import Kind
 
-_FRESH: str = "interval 5 minutes"
+_FRESH: Final = "interval 5 minutes"
 """A topic whose last minute is further behind its cluster's is gone, or is told of no more."""
 
 

@@ -1,0 +1,83 @@
+"""How forecasts are listed and scores are told; the job itself is played in tests/spark."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from headgate.pipeline.forecasts import ForecastScores, _row, _soonest, _text
+from headgate.pipeline.kernels.forecast_score import Score
+from headgate.pipeline.tables.quotas import QUOTA_USAGE
+
+AT = datetime(2025, 11, 21, 10, 6, tzinfo=UTC)
+
+
+def usage(**values: Any) -> dict[str, Any]:
+    """A row of ``quota_usage`` with a size quota, half full."""
+    return {
+        **dict.fromkeys(QUOTA_USAGE.column_names()),
+        "topic": "persistent://acme/ns/t",
+        "forecast_at": AT,
+        "size_limit_bytes": 100,
+        "size_policy": "producer_request_hold",
+        "size_source": "topic policy",
+        "size_use": 0.5,
+        "method": "none",
+        **values,
+    }
+
+
+def test_what_is_reached_comes_first_then_what_is_likely_then_what_is_possible() -> None:
+    rows = [
+        usage(topic="likely later", seconds_to_breach=500.0, seconds_to_breach_earliest=0.0),
+        usage(topic="fuller", size_use=0.6),
+        usage(topic="reached", seconds_to_breach=0.0),
+        usage(topic="idle"),
+        usage(topic="possible", seconds_to_breach_earliest=10.0),
+        # Its seconds run from a minute before.
+        usage(topic="likely", seconds_to_breach=501.0, forecast_at=AT - timedelta(minutes=1)),
+    ]
+    found = sorted(map(_row, rows), key=_soonest)
+    assert [row["topic"] for row in found] == [
+        "reached", "likely", "likely later", "possible", "fuller", "idle",
+    ]  # fmt: skip
+
+
+def test_a_row_tells_of_the_quota_that_breaks_first_or_else_of_the_fuller() -> None:
+    both = {
+        "partition": 3,
+        "time_limit_ns": 7,
+        "time_policy": "consumer_backlog_eviction",
+        "time_use": 0.4,
+        "oldest_subscription": "audit",
+    }
+    row = _row(usage(**both))
+    assert (row["topic"], row["quota"]) == ("persistent://acme/ns/t-partition-3", "size")
+    assert (row["limit"], row["use"], row["source"]) == (100, 0.5, "topic policy")
+    assert (row["then"], row["likely_at"]) == ("producers held", None)
+    row = _row(usage(**both, breach_quota="time", seconds_to_breach=90.0))
+    assert (row["quota"], row["limit"], row["use"]) == ("time", 7, 0.4)
+    assert row["then"] == "subscription audit loses its oldest messages"
+    assert row["likely_at"] == AT + timedelta(seconds=90)
+    row = _row(usage(size_limit_bytes=0, size_use=None, breach_quota="size"))
+    assert (row["limit"], row["use"]) == (0, None)
+
+
+def test_scores_are_told_as_a_total_and_by_topic() -> None:
+    one, other = Score(forecasts=2, levels=2, levels_covered=1), Score(forecasts=1)
+    key = {"cluster": "c", "topic": "t", "partition": None, "incarnation": 1, "quota": "size"}
+    rows = ForecastScores(one + other, ((key, one), ({**key, "partition": 1}, other))).rows()
+    assert [(row["topic"], row["forecasts"]) for row in rows] == [
+        (None, 3), ("t", 2), ("t-partition-1", 1),
+    ]  # fmt: skip
+    assert [row["level_coverage"] for row in rows] == [0.5, 0.5, None]
+    assert [row["quota"] for row in rows] == [None, "size", "size"]
+
+
+def test_instants_are_written_with_their_offset() -> None:
+    assert json.dumps(AT, default=_text) == '"2025-11-21T10:06:00Z"'
+    with pytest.raises(TypeError, match="no JSON for set"):
+        json.dumps(set(), default=_text)
