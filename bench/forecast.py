@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from bench.level_series import FAMILIES, Levels, family
+from bench.level_series import AGE_FAMILIES, FAMILIES, Levels, family
 from bench.report import Table
 from headgate.pipeline.kernels.breach import WINDOW_MINUTES, band, breach
 from headgate.pipeline.kernels.forecast_score import Score, score_table
@@ -25,15 +25,18 @@ from headgate.pipeline.tables.intervals import INTERVALS
 WINDOWS = 8_192
 WINDOWS_PER_S_MIN = 12_300.0
 LIMIT_BYTES = 1 << 40
+LIMIT_NS = 60 * MINUTE_NS
 START_NS = 1_763_719_200_000_000_000
 """A full hour."""
 
 
-def minutes_table(series: Levels, evicts: bool = False) -> pa.Table:
-    """Topics with a size quota whose backlogs are some series, as the kernels get them.
+def minutes_table(series: Levels, evicts: bool = False, is_age: bool = False) -> pa.Table:
+    """Topics with one quota whose backlogs, or ages, are some series, as the kernels get them.
 
     With ``evicts`` a fall by more than 5 % of the limit is an eviction.
     """
+    limit = LIMIT_NS if is_age else LIMIT_BYTES
+    levels = np.round(series.ravel() * limit).astype(np.int64)
     count, minutes = series.shape
     from_ns = START_NS + MINUTE_NS * np.tile(np.arange(minutes), count)
     names = [f"persistent://acme/ns/t{number:04}" for number in range(count)]
@@ -45,8 +48,8 @@ def minutes_table(series: Levels, evicts: bool = False) -> pa.Table:
         "minute": pa.array(from_ns // 1_000, pa.timestamp("us", "UTC")),
         "from_ns": from_ns,
         "to_ns": from_ns + MINUTE_NS,
-        "backlog_bytes": np.round(series.ravel() * LIMIT_BYTES).astype(np.int64),
-        "quota_size_limit_bytes": np.full(from_ns.shape, LIMIT_BYTES),
+        "oldest_age_ns" if is_age else "backlog_bytes": levels,
+        "quota_time_limit_ns" if is_age else "quota_size_limit_bytes": np.full(len(levels), limit),
         "eviction_size_acts": acts.ravel(),
     }
     schema = table_arrow_schema(INTERVALS)
@@ -60,7 +63,8 @@ def minutes_table(series: Levels, evicts: bool = False) -> pa.Table:
 
 def score_of(name: str, count: int, seed: int) -> Score:
     """The score of all forecasts of some series of a family."""
-    table = minutes_table(family(name, count, seed), evicts=name == "sawtooth")
+    series = family(name, count, seed)
+    table = minutes_table(series, evicts=name == "sawtooth", is_age=name in AGE_FAMILIES)
     rows = score_table(table, 0, 1 << 62).to_pylist()
     parts = [Score(**{f: row[f] for f in Score.__slots__}) for row in rows]
     return sum(parts, Score())
@@ -85,12 +89,13 @@ def main() -> None:
     table.check(
         "forecasts", 1e6 * forecasts_s / WINDOWS, "us", 1e6 / WINDOWS_PER_S_MIN, note="each"
     )
-    total = Score()
-    for name in FAMILIES:
-        score = score_of(name, options.series, options.seed)
-        table.add(name, describe(score))
-        total += score
-    table.add("all", describe(total))
+    for families, together in ((FAMILIES, "all backlogs"), (AGE_FAMILIES, "all ages")):
+        total = Score()
+        for name in families:
+            score = score_of(name, options.series, options.seed)
+            table.add(name, describe(score))
+            total += score
+        table.add(together, describe(total))
     table.print()
 
 

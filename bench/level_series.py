@@ -1,6 +1,6 @@
-"""Backlogs as they come: families of series, by the minute, each of a kind that forecasts meet.
+"""Backlogs and ages as they come: families of series, by the minute, of kinds that forecasts meet.
 
-Levels are in parts of the limit. Everything follows from the seed.
+Levels are in parts of the limit; that of an age is an hour. Everything follows from the seed.
 """
 
 from __future__ import annotations
@@ -97,14 +97,63 @@ def redeployed(rng: np.random.Generator) -> Levels:
     return _walk(steps + rng.normal(0, 0.001, MINUTES), rng.uniform(0, 0.4))
 
 
+def _ages(published: Levels, taken: Levels) -> Levels:
+    """The age of the oldest message of a queue, of what is published and taken in each minute."""
+    total = np.append(0.0, np.cumsum(published))
+    found, done = np.empty(MINUTES), 0.0
+    for minute in range(MINUTES):
+        done = min(done + taken[minute], total[minute + 1])
+        # The time at which that was published.
+        found[minute] = minute + 1 - np.interp(done, total, np.arange(MINUTES + 1))
+    return found / 60.0
+
+
+def lagging(rng: np.random.Generator) -> Levels:
+    """Consumers that take a part of what comes."""
+    pace = rng.uniform(0.5, 0.98)
+    return _ages(rng.uniform(0.9, 1.1, MINUTES), pace * rng.uniform(0.8, 1.2, MINUTES))
+
+
+def lagging_by_day(rng: np.random.Generator) -> Levels:
+    """The same, of a producer that follows the day."""
+    angle = 2 * np.pi * (np.arange(MINUTES) + rng.uniform(0, 1_440)) / 1_440
+    return _ages(1 + 0.5 * np.sin(angle), np.full(MINUTES, rng.uniform(0.6, 1.0)))
+
+
+def failing(rng: np.random.Generator) -> Levels:
+    """Consumers that fail for half an hour about every hour, and catch up in between."""
+    taken, place = np.full(MINUTES, 1.3), 0
+    while place < MINUTES:
+        place += int(rng.exponential(60)) + 5
+        length = int(rng.exponential(40)) + 5
+        taken[place : place + length] = rng.uniform(0, 0.5)
+        place += length
+    return _ages(rng.uniform(0.9, 1.1, MINUTES), taken)
+
+
+def stuck(rng: np.random.Generator) -> Levels:
+    """Single messages that stay unacknowledged, each for three quarters of an hour on average."""
+    found, age = np.empty(MINUTES), 0.0
+    for minute in range(MINUTES):
+        age = age + 1 / 60 if rng.random() > 1 / 45 else rng.uniform(0, 0.01)
+        found[minute] = age
+    return found
+
+
 FAMILIES: dict[str, Callable[[np.random.Generator], Levels]] = {
     family.__name__: family
     for family in (linear, noisy, bursty, sawtooth, diurnal, ramping, drifting, redeployed)
 }
-"""All of them by name."""
+"""Those of backlogs, by name."""
+
+AGE_FAMILIES: dict[str, Callable[[np.random.Generator], Levels]] = {
+    family.__name__: family for family in (lagging, lagging_by_day, failing, stuck)
+}
+"""Those of ages, by name."""
 
 
 def family(name: str, count: int, seed: int) -> Levels:
     """Some series of one family: (count, :data:`MINUTES`)."""
-    rng = np.random.default_rng([seed, list(FAMILIES).index(name)])
-    return np.stack([FAMILIES[name](rng) for _ in range(count)])
+    families = FAMILIES | AGE_FAMILIES
+    rng = np.random.default_rng([seed, list(families).index(name)])
+    return np.stack([families[name](rng) for _ in range(count)])

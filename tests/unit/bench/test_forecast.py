@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bench.forecast import describe, score_of
-from bench.level_series import FAMILIES
+from bench.level_series import AGE_FAMILIES, FAMILIES
 from headgate.pipeline.kernels.forecast_score import Score
 
 SERIES = 20
@@ -53,6 +53,18 @@ def test_breaches_are_seen_to_come(scores: dict[str, Score]) -> None:
     total = sum(scores.values(), Score())
     assert total.missed <= 0.03 * total.soon
     assert total.false_alarms <= 0.10 * total.alarms
+
+
+def test_ages_are_forecast_as_backlogs_are() -> None:
+    """But for the moment at which somebody takes a stuck message, which nothing announces."""
+    scores = {name: score_of(name, SERIES, SEED) for name in AGE_FAMILIES}
+    assert (scores["lagging"].coverage or 0.0) >= 0.90
+    assert (scores["lagging_by_day"].coverage or 0.0) >= 0.80
+    assert (scores["failing"].coverage or 0.0) >= 0.65
+    assert (scores["stuck"].coverage or 0.0) >= 0.45
+    total = sum(scores.values(), Score())
+    assert 0.70 <= (total.coverage or 0.0) <= 0.90
+    assert scores["stuck"].missed == scores["lagging"].missed == 0
 
 
 def test_a_score_reads_as_one_line() -> None:
