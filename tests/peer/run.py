@@ -1,32 +1,64 @@
-"""Runs the Java cases of ``./dev test-peer`` against a broker that it starts on free ports."""
+"""What ``./dev test-peer`` plays: Java's client against Headgate, Spark against Apache Pulsar."""
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
+from tests.peer.apache_pulsar import ApachePulsar
 from tests.service.process import BrokerProcess
 
 MAIN = "headgate.peer.BacklogQuotas"
-LIMIT_S = 240
-"""When a program that hangs is ended."""
+JAVA_LIMIT_S = 240
+SPARK_LIMIT_S = 600
+"""When what hangs is ended."""
+
+SPARK_TESTS = (
+    "tests/spark/test_pulsar_source_batch.py",
+    "tests/spark/test_pulsar_source_stream.py",
+    "tests/spark/test_pipeline_pulsar.py",
+)
+"""What the suite plays against Headgate, and this against Apache Pulsar: the same answers."""
 
 
-def run(java: str, classpath: str) -> int:
+def play_java(java: str, classpath: str) -> int:
     """Start a broker, have the program play against it, and return the program's status."""
     with tempfile.TemporaryDirectory() as folder:
         broker = BrokerProcess(Path(folder))
         broker.start()
         try:
             command = [java, "-cp", classpath, MAIN, broker.service_url, broker.admin_url]
-            return subprocess.run(command, timeout=LIMIT_S, check=False).returncode
+            return subprocess.run(command, timeout=JAVA_LIMIT_S, check=False).returncode
         except subprocess.TimeoutExpired:
-            sys.stderr.write(f"The Java program was given up after {LIMIT_S} s\n")
+            sys.stderr.write(f"The Java program was given up after {JAVA_LIMIT_S} s\n")
             return 1
         finally:
             broker.close()
+
+
+def play_spark(java: str, jars: Path) -> int:
+    """Start an Apache Pulsar, run the Spark tests against it, and return their status."""
+    with tempfile.TemporaryDirectory() as folder, ApachePulsar(java, jars, Path(folder)) as peer:
+        urls = {
+            "HEADGATE_TEST_SERVICE_URL": peer.service_url,
+            "HEADGATE_TEST_ADMIN_URL": peer.admin_url,
+        }
+        try:
+            return subprocess.run(
+                [sys.executable, "-m", "pytest", "-q", *SPARK_TESTS],
+                env=os.environ | urls, timeout=SPARK_LIMIT_S, check=False,
+            ).returncode  # fmt: skip
+        except subprocess.TimeoutExpired:
+            sys.stderr.write(f"The Spark tests were given up after {SPARK_LIMIT_S} s\n")
+            return 1
+
+
+def run(java: str, classpath: str, jars: str) -> int:
+    """Both; 0 if both were right."""
+    return play_java(java, classpath) or play_spark(java, Path(jars))
 
 
 if __name__ == "__main__":

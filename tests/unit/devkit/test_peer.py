@@ -39,23 +39,24 @@ def plays(monkeypatch: pytest.MonkeyPatch, *statuses: int | None) -> Runs:
 
 
 def test_it_builds_and_hands_on_the_status(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    runs = plays(monkeypatch, 0, 1)
+    runs = plays(monkeypatch, 0, 0, 1)
     assert peer.play_peer(Path("/some/python")) == 1
-    build, run = runs.commands
-    assert build[0] == "mvn"
-    assert build[-1] == "process-classes"
+    build, fetch, run = runs.commands
+    assert [build[0], fetch[0]] == ["mvn", "mvn"]
+    assert [build[-1], fetch[-1]] == ["process-classes", "process-resources"]
     assert run[:3] == ["/some/python", "-m", "tests.peer.run"]
     assert run[4].endswith("/lib/*")
+    assert run[5] == str(peer.PULSAR_JARS)
     assert cache.is_dir()
 
 
 def test_what_maven_said_is_told(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     plays(monkeypatch, 1)
     with pytest.raises(DevError, match="no such artifact"):
-        peer.build()
+        peer.maven(peer.PROJECT, "process-classes", "building")
 
 
-@pytest.mark.parametrize("statuses", [(None,), (0, None)], ids=["Maven", "peer test"])
+@pytest.mark.parametrize("statuses", [(None,), (0, 0, None)], ids=["Maven", "peer test"])
 def test_what_hangs_is_given_up(
     cache: Path, monkeypatch: pytest.MonkeyPatch, statuses: tuple[int | None, ...]
 ) -> None:
