@@ -32,9 +32,6 @@ FORMAT: Final = "headgate_tables"
 BRONZE: Final = "bronze"
 """Value of the option ``table`` for messages of the telemetry topic."""
 
-_MESSAGES_DECODED_MAX: Final = 64
-"""Messages whose rows a task holds before it writes them; a message has 1 MiB at most."""
-
 
 @dataclass(frozen=True)
 class FilesWritten(WriterCommitMessage):
@@ -85,8 +82,7 @@ class TablesWriter(DataSourceArrowWriter):
                 yield self._table, pa.Table.from_batches([batch])
             return
         for batch in batches:
-            for first in range(0, batch.num_rows, _MESSAGES_DECODED_MAX):
-                yield from bronze_tables(batch.slice(first, _MESSAGES_DECODED_MAX))
+            yield from bronze_tables(batch)
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         """Make what the tasks wrote visible, once."""
