@@ -28,9 +28,8 @@ ARROW: Final = {
 """The Arrow type of each type of field."""
 
 AHEAD_NS_MAX: Final = 24 * HOUR_NS
-BEHIND_NS_MAX: Final = 31 * 24 * HOUR_NS
-"""How far a window may end after and before the publish time of its message. Both are the
-broker's clock; what was copied from another topic was published later than its window."""
+"""How far a window may end after the publish time of its message. Both are the broker's clock;
+before it may lie any time, for what was copied from another topic was published later."""
 
 EARLIEST_NS: Final = 946_684_800 * 10**9
 """The year 2000: no telemetry is older."""
@@ -91,12 +90,10 @@ def _check_header(batch: PackedBatch, published_ns: int | None) -> None:
         raise CorruptionError(f"telemetry record: window_start_ns is {start_ns}")
     if not EARLIEST_NS < end_ns < TIME_NS_MAX:
         raise CorruptionError(f"telemetry record: window_end_ns is {end_ns}")
-    if published_ns is None:
-        return
-    if not published_ns - BEHIND_NS_MAX <= end_ns <= published_ns + AHEAD_NS_MAX:
+    if published_ns is not None and end_ns > published_ns + AHEAD_NS_MAX:
         raise CorruptionError(
-            f"telemetry record: window_end_ns is {end_ns}; from 31 days before to a day after the "
-            f"publish time, {published_ns}, is allowed"
+            f"telemetry record: window_end_ns is {end_ns}; up to a day after the publish time, "
+            f"{published_ns}, is allowed"
         )
 
 
