@@ -24,11 +24,10 @@ from headgate.pipeline.store.folder import checkpoint_path
 from headgate.pipeline.tables.bronze import BRONZE_SAMPLES
 from headgate.pipeline.tables.catalogue import TABLES
 from headgate.pipeline.tables.intervals import INTERVALS
-from tests.spark.conftest import Cluster
+from tests.spark.conftest import KILLS, Cluster
 from tests.spark.telemetry_topic import rows_of
 from tests.unit.pipeline.play import SITUATIONS, T0, Broker, S
 
-KILLS = int(os.environ.get("HEADGATE_TEST_KILLS", "2"))
 LIMIT_S = 120.0
 
 
@@ -125,13 +124,13 @@ def tables_of(source: SourceOptions) -> dict[str, pa.Table]:
     return {name: rows_of(Path(source.out), name) for name in TABLES}
 
 
-@pytest.mark.usefixtures("spark")
 def test_killed_streams_lose_and_double_nothing(
-    spark: SparkSession, cluster: Cluster, tmp_path: Path
+    spark: SparkSession, cluster: Cluster, tmp_path: Path, pytestconfig: pytest.Config
 ) -> None:
+    kills = pytestconfig.getoption("--kills", KILLS)
     stream = Stream(cluster, tmp_path / "tables")
     player = Broker(start_ns=T0 + 3_570 * S, situations=SITUATIONS[:3])
-    for i in range(KILLS):
+    for i in range(kills):
         part = [m for _ in range(2) for m in player.window(10)]
         cluster.publish(stream.topic, [*part, b"not a record"])
         moments = stream.moments()
@@ -143,6 +142,6 @@ def test_killed_streams_lose_and_double_nothing(
         stream.topic,
     )
     killed = tables_of(stream.source)
-    assert killed["bronze_quarantine"].num_rows == KILLS
+    assert killed["bronze_quarantine"].num_rows == kills
     assert killed["intervals"].num_rows > 0
     assert killed == tables_of(undisturbed)
