@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import io
-import os
 from collections.abc import Callable
 from datetime import date
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
@@ -150,12 +151,12 @@ def test_retention_does_not_make_derived_tables_empty(
         file.unlink()
     refresh_all(session, str(tmp_path))
     after = rows_of(tmp_path, "attribution")
-    old = after.filter(pa.compute.less_equal(after["date"], pa.scalar(NEXT_DAY)))
+    old = after.filter(pc.less_equal(after["date"], pa.scalar(NEXT_DAY)))
     assert set(after["date"].to_pylist()) == {NEXT_DAY, date(2025, 11, 24)}
     assert old.num_rows >= kept.num_rows
-    hour = pa.compute.and_(
-        pa.compute.equal(old["date"], pa.scalar(NEXT_DAY)),
-        pa.compute.equal(old["hour"], pa.scalar(0, pa.int32())),
+    hour = pc.and_(
+        pc.equal(old["date"], pa.scalar(NEXT_DAY)),
+        pc.equal(old["hour"], pa.scalar(0, pa.int32())),
     )
     assert old.filter(hour) == kept
 
@@ -198,26 +199,23 @@ def test_a_folder_of_an_earlier_version_gets_its_new_columns(
     refresh_all(session, str(root))
     assert rows_of(root, "intervals")["gaps"].null_count == right["intervals"].num_rows
     recompute(session, str(root), date(2025, 11, 21), DAY)
-    computed = rows_of(root, "intervals").drop_columns(["evidence"])
-    assert computed == right["intervals"].drop_columns(["evidence"])
+    # A column that was added stands last; the old telemetry does not say what it rests on.
+    names = [name for name in right["intervals"].column_names if name != "evidence"]
+    computed = rows_of(root, "intervals").select(names)
+    assert computed.to_pylist() == right["intervals"].select(names).to_pylist()
 
 
 def test_trap_spark_writes_int96_and_the_tables_do_not(
     session: SparkSession, tmp_path: Path
 ) -> None:
     """INT96 has no statistics and no unit; ours are microseconds in UTC."""
-    import pyarrow.parquet as pq
-
     append(tmp_path, rows_around_midnights()[0])
     refresh_all(session, str(tmp_path))
     (file, *_) = table_files(DeltaTable(tmp_path / "intervals"))
     schema = pq.ParquetFile(tmp_path / "intervals" / file.path).schema
     minute = schema.column(schema.names.index("minute"))
-    assert (minute.physical_type, "isAdjustedToUTC=true" in str(minute.logical_type)) == (
-        "INT64",
-        True,
-    )
-    assert "microseconds" in str(minute.logical_type)
+    assert minute.physical_type == "INT64"
+    assert "isAdjustedToUTC=true, timeUnit=microseconds" in str(minute.logical_type)
 
 
 def test_trap_files_read_without_base_path_have_no_partition_values(
@@ -247,4 +245,3 @@ def test_trap_the_first_batch_must_have_the_schema_that_was_promised(
         root=str(tmp_path), table=INTERVALS.name
     ).save()
     assert rows_of(tmp_path, "intervals")["acked"].to_pylist() == [7]
-    assert os.listdir(tmp_path / "intervals")
