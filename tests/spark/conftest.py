@@ -23,9 +23,15 @@ from pyspark.sql import SparkSession
 
 from tests.service.process import BrokerProcess
 
+KILLS = 2
 SOURCE_DIR = Path(__file__).resolve().parents[2] / "src"
 SERVICE_URL_VARIABLE = "HEADGATE_TEST_SERVICE_URL"
 ADMIN_URL_VARIABLE = "HEADGATE_TEST_ADMIN_URL"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Options of the lane; given where one of its files is named."""
+    parser.addoption("--kills", type=int, default=KILLS, help="kill a stream so many times: a soak")
 
 
 @pytest.fixture(scope="session")

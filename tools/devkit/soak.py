@@ -1,4 +1,7 @@
-"""``./dev soak``: the long grid of the closed-loop simulation, and what it found."""
+"""``./dev soak``: what takes too long for the test lanes.
+
+The long grid of the closed-loop simulation of adaptive throttling, or twenty kills of the pipeline.
+"""
 
 from __future__ import annotations
 
@@ -11,16 +14,26 @@ from devkit.console import DevError
 from devkit.paths import ROOT, environment_variables
 
 SEEDS: Final = 40
+KILLS: Final = 20
+KILLS_WORD: Final = "kills"
+"""First argument: not the grid, but ``headgate pipeline stream``, killed again and again."""
 
 
 def soak(python: Path, arguments: Sequence[str]) -> int:
     """Play every load with so many seeds, 40 unless told; 1 if law drain broke a promise.
 
+    With ``kills``, kill the pipeline so many times, 20 unless told; 1 if a row was lost or doubled.
+
     Raises:
-        DevError: the argument is no number of seeds.
+        DevError: the argument is no number of seeds or kills.
     """
-    words = [*arguments] or [str(SEEDS)]
+    is_kills = arguments[:1] == [KILLS_WORD]
+    usual, what = (KILLS, KILLS_WORD) if is_kills else (SEEDS, "seeds")
+    words = [*arguments][is_kills:] or [str(usual)]
     if len(words) > 1 or not words[0].isdecimal() or int(words[0]) < 1:
-        raise DevError(f"./dev soak {' '.join(words)}: how many seeds? {SEEDS}, for example")
+        raise DevError(f"./dev soak {' '.join(arguments)}: how many {what}? {usual}, for example")
     command = [str(python), str(ROOT / "tools" / "adaptive_grid.py"), words[0]]
+    if is_kills:
+        test = str(ROOT / "tests" / "spark" / "test_pipeline_kills.py")
+        command = [str(python), "-m", "pytest", "-q", f"--kills={words[0]}", test]
     return subprocess.run(command, cwd=ROOT, env=environment_variables(), check=False).returncode

@@ -37,6 +37,7 @@ from headgate.pipeline.store.folder import (
     folder_lock,
     spark_log_path,
 )
+from headgate.pipeline.store.tidying import Tidying
 from headgate.pipeline.tables.bronze import BATCH_KIND, BRONZE_SAMPLES
 from headgate.pipeline.tables.catalogue import TABLES
 from headgate.pipeline.tables.columns import HOUR_NS, MINUTE_NS
@@ -214,8 +215,11 @@ def run_stream(
             refresh_all(spark, root)
             stage.result = _bronze_text(root)
 
+        tidying = Tidying(root)
+
         def after(session: SparkSession, batch_id: int) -> None:
             refresh_all(session, root)
+            tidying.after_batch()
             progress.say(f"batch {batch_id}: {_bronze_text(root)}")
 
         query = start_query(

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
+from datetime import date
 from pathlib import Path
 from typing import Final
 
@@ -18,6 +19,7 @@ import pyarrow.parquet as pq
 from deltalake import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 
+from headgate.base.errors import InputError
 from headgate.pipeline import episode_steps, limit_steps, steps
 from headgate.pipeline.kernels.episodes import Newest
 from headgate.pipeline.store.delta_log import (
@@ -26,6 +28,9 @@ from headgate.pipeline.store.delta_log import (
     commit_replace,
     ensure_table,
     files_added,
+    kept_from_hour,
+    partition_hour,
+    source_key,
     table_files,
 )
 from headgate.pipeline.store.delta_writer import FORMAT
@@ -37,6 +42,7 @@ from headgate.pipeline.tables.intervals import INTERVALS, INTERVALS_LOOK_BACK_NS
 from headgate.pipeline.tables.publishing import PUBLISH_ATTRIBUTION, THROTTLE_TIMELINE
 from headgate.pipeline.tables.quotas import EVICTIONS, QUOTA_USAGE
 from headgate.pipeline.tables.schemas import table_schema
+from headgate.pipeline.times import instant
 from headgate.record.fields import Kind
 
 
@@ -49,7 +55,7 @@ class _Change:
 
 
 def _unseen(source: DeltaTable, derived: DeltaTable) -> _Change | None:
-    app_id = f"{source.metadata().name}:{source.metadata().id}"
+    app_id = source_key(source)
     seen = derived.transaction_version(app_id)
     if seen is not None and seen >= source.version():
         return None
@@ -86,6 +92,13 @@ class _Derivation:
     """Whether some hours depend on a live file."""
     rows: Callable[[SparkSession, str, list[TableFile], Collection[int]], DataFrame | None]
     """The rows of some hours, from the input files; None: there are none."""
+    look_back_hours: int = 24
+    """How many hours of the source before its own an hour may depend on."""
+
+    def computable(self, hours: Collection[int], source: DeltaTable) -> set[int]:
+        """Those hours all of whose input retention has left; the others stay as they are."""
+        first = kept_from_hour(source)
+        return {hour for hour in hours if first is None or hour - self.look_back_hours >= first}
 
 
 def _by_hour(
@@ -121,7 +134,7 @@ def _by_hour(
     ) -> DataFrame | None:
         return step(read_files(spark, root, source, files), hours) if files else None
 
-    return _Derivation(table, source, touched, is_input, rows)
+    return _Derivation(table, source, touched, is_input, rows, look_back_hours)
 
 
 def _interval_rows(
@@ -208,7 +221,12 @@ def newest_minutes(root: str, files: Iterable[TableFile]) -> Newest:
 
 _DERIVATIONS: Final = (
     _Derivation(
-        INTERVALS, BRONZE_SAMPLES, lambda new, _: near_hours(new), _near_any, _interval_rows
+        INTERVALS,
+        BRONZE_SAMPLES,
+        lambda new, _: near_hours(new),
+        _near_any,
+        _interval_rows,
+        look_back_hours=1,
     ),
     # A consumer's proven rate looks back a day.
     _by_hour(
@@ -218,7 +236,9 @@ _DERIVATIONS: Final = (
         kind=Kind.SUBSCRIPTION.value,
         look_back_hours=PROVEN_LOOK_BACK_NS // HOUR_NS,
     ),
-    _Derivation(EPISODES, ATTRIBUTION, _touched_episodes, _around, _episode_rows),
+    _Derivation(
+        EPISODES, ATTRIBUTION, _touched_episodes, _around, _episode_rows, look_back_hours=1
+    ),
     # A minute's publish limit is that of its end or that of the minute before.
     _by_hour(
         PUBLISH_ATTRIBUTION,
@@ -233,6 +253,7 @@ _DERIVATIONS: Final = (
         lambda new, _: {file.hour for file in new},
         lambda file, hours: file.partition["kind"] == _LIMITER and file.hour in hours,
         _timeline_rows,
+        look_back_hours=0,
     ),
     # A forecast looks back an hour.
     _by_hour(QUOTA_USAGE, INTERVALS, steps.quota_usage, kind=Kind.TOPIC.value, look_back_hours=1),
@@ -258,29 +279,78 @@ def refresh(spark: SparkSession, root: str, table: Table) -> set[int]:
     if change is None:
         return set()
     live = table_files(source)
-    hours = derivation.touched(change.files, live)
-    inputs = [file for file in live if derivation.is_input(file, hours)]
-    rows = derivation.rows(spark, root, inputs, hours)
-    if rows is None:
-        commit_replace(root, table, [], hours, change.transaction)
-    else:
-        _replace(rows, root, table, hours, change.transaction)
+    hours = derivation.computable(derivation.touched(change.files, live), source)
+    _compute(spark, root, derivation, live, hours, change.transaction)
     return hours
 
 
-def _replace(
-    rows: DataFrame, root: str, table: Table, hours: Collection[int], transaction: AppTransaction
+def recompute(spark: SparkSession, root: str, first_day: date, last_day: date) -> None:
+    """Compute the rows of some days (UTC, both included) of every derived table anew.
+
+    Exactly these days are replaced, each table in one commit; files of other days stay, also
+    where they follow from these. Before, all tables are brought up to date. Hours whose telemetry
+    retention has dropped stay as they are.
+
+    Raises:
+        InputError: the last day lies before the first, or the telemetry of all is gone.
+    """
+    if last_day < first_day:
+        raise InputError(f"the last day, {last_day}, lies before the first, {first_day}")
+    hours = range(_first_hour(first_day), _first_hour(last_day) + 24)
+    kept = kept_from_hour(ensure_table(root, BRONZE_SAMPLES))
+    if kept is not None and hours[-1] <= kept:
+        raise InputError(
+            f"{first_day} to {last_day} cannot be computed anew: telemetry is kept from "
+            f"{instant(kept * HOUR_NS)} on"
+        )
+    refresh_all(spark, root)
+    for derivation in _DERIVATIONS:
+        source = ensure_table(root, derivation.source)
+        # What was computed above is new to the tables that follow from it, and no reason to
+        # compute more than was asked for: they note that they have seen it.
+        change = _unseen(source, ensure_table(root, derivation.table))
+        _compute(
+            spark,
+            root,
+            derivation,
+            table_files(source),
+            derivation.computable(hours, source),
+            None if change is None else change.transaction,
+        )
+
+
+def _first_hour(day: date) -> int:
+    return partition_hour({"date": day.isoformat(), "hour": "0"})
+
+
+def _compute(
+    spark: SparkSession,
+    root: str,
+    derivation: _Derivation,
+    live: Collection[TableFile],
+    hours: Collection[int],
+    transaction: AppTransaction | None,
 ) -> None:
-    (
-        rows.write.format(FORMAT)
-        .mode("append")
-        .option("root", root)
-        .option("table", table.name)
-        .option("hours", json.dumps(sorted(hours)))
-        .option("app_id", transaction.app_id)
-        .option("app_version", str(transaction.version))
-        .save()
-    )
+    """Replace some hours of a derived table by what follows from its source's live files."""
+    inputs = [file for file in live if derivation.is_input(file, hours)]
+    rows = derivation.rows(spark, root, inputs, hours)
+    if rows is None:
+        commit_replace(root, derivation.table, [], hours, transaction)
+    else:
+        _replace(rows, root, derivation.table, hours, transaction)
+
+
+def _replace(
+    rows: DataFrame,
+    root: str,
+    table: Table,
+    hours: Collection[int],
+    transaction: AppTransaction | None,
+) -> None:
+    options = {"root": root, "table": table.name, "hours": json.dumps(sorted(hours))}
+    if transaction is not None:
+        options |= {"app_id": transaction.app_id, "app_version": str(transaction.version)}
+    rows.write.format(FORMAT).mode("append").options(**options).save()
 
 
 def read_files(

@@ -28,8 +28,9 @@ PROPERTY_BOOT: Final = "boot"
 PROPERTY_SEQ: Final = "seq"
 
 _SampleBatch: Final[Any] = vars(_pb2)["SampleBatch"]
-_ROWS_MAX: Final = MESSAGE_BYTES_MAX
-"""A row takes a byte at least; more rows than this were not written by an encoder."""
+ROWS_MAX: Final = MESSAGE_BYTES_MAX // 8
+"""Rows of one kind in one message. A row takes more than eight bytes unless it repeats others; the
+bound is for what a reader has to hold, because a column of equal values takes no bytes a row."""
 _NULL_BITS: Final = bytes([1, 2, 4, 8, 16, 32, 64, 128])
 
 
@@ -51,6 +52,33 @@ class BatchHeader:
     window_end_ns: int
     clock_step: bool = False
     """The wall clock stepped by more than 100 ms inside the window."""
+
+
+@dataclass(frozen=True, slots=True)
+class PackedColumn:
+    """One column as it travels."""
+
+    type: FieldType
+    values: Sequence[Any]
+    """One for each row; or one that all rows have; or none: all rows have zero. Of a column of
+    strings they are indexes into the message's ``strings``, and none stands for no rows."""
+    nulls: bytes
+    """A bit for each row, least significant first: its value is null. May be shorter, or empty."""
+
+
+@dataclass(frozen=True, slots=True)
+class PackedBatch:
+    """One message, its columns as they travel: for readers that make arrays of them."""
+
+    header: BatchHeader
+    seq: int
+    strings: list[str | None]
+    """What columns of strings refer to; the first is null. That their indexes lie in it is for
+    the reader to see."""
+    rows: dict[Kind, int]
+    """Number of rows of each kind that is present."""
+    columns: dict[Kind, dict[str, PackedColumn]]
+    """Per kind, the columns that the message has; a field that is not there is null."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,10 +116,11 @@ def encode_window(
     """
     counts = {kind: _row_count(kind, columns) for kind, columns in tables.items()}
     whole = _encode(header, first_seq, [(kind, tables[kind], 0, n) for kind, n in counts.items()])
-    if len(whole) <= MESSAGE_BYTES_MAX:
+    most_rows = max(counts.values(), default=0)
+    if len(whole) <= MESSAGE_BYTES_MAX and most_rows <= ROWS_MAX:
         return [whole]
     # A little more parts than the size asks for, because each repeats the header and its names.
-    parts = len(whole) * 9 // (MESSAGE_BYTES_MAX * 8) + 1
+    parts = max(len(whole) * 9 // (MESSAGE_BYTES_MAX * 8) + 1, -(-most_rows // ROWS_MAX))
     messages: list[bytes] = []
     for kind, count in counts.items():
         rows = max(1, -(-count // parts))
@@ -195,6 +224,24 @@ def decode(data: bytes) -> Batch:
         CorruptionError: the bytes are not a record.
         UnknownVersionError: they are one of a higher major version.
     """
+    packed = decode_packed(data)
+    columns = {
+        kind: {
+            name: _unpacked(column, packed.rows[kind], packed.strings)
+            for name, column in columns.items()
+        }
+        for kind, columns in packed.columns.items()
+    }
+    return Batch(packed.header, packed.seq, packed.rows, columns)
+
+
+def decode_packed(data: bytes) -> PackedBatch:
+    """Decode one message up to its columns, which stay as they travel.
+
+    Raises:
+        CorruptionError: the bytes are not a record.
+        UnknownVersionError: they are one of a higher major version.
+    """
     batch = _SampleBatch()
     try:
         batch.ParseFromString(data)
@@ -207,16 +254,15 @@ def decode(data: bytes) -> Batch:
         )
     if batch.major_version == 0 or batch.window_end_ns <= 0 or not batch.source:
         raise CorruptionError("not a telemetry record: version, window or source is missing")
-    strings: list[str | None] = [None, *batch.strings]
     rows: dict[Kind, int] = {}
-    columns: dict[Kind, dict[str, list[Any]]] = {}
+    columns: dict[Kind, dict[str, PackedColumn]] = {}
     for kind in FIELDS:
         if batch.HasField(kind.value):
             message = getattr(batch, kind.value)
-            if message.rows > _ROWS_MAX:
+            if message.rows > ROWS_MAX:
                 raise CorruptionError(f"telemetry record: {message.rows} rows in one message")
             rows[kind] = message.rows
-            columns[kind] = _decode_rows(kind, message, strings)
+            columns[kind] = _packed_columns(kind, message)
     header = BatchHeader(
         batch.source,
         batch.cluster,
@@ -226,24 +272,26 @@ def decode(data: bytes) -> Batch:
         batch.window_end_ns,
         batch.clock_step,
     )
-    return Batch(header, batch.seq, rows, columns)
+    return PackedBatch(header, batch.seq, [None, *batch.strings], rows, columns)
 
 
-def _decode_rows(kind: Kind, message: Any, strings: list[str | None]) -> dict[str, list[Any]]:
-    columns: dict[str, list[Any]] = {}
+def _packed_columns(kind: Kind, message: Any) -> dict[str, PackedColumn]:
+    columns: dict[str, PackedColumn] = {}
     types = _FIELD_TYPES[kind]
     for descriptor, column in message.ListFields():
         name = descriptor.name
         field_type = types.get(name)
         if field_type is None:
             continue
-        values = _decode_column(column, field_type, message.rows, strings)
-        if len(values) != message.rows:
+        is_text = field_type is FieldType.STRING
+        values = column.indexes if is_text else column.values
+        allowed = (1, message.rows) if is_text and message.rows else (0, 1, message.rows)
+        if len(values) not in allowed:
             raise CorruptionError(
                 f"telemetry record: {kind.value}.{name} has {len(values)} values "
                 f"for {message.rows} rows"
             )
-        columns[name] = values
+        columns[name] = PackedColumn(field_type, values, b"" if is_text else column.nulls)
     return columns
 
 
@@ -254,19 +302,18 @@ _ZERO: Final[dict[FieldType, Value]] = {
 }
 
 
-def _decode_column(
-    column: Any, kind: FieldType, row_count: int, strings: list[str | None]
-) -> list[Any]:
-    if kind is FieldType.STRING:
-        indexes: list[int] = list(column.indexes)
-        if max(indexes, default=0) >= len(strings):
+def _unpacked(column: PackedColumn, row_count: int, strings: list[str | None]) -> list[Any]:
+    """One value for each row."""
+    values: list[Any] = list(column.values)
+    if column.type is FieldType.STRING:
+        if max(values, default=0) >= len(strings):
             raise CorruptionError("telemetry record: a string index is out of range")
-        named = [strings[index] for index in indexes]
-        return named * row_count if len(named) == 1 else named
-    values: list[Any] = list(column.values) or [_ZERO[kind]]
+        values = [strings[index] for index in values]
+    elif not values:
+        values = [_ZERO[column.type]]
     if len(values) == 1:
         values = values * row_count
-    nulls: bytes = column.nulls
+    nulls = column.nulls
     if nulls:
         for i in range(min(len(values), len(nulls) * 8)):
             if nulls[i >> 3] & _NULL_BITS[i & 7]:

@@ -1,4 +1,4 @@
-"""``./dev soak`` runs the grid with so many seeds, and refuses anything else."""
+"""``./dev soak`` runs the grid or kills, so many times, and refuses anything else."""
 
 from __future__ import annotations
 
@@ -14,10 +14,19 @@ PYTHON = Path(sys.executable)
 
 @pytest.fixture
 def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A tree whose grid fails with the number of seeds."""
+    """A tree whose grid fails with the number of seeds, and whose kills with theirs."""
     monkeypatch.setattr(soak, "ROOT", tmp_path)
     (tmp_path / "tools").mkdir()
     (tmp_path / "tools/adaptive_grid.py").write_text("import sys\nsys.exit(int(sys.argv[1]))\n")
+    (tmp_path / "tests/spark").mkdir(parents=True)
+    (tmp_path / "tests/spark/conftest.py").write_text(
+        "def pytest_addoption(parser):\n    parser.addoption('--kills', type=int)\n"
+    )
+    (tmp_path / "tests/spark/test_pipeline_kills.py").write_text(
+        "import pytest\n"
+        "def test_kills(request):\n"
+        "    pytest.exit('told', returncode=request.config.getoption('--kills'))\n"
+    )
     return tmp_path
 
 
@@ -25,6 +34,18 @@ def test_the_grid_gets_the_seeds_and_gives_its_status(tree: Path) -> None:
     assert tree.exists()
     assert soak.soak(PYTHON, ["3"]) == 3
     assert soak.soak(PYTHON, []) == soak.SEEDS
+
+
+def test_kills_are_a_test_that_gets_their_number(tree: Path) -> None:
+    assert tree.exists()
+    assert soak.soak(PYTHON, ["kills", "7"]) == 7
+    assert soak.soak(PYTHON, ["kills"]) == soak.KILLS
+
+
+@pytest.mark.parametrize("words", [["kills", "0"], ["kills", "all"], ["kills", "1", "2"]])
+def test_other_kills_are_refused(words: list[str]) -> None:
+    with pytest.raises(DevError, match="how many kills"):
+        soak.soak(PYTHON, words)
 
 
 @pytest.mark.parametrize("words", [["many"], ["0"], ["-1"], ["3", "4"]])

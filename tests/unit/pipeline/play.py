@@ -13,11 +13,17 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from headgate.base.errors import CorruptionError
 from headgate.pipeline.kernels.decode import bronze_tables
 from headgate.pipeline.kernels.intervals import SORT_COLUMNS, interval_table
 from headgate.pipeline.tables.columns import HOUR_NS
 from headgate.pipeline.tables.intervals import INTERVALS_LOOK_BACK_NS, KEY_COLUMNS
-from headgate.record.codec import BatchHeader, encode_window
+from headgate.record.codec import (
+    BatchHeader,
+    UnknownVersionError,
+    decode_packed,
+    encode_window,
+)
 from headgate.record.fields import FIELDS, FULL_PERIOD_NS, STATE_FIELD_NAMES, Kind, cell_name
 
 S = 1_000_000_000
@@ -285,9 +291,18 @@ def play(seconds: int, interval_s: int = 1, **broker: Any) -> list[bytes]:
     return [m for _ in range(0, seconds, interval_s) for m in player.window(interval_s)]
 
 
+def _window_end_ns(message: bytes) -> int:
+    """Where a message's window ends; of what is no message, :data:`T0`."""
+    try:
+        return decode_packed(message).header.window_end_ns
+    except (CorruptionError, UnknownVersionError):
+        return T0
+
+
 def message_batch(messages: list[bytes]) -> pa.RecordBatch:
-    """Messages as ingestion gets them."""
+    """Messages as ingestion gets them, published when their windows ended."""
     count = len(messages)
+    published = [_window_end_ns(message) // 1_000 for message in messages]
     return pa.record_batch(
         {
             "value": pa.array(messages, pa.binary()),
@@ -295,7 +310,7 @@ def message_batch(messages: list[bytes]) -> pa.RecordBatch:
             "__messageId": pa.array(
                 [bytes([8, 1, 16, i % 128]) for i in range(count)], pa.binary()
             ),
-            "__publishTime": pa.array([T0 // 1_000] * count, pa.timestamp("us", "UTC")),
+            "__publishTime": pa.array(published, pa.timestamp("us", "UTC")),
         }
     )
 

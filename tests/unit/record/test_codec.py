@@ -182,3 +182,12 @@ def test_message_properties_are_text() -> None:
         "boot": "boot-1",
         "seq": "12",
     }
+
+
+def test_many_equal_rows_are_split_too() -> None:
+    columns = {"event": ["restart"] * (codec.ROWS_MAX + 1)}
+    messages = encode_window(HEADER, 3, {Kind.EVENT: columns})
+    batches = [decode(message) for message in messages]
+    assert [batch.seq for batch in batches] == [3, 4]
+    assert sum(batch.rows[Kind.EVENT] for batch in batches) == codec.ROWS_MAX + 1
+    assert all(batch.rows[Kind.EVENT] <= codec.ROWS_MAX for batch in batches)

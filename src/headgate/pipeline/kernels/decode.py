@@ -6,7 +6,7 @@ it never stops the job.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -15,6 +15,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headgate.base.errors import CorruptionError
+from headgate.pipeline.kernels.record_arrays import (
+    ARROW,
+    EARLIEST_NS,
+    TIME_NS_MAX,
+    MessageArrays,
+    message_arrays,
+)
 from headgate.pipeline.tables.arrow_types import TIMESTAMP, conform, table_arrow_schema
 from headgate.pipeline.tables.bronze import (
     BATCH_KIND,
@@ -24,49 +31,62 @@ from headgate.pipeline.tables.bronze import (
     MEASURED,
 )
 from headgate.pipeline.tables.columns import HOUR_NS
-from headgate.record.codec import Batch, UnknownVersionError, decode
-from headgate.record.fields import FIELDS, FieldType, Kind
+from headgate.record.codec import UnknownVersionError, decode_packed
+from headgate.record.fields import FIELDS, Kind
 
-_ARROW: Final = {
-    FieldType.STRING: pa.string(),
-    FieldType.INT64: pa.int64(),
-    FieldType.DOUBLE: pa.float64(),
-    FieldType.BOOL: pa.bool_(),
-}
 _DAY_HOURS: Final = 24
 
+ROWS_DECODED_MAX: Final = 20_000
+"""Rows that are held, and a message's more, before they are given away."""
 
-def bronze_tables(messages: pa.RecordBatch) -> list[tuple[str, pa.Table]]:
+
+def bronze_tables(messages: pa.RecordBatch) -> Iterator[tuple[str, pa.Table]]:
     """Decode messages (columns ``value``, ``__topic``, ``__messageId``, ``__publishTime``).
 
-    Returns (name of a bronze table, rows) pairs; rows of one kind are together.
+    Gives (name of a bronze table, rows) pairs, as soon as there are many rows; rows of one kind
+    are together in a pair.
     """
-    decoded: list[Batch] = []
+    decoded: list[MessageArrays] = []
     refused: dict[int, str] = {}
-    for place, value in enumerate(messages.column("value").to_pylist()):
+    row_count = 0
+    values = messages.column("value")
+    published_us = messages.column("__publishTime").cast(pa.int64())
+    for place in range(messages.num_rows):
+        at_us = published_us[place].as_py()
         try:
-            decoded.append(decode(value or b""))
+            packed = decode_packed(values[place].as_py() or b"")
+            message = message_arrays(packed, None if at_us is None else at_us * 1_000)
         except (CorruptionError, UnknownVersionError) as error:
             refused[place] = str(error)
-    tables: list[tuple[str, pa.Table]] = []
+            continue
+        decoded.append(message)
+        row_count += 1 + sum(message.rows.values())
+        if row_count >= ROWS_DECODED_MAX:
+            yield from _tables(decoded)
+            decoded, row_count = [], 0
     if refused:
-        tables.append((BRONZE_QUARANTINE.name, _quarantined(messages, refused)))
+        yield BRONZE_QUARANTINE.name, _quarantined(messages, refused)
+    yield from _tables(decoded)
+
+
+def _tables(decoded: Sequence[MessageArrays]) -> Iterator[tuple[str, pa.Table]]:
     if decoded:
-        tables.append((BRONZE_SAMPLES.name, _samples(decoded, None)))
+        yield BRONZE_SAMPLES.name, _samples(decoded, None)
     for kind in FIELDS:
-        some = [batch for batch in decoded if batch.rows.get(kind)]
+        some = [message for message in decoded if message.rows.get(kind)]
         if some and kind is Kind.EVENT:
-            tables.append((BRONZE_EVENTS.name, _events(some)))
+            yield BRONZE_EVENTS.name, _events(some)
         elif some:
-            tables.append((BRONZE_SAMPLES.name, _samples(some, kind)))
-    return tables
+            yield BRONZE_SAMPLES.name, _samples(some, kind)
 
 
 def _quarantined(messages: pa.RecordBatch, refused: dict[int, str]) -> pa.Table:
     rows = messages.take(pa.array(list(refused)))
-    published_us = pc.fill_null(rows.column("__publishTime").cast(pa.int64()), 0)
+    published_us = pc.fill_null(rows.column("__publishTime").cast(pa.int64()), 0).to_numpy()
+    # Also that time is only what somebody said.
+    is_sane = (published_us > EARLIEST_NS // 1_000) & (published_us < TIME_NS_MAX // 1_000)
     columns = {
-        **_partition_columns(published_us.to_numpy() * 1_000),
+        **_partition_columns(np.where(is_sane, published_us, 0) * 1_000),
         "message_topic": rows.column("__topic"),
         "message_id": pa.array(
             [id_ and id_.hex() for id_ in rows.column("__messageId").to_pylist()], pa.string()
@@ -78,7 +98,7 @@ def _quarantined(messages: pa.RecordBatch, refused: dict[int, str]) -> pa.Table:
     return conform(columns, table_arrow_schema(BRONZE_QUARANTINE), len(refused))
 
 
-def _samples(batches: Sequence[Batch], kind: Kind | None) -> pa.Table:
+def _samples(batches: Sequence[MessageArrays], kind: Kind | None) -> pa.Table:
     """Rows of one kind; without a kind, one row for each message."""
     columns, row_count = _columns(batches, kind)
     name = BATCH_KIND if kind is None else kind.value
@@ -86,7 +106,7 @@ def _samples(batches: Sequence[Batch], kind: Kind | None) -> pa.Table:
     return conform(columns, table_arrow_schema(BRONZE_SAMPLES), row_count)
 
 
-def _events(batches: Sequence[Batch]) -> pa.Table:
+def _events(batches: Sequence[MessageArrays]) -> pa.Table:
     columns, row_count = _columns(batches, Kind.EVENT)
     if "time_ns" in columns:
         microseconds = pc.divide(columns["time_ns"], pa.scalar(1_000, pa.int64()))
@@ -94,20 +114,25 @@ def _events(batches: Sequence[Batch]) -> pa.Table:
     return conform(columns, table_arrow_schema(BRONZE_EVENTS), row_count)
 
 
-def _columns(batches: Sequence[Batch], kind: Kind | None) -> tuple[dict[str, pa.Array], int]:
+def _columns(
+    batches: Sequence[MessageArrays], kind: Kind | None
+) -> tuple[dict[str, pa.Array], int]:
     counts = [1 if kind is None else batch.rows[kind] for batch in batches]
     columns = _header_columns(batches, counts)
     if kind is not None:
         for field in FIELDS[kind]:
-            if any(field.name in batch.columns[kind] for batch in batches):
-                values: list[Any] = []
-                for batch, count in zip(batches, counts, strict=True):
-                    values += batch.columns[kind].get(field.name) or [None] * count
-                columns[field.name] = pa.array(values, _ARROW[field.type])
+            found = [batch.columns[kind].get(field.name) for batch in batches]
+            if any(array is not None for array in found):
+                columns[field.name] = pa.chunked_array(
+                    [
+                        pa.nulls(count, ARROW[field.type]) if array is None else array
+                        for array, count in zip(found, counts, strict=True)
+                    ]
+                )
     return columns, sum(counts)
 
 
-def _header_columns(batches: Sequence[Batch], counts: Sequence[int]) -> dict[str, pa.Array]:
+def _header_columns(batches: Sequence[MessageArrays], counts: Sequence[int]) -> dict[str, pa.Array]:
     place = pa.array(np.repeat(np.arange(len(batches)), counts))
 
     def column(values: list[Any], kind: pa.DataType) -> pa.Array:

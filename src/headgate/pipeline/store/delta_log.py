@@ -2,10 +2,11 @@
 
 Rules of this file:
 
-* One writer per folder (``jobs.folder_lock``); the functions here do not defend against a second.
+* One writer per folder (``folder.folder_lock``); the functions here do not defend against a second.
 * A commit is idempotent by its application transaction: load the table, compare, commit with that
   same handle. A fresh handle would let the same transaction in twice.
 * A maximum statistic is truncated to milliseconds; readers that prune by it must round up.
+* No commit cleans the log up by itself: derived tables read what came since they looked last.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from typing import Final
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Transaction
 from deltalake.schema import Schema
-from deltalake.transaction import AddAction, RemoveAction
+from deltalake.transaction import AddAction, PostCommitHookProperties, RemoveAction
 
 from headgate.base.clock import SystemClock
 from headgate.base.errors import InputError
@@ -34,6 +35,14 @@ LAYOUT_VERSION: Final = 1
 """Version of the tables' meaning; a folder of another one is refused."""
 
 _LAYOUT_KEY: Final = "headgate.layout"
+
+_KEPT_FROM: Final = "headgate.kept_from_hour"
+"""Application transaction whose version is the first hour, counted since the epoch, that retention
+has left: the commit that drops rows tells it, so that the two are never apart."""
+
+HOOKS: Final = PostCommitHookProperties(cleanup_expired_logs=False)
+"""What follows a commit: a checkpoint after every hundred, so that a table opens quickly. The log
+is shortened by ``maintenance`` alone, which knows who has yet to read it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +82,7 @@ def ensure_table(root: str, table: Table) -> DeltaTable:
     have = {field.name for field in delta.schema().fields}
     missing = [f for f in Schema.from_arrow(schema).fields if f.name not in have]
     if missing:
-        delta.alter.add_columns(missing)
+        delta.alter.add_columns(missing, post_commithook_properties=HOOKS)
     return delta
 
 
@@ -97,8 +106,36 @@ def commit_replace(
     """
     delta = ensure_table(root, table)
     wanted = set(hours)
+    old = [file for file in table_files(delta) if file.hour in wanted]
+    return _commit(delta, files, _removes(old), transaction)
+
+
+def commit_drop(delta: DeltaTable, before_hour: int) -> list[TableFile]:
+    """Drop all hours before one, counted since the epoch, in one commit; the files they had.
+
+    :func:`kept_from_hour` tells from then on that they are gone and not empty.
+    """
+    old = [file for file in table_files(delta) if file.hour < before_hour]
+    if not old or not _commit(delta, [], _removes(old), AppTransaction(_KEPT_FROM, before_hour)):
+        return []
+    return old
+
+
+def kept_from_hour(delta: DeltaTable) -> int | None:
+    """The first hour that retention has left, counted since the epoch; None: it has left all."""
+    hour: int | None = delta.transaction_version(_KEPT_FROM)
+    return hour
+
+
+def source_key(source: DeltaTable) -> str:
+    """The application id under which a derived table notes what it has seen of its source."""
+    metadata = source.metadata()
+    return f"{metadata.name}:{metadata.id}"
+
+
+def _removes(files: Sequence[TableFile]) -> list[RemoveAction]:
     now_ms = SystemClock.wall_ns() // 1_000_000
-    actions = [
+    return [
         RemoveAction(
             path=file.path,
             data_change=True,
@@ -106,10 +143,8 @@ def commit_replace(
             size=file.size_bytes,
             partition_values=dict(file.partition),
         )
-        for file in table_files(delta)
-        if file.hour in wanted
+        for file in files
     ]
-    return _commit(delta, files, actions, transaction)
 
 
 def _commit(
@@ -143,6 +178,7 @@ def _commit(
         schema=delta.schema(),
         partition_by=delta.metadata().partition_columns,
         commit_properties=CommitProperties(app_transactions=transactions),
+        post_commithook_properties=HOOKS,
     )
     return True
 

@@ -32,9 +32,6 @@ FORMAT: Final = "headgate_tables"
 BRONZE: Final = "bronze"
 """Value of the option ``table`` for messages of the telemetry topic."""
 
-_MESSAGES_DECODED_MAX: Final = 64
-"""Messages whose rows a task holds before it writes them; a message has 1 MiB at most."""
-
 
 @dataclass(frozen=True)
 class FilesWritten(WriterCommitMessage):
@@ -61,11 +58,18 @@ class HeadgateTables(DataSource):
 
 
 class TablesWriter(DataSourceArrowWriter):
-    """Writes in tasks, commits on the driver. Keeps nothing between batches."""
+    """Writes in tasks, commits on the driver. Keeps nothing between batches.
+
+    A batch may be cut off before, in or after each of :meth:`write`, :meth:`rows`, :meth:`commit`
+    and :meth:`commit_table`, and is then done again; tests do that in a subclass.
+    """
+
+    table: str
+    """Name of the table that is written, or :data:`BRONZE`."""
 
     def __init__(self, options: Mapping[str, str]) -> None:
         self._root = options["root"]
-        self._table = options["table"]
+        self.table = options["table"]
         hours = options.get("hours")
         self._hours: list[int] | None = None if hours is None else json.loads(hours)
         app_id = options.get("app_id")
@@ -77,27 +81,30 @@ class TablesWriter(DataSourceArrowWriter):
         """Write the rows of one task."""
         context = TaskContext.get()
         task = "0" if context is None else str(context.partitionId())
-        return FilesWritten(tuple(write_tables(self._root, task, self._rows(iterator))))
+        return FilesWritten(tuple(write_tables(self._root, task, self.rows(iterator))))
 
-    def _rows(self, batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[str, pa.Table]]:
-        if self._table != BRONZE:
+    def rows(self, batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[str, pa.Table]]:
+        """What one task writes: names of tables and rows, piece by piece."""
+        if self.table != BRONZE:
             for batch in batches:
-                yield self._table, pa.Table.from_batches([batch])
+                yield self.table, pa.Table.from_batches([batch])
             return
         for batch in batches:
-            for first in range(0, batch.num_rows, _MESSAGES_DECODED_MAX):
-                yield from bronze_tables(batch.slice(first, _MESSAGES_DECODED_MAX))
+            yield from bronze_tables(batch)
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         """Make what the tasks wrote visible, once."""
         files = [f for m in messages if isinstance(m, FilesWritten) for f in m.files]
-        names = [self._table] if self._table != BRONZE else sorted({f.table for f in files})
+        names = [self.table] if self.table != BRONZE else sorted({f.table for f in files})
         for name in names:
-            own = [file for file in files if file.table == name]
-            if self._hours is None:
-                commit_append(self._root, TABLES[name], own, self._transaction)
-            else:
-                commit_replace(self._root, TABLES[name], own, self._hours, self._transaction)
+            self.commit_table(name, [file for file in files if file.table == name])
+
+    def commit_table(self, name: str, files: list[FileAdded]) -> None:
+        """Make the files of one table visible; bronze has several, each with its own commit."""
+        if self._hours is None:
+            commit_append(self._root, TABLES[name], files, self._transaction)
+        else:
+            commit_replace(self._root, TABLES[name], files, self._hours, self._transaction)
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
         """Nothing to undo: files that were not committed belong to no table."""

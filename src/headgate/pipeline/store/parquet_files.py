@@ -86,7 +86,10 @@ class _OpenFile:
     ) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         self._path, self._name, self._partition = path, name, partition
-        self._writer = pq.ParquetWriter(path, schema, compression="zstd", version="2.6")
+        # A second copy of the schema, for Arrow alone, would be a third of a small file.
+        self._writer = pq.ParquetWriter(
+            path, schema, compression="zstd", version="2.6", store_schema=False
+        )
         self._pieces: list[pa.Table] = []
         self._buffered = 0
         self._rows = 0

@@ -1,0 +1,142 @@
+"""The columns of one telemetry message as Arrow arrays, and what no broker would write refused.
+
+A message comes from a topic that others may be able to write to. What passes here cannot make a
+later step overflow, run out of memory or open partitions all over the calendar.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from headgate.base.errors import CorruptionError
+from headgate.pipeline.tables.columns import HOUR_NS
+from headgate.record.codec import BatchHeader, PackedBatch, PackedColumn
+from headgate.record.fields import FIELDS, Field, FieldType, Kind, Nature
+
+ARROW: Final = {
+    FieldType.STRING: pa.string(),
+    FieldType.INT64: pa.int64(),
+    FieldType.DOUBLE: pa.float64(),
+    FieldType.BOOL: pa.bool_(),
+}
+"""The Arrow type of each type of field."""
+
+AHEAD_NS_MAX: Final = 24 * HOUR_NS
+"""How far a window may end after the publish time of its message. Both are the broker's clock;
+before it may lie any time, for what was copied from another topic was published later."""
+
+EARLIEST_NS: Final = 946_684_800 * 10**9
+"""The year 2000: no telemetry is older."""
+
+TIME_NS_MAX: Final = 1 << 62
+"""The year 2116."""
+
+CUMULATIVE_MAX: Final = 1 << 58
+"""Nine years of nanoseconds, 288 petabytes. The sum of a difference of each cell of the account
+stays inside 64 bits."""
+
+_TEXT_BYTES_MAX: Final = 32 << 20
+"""Of one column of one message, spelled out for all its rows."""
+
+_NUMPY: Final = {
+    FieldType.INT64: np.dtype(np.int64),
+    FieldType.DOUBLE: np.dtype(np.float64),
+    FieldType.BOOL: np.dtype(np.bool_),
+}
+_FIELDS: Final = {kind: {field.name: field for field in fields} for kind, fields in FIELDS.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class MessageArrays:
+    """One message whose columns are arrays; those it does not have are null in every row."""
+
+    header: BatchHeader
+    seq: int
+    rows: dict[Kind, int]
+    columns: dict[Kind, dict[str, pa.Array]]
+
+
+def message_arrays(batch: PackedBatch, published_ns: int | None) -> MessageArrays:
+    """Make arrays of a message; ``published_ns`` is when it was published, None: not known.
+
+    Raises:
+        CorruptionError: it has a value that no broker writes; which one says the text.
+    """
+    _check_header(batch, published_ns)
+    strings = pa.array(batch.strings, pa.string())
+    columns: dict[Kind, dict[str, pa.Array]] = {}
+    for kind, packed in batch.columns.items():
+        count = batch.rows[kind]
+        columns[kind] = {
+            name: _texts(kind, name, column, count, strings)
+            if column.type is FieldType.STRING
+            else _numbers(kind, _FIELDS[kind][name], column, count)
+            for name, column in packed.items()
+        }
+    return MessageArrays(batch.header, batch.seq, batch.rows, columns)
+
+
+def _check_header(batch: PackedBatch, published_ns: int | None) -> None:
+    if batch.seq >= 1 << 63:
+        raise CorruptionError(f"telemetry record: seq is {batch.seq}")
+    start_ns, end_ns = batch.header.window_start_ns, batch.header.window_end_ns
+    if not 0 <= start_ns < TIME_NS_MAX:
+        raise CorruptionError(f"telemetry record: window_start_ns is {start_ns}")
+    if not EARLIEST_NS < end_ns < TIME_NS_MAX:
+        raise CorruptionError(f"telemetry record: window_end_ns is {end_ns}")
+    if published_ns is not None and end_ns > published_ns + AHEAD_NS_MAX:
+        raise CorruptionError(
+            f"telemetry record: window_end_ns is {end_ns}; up to a day after the publish time, "
+            f"{published_ns}, is allowed"
+        )
+
+
+def _texts(kind: Kind, name: str, column: PackedColumn, count: int, strings: pa.Array) -> pa.Array:
+    indexes = np.asarray(column.values, dtype=np.int64)
+    if indexes.size and int(indexes.max()) >= len(strings):
+        raise CorruptionError("telemetry record: a string index is out of range")
+    found = strings.take(pa.array(indexes))
+    times = count if len(found) == 1 else 1
+    size = (pc.sum(pc.binary_length(found)).as_py() or 0) * times
+    if size > _TEXT_BYTES_MAX:
+        raise CorruptionError(
+            f"telemetry record: {kind.value}.{name} takes {size} bytes in {count} rows"
+        )
+    return pa.repeat(found[0], count) if len(found) == 1 else found
+
+
+def _numbers(kind: Kind, field: Field, column: PackedColumn, count: int) -> pa.Array:
+    values = np.asarray(column.values, dtype=_NUMPY[field.type])
+    if wrong := _implausible(field, values):
+        raise CorruptionError(f"telemetry record: {kind.value}.{field.name} is {wrong}")
+    if len(values) != count:
+        values = np.full(count, values[0] if len(values) else 0, dtype=values.dtype)
+    return pa.array(values, mask=_mask(column.nulls, count))
+
+
+def _implausible(field: Field, values: npt.NDArray[Any]) -> str:
+    """The first value that cannot be, as text; empty: all can."""
+    if field.type is FieldType.DOUBLE:
+        wrong = ~np.isfinite(values)
+    elif field.type is FieldType.INT64 and field.nature in (Nature.CUMULATIVE, Nature.SPAN):
+        limit = CUMULATIVE_MAX if field.nature is Nature.CUMULATIVE else TIME_NS_MAX
+        wrong = (values < 0) | (values >= limit)
+    else:
+        return ""
+    return str(values[wrong][0]) if wrong.any() else ""
+
+
+def _mask(nulls: bytes, count: int) -> npt.NDArray[np.bool_] | None:
+    """Whether each row is null; None: none is."""
+    if not nulls:
+        return None
+    bits = np.unpackbits(np.frombuffer(nulls, dtype=np.uint8), bitorder="little")[:count]
+    mask = np.zeros(count, dtype=np.bool_)
+    mask[: len(bits)] = bits.astype(np.bool_)
+    return mask

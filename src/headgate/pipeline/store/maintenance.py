@@ -1,0 +1,213 @@
+"""What keeps a folder small and quick: fewer files, no dead ones, a short log, retention.
+
+The caller holds the folder's lock. Nothing here changes a row, so no derived table has anything to
+recompute: compaction commits its files as no new data, and what retention drops is told by
+``delta_log.kept_from_hour``. A run that is killed leaves files that the next vacuum finds.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+from deltalake import DeltaTable
+
+from headgate.base.clock import SystemClock
+from headgate.base.errors import InputError
+from headgate.pipeline.progress import Progress
+from headgate.pipeline.store.delta_log import (
+    HOOKS,
+    commit_drop,
+    source_key,
+    table_files,
+)
+from headgate.pipeline.tables.columns import HOUR_NS
+
+RETAIN_DAYS_MIN: Final = 2
+"""Rows follow from the day before. With less, the hour that has just ended could lack some when
+the last of its telemetry comes."""
+
+VERSIONS_KEPT: Final = 10
+"""So many last versions of a table stay readable whatever a vacuum is told."""
+
+LOG_VERSIONS_KEPT: Final = 1_000
+"""So many last versions have their log. Older ones cannot be opened any more, and a vacuum has
+mostly taken their files."""
+
+_LOG_FILE: Final = re.compile(r"(\d{20})\.(json|checkpoint\..*parquet|checkpoint\.parquet)")
+
+Partition = tuple[tuple[str, str], ...]
+"""Partition columns and their values as text."""
+
+
+def table_names(root: str) -> list[str]:
+    """Names of the tables that a folder has."""
+    return [name for name in sorted(os.listdir(root)) if Path(root, name, "_delta_log").is_dir()]
+
+
+def compact(root: str, tables: Iterable[str], progress: Progress) -> int:
+    """Make one file of the small files of each partition, and shorten the log.
+
+    ``tables`` are names; those that the folder does not have are left out. Rows and what files
+    tell about them stay as they are. Returns by how many there are fewer files.
+    """
+    there = set(table_names(root))
+    fewer = 0
+    for name in tables:
+        if name not in there:
+            continue
+        with progress.stage(f"Compacting {name}") as stage:
+            before, after = compact_table(root, name)
+            clean_log(root, name)
+            fewer += before - after
+            stage.result = f"{before:,} files into {after:,}" if before else "nothing to do"
+    return fewer
+
+
+def compact_table(root: str, name: str, *, files_max: int = 1) -> tuple[int, int]:
+    """Compact the partitions of a table that have more than so many files.
+
+    Returns how many files were taken and how many were made of them.
+    """
+    path = Path(root, name)
+    partitions = crowded(DeltaTable(path), files_max)
+    # One commit for all where all are meant; else one for each.
+    filters: list[list[tuple[str, str, str]] | None] = [
+        [(column, "=", value) for column, value in partition] for partition in partitions
+    ]
+    if partitions and files_max == 1:
+        filters = [None]
+    before = after = 0
+    for partition_filters in filters:
+        # A fresh handle for each: a commit goes on from the version that it has loaded.
+        done = DeltaTable(path).optimize.compact(
+            partition_filters=partition_filters, post_commithook_properties=HOOKS
+        )
+        before += done["numFilesRemoved"]
+        after += done["numFilesAdded"]
+    return before, after
+
+
+def crowded(delta: DeltaTable, files_max: int) -> list[Partition]:
+    """Partitions with more than so many live files, in order."""
+    counts = Counter(tuple(file.partition.items()) for file in table_files(delta))
+    return sorted(partition for partition, count in counts.items() if count > files_max)
+
+
+def vacuum(root: str, retain_hours: int, dry_run: bool) -> list[str]:
+    """Delete files that no table has had for so many hours, also those of runs that were killed.
+
+    Files of the last :data:`VERSIONS_KEPT` versions of a table stay, for those who read them now.
+    With ``dry_run`` nothing is deleted. Returns the files, relative to ``root``.
+
+    Raises:
+        InputError: ``retain_hours`` is negative.
+    """
+    if retain_hours < 0:
+        raise InputError(f"retain_hours is {retain_hours}; at least 0 is allowed")
+    found: list[str] = []
+    for name in table_names(root):
+        delta = DeltaTable(Path(root, name))
+        # Without full only files that the log mentions would be found.
+        dead = delta.vacuum(
+            retain_hours,
+            dry_run=dry_run,
+            enforce_retention_duration=False,
+            full=True,
+            keep_versions=_last_versions(delta, Path(root, name)),
+            post_commithook_properties=HOOKS,
+        )
+        found += [f"{name}/{path}" for path in dead]
+        if not dry_run:
+            _remove_empty(Path(root, name))
+    return found
+
+
+def _last_versions(delta: DeltaTable, path: Path) -> list[int]:
+    last = delta.version()
+    first = max(_oldest_version(path / "_delta_log"), last - VERSIONS_KEPT + 1)
+    return list(range(first, last + 1))
+
+
+def _remove_empty(path: Path) -> None:
+    """Take away folders of partitions that have no file left."""
+    for folder, _, _ in os.walk(path, topdown=False):
+        if "=" in Path(folder).name:
+            with suppress(OSError):  # it is not empty
+                Path(folder).rmdir()
+
+
+def drop_before(root: str, days: int, *, now_ns: int | None = None) -> int:
+    """Drop all rows of hours (UTC) that ended at least so many days ago, from every table.
+
+    Derived rows that are left stay as they were computed; those whose look-back reaches into what
+    is gone are not computed again. Telemetry of dropped hours that comes later is stored, not
+    followed up, and dropped the next time. The files go with the next vacuum. Tables that are not
+    partitioned by hour are left alone. Returns how many files were dropped.
+
+    Raises:
+        InputError: ``days`` is less than :data:`RETAIN_DAYS_MIN`.
+    """
+    if days < RETAIN_DAYS_MIN:
+        raise InputError(
+            f"retention is {days} days; at least {RETAIN_DAYS_MIN} are needed, because rows "
+            "follow from the day before"
+        )
+    now = SystemClock.wall_ns() if now_ns is None else now_ns
+    before_hour = now // HOUR_NS - days * 24
+    dropped = 0
+    for name in table_names(root):
+        delta = DeltaTable(Path(root, name))
+        if "hour" in delta.metadata().partition_columns:
+            dropped += len(commit_drop(delta, before_hour))
+    return dropped
+
+
+def clean_log(root: str, name: str, *, versions_kept: int = LOG_VERSIONS_KEPT) -> int:
+    """Delete the log of versions that nobody needs: neither a table that follows from this one,
+    nor who wants one of the last versions. Returns how many files were deleted.
+
+    What is left begins at a checkpoint, so all versions from there on can be opened.
+    """
+    path = Path(root, name)
+    delta = DeltaTable(path)
+    log = path / "_delta_log"
+    needed = min([delta.version() - versions_kept, *_seen(root, delta)])
+    if needed <= _oldest_version(log):
+        return 0
+    files = sorted(_log_files(log))
+    checkpoints = [version for version, file in files if "checkpoint" in file.name]
+    base = max((version for version in checkpoints if version <= needed), default=0)
+    old = [file for version, file in files if version < base]
+    for file in old:
+        file.unlink()
+    return len(old)
+
+
+def _seen(root: str, source: DeltaTable) -> Iterator[int]:
+    """Up to which version the tables that follow from this one have seen it."""
+    key = source_key(source)
+    for name in table_names(root):
+        version = DeltaTable(Path(root, name)).transaction_version(key)
+        if version is not None:
+            yield version
+
+
+def _log_files(log: Path) -> Iterator[tuple[int, Path]]:
+    for file in log.iterdir():
+        match = _LOG_FILE.fullmatch(file.name)
+        if match:
+            yield int(match[1]), file
+
+
+def _oldest_version(log: Path) -> int:
+    """The first version that can be opened: that of the first checkpoint, or 0."""
+    files: Collection[tuple[int, Path]] = list(_log_files(log))
+    if any(version == 0 for version, file in files if file.suffix == ".json"):
+        return 0
+    return min((version for version, file in files if "checkpoint" in file.name), default=0)

@@ -1,0 +1,247 @@
+"""The tables' folder under the jobs: days computed anew, retention, compaction, older folders."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from datetime import date
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+from deltalake import DeltaTable
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+
+from headgate.base.errors import InputError
+from headgate.pipeline.progress import Progress
+from headgate.pipeline.refresh import DERIVED, read_files, recompute, refresh, refresh_all
+from headgate.pipeline.session import prepare_session
+from headgate.pipeline.store.delta_log import (
+    AppTransaction,
+    commit_append,
+    commit_replace,
+    ensure_table,
+    table_files,
+)
+from headgate.pipeline.store.delta_writer import FORMAT
+from headgate.pipeline.store.maintenance import compact, drop_before
+from headgate.pipeline.store.parquet_files import write_tables
+from headgate.pipeline.tables.attribution import ATTRIBUTION
+from headgate.pipeline.tables.bronze import BRONZE_SAMPLES
+from headgate.pipeline.tables.catalogue import TABLES
+from headgate.pipeline.tables.columns import HOUR_NS
+from headgate.pipeline.tables.intervals import INTERVALS
+from tests.spark.telemetry_topic import rows_of
+from tests.unit.pipeline.play import SITUATIONS, T0, Broker, S, bronze
+from tests.unit.pipeline.store.old_folder import old_table
+
+DAY_S = 86_400
+MIDNIGHT = T0 + 14 * 3_600 * S
+"""2025-11-22T00:00:00Z."""
+DAY = date(2025, 11, 22)
+NEXT_DAY = date(2025, 11, 23)
+
+
+def rows_around_midnights() -> list[pa.Table]:
+    """Telemetry around three midnights, as three appends of bronze rows."""
+    return [
+        bronze(
+            [
+                message
+                for player in [
+                    Broker(
+                        start_ns=MIDNIGHT + (day * DAY_S - 60) * S,
+                        boot=f"boot-{day}",
+                        situations=SITUATIONS[:3],
+                    )
+                ]
+                for _ in range(12)
+                for message in player.window(10)
+            ]
+        )
+        for day in range(3)
+    ]
+
+
+def append(root: Path, rows: pa.Table) -> None:
+    ensure_all(root)
+    written = write_tables(str(root), "0", [(BRONZE_SAMPLES.name, rows)])
+    commit_append(str(root), BRONZE_SAMPLES, written, None)
+
+
+def ensure_all(root: Path) -> None:
+    for table in TABLES.values():
+        ensure_table(str(root), table)
+
+
+def live(root: Path, table: str, keep: Callable[[str], bool]) -> dict[str, bytes]:
+    """The live files of the days that are wanted, with their bytes."""
+    return {
+        file.path: (root / table / file.path).read_bytes()
+        for file in table_files(DeltaTable(root / table))
+        if keep(file.partition["date"])
+    }
+
+
+@pytest.fixture
+def session(spark: SparkSession) -> SparkSession:
+    return prepare_session(spark)
+
+
+def test_a_day_computed_anew_replaces_exactly_that_day(
+    session: SparkSession, tmp_path: Path
+) -> None:
+    for rows in rows_around_midnights():
+        append(tmp_path, rows)
+    refresh_all(session, str(tmp_path))
+    names = [table.name for table in DERIVED]
+    right = {name: rows_of(tmp_path, name) for name in names}
+    day = DAY.isoformat()
+    others = {name: live(tmp_path, name, lambda found: found != day) for name in names}
+    own = {name: live(tmp_path, name, lambda found: found == day) for name in names}
+    assert others["attribution"]
+    assert own["attribution"]
+    # As if an earlier version had computed the day wrongly.
+    midnight = MIDNIGHT // HOUR_NS
+    commit_replace(str(tmp_path), ATTRIBUTION, [], range(midnight, midnight + 24), None)
+
+    recompute(session, str(tmp_path), DAY, DAY)
+    assert {name: rows_of(tmp_path, name) for name in names} == right
+    for name in names:
+        assert live(tmp_path, name, lambda found: found != day) == others[name]
+        assert not (own[name].keys() & live(tmp_path, name, lambda found: found == day).keys())
+    versions = {name: DeltaTable(tmp_path / name).version() for name in names}
+    refresh_all(session, str(tmp_path))
+    assert versions == {name: DeltaTable(tmp_path / name).version() for name in names}
+
+
+def test_days_that_cannot_be_computed_anew_are_refused(
+    session: SparkSession, tmp_path: Path
+) -> None:
+    with pytest.raises(InputError, match="2025-11-22, lies before the first, 2025-11-23"):
+        recompute(session, str(tmp_path), NEXT_DAY, DAY)
+    for rows in rows_around_midnights():
+        append(tmp_path, rows)
+    assert drop_before(str(tmp_path), 2, now_ns=MIDNIGHT + 3 * DAY_S * S) > 0
+    with pytest.raises(InputError, match="telemetry is kept from 2025-11-23 00:00:00 UTC on"):
+        recompute(session, str(tmp_path), DAY, DAY)
+
+
+def test_retention_does_not_make_derived_tables_empty(
+    session: SparkSession, tmp_path: Path
+) -> None:
+    first, second, third = rows_around_midnights()
+    append(tmp_path, first)
+    append(tmp_path, second)
+    refresh_all(session, str(tmp_path))
+    before = rows_of(tmp_path, "attribution")
+    drop_before(str(tmp_path), 2, now_ns=MIDNIGHT + 3 * DAY_S * S)
+    kept = rows_of(tmp_path, "attribution")
+    assert 0 < kept.num_rows < before.num_rows
+    assert set(kept["date"].to_pylist()) == {NEXT_DAY}
+    # Telemetry of a dropped hour comes late, and with it new telemetry.
+    append(tmp_path, first)
+    append(tmp_path, third)
+    # The log that tells what came since is gone as well.
+    for file in (tmp_path / BRONZE_SAMPLES.name / "_delta_log").glob("*4.json"):
+        DeltaTable(tmp_path / BRONZE_SAMPLES.name).create_checkpoint()
+        file.unlink()
+    refresh_all(session, str(tmp_path))
+    after = rows_of(tmp_path, "attribution")
+    old = after.filter(pc.less_equal(after["date"], pa.scalar(NEXT_DAY)))
+    assert set(after["date"].to_pylist()) == {NEXT_DAY, date(2025, 11, 24)}
+    assert old.num_rows >= kept.num_rows
+    hour = pc.and_(
+        pc.equal(old["date"], pa.scalar(NEXT_DAY)),
+        pc.equal(old["hour"], pa.scalar(0, pa.int32())),
+    )
+    assert old.filter(hour) == kept
+
+
+def test_compaction_gives_derived_tables_nothing_to_do(
+    session: SparkSession, tmp_path: Path
+) -> None:
+    first, second, _ = rows_around_midnights()
+    append(tmp_path, first)
+    append(tmp_path, first.slice(0, 0))
+    append(tmp_path, second)
+    refresh_all(session, str(tmp_path))
+    names = [table.name for table in DERIVED]
+    before = {name: rows_of(tmp_path, name) for name in names}
+    compact(str(tmp_path), [*TABLES], Progress(io.StringIO()))
+    assert [refresh(session, str(tmp_path), table) for table in DERIVED] == [set()] * len(DERIVED)
+    recompute(session, str(tmp_path), DAY, NEXT_DAY)
+    assert {name: rows_of(tmp_path, name) for name in names} == before
+
+
+def test_a_folder_of_an_earlier_version_gets_its_new_columns(
+    session: SparkSession, tmp_path: Path
+) -> None:
+    """Old rows have nulls there; what is computed anew has values."""
+    rows = rows_around_midnights()[0]
+    append(tmp_path / "new", rows)
+    refresh_all(session, str(tmp_path / "new"))
+    right = {name: rows_of(tmp_path / "new", name) for name in ("intervals", "attribution")}
+
+    root = tmp_path / "old"
+    old_table(root, BRONZE_SAMPLES, ["evidence"], rows)
+    added = ["oldest_age_max_ns", "gaps"]
+    source = old_table(root, INTERVALS, added, right["intervals"])
+    seen = DeltaTable(root / BRONZE_SAMPLES.name)
+    key = AppTransaction(f"{seen.metadata().name}:{seen.metadata().id}", seen.version() + 1)
+    ensure_all(root)
+    commit_append(str(root), INTERVALS, [], key)
+    old = read_files(session, str(root), INTERVALS, table_files(source))
+    assert old.where(F.col("gaps").isNull()).count() == right["intervals"].num_rows
+    refresh_all(session, str(root))
+    assert rows_of(root, "intervals")["gaps"].null_count == right["intervals"].num_rows
+    recompute(session, str(root), date(2025, 11, 21), DAY)
+    # A column that was added stands last; the old telemetry does not say what it rests on.
+    names = [name for name in right["intervals"].column_names if name != "evidence"]
+    computed = rows_of(root, "intervals").select(names)
+    assert computed.to_pylist() == right["intervals"].select(names).to_pylist()
+
+
+def test_trap_spark_writes_int96_and_the_tables_do_not(
+    session: SparkSession, tmp_path: Path
+) -> None:
+    """INT96 has no statistics and no unit; ours are microseconds in UTC."""
+    append(tmp_path, rows_around_midnights()[0])
+    refresh_all(session, str(tmp_path))
+    (file, *_) = table_files(DeltaTable(tmp_path / "intervals"))
+    schema = pq.ParquetFile(tmp_path / "intervals" / file.path).schema
+    minute = schema.column(schema.names.index("minute"))
+    assert minute.physical_type == "INT64"
+    assert "isAdjustedToUTC=true, timeUnit=microseconds" in str(minute.logical_type)
+
+
+def test_trap_files_read_without_base_path_have_no_partition_values(
+    session: SparkSession, tmp_path: Path
+) -> None:
+    append(tmp_path, rows_around_midnights()[0])
+    files = table_files(DeltaTable(tmp_path / BRONZE_SAMPLES.name))
+    frame = read_files(session, str(tmp_path), BRONZE_SAMPLES, files)
+    assert frame.where("date is null or hour is null or kind is null").count() == 0
+    kinds = {row.kind for row in frame.select("kind").distinct().collect()}
+    assert kinds == {"batch", "subscription", "topic", "limiter"}
+
+
+def test_trap_the_first_batch_must_have_the_schema_that_was_promised(
+    session: SparkSession, tmp_path: Path
+) -> None:
+    """A writer takes columns by name, not by place, and casts what has another width."""
+    ensure_all(tmp_path)
+    frame = session.createDataFrame(
+        [(7, "subscription", 10, date(2025, 11, 21))], "acked int, kind string, hour int, date date"
+    )
+    columns = [
+        F.col(c.name) if c.name in frame.columns else F.lit(None).cast(c.type.value).alias(c.name)
+        for c in reversed(INTERVALS.columns)
+    ]
+    frame.select(*columns).write.format(FORMAT).mode("append").options(
+        root=str(tmp_path), table=INTERVALS.name
+    ).save()
+    assert rows_of(tmp_path, "intervals")["acked"].to_pylist() == [7]
