@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from deltalake import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 
-from headgate.pipeline import steps
+from headgate.pipeline import judgements, steps
 from headgate.pipeline.store.delta_log import (
     AppTransaction,
     TableFile,
@@ -135,7 +135,7 @@ _DERIVATIONS: Final = (
     _by_hour(
         ATTRIBUTION,
         INTERVALS,
-        steps.attribution,
+        judgements.attribution,
         kind=Kind.SUBSCRIPTION.value,
         look_back_hours=PROVEN_LOOK_BACK_NS // HOUR_NS,
     ),
