@@ -73,7 +73,7 @@ SQL = f"""
 with counted as (
   select date, hour, minute, {_KEY}, broker, from_ns, to_ns, covered_ns,
     coalesce(evidence, 'measured') as evidence,
-    greatest(covered_ns, 1) as window_ns, from_ns // 3600000000000 as number,
+    from_ns // 3600000000000 as number,
     coalesce(backlog_messages_start, 0) as b0, coalesce(backlog_messages, 0) as b1,
     {_counts()},
     {_blamed()}
@@ -81,14 +81,16 @@ with counted as (
 ), minutes as (
   select *, b1 - b0 as growth,
     nobody + consumer + no_consumer + broker_ns + by_subscription + by_topic + by_broker as total,
+    -- What the account adds up to: it goes over rows that were lost, as the amounts do.
+    greatest(1, case when total > 0 then total else covered_ns end) as window_ns,
     greatest(consumer, no_consumer, by_subscription, by_topic, by_broker, broker_ns) as most
   from counted
 ), proving as (
-  select {_KEY}, number, acked * 1e9 / covered_ns as rate
+  select {_KEY}, number, acked * 1e9 / window_ns as rate
   from minutes
-  where covered_ns > 0 and b0 > 0 and b1 > 0 and oldest_age_max_ns >= 2000000000
+  where (covered_ns > 0 or total > 0) and b0 > 0 and b1 > 0 and oldest_age_max_ns >= 2000000000
     and nobody + no_consumer + subscription_messages + subscription_bytes + topic_messages
-      + topic_bytes + broker_messages + broker_bytes + transition_ns <= 0.05 * covered_ns
+      + topic_bytes + broker_messages + broker_bytes + transition_ns <= 0.05 * window_ns
   union all
   select distinct {_KEY}, number, null from minutes
 ), proven as (

@@ -104,17 +104,18 @@ def _proving(minutes: DataFrame) -> DataFrame:
     held = (
         name for name, is_held in zip(STATE_FIELD_NAMES, HELD_BY_OTHERS, strict=True) if is_held
     )
-    covered_ns = F.col("covered_ns")
+    total_ns = reduce(add, (_number(name) for name in STATE_FIELD_NAMES))
+    accounted_ns = F.when(total_ns > 0, total_ns).otherwise(F.col("covered_ns"))
     return minutes.where(
         (_number("oldest_age_max_ns") >= YOUNG_NS)
-        & (covered_ns > 0)
+        & (accounted_ns > 0)
         & (_number("backlog_messages_start") > 0)
         & (_number("backlog_messages") > 0)
-        & (reduce(add, (_number(name) for name in held)) <= HELD_SHARE_MAX * covered_ns)
+        & (reduce(add, (_number(name) for name in held)) <= HELD_SHARE_MAX * accounted_ns)
     ).select(
         *ATTRIBUTION_KEY,
         _hour().alias(HOUR.name),
-        F.try_divide(_number("acked") * float(NS_PER_S), covered_ns).alias(RATE.name),
+        F.try_divide(_number("acked") * float(NS_PER_S), accounted_ns).alias(RATE.name),
     )
 
 

@@ -52,7 +52,7 @@ def proven_rate_per_s(minutes: Sequence[Minute]) -> float | None:
 def _stretch(minute: Minute) -> Stretch:
     backlog = min(minute["backlog_messages_start"] or 0, minute["backlog_messages"] or 0)
     return Stretch(
-        covered_ns=minute["covered_ns"],
+        covered_ns=_accounted_ns(minute),
         cells_ns=_cells(minute),
         acked=minute["acked"] or 0,
         oldest_age_ns=(minute["oldest_age_max_ns"] or 0) if backlog > 0 else 0,
@@ -78,7 +78,7 @@ def judge_minutes(minutes: Sequence[Minute], proven_per_s: float | None) -> dict
     completeness = min(1.0, sums["covered_ns"] / span_ns)
     oldest = max((minute["oldest_age_max_ns"] or 0) for minute in minutes)
     evidence = Evidence(
-        window_ns=max(1, sums["covered_ns"]),
+        window_ns=max(1, sum(total_cells) or sums["covered_ns"]),
         cells_ns=total_cells,
         backlog_start=start,
         backlog_end=end,
@@ -125,6 +125,11 @@ def _columns(judgement: Judgement) -> dict[str, Any]:
         "grows_without_limit": judgement.would_have_grown,
         "confidence": judgement.confidence,
     }
+
+
+def _accounted_ns(minute: Minute) -> int:
+    """Amounts and the account go over rows that were lost; ``covered_ns`` leaves them out."""
+    return sum(_cells(minute)) or int(minute["covered_ns"])
 
 
 def _cells(minute: Minute) -> list[int]:
@@ -240,7 +245,7 @@ def _is_sole(judgement: Judgement, held: Mapping[Level, Minute], minutes: Sequen
         rate = None if limit is None else limit.per_second(judgement.dimension)
         if rate is not None and _setting(minute, Level.TOPIC) == setting:
             got += minute[name] or 0
-            allowed += rate * minute["covered_ns"] / NS_PER_S
+            allowed += rate * _accounted_ns(minute) / NS_PER_S
     return got >= SOLE_SHARE_MIN * allowed > 0
 
 

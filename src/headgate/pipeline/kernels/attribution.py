@@ -128,6 +128,6 @@ def _is_sole(windows: Windows, judged: JudgementArrays) -> Flags:
     dimension = np.maximum(judged.dimension, 0)
     place = np.arange(len(dimension))
     got = np.stack([windows.sums["msgs_out"], windows.sums["bytes_out"]])[dimension, place]
-    allowed = rates[dimension, place] * windows.sums["covered_ns"] / NS_PER_S
+    allowed = rates[dimension, place] * windows.accounted_ns() / NS_PER_S
     named = (LEVEL_CODES[judged.verdict] == Level.TOPIC) & (judged.dimension != NOBODY)
     return np.asarray(named & (allowed > 0) & (got >= SOLE_SHARE_MIN * allowed))

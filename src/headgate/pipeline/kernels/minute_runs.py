@@ -22,6 +22,7 @@ from headgate.pipeline.kernels.windows import (
     LIMIT_COLUMNS,
     LIMIT_PARTS,
     SUMMED,
+    accounted_ns,
     cells_of,
     inferred_rows,
     limits_of,
@@ -58,8 +59,8 @@ RUN_COLUMNS: Final = (
     TableColumn("last_most_from_ns", LONG, "Since when each minute of it has blamed the same."),
     TableColumn("got_messages", LONG, "Delivered in minutes with a topic limit in messages."),
     TableColumn("got_bytes", LONG, "Delivered in minutes with a topic limit in bytes."),
-    TableColumn("allowed_messages", DOUBLE, "What that limit allowed in the time covered."),
-    TableColumn("allowed_bytes", DOUBLE, "What that limit allowed in the time covered."),
+    TableColumn("allowed_messages", DOUBLE, "What that limit allowed in the time accounted for."),
+    TableColumn("allowed_bytes", DOUBLE, "What that limit allowed in the time accounted for."),
 )
 
 _CELLS_OF_LEVEL: Final = [
@@ -115,7 +116,7 @@ def minute_runs(table: pa.Table) -> pa.Table:
         **dict(zip(HELD_FIRST_COLUMNS, held_ns(cells)[:, first], strict=True)),
         **{name: values[first] for name, values in amounts.items()},
         **_streaks(table, starts, shares, last),
-        **_use_of_topic_limit(table, limits.per_s()[Level.TOPIC], first),
+        **_use_of_topic_limit(table, cells, limits.per_s()[Level.TOPIC], first),
     }
     arrays = {
         name: pa.array(values) if isinstance(values, np.ndarray) else values
@@ -150,13 +151,13 @@ def _streaks(table: pa.Table, starts: Flags, shares: Any, last: Longs) -> dict[s
     return {"last_most": most[last].astype(np.int64), "last_most_from_ns": since[last]}
 
 
-def _use_of_topic_limit(table: pa.Table, rates: Any, first: Longs) -> dict[str, Any]:
-    covered = longs(table, "covered_ns")
+def _use_of_topic_limit(table: pa.Table, cells: Longs, rates: Any, first: Longs) -> dict[str, Any]:
+    window_ns = accounted_ns(cells, longs(table, "covered_ns"))
     columns: dict[str, Any] = {}
     for dimension, (name, rate) in enumerate(zip(("messages", "bytes"), rates, strict=True)):
         limited = ~np.isnan(rate)
         got = longs(table, ("msgs_out", "bytes_out")[dimension])
-        allowed = np.where(limited, rate, 0.0) * covered / NS_PER_S
+        allowed = np.where(limited, rate, 0.0) * window_ns / NS_PER_S
         columns[f"got_{name}"] = np.add.reduceat(np.where(limited, got, 0), first)
         columns[f"allowed_{name}"] = np.add.reduceat(allowed, first)
     return columns

@@ -82,7 +82,7 @@ def named_levels(judged: JudgementArrays) -> Longs:
 
 def sentence_column(windows: Windows, judged: JudgementArrays, told: Told) -> pa.Array:
     """One sentence for each window."""
-    window_s = np.maximum(1, windows.sums["covered_ns"]) / NS_PER_S
+    window_s = windows.accounted_ns() / NS_PER_S
     acked_per_s = windows.sums["acked"] / window_s
     texts: list[str] = []
     places = np.empty(len(judged.verdict), np.int32)

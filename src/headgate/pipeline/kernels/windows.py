@@ -79,6 +79,10 @@ class Windows:
     is_inferred: Flags
     votes: Longs | None = None
 
+    def accounted_ns(self) -> Longs:
+        """The time of which there is an account, at least 1."""
+        return np.maximum(1, accounted_ns(self.cells_ns, self.sums["covered_ns"]))
+
     def completeness(self) -> Doubles:
         """How much of each window rows cover, 0 to 1."""
         return np.minimum(1.0, self.sums["covered_ns"] / (self.to_ns - self.from_ns))
@@ -96,7 +100,7 @@ class Windows:
         )
         unexplained = np.minimum(1.0, np.abs(self.residual()) / moved)
         return EvidenceArrays(
-            window_ns=np.maximum(1, self.sums["covered_ns"]),
+            window_ns=self.accounted_ns(),
             cells_ns=self.cells_ns,
             backlog_start=self.backlog_start,
             backlog_end=self.backlog_end,
@@ -129,6 +133,16 @@ def cells_of(table: pa.Table) -> Longs:
     for place, name in enumerate(STATE_FIELD_NAMES):
         cells[place] = longs(table, name)
     return cells
+
+
+def accounted_ns(cells_ns: Longs, covered_ns: Longs) -> Longs:
+    """The time in which a window's amounts came together, to make rates of them.
+
+    It is what the account adds up to: where rows were lost, amounts and account go over them, while
+    ``covered_ns`` leaves them out. That one counts where there is no account at all.
+    """
+    total_ns = cells_ns.sum(axis=0)
+    return np.asarray(np.where(total_ns > 0, total_ns, covered_ns), dtype=np.int64)
 
 
 def limits_of(table: pa.Table, prefix: str = "limit") -> LimitArrays:

@@ -62,3 +62,12 @@ def test_columns_are_those_of_the_table() -> None:
     assert columns["second"].to_pylist() == [None]
     assert columns["proven_rate_per_s"].to_pylist() == [100.0]
     assert sum(columns[f"share_{blame.lower()}"][0].as_py() for blame in BLAMES) == 1.0
+
+
+def test_rates_go_over_lost_rows_as_the_amounts_do() -> None:
+    """The rows of 30 s are lost: the next one had all that was counted meanwhile."""
+    holed = ROWS[0] | {"covered_ns": 30 * S}
+    unknown = holed | dict.fromkeys(STATE_FIELD_NAMES)
+    windows = minute_windows(with_proven_rate(input_table([*ROWS, holed, unknown]), None))
+    assert windows.accounted_ns().tolist() == [60 * S, 60 * S, 30 * S]
+    assert windows.completeness().tolist() == [1.0, 0.5, 0.5]
