@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 from pathlib import Path
 
-import duckdb
 import pytest
 from deltalake import DeltaTable
 from pyspark.errors import PySparkException
@@ -18,7 +17,6 @@ from headgate.pipeline.session import prepare_session
 from headgate.pipeline.store.delta_writer import FORMAT
 from headgate.pipeline.store.folder import checkpoint_path, folder_lock
 from headgate.pipeline.tables.schemas import MESSAGE_SCHEMA
-from tests.spark.interval_oracle import ORACLE_COLUMNS, interval_oracle
 from tests.spark.telemetry_topic import Topic, attribute, rows_of
 from tests.unit.pipeline.play import SITUATIONS, T0, Broker, S, play
 
@@ -78,23 +76,6 @@ def test_many_triggers_give_the_rows_of_one(tmp_path: Path, topic: Topic) -> Non
     attribute(one, topic)
     for table in ("intervals", "attribution"):
         assert rows_of(one, table) == rows_of(many, table)
-
-
-@pytest.mark.usefixtures("spark")
-def test_intervals_equal_an_independent_oracle(tmp_path: Path, topic: Topic) -> None:
-    topic.publish(troubled())
-    attribute(tmp_path / "tables", topic)
-    bronze = DeltaTable(tmp_path / "tables" / "bronze_samples").to_pyarrow_table()
-    found = DeltaTable(tmp_path / "tables" / "intervals").to_pyarrow_table()
-    expected = interval_oracle(bronze)
-    names = ", ".join(ORACLE_COLUMNS)
-    query = f"select {names} from intervals where kind = 'subscription' order by all"
-    with duckdb.connect() as connection:
-        connection.execute("set timezone = 'UTC'")
-        connection.register("intervals", found)
-        actual = connection.execute(query).fetchall()
-    assert len(actual) == 7 * 9
-    assert actual == expected
 
 
 def test_a_run_killed_after_bronze_has_every_row_once(

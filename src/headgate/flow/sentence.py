@@ -15,6 +15,8 @@ from headgate.flow.verdict import THROTTLED, Judgement, Verdict
 _SECONDS_PER_HOUR = 60 * S_PER_MINUTE
 NOTHING_PER_S = 0.05
 """A rate below this reads as nothing."""
+INFERRED_TEXT = "(inferred from counters)"
+"""Ends the sentence of a judgement that no account of time was measured for."""
 _MOST = 0.5
 _LEVEL_NAMES = ("subscription", "topic", "broker-wide")
 
@@ -140,6 +142,8 @@ def sentence(judgement: Judgement, circumstances: Circumstances) -> str:
             f"; {judgement.second.value} is within 5 % of it"
             f" ({percent(judgement.shares[judgement.second])} of the time), so take both in view"
         )
+    if judgement.is_inferred:
+        text += f" {INFERRED_TEXT}"
     return f"{verdict.value}: {text}."
 
 

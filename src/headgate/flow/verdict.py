@@ -10,8 +10,14 @@ explain view and the pipeline's history judge alike:
    than the limit, the limiter is a bystander. A slow consumer's queue is still filling.
 4. Two classes within 5 % of each other are both named, with low confidence.
 
+5. What is inferred from counters, and not measured by an account of time, is less sure: its
+   confidence is multiplied by :data:`INFERRED_CONFIDENCE`.
+
 The counterfactual asks: without that limit, at the rate the consumer has proven, would the
 backlog have grown all the same?
+
+``headgate.pipeline.kernels.verdict_arrays`` applies the same law to arrays; a change here is one
+there, and its test holds the two together.
 """
 
 from __future__ import annotations
@@ -33,6 +39,8 @@ GROWTH_SHARE_MIN = 0.05
 """What is with the consumers grew, if by more than this part of what they got ..."""
 IN_FLIGHT_NS = 250 * NS_PER_MS
 """... and by more than this time's deliveries: clients group acknowledgements for 100 ms."""
+INFERRED_CONFIDENCE = 0.6
+"""Counters cannot tell a hungry consumer from a busy one, nor what happened between two looks."""
 
 
 class Verdict(Enum):
@@ -98,7 +106,7 @@ class Evidence:
     unacknowledged message had in the window. ``unacked``: with consumers, not acknowledged.
     ``proven_ack_per_s`` is the 95th percentile of the ack rate while unthrottled with backlog,
     None if that never was. ``completeness`` 0..1 says how much of the window is covered and how
-    well growth adds up.
+    well growth adds up. ``is_inferred``: the cells were worked out from counters.
     """
 
     window_ns: int
@@ -116,6 +124,7 @@ class Evidence:
     sub_windows_ns: Sequence[Sequence[int]] = ()
     proven_ack_per_s: float | None = None
     completeness: float = 1.0
+    is_inferred: bool = False
 
     def __post_init__(self) -> None:
         if self.window_ns < 1:
@@ -133,7 +142,8 @@ class Judgement:
     ``second`` is also named: because it is within 5 %, or because it is a limiter that merely
     stood by (``bystander``). ``shares`` of all classes sum to 1. ``dimension`` is what the blamed
     (or bystanding) limiter counts. ``would_have_grown`` without that limit: None when nobody is
-    throttled or the consumer has proven no rate. ``growth`` in messages.
+    throttled or the consumer has proven no rate. ``growth`` in messages. ``is_inferred`` as the
+    evidence says.
     """
 
     verdict: Verdict
@@ -144,6 +154,7 @@ class Judgement:
     confidence: float
     would_have_grown: bool | None
     growth: int
+    is_inferred: bool = False
 
 
 def blame_shares(cells_ns: Sequence[int]) -> dict[Verdict, float]:
@@ -161,6 +172,7 @@ def judge(evidence: Evidence, *, young_ns: int = YOUNG_NS) -> Judgement:
     """Apply the law. ``young_ns``: up to which age a message counts as in flight."""
     shares = blame_shares(evidence.cells_ns)
     growth = evidence.backlog_end - evidence.backlog_start
+    certainty = INFERRED_CONFIDENCE if evidence.is_inferred else 1.0
     if _is_healthy(evidence, growth, young_ns):
         margin = 1.0 - evidence.oldest_age_ns_max / young_ns
         return Judgement(
@@ -169,9 +181,10 @@ def judge(evidence: Evidence, *, young_ns: int = YOUNG_NS) -> Judgement:
             bystander=False,
             shares=shares,
             dimension=None,
-            confidence=max(0.0, min(1.0, margin)) * evidence.completeness,
+            confidence=max(0.0, min(1.0, margin)) * evidence.completeness * certainty,
             would_have_grown=None,
             growth=growth,
+            is_inferred=evidence.is_inferred,
         )
     first, next_best = _two_largest(shares)
     # A backlog although the account says that nothing waited: the evidence contradicts itself.
@@ -190,9 +203,12 @@ def judge(evidence: Evidence, *, young_ns: int = YOUNG_NS) -> Judgement:
         bystander=bystander,
         shares=shares,
         dimension=None if limiter is None else _dimension(evidence.cells_ns, limiter),
-        confidence=margin * evidence.completeness * _agreement(evidence, first, second),
+        confidence=(
+            margin * evidence.completeness * _agreement(evidence, first, second) * certainty
+        ),
         would_have_grown=None if first not in THROTTLED else _would_have_grown(evidence, first),
         growth=growth,
+        is_inferred=evidence.is_inferred,
     )
 
 

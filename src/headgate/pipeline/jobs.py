@@ -21,7 +21,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from headgate.base.clock import SystemClock
 from headgate.base.errors import InputError
-from headgate.pipeline import steps
+from headgate.pipeline import judgements
 from headgate.pipeline.failures import PipelineError, reason_of
 from headgate.pipeline.options import AttributeOptions, SourceOptions, StreamOptions
 from headgate.pipeline.preflight import check_brokers
@@ -141,7 +141,7 @@ def judge_range(
     if not files:
         return []
     minutes = read_files(spark, root, INTERVALS, files)
-    rows = steps.range_judgements(minutes, first, last).toArrow()
+    rows = judgements.range_judgements(minutes, first, last).toArrow()
     found: list[dict[str, Any]] = rows.to_pylist()
     return found
 

@@ -20,7 +20,7 @@ from deltalake import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 
 from headgate.base.errors import InputError
-from headgate.pipeline import episode_steps, limit_steps, steps
+from headgate.pipeline import episode_steps, judgements, limit_steps, steps
 from headgate.pipeline.kernels.episodes import Newest
 from headgate.pipeline.store.delta_log import (
     AppTransaction,
@@ -232,7 +232,7 @@ _DERIVATIONS: Final = (
     _by_hour(
         ATTRIBUTION,
         INTERVALS,
-        steps.attribution,
+        judgements.attribution,
         kind=Kind.SUBSCRIPTION.value,
         look_back_hours=PROVEN_LOOK_BACK_NS // HOUR_NS,
     ),

@@ -40,6 +40,7 @@ def judgement_document(row: Mapping[str, Any]) -> dict[str, Any]:
         "dimension": row["dimension"],
         "confidence": _rounded(row["confidence"]),
         "completeness": _rounded(row["completeness"]),
+        "evidence": row["evidence"],
         "growth": row["growth_messages"],
         "backlog": row["backlog_messages"],
         "residual": row["residual_messages"],

@@ -1,7 +1,8 @@
 """The pipeline's steps: ``DataFrame -> DataFrame``. No session, no input or output, no collect.
 
 Rows are brought together by subject and sorted by Spark; what is done with them is a pure kernel
-over Arrow tables, the same for a batch and for a stream's trigger.
+over Arrow tables, the same for a batch and for a stream's trigger. Those that judge are in
+:mod:`headgate.pipeline.judgements`.
 """
 
 from __future__ import annotations
@@ -13,13 +14,6 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
-from headgate.pipeline.kernels.attribution import (
-    INPUT_COLUMNS,
-    RANGE_COLUMNS,
-    attribution_table,
-    range_table,
-)
-from headgate.pipeline.kernels.attribution import SORT_COLUMNS as MINUTE_SORT_COLUMNS
 from headgate.pipeline.kernels.evictions import INPUT_COLUMNS as EVENT_COLUMNS
 from headgate.pipeline.kernels.evictions import evictions_table
 from headgate.pipeline.kernels.intervals import (
@@ -32,11 +26,10 @@ from headgate.pipeline.kernels.quota_forecast import SORT_COLUMNS as TOPIC_SORT_
 from headgate.pipeline.kernels.quota_usage import INPUT_COLUMNS as TOPIC_MINUTE_COLUMNS
 from headgate.pipeline.kernels.quota_usage import quota_usage_table
 from headgate.pipeline.tables.arrow_types import whole_subjects
-from headgate.pipeline.tables.attribution import ATTRIBUTION, ATTRIBUTION_KEY
 from headgate.pipeline.tables.bronze import SAMPLED_KINDS
 from headgate.pipeline.tables.intervals import INTERVALS, TOPIC_KEY
 from headgate.pipeline.tables.quotas import EVENT_IDENTITY, EVICTION_EVENT, EVICTIONS, QUOTA_USAGE
-from headgate.pipeline.tables.schemas import spark_schema, table_schema
+from headgate.pipeline.tables.schemas import table_schema
 from headgate.record.fields import Kind
 
 
@@ -62,26 +55,6 @@ def intervals(bronze: DataFrame, hours: Collection[int], heartbeats: Heartbeats)
                 yield from interval_table(rows, Kind(kind), wanted, heartbeats).to_batches()
 
     return prepared.mapInArrow(kernel, table_schema(INTERVALS))
-
-
-def _minutes_by_subject(minutes: DataFrame) -> DataFrame:
-    return (
-        minutes.where(F.col("kind") == Kind.SUBSCRIPTION.value)
-        .select(*INPUT_COLUMNS)
-        .repartition(*ATTRIBUTION_KEY)
-        .sortWithinPartitions(*MINUTE_SORT_COLUMNS)
-    )
-
-
-def attribution(minutes: DataFrame, hours: Collection[int]) -> DataFrame:
-    """Rows of ``attribution`` for some hours, from ``intervals`` of these and the day before."""
-    wanted = frozenset(hours)
-
-    def kernel(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for table in whole_subjects(batches, ATTRIBUTION_KEY):
-            yield from attribution_table(table, wanted).to_batches()
-
-    return _minutes_by_subject(minutes).mapInArrow(kernel, table_schema(ATTRIBUTION))
 
 
 def quota_usage(minutes: DataFrame, hours: Collection[int]) -> DataFrame:
@@ -119,13 +92,3 @@ def evictions(events: DataFrame, hours: Collection[int]) -> DataFrame:
         .sortWithinPartitions(*EVENT_IDENTITY)
         .mapInArrow(kernel, table_schema(EVICTIONS))
     )
-
-
-def range_judgements(minutes: DataFrame, since_ns: int, until_ns: int) -> DataFrame:
-    """One row per subscription for a range, judged from the summed seconds of its minutes."""
-
-    def kernel(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for table in whole_subjects(batches, ATTRIBUTION_KEY):
-            yield from range_table(table, since_ns, until_ns).to_batches()
-
-    return _minutes_by_subject(minutes).mapInArrow(kernel, spark_schema(RANGE_COLUMNS))

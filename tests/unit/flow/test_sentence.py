@@ -306,3 +306,10 @@ def test_where_a_batch_counts_as_one_the_advice_is_about_batches(
     facts = replace(FACTS, batches_count_as_one=True, waiting_subscriptions=1)
     judgement = _judgement(verdict, dimension=Dimension.MESSAGES)
     assert sentence(judgement, replace(facts, **change)).endswith(end)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("verdict", Verdict)
+def test_what_is_inferred_says_so_at_its_end(verdict: Verdict) -> None:
+    measured = sentence(_judgement(verdict), FACTS)
+    inferred = sentence(replace(_judgement(verdict), is_inferred=True), FACTS)
+    assert inferred == f"{measured[:-1]} (inferred from counters)."

@@ -14,6 +14,7 @@ from headgate.flow.account import CELL_COUNT, Cell
 from headgate.flow.limits import Dimension, Level
 from headgate.flow.verdict import (
     BLAME,
+    INFERRED_CONFIDENCE,
     Evidence,
     LimitFact,
     Verdict,
@@ -175,6 +176,15 @@ def test_confidence_is_margin_times_completeness_times_agreement() -> None:
         sub_windows_ns=[agreeing, agreeing, agreeing, _cells(NO_CONSUMER=1.0), _cells()],
     )
     assert judge(evidence).confidence == pytest.approx(0.6 * 0.5 * 0.75)
+
+
+@pytest.mark.parametrize("evidence", [_evidence(NO_PERMITS=1.0), _evidence(CAUGHT_UP=0.5)])
+def test_what_is_inferred_from_counters_is_judged_alike_and_less_sure(evidence: Evidence) -> None:
+    for window in (evidence, replace(evidence, oldest_age_ns_max=NS_PER_S // 10)):
+        measured, inferred = judge(window), judge(replace(window, is_inferred=True))
+        assert inferred == replace(
+            measured, confidence=INFERRED_CONFIDENCE * measured.confidence, is_inferred=True
+        )
 
 
 @pytest.mark.parametrize("change", [{"window_ns": 0}, {"cells_ns": [1]}, {"completeness": 1.5}])

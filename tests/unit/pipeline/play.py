@@ -47,7 +47,11 @@ class Situation:
     consumers: int = 1
     limits: Mapping[str, int] = field(default_factory=dict)
     """Level to messages a second."""
+    byte_limits: Mapping[str, int] = field(default_factory=dict)
+    """Level to bytes a second."""
     oldest_grows: bool = True
+    source: str = ""
+    """Where its limits are set; the level's policy if it is empty."""
 
 
 HUNGRY = {
@@ -132,6 +136,53 @@ SITUATIONS = (
     Situation(_NS + "alone", "s", "NO_CONSUMER", 200, 0, 0, {"no_consumer": 1.0}, consumers=0),
 )
 
+TIED = {HUNGRY["topic"]: 0.49, "no_permits": 0.49, "storage": 0.02}
+BYTES_HUNGRY = cell_name("throttled_broker", "bytes", "hungry")
+
+STORY = (
+    *SITUATIONS[:7],
+    Situation(_NS + "disk", "s", "BROKER", 400, 100, 100, {"storage": 0.7, "no_permits": 0.3}),
+    Situation(_NS + "tied", "s", "CONSUMER", 400, 100, 100, TIED, limits={"topic": 200}),
+    Situation(
+        _NS + "by-bytes",
+        "s",
+        "THROTTLED_BROKER",
+        400,
+        300,
+        300,
+        {BYTES_HUNGRY: 0.9, "awaiting_ack": 0.1},
+        byte_limits={"broker": 30_000},
+    ),
+    # Its queue is still filling: the limit merely stands by.
+    Situation(
+        _NS + "filling",
+        "s",
+        "CONSUMER",
+        400,
+        100,
+        200,
+        {HUNGRY["subscription"]: 0.95, "dispatching": 0.05},
+        limits={"subscription": 200},
+    ),
+    Situation(
+        _NS + "relative",
+        "s",
+        "THROTTLED_TOPIC",
+        500,
+        450,
+        450,
+        {HUNGRY["topic"]: 0.9, "dispatching": 0.1},
+        limits={"topic": 450},
+        source="topic policy, above the publish rate",
+    ),
+    Situation(_NS + "left", "s", "NO_CONSUMER", 200, 0, 0, {"no_consumer": 1.0}, consumers=0),
+    # It was slow for long enough to have proven a rate, and drains now.
+    Situation(
+        _NS + "drains", "s", "CONSUMER", 100, 300, 300, {"no_permits": 0.97, "storage": 0.03}
+    ),
+)
+"""Every verdict, ties, bystanders and both units; every subscription changes in every window."""
+
 
 class Broker:
     """Plays situations for one boot of one broker."""
@@ -155,11 +206,17 @@ class Broker:
             dict(backlogs or {}).get((s.topic, s.subscription), 0) for s in situations
         ]
         self._at_boot = list(self._backlogs)
+        self._not_counted_s = 0
 
-    def window(self, seconds: int = 1, *, clock_step: bool = False) -> list[bytes]:
-        """Let time pass and encode the window."""
-        begin_ns = self.now_ns
-        self.now_ns += seconds * S
+    def reset(self) -> None:
+        """Count from zero again, without saying so."""
+        self._not_counted_s += self._elapsed_s
+
+    def window(self, seconds: int = 1, *, step_s: int = 0) -> list[bytes]:
+        """Let time pass and encode the window; the wall clock steps in it by ``step_s``."""
+        begin_ns = self.now_ns + step_s * S
+        self.now_ns = begin_ns + seconds * S
+        self._not_counted_s += step_s
         full = self.now_ns // FULL_PERIOD_NS != begin_ns // FULL_PERIOD_NS
         header = BatchHeader(
             self.source,
@@ -168,7 +225,7 @@ class Broker:
             self.boot,
             begin_ns,
             self.now_ns,
-            clock_step,
+            step_s != 0,
         )
         messages = encode_window(header, self.seq, self._tables(full))
         self.seq += len(messages)
@@ -183,7 +240,7 @@ class Broker:
 
     @property
     def _elapsed_s(self) -> int:
-        return (self.now_ns - self.since_ns) // S
+        return (self.now_ns - self.since_ns) // S - self._not_counted_s
 
     def _tables(self, full: bool) -> dict[Kind, dict[str, list[Any]]]:
         subscriptions = [
@@ -213,7 +270,7 @@ class Broker:
 
     def _subscription(self, index: int, s: Situation) -> dict[str, Any]:
         seconds = self._elapsed_s
-        elapsed_ns = self.now_ns - self.since_ns
+        elapsed_ns = seconds * S
         backlog = self._at_boot[index] + (s.published - s.acked) * seconds
         cells = {f"state_{cell}_ns": int(elapsed_ns * share) for cell, share in s.cells.items()}
         row: dict[str, Any] = {
@@ -241,12 +298,13 @@ class Broker:
             "state": max(s.cells, key=lambda cell: s.cells[cell]),
             "oldest_age_ns": elapsed_ns if s.oldest_grows else 50_000_000,
         }
-        for level, amount in s.limits.items():
-            row |= {
-                f"limit_{level}_messages": amount,
-                f"limit_{level}_period_ns": S,
-                f"limit_{level}_source": f"{level} policy",
-            }
+        for unit, limits in (("messages", s.limits), ("bytes", s.byte_limits)):
+            for level, amount in limits.items():
+                row |= {
+                    f"limit_{level}_{unit}": amount,
+                    f"limit_{level}_period_ns": S,
+                    f"limit_{level}_source": s.source or f"{level} policy",
+                }
         return row
 
     def _topic(self, index: int, s: Situation) -> dict[str, Any]:

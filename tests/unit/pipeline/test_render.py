@@ -6,7 +6,6 @@ import io
 import json
 import re
 
-from headgate.pipeline.kernels.judging import judge_minutes
 from headgate.pipeline.render import (
     WIDTH_MAX,
     WIDTH_MIN,
@@ -15,13 +14,14 @@ from headgate.pipeline.render import (
     write_judgements,
 )
 from headgate.pipeline.tables.attribution import BLAMES
+from tests.unit.pipeline.judged import judge_each
 from tests.unit.pipeline.play import SITUATIONS, S, minutes, play
 
 _ROWS = minutes(play(60))
 JUDGED = [
     {
         **{k: row[k] for k in ("cluster", "topic", "partition", "subscription", "incarnation")},
-        **judge_minutes([row], None),
+        **judge_each([row], None)[0],
     }
     for row in _ROWS
 ]

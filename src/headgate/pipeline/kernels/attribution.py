@@ -1,38 +1,73 @@
-"""Judgements of many subscriptions: sorted minutes in Arrow, judged rows out.
+"""Judgements of many subscriptions: minutes or runs of minutes in Arrow, judged rows out.
 
-The input holds all minutes of each subscription that it mentions, sorted by
-:data:`SORT_COLUMNS`.
+Every minute is judged by itself, so rows may come in any order and any cut. For a range all runs
+of each subscription have to be together; see :mod:`headgate.pipeline.kernels.ranges`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
-from datetime import UTC, datetime
-from itertools import groupby
 from typing import Any, Final
 
+import numpy as np
 import pyarrow as pa
 
-from headgate.pipeline.kernels.judging import (
-    MINUTE_COLUMNS,
-    Minute,
-    judge_minutes,
-    proven_rate_per_s,
+from headgate.base.units import NS_PER_S
+from headgate.flow.limits import Level
+from headgate.pipeline.kernels.ranges import (
+    SOLE_SHARE_MIN,
+    permits_of,
+    range_windows,
+    told_of,
 )
-from headgate.pipeline.tables.arrow_types import arrow_schema, table_arrow_schema
-from headgate.pipeline.tables.attribution import (
-    ATTRIBUTION,
-    ATTRIBUTION_KEY,
-    JUDGEMENT_COLUMNS,
-    PROVEN_LOOK_BACK_NS,
+from headgate.pipeline.kernels.sentences import Told, sentence_column
+from headgate.pipeline.kernels.verdict_arrays import (
+    LEVEL_CODES,
+    NOBODY,
+    Flags,
+    JudgementArrays,
+    judge_arrays,
 )
-from headgate.pipeline.tables.columns import HOUR_NS, ColumnType, TableColumn
+from headgate.pipeline.kernels.windows import (
+    GAINS,
+    LIMIT_COLUMNS,
+    LOSSES,
+    Windows,
+    judgement_columns,
+    minute_windows,
+)
+from headgate.pipeline.tables.arrow_types import arrow_schema, conform, table_arrow_schema
+from headgate.pipeline.tables.attribution import ATTRIBUTION, ATTRIBUTION_KEY, JUDGEMENT_COLUMNS
+from headgate.pipeline.tables.columns import ColumnType, TableColumn
+from headgate.record.fields import STATE_FIELD_NAMES
 
-SORT_COLUMNS: Final = (*ATTRIBUTION_KEY, "minute")
-"""Order of the input."""
+INPUT_COLUMNS: Final = (
+    *ATTRIBUTION_KEY,
+    "date",
+    "hour",
+    "minute",
+    "broker",
+    "evidence",
+    "from_ns",
+    "to_ns",
+    "covered_ns",
+    *GAINS,
+    *LOSSES,
+    "msgs_out",
+    "bytes_out",
+    "backlog_messages_start",
+    "backlog_messages",
+    "unacked_start",
+    "unacked",
+    "oldest_age_max_ns",
+    "permits",
+    "consumers",
+    *LIMIT_COLUMNS,
+    *STATE_FIELD_NAMES,
+)
+"""What of ``intervals`` a judgement looks at."""
 
-INPUT_COLUMNS: Final = (*ATTRIBUTION_KEY, *MINUTE_COLUMNS)
-"""Columns of ``intervals`` that are needed."""
+PROVEN_RATE: Final = next(c for c in JUDGEMENT_COLUMNS if c.name == "proven_rate_per_s")
+"""The column that is joined to the input: the consumers' proven rate."""
 
 RANGE_COLUMNS: Final = (
     *(column for column in ATTRIBUTION.columns if column.name in ATTRIBUTION_KEY),
@@ -41,53 +76,58 @@ RANGE_COLUMNS: Final = (
 )
 """Columns of a judgement over a range."""
 
-_LOOK_BACK_HOURS: Final = PROVEN_LOOK_BACK_NS // HOUR_NS
+_PLACE: Final = ("date", "hour", "minute", *ATTRIBUTION_KEY, "broker")
 
 
-def _subjects(table: pa.Table) -> Iterator[tuple[dict[str, Any], list[Minute]]]:
-    rows = table.to_pylist()
-    for key, group in groupby(rows, key=lambda row: tuple(row[n] for n in ATTRIBUTION_KEY)):
-        yield dict(zip(ATTRIBUTION_KEY, key, strict=True)), list(group)
+def attribution_table(table: pa.Table) -> pa.Table:
+    """The rows of ``attribution``, one for each row of ``table``: :data:`INPUT_COLUMNS` and
+    :data:`PROVEN_RATE`."""
+    windows = minute_windows(table)
+    judged = judge_arrays(windows.evidence())
+    columns: dict[str, Any] = {
+        **{name: table.column(name) for name in _PLACE},
+        **judgement_columns(windows, judged),
+        "sentence": sentence_column(windows, judged, _told_of_minutes(table, windows, judged)),
+    }
+    return conform(columns, table_arrow_schema(ATTRIBUTION), table.num_rows)
 
 
-def _hour_of(minute: Minute) -> int:
-    return int(minute["from_ns"]) // HOUR_NS
+def range_table(runs: pa.Table) -> pa.Table:
+    """One row of :data:`RANGE_COLUMNS` for each subscription in its runs, which are sorted by
+    ``ranges.SORT_COLUMNS`` and have :data:`PROVEN_RATE`."""
+    schema = arrow_schema(RANGE_COLUMNS)
+    if runs.num_rows == 0:
+        return schema.empty_table()
+    ranges = range_windows(runs)
+    judged = judge_arrays(ranges.windows.evidence())
+    last = runs.select([*ATTRIBUTION_KEY, "broker"]).take(pa.array(ranges.ends))
+    columns: dict[str, Any] = {
+        **{name: last.column(name) for name in last.column_names},
+        **judgement_columns(ranges.windows, judged),
+        "sentence": sentence_column(ranges.windows, judged, told_of(ranges, judged)),
+    }
+    return conform(columns, schema, len(ranges.begins))
 
 
-def attribution_table(table: pa.Table, hours: Collection[int]) -> pa.Table:
-    """One row per subscription and minute of the wanted hours (numbers since the epoch).
-
-    A consumer's proven rate is taken over the minute's hour and the 24 hours before it.
-    """
-    found: list[dict[str, Any]] = []
-    for key, minutes in _subjects(table):
-        for hour, group in groupby(minutes, key=_hour_of):
-            if hour not in hours:
-                continue
-            before = [m for m in minutes if hour - _LOOK_BACK_HOURS <= _hour_of(m) <= hour]
-            proven = proven_rate_per_s(before)
-            start = datetime.fromtimestamp(hour * 3_600, UTC)
-            place = {"date": start.date(), "hour": start.hour}
-            for minute in group:
-                names = {"minute": minute["minute"], "broker": minute["broker"]}
-                found.append({**place, **key, **names, **judge_minutes([minute], proven)})
-    return pa.Table.from_pylist(found, schema=table_arrow_schema(ATTRIBUTION))
+def _told_of_minutes(table: pa.Table, windows: Windows, judged: JudgementArrays) -> Told:
+    most = np.argmax(judged.shares, axis=0)
+    span_s = (windows.to_ns - windows.from_ns) / NS_PER_S
+    return Told(
+        sources=tuple(
+            table.column(f"limit_{level.name.lower()}_source").combine_chunks() for level in Level
+        ),
+        permits=permits_of(table),
+        since_s=np.where(most == judged.verdict, span_s, np.nan),
+        is_sole=_is_sole(windows, judged),
+    )
 
 
-def range_table(table: pa.Table, since_ns: int, until_ns: int) -> pa.Table:
-    """One row per subscription for the minutes that touch ``[since_ns, until_ns)``.
-
-    Minutes before the range only prove the consumer's rate.
-    """
-    found: list[dict[str, Any]] = []
-    for key, minutes in _subjects(table):
-        inside = _within(minutes, since_ns, until_ns)
-        if inside:
-            upto = [m for m in minutes if m["from_ns"] < until_ns]
-            judged = judge_minutes(inside, proven_rate_per_s(upto))
-            found.append({**key, "broker": inside[-1]["broker"], **judged})
-    return pa.Table.from_pylist(found, schema=arrow_schema(RANGE_COLUMNS))
-
-
-def _within(minutes: Sequence[Minute], since_ns: int, until_ns: int) -> list[Minute]:
-    return [m for m in minutes if m["from_ns"] < until_ns and m["to_ns"] > since_ns]
+def _is_sole(windows: Windows, judged: JudgementArrays) -> Flags:
+    """Whether the blamed topic limit was the subscription's alone."""
+    rates = windows.limits.per_s()[Level.TOPIC]
+    dimension = np.maximum(judged.dimension, 0)
+    place = np.arange(len(dimension))
+    got = np.stack([windows.sums["msgs_out"], windows.sums["bytes_out"]])[dimension, place]
+    allowed = rates[dimension, place] * windows.accounted_ns() / NS_PER_S
+    named = (LEVEL_CODES[judged.verdict] == Level.TOPIC) & (judged.dimension != NOBODY)
+    return np.asarray(named & (allowed > 0) & (got >= SOLE_SHARE_MIN * allowed))

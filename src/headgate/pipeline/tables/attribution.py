@@ -55,8 +55,18 @@ JUDGEMENT_COLUMNS: Final = (
         ColumnType.BOOLEAN,
         "Whether the backlog would have grown without that limit; null when unknown.",
     ),
-    TableColumn("confidence", DOUBLE, "0 to 1: margin x completeness x agreement."),
-    TableColumn("completeness", DOUBLE, "0 to 1."),
+    TableColumn(
+        "confidence",
+        DOUBLE,
+        "0 to 1: margin x completeness x agreement, times 0.6 where evidence is inferred.",
+    ),
+    TableColumn("completeness", DOUBLE, "0 to 1: how much of the time rows cover."),
+    TableColumn(
+        "evidence",
+        STRING,
+        "measured, or inferred if a minute of it is worked out from counters: then confidence is"
+        " lower.",
+    ),
     TableColumn("sentence", STRING, "The verdict in words."),
 )
 ATTRIBUTION_KEY: Final = ("cluster", "topic", "partition", "subscription", "incarnation")

@@ -1,49 +1,99 @@
-"""Judgements of many subscriptions from sorted minutes."""
+"""Minutes and ranges over arrays: what reading row by row says, to the last word."""
 
 from __future__ import annotations
 
-import pyarrow as pa
+from collections.abc import Mapping
+from typing import Any
 
-from headgate.pipeline.kernels.attribution import (
-    INPUT_COLUMNS,
-    attribution_table,
-    range_table,
-)
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from headgate.flow.verdict import INFERRED_CONFIDENCE
+from headgate.pipeline.kernels.attribution import attribution_table, range_table
+from headgate.pipeline.kernels.minute_runs import minute_runs
 from headgate.pipeline.tables.arrow_types import table_arrow_schema
 from headgate.pipeline.tables.attribution import ATTRIBUTION
-from headgate.pipeline.tables.columns import HOUR_NS
-from headgate.pipeline.tables.intervals import INTERVALS
+from headgate.pipeline.tables.bronze import INFERRED
+from tests.unit.pipeline.judged import input_table, judge_each, judge_ranges, with_proven_rate
 from tests.unit.pipeline.play import SITUATIONS, T0, Broker, S, minutes, play
+from tests.unit.pipeline.random_minutes import minutes_of_one
+from tests.unit.pipeline.row_by_row import judge_minutes
 
-HOUR = T0 // HOUR_NS
-
-
-def table(messages: list[bytes]) -> pa.Table:
-    rows = minutes(messages)
-    rows.sort(key=lambda r: (r["topic"], r["subscription"], r["minute"]))
-    return pa.Table.from_pylist(rows, schema=table_arrow_schema(INTERVALS)).select(INPUT_COLUMNS)
+PROVEN = st.sampled_from([None, 5.0, 100.0, 2_000.0])
 
 
-def test_one_row_for_each_minute_of_the_wanted_hours() -> None:
+def assert_same(found: Mapping[str, Any], expected: Mapping[str, Any]) -> None:
+    for name, value in expected.items():
+        if isinstance(value, float):
+            assert found[name] == pytest.approx(value, rel=1e-12, abs=1e-15), name
+        else:
+            assert found[name] == value, name
+
+
+@settings(max_examples=300, deadline=None)
+@given(minutes_of_one(), PROVEN)
+def test_minutes_are_judged_as_row_by_row(rows: list[dict[str, Any]], proven: float | None) -> None:
+    for found, row in zip(judge_each(rows, proven), rows, strict=True):
+        assert_same(found, judge_minutes([row], proven))
+        assert (found["minute"], found["hour"]) == (row["minute"], row["hour"])
+        assert (found["topic"], found["broker"]) == (row["topic"], row["broker"])
+
+
+@settings(max_examples=300, deadline=None)
+@given(minutes_of_one(), PROVEN, st.integers(1, 8))
+def test_a_range_is_judged_as_row_by_row(
+    rows: list[dict[str, Any]], proven: float | None, batch_rows: int
+) -> None:
+    """However its minutes are cut into batches."""
+    (found,) = judge_ranges(rows, proven, batch_rows)
+    assert_same(found, judge_minutes(rows, proven))
+    assert found["broker"] == rows[-1]["broker"]
+
+
+@settings(max_examples=50, deadline=None)
+@given(minutes_of_one(), st.randoms(use_true_random=False))
+def test_a_range_does_not_depend_on_the_order_of_its_rows(rows: list[Any], random: Any) -> None:
+    shuffled = list(rows)
+    random.shuffle(shuffled)
+    assert_same(judge_ranges(shuffled, None)[0], judge_minutes(rows, None))
+
+
+def test_one_row_for_each_minute() -> None:
     player = Broker(start_ns=T0 + 3_500 * S)
-    both = table([m for _ in range(200) for m in player.window()])
-    for hours, count in (({HOUR}, 2), ({HOUR + 1}, 2), ({HOUR, HOUR + 1}, 4), (set(), 0)):
-        found = attribution_table(both, hours)
-        assert found.schema == table_arrow_schema(ATTRIBUTION)
-        assert found.num_rows == count * len(SITUATIONS)
+    rows = minutes([m for _ in range(200) for m in player.window()])
+    found = attribution_table(with_proven_rate(input_table(rows), None))
+    assert found.schema == table_arrow_schema(ATTRIBUTION)
+    assert found.num_rows == len(rows) == 4 * len(SITUATIONS)
     wanted = {(s.topic, s.subscription): s.verdict for s in SITUATIONS}
-    for row in attribution_table(both, {HOUR, HOUR + 1}).to_pylist():
+    for row in found.to_pylist():
         assert row["verdict"] == wanted[row["topic"], row["subscription"]]
         assert row["minute"].hour == row["hour"]
 
 
-def test_a_range_is_judged_from_its_own_minutes() -> None:
-    found = range_table(table(play(300)), T0 + 60 * S, T0 + 180 * S).to_pylist()
+def test_one_row_for_each_subscription() -> None:
+    rows = [row for row in minutes(play(300)) if T0 + 60 * S <= row["from_ns"] < T0 + 180 * S]
+    found = judge_ranges(rows, None)
     assert len(found) == len(SITUATIONS)
     slow = next(row for row in found if row["topic"].endswith("/slow"))
     assert slow["growth_messages"] == 400 * 120
     assert (slow["from_ns"], slow["to_ns"]) == (T0 + 60 * S, T0 + 180 * S)
 
 
-def test_a_range_without_telemetry_is_empty() -> None:
-    assert range_table(table(play(60)), T0 + 600 * S, T0 + 900 * S).num_rows == 0
+def test_one_inferred_minute_makes_a_range_inferred() -> None:
+    rows = [row for row in minutes(play(180)) if row["topic"].endswith("/slow")]
+    (measured,) = judge_ranges(rows, None)
+    assert measured["evidence"] == "measured"
+    (inferred,) = judge_ranges([*rows[:-1], rows[-1] | {"evidence": INFERRED}], None)
+    assert inferred["evidence"] == INFERRED
+    assert inferred["confidence"] == pytest.approx(INFERRED_CONFIDENCE * measured["confidence"])
+    assert inferred["sentence"] == measured["sentence"][:-1] + " (inferred from counters)."
+    each = judge_each([rows[0], rows[1] | {"evidence": INFERRED}], None)
+    assert [row["evidence"] for row in each] == ["measured", INFERRED]
+
+
+def test_no_rows_are_no_rows() -> None:
+    none = input_table([])
+    assert attribution_table(with_proven_rate(none, None)).num_rows == 0
+    assert minute_runs(none).num_rows == 0
+    assert range_table(with_proven_rate(minute_runs(none), None)).num_rows == 0

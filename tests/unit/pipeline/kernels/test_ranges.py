@@ -7,12 +7,19 @@ from typing import Any
 import pytest
 
 from headgate.flow.account import LABELS
-from headgate.pipeline.kernels.judging import judge_minutes, proven_rate_per_s
-from headgate.pipeline.tables.attribution import BLAMES, JUDGEMENT_COLUMNS, SHARE_COLUMNS
+from headgate.pipeline.kernels.attribution import RANGE_COLUMNS
+from headgate.pipeline.tables.attribution import BLAMES, SHARE_COLUMNS
 from headgate.record.fields import STATE_CELLS, STATE_FIELD_NAMES
+from tests.unit.pipeline.judged import judge_ranges
 from tests.unit.pipeline.play import SITUATIONS, S, Situation, minutes, play
 
 ROWS = minutes(play(150))
+
+
+def judge_minutes(rows: list[dict[str, Any]], proven_per_s: float | None) -> dict[str, Any]:
+    """One subscription over its minutes."""
+    (row,) = judge_ranges(rows, proven_per_s)
+    return row
 
 
 def of(situation: Situation) -> list[dict[str, Any]]:
@@ -36,7 +43,7 @@ def test_every_situation_is_what_it_was_built_to_be(situation: Situation) -> Non
         assert judged["confidence"] > 0.75
         assert judged["residual_messages"] == 0
         assert sum(judged[name] for name in SHARE_COLUMNS) == pytest.approx(1.0)
-        assert set(judged) == {column.name for column in JUDGEMENT_COLUMNS}
+        assert set(judged) == {column.name for column in RANGE_COLUMNS}
     growth = (situation.published - situation.acked) * 150
     assert judge_minutes(rows, None)["growth_messages"] == growth
 
@@ -109,21 +116,6 @@ def test_missing_time_lowers_confidence_and_completeness() -> None:
     judged = judge_minutes([rows[0], rows[2]], None)
     assert judged["completeness"] == pytest.approx(0.6)
     assert judged["confidence"] < judge_minutes(rows, None)["confidence"]
-
-
-def test_proven_rate_is_of_unthrottled_minutes_with_backlog() -> None:
-    assert proven_rate_per_s(of(SITUATIONS[0])) == pytest.approx(100.0)
-    assert proven_rate_per_s(of(SITUATIONS[1])) is None
-    assert proven_rate_per_s(of(SITUATIONS[-1])) is None
-
-
-def test_a_consumer_that_keeps_up_proves_no_rate() -> None:
-    """One message in flight at both ends of a minute is no backlog that it worked on."""
-    row = of(SITUATIONS[0])[0]
-    flying = row | {"oldest_age_max_ns": 20_000_000, "backlog_messages": 1}
-    assert proven_rate_per_s([row | {"backlog_messages_start": 500}]) is not None
-    assert proven_rate_per_s([flying | {"backlog_messages_start": 2}]) is None
-    assert proven_rate_per_s([row | {"backlog_messages_start": 0}]) is None
 
 
 def test_counterfactual_asks_the_proven_rate() -> None:

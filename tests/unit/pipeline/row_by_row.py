@@ -1,8 +1,8 @@
-"""Minutes of ``intervals`` to one judgement: the bridge to the law in ``headgate.flow``.
+"""Minutes of ``intervals`` to one judgement, row by row: what the kernels over arrays must equal.
 
 A minute and a range go the same way: amounts and seconds are summed, levels are taken at the two
-ends, and the law judges the sums. A verdict is never made of verdicts. Plain values in and out;
-neither Spark nor Arrow.
+ends, and the law of ``headgate.flow`` judges the sums. Plain values in and out; neither Spark,
+Arrow nor NumPy.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from headgate.flow.verdict import (
     judge,
 )
 from headgate.pipeline.tables.attribution import BLAMES
+from headgate.pipeline.tables.bronze import INFERRED, MEASURED
 from headgate.record.fields import STATE_FIELD_NAMES
 
 NS_PER_S: Final = 1_000_000_000
@@ -38,33 +39,6 @@ SOLE_SHARE_MIN: Final = 0.9
 _GAINS: Final = ("appended", "rewound")
 _LOSSES: Final = ("acked", "skipped", "expired", "evicted")
 _SUMMED: Final = (*_GAINS, *_LOSSES, "msgs_out", "bytes_out", "covered_ns")
-_LIMITS: Final = tuple(
-    f"limit_{level.name.lower()}_{part}"
-    for level in Level
-    for part in ("messages", "bytes", "period_ns", "source")
-)
-
-MINUTE_COLUMNS: Final = (
-    "minute",
-    "from_ns",
-    "to_ns",
-    "covered_ns",
-    *_GAINS,
-    *_LOSSES,
-    "msgs_out",
-    "bytes_out",
-    "backlog_messages_start",
-    "backlog_messages",
-    "unacked_start",
-    "unacked",
-    "oldest_age_max_ns",
-    "permits",
-    "consumers",
-    "broker",
-    *_LIMITS,
-    *STATE_FIELD_NAMES,
-)
-"""What of ``intervals`` a judgement looks at."""
 
 
 def proven_rate_per_s(minutes: Sequence[Minute]) -> float | None:
@@ -78,7 +52,7 @@ def proven_rate_per_s(minutes: Sequence[Minute]) -> float | None:
 def _stretch(minute: Minute) -> Stretch:
     backlog = min(minute["backlog_messages_start"] or 0, minute["backlog_messages"] or 0)
     return Stretch(
-        covered_ns=minute["covered_ns"],
+        covered_ns=_accounted_ns(minute),
         cells_ns=_cells(minute),
         acked=minute["acked"] or 0,
         oldest_age_ns=(minute["oldest_age_max_ns"] or 0) if backlog > 0 else 0,
@@ -104,7 +78,7 @@ def judge_minutes(minutes: Sequence[Minute], proven_per_s: float | None) -> dict
     completeness = min(1.0, sums["covered_ns"] / span_ns)
     oldest = max((minute["oldest_age_max_ns"] or 0) for minute in minutes)
     evidence = Evidence(
-        window_ns=max(1, sums["covered_ns"]),
+        window_ns=max(1, sum(total_cells) or sums["covered_ns"]),
         cells_ns=total_cells,
         backlog_start=start,
         backlog_end=end,
@@ -119,6 +93,7 @@ def judge_minutes(minutes: Sequence[Minute], proven_per_s: float | None) -> dict
         sub_windows_ns=cells if len(cells) > 1 else (),
         proven_ack_per_s=proven_per_s,
         completeness=completeness * (1.0 - min(1.0, abs(residual) / moved)),
+        is_inferred=any(minute["evidence"] == INFERRED for minute in minutes),
     )
     judgement = judge(evidence)
     facts = _circumstances(evidence, judgement, minutes, cells, held)
@@ -134,6 +109,7 @@ def judge_minutes(minutes: Sequence[Minute], proven_per_s: float | None) -> dict
         "oldest_age_max_ns": oldest,
         "proven_rate_per_s": proven_per_s,
         "completeness": completeness,
+        "evidence": INFERRED if evidence.is_inferred else MEASURED,
         "sentence": sentence(judgement, facts),
     }
 
@@ -149,6 +125,11 @@ def _columns(judgement: Judgement) -> dict[str, Any]:
         "grows_without_limit": judgement.would_have_grown,
         "confidence": judgement.confidence,
     }
+
+
+def _accounted_ns(minute: Minute) -> int:
+    """Amounts and the account go over rows that were lost; ``covered_ns`` leaves them out."""
+    return sum(_cells(minute)) or int(minute["covered_ns"])
 
 
 def _cells(minute: Minute) -> list[int]:
@@ -264,7 +245,7 @@ def _is_sole(judgement: Judgement, held: Mapping[Level, Minute], minutes: Sequen
         rate = None if limit is None else limit.per_second(judgement.dimension)
         if rate is not None and _setting(minute, Level.TOPIC) == setting:
             got += minute[name] or 0
-            allowed += rate * minute["covered_ns"] / NS_PER_S
+            allowed += rate * _accounted_ns(minute) / NS_PER_S
     return got >= SOLE_SHARE_MIN * allowed > 0
 
 

@@ -1,0 +1,157 @@
+"""Whose fault 20 million minutes were: the step ``attribution`` in Spark beside DuckDB.
+
+Both read the same Delta table ``intervals`` (10,000 subscriptions, one in five of them in trouble),
+work out the same columns and write them as Parquet on two cores. DuckDB runs the statement that is
+the tests' oracle, which has no sentences; Spark writes these, too, into the table ``attribution``.
+The session is warm, the sides take turns. A range over all minutes is judged at the end.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Collection
+from pathlib import Path
+from typing import Final
+
+import duckdb
+from pyspark.sql import DataFrame, SparkSession
+
+from bench.interval_rows import FIRST_HOUR, write_intervals
+from bench.processes import peak_mib
+from bench.report import Table, median
+from headgate.pipeline import judgements
+from headgate.pipeline.refresh import read_files
+from headgate.pipeline.session import create_session
+from headgate.pipeline.store.delta_log import ensure_table, table_files
+from headgate.pipeline.store.delta_writer import FORMAT
+from headgate.pipeline.tables.attribution import ATTRIBUTION
+from headgate.pipeline.tables.intervals import INTERVALS
+from tests.spark.attribution_oracle import SQL
+
+SUBSCRIPTIONS: Final = 10_000
+MINUTES, MINUTES_QUICK = 2_000, 200
+CORES: Final = 2
+TIMES_MAX: Final = 5.0
+DRIVER_MIB_MAX: Final = 2_560.0
+WORKER_MIB_MAX: Final = 500.0
+_INT64_MAX: Final = (1 << 63) - 1
+
+
+def seconds_of(work: Callable[[], object]) -> float:
+    """How long it takes, by the wall clock."""
+    began_s = time.perf_counter()
+    work()
+    return time.perf_counter() - began_s
+
+
+def by_duckdb(root: str) -> None:
+    """The oracle's statement, written as one Parquet file."""
+    with duckdb.connect() as connection:
+        connection.execute(f"set threads = {CORES}; set timezone = 'UTC'")
+        files = f"{root}/{INTERVALS.name}/*/*/*/*.parquet"
+        connection.execute(
+            f"create view intervals as from read_parquet('{files}', hive_partitioning = true)"
+        )
+        connection.execute(
+            f"copy ({SQL}) to '{root}/duckdb.parquet' (format parquet, compression zstd)"
+        )
+
+
+def minutes_of(spark: SparkSession, root: str) -> DataFrame:
+    """The table ``intervals``, as the pipeline reads it."""
+    return read_files(spark, root, INTERVALS, table_files(ensure_table(root, INTERVALS)))
+
+
+def by_spark(spark: SparkSession, root: str, hours: Collection[int]) -> None:
+    """The step, into the table ``attribution``, as a refresh of these hours writes it."""
+    ensure_table(root, ATTRIBUTION)
+    (
+        judgements.attribution(minutes_of(spark, root), hours)
+        .write.format(FORMAT)
+        .mode("append")
+        .option("root", root)
+        .option("table", ATTRIBUTION.name)
+        .option("hours", json.dumps(sorted(hours)))
+        .save()
+    )
+
+
+def step_alone(spark: SparkSession, root: str, hours: Collection[int]) -> None:
+    """The step without a table to write."""
+    judgements.attribution(minutes_of(spark, root), hours).write.format("noop").mode(
+        "overwrite"
+    ).save()
+
+
+def range_alone(spark: SparkSession, root: str) -> None:
+    """All minutes as one range, without the printing."""
+    judgements.range_judgements(minutes_of(spark, root), 0, _INT64_MAX).write.format("noop").mode(
+        "overwrite"
+    ).save()
+
+
+class Watch:
+    """Keeps the largest memory of this process's children while they run."""
+
+    def __init__(self) -> None:
+        self.peaks: dict[str, float] = {}
+        self._done = threading.Event()
+        self._thread = threading.Thread(target=self._look, daemon=True)
+        self._thread.start()
+
+    def _look(self) -> None:
+        while not self._done.wait(0.2):
+            for name, mib in peak_mib().items():
+                self.peaks[name] = max(self.peaks.get(name, 0.0), mib)
+
+    def stop(self) -> None:
+        """Look no more."""
+        self._done.set()
+        self._thread.join()
+
+
+def tabulate(root: str, minutes: int, rounds: int) -> Table:
+    """Both sides in turns, ``rounds`` times."""
+    rows = write_intervals(root, SUBSCRIPTIONS, minutes)
+    hours = range(FIRST_HOUR, FIRST_HOUR + -(-minutes // 60))
+    spark = create_session("bench", cores=CORES, log_path=Path(root, "spark.log"))
+    step_alone(spark, root, hours[-1:])  # workers, imports and the JVM's compiler are warm
+    watch = Watch()
+    sides: dict[str, list[float]] = {"duckdb": [], "spark": []}
+    for _ in range(rounds):
+        sides["duckdb"].append(seconds_of(lambda: by_duckdb(root)))
+        sides["spark"].append(seconds_of(lambda: by_spark(spark, root, hours)))
+    alone_s = seconds_of(lambda: step_alone(spark, root, hours))
+    range_s = seconds_of(lambda: range_alone(spark, root))
+    watch.stop()
+    spark.stop()
+    duckdb_s, spark_s = median(sides["duckdb"]), median(sides["spark"])
+    ratio = median([s / d for s, d in zip(sides["spark"], sides["duckdb"], strict=True)])
+    table = Table(f"attribution of {rows:,} minutes, {CORES} cores")
+    table.add("DuckDB, without sentences", f"{duckdb_s:.1f} s")
+    table.add("Spark, into the table", f"{spark_s:.1f} s, {rows / spark_s:,.0f} rows/s")
+    table.check("Spark / DuckDB", ratio, "times", TIMES_MAX)
+    table.add("Spark, the step alone", f"{alone_s:.1f} s")
+    table.add("a range over all of it", f"{range_s:.1f} s")
+    table.check("driver (Java and Python)", watch.peaks["driver"], "MiB", DRIVER_MIB_MAX)
+    table.check("largest Python worker", watch.peaks["worker"], "MiB", WORKER_MIB_MAX)
+    return table
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="a tenth of the minutes")
+    parser.add_argument("--rounds", type=int, default=3, help="turns of both sides; 3")
+    options = parser.parse_args()
+    minutes = MINUTES_QUICK if options.quick else MINUTES
+    with tempfile.TemporaryDirectory(prefix="headgate-bench-") as root:
+        tabulate(root, minutes, options.rounds).print()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,151 @@
+"""The steps that judge: ``DataFrame -> DataFrame`` over ``intervals``. No session, no input or
+output, no collect.
+
+The wide rows of minutes are never shuffled: each is judged where it was read. What a consumer has
+proven needs a day of minutes, but of these only the few that prove a rate, and of them only that
+rate; it is worked out on the side and comes back as one small row for each subscription.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from functools import reduce
+from operator import add, and_
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql import types as T  # noqa: N812
+
+from headgate.base.units import NS_PER_S
+from headgate.flow.proven import HELD_BY_OTHERS, HELD_SHARE_MAX
+from headgate.flow.verdict import YOUNG_NS
+from headgate.pipeline.kernels.attribution import (
+    INPUT_COLUMNS,
+    PROVEN_RATE,
+    RANGE_COLUMNS,
+    attribution_table,
+    range_table,
+)
+from headgate.pipeline.kernels.minute_runs import RUN_COLUMNS, minute_runs
+from headgate.pipeline.kernels.proven_rates import HOUR, KEYS, RATE, RATES, proven_rates
+from headgate.pipeline.kernels.ranges import SORT_COLUMNS
+from headgate.pipeline.tables.arrow_types import whole_subjects
+from headgate.pipeline.tables.attribution import (
+    ATTRIBUTION,
+    ATTRIBUTION_KEY,
+    PROVEN_LOOK_BACK_NS,
+)
+from headgate.pipeline.tables.columns import HOUR_NS
+from headgate.pipeline.tables.schemas import spark_schema, table_schema
+from headgate.record.fields import STATE_FIELD_NAMES, Kind
+
+_DAY_HOURS = 24
+_LOOK_BACK_HOURS = PROVEN_LOOK_BACK_NS // HOUR_NS
+_ALL_HOURS = (-(1 << 62), 1 << 62)
+
+
+def attribution(minutes: DataFrame, hours: Collection[int]) -> DataFrame:
+    """Rows of ``attribution`` for some hours, from ``intervals`` of these and the day before.
+
+    A consumer's proven rate is taken over the minute's hour and the 24 hours before it.
+    """
+    wanted = sorted(hours)
+    rows, hour = _subscriptions(minutes), _hour()
+    proven = _proven(rows, [(of - _LOOK_BACK_HOURS, of) for of in wanted])
+    place = F.array_position(F.array(*(F.lit(of) for of in wanted)), hour) - 1
+    judged = _with_proven(rows.where(hour.isin(wanted)).select(*INPUT_COLUMNS), proven, place)
+
+    def kernel(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            yield from attribution_table(pa.Table.from_batches([batch])).to_batches()
+
+    return judged.mapInArrow(kernel, table_schema(ATTRIBUTION))
+
+
+def range_judgements(minutes: DataFrame, since_ns: int, until_ns: int) -> DataFrame:
+    """One row per subscription for the minutes that touch ``[since_ns, until_ns)``, judged from
+    their summed seconds. Minutes before the range only prove the consumer's rate."""
+    before_end = _subscriptions(minutes).where(F.col("from_ns") < until_ns)
+    inside = before_end.where(F.col("to_ns") > since_ns).select(*INPUT_COLUMNS)
+
+    def sum_up(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            yield from minute_runs(pa.Table.from_batches([batch])).to_batches()
+
+    def judge(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for table in whole_subjects(batches, ATTRIBUTION_KEY):
+            yield from range_table(table).to_batches()
+
+    runs = inside.mapInArrow(sum_up, spark_schema(RUN_COLUMNS))
+    return (
+        _with_proven(runs, _proven(before_end, [_ALL_HOURS]), F.lit(0))
+        .repartition(*ATTRIBUTION_KEY)
+        .sortWithinPartitions(*SORT_COLUMNS)
+        .mapInArrow(judge, spark_schema(RANGE_COLUMNS))
+    )
+
+
+def _subscriptions(minutes: DataFrame) -> DataFrame:
+    return minutes.where(F.col("kind") == Kind.SUBSCRIPTION.value)
+
+
+def _hour() -> Column:
+    """The hour of a row, counted since the epoch, from the columns that files are laid out by."""
+    return F.unix_date("date").cast("bigint") * F.lit(_DAY_HOURS) + F.col("hour")
+
+
+def _number(name: str) -> Column:
+    return F.coalesce(F.col(name), F.lit(0))
+
+
+def _proving(minutes: DataFrame) -> DataFrame:
+    """The minutes that prove a rate, as ``headgate.flow.proven`` says, and the rate."""
+    held = (
+        name for name, is_held in zip(STATE_FIELD_NAMES, HELD_BY_OTHERS, strict=True) if is_held
+    )
+    total_ns = reduce(add, (_number(name) for name in STATE_FIELD_NAMES))
+    accounted_ns = F.when(total_ns > 0, total_ns).otherwise(F.col("covered_ns"))
+    return minutes.where(
+        (_number("oldest_age_max_ns") >= YOUNG_NS)
+        & (accounted_ns > 0)
+        & (_number("backlog_messages_start") > 0)
+        & (_number("backlog_messages") > 0)
+        & (reduce(add, (_number(name) for name in held)) <= HELD_SHARE_MAX * accounted_ns)
+    ).select(
+        *ATTRIBUTION_KEY,
+        _hour().alias(HOUR.name),
+        F.try_divide(_number("acked") * float(NS_PER_S), accounted_ns).alias(RATE.name),
+    )
+
+
+def _proven(minutes: DataFrame, windows: Sequence[tuple[int, int]]) -> DataFrame:
+    """One row per subscription that proves any rate: its rate over each window of hours."""
+    firsts, lasts = [first for first, _ in windows], [last for _, last in windows]
+    rates = T.StructField(RATES, T.ArrayType(T.DoubleType()))
+
+    def kernel(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for table in whole_subjects(batches, ATTRIBUTION_KEY):
+            yield from proven_rates(table, firsts, lasts).to_batches()
+
+    return (
+        _proving(minutes)
+        .repartition(*ATTRIBUTION_KEY)
+        .sortWithinPartitions(*ATTRIBUTION_KEY, HOUR.name)
+        .mapInArrow(kernel, T.StructType([*spark_schema(KEYS).fields, rates]))
+    )
+
+
+def _with_proven(rows: DataFrame, proven: DataFrame, place: Column) -> DataFrame:
+    """The rows with the proven rate at a place, from 0, of their subscription's list.
+
+    The lists are sent to every worker: a number for each subscription and wanted hour.
+    """
+    renamed = proven.select(
+        F.col(RATES), *(F.col(name).alias(f"proven_{name}") for name in ATTRIBUTION_KEY)
+    )
+    same = reduce(
+        and_, (F.col(name).eqNullSafe(F.col(f"proven_{name}")) for name in ATTRIBUTION_KEY)
+    )
+    rate = F.get(F.col(RATES), place.cast("int")).alias(PROVEN_RATE.name)
+    return rows.join(F.broadcast(renamed), same, "left").select(*rows.columns, rate)

@@ -1,0 +1,62 @@
+"""What consumers have proven, from the rates of their proving minutes (``headgate.flow.proven``).
+
+The input has a row for each minute that proves a rate, sorted by subscription and hour; there are
+few of them, and they carry nothing but that rate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+
+from headgate.flow.proven import PROVEN_PERCENTILE
+from headgate.pipeline.tables.arrow_types import arrow_schema, changes
+from headgate.pipeline.tables.attribution import ATTRIBUTION, ATTRIBUTION_KEY
+from headgate.pipeline.tables.columns import DOUBLE, LONG, TableColumn
+
+HOUR: Final = TableColumn("proving_hour", LONG, "Hour of the minute, counted since the epoch.")
+RATE: Final = TableColumn("proving_rate_per_s", DOUBLE, "Messages acknowledged a second in it.")
+KEYS: Final = tuple(column for column in ATTRIBUTION.columns if column.name in ATTRIBUTION_KEY)
+RATES: Final = "proven_rates_per_s"
+"""Column of the output: a list, one rate for each window of hours, null where none is proven."""
+
+PROVEN_SCHEMA: Final = arrow_schema(KEYS).append(pa.field(RATES, pa.list_(pa.float64())))
+
+
+def proven_rates(
+    table: pa.Table, first_hours: Sequence[int], last_hours: Sequence[int]
+) -> pa.Table:
+    """One row for each subscription: its proven rate over each window of hours.
+
+    ``table`` has the key, :data:`HOUR` and :data:`RATE`; the windows are given by their first and
+    last hour, both inside.
+    """
+    rates = table.column(RATE.name).to_numpy()
+    hours = table.column(HOUR.name).to_numpy()
+    begins = np.flatnonzero(changes(table, ATTRIBUTION_KEY))
+    ends = np.append(begins, table.num_rows)[1:]
+    found = np.full((len(begins), len(first_hours)), np.nan)
+    for subject, (begin, end) in enumerate(zip(begins.tolist(), ends.tolist(), strict=True)):
+        firsts = begin + np.searchsorted(hours[begin:end], first_hours, "left")
+        lasts = begin + np.searchsorted(hours[begin:end], last_hours, "right")
+        before = (-1, -1)
+        for window, span in enumerate(zip(firsts.tolist(), lasts.tolist(), strict=True)):
+            if span == before:
+                found[subject, window] = found[subject, window - 1]
+            elif span[0] < span[1]:
+                found[subject, window] = _percentile(rates[span[0] : span[1]])
+            before = span
+    flat = found.ravel()
+    offsets = np.arange(len(begins) + 1, dtype=np.int32) * len(first_hours)
+    column = pa.ListArray.from_arrays(pa.array(offsets), pa.array(flat, mask=np.isnan(flat)))
+    keys = table.select(ATTRIBUTION_KEY).take(pa.array(begins))
+    return keys.append_column(RATES, column).cast(PROVEN_SCHEMA)
+
+
+def _percentile(rates: np.ndarray[tuple[int], np.dtype[np.float64]]) -> float:
+    """As ``headgate.flow.proven.proven_ack_per_s`` chooses it."""
+    place = min(len(rates) - 1, int(PROVEN_PERCENTILE * len(rates)))
+    return float(np.partition(rates, place)[place])

@@ -1,0 +1,289 @@
+"""Runs of minutes to windows of ranges: which limit held, since when, and whose it was.
+
+The input has all runs (:mod:`.minute_runs`) of each subscription in it, sorted by
+:data:`SORT_COLUMNS`, with the column ``proven_rate_per_s``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from headgate.base.units import NS_PER_S
+from headgate.flow.limits import Level
+from headgate.pipeline.kernels.minute_runs import (
+    HELD_FIRST_COLUMNS,
+    VOTE_COLUMNS,
+    held_ns,
+    moves_with_rate,
+)
+from headgate.pipeline.kernels.sentences import Told
+from headgate.pipeline.kernels.verdict_arrays import LEVEL_CODES, NOBODY, JudgementArrays, Longs
+from headgate.pipeline.kernels.windows import (
+    LIMIT_PARTS,
+    SUMMED,
+    LimitArrays,
+    Windows,
+    cells_of,
+    limits_of,
+    longs,
+    proven_of,
+)
+from headgate.pipeline.tables.arrow_types import changes
+from headgate.pipeline.tables.attribution import ATTRIBUTION_KEY
+
+SORT_COLUMNS: Final = (*ATTRIBUTION_KEY, "from_ns")
+
+SOLE_SHARE_MIN: Final = 0.9
+"""Who was delivered this part of a topic's limit shares it with nobody: two get a half each."""
+
+Amounts: TypeAlias = tuple[int, int, int]
+"""Messages, bytes and period of a limit; no messages and no bytes: there is none."""
+Setting: TypeAlias = Amounts | str | None
+"""What is set: the limit, but of one that moves with the publish rate only its source."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Limits:
+    """The limits of one level, by run."""
+
+    settings: list[Setting]
+    firsts: list[Amounts]
+    """As they were at the end of the run's first minute ..."""
+    lasts: list[Amounts]
+    """... and at that of its last one."""
+    held_ns: list[int]
+    held_first_ns: list[int]
+    minutes: list[int]
+
+
+@dataclass(frozen=True, slots=True)
+class _Held:
+    """The limit of one level that held for longest in a window."""
+
+    run: int
+    amounts: Amounts
+
+
+@dataclass(frozen=True, slots=True)
+class Ranges:
+    """The windows, and what is needed to tell of them."""
+
+    windows: Windows
+    runs: pa.Table
+    begins: Longs
+    """First run of each window."""
+    ends: Longs
+    """Last run of each window."""
+    limits: tuple[_Limits, ...]
+    held: tuple[tuple[_Held, ...], ...]
+    """By level and window."""
+
+
+def range_windows(runs: pa.Table) -> Ranges:
+    """One window for each subscription: the sums of its runs, the levels at their ends."""
+    begins = np.flatnonzero(changes(runs, ATTRIBUTION_KEY))
+    ends = np.append(begins[1:], runs.num_rows) - 1
+    limits = tuple(_limits_of_level(runs, level) for level in Level)
+    held = tuple(
+        tuple(
+            _held(of_level, begin, end)
+            for begin, end in zip(begins.tolist(), ends.tolist(), strict=True)
+        )
+        for of_level in limits
+    )
+    amounts = np.array([[h.amounts for h in of_level] for of_level in held], np.int64)
+    votes = np.stack([longs(runs, name) for name in VOTE_COLUMNS])
+    minutes = np.add.reduceat(longs(runs, "minutes"), begins)
+    windows = Windows(
+        from_ns=longs(runs, "from_ns")[begins],
+        to_ns=longs(runs, "to_ns")[ends],
+        sums={name: np.add.reduceat(longs(runs, name), begins) for name in SUMMED},
+        cells_ns=np.add.reduceat(cells_of(runs), begins, axis=1),
+        backlog_start=longs(runs, "backlog_messages_start")[begins],
+        backlog_end=longs(runs, "backlog_messages")[ends],
+        unacked_start=longs(runs, "unacked_start")[begins],
+        unacked_end=longs(runs, "unacked")[ends],
+        oldest_age_max_ns=np.maximum.reduceat(longs(runs, "oldest_age_max_ns"), begins),
+        limits=LimitArrays(*np.moveaxis(amounts, 2, 0)),
+        proven_per_s=proven_of(runs)[begins],
+        is_inferred=np.logical_or.reduceat(
+            runs.column("is_inferred").to_numpy().astype(np.bool_), begins
+        ),
+        # One minute is no part of itself.
+        votes=np.where(minutes > 1, np.add.reduceat(votes, begins, axis=1), 0),
+    )
+    return Ranges(windows, runs, begins, ends, limits, held)
+
+
+def told_of(ranges: Ranges, judged: JudgementArrays) -> Told:
+    """What the sentences of judged ranges say besides."""
+    runs, last = ranges.runs, pa.array(ranges.ends)
+    places = [[held.run for held in of_level] for of_level in ranges.held]
+    changed = [
+        [
+            of_level.settings[end] != of_level.settings[run]
+            for run, end in zip(at, ranges.ends.tolist(), strict=True)
+        ]
+        for of_level, at in zip(ranges.limits, places, strict=True)
+    ]
+    at_end = limits_of(runs.take(last))
+    level_codes = LEVEL_CODES[judged.verdict].tolist()
+    windows = range(len(ranges.begins))
+    streaks = _Streaks(
+        *(longs(runs, name).tolist() for name in ("last_most", "last_most_from_ns", "from_ns"))
+    )
+    return Told(
+        sources=tuple(
+            _source(runs, level).take(pa.array(at, pa.int64()))
+            for level, at in zip(Level, places, strict=True)
+        ),
+        permits=permits_of(runs).take(last),
+        since_s=np.array(
+            [_since_s(ranges, streaks, i, judged.verdict[i], level_codes[i]) for i in windows]
+        ),
+        is_sole=np.array(
+            [
+                level_codes[i] == Level.TOPIC
+                and judged.dimension[i] != NOBODY
+                and _is_sole(ranges, i, ("messages", "bytes")[judged.dimension[i]])
+                for i in windows
+            ],
+            np.bool_,
+        ),
+        at_end=at_end,
+        changed=np.array(changed, np.bool_),
+    )
+
+
+def permits_of(table: pa.Table) -> pa.Array:
+    """Permits of who is connected; null where nobody is."""
+    connected = pc.fill_null(pc.not_equal(table.column("consumers"), 0), False)
+    permits = pc.if_else(connected, table.column("permits"), pa.scalar(None, pa.int64()))
+    return permits.combine_chunks() if isinstance(permits, pa.ChunkedArray) else permits
+
+
+def _source(table: pa.Table, level: Level) -> pa.Array:
+    return table.column(f"limit_{level.name.lower()}_source").combine_chunks()
+
+
+def _limits_of_level(runs: pa.Table, level: Level) -> _Limits:
+    def amounts(prefix: str) -> list[Amounts]:
+        limits = limits_of_one(runs, prefix, level)
+        return list(zip(*(part.tolist() for part in limits), strict=True))
+
+    lasts = amounts("limit")
+    sources = _source(runs, level)
+    settings: list[Setting] = [
+        source if moves else (limit if limit[0] > 0 or limit[1] > 0 else None)
+        for source, moves, limit in zip(
+            sources.to_pylist(), moves_with_rate(sources).tolist(), lasts, strict=True
+        )
+    ]
+    return _Limits(
+        settings=settings,
+        firsts=amounts("first_limit"),
+        lasts=lasts,
+        held_ns=held_ns(cells_of(runs))[level].tolist(),
+        held_first_ns=longs(runs, HELD_FIRST_COLUMNS[level]).tolist(),
+        minutes=longs(runs, "minutes").tolist(),
+    )
+
+
+def limits_of_one(runs: pa.Table, prefix: str, level: Level) -> tuple[Longs, Longs, Longs]:
+    """Messages, bytes and period of one level; amounts that are none are 0."""
+    messages, size, period_ns = (
+        longs(runs, f"{prefix}_{level.name.lower()}_{part}") for part in LIMIT_PARTS
+    )
+    return (
+        np.maximum(messages, 0),
+        np.maximum(size, 0),
+        np.where(period_ns > 0, period_ns, NS_PER_S),
+    )
+
+
+def _held(limits: _Limits, begin: int, end: int) -> _Held:
+    """The limit that held for longest in the runs of a window, as it was last; the last one if none
+    held.
+
+    A minute knows the limit at its end. Where that is another than at the end of the minute
+    before, the lower one of the two held: the other let more through.
+    """
+    held: dict[Setting, int] = {}
+    latest: dict[Setting, _Held] = {}
+    for run in range(begin, end + 1):
+        setting, first_ns = limits.settings[run], limits.held_first_ns[run]
+        before = run - 1 if run > begin else run
+        tighter = _Held(run, limits.firsts[run])
+        if limits.settings[before] != setting and _is_tighter(
+            limits.lasts[before], limits.firsts[run]
+        ):
+            tighter = _Held(before, limits.lasts[before])
+        first = limits.settings[tighter.run]
+        held[first] = held.get(first, 0) + first_ns
+        latest[first] = tighter
+        if limits.minutes[run] > 1:
+            held[setting] = held.get(setting, 0) + limits.held_ns[run] - first_ns
+            latest[setting] = _Held(run, limits.lasts[run])
+    longest = max(held, key=lambda setting: held[setting])
+    return latest[longest] if held[longest] else _Held(end, limits.lasts[end])
+
+
+def _is_tighter(old: Amounts, new: Amounts) -> bool:
+    """Whether the limit before was lower; it was not if that cannot be told."""
+    if not any(old[:2]) or not any(new[:2]):
+        return any(old[:2])
+    for before, after in zip(old[:2], new[:2], strict=True):
+        rates = (
+            before * NS_PER_S / old[2] if before else math.inf,
+            after * NS_PER_S / new[2] if after else math.inf,
+        )
+        if rates[0] != rates[1]:
+            return rates[0] < rates[1]
+    return False
+
+
+@dataclass(frozen=True, slots=True)
+class _Streaks:
+    """At the end of each run: whom it blames most, since when, and where the run begins."""
+
+    code: list[int]
+    since_ns: list[int]
+    from_ns: list[int]
+
+
+def _since_s(ranges: Ranges, streaks: _Streaks, window: int, verdict: int, level: int) -> float:
+    """How long the last minutes have all blamed the same, a limiter with the limit that held; NaN
+    when the last one does not."""
+    settings: Sequence[Setting] = []
+    setting: Setting = None
+    if level != NOBODY:
+        settings = ranges.limits[level].settings
+        setting = settings[ranges.held[level][window].run]
+    begin_ns = None
+    for run in range(ranges.ends[window], ranges.begins[window] - 1, -1):
+        if streaks.code[run] != verdict or (setting is not None and settings[run] != setting):
+            break
+        begin_ns = streaks.since_ns[run]
+        if begin_ns != streaks.from_ns[run]:
+            break
+    if begin_ns is None:
+        return math.nan
+    return (int(ranges.windows.to_ns[window]) - begin_ns) / NS_PER_S
+
+
+def _is_sole(ranges: Ranges, window: int, counted: str) -> bool:
+    """Whether the blamed topic limit was this subscription's alone, while it held."""
+    settings = ranges.limits[Level.TOPIC].settings
+    setting = settings[ranges.held[Level.TOPIC][window].run]
+    span = slice(ranges.begins[window], ranges.ends[window] + 1)
+    got: Any = ranges.runs.column(f"got_{counted}").to_numpy()[span]
+    allowed: Any = ranges.runs.column(f"allowed_{counted}").to_numpy()[span]
+    same = [other == setting for other in settings[span]]
+    return bool(got[same].sum() >= SOLE_SHARE_MIN * allowed[same].sum() > 0)

@@ -1,0 +1,244 @@
+"""The sentences of many judgements, by ``headgate.flow.sentence``: only as many as differ.
+
+A healthy minute's sentence says nothing but a rate, so one is built for each rate and copied;
+every other one has figures of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from headgate.base.units import NS_PER_S
+from headgate.flow.account import LABELS
+from headgate.flow.limits import Dimension, Level, RateLimit
+from headgate.flow.proven import CONSUMER_STATES
+from headgate.flow.sentence import Circumstances, sentence
+from headgate.flow.verdict import Judgement, Verdict
+from headgate.pipeline.kernels.verdict_arrays import (
+    LEVEL_CODES,
+    NOBODY,
+    VERDICTS,
+    Doubles,
+    Flags,
+    JudgementArrays,
+    Longs,
+)
+from headgate.pipeline.kernels.windows import LimitArrays, Windows
+
+_NONE: Final = VERDICTS.index(Verdict.NONE)
+_RATES_KEPT: Final = 1 << 16
+
+# Of equal times the last label counts, as in ``headgate.flow.proven.stopped_by``.
+_STOPPING: Final = sorted(
+    (
+        (labels.state.value, cell)
+        for cell, labels in enumerate(LABELS)
+        if labels.state in CONSUMER_STATES
+    ),
+    reverse=True,
+)
+_HUNGRY: Final = [
+    [
+        cell
+        for cell, labels in enumerate(LABELS)
+        if labels.level is level and labels.consumer == "hungry"
+    ]
+    for level in Level
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What a sentence says of n windows besides their judgements.
+
+    ``sources``: by level, of the limits that held. ``at_end`` and ``changed`` ([Level, n]): the
+    limits in force at the end, and whether they are others; None where a window is too short for
+    that. ``permits``: null where nobody is connected. ``since_s``: how long the verdict has been
+    the same, NaN where it is not at the end. ``is_sole``: the topic limit was this subscription's
+    alone.
+    """
+
+    sources: tuple[pa.Array, ...]
+    permits: pa.Array
+    since_s: Doubles
+    is_sole: Flags
+    at_end: LimitArrays | None = None
+    changed: Flags | None = None
+
+
+def named_levels(judged: JudgementArrays) -> Longs:
+    """The level of the limiter that each judgement names; :data:`NOBODY` without one."""
+    first, second = LEVEL_CODES[judged.verdict], LEVEL_CODES[judged.second]
+    second = np.where(judged.second == NOBODY, NOBODY, second)
+    level = np.where(first != NOBODY, first, second)
+    return np.where(judged.dimension == NOBODY, NOBODY, level).astype(np.int64)
+
+
+def sentence_column(windows: Windows, judged: JudgementArrays, told: Told) -> pa.Array:
+    """One sentence for each window."""
+    window_s = windows.accounted_ns() / NS_PER_S
+    acked_per_s = windows.sums["acked"] / window_s
+    texts: list[str] = []
+    places = np.empty(len(judged.verdict), np.int32)
+    idle = judged.shares[_NONE] == 1.0
+    for is_idle, is_inferred in ((False, False), (True, False), (False, True), (True, True)):
+        alike = (judged.verdict == _NONE) & (idle == is_idle)
+        rows = np.flatnonzero(alike & (windows.is_inferred == is_inferred))
+        rates, place = np.unique(
+            np.zeros(len(rows)) if is_idle else acked_per_s[rows], return_inverse=True
+        )
+        places[rows] = place + len(texts)
+        texts += [_healthy(rate, is_idle, is_inferred) for rate in rates.tolist()]
+    rows = np.flatnonzero(judged.verdict != _NONE)
+    places[rows] = np.arange(len(rows)) + len(texts)
+    texts += [
+        sentence(judgement, facts)
+        for judgement, facts in zip(
+            _judgements(windows, judged, rows),
+            _circumstances(windows, judged, told, rows, window_s),
+            strict=True,
+        )
+    ]
+    column = pa.DictionaryArray.from_arrays(pa.array(places), pa.array(texts, pa.string()))
+    return column.cast(pa.string())
+
+
+@lru_cache(maxsize=_RATES_KEPT)
+def _healthy(acked_per_s: float, is_idle: bool, is_inferred: bool) -> str:
+    shares = dict.fromkeys(VERDICTS, 0.0) | {Verdict.NONE: float(is_idle)}
+    judgement = Judgement(Verdict.NONE, None, False, shares, None, 0.0, None, 0, is_inferred)
+    return sentence(judgement, Circumstances(acked_per_s=acked_per_s))
+
+
+def _judgements(windows: Windows, judged: JudgementArrays, rows: Longs) -> Iterator[Judgement]:
+    seconds = [None if code == NOBODY else VERDICTS[code] for code in judged.second[rows].tolist()]
+    dimensions = [
+        None if code == NOBODY else Dimension(code) for code in judged.dimension[rows].tolist()
+    ]
+    grown = [None if code == NOBODY else bool(code) for code in judged.would_have_grown[rows]]
+    return map(
+        Judgement,
+        [VERDICTS[code] for code in judged.verdict[rows].tolist()],
+        seconds,
+        judged.bystander[rows].tolist(),
+        [dict(zip(VERDICTS, row, strict=True)) for row in judged.shares[:, rows].T.tolist()],
+        dimensions,
+        judged.confidence[rows].tolist(),
+        grown,
+        judged.growth[rows].tolist(),
+        windows.is_inferred[rows].tolist(),
+    )
+
+
+def _circumstances(
+    windows: Windows, judged: JudgementArrays, told: Told, rows: Longs, window_s: Doubles
+) -> Iterator[Circumstances]:
+    levels = named_levels(judged)[rows]
+    limits = _limits(windows.limits, levels, rows)
+    if told.at_end is None or told.changed is None:
+        changed, at_end = [False] * len(rows), limits
+    else:
+        changed = ((levels != NOBODY) & told.changed[levels, rows]).tolist()
+        at_end = _limits(told.at_end, levels, rows)
+    delivered = windows.sums["msgs_out"][rows]
+    size = windows.sums["bytes_out"][rows] / np.maximum(delivered, 1)
+    columns = (
+        windows.backlog_end[rows].tolist(),
+        limits,
+        _sources(told.sources, levels, rows),
+        changed,
+        at_end,
+        told.is_sole[rows].tolist(),
+        told.permits.take(pa.array(rows)).to_pylist(),
+        _optional(_hungry_share(windows.cells_ns[:, rows], levels)),
+        (windows.sums["appended"] / window_s)[rows].tolist(),
+        (windows.sums["acked"] / window_s)[rows].tolist(),
+        _optional(np.where(delivered > 0, size, np.nan)),
+        _optional(told.since_s[rows]),
+        _stopped_by(windows.cells_ns[:, rows]),
+    )
+    return (
+        Circumstances(
+            backlog=backlog,
+            limit=limit,
+            limit_source=source,
+            limit_changed=is_changed,
+            limit_at_end=limit_at_end,
+            waiting_subscriptions=int(is_sole),
+            permits=permits,
+            hungry_share=hungry_share,
+            appended_per_s=appended_per_s,
+            acked_per_s=acked_per_s,
+            bytes_per_message=bytes_per_message,
+            since_s=since_s,
+            stopped_by=stopped_by,
+        )
+        for (
+            backlog,
+            limit,
+            source,
+            is_changed,
+            limit_at_end,
+            is_sole,
+            permits,
+            hungry_share,
+            appended_per_s,
+            acked_per_s,
+            bytes_per_message,
+            since_s,
+            stopped_by,
+        ) in zip(*columns, strict=True)
+    )
+
+
+def _optional(values: Doubles) -> list[float | None]:
+    return [None if value != value else value for value in values.tolist()]
+
+
+def _limits(limits: LimitArrays, levels: Longs, rows: Longs) -> list[RateLimit | None]:
+    """Of each row the limit at its level; None where it names none or there is none."""
+    parts = (part[levels, rows].tolist() for part in (limits.messages, limits.bytes))
+    return [
+        _rate_limit(messages, size, period_ns) if level != NOBODY else None
+        for level, messages, size, period_ns in zip(
+            levels.tolist(), *parts, limits.period_ns[levels, rows].tolist(), strict=True
+        )
+    ]
+
+
+@lru_cache(maxsize=_RATES_KEPT)
+def _rate_limit(messages: int, size: int, period_ns: int) -> RateLimit | None:
+    if messages <= 0 and size <= 0:
+        return None
+    return RateLimit(messages if messages > 0 else None, size if size > 0 else None, period_ns)
+
+
+def _sources(sources: tuple[pa.Array, ...], levels: Longs, rows: Longs) -> list[str]:
+    found = np.full(len(rows), "", object)
+    for level in Level:
+        there = levels == level
+        texts: Any = sources[level].take(pa.array(rows[there])).to_pylist()
+        found[there] = [text or "" for text in texts]
+    return found.tolist()
+
+
+def _hungry_share(cells_ns: Longs, levels: Longs) -> Doubles:
+    """As ``headgate.flow.proven.hungry_share``; NaN for None."""
+    hungry = np.stack([cells_ns[cells].sum(axis=0) for cells in _HUNGRY])
+    total = cells_ns.sum(axis=0)
+    share = hungry[levels, np.arange(len(levels))] / np.maximum(total, 1)
+    return np.where((levels != NOBODY) & (total > 0), share, np.nan)
+
+
+def _stopped_by(cells_ns: Longs) -> list[str]:
+    """As ``headgate.flow.proven.stopped_by``."""
+    held = cells_ns[[cell for _, cell in _STOPPING]]
+    place = np.where(held.max(axis=0, initial=0) > 0, held.argmax(axis=0), len(_STOPPING))
+    names = [*(name for name, _ in _STOPPING), ""]
+    return [names[i] for i in place.tolist()]

@@ -1,0 +1,219 @@
+"""Windows of subscriptions, many at once: from columns to what the law looks at, and back.
+
+A window is a minute, or a range of minutes whose amounts and seconds are summed and whose levels
+are those at its two ends. A verdict is never made of verdicts. NumPy and Arrow; no Spark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from headgate.base.units import NS_PER_S
+from headgate.flow.limits import Level
+from headgate.pipeline.kernels.verdict_arrays import (
+    NOBODY,
+    VERDICTS,
+    Codes,
+    Doubles,
+    EvidenceArrays,
+    Flags,
+    JudgementArrays,
+    Longs,
+)
+from headgate.pipeline.tables.attribution import BLAMES
+from headgate.pipeline.tables.bronze import INFERRED, MEASURED
+from headgate.record.fields import STATE_FIELD_NAMES
+
+GAINS: Final = ("appended", "rewound")
+LOSSES: Final = ("acked", "skipped", "expired", "evicted")
+SUMMED: Final = (*GAINS, *LOSSES, "msgs_out", "bytes_out", "covered_ns")
+"""Columns of ``intervals`` that a window sums, besides the account's."""
+
+LIMIT_PARTS: Final = ("messages", "bytes", "period_ns")
+LIMIT_COLUMNS: Final = tuple(
+    f"limit_{level.name.lower()}_{part}" for level in Level for part in (*LIMIT_PARTS, "source")
+)
+
+_DIMENSIONS: Final = pa.array(["messages", "bytes"])
+_VERDICT_NAMES: Final = pa.array([verdict.value for verdict in VERDICTS])
+_CODES: Final = {verdict.value: code for code, verdict in enumerate(VERDICTS)}
+
+
+@dataclass(frozen=True, slots=True)
+class LimitArrays:
+    """The limits of n windows by level, [Level, n] each: amounts of one period; 0 for none."""
+
+    messages: Longs
+    bytes: Longs
+    period_ns: Longs
+
+    def per_s(self) -> Doubles:
+        """As rates, [Level, Dimension, n]; NaN for none."""
+        amounts = np.stack([self.messages, self.bytes], axis=1).astype(np.float64)
+        rates = amounts * NS_PER_S / self.period_ns[:, np.newaxis]
+        return np.where(amounts > 0, rates, np.nan)
+
+
+@dataclass(frozen=True, slots=True)
+class Windows:
+    """n windows. ``sums`` has :data:`SUMMED`, ``cells_ns`` is [cell, n], ``limits`` those that
+    held, ``votes`` as in :class:`EvidenceArrays`; a rate that is not proven is NaN."""
+
+    from_ns: Longs
+    to_ns: Longs
+    sums: Mapping[str, Longs]
+    cells_ns: Longs
+    backlog_start: Longs
+    backlog_end: Longs
+    unacked_start: Longs
+    unacked_end: Longs
+    oldest_age_max_ns: Longs
+    limits: LimitArrays
+    proven_per_s: Doubles
+    is_inferred: Flags
+    votes: Longs | None = None
+
+    def accounted_ns(self) -> Longs:
+        """The time of which there is an account, at least 1."""
+        return np.maximum(1, accounted_ns(self.cells_ns, self.sums["covered_ns"]))
+
+    def completeness(self) -> Doubles:
+        """How much of each window rows cover, 0 to 1."""
+        return np.minimum(1.0, self.sums["covered_ns"] / (self.to_ns - self.from_ns))
+
+    def residual(self) -> Longs:
+        """Growth that the counted causes do not explain, in messages."""
+        net = sum(self.sums[name] for name in GAINS) - sum(self.sums[name] for name in LOSSES)
+        return np.asarray(self.backlog_end - self.backlog_start - net, dtype=np.int64)
+
+    def evidence(self) -> EvidenceArrays:
+        """What the law looks at. What the counts do not explain makes it less complete."""
+        moved = np.maximum(
+            np.maximum(1, np.abs(self.backlog_end - self.backlog_start)),
+            sum(self.sums[name] for name in (*GAINS, *LOSSES)),
+        )
+        unexplained = np.minimum(1.0, np.abs(self.residual()) / moved)
+        return EvidenceArrays(
+            window_ns=self.accounted_ns(),
+            cells_ns=self.cells_ns,
+            backlog_start=self.backlog_start,
+            backlog_end=self.backlog_end,
+            oldest_age_ns_max=self.oldest_age_max_ns,
+            appended=self.sums["appended"],
+            delivered=self.sums["msgs_out"],
+            acked=self.sums["acked"],
+            unacked_start=self.unacked_start,
+            unacked_end=self.unacked_end,
+            delivered_bytes=self.sums["bytes_out"],
+            limits_per_s=self.limits.per_s(),
+            proven_ack_per_s=self.proven_per_s,
+            completeness=self.completeness() * (1.0 - unexplained),
+            is_inferred=self.is_inferred,
+            votes=self.votes,
+        )
+
+
+def longs(table: pa.Table, name: str) -> Longs:
+    """A column of whole numbers; null is 0."""
+    column = table.column(name)
+    if column.null_count:
+        column = pc.fill_null(column, 0)
+    return np.asarray(column.to_numpy(), dtype=np.int64)
+
+
+def cells_of(table: pa.Table) -> Longs:
+    """The account's columns, [cell, n]."""
+    cells = np.empty((len(STATE_FIELD_NAMES), table.num_rows), np.int64)
+    for place, name in enumerate(STATE_FIELD_NAMES):
+        cells[place] = longs(table, name)
+    return cells
+
+
+def accounted_ns(cells_ns: Longs, covered_ns: Longs) -> Longs:
+    """The time in which a window's amounts came together, to make rates of them.
+
+    It is what the account adds up to: where rows were lost, amounts and account go over them, while
+    ``covered_ns`` leaves them out. That one counts where there is no account at all.
+    """
+    total_ns = cells_ns.sum(axis=0)
+    return np.asarray(np.where(total_ns > 0, total_ns, covered_ns), dtype=np.int64)
+
+
+def limits_of(table: pa.Table, prefix: str = "limit") -> LimitArrays:
+    """The limits in columns named ``<prefix>_<level>_<part>``; without a period it is a second."""
+    amounts = {
+        part: np.stack([longs(table, f"{prefix}_{level.name.lower()}_{part}") for level in Level])
+        for part in LIMIT_PARTS
+    }
+    amounts["period_ns"][amounts["period_ns"] <= 0] = NS_PER_S
+    return LimitArrays(**amounts)
+
+
+def inferred_rows(table: pa.Table) -> Flags:
+    """Which rows come from counters; a null is of a folder that knew nothing else: measured."""
+    column = pc.fill_null(pc.equal(table.column("evidence"), INFERRED), False)
+    return np.asarray(column.to_numpy(), dtype=np.bool_)
+
+
+def proven_of(table: pa.Table) -> Doubles:
+    """The column ``proven_rate_per_s``; null is NaN."""
+    column = table.column("proven_rate_per_s")
+    if column.null_count:
+        column = pc.fill_null(column, np.nan)
+    return np.asarray(column.to_numpy(), dtype=np.float64)
+
+
+def minute_windows(table: pa.Table) -> Windows:
+    """Every row of ``intervals`` as a window of its own."""
+    return Windows(
+        from_ns=longs(table, "from_ns"),
+        to_ns=longs(table, "to_ns"),
+        sums={name: longs(table, name) for name in SUMMED},
+        cells_ns=cells_of(table),
+        backlog_start=longs(table, "backlog_messages_start"),
+        backlog_end=longs(table, "backlog_messages"),
+        unacked_start=longs(table, "unacked_start"),
+        unacked_end=longs(table, "unacked"),
+        oldest_age_max_ns=longs(table, "oldest_age_max_ns"),
+        limits=limits_of(table),
+        proven_per_s=proven_of(table),
+        is_inferred=inferred_rows(table),
+    )
+
+
+def judgement_columns(windows: Windows, judged: JudgementArrays) -> dict[str, pa.Array]:
+    """The columns of ``tables.attribution.JUDGEMENT_COLUMNS`` but the sentence."""
+    shares = {f"share_{blame.lower()}": pa.array(judged.shares[_CODES[blame]]) for blame in BLAMES}
+    proven = windows.proven_per_s
+    grown = judged.would_have_grown
+    return {
+        "growth_messages": pa.array(judged.growth),
+        "backlog_messages": pa.array(windows.backlog_end),
+        "residual_messages": pa.array(windows.residual()),
+        "appended": pa.array(windows.sums["appended"]),
+        "acked": pa.array(windows.sums["acked"]),
+        "from_ns": pa.array(windows.from_ns),
+        "to_ns": pa.array(windows.to_ns),
+        "oldest_age_max_ns": pa.array(windows.oldest_age_max_ns),
+        **shares,
+        "verdict": _names(_VERDICT_NAMES, judged.verdict),
+        "second": _names(_VERDICT_NAMES, judged.second),
+        "bystander": pa.array(judged.bystander),
+        "dimension": _names(_DIMENSIONS, judged.dimension),
+        "proven_rate_per_s": pa.array(proven, mask=np.isnan(proven)),
+        "grows_without_limit": pa.array(grown == 1, mask=grown == NOBODY),
+        "confidence": pa.array(judged.confidence),
+        "completeness": pa.array(windows.completeness()),
+        "evidence": _names(pa.array([MEASURED, INFERRED]), windows.is_inferred.astype(np.int8)),
+    }
+
+
+def _names(names: pa.Array, codes: Codes) -> pa.Array:
+    indices: Any = pa.array(codes, mask=codes == NOBODY)
+    return pa.DictionaryArray.from_arrays(indices, names).cast(pa.string())

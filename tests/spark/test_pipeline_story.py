@@ -1,0 +1,182 @@
+"""One story by a whole job: every column of ``intervals`` and ``attribution``, but for the words,
+equals an independent oracle's."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import SparkSession
+
+from headgate.pipeline import jobs
+from headgate.pipeline.refresh import refresh
+from headgate.pipeline.session import prepare_session
+from headgate.pipeline.store.delta_log import commit_append, ensure_table
+from headgate.pipeline.store.parquet_files import write_tables
+from headgate.pipeline.tables.attribution import (
+    ATTRIBUTION,
+    ATTRIBUTION_KEY,
+    BLAMES,
+    JUDGEMENT_COLUMNS,
+)
+from headgate.pipeline.tables.bronze import INFERRED, MEASURED
+from headgate.pipeline.tables.columns import HOUR_NS
+from headgate.pipeline.tables.intervals import INTERVALS
+from headgate.record.fields import Kind
+from tests.spark.attribution_oracle import ATTRIBUTION_COLUMNS, attribution_oracle, rows_in_order
+from tests.spark.interval_oracle import interval_columns, interval_oracle
+from tests.spark.interval_oracle import rows_in_order as interval_rows
+from tests.spark.telemetry_topic import Topic, attribute, rows_of
+from tests.unit.pipeline.play import STORY, T0, Broker, S
+from tests.unit.pipeline.row_by_row import judge_minutes, proven_rate_per_s
+
+UNHELD = {"no_permits": 0.97, "storage": 0.03}
+ACKED_UNHELD = {"sub-limit": 200, "by-bytes": 450}
+"""What two of them take while no limit holds them; published are 500 and 400."""
+
+
+def story() -> list[bytes]:
+    """Over an hour's edge: a broker restarts with other limits, another takes over within a minute,
+    batches are lost, doubled and out of order, the clock steps and counters fall."""
+    unheld = tuple(
+        replace(situation, cells=UNHELD, acked=acked, delivered=acked)
+        if (acked := ACKED_UNHELD.get(situation.topic.rsplit("/", 1)[1]))
+        else situation
+        for situation in STORY
+    )
+    backlogs = {(situation.topic, situation.subscription): 200_000 for situation in STORY}
+    first = Broker(unheld, start_ns=T0 + 3_240 * S, backlogs=backlogs)
+    messages = [m for _ in range(24) for m in first.window(10)]
+    second = Broker(STORY, start_ns=first.now_ns + 20 * S, boot="boot-2", backlogs=first.backlogs())
+    messages += [m for _ in range(9) for m in second.window(10)]
+    other = Broker(
+        STORY, start_ns=second.now_ns, boot="boot-9", source="b2", backlogs=second.backlogs()
+    )
+    messages += [m for _ in range(8) for m in other.window(10)]
+    messages += other.window(10, step_s=30)
+    other.reset()
+    messages += [m for _ in range(8) for m in other.window(10)]
+    kept = [m for i, m in enumerate(messages) if i not in (3, 4, 5, 26)]
+    return kept[20:] + kept[:26]
+
+
+@pytest.fixture(scope="module")
+def folder(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The tables of one run over :func:`story`."""
+    path = tmp_path_factory.mktemp("story")
+    topic = Topic(path / "topic")
+    topic.publish(story())
+    attribute(path / "tables", topic)
+    return path / "tables"
+
+
+def assert_close(found: Any, expected: Any, where: tuple[Any, ...]) -> None:
+    if isinstance(found, float) and isinstance(expected, float):
+        assert math.isclose(found, expected, rel_tol=1e-12, abs_tol=1e-15), where
+    else:
+        assert found == expected, where
+
+
+def assert_same(found: Sequence[tuple[Any, ...]], expected: Sequence[tuple[Any, ...]]) -> None:
+    assert len(found) == len(expected)
+    for row, wanted in zip(found, expected, strict=True):
+        for name, value, other in zip(ATTRIBUTION_COLUMNS, row, wanted, strict=True):
+            assert_close(value, other, (name, wanted))
+
+
+@pytest.mark.parametrize("kind", [Kind.SUBSCRIPTION, Kind.TOPIC, Kind.LIMITER])
+def test_intervals_equal_an_independent_oracle(folder: Path, kind: Kind) -> None:
+    bronze, intervals = rows_of(folder, "bronze_samples"), rows_of(folder, "intervals")
+    found = interval_rows(intervals, kind)
+    assert found == interval_oracle(bronze, kind)
+    subjects = {Kind.SUBSCRIPTION: len(STORY), Kind.TOPIC: len(STORY) - 1, Kind.LIMITER: 1}
+    assert len(found) == 10 * subjects[kind]
+    # All that may happen to an account happened to each of them.
+    names = interval_columns(kind)
+    for name in ("gaps", "restarts", "resets", "clock_steps"):
+        assert sum(row[names.index(name)] for row in found) >= subjects[kind], name
+    assert {row[names.index("broker")] for row in found} == {"b1:6650", "b2:6650"}
+
+
+def test_a_minute_of_two_brokers_is_summed(folder: Path) -> None:
+    """One held the topics for 50 s of it, the other for 10 s, and nothing is missing."""
+    rows = [
+        row
+        for row in rows_of(folder, "attribution").to_pylist()
+        if row["minute"].strftime("%H:%M") == "10:59" and row["topic"].endswith("/slow")
+    ]
+    assert [(row["broker"], row["appended"], row["completeness"]) for row in rows] == [
+        ("b2:6650", 60 * 500, 1.0)
+    ]
+
+
+def test_attribution_equals_an_independent_oracle(folder: Path) -> None:
+    intervals, attribution = rows_of(folder, "intervals"), rows_of(folder, "attribution")
+    assert_same(rows_in_order(attribution), attribution_oracle(intervals))
+    rows = attribution.to_pylist()
+    # What the story was told for is in it.
+    assert {row["verdict"] for row in rows} == set(BLAMES)
+    assert {row["dimension"] for row in rows} == {None, "messages", "bytes"}
+    assert {row["bystander"] for row in rows} == {True, False}
+    assert {row["grows_without_limit"] for row in rows} == {None, True, False}
+    tied = [row for row in rows if row["topic"].endswith("/tied")]
+    assert {(row["verdict"], row["second"]) for row in tied} == {("CONSUMER", "THROTTLED_TOPIC")}
+    assert set(attribution["hour"].to_pylist()) == {10, 11}
+
+
+def test_completeness_of_the_minutes_reaches_every_verdict(folder: Path) -> None:
+    key = [*ATTRIBUTION_KEY, "minute"]
+    of_minutes = {
+        tuple(row[name] for name in key): row["completeness"]
+        for row in rows_of(folder, "intervals").to_pylist()
+        if row["kind"] == "subscription"
+    }
+    rows = rows_of(folder, "attribution").to_pylist()
+    assert {tuple(row[name] for name in key): row["completeness"] for row in rows} == of_minutes
+    assert all(row["confidence"] <= row["completeness"] for row in rows)
+    assert min(of_minutes.values()) < 0.7
+
+
+def test_a_range_is_judged_as_row_by_row(spark: SparkSession, folder: Path) -> None:
+    since_ns, until_ns = T0 + 3_360 * S, T0 + 3_720 * S
+    found = jobs.judge_range(prepare_session(spark), str(folder), since_ns, until_ns)
+    assert len(found) == len(STORY)
+    by_subject: dict[tuple[Any, ...], list[Mapping[str, Any]]] = {}
+    for row in rows_of(folder, "intervals").sort_by("from_ns").to_pylist():
+        if row["kind"] == "subscription" and row["from_ns"] < until_ns:
+            by_subject.setdefault(tuple(row[name] for name in ATTRIBUTION_KEY), []).append(row)
+    for row in found:
+        minutes = by_subject[tuple(row[name] for name in ATTRIBUTION_KEY)]
+        inside = [minute for minute in minutes if minute["to_ns"] > since_ns]
+        expected = judge_minutes(inside, proven_rate_per_s(minutes))
+        assert set(expected) == {column.name for column in JUDGEMENT_COLUMNS}
+        for name, value in expected.items():
+            assert_close(row[name], value, (name, expected))
+
+
+def test_minutes_that_are_inferred_or_say_nothing_of_it(
+    spark: SparkSession, tmp_path: Path, folder: Path
+) -> None:
+    """Written by another version, or from another cluster's counters."""
+    intervals = rows_of(folder, "intervals")
+    evidence = [(MEASURED, INFERRED, None)[i % 3] for i in range(intervals.num_rows)]
+    place = intervals.schema.get_field_index("evidence")
+    intervals = intervals.set_column(place, "evidence", pa.array(evidence, pa.string()))
+    ensure_table(str(tmp_path), INTERVALS)
+    files = write_tables(str(tmp_path), "0", [(INTERVALS.name, intervals)])
+    commit_append(str(tmp_path), INTERVALS, files, None)
+    hours = refresh(prepare_session(spark), str(tmp_path), ATTRIBUTION)
+    assert hours == {T0 // HOUR_NS, T0 // HOUR_NS + 1}
+    attribution = rows_of(tmp_path, "attribution")
+    assert_same(rows_in_order(attribution), attribution_oracle(intervals))
+    rows = attribution.to_pylist()
+    assert {row["evidence"] for row in rows} == {MEASURED, INFERRED}
+    for row in rows:
+        assert row["sentence"].endswith("(inferred from counters).") == (
+            row["evidence"] == INFERRED
+        )
