@@ -5,7 +5,8 @@ Two looks at a subscription, some seconds apart, and what was counted between th
 of states of the account. Where a look shows messages waiting although a consumer is there, the
 limiters' events say how much of that time was theirs; the rest is the consumer's.
 
-A backlog is in entries, as brokers count it: a batch is one. So is whatever moves it.
+A backlog is in entries, as brokers count it: a batch is one. So is what moves it
+(:class:`Moved`).
 """
 
 from __future__ import annotations
@@ -18,9 +19,6 @@ from headgate.base.units import NS_PER_S
 from headgate.flow.account import CELL_COUNT, Cell, throttled_cell
 from headgate.flow.limits import Dimension, Level
 from headgate.flow.verdict import YOUNG_NS
-
-CONFIDENCE_MAX = 0.7
-"""A verdict from counters is never surer than this: times are estimated, not measured."""
 
 EVENT_NS = NS_PER_S
 """A throttled event stands for at most this much time: the retry of a Pulsar broker."""
@@ -57,7 +55,7 @@ class Look:
 class Between:
     """Two looks and what was counted between them.
 
-    ``acked`` is in entries, ``entry_messages`` the mean number of messages in one (at least 1).
+    ``acked`` is in messages, ``entry_messages`` their mean number in an entry (at least 1).
     ``events`` are throttled events by level, then dimension.
 
     Raises :class:`InputError` for a time that is not positive or another number of events.
@@ -120,8 +118,7 @@ def _has_room(look: Look, between: Between) -> bool:
     permits are not told, what they hold is soon acknowledged."""
     if look.permits is not None:
         return look.permits > 0 and look.permits >= look.unacked
-    acked_messages = between.acked * between.entry_messages
-    return look.unacked * between.elapsed_ns <= BUSY_NS * acked_messages
+    return look.unacked * between.elapsed_ns <= BUSY_NS * between.acked
 
 
 def shared_out(total: int, weights: Sequence[int]) -> list[int]:

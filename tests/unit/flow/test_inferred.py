@@ -143,9 +143,7 @@ def test_all_time_is_accounted_for_once(between: Between) -> None:
 
 
 @given(betweens, st.integers(0, 5), st.integers(0, 1_000))
-def test_more_events_never_mean_less_throttled_time(
-    between: Between, kind: int, more: int
-) -> None:
+def test_more_events_never_mean_less_throttled_time(between: Between, kind: int, more: int) -> None:
     events = list(between.events)
     events[kind] += more
     assert _throttled_ns(replace(between, events=events)) >= _throttled_ns(between)

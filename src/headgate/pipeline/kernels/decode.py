@@ -10,12 +10,16 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from headgate.base.errors import CorruptionError
-from headgate.pipeline.tables.arrow_types import TIMESTAMP, conform, table_arrow_schema
+from headgate.pipeline.tables.arrow_types import (
+    TIMESTAMP,
+    conform,
+    partition_columns,
+    table_arrow_schema,
+)
 from headgate.pipeline.tables.bronze import (
     BATCH_KIND,
     BRONZE_EVENTS,
@@ -23,7 +27,6 @@ from headgate.pipeline.tables.bronze import (
     BRONZE_SAMPLES,
     MEASURED,
 )
-from headgate.pipeline.tables.columns import HOUR_NS
 from headgate.record.codec import Batch, UnknownVersionError, decode
 from headgate.record.fields import FIELDS, FieldType, Kind
 
@@ -33,7 +36,6 @@ _ARROW: Final = {
     FieldType.DOUBLE: pa.float64(),
     FieldType.BOOL: pa.bool_(),
 }
-_DAY_HOURS: Final = 24
 
 
 def bronze_tables(messages: pa.RecordBatch) -> list[tuple[str, pa.Table]]:
@@ -66,7 +68,7 @@ def _quarantined(messages: pa.RecordBatch, refused: dict[int, str]) -> pa.Table:
     rows = messages.take(pa.array(list(refused)))
     published_us = pc.fill_null(rows.column("__publishTime").cast(pa.int64()), 0)
     columns = {
-        **_partition_columns(published_us.to_numpy() * 1_000),
+        **partition_columns(published_us.to_numpy() * 1_000),
         "message_topic": rows.column("__topic"),
         "message_id": pa.array(
             [id_ and id_.hex() for id_ in rows.column("__messageId").to_pylist()], pa.string()
@@ -117,7 +119,7 @@ def _header_columns(batches: Sequence[Batch], counts: Sequence[int]) -> dict[str
     ends = np.array([header.window_end_ns for header in headers], dtype=np.int64)
     ends_of_rows = ends[place.to_numpy()]
     return {
-        **_partition_columns(ends_of_rows - 1),
+        **partition_columns(ends_of_rows - 1),
         "source": column([header.source for header in headers], pa.string()),
         "cluster": column([header.cluster for header in headers], pa.string()),
         "broker": column([header.broker for header in headers], pa.string()),
@@ -129,13 +131,4 @@ def _header_columns(batches: Sequence[Batch], counts: Sequence[int]) -> dict[str
         "clock_step": column([header.clock_step for header in headers], pa.bool_()),
         "evidence": pa.repeat(pa.scalar(MEASURED, pa.string()), len(ends_of_rows)),
         "row": pa.array(np.concatenate([np.arange(n, dtype=np.int32) for n in counts])),
-    }
-
-
-def _partition_columns(last_ns: npt.NDArray[np.int64]) -> dict[str, pa.Array]:
-    """``date`` and ``hour`` of rows whose last nanosecond is given."""
-    hour = last_ns // HOUR_NS
-    return {
-        "date": pa.array((hour // _DAY_HOURS).astype(np.int32)).cast(pa.date32()),
-        "hour": pa.array((hour % _DAY_HOURS).astype(np.int32)),
     }
