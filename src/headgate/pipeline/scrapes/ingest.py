@@ -7,17 +7,21 @@ loses nor doubles any. A broker is one Spark job; its files are split over the t
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, Final
 
+import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
 from headgate.pipeline.scrapes.decoding import WORK_COLUMN
 from headgate.pipeline.scrapes.folder import BrokerFolder, broker_folders, file_name, gaps, works
 from headgate.pipeline.scrapes.rows import scrape_source
 from headgate.pipeline.session import prepare_session
-from headgate.pipeline.store.delta_log import ensure_table
+from headgate.pipeline.store.delta_log import TableFile, ensure_table, table_files
 from headgate.pipeline.store.delta_writer import FORMAT, SCRAPES
 from headgate.pipeline.tables.bronze import BATCH_KIND, BRONZE_QUARANTINE, BRONZE_SAMPLES
+from headgate.pipeline.tables.columns import Table
 
 _PARTS_PER_CORE: Final = 2
 """More parts even out what tasks have to do; each reads one text more."""
@@ -62,20 +66,34 @@ def _ingest(spark: SparkSession, broker: BrokerFolder, root: str) -> None:
 
 def _read_before(broker: BrokerFolder, root: str) -> set[str]:
     """Files that have been read, by their rows of kind batch."""
-    rows = ensure_table(root, BRONZE_SAMPLES).to_pyarrow_table(
-        partitions=[("kind", "=", BATCH_KIND)],
-        columns=["seq"],
-        filters=[("source", "=", scrape_source(broker.label))],
-    )
-    return {file_name(seq) for seq in rows.column("seq").to_pylist()}
+    batches = [
+        file
+        for file in table_files(ensure_table(root, BRONZE_SAMPLES))
+        if file.partition["kind"] == BATCH_KIND
+    ]
+    rows = _values(root, BRONZE_SAMPLES, batches, "source", "seq")
+    source = scrape_source(broker.label)
+    return {file_name(seq) for owner, seq in rows if owner == source}
 
 
 def _refused_before(broker: BrokerFolder, root: str) -> set[str]:
-    rows = ensure_table(root, BRONZE_QUARANTINE).to_pyarrow_table(
-        columns=["message_id"],
-        filters=[("message_topic", "=", scrape_source(broker.label))],
-    )
-    return set(rows.column("message_id").to_pylist())
+    files = table_files(ensure_table(root, BRONZE_QUARANTINE))
+    rows = _values(root, BRONZE_QUARANTINE, files, "message_topic", "message_id")
+    source = scrape_source(broker.label)
+    return {name for owner, name in rows if owner == source}
+
+
+def _values(
+    root: str, table: Table, files: Iterable[TableFile], *names: str
+) -> Iterator[tuple[Any, ...]]:
+    """Some columns, row by row. Both tables that are asked are small: the driver reads them.
+
+    delta-rs could filter, but takes files without statistics of a column for empty.
+    """
+    folder = Path(root, table.name)
+    for file in files:
+        rows = pq.ParquetFile(folder / file.path).read(list(names))
+        yield from zip(*(rows.column(name).to_pylist() for name in names), strict=True)
 
 
 def _remarks(brokers: list[BrokerFolder]) -> list[str]:
@@ -99,7 +117,7 @@ def _refused(brokers: list[BrokerFolder], root: str) -> list[str]:
         names = len(_refused_before(broker, root))
         if names:
             found.append(
-                f"{broker.label}: {names:,} files were refused, wholly or in part; "
-                f"{BRONZE_QUARANTINE.name} says why."
+                f"{broker.label}: {names:,} of the files could not be read, or not all of their "
+                f"lines; {BRONZE_QUARANTINE.name} says why."
             )
     return found
