@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import io
-import json
 from pathlib import Path
-from typing import Any
 
 import duckdb
 import pyarrow as pa
@@ -14,24 +11,15 @@ from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from headgate.base.errors import InputError
-from headgate.pipeline import jobs
-from headgate.pipeline.options import AttributeOptions, SourceOptions
 from headgate.pipeline.scrapes.decoding import WORK_COLUMN
 from headgate.pipeline.scrapes.folder import broker_folders, file_name, works
 from headgate.pipeline.scrapes.ingest import ingest_scrapes
 from headgate.pipeline.store.delta_log import ensure_table
 from headgate.pipeline.store.delta_writer import SCRAPES, FilesWritten, TablesWriter
 from headgate.pipeline.tables.catalogue import TABLES
+from tests.spark.scrape_job import attribute_scrapes
 from tests.spark.telemetry_topic import rows_of
 from tests.unit.pipeline.scrapes.texts import SITUATIONS, STEP_S, T0_MS, write_scrapes
-
-
-def attribute_scrapes(out: Path, folder: Path) -> tuple[list[dict[str, Any]], str]:
-    """Run the job; its rows and what it said."""
-    answer, progress = io.StringIO(), io.StringIO()
-    asked = AttributeOptions(SourceOptions(str(out)), format="json", scrapes=str(folder))
-    jobs.run_attribute(asked, answer, progress)
-    return json.loads(answer.getvalue()), progress.getvalue()
 
 
 @pytest.mark.usefixtures("spark")

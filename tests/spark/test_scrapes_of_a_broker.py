@@ -6,15 +6,16 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
 
 import pulsar
 import pytest
 import urllib3
 
+from headgate.pipeline.scrapes.folder import file_name
 from tests.service.measuring import QUIET, Arrivals
 from tests.spark.conftest import Broker, Cluster
-from tests.spark.test_pipeline_scrapes import attribute_scrapes
+from tests.spark.scrape_job import attribute_scrapes
+from tests.unit.pipeline.scrapes.judged import judgements, minutes
 
 LOAD_S = 14.0
 SCRAPES_EVERY_S = 3.0
@@ -70,16 +71,18 @@ def publish(broker: Broker, topics: dict[str, str]) -> None:
     client.close()
 
 
-def scrape(broker: Broker, folder: Path) -> None:
-    """What a Pulsar would say, at even times while the load goes on."""
+def scrape(broker: Broker, whole: Path, stripped: Path) -> None:
+    """The broker's texts at even times while the load goes on, and what a Pulsar would say."""
     http, begin = urllib3.PoolManager(timeout=10), time.monotonic()
-    folder.mkdir()
+    for folder in (whole, stripped):
+        folder.mkdir()
     for number in range(1, int(LOAD_S / SCRAPES_EVERY_S) + 1):
         time.sleep(max(0.0, begin + number * SCRAPES_EVERY_S - time.monotonic()))
         at_ms = time.time_ns() // 1_000_000
         text = http.request("GET", f"{broker.admin_url}/metrics").data.decode()
         kept = [line for line in text.splitlines(keepends=True) if "headgate_" not in line]
-        (folder / f"{at_ms}.prom").write_text("".join(kept), encoding="utf-8")
+        (whole / file_name(at_ms)).write_text(text, encoding="utf-8")
+        (stripped / file_name(at_ms)).write_text("".join(kept), encoding="utf-8")
 
 
 @pytest.fixture
@@ -99,16 +102,30 @@ def consumers(broker: Broker, topics: dict[str, str]) -> Iterator[None]:
 def test_each_situation_is_told_from_counters_alone(
     broker: Broker, topics: dict[str, str], tmp_path: Path
 ) -> None:
-    folder = tmp_path / "scrapes"
+    whole, stripped = tmp_path / "whole", tmp_path / "stripped"
     with ThreadPoolExecutor(2) as pool:
-        for done in (pool.submit(publish, broker, topics), pool.submit(scrape, broker, folder)):
+        load = pool.submit(publish, broker, topics)
+        scrapes = pool.submit(scrape, broker, whole, stripped)
+        for done in (load, scrapes):
             done.result()
-    rows, _ = attribute_scrapes(tmp_path / "tables", folder)
-    by_topic: dict[str, dict[str, Any]] = {row["topic"]: row for row in rows}
+    rows, _ = attribute_scrapes(tmp_path / "tables", stripped)
+    by_topic = {row["topic"]: row for row in rows}
     found = {name: by_topic[topic] for name, topic in topics.items()}
     assert {name: row["verdict"] for name, row in found.items()} == VERDICTS, found
-    for name, row in found.items():
-        rate = row["growth"] / row["seconds"]
-        left = {"healthy": 0, "alone": PUBLISHED_PER_S}.get(name)
-        if left is not None:
-            assert rate == pytest.approx(left, abs=0.15 * PUBLISHED_PER_S), name
+    alone = found["alone"]
+    assert alone["growth"] / alone["seconds"] == pytest.approx(PUBLISHED_PER_S, rel=0.15)
+
+    # The same texts with the broker's own account in them, which is exact.
+    names = {topic.rpartition("/")[2]: name for name, topic in topics.items()}
+    measured = {names[last]: row for last, row in judgements(whole).items() if last in names}
+    assert {name: row["verdict"] for name, row in measured.items()} == VERDICTS, measured
+    told = {row["evidence"] for row in minutes(whole) if row["topic"] in topics.values()}
+    assert told == {"measured" if "headgate_" in _any_text(whole) else "inferred"}
+    # Of a healthy one some instants say little; of a backlog they say what the account says.
+    for name in VERDICTS.keys() - {"healthy"}:
+        share = measured[name][f"share_{VERDICTS[name].lower()}"]
+        assert found[name]["shares"][VERDICTS[name]] == pytest.approx(share, abs=0.3), name
+
+
+def _any_text(folder: Path) -> str:
+    return next(folder.iterdir()).read_text(encoding="utf-8")
