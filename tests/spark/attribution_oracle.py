@@ -153,9 +153,10 @@ with counted as (
   from seconds
 ), judged as (
   select *, covered_ns / (to_ns - from_ns) as covered_share,
-    growth - (appended + rewound - acked - skipped - expired - evicted) as residual,
-    least(1.0, covered_share) * (1.0 - least(1.0, abs(residual) / greatest(1, abs(growth),
-      appended + rewound + acked + skipped + expired + evicted))) as sure,
+    case evidence when 'measured' then
+      growth - (appended + rewound - acked - skipped - expired - evicted) end as residual,
+    least(1.0, covered_share) * (1.0 - coalesce(least(1.0, abs(residual) / greatest(1,
+      abs(growth), appended + rewound + acked + skipped + expired + evicted)), 0.0)) as sure,
     case evidence when 'inferred' then 0.6 else 1.0 end as certainty
   from limiters
 )

@@ -108,15 +108,21 @@ def _source_options(command: Callable[..., None]) -> Callable[..., None]:
     "--format", "format_", type=click.Choice(["table", "json"]), default="table",
     show_default=True, help="json: rows alone on the standard output.",
 )  # fmt: skip
+@click.option(
+    "--scrapes", metavar="FOLDER", type=click.Path(file_okay=False),
+    help="Texts of /metrics of a Pulsar cluster, read instead of telemetry topics: files named"
+    " <milliseconds since 1970>.prom, of several brokers in a folder each. No broker is asked.",
+)  # fmt: skip
 def attribute_command(
     source: SourceOptions,
     since: str | None,
     until: str | None,
     format_: Any,
+    scrapes: str | None,
 ) -> None:
     """Read what the telemetry topics hold and judge each subscription over a time range."""
     options = AttributeOptions(
-        source, since, until, format_, terminal.width(), terminal.has_color()
+        source, since, until, format_, terminal.width(), terminal.has_color(), scrapes
     )
     jobs = _jobs()
     try:

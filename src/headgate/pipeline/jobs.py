@@ -28,6 +28,8 @@ from headgate.pipeline.preflight import check_brokers
 from headgate.pipeline.progress import Progress
 from headgate.pipeline.refresh import DERIVED, read_files, refresh, refresh_all
 from headgate.pipeline.render import subscriptions_text, write_judgements
+from headgate.pipeline.scrapes.folder import broker_folders
+from headgate.pipeline.scrapes.ingest import ingest_scrapes
 from headgate.pipeline.session import create_session, prepare_session
 from headgate.pipeline.store.delta_log import ensure_table, table_files
 from headgate.pipeline.store.delta_writer import BRONZE, FORMAT
@@ -159,13 +161,14 @@ def run_attribute(
     *,
     messages: Callable[[SparkSession], DataFrame] | None = None,
 ) -> int:
-    """Read what the topics hold now, bring the tables up to date and judge the range.
+    """Read what the topics or a folder of scrapes hold now, bring the tables up to date and judge
+    the range.
 
     Judgements alone go to ``out``, progress to ``err``. ``messages`` replaces the topics, for
     tests. Returns the number of judged subscriptions.
 
     Raises:
-        InputError: a time is malformed, no Java is there, the folder cannot be used, or a broker
+        InputError: a time is malformed, no Java is there, a folder cannot be used, or a broker
             does not answer.
         PipelineError: a topic or broker cannot be read, or a table cannot be written.
     """
@@ -179,11 +182,21 @@ def run_attribute(
         )
     source, root = options.source, str(Path(options.source.out).resolve())
     progress = Progress(err)
-    with _opened(source, root, "headgate pipeline attribute", progress, messages) as (spark, frame):
+    if options.scrapes is not None:
+        broker_folders(options.scrapes)  # what is wrong with it is said before Spark starts
+    asked = source if options.scrapes is None and messages is None else None
+    with _opened(asked, root, "headgate pipeline attribute", progress) as spark:
         with progress.stage(f"Reading telemetry into {root}") as stage:
             _create_tables(root)
-            start_query(frame, root, checkpoint_path(source), trigger_s=None).awaitTermination()
+            remarks: list[str] = []
+            if options.scrapes is not None:
+                remarks = ingest_scrapes(spark, options.scrapes, root)
+            else:
+                frame = _stream(spark, source, messages)
+                start_query(frame, root, checkpoint_path(source), trigger_s=None).awaitTermination()
             stage.result = _bronze_text(root)
+        for remark in remarks:
+            progress.say(remark)
         for table in DERIVED:
             with progress.stage(f"Computing {table.name}"):
                 refresh(spark, root, table)
@@ -214,8 +227,9 @@ def run_stream(
     """
     source, root = options.source, str(Path(options.source.out).resolve())
     progress = Progress(err)
-    name, patience_ms = "headgate pipeline stream", STREAM_PATIENCE_MS
-    with _opened(source, root, name, progress, messages, patience_ms) as (spark, frame):
+    asked = source if messages is None else None
+    with _opened(asked, root, "headgate pipeline stream", progress) as spark:
+        frame = _stream(spark, source, messages, STREAM_PATIENCE_MS)
         with progress.stage(f"Bringing {root} up to date") as stage:
             _create_tables(root)
             # A run that was killed may have left bronze rows that nothing is derived from yet.
@@ -243,25 +257,26 @@ def run_stream(
 
 @contextmanager
 def _opened(
-    source: SourceOptions,
-    root: str,
-    name: str,
-    progress: Progress,
-    messages: Callable[[SparkSession], DataFrame] | None,
-    patience_ms: int = PASS_PATIENCE_MS,
-) -> Iterator[tuple[SparkSession, DataFrame]]:
-    """The session, and the stream of messages to read in it, while nobody else has the folder."""
-    if messages is None:
+    asked: SourceOptions | None, root: str, name: str, progress: Progress
+) -> Iterator[SparkSession]:
+    """The session, while nobody else has the folder; the brokers are asked before, if any."""
+    if asked is not None:
         # Before anything is made: what fails here leaves no folder behind.
         with progress.stage("Asking the brokers"):
-            check_brokers(source)
+            check_brokers(asked)
     with folder_lock(root), _plain_errors(spark_log_path(root)):
         with progress.stage("Starting Spark"):
             spark = create_session(name, log_path=spark_log_path(root))
-        if messages is None:
-            yield spark, telemetry_messages(spark, source, patience_ms)
-        else:
-            yield spark, messages(spark)
+        yield spark
+
+
+def _stream(
+    spark: SparkSession,
+    source: SourceOptions,
+    messages: Callable[[SparkSession], DataFrame] | None,
+    patience_ms: int = PASS_PATIENCE_MS,
+) -> DataFrame:
+    return telemetry_messages(spark, source, patience_ms) if messages is None else messages(spark)
 
 
 def _await_idle(query: StreamingQuery) -> None:

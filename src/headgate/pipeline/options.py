@@ -119,6 +119,8 @@ class AttributeOptions:
     """Characters in a line of the table, names excepted: they are never broken."""
     color: bool = False
     """Whether the table may have colours."""
+    scrapes: str | None = None
+    """A folder with texts of ``/metrics``, read instead of telemetry topics; no broker is asked."""
 
     def __post_init__(self) -> None:
         """Raise :class:`InputError` for an unknown format."""

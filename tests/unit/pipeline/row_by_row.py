@@ -76,6 +76,10 @@ def judge_minutes(minutes: Sequence[Minute], proven_per_s: float | None) -> dict
     residual = end - start - net
     moved = max(1, abs(end - start), sum(sums[name] for name in (*_GAINS, *_LOSSES)))
     completeness = min(1.0, sums["covered_ns"] / span_ns)
+    inferred = any(minute["evidence"] == INFERRED for minute in minutes)
+    # Inferred amounts follow from the growth itself, and where messages come in batches, from
+    # which a backlog counts one, they do not add up to it.
+    unexplained = 0.0 if inferred else min(1.0, abs(residual) / moved)
     oldest = max((minute["oldest_age_max_ns"] or 0) for minute in minutes)
     evidence = Evidence(
         window_ns=max(1, sum(total_cells) or sums["covered_ns"]),
@@ -92,8 +96,8 @@ def judge_minutes(minutes: Sequence[Minute], proven_per_s: float | None) -> dict
         limits=_limit_facts(held),
         sub_windows_ns=cells if len(cells) > 1 else (),
         proven_ack_per_s=proven_per_s,
-        completeness=completeness * (1.0 - min(1.0, abs(residual) / moved)),
-        is_inferred=any(minute["evidence"] == INFERRED for minute in minutes),
+        completeness=completeness * (1.0 - unexplained),
+        is_inferred=inferred,
     )
     judgement = judge(evidence)
     facts = _circumstances(evidence, judgement, minutes, cells, held)
@@ -101,7 +105,7 @@ def judge_minutes(minutes: Sequence[Minute], proven_per_s: float | None) -> dict
         **_columns(judgement),
         "growth_messages": end - start,
         "backlog_messages": end,
-        "residual_messages": residual,
+        "residual_messages": None if inferred else residual,
         "appended": sums["appended"],
         "acked": sums["acked"],
         "from_ns": first["from_ns"],

@@ -10,7 +10,6 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -22,7 +21,12 @@ from headgate.pipeline.kernels.record_arrays import (
     MessageArrays,
     message_arrays,
 )
-from headgate.pipeline.tables.arrow_types import TIMESTAMP, conform, table_arrow_schema
+from headgate.pipeline.tables.arrow_types import (
+    TIMESTAMP,
+    conform,
+    partition_columns,
+    table_arrow_schema,
+)
 from headgate.pipeline.tables.bronze import (
     BATCH_KIND,
     BRONZE_EVENTS,
@@ -30,11 +34,8 @@ from headgate.pipeline.tables.bronze import (
     BRONZE_SAMPLES,
     MEASURED,
 )
-from headgate.pipeline.tables.columns import HOUR_NS
 from headgate.record.codec import UnknownVersionError, decode_packed
 from headgate.record.fields import FIELDS, Kind
-
-_DAY_HOURS: Final = 24
 
 ROWS_DECODED_MAX: Final = 20_000
 """Rows that are held, and a message's more, before they are given away."""
@@ -86,7 +87,7 @@ def _quarantined(messages: pa.RecordBatch, refused: dict[int, str]) -> pa.Table:
     # Also that time is only what somebody said.
     is_sane = (published_us > EARLIEST_NS // 1_000) & (published_us < TIME_NS_MAX // 1_000)
     columns = {
-        **_partition_columns(np.where(is_sane, published_us, 0) * 1_000),
+        **partition_columns(np.where(is_sane, published_us, 0) * 1_000),
         "message_topic": rows.column("__topic"),
         "message_id": pa.array(
             [id_ and id_.hex() for id_ in rows.column("__messageId").to_pylist()], pa.string()
@@ -142,7 +143,7 @@ def _header_columns(batches: Sequence[MessageArrays], counts: Sequence[int]) -> 
     ends = np.array([header.window_end_ns for header in headers], dtype=np.int64)
     ends_of_rows = ends[place.to_numpy()]
     return {
-        **_partition_columns(ends_of_rows - 1),
+        **partition_columns(ends_of_rows - 1),
         "source": column([header.source for header in headers], pa.string()),
         "cluster": column([header.cluster for header in headers], pa.string()),
         "broker": column([header.broker for header in headers], pa.string()),
@@ -154,13 +155,4 @@ def _header_columns(batches: Sequence[MessageArrays], counts: Sequence[int]) -> 
         "clock_step": column([header.clock_step for header in headers], pa.bool_()),
         "evidence": pa.repeat(pa.scalar(MEASURED, pa.string()), len(ends_of_rows)),
         "row": pa.array(np.concatenate([np.arange(n, dtype=np.int32) for n in counts])),
-    }
-
-
-def _partition_columns(last_ns: npt.NDArray[np.int64]) -> dict[str, pa.Array]:
-    """``date`` and ``hour`` of rows whose last nanosecond is given."""
-    hour = last_ns // HOUR_NS
-    return {
-        "date": pa.array((hour // _DAY_HOURS).astype(np.int32)).cast(pa.date32()),
-        "hour": pa.array((hour % _DAY_HOURS).astype(np.int32)),
     }

@@ -93,12 +93,17 @@ class Windows:
         return np.asarray(self.backlog_end - self.backlog_start - net, dtype=np.int64)
 
     def evidence(self) -> EvidenceArrays:
-        """What the law looks at. What the counts do not explain makes it less complete."""
+        """What the law looks at. What the counts do not explain makes it less complete.
+
+        Inferred amounts follow from the growth itself, and where messages come in batches, from
+        which a backlog counts one, they do not add up to it: that says nothing.
+        """
         moved = np.maximum(
             np.maximum(1, np.abs(self.backlog_end - self.backlog_start)),
             sum(self.sums[name] for name in (*GAINS, *LOSSES)),
         )
         unexplained = np.minimum(1.0, np.abs(self.residual()) / moved)
+        unexplained = np.where(self.is_inferred, 0.0, unexplained)
         return EvidenceArrays(
             window_ns=self.accounted_ns(),
             cells_ns=self.cells_ns,
@@ -195,7 +200,7 @@ def judgement_columns(windows: Windows, judged: JudgementArrays) -> dict[str, pa
     return {
         "growth_messages": pa.array(judged.growth),
         "backlog_messages": pa.array(windows.backlog_end),
-        "residual_messages": pa.array(windows.residual()),
+        "residual_messages": pa.array(windows.residual(), mask=windows.is_inferred),
         "appended": pa.array(windows.sums["appended"]),
         "acked": pa.array(windows.sums["acked"]),
         "from_ns": pa.array(windows.from_ns),

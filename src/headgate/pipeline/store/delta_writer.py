@@ -4,10 +4,10 @@ Tasks write uniquely named Parquet files with pyarrow and hand back their descri
 on the driver, makes one delta-rs commit for each table, idempotent by its application
 transaction. A task or a job that is killed leaves files that no table mentions.
 
-Options: ``root`` (the folder of all tables), ``table`` (a table's name, or ``bronze``: then the
-rows are messages of the telemetry topic, decoded here into the bronze tables), ``hours`` (JSON
-list of hours since the epoch: replace exactly these), ``app_id`` and ``app_version`` (the
-application transaction; optional).
+Options: ``root`` (the folder of all tables), ``table`` (a table's name; ``bronze``: the rows are
+messages of the telemetry topic, ``scrapes``: they name files with a broker's metrics, and are
+decoded here into the bronze tables), ``hours`` (JSON list of hours since the epoch: replace exactly
+these), ``app_id`` and ``app_version`` (the application transaction; optional).
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from pyspark.sql.types import StructType
 
 from headgate.base.errors import InputError
 from headgate.pipeline.kernels.decode import bronze_tables
+from headgate.pipeline.scrapes.decoding import scrape_tables
 from headgate.pipeline.store.delta_log import AppTransaction, commit_append, commit_replace
 from headgate.pipeline.store.parquet_files import FileAdded, write_tables
 from headgate.pipeline.tables.catalogue import TABLES
@@ -31,6 +32,10 @@ from headgate.pipeline.tables.catalogue import TABLES
 FORMAT: Final = "headgate_tables"
 BRONZE: Final = "bronze"
 """Value of the option ``table`` for messages of the telemetry topic."""
+SCRAPES: Final = "scrapes"
+"""Value of the option ``table`` for files with a broker's metrics, as ``scrapes.folder.Work``."""
+
+_DECODED: Final = frozenset({BRONZE, SCRAPES})
 
 
 @dataclass(frozen=True)
@@ -85,17 +90,18 @@ class TablesWriter(DataSourceArrowWriter):
 
     def rows(self, batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[str, pa.Table]]:
         """What one task writes: names of tables and rows, piece by piece."""
-        if self.table != BRONZE:
+        if self.table not in _DECODED:
             for batch in batches:
                 yield self.table, pa.Table.from_batches([batch])
             return
         for batch in batches:
-            yield from bronze_tables(batch)
+            yield from scrape_tables(batch) if self.table == SCRAPES else bronze_tables(batch)
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         """Make what the tasks wrote visible, once."""
         files = [f for m in messages if isinstance(m, FilesWritten) for f in m.files]
-        names = [self.table] if self.table != BRONZE else sorted({f.table for f in files})
+        decoded = self.table in _DECODED
+        names = sorted({f.table for f in files}) if decoded else [self.table]
         for name in names:
             self.commit_table(name, [file for file in files if file.table == name])
 

@@ -11,10 +11,12 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headgate.pipeline.tables.columns import ColumnType, Table, TableColumn
+from headgate.pipeline.tables.columns import HOUR_NS, ColumnType, Table, TableColumn
 
 TIMESTAMP: Final = pa.timestamp("us", tz="UTC")
 """Microseconds, UTC: the only timestamp type that Spark takes from Python."""
+
+_DAY_HOURS: Final = 24
 
 _ARROW: Final = {
     ColumnType.STRING: pa.string(),
@@ -48,6 +50,15 @@ def conform(columns: dict[str, pa.Array], schema: pa.Schema, row_count: int) -> 
         ],
         schema=schema,
     )
+
+
+def partition_columns(last_ns: npt.NDArray[np.int64]) -> dict[str, pa.Array]:
+    """``date`` and ``hour`` of rows whose last nanosecond is given."""
+    hour = last_ns // HOUR_NS
+    return {
+        "date": pa.array((hour // _DAY_HOURS).astype(np.int32)).cast(pa.date32()),
+        "hour": pa.array((hour % _DAY_HOURS).astype(np.int32)),
+    }
 
 
 def changes(table: pa.Table, names: Sequence[str]) -> npt.NDArray[np.bool_]:

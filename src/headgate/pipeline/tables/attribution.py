@@ -35,7 +35,11 @@ SHARE_COLUMNS: Final = tuple(f"share_{blame.lower()}" for blame in BLAMES)
 JUDGEMENT_COLUMNS: Final = (
     TableColumn("growth_messages", LONG, "Backlog at the end less backlog at the start."),
     TableColumn("backlog_messages", LONG, "Backlog at the end."),
-    TableColumn("residual_messages", LONG, "Growth that the counted causes do not explain."),
+    TableColumn(
+        "residual_messages",
+        LONG,
+        "Growth that the counted causes do not explain; null where these were inferred from it.",
+    ),
     TableColumn("appended", LONG, "Messages appended."),
     TableColumn("acked", LONG, "Messages acknowledged."),
     TableColumn("from_ns", LONG, "Where the account begins."),

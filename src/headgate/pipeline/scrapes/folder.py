@@ -1,0 +1,155 @@
+"""A folder of scrapes: which files it has, and which of them are to be read now. No Spark.
+
+``FOLDER/<epoch ms>.prom`` is a scrape of one broker, which is called what the folder is called;
+``FOLDER/BROKER/<epoch ms>.prom`` is one of several. Names that begin with a dot are passed over:
+a file gets its name when it is complete.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Final
+
+from headgate.base.errors import InputError
+from headgate.base.units import NS_PER_MS
+from headgate.pipeline.tables.intervals import INTERVALS_LOOK_BACK_NS
+
+SUFFIX: Final = ".prom"
+
+GAP_MS_MAX: Final = INTERVALS_LOOK_BACK_NS // NS_PER_MS
+"""Scrapes that lie further apart give no row: minutes look no further for their rows."""
+
+_NAME: Final = re.compile(r"(?P<ms>\d{13})" + re.escape(SUFFIX))
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerFolder:
+    """The scrapes of one broker."""
+
+    label: str
+    path: str
+    times_ms: tuple[int, ...]
+    """Of the files with a proper name, in order."""
+    wrong_names: tuple[str, ...]
+    """Files with another one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What one task reads: some scrapes that follow each other. Travels as JSON."""
+
+    label: str
+    path: str
+    times_ms: Sequence[int]
+    earlier_ms: Sequence[int]
+    """Scrapes before the first, near enough to count from; the last that can be read is."""
+    refused: Sequence[tuple[str, str]] = ()
+    """Files that are not read, and why."""
+    told: Sequence[str] = ()
+    """What was refused of them before, by a run that was killed."""
+
+    def to_json(self) -> str:
+        """For a DataFrame's column."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> Work:
+        """The work again."""
+        return cls(**json.loads(text))
+
+
+def file_name(time_ms: int) -> str:
+    """What the scrape of an instant is called."""
+    return f"{time_ms}{SUFFIX}"
+
+
+def lines_name(time_ms: int) -> str:
+    """What lines of that scrape are called that could not be read."""
+    return f"{file_name(time_ms)}#lines"
+
+
+def broker_folders(folder: str) -> list[BrokerFolder]:
+    """The brokers whose scrapes a folder holds.
+
+    Raises:
+        InputError: it is no folder, cannot be read or holds no scrape, or two brokers in it have
+            the same name.
+    """
+    root = Path(folder)
+    try:
+        inside = sorted(entry for entry in root.iterdir() if not entry.name.startswith("."))
+        own = _broker_folder(root.resolve().name, root, [e.name for e in inside if e.is_file()])
+        found = [
+            _broker_folder(entry.name, entry, [e.name for e in entry.iterdir() if e.is_file()])
+            for entry in inside
+            if entry.is_dir()
+        ]
+    except OSError as error:
+        raise InputError(f"folder {folder} of scrapes cannot be read: {error.strerror}") from error
+    brokers = [broker for broker in (own, *found) if broker.times_ms]
+    if not brokers:
+        raise InputError(
+            f"folder {folder} holds no scrapes: files named <milliseconds since 1970>{SUFFIX} are "
+            "looked for in it and in its folders, one for each broker"
+        )
+    labels = [broker.label for broker in brokers]
+    if len(set(labels)) < len(labels):
+        raise InputError(f"folder {folder} and one in it are both called {own.label!r}: rename one")
+    return brokers
+
+
+def _broker_folder(label: str, path: Path, names: Sequence[str]) -> BrokerFolder:
+    visible = sorted(name for name in names if not name.startswith("."))
+    matches = {name: _NAME.fullmatch(name) for name in visible}
+    times = tuple(int(match["ms"]) for match in matches.values() if match is not None)
+    wrong = tuple(name for name, match in matches.items() if match is None)
+    return BrokerFolder(label, os.fspath(path.resolve()), times, wrong)
+
+
+def works(
+    broker: BrokerFolder, read_upto_ms: int | None, known: Collection[str], count: int
+) -> list[Work]:
+    """What is to be read of a broker, in at most ``count`` parts; nothing without a new scrape.
+
+    Those after ``read_upto_ms`` are new; one before it that is not ``known`` by its name (as read
+    or refused), but came later than the first that is, is refused.
+    """
+    upto_ms = -1 if read_upto_ms is None else read_upto_ms
+    new = [ms for ms in broker.times_ms if ms > upto_ms and file_name(ms) not in known]
+    if not new:
+        return []
+    refused = [
+        (name, f"the name is not <milliseconds since 1970>{SUFFIX}") for name in broker.wrong_names
+    ]
+    first_ms = min((int(match["ms"]) for match in map(_NAME.fullmatch, known) if match), default=0)
+    late = (file_name(ms) for ms in broker.times_ms if first_ms <= ms <= upto_ms)
+    refused += [(name, "it came when a later scrape had been read already") for name in late]
+    unknown = [each for each in refused if each[0] not in known]
+    size = -(-len(new) // max(1, count))
+    parts = [new[first : first + size] for first in range(0, len(new), size)]
+    return [
+        Work(
+            broker.label,
+            broker.path,
+            part,
+            [ms for ms in broker.times_ms if part[0] - GAP_MS_MAX <= ms < part[0]],
+            () if place else unknown,
+            [name for ms in part if (name := lines_name(ms)) in known],
+        )
+        for place, part in enumerate(parts)
+    ]
+
+
+def gaps(broker: BrokerFolder) -> Iterator[tuple[int, int]]:
+    """Scrapes that follow each other and lie too far apart."""
+    return (
+        (before, after)
+        for before, after in pairwise(broker.times_ms)
+        if after - before > GAP_MS_MAX
+    )

@@ -1,0 +1,123 @@
+"""The job that reads a folder of scrapes into bronze: each file once, however often it runs.
+
+How far a broker was read stands in the commit that appended the rows, as the version of the
+application transaction ``scrapes:<broker>``: milliseconds since the epoch. So a killed run neither
+loses nor doubles any. A broker is one Spark job; its files are split over the tasks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow.parquet as pq
+from pyspark.sql import SparkSession
+
+from headgate.pipeline.scrapes.decoding import WORK_COLUMN
+from headgate.pipeline.scrapes.folder import BrokerFolder, broker_folders, file_name, gaps, works
+from headgate.pipeline.scrapes.rows import scrape_source
+from headgate.pipeline.session import prepare_session
+from headgate.pipeline.store.delta_log import TableFile, ensure_table, table_files
+from headgate.pipeline.store.delta_writer import FORMAT, SCRAPES
+from headgate.pipeline.tables.bronze import BATCH_KIND, BRONZE_QUARANTINE, BRONZE_SAMPLES
+from headgate.pipeline.tables.columns import Table
+
+_PARTS_PER_CORE: Final = 2
+"""More parts even out what tasks have to do; each reads one text more."""
+
+
+def ingest_scrapes(spark: SparkSession, folder: str, root: str) -> list[str]:
+    """Append what is new in a folder of scrapes to the bronze tables under ``root``.
+
+    Returns what is to be said of it: a line for each thing that one should know.
+
+    Raises:
+        InputError: the folder cannot be read, or holds no scrapes.
+    """
+    prepare_session(spark)
+    brokers = broker_folders(folder)
+    for broker in brokers:
+        _ingest(spark, broker, root)
+    return [*_remarks(brokers), *_refused(brokers, root)]
+
+
+def _ingest(spark: SparkSession, broker: BrokerFolder, root: str) -> None:
+    app_id = f"scrapes:{broker.label}"
+    upto_ms = ensure_table(root, BRONZE_SAMPLES).transaction_version(app_id)
+    known = _read_before(broker, root) | _refused_before(broker, root)
+    cores = spark.sparkContext.defaultParallelism
+    found = works(broker, upto_ms, known, _PARTS_PER_CORE * cores)
+    if not found:
+        return
+    rows = [(work.to_json(),) for work in found]
+    (
+        spark.createDataFrame(rows, f"{WORK_COLUMN} string")
+        .repartition(len(found))
+        .write.format(FORMAT)
+        .mode("append")
+        .option("root", root)
+        .option("table", SCRAPES)
+        .option("app_id", app_id)
+        .option("app_version", str(found[-1].times_ms[-1]))
+        .save()
+    )
+
+
+def _read_before(broker: BrokerFolder, root: str) -> set[str]:
+    """Files that have been read, by their rows of kind batch."""
+    batches = [
+        file
+        for file in table_files(ensure_table(root, BRONZE_SAMPLES))
+        if file.partition["kind"] == BATCH_KIND
+    ]
+    rows = _values(root, BRONZE_SAMPLES, batches, "source", "seq")
+    source = scrape_source(broker.label)
+    return {file_name(seq) for owner, seq in rows if owner == source}
+
+
+def _refused_before(broker: BrokerFolder, root: str) -> set[str]:
+    files = table_files(ensure_table(root, BRONZE_QUARANTINE))
+    rows = _values(root, BRONZE_QUARANTINE, files, "message_topic", "message_id")
+    source = scrape_source(broker.label)
+    return {name for owner, name in rows if owner == source}
+
+
+def _values(
+    root: str, table: Table, files: Iterable[TableFile], *names: str
+) -> Iterator[tuple[Any, ...]]:
+    """Some columns, row by row. Both tables that are asked are small: the driver reads them.
+
+    delta-rs could filter, but takes files without statistics of a column for empty.
+    """
+    folder = Path(root, table.name)
+    for file in files:
+        rows = pq.ParquetFile(folder / file.path).read(list(names))
+        yield from zip(*(rows.column(name).to_pylist() for name in names), strict=True)
+
+
+def _remarks(brokers: list[BrokerFolder]) -> list[str]:
+    found = []
+    for broker in brokers:
+        if len(broker.times_ms) == 1:
+            found.append(f"{broker.label} has one scrape: a second one is needed to tell anything.")
+        wide = list(gaps(broker))
+        if wide:
+            longest_s = max(after - before for before, after in wide) / 1_000
+            found.append(
+                f"{broker.label} has {len(wide):,} gaps of more than two minutes, which nothing is "
+                f"told of; the longest is {longest_s:,.0f} s. Scrape every 15 to 60 s."
+            )
+    return found
+
+
+def _refused(brokers: list[BrokerFolder], root: str) -> list[str]:
+    found = []
+    for broker in brokers:
+        names = len(_refused_before(broker, root))
+        if names:
+            found.append(
+                f"{broker.label}: {names:,} of the files could not be read, or not all of their "
+                f"lines; {BRONZE_QUARANTINE.name} says why."
+            )
+    return found

@@ -1,0 +1,129 @@
+"""One ``/metrics`` text to the values of its topics and subscriptions, line by line.
+
+Memory goes with the subjects, not with the text: series that are not read are passed over, and the
+labels, which ``prometheus_client`` reads, are the same for all series of a subject.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple, TypeAlias
+
+from prometheus_client.parser import text_string_to_metric_families
+
+from headgate.pipeline.scrapes.series import NAMES, WANTED, Scope
+
+Values: TypeAlias = dict[str, float]
+"""What a text says of one subject, by the fields of ``series``."""
+
+_PARTITION: Final = re.compile(r"(?P<topic>.+)-partition-(?P<index>\d+)")
+
+
+class TopicName(NamedTuple):
+    """A topic as rows name it: the logical name and the partition's index, or None."""
+
+    cluster: str
+    topic: str
+    partition: int | None
+
+
+@dataclass(slots=True)
+class Scrape:
+    """What one text says. ``texts`` has the labels that are kept, by subject and field."""
+
+    broker: Values = field(default_factory=dict)
+    topics: dict[TopicName, Values] = field(default_factory=dict)
+    subscriptions: dict[tuple[TopicName, str], Values] = field(default_factory=dict)
+    texts: dict[tuple[TopicName | None, str | None, str], str] = field(default_factory=dict)
+    unreadable: int = 0
+    """Lines of wanted series that could not be read."""
+    first_unreadable: str = ""
+    """The first of them, as it was."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Subject:
+    scope: Scope
+    labels: dict[str, str]
+    topic: TopicName | None
+    subscription: str | None
+    values: Values
+
+
+def read_scrape(lines: Iterable[str]) -> Scrape:
+    """Read a text. Lines of wanted series that are none are counted and left out; so are values
+    that are no finite number."""
+    scrape = Scrape()
+    known: dict[str, _Subject] = {}
+    for line in lines:
+        name, brace, rest = line.partition("{")
+        if not brace:
+            name, _, rest = line.strip().partition(" ")
+        if name not in NAMES:
+            continue
+        labels_text, closed, value_text = rest.rpartition("}")
+        try:
+            if brace and not closed:
+                raise ValueError("the labels do not end")
+            value = float(value_text.split()[0])
+            subject = known.get(labels_text)
+            if subject is None:
+                subject = known[labels_text] = _subject(scrape, _labels(labels_text))
+            _keep(scrape, name, subject, value)
+        except (ValueError, KeyError, IndexError):
+            scrape.unreadable += 1
+            scrape.first_unreadable = scrape.first_unreadable or line.rstrip("\n")
+    return scrape
+
+
+def _labels(text: str) -> dict[str, str]:
+    (family,) = text_string_to_metric_families(f"x{{{text}}} 0\n")
+    (sample,) = family.samples
+    labels: dict[str, str] = sample.labels
+    return labels
+
+
+def _subject(scrape: Scrape, labels: dict[str, str]) -> _Subject:
+    """Whom labels are about. Series of namespaces have no topic: they are the broker's here."""
+    if "topic" not in labels or "remote_cluster" in labels:
+        return _Subject(Scope.BROKER, labels, None, None, scrape.broker)
+    topic = _topic_name(labels)
+    if "subscription" not in labels:
+        values = scrape.topics.setdefault(topic, {})
+        return _Subject(Scope.TOPIC, labels, topic, None, values)
+    subscription = labels["subscription"]
+    values = scrape.subscriptions.setdefault((topic, subscription), {})
+    is_consumer = "consumer_name" in labels or "consumer_id" in labels
+    scope = Scope.CONSUMER if is_consumer else Scope.SUBSCRIPTION
+    return _Subject(scope, labels, topic, subscription, values)
+
+
+def _topic_name(labels: dict[str, str]) -> TopicName:
+    """By the label ``partition`` (``splitTopicAndPartitionLabelInPrometheus``), or the suffix."""
+    topic, cluster = labels["topic"], labels.get("cluster", "")
+    if "partition" in labels:
+        index = int(labels["partition"])
+        return TopicName(cluster, topic, index if index >= 0 else None)
+    match = _PARTITION.fullmatch(topic)
+    if match is None:
+        return TopicName(cluster, topic, None)
+    return TopicName(cluster, match["topic"], int(match["index"]))
+
+
+def _keep(scrape: Scrape, name: str, subject: _Subject, value: float) -> None:
+    wanted = WANTED.get((name, subject.scope))
+    if wanted is None or not math.isfinite(value):
+        return
+    key = wanted.field
+    if "{" in key:
+        key = key.format_map(subject.labels)
+    if wanted.scope is Scope.CONSUMER:
+        subject.values[key] = subject.values.get(key, 0.0) + value
+    else:
+        subject.values[key] = value
+    if wanted.text_field:
+        place = (subject.topic, subject.subscription, wanted.text_field.format_map(subject.labels))
+        scrape.texts[place] = subject.labels[wanted.text_label]

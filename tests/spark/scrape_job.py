@@ -1,0 +1,19 @@
+"""The job ``attribute`` over a folder of scrapes."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+from headgate.pipeline import jobs
+from headgate.pipeline.options import AttributeOptions, SourceOptions
+
+
+def attribute_scrapes(out: Path, folder: Path) -> tuple[list[dict[str, Any]], str]:
+    """Run the job; its rows and what it said."""
+    answer, progress = io.StringIO(), io.StringIO()
+    asked = AttributeOptions(SourceOptions(str(out)), format="json", scrapes=str(folder))
+    jobs.run_attribute(asked, answer, progress)
+    return json.loads(answer.getvalue()), progress.getvalue()
