@@ -150,7 +150,7 @@ def _limits(trouble: Any, rate: Any) -> dict[str, Any]:
                 np.full(len(rate), 1_000_000_000), mask=~(held | by_bytes)
             ),
             f"limit_{level}_source": pa.array(
-                np.where(held | by_bytes, "namespace policy acme/orders", None), pa.string()
+                np.full(len(rate), "namespace policy acme/orders"), mask=~(held | by_bytes)
             ),
         }
     return columns

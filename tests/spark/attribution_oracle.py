@@ -199,4 +199,6 @@ def _rows(query: str, name: str, table: pa.Table) -> list[tuple[Any, ...]]:
     with duckdb.connect() as connection:
         connection.execute("set timezone = 'UTC'")
         connection.register(name, table)
-        return connection.execute(f"select * from ({query}) order by 3, 4, 5, 6, 7, 8").fetchall()
+        ordered = f"select * from ({query}) order by 3, 4, 5, 6, 7, 8"
+        rows: list[tuple[Any, ...]] = connection.execute(ordered).fetchall()
+        return rows

@@ -207,7 +207,8 @@ def run_stream(
     """
     source, root = options.source, str(Path(options.source.out).resolve())
     progress = Progress(err)
-    with _opened(source, root, "headgate pipeline stream", progress, messages) as (spark, frame):
+    name = "headgate pipeline stream"
+    with _opened(source, root, name, progress, messages, is_long=True) as (spark, frame):
         with progress.stage(f"Bringing {root} up to date") as stage:
             _create_tables(root)
             # A run that was killed may have left bronze rows that nothing is derived from yet.
@@ -237,6 +238,8 @@ def _opened(
     name: str,
     progress: Progress,
     messages: Callable[[SparkSession], DataFrame] | None,
+    *,
+    is_long: bool = False,
 ) -> Iterator[tuple[SparkSession, DataFrame]]:
     """The session, and the stream of messages to read in it, while nobody else has the folder."""
     if messages is None:
@@ -245,7 +248,7 @@ def _opened(
             check_brokers(source)
     with folder_lock(root), _plain_errors(spark_log_path(root)):
         with progress.stage("Starting Spark"):
-            spark = create_session(name, log_path=spark_log_path(root))
+            spark = create_session(name, log_path=spark_log_path(root), is_long=is_long)
         yield spark, telemetry_messages(spark, source) if messages is None else messages(spark)
 
 
