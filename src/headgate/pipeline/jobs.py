@@ -228,7 +228,7 @@ def run_stream(
     source, root = options.source, str(Path(options.source.out).resolve())
     progress = Progress(err)
     asked = source if messages is None else None
-    with _opened(asked, root, "headgate pipeline stream", progress) as spark:
+    with _opened(asked, root, "headgate pipeline stream", progress, is_long=True) as spark:
         frame = _stream(spark, source, messages, STREAM_PATIENCE_MS)
         with progress.stage(f"Bringing {root} up to date") as stage:
             _create_tables(root)
@@ -257,7 +257,12 @@ def run_stream(
 
 @contextmanager
 def _opened(
-    asked: SourceOptions | None, root: str, name: str, progress: Progress
+    asked: SourceOptions | None,
+    root: str,
+    name: str,
+    progress: Progress,
+    *,
+    is_long: bool = False,
 ) -> Iterator[SparkSession]:
     """The session, while nobody else has the folder; the brokers are asked before, if any."""
     if asked is not None:
@@ -266,7 +271,7 @@ def _opened(
             check_brokers(asked)
     with folder_lock(root), _plain_errors(spark_log_path(root)):
         with progress.stage("Starting Spark"):
-            spark = create_session(name, log_path=spark_log_path(root))
+            spark = create_session(name, log_path=spark_log_path(root), is_long=is_long)
         yield spark
 
 
