@@ -2,8 +2,8 @@
 
 A trigger every few seconds leaves a file of each kind in the present hour, and derived tables read
 the whole hour with every trigger. Measured with a window every 10 s: a refresh took 1.1 s at the
-beginning of an hour and 7 to 8 s at its end, all but a second of it for opening 1,400 files; to
-make four of them took 3 s. With what is here it stays between 1.8 and 2.9 s through the last hour of a
+beginning of an hour and 7 to 8 s at its end, mostly for opening 1,400 files; to make
+four of them took 3 s. With what is here it stays between 1.8 and 2.9 s through the last hour of a
 day, for 0.06 s a batch and 1 s at most.
 """
 
