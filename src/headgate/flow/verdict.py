@@ -283,11 +283,16 @@ def _would_have_grown(evidence: Evidence, limiter: Verdict) -> bool | None:
 
 
 def _agreement(evidence: Evidence, first: Verdict, second: Verdict | None) -> float:
-    """The part of the blamed sub-windows that point at the same class, or at the one beside it
-    (a bystander's sub-windows are the same story). 1 when there are none to ask."""
-    votes = []
+    """The part of the blamed sub-windows, by their time, that points at the same class, or at the
+    one beside it (a bystander's sub-windows are the same story). 1 when there are none to ask.
+
+    By time, because the last sub-window is often a short one: a second must not outvote a minute.
+    """
+    agreeing_ns = asked_ns = 0
     for cells_ns in evidence.sub_windows_ns:
         winner, _ = _two_largest(blame_shares(cells_ns))
         if winner is not Verdict.NONE:
-            votes.append(winner in (first, second))
-    return sum(votes) / len(votes) if votes else 1.0
+            ns = sum(cells_ns)
+            asked_ns += ns
+            agreeing_ns += ns if winner in (first, second) else 0
+    return agreeing_ns / asked_ns if asked_ns else 1.0

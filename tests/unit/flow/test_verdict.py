@@ -178,6 +178,16 @@ def test_confidence_is_margin_times_completeness_times_agreement() -> None:
     assert judge(evidence).confidence == pytest.approx(0.6 * 0.5 * 0.75)
 
 
+def test_parts_agree_by_their_time() -> None:
+    """The last minute of a range is often some seconds of one."""
+    short = [ns // 59 for ns in _cells(NO_CONSUMER=1.0)]
+    evidence = replace(
+        _evidence(NO_PERMITS=0.9, NO_CONSUMER=0.1),
+        sub_windows_ns=[_cells(NO_PERMITS=1.0), short],
+    )
+    assert judge(evidence).confidence == pytest.approx(0.8 * 59 / 60)
+
+
 @pytest.mark.parametrize("evidence", [_evidence(NO_PERMITS=1.0), _evidence(CAUGHT_UP=0.5)])
 def test_what_is_inferred_from_counters_is_judged_alike_and_less_sure(evidence: Evidence) -> None:
     for window in (evidence, replace(evidence, oldest_age_ns_max=NS_PER_S // 10)):

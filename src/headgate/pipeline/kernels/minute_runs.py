@@ -36,7 +36,7 @@ from headgate.record.fields import STATE_FIELD_NAMES
 
 LAST_COLUMNS: Final = ("to_ns", "backlog_messages", "unacked", "permits", "consumers", "broker")
 FIRST_COLUMNS: Final = ("from_ns", "backlog_messages_start", "unacked_start")
-VOTE_COLUMNS: Final = tuple(f"minutes_{verdict.value.lower()}" for verdict in VERDICTS)
+VOTE_COLUMNS: Final = tuple(f"voted_{verdict.value.lower()}_ns" for verdict in VERDICTS)
 """How many minutes point at each class."""
 HELD_FIRST_COLUMNS: Final = tuple(f"held_first_{level.name.lower()}_ns" for level in Level)
 """How long the limiter of each level held in the first minute."""
@@ -88,7 +88,7 @@ def minute_runs(table: pa.Table) -> pa.Table:
     if table.num_rows == 0:
         return arrow_schema(RUN_COLUMNS).empty_table()
     shares = blame_shares(cells)
-    votes = np.equal.outer(np.arange(len(VERDICTS)), winners(shares)).astype(np.int64)
+    votes = np.equal.outer(np.arange(len(VERDICTS)), winners(shares)) * cells.sum(axis=0)
     limits = limits_of(table)
     amounts = dict(
         zip(

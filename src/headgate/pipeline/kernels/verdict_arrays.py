@@ -66,8 +66,8 @@ class EvidenceArrays:
     """Field by field ``headgate.flow.verdict.Evidence``, for n windows.
 
     ``cells_ns`` is [CELL_COUNT, n], ``limits_per_s`` [Level, Dimension, n]; NaN where there is no
-    limit and where no rate was proven. ``votes`` stands for the sub-windows: [VERDICTS, n], how
-    many of them point at each class (:func:`winners`); None for windows without any.
+    limit and where no rate was proven. ``votes`` stands for the sub-windows: [VERDICTS, n], the
+    time of those that point at each class (:func:`winners`); None for windows without any.
     """
 
     window_ns: Longs

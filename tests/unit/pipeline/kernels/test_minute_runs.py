@@ -40,7 +40,8 @@ def test_a_run_has_the_sums_and_the_ends_of_its_minutes() -> None:
     assert run["oldest_age_max_ns"] == 300 * S
     assert sum(run[name] for name in STATE_FIELD_NAMES) == 300 * S
     assert run["held_first_subscription_ns"] == 57 * S
-    assert run["minutes_throttled_subscription"] == sum(run[name] for name in VOTE_COLUMNS) == 5
+    assert run["voted_throttled_subscription_ns"] == 300 * S
+    assert sum(run[name] for name in VOTE_COLUMNS) == 300 * S
     assert run["last_most_from_ns"] == T0
     assert minute_runs(input_table(HELD)).schema == arrow_schema(RUN_COLUMNS)
 
@@ -87,4 +88,5 @@ def test_a_streak_goes_back_to_where_another_was_blamed() -> None:
     idle = dict.fromkeys(STATE_FIELD_NAMES, 0) | {"state_no_consumer_ns": 60 * S}
     (run,) = runs(changed(3, **idle))
     assert run["last_most_from_ns"] == T0 + 180 * S
-    assert (run["minutes_throttled_subscription"], run["minutes_no_consumer"]) == (3, 2)
+    assert run["voted_throttled_subscription_ns"] == 180 * S
+    assert run["voted_no_consumer_ns"] == 120 * S
