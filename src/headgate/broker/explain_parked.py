@@ -12,11 +12,11 @@ from headgate.base.park_cause import ParkCause
 from headgate.base.units import NS_PER_S
 from headgate.broker.explain_types import LimitRef, ParkedState
 from headgate.broker.history import HOUR_NS, MINUTE_NS
-from headgate.broker.publish_limits import ADAPTIVE_SOURCE, PUBLISH_BROKER, PUBLISH_TOPIC
+from headgate.broker.publish_limits import PUBLISH_BROKER, PUBLISH_TOPIC
 from headgate.broker.slices import Steps
 from headgate.engine.parking import Place
 from headgate.engine.topic import Topic
-from headgate.flow.limits import Dimension
+from headgate.flow.limits import ADAPTIVE_SOURCE, Dimension
 from headgate.flow.sentence import limit_text
 
 if TYPE_CHECKING:

@@ -18,6 +18,7 @@ from headgate.broker.limits import NO_LIMIT
 from headgate.broker.settings import Settings
 from headgate.engine.topic import Topic
 from headgate.flow.limits import (
+    ADAPTIVE_SOURCE,
     PUBLISH_KEYS,
     Dimension,
     EffectiveLimit,
@@ -30,9 +31,6 @@ from headgate.flow.limits import (
 )
 from headgate.metadata.catalog import Catalog
 from headgate.metadata.policies import PublishRate
-
-ADAPTIVE_SOURCE: Final = "adaptive controller"
-"""Where a limit comes from that nobody set."""
 
 PUBLISH_TOPIC: Final = "publish_topic"
 PUBLISH_BROKER: Final = "publish_broker"

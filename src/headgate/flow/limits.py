@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum
+from math import inf
 from typing import NamedTuple
 
 from headgate.base.errors import InputError
@@ -111,6 +112,19 @@ def is_tighter(limit: RateLimit, other: RateLimit | None, dimension: Dimension) 
 def _least(one: int | None, other: int | None) -> int | None:
     return min((amount for amount in (one, other) if amount is not None), default=None)
 
+
+def is_lower(limit: RateLimit, other: RateLimit) -> bool:
+    """Whether ``limit`` lets less through than ``other``, in the first dimension in which their
+    rates differ; no limit lets everything through."""
+    for dimension in Dimension:
+        rates = limit.per_second(dimension), other.per_second(dimension)
+        if rates[0] != rates[1]:
+            return (rates[0] or inf) < (rates[1] or inf)
+    return False
+
+
+ADAPTIVE_SOURCE = "adaptive controller"
+"""Where a publish limit comes from that nobody set."""
 
 ABOVE_PUBLISH_RATE = ", above the publish rate"
 """Ends the text of a source, in telemetry, where the limit moves with what is published."""

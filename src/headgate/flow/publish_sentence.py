@@ -1,6 +1,7 @@
 """One sentence about a topic's producers: what holds them now, or held them lately.
 
-``explain`` says it from the broker's own memory. As in :mod:`headgate.flow.sentence`, whatever is
+``explain`` says it from the broker's own memory; of a stretch of the past
+:mod:`headgate.flow.held_sentence` says it. As in :mod:`headgate.flow.sentence`, whatever is
 not known is left out.
 """
 
@@ -19,8 +20,23 @@ NOTHING_HOLDS: Final = "nothing holds publishing"
 SEND_TIMEOUT_S: Final = 30.0
 """After which Pulsar's clients give a message up unless they are told otherwise."""
 
-_SHOWN_S_MIN: Final = 0.3
+SHOWN_S_MIN: Final = 0.3
 """Half a percent of a minute; less reads as nothing."""
+
+PENDING_SETTING: Final = "maxPendingPublishRequestsPerConnection"
+"""What bounds the unanswered messages of a connection."""
+
+PUBLISH_LIMITS: Final = (ParkCause.TOPIC_RATE, ParkCause.BROKER_RATE, ParkCause.ADAPTIVE)
+"""The causes that are a publish limit."""
+
+_HOLDERS: Final = {
+    ParkCause.TOPIC_RATE: "the topic's publish limit",
+    ParkCause.BROKER_RATE: "the broker-wide publish limit",
+    ParkCause.ADAPTIVE: "the adaptive controller's publish limit",
+    ParkCause.BACKLOG_QUOTA: "the backlog quota",
+    ParkCause.PENDING_LIMIT: "too many unanswered messages of a connection",
+    ParkCause.MEMORY: "too much that waited in memory",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +82,7 @@ def publish_sentence(causes: Sequence[Held], *, partitions: int = 1, stopped: bo
         told = [
             f"{_subject(held, partitions)} held producers for {_part(seconds, name)}"
             for seconds, held in sorted(lately, key=lambda each: (-each[0], each[1].cause))
-            if seconds >= _SHOWN_S_MIN
+            if seconds >= SHOWN_S_MIN
         ]
         if told:
             return f"{head}; {' and '.join(told)} of the last {name}"
@@ -84,9 +100,9 @@ def _now(held: Held, partitions: int) -> str:
                 f" after {duration(SEND_TIMEOUT_S)} unless told otherwise"
             )
     # All of the last minute's waiting is the present one.
-    if held.waiting_s is not None and max(1.0, held.minute_s) <= held.waiting_s + _SHOWN_S_MIN:
+    if held.waiting_s is not None and max(1.0, held.minute_s) <= held.waiting_s + SHOWN_S_MIN:
         return f"{text}; held for {duration(held.waiting_s)} without a break"
-    if held.minute_s >= _SHOWN_S_MIN:
+    if held.minute_s >= SHOWN_S_MIN:
         return f"{text}; held for {_share(held.minute_s)} of the last minute"
     return text
 
@@ -112,8 +128,8 @@ def _waits(held: Held, partitions: int) -> str:
         return f"{wait} room in the backlog quota"
     if held.cause is ParkCause.PENDING_LIMIT:
         what = "what it" if is_one else "what they"
-        return f"{wait} answers to {what} sent before (maxPendingPublishRequestsPerConnection)"
-    text = f"{wait} {_limit(held)}"
+        return f"{wait} answers to {what} sent before ({PENDING_SETTING})"
+    text = f"{wait} {holder(held.cause)}"
     if held.limit_text:
         text += f" of {held.limit_text}"
         if held.limit_source and held.cause is not ParkCause.ADAPTIVE:
@@ -123,14 +139,8 @@ def _waits(held: Held, partitions: int) -> str:
 
 def _subject(held: Held, partitions: int) -> str:
     """``the topic's publish limit, now 10 msg/s (topic policy),``: it may have been another."""
-    if held.cause is ParkCause.MEMORY:
-        return "too much that waited in memory"
-    if held.cause is ParkCause.BACKLOG_QUOTA:
-        return "the backlog quota"
-    if held.cause is ParkCause.PENDING_LIMIT:
-        return "too many unanswered messages of a connection"
-    text = _limit(held)
-    if held.limit_text:
+    text = holder(held.cause)
+    if held.limit_text and held.cause in PUBLISH_LIMITS:
         text += f", now {held.limit_text}"
         if held.limit_source and held.cause is not ParkCause.ADAPTIVE:
             text += f" ({held.limit_source})"
@@ -138,12 +148,9 @@ def _subject(held: Held, partitions: int) -> str:
     return text
 
 
-def _limit(held: Held) -> str:
-    if held.cause is ParkCause.TOPIC_RATE:
-        return "the topic's publish limit"
-    if held.cause is ParkCause.BROKER_RATE:
-        return "the broker-wide publish limit"
-    return "the adaptive controller's publish limit"
+def holder(cause: ParkCause) -> str:
+    """What a cause is, as the one that held: ``the topic's publish limit``."""
+    return _HOLDERS[cause]
 
 
 def _each(held: Held, partitions: int) -> str:

@@ -7,7 +7,6 @@ import pytest
 from headgate.base.names import parse_topic
 from headgate.base.units import NS_PER_S
 from headgate.broker.publish_limits import (
-    ADAPTIVE_SOURCE,
     PublishLimitsInForce,
     PublishLimitTable,
     policy_of,
@@ -16,7 +15,13 @@ from headgate.broker.publish_limits import (
 from headgate.broker.settings import Settings
 from headgate.engine.engine import Engine
 from headgate.engine.topic import Topic
-from headgate.flow.limits import Dimension, EffectiveLimit, RateLimit, RatePolicy
+from headgate.flow.limits import (
+    ADAPTIVE_SOURCE,
+    Dimension,
+    EffectiveLimit,
+    RateLimit,
+    RatePolicy,
+)
 from headgate.metadata.catalog import Catalog, Change
 from headgate.metadata.policies import DispatchRate, PublishRate
 from tests.unit.engine.harness import FakeEffects, FakeLog

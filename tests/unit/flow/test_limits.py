@@ -17,6 +17,7 @@ from headgate.flow.limits import (
     RateLimit,
     RatePolicy,
     effective_limit,
+    is_lower,
     is_tighter,
     tighter,
 )
@@ -173,3 +174,14 @@ def test_the_tighter_of_two_limits() -> None:
     assert is_tighter(five, RateLimit(6, None), Dimension.MESSAGES)
     assert not is_tighter(five, five, Dimension.MESSAGES)
     assert not is_tighter(five, RateLimit(6, 70), Dimension.BYTES)
+
+
+def test_the_lower_limit_lets_less_through() -> None:
+    """The first dimension in which two differ decides; no limit is the highest of all."""
+    ten, hundred = RateLimit(10, None), RateLimit(100, 5)
+    assert is_lower(ten, hundred)
+    assert not is_lower(hundred, ten)
+    assert not is_lower(ten, ten)
+    assert is_lower(RateLimit(10, 5), ten)
+    assert is_lower(ten, RateLimit(None, 5))
+    assert not is_lower(RateLimit(10, None, NS_PER_S), RateLimit(20, None, 2 * NS_PER_S))
