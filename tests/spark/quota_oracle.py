@@ -90,22 +90,25 @@ from events order by all
 
 def usage_oracle(intervals: pa.Table) -> list[tuple[Any, ...]]:
     """Rows of :data:`USAGE_COLUMNS`, sorted."""
-    return _run(_USAGE_SQL, intervals=intervals)
+    return run_sql(_USAGE_SQL, intervals=intervals)
 
 
 def evictions_oracle(events: pa.Table) -> list[tuple[Any, ...]]:
     """Rows of :data:`EVICTION_COLUMNS`, sorted."""
-    return _run(_EVICTIONS_SQL, events=events)
+    return run_sql(_EVICTIONS_SQL, events=events)
 
 
 def rows_in_order(rows: pa.Table, columns: tuple[str, ...]) -> list[tuple[Any, ...]]:
     """Some columns of a table, in the order of the oracles' rows."""
-    return _run(f"select {', '.join(columns)} from found order by all", found=rows)
+    return run_sql(f"select {', '.join(columns)} from found order by all", found=rows)
 
 
-def _run(sql: str, **tables: pa.Table) -> list[tuple[Any, ...]]:
+def run_sql(*statements: str, **tables: pa.Table) -> list[tuple[Any, ...]]:
+    """The rows of the last of some statements over tables, whose names are theirs."""
     with duckdb.connect() as connection:
         connection.execute("set timezone = 'UTC'")
         for name, table in tables.items():
             connection.register(name, table)
-        return connection.execute(sql).fetchall()
+        for statement in statements:
+            connection.execute(statement)
+        return connection.fetchall()

@@ -24,7 +24,7 @@ _BLAMED: Final = {
 
 
 class Ending(Enum):
-    """How what is told of a backlog ends."""
+    """How what is told of a backlog ends. The values are what tables have."""
 
     OVER = "over"
     SKIPPED = "skipped"
@@ -39,17 +39,17 @@ class Ending(Enum):
 
 @dataclass(frozen=True, slots=True)
 class EpisodeFacts:
-    """One backlog over one stretch of time.
+    """One backlog from ``since`` to ``until``, ``seconds`` later, at its largest at ``peak_at``;
+    instants as people read them.
 
-    ``since``, ``until`` and ``peak_at`` are instants for people; ``begins_before``: it was there
-    before ``since``. ``cause`` and ``second`` are to blame for ``share`` and ``second_share`` of
-    the time.
+    ``begins_before``: it was there before ``since``. ``cause`` and ``second`` are to blame for
+    ``share`` and ``second_share`` of the time.
     """
 
     since: str
     until: str
-    ending: Ending
     seconds: float
+    ending: Ending
     peak_messages: int
     peak_at: str
     begins_before: bool = False
@@ -62,12 +62,12 @@ class EpisodeFacts:
 def episode_sentence(facts: EpisodeFacts) -> str:
     """Say what is known of a backlog; no line break, no full stop."""
     goes_on = facts.ending in (Ending.OPEN, Ending.CONTINUES)
-    before = "before " * facts.begins_before
+    since = "before " * facts.begins_before + facts.since
     if goes_on:
         verb = "still going on" if facts.ending is Ending.OPEN else "going on"
-        text = f"a backlog since {before}{facts.since}, {verb} at {facts.until}"
+        text = f"a backlog since {since}, {verb} at {facts.until}"
     else:
-        text = f"a backlog from {before}{facts.since} to {facts.until}"
+        text = f"a backlog from {since} to {facts.until}"
         if not facts.begins_before:
             text += f" ({duration(facts.seconds)})"
     is_one = facts.peak_messages == 1

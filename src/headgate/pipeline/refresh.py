@@ -18,7 +18,8 @@ import pyarrow.parquet as pq
 from deltalake import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 
-from headgate.pipeline import steps
+from headgate.pipeline import episode_steps, limit_steps, steps
+from headgate.pipeline.kernels.episodes import Newest
 from headgate.pipeline.store.delta_log import (
     AppTransaction,
     TableFile,
@@ -30,8 +31,10 @@ from headgate.pipeline.store.delta_log import (
 from headgate.pipeline.store.delta_writer import FORMAT
 from headgate.pipeline.tables.attribution import ATTRIBUTION, PROVEN_LOOK_BACK_NS
 from headgate.pipeline.tables.bronze import BATCH_KIND, BRONZE_EVENTS, BRONZE_SAMPLES
-from headgate.pipeline.tables.columns import HOUR_NS, Table
+from headgate.pipeline.tables.columns import HOUR_NS, MINUTE_NS, Table
+from headgate.pipeline.tables.episodes import EPISODES
 from headgate.pipeline.tables.intervals import INTERVALS, INTERVALS_LOOK_BACK_NS
+from headgate.pipeline.tables.publishing import PUBLISH_ATTRIBUTION, THROTTLE_TIMELINE
 from headgate.pipeline.tables.quotas import EVICTIONS, QUOTA_USAGE
 from headgate.pipeline.tables.schemas import table_schema
 from headgate.record.fields import Kind
@@ -90,10 +93,14 @@ def _by_hour(
     source: Table,
     step: Callable[[DataFrame, Collection[int]], DataFrame],
     *,
-    kind: str | None = None,
+    kind: str | Collection[str] | None = None,
     look_back_hours: int = 0,
 ) -> _Derivation:
-    """A table of which an hour follows from the source's same hour and some before it."""
+    """A table of which an hour follows from the source's same hour and some before it.
+
+    ``kind``: what is read of a source that is partitioned by kind.
+    """
+    kinds = (kind,) if isinstance(kind, str) else kind
 
     def touched(new: Collection[TableFile], live: Collection[TableFile]) -> set[int]:
         changed = {file.hour for file in new}
@@ -105,7 +112,7 @@ def _by_hour(
         return changed | looking_back
 
     def is_input(file: TableFile, hours: Collection[int]) -> bool:
-        if kind is not None and file.partition["kind"] != kind:
+        if kinds is not None and file.partition["kind"] not in kinds:
             return False
         return any(file.hour + ahead in hours for ahead in range(look_back_hours + 1))
 
@@ -127,6 +134,78 @@ def _interval_rows(
     return steps.intervals(read_files(spark, root, BRONZE_SAMPLES, samples), hours, beats)
 
 
+_LIMITER: Final = Kind.LIMITER.value
+
+
+def _timeline_rows(
+    spark: SparkSession, root: str, files: list[TableFile], hours: Collection[int]
+) -> DataFrame | None:
+    """Who waited stands in bronze alone, which ``intervals`` follows from: what changes there
+    changes the source, too."""
+    if not files:
+        return None
+    samples = [
+        file
+        for file in table_files(ensure_table(root, BRONZE_SAMPLES))
+        if file.partition["kind"] == _LIMITER and file.hour in hours
+    ]
+    return limit_steps.throttle_timeline(
+        read_files(spark, root, INTERVALS, files),
+        read_files(spark, root, BRONZE_SAMPLES, samples),
+        hours,
+    )
+
+
+def _touched_episodes(new: Collection[TableFile], live: Collection[TableFile]) -> set[int]:
+    """The changed hours and those beside them, where episodes may begin to go on; and the last two
+    before each: what was open there is not if telemetry goes on without it."""
+    changed = {file.hour for file in new}
+    there = {file.hour for file in live}
+    touched = set(changed)
+    for hour in changed:
+        touched |= there & {hour - 1, hour + 1}
+        last = max((other for other in there if other < hour), default=hour)
+        touched |= there & {last - 1, last}
+    return touched
+
+
+def _around(file: TableFile, hours: Collection[int]) -> bool:
+    return any(file.hour + ahead in hours for ahead in (-1, 0, 1))
+
+
+def _episode_rows(
+    spark: SparkSession, root: str, files: list[TableFile], hours: Collection[int]
+) -> DataFrame | None:
+    if not files:
+        return None
+    # Verdicts follow from intervals, and are up to date with them before episodes are.
+    known = [
+        file
+        for file in table_files(ensure_table(root, INTERVALS))
+        if file.partition["kind"] == Kind.SUBSCRIPTION.value and _around(file, hours)
+    ]
+    return episode_steps.episodes(
+        read_files(spark, root, ATTRIBUTION, files),
+        read_files(spark, root, INTERVALS, known),
+        hours,
+        newest_minutes(root, files),
+    )
+
+
+def newest_minutes(root: str, files: Iterable[TableFile]) -> Newest:
+    """How far ``attribution`` goes, by cluster, where these files of it tell; and at all."""
+    last: dict[tuple[str | None, int], int] = {}
+    for file in files:
+        rows = pq.ParquetFile(Path(root, ATTRIBUTION.name) / file.path).read(["cluster", "to_ns"])
+        for found in rows.group_by("cluster").aggregate([("to_ns", "max")]).to_pylist():
+            newest = (found["to_ns_max"] - 1) // MINUTE_NS
+            for hour in (file.hour - 1, file.hour):
+                key = (found["cluster"], hour)
+                last[key] = max(last.get(key, newest), newest)
+    live = table_files(ensure_table(root, ATTRIBUTION))
+    return Newest(last, max(file.hour for file in live))
+
+
 _DERIVATIONS: Final = (
     _Derivation(
         INTERVALS, BRONZE_SAMPLES, lambda new, _: near_hours(new), _near_any, _interval_rows
@@ -138,6 +217,22 @@ _DERIVATIONS: Final = (
         steps.attribution,
         kind=Kind.SUBSCRIPTION.value,
         look_back_hours=PROVEN_LOOK_BACK_NS // HOUR_NS,
+    ),
+    _Derivation(EPISODES, ATTRIBUTION, _touched_episodes, _around, _episode_rows),
+    # A minute's publish limit is that of its end or that of the minute before.
+    _by_hour(
+        PUBLISH_ATTRIBUTION,
+        INTERVALS,
+        limit_steps.publish_attribution,
+        kind=(Kind.TOPIC.value, Kind.LIMITER.value),
+        look_back_hours=1,
+    ),
+    _Derivation(
+        THROTTLE_TIMELINE,
+        INTERVALS,
+        lambda new, _: {file.hour for file in new},
+        lambda file, hours: file.partition["kind"] == _LIMITER and file.hour in hours,
+        _timeline_rows,
     ),
     # A forecast looks back an hour.
     _by_hour(QUOTA_USAGE, INTERVALS, steps.quota_usage, kind=Kind.TOPIC.value, look_back_hours=1),
@@ -191,13 +286,15 @@ def _replace(
 def read_files(
     spark: SparkSession, root: str, table: Table, files: Iterable[TableFile]
 ) -> DataFrame:
-    """Live files of a table as a DataFrame of its schema; at least one."""
+    """Live files of a table as a DataFrame of its schema; without one it is empty."""
+    if not (paths := [file.path for file in files]):
+        return spark.createDataFrame([], table_schema(table))
     folder = str(Path(root, table.name).resolve())
     # Without basePath the partition columns would be null.
     return (
         spark.read.schema(table_schema(table))
         .option("basePath", folder)
-        .parquet(*[f"{folder}/{file.path}" for file in files])
+        .parquet(*[f"{folder}/{path}" for path in paths])
     )
 
 

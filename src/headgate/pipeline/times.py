@@ -48,3 +48,8 @@ def since_epoch_us(at: datetime) -> int:
 def instant(time_ns: int) -> str:
     """An instant for people, to the second: ``2026-11-21 10:00:00 UTC``."""
     return f"{datetime.fromtimestamp(time_ns // NS_PER_S, UTC):%Y-%m-%d %H:%M:%S} UTC"
+
+
+def minute_text(time_ns: int) -> str:
+    """An instant for people, to the minute: ``2026-11-21 10:00 UTC``."""
+    return f"{datetime.fromtimestamp(time_ns // NS_PER_S, UTC):%Y-%m-%d %H:%M} UTC"

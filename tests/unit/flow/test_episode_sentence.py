@@ -12,8 +12,8 @@ from headgate.flow.verdict import Verdict
 SLOW = EpisodeFacts(
     since="2025-11-21 10:03 UTC",
     until="2025-11-21 10:31 UTC",
-    ending=Ending.OVER,
     seconds=1_680.0,
+    ending=Ending.OVER,
     peak_messages=48_000,
     peak_at="2025-11-21 10:20 UTC",
     cause=Verdict.CONSUMER,

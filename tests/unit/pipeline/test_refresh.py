@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from headgate.pipeline.refresh import _DERIVATIONS, DERIVED
@@ -15,7 +15,9 @@ from headgate.pipeline.store.delta_log import TableFile
 from headgate.pipeline.tables.attribution import ATTRIBUTION
 from headgate.pipeline.tables.bronze import BRONZE_EVENTS
 from headgate.pipeline.tables.catalogue import TABLES
+from headgate.pipeline.tables.episodes import EPISODES
 from headgate.pipeline.tables.intervals import INTERVALS
+from headgate.pipeline.tables.publishing import PUBLISH_ATTRIBUTION, THROTTLE_TIMELINE
 from headgate.pipeline.tables.quotas import EVICTIONS, QUOTA_USAGE
 
 HOUR = 489_922
@@ -82,3 +84,36 @@ def test_what_a_new_hour_may_change_is_recomputed_from_all_it_needs(
     touched = derivation.touched([file(h) for h in new], live)
     changes = any(derivation.is_input(file(h), {hour}) for h in new)
     assert (hour in touched) == (changes and hour in new | old)
+
+
+def test_publishing_follows_from_its_hour_and_the_minute_before() -> None:
+    publishing = BY_TABLE[PUBLISH_ATTRIBUTION.name]
+    live = [file(HOUR + ahead, "topic") for ahead in (-1, 0, 1)]
+    assert publishing.touched(live[1:2], live) == {HOUR, HOUR + 1}
+    assert [publishing.is_input(f, {HOUR}) for f in live] == [True, True, False]
+    assert publishing.is_input(file(HOUR, "limiter"), {HOUR})
+    assert not publishing.is_input(file(HOUR), {HOUR})
+    timeline = BY_TABLE[THROTTLE_TIMELINE.name]
+    assert timeline.touched(live[1:2], live) == {HOUR}
+    assert timeline.is_input(file(HOUR, "limiter"), {HOUR})
+    assert not timeline.is_input(file(HOUR, "topic"), {HOUR})
+    assert not timeline.is_input(file(HOUR - 1, "limiter"), {HOUR})
+
+
+@given(st.sets(st.integers(0, 12), min_size=1), st.sets(st.integers(0, 12)), st.integers(0, 12))
+@example({9}, {4, 5}, 4)
+@example({9}, {4, 5}, 5)
+def test_episodes_are_recomputed_where_neighbours_changed_or_telemetry_went_on(
+    new: set[int], old: set[int], hour: int
+) -> None:
+    derivation = BY_TABLE[EPISODES.name]
+    there = new | old
+    touched = derivation.touched([file(h, None) for h in new], [file(h, None) for h in there])
+    assert touched <= there
+    is_beside = any(abs(hour - h) <= 1 for h in new)
+    # Whether anything newer than the next hour is there decides of what was open.
+    went_on = max(there) > hour + 1 and max(old - new, default=-1) <= hour + 1
+    if hour in there and (is_beside or went_on):
+        assert hour in touched
+    inputs = {h for h in there if derivation.is_input(file(h, None), {hour})}
+    assert inputs == there & {hour - 1, hour, hour + 1}

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headgate.base.errors import InputError
-from headgate.pipeline.times import instant, parse_time, since_epoch_us
+from headgate.pipeline.times import instant, minute_text, parse_time, since_epoch_us
 
 NOW_NS = 1_795_255_200_000_000_000
 
@@ -45,3 +45,7 @@ def test_an_instant_is_exact_to_the_microsecond(us: int, offset_minutes: int) ->
     zone = timezone(timedelta(minutes=offset_minutes))
     at = datetime.fromtimestamp(seconds, zone).replace(microsecond=rest)
     assert since_epoch_us(at) == us
+
+
+def test_a_minute_for_people() -> None:
+    assert minute_text(parse_time("2026-11-21T12:00:59.9+02:00", 0)) == "2026-11-21 10:00 UTC"

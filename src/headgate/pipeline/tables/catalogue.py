@@ -12,7 +12,9 @@ from typing import Final
 
 from headgate.pipeline.tables.attribution import ATTRIBUTION
 from headgate.pipeline.tables.bronze import BRONZE_EVENTS, BRONZE_QUARANTINE, BRONZE_SAMPLES
+from headgate.pipeline.tables.episodes import EPISODES
 from headgate.pipeline.tables.intervals import INTERVALS
+from headgate.pipeline.tables.publishing import PUBLISH_ATTRIBUTION, THROTTLE_TIMELINE
 from headgate.pipeline.tables.quotas import EVICTIONS, QUOTA_USAGE
 
 TABLES: Final = {
@@ -23,6 +25,9 @@ TABLES: Final = {
         BRONZE_QUARANTINE,
         INTERVALS,
         ATTRIBUTION,
+        EPISODES,
+        PUBLISH_ATTRIBUTION,
+        THROTTLE_TIMELINE,
         QUOTA_USAGE,
         EVICTIONS,
     )

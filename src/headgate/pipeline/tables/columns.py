@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import enum
 from dataclasses import dataclass
-from typing import Final
+from datetime import UTC, datetime
+from typing import Any, Final
 
+from headgate.base.units import NS_PER_S
 from headgate.record.fields import FIELDS, FieldType, Kind
 
 MINUTE_NS: Final = 60_000_000_000
@@ -75,3 +77,9 @@ def record_columns(*kinds: Kind) -> tuple[TableColumn, ...]:
                 field.name, TableColumn(field.name, _TYPES[field.type], field.meaning + unit)
             )
     return tuple(columns.values())
+
+
+def hour_place(hour: int) -> dict[str, Any]:
+    """``date`` and ``hour`` of the partition of one hour, counted since the epoch."""
+    start = datetime.fromtimestamp(hour * (HOUR_NS // NS_PER_S), UTC)
+    return {"date": start.date(), "hour": start.hour}

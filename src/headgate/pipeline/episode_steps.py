@@ -1,0 +1,58 @@
+"""The step from judged minutes to backlogs with a beginning and an end. As
+:mod:`headgate.pipeline.steps`: ``DataFrame -> DataFrame``, no session, no input or output.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+
+from headgate.base.units import NS_PER_S
+from headgate.pipeline.kernels.episodes import (
+    INPUT_COLUMNS,
+    JUDGED_COLUMNS,
+    SORT_COLUMNS,
+    Newest,
+    episodes_table,
+)
+from headgate.pipeline.limit_steps import left_join
+from headgate.pipeline.tables.arrow_types import whole_subjects
+from headgate.pipeline.tables.attribution import ATTRIBUTION_KEY
+from headgate.pipeline.tables.columns import HOUR_NS
+from headgate.pipeline.tables.episodes import EPISODES, QUIET_MINUTES_MAX
+from headgate.pipeline.tables.schemas import table_schema
+from headgate.record.fields import STATE_FIELD_NAMES, Kind
+
+
+def episodes(
+    judged: DataFrame, minutes: DataFrame, hours: Collection[int], newest: Newest
+) -> DataFrame:
+    """Rows of ``episodes`` for some hours, from ``attribution`` and ``intervals`` of these and of
+    the hours before and after them. ``newest``: how far telemetry goes."""
+    wanted = frozenset(hours)
+    # Of the hours around, only what may be of the same episode.
+    edge = QUIET_MINUTES_MAX + 1
+    hour = F.floor(F.unix_seconds("minute") / (HOUR_NS // NS_PER_S))
+    near = (
+        hour.isin(sorted(wanted)) | (F.minute("minute") < edge) | (F.minute("minute") >= 60 - edge)
+    )
+    key = (*ATTRIBUTION_KEY, "minute")
+    accounted = sum((F.coalesce(name, F.lit(0)) for name in STATE_FIELD_NAMES), F.lit(0))
+    known = minutes.where(near & (F.col("kind") == Kind.SUBSCRIPTION.value)).select(
+        *key, "evidence", "skipped", accounted.alias("accounted_ns")
+    )
+
+    def kernel(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for table in whole_subjects(batches, ATTRIBUTION_KEY):
+            yield from episodes_table(table, wanted, newest).to_batches()
+
+    return (
+        left_join(judged.where(near).select(*JUDGED_COLUMNS), known, key)
+        .select(*INPUT_COLUMNS)
+        .repartition(*ATTRIBUTION_KEY)
+        .sortWithinPartitions(*SORT_COLUMNS)
+        .mapInArrow(kernel, table_schema(EPISODES))
+    )

@@ -1,0 +1,138 @@
+"""What limiters let through and whom they held: minutes of limiters in Arrow, told rows out.
+
+Each row follows from one minute alone, so the input needs no order. Who waited is not in
+``intervals``: a row of the telemetry names its five largest waiters and what each got since the
+row before, so a minute's rows come along, in :data:`SAMPLES`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any, Final
+
+import pyarrow as pa
+
+from headgate.base.units import NS_PER_S
+from headgate.flow.limiter_sentence import LimiterFacts, limiter_sentence
+from headgate.flow.limits import Dimension, RateLimit
+from headgate.flow.sentence import limit_text
+from headgate.pipeline.tables.arrow_types import table_arrow_schema
+from headgate.pipeline.tables.columns import HOUR_NS, hour_place
+from headgate.pipeline.tables.publishing import LIMITER_KEY, THROTTLE_TIMELINE
+from headgate.pipeline.tables.quotas import EVENT_IDENTITY
+from headgate.record.fields import WAITERS_LARGEST
+
+_SAME: Final = (
+    *LIMITER_KEY,
+    "minute",
+    "broker",
+    "completeness",
+    "from_ns",
+    "to_ns",
+    "covered_ns",
+    "limit",
+    "limit_period_ns",
+    "limit_source",
+    "offered",
+    "granted",
+    "waiting_ns",
+)
+"""Columns that the row has from the minute as they are."""
+
+INTERVAL_COLUMNS: Final = (*_SAME, "waiters_max")
+"""Columns of ``intervals`` that are needed, of its rows of limiters."""
+
+SAMPLES: Final = "samples"
+"""Column of structs with :data:`SAMPLE_COLUMNS`: the minute's rows in ``bronze_samples``, also
+those that were read twice; null if there are none."""
+
+_WAITERS: Final = tuple(
+    (f"waiter_{place}", f"waiter_{place}_amount") for place in range(1, WAITERS_LARGEST + 1)
+)
+SAMPLE_COLUMNS: Final = (
+    *EVENT_IDENTITY,
+    "waiters_max",
+    *(name for pair in _WAITERS for name in pair),
+)
+"""Columns of ``bronze_samples`` that are needed."""
+
+Minute = Mapping[str, Any]
+"""One limiter's minute, with :data:`INTERVAL_COLUMNS` and :data:`SAMPLES`."""
+
+
+def timeline_table(table: pa.Table, hours: Collection[int]) -> pa.Table:
+    """One row for each limiter and minute of the wanted hours (numbers since the epoch)."""
+    found: list[dict[str, Any]] = []
+    for minute in table.to_pylist():
+        hour = minute["from_ns"] // HOUR_NS
+        if hour in hours:
+            found.append({**hour_place(hour), **limiter_minute(minute)})
+    return pa.Table.from_pylist(found, schema=table_arrow_schema(THROTTLE_TIMELINE))
+
+
+def limiter_minute(minute: Minute) -> dict[str, Any]:
+    """The row of one minute, but for the columns of its partition."""
+    samples = _once(minute[SAMPLES] or ())
+    waiters = _waiters(samples)
+    limit, period_ns = minute["limit"], minute["limit_period_ns"] or NS_PER_S
+    limit_per_s = limit * NS_PER_S / period_ns if limit else None
+    granted, covered_ns = minute["granted"], minute["covered_ns"]
+    allowed = None if limit_per_s is None else limit_per_s * covered_ns / NS_PER_S
+    use = granted / allowed if granted is not None and allowed else None
+    waiting_ns = minute["waiting_ns"]
+    waiting = min(1.0, waiting_ns / covered_ns) if waiting_ns is not None and covered_ns else None
+    peaks = [sample["waiters_max"] for sample in samples if sample["waiters_max"] is not None]
+    peak = max(peaks, default=minute["waiters_max"])
+    held = None
+    if minute["offered"] is not None and granted is not None:
+        held = max(0, minute["offered"] - granted)
+    facts = LimiterFacts(
+        level=minute["level"] or "",
+        dimension=minute["dimension"] or "",
+        limit_text=_limit_text(minute["dimension"], limit, period_ns),
+        source=minute["limit_source"] or "",
+        granted=granted,
+        held=held,
+        use=use,
+        waiting_share=waiting,
+        waiters_max=peak,
+        waiters=waiters,
+    )
+    told = [{"waiter": name, "granted": amount} for name, amount in waiters]
+    return {
+        **{name: minute[name] for name in _SAME},
+        "limit_per_s": limit_per_s,
+        "held": held,
+        "waiting_share": waiting,
+        "waiters_max": peak,
+        "use": use,
+        "waiters": json.dumps(told) if told else None,
+        "sentence": limiter_sentence(facts),
+    }
+
+
+def _once(samples: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Each row once, however often the message that brought it was read."""
+    return list({tuple(s[name] for name in EVENT_IDENTITY): s for s in samples}.values())
+
+
+def _waiters(samples: Iterable[Mapping[str, Any]]) -> list[tuple[str, int | None]]:
+    """Who waited and what each was granted in all rows that name it, the largest first; None where
+    no row says how much."""
+    granted: dict[str, int | None] = {}
+    for sample in samples:
+        for name, amount in _WAITERS:
+            waiter, got = sample[name], sample[amount]
+            if waiter is not None:
+                before = granted.get(waiter)
+                granted[waiter] = before if got is None else (before or 0) + got
+    return sorted(granted.items(), key=lambda pair: (-(pair[1] or 0), pair[0]))
+
+
+def _limit_text(dimension: str | None, limit: int | None, period_ns: int) -> str:
+    if not limit or limit < 0:
+        return ""
+    if dimension == Dimension.BYTES.name.lower():
+        return limit_text(RateLimit(None, limit, period_ns), Dimension.BYTES)
+    return limit_text(RateLimit(limit, None, period_ns), Dimension.MESSAGES)

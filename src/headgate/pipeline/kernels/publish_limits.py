@@ -1,0 +1,102 @@
+"""Which limit or quota a cause of waiting means, from one minute of a topic. Plain values only.
+
+The record says why something waited and what was in force, not which of two dimensions refused.
+So all limits that the cause may mean are named.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import inf
+from typing import Any, Final
+
+from headgate.base.park_cause import ParkCause
+from headgate.base.units import NS_PER_S
+from headgate.flow.limits import ADAPTIVE_SOURCE, Dimension, EffectiveLimit, RateLimit
+from headgate.flow.quota_sentence import size_text, time_text
+
+BROKER_LIMIT_COLUMNS: Final = tuple(
+    f"broker_limit_{dimension.name.lower()}_{part}"
+    for dimension in Dimension
+    for part in ("per_s", "source")
+)
+"""What a minute knows of the broker-wide publish limit at its end; doubles and texts."""
+
+Minute = Mapping[str, Any]
+"""One topic's minute."""
+
+
+@dataclass(frozen=True, slots=True)
+class PublishLimit:
+    """A publish limit and where it is set."""
+
+    limit: RateLimit
+    source: str
+
+
+def limit_of(cause: ParkCause, minute: Minute) -> PublishLimit | None:
+    """The limit that a cause means, as it was at the minute's end; None where there was none, or
+    the telemetry does not tell.
+
+    ``cause`` is one of ``PUBLISH_LIMITS``.
+    """
+    if cause is ParkCause.BROKER_RATE:
+        known = [
+            (minute[f"broker_limit_{name}_per_s"], minute[f"broker_limit_{name}_source"] or "")
+            for name in ("messages", "bytes")
+        ]
+        return _named(known)
+    messages, size = minute["publish_limit_messages_per_s"], minute["publish_limit_bytes_per_s"]
+    sources = _sources(messages, size, minute["publish_limit_source"] or "")
+    wants_adaptive = cause is ParkCause.ADAPTIVE
+    return _named(
+        [
+            (rate if (source == ADAPTIVE_SOURCE) is wants_adaptive else None, source)
+            for rate, source in zip((messages, size), sources, strict=True)
+        ]
+    )
+
+
+def _named(known: list[tuple[float | None, str]]) -> PublishLimit | None:
+    """From the rate and the source of each dimension."""
+    amounts = [None if not rate else max(1, round(rate)) for rate, _ in known]
+    if amounts == [None, None]:
+        return None
+    sources = [
+        source for (_, source), amount in zip(known, amounts, strict=True) if amount is not None
+    ]
+    return PublishLimit(
+        RateLimit(amounts[0], amounts[1]), " and ".join(dict.fromkeys(filter(None, sources)))
+    )
+
+
+def _sources(messages: float | None, size: float | None, source: str) -> tuple[str, str]:
+    """Where each dimension is set: one text names both where they differ."""
+    parts = source.split(" and ")
+    if len(parts) == 2 and ADAPTIVE_SOURCE in parts:
+        return parts[0], parts[1]
+    limit = RateLimit(1 if messages else None, 1 if size else None) if messages or size else None
+    effective = EffectiveLimit(limit, source)
+    return effective.source_of(Dimension.MESSAGES), effective.source_of(Dimension.BYTES)
+
+
+def quota_of(minute: Minute) -> tuple[str, str] | None:
+    """Text and source of the backlog quota in force at the minute's end, of two the fuller one
+    (at the same use the size's, which counts for producers); None where there was none."""
+    size, time_ns = minute["quota_size_limit_bytes"], minute["quota_time_limit_ns"]
+    known = []
+    if size is not None:
+        known.append((_use(minute["backlog_bytes"], size), "size", size_text(size)))
+    if time_ns is not None:
+        text = time_text(time_ns / NS_PER_S)
+        known.append((_use(minute["oldest_age_ns"], time_ns), "time", text))
+    if not known:
+        return None
+    _, kind, text = max(known, key=lambda quota: quota[0])
+    words = (minute[f"quota_{kind}_source"], minute[f"quota_{kind}_policy"])
+    return text, ", ".join(filter(None, words))
+
+
+def _use(taken: int | None, limit: int) -> float:
+    return (taken or 0) / limit if limit > 0 else inf

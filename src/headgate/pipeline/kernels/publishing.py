@@ -1,0 +1,251 @@
+"""What held the producers of topics: sorted minutes of topics in Arrow, judged rows out.
+
+A minute and a range go the same way: seconds by cause are summed, and what is said of them follows
+from the sums. The input is sorted by :data:`SORT_COLUMNS`. A minute needs the one before it, for
+the limit that was in force when it began.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from itertools import groupby
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from headgate.base.park_cause import ParkCause
+from headgate.base.units import NS_PER_S
+from headgate.flow.held_sentence import HeldThen, held_sentence
+from headgate.flow.limits import Dimension, is_lower
+from headgate.flow.sentence import limit_text
+from headgate.pipeline.kernels.publish_limits import (
+    BROKER_LIMIT_COLUMNS,
+    PublishLimit,
+    limit_of,
+    quota_of,
+)
+from headgate.pipeline.tables.arrow_types import arrow_schema, changes, table_arrow_schema
+from headgate.pipeline.tables.bronze import INFERRED, MEASURED
+from headgate.pipeline.tables.columns import HOUR_NS, MINUTE_NS, hour_place
+from headgate.pipeline.tables.intervals import TOPIC_COLUMNS, TOPIC_KEY
+from headgate.pipeline.tables.publishing import (
+    HELD_COLUMNS,
+    PUBLISH_ATTRIBUTION,
+    PUBLISH_LEVELS,
+)
+from headgate.record.fields import PARKED_FIELD_NAMES, QUOTA_TYPES
+
+SORT_COLUMNS: Final = (*TOPIC_KEY, "minute")
+"""Order of the input."""
+
+_SUMMED: Final = ("covered_ns", "msgs_in", "bytes_in")
+_PARKED_NS: Final = tuple(f"parked_{cause.label}_ns" for cause in ParkCause)
+_WAITING: Final = tuple(name for name in PARKED_FIELD_NAMES if name not in _PARKED_NS)
+
+INTERVAL_COLUMNS: Final = (
+    *SORT_COLUMNS,
+    "broker",
+    "evidence",
+    "from_ns",
+    "to_ns",
+    *_SUMMED,
+    "producers",
+    *PARKED_FIELD_NAMES,
+    *PUBLISH_LEVELS,
+    "backlog_bytes",
+    "oldest_age_ns",
+    *(
+        f"quota_{quota}_{part}"
+        for quota in QUOTA_TYPES
+        for part in ("limit_bytes" if quota == "size" else "limit_ns", "policy", "source")
+    ),
+)
+"""Columns of ``intervals`` that are needed, of its rows of topics."""
+
+INPUT_COLUMNS: Final = (*INTERVAL_COLUMNS, *BROKER_LIMIT_COLUMNS)
+"""Those, and the limit that the minute's broker had for all topics together at its end."""
+
+RANGE_COLUMNS: Final = (*TOPIC_COLUMNS, *HELD_COLUMNS)
+"""Columns of what held a topic's producers over a range."""
+
+Minute = Mapping[str, Any]
+"""One topic's minute, with :data:`INPUT_COLUMNS`."""
+
+
+def publish_table(table: pa.Table, hours: Collection[int]) -> pa.Table:
+    """One row for each topic and minute of the wanted hours (numbers since the epoch) in which
+    something was published or held; the minutes of the others have none.
+
+    Each topic is there with all its minutes of those hours and the one before each hour.
+    """
+    found: list[dict[str, Any]] = []
+    concerned, starts = _concerned(table), changes(table, TOPIC_KEY)
+    needed = concerned.copy()
+    needed[:-1] |= concerned[1:] & ~starts[1:]
+    before: list[Minute] = []
+    places = zip(
+        table.filter(pa.array(needed)).to_pylist(),
+        concerned[needed].tolist(),
+        starts[needed].tolist(),
+        strict=True,
+    )
+    for minute, is_concerned, is_first in places:
+        hour = minute["from_ns"] // HOUR_NS
+        if is_concerned and hour in hours:
+            judged = held_over([minute], None if is_first else _adjacent(before, minute))
+            key = {name: minute[name] for name in SORT_COLUMNS}
+            found.append({**hour_place(hour), **key, **judged})
+        before = [minute]
+    return pa.Table.from_pylist(found, schema=table_arrow_schema(PUBLISH_ATTRIBUTION))
+
+
+def publish_range_table(table: pa.Table, since_ns: int, until_ns: int) -> pa.Table:
+    """One row for each topic with minutes that touch ``[since_ns, until_ns)``, idle or not."""
+    found: list[dict[str, Any]] = []
+    for key, group in groupby(table.to_pylist(), lambda row: tuple(row[n] for n in TOPIC_KEY)):
+        minutes = [minute for minute in group if minute["from_ns"] < until_ns]
+        inside = [minute for minute in minutes if minute["to_ns"] > since_ns]
+        if inside:
+            before = minutes[: len(minutes) - len(inside)]
+            judged = held_over(inside, _adjacent(before, inside[0]), is_range=True)
+            found.append({**dict(zip(TOPIC_KEY, key, strict=True)), **judged})
+    return pa.Table.from_pylist(found, schema=arrow_schema(RANGE_COLUMNS))
+
+
+def _concerned(table: pa.Table) -> npt.NDArray[np.bool_]:
+    """Which minutes have a row. Most topics are idle, so this is no loop over them."""
+    mask = np.zeros(table.num_rows, dtype=np.bool_)
+    for name in ("msgs_in", *PARKED_FIELD_NAMES):
+        amounts = pc.fill_null(table.column(name), 0)
+        mask |= pc.greater(amounts, 0).to_numpy()
+    return mask
+
+
+def _adjacent(before: Sequence[Minute], minute: Minute) -> Minute | None:
+    """The minute right before another one. A gap in the telemetry breaks the chain, so that a
+    minute follows from no more than two."""
+    last = before[-1] if before else None
+    if last is None or last["from_ns"] // MINUTE_NS != minute["from_ns"] // MINUTE_NS - 1:
+        return None
+    return last
+
+
+def held_over(
+    minutes: Sequence[Minute], before: Minute | None, *, is_range: bool = False
+) -> dict[str, Any]:
+    """What held one topic's producers over its minutes, in time order; at least one.
+
+    ``before`` is the minute before the first, None if it is not known. Returns the columns
+    ``HELD_COLUMNS``.
+    """
+    first, last = minutes[0], minutes[-1]
+    sums = {name: _sum(minutes, name) for name in (*_SUMMED, *_PARKED_NS)}
+    held_ns = {cause: sums[name] or 0 for cause, name in zip(ParkCause, _PARKED_NS, strict=True)}
+    order = sorted((cause for cause in ParkCause if held_ns[cause] > 0), key=lambda c: -held_ns[c])
+    cause, second = (*order, None, None)[:2]
+    span_ns, covered_ns = last["to_ns"] - first["from_ns"], sums.pop("covered_ns") or 0
+    share = held_ns[cause] / covered_ns if cause is not None and covered_ns else None
+    told = [_told(each, held_ns[each], minutes, before) for each in ParkCause]
+    return {
+        "broker": last["broker"],
+        "completeness": min(1.0, covered_ns / span_ns),
+        "from_ns": first["from_ns"],
+        "to_ns": last["to_ns"],
+        **sums,
+        **{name: last[name] for name in ("producers", *_WAITING, *PUBLISH_LEVELS)},
+        "cause": None if cause is None else cause.label,
+        "second_cause": None if second is None else second.label,
+        # What a lost row covered counts for the cause alone.
+        "held_share": min(1.0, share) if share is not None else (0.0 if covered_ns else None),
+        "evidence": (
+            INFERRED if any(minute["evidence"] == INFERRED for minute in minutes) else MEASURED
+        ),
+        "sentence": held_sentence(told, range_s=span_ns / NS_PER_S if is_range else None),
+    }
+
+
+def _sum(minutes: Sequence[Minute], name: str) -> int | None:
+    """Null where no minute knows: a broker that does not have that part."""
+    known = [minute[name] for minute in minutes if minute[name] is not None]
+    return sum(known) if known else None
+
+
+def _told(
+    cause: ParkCause, held_ns: int, minutes: Sequence[Minute], before: Minute | None
+) -> HeldThen:
+    """What the sentence says of one cause: of its limits the one that held for longest."""
+    messages = 0 if cause is ParkCause.MEMORY else minutes[-1][f"parked_{cause.label}_messages"]
+    seconds = held_ns / NS_PER_S
+    if not held_ns:
+        return HeldThen(cause, messages=messages or 0)
+    if cause is ParkCause.BACKLOG_QUOTA:
+        text, source = _longest_quota(minutes, before)
+        return HeldThen(cause, seconds, messages or 0, text, source)
+    if cause in (ParkCause.PENDING_LIMIT, ParkCause.MEMORY):
+        return HeldThen(cause, seconds, messages or 0)
+    longest = _longest_limit(cause, minutes, before)
+    if longest is None:
+        return HeldThen(cause, seconds, messages or 0)
+    at_end = limit_of(cause, minutes[-1])
+    return HeldThen(
+        cause,
+        seconds,
+        messages or 0,
+        _limit_text(longest),
+        longest.source,
+        _at_end(cause, longest, at_end),
+    )
+
+
+def _longest_limit(
+    cause: ParkCause, minutes: Sequence[Minute], before: Minute | None
+) -> PublishLimit | None:
+    held_ns: dict[PublishLimit | str | None, int] = {}
+    latest: dict[PublishLimit | str | None, PublishLimit | None] = {}
+    for minute in minutes:
+        limit = _tighter(
+            None if before is None else limit_of(cause, before), limit_of(cause, minute)
+        )
+        # The controller moves its limit every cycle: to a range that is one limit.
+        name = cause.label if cause is ParkCause.ADAPTIVE and limit is not None else limit
+        held_ns[name] = held_ns.get(name, 0) + (minute[f"parked_{cause.label}_ns"] or 0)
+        latest[name] = limit
+        before = minute
+    return latest[max(held_ns, key=lambda name: held_ns[name])]
+
+
+def _tighter(old: PublishLimit | None, new: PublishLimit | None) -> PublishLimit | None:
+    """Which of the limits at a minute's two ends held in it: the other let more through."""
+    if old is None or new is None:
+        return old or new
+    return old if is_lower(old.limit, new.limit) else new
+
+
+def _longest_quota(minutes: Sequence[Minute], before: Minute | None) -> tuple[str, str]:
+    """Text and source of the quota that held for longest."""
+    held_ns: dict[tuple[str, str], int] = {}
+    for minute in minutes:
+        # One that was taken away within the minute is known from the one before.
+        quota = quota_of(minute) or (None if before is None else quota_of(before)) or ("", "")
+        held_ns[quota] = held_ns.get(quota, 0) + (minute["parked_backlog_quota_ns"] or 0)
+        before = minute
+    return max(held_ns, key=lambda quota: held_ns[quota])
+
+
+def _limit_text(named: PublishLimit) -> str:
+    return " and ".join(
+        limit_text(named.limit, dimension)
+        for dimension in Dimension
+        if named.limit.amount(dimension) is not None
+    )
+
+
+def _at_end(cause: ParkCause, held: PublishLimit, at_end: PublishLimit | None) -> str:
+    if at_end is None:
+        return "gone"
+    if at_end.limit == held.limit or cause is ParkCause.ADAPTIVE:
+        return ""
+    return _limit_text(at_end)

@@ -1,0 +1,104 @@
+"""Views: what follows from tables whenever somebody asks, so that nothing of it is stored.
+
+Pure functions ``DataFrame -> DataFrame``, as :mod:`headgate.pipeline.steps`. The guide has the same
+as SQL for DuckDB.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame, GroupedData
+from pyspark.sql import functions as F  # noqa: N812
+
+from headgate.base.units import NS_PER_S
+from headgate.pipeline.kernels.episodes import SEGMENT_ORDER, joined_table
+from headgate.pipeline.tables.arrow_types import whole_subjects
+from headgate.pipeline.tables.attribution import ATTRIBUTION_KEY, BLAMES
+from headgate.pipeline.tables.episodes import EPISODE_COLUMNS
+from headgate.pipeline.tables.quotas import EVICTION_FIELDS
+from headgate.pipeline.tables.schemas import spark_schema
+from headgate.record.fields import PARK_CAUSES, Kind
+
+
+def backlog_episodes(segments: DataFrame) -> DataFrame:
+    """Whole episodes (``EPISODE_COLUMNS``) from rows of ``episodes``.
+
+    Segments that meet at an hour's edge and say so are one episode. Of an episode that goes on
+    beyond the rows given, ``continues_before`` or ``continues_after`` is true.
+    """
+
+    def kernel(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for table in whole_subjects(batches, ATTRIBUTION_KEY):
+            yield from joined_table(table).to_batches()
+
+    return (
+        segments.drop("date", "hour")
+        .repartition(*ATTRIBUTION_KEY)
+        .sortWithinPartitions(*SEGMENT_ORDER)
+        .mapInArrow(kernel, spark_schema(EPISODE_COLUMNS))
+    )
+
+
+_NAMESPACE: Final = r"^[^:]+://([^/]+/[^/]+)/"
+"""A topic's tenant and namespace."""
+
+_ROLLUP_KEY: Final = ("cluster", "namespace", "minute")
+
+
+def namespace_rollup(minutes: DataFrame, judged: DataFrame) -> DataFrame:
+    """What happened in each namespace and minute, from ``intervals`` and ``attribution``.
+
+    One row for each cluster, namespace and minute with a topic: how many ``topics`` (each partition
+    by itself) and ``subscriptions``, messages and bytes in and out, the backlog at the minute's
+    end (``backlog_messages`` over subscriptions, ``backlog_bytes`` of each topic's slowest),
+    ``blame_CLASS_s`` and their part that limits are to blame for (``throttled_s``), evictions, and
+    ``parked_s``: for how long producers were held, also by cause. Seconds are summed over
+    subscriptions and topics: 120 in a minute are two of them all the time.
+    """
+    topics = _of_namespaces(minutes.where(F.col("kind") == Kind.TOPIC.value)).agg(
+        F.count("*").alias("topics"),
+        *(_sum(name).alias(name) for name in ("msgs_in", "bytes_in", "msgs_out", "bytes_out")),
+        _sum("backlog_bytes").alias("backlog_bytes"),
+        F.max("oldest_age_max_ns").alias("oldest_age_max_ns"),
+        *(
+            sum((_sum(f) for f in EVICTION_FIELDS if f.endswith(unit)), F.lit(0)).alias(
+                f"evicted_{unit}"
+            )
+            for unit in ("messages", "bytes")
+        ),
+        *(_seconds(f"parked_{cause}_ns").alias(f"parked_{cause}_s") for cause in PARK_CAUSES),
+    )
+    backlogs = _of_namespaces(minutes.where(F.col("kind") == Kind.SUBSCRIPTION.value)).agg(
+        F.count("*").alias("subscriptions"), _sum("backlog_messages").alias("backlog_messages")
+    )
+    covered_s = F.col("completeness") * (F.col("to_ns") - F.col("from_ns")) / NS_PER_S
+    blamed = _of_namespaces(judged).agg(
+        *(
+            F.sum(F.col(f"share_{blame.lower()}") * covered_s).alias(f"blame_{blame.lower()}_s")
+            for blame in BLAMES
+        )
+    )
+    joined = topics.join(backlogs, [*_ROLLUP_KEY], "left").join(blamed, [*_ROLLUP_KEY], "left")
+    throttled = [f"blame_{b.lower()}_s" for b in BLAMES if b.startswith("THROTTLED")]
+    return joined.na.fill(0, ["subscriptions", "backlog_messages"]).select(
+        *_ROLLUP_KEY,
+        *(name for name in joined.columns if name not in _ROLLUP_KEY),
+        sum((F.coalesce(name, F.lit(0.0)) for name in throttled), F.lit(0.0)).alias("throttled_s"),
+        sum((F.col(f"parked_{c}_s") for c in PARK_CAUSES), F.lit(0.0)).alias("parked_s"),
+    )
+
+
+def _of_namespaces(rows: DataFrame) -> GroupedData:
+    named = rows.withColumn("namespace", F.regexp_extract("topic", _NAMESPACE, 1))
+    return named.groupBy(*_ROLLUP_KEY)
+
+
+def _sum(name: str) -> Column:
+    return F.coalesce(F.sum(name), F.lit(0))
+
+
+def _seconds(name: str) -> Column:
+    return _sum(name) / NS_PER_S

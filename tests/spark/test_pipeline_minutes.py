@@ -1,0 +1,243 @@
+"""The tables of held producers, limiters and backlogs, and the views, by whole jobs: right, the
+same in every way, once, whatever happens."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from headgate.pipeline import jobs, limit_steps, views
+from headgate.pipeline.options import SourceOptions, StreamOptions
+from headgate.pipeline.refresh import _DERIVATIONS, read_files
+from headgate.pipeline.session import prepare_session
+from headgate.pipeline.store.delta_log import ensure_table, table_files
+from headgate.pipeline.tables.attribution import ATTRIBUTION
+from headgate.pipeline.tables.columns import HOUR_NS, Table
+from headgate.pipeline.tables.episodes import EPISODES
+from headgate.pipeline.tables.intervals import INTERVALS
+from headgate.pipeline.tables.publishing import PUBLISH_ATTRIBUTION, THROTTLE_TIMELINE
+from headgate.pipeline.tables.schemas import MESSAGE_SCHEMA
+from tests.spark.episode_oracle import (
+    BLAMED_SQL,
+    EPISODE_COLUMNS,
+    ROLLUP_COLUMNS,
+    SEGMENT_COLUMNS,
+    episode_oracle,
+    rollup_oracle,
+    segment_oracle,
+)
+from tests.spark.limit_oracle import (
+    PUBLISH_COLUMNS,
+    TIMELINE_COLUMNS,
+    publish_oracle,
+    timeline_oracle,
+)
+from tests.spark.quota_oracle import rows_in_order, run_sql
+from tests.spark.telemetry_topic import Topic, attribute, rows_of
+from tests.unit.pipeline.play import S
+from tests.unit.pipeline.story_play import BEGIN, NS, Backlog, StoryBroker
+
+TABLES = (EPISODES, PUBLISH_ATTRIBUTION, THROTTLE_TIMELINE)
+HOUR = BEGIN // HOUR_NS
+
+BACKLOGS = (
+    Backlog(f"{NS}edge", "...CC.CC" + "." * 70),
+    Backlog(f"{NS}long", "..C"),
+    Backlog(f"{NS}skipped", "..CCSCC.TT...."),
+    Backlog(f"{NS}gone", "...CCC "),
+    Backlog(f"{NS}mixed", ("CC...T.TT..C....S.." * 5)[:66] + "CCTTT.."),
+    Backlog(f"{NS}quiet", "."),
+)
+FIRST_S, SECOND_S, WINDOW_S = 1_020, 3_370, 10
+"""Until 11:12 and, 20 s later, until 12:08:30: three hours, the last minute half."""
+
+
+def troubled() -> list[bytes]:
+    """Two hours' edges, a restart, lost and doubled batches, out of order."""
+    first = StoryBroker(backlogs=BACKLOGS)
+    messages = [m for _ in range(0, FIRST_S, WINDOW_S) for m in first.window(WINDOW_S)]
+    second = StoryBroker(backlogs=BACKLOGS, start_ns=first.now_ns + 20 * S, boot="boot-2")
+    messages += [m for _ in range(0, SECOND_S, WINDOW_S) for m in second.window(WINDOW_S)]
+    kept = [m for i, m in enumerate(messages) if i not in (4, 5, 31, 32, 33, 150)]
+    return kept[40:] + kept[:60]
+
+
+@dataclass(frozen=True)
+class Whole:
+    """One run over all of :func:`troubled` that nothing disturbed."""
+
+    out: Path
+
+    def rows(self, table: Table) -> pa.Table:
+        """A table's rows."""
+        return rows_of(self.out, table.name)
+
+    def frame(self, spark: SparkSession, table: Table) -> DataFrame:
+        """A table as steps and views get it."""
+        files = table_files(ensure_table(str(self.out), table))
+        return read_files(prepare_session(spark), str(self.out), table, files)
+
+
+@pytest.fixture(scope="module")
+def whole(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Whole:
+    assert spark.version
+    folder = tmp_path_factory.mktemp("whole")
+    topic = Topic(folder / "topic")
+    topic.publish(troubled())
+    attribute(folder / "tables", topic)
+    return Whole(folder / "tables")
+
+
+def test_held_producers_and_limiters_equal_an_independent_oracle(whole: Whole) -> None:
+    intervals = whole.rows(INTERVALS)
+    found = whole.rows(PUBLISH_ATTRIBUTION)
+    expected = publish_oracle(intervals)
+    assert len(expected) > 7 * 60
+    assert rows_in_order(found, PUBLISH_COLUMNS) == expected
+    timeline = whole.rows(THROTTLE_TIMELINE)
+    expected = timeline_oracle(intervals, rows_of(whole.out, "bronze_samples"))
+    assert len(expected) > 2 * 70
+    assert rows_in_order(timeline, TIMELINE_COLUMNS) == expected
+    for rows in (found, timeline):
+        assert set(rows["hour"].to_pylist()) == {10, 11, 12}
+        assert rows["sentence"].null_count == 0
+    named = [r["sentence"] for r in found.to_pylist() if r["topic"] == f"{NS}under_broker"]
+    limit = "limit of 100 msg/s (broker setting brokerPublisherThrottlingMaxMessageRate) held"
+    assert all(limit in sentence for sentence in named)
+
+
+def test_episodes_and_both_views_equal_an_independent_oracle(
+    spark: SparkSession, whole: Whole
+) -> None:
+    intervals, judged = whole.rows(INTERVALS), whole.rows(ATTRIBUTION)
+    segments = whole.rows(EPISODES)
+    expected = segment_oracle(intervals, judged)
+    assert len(expected) > 12
+    assert rows_in_order(segments, SEGMENT_COLUMNS) == expected
+    endings = {(r["topic"].removeprefix(NS), r["ending"]) for r in segments.to_pylist()}
+    assert endings >= {
+        ("edge", "continues"),
+        ("edge", "over"),
+        ("long", "open"),
+        ("skipped", "skipped"),
+        ("gone", "unseen"),
+    }
+
+    episodes = views.backlog_episodes(whole.frame(spark, EPISODES)).toArrow()
+    expected = episode_oracle(intervals, judged)
+    assert rows_in_order(episodes, EPISODE_COLUMNS) == expected
+    by_topic = {row["topic"]: row for row in episodes.to_pylist()}
+    long = by_topic[f"{NS}long"]
+    assert (long["episode_end_ns"], long["continues_before"]) == (None, False)
+    assert long["sentence"].startswith("a backlog since 2025-11-21 10:57 UTC, still going on at")
+    assert len(episodes) < segments.num_rows
+
+    minutes, verdicts = whole.frame(spark, INTERVALS), whole.frame(spark, ATTRIBUTION)
+    rollup = views.namespace_rollup(minutes, verdicts).toArrow()
+    assert rows_in_order(rollup, ROLLUP_COLUMNS) == rollup_oracle(intervals)
+    ((consumer_s, throttled_s),) = run_sql(BLAMED_SQL, attribution=judged)
+    assert sum(rollup["blame_consumer_s"].to_pylist()) == pytest.approx(consumer_s)
+    assert sum(rollup["throttled_s"].to_pylist()) == pytest.approx(throttled_s)
+    assert throttled_s > 0
+
+
+def test_many_triggers_and_a_stream_give_the_rows_of_one(tmp_path: Path, whole: Whole) -> None:
+    messages = troubled()
+    parts = (messages[300:], messages[:150], messages[150:320])
+    many, streamed = tmp_path / "many", tmp_path / "streamed"
+    topic = Topic(tmp_path / "topic")
+    for part in parts:
+        topic.publish(part)
+        attribute(many, topic)
+    progress = io.StringIO()
+
+    def one_by_one(session: SparkSession) -> DataFrame:
+        frame = session.readStream.schema(MESSAGE_SCHEMA).option("maxFilesPerTrigger", 1)
+        return frame.parquet(str(topic.folder))
+
+    jobs.run_stream(
+        StreamOptions(SourceOptions(str(streamed)), trigger_s=0.1),
+        progress,
+        messages=one_by_one,
+        should_stop=lambda: f"batch {len(parts) - 1}:" in progress.getvalue(),
+    )
+    for table in TABLES:
+        rows = whole.rows(table)
+        assert rows.num_rows > 0
+        assert rows == rows_of(many, table.name), table.name
+        assert rows == rows_of(streamed, table.name), table.name
+
+
+@pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)
+def test_an_hour_alone_gives_the_rows_that_it_has(
+    spark: SparkSession, whole: Whole, table: Table
+) -> None:
+    root = str(whole.out)
+    (derivation,) = (each for each in _DERIVATIONS if each.table is table)
+    live = table_files(ensure_table(root, derivation.source))
+    stored = whole.rows(table)
+    for hour in (HOUR, HOUR + 1, HOUR + 2):
+        inputs = [file for file in live if derivation.is_input(file, {hour})]
+        again = derivation.rows(prepare_session(spark), root, inputs, {hour})
+        assert again is not None
+        expected = [row for row in stored.to_pylist() if row["hour"] == hour % 24]
+        found = again.toArrow().to_pylist()
+        assert expected
+        assert sorted(map(str, found)) == sorted(map(str, expected))
+
+
+def test_a_late_batch_joins_two_episodes(spark: SparkSession, tmp_path: Path) -> None:
+    """A topic is moved to another broker and back over an hour's edge; its telemetry comes last."""
+    stories = [Backlog(f"{NS}late", "C")]
+
+    def played(start_s: int, seconds: int, **broker: str) -> list[bytes]:
+        player = StoryBroker({}, (), backlogs=stories, start_ns=BEGIN + start_s * S, **broker)
+        return [m for _ in range(0, seconds, 20) for m in player.window(20)]
+
+    on_time = played(0, 180) + played(420, 180, boot="boot-2")
+    late = played(180, 240, source="b2", boot="other")
+    topic, at_once = Topic(tmp_path / "topic"), Topic(tmp_path / "at-once")
+    out, fresh = tmp_path / "tables", tmp_path / "fresh"
+
+    def spans() -> list[tuple[float, float | None]]:
+        files = table_files(ensure_table(str(out), EPISODES))
+        frame = read_files(prepare_session(spark), str(out), EPISODES, files)
+        rows = views.backlog_episodes(frame).toArrow().to_pylist()
+        found = [(row["episode_start_ns"], row["episode_end_ns"]) for row in rows]
+        return sorted(((a - BEGIN) / S, None if z is None else (z - BEGIN) / S) for a, z in found)
+
+    topic.publish(on_time)
+    attribute(out, topic)
+    assert spans() == [(0, 180), (420, None)]
+    topic.publish(late)
+    attribute(out, topic)
+    assert spans() == [(0, None)]
+    at_once.publish(on_time + late)
+    attribute(fresh, at_once)
+    assert rows_of(out, EPISODES.name) == rows_of(fresh, EPISODES.name)
+
+
+def test_what_held_a_topic_over_a_range(spark: SparkSession, whole: Whole) -> None:
+    minutes = whole.frame(spark, INTERVALS)
+    since_ns, until_ns = BEGIN + 60 * S, BEGIN + 480 * S
+    rows = limit_steps.publish_judgements(minutes, since_ns, until_ns).toArrow().to_pylist()
+    by_topic = {row["topic"].removeprefix(NS): row for row in rows}
+    assert len(rows) == 8
+    raised = by_topic["raised"]
+    assert (raised["from_ns"], raised["to_ns"]) == (since_ns, until_ns)
+    assert raised["sentence"].startswith(
+        "the topic's publish limit of 10 msg/s (topic policy) held producers for 4 min of these"
+        " 7 min"
+    )
+    assert by_topic["idle"]["sentence"] == "nothing held publishing"
+    summed = [
+        row["parked_broker_rate_ns"]
+        for row in whole.rows(PUBLISH_ATTRIBUTION).to_pylist()
+        if row["topic"] == f"{NS}under_broker" and since_ns <= row["from_ns"] < until_ns
+    ]
+    assert by_topic["under_broker"]["parked_broker_rate_ns"] == sum(summed)

@@ -1,0 +1,119 @@
+"""What limiters let through and whom they held, from the minutes of stories."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from headgate.pipeline.kernels.limiters import (
+    INTERVAL_COLUMNS,
+    SAMPLE_COLUMNS,
+    SAMPLES,
+    limiter_minute,
+    timeline_table,
+)
+from headgate.pipeline.tables.arrow_types import table_arrow_schema
+from headgate.pipeline.tables.columns import HOUR_NS, MINUTE_NS
+from headgate.pipeline.tables.publishing import THROTTLE_TIMELINE
+from headgate.record.fields import Kind
+from tests.unit.pipeline.play import S, bronze, minutes
+from tests.unit.pipeline.story_play import BEGIN, NS, tell
+
+HOUR = BEGIN // HOUR_NS
+
+
+def inputs(messages: list[bytes]) -> list[dict[str, Any]]:
+    """Minutes of limiters with their samples, as the step puts them together."""
+    samples = [row for row in bronze(messages).to_pylist() if row["kind"] == Kind.LIMITER.value]
+    return [
+        {
+            **{name: minute[name] for name in INTERVAL_COLUMNS},
+            SAMPLES: [
+                {name: sample[name] for name in SAMPLE_COLUMNS}
+                for sample in samples
+                if sample["subject"] == minute["subject"]
+                and (sample["covered_to_ns"] - 1) // MINUTE_NS == minute["from_ns"] // MINUTE_NS
+            ],
+        }
+        for minute in minutes(messages, Kind.LIMITER)
+    ]
+
+
+MESSAGES = tell(330)
+INPUTS = inputs(MESSAGES)
+HELD, IDLE = (
+    [minute for minute in INPUTS if minute["level"] == level]
+    for level in ("publish_broker", "subscription")
+)
+
+
+def test_a_row_for_each_minute_of_the_wanted_hours() -> None:
+    table = pa.Table.from_pylist(INPUTS)
+    found = timeline_table(table, {HOUR, HOUR + 1})
+    assert found.schema == table_arrow_schema(THROTTLE_TIMELINE)
+    assert found.num_rows == 2 * 6
+    assert timeline_table(table, {HOUR + 1}).num_rows == 2
+
+
+def test_what_waited_at_a_limit_over_the_whole_minute() -> None:
+    row = limiter_minute(HELD[1])
+    assert row["limit_per_s"] == 100.0
+    assert (row["offered"], row["granted"], row["held"]) == (9_000, 6_000, 3_000)
+    assert (row["use"], row["waiting_share"]) == (1.0, 0.5)
+    assert row["waiters_max"] == 6
+    assert json.loads(row["waiters"]) == [
+        {"waiter": f"{NS}under_broker|p1", "granted": 3_600},
+        {"waiter": f"{NS}limited|p2", "granted": 150},
+        {"waiter": f"{NS}raised|p2", "granted": 150},
+    ]
+    assert row["sentence"] == (
+        "the broker-wide publish limit of 100 msg/s (broker setting"
+        " brokerPublisherThrottlingMaxMessageRate) let 6,000 messages through, 100 % of what it"
+        " allows; somebody waited for 50 % of the time, at most 6 at once, and 3,000 messages more"
+        f" wait at its end; it held {NS}under_broker|p1 (granted 3,600), {NS}limited|p2 (granted"
+        f" 150) and {NS}raised|p2 (granted 150)"
+    )
+
+
+def test_a_batch_that_was_read_twice_counts_once() -> None:
+    twice = {**HELD[1], SAMPLES: HELD[1][SAMPLES] * 2}
+    assert limiter_minute(twice) == limiter_minute(HELD[1])
+
+
+def test_a_part_of_a_minute_is_measured_by_what_it_covers() -> None:
+    row = limiter_minute(HELD[-1])
+    assert row["to_ns"] - row["from_ns"] == 30 * S
+    assert (row["granted"], row["use"], row["waiting_share"]) == (3_000, 1.0, 0.5)
+
+
+def test_a_limiter_that_held_nobody() -> None:
+    row = limiter_minute({**IDLE[0], SAMPLES: None})
+    assert row["waiters"] is None
+    assert (row["use"], row["held"], row["waiters_max"]) == (pytest.approx(0.1), 0, 0)
+    assert row["limit_per_s"] == 500.0
+    assert row["sentence"] == (
+        "the subscription's dispatch limit of 1,000 B per 2 s (namespace policy acme/ns) let 3,000"
+        " bytes through, 10 % of what it allows; nobody waited"
+    )
+
+
+def test_where_what_waited_shrinks_nothing_is_held() -> None:
+    row = limiter_minute({**HELD[1], "offered": 5_000})
+    assert row["held"] == 0
+    assert "more wait" not in row["sentence"]
+
+
+def test_what_nobody_told_is_null() -> None:
+    names = ("limit", "limit_period_ns", "limit_source", "offered", "granted", "waiting_ns")
+    bare = {**HELD[1], **dict.fromkeys(names), SAMPLES: None, "covered_ns": 0}
+    row = limiter_minute(bare)
+    unknown = ("limit_per_s", "held", "use", "waiting_share", "waiters")
+    assert [row[name] for name in unknown] == [None] * len(unknown)
+    assert row["sentence"] == "the broker-wide publish limit was in force; nobody waited"
+    sample = {**dict.fromkeys(SAMPLE_COLUMNS), "waiter_1": "p"}
+    assert json.loads(limiter_minute({**bare, SAMPLES: [sample]})["waiters"]) == [
+        {"waiter": "p", "granted": None}
+    ]

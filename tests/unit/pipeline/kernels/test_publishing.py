@@ -1,0 +1,199 @@
+"""What held producers, from the minutes of stories."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from headgate.pipeline.kernels.publish_limits import BROKER_LIMIT_COLUMNS
+from headgate.pipeline.kernels.publishing import (
+    INPUT_COLUMNS,
+    INTERVAL_COLUMNS,
+    SORT_COLUMNS,
+    held_over,
+    publish_range_table,
+    publish_table,
+)
+from headgate.pipeline.tables.arrow_types import arrow_schema, table_arrow_schema
+from headgate.pipeline.tables.bronze import INFERRED
+from headgate.pipeline.tables.columns import DOUBLE, HOUR_NS, STRING, TableColumn
+from headgate.pipeline.tables.intervals import INTERVALS
+from headgate.pipeline.tables.publishing import HELD_COLUMNS, PUBLISH_ATTRIBUTION
+from headgate.record.fields import PARKED_FIELD_NAMES, Kind
+from tests.unit.pipeline.play import S, minutes
+from tests.unit.pipeline.story_play import BEGIN, NS, TOPICS, tell
+
+HOUR = BEGIN // HOUR_NS
+BROKER_LIMIT = dict(zip(BROKER_LIMIT_COLUMNS, (100.0, "broker setting x", None, None), strict=True))
+_SCHEMA = arrow_schema(
+    (
+        *(column for column in INTERVALS.columns if column.name in INTERVAL_COLUMNS),
+        *(
+            TableColumn(name, STRING if name.endswith("source") else DOUBLE)
+            for name in BROKER_LIMIT_COLUMNS
+        ),
+    )
+)
+
+
+def table(rows: list[dict[str, Any]]) -> pa.Table:
+    found = [{**row, **BROKER_LIMIT} for row in rows]
+    made = pa.Table.from_pylist(found, schema=_SCHEMA).select(list(INPUT_COLUMNS))
+    return made.sort_by([(name, "ascending") for name in SORT_COLUMNS])
+
+
+ROWS = minutes(tell(600), Kind.TOPIC)
+FOUND = publish_table(table(ROWS), {HOUR, HOUR + 1}).to_pylist()
+
+
+def of(topic: str, rows: list[dict[str, Any]] = FOUND) -> list[dict[str, Any]]:
+    """Its minutes in order."""
+    return [row for row in rows if row["topic"] == f"{NS}{topic}"]
+
+
+def sentences(topic: str) -> list[str]:
+    return [row["sentence"] for row in of(topic)]
+
+
+def test_topics_that_publish_or_wait_have_a_row_and_others_none() -> None:
+    assert {row["topic"] for row in FOUND} == set(TOPICS) - {f"{NS}idle"}
+    assert len(FOUND) == 10 * (len(TOPICS) - 1)
+    assert {row["hour"] for row in FOUND} == {10, 11}
+    assert publish_table(table(ROWS), set()).schema == table_arrow_schema(PUBLISH_ATTRIBUTION)
+    only = publish_table(table(ROWS), {HOUR + 1}).to_pylist()
+    assert only == [row for row in FOUND if row["hour"] == 11]
+
+
+def test_a_topic_without_publishes_whose_messages_wait_has_rows() -> None:
+    held = of("quota_held")
+    assert [row["msgs_in"] for row in held] == [3_000] * 3 + [0] * 7
+    assert [row["held_share"] for row in held] == [0.0] * 3 + [1.0] * 7
+
+
+def test_a_static_limit_is_named_with_its_source() -> None:
+    for row in of("limited"):
+        assert (row["cause"], row["second_cause"]) == ("topic_rate", None)
+        assert row["held_share"] == pytest.approx(0.95)
+        assert row["parked_topic_rate_ns"] == 57 * S
+        assert row["parked_topic_rate_messages"] == 1_200
+        assert row["sentence"] == (
+            "the topic's publish limit of 10 msg/s (topic policy) held producers for 57 s of this"
+            " minute; 1,200 messages wait at its end"
+        )
+
+
+def test_the_limit_that_held_is_told_also_where_it_was_raised() -> None:
+    told = sentences("raised")
+    assert told[4].endswith("held producers for 60 s of this minute; 50 messages wait at its end")
+    # 330 s after the beginning: within the first minute of the next hour.
+    assert told[5] == (
+        "the topic's publish limit of 10 msg/s (topic policy) held producers for 30 s of this"
+        " minute; by the end the topic's publish limit was 900 msg/s"
+    )
+    assert told[6] == "nothing held publishing"
+
+
+def test_of_a_static_and_an_adaptive_limit_the_one_that_held_is_named() -> None:
+    told = sentences("adaptive")
+    assert told[0] == "nothing held publishing"
+    assert told[1] == (
+        "the adaptive controller's publish limit of 7,500 B/s held producers for 60 s of this"
+        " minute"
+    )
+    assert told[2].endswith(
+        "held producers for 30 s of this minute; by the end the adaptive controller's publish limit"
+        " was gone"
+    )
+    assert of("adaptive")[2]["cause"] == "adaptive"
+
+
+def test_the_broker_s_limit_and_the_cause_after_it() -> None:
+    row = of("under_broker")[3]
+    assert (row["cause"], row["second_cause"]) == ("broker_rate", "pending_limit")
+    assert row["held_share"] == pytest.approx(0.5)
+    assert row["sentence"] == (
+        "the broker-wide publish limit of 100 msg/s (broker setting x) held producers for 30 s and"
+        " too many unanswered messages of a connection (maxPendingPublishRequestsPerConnection) for"
+        " 6 s of this minute; 7 messages wait at its end"
+    )
+    unknown = {**ROWS_OF_BROKER[3], **dict.fromkeys(BROKER_LIMIT_COLUMNS)}
+    assert held_over([unknown], None)["sentence"].startswith(
+        "the broker-wide publish limit held producers for 30 s and"
+    )
+
+
+ROWS_OF_BROKER = of("under_broker", ROWS)
+
+
+def test_quota_and_memory_are_named() -> None:
+    assert sentences("quota_held")[5] == (
+        "the backlog quota of 60 MiB (namespace policy acme/ns, producer_request_hold) held"
+        " producers for 60 s of this minute; 5 messages wait at its end"
+    )
+    assert sentences("paused")[0] == (
+        "too much that waited in memory (headgateMaxParkedBytesPerConnection,"
+        " maxMessagePublishBufferSizeInMB) held producers for 10 s of this minute"
+    )
+    assert set(sentences("paused")[1:]) == {"nothing held publishing"}
+
+
+def test_a_quota_that_was_taken_away_is_named_from_the_minute_before() -> None:
+    row = {**of("quota_held", ROWS)[5], **BROKER_LIMIT}
+    lifted = {**row, "quota_size_limit_bytes": None}
+    assert "the backlog quota held" in held_over([lifted], None)["sentence"]
+    assert "the backlog quota of 60 MiB (" in held_over([lifted], row)["sentence"]
+
+
+def test_a_lost_minute_breaks_the_chain_of_limits() -> None:
+    """So that a minute follows from no more than itself and the one before."""
+    rows = of("raised", ROWS)
+    lonely = publish_table(table([*rows[:4], *rows[5:]]), {HOUR, HOUR + 1}).to_pylist()
+    assert "limit of 900 msg/s (topic policy) held producers for 30 s" in lonely[4]["sentence"]
+
+
+def test_the_minute_before_counts_also_where_it_has_no_row_itself() -> None:
+    rows = of("raised", ROWS)
+    rows[4] = {**rows[4], "msgs_in": 0, **dict.fromkeys(PARKED_FIELD_NAMES, 0)}
+    found = publish_table(table(rows), {HOUR, HOUR + 1}).to_pylist()
+    assert [row["minute"] for row in found] == [row["minute"] for row in rows if row != rows[4]]
+    assert "limit of 10 msg/s (topic policy) held producers for 30 s" in found[4]["sentence"]
+
+
+def test_a_range_is_summed_from_seconds() -> None:
+    found = publish_range_table(table(ROWS), BEGIN + 60 * S, BEGIN + 480 * S).to_pylist()
+    assert {row["topic"] for row in found} == set(TOPICS)
+    by_name = {row["topic"].removeprefix(NS): row for row in found}
+    raised = by_name["raised"]
+    assert (raised["from_ns"], raised["to_ns"]) == (BEGIN + 60 * S, BEGIN + 480 * S)
+    assert raised["parked_topic_rate_ns"] == 270 * S
+    assert raised["held_share"] == pytest.approx(270 / 420)
+    assert raised["sentence"] == (
+        "the topic's publish limit of 10 msg/s (topic policy) held producers for 4 min of these"
+        " 7 min (64 %); by the end the topic's publish limit was 900 msg/s"
+    )
+    assert raised["msgs_in"] == 10 * 270 + 100 * 150
+    assert by_name["idle"]["sentence"] == "nothing held publishing"
+    assert by_name["idle"]["held_share"] == 0.0
+    assert (
+        "7,500 B/s held producers for 90 s of these 7 min (21 %)" in by_name["adaptive"]["sentence"]
+    )
+    assert publish_range_table(table(ROWS), 0, BEGIN).num_rows == 0
+
+
+def test_a_range_within_one_minute_is_that_minute() -> None:
+    (row,) = publish_range_table(table(of("limited", ROWS)), BEGIN + S, BEGIN + 2 * S).to_pylist()
+    assert row["parked_topic_rate_ns"] == 57 * S
+
+
+def test_amounts_that_nobody_told_are_null_and_evidence_is_the_weakest() -> None:
+    rows = of("limited", ROWS)[:2]
+    bare = [{**r, **BROKER_LIMIT, **dict.fromkeys(PARKED_FIELD_NAMES)} for r in rows]
+    judged = held_over([bare[0], {**bare[1], "evidence": INFERRED}], None)
+    assert judged["parked_adaptive_ns"] is None
+    assert judged["evidence"] == INFERRED
+    assert (judged["cause"], judged["sentence"]) == (None, "nothing held publishing")
+    assert set(judged) == {column.name for column in HELD_COLUMNS}
+    nothing = {**bare[0], "covered_ns": 0}
+    assert held_over([nothing], None)["held_share"] is None
