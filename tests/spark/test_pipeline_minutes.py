@@ -4,9 +4,11 @@ same in every way, once, whatever happens."""
 from __future__ import annotations
 
 import io
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
+import duckdb
 import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
@@ -241,3 +243,37 @@ def test_what_held_a_topic_over_a_range(spark: SparkSession, whole: Whole) -> No
         if row["topic"] == f"{NS}under_broker" and since_ns <= row["from_ns"] < until_ns
     ]
     assert by_topic["under_broker"]["parked_broker_rate_ns"] == sum(summed)
+
+
+GUIDE = Path(__file__).parents[2] / "docs/guide/pipeline.md"
+
+
+def test_every_query_of_the_guide_runs(spark: SparkSession, whole: Whole) -> None:
+    """On the same tables, and with the view's episodes as those of Spark."""
+    queries = re.findall(r"(?:^    .*\n(?:^\n(?=    ))?)+", GUIDE.read_text(), re.MULTILINE)
+    statements = [
+        statement
+        for query in queries
+        if "delta_scan" in query
+        for statement in query.split(";")
+        if statement.strip()
+    ]
+    assert len(statements) >= 7
+    names = {name for text in statements for name in re.findall(r"'tables/(\w+)'", text)}
+    tables = {name: rows_of(whole.out, name) for name in names}
+    with duckdb.connect() as connection:
+        connection.execute("set timezone = 'UTC'")
+        for name, rows in tables.items():
+            connection.register(name, rows)
+        for statement in statements:
+            connection.execute(re.sub(r"delta_scan\('tables/(\w+)'\)", r"\1", statement))
+        found = connection.execute(
+            "select topic, epoch_us(began), epoch_us(ended), peak, consumer_s, ending"
+            " from backlog_episodes order by all"
+        ).fetchall()
+    episodes = views.backlog_episodes(whole.frame(spark, EPISODES)).toArrow()
+    assert found == run_sql(
+        "select topic, episode_start_ns // 1000, episode_end_ns // 1000, peak_backlog_messages,"
+        " blame_consumer_ns / 1e9, ending from episodes order by all",
+        episodes=episodes,
+    )
