@@ -2,7 +2,8 @@
 
 Every question has a deadline, ``adminTimeoutMs``, that includes its repetitions: connection
 failures and 5xx answers are tried again, so that a broker's restart does not end a query, while
-any 4xx answer is final. A redirect to the broker that owns the topic is followed.
+any 4xx answer is final, and so is a certificate that is not trusted. A redirect to the broker that
+owns the topic is followed; a token goes with it, but never from https to http.
 
 The order of questions matters: ``lastMessageId`` is asked before ``internalStats``, so that the
 list of ledgers is never older than the end that is cut out of it.
@@ -12,16 +13,18 @@ from __future__ import annotations
 
 import http.client
 import json
+import ssl
 import time
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple, TypeVar
-from urllib.parse import quote
+from urllib.parse import quote, urljoin
 
 import urllib3
 
+from pyspark_pulsar.access import NO_ACCESS, Access
 from pyspark_pulsar.chunks import Chunk, Other, Place
-from pyspark_pulsar.errors import AdminError, TopicNotFoundError
+from pyspark_pulsar.errors import AccessError, AdminError, TopicNotFoundError, UnreachableError
 from pyspark_pulsar.offsets import Position, earliest
 from pyspark_pulsar.options import Connection
 from pyspark_pulsar.ranges import LedgerSpan, TopicSnapshot
@@ -36,6 +39,20 @@ BACKOFF_FIRST_S = 0.1
 BACKOFF_MAX_S = 2.0
 
 _RETRY_STATUS = frozenset({429, 500, 502, 503, 504})
+REDIRECTS_MAX = 5
+_REDIRECTS = frozenset({301, 302, 303, 307, 308})
+_TLS_REFUSALS = {
+    "WRONG_VERSION_NUMBER": "it does not speak TLS; http:// may be meant",
+    "HTTP_REQUEST": "it does not speak TLS; http:// may be meant",
+    "TLSV13_ALERT_CERTIFICATE_REQUIRED": "it wants a certificate (authPluginClassName=tls)",
+    "TLSV1_ALERT_UNKNOWN_CA": "it does not trust the certificate of authParams",
+    "SSLV3_ALERT_BAD_CERTIFICATE": "it does not trust the certificate of authParams",
+    "SSLV3_ALERT_CERTIFICATE_EXPIRED": "the certificate of authParams has expired",
+    "SSLV3_ALERT_CERTIFICATE_UNKNOWN": "it does not trust the certificate of authParams",
+    "SSLV3_ALERT_HANDSHAKE_FAILURE": "it wants a certificate, or other ciphers",
+    "TLSV1_ALERT_PROTOCOL_VERSION": "it speaks another version of TLS",
+}
+"""OpenSSL's reasons for which another attempt is in vain, in words."""
 _STATS_QUERY = "?subscriptionBacklogSize=false&excludePublishers=true&excludeConsumers=true"
 _S = TypeVar("_S")
 _T = TypeVar("_T")
@@ -54,20 +71,61 @@ Transport = Callable[[str, float], Answer]
 """GET of a URL within so many seconds. Raises :class:`urllib3.exceptions.HTTPError`."""
 
 
-def http_transport() -> Transport:
-    """A transport with kept-alive connections; redirects are followed, failures are not retried."""
+def http_transport(access: Access = NO_ACCESS) -> Transport:
+    """A transport with kept-alive connections; redirects are followed, failures are not retried.
+
+    Raises :class:`AccessError`, as the transport itself does, if a file that ``access`` names
+    cannot be used.
+    """
     pool = urllib3.PoolManager(
         maxsize=PARALLEL_REQUESTS_MAX,
         block=True,
-        retries=urllib3.Retry(total=None, connect=0, read=0, status=0, other=0, redirect=5),
+        retries=False,
+        ssl_context=access.ssl_context(),
+        assert_hostname=None if access.verify_hostname else False,
     )
 
     def get(url: str, timeout_s: float) -> Answer:
-        response = pool.request("GET", url, timeout=urllib3.Timeout(total=timeout_s))
-        headers = {name.lower(): value for name, value in response.headers.items()}
-        return Answer(response.status, response.data, headers)
+        deadline = time.monotonic() + timeout_s
+        for _ in range(REDIRECTS_MAX + 1):
+            answer = _get_once(pool, url, access.headers(), deadline)
+            location = answer.headers.get("location")
+            if answer.status not in _REDIRECTS or location is None:
+                return answer
+            target = urljoin(url, location)
+            if url.startswith("https:") and not target.startswith("https:"):
+                raise AccessError(f"{url} redirects to {target}, which is not encrypted")
+            url = target
+        raise urllib3.exceptions.ProtocolError(f"more than {REDIRECTS_MAX} redirects")
 
     return get
+
+
+def _get_once(
+    pool: urllib3.PoolManager, url: str, headers: Mapping[str, str], deadline: float
+) -> Answer:
+    """One request. A server that sends its answer drop by drop meets the same deadline."""
+    left_s = max(0.05, deadline - time.monotonic())
+    response = pool.request(
+        "GET",
+        url,
+        headers=headers,
+        redirect=False,
+        preload_content=False,
+        timeout=urllib3.Timeout(total=left_s),
+    )
+    parts: list[bytes] = []
+    try:
+        while part := response.read1():
+            parts.append(part)
+            if time.monotonic() >= deadline:
+                raise urllib3.exceptions.TimeoutError("the answer did not end in time")
+    except BaseException:
+        response.close()
+        raise
+    response.release_conn()
+    names = {name.lower(): value for name, value in response.headers.items()}
+    return Answer(response.status, b"".join(parts), names)
 
 
 class AdminClient:
@@ -83,7 +141,8 @@ class AdminClient:
     ) -> None:
         self._base = f"{connection.admin_url}/admin/v2/persistent/"
         self._timeout_s = connection.admin_timeout_ms / 1_000
-        self._transport = transport if transport is not None else http_transport()
+        self._access = connection.access
+        self._transport = transport if transport is not None else http_transport(self._access)
         self._monotonic = monotonic
         self._sleep = sleep
 
@@ -181,33 +240,66 @@ class AdminClient:
         if answer.status == 404:
             return None
         if answer.status != 200:
-            raise AdminError(f"{url} answered {answer.status}: {_reason(answer.body)}")
+            raise AdminError(f"{url} answered {answer.status}: {self._said(answer)}")
         try:
             return json.loads(answer.body)
         except ValueError as error:
-            raise AdminError(f"{url} did not answer with JSON: {answer.body[:80]!r}") from error
+            begin = self._access.scrubbed(answer.body[:80].decode("utf-8", "replace"))
+            raise AdminError(f"{url} did not answer with JSON: {begin!r}") from error
 
     def _url(self, topic: str, question: str) -> str:
         path = topic.removeprefix("persistent://")
         return f"{self._base}{quote(path, safe='/')}/{question}"
 
+    def _said(self, answer: Answer) -> str:
+        return self._access.scrubbed(_reason(answer.body))
+
     def _ask(self, url: str, retry_status: frozenset[int] = _RETRY_STATUS) -> Answer:
-        """The first final answer. Raises :class:`AdminError` when the deadline passes without."""
+        """The first final answer.
+
+        Raises :class:`UnreachableError` when the deadline passes without, and
+        :class:`AccessError` if the credentials are refused or the server's are not trusted.
+        """
         deadline = self._monotonic() + self._timeout_s
         backoff_s = BACKOFF_FIRST_S
         while True:
             left_s = deadline - self._monotonic()
             try:
                 answer = self._transport(url, max(0.05, min(left_s, ATTEMPT_TIMEOUT_S)))
+                if answer.status in (401, 403):
+                    raise AccessError(
+                        f"{url} answered {answer.status}: {self._said(answer)}; "
+                        f"{self._access.advice()}"
+                    )
                 if answer.status not in retry_status:
                     return answer
-                trouble = f"answered {answer.status}: {_reason(answer.body)}"
+                trouble = f"answered {answer.status}: {self._said(answer)}"
             except urllib3.exceptions.HTTPError as error:
+                refused = tls_refusal(error)
+                if refused is not None:
+                    raise AccessError(f"{url} cannot be asked by TLS: {refused}") from error
                 trouble = f"cannot be reached: {cause_of(error)}"
             if self._monotonic() + backoff_s >= deadline:
-                raise AdminError(f"{url} {trouble} (tried for {self._timeout_s:g} s)")
+                raise UnreachableError(f"{url} {trouble} (tried for {self._timeout_s:g} s)")
             self._sleep(backoff_s)
             backoff_s = min(2 * backoff_s, BACKOFF_MAX_S)
+
+
+def tls_refusal(error: BaseException | None) -> str | None:
+    """Why a TLS connection will not come to be, however often it is tried; None if it may."""
+    while error is not None:
+        if isinstance(error, ssl.SSLCertVerificationError):
+            return (
+                f"its certificate is not trusted: {error.verify_message} (tlsTrustCertsFilePath "
+                "names the file of the authority to trust)"
+            )
+        if isinstance(error, ssl.SSLError):
+            reason = getattr(error, "reason", None)
+            if reason in _TLS_REFUSALS:
+                return _TLS_REFUSALS[reason]
+        below = next((each for each in error.args if isinstance(each, BaseException)), None)
+        error = below or error.__cause__ or error.__context__
+    return None
 
 
 def cause_of(error: BaseException) -> str:

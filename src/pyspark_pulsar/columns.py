@@ -7,6 +7,7 @@ reads Arrow without copying rows; yielding tuples instead would cost three times
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import accumulate
 from typing import Any, Protocol
 
 import pyarrow as pa
@@ -47,6 +48,9 @@ COLUMN_MEANINGS: Mapping[str, str] = {
 """What each column holds."""
 
 
+_NO_PROPERTIES: list[tuple[str, str]] = []
+
+
 class MessageId(Protocol):
     """What this package uses of a client's message id."""
 
@@ -54,6 +58,7 @@ class MessageId(Protocol):
     def entry_id(self) -> int: ...
     def batch_index(self) -> int: ...
     def serialize(self) -> bytes: ...
+    def __lt__(self, other: Any, /) -> bool: ...
 
 
 class Message(Protocol):
@@ -93,33 +98,85 @@ def arrow_schema(schema: StructType) -> pa.Schema:
     return to_arrow_schema(schema, timezone="UTC")
 
 
-def record_batch(
-    schema: pa.Schema, topic: str, messages: Sequence[Message], values: Sequence[bytes]
-) -> pa.RecordBatch:
-    """The messages of partition ``topic`` and their data as one record batch of ``schema``."""
-    arrays = [pa.array(_cells(field.name, topic, messages, values), field.type) for field in schema]
-    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+class Rows:
+    """Cells of one partition's messages, gathered column by column until they make a batch.
+
+    What is read of messages in one go finds them in the processor's caches: so they are added in
+    portions of some hundred, each soon after it was received.
+    """
+
+    def __init__(self, schema: pa.Schema, topic: str) -> None:
+        """``schema`` is one of :func:`arrow_schema`, ``topic`` the partition's name."""
+        self._schema = schema
+        self._topic = topic
+        self.clear()
+
+    def clear(self) -> None:
+        """Begin anew."""
+        self._cells: dict[str, list[Any]] = {
+            name: [] for name in self._schema.names if name != "__topic"
+        }
+        self.count = 0
+        self.size_bytes = 0
+        """Bytes of the values, whether they are among the columns or not."""
+
+    def fitting(self, values: Sequence[bytes], rows_max: int, bytes_max: int) -> int:
+        """How many of these may be added within both limits; one at least if there is no row."""
+        count = min(len(values), rows_max - self.count)
+        left_bytes = bytes_max - self.size_bytes
+        if sum(map(len, values)) > left_bytes:
+            sums = accumulate(map(len, values))
+            count = min(count, next(i for i, total in enumerate(sums) if total > left_bytes))
+        return max(count, 0 if self.count else 1)
+
+    def add(
+        self, messages: Sequence[Message], ids: Sequence[MessageId], values: Sequence[bytes]
+    ) -> None:
+        """Add messages, their ids and their data, all in the same order."""
+        for column, cells in self._cells.items():
+            cells.extend(_cells(column, messages, ids, values))
+        self.count += len(values)
+        self.size_bytes += sum(map(len, values))
+
+    def batch(self) -> pa.RecordBatch:
+        """All that was added since the last call, as one record batch."""
+        arrays = [
+            pa.repeat(pa.scalar(self._topic, field.type), self.count)
+            if field.name == "__topic"
+            else _array(self._cells[field.name], field)
+            for field in self._schema
+        ]
+        self.clear()
+        return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
+
+
+def _array(cells: list[Any], field: pa.Field) -> pa.Array:
+    """One column's cells as Arrow has them; times are milliseconds until then."""
+    if pa.types.is_timestamp(field.type):
+        return pa.array(cells, pa.timestamp("ms", field.type.tz)).cast(field.type)
+    return pa.array(cells, field.type)
 
 
 def _cells(
-    column: str, topic: str, messages: Sequence[Message], values: Sequence[bytes]
+    column: str, messages: Sequence[Message], ids: Sequence[MessageId], values: Sequence[bytes]
 ) -> Sequence[Any]:
-    """One column's cells. Times are microseconds since the epoch, as Spark's Arrow type has."""
+    """One column's cells, times as milliseconds since the epoch."""
     match column:
         case "value":
             return values if all(values) else _with_nulls(messages, values)
         case "__key":
             return [key.encode() if (key := each.partition_key()) else None for each in messages]
-        case "__topic":
-            return [topic] * len(messages)
         case "__messageId":
-            return [each.message_id().serialize() for each in messages]
+            return [each.serialize() for each in ids]
         case "__publishTime":
-            return [each.publish_timestamp() * 1_000 for each in messages]
+            return [each.publish_timestamp() for each in messages]
         case "__eventTime":
-            return [each.event_timestamp() * 1_000 or None for each in messages]
+            return [each.event_timestamp() or None for each in messages]
         case _:
-            return [list(each.properties().items()) for each in messages]
+            return [
+                list(found.items()) if (found := each.properties()) else _NO_PROPERTIES
+                for each in messages
+            ]
 
 
 def _with_nulls(messages: Sequence[Message], values: Sequence[bytes]) -> list[bytes | None]:

@@ -33,8 +33,16 @@ class TopicNotFoundError(PulsarSourceError):
     """A topic named in the options does not exist on the cluster."""
 
 
+class AccessError(PulsarSourceError):
+    """The cluster refuses the credentials or has none that are trusted, or ours cannot be read."""
+
+
 class AdminError(PulsarSourceError):
     """The admin service refused a request or could not be reached within ``adminTimeoutMs``."""
+
+
+class UnreachableError(AdminError):
+    """The admin service did not answer, or was not ready, within ``adminTimeoutMs``."""
 
 
 class DataLossError(PulsarSourceError):

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 from urllib.parse import urlsplit
 
+from pyspark_pulsar.access import ACCESS_OPTIONS, NO_ACCESS, TLS_OPTIONS, Access, credentials
 from pyspark_pulsar.errors import OffsetError, OptionsError
 from pyspark_pulsar.offsets import parse_position
 
@@ -55,6 +56,22 @@ OPTIONS = (
                "Where messages are read: the brokers' binary port."),
     OptionInfo("admin.url", "required", "`http://HOST:PORT`, `https://...`",
                "The admin API: partitions, ends, ledgers and times are asked there."),
+    OptionInfo("authPluginClassName", "none",
+               "`org.apache.pulsar.client.impl.auth.AuthenticationToken` or `token`, "
+               "`org.apache.pulsar.client.impl.auth.AuthenticationTls` or `tls`",
+               "What `authParams` is, for both URLs. Also as `pulsar.client.authPluginClassName`, "
+               "and so the four below."),
+    OptionInfo("authParams", "none",
+               "`token:TOKEN`, `file:///PATH`; `tlsCertFile:PATH,tlsKeyFile:PATH`",
+               "The token, or the file that holds it, on every worker: read anew for each "
+               "connection and request. Or the client's certificate and key."),
+    OptionInfo("tlsTrustCertsFilePath", "public authorities", "a path",
+               "PEM file of the certificate authorities to trust, on every worker."),
+    OptionInfo("tlsAllowInsecureConnection", "`false`", "`true`, `false`",
+               "Trust any certificate: for tests alone."),
+    OptionInfo("tlsHostnameVerificationEnable", "`true`", "`true`, `false`",
+               "Whether a certificate must be of the host in the URL. Java's clients say `false` "
+               "unless told otherwise."),
     OptionInfo("topic", "one of the two", "a name or `persistent://TENANT/NAMESPACE/NAME`",
                "The topic; of a partitioned one all partitions, also those added later."),
     OptionInfo("topics", "one of the two", "names with commas between them",
@@ -83,7 +100,8 @@ OPTIONS = (
     OptionInfo("receiverQueueSize", "16 to 1000, by entry size", "1 to 100000",
                "Messages that a task's client may hold."),
     OptionInfo("pollTimeoutMs", "`120000`", "100 to 86400000 ms",
-               "Silence for which a task waits while messages are due; then it fails."),
+               "Silence for which a task waits while messages are due, and a stream that runs "
+               "for a cluster that does not answer; then it fails."),
     OptionInfo("adminTimeoutMs", "`30000`", "100 to 86400000 ms",
                "Limit of one question to the admin API, its repetitions included."),
     OptionInfo("operationTimeoutMs", "`30000`", "1000 to 86400000 ms",
@@ -112,6 +130,7 @@ class Connection:
     admin_url: str
     operation_timeout_ms: int
     admin_timeout_ms: int
+    access: Access = NO_ACCESS
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,8 +191,10 @@ class _Fields:
         self.values: dict[str, str] = {}
         self.problems: list[str] = []
         for key, value in options.items():
-            name = usual_spelling.get(key.lower())
-            if name is None:
+            name = usual_spelling.get(_without_prefix(key.lower()))
+            if name in self.values:
+                self.problems.append(f"option {name} is given twice")
+            elif name is None:
                 near = difflib.get_close_matches(key.lower(), usual_spelling, n=1)
                 hint = f"; did you mean {usual_spelling[near[0]]}?" if near else ""
                 self.problems.append(f"unknown option {key}{hint}")
@@ -188,7 +209,8 @@ class _Fields:
         try:
             return parse(text.strip())
         except (ValueError, OffsetError) as error:
-            self.problems.append(f"option {name}={text!r}: {error}")
+            shown = name if name in ACCESS_OPTIONS else f"{name}={_without_user(text)!r}"
+            self.problems.append(f"option {shown}: {error}")
             return default
 
     def require(self, name: str, parse: Callable[[str], str]) -> str:
@@ -209,6 +231,7 @@ def parse_options(options: Mapping[str, str]) -> SourceOptions:
         admin_url=fields.require("admin.url", _parse_admin_url),
         operation_timeout_ms=fields.read("operationTimeoutMs", _integer(1_000, _DAY_MS), 30_000),
         admin_timeout_ms=fields.read("adminTimeoutMs", _integer(100, _DAY_MS), 30_000),
+        access=_access(fields),
     )
     time_max = _INT64_MAX // 1_000
     parsed = SourceOptions(
@@ -259,6 +282,48 @@ def full_topic_name(name: str) -> str:
     return f"persistent://{'/'.join(parts)}"
 
 
+def _access(fields: _Fields) -> Access:
+    """Credentials and rules of TLS; none where an option is wrong."""
+    allow_insecure = fields.read("tlsAllowInsecureConnection", _parse_bool, False)
+    verify = fields.read("tlsHostnameVerificationEnable", _parse_bool, not allow_insecure)
+    if allow_insecure and verify:
+        fields.problems.append(
+            "tlsHostnameVerificationEnable=true means nothing with tlsAllowInsecureConnection=true"
+        )
+    found = _credentials(fields)
+    urls = (fields.values.get(name, "").strip() for name in ("service.url", "admin.url"))
+    if not any(url.startswith(("pulsar+ssl:", "https:")) for url in urls):
+        fields.problems.extend(
+            f"option {name} has no effect: neither pulsar+ssl:// nor https:// is among the URLs"
+            for name in (*TLS_OPTIONS, "authParams")
+            if name in fields.values and (name != "authParams" or "key_path" in found)
+        )
+    return Access(
+        token=found.get("token"),
+        token_path=found.get("token_path"),
+        certificate_path=found.get("certificate_path"),
+        key_path=found.get("key_path"),
+        trust_path=fields.read("tlsTrustCertsFilePath", _parse_path, None),
+        allow_insecure=allow_insecure,
+        verify_hostname=verify,
+    )
+
+
+def _credentials(fields: _Fields) -> dict[str, str]:
+    """The fields of credentials that are given; none where they are wrong."""
+    plugin, params = (fields.values.get(name) for name in ("authPluginClassName", "authParams"))
+    if plugin is None and params is None:
+        return {}
+    if plugin is None or params is None:
+        fields.problems.append("options authPluginClassName and authParams go together; give both")
+        return {}
+    try:
+        return credentials(plugin.strip(), params.strip())
+    except ValueError as error:
+        fields.problems.append(f"option {error}")
+        return {}
+
+
 def _topics(fields: _Fields) -> tuple[str, ...]:
     """The topics to read; exactly one of ``topic`` and ``topics`` must be given."""
     if ("topic" in fields.values) == ("topics" in fields.values):
@@ -289,6 +354,23 @@ def _parse_admin_url(text: str) -> str:
     if parts.query or parts.fragment or parts.username is not None:
         raise ValueError("give no user, query or fragment")
     return text.rstrip("/")
+
+
+def _without_prefix(key: str) -> str:
+    """The JVM's connector says ``pulsar.client.`` before what it hands to its client."""
+    bare = key.removeprefix("pulsar.client.")
+    return bare if bare in {name.lower() for name in ACCESS_OPTIONS} else key
+
+
+def _without_user(text: str) -> str:
+    """A text to be shown, without what may be a password in a URL."""
+    return re.sub(r"//[^/@\s]*@", "//***@", text)
+
+
+def _parse_path(text: str) -> str | None:
+    if not text:
+        raise ValueError("give the path of a file")
+    return text
 
 
 def _parse_bool(text: str) -> bool:

@@ -14,12 +14,12 @@ may also be transaction markers or aborted messages, which no reader gets, or ch
 from __future__ import annotations
 
 import logging
-import os
+import operator
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
-from typing import Any, Protocol
+from itertools import islice
+from typing import Protocol
 
 import pulsar
 import pyarrow as pa
@@ -34,10 +34,10 @@ from pyspark_pulsar.chunks import (
     portions,
     still_held,
 )
-from pyspark_pulsar.columns import Message, MessageId, record_batch
+from pyspark_pulsar.client import ReadSettings, entry_bytes, open_reader, without_wrapper
+from pyspark_pulsar.columns import Message, MessageId, Rows
 from pyspark_pulsar.errors import AdminError, DataLossError, ReadTimeoutError
 from pyspark_pulsar.offsets import WHOLE_ENTRY, OrderKey, Position, batch_size_of
-from pyspark_pulsar.options import Connection
 from pyspark_pulsar.ranges import Due, LedgerSpan, ReadRange
 
 BATCH_ROWS_MAX = 10_000
@@ -47,10 +47,9 @@ BATCH_BYTES_MAX = 8 * 1024 * 1024
 POLL_SLICE_MS = 1_000
 """How long the client waits before the task looks whether anything can still come."""
 
-QUEUE_MESSAGES_MAX = 1_000
-QUEUE_MESSAGES_MIN = 16
-QUEUE_BYTES_MAX = 64 * 1024 * 1024
-"""The client prefetches by count; large entries shorten its queue to about this size."""
+PORTION_MESSAGES_MAX = 256
+PORTION_BYTES_MAX = 1024 * 1024
+"""What is received before it is looked at: enough to share the work, few enough for the caches."""
 
 log = logging.getLogger("pyspark_pulsar")
 
@@ -70,79 +69,13 @@ class Stored(Protocol):
     def entries(self, topic: str, places: Iterable[Place]) -> dict[Place, Chunk | Other]: ...
 
 
-@dataclass(frozen=True, slots=True)
-class ReadSettings:
-    """What a task needs besides its range. Times are publish time in epoch milliseconds."""
-
-    connection: Connection
-    starting_time_ms: int | None
-    ending_time_ms: int | None
-    fail_on_data_loss: bool
-    receiver_queue_size: int | None
-    poll_timeout_ms: int
-
-
-_clients: dict[tuple[int, Connection], pulsar.Client] = {}
-
-
-def shared_client(connection: Connection) -> pulsar.Client:
-    """This process's client for ``connection``, made at first use and kept for later tasks.
-
-    The process id is part of the key because Spark forks its workers: a client must not be used
-    on the other side of a fork.
-    """
-    key = (os.getpid(), connection)
-    client = _clients.get(key)
-    if client is None:
-        client = pulsar.Client(
-            connection.service_url,
-            operation_timeout_seconds=max(1, connection.operation_timeout_ms // 1_000),
-            connection_timeout_ms=min(10_000, connection.operation_timeout_ms),
-            stats_interval_in_seconds=0,
-            logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Warn),
-        )
-        _clients[key] = client
-    return client
-
-
-def open_reader(work: ReadRange, settings: ReadSettings, start: Position | None = None) -> Any:
-    """A client's reader placed just behind the range's start, or another."""
-    start = work.start if start is None else start
-    if start.ledger_id < 0:
-        first = pulsar.MessageId.earliest
-    else:
-        first = pulsar.MessageId(
-            start.partition, start.ledger_id, start.entry_id, start.batch_index
-        )
-    return shared_client(settings.connection).create_reader(
-        work.topic, first, receiver_queue_size=_queue_size(work, settings)
-    )
-
-
-def without_wrapper(reader: Any) -> Any:
-    """The client's reader without its Python layer, which has the same methods.
-
-    The layer makes an object a message and passes each call on: a fifth of a row's cost. Should
-    the client be built otherwise some day, its public reader serves as well.
-    """
-    native = getattr(reader, "_reader", None)
-    return native if hasattr(native, "read_next") else reader
-
-
-def _queue_size(work: ReadRange, settings: ReadSettings) -> int:
-    """How many messages the client may hold, by the range's largest mean entry size."""
-    if settings.receiver_queue_size is not None:
-        return settings.receiver_queue_size
-    entry_bytes = max(1.0, *(part.entry_bytes_mean for part in work.due))
-    return max(QUEUE_MESSAGES_MIN, min(QUEUE_MESSAGES_MAX, int(QUEUE_BYTES_MAX / entry_bytes)))
-
-
 class RangeReader:
     """Takes the messages of one range from a reader, each once and in order.
 
     A message's key is its (ledger id, entry id, batch index) as the client says it. Almost every
     message lies between the last one taken and the last entry due of the current ledger, the
-    *border*; only the others are looked at closely.
+    *border*. So messages are received in portions that do not reach behind it, and a portion in
+    which each follows the one before is taken as a whole; others are looked at one by one.
     """
 
     def __init__(
@@ -161,6 +94,10 @@ class RangeReader:
         self._are_chunks = are_chunks
         self._monotonic = monotonic
         self._slice_ms = min(POLL_SLICE_MS, settings.poll_timeout_ms)
+        self._is_timed = (settings.starting_time_ms, settings.ending_time_ms) != (None, None)
+        self._portion = max(
+            1, min(PORTION_MESSAGES_MAX, int(PORTION_BYTES_MAX / entry_bytes(work)))
+        )
         self._taken: OrderKey = work.start.order_key
         self._due_index = 0
         self._border = self._border_of(0)
@@ -170,42 +107,97 @@ class RangeReader:
 
     def batches(self, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         """The range's messages as record batches, none of them empty."""
-        messages: list[Message] = []
-        values: list[bytes] = []
-        size_bytes = 0
-        read_next, slice_ms, topic = self._reader.read_next, self._slice_ms, self._work.topic
-        timed = self._settings.starting_time_ms, self._settings.ending_time_ms
-        check_time = timed != (None, None)
-        message_id: MessageId | None = None
+        rows = Rows(schema, self._work.topic)
+        for messages in self._arrivals():
+            ids = [message.message_id() for message in messages]
+            if not self._take_run(ids):
+                messages, ids = _picked(self._wanted(ids), messages, ids)
+            if self._is_timed:
+                messages, ids = _picked(self._in_time(messages), messages, ids)
+            values = [message.data() for message in messages]
+            while values:
+                fit = rows.fitting(values, BATCH_ROWS_MAX, BATCH_BYTES_MAX)
+                rows.add(messages[:fit], ids[:fit], values[:fit])
+                messages, ids, values = messages[fit:], ids[fit:], values[fit:]
+                if values:
+                    yield rows.batch()
+        if rows.count:
+            yield rows.batch()
+
+    def _arrivals(self) -> Iterator[list[Message]]:
+        """What arrives, in portions, until the range is finished or nothing can follow."""
+        last: MessageId | None = None
         while not self._finished:
-            try:
-                message: Message | None = read_next(slice_ms)
-            except pulsar.Timeout:
-                message = self._wait_on(message_id)
-            if message is None:
+            messages, is_silent = self._receive(self._safe_count(last))
+            if messages:
+                last = messages[-1].message_id()
+                yield messages
+            if is_silent and not self._finished:
+                message = self._wait_on(last)
+                if message is None:
+                    return
+                last = message.message_id()
+                yield [message]
+
+    def _receive(self, count: int) -> tuple[list[Message], bool]:
+        """Up to ``count`` messages, and whether silence came before there were so many."""
+        read_next, slice_ms = self._reader.read_next, self._slice_ms
+        messages: list[Message] = []
+        try:
+            for _ in range(count):
+                messages.append(read_next(slice_ms))
+        except pulsar.Timeout:
+            return messages, True
+        return messages, False
+
+    def _safe_count(self, last: MessageId | None) -> int:
+        """How many messages can be waited for without waiting behind the end; at least one.
+
+        Each entry gives one or more; ``last``, the last to come, tells how many its own has left.
+        """
+        if self._due_index >= len(self._work.due):
+            return 1
+        count = self._work.due[self._due_index].last_entry - self._expected
+        if last is not None and last.batch_index() >= 0:
+            count += batch_size_of(last.serialize()) - 1 - last.batch_index()
+        return max(1, min(self._portion, count))
+
+    def _take_run(self, ids: Sequence[MessageId]) -> bool:
+        """Take messages all at once, if they follow each other between the last one and the border.
+
+        False, and nothing is taken, if they must be looked at one by one: some are not in order,
+        or entries between them are missing.
+        """
+        first, last = _key_of(ids[0]), _key_of(ids[-1])
+        if not (self._taken < first and last < self._border and first[0] == self._border[0]):
+            return False
+        if not all(map(operator.lt, ids, islice(ids, 1, None))):
+            return False
+        if len({message_id.entry_id() for message_id in ids}) != last[1] - first[1] + 1:
+            return False
+        self._note_hole(first[1])
+        self._taken = last
+        self._expected = last[1] + 1
+        return True
+
+    def _wanted(self, ids: Sequence[MessageId]) -> list[int]:
+        """Take messages one by one; the places of those that belong to the range."""
+        wanted: list[int] = []
+        for index, message_id in enumerate(ids):
+            if self._take(_key_of(message_id), message_id):
+                wanted.append(index)
+            if self._finished:
                 break
-            message_id = message.message_id()
-            key = (message_id.ledger_id(), message_id.entry_id(), message_id.batch_index())
-            if self._taken < key < self._border:
-                self._taken = key
-                if key[1] > self._expected:
-                    self._note_hole(key[1])
-                self._expected = key[1] + 1
-            elif not self._take(key, message_id):
-                continue
-            if check_time and not _published_within(message, *timed):
-                continue
-            value = message.data()
-            if values and (
-                len(values) >= BATCH_ROWS_MAX or size_bytes + len(value) > BATCH_BYTES_MAX
-            ):
-                yield record_batch(schema, topic, messages, values)
-                messages, values, size_bytes = [], [], 0
-            messages.append(message)
-            values.append(value)
-            size_bytes += len(value)
-        if values:
-            yield record_batch(schema, topic, messages, values)
+        return wanted
+
+    def _in_time(self, messages: Sequence[Message]) -> list[int]:
+        """The places of those that were published within the times."""
+        since_ms, until_ms = self._settings.starting_time_ms, self._settings.ending_time_ms
+        return [
+            index
+            for index, message in enumerate(messages)
+            if _published_within(message, since_ms, until_ms)
+        ]
 
     def holes(self) -> list[Hole]:
         """The entries due that gave no message, in order. Call after :meth:`batches`."""
@@ -246,9 +238,9 @@ class RangeReader:
         return (part.ledger_id, part.last_entry, -1)
 
     def _take(self, key: OrderKey, message_id: MessageId) -> bool:
-        """Whether a message at or behind the border, or before the start, is wanted.
+        """Whether a message belongs to the range and was not taken before.
 
-        Notes the arrival of a ledger's last entry, and the end of the range.
+        Notes entries left out, the arrival of a ledger's last entry, and the end of the range.
         """
         if key <= self._taken:
             return False
@@ -410,6 +402,16 @@ def _published_within(message: Message, since_ms: int | None, until_ms: int | No
     return (since_ms is None or publish_ms >= since_ms) and (
         until_ms is None or publish_ms < until_ms
     )
+
+
+def _key_of(message_id: MessageId) -> OrderKey:
+    return (message_id.ledger_id(), message_id.entry_id(), message_id.batch_index())
+
+
+def _picked(
+    places: Sequence[int], messages: Sequence[Message], ids: Sequence[MessageId]
+) -> tuple[list[Message], list[MessageId]]:
+    return [messages[place] for place in places], [ids[place] for place in places]
 
 
 def _show(key: OrderKey) -> str:

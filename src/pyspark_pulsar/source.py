@@ -7,6 +7,7 @@ pickling: readers travel to the workers, so their admin client is made when firs
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -28,16 +29,20 @@ from pyspark.sql.streaming.datasource import (
 from pyspark.sql.types import StructType
 
 from pyspark_pulsar.admin import AdminClient
+from pyspark_pulsar.client import ReadSettings
 from pyspark_pulsar.columns import arrow_schema, spark_schema
+from pyspark_pulsar.errors import UnreachableError
 from pyspark_pulsar.offsets import Position, earliest, offset_from_json, offset_to_json
 from pyspark_pulsar.options import EARLIEST, LATEST, SourceOptions, StartOrEnd, parse_options
 from pyspark_pulsar.ranges import TopicSnapshot, admit, end_position, plan_ranges
-from pyspark_pulsar.reading import ReadSettings, read_range, report_loss
+from pyspark_pulsar.reading import read_range, report_loss
 from pyspark_pulsar.resolve import require_snapshots, resolve_end, resolve_start
 
 PUBLISH_TIME_SKEW_MS = 30_000
 """Publish times are set by producers before sending, so they are not in order. A search by time
 reaches this much further, the client's default send timeout; rows are then checked one by one."""
+
+log = logging.getLogger("pyspark_pulsar")
 
 IDLE_POLL_S = 0.25
 """A stream without new data asks the cluster no more often than this, although Spark, with its
@@ -169,6 +174,7 @@ class PulsarStreamReader(_Planner, DataSourceStreamReader, SupportsTriggerAvaila
         self._snapshots: dict[str, TopicSnapshot | None] = {}
         self._ends: dict[str, Position] = {}
         self._idle_since_s: float | None = None
+        self._unreachable_since_s: float | None = None
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802
         """Where a query without a checkpoint starts: ``startingOffsets``, by default latest."""
@@ -193,11 +199,18 @@ class PulsarStreamReader(_Planner, DataSourceStreamReader, SupportsTriggerAvaila
     def latestOffset(  # noqa: N802
         self, start: dict[str, Any], limit: ReadLimit
     ) -> dict[str, Any]:
-        """How far the next batch reads: all that is there, or less within the limits."""
+        """How far the next batch reads: all that is there, or less within the limits.
+
+        A cluster that does not answer has no news: Spark asks again, until ``pollTimeoutMs`` is
+        over. A pass with an end, ``availableNow``, would end by that, and is asked here again.
+        """
         starts = offset_from_json(start)
         if self._idle_since_s is not None:
             time.sleep(max(0.0, self._idle_since_s + IDLE_POLL_S - time.monotonic()))
-        self._refresh()
+        while not self._refresh_patiently():
+            if self._target is None:
+                self._idle_since_s = time.monotonic()
+                return offset_to_json(starts)
         ends = self._forward(starts, self._ends if self._target is None else self._target)
         if not isinstance(limit, ReadAllAvailable):
             options = self._options
@@ -227,6 +240,22 @@ class PulsarStreamReader(_Planner, DataSourceStreamReader, SupportsTriggerAvaila
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The messages of one task."""
         return self._read(partition)
+
+    def _refresh_patiently(self) -> bool:
+        """Whether the cluster answered. Raises :class:`UnreachableError` if it is gone too long."""
+        asked_s = time.monotonic()
+        try:
+            self._refresh()
+        except UnreachableError as error:
+            if self._unreachable_since_s is None:
+                self._unreachable_since_s = asked_s
+            waited_s = time.monotonic() - self._unreachable_since_s
+            if waited_s >= self._options.poll_timeout_ms / 1_000:
+                raise
+            log.warning("%s; the stream waits for it", error)
+            return False
+        self._unreachable_since_s = None
+        return True
 
     def _refresh(self) -> None:
         """Ask the cluster for the partitions, which may have become more, and their ends."""

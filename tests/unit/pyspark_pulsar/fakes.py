@@ -33,6 +33,9 @@ class FakeId:
     def batch_index(self) -> int:
         return self.position.batch_index
 
+    def __lt__(self, other: FakeId) -> bool:
+        return self.position.order_key < other.position.order_key
+
     def serialize(self) -> bytes:
         """As the client does it: the fields ledgerId, entryId, batch_index and batch_size."""
         fields = [(1, self.position.ledger_id), (2, self.position.entry_id)]

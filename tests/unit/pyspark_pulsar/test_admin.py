@@ -2,14 +2,16 @@ from __future__ import annotations
 
 import http.client
 import json
+import ssl
 from typing import Any
 
 import pytest
 import urllib3
 
-from pyspark_pulsar.admin import AdminClient, Answer, cause_of
+from pyspark_pulsar.access import Access
+from pyspark_pulsar.admin import AdminClient, Answer, cause_of, tls_refusal
 from pyspark_pulsar.chunks import Chunk, Other
-from pyspark_pulsar.errors import AdminError, TopicNotFoundError
+from pyspark_pulsar.errors import AccessError, AdminError, TopicNotFoundError
 from pyspark_pulsar.offsets import Position
 from pyspark_pulsar.options import Connection
 from pyspark_pulsar.ranges import LedgerSpan, TopicSnapshot
@@ -158,7 +160,6 @@ def test_the_deadline_holds_and_names_the_trouble() -> None:
 @pytest.mark.parametrize(
     ("answer", "complaint"),
     [
-        (Answer(401, b'{"reason":"no token"}'), "answered 401: no token"),
         (Answer(409, b"plain"), "answered 409: plain"),
         (Answer(200, b"<html>"), "did not answer with JSON"),
     ],
@@ -168,6 +169,30 @@ def test_final_answers_are_not_asked_again(answer: Answer, complaint: str) -> No
     with pytest.raises(AdminError, match=complaint):
         cluster.client().partitions_of([T])
     assert len(cluster.asked) == 1
+
+
+@pytest.mark.parametrize("status", [401, 403])
+def test_refused_credentials_are_final_and_not_repeated(status: int) -> None:
+    cluster = FakeCluster({"t/partitions": Answer(status, b'{"reason":"who is s3cret?"}')})
+    access = Access(token="s3cret")
+    connection = Connection("pulsar://h:6650", "http://h:8080", 1_000, 5_000, access)
+    with pytest.raises(AccessError) as caught:
+        AdminClient(connection, cluster.get).partitions_of([T])
+    assert str(caught.value) == (
+        f"{BASE}t/partitions answered {status}: who is ***?; "
+        "check the token in authParams and what it permits"
+    )
+    assert len(cluster.asked) == 1
+
+
+def test_what_tls_will_never_accept() -> None:
+    untrusted = ssl.SSLCertVerificationError(1, "verify failed")
+    untrusted.verify_message = "self-signed certificate"
+    told = tls_refusal(urllib3.exceptions.SSLError(untrusted))
+    assert told is not None
+    assert told.startswith("its certificate is not trusted: self-signed certificate (tlsTrust")
+    assert tls_refusal(urllib3.exceptions.SSLError(ssl.SSLEOFError(8, "EOF"))) is None
+    assert tls_refusal(urllib3.exceptions.ProtocolError("gone", ConnectionResetError())) is None
 
 
 def test_odd_topic_names_are_quoted() -> None:

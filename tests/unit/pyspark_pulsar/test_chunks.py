@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyspark_pulsar import reading
+from pyspark_pulsar import client as client_module
 from pyspark_pulsar.chunks import (
     Chunk,
     Hole,
@@ -23,12 +23,13 @@ from pyspark_pulsar.chunks import (
     portions,
     still_held,
 )
+from pyspark_pulsar.client import ReadSettings
 from pyspark_pulsar.columns import Message, arrow_schema, spark_schema
 from pyspark_pulsar.errors import DataLossError
 from pyspark_pulsar.offsets import Position, earliest
 from pyspark_pulsar.options import Connection
 from pyspark_pulsar.ranges import LedgerSpan, ReadRange, TopicSnapshot, due_entries
-from pyspark_pulsar.reading import ReadSettings, read_range
+from pyspark_pulsar.reading import read_range
 from tests.unit.pyspark_pulsar.fakes import FakeMessage
 
 T = "persistent://public/default/t"
@@ -110,7 +111,7 @@ def read(client: Client, admin: Admin, start: Position, end: Position) -> list[b
         return []
     settings = ReadSettings(CONNECTION, None, None, True, None, 200)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(reading._clients, (os.getpid(), CONNECTION), client)  # type: ignore[arg-type]
+        patch.setitem(client_module._clients, (os.getpid(), CONNECTION), client)  # type: ignore[arg-type]
         batches = read_range(ReadRange(T, start, end, due), settings, SCHEMA, admin)
         return [value for batch in batches for value in batch[0].to_pylist()]
 

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
-from pyspark_pulsar.columns import COLUMN_MEANINGS, arrow_schema, record_batch, spark_schema
+from pyspark_pulsar.columns import COLUMN_MEANINGS, Rows, arrow_schema, spark_schema
 from pyspark_pulsar.errors import OptionsError
 from pyspark_pulsar.offsets import Position
 from pyspark_pulsar.options import COLUMNS
@@ -20,7 +20,13 @@ def test_one_batch_of_all_columns() -> None:
     )
     bare = FakeMessage(Position(8, 4), 0, b"", publish_ms=5)
     tombstone = FakeMessage(Position(8, 5), 0, None, publish_ms=5)
-    batch = record_batch(schema, "t", [full, bare, tombstone], [b"v", b"", b""])
+    rows = Rows(schema, "t")
+    for portion in ([full, bare], [tombstone]):
+        rows.add(
+            portion, [each.message_id() for each in portion], [each.data() for each in portion]
+        )
+    batch = rows.batch()
+    assert (rows.count, rows.size_bytes) == (0, 0)
     assert batch.schema == schema
     columns = batch.to_pydict()
     assert columns["value"] == [b"v", b"", None]
@@ -32,6 +38,20 @@ def test_one_batch_of_all_columns() -> None:
     )
     assert columns["__eventTime"][1] is None
     assert columns["__messageProperties"] == [[("a", "b")], [], []]
+
+
+def test_how_many_values_fit() -> None:
+    rows = Rows(arrow_schema(spark_schema(["__topic"])), "t")
+    message = FakeMessage(Position(8, 4), 0, b"12345")
+    assert rows.fitting([b"12", b"34", b"5"], 10, 4) == 2
+    assert rows.fitting([b"12", b"34", b"5"], 2, 100) == 2
+    assert rows.fitting([b"12345"], 10, 4) == 1, "one message is always let in"
+    rows.add([message], [message.message_id()], [message.data()])
+    assert rows.size_bytes == 5
+    assert rows.fitting([b"12345"], 10, 9) == 0
+    assert rows.fitting([b"1234", b"5"], 10, 9) == 1
+    assert rows.fitting([b"1"], 1, 9) == 0
+    assert rows.batch().to_pydict() == {"__topic": ["t"]}
 
 
 def test_times_are_microseconds_in_utc() -> None:

@@ -5,6 +5,7 @@ import re
 
 import pytest
 
+from pyspark_pulsar.access import NO_ACCESS, Access
 from pyspark_pulsar.errors import OptionsError
 from pyspark_pulsar.options import (
     COLUMNS,
@@ -72,7 +73,6 @@ def test_every_fault_is_reported_at_once() -> None:
         ("service.url", "localhost:6650", "pulsar://host:port"),
         ("service.url", "http://localhost", "pulsar://host:port"),
         ("admin.url", "localhost:8080", "http://host:port"),
-        ("admin.url", "http://me:secret@localhost", "no user"),
         ("startingOffsets", "middle", "give earliest, latest or JSON"),
         ("startingOffsets", "{}", "give earliest, latest or JSON"),
         ("startingOffsets", '{"t": 5}', "must have a text"),
@@ -94,6 +94,76 @@ def test_wrong_values_name_the_option(name: str, value: str, complaint: str) -> 
     (found,) = problems_of(REQUIRED | {name: value})
     assert found.startswith(f"option {name}={value!r}: ")
     assert complaint in found
+
+
+SECRET = "eyJhbGciOiJIUzI1NiJ9.e30.c2VjcmV0"
+TOKEN = {"authPluginClassName": "token", "authParams": f"token:{SECRET}"}
+SECURE = REQUIRED | {"service.url": "pulsar+ssl://h:6651", "admin.url": "https://h:8443"}
+
+
+def test_a_password_in_a_url_is_not_repeated() -> None:
+    (found,) = problems_of(REQUIRED | {"admin.url": "http://me:secret@localhost"})
+    assert found == ("option admin.url='http://***@localhost': give no user, query or fragment")
+
+
+def test_credentials_and_trust() -> None:
+    assert parse().connection.access == NO_ACCESS
+    java = {"authPluginClassName": "org.apache.pulsar.client.impl.auth.AuthenticationToken"}
+    for given in (TOKEN, TOKEN | java, {f"pulsar.client.{key}": TOKEN[key] for key in TOKEN}):
+        assert parse(**given).connection.access == Access(token=SECRET)
+    pair = {"authPluginClassName": "tls", "authParams": "tlsCertFile:/c.pem, tlsKeyFile:/k.pem"}
+    assert parse_options(SECURE | pair).connection.access == Access(
+        certificate_path="/c.pem", key_path="/k.pem"
+    )
+    trusting = {"tlsTrustCertsFilePath": "/ca.pem", "tlsHostnameVerificationEnable": "false"}
+    assert parse_options(SECURE | trusting).connection.access == Access(
+        trust_path="/ca.pem", verify_hostname=False
+    )
+    insecure = parse_options(SECURE | {"tlsAllowInsecureConnection": "true"}).connection.access
+    assert (insecure.allow_insecure, insecure.verify_hostname) == (True, False)
+
+
+@pytest.mark.parametrize(
+    ("given", "complaint"),
+    [
+        ({"authParams": f"token:{SECRET}"}, "go together"),
+        ({"authPluginClassName": "token"}, "go together"),
+        (TOKEN | {"authPluginClassName": SECRET}, "authPluginClassName is none of org.apache"),
+        (TOKEN | {"authParams": SECRET}, "authParams of a token is token:TOKEN, or file:///PATH"),
+        (TOKEN | {"authParams": f"token:{SECRET} x"}, "authParams of a token"),
+        (TOKEN | {"authParams": "token:"}, "authParams of a token"),
+        (TOKEN | {"authParams": "file:relative"}, "authParams of a token"),
+        (TOKEN | {"authPluginClassName": "tls"}, "authParams of a certificate is tlsCertFile"),
+        (TOKEN | {"AUTHPARAMS": f"token:{SECRET}"}, "option authParams is given twice"),
+        ({"tlsAllowInsecureConnection": SECRET}, "AllowInsecureConnection: give true or false"),
+        ({"tlsTrustCertsFilePath": ""}, "tlsTrustCertsFilePath: give the path of a file"),
+        (
+            {"tlsAllowInsecureConnection": "true", "tlsHostnameVerificationEnable": "true"},
+            "means nothing with tlsAllowInsecureConnection=true",
+        ),
+    ],
+)
+def test_faults_of_credentials_are_told_without_them(given: dict[str, str], complaint: str) -> None:
+    (found,) = problems_of(SECURE | given)
+    assert complaint in found
+    assert SECRET not in found
+
+
+def test_rules_of_tls_without_tls_are_refused() -> None:
+    (found,) = problems_of(REQUIRED | {"tlsTrustCertsFilePath": "/ca.pem"})
+    assert found.startswith("option tlsTrustCertsFilePath has no effect: neither pulsar+ssl://")
+    (found,) = problems_of(
+        REQUIRED | {"authPluginClassName": "tls", "authParams": "tlsCertFile:c,tlsKeyFile:k"}
+    )
+    assert found.startswith("option authParams has no effect")
+    half = REQUIRED | {"admin.url": "https://h:8443", "tlsTrustCertsFilePath": "/ca.pem"}
+    assert parse_options(half).connection.access.trust_path == "/ca.pem"
+
+
+def test_a_token_is_in_no_text_of_the_options() -> None:
+    options = parse(**TOKEN)
+    assert SECRET not in repr(options) + str(options) + repr(options.connection)
+    assert pickle.loads(pickle.dumps(options)).connection.access.token == SECRET
 
 
 def test_exactly_one_of_topic_and_topics() -> None:
@@ -180,6 +250,8 @@ def test_the_table_of_options_is_what_the_parser_reads() -> None:
     assert {option.name for option in OPTIONS if option.default == "none"} == {
         name
         for name, value in (
+            ("authPluginClassName", parsed.connection.access.token),
+            ("authParams", parsed.connection.access.token),
             ("startingTime", parsed.starting_time_ms),
             ("endingTime", parsed.ending_time_ms),
             ("maxRowsPerTrigger", parsed.rows_per_trigger_max),

@@ -9,14 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pyspark_pulsar import client as client_module
 from pyspark_pulsar import reading
 from pyspark_pulsar.chunks import Chunk, Hole, Other, Place
+from pyspark_pulsar.client import ReadSettings
 from pyspark_pulsar.columns import Message, arrow_schema, spark_schema
 from pyspark_pulsar.errors import DataLossError, ReadTimeoutError
 from pyspark_pulsar.offsets import Position, earliest
 from pyspark_pulsar.options import Connection
 from pyspark_pulsar.ranges import Due, LedgerSpan, ReadRange, TopicSnapshot, due_entries
-from pyspark_pulsar.reading import RangeReader, ReadSettings, read_range, report_loss
+from pyspark_pulsar.reading import RangeReader, read_range, report_loss
 from tests.unit.pyspark_pulsar.fakes import FakeMessage, FakeReader, entries
 
 T = "persistent://public/default/t"
@@ -233,7 +235,7 @@ def run_task(
     monkeypatch: pytest.MonkeyPatch, asked: ReadRange, held: frozenset[int], *, fail: bool = True
 ) -> tuple[list[pa.RecordBatch], FakeClient]:
     client = FakeClient(FakeReader(list(entries(3, 0, 0))))
-    monkeypatch.setitem(reading._clients, (os.getpid(), CONNECTION), client)
+    monkeypatch.setitem(client_module._clients, (os.getpid(), CONNECTION), client)
     return list(read_range(asked, settings(fail=fail), SCHEMA, FakeStored(held))), client
 
 
@@ -260,33 +262,6 @@ def test_the_reader_opens_at_the_start_with_a_queue_by_entry_size(
     assert client.opened == [(T, str(pulsar.MessageId.earliest), 1_000)]
     _, client = run_task(monkeypatch, large, frozenset())
     assert client.opened == [(T, str(pulsar.MessageId(-1, 2, 7, -1)), 64)]
-
-
-def test_the_clients_python_layer_is_left_out_where_it_can_be() -> None:
-    class Wrapper:
-        def __init__(self, inner: object) -> None:
-            self._reader = inner
-
-    native = FakeReader([])
-    assert reading.without_wrapper(Wrapper(native)) is native
-    assert reading.without_wrapper(native) is native
-    otherwise = Wrapper(None)
-    assert reading.without_wrapper(otherwise) is otherwise
-
-
-def test_one_client_a_process_and_connection(monkeypatch: pytest.MonkeyPatch) -> None:
-    made: list[str] = []
-
-    def make(url: str, **_options: object) -> object:
-        made.append(url)
-        return object()
-
-    monkeypatch.setattr(reading, "_clients", {})
-    monkeypatch.setattr(pulsar, "Client", make)
-    assert reading.shared_client(CONNECTION) is reading.shared_client(CONNECTION)
-    monkeypatch.setattr(os, "getpid", lambda: -1)
-    reading.shared_client(CONNECTION)
-    assert made == ["pulsar://h:1", "pulsar://h:1"]
 
 
 def test_a_loss_is_raised_or_logged(caplog: pytest.LogCaptureFixture) -> None:

@@ -12,7 +12,12 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxBytes, Rea
 
 import pyspark_pulsar
 from pyspark_pulsar import source
-from pyspark_pulsar.errors import DataLossError, OptionsError, TopicNotFoundError
+from pyspark_pulsar.errors import (
+    DataLossError,
+    OptionsError,
+    TopicNotFoundError,
+    UnreachableError,
+)
 from pyspark_pulsar.offsets import Position
 from pyspark_pulsar.ranges import LedgerSpan, TopicSnapshot
 from pyspark_pulsar.source import DefaultSource, PulsarReader, PulsarStreamReader
@@ -149,6 +154,52 @@ def test_an_offset_never_goes_back() -> None:
     assert stream(admin).latestOffset(start, ReadAllAvailable()) == start
     unused = FakeAdmin({T: TopicSnapshot((), None)})
     assert stream(unused).latestOffset(start, ReadAllAvailable()) == start
+
+
+class Outage(FakeAdmin):
+    """Does not answer so many times, and says how often it was asked."""
+
+    def __init__(self, held: dict[str, TopicSnapshot | None], times: int) -> None:
+        super().__init__(held)
+        self.times = times
+
+    def partitions_of(self, topics: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
+        if self.times:
+            self.times -= 1
+            raise UnreachableError("no answer")
+        return super().partitions_of(topics)
+
+
+def test_a_stream_waits_for_a_cluster_that_is_gone(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    now_s = [0.0]
+
+    def later() -> float:
+        now_s[0] += 10.0
+        return now_s[0]
+
+    monkeypatch.setattr(source.time, "monotonic", later)
+    monkeypatch.setattr(source.time, "sleep", lambda _: None)
+    start = offset(t="3:0:-1:-1")
+    reader = stream(Outage({T: held((3, 6))}, 2))
+    assert reader.latestOffset(start, ReadAllAvailable()) == start
+    assert reader.latestOffset(start, ReadAllAvailable()) == start
+    assert reader.latestOffset(start, ReadAllAvailable()) == offset(t="3:5:-1:-1")
+    assert caplog.messages == ["no answer; the stream waits for it"] * 2
+    given_up = stream(Outage({T: held((3, 6))}, 1_000), pollTimeoutMs="100000")
+    ends = (given_up.latestOffset(start, ReadAllAvailable()) for _ in range(1_000))
+    with pytest.raises(UnreachableError):
+        set(map(json.dumps, ends))
+
+
+def test_a_pass_with_an_end_does_not_end_because_the_cluster_is_gone() -> None:
+    admin = Outage({T: held((3, 6))}, 0)
+    reader = stream(admin)
+    reader.prepareForTriggerAvailableNow()
+    admin.times = 3
+    assert reader.latestOffset(offset(t="3:0:-1:-1"), ReadAllAvailable()) == offset(t="3:5:-1:-1")
+    assert admin.times == 0
 
 
 def test_a_partition_that_vanished_is_a_loss() -> None:

@@ -1,0 +1,171 @@
+"""Who this side is, and whom it trusts: tokens, client certificates and certificate authorities.
+
+The options have the names that Pulsar's clients give them. What they say holds for both ways to
+the cluster, the binary protocol and the admin API. A token that is named as a file is read anew
+for each connection and each request, so that it can be replaced while a query runs.
+
+A token is kept out of every text: it has no place in ``repr``, errors quote no value of these
+options, and what a server answers is scrubbed of it.
+"""
+
+from __future__ import annotations
+
+import re
+import ssl
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from pyspark_pulsar.errors import AccessError
+
+TOKEN_PLUGINS = ("org.apache.pulsar.client.impl.auth.AuthenticationToken", "token")
+TLS_PLUGINS = ("org.apache.pulsar.client.impl.auth.AuthenticationTls", "tls")
+"""Names of the two kinds of credentials: the Java client's and the C++ client's."""
+
+TLS_OPTIONS = (
+    "tlsTrustCertsFilePath",
+    "tlsAllowInsecureConnection",
+    "tlsHostnameVerificationEnable",
+)
+ACCESS_OPTIONS = ("authPluginClassName", "authParams", *TLS_OPTIONS)
+
+_TOKEN = re.compile(r"[!-~]+")
+"""What fits into a header: ASCII without spaces."""
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """The credentials of a query, and the rules of its TLS connections.
+
+    At most one of ``token``, ``token_path`` and the pair ``certificate_path`` and ``key_path`` is
+    set. ``trust_path`` is a file of certificate authorities; None means the public ones.
+    """
+
+    token: str | None = field(default=None, repr=False)
+    token_path: str | None = None
+    certificate_path: str | None = None
+    key_path: str | None = None
+    trust_path: str | None = None
+    allow_insecure: bool = False
+    verify_hostname: bool = True
+
+    def current_token(self) -> str | None:
+        """The token as it is now; None if there is to be none.
+
+        Raises :class:`AccessError` if its file cannot be read or holds no token.
+        """
+        if self.token_path is None:
+            return self.token
+        try:
+            text = Path(self.token_path).read_text(encoding="utf-8").strip()
+        except (OSError, UnicodeDecodeError) as error:
+            why = error.strerror if isinstance(error, OSError) else "it is not text"
+            raise AccessError(
+                f"the token file {self.token_path} of authParams cannot be read: {why}"
+            ) from None
+        if not _TOKEN.fullmatch(text):
+            raise AccessError(
+                f"the token file {self.token_path} of authParams does not hold one token: "
+                + ("it is empty" if not text else "it has spaces or characters beyond ASCII")
+            )
+        return text
+
+    def headers(self) -> dict[str, str]:
+        """What an HTTP request has to carry."""
+        token = self.current_token()
+        return {} if token is None else {"Authorization": f"Bearer {token}"}
+
+    def ssl_context(self) -> ssl.SSLContext:
+        """What HTTPS connections are made with.
+
+        Raises :class:`AccessError` if a file with certificates or a key cannot be used.
+        """
+        try:
+            context = ssl.create_default_context(cafile=self.trust_path)
+        except OSError as error:
+            raise AccessError(
+                f"tlsTrustCertsFilePath {self.trust_path} cannot be used: {_why(error)}"
+            ) from error
+        context.check_hostname = self.verify_hostname and not self.allow_insecure
+        if self.allow_insecure:
+            context.verify_mode = ssl.CERT_NONE
+        if self.certificate_path is not None:
+            try:
+                context.load_cert_chain(self.certificate_path, self.key_path)
+            except OSError as error:
+                raise AccessError(
+                    f"tlsCertFile {self.certificate_path} and tlsKeyFile {self.key_path} of "
+                    f"authParams cannot be used: {_why(error)}"
+                ) from error
+        return context
+
+    def check_files(self) -> None:
+        """Raise :class:`AccessError` if a file that is named cannot be used."""
+        self.current_token()
+        if self.trust_path is not None or self.certificate_path is not None:
+            self.ssl_context()
+
+    def scrubbed(self, text: str) -> str:
+        """``text``, which somebody else wrote, without the token."""
+        try:
+            token = self.current_token()
+        except AccessError:
+            token = None
+        return text.replace(token, "***") if token else text
+
+    def advice(self) -> str:
+        """What to look at when credentials are refused."""
+        if self.token_path is not None:
+            return f"check the token in {self.token_path} (authParams) and what it permits"
+        if self.token is not None:
+            return "check the token in authParams and what it permits"
+        if self.certificate_path is not None:
+            return f"check the certificate {self.certificate_path} (authParams) and its permissions"
+        return "give credentials with authPluginClassName and authParams"
+
+
+NO_ACCESS = Access()
+"""No credentials; public certificate authorities."""
+
+
+def credentials(plugin: str, params: str) -> dict[str, str]:
+    """The fields of :class:`Access` that ``authPluginClassName`` and ``authParams`` stand for.
+
+    Raises :class:`ValueError`, which never quotes ``params``, if they are not what is allowed.
+    """
+    if plugin in TOKEN_PLUGINS:
+        return _token(params)
+    if plugin in TLS_PLUGINS:
+        return _certificate(params)
+    raise ValueError(f"authPluginClassName is none of {', '.join((*TOKEN_PLUGINS, *TLS_PLUGINS))}")
+
+
+def _token(params: str) -> dict[str, str]:
+    scheme, _, rest = params.partition(":")
+    if scheme == "token" and _TOKEN.fullmatch(rest.strip()):
+        return {"token": rest.strip()}
+    if scheme == "file":
+        parts = urlsplit(params)
+        path = unquote(parts.path)
+        if path.startswith("/") and parts.netloc in ("", "localhost"):
+            return {"token_path": path}
+    raise ValueError(
+        "authParams of a token is token:TOKEN, or file:///PATH of a file that holds it"
+    )
+
+
+def _certificate(params: str) -> dict[str, str]:
+    fields = {
+        key.strip(): value.strip()
+        for key, _, value in (part.partition(":") for part in params.split(","))
+    }
+    if set(fields) != {"tlsCertFile", "tlsKeyFile"} or not all(fields.values()):
+        raise ValueError("authParams of a certificate is tlsCertFile:PATH,tlsKeyFile:PATH")
+    return {"certificate_path": fields["tlsCertFile"], "key_path": fields["tlsKeyFile"]}
+
+
+def _why(error: OSError) -> str:
+    """The reason in the system's words; of OpenSSL's errors, which are such, in its own."""
+    if isinstance(error, ssl.SSLError):
+        return f"it is not what OpenSSL reads ({error.reason or 'no PEM'})"
+    return error.strerror or str(error)

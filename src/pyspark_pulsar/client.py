@@ -1,0 +1,177 @@
+"""The worker's side of a connection: one client a process, and readers opened where a range begins.
+
+The client retries what may pass (a refused connection, a broker that is starting) within
+``operationTimeoutMs`` and then gives up. A broker's restart may take longer, so readers are asked
+for again until ``pollTimeoutMs`` is over. What no waiting mends ends at once.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import pulsar
+
+from pyspark_pulsar.access import Access
+from pyspark_pulsar.errors import AccessError, ReadTimeoutError
+from pyspark_pulsar.offsets import Position
+from pyspark_pulsar.options import Connection
+from pyspark_pulsar.ranges import ReadRange
+
+QUEUE_MESSAGES_MAX = 1_000
+QUEUE_MESSAGES_MIN = 16
+QUEUE_BYTES_MAX = 64 * 1024 * 1024
+"""The client prefetches by count; large entries shorten its queue to about this size."""
+
+CONNECT_TIMEOUT_MS_MAX = 10_000
+"""Longest wait for one TCP connection; ``operationTimeoutMs`` may hold several attempts."""
+
+PAUSE_S = 1.0
+"""Between two attempts to open a reader."""
+
+log = logging.getLogger("pyspark_pulsar")
+
+
+@dataclass(frozen=True, slots=True)
+class ReadSettings:
+    """What a task needs besides its range. Times are publish time in epoch milliseconds."""
+
+    connection: Connection
+    starting_time_ms: int | None
+    ending_time_ms: int | None
+    fail_on_data_loss: bool
+    receiver_queue_size: int | None
+    poll_timeout_ms: int
+
+
+_clients: dict[tuple[int, Connection], pulsar.Client] = {}
+
+
+def shared_client(connection: Connection) -> pulsar.Client:
+    """This process's client for ``connection``, made at first use and kept for later tasks.
+
+    The process id is part of the key because Spark forks its workers: a client must not be used
+    on the other side of a fork. Raises :class:`AccessError` if a token or certificate of the
+    options cannot be read.
+    """
+    key = (os.getpid(), connection)
+    client = _clients.get(key)
+    if client is None:
+        access = connection.access
+        access.check_files()
+        client = pulsar.Client(
+            connection.service_url,
+            authentication=_authentication(access),
+            operation_timeout_seconds=max(1, connection.operation_timeout_ms // 1_000),
+            connection_timeout_ms=min(CONNECT_TIMEOUT_MS_MAX, connection.operation_timeout_ms),
+            stats_interval_in_seconds=0,
+            tls_trust_certs_file_path=access.trust_path,
+            tls_allow_insecure_connection=access.allow_insecure,
+            tls_validate_hostname=access.verify_hostname,
+            logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Warn),
+        )
+        _clients[key] = client
+    return client
+
+
+def _authentication(access: Access) -> pulsar.Authentication | None:
+    """What the client shows to brokers, a token afresh for each connection."""
+    if access.certificate_path is not None and access.key_path is not None:
+        return pulsar.AuthenticationTLS(access.certificate_path, access.key_path)
+    latest = access.current_token()
+    if latest is None:
+        return None
+
+    def current() -> str:
+        # Called by a thread of the client, which no exception may reach.
+        nonlocal latest
+        try:
+            latest = access.current_token()
+        except AccessError as error:
+            log.warning("%s; going on with the last one read", error)
+        return latest or ""
+
+    return pulsar.AuthenticationToken(current)
+
+
+def open_reader(
+    work: ReadRange,
+    settings: ReadSettings,
+    start: Position | None = None,
+    *,
+    monotonic: Callable[[], float] = time.monotonic,
+    sleep: Callable[[float], None] = time.sleep,
+) -> Any:
+    """A client's reader placed just behind the range's start, or another.
+
+    Raises :class:`AccessError` if the broker refuses the credentials, and
+    :class:`ReadTimeoutError` when ``pollTimeoutMs`` has passed without a reader.
+    """
+    start = work.start if start is None else start
+    if start.ledger_id < 0:
+        first = pulsar.MessageId.earliest
+    else:
+        first = pulsar.MessageId(
+            start.partition, start.ledger_id, start.entry_id, start.batch_index
+        )
+    connection = settings.connection
+    client = shared_client(connection)
+    deadline = monotonic() + settings.poll_timeout_ms / 1_000
+    while True:
+        try:
+            return client.create_reader(
+                work.topic, first, receiver_queue_size=_queue_size(work, settings)
+            )
+        except (pulsar.AuthenticationError, pulsar.AuthorizationError) as error:
+            raise AccessError(
+                f"{connection.service_url} refuses to have {work.topic} read "
+                f"({connection.access.scrubbed(str(error))}): {connection.access.advice()}"
+            ) from error
+        except _FINAL:
+            raise
+        except pulsar.PulsarException as error:
+            if monotonic() + PAUSE_S >= deadline:
+                raise ReadTimeoutError(
+                    f"{work.topic}: {connection.service_url} opened no reader within "
+                    f"{settings.poll_timeout_ms} ms (pollTimeoutMs): {error}"
+                ) from error
+            log.info("%s: no reader yet (%s), asking again", work.topic, error)
+        sleep(PAUSE_S)
+
+
+_FINAL = (
+    pulsar.InvalidConfiguration,
+    pulsar.InvalidTopicName,
+    pulsar.InvalidUrl,
+    pulsar.NotAllowedError,
+    pulsar.TopicNotFound,
+    pulsar.UnsupportedVersionError,
+)
+"""Errors that another attempt does not mend."""
+
+
+def without_wrapper(reader: Any) -> Any:
+    """The client's reader without its Python layer, which has the same methods.
+
+    The layer makes an object a message and passes each call on: a fifth of a row's cost. Should
+    the client be built otherwise some day, its public reader serves as well.
+    """
+    native = getattr(reader, "_reader", None)
+    return native if hasattr(native, "read_next") else reader
+
+
+def entry_bytes(work: ReadRange) -> float:
+    """The largest mean size of the range's entries, by ledger; at least 1."""
+    return max(1.0, *(part.entry_bytes_mean for part in work.due))
+
+
+def _queue_size(work: ReadRange, settings: ReadSettings) -> int:
+    """How many messages the client may hold, by the range's largest mean entry size."""
+    if settings.receiver_queue_size is not None:
+        return settings.receiver_queue_size
+    fit = int(QUEUE_BYTES_MAX / entry_bytes(work))
+    return max(QUEUE_MESSAGES_MIN, min(QUEUE_MESSAGES_MAX, fit))

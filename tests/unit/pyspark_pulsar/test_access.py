@@ -1,0 +1,118 @@
+from __future__ import annotations
+
+import ssl
+from pathlib import Path
+
+import pytest
+
+from pyspark_pulsar.access import Access, credentials
+from pyspark_pulsar.errors import AccessError
+
+JAVA = "org.apache.pulsar.client.impl.auth.Authentication"
+
+
+@pytest.mark.parametrize(
+    ("plugin", "params", "found"),
+    [
+        ("token", "token:a.b.c", {"token": "a.b.c"}),
+        (f"{JAVA}Token", "file:///run/secrets/t%20o", {"token_path": "/run/secrets/t o"}),
+        (f"{JAVA}Token", "file:/run/t", {"token_path": "/run/t"}),
+        (
+            f"{JAVA}Tls",
+            "tlsKeyFile:/k.pem,tlsCertFile:/c.pem",
+            {"certificate_path": "/c.pem", "key_path": "/k.pem"},
+        ),
+    ],
+)
+def test_credentials(plugin: str, params: str, found: dict[str, str]) -> None:
+    assert credentials(plugin, params) == found
+
+
+@pytest.mark.parametrize(
+    ("plugin", "params"),
+    [
+        ("token", "s3cret"),
+        ("token", "file://host/s3cret"),
+        ("token", "tokens:s3cret"),
+        ("tls", "token:s3cret"),
+        ("tls", "tlsCertFile:/s3cret"),
+        ("tls", "tlsCertFile:/c,tlsKeyFile:"),
+        ("basic", "token:s3cret"),
+    ],
+)
+def test_other_credentials_are_refused_without_naming_them(plugin: str, params: str) -> None:
+    with pytest.raises(ValueError, match="authP") as caught:
+        credentials(plugin, params)
+    assert "s3cret" not in str(caught.value)
+
+
+def test_a_token_file_is_read_anew(tmp_path: Path) -> None:
+    path = tmp_path / "token"
+    access = Access(token_path=str(path))
+    for text, token in (("one\n", "one"), ("  two ", "two")):
+        path.write_text(text)
+        assert access.current_token() == token
+        assert access.headers() == {"Authorization": f"Bearer {token}"}
+    assert Access().headers() == {}
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        (b"", "it is empty"),
+        (b"two words", "it has spaces"),
+        (b"\xff\xfe", "it is not text"),
+        (None, "No such file"),
+    ],
+)
+def test_a_token_file_without_a_token(tmp_path: Path, content: bytes | None, why: str) -> None:
+    path = tmp_path / "token"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(AccessError, match=why) as caught:
+        Access(token_path=str(path)).check_files()
+    assert str(path) in str(caught.value)
+    assert "words" not in str(caught.value)
+
+
+def test_the_token_is_in_no_text(tmp_path: Path) -> None:
+    access = Access(token="s3cret")
+    assert "s3cret" not in repr(access)
+    assert access.scrubbed("what is s3cret?") == "what is ***?"
+    assert Access().scrubbed("what?") == "what?"
+    assert Access(token_path=str(tmp_path / "none")).scrubbed("what?") == "what?"
+
+
+def test_certificates_that_cannot_be_used_are_named(tmp_path: Path) -> None:
+    path = tmp_path / "ca.pem"
+    for access, why in (
+        (Access(trust_path=str(path)), "tlsTrustCertsFilePath .*ca.pem cannot be used: No such"),
+        (Access(certificate_path=str(path), key_path="/k"), "tlsCertFile .*ca.pem and tlsKeyFile"),
+    ):
+        with pytest.raises(AccessError, match=why):
+            access.check_files()
+    path.write_text("no certificate")
+    with pytest.raises(AccessError, match="is not what OpenSSL reads"):
+        Access(trust_path=str(path)).check_files()
+
+
+def test_how_strict_connections_are() -> None:
+    strict = Access().ssl_context()
+    assert (strict.verify_mode, strict.check_hostname) == (ssl.CERT_REQUIRED, True)
+    any_host = Access(verify_hostname=False).ssl_context()
+    assert (any_host.verify_mode, any_host.check_hostname) == (ssl.CERT_REQUIRED, False)
+    anybody = Access(allow_insecure=True).ssl_context()
+    assert (anybody.verify_mode, anybody.check_hostname) == (ssl.CERT_NONE, False)
+
+
+@pytest.mark.parametrize(
+    ("access", "words"),
+    [
+        (Access(), "give credentials with authPluginClassName and authParams"),
+        (Access(token="s3cret"), "check the token in authParams"),
+        (Access(token_path="/t"), "check the token in /t"),
+        (Access(certificate_path="/c", key_path="/k"), "check the certificate /c"),
+    ],
+)
+def test_advice(access: Access, words: str) -> None:
+    assert access.advice().startswith(words)

@@ -1,0 +1,132 @@
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pulsar
+import pytest
+
+from pyspark_pulsar import client
+from pyspark_pulsar.access import Access
+from pyspark_pulsar.client import ReadSettings, open_reader, shared_client, without_wrapper
+from pyspark_pulsar.errors import AccessError, ReadTimeoutError
+from pyspark_pulsar.offsets import Position, earliest
+from pyspark_pulsar.options import Connection
+from pyspark_pulsar.ranges import Due, ReadRange
+from tests.unit.pyspark_pulsar.fakes import FakeReader
+
+T = "persistent://public/default/t"
+CONNECTION = Connection("pulsar://h:1", "http://h:2", 1_000, 1_000)
+WORK = ReadRange(T, earliest(T), Position(3, 1), (Due(3, 0, 1, 100.0),))
+SETTINGS = ReadSettings(CONNECTION, None, None, True, None, 5_000)
+
+
+class FailingClient:
+    """Raises what it is told to, in order, and then opens readers."""
+
+    def __init__(self, *errors: Exception) -> None:
+        self.errors = list(errors)
+
+    def create_reader(self, *_given: object, **_more: object) -> FakeReader:
+        if self.errors:
+            raise self.errors.pop(0)
+        return FakeReader([])
+
+
+class Time:
+    """Passes by sleeping alone."""
+
+    def __init__(self) -> None:
+        self.now_s = 0.0
+
+    def sleep(self, seconds: float) -> None:
+        self.now_s += seconds
+
+
+@pytest.fixture
+def opened(monkeypatch: pytest.MonkeyPatch) -> Callable[..., float]:
+    """Opens a reader by a client that first fails; returns the seconds that it took."""
+
+    def run(*errors: Exception) -> float:
+        fake, clock = FailingClient(*errors), Time()
+        monkeypatch.setitem(client._clients, (os.getpid(), CONNECTION), fake)  # type: ignore[arg-type]
+        open_reader(WORK, SETTINGS, monotonic=lambda: clock.now_s, sleep=clock.sleep)
+        return clock.now_s
+
+    return run
+
+
+def test_the_clients_python_layer_is_left_out_where_it_can_be() -> None:
+    class Wrapper:
+        def __init__(self, inner: object) -> None:
+            self._reader = inner
+
+    native = FakeReader([])
+    assert without_wrapper(Wrapper(native)) is native
+    assert without_wrapper(native) is native
+    otherwise = Wrapper(None)
+    assert without_wrapper(otherwise) is otherwise
+
+
+def test_one_client_a_process_and_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[str] = []
+
+    def make(url: str, **_options: object) -> object:
+        made.append(url)
+        return object()
+
+    monkeypatch.setattr(client, "_clients", {})
+    monkeypatch.setattr(pulsar, "Client", make)
+    assert shared_client(CONNECTION) is shared_client(CONNECTION)
+    monkeypatch.setattr(os, "getpid", lambda: -1)
+    shared_client(CONNECTION)
+    assert made == ["pulsar://h:1", "pulsar://h:1"]
+
+
+def test_what_may_pass_is_waited_for(opened: Callable[..., float]) -> None:
+    assert opened() == 0
+    assert opened(pulsar.ConnectError("ConnectError"), pulsar.Timeout("TimeOut")) == 2
+
+
+def test_waiting_ends_and_says_for_what(opened: Callable[..., float]) -> None:
+    with pytest.raises(
+        ReadTimeoutError,
+        match=r"t: pulsar://h:1 opened no reader within 5000 ms \(pollTimeoutMs\): ConnectError",
+    ):
+        opened(*(pulsar.ConnectError("ConnectError") for _ in range(20)))
+
+
+def test_refused_credentials_end_at_once(opened: Callable[..., float]) -> None:
+    with pytest.raises(AccessError, match=r"refuses to have .*/t read \(no\): give credentials"):
+        opened(pulsar.AuthenticationError("no"))
+    with pytest.raises(pulsar.TopicNotFound):
+        opened(pulsar.TopicNotFound("no"))
+
+
+def test_what_the_client_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    made: list[dict[str, object]] = []
+    tokens: list[Callable[[], str]] = []
+
+    class Token(pulsar.AuthenticationToken):
+        def __init__(self, token: Callable[[], str]) -> None:
+            tokens.append(token)
+            super().__init__(token)
+
+    monkeypatch.setattr(client, "_clients", {})
+    monkeypatch.setattr(pulsar, "Client", lambda _url, **options: made.append(options) or object())
+    monkeypatch.setattr(pulsar, "AuthenticationToken", Token)
+    path = tmp_path / "token"
+    path.write_text("first\n")
+    access = Access(token_path=str(path), verify_hostname=False)
+    shared_client(Connection("pulsar+ssl://h:1", "https://h:2", 1_000, 1_000, access))
+    assert made[0]["tls_validate_hostname"] is False
+    assert made[0]["tls_allow_insecure_connection"] is False
+    assert tokens[0]() == "first"
+    path.write_text("second")
+    assert tokens[0]() == "second"
+    path.unlink()
+    assert tokens[0]() == "second", "no exception reaches the client's thread"
+    missing = Access(token_path=str(path))
+    with pytest.raises(AccessError, match="cannot be read: No such file"):
+        shared_client(Connection("pulsar://h:1", "http://h:2", 1_000, 1_000, missing))
