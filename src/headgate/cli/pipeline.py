@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import os
 import signal
 import sys
 from collections.abc import Callable
@@ -20,6 +22,9 @@ from headgate.pipeline.options import (
     SourceOptions,
     StreamOptions,
 )
+
+TOKEN_VARIABLE = "HEADGATE_TOKEN"
+"""Environment variable of the token: a command line is seen by everybody on the machine."""
 
 _SPARK_MODULES = frozenset(
     {
@@ -42,7 +47,39 @@ def pipeline_group() -> None:
 
 
 def _source_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Add the options of a source; the command gets them as one ``source``."""
+
+    @functools.wraps(command)
+    def with_source(
+        broker_urls: tuple[str, ...],
+        web_urls: tuple[str, ...],
+        out: str,
+        topic: str,
+        token_file: str | None,
+        tls_trust_certs: str | None,
+        tls_insecure: bool,
+        **others: Any,
+    ) -> None:
+        token = None if token_file is not None else os.environ.get(TOKEN_VARIABLE) or None
+        source = SourceOptions(
+            out, broker_urls, web_urls, topic, token=token, token_path=token_file,
+            trust_path=tls_trust_certs, allow_insecure=tls_insecure,
+        )  # fmt: skip
+        command(source, **others)
+
+    decorated: Callable[..., None] = with_source
     for option in (
+        click.option(
+            "--tls-insecure", is_flag=True, help="Trust any certificate: for tests alone."
+        ),
+        click.option(
+            "--tls-trust-certs", metavar="PATH", type=click.Path(exists=True, dir_okay=False),
+            help="PEM file of the certificate authorities to trust; else the public ones.",
+        ),
+        click.option(
+            "--token-file", metavar="PATH", type=click.Path(exists=True, dir_okay=False),
+            help="File of the token for the brokers; else the variable HEADGATE_TOKEN.",
+        ),
         click.option(
             "--topic", default=TELEMETRY_TOPIC, show_default=True, help="The telemetry topic."
         ),
@@ -59,8 +96,8 @@ def _source_options(command: Callable[..., None]) -> Callable[..., None]:
             show_default=True, help="A broker to read telemetry from; may be repeated.",
         ),
     ):  # fmt: skip
-        command = option(command)
-    return command
+        decorated = option(decorated)
+    return decorated
 
 
 @pipeline_group.command("attribute", short_help="Judge each subscription over a time range.")
@@ -72,16 +109,12 @@ def _source_options(command: Callable[..., None]) -> Callable[..., None]:
     show_default=True, help="json: rows alone on the standard output.",
 )  # fmt: skip
 def attribute_command(
-    broker_urls: tuple[str, ...],
-    web_urls: tuple[str, ...],
-    out: str,
-    topic: str,
+    source: SourceOptions,
     since: str | None,
     until: str | None,
     format_: Any,
 ) -> None:
     """Read what the telemetry topics hold and judge each subscription over a time range."""
-    source = SourceOptions(out, broker_urls, web_urls, topic)
     options = AttributeOptions(
         source, since, until, format_, terminal.width(), terminal.has_color()
     )
@@ -99,15 +132,9 @@ def attribute_command(
     "--trigger", "trigger_s", metavar="SECONDS", type=float, default=5.0, show_default=True,
     help="Time between two looks at the topics.",
 )  # fmt: skip
-def stream_command(
-    broker_urls: tuple[str, ...],
-    web_urls: tuple[str, ...],
-    out: str,
-    topic: str,
-    trigger_s: float,
-) -> None:
+def stream_command(source: SourceOptions, trigger_s: float) -> None:
     """Keep the tables up to date until interrupted; the next run goes on from there."""
-    options = StreamOptions(SourceOptions(out, broker_urls, web_urls, topic), trigger_s)
+    options = StreamOptions(source, trigger_s)
     jobs = _jobs()
     streaming = stopping = False
 

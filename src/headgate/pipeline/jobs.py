@@ -46,6 +46,11 @@ from headgate.pipeline.times import instant, parse_time
 MESSAGE_COLUMNS: Final = ("value", "__topic", "__messageId", "__publishTime")
 """Columns of ``format("pulsar")`` that ingestion reads."""
 
+PASS_PATIENCE_MS: Final = 120_000
+STREAM_PATIENCE_MS: Final = 3_600_000
+"""How long a broker may be gone in the middle of a job before the job gives up: somebody waits
+for ``attribute``, nobody for ``stream``."""
+
 _PROVEN_HOURS: Final = 24
 _INT64_MAX: Final = (1 << 63) - 1
 _LAST_BATCH_S: Final = 30.0
@@ -69,13 +74,14 @@ def _plain_errors(log_path: Path) -> Iterator[None]:
         raise PipelineError(reason) from error
 
 
-def telemetry_messages(spark: SparkSession, source: SourceOptions) -> DataFrame:
+def telemetry_messages(
+    spark: SparkSession, source: SourceOptions, patience_ms: int = PASS_PATIENCE_MS
+) -> DataFrame:
     """The telemetry topics of all brokers as one stream of messages, from the earliest on."""
     frames = [
         spark.readStream.format("pulsar")
-        .option("service.url", broker_url)
-        .option("admin.url", web_url)
-        .option("topic", source.topic)
+        .options(**source.source_options(broker_url, web_url))
+        .option("pollTimeoutMs", str(patience_ms))
         .option("startingOffsets", "earliest")
         .option("failOnDataLoss", str(source.fail_on_data_loss).lower())
         .option("columns", ",".join(MESSAGE_COLUMNS))
@@ -207,7 +213,8 @@ def run_stream(
     """
     source, root = options.source, str(Path(options.source.out).resolve())
     progress = Progress(err)
-    with _opened(source, root, "headgate pipeline stream", progress, messages) as (spark, frame):
+    name, patience_ms = "headgate pipeline stream", STREAM_PATIENCE_MS
+    with _opened(source, root, name, progress, messages, patience_ms) as (spark, frame):
         with progress.stage(f"Bringing {root} up to date") as stage:
             _create_tables(root)
             # A run that was killed may have left bronze rows that nothing is derived from yet.
@@ -237,6 +244,7 @@ def _opened(
     name: str,
     progress: Progress,
     messages: Callable[[SparkSession], DataFrame] | None,
+    patience_ms: int = PASS_PATIENCE_MS,
 ) -> Iterator[tuple[SparkSession, DataFrame]]:
     """The session, and the stream of messages to read in it, while nobody else has the folder."""
     if messages is None:
@@ -246,7 +254,10 @@ def _opened(
     with folder_lock(root), _plain_errors(spark_log_path(root)):
         with progress.stage("Starting Spark"):
             spark = create_session(name, log_path=spark_log_path(root))
-        yield spark, telemetry_messages(spark, source) if messages is None else messages(spark)
+        if messages is None:
+            yield spark, telemetry_messages(spark, source, patience_ms)
+        else:
+            yield spark, messages(spark)
 
 
 def _await_idle(query: StreamingQuery) -> None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Final, Literal
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 from headgate.base.errors import InputError
 
@@ -29,9 +30,20 @@ class SourceOptions:
     topic: str = TELEMETRY_TOPIC
     fail_on_data_loss: bool = False
     """Whether telemetry that was trimmed before it was read stops the job."""
+    token: str | None = field(default=None, repr=False)
+    """What the job shows to the brokers; at most one of this and ``token_path``."""
+    token_path: str | None = None
+    """A file that holds the token, read anew for each connection and request."""
+    trust_path: str | None = None
+    """PEM file of the certificate authorities to trust; None: the public ones."""
+    allow_insecure: bool = False
+    """Whether any certificate is trusted."""
 
     def __post_init__(self) -> None:
-        """Raise :class:`InputError` for URLs of another form or different in number."""
+        """Raise :class:`InputError` for URLs of another form or different in number.
+
+        And for two tokens, and for rules of TLS where no URL has it.
+        """
         if not self.out:
             raise InputError("out is empty; a folder for the tables is needed")
         if len(self.broker_urls) != len(self.web_urls) or not self.broker_urls:
@@ -45,6 +57,34 @@ class SourceOptions:
         ):
             if not _is_url(url, schemes):
                 raise InputError(f"Invalid URL {url!r}: {schemes[0]}://host:port is allowed")
+        if self.token is not None and self.token_path is not None:
+            raise InputError("a token and a token file are given; one of them is allowed")
+        if (self.trust_path is not None or self.allow_insecure) and not any(
+            _has_tls(url) for url in (*self.broker_urls, *self.web_urls)
+        ):
+            raise InputError(
+                "rules of TLS are given, but no URL has it; pulsar+ssl:// and https:// have"
+            )
+
+    def source_options(self, broker_url: str, web_url: str) -> dict[str, str]:
+        """The options of ``format("pulsar")`` that tell how to reach one of the brokers."""
+        options = {"service.url": broker_url, "admin.url": web_url, "topic": self.topic}
+        if self.token_path is not None:
+            # Quoted: the option is a URL.
+            path = quote(str(Path(self.token_path).resolve()))
+            options |= {"authPluginClassName": "token", "authParams": f"file://{path}"}
+        elif self.token is not None:
+            options |= {"authPluginClassName": "token", "authParams": f"token:{self.token}"}
+        if _has_tls(broker_url) or _has_tls(web_url):
+            if self.trust_path is not None:
+                options["tlsTrustCertsFilePath"] = str(Path(self.trust_path).resolve())
+            if self.allow_insecure:
+                options["tlsAllowInsecureConnection"] = "true"
+        return options
+
+
+def _has_tls(url: str) -> bool:
+    return url.startswith(("pulsar+ssl:", "https:"))
 
 
 def _is_url(url: str, schemes: tuple[str, ...]) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, TextIO
 
@@ -64,6 +65,23 @@ def test_attribute_options(asked: list[Any]) -> None:
         "t", ("pulsar://a:1", "pulsar://b:1"), ("http://a:2", "http://b:2"), "persistent://x/y/z"
     )
     assert asked == [AttributeOptions(source, "2h", "1h", "json", WIDTH_PIPED)]
+
+
+def test_a_token_comes_by_a_file_or_the_environment(
+    asked: list[Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    path = tmp_path / "token"
+    path.write_text("s3cret")
+    urls = "--broker-url pulsar+ssl://a:1 --web-url https://a:2 --out t"
+    words = ["pipeline", "stream", *urls.split(), "--tls-insecure", "--tls-trust-certs", str(path)]
+    monkeypatch.setenv("HEADGATE_TOKEN", "other")
+    for more in ([], ["--token-file", str(path)]):
+        assert CliRunner().invoke(main, [*words, *more]).exit_code == 0
+    by_variable, by_file = (options.source for options in asked)
+    assert (by_variable.token, by_variable.token_path) == ("other", None)
+    assert (by_file.token, by_file.token_path) == (None, str(path))
+    assert (by_file.trust_path, by_file.allow_insecure) == (str(path), True)
+    assert "other" not in repr(asked)
 
 
 def test_stream_options(asked: list[Any]) -> None:

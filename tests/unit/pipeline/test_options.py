@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -49,3 +50,46 @@ def test_wrong_format_and_trigger_are_refused() -> None:
     for trigger_s in (0.0, -1.0, math.nan, math.inf):
         with pytest.raises(InputError, match=r"at least 0\.1"):
             StreamOptions(source, trigger_s)
+
+
+def test_what_a_source_tells_spark(tmp_path: Path) -> None:
+    plain = SourceOptions("tables")
+    assert plain.source_options("pulsar://a:1", "http://a:2") == {
+        "service.url": "pulsar://a:1",
+        "admin.url": "http://a:2",
+        "topic": plain.topic,
+    }
+    path = tmp_path / "a token"
+    urls = {
+        "broker_urls": ("pulsar+ssl://a:1", "pulsar://b:1"),
+        "web_urls": ("https://a:2", "http://b:2"),
+    }
+    secure = SourceOptions(
+        "tables", **urls, token_path=str(path), trust_path="/ca.pem", allow_insecure=True
+    )
+    first, second = (
+        secure.source_options(*pair)
+        for pair in zip(secure.broker_urls, secure.web_urls, strict=True)
+    )
+    assert first["authPluginClassName"] == "token"
+    assert first["authParams"] == path.as_uri()
+    assert first["tlsTrustCertsFilePath"] == "/ca.pem"
+    assert first["tlsAllowInsecureConnection"] == "true"
+    assert second.keys() == {
+        "service.url",
+        "admin.url",
+        "topic",
+        "authPluginClassName",
+        "authParams",
+    }
+    by_value = SourceOptions("tables", token="s3cret")
+    assert by_value.source_options("pulsar://a:1", "http://a:2")["authParams"] == "token:s3cret"
+    assert "s3cret" not in repr(by_value)
+
+
+def test_two_tokens_and_rules_without_tls() -> None:
+    with pytest.raises(InputError, match="a token and a token file are given"):
+        SourceOptions("tables", token="t", token_path="/t")
+    for rules in ({"trust_path": "/ca.pem"}, {"allow_insecure": True}):
+        with pytest.raises(InputError, match="no URL has it"):
+            SourceOptions("tables", **rules)  # type: ignore[arg-type]
