@@ -29,6 +29,19 @@ TLS_OPTIONS = (
 )
 ACCESS_OPTIONS = ("authPluginClassName", "authParams", *TLS_OPTIONS)
 
+_TLS_REFUSALS = {
+    "WRONG_VERSION_NUMBER": "it does not speak TLS; http:// may be meant",
+    "HTTP_REQUEST": "it does not speak TLS; http:// may be meant",
+    "TLSV13_ALERT_CERTIFICATE_REQUIRED": "it wants a certificate (authPluginClassName=tls)",
+    "TLSV1_ALERT_UNKNOWN_CA": "it does not trust the certificate of authParams",
+    "SSLV3_ALERT_BAD_CERTIFICATE": "it does not trust the certificate of authParams",
+    "SSLV3_ALERT_CERTIFICATE_EXPIRED": "the certificate of authParams has expired",
+    "SSLV3_ALERT_CERTIFICATE_UNKNOWN": "it does not trust the certificate of authParams",
+    "SSLV3_ALERT_HANDSHAKE_FAILURE": "it wants a certificate, or other ciphers",
+    "TLSV1_ALERT_PROTOCOL_VERSION": "it speaks another version of TLS",
+}
+"""OpenSSL's reasons for which another attempt is in vain, in words."""
+
 _TOKEN = re.compile(r"[!-~]+")
 """What fits into a header: ASCII without spaces."""
 
@@ -162,6 +175,23 @@ def _certificate(params: str) -> dict[str, str]:
     if set(fields) != {"tlsCertFile", "tlsKeyFile"} or not all(fields.values()):
         raise ValueError("authParams of a certificate is tlsCertFile:PATH,tlsKeyFile:PATH")
     return {"certificate_path": fields["tlsCertFile"], "key_path": fields["tlsKeyFile"]}
+
+
+def tls_refusal(error: BaseException | None) -> str | None:
+    """Why a TLS connection will not come to be, however often it is tried; None if it may."""
+    while error is not None:
+        if isinstance(error, ssl.SSLCertVerificationError):
+            return (
+                f"its certificate is not trusted: {error.verify_message} (tlsTrustCertsFilePath "
+                "names the file of the authority to trust)"
+            )
+        if isinstance(error, ssl.SSLError):
+            reason = getattr(error, "reason", None)
+            if reason in _TLS_REFUSALS:
+                return _TLS_REFUSALS[reason]
+        below = next((each for each in error.args if isinstance(each, BaseException)), None)
+        error = below or error.__cause__ or error.__context__
+    return None
 
 
 def _why(error: OSError) -> str:

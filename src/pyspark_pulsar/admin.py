@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import http.client
 import json
-import ssl
 import time
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -22,7 +21,7 @@ from urllib.parse import quote, urljoin
 
 import urllib3
 
-from pyspark_pulsar.access import NO_ACCESS, Access
+from pyspark_pulsar.access import NO_ACCESS, Access, tls_refusal
 from pyspark_pulsar.chunks import Chunk, Other, Place
 from pyspark_pulsar.errors import AccessError, AdminError, TopicNotFoundError, UnreachableError
 from pyspark_pulsar.offsets import Position, earliest
@@ -41,18 +40,6 @@ BACKOFF_MAX_S = 2.0
 _RETRY_STATUS = frozenset({429, 500, 502, 503, 504})
 REDIRECTS_MAX = 5
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
-_TLS_REFUSALS = {
-    "WRONG_VERSION_NUMBER": "it does not speak TLS; http:// may be meant",
-    "HTTP_REQUEST": "it does not speak TLS; http:// may be meant",
-    "TLSV13_ALERT_CERTIFICATE_REQUIRED": "it wants a certificate (authPluginClassName=tls)",
-    "TLSV1_ALERT_UNKNOWN_CA": "it does not trust the certificate of authParams",
-    "SSLV3_ALERT_BAD_CERTIFICATE": "it does not trust the certificate of authParams",
-    "SSLV3_ALERT_CERTIFICATE_EXPIRED": "the certificate of authParams has expired",
-    "SSLV3_ALERT_CERTIFICATE_UNKNOWN": "it does not trust the certificate of authParams",
-    "SSLV3_ALERT_HANDSHAKE_FAILURE": "it wants a certificate, or other ciphers",
-    "TLSV1_ALERT_PROTOCOL_VERSION": "it speaks another version of TLS",
-}
-"""OpenSSL's reasons for which another attempt is in vain, in words."""
 _STATS_QUERY = "?subscriptionBacklogSize=false&excludePublishers=true&excludeConsumers=true"
 _S = TypeVar("_S")
 _T = TypeVar("_T")
@@ -283,23 +270,6 @@ class AdminClient:
                 raise UnreachableError(f"{url} {trouble} (tried for {self._timeout_s:g} s)")
             self._sleep(backoff_s)
             backoff_s = min(2 * backoff_s, BACKOFF_MAX_S)
-
-
-def tls_refusal(error: BaseException | None) -> str | None:
-    """Why a TLS connection will not come to be, however often it is tried; None if it may."""
-    while error is not None:
-        if isinstance(error, ssl.SSLCertVerificationError):
-            return (
-                f"its certificate is not trusted: {error.verify_message} (tlsTrustCertsFilePath "
-                "names the file of the authority to trust)"
-            )
-        if isinstance(error, ssl.SSLError):
-            reason = getattr(error, "reason", None)
-            if reason in _TLS_REFUSALS:
-                return _TLS_REFUSALS[reason]
-        below = next((each for each in error.args if isinstance(each, BaseException)), None)
-        error = below or error.__cause__ or error.__context__
-    return None
 
 
 def cause_of(error: BaseException) -> str:

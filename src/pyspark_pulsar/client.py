@@ -18,6 +18,7 @@ import pulsar
 
 from pyspark_pulsar.access import Access
 from pyspark_pulsar.errors import AccessError, ReadTimeoutError
+from pyspark_pulsar.handshake import check_admittance
 from pyspark_pulsar.offsets import Position
 from pyspark_pulsar.options import Connection
 from pyspark_pulsar.ranges import ReadRange
@@ -29,6 +30,9 @@ QUEUE_BYTES_MAX = 64 * 1024 * 1024
 
 CONNECT_TIMEOUT_MS_MAX = 10_000
 """Longest wait for one TCP connection; ``operationTimeoutMs`` may hold several attempts."""
+
+ADMITTANCE_TIMEOUT_S = 5.0
+"""Longest wait for a broker's answer to our own greeting."""
 
 PAUSE_S = 1.0
 """Between two attempts to open a reader."""
@@ -56,13 +60,16 @@ def shared_client(connection: Connection) -> pulsar.Client:
 
     The process id is part of the key because Spark forks its workers: a client must not be used
     on the other side of a fork. Raises :class:`AccessError` if a token or certificate of the
-    options cannot be read.
+    options cannot be read, or the broker refuses it.
     """
     key = (os.getpid(), connection)
     client = _clients.get(key)
     if client is None:
         access = connection.access
         access.check_files()
+        check_admittance(
+            connection, min(ADMITTANCE_TIMEOUT_S, connection.operation_timeout_ms / 1_000)
+        )
         client = pulsar.Client(
             connection.service_url,
             authentication=_authentication(access),
@@ -140,6 +147,9 @@ def open_reader(
                     f"{settings.poll_timeout_ms} ms (pollTimeoutMs): {error}"
                 ) from error
             log.info("%s: no reader yet (%s), asking again", work.topic, error)
+        check_admittance(
+            connection, min(ADMITTANCE_TIMEOUT_S, connection.operation_timeout_ms / 1_000)
+        )
         sleep(PAUSE_S)
 
 

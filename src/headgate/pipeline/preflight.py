@@ -12,7 +12,8 @@ import urllib3
 
 from headgate.base.errors import InputError
 from headgate.pipeline.options import SourceOptions
-from pyspark_pulsar.admin import AdminClient, Answer, cause_of, http_transport, tls_refusal
+from pyspark_pulsar.access import tls_refusal
+from pyspark_pulsar.admin import AdminClient, Answer, cause_of, http_transport
 from pyspark_pulsar.errors import AccessError, AdminError, OptionsError, TopicNotFoundError
 from pyspark_pulsar.options import Connection, parse_options
 

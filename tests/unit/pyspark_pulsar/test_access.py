@@ -4,8 +4,9 @@ import ssl
 from pathlib import Path
 
 import pytest
+import urllib3
 
-from pyspark_pulsar.access import Access, credentials
+from pyspark_pulsar.access import Access, credentials, tls_refusal
 from pyspark_pulsar.errors import AccessError
 
 JAVA = "org.apache.pulsar.client.impl.auth.Authentication"
@@ -116,3 +117,13 @@ def test_how_strict_connections_are() -> None:
 )
 def test_advice(access: Access, words: str) -> None:
     assert access.advice().startswith(words)
+
+
+def test_what_tls_will_never_accept() -> None:
+    untrusted = ssl.SSLCertVerificationError(1, "verify failed")
+    untrusted.verify_message = "self-signed certificate"
+    told = tls_refusal(urllib3.exceptions.SSLError(untrusted))
+    assert told is not None
+    assert told.startswith("its certificate is not trusted: self-signed certificate (tlsTrust")
+    assert tls_refusal(urllib3.exceptions.SSLError(ssl.SSLEOFError(8, "EOF"))) is None
+    assert tls_refusal(urllib3.exceptions.ProtocolError("gone", ConnectionResetError())) is None

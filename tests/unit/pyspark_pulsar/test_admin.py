@@ -2,14 +2,13 @@ from __future__ import annotations
 
 import http.client
 import json
-import ssl
 from typing import Any
 
 import pytest
 import urllib3
 
 from pyspark_pulsar.access import Access
-from pyspark_pulsar.admin import AdminClient, Answer, cause_of, tls_refusal
+from pyspark_pulsar.admin import AdminClient, Answer, cause_of
 from pyspark_pulsar.chunks import Chunk, Other
 from pyspark_pulsar.errors import AccessError, AdminError, TopicNotFoundError
 from pyspark_pulsar.offsets import Position
@@ -183,16 +182,6 @@ def test_refused_credentials_are_final_and_not_repeated(status: int) -> None:
         "check the token in authParams and what it permits"
     )
     assert len(cluster.asked) == 1
-
-
-def test_what_tls_will_never_accept() -> None:
-    untrusted = ssl.SSLCertVerificationError(1, "verify failed")
-    untrusted.verify_message = "self-signed certificate"
-    told = tls_refusal(urllib3.exceptions.SSLError(untrusted))
-    assert told is not None
-    assert told.startswith("its certificate is not trusted: self-signed certificate (tlsTrust")
-    assert tls_refusal(urllib3.exceptions.SSLError(ssl.SSLEOFError(8, "EOF"))) is None
-    assert tls_refusal(urllib3.exceptions.ProtocolError("gone", ConnectionResetError())) is None
 
 
 def test_odd_topic_names_are_quoted() -> None:

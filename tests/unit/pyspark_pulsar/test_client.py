@@ -50,6 +50,7 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> Callable[..., float]:
 
     def run(*errors: Exception) -> float:
         fake, clock = FailingClient(*errors), Time()
+        monkeypatch.setattr(client, "check_admittance", lambda *_: None)
         monkeypatch.setitem(client._clients, (os.getpid(), CONNECTION), fake)  # type: ignore[arg-type]
         open_reader(WORK, SETTINGS, monotonic=lambda: clock.now_s, sleep=clock.sleep)
         return clock.now_s
@@ -77,6 +78,7 @@ def test_one_client_a_process_and_connection(monkeypatch: pytest.MonkeyPatch) ->
         return object()
 
     monkeypatch.setattr(client, "_clients", {})
+    monkeypatch.setattr(client, "check_admittance", lambda *_: None)
     monkeypatch.setattr(pulsar, "Client", make)
     assert shared_client(CONNECTION) is shared_client(CONNECTION)
     monkeypatch.setattr(os, "getpid", lambda: -1)
@@ -114,6 +116,7 @@ def test_what_the_client_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
             super().__init__(token)
 
     monkeypatch.setattr(client, "_clients", {})
+    monkeypatch.setattr(client, "check_admittance", lambda *_: None)
     monkeypatch.setattr(pulsar, "Client", lambda _url, **options: made.append(options) or object())
     monkeypatch.setattr(pulsar, "AuthenticationToken", Token)
     path = tmp_path / "token"

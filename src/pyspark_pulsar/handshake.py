@@ -1,0 +1,175 @@
+"""The first words with a broker, said by ourselves to learn whether it lets us in.
+
+The client takes a refusal for a connection that was lost: it tries again until its time-out, and
+then says that time is up. So before it is made, and whenever it opens no reader, one connection
+is made without it, as far as the broker's first answer.
+"""
+
+from __future__ import annotations
+
+import socket
+import ssl
+import time
+from collections.abc import Iterator
+from urllib.parse import urlsplit
+
+from pyspark_pulsar.access import Access, tls_refusal
+from pyspark_pulsar.errors import AccessError
+from pyspark_pulsar.options import Connection
+
+_PORT, _TLS_PORT = 6_650, 6_651
+_CONNECT, _ERROR = 2, 14
+"""Types of commands; the field of each in a command has the same number."""
+_PROTOCOL_VERSION = 19
+_REFUSED = {3: "AuthenticationError", 4: "AuthorizationError"}
+_FRAME_BYTES_MAX = 1 << 20
+
+Field = tuple[int, int | bytes]
+"""A protobuf field: its number, and its value as a varint or as bytes."""
+
+
+def check_admittance(connection: Connection, timeout_s: float) -> None:
+    """Connect to the service URL's first host and hear whether the credentials are taken.
+
+    Whatever else goes wrong is left to the client, which has more hosts and more patience.
+    Raises :class:`AccessError` if they are refused, or the host's certificate is not trusted.
+    """
+    where = urlsplit(connection.service_url)
+    first = urlsplit(f"//{where.netloc.split(',')[0]}")
+    is_tls = where.scheme == "pulsar+ssl"
+    try:
+        address = (first.hostname or "", first.port or (_TLS_PORT if is_tls else _PORT))
+        context = connection.access.ssl_context() if is_tls else None
+        said = _answer(address, context, greeting(connection.access), timeout_s)
+    except (OSError, EOFError, ValueError) as error:
+        refused = tls_refusal(error)
+        if refused is None:
+            return
+        raise AccessError(f"{connection.service_url} cannot be read by TLS: {refused}") from error
+    why = refusal(said)
+    if why is not None:
+        access = connection.access
+        raise AccessError(
+            f"{connection.service_url} refuses the connection ({access.scrubbed(why)}): "
+            f"{access.advice()}"
+        )
+
+
+def greeting(access: Access) -> bytes:
+    """The frame that opens a connection: CONNECT with the credentials."""
+    fields: list[Field] = [(1, b"pyspark-pulsar")]
+    token = access.current_token()
+    if token is not None:
+        fields.append((3, token.encode()))
+    fields.append((4, _PROTOCOL_VERSION))
+    if token is not None or access.certificate_path is not None:
+        fields.append((5, b"token" if token is not None else b"tls"))
+    command = _encoded([(1, _CONNECT), (_CONNECT, _encoded(fields))])
+    return _size(len(command) + 4) + _size(len(command)) + command
+
+
+def refusal(command: bytes) -> str | None:
+    """Why the broker's first answer refuses the credentials; None if it does not.
+
+    Raises :class:`ValueError` for bytes that are no command.
+    """
+    fields = dict(_decoded(command))
+    said = fields.get(_ERROR)
+    if fields.get(1) != _ERROR or not isinstance(said, bytes):
+        return None
+    error = dict(_decoded(said))
+    code, message = error.get(2), error.get(3, b"")
+    name = _REFUSED.get(code) if isinstance(code, int) else None
+    if name is None or not isinstance(message, bytes):
+        return None
+    text = message.decode("utf-8", "replace").split("\n", 1)[0]
+    return f"{name}: {text}" if text else name
+
+
+def _answer(
+    address: tuple[str, int], context: ssl.SSLContext | None, frame: bytes, timeout_s: float
+) -> bytes:
+    """The command of the first frame that comes back."""
+    deadline = time.monotonic() + timeout_s
+    with socket.create_connection(address, timeout_s) as plain:
+        if context is None:
+            return _exchange(plain, frame, deadline)
+        with context.wrap_socket(plain, server_hostname=address[0]) as peer:
+            return _exchange(peer, frame, deadline)
+
+
+def _exchange(peer: socket.socket, frame: bytes, deadline: float) -> bytes:
+    peer.sendall(frame)
+    total = int.from_bytes(_exactly(peer, 4, deadline), "big")
+    if not 4 <= total <= _FRAME_BYTES_MAX:
+        raise ValueError("this is no frame")
+    rest = _exactly(peer, total, deadline)
+    return rest[4 : 4 + int.from_bytes(rest[:4], "big")]
+
+
+def _exactly(peer: socket.socket, count: int, deadline: float) -> bytes:
+    data = bytearray()
+    while len(data) < count:
+        peer.settimeout(max(0.05, deadline - time.monotonic()))
+        piece = peer.recv(count - len(data))
+        if not piece:
+            raise EOFError("the connection ended")
+        data += piece
+        if time.monotonic() > deadline:
+            raise TimeoutError("the answer did not end in time")
+    return bytes(data)
+
+
+def _size(count: int) -> bytes:
+    return count.to_bytes(4, "big")
+
+
+def _encoded(fields: list[Field]) -> bytes:
+    """Protobuf fields in their order."""
+    out = bytearray()
+    for number, value in fields:
+        if isinstance(value, int):
+            out += _varint(number << 3) + _varint(value)
+        else:
+            out += _varint(number << 3 | 2) + _varint(len(value)) + value
+    return bytes(out)
+
+
+def _varint(value: int) -> bytes:
+    out = bytearray()
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+def _decoded(data: bytes) -> Iterator[Field]:
+    """The fields of a message; brokers use no other kinds. Raises :class:`ValueError`."""
+    place = 0
+
+    def varint() -> int:
+        nonlocal place
+        value = shift = 0
+        while True:
+            if place >= len(data) or shift > 63:
+                raise ValueError("this is no command")
+            byte = data[place]
+            place += 1
+            value |= (byte & 0x7F) << shift
+            if byte < 0x80:
+                return value
+            shift += 7
+
+    while place < len(data):
+        tag = varint()
+        if tag & 7 == 0:
+            yield tag >> 3, varint()
+        elif tag & 7 == 2:
+            size = varint()
+            if place + size > len(data):
+                raise ValueError("this is no command")
+            yield tag >> 3, data[place : place + size]
+            place += size
+        else:
+            raise ValueError("this is no command")

@@ -1,0 +1,103 @@
+"""The codec of headgate.wire reads what is said here, and writes what is read."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from headgate.wire import replies
+from headgate.wire.codes import CommandType, ServerError
+from headgate.wire.messages import BaseCommand
+from pyspark_pulsar.access import NO_ACCESS, Access
+from pyspark_pulsar.errors import AccessError
+from pyspark_pulsar.handshake import check_admittance, greeting, refusal
+from pyspark_pulsar.options import Connection
+
+NO_REQUEST = (1 << 64) - 1
+CONNECTED = replies.connected(protocol_version=19, message_bytes_max=1, server_version="x")
+
+
+def refused(code: ServerError, text: str) -> bytes:
+    return replies.error(NO_REQUEST, code, text)
+
+
+@pytest.mark.parametrize(
+    ("access", "method", "data"),
+    [
+        (NO_ACCESS, "", b""),
+        (Access(token="a.b" * 100), "token", b"a.b" * 100),
+        (Access(certificate_path="/c", key_path="/k"), "tls", b""),
+    ],
+)
+def test_the_greeting(access: Access, method: str, data: bytes) -> None:
+    frame = greeting(access)
+    assert int.from_bytes(frame[:4], "big") == len(frame) - 4
+    assert int.from_bytes(frame[4:8], "big") == len(frame) - 8
+    command = BaseCommand.FromString(frame[8:])
+    assert command.type == CommandType.CONNECT
+    assert command.connect.client_version == "pyspark-pulsar"
+    assert command.connect.protocol_version == 19
+    assert (command.connect.auth_method_name, command.connect.auth_data) == (method, data)
+
+
+def test_what_refuses_and_what_does_not() -> None:
+    for frame, why in (
+        (CONNECTED, None),
+        (refused(ServerError.AUTHENTICATION_ERROR, "bad token"), "AuthenticationError: bad token"),
+        (refused(ServerError.AUTHORIZATION_ERROR, ""), "AuthorizationError"),
+        (refused(ServerError.SERVICE_NOT_READY, "starting"), None),
+    ):
+        assert refusal(frame[8:]) == why
+
+
+@pytest.mark.parametrize("data", [b"HTTP/1.1 400", b"\x08", b"\x72\xff", b"\xff" * 12])
+def test_bytes_that_are_no_command(data: bytes) -> None:
+    with pytest.raises(ValueError, match="no command"):
+        refusal(data)
+
+
+@contextmanager
+def answering(reply: bytes) -> Iterator[str]:
+    """The service URL of a server that sends ``reply`` to one connection and hangs up."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def serve() -> None:
+            peer, _ = listener.accept()
+            with peer:
+                peer.recv(4_096)
+                peer.sendall(reply)
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        yield f"pulsar://127.0.0.1:{listener.getsockname()[1]}"
+        thread.join(10)
+
+
+def check(url: str, access: Access = NO_ACCESS) -> None:
+    check_admittance(Connection(url, "http://h:2", 1_000, 1_000, access), 5)
+
+
+def test_a_refusal_is_told_without_the_token() -> None:
+    reply = refused(ServerError.AUTHENTICATION_ERROR, "what is s3cret?")
+    with answering(reply) as url, pytest.raises(AccessError) as caught:
+        check(url, Access(token="s3cret"))
+    assert str(caught.value) == (
+        f"{url} refuses the connection (AuthenticationError: what is ***?): "
+        "check the token in authParams and what it permits"
+    )
+
+
+@pytest.mark.parametrize("reply", [CONNECTED, b"", b"HTTP/1.1 400 Bad Request\r\n\r\n", b"\x00"])
+def test_all_else_is_left_to_the_client(reply: bytes) -> None:
+    with answering(reply) as url:
+        check(f"{url},other:1")
+
+
+def test_nobody_there_is_left_to_the_client() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+    check(f"pulsar://127.0.0.1:{port}")
