@@ -194,17 +194,17 @@ def source_page() -> str:
             [(f"`{o.name}`", o.default, o.allowed, o.queries, o.meaning) for o in OPTIONS],
         )
         + "\n## Tokens and TLS\n\n"
-        "They hold for the binary protocol and the admin API. A redirect of the admin API takes the\n"
-        "token along, but not from `https` to `http`. What will not mend ends a query at once: a\n"
-        "token that is refused (401, 403, AuthenticationError), a certificate that is not trusted.\n"
-        "No error, log or checkpoint of the source holds a token; `file:` keeps it out of Spark's\n"
-        "own plans and options as well.\n"
+        "They hold for the binary protocol and the admin API. A redirect of the admin API takes\n"
+        "the token along, but not from `https` to `http`. What will not mend ends a query at\n"
+        "once: a token that is refused (401, 403, AuthenticationError), a certificate that is\n"
+        "not trusted. No error, log or checkpoint of the source holds a token; `file:` keeps it\n"
+        "out of Spark's own plans and options as well.\n"
         "\n## Brokers that are gone\n\n"
         "Every wait has a limit. One question to the admin API ends within `adminTimeoutMs`, one\n"
         "operation of the client within `operationTimeoutMs`. A stream that runs takes an admin\n"
         "API that does not answer as no news, and a task waits for its broker, each for\n"
-        "`pollTimeoutMs`. Nothing is lost or read twice by that: offsets are in the checkpoint, and\n"
-        "a row counts once its place is behind the last one taken.\n"
+        "`pollTimeoutMs`. Nothing is lost or read twice by that: offsets are in the checkpoint,\n"
+        "and a row counts once its place is behind the last one taken.\n"
         + "\n## Columns\n\n"
         + table(
             ("column", "type", "meaning"),

@@ -41,14 +41,14 @@ from pyspark_pulsar.offsets import WHOLE_ENTRY, OrderKey, Position, batch_size_o
 from pyspark_pulsar.ranges import Due, LedgerSpan, ReadRange
 
 BATCH_ROWS_MAX = 10_000
-BATCH_BYTES_MAX = 8 * 1024 * 1024
+BATCH_BYTES_MAX = 1024 * 1024
 """A record batch ends at either limit; one larger message makes a batch of its own."""
 
 POLL_SLICE_MS = 1_000
 """How long the client waits before the task looks whether anything can still come."""
 
 PORTION_MESSAGES_MAX = 256
-PORTION_BYTES_MAX = 1024 * 1024
+PORTION_BYTES_MAX = 128 * 1024
 """What is received before it is looked at: enough to share the work, few enough for the caches."""
 
 log = logging.getLogger("pyspark_pulsar")
@@ -356,8 +356,16 @@ def _read_from(
         reading = RangeReader(without_wrapper(reader), work, settings, are_chunks=are_chunks)
         yield from reading.batches(schema)
     finally:
-        reader.close()
+        _close(reader, work.topic)
     return reading.holes()
+
+
+def _close(reader: Reader, topic: str) -> None:
+    """Close a reader. A broker that does not answer to that takes nothing from what was read."""
+    try:
+        reader.close()
+    except pulsar.PulsarException as error:
+        log.info("%s: the reader was not closed properly (%s)", topic, error)
 
 
 def _late_message(

@@ -2,13 +2,18 @@ from __future__ import annotations
 
 import http.client
 import json
+import threading
+from collections.abc import Iterator
+from contextlib import suppress
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
 import urllib3
 
+from pyspark_pulsar import admin
 from pyspark_pulsar.access import Access
-from pyspark_pulsar.admin import AdminClient, Answer, cause_of
+from pyspark_pulsar.admin import AdminClient, Answer, cause_of, http_transport
 from pyspark_pulsar.chunks import Chunk, Other
 from pyspark_pulsar.errors import AccessError, AdminError, TopicNotFoundError
 from pyspark_pulsar.offsets import Position
@@ -209,3 +214,64 @@ def test_the_system_s_own_words_are_the_cause() -> None:
     error = urllib3.exceptions.NewConnectionError(urllib3.connection.HTTPConnection("h"), "no")
     error.__context__ = ConnectionRefusedError(111, "Connection refused")
     assert cause_of(error) == "Connection refused"
+
+
+class Site(BaseHTTPRequestHandler):
+    """``/here`` tells the token, ``/away`` and ``/round`` redirect, ``/endless`` goes on."""
+
+    def do_GET(self) -> None:
+        if self.path == "/endless":
+            self.send_response(200)
+            self.end_headers()
+            with suppress(OSError):
+                while True:
+                    self.wfile.write(b" ")
+            return
+        target = {"/away": "/here", "/round": "/round"}.get(self.path)
+        body = self.headers.get("Authorization", "none").encode()
+        self.send_response(200 if target is None else 307)
+        if target is not None:
+            self.send_header("Location", target)
+        self.send_header("X-Pulsar-Chunk-Id", "3")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+
+@pytest.fixture
+def site() -> Iterator[str]:
+    with ThreadingHTTPServer(("127.0.0.1", 0), Site) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+        thread.join(10)
+
+
+def test_the_transport_takes_the_token_along(site: str) -> None:
+    get = http_transport(Access(token="a.b"))
+    for path in ("/here", "/away"):
+        answer = get(site + path, 10)
+        assert (answer.status, answer.body) == (200, b"Bearer a.b")
+        assert answer.headers["x-pulsar-chunk-id"] == "3"
+    assert http_transport()(f"{site}/away", 10).body == b"none"
+
+
+def test_redirects_without_end_are_an_error(site: str) -> None:
+    with pytest.raises(urllib3.exceptions.ProtocolError, match="more than 5 redirects"):
+        http_transport()(f"{site}/round", 10)
+
+
+def test_an_answer_without_end_meets_the_deadline(site: str) -> None:
+    with pytest.raises(urllib3.exceptions.TimeoutError, match="did not end in time"):
+        http_transport()(f"{site}/endless", 0.2)
+
+
+def test_a_token_does_not_leave_encryption(monkeypatch: pytest.MonkeyPatch) -> None:
+    answer = Answer(307, b"", {"location": "http://other:8080/x"})
+    monkeypatch.setattr(admin, "_get_once", lambda *_: answer)
+    with pytest.raises(AccessError, match=r"https://h:1/x redirects to http://other:8080/x, which"):
+        http_transport()("https://h:1/x", 10)

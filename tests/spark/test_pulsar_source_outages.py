@@ -1,0 +1,137 @@
+"""A broker that hangs, restarts or is gone: jobs wait, with limits, and go on exactly."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pulsar
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from pyspark_pulsar.errors import ReadTimeoutError, UnreachableError
+from pyspark_pulsar.source import DefaultSource
+from tests.service.clients import QUIET, free_ports, wait_until
+from tests.service.process import BrokerProcess
+from tests.spark.conftest import Broker, Cluster
+from tests.spark.front import front_of
+
+WAITS = {"adminTimeoutMs": "2000", "operationTimeoutMs": "2000", "pollTimeoutMs": "3000"}
+
+
+def values(count: int, first: int = 0) -> list[bytes]:
+    return [b"m%d" % number for number in range(first, first + count)]
+
+
+def read(options: dict[str, str]) -> Iterator[bytes]:
+    """The values, by the classes that Spark calls, in this process."""
+    source = DefaultSource(options)
+    reader = source.reader(source.schema())
+    for task in reader.partitions():
+        for batch in reader.read(task):
+            yield from batch["value"].to_pylist()
+
+
+@contextmanager
+def deaf() -> Iterator[int]:
+    """A port that takes connections and never says anything."""
+    with socket.create_server(("127.0.0.1", 0), backlog=100) as listener:
+        yield listener.getsockname()[1]
+
+
+def test_an_admin_service_that_hangs_ends_in_time(broker: Broker) -> None:
+    with deaf() as port:
+        url = f"http://127.0.0.1:{port}"
+        with pytest.raises(UnreachableError, match=r"took too long to answer \(tried for 2 s\)"):
+            list(read({"service.url": broker.service_url, "admin.url": url, "topic": "t", **WAITS}))
+
+
+def test_a_broker_that_hangs_while_readers_are_opened_ends_in_time(cluster: Cluster) -> None:
+    topic = cluster.new_topic()
+    cluster.publish(topic, values(3))
+    with deaf() as port:
+        options = dict(cluster.options(topic, **WAITS))
+        options["service.url"] = f"pulsar://127.0.0.1:{port}"
+        with pytest.raises(ReadTimeoutError, match="opened no reader within 3000 ms"):
+            list(read(options))
+
+
+def test_a_broker_that_hangs_in_the_middle(cluster: Cluster, broker: Broker) -> None:
+    """Waited for while it may come back, and no longer."""
+    topic = cluster.new_topic()
+    cluster.publish(topic, [bytes(100_000) + b"%d" % number for number in range(200)])
+    with front_of(broker.service_url, broker.admin_url) as front:
+        urls = {"service.url": front.service_url, "admin.url": front.admin_url, "topic": topic}
+        options = urls | WAITS | {"receiverQueueSize": "5"}
+        rows = read(options)
+        first = next(rows)
+        front.hang()
+        threading.Timer(1.5, front.go_on).start()
+        assert len({first, *rows}) == 200
+        rows = read(options)
+        next(rows)
+        front.hang()
+        with pytest.raises(ReadTimeoutError, match="nothing arrived for 3000 ms"):
+            list(rows)
+
+
+def publish(url: str, topic: str, sent: list[bytes]) -> None:
+    client = pulsar.Client(url, logger=QUIET)
+    producer = client.create_producer(topic, batching_enabled=True, batching_max_messages=10)
+    for value in sent:
+        producer.send_async(value, None)
+    producer.flush()
+    client.close()
+
+
+def test_a_stream_goes_on_after_restarts_and_absence(spark: SparkSession, tmp_path: Path) -> None:
+    """Killed in the middle of reading, gone for seconds between triggers: each row once."""
+    ports = free_ports(2)
+    words = ["--broker-port", str(ports[0]), "--web-port", str(ports[1])]
+    broker = BrokerProcess(tmp_path, words).start()
+    topic = "persistent://public/default/restarts"
+    seen: list[bytes] = []
+    in_batch = threading.Event()
+
+    def take(frame: DataFrame, _batch_id: int) -> None:
+        in_batch.set()
+        seen.extend(bytes(row.value) for row in frame.select("value").collect())
+
+    try:
+        publish(broker.service_url, topic, values(20_000))
+        stream = spark.readStream.format("pulsar").options(
+            **{"service.url": broker.service_url, "admin.url": broker.admin_url},
+            topic=topic,
+            startingOffsets="earliest",
+            maxRowsPerTrigger="5000",
+            adminTimeoutMs="1000",
+            pollTimeoutMs="60000",
+        )
+        query = (
+            stream.load()
+            .writeStream.foreachBatch(take)
+            .option("checkpointLocation", str(tmp_path / "checkpoint"))
+            .trigger(processingTime="100 milliseconds")
+            .start()
+        )
+        try:
+            assert in_batch.wait(60)
+            broker.kill()
+            time.sleep(3)
+            broker.start()
+            wait_until(lambda: len(seen) >= 20_000 or not query.isActive, 90)
+            broker.kill()
+            time.sleep(3)
+            broker.start()
+            publish(broker.service_url, topic, values(100, first=20_000))
+            wait_until(lambda: len(seen) >= 20_100 or not query.isActive, 90)
+            assert query.isActive, query.exception()
+        finally:
+            query.stop()
+    finally:
+        broker.close()
+    assert seen == values(20_100)
