@@ -171,9 +171,13 @@ class RangeReader:
         first, last = _key_of(ids[0]), _key_of(ids[-1])
         if not (self._taken < first and last < self._border and first[0] == self._border[0]):
             return False
-        if not all(map(operator.lt, ids, islice(ids, 1, None))):
-            return False
-        if len({message_id.entry_id() for message_id in ids}) != last[1] - first[1] + 1:
+        entries = [message_id.entry_id() for message_id in ids]
+        every_entry = range(first[1], last[1] + 1)
+        # One message of each entry is the common case, and needs no comparison of ids.
+        if entries != list(every_entry) and (
+            len(set(entries)) != len(every_entry)
+            or not all(map(operator.lt, ids, islice(ids, 1, None)))
+        ):
             return False
         self._note_hole(first[1])
         self._taken = last

@@ -81,7 +81,9 @@ def test_a_broker_that_hangs_in_the_middle(cluster: Cluster, broker: Broker) -> 
 
 def publish(url: str, topic: str, sent: list[bytes]) -> None:
     client = pulsar.Client(url, logger=QUIET)
-    producer = client.create_producer(topic, batching_enabled=True, batching_max_messages=10)
+    producer = client.create_producer(
+        topic, batching_enabled=True, batching_max_messages=10, block_if_queue_full=True
+    )
     for value in sent:
         producer.send_async(value, None)
     producer.flush()
