@@ -97,8 +97,26 @@ def commit_replace(
     """
     delta = ensure_table(root, table)
     wanted = set(hours)
+    old = [file for file in table_files(delta) if file.hour in wanted]
+    return _commit(delta, files, _removes(old), transaction)
+
+
+def commit_replace_partition(
+    root: str, table: Table, files: Sequence[FileAdded], partition: Mapping[str, str]
+) -> bool:
+    """Replace all rows of one partition by files, in one commit; for tables that have no hours.
+
+    ``partition``: values of the table's partition columns, as text. False when there was nothing
+    and is nothing.
+    """
+    delta = ensure_table(root, table)
+    old = [file for file in table_files(delta) if file.partition == partition]
+    return _commit(delta, files, _removes(old), None)
+
+
+def _removes(files: Sequence[TableFile]) -> list[RemoveAction]:
     now_ms = SystemClock.wall_ns() // 1_000_000
-    actions = [
+    return [
         RemoveAction(
             path=file.path,
             data_change=True,
@@ -106,10 +124,8 @@ def commit_replace(
             size=file.size_bytes,
             partition_values=dict(file.partition),
         )
-        for file in table_files(delta)
-        if file.hour in wanted
+        for file in files
     ]
-    return _commit(delta, files, actions, transaction)
 
 
 def _commit(

@@ -13,6 +13,7 @@ from typing import Final
 from headgate.pipeline.tables.attribution import ATTRIBUTION
 from headgate.pipeline.tables.bronze import BRONZE_EVENTS, BRONZE_QUARANTINE, BRONZE_SAMPLES
 from headgate.pipeline.tables.intervals import INTERVALS
+from headgate.pipeline.tables.policy_backtest import POLICY_BACKTEST
 from headgate.pipeline.tables.quotas import EVICTIONS, QUOTA_USAGE
 
 TABLES: Final = {
@@ -25,6 +26,7 @@ TABLES: Final = {
         ATTRIBUTION,
         QUOTA_USAGE,
         EVICTIONS,
+        POLICY_BACKTEST,
     )
 }
 """All tables by name."""
