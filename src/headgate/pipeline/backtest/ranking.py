@@ -120,7 +120,7 @@ def _part(amount: float, whole: float) -> float:
 
 def pareto(objectives: Sequence[Sequence[float]]) -> list[bool]:
     """Whether no other row is at most as large in every column and smaller in one."""
-    values = np.array(objectives, dtype=np.float64).reshape(len(objectives), -1)
+    values = np.array(objectives, dtype=np.float64)
     return [
         not bool(((values <= own).all(axis=1) & (values < own).any(axis=1)).any()) for own in values
     ]

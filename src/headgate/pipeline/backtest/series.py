@@ -7,9 +7,10 @@ and time that no two rows bracket is left out: it is no step. What a restart for
 which clients send again) is not counted twice, for demand is what was accepted and what was added
 to the queue.
 
-Consumers showed what they can where old messages waited: there what they drained is the capacity,
-with all that limited their dispatch, for another publish policy would not have lifted that. Where
-they were caught up, their proven rate counts, or what they drained if that is more.
+Consumers showed what they can where old messages waited at the end of a step: there what they
+drained is the capacity, with all that limited their dispatch, for another publish policy would not
+have lifted that. Where they caught up, their proven rate counts (of steps with old messages at both
+ends), or what they drained if that is more.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ from headgate.pipeline.tables.columns import MINUTE_NS
 from headgate.record.fields import PARK_CAUSES, QUOTA_TYPES
 
 Longs: TypeAlias = npt.NDArray[np.int64]
+Flags: TypeAlias = npt.NDArray[np.bool_]
 
 TOPIC_KEY: Final = ("cluster", "topic", "partition", "incarnation")
 SORT_COLUMNS: Final = (*TOPIC_KEY, "source", "counting_since_ns", "boot_id", "seq", "row")
@@ -114,7 +116,7 @@ def topic_loads(
 class _Columns:
     """A table's columns as arrays; null is 0, -1 for quotas, infinite for limits."""
 
-    def __init__(self, table: pa.Table, first_of_stream: npt.NDArray[np.bool_]) -> None:
+    def __init__(self, table: pa.Table, first_of_stream: Flags) -> None:
         self.first_of_stream = first_of_stream
         self.window_start = _longs(table, "window_start_ns")
         self.window_end = _longs(table, "window_end_ns")
@@ -170,7 +172,8 @@ class _Pieces:
     backlog: Doubles
     """At the beginning."""
     age_ns: Longs
-    """Of the oldest message: the smaller one of both ends."""
+    """Of the oldest message at the beginning."""
+    end_age_ns: Longs
 
 
 def _pieces(columns: _Columns, first: int, stop: int) -> _Pieces | None:
@@ -211,7 +214,8 @@ def _pieces(columns: _Columns, first: int, stop: int) -> _Pieces | None:
         first + np.append(moved, still - 1)[order],
         np.hstack([np.maximum(amounts[:, moved], 0.0), quiet])[:, order],
         np.append(backlog_before[moved], backlog_before[still])[order],
-        np.append(np.minimum(age_before, age_ns)[moved], age_before[still])[order],
+        np.append(age_before[moved], age_before[still])[order],
+        np.append(age_ns[moved], age_before[still])[order],
     )
 
 
@@ -242,12 +246,15 @@ def _load(
     messages, accepted, drained, wanted, waited = (
         _in_steps(at, ends, amounts)[kept] for amounts in pieces.amounts
     )
-    old = _in_steps(at, ends, spans * (pieces.age_ns >= YOUNG_NS))[kept]
-    is_proven = old >= (1 - HELD_SHARE_MAX) * covered[kept]
+    most = (1 - HELD_SHARE_MAX) * covered[kept]
+    is_old = pieces.end_age_ns >= YOUNG_NS
+    is_measured = _in_steps(at, ends, spans * is_old)[kept] >= most
+    is_old &= pieces.age_ns >= YOUNG_NS
+    is_proven = _in_steps(at, ends, spans * is_old)[kept] >= most
     steps = np.empty((len(kept), len(STEP_COLUMNS)))
     steps[:, 0] = wanted / seconds
     steps[:, 1] = _message_bytes(messages, accepted)
-    steps[:, 2] = _capacity(drained / seconds, is_proven)
+    steps[:, 2] = _capacity(drained / seconds, is_measured, is_proven)
     place = np.clip(np.searchsorted(pieces.from_ns, edges[kept + 1], "left") - 1, 0, None)
     steps[:, 3:] = columns.levels[:, pieces.row[place]].T
     start = max(0, int(np.searchsorted(pieces.from_ns, edges[kept[0]], "right")) - 1)
@@ -258,8 +265,8 @@ def _load(
         oldest_age_s=float(pieces.age_ns[start]) / NS_PER_S if pieces.backlog[start] else 0.0,
         from_ns=int(edges[kept[0]]),
         to_ns=int(edges[kept[-1] + 1]),
-        censored_share=float(np.mean(waited >= (1 - HELD_SHARE_MAX) * covered[kept])),
-        drain_known_share=float(np.mean(is_proven)),
+        censored_share=float(np.mean(waited >= most)),
+        drain_known_share=float(np.mean(is_measured)),
     )
 
 
@@ -280,8 +287,8 @@ def _message_bytes(messages: Doubles, size_bytes: Doubles) -> Doubles:
     return np.asarray(np.maximum(sizes[place], 1.0))
 
 
-def _capacity(drained: Doubles, is_proven: npt.NDArray[np.bool_]) -> Doubles:
+def _capacity(drained: Doubles, is_measured: Flags, is_proven: Flags) -> Doubles:
     """Bytes a second that consumers could take in each step."""
     rates = np.sort(drained[is_proven]) if is_proven.any() else np.sort(drained)[-1:]
     proven = rates[min(len(rates) - 1, int(PROVEN_PERCENTILE * len(rates)))]
-    return np.where(is_proven, drained, np.maximum(drained, proven))
+    return np.where(is_measured, drained, np.maximum(drained, proven))
