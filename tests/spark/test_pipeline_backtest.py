@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 
 from headgate.base.errors import InputError
 from headgate.pipeline.backtest.grid import Grid, parse_grid
-from headgate.pipeline.backtest.job import run_backtest
+from headgate.pipeline.backtest.job import replayed_namespaces, run_backtest
 from headgate.pipeline.backtest.replays import replay_table
 from headgate.pipeline.progress import Progress
 from headgate.pipeline.session import prepare_session
@@ -166,6 +166,8 @@ def test_a_run_replaces_its_own_rows_and_no_others(spark: SparkSession, root: Pa
         counts[row["run_id"]] = counts.get(row["run_id"], 0) + 1
     assert counts["kept"] == TOPICS * len(GRID.points)
     assert counts["again"] == TOPICS
+    assert replayed_namespaces(str(root), "again") == ["public/default"]
+    assert replayed_namespaces(str(root), "never") == []
 
 
 def test_a_range_replays_its_own_hours_only(spark: SparkSession, root: Path) -> None:

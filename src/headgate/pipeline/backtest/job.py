@@ -141,6 +141,16 @@ def run_backtest(
     return [_row(grid, place) for place in ranked]
 
 
+def replayed_namespaces(root: str, run_id: str) -> list[str]:
+    """``tenant/namespace`` of the topics of a run, for
+    :func:`headgate.pipeline.backtest.paste.paste`; without Spark."""
+    table = ensure_table(root, POLICY_BACKTEST).to_pyarrow_table(
+        partitions=[("run_id", "=", run_id)], columns=["topic"]
+    )
+    topics = table.column("topic").unique().to_pylist()
+    return sorted({topic.partition("://")[2].rpartition("/")[0] for topic in topics})
+
+
 def _write(
     spark: SparkSession, rows: DataFrame, root: str, grid: Grid, ranked: list[Ranked], run_id: str
 ) -> None:
