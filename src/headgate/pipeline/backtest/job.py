@@ -17,6 +17,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from headgate.base.clock import SystemClock
 from headgate.base.errors import InputError
 from headgate.base.units import INT64_MAX, NS_PER_S
+from headgate.pipeline.backtest.buckets import BUCKET, pack, sorted_by, unpack
 from headgate.pipeline.backtest.grid import Grid
 from headgate.pipeline.backtest.policy import settings_text
 from headgate.pipeline.backtest.ranking import PointTotals, Ranked, rank
@@ -39,6 +40,8 @@ from headgate.pipeline.tables.schemas import spark_schema
 from headgate.record.fields import Kind
 
 BUCKETS_PER_CORE: Final = 4
+BUCKET_ROWS: Final = 200_000
+"""Rows of a bucket that a worker has room for."""
 _RUN_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _MAXIMA: Final = ("parked_bytes_max", "backlog_bytes_max")
 _SUMMED: Final = (
@@ -55,23 +58,29 @@ _SUMMED: Final = (
 def replays(bronze: DataFrame, grid: Grid, since_ns: int, until_ns: int, buckets: int) -> DataFrame:
     """Rows of :data:`REPLAY_COLUMNS` from ``bronze_samples``: every topic under every point.
 
-    Topics are brought together in so many ``buckets``; a bucket's rows go to one kernel in chunks
-    of whole topics.
+    The topics are brought together in so many ``buckets``; a task has one bucket at a time.
     """
 
+    def packing(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        yield from pack(batches)
+
     def kernel(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for table in whole_subjects(batches, TOPIC_KEY):
-            yield from replay_table(table, grid, since_ns, until_ns).to_batches()
+        for bucket in unpack(batches):
+            ordered = sorted_by(bucket, SORT_COLUMNS).to_batches()
+            for table in whole_subjects(ordered, TOPIC_KEY):
+                yield from replay_table(table, grid, since_ns, until_ns).to_batches()
 
     def total(names: tuple[str, ...]) -> Any:
         return reduce(lambda a, b: a + b, (F.coalesce(F.col(n), F.lit(0)) for n in names))
 
+    bucket = F.pmod(F.xxhash64(*TOPIC_KEY), F.lit(buckets)).cast("int")
     return (
         bronze.where(F.col("kind") == Kind.TOPIC.value)
         .withColumns({name: total(names) for name, names in SUMS.items()})
-        .select(*INPUT_COLUMNS)
-        .repartition(buckets, *TOPIC_KEY)
-        .sortWithinPartitions(*SORT_COLUMNS)
+        .select(*INPUT_COLUMNS, bucket.alias(BUCKET))
+        .mapInArrow(packing, f"{BUCKET} int, rows binary")
+        .repartition(buckets, BUCKET)
+        .sortWithinPartitions(BUCKET)
         .mapInArrow(kernel, spark_schema(REPLAY_COLUMNS))
     )
 
@@ -126,7 +135,8 @@ def run_backtest(
     if not files:
         progress.say("There are no samples of topics in this range.")
         return []
-    buckets = BUCKETS_PER_CORE * spark.sparkContext.defaultParallelism
+    cores = spark.sparkContext.defaultParallelism
+    buckets = max(BUCKETS_PER_CORE * cores, -(-sum(file.rows for file in files) // BUCKET_ROWS))
     bronze = read_files(spark, root, BRONZE_SAMPLES, files)
     rows = replays(bronze, grid, first, last, buckets).persist()
     try:
