@@ -133,6 +133,19 @@ def source_key(source: DeltaTable) -> str:
     return f"{metadata.name}:{metadata.id}"
 
 
+def commit_replace_partition(
+    root: str, table: Table, files: Sequence[FileAdded], partition: Mapping[str, str]
+) -> bool:
+    """Replace all rows of one partition by files, in one commit; for tables that have no hours.
+
+    ``partition``: values of the table's partition columns, as text. False when there was nothing
+    and is nothing.
+    """
+    delta = ensure_table(root, table)
+    old = [file for file in table_files(delta) if file.partition == partition]
+    return _commit(delta, files, _removes(old), None)
+
+
 def _removes(files: Sequence[TableFile]) -> list[RemoveAction]:
     now_ms = SystemClock.wall_ns() // 1_000_000
     return [

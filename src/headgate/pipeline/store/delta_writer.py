@@ -7,7 +7,8 @@ transaction. A task or a job that is killed leaves files that no table mentions.
 Options: ``root`` (the folder of all tables), ``table`` (a table's name; ``bronze``: the rows are
 messages of the telemetry topic, ``scrapes``: they name files with a broker's metrics, and are
 decoded here into the bronze tables), ``hours`` (JSON list of hours since the epoch: replace exactly
-these), ``app_id`` and ``app_version`` (the application transaction; optional).
+these), ``partition`` (JSON object of partition columns and values: replace exactly that one),
+``app_id`` and ``app_version`` (the application transaction; optional).
 """
 
 from __future__ import annotations
@@ -25,7 +26,12 @@ from pyspark.sql.types import StructType
 from headgate.base.errors import InputError
 from headgate.pipeline.kernels.decode import bronze_tables
 from headgate.pipeline.scrapes.decoding import scrape_tables
-from headgate.pipeline.store.delta_log import AppTransaction, commit_append, commit_replace
+from headgate.pipeline.store.delta_log import (
+    AppTransaction,
+    commit_append,
+    commit_replace,
+    commit_replace_partition,
+)
 from headgate.pipeline.store.parquet_files import FileAdded, write_tables
 from headgate.pipeline.tables.catalogue import TABLES
 
@@ -77,6 +83,10 @@ class TablesWriter(DataSourceArrowWriter):
         self.table = options["table"]
         hours = options.get("hours")
         self._hours: list[int] | None = None if hours is None else json.loads(hours)
+        partition = options.get("partition")
+        self._partition: dict[str, str] | None = (
+            None if partition is None else json.loads(partition)
+        )
         app_id = options.get("app_id")
         self._transaction = (
             None if app_id is None else AppTransaction(app_id, int(options["app_version"]))
@@ -107,7 +117,9 @@ class TablesWriter(DataSourceArrowWriter):
 
     def commit_table(self, name: str, files: list[FileAdded]) -> None:
         """Make the files of one table visible; bronze has several, each with its own commit."""
-        if self._hours is None:
+        if self._partition is not None:
+            commit_replace_partition(self._root, TABLES[name], files, self._partition)
+        elif self._hours is None:
             commit_append(self._root, TABLES[name], files, self._transaction)
         else:
             commit_replace(self._root, TABLES[name], files, self._hours, self._transaction)

@@ -14,6 +14,7 @@ from headgate.pipeline.tables.attribution import ATTRIBUTION
 from headgate.pipeline.tables.bronze import BRONZE_EVENTS, BRONZE_QUARANTINE, BRONZE_SAMPLES
 from headgate.pipeline.tables.episodes import EPISODES
 from headgate.pipeline.tables.intervals import INTERVALS
+from headgate.pipeline.tables.policy_backtest import POLICY_BACKTEST
 from headgate.pipeline.tables.publishing import PUBLISH_ATTRIBUTION, THROTTLE_TIMELINE
 from headgate.pipeline.tables.quotas import EVICTIONS, QUOTA_USAGE
 
@@ -30,6 +31,7 @@ TABLES: Final = {
         THROTTLE_TIMELINE,
         QUOTA_USAGE,
         EVICTIONS,
+        POLICY_BACKTEST,
     )
 }
 """All tables by name."""

@@ -14,6 +14,7 @@ from headgate.pipeline.store.delta_log import (
     AppTransaction,
     commit_append,
     commit_replace,
+    commit_replace_partition,
     ensure_table,
     files_added,
     table_files,
@@ -23,6 +24,7 @@ from headgate.pipeline.tables.arrow_types import conform, table_arrow_schema
 from headgate.pipeline.tables.bronze import BRONZE_SAMPLES
 from headgate.pipeline.tables.columns import HOUR_NS
 from headgate.pipeline.tables.intervals import INTERVALS
+from headgate.pipeline.tables.policy_backtest import POLICY_BACKTEST
 from tests.unit.pipeline.play import T0, bronze, play
 
 HOUR = T0 // HOUR_NS
@@ -68,6 +70,32 @@ def test_exactly_the_named_hours_are_replaced(tmp_path: Path) -> None:
     assert appended(tmp_path) == [1, 20]
     assert not commit_replace(root, INTERVALS, [], [HOUR], AppTransaction("a", 5))
     assert appended(tmp_path) == [1, 20]
+
+
+def test_exactly_one_partition_is_replaced(tmp_path: Path) -> None:
+    root = str(tmp_path)
+    schema = table_arrow_schema(POLICY_BACKTEST)
+
+    def runs(*values: tuple[str, int]) -> list[FileAdded]:
+        tables = [
+            conform(
+                {"run_id": pa.array([run]), "grid_point": pa.array([point], pa.int32())}, schema, 1
+            )
+            for run, point in values
+        ]
+        return write_tables(root, "0", [(POLICY_BACKTEST.name, table) for table in tables])
+
+    def stored() -> list[tuple[str, int]]:
+        rows = DeltaTable(tmp_path / POLICY_BACKTEST.name).to_pyarrow_table().to_pylist()
+        return sorted((row["run_id"], row["grid_point"]) for row in rows)
+
+    commit_append(root, POLICY_BACKTEST, runs(("a", 1), ("b", 2)), None)
+    assert commit_replace_partition(root, POLICY_BACKTEST, runs(("a", 3)), {"run_id": "a"})
+    assert stored() == [("a", 3), ("b", 2)]
+    assert DeltaTable(tmp_path / POLICY_BACKTEST.name).version() == 2
+    assert commit_replace_partition(root, POLICY_BACKTEST, [], {"run_id": "b"})
+    assert stored() == [("a", 3)]
+    assert not commit_replace_partition(root, POLICY_BACKTEST, [], {"run_id": "c"})
 
 
 def test_files_that_came_since_a_version(tmp_path: Path) -> None:

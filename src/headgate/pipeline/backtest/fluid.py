@@ -1,0 +1,259 @@
+"""A topic as a flow of bytes: what is accepted, waits, is drained, evicted and refused.
+
+Rates are constant over a stretch, so it is solved exactly, from one event to the next: what waits
+is gone, the backlog is gone, the backlog reaches its quota. A size quota that holds is a ceiling:
+what consumers take is what producers may add, which is what its release at 95 % comes to over any
+longer time. A time quota holds between its two marks.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from math import floor, inf
+
+from headgate.base.units import MS_PER_S
+from headgate.flow.quota import (
+    QuotaPolicy,
+    age_evicted_ms,
+    age_exceeded,
+    age_released,
+    size_after_eviction,
+)
+
+NO_AGE_S = -1.0
+"""Age of the oldest byte where there is no backlog."""
+CHECK_S = 1.0
+"""A time quota acts within a second (law 4.2)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A quota in force: bytes of a size quota, milliseconds of a time quota."""
+
+    limit: int
+    policy: QuotaPolicy
+
+
+@dataclass(frozen=True, slots=True)
+class Pressures:
+    """What acts on the topic over one stretch; bytes a second."""
+
+    arrivals: float
+    capacity: float
+    set_limit: float
+    """The publish limit that is set; infinite without one."""
+    adaptive_limit: float
+    """That of the controller."""
+    size: Rule | None
+    time: Rule | None
+
+
+@dataclass(slots=True)
+class Totals:
+    """Sums over a whole replay."""
+
+    over_s: float = 0.0
+    quota_s: float = 0.0
+    offered_bytes: float = 0.0
+    """What consumers could do while producers waited."""
+    wasted_bytes: float = 0.0
+    """What of that they did not do."""
+    parked_s: float = 0.0
+    parked_max: float = 0.0
+    backlog_max: float = 0.0
+    evicted_bytes: float = 0.0
+
+
+@dataclass(slots=True)
+class Fluid:
+    """See the module."""
+
+    backlog: float
+    """Bytes that nobody has acknowledged."""
+    first_age_s: float
+    """Of the oldest byte at the beginning."""
+    tracks_age: bool
+    """Whether ages are asked for; they cost memory."""
+    parked: float = 0.0
+    """Bytes that wait for a limit or quota."""
+    published: float = 0.0
+    """Bytes accepted since the beginning."""
+    age_s: float = NO_AGE_S
+    was_parked: bool = False
+    """Whether anything waited since this was last set to False."""
+    was_slowed: bool = False
+    """Whether it waited for the controller's limit."""
+    totals: Totals = field(default_factory=Totals)
+    _now_s: float = 0.0
+    _is_held: bool = False
+    """By the time quota."""
+    _start_backlog: float = 0.0
+    _at_s: list[float] = field(default_factory=list)
+    _stored: list[float] = field(default_factory=list)
+    """Bytes ever stored at each of these instants, the first backlog included."""
+    _oldest: int = 0
+    """The stretch in which the oldest byte was stored."""
+
+    def __post_init__(self) -> None:
+        self._start_backlog = self.backlog
+        self.totals.backlog_max = self.backlog
+        self._at_s = [-self.first_age_s, 0.0]
+        self._stored = [0.0, self.backlog]
+        if self.tracks_age:
+            self._look_at_age()
+
+    @property
+    def done(self) -> float:
+        """Bytes ever acknowledged, passed or evicted."""
+        return self._start_backlog + self.published - self.backlog
+
+    def run(self, seconds: float, pressures: Pressures) -> None:
+        """Let so much time go by."""
+        left = seconds
+        while left > 0.0:
+            span = left
+            if pressures.time is not None and self.tracks_age:
+                # The age grows by a second a second at most.
+                room_s = pressures.time.limit / MS_PER_S - max(self.age_s, 0.0)
+                span = min(span, CHECK_S if self._is_held else max(CHECK_S, room_s))
+            self._stretch(span, pressures)
+            self._now_s += span
+            left -= span
+            if self.tracks_age:
+                self._at_s.append(self._now_s)
+                self._stored.append(self._start_backlog + self.published)
+                self._look_at_age()
+                self._apply_time_quota(pressures.time)
+
+    def _stretch(self, span: float, pressures: Pressures) -> None:
+        totals, size = self.totals, pressures.size
+        if size is not None or pressures.time is not None:
+            totals.quota_s += span
+        while span > 0.0:
+            span -= self._to_next_event(span, pressures)
+            if size is not None and not size.policy.stops_producers:
+                self._evict_size(size.limit)
+            totals.parked_max = max(totals.parked_max, self.parked)
+            totals.backlog_max = max(totals.backlog_max, self.backlog)
+
+    def _to_next_event(self, span: float, pressures: Pressures) -> float:
+        """Go on until something changes, ``span`` seconds at most; how long that was."""
+        arrivals, capacity = pressures.arrivals, pressures.capacity
+        limit = inf
+        if pressures.size is not None and pressures.size.policy.stops_producers:
+            limit = float(pressures.size.limit)
+        ceiling = min(pressures.set_limit, pressures.adaptive_limit)
+        is_full = self.backlog >= limit
+        is_stopped = self._is_held or self.backlog > limit or limit <= 0.0
+        refuses = _refuses(pressures, self._is_held, is_full)
+        if refuses:
+            self.parked = 0.0
+        if is_stopped:
+            ceiling = 0.0
+        elif is_full:
+            ceiling = min(ceiling, capacity)
+        elif ceiling == inf and self.parked > 0.0:
+            # Nothing holds it any more: it goes at once, as far as there is room.
+            jump = min(self.parked, limit - self.backlog)
+            self.parked -= jump
+            self.published += jump
+            self.backlog = limit if jump == limit - self.backlog else self.backlog + jump
+            return 0.0
+        inflow = ceiling if self.parked > 0.0 else min(arrivals, ceiling)
+        gain = arrivals - inflow
+        growth = inflow - capacity
+        served = capacity
+        if self.backlog <= 0.0 and growth <= 0.0:
+            growth, served = 0.0, inflow
+        until, to_backlog, to_parked = span, -1.0, -1.0
+        if self.parked > 0.0 and gain < 0.0 and self.parked < -gain * until:
+            until, to_parked = self.parked / -gain, 0.0
+        if self.backlog > limit and growth < 0.0 and self.backlog - limit < -growth * until:
+            until, to_backlog, to_parked = (self.backlog - limit) / -growth, limit, -1.0
+        elif self.backlog < limit and growth > 0.0 and limit - self.backlog < growth * until:
+            until, to_backlog, to_parked = (limit - self.backlog) / growth, limit, -1.0
+        elif growth < 0.0 and self.backlog < -growth * until:
+            until, to_backlog, to_parked = self.backlog / -growth, 0.0, -1.0
+        waits = self.parked > 0.0 or gain > 0.0
+        if waits:
+            self._note_wait(until, served, pressures, is_stopped, is_full)
+        if is_stopped or (is_full and growth >= 0.0):
+            self.totals.over_s += until
+        self.published += inflow * until
+        self.backlog = to_backlog if to_backlog >= 0.0 else max(0.0, self.backlog + growth * until)
+        if not refuses:
+            self.parked = to_parked if to_parked >= 0.0 else max(0.0, self.parked + gain * until)
+        return until
+
+    def _note_wait(
+        self, seconds: float, served: float, pressures: Pressures, is_stopped: bool, is_full: bool
+    ) -> None:
+        totals = self.totals
+        totals.parked_s += seconds
+        totals.offered_bytes += pressures.capacity * seconds
+        totals.wasted_bytes += (pressures.capacity - served) * seconds
+        self.was_parked = True
+        by_quota = is_stopped or (is_full and pressures.capacity < pressures.adaptive_limit)
+        is_adaptive = pressures.adaptive_limit < inf and not by_quota
+        if is_adaptive and pressures.adaptive_limit <= pressures.set_limit:
+            self.was_slowed = True
+
+    def _evict_size(self, limit: int) -> None:
+        if self.backlog < limit:
+            return
+        unit = max(1, limit - size_after_eviction(limit))
+        acts = floor((self.backlog - limit) / unit) + 1
+        evicted = min(self.backlog, float(acts * unit))
+        self.totals.evicted_bytes += evicted
+        self.backlog -= evicted
+
+    def _look_at_age(self) -> None:
+        if self.backlog <= 0.0:
+            self.age_s = NO_AGE_S
+            return
+        done, stored, last = self.done, self._stored, len(self._stored) - 1
+        while self._oldest < last - 1 and stored[self._oldest + 1] <= done:
+            self._oldest += 1
+        self.age_s = max(0.0, self._now_s - self._stored_at(done))
+
+    def _stored_at(self, amount: float) -> float:
+        """When the byte of that number was stored, in the stretch of the oldest one."""
+        place, stored = self._oldest, self._stored
+        gain = stored[place + 1] - stored[place]
+        share = (amount - stored[place]) / gain if gain > 0.0 else 1.0
+        return self._at_s[place] + share * (self._at_s[place + 1] - self._at_s[place])
+
+    def _apply_time_quota(self, time: Rule | None) -> None:
+        if time is None:
+            self._is_held = False
+            return
+        age_ms = -1 if self.age_s < 0.0 else floor(self.age_s * MS_PER_S)
+        if time.policy.stops_producers:
+            if self._is_held:
+                self._is_held = not age_released(age_ms, time.limit)
+            else:
+                self._is_held = age_exceeded(age_ms, time.limit)
+            return
+        self._is_held = False
+        if age_exceeded(age_ms, time.limit):
+            self._evict_older(self._now_s - age_evicted_ms(time.limit) / MS_PER_S)
+
+    def _evict_older(self, than_s: float) -> None:
+        """Take what was stored before an instant."""
+        place, at_s, stored = self._oldest, self._at_s, self._stored
+        while place < len(at_s) - 2 and at_s[place + 1] <= than_s:
+            place += 1
+        span_s = at_s[place + 1] - at_s[place]
+        share = (than_s - at_s[place]) / span_s if span_s > 0.0 else 1.0
+        before = stored[place] + share * (stored[place + 1] - stored[place])
+        evicted = min(self.backlog, max(0.0, before - self.done))
+        self.totals.evicted_bytes += evicted
+        self.backlog -= evicted
+        self._look_at_age()
+
+
+def _refuses(pressures: Pressures, is_held: bool, is_full: bool) -> bool:
+    """Whether producers are closed: what they want meanwhile is not kept for later."""
+    if is_full and pressures.size is not None:
+        return pressures.size.policy is QuotaPolicy.EXCEPTION
+    return is_held and pressures.time is not None and pressures.time.policy is QuotaPolicy.EXCEPTION

@@ -1,0 +1,205 @@
+"""The backtest as a Spark job: topics of bronze in buckets, ``policy_backtest`` out."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import asdict
+from datetime import UTC, datetime
+from functools import reduce
+from typing import Any, Final
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+
+from headgate.base.clock import SystemClock
+from headgate.base.errors import InputError
+from headgate.base.units import INT64_MAX, NS_PER_S
+from headgate.pipeline.backtest.buckets import BUCKET, pack, sorted_by, unpack
+from headgate.pipeline.backtest.grid import Grid
+from headgate.pipeline.backtest.policy import settings_text
+from headgate.pipeline.backtest.ranking import PointTotals, Ranked, rank
+from headgate.pipeline.backtest.replays import replay_table
+from headgate.pipeline.backtest.series import (
+    HOLE_NS_MAX,
+    INPUT_COLUMNS,
+    SORT_COLUMNS,
+    SUMS,
+    TOPIC_KEY,
+)
+from headgate.pipeline.progress import Progress
+from headgate.pipeline.refresh import read_files
+from headgate.pipeline.store.delta_log import ensure_table, table_files
+from headgate.pipeline.store.delta_writer import FORMAT
+from headgate.pipeline.tables.arrow_types import whole_subjects
+from headgate.pipeline.tables.bronze import BRONZE_SAMPLES
+from headgate.pipeline.tables.policy_backtest import POLICY_BACKTEST, REPLAY_COLUMNS
+from headgate.pipeline.tables.schemas import spark_schema
+from headgate.record.fields import Kind
+
+BUCKETS_PER_CORE: Final = 4
+BUCKET_ROWS: Final = 200_000
+"""Rows of a bucket that a worker has room for."""
+_RUN_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+_MAXIMA: Final = ("parked_bytes_max", "backlog_bytes_max")
+_SUMMED: Final = (
+    "seconds_over_quota",
+    "quota_seconds",
+    "wanted_bytes",
+    "published_bytes",
+    "evicted_bytes",
+    "parked_seconds",
+    "activations",
+)
+
+
+def replays(bronze: DataFrame, grid: Grid, since_ns: int, until_ns: int, buckets: int) -> DataFrame:
+    """Rows of :data:`REPLAY_COLUMNS` from ``bronze_samples``: every topic under every point.
+
+    The topics are brought together in so many ``buckets``; a task has one bucket at a time.
+    """
+
+    def packing(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        yield from pack(batches)
+
+    def kernel(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for bucket in unpack(batches):
+            ordered = sorted_by(bucket, SORT_COLUMNS).to_batches()
+            for table in whole_subjects(ordered, TOPIC_KEY):
+                yield from replay_table(table, grid, since_ns, until_ns).to_batches()
+
+    def total(names: tuple[str, ...]) -> Any:
+        return reduce(lambda a, b: a + b, (F.coalesce(F.col(n), F.lit(0)) for n in names))
+
+    bucket = F.pmod(F.xxhash64(*TOPIC_KEY), F.lit(buckets)).cast("int")
+    return (
+        bronze.where(F.col("kind") == Kind.TOPIC.value)
+        .withColumns({name: total(names) for name, names in SUMS.items()})
+        .select(*INPUT_COLUMNS, bucket.alias(BUCKET))
+        .mapInArrow(packing, f"{BUCKET} int, rows binary")
+        .repartition(buckets, BUCKET)
+        .sortWithinPartitions(BUCKET)
+        .mapInArrow(kernel, spark_schema(REPLAY_COLUMNS))
+    )
+
+
+def point_totals(rows: DataFrame) -> DataFrame:
+    """Rows of :class:`PointTotals`, from those of :func:`replays`."""
+    seconds = (F.col("to_ns") - F.col("from_ns")) / NS_PER_S
+    return rows.groupBy("grid_point").agg(
+        F.count("*").alias("topics"),
+        F.sum(seconds).alias("seconds"),
+        *(F.sum(name).alias(name) for name in _SUMMED),
+        *(F.max(name).alias(name) for name in _MAXIMA),
+        F.sum((1 - F.col("drain_used")) * F.col("parked_seconds")).alias("unused_seconds"),
+        F.sum(F.col("jitter") * F.col("published_bytes")).alias("moved_bytes"),
+        F.sum(F.col("censored_share") * seconds).alias("censored_seconds"),
+    )
+
+
+def run_backtest(
+    spark: SparkSession,
+    root: str,
+    grid: Grid,
+    since_ns: int | None,
+    until_ns: int | None,
+    run_id: str,
+    progress: Progress,
+) -> list[dict[str, Any]]:
+    """Replay a range of bronze under a grid, replace the run's rows of ``policy_backtest`` and
+    return the points, the best first; none where the range holds no topic.
+
+    A row has the point's ``name`` and ``settings``, the fields of :class:`Ranked` and of its
+    totals, ``is_censored``, and ``point``, the :class:`headgate.pipeline.backtest.policy.Point`
+    itself, which :func:`headgate.pipeline.backtest.paste.paste` turns into settings.
+
+    Raises:
+        InputError: the run's name is not allowed, or the range is empty.
+    """
+    if not _RUN_ID.fullmatch(run_id):
+        raise InputError(
+            f"run id {run_id!r} is not allowed; up to 100 letters, digits, '.', '_' and '-' are"
+        )
+    first, last = since_ns or 0, INT64_MAX if until_ns is None else until_ns
+    if first >= last:
+        raise InputError(f"the range from {first} to {last} ns is empty")
+    files = [
+        file
+        for file in table_files(ensure_table(root, BRONZE_SAMPLES))
+        if file.partition["kind"] == Kind.TOPIC.value
+        and file.span_ns[1] >= first - HOLE_NS_MAX
+        and file.span_ns[0] <= last + HOLE_NS_MAX
+    ]
+    if not files:
+        progress.say("There are no samples of topics in this range.")
+        return []
+    cores = spark.sparkContext.defaultParallelism
+    buckets = max(BUCKETS_PER_CORE * cores, -(-sum(file.rows for file in files) // BUCKET_ROWS))
+    bronze = read_files(spark, root, BRONZE_SAMPLES, files)
+    rows = replays(bronze, grid, first, last, buckets).persist()
+    try:
+        with progress.stage(f"Replaying {len(grid.points):,} points") as stage:
+            totals = [PointTotals(**row.asDict()) for row in point_totals(rows).collect()]
+            stage.result = f"{max((t.topics for t in totals), default=0):,} topics"
+        ranked = rank(totals)
+        with progress.stage(f"Writing {POLICY_BACKTEST.name}"):
+            _write(spark, rows, root, grid, ranked, run_id)
+    finally:
+        rows.unpersist()
+    return [_row(grid, place) for place in ranked]
+
+
+def replayed_namespaces(root: str, run_id: str) -> list[str]:
+    """``tenant/namespace`` of the topics of a run, for
+    :func:`headgate.pipeline.backtest.paste.paste`; without Spark."""
+    table = ensure_table(root, POLICY_BACKTEST).to_pyarrow_table(
+        partitions=[("run_id", "=", run_id)], columns=["topic"]
+    )
+    topics = table.column("topic").unique().to_pylist()
+    return sorted({topic.partition("://")[2].rpartition("/")[0] for topic in topics})
+
+
+def _write(
+    spark: SparkSession, rows: DataFrame, root: str, grid: Grid, ranked: list[Ranked], run_id: str
+) -> None:
+    run_at = datetime.fromtimestamp(SystemClock.wall_ns() / NS_PER_S, UTC)
+    places = spark.createDataFrame(
+        [
+            (
+                place.totals.grid_point,
+                settings_text(grid.points[place.totals.grid_point]),
+                place.score,
+                place.rank,
+                place.is_pareto,
+            )
+            for place in ranked
+        ],
+        "grid_point int, settings string, score double, rank int, is_pareto boolean",
+    )
+    (
+        rows.join(F.broadcast(places), "grid_point")
+        .withColumns({"run_id": F.lit(run_id), "run_at": F.lit(run_at)})
+        .select(*POLICY_BACKTEST.column_names())
+        .write.format(FORMAT)
+        .mode("append")
+        .option("root", root)
+        .option("table", POLICY_BACKTEST.name)
+        .option("partition", json.dumps({"run_id": run_id}))
+        .save()
+    )
+
+
+def _row(grid: Grid, place: Ranked) -> dict[str, Any]:
+    point = grid.points[place.totals.grid_point]
+    own = asdict(place)
+    totals = own.pop("totals")
+    return {
+        "point": point,
+        "name": point.label,
+        "settings": settings_text(point),
+        **totals,
+        **own,
+        "is_censored": place.is_censored,
+    }

@@ -1,0 +1,75 @@
+"""Policies as rows of numbers, as the compiled replay reads them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import gcd, inf
+
+import numpy as np
+
+from headgate.base.units import NS_PER_S
+from headgate.flow.adaptive import AdaptiveSettings, Law
+from headgate.flow.drain import HORIZON_INTERVALS_MIN
+from headgate.flow.natural_rate import PEAK_HALVING_NS
+from headgate.flow.quota import Quota
+from headgate.pipeline.backtest.kernel_state import AS_RECORDED, POINT_COLUMNS, Point
+from headgate.pipeline.backtest.load import POLICY_CODES, Doubles
+from headgate.pipeline.backtest.policy import Policy, Rates, Recorded
+from headgate.pipeline.backtest.replay import Resolution, timing
+
+
+def point_row(policy: Policy, step_ns: int, resolution: Resolution) -> list[float]:
+    """A policy as the kernel reads it.
+
+    Raises:
+        InputError: its interval is one that a replay cannot have.
+    """
+    row: dict[str, float] = {}
+    publish, settings = policy.publish, policy.adaptive
+    if isinstance(publish, Rates):
+        row["sets_limit"] = 1.0
+        row["messages_per_s"] = inf if publish.messages_per_s is None else publish.messages_per_s
+        row["bytes_per_s"] = inf if publish.bytes_per_s is None else publish.bytes_per_s
+    for name, quota in (("size", policy.size_quota), ("time", policy.time_quota)):
+        if isinstance(quota, Recorded):
+            row[f"{name}_policy"] = AS_RECORDED
+        elif isinstance(quota, Quota):
+            row[f"{name}_policy"], row[f"{name}_limit"] = POLICY_CODES[quota.policy], quota.limit
+    when = timing(settings, step_ns, resolution)
+    row |= {"parts": when.cycles_per_step, "every": when.steps_per_cycle, "part_s": when.part_s}
+    if settings is not None:
+        row |= _adaptive_row(settings, when.cycle_ns)
+    return [float(value) for value in Point(**row)]
+
+
+def _adaptive_row(settings: AdaptiveSettings, cycle_ns: int) -> dict[str, float]:
+    shared = gcd(NS_PER_S, cycle_ns)
+    shortest_ns = HORIZON_INTERVALS_MIN * settings.interval_ns
+    return {
+        "adaptive": 1.0,
+        "observes": settings.observe_only,
+        "drains": settings.law is Law.DRAIN,
+        "low": settings.backlog_low,
+        "high": settings.backlog_high,
+        "floor": settings.min_rate_factor,
+        "step": settings.max_rate_change_factor,
+        "set_point": settings.drain_set_point,
+        "horizon_ns": max(settings.drain_horizon_ns, shortest_ns),
+        "cycle_ns": cycle_ns,
+        "up": NS_PER_S // shared,
+        "down": cycle_ns // shared,
+        "kept": 0.5 ** (cycle_ns / PEAK_HALVING_NS),
+        "kept_long": 0.5 ** (max(cycle_ns, NS_PER_S) / PEAK_HALVING_NS),
+    }
+
+
+def point_rows(
+    policies: Sequence[Policy], step_ns: int, resolution: Resolution = Resolution.CYCLE
+) -> Doubles:
+    """Policies as :func:`replay_points` wants them, [points x columns].
+
+    Raises:
+        InputError: an interval is one that a replay cannot have.
+    """
+    rows = [point_row(policy, step_ns, resolution) for policy in policies]
+    return np.array(rows, dtype=np.float64).reshape(len(rows), POINT_COLUMNS)

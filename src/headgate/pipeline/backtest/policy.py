@@ -1,0 +1,96 @@
+"""One grid point: which limits, laws and quotas hold in a replay. No Spark, no Arrow."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, fields
+from enum import Enum
+from typing import Any, Final
+
+from headgate.base.units import MS_PER_S, NS_PER_MS
+from headgate.flow.adaptive import AdaptiveSettings
+from headgate.flow.quota import Quota, QuotaType
+
+
+class Recorded(Enum):
+    """The choice that leaves a setting as the samples have it, from sample to sample."""
+
+    RECORDED = "recorded"
+
+
+RECORDED: Final = Recorded.RECORDED
+
+
+@dataclass(frozen=True, slots=True)
+class Rates:
+    """A publish limit of every topic, for one second; None: no limit in that dimension."""
+
+    messages_per_s: int | None = None
+    bytes_per_s: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """What holds for every topic of a replay; as recorded where nothing else is said."""
+
+    publish: Rates | Recorded = RECORDED
+    adaptive: AdaptiveSettings | None = None
+    """None: the controller is off, whatever it was when the samples were taken."""
+    size_quota: Quota | Recorded | None = RECORDED
+    """None: there is none."""
+    time_quota: Quota | Recorded | None = RECORDED
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """A policy of a grid, with its number and, where somebody gave it one, its name."""
+
+    number: int
+    name: str
+    policy: Policy
+
+    @property
+    def label(self) -> str:
+        """How it is called in text: its name, or ``point 12``."""
+        return self.name or f"point {self.number}"
+
+
+def settings_of(point: Point) -> dict[str, Any]:
+    """The point in the words of a grid file; what is recorded or off is left out."""
+    policy = point.policy
+    found: dict[str, Any] = {"name": point.name} if point.name else {}
+    if isinstance(policy.publish, Rates):
+        rates = policy.publish
+        pairs = (("messages_per_s", rates.messages_per_s), ("bytes_per_s", rates.bytes_per_s))
+        found["publish"] = {name: rate for name, rate in pairs if rate is not None} or "none"
+    if policy.adaptive is not None:
+        found["adaptive"] = _adaptive_settings(policy.adaptive)
+    for name, quota in (("size_quota", policy.size_quota), ("time_quota", policy.time_quota)):
+        if quota is None:
+            found[name] = "none"
+        elif isinstance(quota, Quota):
+            amount = {"limit_bytes": quota.limit}
+            if quota.type is QuotaType.TIME:
+                amount = {"limit_s": quota.limit // MS_PER_S}
+            found[name] = amount | {"policy": quota.policy.value}
+    return found
+
+
+def _adaptive_settings(settings: AdaptiveSettings) -> dict[str, Any]:
+    """Fields that differ from their defaults, and the law; durations in milliseconds."""
+    default = AdaptiveSettings()
+    found: dict[str, Any] = {"law": settings.law.value}
+    for field in fields(settings):
+        value = getattr(settings, field.name)
+        if field.name == "law" or value == getattr(default, field.name):
+            continue
+        if field.name.endswith("_ns"):
+            found[field.name.removesuffix("_ns") + "_ms"] = value // NS_PER_MS
+        else:
+            found[field.name] = value
+    return found
+
+
+def settings_text(point: Point) -> str:
+    """The point as one line of JSON, for the column ``settings``."""
+    return json.dumps(settings_of(point), separators=(",", ":"))

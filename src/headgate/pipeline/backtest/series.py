@@ -1,0 +1,294 @@
+"""A topic's load out of its telemetry rows: what producers wanted, what consumers could.
+
+Rows carry running totals, so two neighbours of one *stream* (source, boot, beginning of counting)
+say what happened between them; the first row of a stream counts from its beginning. Between rows
+amounts are spread evenly, where a window was skipped because nothing changed there is none in it,
+and time that no two rows bracket is left out: it is no step. What a restart forgets (parked sends,
+which clients send again) is not counted twice, for demand is what was accepted and what was added
+to the queue.
+
+Consumers showed what they can where old messages waited at the end of a step: there what they
+drained is the capacity, with all that limited their dispatch, for another publish policy would not
+have lifted that. Where they caught up, their proven rate counts (of steps with old messages at both
+ends), or what they drained if that is more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import inf
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from headgate.base.units import NS_PER_MS, NS_PER_S
+from headgate.flow.proven import HELD_SHARE_MAX, PROVEN_PERCENTILE
+from headgate.flow.quota import QuotaPolicy
+from headgate.flow.verdict import YOUNG_NS
+from headgate.pipeline.backtest.load import NO_LIMIT, POLICY_CODES, STEP_COLUMNS, Doubles, Load
+from headgate.pipeline.tables.arrow_types import changes
+from headgate.pipeline.tables.columns import MINUTE_NS
+from headgate.record.fields import PARK_CAUSES, QUOTA_TYPES
+
+Longs: TypeAlias = npt.NDArray[np.int64]
+Flags: TypeAlias = npt.NDArray[np.bool_]
+
+TOPIC_KEY: Final = ("cluster", "topic", "partition", "incarnation")
+SORT_COLUMNS: Final = (*TOPIC_KEY, "source", "counting_since_ns", "boot_id", "seq", "row")
+"""Order of the input, whose rows of each topic are together."""
+
+SUMS: Final = {
+    "parked_bytes": tuple(f"parked_{cause}_bytes" for cause in PARK_CAUSES if cause != "memory"),
+    "parked_ns": tuple(f"parked_{cause}_ns" for cause in PARK_CAUSES),
+    "evicted_bytes": tuple(f"eviction_{quota}_bytes" for quota in QUOTA_TYPES),
+}
+"""Columns of the input that are sums of the record's, null counting as 0."""
+_LIMITS: Final = ("publish_limit_messages_per_s", "publish_limit_bytes_per_s")
+_QUOTAS: Final = tuple(
+    (f"quota_{quota}_limit_{unit}", f"quota_{quota}_policy")
+    for quota, unit in zip(QUOTA_TYPES, ("bytes", "ns"), strict=True)
+)
+INPUT_COLUMNS: Final = (
+    *SORT_COLUMNS,
+    "window_start_ns",
+    "window_end_ns",
+    "clock_step",
+    "covered_from_ns",
+    "covered_to_ns",
+    "msgs_in",
+    "bytes_in",
+    "backlog_bytes",
+    "oldest_age_ns",
+    *SUMS,
+    *(name for pair in _QUOTAS for name in pair),
+    *_LIMITS,
+)
+"""Fields of the record's topics, and :data:`SUMS`."""
+
+HOLE_NS_MAX: Final = 5 * MINUTE_NS
+"""Where rows of more time than this were lost, what happened when is not known well enough."""
+COVERED_MIN: Final = 0.5
+"""A step of which less is known is left out."""
+MESSAGE_BYTES: Final = 1_000.0
+"""Size of a message where nobody published any."""
+_POLICY_BY_NAME: Final = {policy.value: float(POLICY_CODES[policy]) for policy in QuotaPolicy}
+
+
+@dataclass(frozen=True, slots=True)
+class TopicRows:
+    """One topic of a table and its load."""
+
+    first_row: int
+    """In the table: its key columns say which topic it is."""
+    load: Load
+
+
+def topic_loads(
+    table: pa.Table, since_ns: int, until_ns: int, step_ns: int | None = None
+) -> Iterator[TopicRows]:
+    """The load of every topic of a table of :data:`INPUT_COLUMNS`, sorted by
+    :data:`SORT_COLUMNS`, over steps that lie in a range; without ``step_ns`` they are as long as
+    the telemetry's windows. Topics with no step in it are left out.
+    """
+    if table.num_rows == 0:
+        return
+    fresh = changes(table, SORT_COLUMNS)
+    places = np.flatnonzero(fresh)
+    table = table.take(pa.array(places))
+    firsts = np.append(np.flatnonzero(changes(table, TOPIC_KEY)), table.num_rows)
+    streams = changes(table, (*TOPIC_KEY, "source", "counting_since_ns", "boot_id"))
+    columns = _Columns(table, streams)
+    for first, stop in zip(firsts[:-1].tolist(), firsts[1:].tolist(), strict=True):
+        pieces = _pieces(columns, first, stop)
+        if pieces is None:
+            continue
+        windows = columns.window_end[first:stop] - columns.window_start[first:stop]
+        length_ns = step_ns or max(int(np.median(windows)), NS_PER_MS)
+        load = _load(columns, pieces, length_ns, since_ns, until_ns)
+        if load is not None:
+            yield TopicRows(int(places[first]), load)
+
+
+class _Columns:
+    """A table's columns as arrays; null is 0, -1 for quotas, infinite for limits."""
+
+    def __init__(self, table: pa.Table, first_of_stream: Flags) -> None:
+        self.first_of_stream = first_of_stream
+        self.window_start = _longs(table, "window_start_ns")
+        self.window_end = _longs(table, "window_end_ns")
+        self.clock_step = _longs(table, "clock_step") != 0
+        self.covered_from = _longs(table, "covered_from_ns")
+        self.to = _longs(table, "covered_to_ns")
+        self.since = _longs(table, "counting_since_ns")
+        self.age_ns = _longs(table, "oldest_age_ns")
+        self.backlog = _longs(table, "backlog_bytes").astype(np.float64)
+        self.parked = _doubles(table, "parked_bytes", 0.0)
+        counters = ("msgs_in", "bytes_in", "evicted_bytes", "parked_ns")
+        self.counters = np.stack([_doubles(table, name, 0.0) for name in counters])
+        quotas = [
+            level
+            for (limit, policy), unit in zip(_QUOTAS, (1, NS_PER_MS), strict=True)
+            for level in _quota(table, limit, policy, unit)
+        ]
+        limits = [_doubles(table, name, inf) for name in _LIMITS]
+        self.levels = np.stack([*quotas, *limits])
+        """In the order of a step's last columns."""
+
+
+def _longs(table: pa.Table, name: str) -> Longs:
+    column = table.column(name).cast(pa.int64())
+    return np.asarray(pc.fill_null(column, 0).to_numpy())
+
+
+def _doubles(table: pa.Table, name: str, missing: float) -> Doubles:
+    column = table.column(name).cast(pa.float64())
+    return np.asarray(pc.fill_null(column, missing).to_numpy())
+
+
+def _quota(table: pa.Table, limit: str, policy: str, unit: int) -> tuple[Doubles, Doubles]:
+    """Limit in ``unit`` and code of the policy; a quota without one of the two is none."""
+    limits = _doubles(table, limit, -1.0) // unit
+    names = table.column(policy).combine_chunks().dictionary_encode()
+    known = [_POLICY_BY_NAME.get(name, 0.0) for name in names.dictionary.to_pylist()]
+    places = np.asarray(pc.fill_null(names.indices, len(known)).to_numpy(zero_copy_only=False))
+    codes = np.where(limits >= 0.0, np.array([*known, 0.0])[places], 0.0)
+    return np.where(codes > 0.0, limits, NO_LIMIT), codes
+
+
+@dataclass(frozen=True, slots=True)
+class _Pieces:
+    """Spans between rows in time order that do not overlap; parallel arrays."""
+
+    from_ns: Longs
+    to_ns: Longs
+    row: Longs
+    """The row at the end."""
+    amounts: Doubles
+    """[messages, bytes, drained bytes, wanted bytes, ns of waiting] by piece."""
+    backlog: Doubles
+    """At the beginning."""
+    age_ns: Longs
+    """Of the oldest message at the beginning."""
+    end_age_ns: Longs
+
+
+def _pieces(columns: _Columns, first: int, stop: int) -> _Pieces | None:
+    """Of the rows of one topic; None: no two rows bracket anything."""
+    own = slice(first, stop)
+    begins, to_ns, age_ns = columns.first_of_stream[own], columns.to[own], columns.age_ns[own]
+    backlog, parked = columns.backlog[own], columns.parked[own]
+    counters = columns.counters[:, own]
+    before_ns = _shifted(to_ns, 0)
+    from_ns = np.where(begins, columns.since[own], before_ns)
+    lost_ns = columns.covered_from[own] - from_ns
+    # A stream's first row that does not count from its beginning only says where things stand.
+    is_known = np.where(begins, lost_ns == 0, lost_ns <= HOLE_NS_MAX)
+    before = _shifted(counters, 0.0)
+    from_zero = begins | (counters < before).any(axis=0)
+    gained = counters - np.where(from_zero, 0.0, before)
+    # Nothing changed in the windows for which no row was sent.
+    window = columns.window_start[own]
+    is_still = ~begins & (lost_ns == 0) & (from_ns < window) & (window < to_ns)
+    is_still &= ~columns.clock_step[own]
+    start_ns = np.where(is_still, window, from_ns)
+    reached_ns = _shifted(np.maximum.accumulate(to_ns), 0)
+    start_ns = np.maximum(start_ns, reached_ns)
+    moved = np.flatnonzero(is_known & (start_ns < to_ns))
+    still = np.flatnonzero(is_still & (from_ns >= reached_ns))
+    if len(moved) == 0:
+        return None
+    backlog_before = _shifted(backlog, max(0.0, float(backlog[0] - counters[1, 0])))
+    drained = gained[1] - (backlog - backlog_before) - gained[2]
+    wanted = gained[1] + parked - np.where(begins, 0.0, _shifted(parked, 0.0))
+    amounts = np.stack([gained[0], gained[1], drained, wanted, gained[3]])
+    age_before = _shifted(age_ns, 0)
+    order = np.argsort(np.append(start_ns[moved], from_ns[still]), kind="stable")
+    quiet = np.zeros((len(amounts), len(still)))
+    return _Pieces(
+        np.append(start_ns[moved], from_ns[still])[order],
+        np.append(to_ns[moved], window[still])[order],
+        first + np.append(moved, still - 1)[order],
+        np.hstack([np.maximum(amounts[:, moved], 0.0), quiet])[:, order],
+        np.append(backlog_before[moved], backlog_before[still])[order],
+        np.append(age_before[moved], age_before[still])[order],
+        np.append(age_ns[moved], age_before[still])[order],
+    )
+
+
+def _shifted(values: Any, first: float) -> Any:
+    """Each value's neighbour before it along the last axis."""
+    moved = np.empty_like(values)
+    moved[..., 1:], moved[..., 0] = values[..., :-1], first
+    return moved
+
+
+def _load(
+    columns: _Columns, pieces: _Pieces, step_ns: int, since_ns: int, until_ns: int
+) -> Load | None:
+    begin = max(int(pieces.from_ns[0]), since_ns) // step_ns
+    end = -(-min(int(pieces.to_ns[-1]), until_ns) // step_ns)
+    if end <= begin:
+        return None
+    edges = np.arange(begin, end + 1, dtype=np.int64) * step_ns
+    base = int(pieces.from_ns[0])
+    at = (edges - base).astype(np.float64)
+    ends = np.stack([pieces.from_ns - base, pieces.to_ns - base], axis=1).astype(np.float64).ravel()
+    spans = (pieces.to_ns - pieces.from_ns).astype(np.float64)
+    covered = _in_steps(at, ends, spans)
+    kept = np.flatnonzero(covered >= COVERED_MIN * step_ns)
+    if len(kept) == 0:
+        return None
+    seconds = covered[kept] / NS_PER_S
+    messages, accepted, drained, wanted, waited = (
+        _in_steps(at, ends, amounts)[kept] for amounts in pieces.amounts
+    )
+    most = (1 - HELD_SHARE_MAX) * covered[kept]
+    is_old = pieces.end_age_ns >= YOUNG_NS
+    is_measured = _in_steps(at, ends, spans * is_old)[kept] >= most
+    is_old &= pieces.age_ns >= YOUNG_NS
+    is_proven = _in_steps(at, ends, spans * is_old)[kept] >= most
+    steps = np.empty((len(kept), len(STEP_COLUMNS)))
+    steps[:, 0] = wanted / seconds
+    steps[:, 1] = _message_bytes(messages, accepted)
+    steps[:, 2] = _capacity(drained / seconds, is_measured, is_proven)
+    place = np.clip(np.searchsorted(pieces.from_ns, edges[kept + 1], "left") - 1, 0, None)
+    steps[:, 3:] = columns.levels[:, pieces.row[place]].T
+    start = max(0, int(np.searchsorted(pieces.from_ns, edges[kept[0]], "right")) - 1)
+    return Load(
+        step_ns=step_ns,
+        steps=steps,
+        backlog_bytes=float(pieces.backlog[start]),
+        oldest_age_s=float(pieces.age_ns[start]) / NS_PER_S if pieces.backlog[start] else 0.0,
+        from_ns=int(edges[kept[0]]),
+        to_ns=int(edges[kept[-1] + 1]),
+        censored_share=float(np.mean(waited >= most)),
+        drain_known_share=float(np.mean(is_measured)),
+    )
+
+
+def _in_steps(at: Doubles, ends: Doubles, amounts: Any) -> Doubles:
+    """What of the pieces' amounts lies between each two edges."""
+    totals = np.cumsum(amounts)
+    running = np.stack([totals - amounts, totals], axis=1).ravel()
+    return np.diff(np.interp(at, ends, running, left=0.0, right=totals[-1]))
+
+
+def _message_bytes(messages: Doubles, size_bytes: Doubles) -> Doubles:
+    """The size of each step's messages; that of the step before where there are none."""
+    there = messages > 0
+    if not there.any():
+        return np.full(len(messages), MESSAGE_BYTES)
+    sizes = size_bytes[there] / messages[there]
+    place = np.maximum(np.cumsum(there) - 1, 0)
+    return np.asarray(np.maximum(sizes[place], 1.0))
+
+
+def _capacity(drained: Doubles, is_measured: Flags, is_proven: Flags) -> Doubles:
+    """Bytes a second that consumers could take in each step."""
+    rates = np.sort(drained[is_proven]) if is_proven.any() else np.sort(drained)[-1:]
+    proven = rates[min(len(rates) - 1, int(PROVEN_PERCENTILE * len(rates)))]
+    return np.where(is_measured, drained, np.maximum(drained, proven))

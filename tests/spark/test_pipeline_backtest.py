@@ -1,0 +1,196 @@
+"""The backtest in Spark: bronze in, ``policy_backtest`` out, one run replaced and no other."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable
+from pyspark.sql import SparkSession
+
+from headgate.base.errors import InputError
+from headgate.pipeline.backtest.grid import Grid, parse_grid
+from headgate.pipeline.backtest.job import replayed_namespaces, run_backtest
+from headgate.pipeline.backtest.replays import replay_table
+from headgate.pipeline.progress import Progress
+from headgate.pipeline.session import prepare_session
+from headgate.pipeline.store.delta_log import commit_append
+from headgate.pipeline.store.parquet_files import write_tables
+from headgate.pipeline.tables.arrow_types import table_arrow_schema
+from headgate.pipeline.tables.bronze import BRONZE_SAMPLES
+from headgate.pipeline.tables.columns import HOUR_NS
+from tests.unit.pipeline.backtest.rows import T0, S, sample, table_of
+
+GRID = parse_grid(
+    """
+    [[points]]
+    name = "as recorded"
+    [[points]]
+    name = "limit"
+    publish = { bytes_per_s = [500, 4_000] }
+    [[points]]
+    name = "drain"
+    adaptive = { law = "drain" }
+    [[points]]
+    name = "evict"
+    size_quota = { limit_bytes = 40_000, policy = "consumer_backlog_eviction" }
+    """
+)
+TOPICS = 6
+MINUTES = 70
+
+
+def samples() -> list[dict[str, Any]]:
+    """Topics that publish more than is drained for a while; over an hour's edge."""
+    rows = []
+    for topic in range(TOPICS):
+        published = done = 0
+        for n in range(1, 6 * MINUTES + 1):
+            published += 10 * (1_500 if n % 100 < 30 + topic else 500)
+            done = min(published, done + 10_000)
+            rows.append(
+                sample(
+                    10 * n,
+                    topic=f"persistent://public/default/t{topic}",
+                    partition=None if topic % 2 else topic,
+                    msgs_in=published // 100,
+                    bytes_in=published,
+                    backlog_bytes=published - done,
+                    oldest_age_ns=5 * S if published > done else None,
+                    quota_size_limit_bytes=60_000,
+                    quota_size_policy="producer_request_hold",
+                    parked_ns=0,
+                )
+            )
+    return rows
+
+
+def bronze(root: Path) -> None:
+    """The rows as ``bronze_samples`` has them."""
+    schema = table_arrow_schema(BRONZE_SAMPLES)
+    names = {"parked_ns": "parked_topic_rate_ns", "parked_bytes": "parked_adaptive_bytes"}
+    rows = [
+        {names.get(name, name): value for name, value in row.items() if name != "evicted_bytes"}
+        | {"kind": "topic", "hour": int((row["window_end_ns"] - 1) // HOUR_NS % 24)}
+        for row in samples()
+    ]
+    table = pa.Table.from_pylist(rows, schema=schema)
+    day = np.array([row["window_end_ns"] - 1 for row in rows]) // (24 * HOUR_NS)
+    dates = pa.array(day.astype(np.int32)).cast(pa.date32())
+    table = table.set_column(schema.get_field_index("date"), "date", dates)
+    files = write_tables(str(root), "0", [(BRONZE_SAMPLES.name, table)])
+    commit_append(str(root), BRONZE_SAMPLES, files, None)
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with bronze in it."""
+    folder = tmp_path_factory.mktemp("backtest")
+    bronze(folder)
+    return folder
+
+
+def run(
+    spark: SparkSession, root: Path, run_id: str, grid: Grid = GRID, **span: int | None
+) -> list[dict[str, Any]]:
+    prepare_session(spark)
+    span = {"since_ns": None, "until_ns": None} | span
+    return run_backtest(
+        spark, str(root), grid, span["since_ns"], span["until_ns"], run_id, Progress(io.StringIO())
+    )
+
+
+def rows_of(root: Path) -> list[dict[str, Any]]:
+    table = DeltaTable(root / "policy_backtest").to_pyarrow_table()
+    return table.sort_by(
+        [(n, "ascending") for n in ("run_id", "grid_point", "topic", "partition")]
+    ).to_pylist()
+
+
+def test_the_table_holds_what_the_kernel_says_and_ranks_it(spark: SparkSession, root: Path) -> None:
+    points = run(spark, root, "first")
+    rows = [row for row in rows_of(root) if row["run_id"] == "first"]
+    kernel = replay_table(table_of(samples()), GRID, 0, 1 << 62)
+    wanted = kernel.sort_by([(n, "ascending") for n in ("grid_point", "topic", "partition")])
+    assert len(rows) == TOPICS * len(GRID.points)
+    for own, other in zip(rows, wanted.to_pylist(), strict=True):
+        assert {name: own[name] for name in other} == other
+    assert [point["rank"] for point in points] == sorted(point["rank"] for point in points)
+    by_number = {point["grid_point"]: point for point in points}
+    for row in rows:
+        place = by_number[row["grid_point"]]
+        for name in ("score", "rank", "is_pareto", "settings"):
+            assert row[name] == place[name]
+    assert {place["name"] for place in points} == {point.name for point in GRID.points}
+
+
+def test_the_totals_are_the_sums_of_the_rows(spark: SparkSession, root: Path) -> None:
+    """DuckDB adds the table up by itself."""
+    points = {point["grid_point"]: point for point in run(spark, root, "sums")}
+    table = DeltaTable(root / "policy_backtest").to_pyarrow_table()
+    with duckdb.connect() as connection:
+        connection.register("backtest", table)
+        found = connection.execute(
+            """
+            select grid_point, count(*), sum(seconds_over_quota) / sum(quota_seconds),
+                (sum(evicted_bytes) + greatest(0, sum(wanted_bytes) - sum(published_bytes)))
+                    / sum(wanted_bytes),
+                sum(parked_seconds) / sum((to_ns - from_ns) / 1e9), max(backlog_bytes_max)
+            from backtest where run_id = 'sums' group by grid_point
+            """
+        ).fetchall()
+    assert len(found) == len(GRID.points)
+    for number, topics, over, lost, parked, backlog in found:
+        place = points[number]
+        assert (place["topics"], place["backlog_bytes_max"]) == (topics, backlog)
+        shares = (place["over_share"], place["lost_share"], place["parked_share"])
+        assert shares == pytest.approx((over, lost, parked))
+    assert points[0]["over_share"] > 0
+    assert points[4]["evicted_bytes"] > 0
+
+
+def test_a_run_replaces_its_own_rows_and_no_others(spark: SparkSession, root: Path) -> None:
+    run(spark, root, "kept")
+    run(spark, root, "again")
+    version = DeltaTable(root / "policy_backtest").version()
+    smaller = parse_grid("[[points]]\npublish = 'none'\n")
+    run(spark, root, "again", smaller)
+    assert DeltaTable(root / "policy_backtest").version() == version + 1
+    counts: dict[str, int] = {}
+    for row in rows_of(root):
+        counts[row["run_id"]] = counts.get(row["run_id"], 0) + 1
+    assert counts["kept"] == TOPICS * len(GRID.points)
+    assert counts["again"] == TOPICS
+    assert replayed_namespaces(str(root), "again") == ["public/default"]
+    assert replayed_namespaces(str(root), "never") == []
+
+
+def test_a_range_replays_its_own_hours_only(spark: SparkSession, root: Path) -> None:
+    since_ns = T0 + HOUR_NS - 60 * S
+    run(spark, root, "range", since_ns=since_ns, until_ns=since_ns + 120 * S)
+    rows = [row for row in rows_of(root) if row["run_id"] == "range"]
+    assert {(row["from_ns"], row["to_ns"]) for row in rows} == {(since_ns, since_ns + 120 * S)}
+    assert {row["samples"] for row in rows} == {12}
+
+
+def test_a_range_without_samples_says_so(spark: SparkSession, root: Path) -> None:
+    assert run(spark, root, "none", since_ns=T0 + 100 * HOUR_NS) == []
+    assert "none" not in {row["run_id"] for row in rows_of(root)}
+
+
+@pytest.mark.parametrize("run_id", ["", "a/b", "../x", "a b", "x" * 101])
+def test_a_run_needs_a_name_that_a_folder_can_have(
+    spark: SparkSession, root: Path, run_id: str
+) -> None:
+    with pytest.raises(InputError, match="letters, digits"):
+        run(spark, root, run_id)
+
+
+def test_a_range_that_ends_before_it_begins_is_refused(spark: SparkSession, root: Path) -> None:
+    with pytest.raises(InputError, match="is empty"):
+        run(spark, root, "empty", since_ns=5, until_ns=5)

@@ -1,0 +1,171 @@
+"""Loads out of telemetry rows: streams, holes, quotas, and what is known of the drain."""
+
+from __future__ import annotations
+
+from math import inf
+from typing import Any
+
+from headgate.pipeline.backtest.load import Load
+from headgate.pipeline.backtest.series import topic_loads
+from tests.unit.pipeline.backtest.rows import T0, S, sample, table_of
+
+FOREVER = 1 << 62
+
+
+def load_of(rows: list[dict[str, Any]], since: float = 0, until: float = 1e9, **more: Any) -> Load:
+    (topic,) = topic_loads(table_of(rows), T0 + round(since * S), T0 + round(until * S), **more)
+    return topic.load
+
+
+def steady(seconds: list[int], **more: Any) -> list[dict[str, Any]]:
+    """100 messages of 10 bytes a second, all of them drained."""
+    return [sample(s, msgs_in=100 * s, bytes_in=1_000 * s, **more) for s in seconds]
+
+
+def test_rates_are_differences_and_the_first_row_counts_from_its_beginning() -> None:
+    load = load_of(steady([10, 20, 30]))
+    assert (load.step_ns, load.from_ns, load.to_ns) == (10 * S, T0, T0 + 30 * S)
+    assert load.steps[:, 0].tolist() == [1_000] * 3
+    assert load.steps[:, 1].tolist() == [10] * 3
+    assert load.steps[:, 2].tolist() == [1_000] * 3
+    assert load.steps[0, 3:].tolist() == [-1, 0, -1, 0, inf, inf]
+
+
+def test_a_row_in_the_middle_of_a_stream_only_says_where_things_stand() -> None:
+    assert len(load_of(steady([20, 30])).steps) == 1
+    assert list(topic_loads(table_of(steady([20])), 0, FOREVER)) == []
+    assert list(topic_loads(table_of([]), 0, FOREVER)) == []
+
+
+def test_duplicates_count_once() -> None:
+    rows = steady([10, 20, 30])
+    assert load_of([*rows, *rows]).steps[:, 0].tolist() == [1_000] * 3
+
+
+def test_windows_without_a_row_are_windows_without_change() -> None:
+    rows = steady([10, 20])
+    later = sample(60, msgs_in=3_000, bytes_in=30_000, covered_from_ns=T0 + 20 * S)
+    assert load_of([*rows, later]).steps[:, 0].tolist() == [1_000, 1_000, 0, 0, 0, 1_000]
+
+
+def test_what_lost_rows_counted_is_spread_over_them() -> None:
+    assert load_of(steady([10, 20, 50])).steps[:, 0].tolist() == [1_000] * 5
+
+
+def test_a_long_hole_is_left_out() -> None:
+    load = load_of(steady([10, 20, 1_000, 1_010]))
+    assert load.steps[:, 0].tolist() == [1_000] * 3
+    assert (load.from_ns, load.to_ns) == (T0, T0 + 1_010 * S)
+
+
+def test_after_a_restart_counting_begins_anew() -> None:
+    again: dict[str, Any] = {"boot_id": "c", "counting_since_ns": T0 + 25 * S}
+    first = sample(30, msgs_in=500, bytes_in=5_000, **again, covered_from_ns=T0 + 25 * S)
+    second = sample(40, msgs_in=1_500, bytes_in=15_000, **again)
+    load = load_of([*steady([10, 20]), first, second])
+    # Five seconds are unknown; half of a step is enough.
+    assert load.steps[:, 0].tolist() == [1_000] * 4
+
+
+def test_a_counter_that_fell_counts_from_zero() -> None:
+    rows = [*steady([10, 20]), sample(30, msgs_in=10, bytes_in=100)]
+    assert load_of(rows).steps[:, 0].tolist() == [1_000, 1_000, 10]
+
+
+def test_demand_is_what_was_accepted_and_what_the_queue_gained() -> None:
+    rows = [
+        sample(10, msgs_in=100, bytes_in=1_000, parked_bytes=4_000),
+        sample(20, msgs_in=200, bytes_in=2_000, parked_bytes=4_000),
+        sample(30, msgs_in=600, bytes_in=6_000, parked_bytes=0),
+    ]
+    assert load_of(rows).steps[:, 0].tolist() == [500, 100, 0]
+
+
+def test_steps_in_which_a_limit_held_all_along_are_censored() -> None:
+    waited_s = {10: 0, 20: 10, 30: 19.6, 40: 25}
+    rows = [
+        sample(s, bytes_in=1_000 * s, msgs_in=s, parked_ns=round(at * S))
+        for s, at in waited_s.items()
+    ]
+    assert load_of(rows).censored_share == 0.5
+
+
+def test_the_drain_is_measured_where_old_messages_waited_and_proven_elsewhere() -> None:
+    old, young = 5 * S, S
+    rows = [
+        sample(10, bytes_in=10_000, backlog_bytes=9_000, oldest_age_ns=old),
+        sample(20, bytes_in=20_000, backlog_bytes=12_000, oldest_age_ns=old),
+        sample(30, bytes_in=20_000, backlog_bytes=5_000, oldest_age_ns=old),
+        sample(40, bytes_in=20_000, backlog_bytes=0, oldest_age_ns=None),
+        sample(50, bytes_in=25_000, backlog_bytes=100, oldest_age_ns=young),
+        sample(60, bytes_in=45_000, backlog_bytes=100, oldest_age_ns=young),
+    ]
+    load = load_of(rows)
+    # Old messages at the end: what they took. Else what they have shown between old messages, or
+    # what they took if that is more.
+    assert load.steps[:, 2].tolist() == [100, 700, 700, 700, 700, 2_000]
+    assert load.drain_known_share == 0.5
+
+
+def test_what_was_evicted_was_not_drained() -> None:
+    rows = [
+        sample(10, bytes_in=10_000, backlog_bytes=10_000, oldest_age_ns=9 * S),
+        sample(20, bytes_in=20_000, backlog_bytes=13_000, oldest_age_ns=9 * S, evicted_bytes=5_000),
+    ]
+    assert load_of(rows).steps[1, 2] == 200
+
+
+def test_quotas_and_limits_are_those_of_each_sample() -> None:
+    quota: dict[str, Any] = {
+        "quota_size_limit_bytes": 5_000,
+        "quota_size_policy": "producer_exception",
+        "quota_time_limit_ns": 30 * S,
+        "quota_time_policy": "consumer_backlog_eviction",
+        "publish_limit_messages_per_s": 7.0,
+    }
+    rows = [*steady([10]), *steady([20], **quota)]
+    levels = load_of(rows).steps[:, 3:]
+    assert levels[0].tolist() == [-1, 0, -1, 0, inf, inf]
+    assert levels[1].tolist() == [5_000, 2, 30_000, 3, 7, inf]
+
+
+def test_a_range_begins_with_the_backlog_of_its_time() -> None:
+    rows = [
+        sample(s, bytes_in=1_000 * s, msgs_in=s, backlog_bytes=500 * s, oldest_age_ns=s * S // 2)
+        for s in (10, 20, 30, 40)
+    ]
+    load = load_of(rows, since=20, until=30)
+    assert (load.from_ns, load.to_ns) == (T0 + 20 * S, T0 + 30 * S)
+    assert load.backlog_bytes == 10_000
+    assert load.oldest_age_s == 10
+
+
+def test_steps_may_be_longer_than_samples() -> None:
+    load = load_of(steady([10, 20, 30, 40, 50, 60]), step_ns=30 * S)
+    assert load.steps[:, 0].tolist() == [1_000] * 2
+
+
+def test_topics_are_kept_apart() -> None:
+    rows = [
+        row | {"topic": name, "partition": partition}
+        for name, partition in (("a", None), ("a", 0), ("b", None))
+        for row in steady([10, 20])
+    ]
+    table = table_of(rows)
+    found = list(topic_loads(table, 0, FOREVER))
+    names = [
+        (table["topic"][t.first_row].as_py(), table["partition"][t.first_row].as_py())
+        for t in found
+    ]
+    assert len(set(names)) == 3
+    assert all(len(topic.load.steps) == 2 for topic in found)
+
+
+def test_messages_are_as_large_as_those_before_where_there_are_none() -> None:
+    rows = [
+        sample(10, msgs_in=0, bytes_in=0),
+        sample(20, msgs_in=10, bytes_in=500),
+        sample(30, msgs_in=10, bytes_in=500),
+    ]
+    assert load_of(rows).steps[:, 1].tolist() == [50, 50, 50]
+    assert load_of(rows[:1]).steps[:, 1].tolist() == [1_000]
