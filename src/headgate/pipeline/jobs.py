@@ -1,8 +1,8 @@
-"""The jobs: what ``headgate pipeline attribute`` and ``headgate pipeline stream`` run.
+"""The jobs that read telemetry: ``headgate pipeline run``, ``attribute`` and ``stream``.
 
-Session, topics, folder and clock meet here and nowhere else. Both jobs are one structured
-streaming query with a checkpoint in the folder, so either goes on where the other stopped; they
-differ in the trigger.
+Session, topics, folder and clock meet here and in ``answers``, the jobs over a folder alone. All
+jobs here are one structured streaming query with a checkpoint in the folder, so each goes on
+where another stopped; they differ in the trigger and in what they do then.
 """
 
 from __future__ import annotations
@@ -20,14 +20,13 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from headgate.base.clock import SystemClock
-from headgate.base.errors import InputError
 from headgate.pipeline import steps
 from headgate.pipeline.failures import PipelineError, reason_of
 from headgate.pipeline.options import AttributeOptions, SourceOptions, StreamOptions
 from headgate.pipeline.preflight import check_brokers
 from headgate.pipeline.progress import Progress
 from headgate.pipeline.refresh import DERIVED, read_files, refresh, refresh_all
-from headgate.pipeline.render import subscriptions_text, write_judgements
+from headgate.pipeline.render import messages_text, subscriptions_text, write_judgements
 from headgate.pipeline.session import create_session, prepare_session
 from headgate.pipeline.store.delta_log import ensure_table, table_files
 from headgate.pipeline.store.delta_writer import BRONZE, FORMAT
@@ -37,11 +36,14 @@ from headgate.pipeline.store.folder import (
     folder_lock,
     spark_log_path,
 )
-from headgate.pipeline.tables.bronze import BATCH_KIND, BRONZE_SAMPLES
+from headgate.pipeline.store.scan import TableScan, existing_tables
+from headgate.pipeline.stream_listener import listening
+from headgate.pipeline.stream_metrics import StreamMetrics, served_metrics, table_figures
+from headgate.pipeline.tables.bronze import BATCH_KIND, BRONZE_QUARANTINE, BRONZE_SAMPLES
 from headgate.pipeline.tables.catalogue import TABLES
 from headgate.pipeline.tables.columns import HOUR_NS, MINUTE_NS
 from headgate.pipeline.tables.intervals import INTERVALS
-from headgate.pipeline.times import instant, parse_time
+from headgate.pipeline.times import Span, instant, parse_span
 
 MESSAGE_COLUMNS: Final = ("value", "__topic", "__messageId", "__publishTime")
 """Columns of ``format("pulsar")`` that ingestion reads."""
@@ -145,49 +147,85 @@ def judge_range(
     return found
 
 
+def run_once(
+    source: SourceOptions,
+    err: TextIO,
+    *,
+    messages: Callable[[SparkSession], DataFrame] | None = None,
+) -> None:
+    """Read what the topics hold now and bring all tables up to date.
+
+    Progress goes to ``err``. ``messages`` replaces the topics, for tests.
+
+    Raises:
+        InputError: no Java is there, the folder cannot be used, or a broker does not answer.
+        PipelineError: a topic or broker cannot be read, or a table cannot be written.
+    """
+    root, progress = str(Path(source.out).resolve()), Progress(err)
+    with _opened(source, root, "headgate pipeline run", progress, messages) as (spark, frame):
+        _bring_up_to_date(spark, frame, source, root, progress)
+    quarantined = TableScan(root, BRONZE_QUARANTINE.name).row_count
+    if quarantined:
+        progress.say(
+            f"{messages_text(quarantined)} in quarantine, as no telemetry that this version reads: "
+            f"headgate pipeline show {BRONZE_QUARANTINE.name} --out {source.out}"
+        )
+
+
 def run_attribute(
     options: AttributeOptions,
     out: TextIO,
     err: TextIO,
     *,
     messages: Callable[[SparkSession], DataFrame] | None = None,
-) -> int:
-    """Read what the topics hold now, bring the tables up to date and judge the range.
+) -> list[dict[str, Any]]:
+    """Judge the range; before, read what the topics hold now and bring the tables up to date.
 
     Judgements alone go to ``out``, progress to ``err``. ``messages`` replaces the topics, for
-    tests. Returns the number of judged subscriptions.
+    tests. Returns the judged subscriptions, with the columns of ``kernels.attribution``.
 
     Raises:
         InputError: a time is malformed, no Java is there, the folder cannot be used, or a broker
             does not answer.
         PipelineError: a topic or broker cannot be read, or a table cannot be written.
     """
-    now_ns = SystemClock.wall_ns()
-    since_ns = None if options.since is None else parse_time(options.since, now_ns)
-    until_ns = None if options.until is None else parse_time(options.until, now_ns)
-    if since_ns is not None and since_ns >= (now_ns if until_ns is None else until_ns):
-        raise InputError(
-            f"--since {options.since!r} does not lie before "
-            + ("now" if options.until is None else f"--until {options.until!r}")
-        )
+    span = parse_span(options.since, options.until, SystemClock.wall_ns())
     source, root = options.source, str(Path(options.source.out).resolve())
-    progress = Progress(err)
-    with _opened(source, root, "headgate pipeline attribute", progress, messages) as (spark, frame):
-        with progress.stage(f"Reading telemetry into {root}") as stage:
-            _create_tables(root)
-            start_query(frame, root, checkpoint_path(source), trigger_s=None).awaitTermination()
-            stage.result = _bronze_text(root)
-        for table in DERIVED:
-            with progress.stage(f"Computing {table.name}"):
-                refresh(spark, root, table)
-        with progress.stage("Judging") as stage:
-            rows = judge_range(spark, root, since_ns, until_ns)
-            stage.result = subscriptions_text(len(rows))
+    progress, name = Progress(err), "headgate pipeline attribute"
+    if options.reads:
+        with _opened(source, root, name, progress, messages) as (spark, frame):
+            _bring_up_to_date(spark, frame, source, root, progress)
+            rows = _judged(spark, root, span, progress)
+    else:
+        existing_tables(root)
+        TableScan(root, INTERVALS.name)  # raises where there is nothing to judge
+        with opened_folder(root, name, progress) as spark:
+            rows = _judged(spark, root, span, progress)
     begins_ns = min((row["from_ns"] for row in rows), default=None)
+    since_ns = span.since_ns
     if since_ns is not None and begins_ns is not None and begins_ns > since_ns + MINUTE_NS:
         progress.say(f"There is telemetry of this range only from {instant(begins_ns)} on.")
     write_judgements(rows, options.format, out, width=options.width, color=options.color)
-    return len(rows)
+    return rows
+
+
+def _bring_up_to_date(
+    spark: SparkSession, frame: DataFrame, source: SourceOptions, root: str, progress: Progress
+) -> None:
+    with progress.stage(f"Reading telemetry into {root}") as stage:
+        _create_tables(root)
+        start_query(frame, root, checkpoint_path(source), trigger_s=None).awaitTermination()
+        stage.result = _bronze_text(root)
+    for table in DERIVED:
+        with progress.stage(f"Computing {table.name}"):
+            refresh(spark, root, table)
+
+
+def _judged(spark: SparkSession, root: str, span: Span, progress: Progress) -> list[dict[str, Any]]:
+    with progress.stage("Judging") as stage:
+        rows = judge_range(spark, root, span.since_ns, span.until_ns)
+        stage.result = subscriptions_text(len(rows))
+    return rows
 
 
 def run_stream(
@@ -199,35 +237,67 @@ def run_stream(
 ) -> None:
     """Keep the tables up to date until the process is interrupted or ``should_stop`` says so.
 
-    Every batch is one line on ``err``. ``messages`` replaces the topics, for tests.
+    Every batch is one line on ``err``, and its figures are the metrics that are served where
+    ``options`` say so. ``messages`` replaces the topics, for tests.
 
     Raises:
-        InputError: no Java is there, the folder cannot be used, or a broker does not answer.
+        InputError: no Java is there, the folder or the port cannot be used, or a broker does not
+            answer.
         PipelineError: a topic or broker cannot be read, or a table cannot be written.
     """
     source, root = options.source, str(Path(options.source.out).resolve())
     progress = Progress(err)
-    with _opened(source, root, "headgate pipeline stream", progress, messages) as (spark, frame):
+    metrics = StreamMetrics(SystemClock.wall_ns)
+    with (
+        served_metrics(metrics, options, progress),
+        _opened(source, root, "headgate pipeline stream", progress, messages) as (spark, frame),
+    ):
         with progress.stage(f"Bringing {root} up to date") as stage:
             _create_tables(root)
             # A run that was killed may have left bronze rows that nothing is derived from yet.
             refresh_all(spark, root)
             stage.result = _bronze_text(root)
+        metrics.set_tables(table_figures(root))
 
-        def after(session: SparkSession, batch_id: int) -> None:
+        def after(session: SparkSession, _: int) -> None:
             refresh_all(session, root)
-            progress.say(f"batch {batch_id}: {_bronze_text(root)}")
+            metrics.set_tables(table_figures(root))
 
-        query = start_query(
-            frame, root, checkpoint_path(source), trigger_s=options.trigger_s, after=after
-        )
-        try:
-            while not should_stop() and not query.awaitTermination(1):
-                pass
-            _await_idle(query)
-        finally:
-            query.stop()
+        with listening(spark, metrics, progress):
+            query = start_query(
+                frame, root, checkpoint_path(source), trigger_s=options.trigger_s, after=after
+            )
+            try:
+                while not should_stop() and not query.awaitTermination(1):
+                    pass
+                _await_idle(query)
+            finally:
+                query.stop()
     progress.say("Stopped; the next run goes on from here.")
+
+
+@contextmanager
+def locked_folder(root: str, name: str, progress: Progress) -> Iterator[SparkSession]:
+    """As :func:`opened_folder`, for who writes a table: while nobody else has the folder."""
+    existing_tables(root)
+    with folder_lock(root), opened_folder(root, name, progress) as spark:
+        yield spark
+
+
+@contextmanager
+def opened_folder(root: str, name: str, progress: Progress) -> Iterator[SparkSession]:
+    """A session over a folder that is only read, so that it needs no lock.
+
+    Raises:
+        InputError: no Java is there, or the folder has no tables.
+        PipelineError: the job failed in Spark.
+    """
+    existing_tables(root)
+    log_path = Path(root, f"_spark-{name.rsplit(' ', 1)[-1]}.log")
+    with _plain_errors(log_path):
+        with progress.stage("Starting Spark"):
+            spark = create_session(name, log_path=log_path)
+        yield spark
 
 
 @contextmanager
