@@ -19,7 +19,9 @@ from headgate.pipeline.jobs import locked_folder, opened_folder
 from headgate.pipeline.options import BacktestOptions, FolderOptions, ForecastOptions
 from headgate.pipeline.progress import Progress
 from headgate.pipeline.rows import write_rows
-from headgate.pipeline.store.scan import existing_tables
+from headgate.pipeline.store.scan import TableScan, existing_tables
+from headgate.pipeline.tables.intervals import INTERVALS
+from headgate.pipeline.tables.quotas import QUOTA_USAGE
 from headgate.pipeline.times import parse_duration, parse_span, parse_time
 
 Rows = Sequence[Mapping[str, Any]]
@@ -72,6 +74,8 @@ def run_forecast(options: ForecastOptions, out: TextIO, err: TextIO, forecasts: 
     within_ns = None if options.within is None else parse_duration(options.within)
     root, progress = str(Path(folder.out).resolve()), Progress(err)
     existing_tables(folder.out)
+    # What is not there is said before Spark is started.
+    TableScan(folder.out, INTERVALS.name if options.is_score else QUOTA_USAGE.name)
     with opened_folder(root, "headgate pipeline forecast", progress) as spark:
         if options.is_score:
             with progress.stage("Scoring forecasts"):

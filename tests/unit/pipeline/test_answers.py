@@ -29,7 +29,8 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 
     monkeypatch.setattr(answers, "opened_folder", opened)
     monkeypatch.setattr(answers, "locked_folder", opened)
-    write(tmp_path, "quota_usage", [quota_row(0)])
+    for table in ("quota_usage", "intervals"):
+        write(tmp_path, table, [quota_row(0)])
     return str(tmp_path)
 
 
@@ -122,4 +123,14 @@ def test_a_backtest_is_asked_and_its_ranks_written(root: str) -> None:
 )
 def test_bad_questions_start_no_spark(options: ForecastOptions, said: str) -> None:
     with pytest.raises(InputError, match=said):
+        answers.run_forecast(options, io.StringIO(), io.StringIO(), Forecasts())
+
+
+@pytest.mark.parametrize(("is_score", "table"), [(False, "quota_usage"), (True, "intervals")])
+def test_a_table_that_is_missing_starts_no_spark(
+    tmp_path: Path, is_score: bool, table: str
+) -> None:
+    write(tmp_path, "evictions", [quota_row(0)])
+    options = ForecastOptions(FolderOptions(str(tmp_path)), is_score=is_score)
+    with pytest.raises(InputError, match=f"has no table {table}"):
         answers.run_forecast(options, io.StringIO(), io.StringIO(), Forecasts())

@@ -18,6 +18,9 @@ from headgate.pipeline.report.quality import Quality
 from headgate.pipeline.report.quotas import Eviction, QuotaTopic, breach_time_ns
 from headgate.pipeline.times import instant
 
+SCORE_NAMES: Final = ("topic", "quota")
+"""The columns of a score that are no figures; they stand first."""
+
 ROWS_SHOWN: Final = 20
 """Rows of a table on the page."""
 
@@ -353,12 +356,13 @@ def score_section(scores: Sequence[Mapping[str, Any]] | None) -> Section:
     return Section(
         "forecasts",
         title,
-        "Pinball loss: smaller is better. Coverage: how often what came lay between the earliest "
-        "and the latest time.",
+        "Each forecast against what came after it: the breach, and the level 15 and 30 minutes "
+        "later. A band is meant to hold eight of ten. The loss is the pinball loss of the middle, "
+        "half of what it was off.",
         table=TableView(
             columns,
             tuple(tuple(_cell(row[name]) for name in columns) for row in scores[:ROWS_SHOWN]),
-            frozenset(i for i, name in enumerate(columns) if not isinstance(scores[0][name], str)),
+            frozenset(range(len(SCORE_NAMES), len(columns))),
         ),
     )
 

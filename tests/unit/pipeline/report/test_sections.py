@@ -108,11 +108,11 @@ def test_lengths_of_time(seconds: float | None, said: str) -> None:
 
 
 def test_scores_are_a_table() -> None:
-    rows = [{"topic": "a", "coverage": 0.8123, "forecasts": 12, "lost": None}]
+    rows = [{"topic": "a", "quota": "size", "loss": 0.8123, "forecasts": 12, "lost": None}]
     table = sections.score_section(rows).table
     assert table is not None
-    assert table.rows == (("a", "0.812", "12", ""),)
-    assert table.numeric == {1, 2, 3}
+    assert table.rows == (("a", "size", "0.812", "12", ""),)
+    assert table.numeric == {2, 3, 4}
 
 
 def test_a_range_in_words() -> None:
