@@ -14,6 +14,6 @@ from headgate.pipeline.options import AttributeOptions, SourceOptions
 def attribute_scrapes(out: Path, folder: Path) -> tuple[list[dict[str, Any]], str]:
     """Run the job; its rows and what it said."""
     answer, progress = io.StringIO(), io.StringIO()
-    asked = AttributeOptions(SourceOptions(str(out)), format="json", scrapes=str(folder))
+    asked = AttributeOptions(SourceOptions(str(out), scrapes=str(folder)), format="json")
     jobs.run_attribute(asked, answer, progress)
     return json.loads(answer.getvalue()), progress.getvalue()

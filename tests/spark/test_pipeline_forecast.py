@@ -13,12 +13,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 from headgate.base.errors import InputError
-from headgate.pipeline.forecasts import (
-    ForecastQuestion,
-    forecast_rows,
-    forecast_score,
-    run_forecast,
-)
+from headgate.pipeline import forecasts
+from headgate.pipeline.answers import run_forecast
+from headgate.pipeline.forecasts import forecast_rows, forecast_score
+from headgate.pipeline.options import FolderOptions, ForecastOptions
 from headgate.pipeline.tables.columns import HOUR_NS, MINUTE_NS
 from tests.spark.forecast_oracle import KEY, forecast_oracle, forecast_rows_in_order
 from tests.spark.telemetry_topic import Topic, attribute, rows_of
@@ -120,14 +118,21 @@ def test_forecasts_are_scored_against_what_came(spark: SparkSession, whole: Whol
     assert nothing.rows()[0]["forecasts"] == 0
 
 
-@pytest.mark.usefixtures("spark")
-def test_the_job_writes_what_it_returns(whole: Whole) -> None:
+def test_the_job_writes_the_rows(spark: SparkSession, whole: Whole) -> None:
+    rows = forecast_rows(spark, str(whole.out), None)
+    folder = FolderOptions(str(whole.out), format="json")
     out, err = io.StringIO(), io.StringIO()
-    rows = run_forecast(ForecastQuestion(str(whole.out)), out, err)
+    reached = [row for row in rows if row["seconds_to_breach"] == 0]
+    asked = ForecastOptions(folder, within="0s")
+    assert run_forecast(asked, out, err, forecasts) == len(reached)
     written: list[dict[str, Any]] = json.loads(out.getvalue())
     assert [row["sentence"] for row in written] == [row["sentence"] for row in rows]
     assert datetime.fromisoformat(written[0]["forecast_at"]) == rows[0]["forecast_at"]
     assert "7 topics with a quota" in err.getvalue()
+
+    out = io.StringIO()
+    run_forecast(ForecastOptions(folder, is_score=True), out, err, forecasts)
+    assert json.loads(out.getvalue()) == forecast_score(spark, str(whole.out), None, None).rows()
 
 
 @pytest.mark.usefixtures("spark")
@@ -140,8 +145,6 @@ def test_a_folder_without_quotas_has_no_forecasts(spark: SparkSession, tmp_path:
     assert forecast_score(spark, str(out), None, None).total.forecasts == 0
     with pytest.raises(InputError, match="has no table quota_usage"):
         forecast_rows(spark, str(tmp_path / "topic"), None)
-    with pytest.raises(InputError, match="Invalid time 'soon'"):
-        run_forecast(ForecastQuestion(str(out), at="soon"), io.StringIO(), io.StringIO())
 
 
 def test_the_play_is_long_enough() -> None:

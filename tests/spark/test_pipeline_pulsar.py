@@ -33,7 +33,7 @@ def test_attribute_reads_the_topic_once_and_goes_on(cluster: Cluster, tmp_path: 
             cluster.publish(topic, more)
         out, err = io.StringIO(), io.StringIO()
         judged = jobs.run_attribute(AttributeOptions(source, format="json"), out, err)
-        assert judged == len(SITUATIONS)
+        assert len(judged) == len(SITUATIONS)
         rows = json.loads(out.getvalue())
         wanted = {(s.topic, s.subscription): s.verdict for s in SITUATIONS}
         assert {(row["topic"], row["subscription"]): row["verdict"] for row in rows} == wanted

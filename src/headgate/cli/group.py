@@ -89,7 +89,7 @@ main = _Main(
             "Ask and change a broker, with pulsar-admin's verbs.",
         ),
         "pipeline": (
-            "headgate.cli.pipeline:pipeline_group",
+            "headgate.cli.pipeline.command:pipeline_group",
             "Say with Spark why backlogs grew, from telemetry.",
         ),
         "demo": (

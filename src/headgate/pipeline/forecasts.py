@@ -1,21 +1,18 @@
-"""The job about quotas to come: which break next, and how good earlier forecasts were.
+"""Quotas to come: which break next, and how good earlier forecasts were.
 
-It reads tables and writes none, so it needs no lock and runs beside a job that writes them.
+Tables are read and none is written, so it needs no lock and runs beside a job that writes them.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from math import inf
 from pathlib import Path
-from typing import Any, Final, TextIO
+from typing import Any, Final
 
 from deltalake import DeltaTable
-from deltalake.exceptions import DeltaError
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
@@ -23,18 +20,14 @@ from headgate.base.clock import SystemClock
 from headgate.base.errors import InputError
 from headgate.base.units import NS_PER_US
 from headgate.flow.quota_sentence import consequence
-from headgate.pipeline.failures import PipelineError, reason_of
 from headgate.pipeline.forecast_steps import forecast_scores, newest_usage
 from headgate.pipeline.kernels.forecast_score import Score
-from headgate.pipeline.progress import Progress
 from headgate.pipeline.refresh import read_files
 from headgate.pipeline.render import topic_text
-from headgate.pipeline.session import create_session
 from headgate.pipeline.store.delta_log import TableFile, table_files
 from headgate.pipeline.tables.columns import HOUR_NS, MINUTE_NS, Table
 from headgate.pipeline.tables.intervals import INTERVALS
 from headgate.pipeline.tables.quotas import QUOTA_USAGE
-from headgate.pipeline.times import parse_time
 from headgate.record.fields import Kind
 
 _OUTCOME_HOURS: Final = 24
@@ -48,16 +41,6 @@ _COPIED: Final = (
     "method",
     "sentence",
 )
-
-
-@dataclass(frozen=True, slots=True)
-class ForecastQuestion:
-    """Which quotas of a folder's topics break next."""
-
-    out: str
-    """The folder of the tables; it must be there."""
-    at: str | None = None
-    """As of when: ISO 8601 with offset, or an age such as ``2h``; None: the newest minute."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,36 +169,3 @@ def _files(root: str, table: Table, wanted: Callable[[TableFile], bool]) -> list
 
 def _read(spark: SparkSession, root: str, table: Table, files: list[TableFile]) -> DataFrame | None:
     return read_files(spark, root, table, files) if files else None
-
-
-def run_forecast(options: ForecastQuestion, out: TextIO, err: TextIO) -> list[dict[str, Any]]:
-    """Write the rows of :func:`forecast_rows` to ``out`` as a JSON array, progress to ``err``.
-
-    Returns the rows.
-
-    Raises:
-        InputError: a time is malformed, no Java is there, or the folder has no tables.
-        PipelineError: the tables cannot be read.
-    """
-    at_ns = None if options.at is None else parse_time(options.at, SystemClock.wall_ns())
-    root = str(Path(options.out).resolve())
-    _files(root, QUOTA_USAGE, lambda _: False)
-    progress = Progress(err)
-    try:
-        with progress.stage("Starting Spark"):
-            spark = create_session("headgate pipeline forecast")
-        with progress.stage("Forecasting") as stage:
-            rows = forecast_rows(spark, root, at_ns)
-            stage.result = f"{len(rows):,} topics with a quota"
-    except (PySparkException, DeltaError, OSError) as error:
-        raise PipelineError(reason_of(str(error))) from error
-    lines = ",\n".join(json.dumps(row, default=_text) for row in rows)
-    out.write(f"[{lines}]\n")
-    return rows
-
-
-def _text(value: object) -> str:
-    """An instant as ISO 8601."""
-    if not isinstance(value, datetime):
-        raise TypeError(f"no JSON for {type(value).__name__}")
-    return value.astimezone(UTC).isoformat().replace("+00:00", "Z")

@@ -1,8 +1,8 @@
-"""The jobs: what ``headgate pipeline attribute`` and ``headgate pipeline stream`` run.
+"""The jobs that read telemetry: ``headgate pipeline run``, ``attribute`` and ``stream``.
 
-Session, topics, folder and clock meet here and nowhere else. Both jobs are one structured
-streaming query with a checkpoint in the folder, so either goes on where the other stopped; they
-differ in the trigger.
+Session, topics, folder and clock meet here and in ``answers``, the jobs over a folder alone. All
+jobs here are one structured streaming query with a checkpoint in the folder, so each goes on
+where another stopped; they differ in the trigger and in what they do then.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from datetime import date
 from functools import reduce
 from pathlib import Path
 from typing import Any, Final, TextIO
@@ -20,14 +21,13 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from headgate.base.clock import SystemClock
-from headgate.base.errors import InputError
 from headgate.pipeline import judgements
 from headgate.pipeline.failures import PipelineError, reason_of
 from headgate.pipeline.options import AttributeOptions, SourceOptions, StreamOptions
 from headgate.pipeline.preflight import check_brokers
 from headgate.pipeline.progress import Progress
-from headgate.pipeline.refresh import DERIVED, read_files, refresh, refresh_all
-from headgate.pipeline.render import subscriptions_text, write_judgements
+from headgate.pipeline.refresh import DERIVED, read_files, recompute, refresh, refresh_all
+from headgate.pipeline.render import messages_text, subscriptions_text, write_judgements
 from headgate.pipeline.scrapes.folder import broker_folders
 from headgate.pipeline.scrapes.ingest import ingest_scrapes
 from headgate.pipeline.session import create_session, prepare_session
@@ -39,12 +39,15 @@ from headgate.pipeline.store.folder import (
     folder_lock,
     spark_log_path,
 )
+from headgate.pipeline.store.scan import TableScan, existing_tables
 from headgate.pipeline.store.tidying import Tidying
-from headgate.pipeline.tables.bronze import BATCH_KIND, BRONZE_SAMPLES
+from headgate.pipeline.stream_listener import listening
+from headgate.pipeline.stream_metrics import StreamMetrics, served_metrics, table_figures
+from headgate.pipeline.tables.bronze import BATCH_KIND, BRONZE_QUARANTINE, BRONZE_SAMPLES
 from headgate.pipeline.tables.catalogue import TABLES
 from headgate.pipeline.tables.columns import HOUR_NS, MINUTE_NS
 from headgate.pipeline.tables.intervals import INTERVALS
-from headgate.pipeline.times import instant, parse_time
+from headgate.pipeline.times import Span, instant, parse_span
 
 MESSAGE_COLUMNS: Final = ("value", "__topic", "__messageId", "__publishTime")
 """Columns of ``format("pulsar")`` that ingestion reads."""
@@ -154,60 +157,103 @@ def judge_range(
     return found
 
 
+def run_once(
+    source: SourceOptions,
+    err: TextIO,
+    *,
+    anew: tuple[date, date] | None = None,
+    messages: Callable[[SparkSession], DataFrame] | None = None,
+) -> None:
+    """Read what the topics or a folder of scrapes hold now and bring all tables up to date.
+
+    Days from the first to the last of ``anew`` (UTC) are computed anew in every derived table.
+    Progress goes to ``err``. ``messages`` replaces the topics, for tests.
+
+    Raises:
+        InputError: no Java is there, the folder cannot be used, or a broker does not answer.
+        PipelineError: a topic or broker cannot be read, or a table cannot be written.
+    """
+    root, progress = str(Path(source.out).resolve()), Progress(err)
+    asked = _asked(source, messages)
+    with _opened(asked, root, "headgate pipeline run", progress) as spark:
+        _bring_up_to_date(spark, source, messages, root, progress)
+        if anew is not None:
+            with progress.stage(f"Computing {anew[0]} to {anew[1]} anew"):
+                recompute(spark, root, *anew)
+    quarantined = TableScan(root, BRONZE_QUARANTINE.name).row_count
+    if quarantined:
+        progress.say(
+            f"{messages_text(quarantined)} in quarantine, as no telemetry that this version reads: "
+            f"headgate pipeline show {BRONZE_QUARANTINE.name} --out {source.out}"
+        )
+
+
 def run_attribute(
     options: AttributeOptions,
     out: TextIO,
     err: TextIO,
     *,
     messages: Callable[[SparkSession], DataFrame] | None = None,
-) -> int:
-    """Read what the topics or a folder of scrapes hold now, bring the tables up to date and judge
-    the range.
+) -> list[dict[str, Any]]:
+    """Judge the range; before, read what the topics or a folder of scrapes hold now and bring the
+    tables up to date.
 
     Judgements alone go to ``out``, progress to ``err``. ``messages`` replaces the topics, for
-    tests. Returns the number of judged subscriptions.
+    tests. Returns the judged subscriptions, with the columns of ``kernels.attribution``.
 
     Raises:
         InputError: a time is malformed, no Java is there, a folder cannot be used, or a broker
             does not answer.
         PipelineError: a topic or broker cannot be read, or a table cannot be written.
     """
-    now_ns = SystemClock.wall_ns()
-    since_ns = None if options.since is None else parse_time(options.since, now_ns)
-    until_ns = None if options.until is None else parse_time(options.until, now_ns)
-    if since_ns is not None and since_ns >= (now_ns if until_ns is None else until_ns):
-        raise InputError(
-            f"--since {options.since!r} does not lie before "
-            + ("now" if options.until is None else f"--until {options.until!r}")
-        )
+    span = parse_span(options.since, options.until, SystemClock.wall_ns())
     source, root = options.source, str(Path(options.source.out).resolve())
-    progress = Progress(err)
-    if options.scrapes is not None:
-        broker_folders(options.scrapes)  # what is wrong with it is said before Spark starts
-    asked = source if options.scrapes is None and messages is None else None
-    with _opened(asked, root, "headgate pipeline attribute", progress) as spark:
-        with progress.stage(f"Reading telemetry into {root}") as stage:
-            _create_tables(root)
-            remarks: list[str] = []
-            if options.scrapes is not None:
-                remarks = ingest_scrapes(spark, options.scrapes, root)
-            else:
-                frame = _stream(spark, source, messages)
-                start_query(frame, root, checkpoint_path(source), trigger_s=None).awaitTermination()
-            stage.result = _bronze_text(root)
-        for remark in remarks:
-            progress.say(remark)
-        for table in DERIVED:
-            with progress.stage(f"Computing {table.name}"):
-                refresh(spark, root, table)
-        with progress.stage("Judging") as stage:
-            rows = judge_range(spark, root, since_ns, until_ns)
-            stage.result = subscriptions_text(len(rows))
+    progress, name = Progress(err), "headgate pipeline attribute"
+    if options.reads:
+        with _opened(_asked(source, messages), root, name, progress) as spark:
+            _bring_up_to_date(spark, source, messages, root, progress)
+            rows = _judged(spark, root, span, progress)
+    else:
+        existing_tables(root)
+        TableScan(root, INTERVALS.name)  # raises where there is nothing to judge
+        with opened_folder(root, name, progress) as spark:
+            rows = _judged(spark, root, span, progress)
     begins_ns = min((row["from_ns"] for row in rows), default=None)
+    since_ns = span.since_ns
     if since_ns is not None and begins_ns is not None and begins_ns > since_ns + MINUTE_NS:
         progress.say(f"There is telemetry of this range only from {instant(begins_ns)} on.")
     write_judgements(rows, options.format, out, width=options.width, color=options.color)
-    return len(rows)
+    return rows
+
+
+def _bring_up_to_date(
+    spark: SparkSession,
+    source: SourceOptions,
+    messages: Callable[[SparkSession], DataFrame] | None,
+    root: str,
+    progress: Progress,
+) -> None:
+    remarks: list[str] = []
+    with progress.stage(f"Reading telemetry into {root}") as stage:
+        _create_tables(root)
+        if source.scrapes is not None:
+            remarks = ingest_scrapes(spark, source.scrapes, root)
+        else:
+            frame = _stream(spark, source, messages)
+            start_query(frame, root, checkpoint_path(source), trigger_s=None).awaitTermination()
+        stage.result = _bronze_text(root)
+    for remark in remarks:
+        progress.say(remark)
+    for table in DERIVED:
+        with progress.stage(f"Computing {table.name}"):
+            refresh(spark, root, table)
+
+
+def _judged(spark: SparkSession, root: str, span: Span, progress: Progress) -> list[dict[str, Any]]:
+    with progress.stage("Judging") as stage:
+        rows = judge_range(spark, root, span.since_ns, span.until_ns)
+        stage.result = subscriptions_text(len(rows))
+    return rows
 
 
 def run_stream(
@@ -219,40 +265,71 @@ def run_stream(
 ) -> None:
     """Keep the tables up to date until the process is interrupted or ``should_stop`` says so.
 
-    Every batch is one line on ``err``. ``messages`` replaces the topics, for tests.
+    Every batch is one line on ``err``, and its figures are the metrics that are served where
+    ``options`` say so. ``messages`` replaces the topics, for tests.
 
     Raises:
-        InputError: no Java is there, the folder cannot be used, or a broker does not answer.
+        InputError: no Java is there, the folder or the port cannot be used, or a broker does not
+            answer.
         PipelineError: a topic or broker cannot be read, or a table cannot be written.
     """
     source, root = options.source, str(Path(options.source.out).resolve())
     progress = Progress(err)
-    asked = source if messages is None else None
-    with _opened(asked, root, "headgate pipeline stream", progress, is_long=True) as spark:
+    metrics, name = StreamMetrics(SystemClock.wall_ns), "headgate pipeline stream"
+    with (
+        served_metrics(metrics, options, progress),
+        _opened(_asked(source, messages), root, name, progress, is_long=True) as spark,
+    ):
         frame = _stream(spark, source, messages, STREAM_PATIENCE_MS)
         with progress.stage(f"Bringing {root} up to date") as stage:
             _create_tables(root)
             # A run that was killed may have left bronze rows that nothing is derived from yet.
             refresh_all(spark, root)
             stage.result = _bronze_text(root)
+        metrics.set_tables(table_figures(root))
 
         tidying = Tidying(root)
 
-        def after(session: SparkSession, batch_id: int) -> None:
+        def after(session: SparkSession, _: int) -> None:
             refresh_all(session, root)
             tidying.after_batch()
-            progress.say(f"batch {batch_id}: {_bronze_text(root)}")
+            metrics.set_tables(table_figures(root))
 
-        query = start_query(
-            frame, root, checkpoint_path(source), trigger_s=options.trigger_s, after=after
-        )
-        try:
-            while not should_stop() and not query.awaitTermination(1):
-                pass
-            _await_idle(query)
-        finally:
-            query.stop()
+        with listening(spark, metrics, progress):
+            query = start_query(
+                frame, root, checkpoint_path(source), trigger_s=options.trigger_s, after=after
+            )
+            try:
+                while not should_stop() and not query.awaitTermination(1):
+                    pass
+                _await_idle(query)
+            finally:
+                query.stop()
     progress.say("Stopped; the next run goes on from here.")
+
+
+@contextmanager
+def locked_folder(root: str, name: str, progress: Progress) -> Iterator[SparkSession]:
+    """As :func:`opened_folder`, for who writes a table: while nobody else has the folder."""
+    existing_tables(root)
+    with folder_lock(root), opened_folder(root, name, progress) as spark:
+        yield spark
+
+
+@contextmanager
+def opened_folder(root: str, name: str, progress: Progress) -> Iterator[SparkSession]:
+    """A session over a folder that is only read, so that it needs no lock.
+
+    Raises:
+        InputError: no Java is there, or the folder has no tables.
+        PipelineError: the job failed in Spark.
+    """
+    existing_tables(root)
+    log_path = Path(root, f"_spark-{name.rsplit(' ', 1)[-1]}.log")
+    with _plain_errors(log_path):
+        with progress.stage("Starting Spark"):
+            spark = create_session(name, log_path=log_path)
+        yield spark
 
 
 @contextmanager
@@ -273,6 +350,19 @@ def _opened(
         with progress.stage("Starting Spark"):
             spark = create_session(name, log_path=spark_log_path(root), is_long=is_long)
         yield spark
+
+
+def _asked(
+    source: SourceOptions, messages: Callable[[SparkSession], DataFrame] | None
+) -> SourceOptions | None:
+    """Whom to ask before Spark starts, when it is about brokers.
+
+    Raises:
+        InputError: it is about a folder of scrapes, and that is none.
+    """
+    if source.scrapes is not None:
+        broker_folders(source.scrapes)
+    return source if messages is None and source.scrapes is None else None
 
 
 def _stream(

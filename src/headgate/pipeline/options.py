@@ -16,6 +16,28 @@ TELEMETRY_TOPIC: Final = "persistent://headgate/telemetry/samples"
 BROKER_URL: Final = "pulsar://localhost:6650"
 WEB_URL: Final = "http://localhost:8080"
 
+RETAIN_DAYS_MIN: Final = 2
+"""Rows of a day follow from the day before."""
+
+METRICS_HOST: Final = "127.0.0.1"
+"""Metrics are for this machine unless somebody says otherwise."""
+
+TOPICS_MAX: Final = 50
+"""Most of one sort that a report shows; a page of more is read by nobody."""
+
+VACUUM_HOURS: Final = 24
+"""How long a file that no table refers to is left for those who still read it."""
+
+Format = Literal["table", "json", "csv"]
+FORMATS: Final = ("table", "json", "csv")
+
+
+def _check_format(name: str) -> None:
+    if name not in FORMATS:
+        raise InputError(
+            f"format is {name!r}; {', '.join(FORMATS[:-1])} or {FORMATS[-1]} is allowed"
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class SourceOptions:
@@ -38,6 +60,8 @@ class SourceOptions:
     """PEM file of the certificate authorities to trust; None: the public ones."""
     allow_insecure: bool = False
     """Whether any certificate is trusted."""
+    scrapes: str | None = None
+    """A folder with texts of ``/metrics``, read instead of the topics; no broker is asked."""
 
     def __post_init__(self) -> None:
         """Raise :class:`InputError` for URLs of another form or different in number.
@@ -114,18 +138,17 @@ class AttributeOptions:
     """ISO 8601 with offset, or an age such as ``2h``; None: from the beginning."""
     until: str | None = None
     """As ``since``; None: up to now."""
-    format: Literal["table", "json"] = "table"
+    format: Format = "table"
     width: int = 100
     """Characters in a line of the table, names excepted: they are never broken."""
     color: bool = False
     """Whether the table may have colours."""
-    scrapes: str | None = None
-    """A folder with texts of ``/metrics``, read instead of telemetry topics; no broker is asked."""
+    reads: bool = True
+    """Whether the topics are read first; if not, the tables are judged as they are."""
 
     def __post_init__(self) -> None:
         """Raise :class:`InputError` for an unknown format."""
-        if self.format not in ("table", "json"):
-            raise InputError(f"format is {self.format!r}; table or json is allowed")
+        _check_format(self.format)
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,8 +158,98 @@ class StreamOptions:
     source: SourceOptions
     trigger_s: float = 5.0
     """Time between two looks at the topics."""
+    metrics_port: int | None = None
+    """Where Prometheus metrics are served; 0: at a free port; None: nowhere."""
+    metrics_host: str = METRICS_HOST
 
     def __post_init__(self) -> None:
         """Raise :class:`InputError` for a trigger that is no time of at least 0.1 s."""
         if not (math.isfinite(self.trigger_s) and self.trigger_s >= 0.1):
             raise InputError(f"trigger_s is {self.trigger_s}; at least 0.1 is allowed")
+
+
+@dataclass(frozen=True, slots=True)
+class FolderOptions:
+    """A question about what the tables hold; no topic is read."""
+
+    out: str
+    """The folder of the tables; it must be there."""
+    since: str | None = None
+    """As in :class:`AttributeOptions`."""
+    until: str | None = None
+    format: Format = "table"
+    width: int = 100
+    color: bool = False
+
+    def __post_init__(self) -> None:
+        """Raise :class:`InputError` for an unknown format."""
+        _check_format(self.format)
+
+
+@dataclass(frozen=True, slots=True)
+class ForecastOptions:
+    """When quotas will be reached, or how right the forecasts were."""
+
+    folder: FolderOptions
+    at: str | None = None
+    """Instant from which is forecast; None: the newest minute of the tables."""
+    is_score: bool = False
+    """Ask how right the forecasts of the range were instead."""
+    within: str | None = None
+    """A duration: quotas that are likely reached sooner are counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class BacktestOptions:
+    """Replay other settings over the range."""
+
+    folder: FolderOptions
+    grid: str
+    """File of the settings to try."""
+    run_id: str | None = None
+    """Names the run; None: a new name."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReportOptions:
+    """One page about a range."""
+
+    out: str
+    """The folder of the tables; it must be there."""
+    since: str | None = None
+    """As in :class:`AttributeOptions`."""
+    until: str | None = None
+    html: str | None = None
+    """Where the page is written; None: ``report.html`` in the folder."""
+    top: int = 10
+    """How many of the worst of each sort are shown."""
+
+    def __post_init__(self) -> None:
+        """Raise :class:`InputError` for a number of which there is no page."""
+        if not 1 <= self.top <= TOPICS_MAX:
+            raise InputError(f"top is {self.top}; 1 to {TOPICS_MAX} is allowed")
+
+
+@dataclass(frozen=True, slots=True)
+class CompactOptions:
+    """Tidy up a folder."""
+
+    out: str
+    """The folder of the tables; it must be there."""
+    retain_days: int | None = None
+    """Rows older than this are dropped; None: none."""
+    vacuum: bool = False
+    """Whether files that no table refers to are deleted."""
+    vacuum_hours: int = VACUUM_HOURS
+    """Files that were referred to so many hours ago are left."""
+    is_dry_run: bool = False
+    """Change nothing, and say what would be deleted."""
+
+    def __post_init__(self) -> None:
+        """Raise :class:`InputError` for times that cannot be."""
+        if self.retain_days is not None and self.retain_days < RETAIN_DAYS_MIN:
+            raise InputError(
+                f"retain_days is {self.retain_days}; at least {RETAIN_DAYS_MIN} is allowed"
+            )
+        if self.vacuum_hours < 0:
+            raise InputError(f"vacuum_hours is {self.vacuum_hours}; at least 0 is allowed")

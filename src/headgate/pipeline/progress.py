@@ -1,4 +1,8 @@
-"""What a job says while it works: a line for each stage, begun when the stage begins."""
+"""What a job says while it works: a line for each stage, begun when the stage begins.
+
+On a terminal a stage that runs is a line that moves, with a bar where it is known how much there
+is to do; what stays behind is the same line as anywhere else.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +12,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TextIO
 
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
+from rich.progress import Progress as Bars
+
+
+def _nowhere(_done: int, _total: int) -> None:
+    """Where no bar is drawn."""
+
 
 @dataclass(slots=True)
 class Stage:
@@ -15,6 +27,8 @@ class Stage:
 
     result: str = ""
     """What came of it, to be shown at its end."""
+    at: Callable[[int, int], None] = _nowhere
+    """Called with how much is done and how much there is to do, it moves the bar."""
 
 
 class Progress:
@@ -23,24 +37,45 @@ class Progress:
     def __init__(self, err: TextIO, *, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._err = err
         self._monotonic = monotonic
+        self._console = Console(file=err, highlight=False, markup=False)
 
     @contextmanager
     def stage(self, text: str) -> Iterator[Stage]:
         """Name a stage; at its end add its result and the seconds that it took."""
         begin_s = self._monotonic()
-        self._write(f"{text} ... ")
-        stage = Stage()
+        moves = self._console.is_terminal and not self._console.is_dumb_terminal
         try:
-            yield stage
+            with self._moving(text) if moves else self._still(text) as stage:
+                yield stage
         except BaseException:
-            self._write("\n")
+            self._write(f"{text} ... \n" if moves else "\n")
             raise
         result = f"{stage.result} " * bool(stage.result)
-        self._write(f"{result}({self._monotonic() - begin_s:.1f} s)\n")
+        begin = f"{text} ... " * moves
+        self._write(f"{begin}{result}({self._monotonic() - begin_s:.1f} s)\n")
 
     def say(self, text: str) -> None:
         """Write a line of its own."""
         self._write(f"{text}\n")
+
+    @contextmanager
+    def _still(self, text: str) -> Iterator[Stage]:
+        self._write(f"{text} ... ")
+        yield Stage()
+
+    @contextmanager
+    def _moving(self, text: str) -> Iterator[Stage]:
+        bars = Bars(
+            TextColumn("{task.description}", markup=False),
+            BarColumn(bar_width=20),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            console=self._console,
+            transient=True,
+        )
+        with bars:
+            task = bars.add_task(text, total=None)
+            yield Stage(at=lambda done, total: bars.update(task, completed=done, total=total))
 
     def _write(self, text: str) -> None:
         self._err.write(text)

@@ -1,4 +1,4 @@
-"""Judgements for people and programs. Standard library only."""
+"""Judgements for people and programs."""
 
 from __future__ import annotations
 
@@ -7,8 +7,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from textwrap import TextWrapper, wrap
 from typing import Any, Final, TextIO
 
+from headgate.pipeline.rows import write_rows
 from headgate.pipeline.tables.attribution import BLAMES
 from headgate.pipeline.times import instant
+
+CSV_COLUMNS: Final = (
+    "cluster", "topic", "subscription", "incarnation", "verdict", "second", "bystander",
+    "dimension", "confidence", "completeness", "growth", "backlog", "residual",
+    "proven_rate_per_s", "grows_without_limit", "seconds",
+    *(f"share_{blame.lower()}" for blame in BLAMES), "sentence",
+)  # fmt: skip
+"""Columns of judgements as CSV."""
 
 WIDTH_MIN: Final = 40
 WIDTH_MAX: Final = 120
@@ -64,6 +73,11 @@ def subscriptions_text(count: int) -> str:
     return "1 subscription" if count == 1 else f"{count:,} subscriptions"
 
 
+def messages_text(count: int) -> str:
+    """``1 message``, ``2 messages``."""
+    return "1 message" if count == 1 else f"{count:,} messages"
+
+
 def _rounded(value: float | None) -> float | None:
     return None if value is None else round(value, 4)
 
@@ -84,7 +98,9 @@ def write_judgements(
     width: int = WIDTH_MAX,
     color: bool = False,
 ) -> None:
-    """Write judgements to ``out``: a JSON array (``json``) or paragraphs (``table``).
+    """Write judgements to ``out``: a JSON array (``json``), ``csv`` or paragraphs (``table``).
+
+    CSV has a column ``share_<blame>`` for each of the shares.
 
     ``width`` is that of a line of the table in characters; names are never broken, so that they
     can be copied. ``color`` repeats what the words say.
@@ -92,6 +108,9 @@ def write_judgements(
     if style == "json":
         lines = ",\n".join(json.dumps(judgement_document(row)) for row in worst_first(rows))
         out.write(f"[{lines}]\n")
+        return
+    if style == "csv":
+        _write_csv(worst_first(rows), out)
         return
     if not rows:
         out.write("No subscription has telemetry in this range.\n")
@@ -115,6 +134,18 @@ def write_judgements(
         head = f"{where}{name}  subscription {row['subscription']}"
         out.write(f"\n{place:>2}. {_styled(head, _BOLD, color)}\n")
         out.write("\n".join(_paragraphs(row, wrapper, color)) + "\n")
+
+
+def _write_csv(rows: Sequence[Mapping[str, Any]], out: TextIO) -> None:
+    flat = []
+    for row in rows:
+        document = judgement_document(row)
+        shares = document.pop("shares")
+        said = document.pop("sentence")
+        flat.append(
+            document | {f"share_{b.lower()}": s for b, s in shares.items()} | {"sentence": said}
+        )
+    write_rows("csv", CSV_COLUMNS, flat, out)
 
 
 def _paragraphs(row: Mapping[str, Any], wrapper: TextWrapper, color: bool) -> Iterator[str]:

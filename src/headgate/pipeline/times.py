@@ -1,8 +1,9 @@
-"""``--since`` and ``--until``: an instant with its offset, or how long ago. Pure."""
+"""``--since`` and ``--until``: an instant with its offset, or how long ago; durations. Pure."""
 
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
@@ -25,7 +26,7 @@ def parse_time(text: str, now_ns: int) -> int:
     """
     ago = _AGO.fullmatch(text.strip())
     if ago:
-        return now_ns - int(float(ago[1]) * _UNIT_S[ago[2]] * NS_PER_S)
+        return now_ns - _duration_ns(ago)
     allowed = "a time with offset such as 2026-11-21T10:00:00Z, or an age such as 2h, is allowed"
     try:
         instant = datetime.fromisoformat(text.strip())
@@ -34,6 +35,46 @@ def parse_time(text: str, now_ns: int) -> int:
     if instant.tzinfo is None:
         raise InputError(f"Invalid time {text!r}: it has no offset; {allowed}")
     return since_epoch_us(instant) * NS_PER_US
+
+
+def parse_duration(text: str) -> int:
+    """Read a duration (``30s 15m 2h 1d``); returns nanoseconds.
+
+    Raises:
+        InputError: it is none.
+    """
+    found = _AGO.fullmatch(text.strip())
+    if found is None:
+        raise InputError(f"Invalid duration {text!r}: one such as 30s, 15m, 2h or 1d is allowed")
+    return _duration_ns(found)
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A time range ``[since_ns, until_ns)`` since the epoch; None is open."""
+
+    since_ns: int | None = None
+    until_ns: int | None = None
+
+
+def parse_span(since: str | None, until: str | None, now_ns: int) -> Span:
+    """Read ``--since`` and ``--until``; None is open, at the end it means now.
+
+    Raises:
+        InputError: one is malformed, or the range is empty.
+    """
+    since_ns = None if since is None else parse_time(since, now_ns)
+    until_ns = None if until is None else parse_time(until, now_ns)
+    if since_ns is not None and since_ns >= (now_ns if until_ns is None else until_ns):
+        raise InputError(
+            f"--since {since!r} does not lie before "
+            + ("now" if until_ns is None else f"--until {until!r}")
+        )
+    return Span(since_ns, until_ns)
+
+
+def _duration_ns(found: re.Match[str]) -> int:
+    return int(float(found[1]) * _UNIT_S[found[2]] * NS_PER_S)
 
 
 def since_epoch_us(at: datetime) -> int:

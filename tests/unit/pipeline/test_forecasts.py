@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-import pytest
-
-from headgate.pipeline.forecasts import ForecastScores, _row, _soonest, _text
+from headgate.pipeline.forecasts import ForecastScores, _row, _soonest
 from headgate.pipeline.kernels.forecast_score import Score
 from headgate.pipeline.tables.quotas import QUOTA_USAGE
 
@@ -75,9 +72,3 @@ def test_scores_are_told_as_a_total_and_by_topic() -> None:
     ]  # fmt: skip
     assert [row["level_coverage"] for row in rows] == [0.5, 0.5, None]
     assert [row["quota"] for row in rows] == [None, "size", "size"]
-
-
-def test_instants_are_written_with_their_offset() -> None:
-    assert json.dumps(AT, default=_text) == '"2025-11-21T10:06:00Z"'
-    with pytest.raises(TypeError, match="no JSON for set"):
-        json.dumps(set(), default=_text)

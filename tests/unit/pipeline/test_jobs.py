@@ -58,3 +58,14 @@ def test_brokers_are_asked_before_a_folder_is_made(tmp_path: Path) -> None:
         run_stream(StreamOptions(source, 1.0), err)
     assert not out.exists()
     assert err.getvalue() == "Asking the brokers ... \n" * 2
+
+
+def test_judging_what_is_there_makes_nothing(tmp_path: Path) -> None:
+    (tmp_path / "other" / "_delta_log").mkdir(parents=True)
+    asked = AttributeOptions(SourceOptions(str(tmp_path)), reads=False)
+    with pytest.raises(InputError, match="has no table intervals"):
+        run_attribute(asked, io.StringIO(), io.StringIO())
+    absent = AttributeOptions(SourceOptions(str(tmp_path / "none")), reads=False)
+    with pytest.raises(InputError, match="none cannot be read: No such file"):
+        run_attribute(absent, io.StringIO(), io.StringIO())
+    assert [path.name for path in tmp_path.iterdir()] == ["other"]

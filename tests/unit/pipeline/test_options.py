@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,14 @@ from typing import Any
 import pytest
 
 from headgate.base.errors import InputError
-from headgate.pipeline.options import AttributeOptions, SourceOptions, StreamOptions
+from headgate.pipeline.options import (
+    AttributeOptions,
+    CompactOptions,
+    FolderOptions,
+    ReportOptions,
+    SourceOptions,
+    StreamOptions,
+)
 
 
 def test_defaults_are_the_standard_ports() -> None:
@@ -45,8 +53,9 @@ def test_good_broker_urls(url: str) -> None:
 
 def test_wrong_format_and_trigger_are_refused() -> None:
     source = SourceOptions("tables")
-    with pytest.raises(InputError, match="table or json"):
-        AttributeOptions(source, format="xml")  # type: ignore[arg-type]
+    for kind in (AttributeOptions(source), FolderOptions("tables")):
+        with pytest.raises(InputError, match="'xml'; table, json or csv is allowed"):
+            dataclasses.replace(kind, format="xml")
     for trigger_s in (0.0, -1.0, math.nan, math.inf):
         with pytest.raises(InputError, match=r"at least 0\.1"):
             StreamOptions(source, trigger_s)
@@ -93,3 +102,18 @@ def test_two_tokens_and_rules_without_tls() -> None:
     for rules in ({"trust_path": "/ca.pem"}, {"allow_insecure": True}):
         with pytest.raises(InputError, match="no URL has it"):
             SourceOptions("tables", **rules)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("top", [0, 51])
+def test_a_report_has_some_of_each_and_not_all(top: int) -> None:
+    with pytest.raises(InputError, match=f"top is {top}; 1 to 50 is allowed"):
+        ReportOptions("tables", top=top)
+
+
+@pytest.mark.parametrize(
+    ("values", "text"),
+    [({"retain_days": 0}, "retain_days is 0"), ({"vacuum_hours": -1}, "vacuum_hours is -1")],
+)
+def test_tidying_needs_times_that_can_be(values: dict[str, int], text: str) -> None:
+    with pytest.raises(InputError, match=text):
+        CompactOptions("tables", **values)  # type: ignore[arg-type]

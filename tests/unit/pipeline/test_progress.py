@@ -36,3 +36,38 @@ def test_a_stage_that_fails_ends_its_line() -> None:
     with pytest.raises(KeyError), Progress(err).stage("Reading"):
         raise KeyError
     assert err.getvalue() == "Reading ... \n"
+
+
+class Terminal(io.StringIO):
+    """What looks like a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def test_on_a_terminal_a_bar_moves_and_the_line_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    err = Terminal()
+    progress = Progress(err, monotonic=Clock())
+    with progress.stage("Reading") as stage:
+        stage.at(1, 4)
+        stage.result = "7 messages"
+    assert "1/4" in err.getvalue()
+    assert err.getvalue().endswith("Reading ... 7 messages (0.5 s)\n")
+
+
+def test_where_nothing_moves_there_is_no_bar(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "dumb")
+    for err in (io.StringIO(), Terminal()):
+        with Progress(err, monotonic=Clock()).stage("Reading") as stage:
+            stage.at(1, 4)
+        assert err.getvalue() == "Reading ... (0.5 s)\n"
+
+
+def test_a_stage_that_fails_on_a_terminal_stays_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    err = Terminal()
+    with pytest.raises(KeyError), Progress(err).stage("Reading"):
+        raise KeyError
+    assert err.getvalue().endswith("Reading ... \n")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import csv
 import io
 import json
 import re
 
 from headgate.pipeline.render import (
+    CSV_COLUMNS,
     WIDTH_MAX,
     WIDTH_MIN,
     topic_text,
@@ -35,6 +37,18 @@ def test_json_is_an_array_of_rows() -> None:
     assert [row["growth"] for row in rows] == sorted((row["growth"] for row in rows), reverse=True)
     assert set(rows[0]["shares"]) == set(BLAMES)
     assert rows[0]["seconds"] == 60
+
+
+def test_csv_has_a_column_for_each_share() -> None:
+    out, empty = io.StringIO(), io.StringIO()
+    write_judgements(JUDGED, "csv", out)
+    rows = list(csv.DictReader(io.StringIO(out.getvalue())))
+    assert len(rows) == len(SITUATIONS)
+    assert rows[0]["topic"].endswith("/slow")
+    assert sum(float(rows[0][f"share_{blame.lower()}"]) for blame in BLAMES) == 1
+    write_judgements([], "csv", empty)
+    assert empty.getvalue().splitlines() == [",".join(CSV_COLUMNS)]
+    assert out.getvalue().splitlines()[0] == ",".join(CSV_COLUMNS)
 
 
 def test_a_table_fits_its_width_and_breaks_no_name() -> None:

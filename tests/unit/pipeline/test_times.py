@@ -9,7 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headgate.base.errors import InputError
-from headgate.pipeline.times import instant, minute_text, parse_time, since_epoch_us
+from headgate.pipeline.times import (
+    Span,
+    instant,
+    minute_text,
+    parse_duration,
+    parse_span,
+    parse_time,
+    since_epoch_us,
+)
 
 NOW_NS = 1_795_255_200_000_000_000
 
@@ -49,3 +57,32 @@ def test_an_instant_is_exact_to_the_microsecond(us: int, offset_minutes: int) ->
 
 def test_a_minute_for_people() -> None:
     assert minute_text(parse_time("2026-11-21T12:00:59.9+02:00", 0)) == "2026-11-21 10:00 UTC"
+
+
+@pytest.mark.parametrize(("text", "seconds"), [("30s", 30), ("15m", 900), ("1.5h", 5_400)])
+def test_a_duration(text: str, seconds: int) -> None:
+    assert parse_duration(text) == seconds * 1_000_000_000
+
+
+@pytest.mark.parametrize("text", ["", "1", "h", "-1h", "2026-11-21T10:00:00Z"])
+def test_no_duration_is_refused(text: str) -> None:
+    with pytest.raises(InputError, match="such as 30s, 15m, 2h or 1d"):
+        parse_duration(text)
+
+
+def test_a_range() -> None:
+    assert parse_span(None, None, NOW_NS) == Span()
+    assert parse_span("2h", "1h", NOW_NS) == Span(NOW_NS - 7_200 * 10**9, NOW_NS - 3_600 * 10**9)
+
+
+@pytest.mark.parametrize(
+    ("since", "until", "said"),
+    [
+        ("1h", "2h", "--until '2h'"),
+        ("1h", "1h", "--until '1h'"),
+        ("2099-01-01T00:00Z", None, "now"),
+    ],
+)
+def test_an_empty_range_is_refused(since: str, until: str | None, said: str) -> None:
+    with pytest.raises(InputError, match=f"does not lie before {said}"):
+        parse_span(since, until, NOW_NS)

@@ -73,17 +73,26 @@ def ensure_table(root: str, table: Table) -> DeltaTable:
             raise_if_key_not_exists=False,
         )
     delta = DeltaTable(path)
-    layout = delta.metadata().configuration.get(_LAYOUT_KEY)
-    if layout != str(LAYOUT_VERSION):
-        raise InputError(
-            f"{path} has table layout {layout}; this version writes {LAYOUT_VERSION}: "
-            "choose another folder"
-        )
+    check_layout(delta, path)
     have = {field.name for field in delta.schema().fields}
     missing = [f for f in Schema.from_arrow(schema).fields if f.name not in have]
     if missing:
         delta.alter.add_columns(missing, post_commithook_properties=HOOKS)
     return delta
+
+
+def check_layout(delta: DeltaTable, path: Path) -> None:
+    """See that a table at ``path`` means what this version means.
+
+    Raises:
+        InputError: it has another layout version.
+    """
+    layout = delta.metadata().configuration.get(_LAYOUT_KEY)
+    if layout != str(LAYOUT_VERSION):
+        raise InputError(
+            f"{path} has table layout {layout}; this version reads and writes {LAYOUT_VERSION}: "
+            "choose another folder"
+        )
 
 
 def commit_append(

@@ -1,0 +1,80 @@
+"""``headgate pipeline attribute``: whose fault was it?"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any, Final
+
+import click
+
+from headgate.cli import terminal
+from headgate.cli.pipeline.common import (
+    EXIT_FOUND,
+    format_option,
+    interruptible,
+    load,
+    range_options,
+    scrapes_option,
+    source_options,
+)
+from headgate.pipeline.options import AttributeOptions, SourceOptions
+from headgate.pipeline.tables.attribution import BLAMES
+
+_ANY: Final = "ANY"
+_THROTTLED: Final = "THROTTLED"
+_FAULTS: Final = tuple(blame for blame in BLAMES if blame != "NONE")
+
+
+@click.command("attribute", short_help="Judge each subscription over a time range.")
+@source_options
+@scrapes_option
+@range_options
+@format_option
+@click.option(
+    "--no-read", is_flag=True,
+    help="Judge what the tables hold and ask no broker, also while stream holds the folder.",
+)  # fmt: skip
+@click.option(
+    "--fail-on", metavar="VERDICT", multiple=True,
+    type=click.Choice([_ANY, _THROTTLED, *_FAULTS], case_sensitive=False),
+    help="End with status 3 when a subscription is judged so; may be repeated. THROTTLED is any of"
+    " the three limiters, ANY all but NONE.",
+)  # fmt: skip
+@click.option(
+    "--fail-confidence", metavar="C", type=click.FloatRange(0, 1), default=0.5, show_default=True,
+    help="Confidence that a verdict needs to count for --fail-on.",
+)  # fmt: skip
+def attribute_command(
+    source: SourceOptions,
+    since: str | None,
+    until: str | None,
+    format_: Any,
+    no_read: bool,
+    fail_on: tuple[str, ...],
+    fail_confidence: float,
+) -> None:
+    """Read what the telemetry topics hold and judge each subscription over a time range."""
+    options = AttributeOptions(
+        source, since, until, format_, terminal.width(), terminal.has_color(), not no_read
+    )
+    jobs = load("jobs")
+    with interruptible():
+        rows = jobs.run_attribute(options, sys.stdout, sys.stderr)
+    wanted = _verdicts(fail_on)
+    found = [r for r in rows if r["verdict"] in wanted and r["confidence"] >= fail_confidence]
+    if found:
+        judged = ", ".join(sorted({row["verdict"] for row in found}))
+        click.echo(f"--fail-on: {len(found):,} of {len(rows):,} judged {judged}.", err=True)
+        sys.exit(EXIT_FOUND)
+
+
+def _verdicts(names: tuple[str, ...]) -> set[str]:
+    found: set[str] = set()
+    for name in names:
+        if name == _ANY:
+            found.update(_FAULTS)
+        elif name == _THROTTLED:
+            found.update(fault for fault in _FAULTS if fault.startswith(_THROTTLED))
+        else:
+            found.add(name)
+    return found

@@ -1,0 +1,56 @@
+"""``headgate pipeline backtest``: what would other limits and quotas have done?"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import click
+
+from headgate.cli import terminal
+from headgate.cli.pipeline.common import (
+    folder_option,
+    format_option,
+    interruptible,
+    load,
+    range_options,
+)
+from headgate.pipeline.options import BacktestOptions, FolderOptions
+
+
+@click.command("backtest", short_help="Replay other limits and quotas over what happened.")
+@folder_option
+@click.option(
+    "--grid", metavar="FILE", required=True, type=click.Path(dir_okay=False),
+    help="The settings to try, in TOML.",
+)  # fmt: skip
+@range_options
+@click.option("--run-id", metavar="NAME", help="Replaces this run; a new one by default.")
+@format_option
+def backtest_command(
+    out: str,
+    grid: str,
+    since: str | None,
+    until: str | None,
+    run_id: str | None,
+    format_: Any,
+) -> None:
+    """Replay the broker's own laws with other settings over what the tables hold.
+
+    The rows, one for each grid point and topic, are the table policy_backtest; those of this run
+    are printed, the best first.
+    """
+    options = BacktestOptions(
+        FolderOptions(out, since, until, format_, terminal.width(), terminal.has_color()),
+        grid,
+        run_id,
+    )
+    answers = load("answers")
+    with interruptible():
+        answers.run_backtest(
+            options,
+            sys.stdout,
+            sys.stderr,
+            load("backtest.grid").load_grid,
+            load("backtest.job").run_backtest,
+        )

@@ -1,0 +1,151 @@
+"""What the pipeline's commands share: options, exit statuses, and how modules are loaded."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, Final
+
+import click
+
+from headgate.base.errors import HeadgateError
+from headgate.pipeline.options import BROKER_URL, TELEMETRY_TOPIC, WEB_URL, SourceOptions
+
+EXIT_FOUND: Final = 3
+"""Exit status when ``--fail-on`` or ``--fail-within`` found what it looks for."""
+
+TOKEN_VARIABLE: Final = "HEADGATE_TOKEN"
+"""Environment variable of the token: a command line is seen by everybody on the machine."""
+
+_EXTRA_MODULES: Final = frozenset(
+    {
+        "pyspark", "pyspark_pulsar", "pyarrow", "pandas", "numpy", "numba", "deltalake", "pulsar",
+        "plotly", "jinja2", "prometheus_client",
+    }
+)  # fmt: skip
+
+Command = Callable[..., None]
+
+
+class SparkMissingError(HeadgateError):
+    """What the pipeline runs on is not installed."""
+
+
+def load(module: str) -> Any:
+    """A module of the pipeline, which imports what only ``headgate[spark]`` has.
+
+    Raises:
+        SparkMissingError: something that it needs is not installed.
+    """
+    try:
+        return importlib.import_module(f"headgate.pipeline.{module}")
+    except ModuleNotFoundError as error:
+        missing = (error.name or "").partition(".")[0]
+        if missing not in _EXTRA_MODULES:
+            raise
+        raise SparkMissingError(
+            f"the pipeline needs Spark, and the package {missing!r} is not installed: "
+            "pip install 'headgate[spark]', and have Java 17 or newer"
+        ) from error
+
+
+def source_options(command: Command) -> Command:
+    """What is read and to where; the command gets all of it as one ``source``."""
+
+    @functools.wraps(command)
+    def with_source(
+        broker_urls: tuple[str, ...],
+        web_urls: tuple[str, ...],
+        out: str,
+        topic: str,
+        token_file: str | None,
+        tls_trust_certs: str | None,
+        tls_insecure: bool,
+        scrapes: str | None = None,
+        **others: Any,
+    ) -> None:
+        token = None if token_file is not None else os.environ.get(TOKEN_VARIABLE) or None
+        source = SourceOptions(
+            out, broker_urls, web_urls, topic, token=token, token_path=token_file,
+            trust_path=tls_trust_certs, allow_insecure=tls_insecure, scrapes=scrapes,
+        )  # fmt: skip
+        command(source, **others)
+
+    decorated: Command = with_source
+    for option in (
+        click.option(
+            "--tls-insecure", is_flag=True, help="Trust any certificate: for tests alone."
+        ),
+        click.option(
+            "--tls-trust-certs", metavar="PATH", type=click.Path(exists=True, dir_okay=False),
+            help="PEM file of the certificate authorities to trust; else the public ones.",
+        ),
+        click.option(
+            "--token-file", metavar="PATH", type=click.Path(exists=True, dir_okay=False),
+            help="File of the token for the brokers; else the variable HEADGATE_TOKEN.",
+        ),
+        click.option(
+            "--topic", default=TELEMETRY_TOPIC, show_default=True, help="The telemetry topic."
+        ),
+        click.option(
+            "--out", metavar="DIR", required=True, type=click.Path(file_okay=False),
+            help="Folder of the tables; made when missing, gone on with when not.",
+        ),
+        click.option(
+            "--web-url", "web_urls", metavar="URL", multiple=True, default=(WEB_URL,),
+            show_default=True, help="Admin API of a broker; one for each --broker-url.",
+        ),
+        click.option(
+            "--broker-url", "broker_urls", metavar="URL", multiple=True, default=(BROKER_URL,),
+            show_default=True, help="A broker to read telemetry from; may be repeated.",
+        ),
+    ):  # fmt: skip
+        decorated = option(decorated)
+    return decorated
+
+
+def scrapes_option(command: Command) -> Command:
+    """``--scrapes``, of commands that read once; goes with :func:`source_options`."""
+    return click.option(
+        "--scrapes", metavar="FOLDER", type=click.Path(file_okay=False),
+        help="Texts of /metrics of a Pulsar cluster, read instead of telemetry topics: files named"
+        " <milliseconds since 1970>.prom, of several brokers in a folder each. No broker is asked.",
+    )(command)  # fmt: skip
+
+
+def folder_option(command: Command) -> Command:
+    """``--out``, of commands that only look at what is there."""
+    return click.option(
+        "--out", metavar="DIR", required=True, type=click.Path(file_okay=False),
+        help="Folder of the tables.",
+    )(command)  # fmt: skip
+
+
+def range_options(command: Command) -> Command:
+    """``--since`` and ``--until``."""
+    until = click.option("--until", metavar="T", help="End, written as --since; now by default.")
+    since = click.option(
+        "--since", metavar="T", help="Begin: ISO 8601 with offset, or an age such as 2h."
+    )
+    return since(until(command))
+
+
+def format_option(command: Command) -> Command:
+    """``--format``."""
+    return click.option(
+        "--format", "format_", type=click.Choice(["table", "json", "csv"]), default="table",
+        show_default=True, help="For people; or an array of objects, or lines with a header.",
+    )(command)  # fmt: skip
+
+
+@contextmanager
+def interruptible() -> Iterator[None]:
+    """Say after Ctrl-C that nothing is lost."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        click.echo("Interrupted; the next run goes on from here.", err=True)
+        raise

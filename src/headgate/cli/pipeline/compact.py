@@ -1,0 +1,35 @@
+"""``headgate pipeline compact``: fewer files, and no more history than wanted."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from headgate.cli.pipeline.common import folder_option, interruptible, load
+from headgate.pipeline.options import VACUUM_HOURS, CompactOptions
+
+
+@click.command("compact", short_help="Tidy up the folder of the tables.")
+@folder_option
+@click.option(
+    "--retain", "retain_days", metavar="DAYS", type=click.IntRange(RETAIN_DAYS_MIN),
+    help="Forget rows that are older than so many days.",
+)  # fmt: skip
+@click.option("--vacuum", is_flag=True, help="Delete files that no table refers to any more.")
+@click.option(
+    "--vacuum-hours", metavar="N", type=click.IntRange(0), default=VACUUM_HOURS, show_default=True,
+    help="Leave files that were in use so many hours ago, for those who still read them.",
+)  # fmt: skip
+@click.option("--dry-run", is_flag=True, help="Change nothing; say what --vacuum would delete.")
+def compact_command(
+    out: str, retain_days: int | None, vacuum: bool, vacuum_hours: int, dry_run: bool
+) -> None:
+    """Put the many small files of each table together.
+
+    For a schedule, once a day. Rows stay as they are; no other job may write the folder meanwhile.
+    """
+    options = CompactOptions(out, retain_days, vacuum, vacuum_hours, dry_run)
+    upkeep = load("upkeep")
+    with interruptible():
+        upkeep.run_compact(options, sys.stderr, load("store.maintenance"))

@@ -1,0 +1,80 @@
+"""``headgate pipeline run`` and ``headgate pipeline stream``: telemetry into tables."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from datetime import datetime
+from types import FrameType
+
+import click
+
+from headgate.cli.pipeline.common import interruptible, load, scrapes_option, source_options
+from headgate.pipeline.options import METRICS_HOST, SourceOptions, StreamOptions
+
+_PORT_MAX = 65_535
+
+
+@click.command("run", short_help="Bring all tables up to date, then end.")
+@source_options
+@scrapes_option
+@click.option(
+    "--recompute", "days", metavar="DAY", multiple=True, type=click.DateTime(["%Y-%m-%d"]),
+    help="Compute this day (UTC, such as 2026-11-21) of every derived table anew; given twice, all"
+    " from the first to the last.",
+)  # fmt: skip
+def run_command(source: SourceOptions, days: tuple[datetime, ...]) -> None:
+    """Read what the telemetry topics hold now, bring all tables up to date, and end.
+
+    For a schedule: it goes on where the last run stopped, and reads nothing twice.
+    """
+    jobs = load("jobs")
+    anew = (min(days).date(), max(days).date()) if days else None
+    with interruptible():
+        jobs.run_once(source, sys.stderr, anew=anew)
+
+
+@click.command("stream", short_help="Keep the tables up to date until told.")
+@source_options
+@click.option(
+    "--trigger", "trigger_s", metavar="SECONDS", type=float, default=5.0, show_default=True,
+    help="Time between two looks at the topics.",
+)  # fmt: skip
+@click.option(
+    "--metrics-port", metavar="N", type=click.IntRange(0, _PORT_MAX),
+    help="Serve Prometheus metrics at this port; 0 takes a free one, and says which.",
+)  # fmt: skip
+@click.option(
+    "--metrics-host", metavar="HOST", default=METRICS_HOST, show_default=True,
+    help="Address that --metrics-port listens at.",
+)  # fmt: skip
+def stream_command(
+    source: SourceOptions,
+    trigger_s: float,
+    metrics_port: int | None,
+    metrics_host: str,
+) -> None:
+    """Keep the tables up to date until interrupted; the next run goes on from there.
+
+    Every batch with new telemetry is one line on the standard error.
+    """
+    options = StreamOptions(source, trigger_s, metrics_port, metrics_host)
+    jobs = load("jobs")
+    streaming = stopping = False
+
+    def stop(number: int, _: FrameType | None) -> None:
+        nonlocal stopping
+        if not streaming:
+            raise KeyboardInterrupt
+        stopping = True
+        signal.signal(number, signal.SIG_DFL)
+
+    def should_stop() -> bool:
+        nonlocal streaming
+        streaming = True
+        return stopping
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, stop)
+    with interruptible():
+        jobs.run_stream(options, sys.stderr, should_stop=should_stop)

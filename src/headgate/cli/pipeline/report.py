@@ -1,0 +1,32 @@
+"""``headgate pipeline report``: one page that tells what happened."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from headgate.cli.pipeline.common import folder_option, load, range_options
+from headgate.pipeline.options import TOPICS_MAX, ReportOptions
+
+
+@click.command("report", short_help="Write one page about a time range.")
+@folder_option
+@range_options
+@click.option(
+    "--html", metavar="FILE", type=click.Path(dir_okay=False),
+    help="The page; report.html in the folder by default.",
+)  # fmt: skip
+@click.option(
+    "--top", metavar="N", type=click.IntRange(1, TOPICS_MAX), default=10, show_default=True,
+    help="How many of the worst of each sort are shown.",
+)  # fmt: skip
+def report_command(
+    out: str, since: str | None, until: str | None, html: str | None, top: int
+) -> None:
+    """Write one page of HTML about a time range: what grew, why, what was held, what is next.
+
+    It holds all that it needs and opens without a network. No Spark is started.
+    """
+    options = ReportOptions(out, since, until, html, top)
+    load("report.job").run_report(options, sys.stderr)

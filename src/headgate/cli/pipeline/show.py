@@ -1,0 +1,73 @@
+"""``headgate pipeline show``: rows of a table of the folder."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from headgate.base.clock import SystemClock
+from headgate.cli import terminal
+from headgate.cli.pipeline.common import folder_option, format_option, load, range_options
+from headgate.pipeline.tables.catalogue import TABLES
+from headgate.pipeline.times import parse_span
+
+
+def _completed(ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
+    """Names of tables for the shell: those of the folder, or all where none is named yet."""
+    folder = ctx.params.get("out")
+    names = sorted(TABLES)
+    if folder and Path(folder).is_dir():
+        names = sorted(path.parent.name for path in Path(folder).glob("*/_delta_log"))
+    return [name for name in names if name.startswith(incomplete)]
+
+
+def _pairs(
+    _ctx: click.Context, _param: click.Parameter, values: tuple[str, ...]
+) -> tuple[tuple[str, str], ...]:
+    pairs = []
+    for value in values:
+        name, equals, text = value.partition("=")
+        if not name or not equals:
+            raise click.BadParameter(f"{value!r} is not COLUMN=VALUE.")
+        pairs.append((name, text))
+    return tuple(pairs)
+
+
+def _names(_ctx: click.Context, _param: click.Parameter, value: str | None) -> tuple[str, ...]:
+    return tuple(name.strip() for name in (value or "").split(",") if name.strip())
+
+
+@click.command("show", short_help="Print rows of a table.")
+@click.argument("table", shell_complete=_completed)
+@folder_option
+@range_options
+@click.option("--limit", metavar="N", type=click.IntRange(1), help="Only the latest N rows.")
+@click.option(
+    "--where", metavar="COLUMN=VALUE", multiple=True, callback=_pairs,
+    help="Only rows with this value; several values of one column: any of them.",
+)  # fmt: skip
+@click.option("--columns", metavar="A,B", callback=_names, help="Only these, in this order.")
+@format_option
+def show_command(
+    table: str,
+    out: str,
+    since: str | None,
+    until: str | None,
+    limit: int | None,
+    where: tuple[tuple[str, str], ...],
+    columns: tuple[str, ...],
+    format_: Any,
+) -> None:
+    """Print rows of TABLE, without Spark.
+
+    As a table: the latest 50 rows and the columns that matter most. As json or csv: all of both.
+    """
+    show = load("show")
+    span = parse_span(since, until, SystemClock.wall_ns())
+    options = show.ShowOptions(
+        out, table, span, limit, where, columns, format_, terminal.width(), terminal.has_color()
+    )
+    show.show(options, sys.stdout, sys.stderr)

@@ -1,0 +1,147 @@
+"""Questions to a folder that Spark answers: forecasts, their scores, and the policy backtest.
+
+What is computed comes as an argument; here are folder, session, and how rows are written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final, Protocol, TextIO
+
+from pyspark.sql import SparkSession
+
+from headgate.base.clock import SystemClock
+from headgate.base.units import NS_PER_S
+from headgate.pipeline.jobs import locked_folder, opened_folder
+from headgate.pipeline.options import BacktestOptions, FolderOptions, ForecastOptions
+from headgate.pipeline.progress import Progress
+from headgate.pipeline.rows import write_rows
+from headgate.pipeline.store.scan import TableScan, existing_tables
+from headgate.pipeline.tables.intervals import INTERVALS
+from headgate.pipeline.tables.quotas import QUOTA_USAGE
+from headgate.pipeline.times import parse_duration, parse_span, parse_time
+
+Rows = Sequence[Mapping[str, Any]]
+
+_FORECAST_SHOWN: Final = (
+    "topic", "quota", "use", "likely_at", "seconds_to_breach_earliest", "seconds_to_breach",
+    "seconds_to_breach_latest", "sentence",
+)  # fmt: skip
+_SCORE_SHOWN: Final = (
+    "topic", "quota", "forecasts", "breached", "coverage", "level_coverage", "missed_share",
+    "pinball_50_s",
+)  # fmt: skip
+_BACKTEST_SHOWN: Final = (
+    "rank", "name", "is_pareto", "score", "over_share", "lost_share", "parked_share", "is_censored",
+)  # fmt: skip
+"""What a table for people shows; the columns that rows do not have are left out."""
+
+
+class Scores(Protocol):
+    """What this package uses of the answer about how right forecasts were."""
+
+    def rows(self) -> Rows: ...
+
+
+class Forecasts(Protocol):
+    """What this module uses of the module that forecasts."""
+
+    forecast_rows: Callable[[SparkSession, str, int | None], Rows]
+    forecast_score: Callable[[SparkSession, str, int | None, int | None], Scores]
+
+
+Backtest = Callable[
+    [SparkSession, str, Any, int | None, int | None, str, Progress], Sequence[Mapping[str, Any]]
+]
+
+
+def run_forecast(options: ForecastOptions, out: TextIO, err: TextIO, forecasts: Forecasts) -> int:
+    """Write forecasts, or how right they were, to ``out``, progress to ``err``.
+
+    Returns how many quotas are likely reached within ``options.within``.
+
+    Raises:
+        InputError: a time is malformed, no Java is there, or the folder cannot be used.
+        PipelineError: the job failed in Spark.
+    """
+    now_ns = SystemClock.wall_ns()
+    folder = options.folder
+    span = parse_span(folder.since, folder.until, now_ns)
+    at_ns = None if options.at is None else parse_time(options.at, now_ns)
+    within_ns = None if options.within is None else parse_duration(options.within)
+    root, progress = str(Path(folder.out).resolve()), Progress(err)
+    existing_tables(folder.out)
+    # What is not there is said before Spark is started.
+    TableScan(folder.out, INTERVALS.name if options.is_score else QUOTA_USAGE.name)
+    with opened_folder(root, "headgate pipeline forecast", progress) as spark:
+        if options.is_score:
+            with progress.stage("Scoring forecasts"):
+                rows = forecasts.forecast_score(spark, root, span.since_ns, span.until_ns).rows()
+            _write(folder, rows, _SCORE_SHOWN, out)
+            return 0
+        with progress.stage("Forecasting") as stage:
+            rows = forecasts.forecast_rows(spark, root, at_ns)
+            stage.result = f"{len(rows):,} topics with a quota"
+    _write(folder, rows, _FORECAST_SHOWN, out)
+    return sum(_is_near(row, within_ns) for row in rows)
+
+
+def _is_near(row: Mapping[str, Any], within_ns: int | None) -> bool:
+    seconds = row["seconds_to_breach"]
+    return within_ns is not None and seconds is not None and seconds * NS_PER_S <= within_ns
+
+
+def run_backtest(
+    options: BacktestOptions,
+    out: TextIO,
+    err: TextIO,
+    load_grid: Callable[[str], Any],
+    backtest: Backtest,
+) -> str:
+    """Replay a range and write the ranked settings to ``out``, progress to ``err``.
+
+    Returns the run's id, under which ``policy_backtest`` has its rows.
+
+    Raises:
+        InputError: a time or the grid file is malformed, no Java is there, or the folder cannot be
+            used.
+        PipelineError: the job failed in Spark.
+    """
+    now_ns = SystemClock.wall_ns()
+    folder = options.folder
+    span = parse_span(folder.since, folder.until, now_ns)
+    grid = load_grid(options.grid)
+    run_id = options.run_id or f"{datetime.fromtimestamp(now_ns // NS_PER_S, UTC):%Y%m%dT%H%M%SZ}"
+    root, progress = str(Path(folder.out).resolve()), Progress(err)
+    existing_tables(folder.out)
+    held: AbstractContextManager[SparkSession] = locked_folder(
+        root, "headgate pipeline backtest", progress
+    )
+    with held as spark:
+        rows = backtest(spark, root, grid, span.since_ns, span.until_ns, run_id, progress)
+    _write(folder, rows, _BACKTEST_SHOWN, out)
+    progress.say(f"Run {run_id}: {len(rows):,} settings.")
+    return run_id
+
+
+def _write(folder: FolderOptions, rows: Rows, shown: Sequence[str], out: TextIO) -> None:
+    have = [name for name in (rows[0] if rows else ()) if _is_plain(rows[0][name])]
+    columns = [name for name in shown if name in have] if folder.format == "table" else have
+    write_rows(
+        folder.format,
+        columns if have else shown,
+        rows,
+        out,
+        width=folder.width,
+        color=folder.color,
+    )
+
+
+def _is_plain(value: Any) -> bool:
+    """Whether JSON and CSV have it, as ``rows.plain_value`` writes it."""
+    return value is None or isinstance(
+        value, str | int | float | bytes | datetime | list | tuple | dict
+    )

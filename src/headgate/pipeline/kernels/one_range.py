@@ -1,0 +1,56 @@
+"""The range judgement of one subscription, for who has its minutes at hand and no Spark."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from headgate.flow.proven import Stretch, proven_ack_per_s
+from headgate.pipeline.kernels.attribution import PROVEN_RATE, range_table
+from headgate.pipeline.kernels.minute_runs import minute_runs
+from headgate.record.fields import STATE_FIELD_NAMES
+
+_PROOF_COLUMNS: Final = (
+    "covered_ns",
+    "acked",
+    "backlog_messages_start",
+    "backlog_messages",
+    "oldest_age_max_ns",
+    *STATE_FIELD_NAMES,
+)
+
+
+def judge_one_range(minutes: pa.Table, since_ns: int, until_ns: int) -> dict[str, Any] | None:
+    """Judge the minutes that touch ``[since_ns, until_ns)``; None when there are none.
+
+    ``minutes`` are one subscription's, in order, with ``kernels.attribution.INPUT_COLUMNS``; those
+    before the range only prove the consumer's rate. The row has ``RANGE_COLUMNS``.
+    """
+    before_end = minutes.filter(pc.less(minutes["from_ns"], until_ns))
+    inside = before_end.filter(pc.greater(before_end["to_ns"], since_ns))
+    if inside.num_rows == 0:
+        return None
+    runs = minute_runs(inside)
+    proven = pa.array([_proven_rate_per_s(before_end)] * runs.num_rows, pa.float64())
+    judged: list[dict[str, Any]] = range_table(
+        runs.append_column(PROVEN_RATE.name, proven)
+    ).to_pylist()
+    return judged[0]
+
+
+def _proven_rate_per_s(minutes: pa.Table) -> float | None:
+    """By the law itself, row by row: a day has no more than 1,440 minutes."""
+    return proven_ack_per_s(map(_stretch, minutes.select(_PROOF_COLUMNS).to_pylist()))
+
+
+def _stretch(minute: dict[str, Any]) -> Stretch:
+    cells_ns = [minute[name] or 0 for name in STATE_FIELD_NAMES]
+    backlog = min(minute["backlog_messages_start"] or 0, minute["backlog_messages"] or 0)
+    return Stretch(
+        covered_ns=sum(cells_ns) or minute["covered_ns"],
+        cells_ns=cells_ns,
+        acked=minute["acked"] or 0,
+        oldest_age_ns=(minute["oldest_age_max_ns"] or 0) if backlog > 0 else 0,
+    )

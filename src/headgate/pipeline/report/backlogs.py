@@ -1,0 +1,210 @@
+"""Which backlogs were worst, why, and how they went."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from headgate.base.units import NS_PER_S
+from headgate.pipeline.kernels.attribution import INPUT_COLUMNS
+from headgate.pipeline.kernels.one_range import judge_one_range
+from headgate.pipeline.render import topic_text
+from headgate.pipeline.report.grid import Grid, Values, instants, numbers
+from headgate.pipeline.report.totals import largest, matching, totals
+from headgate.pipeline.store.scan import TableScan
+from headgate.pipeline.tables.attribution import (
+    ATTRIBUTION_KEY,
+    BLAMES,
+    PROVEN_LOOK_BACK_NS,
+    SHARE_COLUMNS,
+)
+from headgate.pipeline.times import Span
+from headgate.record.fields import Kind
+
+_BLAME_SECONDS: Final = tuple(f"blame_{blame.lower()}_s" for blame in BLAMES)
+_NOBODY: Final = tuple(float(blame == "NONE") for blame in BLAMES)
+"""The shares of a minute in which nobody is to blame."""
+_COURSE: Final = ("minute", "from_ns", "to_ns", "backlog_messages", "verdict")
+_FAULT_SHARE_MIN: Final = 0.01
+"""Who was to blame for less than this part of the time is not counted as a case."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Offender:
+    """One subscription over the range."""
+
+    cluster: str
+    topic: str
+    """With the partition's suffix."""
+    subscription: str
+    verdict: str
+    confidence: float
+    completeness: float
+    growth_messages: int
+    backlog_messages: int
+    """At the end."""
+    peak_messages: int
+    seconds: float
+    """From its first to its last account."""
+    sentence: str
+    backlog: Values
+    """Largest backlog in each step of the grid; not a number without an account."""
+    shares: dict[str, Values]
+    """For each blame its share of each step's time."""
+
+    @property
+    def growth_per_s(self) -> float:
+        """Messages a second."""
+        return self.growth_messages / self.seconds if self.seconds > 0 else 0.0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Backlogs:
+    """All of them in figures, the worst one by one."""
+
+    subscriptions: int
+    growing: int
+    """How many are larger at the end, where somebody was to blame."""
+    growth_messages: int
+    """By how much these grew together."""
+    blame_seconds: dict[str, float]
+    """Time blamed on each, summed over the growing ones."""
+    offenders: tuple[Offender, ...]
+    """The fastest growing first."""
+
+
+def backlogs(
+    attribution: TableScan, intervals: TableScan, span: Span, grid: Grid, top: int
+) -> Backlogs:
+    """Ask the tables ``attribution`` and ``intervals``; the ``top`` worst are named."""
+    found = totals(
+        _weighed(attribution, span),
+        ATTRIBUTION_KEY,
+        [
+            ("growth_messages", "sum"),
+            ("backlog_messages", "max"),
+            *((name, "sum") for name in _BLAME_SECONDS),
+        ],
+    )
+    if found is None:
+        return Backlogs(0, 0, 0, dict.fromkeys(BLAMES, 0.0), ())
+    seconds = [found[f"{name}_sum"] for name in _BLAME_SECONDS]
+    faults = np.sum([numbers(column) for column in seconds[1:]], axis=0)
+    is_case = faults > _FAULT_SHARE_MIN * (faults + numbers(seconds[0]))
+    growing = found.filter(pa.array(is_case & (numbers(found["growth_messages_sum"]) > 0)))
+    keys = _worst(found.filter(pa.array(is_case)), top)
+    return Backlogs(
+        found.num_rows,
+        growing.num_rows,
+        pc.sum(growing["growth_messages_sum"]).as_py() or 0,
+        {
+            blame: pc.sum(growing[f"{name}_sum"]).as_py() or 0.0
+            for blame, name in zip(BLAMES, _BLAME_SECONDS, strict=True)
+        },
+        _offenders(attribution, intervals, span, grid, keys),
+    )
+
+
+def _weighed(attribution: TableScan, span: Span) -> Iterator[pa.RecordBatch]:
+    """Rows with shares turned into seconds, which can be summed.
+
+    In a minute without a backlog the shares are of messages in flight: there nobody is blamed.
+    """
+    columns = (
+        *ATTRIBUTION_KEY, "growth_messages", "backlog_messages", "from_ns", "to_ns",
+        "verdict", *SHARE_COLUMNS,
+    )  # fmt: skip
+    for batch in attribution.batches(columns, span):
+        length_s = pc.divide(
+            pc.cast(pc.subtract(batch.column("to_ns"), batch.column("from_ns")), pa.float64()),
+            float(NS_PER_S),
+        )
+        is_blamed = pc.not_equal(batch.column("verdict"), BLAMES[0])
+        names = (*ATTRIBUTION_KEY, "growth_messages", "backlog_messages")
+        yield pa.record_batch(
+            [
+                *(batch.column(name) for name in names),
+                *(
+                    pc.multiply(length_s, pc.if_else(is_blamed, batch.column(share), otherwise))
+                    for share, otherwise in zip(SHARE_COLUMNS, _NOBODY, strict=True)
+                ),
+            ],
+            names=[*names, *_BLAME_SECONDS],
+        )
+
+
+def _worst(cases: pa.Table, top: int) -> list[dict[str, Any]]:
+    """Half of the places by growth, the others by the largest backlog."""
+    rows = cases.select([*ATTRIBUTION_KEY, "growth_messages_sum", "backlog_messages_max"])
+    growing = largest(rows, numbers(rows["growth_messages_sum"]), math.ceil(top / 2))
+    found = {_key(row): row for row in growing}
+    for row in largest(rows, numbers(rows["backlog_messages_max"]), top):
+        if len(found) < top:
+            found.setdefault(_key(row), row)
+    return list(found.values())
+
+
+def _key(row: Any) -> tuple[Any, ...]:
+    return tuple(row[name] for name in ATTRIBUTION_KEY)
+
+
+def _offenders(
+    attribution: TableScan,
+    intervals: TableScan,
+    span: Span,
+    grid: Grid,
+    keys: Sequence[dict[str, Any]],
+) -> tuple[Offender, ...]:
+    if not keys:
+        return ()
+    filters = [(name, sorted({row[name] for row in keys})) for name in ("topic", "subscription")]
+    proven = Span(grid.start_ns - PROVEN_LOOK_BACK_NS, span.until_ns)
+    subscriptions = ("kind", [Kind.SUBSCRIPTION.value])
+    accounts = intervals.rows(INPUT_COLUMNS, proven, subscriptions, *filters)
+    series = attribution.rows(
+        (*ATTRIBUTION_KEY, *_COURSE, *SHARE_COLUMNS),
+        span,
+        *filters,
+    )
+    found = []
+    for key in keys:
+        minutes = matching(accounts, ATTRIBUTION_KEY, key).sort_by("minute")
+        judged = judge_one_range(minutes, grid.start_ns, grid.end_ns)
+        if judged is not None:
+            mine = matching(series, ATTRIBUTION_KEY, key)
+            found.append(_offender(key, judged, mine, grid))
+    return tuple(sorted(found, key=lambda o: (-o.growth_messages, -o.peak_messages, o.topic)))
+
+
+def _offender(
+    key: dict[str, Any], judged: dict[str, Any], series: pa.Table, grid: Grid
+) -> Offender:
+    places = grid.places(instants(series["minute"]))
+    length = numbers(series["to_ns"]) - numbers(series["from_ns"])
+    # In a minute without a backlog the shares are of messages in flight.
+    is_blamed = numbers(pc.not_equal(series["verdict"], BLAMES[0]))
+    shares = {
+        blame: np.nan_to_num(grid.mean(places, is_blamed * numbers(series[name]), length))
+        for blame, name in zip(BLAMES, SHARE_COLUMNS, strict=True)
+    }
+    return Offender(
+        key["cluster"] or "",
+        topic_text(key),
+        key["subscription"] or "",
+        judged["verdict"],
+        judged["confidence"],
+        judged["completeness"],
+        judged["growth_messages"],
+        judged["backlog_messages"],
+        key["backlog_messages_max"],
+        (judged["to_ns"] - judged["from_ns"]) / NS_PER_S,
+        judged["sentence"],
+        grid.largest(places, numbers(series["backlog_messages"])),
+        shares,
+    )

@@ -1,0 +1,113 @@
+"""What the last run of the policy backtest found."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+from headgate.pipeline.report.totals import totals
+from headgate.pipeline.store.scan import TableScan
+from headgate.pipeline.tables.intervals import TOPIC_KEY
+from headgate.pipeline.times import Span
+
+POINTS_SHOWN: Final = 2_000
+"""Grid points of a run that a chart shows; the best ranked stay."""
+
+_SUMS: Final = (
+    "seconds_over_quota", "parked_seconds", "activations", "evicted_bytes",
+)  # fmt: skip
+_MEANS: Final = ("drain_used", "censored_share", "score")
+_COLUMNS: Final = ("grid_point", "settings", *_SUMS, *_MEANS, "rank", "is_pareto")
+
+
+@dataclass(frozen=True, slots=True)
+class GridPoint:
+    """One setting, over all topics of the run."""
+
+    number: int
+    settings: str
+    """JSON."""
+    topics: int
+    seconds_over_quota: float
+    parked_seconds: float
+    drain_used: float | None
+    """Mean over topics, 0 to 1."""
+    censored_share: float | None
+    """Mean over topics: part of the samples in which a limit held all along."""
+    activations: int
+    evicted_bytes: int
+    score: float | None
+    """Mean over topics."""
+    rank: int | None
+    is_pareto: bool
+
+
+@dataclass(frozen=True, slots=True)
+class BacktestRun:
+    """The newest run in the folder."""
+
+    run_id: str
+    run_at: datetime | None
+    topics: int
+    count: int
+    """Grid points that were tried."""
+    points: tuple[GridPoint, ...]
+    """The best ranked first, at most :data:`POINTS_SHOWN`."""
+
+
+def newest_run(scan: TableScan) -> BacktestRun | None:
+    """The newest run of ``policy_backtest``; None: there is none.
+
+    A run is not of the page's range: it says itself over which range it replayed.
+    """
+    runs = totals(scan.batches(("run_id", "run_at")), ("run_id",), [("run_at", "max")])
+    if runs is None:
+        return None
+    newest = runs.sort_by([("run_at_max", "descending"), ("run_id", "descending")]).to_pylist()[0]
+    only = ("run_id", [newest["run_id"]])
+    points = totals(
+        scan.batches(_COLUMNS, Span(), only),
+        ("grid_point",),
+        [
+            *((name, "sum") for name in (*_SUMS, *_MEANS)),
+            *((name, "count") for name in _MEANS),
+            ("settings", "max"),
+            ("rank", "min"),
+            ("is_pareto", "max"),
+            ("grid_point", "count"),
+        ],
+    )
+    topics = totals(scan.batches(TOPIC_KEY, Span(), only), TOPIC_KEY, [("topic", "count")])
+    if points is None or topics is None:
+        return None
+    ranked = sorted(
+        map(_point, points.to_pylist()), key=lambda p: (p.rank is None, p.rank or 0, p.number)
+    )
+    return BacktestRun(
+        newest["run_id"],
+        newest["run_at_max"],
+        topics.num_rows,
+        len(ranked),
+        tuple(ranked[:POINTS_SHOWN]),
+    )
+
+
+def _point(row: dict[str, Any]) -> GridPoint:
+    def mean(name: str) -> float | None:
+        return row[f"{name}_sum"] / row[f"{name}_count"] if row[f"{name}_count"] else None
+
+    return GridPoint(
+        row["grid_point"],
+        row["settings_max"] or "{}",
+        row["grid_point_count"],
+        row["seconds_over_quota_sum"] or 0.0,
+        row["parked_seconds_sum"] or 0.0,
+        mean("drain_used"),
+        mean("censored_share"),
+        row["activations_sum"] or 0,
+        row["evicted_bytes_sum"] or 0,
+        mean("score"),
+        row["rank_min"],
+        bool(row["is_pareto_max"]),
+    )

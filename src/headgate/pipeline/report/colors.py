@@ -1,0 +1,76 @@
+"""One colour for each cause, on every chart of the page.
+
+Okabe and Ito's palette, which people with any colour vision tell apart, on white and on black;
+who holds a producer has the colour of whoever would hold a subscription in that place.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+GREY: Final = "#9a9a9a"
+ORANGE: Final = "#e69f00"
+SKY: Final = "#56b4e9"
+GREEN: Final = "#009e73"
+BLUE: Final = "#0072b2"
+VERMILION: Final = "#d55e00"
+PURPLE: Final = "#cc79a7"
+YELLOW: Final = "#d6c61e"
+"""Darker than the palette's, to be seen on white."""
+
+SLATE: Final = "#6b7f94"
+"""What is no cause: amounts, uses, completeness."""
+
+BLAME_COLORS: Final = {
+    "NONE": GREY,
+    "CONSUMER": BLUE,
+    "NO_CONSUMER": SKY,
+    "THROTTLED_SUBSCRIPTION": ORANGE,
+    "THROTTLED_TOPIC": VERMILION,
+    "THROTTLED_BROKER": PURPLE,
+    "BROKER": GREEN,
+}
+"""By verdict."""
+
+BLAME_NAMES: Final = {
+    "NONE": "nobody",
+    "CONSUMER": "consumer",
+    "NO_CONSUMER": "no consumer",
+    "THROTTLED_SUBSCRIPTION": "subscription limit",
+    "THROTTLED_TOPIC": "topic limit",
+    "THROTTLED_BROKER": "broker limit",
+    "BROKER": "broker",
+}
+"""As legends have them."""
+
+PARK_COLORS: Final = {
+    "topic_rate": VERMILION,
+    "broker_rate": PURPLE,
+    "adaptive": YELLOW,
+    "backlog_quota": ORANGE,
+    "pending_limit": BLUE,
+    "memory": GREEN,
+}
+"""By cause of parking."""
+
+QUOTA_COLOR: Final = ORANGE
+"""Of the line at which a backlog quota is full, and of what is said of reaching it."""
+
+LIMIT_COLORS: Final = {
+    "subscription": ORANGE,
+    "topic": VERMILION,
+    "broker": PURPLE,
+    "publish_topic": VERMILION,
+    "publish_broker": PURPLE,
+}
+"""By level of the limiter."""
+
+PARK_NAMES: Final = {
+    "topic_rate": "topic's publish limit",
+    "broker_rate": "broker's publish limit",
+    "adaptive": "adaptive throttling",
+    "backlog_quota": "backlog quota",
+    "pending_limit": "unanswered sends",
+    "memory": "broker's memory",
+}
+"""As legends have them."""

@@ -1,0 +1,323 @@
+"""Charts: plain data in, plotly figures out. Nothing is drawn here.
+
+Whatever clients may have named reaches a chart through :func:`label`: plotly reads its texts as
+HTML of sorts.
+"""
+
+from __future__ import annotations
+
+import html
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+import plotly.graph_objects as go
+from plotly.subplots import make_subplots
+
+from headgate.base.units import NS_PER_MS, NS_PER_S
+from headgate.pipeline.report.backlogs import Offender
+from headgate.pipeline.report.backtests import BacktestRun, GridPoint
+from headgate.pipeline.report.colors import (
+    BLAME_COLORS,
+    BLAME_NAMES,
+    GREY,
+    LIMIT_COLORS,
+    PARK_COLORS,
+    PARK_NAMES,
+    QUOTA_COLOR,
+    SLATE,
+    VERMILION,
+)
+from headgate.pipeline.report.grid import Grid, Values, time_text
+from headgate.pipeline.report.publishing import HeldTopic, Limiter
+from headgate.pipeline.report.quality import Quality
+from headgate.pipeline.report.quotas import Breach, Eviction, QuotaTopic
+
+_HEIGHT: Final = 300
+_TALL: Final = 400
+_MARKED_MAX: Final = 60
+"""Lines of so few points show them: a point between two gaps would not be seen."""
+_NAME_MAX: Final = 48
+_HORIZON_S: Final = 86_400.0
+"""A breach that lies farther ahead is told in words only."""
+_TICKS: Final = [
+    {"dtickrange": [None, 60_000], "value": "%H:%M:%S\n%d %b %Y UTC"},
+    {"dtickrange": [60_000, 86_400_000], "value": "%H:%M\n%d %b %Y UTC"},
+    {"dtickrange": [86_400_000, None], "value": "%d %b\n%Y UTC"},
+]
+"""Times as 24 hours, whatever the browser's language."""
+_WIDTH_LINE: Final = 2
+_DECIMALS: Final = 4
+
+
+def label(name: str, length: int = _NAME_MAX) -> str:
+    """A client's name as a chart may show it: no markup, and not longer than fits."""
+    short = name.removeprefix("persistent://")
+    if len(short) > length:
+        half = (length - 1) // 2
+        short = f"{short[:half]}…{short[-half:]}"
+    return html.escape(short)
+
+
+def _values(values: Values) -> list[float | None]:
+    """Rounded to what can be seen, to keep the page small; null where unknown."""
+    digits = [float(f"{v:.{_DECIMALS}g}") if not np.isnan(v) else None for v in values]
+    return [int(v) if v is not None and v.is_integer() else v for v in digits]
+
+
+def _mode(grid: Grid) -> str:
+    return "lines+markers" if grid.count <= _MARKED_MAX else "lines"
+
+
+def _steps(grid: Grid) -> dict[str, Any]:
+    """Where the points of a line over the grid lie: much shorter than all of their times."""
+    return {"x0": time_text(grid.start_ns), "dx": grid.step_ns / NS_PER_MS}
+
+
+def _line(grid: Grid, values: Values, name: str, color: str, **more: Any) -> go.Scatter:
+    """Levels are those of a step's end, and drawn there."""
+    return go.Scatter(
+        x0=time_text(grid.start_ns + grid.step_ns), dx=grid.step_ns / NS_PER_MS,
+        y=_values(values), name=name, mode=_mode(grid),
+        line={"color": color, "width": _WIDTH_LINE} | more.pop("line", {}), marker={"size": 4},
+        **more,
+    )  # fmt: skip
+
+
+def _bars(grid: Grid, values: Values, name: str, color: str, hover: str) -> go.Bar:
+    """Bars as wide as the steps that they stand for."""
+    return go.Bar(
+        **_steps(grid), y=_values(values), name=name, offset=0, width=grid.step_ns / NS_PER_MS,
+        marker={"color": color, "line": {"width": 0}}, hovertemplate=hover,
+    )  # fmt: skip
+
+
+def _layout(figure: go.Figure, height: int, **more: Any) -> go.Figure:
+    figure.update_layout(
+        template="none",
+        height=height,
+        margin={"l": 64, "r": 16, "t": 8, "b": 36},
+        legend={"orientation": "h", "y": -0.16, "yanchor": "top", "x": 0},
+        hovermode="x unified",
+        modebar={"bgcolor": "rgba(0,0,0,0)", "color": "#888", "activecolor": SLATE},
+        paper_bgcolor="rgba(0,0,0,0)",
+        plot_bgcolor="rgba(0,0,0,0)",
+        **more,
+    )
+    figure.update_xaxes(zeroline=False, automargin=True, tickformatstops=_TICKS)
+    figure.update_yaxes(zeroline=False, automargin=True)
+    return figure
+
+
+def backlog_figure(offender: Offender, grid: Grid) -> go.Figure:
+    """The backlog over time, above the causes that each step's time was blamed on."""
+    figure = make_subplots(
+        rows=2, cols=1, shared_xaxes=True, row_heights=[0.55, 0.45], vertical_spacing=0.06
+    )
+    figure.add_trace(
+        _line(
+            grid, offender.backlog, "backlog", SLATE, showlegend=False,
+            hovertemplate="%{y:,} messages",
+        ),
+        row=1, col=1,
+    )  # fmt: skip
+    for blame, values in offender.shares.items():
+        if blame != "NONE" and values.max(initial=0) > 0:
+            figure.add_trace(_share(grid, 100 * values, blame), row=2, col=1)
+    _layout(figure, _TALL, barmode="stack")
+    figure.update_yaxes(title_text="backlog (messages)", rangemode="tozero", row=1, col=1)
+    figure.update_yaxes(title_text="blame (% of time)", range=[0, 100], row=2, col=1)
+    return figure
+
+
+def _share(grid: Grid, values: Values, blame: str) -> go.Bar | go.Scatter:
+    """An area, which many steps are drawn as quickly as; of few steps, bars."""
+    name, color, hover = BLAME_NAMES[blame], BLAME_COLORS[blame], "%{y:.0f} %"
+    if grid.count <= _MARKED_MAX:
+        return _bars(grid, values, name, color, hover)
+    return go.Scatter(
+        **_steps(grid), y=_values(values), name=name, mode="lines", stackgroup="one",
+        line={"width": 0, "color": color, "shape": "hv"}, fillcolor=color, hovertemplate=hover,
+    )  # fmt: skip
+
+
+def held_figure(held: HeldTopic, grid: Grid) -> go.Figure:
+    """Seconds in which producers were held, stacked by cause, in each step."""
+    figure = go.Figure()
+    for cause, values in held.parked_s.items():
+        if values.max(initial=0) > 0:
+            figure.add_trace(
+                _bars(grid, values, PARK_NAMES[cause], PARK_COLORS[cause], "%{y:.1f} s")
+            )
+    _layout(figure, _HEIGHT, barmode="stack")
+    figure.update_yaxes(title_text=f"held (s in each {_step_text(grid)})", rangemode="tozero")
+    return figure
+
+
+def limiter_figure(limiter: Limiter, grid: Grid) -> go.Figure:
+    """What was offered and granted, with the limit."""
+    figure = go.Figure()
+    unit = "B" if limiter.dimension == "bytes" else "messages"
+    hover = "%{y:,.4s} " + unit + "/s"
+    for values, name, color in (
+        (limiter.offered_per_s, "offered", GREY),
+        (limiter.granted_per_s, "granted", SLATE),
+    ):
+        figure.add_trace(_line(grid, values, name, color, hovertemplate=hover, fill="tozeroy"))
+    figure.add_trace(
+        _line(
+            grid, limiter.limit_per_s, "limit", LIMIT_COLORS.get(limiter.level, VERMILION),
+            hovertemplate=hover, line={"dash": "dash", "shape": "hv"},
+        )
+    )  # fmt: skip
+    _layout(figure, _HEIGHT)
+    figure.update_yaxes(title_text=f"{unit} a second", rangemode="tozero")
+    return figure
+
+
+def quota_figure(topic: QuotaTopic, grid: Grid) -> go.Figure:
+    """Use of the quotas, what is full, and when that is expected."""
+    figure = go.Figure()
+    for quota, values, dash in (
+        ("size", topic.size_use, "solid"),
+        ("time", topic.time_use, "dash"),
+    ):
+        if not np.isnan(values).all():
+            figure.add_trace(
+                _line(
+                    grid, 100 * values, f"{quota} quota", SLATE,
+                    hovertemplate="%{y:.1f} %", line={"dash": dash},
+                )
+            )  # fmt: skip
+    end = time_text(grid.end_ns)
+    if topic.breach is not None:
+        end = max(end, *_add_breach(figure, topic, topic.breach))
+    figure.add_trace(
+        go.Scatter(
+            x=[time_text(grid.start_ns), end], y=[100, 100], name="full", mode="lines",
+            hoverinfo="skip", line={"color": QUOTA_COLOR, "dash": "dash", "width": _WIDTH_LINE},
+        )
+    )  # fmt: skip
+    _layout(figure, _HEIGHT)
+    highest = max(100.0, 100 * topic.peak_use)
+    figure.update_yaxes(title_text="used (% of the quota)", range=[0, 1.08 * highest])
+    return figure
+
+
+def _add_breach(figure: go.Figure, topic: QuotaTopic, breach: Breach) -> tuple[str, ...]:
+    """Lines from the last use to the limit, likely and at the band's edges; when they end."""
+    known = topic.size_use if breach.quota == "size" else topic.time_use
+    uses = known[~np.isnan(known)]
+    use = 100 * float(uses[-1]) if uses.size else 100.0
+    begin = time_text(breach.from_ns)
+    ends = [begin]
+
+    def at(seconds: float) -> str:
+        ends.append(time_text(breach.from_ns + min(seconds, _HORIZON_S) * NS_PER_S))
+        return ends[-1]
+
+    earliest = breach.likely_s if breach.earliest_s is None else breach.earliest_s
+    latest = breach.latest_s
+    if 0 < earliest <= _HORIZON_S and latest is not None:
+        # Beyond the horizon the band is cut off where the slowest line is by then.
+        reach = min(latest, _HORIZON_S)
+        top = use + (100 - use) * (reach / latest if latest else 1)
+        figure.add_trace(
+            go.Scatter(
+                x=[begin, at(earliest), at(reach), begin], y=[use, 100, top, use],
+                fill="toself", mode="lines", line={"width": 0, "color": QUOTA_COLOR}, opacity=0.3,
+                name="earliest to latest", hoverinfo="skip",
+            )
+        )  # fmt: skip
+    if 0 < breach.likely_s <= _HORIZON_S:
+        figure.add_trace(
+            go.Scatter(
+                x=[begin, at(breach.likely_s)], y=[use, 100], name="likely", mode="lines+markers",
+                line={"color": QUOTA_COLOR, "dash": "dot", "width": _WIDTH_LINE},
+                hovertemplate="%{y:.0f} %",
+            )
+        )  # fmt: skip
+    return tuple(ends)
+
+
+def eviction_figure(lost: Sequence[Eviction], grid: Grid) -> go.Figure:
+    """Messages lost over time, stacked by quota."""
+    figure = go.Figure()
+    for quota, color in (("size", SLATE), ("time", GREY)):
+        found = [e.messages_lost for e in lost if e.quota == quota]
+        if found:
+            figure.add_trace(
+                _bars(grid, np.sum(found, axis=0), f"{quota} quota", color, "%{y:,} messages")
+            )
+    _layout(figure, _HEIGHT, barmode="stack")
+    figure.update_yaxes(title_text="messages evicted", rangemode="tozero")
+    return figure
+
+
+def pareto_figure(run: BacktestRun) -> go.Figure:
+    """Every grid point by what it costs producers and what it spares the quota."""
+    figure = go.Figure()
+
+    def points(found: Sequence[GridPoint], name: str, **style: Any) -> None:
+        figure.add_trace(
+            go.Scatter(
+                x=[p.parked_seconds for p in found], y=[p.seconds_over_quota for p in found],
+                name=name, hovertemplate="%{text}<extra></extra>",
+                text=[_point_text(p) for p in found], **style,
+            )
+        )  # fmt: skip
+
+    front = sorted((p for p in run.points if p.is_pareto), key=lambda p: p.parked_seconds)
+    points(
+        [p for p in run.points if not p.is_pareto], "beaten by another", mode="markers",
+        marker={"color": GREY, "size": 7},
+    )  # fmt: skip
+    points(
+        front, "Pareto front", mode="lines+markers",
+        marker={"color": VERMILION, "size": 10}, line={"color": VERMILION, "width": 1},
+    )  # fmt: skip
+    _layout(figure, _TALL)
+    figure.update_layout(hovermode="closest")
+    figure.update_xaxes(title_text="producers held (s, all topics)", rangemode="tozero")
+    figure.update_yaxes(title_text="over the quota (s, all topics)", rangemode="tozero")
+    return figure
+
+
+def _point_text(point: GridPoint) -> str:
+    settings = ", ".join(f"{k} {v}" for k, v in settings_of(point).items())
+    rank = "" if point.rank is None else f"rank {point.rank}<br>"
+    return (
+        f"{rank}{html.escape(settings)}<br>held {point.parked_seconds:,.0f} s, "
+        f"over quota {point.seconds_over_quota:,.0f} s"
+    )
+
+
+def settings_of(point: GridPoint) -> Mapping[str, Any]:
+    """A grid point's settings."""
+    found = json.loads(point.settings)
+    return found if isinstance(found, dict) else {"settings": found}
+
+
+def quality_figure(quality: Quality, grid: Grid) -> go.Figure:
+    """Completeness over time, and where rows were lost."""
+    figure = make_subplots(specs=[[{"secondary_y": True}]])
+    figure.add_trace(
+        _line(
+            grid, 100 * quality.completeness_steps, "completeness", SLATE,
+            hovertemplate="%{y:.1f} %",
+        )
+    )  # fmt: skip
+    if quality.gaps_steps.max(initial=0) > 0:
+        figure.add_trace(
+            _bars(grid, quality.gaps_steps, "gaps", GREY, "%{y:,} gaps"), secondary_y=True
+        )
+        figure.update_yaxes(title_text="gaps", secondary_y=True, showgrid=False)
+    _layout(figure, _HEIGHT)
+    figure.update_yaxes(title_text="sampled (% of time)", range=[0, 105], secondary_y=False)
+    return figure
+
+
+def _step_text(grid: Grid) -> str:
+    minutes = grid.step_ns // (60 * NS_PER_S)
+    return "minute" if minutes == 1 else f"{minutes} minutes"

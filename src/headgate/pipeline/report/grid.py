@@ -1,0 +1,90 @@
+"""The time axis that all charts of a page share, and what falls on it. Pure.
+
+A range has at most :data:`POINTS_MAX` steps of whole minutes, however long it is: what falls into
+one step is added up, averaged, or its largest value taken.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from headgate.base.units import NS_PER_S
+from headgate.pipeline.tables.columns import MINUTE_NS
+
+POINTS_MAX: Final = 1_440
+"""Points of a line: more than a screen has pixels for."""
+
+Values = npt.NDArray[np.float64]
+Places = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """Equal steps over a range."""
+
+    start_ns: int
+    """Start of the first step, at a whole minute."""
+    step_ns: int
+    count: int
+
+    @classmethod
+    def over(cls, since_ns: int, until_ns: int, points_max: int = POINTS_MAX) -> Grid:
+        """The finest grid of whole minutes over ``[since_ns, until_ns)``, with at least a step."""
+        start_ns = since_ns // MINUTE_NS * MINUTE_NS
+        minutes = max(1, -(-(until_ns - start_ns) // MINUTE_NS))
+        step = -(-minutes // points_max)
+        return cls(start_ns, step * MINUTE_NS, -(-minutes // step))
+
+    @property
+    def end_ns(self) -> int:
+        """End of the last step."""
+        return self.start_ns + self.step_ns * self.count
+
+    def places(self, times_ns: Places) -> Places:
+        """The step of each instant; those outside are put into the nearest."""
+        return np.clip((times_ns - self.start_ns) // self.step_ns, 0, self.count - 1)
+
+    def total(self, places: Places, values: Values) -> Values:
+        """Sums; 0 where nothing falls."""
+        return np.asarray(np.bincount(places, np.nan_to_num(values), self.count), np.float64)
+
+    def mean(self, places: Places, values: Values, weights: Values) -> Values:
+        """Weighted means; not a number where nothing falls."""
+        known = ~np.isnan(values)
+        weight = self.total(places, np.where(known, weights, 0.0))
+        total = self.total(places, np.where(known, values, 0.0) * weights)
+        return np.divide(total, weight, out=np.full(self.count, np.nan), where=weight > 0)
+
+    def largest(self, places: Places, values: Values) -> Values:
+        """Largest values; not a number where nothing falls."""
+        found = np.full(self.count, -np.inf)
+        np.maximum.at(found, places, np.where(np.isnan(values), -np.inf, values))
+        return np.where(np.isinf(found), np.nan, found)
+
+
+def time_text(time_ns: float) -> str:
+    """An instant as charts take it: ``2026-11-21 10:00:00``, in UTC."""
+    return f"{datetime.fromtimestamp(time_ns / NS_PER_S, UTC):%Y-%m-%d %H:%M:%S}"
+
+
+def numbers(column: Any) -> Values:
+    """An Arrow column of numbers as floats; null is not a number.
+
+    Instants lose what is below a microsecond.
+    """
+    values = pc.cast(column, pa.float64(), safe=False)
+    return np.asarray(values.to_numpy(zero_copy_only=False), dtype=np.float64)
+
+
+def instants(column: Any) -> Places:
+    """An Arrow column of timestamps (microseconds) or of nanoseconds, as nanoseconds."""
+    kind = str(column.type)
+    values = column.cast("int64").to_numpy()
+    return np.asarray(values, dtype=np.int64) * (1_000 if kind.startswith("timestamp") else 1)

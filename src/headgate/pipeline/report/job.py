@@ -1,0 +1,163 @@
+"""``headgate pipeline report``: ask the tables, write the page."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final, TextIO
+
+from headgate.base.clock import SystemClock
+from headgate.base.errors import InputError
+from headgate.pipeline.options import ReportOptions
+from headgate.pipeline.progress import Progress
+from headgate.pipeline.report import sections as page_sections
+from headgate.pipeline.report.backlogs import Backlogs, backlogs
+from headgate.pipeline.report.backtests import newest_run
+from headgate.pipeline.report.grid import Grid
+from headgate.pipeline.report.page import Head, page_html
+from headgate.pipeline.report.publishing import held_topics, limiters
+from headgate.pipeline.report.quality import Quality, quality
+from headgate.pipeline.report.quotas import QuotaTopic, evictions, quota_topics
+from headgate.pipeline.report.scores import forecast_scores
+from headgate.pipeline.report.sections import Charts
+from headgate.pipeline.store.scan import TableScan, existing_tables
+from headgate.pipeline.tables.attribution import ATTRIBUTION
+from headgate.pipeline.tables.bronze import BRONZE_QUARANTINE
+from headgate.pipeline.tables.intervals import INTERVALS
+from headgate.pipeline.times import Span, instant, parse_span
+
+PAGE: Final = "report.html"
+
+_MB: Final = 1_000_000
+
+
+def run_report(options: ReportOptions, err: TextIO) -> Path:
+    """Write the page and say on ``err`` where and how large it is; returns its path.
+
+    Raises:
+        InputError: a time is malformed, the folder has no tables or no rows in the range, or the
+            page cannot be written.
+    """
+    now_ns = SystemClock.wall_ns()
+    asked = parse_span(options.since, options.until, now_ns)
+    path = Path(options.out, PAGE) if options.html is None else Path(options.html)
+    progress = Progress(err)
+    tables = existing_tables(options.out)
+    for needed in (INTERVALS.name, ATTRIBUTION.name):
+        if needed not in tables:
+            raise InputError(
+                f"folder {options.out} has no table {needed} yet: headgate pipeline run makes it"
+            )
+    with progress.stage(f"Asking the tables of {options.out}") as stage:
+        report = _Report(options.out, tables, asked, options.top)
+        html = report.html(f"on {instant(now_ns)}", stage.at)
+        stage.result = page_sections.range_text(report.grid)
+    _write(path, html)
+    progress.say(f"Wrote {path} ({len(html.encode()) / _MB:.1f} MB).")
+    return path
+
+
+def _write(path: Path, html: str) -> None:
+    """The whole page or none: whoever looks at the old one meanwhile sees that."""
+    hidden = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        hidden.write_text(html, encoding="utf-8")
+        hidden.replace(path)
+    except OSError as error:
+        with suppress(OSError):  # the same, perhaps
+            hidden.unlink(missing_ok=True)
+        raise InputError(f"page {path} cannot be written: {error.strerror} (--html)") from error
+
+
+class _Report:
+    """The sections of one page, one question after the other."""
+
+    def __init__(self, root: str, tables: tuple[str, ...], asked: Span, top: int) -> None:
+        self._root, self._tables, self._top = root, tables, top
+        self._intervals = TableScan(root, INTERVALS.name)
+        self._attribution = TableScan(root, ATTRIBUTION.name)
+        self.span = _known_span(self._intervals, asked, root)
+        since_ns, until_ns = self.span.since_ns, self.span.until_ns
+        self.grid = Grid.over(since_ns or 0, until_ns or 0)
+        self._charts = Charts()
+
+    def html(self, written: str, at: Callable[[int, int], None]) -> str:
+        """Ask everything; ``at`` is told how many questions of how many are answered."""
+        known = quality(self._intervals, self._scan(BRONZE_QUARANTINE.name), self.span, self.grid)
+        at(1, 8)
+        found = backlogs(self._attribution, self._intervals, self.span, self.grid, self._top)
+        at(2, 8)
+        quotas = self._ask("quota_usage", quota_topics)
+        at(3, 8)
+        held = self._ask("publish_attribution", held_topics)
+        at(4, 8)
+        limits = self._ask("throttle_timeline", limiters)
+        at(5, 8)
+        lost = self._ask("evictions", evictions)
+        at(6, 8)
+        sections = [page_sections.backlog_section(found, self.grid, self._charts)]
+        for anchor, title, table, rows, section in (
+            ("quotas", "Backlog quotas", "quota_usage", quotas, page_sections.quota_section),
+            (
+                "producers", "Producers", "publish_attribution", held,
+                page_sections.producer_section,
+            ),
+            ("limits", "Limits", "throttle_timeline", limits, page_sections.limiter_section),
+            ("evictions", "Evictions", "evictions", lost, page_sections.eviction_section),
+        ):  # fmt: skip
+            if rows is None:
+                sections.append(page_sections.missing(anchor, title, table))
+            else:
+                sections.append(section(rows, self.grid, self._charts))
+        sections.insert(2, page_sections.score_section(self._scores(quotas or ())))
+        backtest = self._scan("policy_backtest")
+        run = None if backtest is None else newest_run(backtest)
+        sections.append(page_sections.backtest_section(run, self._charts))
+        at(7, 8)
+        sections.append(page_sections.quality_section(known, self.grid, self._charts))
+        said = page_sections.happened(found, quotas or (), held or (), lost or (), known)
+        return page_html(self._head(found, known, written), said, sections, self._charts.by_id)
+
+    def _scores(self, quotas: Sequence[QuotaTopic]) -> list[dict[str, Any]]:
+        names = [topic.name for topic in quotas]
+        return forecast_scores(self._intervals, names, self.grid.start_ns, self.grid.end_ns)
+
+    def _head(self, found: Backlogs, known: Quality, written: str) -> Head:
+        return Head(
+            page_sections.range_text(self.grid),
+            known.clusters,
+            len(known.brokers),
+            known.completeness,
+            known.evidence,
+            found.subscriptions,
+            written,
+        )
+
+    def _scan(self, table: str) -> TableScan | None:
+        return TableScan(self._root, table) if table in self._tables else None
+
+    def _ask(self, table: str, question: Callable[..., Any]) -> Any:
+        """The answer about one table; None: the folder does not have it."""
+        scan = self._scan(table)
+        return None if scan is None else question(scan, self.span, self.grid, self._top)
+
+
+def _known_span(intervals: TableScan, asked: Span, root: str) -> Span:
+    """The part of the asked range that the folder has rows of, both ends given.
+
+    Raises:
+        InputError: it has none.
+    """
+    have = intervals.span()
+    if have is None or have.since_ns is None or have.until_ns is None:
+        raise InputError(f"folder {root} holds no telemetry yet: headgate pipeline run reads it")
+    since_ns = max(have.since_ns, asked.since_ns or have.since_ns)
+    until_ns = min(have.until_ns, have.until_ns if asked.until_ns is None else asked.until_ns)
+    if since_ns >= until_ns:
+        raise InputError(
+            f"folder {root} has telemetry from {instant(have.since_ns)} to "
+            f"{instant(have.until_ns)} and none in this range"
+        )
+    return Span(since_ns, until_ns)

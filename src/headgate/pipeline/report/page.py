@@ -1,0 +1,63 @@
+"""The page itself: sections in, one file of HTML out, that needs nothing from anywhere.
+
+Names come from clients. In text they are escaped by the template; in the charts' JSON, which
+stands in a ``<script>``, whatever could end the element is written as an escape of JSON; in the
+charts' own texts see ``figures.label``.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib.resources import files
+from typing import Any, Final
+
+import jinja2
+from plotly.offline import get_plotlyjs
+
+from headgate.pipeline.report.sections import Section
+
+_TEMPLATE: Final = "page.html.jinja"
+_UNSAFE: Final = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028",
+                  "\u2029": "\\u2029"}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """What the page is about."""
+
+    range: str
+    clusters: tuple[str, ...]
+    brokers: int
+    completeness: float | None
+    evidence: tuple[str, ...]
+    subscriptions: int
+    written: str
+    """When, in words."""
+
+
+def page_html(
+    head: Head, said: Sequence[str], sections: Sequence[Section], charts: Mapping[str, Any]
+) -> str:
+    """The whole page."""
+    environment = jinja2.Environment(
+        autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    source = (files(__package__) / _TEMPLATE).read_text(encoding="utf-8")
+    rendered: str = environment.from_string(source).render(
+        head=head,
+        said=said,
+        sections=sections,
+        charts=jinja2.filters.Markup(charts_json(charts)),
+        plotly=jinja2.filters.Markup(get_plotlyjs()),
+    )
+    return rendered
+
+
+def charts_json(charts: Mapping[str, Any]) -> str:
+    """Figures by id as JSON that may stand inside ``<script>``."""
+    text = json.dumps({name: figure.to_plotly_json() for name, figure in charts.items()})
+    for character, escape in _UNSAFE.items():
+        text = text.replace(character, escape)
+    return text

@@ -1,0 +1,133 @@
+"""Which producers were held, and what the limiters let through."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from headgate.base.units import NS_PER_S
+from headgate.pipeline.render import topic_text
+from headgate.pipeline.report.grid import Grid, Values, instants, numbers
+from headgate.pipeline.report.totals import largest, matching, totals
+from headgate.pipeline.store.scan import TableScan
+from headgate.pipeline.tables.intervals import TOPIC_KEY
+from headgate.pipeline.times import Span
+from headgate.record.fields import PARK_CAUSES
+
+_PARKED: Final = {cause: f"parked_{cause}_ns" for cause in PARK_CAUSES}
+_LIMITER_KEY: Final = ("cluster", "level", "subject", "dimension", "incarnation")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class HeldTopic:
+    """A topic whose producers were held."""
+
+    cluster: str
+    topic: str
+    seconds: dict[str, float]
+    """For each cause how long at least one send was held."""
+    sentence: str
+    """Of the minute in which they were held longest."""
+    parked_s: dict[str, Values]
+    """For each cause the seconds held in each step of the grid."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Limiter:
+    """A limit, and what wanted to pass."""
+
+    cluster: str
+    level: str
+    subject: str
+    dimension: str
+    """``messages`` or ``bytes``."""
+    held: int
+    """What wanted to pass and did not, in its dimension."""
+    waiting_share: float
+    """Part of the covered time with somebody waiting, 0 to 1."""
+    sentence: str
+    """Of the minute in which most was held."""
+    limit_per_s: Values
+    offered_per_s: Values
+    granted_per_s: Values
+
+
+def held_topics(scan: TableScan, span: Span, grid: Grid, top: int) -> tuple[HeldTopic, ...]:
+    """Topics of ``publish_attribution`` by how long their producers were held."""
+    columns = [*TOPIC_KEY, *_PARKED.values()]
+    found = totals(
+        scan.batches(columns, span), TOPIC_KEY, [(name, "sum") for name in _PARKED.values()]
+    )
+    if found is None:
+        return ()
+    whole = np.sum([np.nan_to_num(numbers(found[f"{n}_sum"])) for n in _PARKED.values()], axis=0)
+    keys = largest(found, whole, top)
+    if not keys:
+        return ()
+    rows = scan.rows(
+        [*columns, "minute", "sentence"], span, ("topic", sorted({k["topic"] for k in keys}))
+    )
+    return tuple(_held_topic(key, matching(rows, TOPIC_KEY, key), grid) for key in keys)
+
+
+def _held_topic(key: dict[str, Any], rows: pa.Table, grid: Grid) -> HeldTopic:
+    places = grid.places(instants(rows["minute"]))
+    parked = {c: np.nan_to_num(numbers(rows[name])) / NS_PER_S for c, name in _PARKED.items()}
+    worst = int(np.argmax(np.sum(list(parked.values()), axis=0)))
+    return HeldTopic(
+        key["cluster"] or "",
+        topic_text(key),
+        {cause: float(values.sum()) for cause, values in parked.items()},
+        rows["sentence"][worst].as_py() or "",
+        {cause: grid.total(places, values) for cause, values in parked.items()},
+    )
+
+
+def limiters(scan: TableScan, span: Span, grid: Grid, top: int) -> tuple[Limiter, ...]:
+    """Limiters of ``throttle_timeline`` by how long somebody waited for them."""
+    found = totals(
+        scan.batches([*_LIMITER_KEY, "waiting_ns", "covered_ns"], span),
+        _LIMITER_KEY,
+        [("waiting_ns", "sum"), ("covered_ns", "sum")],
+    )
+    if found is None:
+        return ()
+    keys = largest(found, np.nan_to_num(numbers(found["waiting_ns_sum"])), top)
+    if not keys:
+        return ()
+    rows = scan.rows(
+        [
+            *_LIMITER_KEY, "minute", "covered_ns", "limit_per_s", "offered", "granted", "held",
+            "sentence",
+        ],
+        span,
+        ("subject", sorted({key["subject"] for key in keys})),
+    )  # fmt: skip
+    return tuple(_limiter(key, matching(rows, _LIMITER_KEY, key), grid) for key in keys)
+
+
+def _limiter(key: dict[str, Any], rows: pa.Table, grid: Grid) -> Limiter:
+    places = grid.places(instants(rows["minute"]))
+    covered_s = numbers(rows["covered_ns"]) / NS_PER_S
+    held = np.nan_to_num(numbers(rows["held"]))
+    seconds = grid.total(places, covered_s)
+
+    def per_s(name: str) -> Values:
+        amount = grid.total(places, numbers(rows[name]))
+        return np.divide(amount, seconds, out=np.full(grid.count, np.nan), where=seconds > 0)
+
+    return Limiter(
+        key["cluster"] or "",
+        key["level"],
+        key["subject"],
+        key["dimension"],
+        int(held.sum()),
+        key["waiting_ns_sum"] / max(1, key["covered_ns_sum"]),
+        rows["sentence"][int(np.argmax(held))].as_py() or "",
+        grid.mean(places, numbers(rows["limit_per_s"]), covered_s),
+        per_s("offered"),
+        per_s("granted"),
+    )

@@ -1,0 +1,198 @@
+"""How full backlog quotas were, when they will be reached, and what they took."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from headgate.base.units import NS_PER_S
+from headgate.pipeline.render import topic_text
+from headgate.pipeline.report.grid import Grid, Values, instants, numbers
+from headgate.pipeline.report.totals import largest, matching, totals
+from headgate.pipeline.store.scan import TableScan
+from headgate.pipeline.tables.columns import MINUTE_NS
+from headgate.pipeline.tables.intervals import TOPIC_KEY
+from headgate.pipeline.times import Span
+
+_FRESH_NS: Final = 10 * MINUTE_NS
+"""A forecast of a minute before that is none of the range's end."""
+_LOSERS_SHOWN: Final = 3
+_BANDS: Final = ("seconds_to_breach_earliest", "seconds_to_breach", "seconds_to_breach_latest")
+
+
+@dataclass(frozen=True, slots=True)
+class Breach:
+    """When a quota will be reached, as of the topic's last minute."""
+
+    quota: str
+    """``size`` or ``time``."""
+    method: str
+    from_ns: int
+    """End of the minute that it was forecast from."""
+    earliest_s: float | None
+    """Seconds from ``from_ns``; the quota may not be reached before."""
+    likely_s: float
+    latest_s: float | None
+    """None: it may never be reached."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class QuotaTopic:
+    """A topic and its quotas."""
+
+    cluster: str
+    name: str
+    """As telemetry has it, without a partition's suffix."""
+    topic: str
+    size_use: Values
+    """Largest use of the size quota in each step of the grid; 1 is full."""
+    time_use: Values
+    peak_use: float
+    """Largest of both in the range."""
+    held_s: float
+    """Seconds in which a quota held producers."""
+    policy: str
+    breach: Breach | None
+    sentence: str
+    """Of its last minute."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Eviction:
+    """What one topic lost to a quota."""
+
+    cluster: str
+    topic: str
+    quota: str
+    acts: int
+    messages: int
+    bytes: int
+    losers: tuple[tuple[str, int], ...]
+    """The subscriptions that lost most, with messages."""
+    first_ns: int
+    last_ns: int
+    messages_lost: Values
+    """In each step of the grid."""
+
+
+def quota_topics(scan: TableScan, span: Span, grid: Grid, top: int) -> tuple[QuotaTopic, ...]:
+    """Topics of ``quota_usage``: those that break soonest, then those that were fullest."""
+    found = totals(
+        scan.batches([*TOPIC_KEY, "size_use", "time_use"], span),
+        TOPIC_KEY,
+        [("size_use", "max"), ("time_use", "max")],
+    )
+    if found is None:
+        return ()
+    peak = np.fmax(numbers(found["size_use_max"]), numbers(found["time_use_max"]))
+    keys = _soonest(scan, grid, top)
+    chosen = {tuple(key.values()) for key in keys}
+    for row in largest(found, np.nan_to_num(peak), top):
+        key = {name: row[name] for name in TOPIC_KEY}
+        if len(keys) < top and tuple(key.values()) not in chosen:
+            keys.append(key)
+    rows = scan.rows(
+        [
+            *TOPIC_KEY, "minute", "size_use", "time_use", "size_policy", "time_policy",
+            "held_seconds", "breach_quota", "method", *_BANDS, "sentence",
+        ],
+        span,
+        ("topic", sorted({key["topic"] for key in keys})),
+    ).sort_by("minute")  # fmt: skip
+    topics = (_quota_topic(key, matching(rows, TOPIC_KEY, key), grid) for key in keys)
+    return tuple(topics)
+
+
+def _soonest(scan: TableScan, grid: Grid, top: int) -> list[dict[str, Any]]:
+    """Keys of the topics whose newest minute has the nearest breaches."""
+    fresh = Span(grid.end_ns - _FRESH_NS, grid.end_ns)
+    latest: dict[tuple[Any, ...], tuple[Any, float | None]] = {}
+    for batch in scan.batches([*TOPIC_KEY, "minute", "seconds_to_breach"], fresh):
+        for row in batch.to_pylist():
+            key = tuple(row[name] for name in TOPIC_KEY)
+            if key not in latest or latest[key][0] < row["minute"]:
+                latest[key] = row["minute"], row["seconds_to_breach"]
+    near = [(seconds, key) for key, (_, seconds) in latest.items() if seconds is not None]
+    near.sort(key=lambda pair: (pair[0], str(pair[1])))
+    return [dict(zip(TOPIC_KEY, key, strict=True)) for _, key in near[:top]]
+
+
+def _quota_topic(key: dict[str, Any], rows: pa.Table, grid: Grid) -> QuotaTopic:
+    places = grid.places(instants(rows["minute"]))
+    size, time = numbers(rows["size_use"]), numbers(rows["time_use"])
+    last = rows.slice(rows.num_rows - 1).to_pylist()[0]
+    uses = np.concatenate([size, time])
+    breach = None
+    if last["seconds_to_breach"] is not None:
+        breach = Breach(
+            last["breach_quota"] or "size",
+            last["method"] or "",
+            int(instants(rows["minute"])[-1]) + MINUTE_NS,
+            last["seconds_to_breach_earliest"],
+            last["seconds_to_breach"],
+            last["seconds_to_breach_latest"],
+        )
+    policies = [last[f"{q}_policy"] for q in ("size", "time") if last[f"{q}_policy"]]
+    return QuotaTopic(
+        key["cluster"] or "",
+        key["topic"],
+        topic_text(key),
+        grid.largest(places, size),
+        grid.largest(places, time),
+        float(np.nanmax(uses)) if not np.isnan(uses).all() else 0.0,
+        float(np.nansum(numbers(rows["held_seconds"]))),
+        ", ".join(dict.fromkeys(policies)),
+        breach,
+        last["sentence"] or "",
+    )
+
+
+def evictions(scan: TableScan, span: Span, grid: Grid, top: int) -> tuple[Eviction, ...]:
+    """Topics of the table ``evictions`` by the messages that they lost."""
+    keys = (*TOPIC_KEY, "quota")
+    found = totals(
+        scan.batches([*keys, "acts", "messages", "bytes"], span),
+        keys,
+        [("acts", "sum"), ("messages", "sum"), ("bytes", "sum")],
+    )
+    if found is None:
+        return ()
+    worst = largest(found, np.nan_to_num(numbers(found["messages_sum"])), top)
+    if not worst:
+        return ()
+    rows = scan.rows(
+        [*keys, "time_ns", "messages", "subscriptions"],
+        span,
+        ("topic", sorted({key["topic"] for key in worst})),
+    )
+    return tuple(_eviction(key, matching(rows, keys, key), grid) for key in worst)
+
+
+def _eviction(key: dict[str, Any], rows: pa.Table, grid: Grid) -> Eviction:
+    lost: dict[str, int] = {}
+    for text in rows["subscriptions"].to_pylist():
+        for loss in json.loads(text or "[]"):
+            lost[loss["subscription"]] = lost.get(loss["subscription"], 0) + loss["messages"]
+    times = instants(rows["time_ns"])
+    losers = sorted(lost.items(), key=lambda item: (-item[1], item[0]))
+    return Eviction(
+        key["cluster"] or "",
+        topic_text(key),
+        key["quota"],
+        key["acts_sum"] or 0,
+        key["messages_sum"],
+        key["bytes_sum"] or 0,
+        tuple(losers[:_LOSERS_SHOWN]),
+        int(times.min()),
+        int(times.max()),
+        grid.total(grid.places(times), numbers(rows["messages"])),
+    )
+
+
+def breach_time_ns(breach: Breach) -> int:
+    """The instant at which the quota is likely reached."""
+    return breach.from_ns + int(breach.likely_s * NS_PER_S)

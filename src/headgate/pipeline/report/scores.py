@@ -1,0 +1,74 @@
+"""How right the forecasts of the page's quotas were. No Spark: few topics, and the same law."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import fields
+from typing import Any, Final
+
+from headgate.pipeline.kernels.forecast_score import Score, score_table
+from headgate.pipeline.kernels.quota_forecast import FORECAST_COLUMNS, SORT_COLUMNS
+from headgate.pipeline.render import topic_text
+from headgate.pipeline.store.scan import TableScan
+from headgate.pipeline.tables.columns import HOUR_NS
+from headgate.pipeline.times import Span
+from headgate.record.fields import Kind
+
+_OUTCOME_NS: Final = 24 * HOUR_NS
+"""What came later than this after a forecast does not count."""
+_SHOWN: Final = {
+    "forecasts": "forecasts",
+    "breached": "breaches",
+    "coverage": "came within the band",
+    "pinball_50_s": "loss (s)",
+    "levels": "levels",
+    "level_coverage": "within the band",
+    "level_pinball_50": "loss (of the limit)",
+    "missed_share": "breaches missed",
+}
+"""Figures of a score, and what the page calls them."""
+_SHARES: Final = ("coverage", "level_coverage", "level_pinball_50", "missed_share")
+
+
+def forecast_scores(
+    intervals: TableScan, topics: Sequence[str], since_ns: int, until_ns: int
+) -> list[dict[str, Any]]:
+    """The score of all these topics (names without a partition's suffix) and of each, for the
+    forecasts of a range; none where no forecast has come due."""
+    if not topics:
+        return []
+    span = Span(since_ns - HOUR_NS, until_ns + _OUTCOME_NS)
+    columns = list(dict.fromkeys((*FORECAST_COLUMNS, *SORT_COLUMNS)))
+    minutes = intervals.rows(
+        columns, span, ("kind", [Kind.TOPIC.value]), ("topic", sorted(set(topics)))
+    ).sort_by([(name, "ascending") for name in SORT_COLUMNS])
+    if not minutes.num_rows:
+        return []
+    scored = []
+    for row in score_table(minutes, since_ns, until_ns).to_pylist():
+        score = Score(**{field.name: row[field.name] for field in fields(Score)})
+        scored.append((f"{topic_text(row)}".removeprefix("persistent://"), row["quota"], score))
+    total = sum((score for _, _, score in scored), Score())
+    if not total.levels and not total.resolved:
+        return []
+    scored.sort(key=lambda found: (-found[2].forecasts, found[0], found[1]))
+    return [_row("all of these", "", total), *(_row(*found) for found in scored)]
+
+
+def _row(topic: str, quota: str, score: Score) -> dict[str, Any]:
+    document = score.document()
+    return {
+        "topic": topic,
+        "quota": quota,
+        **{
+            title: share_text(document[name]) if name in _SHARES else document[name]
+            for name, title in _SHOWN.items()
+        },
+    }
+
+
+def share_text(share: float | None) -> str | None:
+    """Percents with as many digits as say something."""
+    if share is None:
+        return None
+    return f"{100 * share:.0f} %" if share >= 0.1 or share == 0 else f"{100 * share:.2g} %"

@@ -1,0 +1,473 @@
+"""The page's sections: what was found, in sentences, charts and tables. Plain values out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from headgate.base.units import NS_PER_S
+from headgate.pipeline.render import messages_text, subscriptions_text
+from headgate.pipeline.report import figures
+from headgate.pipeline.report.backlogs import Backlogs, Offender
+from headgate.pipeline.report.backtests import BacktestRun
+from headgate.pipeline.report.colors import BLAME_COLORS, BLAME_NAMES, PARK_NAMES
+from headgate.pipeline.report.grid import Grid
+from headgate.pipeline.report.publishing import HeldTopic, Limiter
+from headgate.pipeline.report.quality import Quality
+from headgate.pipeline.report.quotas import Eviction, QuotaTopic, breach_time_ns
+from headgate.pipeline.times import instant
+
+SCORE_NAMES: Final = ("topic", "quota")
+"""The columns of a score that are no figures; they stand first."""
+
+ROWS_SHOWN: Final = 20
+"""Rows of a table on the page."""
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Something with a name, a sentence and a chart."""
+
+    title: str
+    text: str
+    chart: str
+    """Id of its chart."""
+    alt: str
+    """What the chart shows."""
+    tag: str = ""
+    """The verdict in a word."""
+    color: str = ""
+    facts: str = ""
+    """Its figures in a line."""
+
+
+@dataclass(frozen=True, slots=True)
+class TableView:
+    """Cells as text."""
+
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    numeric: frozenset[int] = frozenset()
+    """Columns of numbers, by place."""
+
+
+@dataclass(slots=True)
+class Section:
+    """A part of the page."""
+
+    anchor: str
+    title: str
+    lead: str
+    """What there is, or that there is nothing."""
+    blocks: list[Block] = field(default_factory=list)
+    table: TableView | None = None
+
+
+class Charts:
+    """The page's charts by their ids."""
+
+    def __init__(self) -> None:
+        self.by_id: dict[str, Any] = {}
+
+    def add(self, figure: Any) -> str:
+        """Keep a figure; returns its id."""
+        name = f"chart-{len(self.by_id) + 1}"
+        self.by_id[name] = figure
+        return name
+
+
+def missing(anchor: str, title: str, table: str) -> Section:
+    """A section whose table is not in the folder."""
+    return Section(
+        anchor, title,
+        f"The folder has no table {table}; headgate pipeline run makes what this version knows.",
+    )  # fmt: skip
+
+
+def backlog_section(found: Backlogs, grid: Grid, charts: Charts) -> Section:
+    """The worst backlogs, with their causes."""
+    if not found.offenders:
+        text = (
+            f"No backlog that somebody is to blame for: {subscriptions_text(found.subscriptions)}"
+        )
+        return Section("backlogs", "Backlogs", f"{text} had telemetry in this range.")
+    section = Section(
+        "backlogs",
+        "Backlogs",
+        "The fastest growing and the largest. Above, messages not acknowledged; below, whom each "
+        "minute is blamed on.",
+    )
+    for place, offender in enumerate(found.offenders, start=1):
+        section.blocks.append(
+            Block(
+                f"{place}. {name_text(offender)}",
+                _said(offender),
+                charts.add(figures.backlog_figure(offender, grid)),
+                f"Backlog of {name_text(offender)} over time, above the causes of its minutes",
+                offender.verdict,
+                BLAME_COLORS.get(offender.verdict, ""),
+                f"{growth_text(offender)}; peak {offender.peak_messages:,}; "
+                f"confidence {offender.confidence:.2f}, "
+                f"completeness {100 * offender.completeness:.0f} %",
+            )
+        )
+    return section
+
+
+def name_text(offender: Offender) -> str:
+    """Topic and subscription, without the scheme."""
+    return f"{short(offender.topic)} / {offender.subscription}"
+
+
+def short(topic: str) -> str:
+    """A topic without its scheme."""
+    return topic.removeprefix("persistent://")
+
+
+def _said(offender: Offender) -> str:
+    said = offender.sentence.removeprefix(f"{offender.verdict}: ")
+    return said[:1].upper() + said[1:]
+
+
+def growth_text(offender: Offender) -> str:
+    """``grew by 1,200 to 1,996 messages (30/s)``."""
+    growth = offender.growth_messages
+    if growth == 0:
+        return f"as large as before: {offender.backlog_messages:,} messages"
+    verb = "grew" if growth > 0 else "shrank"
+    per_s = abs(offender.growth_per_s)
+    rate = f"{per_s:,.0f}" if per_s >= 10 else f"{per_s:.2g}"
+    return f"{verb} by {abs(growth):,} to {offender.backlog_messages:,} messages ({rate}/s)"
+
+
+def quota_section(found: Sequence[QuotaTopic], grid: Grid, charts: Charts) -> Section:
+    """How full quotas are, and when they will be."""
+    if not found:
+        return Section(
+            "quotas", "Backlog quotas", "No topic with telemetry in this range has a backlog quota."
+        )
+    section = Section(
+        "quotas",
+        "Backlog quotas",
+        "Those that are reached soonest, then the fullest. The band spans the earliest and latest "
+        "times at which the forecast expects the limit.",
+    )
+    for topic in found:
+        facts = f"at most {100 * topic.peak_use:,.0f} % used; policy {topic.policy or 'unknown'}"
+        if topic.held_s > 0:
+            facts += f"; held producers for {topic.held_s:,.0f} s"
+        section.blocks.append(
+            Block(
+                short(topic.topic),
+                topic.sentence,
+                charts.add(figures.quota_figure(topic, grid)),
+                f"Use of the backlog quotas of {short(topic.topic)} over time",
+                facts=facts,
+            )
+        )
+    near = [topic for topic in found if topic.breach is not None]
+    if near:
+        section.table = TableView(
+            ("topic", "quota", "earliest", "likely", "latest", "at (UTC)", "method"),
+            tuple(_breach_row(topic) for topic in near[:ROWS_SHOWN]),
+            frozenset({2, 3, 4, 5}),
+        )
+    return section
+
+
+def _breach_row(topic: QuotaTopic) -> tuple[str, ...]:
+    breach = topic.breach
+    if breach is None:
+        raise ValueError(f"{topic.topic} approaches no quota")
+    return (
+        short(topic.topic),
+        breach.quota,
+        duration(breach.earliest_s),
+        duration(breach.likely_s),
+        "unknown" if breach.latest_s is None else duration(breach.latest_s),
+        instant(breach_time_ns(breach)).removesuffix(" UTC"),
+        breach.method,
+    )
+
+
+def duration(seconds: float | None) -> str:
+    """A length of time in a unit that fits; empty when unknown."""
+    if seconds is None:
+        return ""
+    for unit, length in (("d", 86_400), ("h", 3_600), ("min", 60)):
+        if seconds >= 2 * length:
+            return f"{seconds / length:.1f} {unit}"
+    return f"{seconds:.0f} s"
+
+
+def producer_section(found: Sequence[HeldTopic], grid: Grid, charts: Charts) -> Section:
+    """Who was held before publishing."""
+    if not found:
+        return Section("producers", "Producers", "No producer was held in this range.")
+    section = Section(
+        "producers",
+        "Producers",
+        "Topics whose sends waited before they were stored, by how long; causes may overlap.",
+        table=TableView(
+            ("topic", "held", "longest by", "the worst minute"),
+            tuple(
+                (short(t.topic), f"{sum(t.seconds.values()):,.0f} s", main_cause(t), t.sentence)
+                for t in found[:ROWS_SHOWN]
+            ),
+            frozenset({1}),
+        ),
+    )
+    for topic in found:
+        parts = sorted(topic.seconds.items(), key=lambda item: -item[1])
+        section.blocks.append(
+            Block(
+                short(topic.topic),
+                ", ".join(f"{PARK_NAMES[c]} {s:,.0f} s" for c, s in parts if s > 0),
+                charts.add(figures.held_figure(topic, grid)),
+                f"Seconds in which producers of {short(topic.topic)} were held, by cause",
+            )
+        )
+    return section
+
+
+def main_cause(topic: HeldTopic) -> str:
+    """What held its producers longest."""
+    return PARK_NAMES[max(topic.seconds, key=lambda cause: topic.seconds[cause])]
+
+
+def limiter_section(found: Sequence[Limiter], grid: Grid, charts: Charts) -> Section:
+    """What limits let through."""
+    if not found:
+        return Section("limits", "Limits", "Nobody waited for a limit in this range.")
+    section = Section(
+        "limits", "Limits", "Limits that somebody waited for, by how long; the rest passed."
+    )
+    for limiter in found:
+        subject = short(limiter.subject).replace("|", " / ")
+        section.blocks.append(
+            Block(
+                f"{limiter.level.replace('_', ' ')} limit of {subject}, {limiter.dimension}",
+                limiter.sentence,
+                charts.add(figures.limiter_figure(limiter, grid)),
+                f"Limit of {subject} with what was offered and granted, over time",
+                facts=f"somebody waited for {100 * limiter.waiting_share:.0f} % of the time",
+            )
+        )
+    return section
+
+
+def eviction_section(found: Sequence[Eviction], grid: Grid, charts: Charts) -> Section:
+    """What quotas took."""
+    if not found:
+        return Section("evictions", "Evictions", "No message was evicted in this range.")
+    return Section(
+        "evictions",
+        "Evictions",
+        "Messages that a backlog quota took from subscriptions that had not acknowledged them.",
+        [
+            Block(
+                "Messages lost",
+                "Of the topics above.",
+                charts.add(figures.eviction_figure(found, grid)),
+                "Messages evicted over time, by quota",
+            )
+        ],
+        TableView(
+            ("topic", "quota", "messages", "MB", "acts", "from", "to", "lost most"),
+            tuple(
+                (
+                    short(e.topic), e.quota, f"{e.messages:,}", f"{e.bytes / 1e6:,.1f}",
+                    f"{e.acts:,}", instant(e.first_ns).removesuffix(" UTC"),
+                    instant(e.last_ns).removesuffix(" UTC"),
+                    ", ".join(f"{name} {count:,}" for name, count in e.losers),
+                )
+                for e in found[:ROWS_SHOWN]
+            ),
+            frozenset({2, 3, 4, 5, 6}),
+        ),
+    )  # fmt: skip
+
+
+def backtest_section(run: BacktestRun | None, charts: Charts) -> Section:
+    """What other settings would have done."""
+    title = "Policy backtest"
+    if run is None:
+        return Section(
+            "backtest", title,
+            "No backtest has been run in this folder: headgate pipeline backtest --grid FILE.",
+        )  # fmt: skip
+    when = "" if run.run_at is None else f" of {run.run_at:%Y-%m-%d %H:%M} UTC"
+    front = sum(point.is_pareto for point in run.points)
+    best = run.points[:ROWS_SHOWN]
+    return Section(
+        "backtest",
+        title,
+        f"Run {run.run_id}{when}: {run.count:,} settings replayed over {_topics(run.topics)}. "
+        f"{front:,} are on the Pareto front: no other is better in everything.",
+        [
+            Block(
+                "Cost and use of each setting",
+                "Each point is one setting.",
+                charts.add(figures.pareto_figure(run)),
+                "Seconds over the quota by seconds in which producers are held, for each setting",
+            )
+        ],
+        TableView(
+            (
+                "rank", "settings", "front", "over quota", "held", "drain used", "evicted",
+                "censored",
+            ),
+            tuple(
+                (
+                    "" if p.rank is None else str(p.rank),
+                    ", ".join(f"{k} {v}" for k, v in figures.settings_of(p).items()),
+                    "yes" if p.is_pareto else "",
+                    f"{p.seconds_over_quota:,.0f} s",
+                    f"{p.parked_seconds:,.0f} s",
+                    _percent(p.drain_used),
+                    f"{p.evicted_bytes / 1e6:,.1f} MB",
+                    _percent(p.censored_share),
+                )
+                for p in best
+            ),
+            frozenset({0, 3, 4, 5, 6, 7}),
+        ),
+    )  # fmt: skip
+
+
+def _topics(count: int) -> str:
+    return "1 topic" if count == 1 else f"{count:,} topics"
+
+
+def _percent(share: float | None) -> str:
+    return "" if share is None else f"{100 * share:.0f} %"
+
+
+def score_section(scores: Sequence[Mapping[str, Any]] | None) -> Section:
+    """How right the forecasts of the range were."""
+    title = "Were the forecasts right?"
+    if not scores:
+        return Section(
+            "forecasts", title,
+            "No forecast of this range has come due yet, so none can be judged.",
+        )  # fmt: skip
+    columns = tuple(scores[0])
+    return Section(
+        "forecasts",
+        title,
+        "Each forecast against what came after it: the breach, and the level 15 and 30 minutes "
+        "later. A band is meant to hold eight of ten. The loss is the pinball loss of the middle, "
+        "half of what it was off.",
+        table=TableView(
+            columns,
+            tuple(tuple(_cell(row[name]) for name in columns) for row in scores[:ROWS_SHOWN]),
+            frozenset(range(len(SCORE_NAMES), len(columns))),
+        ),
+    )
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return ""
+    return f"{value:,.3g}" if isinstance(value, float) else str(value)
+
+
+def quality_section(found: Quality, grid: Grid, charts: Charts) -> Section:
+    """How much is known."""
+    counts = found.counts
+    lead = (
+        f"{found.rows:,} accounts of a minute; {counts['gaps']:,} gaps, {counts['restarts']:,} "
+        f"restarts of counting, {counts['resets']:,} counters that fell, "
+        f"{counts['clock_steps']:,} steps of a clock. "
+    )
+    lead += (
+        f"There is a quarantine of {messages_text(found.quarantined)}."
+        if found.quarantined
+        else "No message is in quarantine."
+    )
+    section = Section(
+        "quality",
+        "How much is known",
+        lead,
+        [
+            Block(
+                "Completeness",
+                "Part of the time that telemetry covers.",
+                charts.add(figures.quality_figure(found, grid)),
+                "Part of the time that telemetry covers, and gaps, over time",
+            )
+        ],
+    )
+    if found.reasons:
+        section.table = TableView(
+            ("why messages are in quarantine", "messages"),
+            tuple((reason, f"{count:,}") for reason, count in found.reasons),
+            frozenset({1}),
+        )
+    return section
+
+
+def happened(
+    found: Backlogs,
+    quotas: Sequence[QuotaTopic],
+    held: Sequence[HeldTopic],
+    lost: Sequence[Eviction],
+    known: Quality,
+) -> list[str]:
+    """What happened, in sentences: the most urgent first."""
+    said = [_backlogs_sentence(found)]
+    said += [
+        f"{name_text(o)} {growth_text(o)}: {o.verdict} (confidence {o.confidence:.2f}). {_said(o)}"
+        for o in found.offenders[:3]
+        if o.growth_messages > 0
+    ]
+    near = [topic for topic in quotas if topic.breach is not None]
+    if near and near[0].breach is not None:
+        first = near[0].breach
+        said.append(
+            f"The next quota that is reached is the {first.quota} quota of "
+            f"{short(near[0].topic)}, likely at {instant(breach_time_ns(first))}"
+            if first.likely_s > 0
+            else f"The {first.quota} quota of {short(near[0].topic)} is full"
+        )
+        said[-1] += f"; {len(near)} are approached." if len(near) > 1 else "."
+    if held:
+        seconds = sum(held[0].seconds.values())
+        said.append(
+            f"Producers of {short(held[0].topic)} were held longest: {seconds:,.0f} s, mostly by "
+            f"the {main_cause(held[0])}."
+        )
+    if lost:
+        total = sum(e.messages for e in lost)
+        said.append(f"Backlog quotas evicted {total:,} messages, most from {short(lost[0].topic)}.")
+    if known.completeness is not None and known.completeness < 0.99:
+        said.append(
+            f"Only {100 * known.completeness:.1f} % of the time is covered by telemetry: amounts "
+            "are right, times are less sure."
+        )
+    return said
+
+
+def _backlogs_sentence(found: Backlogs) -> str:
+    if not found.growing:
+        return (
+            f"No backlog grew through anybody's fault; {subscriptions_text(found.subscriptions)} "
+            "had telemetry."
+        )
+    blamed = {b: s for b, s in found.blame_seconds.items() if b != "NONE" and s > 0}
+    whole = sum(blamed.values())
+    parts = [
+        f"the {BLAME_NAMES[b]} ({100 * s / whole:.0f} %)"
+        for b, s in sorted(blamed.items(), key=lambda item: -item[1])[:3]
+    ]
+    return (
+        f"The backlogs of {found.growing:,} of {subscriptions_text(found.subscriptions)} grew, by "
+        f"{found.growth_messages:,} messages together; their time is blamed on {', '.join(parts)}."
+    )
+
+
+def range_text(grid: Grid) -> str:
+    """From when to when, and how long that is."""
+    seconds = (grid.end_ns - grid.start_ns) / NS_PER_S
+    return f"{instant(grid.start_ns)} to {instant(grid.end_ns)} ({duration(seconds)})"

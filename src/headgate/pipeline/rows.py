@@ -1,0 +1,186 @@
+"""Rows of any table for people and programs: JSON, CSV, or a table for a terminal.
+
+JSON and CSV hold every value in full, one row at a time, so that a table of any size passes.
+For people, names may be folded over lines and are never cut, nor is a number; where the columns do
+not fit beside each other, each row is a paragraph.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+import unicodedata
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, date, datetime
+from typing import Any, Final, TextIO
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from headgate.pipeline.options import Format
+
+WIDTH_MIN: Final = 40
+WIDTH_MAX: Final = 200
+
+_FOLDED_MIN: Final = 16
+"""Characters that a column of names gets at least; below, rows become paragraphs."""
+_PADDING: Final = 2
+_ISO_DAY: Final = len("2026-11-21T10:00:00")
+
+Row = Mapping[str, Any]
+
+
+def plain_value(value: Any) -> Any:
+    """A value as JSON and CSV have it: times in ISO 8601 with Z, bytes in hexadecimal.
+
+    What JSON has no number for (not a number, infinity) becomes null.
+    """
+    if isinstance(value, datetime):
+        return value.astimezone(UTC).isoformat().replace("+00:00", "Z")
+    if isinstance(value, date):
+        return value.isoformat()
+    if isinstance(value, bytes):
+        return value.hex()
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
+
+
+def write_rows(
+    style: Format,
+    columns: Sequence[str],
+    rows: Iterable[Row],
+    out: TextIO,
+    *,
+    width: int = 80,
+    color: bool = False,
+) -> int:
+    """Write rows, and nothing else, to ``out``; returns how many there were.
+
+    Without rows, CSV has its header, JSON an empty array and the table is empty.
+    """
+    plain = ({name: plain_value(row.get(name)) for name in columns} for row in rows)
+    if style == "json":
+        return _write_json(plain, out)
+    if style == "csv":
+        return _write_csv(columns, plain, out)
+    return _write_table(columns, list(plain), out, min(max(width, WIDTH_MIN), WIDTH_MAX), color)
+
+
+def _write_json(rows: Iterable[Row], out: TextIO) -> int:
+    count = 0
+    out.write("[")
+    for row in rows:
+        out.write(f"{',' * bool(count)}\n{json.dumps(row)}")
+        count += 1
+    out.write("\n]\n" if count else "]\n")
+    return count
+
+
+def _write_csv(columns: Sequence[str], rows: Iterable[Row], out: TextIO) -> int:
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(columns)
+    count = 0
+    for row in rows:
+        writer.writerow([_csv_text(row[name]) for name in columns])
+        count += 1
+    return count
+
+
+def _csv_text(value: Any) -> Any:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return json.dumps(value) if isinstance(value, dict | list) else value
+
+
+def _write_table(
+    columns: Sequence[str], rows: Sequence[Row], out: TextIO, width: int, color: bool
+) -> int:
+    if not rows:
+        return 0
+    # Columns that say nothing would only push the others out of sight.
+    shown = [name for name in columns if any(row[name] is not None for row in rows)]
+    console = Console(
+        file=out, width=width, highlight=False, markup=False, emoji=False,
+        force_terminal=color, no_color=not color, legacy_windows=False,
+    )  # fmt: skip
+    texts = [{name: _cell(name, row[name]) for name in shown} for row in rows]
+    numeric = {name for name in shown if all(_is_number(row[name]) for row in rows)}
+    solid = {name: _solid_width(name, texts, name in numeric) for name in shown}
+    if sum(solid.values()) + _PADDING * len(shown) > width:
+        _write_paragraphs(shown, texts, console)
+        return len(rows)
+    table = Table(
+        box=box.SIMPLE_HEAD,
+        show_edge=False,
+        pad_edge=False,
+        padding=(0, _PADDING, 0, 0),
+        expand=False,
+    )
+    for name in shown:
+        table.add_column(
+            Text(name), overflow="fold", min_width=solid[name],
+            justify="right" if name in numeric else "left",
+        )  # fmt: skip
+    for row in texts:
+        table.add_row(*(Text(row[name]) for name in shown))
+    console.print(table)
+    return len(rows)
+
+
+def _is_number(value: Any) -> bool:
+    return value is None or (isinstance(value, int | float) and not isinstance(value, bool))
+
+
+def _solid_width(name: str, texts: Sequence[Mapping[str, str]], is_number: bool) -> int:
+    """The least width of a column: numbers, times and headings whole, names folded."""
+    longest = max(len(row[name]) for row in texts)
+    limit = longest if is_number else min(longest, max(_FOLDED_MIN, _ISO_DAY + 1))
+    return max(limit, len(name))
+
+
+def _write_paragraphs(
+    columns: Sequence[str], texts: Sequence[Mapping[str, str]], console: Console
+) -> None:
+    label = max(len(name) for name in columns)
+    for place, row in enumerate(texts):
+        if place:
+            console.print()
+        grid = Table.grid(padding=(0, _PADDING, 0, 0))
+        grid.add_column(min_width=label, style="bold")
+        grid.add_column(overflow="fold")
+        for name in columns:
+            if row[name]:
+                grid.add_row(name, Text(row[name]))
+        console.print(grid)
+
+
+def _cell(name: str, value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return _float_text(value)
+    if isinstance(value, int):
+        # An instant is to be copied, not to be read.
+        return str(value) if name.endswith("_ns") else f"{value:,}"
+    return printable(str(value))
+
+
+def _float_text(value: float) -> str:
+    if value == 0 or abs(value) >= 1_000:
+        return f"{value:,.0f}"
+    text = f"{value:,.2f}" if abs(value) >= 0.9995 else f"{value:.3g}"
+    return text if "e" in text or "." in text else f"{text}.0"
+
+
+def printable(text: str) -> str:
+    """Text without what steers a terminal: clients choose the names of topics."""
+    return "".join(
+        "\N{REPLACEMENT CHARACTER}" if unicodedata.category(c) in ("Cc", "Cf", "Cs") else c
+        for c in text
+    )

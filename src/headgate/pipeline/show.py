@@ -1,0 +1,184 @@
+"""``headgate pipeline show``: rows of a table of the folder, without Spark."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, TextIO
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from headgate.base.errors import InputError
+from headgate.pipeline.options import Format
+from headgate.pipeline.rows import write_rows
+from headgate.pipeline.store.scan import EVERYTHING, Filter, TableScan, existing_tables
+from headgate.pipeline.tables.catalogue import TABLES
+from headgate.pipeline.times import Span
+
+TABLE_ROWS_SHOWN: Final = 50
+"""Rows that a table for people has when no number is given; JSON and CSV have all."""
+
+_SHOWN: Final[Mapping[str, tuple[str, ...]]] = {
+    "intervals": (
+        "minute", "kind", "topic", "subscription", "level", "subject", "completeness",
+        "backlog_messages",
+    ),
+    "attribution": (
+        "minute", "topic", "subscription", "backlog_messages", "growth_messages", "verdict",
+        "confidence",
+    ),
+    "publish_attribution": (
+        "minute", "topic", "partition", "msgs_in", "cause", "held_share", "sentence",
+    ),
+    "throttle_timeline": (
+        "minute", "level", "subject", "limit_per_s", "offered", "granted", "waiting_share",
+    ),
+    "episodes": (
+        "topic", "subscription", "minutes", "peak_backlog_messages", "cause", "is_open",
+        "sentence",
+    ),
+    "quota_usage": (
+        "minute", "topic", "partition", "size_use", "time_use", "seconds_to_breach", "method",
+    ),
+    "evictions": ("time", "topic", "partition", "quota", "messages", "bytes"),
+    "policy_backtest": (
+        "run_id", "grid_point", "topic", "score", "rank", "is_pareto", "seconds_over_quota",
+    ),
+    "bronze_quarantine": ("publish_time", "message_topic", "message_id", "reason"),
+}  # fmt: skip
+"""What a table for people shows of the wide ones when no columns are named."""
+
+_NOT_SHOWN: Final = ("date", "hour")
+"""Partition columns repeat what the time says."""
+
+
+@dataclass(frozen=True, slots=True)
+class ShowOptions:
+    """Which rows of which table, and how they are written."""
+
+    out: str
+    """The folder of the tables."""
+    table: str
+    span: Span = EVERYTHING
+    limit: int | None = None
+    """So many of the latest rows; None: all, as a table :data:`TABLE_ROWS_SHOWN`."""
+    where: tuple[tuple[str, str], ...] = ()
+    """Columns and a value of each, as text; all must hold, of one column any."""
+    columns: tuple[str, ...] = ()
+    """Empty: all, as a table those that matter most."""
+    format: Format = "table"
+    width: int = 80
+    color: bool = False
+
+
+def show(options: ShowOptions, out: TextIO, err: TextIO) -> int:
+    """Write rows of a table to ``out``; returns how many. What is left out is said on ``err``.
+
+    Raises:
+        InputError: the folder, the table or a column is not there, or a value is not of its
+            column's type.
+    """
+    scan = _opened(options)
+    columns = _columns(options, scan)
+    filters = _filters(options.where, scan)
+    limit = options.limit
+    if limit is None and options.format == "table":
+        limit = TABLE_ROWS_SHOWN
+    if limit is None:
+        return write_rows(
+            options.format, columns, _every_row(scan, columns, options.span, filters), out
+        )
+    rows, more = latest_rows(scan, columns, options.span, filters, limit)
+    count = write_rows(options.format, columns, rows, out, width=options.width, color=options.color)
+    if more:
+        err.write(f"The latest {count:,} of {count + more:,} rows; --limit shows more.\n")
+    elif not count:
+        err.write(f"{options.table} has no such rows.\n")
+    return count
+
+
+def latest_rows(
+    scan: TableScan, columns: Sequence[str], span: Span, filters: Sequence[Filter], limit: int
+) -> tuple[list[dict[str, Any]], int]:
+    """The latest ``limit`` rows in the order of time, and how many more there are."""
+    order = [name for name in (scan.time_column,) if name is not None]
+    wanted = list(dict.fromkeys((*columns, *order)))
+    kept: pa.Table | None = None
+    count = 0
+    for batch in scan.batches(wanted, span, *filters):
+        count += batch.num_rows
+        rows = pa.Table.from_batches([batch])
+        kept = rows if kept is None else pa.concat_tables([kept, rows])
+        if kept.num_rows > 2 * limit:
+            kept = _tail(kept, order, limit)
+    if kept is None:
+        return [], 0
+    found = _tail(kept, order, limit).select(list(columns)).to_pylist()
+    return found, count - len(found)
+
+
+def _tail(rows: pa.Table, order: Sequence[str], limit: int) -> pa.Table:
+    if order:
+        rows = rows.take(pc.sort_indices(rows, [(name, "ascending") for name in order]))
+    return rows.slice(max(0, rows.num_rows - limit))
+
+
+def _every_row(
+    scan: TableScan, columns: Sequence[str], span: Span, filters: Sequence[Filter]
+) -> Iterator[dict[str, Any]]:
+    """File by file, which is hour by hour."""
+    for batch in scan.batches(columns, span, *filters):
+        yield from batch.to_pylist()
+
+
+def _opened(options: ShowOptions) -> TableScan:
+    names = existing_tables(options.out)
+    if options.table not in names:
+        raise InputError(_no_table(options.out, options.table, names))
+    return TableScan(options.out, options.table)
+
+
+def _no_table(root: str, name: str, names: Sequence[str]) -> str:
+    close = difflib.get_close_matches(name, names, 1)
+    if name in TABLES:
+        hint = "no run has made it yet; "
+    elif close:
+        hint = f"did you mean {close[0]}? "
+    else:
+        hint = ""
+    return f"folder {root} has no table {name!r}: {hint}there are {', '.join(names)}"
+
+
+def _columns(options: ShowOptions, scan: TableScan) -> tuple[str, ...]:
+    have = tuple(scan.schema.names)
+    _check_columns(options.columns, scan)
+    if options.columns:
+        return options.columns
+    if options.format != "table":
+        return have
+    shown = tuple(name for name in _SHOWN.get(scan.name, ()) if name in have)
+    return shown or tuple(name for name in have if name not in _NOT_SHOWN)
+
+
+def _check_columns(names: Sequence[str], scan: TableScan) -> None:
+    unknown = [name for name in dict.fromkeys(names) if name not in scan.schema.names]
+    if unknown:
+        raise InputError(
+            f"table {scan.name} has no column {', '.join(map(repr, unknown))}; it has "
+            + ", ".join(scan.schema.names)
+        )
+
+
+def _filters(where: Sequence[tuple[str, str]], scan: TableScan) -> list[Filter]:
+    _check_columns([name for name, _ in where], scan)
+    values: dict[str, list[Any]] = {}
+    for name, text in where:
+        kind = scan.schema.field(name).type
+        try:
+            value = pa.scalar(text).cast(kind).as_py()
+        except pa.ArrowException as error:
+            raise InputError(f"--where {name}={text}: {name} is a {kind}") from error
+        values.setdefault(name, []).append(value)
+    return list(values.items())

@@ -1,0 +1,207 @@
+"""Rows of a folder's tables without Spark: only the files and columns that a question needs.
+
+Reading takes no lock: a Delta table's loaded version stays as it is while a job writes the next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+from deltalake import DeltaTable
+
+from headgate.base.errors import InputError
+from headgate.base.units import NS_PER_US
+from headgate.pipeline.store.delta_log import check_layout, table_files
+from headgate.pipeline.tables.arrow_types import TIMESTAMP, table_arrow_schema
+from headgate.pipeline.tables.catalogue import TABLES
+from headgate.pipeline.tables.columns import HOUR_NS, MINUTE_NS
+from headgate.pipeline.times import Span
+
+BATCH_ROWS: Final = 131_072
+"""Rows that are in memory at once while a table is read."""
+
+_TIME_COLUMNS: Final = (
+    "minute", "time", "window_end", "publish_time", "segment_start_ns", "run_at",
+)  # fmt: skip
+"""Columns that say when a row happened; the first that a table has counts."""
+
+Filter = tuple[str, Collection[Any]]
+"""A column and the values that its rows may have."""
+
+
+EVERYTHING: Final = Span()
+
+
+def existing_tables(root: str) -> tuple[str, ...]:
+    """Names of the tables in a folder.
+
+    Raises:
+        InputError: there is no such folder, or it has no tables.
+    """
+    folder = Path(root)
+    try:
+        entries = sorted(folder.iterdir())
+    except OSError as error:
+        raise InputError(f"folder {root} cannot be read: {error.strerror}") from error
+    names = tuple(entry.name for entry in entries if (entry / "_delta_log").is_dir())
+    if not names:
+        raise InputError(f"folder {root} holds no tables of this pipeline (--out names the folder)")
+    return names
+
+
+class TableScan:
+    """One table at the version that it has now."""
+
+    def __init__(self, root: str, name: str) -> None:
+        """Load the table's log.
+
+        Raises:
+            InputError: the table is not there, or has another layout version.
+        """
+        self._folder = Path(root, name)
+        if not DeltaTable.is_deltatable(str(self._folder)):
+            raise InputError(f"folder {root} has no table {name}")
+        delta = DeltaTable(self._folder)
+        check_layout(delta, self._folder)
+        self.name = name
+        self.files = table_files(delta)
+        self._actions = pa.table(delta.get_add_actions(flatten=True))
+        self.schema: pa.Schema = _plain(pa.schema(delta.schema().to_arrow()))
+        declared = TABLES.get(name)
+        self._types = {} if declared is None else _types(table_arrow_schema(declared))
+        self._types |= _types(self.schema)
+        self._partition_by = tuple(delta.metadata().partition_columns)
+        self.time_column = next((c for c in _TIME_COLUMNS if c in self.schema.names), None)
+
+    @property
+    def row_count(self) -> int:
+        """Rows of all files, by the log alone."""
+        return sum(file.rows for file in self.files)
+
+    def span(self) -> Span | None:
+        """From the first row to the last, by the log alone; None without rows.
+
+        The end is open: of minutes it is the end of the last.
+        """
+        first, last = (self._bound(f"{end}.{self.time_column}", end) for end in ("min", "max"))
+        if first is None or last is None:
+            return None
+        return Span(first, last + (MINUTE_NS if self.time_column == "minute" else 1))
+
+    def _bound(self, statistic: str, end: str) -> int | None:
+        if statistic not in self._actions.column_names:
+            return None
+        column = self._actions[statistic]
+        value = (pc.min if end == "min" else pc.max)(column)
+        if pa.types.is_timestamp(column.type):
+            value = value.cast(TIMESTAMP, safe=False).cast(pa.int64())
+            return None if value.as_py() is None else int(value.as_py()) * NS_PER_US
+        found = value.as_py()
+        return found if isinstance(found, int) else None
+
+    def batches(
+        self, columns: Sequence[str], span: Span = EVERYTHING, *filters: Filter
+    ) -> Iterator[pa.RecordBatch]:
+        """Rows of a time range that pass all filters, in no order.
+
+        Columns that the table does not have (an older folder) are null.
+        """
+        wanted = self._files_within(span)
+        have = [name for name in columns if name in self.schema.names]
+        if not wanted or any(name not in self.schema.names for name, _ in filters):
+            return
+        dataset = ds.dataset(
+            [str(self._folder / path) for path in wanted],
+            schema=self.schema,
+            format="parquet",
+            partitioning=ds.partitioning(
+                pa.schema([self.schema.field(name) for name in self._partition_by]), flavor="hive"
+            ),
+            partition_base_dir=str(self._folder),
+        )
+        scanner = dataset.scanner(
+            columns=have,
+            filter=self._condition(span, filters),
+            batch_size=BATCH_ROWS,
+            # What is read ahead is held in memory.
+            batch_readahead=2,
+            fragment_readahead=1,
+        )
+        for batch in scanner.to_batches():
+            if batch.num_rows:
+                yield self._with_nulls(batch, columns)
+
+    def rows(self, columns: Sequence[str], span: Span = EVERYTHING, *filters: Filter) -> pa.Table:
+        """As :meth:`batches`, all at once."""
+        schema = pa.schema([(name, self._types.get(name, pa.null())) for name in columns])
+        return pa.Table.from_batches(list(self.batches(columns, span, *filters)), schema)
+
+    def _with_nulls(self, batch: pa.RecordBatch, columns: Sequence[str]) -> pa.RecordBatch:
+        have = set(batch.schema.names)
+        if len(have) == len(columns):
+            return batch
+        return pa.record_batch(
+            [
+                batch.column(name)
+                if name in have
+                else pa.nulls(batch.num_rows, self._types.get(name, pa.null()))
+                for name in columns
+            ],
+            names=list(columns),
+        )
+
+    def _files_within(self, span: Span) -> list[str]:
+        if "hour" not in self._partition_by:
+            return [file.path for file in self.files]
+        # A minute that touches the range may begin in the hour before it.
+        first = 0 if span.since_ns is None else (span.since_ns - MINUTE_NS) // HOUR_NS
+        last = None if span.until_ns is None else (span.until_ns + MINUTE_NS) // HOUR_NS
+        return [
+            file.path
+            for file in self.files
+            if file.hour >= first and (last is None or file.hour <= last)
+        ]
+
+    def _condition(self, span: Span, filters: Sequence[Filter]) -> Any:
+        conditions = [ds.field(name).isin(list(values)) for name, values in filters]
+        if self.time_column is not None:
+            column, kind = ds.field(self.time_column), self.schema.field(self.time_column).type
+            # Whole minutes: one that only touches the range is in it.
+            slack_ns = MINUTE_NS - 1 if self.time_column == "minute" else 0
+            if span.since_ns is not None:
+                conditions.append(column >= _instant(span.since_ns - slack_ns, kind))
+            if span.until_ns is not None:
+                conditions.append(column < _instant(span.until_ns, kind))
+        combined = None
+        for condition in conditions:
+            combined = condition if combined is None else combined & condition
+        return combined
+
+
+def _instant(time_ns: int, kind: pa.DataType) -> pa.Scalar:
+    if pa.types.is_timestamp(kind):
+        # Rounded up: a row at the microsecond before is outside.
+        return pa.scalar(-(-time_ns // NS_PER_US), pa.int64()).cast(kind)
+    return pa.scalar(time_ns, kind)
+
+
+def _plain(schema: pa.Schema) -> pa.Schema:
+    """Views and large types as the ordinary ones that Parquet files are written with."""
+
+    def plain(kind: pa.DataType) -> pa.DataType:
+        if pa.types.is_string_view(kind) or pa.types.is_large_string(kind):
+            return pa.string()
+        if pa.types.is_binary_view(kind) or pa.types.is_large_binary(kind):
+            return pa.binary()
+        return kind
+
+    return pa.schema([pa.field(field.name, plain(field.type)) for field in schema])
+
+
+def _types(schema: pa.Schema) -> dict[str, pa.DataType]:
+    return {field.name: field.type for field in schema}

@@ -1,0 +1,49 @@
+"""``headgate pipeline compact``: tidy up a folder while nobody writes it. No Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Protocol, TextIO
+
+from headgate.pipeline.options import CompactOptions
+from headgate.pipeline.progress import Progress
+from headgate.pipeline.store.folder import folder_lock
+from headgate.pipeline.store.scan import existing_tables
+
+
+class Maintenance(Protocol):
+    """What this module uses of the module that tidies tables up."""
+
+    def compact(self, root: str, tables: Iterable[str], progress: Progress) -> int:
+        """By how many files there are fewer."""
+
+    def vacuum(self, root: str, retain_hours: int, dry_run: bool) -> list[str]:
+        """The files that were deleted, or would be."""
+
+    def drop_before(self, root: str, days: int) -> int:
+        """How many files were dropped."""
+
+
+def run_compact(options: CompactOptions, err: TextIO, maintenance: Maintenance) -> None:
+    """Drop what is too old, put small files together, delete what is not referred to.
+
+    In this order, so that nothing is rewritten that goes anyway. What was done goes to ``err``.
+
+    Raises:
+        InputError: the folder cannot be used, or a time is not allowed.
+    """
+    root, progress = str(Path(options.out).resolve()), Progress(err)
+    tables = existing_tables(options.out)
+    with folder_lock(root):
+        if not options.is_dry_run:
+            if options.retain_days is not None:
+                with progress.stage(f"Dropping rows older than {options.retain_days} days") as s:
+                    dropped = maintenance.drop_before(root, options.retain_days)
+                    s.result = f"{dropped:,} files"
+            maintenance.compact(root, tables, progress)
+        if options.vacuum:
+            verb = "Looking for" if options.is_dry_run else "Deleting"
+            with progress.stage(f"{verb} files of no use for {options.vacuum_hours} h") as stage:
+                dead = maintenance.vacuum(root, options.vacuum_hours, options.is_dry_run)
+                stage.result = f"{len(dead):,} files"

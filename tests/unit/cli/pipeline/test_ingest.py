@@ -1,0 +1,157 @@
+"""``run`` and ``stream``: what the command line says reaches the jobs; signals end a stream."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable
+from datetime import date
+from pathlib import Path
+from typing import Any, TextIO
+
+import pytest
+from click.testing import CliRunner
+
+from headgate.cli.group import EXIT_INTERRUPTED, main
+from headgate.pipeline.options import (
+    BROKER_URL,
+    METRICS_HOST,
+    TELEMETRY_TOPIC,
+    WEB_URL,
+    SourceOptions,
+    StreamOptions,
+)
+from tests.unit.cli.pipeline.jobs import loads
+
+TWO_BROKERS = (
+    "--broker-url pulsar://a:1 --web-url http://a:2 --broker-url pulsar://b:1 "
+    "--web-url http://b:2 --out t --topic persistent://x/y/z"
+)
+
+
+def test_run_with_defaults(monkeypatch: pytest.MonkeyPatch) -> None:
+    found: list[SourceOptions] = []
+    loads(monkeypatch, "ingest", run_once=lambda source, _err, **_: found.append(source))
+    result = CliRunner().invoke(main, ["pipeline", "run", "--out", "t"])
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert found == [SourceOptions("t", (BROKER_URL,), (WEB_URL,), TELEMETRY_TOPIC)]
+
+
+def test_run_with_two_brokers(monkeypatch: pytest.MonkeyPatch) -> None:
+    found: list[SourceOptions] = []
+    loads(monkeypatch, "ingest", run_once=lambda source, _err, **_: found.append(source))
+    assert CliRunner().invoke(main, ["pipeline", "run", *TWO_BROKERS.split()]).exit_code == 0
+    brokers, webs = ("pulsar://a:1", "pulsar://b:1"), ("http://a:2", "http://b:2")
+    assert found == [SourceOptions("t", brokers, webs, "persistent://x/y/z")]
+
+
+def test_days_that_are_computed_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    found: list[Any] = []
+    loads(monkeypatch, "ingest", run_once=lambda _source, _err, anew: found.append(anew))
+    words = ["pipeline", "run", "--out", "t"]
+    for days in ([], ["2026-11-20"], ["2026-11-21", "2026-11-19"]):
+        more = [word for day in days for word in ("--recompute", day)]
+        assert CliRunner().invoke(main, [*words, *more]).exit_code == 0
+    one, first, last = (date(2026, 11, day) for day in (20, 19, 21))
+    assert found == [None, (one, one), (first, last)]
+    refused = CliRunner().invoke(main, [*words, "--recompute", "yesterday"])
+    assert refused.exit_code == 2
+
+
+def test_a_token_comes_by_a_file_or_the_environment(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    found: list[SourceOptions] = []
+    loads(monkeypatch, "ingest", run_once=lambda source, _err, **_: found.append(source))
+    path = tmp_path / "token"
+    path.write_text("s3cret")
+    urls = "--broker-url pulsar+ssl://a:1 --web-url https://a:2 --out t"
+    words = ["pipeline", "run", *urls.split(), "--tls-insecure", "--tls-trust-certs", str(path)]
+    monkeypatch.setenv("HEADGATE_TOKEN", "other")
+    for more in ([], ["--token-file", str(path)]):
+        assert CliRunner().invoke(main, [*words, *more]).exit_code == 0
+    by_variable, by_file = found
+    assert (by_variable.token, by_variable.token_path) == ("other", None)
+    assert (by_file.token, by_file.token_path) == (None, str(path))
+    assert (by_file.trust_path, by_file.allow_insecure) == (str(path), True)
+    assert "other" not in repr(found)
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        ([], "Missing option '--out'"),
+        (["--out", "t", "--broker-url", "http://a"], "Invalid URL 'http://a': pulsar://host"),
+        (["--out", "t", "--web-url", "http://a", "--web-url", "http://b"], "one of each"),
+    ],
+)
+def test_bad_options(monkeypatch: pytest.MonkeyPatch, words: list[str], text: str) -> None:
+    asked = loads(monkeypatch, "ingest")
+    result = CliRunner().invoke(main, ["pipeline", "run", *words])
+    assert result.exit_code == 2
+    assert text in result.stderr
+    assert asked == []
+
+
+@pytest.mark.parametrize(
+    ("words", "options"),
+    [
+        ("--trigger 1.5", {"trigger_s": 1.5}),
+        ("--metrics-port 0", {"metrics_port": 0}),
+        (
+            "--metrics-port 9101 --metrics-host 0.0.0.0",
+            {"metrics_port": 9101, "metrics_host": "0.0.0.0"},
+        ),
+        ("", {"metrics_host": METRICS_HOST}),
+    ],
+)
+def test_stream_options(
+    monkeypatch: pytest.MonkeyPatch, words: str, options: dict[str, Any]
+) -> None:
+    found: list[StreamOptions] = []
+
+    def run_stream(
+        options: StreamOptions, _err: TextIO, *, should_stop: Callable[[], bool]
+    ) -> None:
+        assert not should_stop()
+        found.append(options)
+
+    assert _stream(monkeypatch, run_stream, *words.split()) == 0
+    assert found == [StreamOptions(SourceOptions("t"), **options)]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_a_stream_after_its_batch(
+    monkeypatch: pytest.MonkeyPatch, number: signal.Signals
+) -> None:
+    def run_stream(
+        options: StreamOptions, _err: TextIO, *, should_stop: Callable[[], bool]
+    ) -> None:
+        said.append(should_stop())
+        signal.raise_signal(number)
+        said.append(should_stop())
+        said.append(signal.getsignal(number) is signal.SIG_DFL)
+
+    said: list[bool] = []
+    assert _stream(monkeypatch, run_stream) == 0
+    assert said == [False, True, True]
+
+
+def test_a_signal_before_the_first_batch_ends_it_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    def run_stream(
+        options: StreamOptions, _err: TextIO, *, should_stop: Callable[[], bool]
+    ) -> None:
+        signal.raise_signal(signal.SIGINT)
+        pytest.fail("Spark goes on starting")
+
+    assert _stream(monkeypatch, run_stream) == EXIT_INTERRUPTED
+
+
+def _stream(monkeypatch: pytest.MonkeyPatch, run_stream: Callable[..., None], *words: str) -> int:
+    """The exit status of a stream that does this."""
+    loads(monkeypatch, "ingest", run_stream=run_stream)
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        return CliRunner().invoke(main, ["pipeline", "stream", "--out", "t", *words]).exit_code
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

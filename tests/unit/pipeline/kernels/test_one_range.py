@@ -1,0 +1,38 @@
+"""One subscription's range is judged as all of them are."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from headgate.pipeline.kernels.one_range import judge_one_range
+from headgate.pipeline.tables.arrow_types import table_arrow_schema
+from headgate.pipeline.tables.intervals import INTERVALS
+from tests.unit.pipeline.judged import judge_ranges
+from tests.unit.pipeline.play import SITUATIONS, T0, S, Situation, minutes, play
+from tests.unit.pipeline.row_by_row import proven_rate_per_s
+
+ROWS = minutes(play(290))
+
+
+@pytest.mark.parametrize("situation", SITUATIONS, ids=lambda s: s.topic.rsplit("/", 1)[1])
+@pytest.mark.parametrize("since_s", [0, 130])
+def test_it_is_judged_as_all_are(situation: Situation, since_s: int) -> None:
+    mine = [
+        row
+        for row in ROWS
+        if (row["topic"], row["subscription"]) == (situation.topic, situation.subscription)
+    ]
+    until_ns = T0 + 200 * S
+    before_end = [row for row in mine if row["from_ns"] < until_ns]
+    inside = [row for row in before_end if row["to_ns"] > T0 + since_s * S]
+    assert 0 < len(inside) < len(mine)
+    table = pa.Table.from_pylist(mine, schema=table_arrow_schema(INTERVALS))
+    found = judge_one_range(table, T0 + since_s * S, until_ns)
+    (expected,) = judge_ranges(inside, proven_rate_per_s(before_end))
+    assert found == expected
+
+
+def test_a_range_without_minutes() -> None:
+    table = pa.Table.from_pylist(ROWS[:2], schema=table_arrow_schema(INTERVALS))
+    assert judge_one_range(table, T0 - 200 * S, T0 - 100 * S) is None

@@ -1,0 +1,94 @@
+"""Offenders: who is named, in which order, with the verdict of the same law as everywhere."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from headgate.pipeline.report.backlogs import Backlogs, backlogs
+from headgate.pipeline.report.grid import Grid
+from headgate.pipeline.store.scan import TableScan
+from headgate.pipeline.tables.columns import MINUTE_NS
+from headgate.pipeline.times import Span
+from tests.unit.pipeline.play import SITUATIONS, T0, minutes, play
+from tests.unit.pipeline.report.folder import NS, judged, played, write
+
+SPAN = Span(T0, T0 + 3 * MINUTE_NS)
+GRID = Grid(T0, MINUTE_NS, 3)
+
+
+def asked(root: Path, top: int = 10, span: Span = SPAN) -> Backlogs:
+    attribution, intervals = (TableScan(str(root), n) for n in ("attribution", "intervals"))
+    return backlogs(attribution, intervals, span, GRID, top)
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("tables")
+    played(folder)
+    return folder
+
+
+def test_every_growing_backlog_is_judged_as_it_was_built(root: Path) -> None:
+    found = asked(root)
+    growing = [s for s in SITUATIONS if s.published > s.acked]
+    assert (found.subscriptions, found.growing) == (len(SITUATIONS), len(growing))
+    assert found.growth_messages == sum((s.published - s.acked) * 180 for s in growing)
+    wanted = {(s.topic, s.subscription): s.verdict for s in growing}
+    assert {(o.topic, o.subscription): o.verdict for o in found.offenders} == wanted
+    growths = [offender.growth_messages for offender in found.offenders]
+    assert growths == sorted(growths, reverse=True)
+    assert all(o.sentence.startswith(o.verdict) for o in found.offenders)
+
+
+def test_an_offender_has_its_course(root: Path) -> None:
+    (slow,) = [o for o in asked(root).offenders if o.topic == NS + "slow"]
+    assert slow.backlog.tolist() == [24_000, 48_000, 72_000]
+    assert slow.shares["CONSUMER"].tolist() == [1, 1, 1]
+    assert slow.shares["BROKER"].tolist() == [0, 0, 0]
+    assert (slow.peak_messages, slow.seconds, slow.growth_per_s) == (72_000, 180, 400)
+
+
+def test_no_more_than_asked_half_of_them_by_growth(root: Path) -> None:
+    offenders = asked(root, 3).offenders
+    assert len(offenders) == 3
+    assert {o.topic for o in offenders} <= {NS + "slow", NS + "topic-limit"}
+
+
+def test_blamed_seconds_are_of_the_growing_ones(root: Path) -> None:
+    found = asked(root)
+    assert found.blame_seconds["CONSUMER"] == pytest.approx(180 * found.growing)
+    assert found.blame_seconds["NONE"] == 0
+
+
+def test_minutes_without_a_backlog_blame_nobody(root: Path) -> None:
+    """Their shares are of messages in flight, and would only colour a healthy subscription."""
+    rows = TableScan(str(root), "attribution").rows(("from_ns", "to_ns", "verdict", "topic"))
+    assert "NONE" in rows["verdict"].to_pylist()
+    other = root / "in flight"
+    other.mkdir()
+    quiet = {"verdict": "NONE", "share_consumer": 1.0, "share_none": 0.0}
+    messages = minutes(play(180, 10))
+    loud = [judged(row) for row in messages]
+    write(other, "attribution", [r | quiet if r["minute"].minute == 1 else r for r in loud])
+    scans = TableScan(str(other), "attribution"), TableScan(str(root), "intervals")
+    found = backlogs(*scans, SPAN, GRID, 10)
+    (slow,) = [o for o in found.offenders if o.topic == NS + "slow"]
+    assert slow.shares["CONSUMER"].tolist() == [1, 0, 1]
+    assert found.blame_seconds["NONE"] == pytest.approx(60 * found.growing)
+    assert found.blame_seconds["CONSUMER"] == pytest.approx(120 * found.growing)
+
+
+def test_a_range_without_rows_has_nobody(root: Path) -> None:
+    found = asked(root, span=Span(T0 - 9 * MINUTE_NS, T0 - 8 * MINUTE_NS))
+    assert (found.subscriptions, found.offenders) == (0, ())
+
+
+def test_steps_without_an_account_are_unknown(root: Path) -> None:
+    wide = Grid(T0 - 2 * MINUTE_NS, MINUTE_NS, 6)
+    scans = [TableScan(str(root), n) for n in ("attribution", "intervals")]
+    slow = backlogs(scans[0], scans[1], SPAN, wide, 1).offenders[0]
+    assert np.isnan(slow.backlog[[0, 1, 5]]).all()
+    assert not np.isnan(slow.backlog[2:5]).any()

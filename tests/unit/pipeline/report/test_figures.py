@@ -1,0 +1,164 @@
+"""Data in, traces out: what is drawn where, in which colour, and with which names."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+import pytest
+
+from headgate.pipeline.report import figures
+from headgate.pipeline.report.colors import BLAME_COLORS, LIMIT_COLORS, PARK_COLORS
+from headgate.pipeline.report.grid import POINTS_MAX, Grid
+from headgate.pipeline.tables.attribution import BLAMES
+from headgate.pipeline.tables.columns import MINUTE_NS
+from headgate.record.fields import PARK_CAUSES
+from tests.unit.pipeline.report import facts
+from tests.unit.pipeline.report.facts import GRID
+
+MINUTE_MS = 60_000
+
+
+def traces(figure: Any) -> dict[str, Any]:
+    return {trace.name: trace for trace in figure.data}
+
+
+def all_figures(grid: Grid = GRID) -> list[Any]:
+    return [
+        figures.backlog_figure(facts.offender(), grid),
+        figures.held_figure(facts.held_topic(), grid),
+        figures.limiter_figure(facts.limiter(), grid),
+        figures.quota_figure(facts.quota_topic(facts.near_breach()), grid),
+        figures.eviction_figure([facts.eviction(), facts.eviction("time")], grid),
+        figures.quality_figure(facts.quality(), grid),
+        figures.pareto_figure(facts.run()),
+    ]
+
+
+def test_every_cause_has_a_colour_of_its_own_in_each_chart() -> None:
+    assert set(BLAME_COLORS) == set(BLAMES)
+    assert set(PARK_COLORS) == set(PARK_CAUSES)
+    for colors in (BLAME_COLORS, PARK_COLORS):
+        assert len(set(colors.values())) == len(colors)
+
+
+def test_axes_say_what_they_count() -> None:
+    titles = [
+        axis["title"]["text"]
+        for figure in all_figures()
+        for name, axis in figure.to_plotly_json()["layout"].items()
+        if name.startswith("yaxis")
+    ]
+    assert titles == [
+        "backlog (messages)",
+        "blame (% of time)",
+        "held (s in each minute)",
+        "B a second",
+        "used (% of the quota)",
+        "messages evicted",
+        "sampled (% of time)",
+        "gaps",
+        "over the quota (s, all topics)",
+    ]
+
+
+def test_backlog_over_its_causes() -> None:
+    found = traces(figures.backlog_figure(facts.offender(), GRID))
+    assert set(found) == {"backlog", "topic limit"}
+    backlog, limit = found["backlog"], found["topic limit"]
+    assert list(backlog.y) == [1_000, None, 2_000]
+    # A level is that of the minute's end; a share is of the whole minute.
+    assert (backlog.x0, limit.x0) == ("2025-11-21 10:01:00", "2025-11-21 10:00:00")
+    assert backlog.dx == limit.dx == limit.width == MINUTE_MS
+    assert list(limit.y) == [100, 50, 0]
+    assert limit.marker.color == BLAME_COLORS["THROTTLED_TOPIC"]
+    assert (backlog.yaxis, limit.yaxis) == ("y", "y2")
+
+
+def test_many_steps_are_areas_and_few_are_bars() -> None:
+    many = Grid(GRID.start_ns, MINUTE_NS, 1_440)
+    shares = dict.fromkeys(BLAMES, np.zeros(1_440)) | {"CONSUMER": np.ones(1_440)}
+    long = facts.offender(backlog=np.ones(1_440), shares=shares)
+    area = traces(figures.backlog_figure(long, many))["consumer"]
+    assert (area.type, area.stackgroup, area.fillcolor) == ("scatter", "one", "#0072b2")
+    assert len(area.y) == POINTS_MAX
+
+
+def test_held_seconds_are_stacked_by_cause() -> None:
+    figure = figures.held_figure(facts.held_topic(), GRID)
+    found = traces(figure)
+    assert set(found) == {"topic's publish limit", "broker's memory"}
+    assert list(found["topic's publish limit"].y) == [10, 20, 0]
+    assert figure.layout.barmode == "stack"
+    assert "s in each minute" in figure.layout.yaxis.title.text
+
+
+def test_a_limit_with_what_was_offered_and_granted() -> None:
+    figure = figures.limiter_figure(facts.limiter(), GRID)
+    found = traces(figure)
+    assert list(found["offered"].y) == [90, 160, None]
+    assert list(found["granted"].y) == [90, 100, None]
+    assert found["limit"].line.color == LIMIT_COLORS["publish_broker"]
+    assert figure.layout.yaxis.title.text == "B a second"
+
+
+def test_a_breach_is_a_line_in_a_band() -> None:
+    found = traces(figures.quota_figure(facts.quota_topic(facts.near_breach()), GRID))
+    assert list(found["size quota"].y) == [50, 60, 70]
+    assert "time quota" not in found
+    likely, band = found["likely"], found["earliest to latest"]
+    assert list(likely.x) == ["2025-11-21 10:03:00", "2025-11-21 10:08:00"]
+    assert list(likely.y) == [70, 100]
+    assert list(band.x) == [
+        "2025-11-21 10:03:00", "2025-11-21 10:05:00", "2025-11-21 10:13:00", "2025-11-21 10:03:00",
+    ]  # fmt: skip
+    assert list(band.y) == [70, 100, 100, 70]
+    assert list(found["full"].x) == ["2025-11-21 10:00:00", "2025-11-21 10:13:00"]
+
+
+@pytest.mark.parametrize(
+    ("breach", "names"),
+    [
+        (None, {"size quota", "full"}),
+        (facts.near_breach(likely_s=0.0, earliest_s=0.0, latest_s=0.0), {"size quota", "full"}),
+        (facts.near_breach(latest_s=None), {"size quota", "full", "likely"}),
+        (facts.near_breach(likely_s=1e9, latest_s=None), {"size quota", "full"}),
+    ],
+)
+def test_no_band_where_there_is_none(breach: Any, names: set[str]) -> None:
+    assert set(traces(figures.quota_figure(facts.quota_topic(breach), GRID))) == names
+
+
+def test_a_band_beyond_a_day_is_cut_off() -> None:
+    breach = facts.near_breach(latest_s=2 * 86_400.0)
+    band = traces(figures.quota_figure(facts.quota_topic(breach), GRID))["earliest to latest"]
+    assert band.x[2] == "2025-11-22 10:03:00"
+    assert list(band.y) == [70, 100, 85, 70]
+
+
+def test_evictions_by_quota() -> None:
+    lost = [facts.eviction(), facts.eviction(), facts.eviction("time")]
+    found = traces(figures.eviction_figure(lost, GRID))
+    assert list(found["size quota"].y) == [200, 0, 0]
+    assert list(found["time quota"].y) == [100, 0, 0]
+
+
+def test_the_front_is_told_from_the_rest() -> None:
+    found = traces(figures.pareto_figure(facts.run()))
+    assert list(found["Pareto front"].y) == [0]
+    assert list(found["beaten by another"].y) == [10, 20]
+    assert "<b>" not in found["Pareto front"].text[0]
+
+
+def test_completeness_and_gaps() -> None:
+    found = traces(figures.quality_figure(facts.quality(), GRID))
+    assert list(found["completeness"].y) == [100, 50, None]
+    assert list(found["gaps"].y) == [0, 2, 0]
+    quiet = dataclasses.replace(facts.quality(), gaps_steps=np.zeros(3))
+    assert set(traces(figures.quality_figure(quiet, GRID))) == {"completeness"}
+
+
+def test_settings_that_are_no_object() -> None:
+    point = dataclasses.replace(facts.run().points[0], settings="[1]")
+    assert figures.settings_of(point) == {"settings": [1]}

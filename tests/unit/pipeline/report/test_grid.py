@@ -1,0 +1,72 @@
+"""The time axis: never more points than a chart needs, and nothing lost on it."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headgate.pipeline.report.grid import POINTS_MAX, Grid, instants, numbers, time_text
+from headgate.pipeline.tables.columns import MINUTE_NS
+
+DAY_NS = 1_440 * MINUTE_NS
+
+
+@given(
+    st.integers(0, 10 * DAY_NS),
+    st.integers(1, 400 * DAY_NS),
+    st.integers(1, POINTS_MAX),
+)
+def test_a_grid_covers_its_range_in_whole_minutes(since: int, length: int, points: int) -> None:
+    grid = Grid.over(since, since + length, points)
+    assert 1 <= grid.count <= points
+    assert grid.start_ns <= since
+    assert since + length <= grid.end_ns
+    assert grid.start_ns % MINUTE_NS == grid.step_ns % MINUTE_NS == 0
+    # No step too many, and none coarser than it must be.
+    assert grid.end_ns - grid.step_ns < since + length
+    if grid.step_ns > MINUTE_NS:
+        finer = grid.step_ns - MINUTE_NS
+        assert -(-(since + length - grid.start_ns) // finer) > points
+
+
+def test_a_day_has_its_minutes_and_two_days_pairs() -> None:
+    assert Grid.over(0, DAY_NS) == Grid(0, MINUTE_NS, 1_440)
+    assert Grid.over(0, DAY_NS + 1) == Grid(0, 2 * MINUTE_NS, 721)
+
+
+def test_what_falls_into_a_step() -> None:
+    grid = Grid(0, 2 * MINUTE_NS, 3)
+    places = grid.places(np.array([0, 1, 2, 99, -5]) * MINUTE_NS)
+    assert places.tolist() == [0, 0, 1, 2, 0]
+    places, values = places[:3], np.array([1.0, np.nan, 4.0])
+    assert grid.total(places, values).tolist() == [1, 4, 0]
+    np.testing.assert_equal(grid.largest(places, values), [1, 4, np.nan])
+    np.testing.assert_equal(grid.mean(places, values, np.ones(3)), [1, 4, np.nan])
+
+
+def test_means_are_weighted_and_leave_the_unknown_out() -> None:
+    grid = Grid(0, MINUTE_NS, 1)
+    places = np.zeros(3, dtype=np.int64)
+    mean = grid.mean(places, np.array([0.0, 1.0, np.nan]), np.array([3.0, 1.0, 9.0]))
+    assert mean.tolist() == [0.25]
+
+
+def test_columns_as_numbers() -> None:
+    np.testing.assert_equal(numbers(pa.array([1, None])), [1, np.nan])
+    when = datetime(2026, 11, 21, 10, tzinfo=UTC)
+    column = pa.chunked_array([pa.array([when], pa.timestamp("us", "UTC"))])
+    assert instants(column).tolist() == [1_795_255_200 * 10**9]
+    assert instants(pa.array([5])).tolist() == [5]
+    assert time_text(1_795_255_200 * 10**9) == "2026-11-21 10:00:00"
+
+
+@pytest.mark.parametrize("points", [1, 7, POINTS_MAX])
+def test_no_amount_is_lost(points: int) -> None:
+    grid = Grid.over(0, 3 * DAY_NS, points)
+    times = np.arange(0, 3 * DAY_NS, MINUTE_NS)
+    assert grid.total(grid.places(times), np.ones(times.size)).sum() == times.size

@@ -1,0 +1,100 @@
+"""One page that needs nothing from anywhere, and whose names do nothing."""
+
+from __future__ import annotations
+
+import json
+import re
+from html.parser import HTMLParser
+
+import pytest
+
+from headgate.pipeline.report import page as module
+from headgate.pipeline.report import sections
+from headgate.pipeline.report.page import Head, charts_json, page_html
+from headgate.pipeline.report.sections import Charts
+from tests.unit.pipeline.report import facts
+from tests.unit.pipeline.report.facts import EVIL, GRID
+
+PLOTLY = "/* the library */"
+
+
+class Tags(HTMLParser):
+    """What a browser would see as elements."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen: list[tuple[str, dict[str, str | None]]] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.seen.append((tag, dict(attrs)))
+
+
+@pytest.fixture
+def page(monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.setattr(module, "get_plotlyjs", lambda: PLOTLY)
+    charts = Charts()
+    found = [
+        sections.backlog_section(facts.backlogs(facts.offender()), GRID, charts),
+        sections.quota_section([facts.quota_topic(facts.near_breach())], GRID, charts),
+        sections.producer_section([facts.held_topic()], GRID, charts),
+        sections.limiter_section([facts.limiter()], GRID, charts),
+        sections.eviction_section([facts.eviction()], GRID, charts),
+        sections.backtest_section(facts.run(), charts),
+        sections.quality_section(facts.quality(), GRID, charts),
+    ]
+    head = Head("today", ("c<1>",), 1, 0.75, ("measured",), 12_345, "on Friday")
+    return page_html(head, [f"{EVIL} grew."], found, charts.by_id)
+
+
+def test_names_are_text_and_nothing_else(page: str) -> None:
+    tags = Tags()
+    tags.feed(page)
+    names = [tag for tag, _ in tags.seen]
+    assert "img" not in names
+    assert "b" not in names
+    assert names.count("script") == 3
+    assert not [attrs for _, attrs in tags.seen if any(name.startswith("on") for name in attrs)]
+    assert "&lt;/script&gt;&lt;img src=x onerror=alert(1)&gt;" in page
+
+
+def test_the_library_is_there_once_and_nothing_is_fetched(page: str) -> None:
+    assert page.count(PLOTLY) == 1
+    tags = Tags()
+    tags.feed(page)
+    assert not [attrs for _, attrs in tags.seen if "src" in attrs]
+    assert all(attrs["href"] and attrs["href"][0] == "#" for tag, attrs in tags.seen if tag == "a")
+    assert "default-src 'none'" in page
+    assert not re.search(r"@import|url\(", page)
+
+
+def test_every_chart_has_its_place_and_its_words(page: str) -> None:
+    tags = Tags()
+    tags.feed(page)
+    places = [attrs for _, attrs in tags.seen if attrs.get("class") == "chart"]
+    found = re.search(r'<script type="application/json" id="charts">(.*?)</script>', page, re.S)
+    assert found is not None
+    assert [place["id"] for place in places] == list(json.loads(found[1]))
+    assert all(place["aria-label"] for place in places)
+
+
+def test_the_head_says_what_the_page_is_about(page: str) -> None:
+    for text in ("today", "c&lt;1&gt;", "12,345", "75.0 %", "Written by Headgate on Friday"):
+        assert text in page
+
+
+def test_json_in_a_script_cannot_end_it() -> None:
+    class Figure:
+        def to_plotly_json(self) -> dict[str, str]:
+            return {"name": "</script><!--\u2028&"}
+
+    text = charts_json({"a": Figure()})
+    assert not set("<>&\u2028") & set(text)
+    assert json.loads(text) == {"a": {"name": "</script><!--\u2028&"}}
+
+
+def test_the_template_is_in_the_package() -> None:
+    head = Head("r", (), 0, None, ("measured",), 0, "now")
+    page = page_html(head, [], [], {})
+    assert "unnamed" in page
+    assert "unknown" in page
+    assert len(page) > 1_000_000  # with plotly.js itself

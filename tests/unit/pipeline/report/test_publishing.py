@@ -1,0 +1,60 @@
+"""Held producers and limiters, from the tables about them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from headgate.pipeline.report.grid import Grid
+from headgate.pipeline.report.publishing import held_topics, limiters
+from headgate.pipeline.store.scan import TableScan
+from headgate.pipeline.tables.columns import MINUTE_NS
+from headgate.pipeline.times import Span
+from tests.unit.pipeline.play import T0
+from tests.unit.pipeline.report.folder import NS, held_row, limiter_row, write
+
+SPAN = Span(T0, T0 + 3 * MINUTE_NS)
+GRID = Grid(T0, MINUTE_NS, 3)
+
+
+def test_topics_by_how_long_they_were_held(tmp_path: Path) -> None:
+    write(
+        tmp_path,
+        "publish_attribution",
+        [
+            held_row(0, topic_rate=10),
+            held_row(1, topic_rate=20, memory=5),
+            held_row(0, NS + "worse", adaptive=50),
+            held_row(0, NS + "free"),
+            held_row(9, NS + "later", adaptive=60),
+        ],
+    )
+    scan = TableScan(str(tmp_path), "publish_attribution")
+    worse, held = held_topics(scan, SPAN, GRID, 10)
+    assert (worse.topic, held.topic) == (NS + "worse", NS + "held")
+    assert held.seconds["topic_rate"] == 30
+    assert held.seconds["memory"] == 5
+    assert held.parked_s["topic_rate"].tolist() == [10, 20, 0]
+    assert held.sentence == "Held in minute 1."
+    assert [t.topic for t in held_topics(scan, SPAN, GRID, 1)] == [worse.topic]
+    assert held_topics(scan, Span(T0 - 2, T0 - 1), GRID, 1) == ()
+
+
+def test_limiters_by_how_long_somebody_waited(tmp_path: Path) -> None:
+    write(
+        tmp_path,
+        "throttle_timeline",
+        [
+            limiter_row(0),
+            limiter_row(1, limit_per_s=200.0, sentence="Worst.", held=9_000),
+            limiter_row(0, NS + "busy", waiting_ns=MINUTE_NS * 2, level="topic"),
+            limiter_row(0, NS + "idle", waiting_ns=0, held=0),
+        ],
+    )
+    busy, slow = limiters(TableScan(str(tmp_path), "throttle_timeline"), SPAN, GRID, 10)
+    assert (busy.level, busy.subject) == ("topic", NS + "busy")
+    assert (slow.held, slow.waiting_share, slow.sentence) == (12_600, 0.5, "Worst.")
+    np.testing.assert_equal(slow.limit_per_s, [100, 200, np.nan])
+    np.testing.assert_equal(slow.offered_per_s, [160, 160, np.nan])
+    np.testing.assert_equal(slow.granted_per_s, [100, 100, np.nan])

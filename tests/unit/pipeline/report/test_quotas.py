@@ -1,0 +1,74 @@
+"""Quotas on the page: the soonest breaches first, then the fullest; what was evicted."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from headgate.base.units import NS_PER_S
+from headgate.pipeline.report.grid import Grid
+from headgate.pipeline.report.quotas import breach_time_ns, evictions, quota_topics
+from headgate.pipeline.store.scan import TableScan
+from headgate.pipeline.tables.columns import MINUTE_NS
+from headgate.pipeline.times import Span
+from tests.unit.pipeline.play import T0
+from tests.unit.pipeline.report.folder import NS, eviction_row, quota_row, write
+
+SPAN = Span(T0, T0 + 4 * MINUTE_NS)
+GRID = Grid(T0, MINUTE_NS, 4)
+
+
+def calm(place: int, topic: str, use: float) -> dict[str, object]:
+    names = ("seconds_to_breach_earliest", "seconds_to_breach", "seconds_to_breach_latest")
+    return quota_row(place, topic, **dict.fromkeys(names), breach_quota=None, size_use=use)
+
+
+@pytest.fixture
+def scan(tmp_path: Path) -> TableScan:
+    rows = [quota_row(place) for place in range(4)]
+    rows += [quota_row(p, NS + "sooner", seconds_to_breach=7.0, held_seconds=3.0) for p in (2, 3)]
+    rows += [calm(p, NS + "full", 0.99) for p in range(4)]
+    # Approached in the first minute only: that is over by the range's end.
+    rows += [quota_row(0, NS + "calmed"), calm(3, NS + "calmed", 0.1)]
+    write(tmp_path, "quota_usage", rows)
+    return TableScan(str(tmp_path), "quota_usage")
+
+
+def test_soonest_then_fullest(scan: TableScan) -> None:
+    found = quota_topics(scan, SPAN, GRID, 3)
+    assert [t.topic for t in found] == [NS + "sooner", NS + "filling", NS + "full"]
+    assert [t.breach is None for t in found] == [False, False, True]
+    assert len(quota_topics(scan, SPAN, GRID, 10)) == 4
+
+
+def test_a_topic_with_its_course_and_breach(scan: TableScan) -> None:
+    sooner, filling = quota_topics(scan, SPAN, GRID, 2)
+    np.testing.assert_allclose(filling.size_use, [0, 0.1, 0.2, 0.3])
+    np.testing.assert_equal(filling.time_use, [0, np.nan, np.nan, np.nan])
+    assert filling.peak_use == pytest.approx(0.3)
+    assert filling.policy == "producer_request_hold"
+    breach = filling.breach
+    assert breach is not None
+    assert breach.from_ns == T0 + 4 * MINUTE_NS
+    assert (breach.earliest_s, breach.likely_s, breach.latest_s) == (360, 420, 540)
+    assert breach_time_ns(breach) == T0 + 4 * MINUTE_NS + 420 * NS_PER_S
+    assert sooner.held_s == 6
+
+
+def test_evictions_by_topic_and_quota(tmp_path: Path) -> None:
+    other = '[{"subscription":"b","messages":10,"bytes":1},{"subscription":"a","messages":10}]'
+    rows = [eviction_row(0), eviction_row(2), eviction_row(9)]
+    rows += [eviction_row(1, quota="time", messages=20, subscriptions=other)]
+    write(tmp_path, "evictions", rows)
+    size, time = evictions(TableScan(str(tmp_path), "evictions"), SPAN, GRID, 10)
+    assert (size.quota, size.messages, size.bytes, size.acts) == ("size", 200, 2_000, 2)
+    assert (size.first_ns, size.last_ns) == (T0, T0 + 2 * MINUTE_NS)
+    assert size.messages_lost.tolist() == [100, 0, 100, 0]
+    assert size.losers == (("audit", 200),)
+    assert time.losers == (("a", 10), ("b", 10))
+
+
+def test_nothing_is_an_answer(scan: TableScan) -> None:
+    assert quota_topics(scan, Span(T0 - 9, T0 - 8), GRID, 3) == ()

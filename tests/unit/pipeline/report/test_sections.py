@@ -1,0 +1,121 @@
+"""The page's words: what is said of something, and of nothing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from headgate.pipeline.report import sections
+from headgate.pipeline.report.sections import Charts
+from tests.unit.pipeline.report import facts
+from tests.unit.pipeline.report.facts import GRID
+
+
+@pytest.mark.parametrize(
+    ("section", "said"),
+    [
+        (lambda c: sections.backlog_section(facts.backlogs(), GRID, c), "1,000 subscriptions had"),
+        (lambda c: sections.quota_section((), GRID, c), "has a backlog quota."),
+        (lambda c: sections.producer_section((), GRID, c), "No producer was held"),
+        (lambda c: sections.limiter_section((), GRID, c), "Nobody waited"),
+        (lambda c: sections.eviction_section((), GRID, c), "No message was evicted"),
+        (lambda c: sections.backtest_section(None, c), "No backtest has been run"),
+        (lambda c: sections.score_section(None), "none can be judged"),
+        (lambda c: sections.missing("a", "A", "tab"), "has no table tab"),
+    ],
+)
+def test_a_section_without_data_says_so(section: Any, said: str) -> None:
+    charts = Charts()
+    found = section(charts)
+    assert said in found.lead
+    assert (found.blocks, found.table, charts.by_id) == ([], None, {})
+
+
+def test_every_section_with_data_has_charts_of_its_own() -> None:
+    charts = Charts()
+    found = [
+        sections.backlog_section(facts.backlogs(facts.offender()), GRID, charts),
+        sections.quota_section([facts.quota_topic(facts.near_breach())], GRID, charts),
+        sections.producer_section([facts.held_topic()], GRID, charts),
+        sections.limiter_section([facts.limiter()], GRID, charts),
+        sections.eviction_section([facts.eviction()], GRID, charts),
+        sections.backtest_section(facts.run(), charts),
+        sections.quality_section(facts.quality(), GRID, charts),
+    ]
+    drawn = [block.chart for section in found for block in section.blocks]
+    assert drawn == list(charts.by_id) == [f"chart-{i}" for i in range(1, 8)]
+    for section in found:
+        for row in section.table.rows if section.table else ():
+            assert len(row) == len(section.table.columns if section.table else ())
+    assert len({section.anchor for section in found}) == len(found)
+
+
+def test_an_offender_is_told_in_full() -> None:
+    (block,) = sections.backlog_section(facts.backlogs(facts.offender()), GRID, Charts()).blocks
+    assert block.text == "The topic limit of <b>200</b> msg/s."
+    assert block.tag == "THROTTLED_TOPIC"
+    assert block.facts.startswith("grew by 1,200 to 2,000 messages (20/s); peak 2,500")
+
+
+@pytest.mark.parametrize(
+    ("growth", "said"),
+    [
+        (0, "as large as before: 2,000 messages"),
+        (-60, "shrank by 60 to 2,000 messages (1/s)"),
+        (6, "grew by 6 to 2,000 messages (0.1/s)"),
+    ],
+)
+def test_growth_in_words(growth: int, said: str) -> None:
+    assert sections.growth_text(facts.offender(growth_messages=growth)) == said
+
+
+def test_what_happened_most_urgent_first() -> None:
+    found = facts.backlogs(facts.offender())
+    quotas = [facts.quota_topic(facts.near_breach()), facts.quota_topic(facts.near_breach())]
+    said = sections.happened(
+        found, quotas, [facts.held_topic()], [facts.eviction()], facts.quality()
+    )
+    assert said[0] == (
+        "The backlogs of 1 of 1,000 subscriptions grew, by 1,200 messages together; their time is "
+        "blamed on the topic limit (75 %), the consumer (25 %)."
+    )
+    assert "THROTTLED_TOPIC (confidence 0.90). The topic limit" in said[1]
+    assert said[2].endswith("likely at 2025-11-21 10:08:00 UTC; 2 are approached.")
+    assert "held longest: 35 s, mostly by the topic's publish limit" in said[3]
+    assert said[4].startswith("Backlog quotas evicted 100 messages")
+    assert said[5].startswith("Only 75.0 % of the time")
+
+
+def test_a_quiet_range_is_told_in_a_sentence() -> None:
+    said = sections.happened(facts.backlogs(), (), (), (), facts.quality(completeness=1.0))
+    assert said == ["No backlog grew through anybody's fault; 1,000 subscriptions had telemetry."]
+
+
+def test_a_full_quota_is_full() -> None:
+    full = facts.quota_topic(facts.near_breach(likely_s=0.0))
+    said = sections.happened(facts.backlogs(), [full], (), (), facts.quality(completeness=None))
+    assert said[1].startswith("The size quota of ")
+    assert said[1].endswith(" is full.")
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"),
+    [(None, ""), (5, "5 s"), (119, "119 s"), (150, "2.5 min"), (9_000, "2.5 h"), (2e5, "2.3 d")],
+)
+def test_lengths_of_time(seconds: float | None, said: str) -> None:
+    assert sections.duration(seconds) == said
+
+
+def test_scores_are_a_table() -> None:
+    rows = [{"topic": "a", "quota": "size", "loss": 0.8123, "forecasts": 12, "lost": None}]
+    table = sections.score_section(rows).table
+    assert table is not None
+    assert table.rows == (("a", "size", "0.812", "12", ""),)
+    assert table.numeric == {2, 3, 4}
+
+
+def test_a_range_in_words() -> None:
+    assert sections.range_text(GRID) == (
+        "2025-11-21 10:00:00 UTC to 2025-11-21 10:03:00 UTC (3.0 min)"
+    )

@@ -1,0 +1,136 @@
+"""Forecasts, scores and backtests: what is asked, what is written; the session is a stand-in."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from headgate.base.errors import InputError
+from headgate.pipeline import answers
+from headgate.pipeline.options import BacktestOptions, FolderOptions, ForecastOptions
+from tests.unit.pipeline.report.folder import quota_row, write
+
+SPARK = object()
+
+
+@pytest.fixture
+def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    @contextmanager
+    def opened(*_: object) -> Iterator[object]:
+        yield SPARK
+
+    monkeypatch.setattr(answers, "opened_folder", opened)
+    monkeypatch.setattr(answers, "locked_folder", opened)
+    for table in ("quota_usage", "intervals"):
+        write(tmp_path, table, [quota_row(0)])
+    return str(tmp_path)
+
+
+def forecast(topic: str, seconds: float | None) -> dict[str, Any]:
+    return {
+        "topic": topic,
+        "quota": "size",
+        "use": 0.5,
+        "forecast_at": datetime(2026, 11, 21, 10, tzinfo=UTC),
+        "seconds_to_breach": seconds,
+        "sentence": "It fills.",
+    }
+
+
+class Forecasts:
+    """Answers, and remembers what it was asked."""
+
+    def __init__(self) -> None:
+        self.asked: list[Any] = []
+
+    def forecast_rows(self, *asked: Any) -> list[dict[str, Any]]:
+        self.asked.append(asked)
+        return [forecast("a", 0.0), forecast("b", 3_600.0), forecast("c", None)]
+
+    def forecast_score(self, *asked: Any) -> Any:
+        self.asked.append(asked)
+        return SimpleNamespace(rows=lambda: [{"topic": None, "coverage": 0.8, "forecasts": 3}])
+
+
+@pytest.mark.parametrize(("within", "near"), [(None, 0), ("1h", 2), ("59m", 1)])
+def test_forecasts_are_written_and_near_ones_counted(
+    root: str, within: str | None, near: int
+) -> None:
+    out, err, forecasts = io.StringIO(), io.StringIO(), Forecasts()
+    at = "2026-11-21T10:00:00Z"
+    options = ForecastOptions(FolderOptions(root, format="json"), at, within=within)
+    assert answers.run_forecast(options, out, err, forecasts) == near
+    rows = json.loads(out.getvalue())
+    assert [row["topic"] for row in rows] == ["a", "b", "c"]
+    assert rows[0]["forecast_at"] == at
+    assert forecasts.asked == [(SPARK, root, 1_795_255_200 * 10**9)]
+    assert "3 topics with a quota" in err.getvalue()
+
+
+def test_scores_are_written_instead(root: str) -> None:
+    out, forecasts = io.StringIO(), Forecasts()
+    folder = FolderOptions(root, "2026-11-21T10:00:00Z", "2026-11-21T11:00:00Z", format="csv")
+    options = ForecastOptions(folder, is_score=True)
+    assert answers.run_forecast(options, out, io.StringIO(), forecasts) == 0
+    assert out.getvalue() == "topic,coverage,forecasts\n,0.8,3\n"
+    since_ns = 1_795_255_200 * 10**9
+    assert forecasts.asked == [(SPARK, root, since_ns, since_ns + 3_600 * 10**9)]
+
+
+def test_a_table_for_people_has_what_matters(root: str) -> None:
+    out = io.StringIO()
+    options = ForecastOptions(FolderOptions(root, width=120))
+    answers.run_forecast(options, out, io.StringIO(), Forecasts())
+    assert "It fills." in out.getvalue()
+    assert "forecast_at" not in out.getvalue()
+
+
+def test_a_backtest_is_asked_and_its_ranks_written(root: str) -> None:
+    asked: list[Any] = []
+
+    def backtest(*words: Any) -> list[dict[str, Any]]:
+        asked.append(words)
+        return [{"point": object(), "name": "drain 0.7", "rank": 1, "score": 0.25}]
+
+    out, err = io.StringIO(), io.StringIO()
+    options = BacktestOptions(FolderOptions(root, format="json"), "grid.toml")
+    run = answers.run_backtest(options, out, err, lambda path: f"<{path}>", backtest)
+    assert json.loads(out.getvalue()) == [{"name": "drain 0.7", "rank": 1, "score": 0.25}]
+    ((*words, _progress),) = asked
+    assert words == [SPARK, root, "<grid.toml>", None, None, run]
+    assert datetime.strptime(run, "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC).year >= 2026
+    assert err.getvalue() == f"Run {run}: 1 settings.\n"
+    named = BacktestOptions(FolderOptions(root), "g", "mine")
+    assert answers.run_backtest(named, out, err, str, backtest) == "mine"
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (ForecastOptions(FolderOptions("/nonexistent")), "cannot be read: No such file"),
+        (ForecastOptions(FolderOptions("t"), at="soon"), "Invalid time 'soon'"),
+        (ForecastOptions(FolderOptions("t"), within="soon"), "Invalid duration 'soon'"),
+        (ForecastOptions(FolderOptions("t", "1h", "2h")), "does not lie before"),
+    ],
+)
+def test_bad_questions_start_no_spark(options: ForecastOptions, said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        answers.run_forecast(options, io.StringIO(), io.StringIO(), Forecasts())
+
+
+@pytest.mark.parametrize(("is_score", "table"), [(False, "quota_usage"), (True, "intervals")])
+def test_a_table_that_is_missing_starts_no_spark(
+    tmp_path: Path, is_score: bool, table: str
+) -> None:
+    write(tmp_path, "evictions", [quota_row(0)])
+    options = ForecastOptions(FolderOptions(str(tmp_path)), is_score=is_score)
+    with pytest.raises(InputError, match=f"has no table {table}"):
+        answers.run_forecast(options, io.StringIO(), io.StringIO(), Forecasts())
