@@ -7,7 +7,7 @@ import sys
 import click
 
 from headgate.cli.pipeline.common import folder_option, interruptible, load
-from headgate.pipeline.options import VACUUM_HOURS, CompactOptions
+from headgate.pipeline.options import RETAIN_DAYS_MIN, VACUUM_HOURS, CompactOptions
 
 
 @click.command("compact", short_help="Tidy up the folder of the tables.")

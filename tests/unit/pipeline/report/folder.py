@@ -12,7 +12,9 @@ from deltalake import DeltaTable, write_deltalake
 from deltalake.schema import Schema
 
 from headgate.pipeline.store.delta_log import LAYOUT_VERSION
+from headgate.pipeline.tables.arrow_types import table_arrow_schema
 from headgate.pipeline.tables.attribution import BLAMES
+from headgate.pipeline.tables.catalogue import TABLES
 from headgate.pipeline.tables.columns import MINUTE_NS
 from headgate.record.fields import PARKED_FIELD_NAMES, Kind
 from tests.unit.pipeline.play import T0, S, minutes, play
@@ -33,11 +35,14 @@ def write(
 ) -> None:
     """Append rows to a table, in a commit of its own; it is made with their columns."""
     table = pa.Table.from_pylist(list(rows))
+    schema = table_arrow_schema(TABLES[name]) if name in TABLES else pa.schema([])
+    declared = {field.name: field.type for field in schema}
     for place, field in enumerate(table.schema):
         if pa.types.is_timestamp(field.type):
             table = table.set_column(place, field.name, table.column(place).cast(TIMESTAMP))
         elif pa.types.is_null(field.type):
-            table = table.set_column(place, field.name, table.column(place).cast(pa.string()))
+            found = declared.get(field.name, pa.string())
+            table = table.set_column(place, field.name, table.column(place).cast(found))
     path = str(root / name)
     if not DeltaTable.is_deltatable(path):
         DeltaTable.create(
