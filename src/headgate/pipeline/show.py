@@ -13,8 +13,9 @@ import pyarrow.compute as pc
 from headgate.base.errors import InputError
 from headgate.pipeline.options import Format
 from headgate.pipeline.rows import write_rows
+from headgate.pipeline.show_views import EpisodesScan
 from headgate.pipeline.store.scan import EVERYTHING, Filter, TableScan, existing_tables
-from headgate.pipeline.tables.catalogue import TABLES
+from headgate.pipeline.tables.catalogue import TABLES, VIEWS
 from headgate.pipeline.times import Span
 
 TABLE_ROWS_SHOWN: Final = 50
@@ -39,6 +40,7 @@ _SHOWN: Final[Mapping[str, tuple[str, ...]]] = {
         "topic", "subscription", "minutes", "peak_backlog_messages", "cause", "is_open",
         "sentence",
     ),
+    "backlog_episodes": ("topic", "subscription", "peak_backlog_messages", "is_open", "sentence"),
     "quota_usage": (
         "minute", "topic", "partition", "size_use", "time_use", "seconds_to_breach", "method",
     ),
@@ -52,6 +54,9 @@ _SHOWN: Final[Mapping[str, tuple[str, ...]]] = {
 
 _NOT_SHOWN: Final = ("date", "hour")
 """Partition columns repeat what the time says."""
+
+
+Scan = TableScan | EpisodesScan
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +105,7 @@ def show(options: ShowOptions, out: TextIO, err: TextIO) -> int:
 
 
 def latest_rows(
-    scan: TableScan, columns: Sequence[str], span: Span, filters: Sequence[Filter], limit: int
+    scan: Scan, columns: Sequence[str], span: Span, filters: Sequence[Filter], limit: int
 ) -> tuple[list[dict[str, Any]], int]:
     """The latest ``limit`` rows in the order of time, and how many more there are."""
     order = [name for name in (scan.time_column,) if name is not None]
@@ -126,17 +131,20 @@ def _tail(rows: pa.Table, order: Sequence[str], limit: int) -> pa.Table:
 
 
 def _every_row(
-    scan: TableScan, columns: Sequence[str], span: Span, filters: Sequence[Filter]
+    scan: Scan, columns: Sequence[str], span: Span, filters: Sequence[Filter]
 ) -> Iterator[dict[str, Any]]:
     """File by file, which is hour by hour."""
     for batch in scan.batches(columns, span, *filters):
         yield from batch.to_pylist()
 
 
-def _opened(options: ShowOptions) -> TableScan:
-    names = existing_tables(options.out)
+def _opened(options: ShowOptions) -> Scan:
+    tables = existing_tables(options.out)
+    names = (*tables, *(view for view, table in VIEWS.items() if table in tables))
     if options.table not in names:
         raise InputError(_no_table(options.out, options.table, names))
+    if options.table in VIEWS:
+        return EpisodesScan(options.out)
     return TableScan(options.out, options.table)
 
 
@@ -151,7 +159,7 @@ def _no_table(root: str, name: str, names: Sequence[str]) -> str:
     return f"folder {root} has no table {name!r}: {hint}there are {', '.join(names)}"
 
 
-def _columns(options: ShowOptions, scan: TableScan) -> tuple[str, ...]:
+def _columns(options: ShowOptions, scan: Scan) -> tuple[str, ...]:
     have = tuple(scan.schema.names)
     _check_columns(options.columns, scan)
     if options.columns:
@@ -162,7 +170,7 @@ def _columns(options: ShowOptions, scan: TableScan) -> tuple[str, ...]:
     return shown or tuple(name for name in have if name not in _NOT_SHOWN)
 
 
-def _check_columns(names: Sequence[str], scan: TableScan) -> None:
+def _check_columns(names: Sequence[str], scan: Scan) -> None:
     unknown = [name for name in dict.fromkeys(names) if name not in scan.schema.names]
     if unknown:
         raise InputError(
@@ -171,7 +179,7 @@ def _check_columns(names: Sequence[str], scan: TableScan) -> None:
         )
 
 
-def _filters(where: Sequence[tuple[str, str]], scan: TableScan) -> list[Filter]:
+def _filters(where: Sequence[tuple[str, str]], scan: Scan) -> list[Filter]:
     _check_columns([name for name, _ in where], scan)
     values: dict[str, list[Any]] = {}
     for name, text in where:

@@ -11,16 +11,17 @@ import click
 from headgate.base.clock import SystemClock
 from headgate.cli import terminal
 from headgate.cli.pipeline.common import folder_option, format_option, load, range_options
-from headgate.pipeline.tables.catalogue import TABLES
+from headgate.pipeline.tables.catalogue import TABLES, VIEWS
 from headgate.pipeline.times import parse_span
 
 
 def _completed(ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
     """Names of tables for the shell: those of the folder, or all where none is named yet."""
     folder = ctx.params.get("out")
-    names = sorted(TABLES)
+    names = sorted((*TABLES, *VIEWS))
     if folder and Path(folder).is_dir():
-        names = sorted(path.parent.name for path in Path(folder).glob("*/_delta_log"))
+        tables = {path.parent.name for path in Path(folder).glob("*/_delta_log")}
+        names = sorted((*tables, *(view for view, table in VIEWS.items() if table in tables)))
     return [name for name in names if name.startswith(incomplete)]
 
 

@@ -35,3 +35,6 @@ TABLES: Final = {
     )
 }
 """All tables by name."""
+
+VIEWS: Final = {"backlog_episodes": EPISODES.name}
+"""Views that ``show`` prints as if they were tables, with the table that each is made of."""

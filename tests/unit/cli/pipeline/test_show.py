@@ -11,7 +11,7 @@ from click.shell_completion import ShellComplete
 from click.testing import CliRunner
 
 from headgate.cli.group import main
-from headgate.pipeline.tables.catalogue import TABLES
+from headgate.pipeline.tables.catalogue import TABLES, VIEWS
 from tests.unit.pipeline.report.folder import quota_row, write
 
 
@@ -64,6 +64,6 @@ def completions(*words: str, incomplete: str = "") -> list[str]:
 
 
 def test_names_of_tables_are_completed(root: str) -> None:
-    assert completions() == sorted(TABLES)
+    assert completions() == sorted((*TABLES, *VIEWS))
     assert completions(incomplete="bronze_s") == ["bronze_samples"]
     assert completions("--out", root) == ["quota_usage"]
