@@ -123,8 +123,20 @@ def run_backtest(
     with held as spark:
         rows = backtest(spark, root, grid, span.since_ns, span.until_ns, run_id, progress)
     _write(folder, rows, _BACKTEST_SHOWN, out)
+    if rows and folder.format == "table":
+        out.write(f"\n{_settings_text(rows[0])}")
     progress.say(f"Run {run_id}: {len(rows):,} settings.")
     return run_id
+
+
+def _settings_text(row: Mapping[str, Any]) -> str:
+    """How to set a point, to be pasted; what it leaves as recorded is not in it."""
+    lines = [f"To set the best one, {row['name']}:", "", "  in broker.conf, for the next start"]
+    lines += [f"    {line}" for line in row["conf"]]
+    if row["commands"]:
+        lines += ["", "  in a running broker, as far as that can be"]
+        lines += [f"    {line}" for line in row["commands"]]
+    return "\n".join(lines) + "\n"
 
 
 def _write(folder: FolderOptions, rows: Rows, shown: Sequence[str], out: TextIO) -> None:

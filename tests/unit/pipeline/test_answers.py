@@ -93,23 +93,33 @@ def test_a_table_for_people_has_what_matters(root: str) -> None:
     assert "forecast_at" not in out.getvalue()
 
 
+RANKED = {
+    "name": "drain 0.7", "rank": 1, "score": 0.25, "conf": ["a=b"], "commands": ["headgate admin x"]
+}  # fmt: skip
+
+
 def test_a_backtest_is_asked_and_its_ranks_written(root: str) -> None:
     asked: list[Any] = []
 
     def backtest(*words: Any) -> list[dict[str, Any]]:
         asked.append(words)
-        return [{"point": object(), "name": "drain 0.7", "rank": 1, "score": 0.25}]
+        return [dict(RANKED)]
 
     out, err = io.StringIO(), io.StringIO()
     options = BacktestOptions(FolderOptions(root, format="json"), "grid.toml")
     run = answers.run_backtest(options, out, err, lambda path: f"<{path}>", backtest)
-    assert json.loads(out.getvalue()) == [{"name": "drain 0.7", "rank": 1, "score": 0.25}]
+    assert json.loads(out.getvalue()) == [RANKED]
     ((*words, _progress),) = asked
     assert words == [SPARK, root, "<grid.toml>", None, None, run]
     assert datetime.strptime(run, "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC).year >= 2026
     assert err.getvalue() == f"Run {run}: 1 settings.\n"
     named = BacktestOptions(FolderOptions(root), "g", "mine")
-    assert answers.run_backtest(named, out, err, str, backtest) == "mine"
+    table = io.StringIO()
+    assert answers.run_backtest(named, table, err, str, backtest) == "mine"
+    assert table.getvalue().endswith(
+        "To set the best one, drain 0.7:\n\n  in broker.conf, for the next start\n    a=b\n\n"
+        "  in a running broker, as far as that can be\n    headgate admin x\n"
+    )
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,7 @@ from headgate.base.errors import InputError
 from headgate.base.units import INT64_MAX, NS_PER_S
 from headgate.pipeline.backtest.buckets import BUCKET, pack, sorted_by, unpack
 from headgate.pipeline.backtest.grid import Grid
+from headgate.pipeline.backtest.paste import paste
 from headgate.pipeline.backtest.policy import settings_text
 from headgate.pipeline.backtest.ranking import PointTotals, Ranked, rank
 from headgate.pipeline.backtest.replays import replay_table
@@ -112,8 +113,8 @@ def run_backtest(
     return the points, the best first; none where the range holds no topic.
 
     A row has the point's ``name`` and ``settings``, the fields of :class:`Ranked` and of its
-    totals, ``is_censored``, and ``point``, the :class:`headgate.pipeline.backtest.policy.Point`
-    itself, which :func:`headgate.pipeline.backtest.paste.paste` turns into settings.
+    totals, ``is_censored``, and the settings to paste: ``conf`` and ``commands``, as
+    :class:`headgate.pipeline.backtest.paste.Paste` has them.
 
     Raises:
         InputError: the run's name is not allowed, or the range is empty.
@@ -148,12 +149,12 @@ def run_backtest(
             _write(spark, rows, root, grid, ranked, run_id)
     finally:
         rows.unpersist()
-    return [_row(grid, place) for place in ranked]
+    namespaces = replayed_namespaces(root, run_id)
+    return [_row(grid, place, namespaces) for place in ranked]
 
 
 def replayed_namespaces(root: str, run_id: str) -> list[str]:
-    """``tenant/namespace`` of the topics of a run, for
-    :func:`headgate.pipeline.backtest.paste.paste`; without Spark."""
+    """``tenant/namespace`` of the topics of a run; without Spark."""
     table = ensure_table(root, POLICY_BACKTEST).to_pyarrow_table(
         partitions=[("run_id", "=", run_id)], columns=["topic"]
     )
@@ -191,15 +192,17 @@ def _write(
     )
 
 
-def _row(grid: Grid, place: Ranked) -> dict[str, Any]:
+def _row(grid: Grid, place: Ranked, namespaces: list[str]) -> dict[str, Any]:
     point = grid.points[place.totals.grid_point]
+    pasted = paste(point.policy, namespaces)
     own = asdict(place)
     totals = own.pop("totals")
     return {
-        "point": point,
         "name": point.label,
         "settings": settings_text(point),
         **totals,
         **own,
         "is_censored": place.is_censored,
+        "conf": list(pasted.conf),
+        "commands": list(pasted.commands),
     }
