@@ -56,7 +56,9 @@ def by_duckdb(root: str) -> float:
 
 def _ask_duckdb(root: str) -> None:
     with duckdb.connect() as connection:
-        connection.execute(f"set threads = {CORES}; set timezone = 'UTC'")
+        connection.execute(
+            f"set threads = {CORES}; set timezone = 'UTC'; set enable_progress_bar = false"
+        )
         files = f"{root}/{INTERVALS.name}/*/*/*/*.parquet"
         connection.execute(
             f"create view intervals as from read_parquet('{files}', hive_partitioning = true)"
