@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 BUCKET: Final = "bucket"
 PIECES_SCHEMA: Final = pa.schema([(BUCKET, pa.int32()), ("rows", pa.binary())])
-ROWS_PACKED: Final = 100_000
+ROWS_PACKED: Final = 20_000
 """Rows that a task holds before it packs them."""
 
 

@@ -41,7 +41,7 @@ from headgate.pipeline.tables.schemas import spark_schema
 from headgate.record.fields import Kind
 
 BUCKETS_PER_CORE: Final = 4
-BUCKET_ROWS: Final = 200_000
+BUCKET_ROWS: Final = 100_000
 """Rows of a bucket that a worker has room for."""
 _RUN_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _MAXIMA: Final = ("parked_bytes_max", "backlog_bytes_max")
@@ -66,9 +66,9 @@ def replays(bronze: DataFrame, grid: Grid, since_ns: int, until_ns: int, buckets
         yield from pack(batches)
 
     def kernel(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for bucket in unpack(batches):
-            ordered = sorted_by(bucket, SORT_COLUMNS).to_batches()
-            for table in whole_subjects(ordered, TOPIC_KEY):
+        # Nothing here holds on to a bucket's rows as they came: they are large.
+        for ordered in (sorted_by(rows, SORT_COLUMNS) for rows in unpack(batches)):
+            for table in whole_subjects(ordered.to_batches(), TOPIC_KEY):
                 yield from replay_table(table, grid, since_ns, until_ns).to_batches()
 
     def total(names: tuple[str, ...]) -> Any:
@@ -156,7 +156,7 @@ def run_backtest(
 def replayed_namespaces(root: str, run_id: str) -> list[str]:
     """``tenant/namespace`` of the topics of a run; without Spark."""
     table = ensure_table(root, POLICY_BACKTEST).to_pyarrow_table(
-        partitions=[("run_id", "=", run_id)], columns=["topic"]
+        columns=["topic"], filters=[("run_id", "=", run_id)]
     )
     topics = table.column("topic").unique().to_pylist()
     return sorted({topic.partition("://")[2].rpartition("/")[0] for topic in topics})
