@@ -74,7 +74,7 @@ def _topics_with_limits(minutes: DataFrame) -> DataFrame:
     limiters_of_brokers = minutes.where(
         (F.col("kind") == Kind.LIMITER.value) & (F.col("level") == _BROKER_LEVEL)
     )
-    per_s = F.col("limit") * NS_PER_S / F.coalesce("limit_period_ns", F.lit(NS_PER_S))
+    per_s = F.col("limit") * float(NS_PER_S) / F.coalesce("limit_period_ns", F.lit(NS_PER_S))
     limits = limiters_of_brokers.groupBy(*_PLACE).agg(
         *(
             F.max(F.when(F.col("dimension") == dimension, value)).alias(

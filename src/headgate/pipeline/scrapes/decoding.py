@@ -77,14 +77,14 @@ def _nearest_earlier(work: Work) -> tuple[int, Scrape] | None:
 
 
 def _read(work: Work, time_ms: int) -> Scrape:
+    # The driver has just listed the file: if it cannot be opened here, that is the machine's fault
+    # and may pass, so the task fails. A file that is refused is never read again.
     path = Path(work.path, file_name(time_ms))
     try:
         with path.open(encoding="utf-8", newline="\n") as lines:
             scrape = read_scrape(lines)
     except UnicodeDecodeError as error:
         raise _RefusedError(f"it is not UTF-8: {error.reason}") from error
-    except OSError as error:
-        raise _RefusedError(f"it cannot be read: {error.strerror}") from error
     if not scrape.topics:
         raise _RefusedError(
             "it has no series of a topic: it is empty or no text of a broker's /metrics, or "

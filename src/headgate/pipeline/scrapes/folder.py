@@ -25,7 +25,8 @@ SUFFIX: Final = ".prom"
 GAP_MS_MAX: Final = INTERVALS_LOOK_BACK_NS // NS_PER_MS
 """Scrapes that lie further apart give no row: minutes look no further for their rows."""
 
-_NAME: Final = re.compile(r"(?P<ms>\d{13})" + re.escape(SUFFIX))
+_NAME: Final = re.compile(r"(?P<ms>[1-3]\d{12})" + re.escape(SUFFIX))
+"""From 2001 to 2096: what lies beyond is no time of a scrape."""
 
 
 @dataclass(frozen=True, slots=True)

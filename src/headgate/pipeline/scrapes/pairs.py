@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from headgate.base.units import NS_PER_S
 from headgate.pipeline.scrapes.reading import Scrape, TopicName, Values
@@ -35,6 +35,10 @@ class Pair:
         return None not in started_s and started_s[0] != started_s[1]
 
 
+LARGEST: Final = 1e18
+"""What is beyond it does not fit a column, or would not together with others."""
+
+
 class Counters:
     """How much the counters of one subject grew. One that fell was at zero in between."""
 
@@ -46,6 +50,8 @@ class Counters:
         None where one of the texts does not have it."""
         old, new = self._before.get(name), self._after.get(name)
         if old is None or new is None:
+            return None
+        if max(abs(old), abs(new)) * scale > LARGEST:
             return None
         start, end = round(old * scale), max(0, round(new * scale))
         if self._restarted:
@@ -63,7 +69,7 @@ class Counters:
         for name in names:
             old, new = self._before.get(name, 0.0), self._after.get(name, 0.0)
             grown_s = new if self._restarted or new < old else new - old
-            found.append(max(0, round(grown_s * NS_PER_S)))
+            found.append(max(0, round(min(grown_s * NS_PER_S, LARGEST))))
         return found
 
 
@@ -96,6 +102,7 @@ def difference(
 
 
 def whole(values: Values, field: str, scale: int = 1) -> int | None:
-    """A level as a whole number; None where the text has none, or says none by -1."""
+    """A level as a whole number; None where the text has none, says none by -1 or by the largest
+    number of Java, or has one that no column can hold."""
     value = values.get(field)
-    return None if value is None or value < 0 else round(value * scale)
+    return None if value is None or not 0 <= value * scale <= LARGEST else round(value * scale)

@@ -23,7 +23,10 @@ from headgate.pipeline.tables.catalogue import TABLES
 from headgate.pipeline.tables.columns import Table
 
 ROWS_BUFFERED_MAX: Final = 50_000
-"""Rows a writer holds for one partition before they become a row group."""
+"""Rows a writer holds, over all partitions, before they become row groups."""
+
+FILES_OPEN_MAX: Final = 32
+"""Files that a writer has open: whoever catches up with days has rows of very many hours."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,14 +55,26 @@ class TableFiles:
         schema = table_arrow_schema(table)
         self._schema = pa.schema([f for f in schema if f.name not in table.partition_by])
         self._open: dict[tuple[str, ...], _OpenFile] = {}
+        """By partition values, the one written last at the end."""
+        self._finished: list[_OpenFile] = []
+        self._added: list[FileAdded] = []
 
     def write(self, rows: pa.Table) -> None:
         """Add rows; they have all columns of the table, in any order."""
         for values, part in _split(rows, self._table.partition_by):
-            file = self._open.get(values)
-            if file is None:
-                file = self._open[values] = self._new_file(values)
+            file = self._open.pop(values, None) or self._new_file(values)
+            self._open[values] = file
             file.add(part.select(self._schema.names).cast(self._schema))
+            if len(self._open) > FILES_OPEN_MAX:
+                self._finish(next(iter(self._open)))
+        if sum(file.buffered for file in self._open.values()) >= ROWS_BUFFERED_MAX:
+            for file in self._open.values():
+                file.flush()
+
+    def _finish(self, values: tuple[str, ...]) -> None:
+        file = self._open.pop(values)
+        self._finished.append(file)
+        self._added.append(file.finish(self._table))
 
     def _new_file(self, values: tuple[str, ...]) -> _OpenFile:
         pairs = tuple(zip(self._table.partition_by, values, strict=True))
@@ -69,15 +84,17 @@ class TableFiles:
 
     def close(self) -> list[FileAdded]:
         """Finish all files."""
-        finished = [file.finish(self._table) for file in self._open.values()]
-        self._open.clear()
-        return finished
+        for values in list(self._open):
+            self._finish(values)
+        added, self._added, self._finished = self._added, [], []
+        return added
 
     def abandon(self) -> None:
         """Close and delete what was begun."""
-        for file in self._open.values():
+        for file in (*self._finished, *self._open.values()):
             file.abandon()
         self._open.clear()
+        self._added, self._finished = [], []
 
 
 class _OpenFile:
@@ -91,25 +108,24 @@ class _OpenFile:
             path, schema, compression="zstd", version="2.6", store_schema=False
         )
         self._pieces: list[pa.Table] = []
-        self._buffered = 0
+        self.buffered = 0
         self._rows = 0
 
     def add(self, rows: pa.Table) -> None:
         """Take rows without partition columns; they are written in large groups."""
         self._pieces.append(rows)
-        self._buffered += rows.num_rows
-        if self._buffered >= ROWS_BUFFERED_MAX:
-            self._flush()
+        self.buffered += rows.num_rows
 
-    def _flush(self) -> None:
+    def flush(self) -> None:
+        """Write what is held as a row group."""
         if self._pieces:
             self._writer.write_table(pa.concat_tables(self._pieces), row_group_size=1 << 20)
-        self._rows += self._buffered
-        self._pieces, self._buffered = [], 0
+        self._rows += self.buffered
+        self._pieces, self.buffered = [], 0
 
     def finish(self, table: Table) -> FileAdded:
         """Write what is held, close the file and describe it."""
-        self._flush()
+        self.flush()
         self._writer.close()
         statistics = _statistics(pq.read_metadata(self._path), table.statistics, self._rows)
         status = self._path.stat()

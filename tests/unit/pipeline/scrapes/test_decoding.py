@@ -84,15 +84,14 @@ def test_what_is_no_scrape_is_quarantined_and_the_rest_goes_on(tmp_path: Path) -
     assert sum(row["covered_ns"] for row in rows) == 5 * STEP_S * 10**9
 
 
-def test_a_file_that_is_gone_is_told(tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_opened_is_no_bad_scrape(tmp_path: Path) -> None:
+    """It would be refused for good; the task fails instead and is repeated."""
     write_scrapes(tmp_path, range(2))
     (work,) = all_works(tmp_path)
     (tmp_path / file_name(T0_MS)).unlink()
     batch = pa.record_batch({WORK_COLUMN: [work.to_json()]})
-    found = dict(scrape_tables(batch))
-    assert found["bronze_quarantine"]["reason"].to_pylist() == [
-        "it cannot be read: No such file or directory"
-    ]
+    with pytest.raises(FileNotFoundError):
+        list(scrape_tables(batch))
 
 
 @pytest.mark.parametrize("step", [0, 200])

@@ -28,13 +28,13 @@ def broker(*times_ms: int, wrong: tuple[str, ...] = ()) -> BrokerFolder:
 def test_brokers_are_folders_or_the_folder_itself(tmp_path: Path) -> None:
     for name in (
         f"{T + 5}.prom", f"{T}.prom", "notes.txt", f".{T + 9}.prom", "b1/17.prom", f"b1/{T}.prom",
-        "b2/readme", ".hidden/x", f"{T}.prom.gz",
+        "b2/readme", ".hidden/x", f"{T}.prom.gz", "9999999999999.prom",
     ):  # fmt: skip
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).touch()
     own, other = broker_folders(str(tmp_path))
     assert (own.label, own.times_ms) == (tmp_path.name, (T, T + 5))
-    assert own.wrong_names == (f"{T}.prom.gz", "notes.txt")
+    assert own.wrong_names == (f"{T}.prom.gz", "9999999999999.prom", "notes.txt")
     assert (other.label, other.times_ms, other.wrong_names) == ("b1", (T,), ("17.prom",))
 
 

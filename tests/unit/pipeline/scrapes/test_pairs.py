@@ -16,6 +16,16 @@ def test_growth_knows_what_is_missing() -> None:
     assert (counters.amount("a"), counters.amount("b")) == (2, 0)
 
 
+@pytest.mark.parametrize("value", [1e30, 1e308, 9.223372036854776e18, -1e30])
+def test_what_no_column_can_hold_is_not_known(value: float) -> None:
+    assert whole({"a": value}, "a") is None
+    assert whole({"a": value}, "a", 10**9) is None
+    for before, after in ((value, 1.0), (1.0, value)):
+        counters = Counters({"a": before}, {"a": after}, restarted=False)
+        assert counters.growth("a") is None
+        assert 0 <= counters.account_ns(["a"])[0] <= 10**18
+
+
 def test_an_account_knows_states_that_never_were() -> None:
     counters = Counters({"a": 0.5, "b": 9.0}, {"a": 2.0, "b": 1.0, "c": 3.0}, restarted=False)
     assert counters.account_ns(["a", "b", "c", "d"]) == [1_500_000_000, 10**9, 3 * 10**9, 0]

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from datetime import date
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 
-from headgate.pipeline.store.parquet_files import write_tables
+from headgate.pipeline.store.parquet_files import FILES_OPEN_MAX, TableFiles, write_tables
 from headgate.pipeline.tables.bronze import BRONZE_SAMPLES
 from tests.unit.pipeline.play import T0, Broker, S, bronze, play
 
@@ -33,6 +35,38 @@ def test_one_file_for_each_partition(tmp_path: Path) -> None:
         assert statistics["numRecords"] == file.rows
         assert statistics["minValues"]["window_end_ns"] == min(ends)
         assert statistics["maxValues"]["window_end_ns"] == max(ends)
+
+
+def test_days_of_rows_need_few_open_files_and_little_memory(tmp_path: Path) -> None:
+    """Whoever catches up has rows of very many hours: neither files nor rows pile up."""
+    files = TableFiles(str(tmp_path), BRONZE_SAMPLES, "0")
+    rows = bronze(play(1))
+    hours = [rows.set_column(1, "hour", pa.array([h % 24] * rows.num_rows, pa.int32())) for h in
+             range(3 * FILES_OPEN_MAX)]  # fmt: skip
+    days = [
+        part.set_column(0, "date", pa.array([date(2025, 11, 1 + n // 24)] * rows.num_rows))
+        for n, part in enumerate(hours)
+    ]
+    open_most = 0
+    for part in days:
+        files.write(part)
+        open_most = max(open_most, len(files._open))
+    assert open_most == FILES_OPEN_MAX
+    added = files.close()
+    assert sum(file.rows for file in added) == sum(part.num_rows for part in days)
+    assert len({file.path for file in added}) == len(added)
+    for file in added:
+        assert pq.ParquetFile(tmp_path / BRONZE_SAMPLES.name / file.path).metadata.num_rows > 0
+
+
+def test_what_was_finished_early_is_abandoned_too(tmp_path: Path) -> None:
+    files = TableFiles(str(tmp_path), BRONZE_SAMPLES, "0")
+    rows = bronze(play(1))
+    for hour in range(FILES_OPEN_MAX):
+        files.write(rows.set_column(1, "hour", pa.array([hour % 24] * rows.num_rows, pa.int32())))
+    files.abandon()
+    assert not list(tmp_path.rglob("*.parquet"))
+    assert files.close() == []
 
 
 def test_no_name_is_used_twice(tmp_path: Path) -> None:
