@@ -24,7 +24,7 @@ from headgate.pipeline.forecast_steps import forecast_scores, newest_usage
 from headgate.pipeline.kernels.forecast_score import Score
 from headgate.pipeline.refresh import read_files
 from headgate.pipeline.render import topic_text
-from headgate.pipeline.store.delta_log import TableFile, table_files
+from headgate.pipeline.store.delta_log import TableFile, opened_table, table_files
 from headgate.pipeline.tables.columns import HOUR_NS, MINUTE_NS, Table
 from headgate.pipeline.tables.intervals import INTERVALS
 from headgate.pipeline.tables.quotas import QUOTA_USAGE
@@ -164,7 +164,7 @@ def _files(root: str, table: Table, wanted: Callable[[TableFile], bool]) -> list
         raise InputError(
             f"folder {root} has no table {table.name}; an earlier run of the pipeline fills it"
         )
-    return [file for file in table_files(DeltaTable(folder)) if wanted(file)]
+    return [file for file in table_files(opened_table(root, table)) if wanted(file)]
 
 
 def _read(spark: SparkSession, root: str, table: Table, files: list[TableFile]) -> DataFrame | None:

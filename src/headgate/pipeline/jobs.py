@@ -31,7 +31,7 @@ from headgate.pipeline.render import messages_text, subscriptions_text, write_ju
 from headgate.pipeline.scrapes.folder import broker_folders
 from headgate.pipeline.scrapes.ingest import ingest_scrapes
 from headgate.pipeline.session import create_session, prepare_session
-from headgate.pipeline.store.delta_log import ensure_table, table_files
+from headgate.pipeline.store.delta_log import ensure_table, opened_table, table_files
 from headgate.pipeline.store.delta_writer import BRONZE, FORMAT
 from headgate.pipeline.store.folder import (
     checkpoint_id,
@@ -145,7 +145,7 @@ def judge_range(
     last = _INT64_MAX if until_ns is None else until_ns
     files = [
         file
-        for file in table_files(ensure_table(root, INTERVALS))
+        for file in table_files(opened_table(root, INTERVALS))
         if file.partition["kind"] == "subscription"
         and first // HOUR_NS - _PROVEN_HOURS <= file.hour <= last // HOUR_NS
     ]

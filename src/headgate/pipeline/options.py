@@ -147,8 +147,10 @@ class AttributeOptions:
     """Whether the topics are read first; if not, the tables are judged as they are."""
 
     def __post_init__(self) -> None:
-        """Raise :class:`InputError` for an unknown format."""
+        """Raise :class:`InputError` for an unknown format, or what is to be read and not read."""
         _check_format(self.format)
+        if self.source.scrapes is not None and not self.reads:
+            raise InputError("scrapes are given and nothing is to be read; leave one of both out")
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +165,9 @@ class StreamOptions:
     metrics_host: str = METRICS_HOST
 
     def __post_init__(self) -> None:
-        """Raise :class:`InputError` for a trigger that is no time of at least 0.1 s."""
+        """Raise :class:`InputError` for a trigger that is no time of at least 0.1 s, or scrapes."""
+        if self.source.scrapes is not None:
+            raise InputError("scrapes are read once; a stream reads telemetry topics")
         if not (math.isfinite(self.trigger_s) and self.trigger_s >= 0.1):
             raise InputError(f"trigger_s is {self.trigger_s}; at least 0.1 is allowed")
 
@@ -246,10 +250,12 @@ class CompactOptions:
     """Change nothing, and say what would be deleted."""
 
     def __post_init__(self) -> None:
-        """Raise :class:`InputError` for times that cannot be."""
+        """Raise :class:`InputError` for times that cannot be, and for a dry run of nothing."""
         if self.retain_days is not None and self.retain_days < RETAIN_DAYS_MIN:
             raise InputError(
                 f"retain_days is {self.retain_days}; at least {RETAIN_DAYS_MIN} is allowed"
             )
         if self.vacuum_hours < 0:
             raise InputError(f"vacuum_hours is {self.vacuum_hours}; at least 0 is allowed")
+        if self.is_dry_run and not self.vacuum:
+            raise InputError("a dry run tells what vacuum would delete; ask for both")

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from headgate.base.errors import InputError
-from headgate.base.units import NS_PER_S, NS_PER_US
+from headgate.base.units import INT64_MAX, NS_PER_S, NS_PER_US
 
 _AGO: Final = re.compile(r"(\d+(?:\.\d+)?)\s*(s|m|h|d)")
 _UNIT_S: Final = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
@@ -26,7 +26,7 @@ def parse_time(text: str, now_ns: int) -> int:
     """
     ago = _AGO.fullmatch(text.strip())
     if ago:
-        return now_ns - _duration_ns(ago)
+        return _within(now_ns - _duration_ns(ago), text)
     allowed = "a time with offset such as 2026-11-21T10:00:00Z, or an age such as 2h, is allowed"
     try:
         instant = datetime.fromisoformat(text.strip())
@@ -34,7 +34,13 @@ def parse_time(text: str, now_ns: int) -> int:
         raise InputError(f"Invalid time {text!r}: {allowed}") from error
     if instant.tzinfo is None:
         raise InputError(f"Invalid time {text!r}: it has no offset; {allowed}")
-    return since_epoch_us(instant) * NS_PER_US
+    return _within(since_epoch_us(instant) * NS_PER_US, text)
+
+
+def _within(time_ns: int, text: str) -> int:
+    if not 0 <= time_ns <= INT64_MAX:
+        raise InputError(f"Invalid time {text!r}: it lies outside 1970 to 2262")
+    return time_ns
 
 
 def parse_duration(text: str) -> int:

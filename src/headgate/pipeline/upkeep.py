@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Protocol, TextIO
 
+from deltalake.exceptions import DeltaError
+
+from headgate.pipeline.failures import PipelineError
 from headgate.pipeline.options import CompactOptions
 from headgate.pipeline.progress import Progress
 from headgate.pipeline.store.folder import folder_lock
@@ -32,10 +36,11 @@ def run_compact(options: CompactOptions, err: TextIO, maintenance: Maintenance) 
 
     Raises:
         InputError: the folder cannot be used, or a time is not allowed.
+        PipelineError: a table cannot be read or written.
     """
     root, progress = str(Path(options.out).resolve()), Progress(err)
     tables = existing_tables(options.out)
-    with folder_lock(root):
+    with folder_lock(root), _plain_errors(root):
         if not options.is_dry_run:
             if options.retain_days is not None:
                 with progress.stage(f"Dropping rows older than {options.retain_days} days") as s:
@@ -47,3 +52,12 @@ def run_compact(options: CompactOptions, err: TextIO, maintenance: Maintenance) 
             with progress.stage(f"{verb} files of no use for {options.vacuum_hours} h") as stage:
                 dead = maintenance.vacuum(root, options.vacuum_hours, options.is_dry_run)
                 stage.result = f"{len(dead):,} files"
+
+
+@contextmanager
+def _plain_errors(root: str) -> Iterator[None]:
+    """What the disk or a table's log refuses is told in a sentence."""
+    try:
+        yield
+    except (DeltaError, OSError) as error:
+        raise PipelineError(f"folder {root} cannot be tidied up: {error}") from error

@@ -117,3 +117,17 @@ def test_a_report_has_some_of_each_and_not_all(top: int) -> None:
 def test_tidying_needs_times_that_can_be(values: dict[str, int], text: str) -> None:
     with pytest.raises(InputError, match=text):
         CompactOptions("tables", **values)  # type: ignore[arg-type]
+
+
+def test_scrapes_are_read_once() -> None:
+    source = SourceOptions("tables", scrapes="texts")
+    assert AttributeOptions(source).source.scrapes == "texts"
+    with pytest.raises(InputError, match="nothing is to be read"):
+        AttributeOptions(source, reads=False)
+    with pytest.raises(InputError, match="a stream reads telemetry topics"):
+        StreamOptions(source)
+
+
+def test_a_dry_run_is_of_something() -> None:
+    with pytest.raises(InputError, match="ask for both"):
+        CompactOptions("tables", is_dry_run=True)

@@ -86,3 +86,9 @@ def test_a_range() -> None:
 def test_an_empty_range_is_refused(since: str, until: str | None, said: str) -> None:
     with pytest.raises(InputError, match=f"does not lie before {said}"):
         parse_span(since, until, NOW_NS)
+
+
+@pytest.mark.parametrize("text", ["0001-01-01T00:00:00Z", "9999-01-01T00:00:00Z", "200000000d"])
+def test_a_time_that_no_table_can_hold_is_refused(text: str) -> None:
+    with pytest.raises(InputError, match="lies outside 1970 to 2262"):
+        parse_time(text, NOW_NS)

@@ -21,13 +21,14 @@ from headgate.pipeline.options import RETAIN_DAYS_MIN, VACUUM_HOURS, CompactOpti
     "--vacuum-hours", metavar="N", type=click.IntRange(0), default=VACUUM_HOURS, show_default=True,
     help="Leave files that were in use so many hours ago, for those who still read them.",
 )  # fmt: skip
-@click.option("--dry-run", is_flag=True, help="Change nothing; say what --vacuum would delete.")
+@click.option("--dry-run", is_flag=True, help="Change nothing; say how much --vacuum would delete.")
 def compact_command(
     out: str, retain_days: int | None, vacuum: bool, vacuum_hours: int, dry_run: bool
 ) -> None:
     """Put the many small files of each table together.
 
-    For a schedule, once a day. Rows stay as they are; no other job may write the folder meanwhile.
+    For a schedule, once a day. Rows stay as they are, but for those that --retain drops. No other
+    job may write the folder meanwhile, so a stream has to be stopped.
     """
     options = CompactOptions(out, retain_days, vacuum, vacuum_hours, dry_run)
     upkeep = load("upkeep")

@@ -81,6 +81,18 @@ def ensure_table(root: str, table: Table) -> DeltaTable:
     return delta
 
 
+def opened_table(root: str, table: Table) -> DeltaTable:
+    """A table that is there, for who only reads it: nothing is made or added.
+
+    Raises:
+        InputError: it is of another layout version.
+    """
+    path = Path(root, table.name)
+    delta = DeltaTable(path)
+    check_layout(delta, path)
+    return delta
+
+
 def check_layout(delta: DeltaTable, path: Path) -> None:
     """See that a table at ``path`` means what this version means.
 
@@ -124,10 +136,12 @@ def commit_drop(delta: DeltaTable, before_hour: int) -> list[TableFile]:
 
     :func:`kept_from_hour` tells from then on that they are gone and not empty.
     """
-    old = [file for file in table_files(delta) if file.hour < before_hour]
-    if not old or not _commit(delta, [], _removes(old), AppTransaction(_KEPT_FROM, before_hour)):
-        return []
-    return old
+    kept = kept_from_hour(delta)
+    # What comes late for an hour that is gone goes too, also when retention is longer by now.
+    first = before_hour if kept is None else max(before_hour, kept)
+    old = [file for file in table_files(delta) if file.hour < first]
+    mark = AppTransaction(_KEPT_FROM, first) if kept is None or first > kept else None
+    return old if old and _commit(delta, [], _removes(old), mark) else []
 
 
 def kept_from_hour(delta: DeltaTable) -> int | None:

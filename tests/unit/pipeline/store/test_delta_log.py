@@ -17,12 +17,13 @@ from headgate.pipeline.store.delta_log import (
     commit_replace_partition,
     ensure_table,
     files_added,
+    opened_table,
     table_files,
 )
 from headgate.pipeline.store.parquet_files import FileAdded, write_tables
 from headgate.pipeline.tables.arrow_types import conform, table_arrow_schema
 from headgate.pipeline.tables.bronze import BRONZE_SAMPLES
-from headgate.pipeline.tables.columns import HOUR_NS
+from headgate.pipeline.tables.columns import HOUR_NS, Table
 from headgate.pipeline.tables.intervals import INTERVALS
 from headgate.pipeline.tables.policy_backtest import POLICY_BACKTEST
 from tests.unit.pipeline.play import T0, bronze, play
@@ -158,3 +159,13 @@ def test_an_error_while_writing_leaves_no_file(tmp_path: Path) -> None:
     with pytest.raises(RuntimeError, match="disk is gone"):
         write_tables(str(tmp_path), "0", rows())
     assert list(tmp_path.rglob("*.parquet")) == []
+
+
+def test_who_only_reads_adds_nothing(tmp_path: Path) -> None:
+    """A writer that has loaded the table could not commit any more."""
+    ensure_table(str(tmp_path), INTERVALS)
+    narrow = Table(INTERVALS.name, INTERVALS.columns[:-1], INTERVALS.partition_by, ())
+    older = tmp_path / "older"
+    ensure_table(str(older), narrow)
+    assert opened_table(str(older), INTERVALS).version() == 0
+    assert len(DeltaTable(older / INTERVALS.name).schema().fields) == len(narrow.columns)

@@ -29,6 +29,7 @@ from headgate.pipeline.store.maintenance import (
     compact_table,
     crowded,
     drop_before,
+    table_names,
     vacuum,
 )
 from headgate.pipeline.store.parquet_files import write_tables
@@ -203,6 +204,24 @@ def test_retention_drops_whole_hours_and_says_so(tmp_path: Path) -> None:
     assert drop_before(root, 2, now_ns=now_ns) == 0
     assert drop_before(root, 2, now_ns=now_ns + HOUR_NS) == 1
     assert (appended(tmp_path), kept_from_hour(opened(tmp_path))) == ([3], HOUR + 1)
+
+
+def test_what_comes_late_for_a_dropped_hour_goes_the_next_time(tmp_path: Path) -> None:
+    """Also where retention is longer by then, and the next time is the same hour."""
+    root = str(tmp_path)
+    commit_append(root, INTERVALS, files(tmp_path, (9, 1), (10, 2)), None)
+    now_ns = (HOUR + 48) * HOUR_NS + 5
+    for days in (2, 2, 30):
+        commit_append(root, INTERVALS, files(tmp_path, (9, 1)), None)
+        assert drop_before(root, days, now_ns=now_ns) > 0
+        assert (appended(tmp_path), kept_from_hour(opened(tmp_path))) == ([2], HOUR)
+
+
+def test_a_table_that_was_only_begun_is_none(tmp_path: Path) -> None:
+    commit_append(str(tmp_path), INTERVALS, files(tmp_path, (9, 1)), None)
+    (tmp_path / ATTRIBUTION.name / "_delta_log").mkdir(parents=True)
+    assert table_names(str(tmp_path)) == [INTERVALS.name]
+    assert vacuum(str(tmp_path), 0, True) == []
 
 
 def test_retention_leaves_tables_that_have_no_hours(tmp_path: Path) -> None:
