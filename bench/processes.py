@@ -1,4 +1,4 @@
-"""How much memory a Spark driver and its Python workers take, as the kernel counts it."""
+"""Memory and CPU time of a Spark driver and its Python workers, as the kernel counts them."""
 
 from __future__ import annotations
 
@@ -11,20 +11,39 @@ _KIB_PER_MIB = 1_024
 def peak_mib() -> dict[str, float]:
     """Peak resident memory of this process and its Java (``driver``), and of the largest of Java's
     Python workers (``worker``; 0 without one), in MiB."""
-    parents = {pid: _status(pid, "PPid") for pid in _pids()}
-    java = {pid for pid, parent in parents.items() if parent == os.getpid() and _is_java(pid)}
-    below = set(java)
-    while True:
-        more = {pid for pid, parent in parents.items() if parent in below} - below
-        if not more:
-            break
-        below |= more
-    workers = [_status(pid, "VmHWM") for pid in below - java]
+    java, below = _spark()
+    workers = [_status(pid, "VmHWM") for pid in below]
     driver = sum(_status(pid, "VmHWM") for pid in (os.getpid(), *java))
     return {
         "driver": driver / _KIB_PER_MIB,
         "worker": max(workers, default=0) / _KIB_PER_MIB,
     }
+
+
+def cpu_s() -> float:
+    """CPU seconds of Java and its Python workers so far, ended ones included."""
+    java, below = _spark()
+    ticks = sum(sum(_times(pid)) for pid in java | below)
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
+def _spark() -> tuple[set[int], set[int]]:
+    """This process's Java, and all processes below it."""
+    parents = {pid: _status(pid, "PPid") for pid in _pids()}
+    java = {pid for pid, parent in parents.items() if parent == os.getpid() and _is_java(pid)}
+    below: set[int] = set()
+    while more := {pid for pid, parent in parents.items() if parent in java | below} - below:
+        below |= more
+    return java, below
+
+
+def _times(pid: int) -> list[int]:
+    """User and system time of a process and of its children that have ended, in ticks."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return []
+    return [int(field) for field in fields[11:15]]
 
 
 def _pids() -> list[int]:
