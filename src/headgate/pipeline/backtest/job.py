@@ -41,7 +41,7 @@ from headgate.pipeline.tables.schemas import spark_schema
 from headgate.record.fields import Kind
 
 BUCKETS_PER_CORE: Final = 4
-BUCKET_ROWS: Final = 100_000
+BUCKET_ROWS: Final = 50_000
 """Rows of a bucket that a worker has room for."""
 _RUN_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _MAXIMA: Final = ("parked_bytes_max", "backlog_bytes_max")
