@@ -155,8 +155,8 @@ with counted as (
   select *, covered_ns / (to_ns - from_ns) as covered_share,
     case evidence when 'measured' then
       growth - (appended + rewound - acked - skipped - expired - evicted) end as residual,
-    least(1.0, covered_share) * (1.0 - coalesce(least(1.0, abs(residual) / greatest(1,
-      abs(growth), appended + rewound + acked + skipped + expired + evicted)), 0.0)) as sure,
+    least(1.0, covered_share) * (1.0 - least(1.0, coalesce(abs(residual), 0) / greatest(1,
+      abs(growth), appended + rewound + acked + skipped + expired + evicted))) as sure,
     case evidence when 'inferred' then 0.6 else 1.0 end as certainty
   from limiters
 )
