@@ -212,7 +212,11 @@ def tabulate_held(spark: SparkSession, messages: int, rounds: int) -> Table:
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="less of everything")
+    parser.add_argument(
+        "--quick",
+        action="store_true",
+        help="less of everything: then what Spark needs to plan weighs more",
+    )
     quick: bool = parser.parse_args().quick
     rounds = 2 if quick else 3
     with scratch() as folder, session(folder) as spark:

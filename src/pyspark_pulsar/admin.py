@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import ssl
 import time
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -281,6 +282,8 @@ def cause_of(error: BaseException) -> str:
         return cause_of(below)
     if isinstance(error, http.client.BadStatusLine) and not isinstance(error, OSError):
         return "the answer is not HTTP"
+    if isinstance(error, ssl.SSLEOFError):
+        return "it ended the TLS connection without a word; it may want a client certificate"
     if isinstance(error.__context__, OSError) and error.__context__.strerror:
         return error.__context__.strerror
     if isinstance(error, urllib3.exceptions.TimeoutError):

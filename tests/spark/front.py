@@ -7,6 +7,7 @@ answers. Lookups are rewritten, so that clients stay with the front.
 
 from __future__ import annotations
 
+import os
 import socket
 import ssl
 import subprocess
@@ -213,13 +214,26 @@ class Front:
                 self.wfile.write(body)
 
             def handle(self) -> None:
-                with suppress(OSError):
+                try:
                     super().handle()
+                except ssl.SSLError:
+                    _drain(self.connection)
+                except OSError:
+                    pass
 
             def log_message(self, *_: object) -> None:
                 """Say nothing."""
 
         return Handler
+
+
+def _drain(peer: socket.socket) -> None:
+    """End a connection whose TLS failed so that the alert is read, and not lost by a reset."""
+    with suppress(OSError), socket.socket(fileno=os.dup(peer.fileno())) as plain:
+        plain.settimeout(TIMEOUT_S)
+        plain.shutdown(socket.SHUT_WR)
+        while plain.recv(65_536):
+            pass
 
 
 def _frame(peer: socket.socket) -> bytes:

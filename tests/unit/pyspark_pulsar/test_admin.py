@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import ssl
 import threading
 from collections.abc import Iterator
 from contextlib import suppress
@@ -205,6 +206,7 @@ def test_the_cause_below_the_client_s_nested_errors() -> None:
         (urllib3.exceptions.ProtocolError("Connection aborted.", no_http), "the answer is not"),
         (urllib3.exceptions.HTTPError("HTTPConnection(host='h', port=1): odd"), "odd"),
         (urllib3.exceptions.HTTPError(), "HTTPError"),
+        (urllib3.exceptions.SSLError(ssl.SSLEOFError(8, "EOF")), "it ended the TLS connection"),
     ):
         nested = urllib3.exceptions.MaxRetryError(pool, "/", error)
         assert cause_of(nested).startswith(cause)
