@@ -26,10 +26,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headgate.base.units import NS_PER_MS, NS_PER_S
+from headgate.flow.limits import ADAPTIVE_SOURCE
 from headgate.flow.proven import HELD_SHARE_MAX, PROVEN_PERCENTILE
 from headgate.flow.quota import QuotaPolicy
 from headgate.flow.verdict import YOUNG_NS
 from headgate.pipeline.backtest.load import NO_LIMIT, POLICY_CODES, STEP_COLUMNS, Doubles, Load
+from headgate.pipeline.kernels.publish_limits import split_source
 from headgate.pipeline.tables.arrow_types import changes
 from headgate.pipeline.tables.columns import MINUTE_NS
 from headgate.record.fields import PARK_CAUSES, QUOTA_TYPES
@@ -66,6 +68,7 @@ INPUT_COLUMNS: Final = (
     *SUMS,
     *(name for pair in _QUOTAS for name in pair),
     *_LIMITS,
+    "publish_limit_source",
 )
 """Fields of the record's topics, and :data:`SUMS`."""
 
@@ -103,6 +106,7 @@ def topic_loads(
     streams = changes(table, (*TOPIC_KEY, "source", "counting_since_ns", "boot_id"))
     columns = _Columns(table, streams)
     for first, stop in zip(firsts[:-1].tolist(), firsts[1:].tolist(), strict=True):
+        _show_set_limits(columns, first + np.argsort(columns.to[first:stop], kind="stable"))
         pieces = _pieces(columns, first, stop)
         if pieces is None:
             continue
@@ -136,7 +140,8 @@ class _Columns:
         ]
         limits = [_doubles(table, name, inf) for name in _LIMITS]
         self.levels = np.stack([*quotas, *limits])
-        """In the order of a step's last columns."""
+        """In the order of a step's last columns; limits under the controller's are not known."""
+        self.hides_limit = _hides_limit(table)
 
 
 def _longs(table: pa.Table, name: str) -> Longs:
@@ -157,6 +162,26 @@ def _quota(table: pa.Table, limit: str, policy: str, unit: int) -> tuple[Doubles
     places = np.asarray(pc.fill_null(names.indices, len(known)).to_numpy(zero_copy_only=False))
     codes = np.where(limits >= 0.0, np.array([*known, 0.0])[places], 0.0)
     return np.where(codes > 0.0, limits, NO_LIMIT), codes
+
+
+def _hides_limit(table: pa.Table) -> Flags:
+    """[2 x rows]: whether the limit in messages, in bytes, is the controller's and not one that
+    somebody set."""
+    sources = table.column("publish_limit_source").combine_chunks().dictionary_encode()
+    known = [split_source(source) for source in sources.dictionary.to_pylist()]
+    is_adaptive = np.array([*known, ("", "")]) == ADAPTIVE_SOURCE
+    places = pc.fill_null(sources.indices, len(known)).to_numpy(zero_copy_only=False)
+    is_set = [np.isfinite(_doubles(table, name, inf)) for name in _LIMITS]
+    return np.asarray(is_adaptive[places].T & np.stack(is_set))
+
+
+def _show_set_limits(columns: _Columns, rows: Longs) -> None:
+    """Give one topic's rows, which are in time order, the limits that were set: those seen last
+    where the controller's hide them, none where none was seen yet."""
+    for number, hidden in enumerate(columns.hides_limit[:, rows], -len(_LIMITS)):
+        seen = np.maximum.accumulate(np.where(hidden, -1, np.arange(len(rows))))
+        own = columns.levels[number, rows]
+        columns.levels[number, rows] = np.where(seen < 0, inf, own[np.maximum(seen, 0)])
 
 
 @dataclass(frozen=True, slots=True)

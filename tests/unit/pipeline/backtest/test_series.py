@@ -129,6 +129,43 @@ def test_quotas_and_limits_are_those_of_each_sample() -> None:
     assert levels[1].tolist() == [5_000, 2, 30_000, 3, 7, inf]
 
 
+def limited(second: int, messages: float | None, size: float | None, source: str) -> dict[str, Any]:
+    """A row with a publish limit in force."""
+    (row,) = steady(
+        [second],
+        publish_limit_messages_per_s=messages,
+        publish_limit_bytes_per_s=size,
+        publish_limit_source=source,
+    )
+    return row
+
+
+def test_the_controller_s_limit_is_not_one_that_was_set() -> None:
+    set_, both = "namespace policy of a/b", "adaptive controller and namespace policy of a/b"
+    rows = [
+        limited(10, 3.0, 30.0, "adaptive controller"),
+        limited(20, None, 900.0, set_),
+        limited(30, 5.0, 900.0, both),
+        limited(40, 4.0, 40.0, "adaptive controller"),
+        limited(50, 80.0, 700.0, set_),
+        limited(60, 4.0, 650.0, both),
+        limited(70, 70.0, 40.0, "namespace policy of a/b and adaptive controller"),
+        limited(80, None, None, ""),
+        limited(90, 4.0, 40.0, "adaptive controller"),
+    ]
+    assert load_of(rows).steps[:, 7:].tolist() == [
+        [inf, inf],
+        [inf, 900],
+        [inf, 900],
+        [inf, 900],
+        [80, 700],
+        [80, 650],
+        [70, 650],
+        [inf, inf],
+        [inf, inf],
+    ]
+
+
 def test_a_range_begins_with_the_backlog_of_its_time() -> None:
     rows = [
         sample(s, bytes_in=1_000 * s, msgs_in=s, backlog_bytes=500 * s, oldest_age_ns=s * S // 2)
