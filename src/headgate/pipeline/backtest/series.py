@@ -253,6 +253,8 @@ def _spans(columns: _Columns, own: slice, gained: Doubles) -> tuple[Longs, Longs
     lost_ns = columns.covered_from[own] - from_ns
     # A stream's first row that does not count from its beginning only says where things stand.
     is_known = np.where(begins, lost_ns == 0, lost_ns <= HOLE_NS_MAX)
+    # When in a window in which the clock was set far ahead things happened nobody can say.
+    is_known &= ~columns.clock_step[own] | (to_ns - from_ns <= HOLE_NS_MAX)
     # Nothing changed in the windows for which no row was sent.
     window = columns.window_start[own]
     is_still = ~begins & (lost_ns == 0) & (from_ns < window) & (window < to_ns)
@@ -279,13 +281,11 @@ def _shifted(values: Any, first: float) -> Any:
 def _load(
     columns: _Columns, pieces: _Pieces, step_ns: int, since_ns: int, until_ns: int
 ) -> Load | None:
-    begin = max(int(pieces.from_ns[0]), since_ns) // step_ns
-    end = -(-min(int(pieces.to_ns[-1]), until_ns) // step_ns)
-    if end <= begin:
+    edges = _touched(pieces, step_ns, since_ns, until_ns) * step_ns
+    if len(edges) == 0:
         return None
-    edges = np.arange(begin, end + 1, dtype=np.int64) * step_ns
     base = int(pieces.from_ns[0])
-    at = (edges - base).astype(np.float64)
+    at = (np.stack([edges, edges + step_ns]) - base).astype(np.float64)
     ends = np.stack([pieces.from_ns - base, pieces.to_ns - base], axis=1).astype(np.float64).ravel()
     spans = (pieces.to_ns - pieces.from_ns).astype(np.float64)
     covered = _in_steps(at, ends, spans)
@@ -305,7 +305,7 @@ def _load(
     steps[:, 0] = wanted / seconds
     steps[:, 1] = _message_bytes(messages, accepted)
     steps[:, 2] = _capacity(drained / seconds, is_measured, is_proven)
-    place = np.clip(np.searchsorted(pieces.from_ns, edges[kept + 1], "left") - 1, 0, None)
+    place = np.clip(np.searchsorted(pieces.from_ns, edges[kept] + step_ns, "left") - 1, 0, None)
     steps[:, 3:] = columns.levels[:, pieces.row[place]].T
     start = max(0, int(np.searchsorted(pieces.from_ns, edges[kept[0]], "right")) - 1)
     return Load(
@@ -314,17 +314,29 @@ def _load(
         backlog_bytes=float(pieces.backlog[start]),
         oldest_age_s=float(pieces.age_ns[start]) / NS_PER_S if pieces.backlog[start] else 0.0,
         from_ns=int(edges[kept[0]]),
-        to_ns=int(edges[kept[-1] + 1]),
+        to_ns=int(edges[kept[-1]]) + step_ns,
         censored_share=float(np.mean(waited >= most)),
         drain_known_share=float(np.mean(is_measured)),
     )
 
 
+def _touched(pieces: _Pieces, step_ns: int, since_ns: int, until_ns: int) -> Longs:
+    """Numbers of the steps in a range that pieces lie in, ascending. Those between are not made:
+    one row of a clock that is years off would make millions of them."""
+    first = np.maximum(pieces.from_ns, since_ns) // step_ns
+    stop = -(-np.minimum(pieces.to_ns, until_ns) // step_ns)
+    first = np.maximum(first, _shifted(np.maximum.accumulate(stop), 0))
+    counts = np.maximum(stop - first, 0)
+    before = np.cumsum(counts) - counts
+    return np.asarray(np.arange(counts.sum()) + np.repeat(first - before, counts))
+
+
 def _in_steps(at: Doubles, ends: Doubles, amounts: Any) -> Doubles:
-    """What of the pieces' amounts lies between each two edges."""
+    """What of the pieces' amounts lies in each step; ``at``: [beginnings, ends] of the steps."""
     totals = np.cumsum(amounts)
     running = np.stack([totals - amounts, totals], axis=1).ravel()
-    return np.diff(np.interp(at, ends, running, left=0.0, right=totals[-1]))
+    begins, stops = np.interp(at, ends, running, left=0.0, right=totals[-1])
+    return np.asarray(stops - begins)
 
 
 def _message_bytes(messages: Doubles, size_bytes: Doubles) -> Doubles:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from dataclasses import replace
 from math import inf
 from typing import Any
@@ -227,6 +228,28 @@ def test_a_clock_that_ran_ahead_hides_nothing_of_the_time_after_it() -> None:
     load = load_of(rows, until=100)
     assert (load.from_ns, load.to_ns) == (T0, T0 + 50 * S)
     assert load.steps[:, 0].tolist() == [100] * 4
+
+
+def test_rows_of_a_clock_that_is_years_off_cost_no_steps() -> None:
+    far = 100_000_000
+    rows = [*steady([10, 20]), *steady([far, far + 10, far + 20])]
+    tracemalloc.start()
+    try:
+        load = load_of(rows, until=2e9)
+        peak_bytes = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert load.steps[:, 0].tolist() == [1_000] * 4
+    assert load.to_ns == T0 + (far + 20) * S
+    assert peak_bytes < 10_000_000
+
+
+def test_a_window_in_which_the_clock_was_set_years_ahead_is_not_known() -> None:
+    far = 100_000_000
+    jump: dict[str, Any] = {"clock_step": True, "covered_from_ns": T0 + 20 * S}
+    rows = [*steady([10, 20]), *steady([far], **jump), *steady([far + 10])]
+    load = load_of(rows, until=2e9)
+    assert load.steps[:, 0].tolist() == [1_000] * 3
 
 
 @given(
