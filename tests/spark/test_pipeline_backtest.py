@@ -139,8 +139,8 @@ def test_the_totals_are_the_sums_of_the_rows(spark: SparkSession, root: Path) ->
             """
             select grid_point, count(*), sum(seconds_over_quota) / sum(quota_seconds),
                 (sum(evicted_bytes) + greatest(0, sum(wanted_bytes) - sum(published_bytes)))
-                    / sum(wanted_bytes),
-                sum(parked_seconds) / sum((to_ns - from_ns) / 1e9), max(backlog_bytes_max)
+                    / (sum(wanted_bytes) + sum(backlog_bytes_start)),
+                sum(parked_seconds) / sum(samples * step_ns / 1e9), max(backlog_bytes_max)
             from backtest where run_id = 'sums' group by grid_point
             """
         ).fetchall()

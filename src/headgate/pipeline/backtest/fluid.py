@@ -110,6 +110,9 @@ class Fluid:
     def run(self, seconds: float, pressures: Pressures) -> None:
         """Let so much time go by."""
         left = seconds
+        if pressures.time is None or not pressures.time.policy.stops_producers:
+            # The quota that held is gone.
+            self._is_held = False
         while left > 0.0:
             span = left
             if pressures.time is not None and self.tracks_age:
@@ -225,7 +228,6 @@ class Fluid:
 
     def _apply_time_quota(self, time: Rule | None) -> None:
         if time is None:
-            self._is_held = False
             return
         age_ms = -1 if self.age_s < 0.0 else floor(self.age_s * MS_PER_S)
         if time.policy.stops_producers:
@@ -234,7 +236,6 @@ class Fluid:
             else:
                 self._is_held = age_exceeded(age_ms, time.limit)
             return
-        self._is_held = False
         if age_exceeded(age_ms, time.limit):
             self._evict_older(self._now_s - age_evicted_ms(time.limit) / MS_PER_S)
 

@@ -48,6 +48,7 @@ _MAXIMA: Final = ("parked_bytes_max", "backlog_bytes_max")
 _SUMMED: Final = (
     "seconds_over_quota",
     "quota_seconds",
+    "backlog_bytes_start",
     "wanted_bytes",
     "published_bytes",
     "evicted_bytes",
@@ -88,7 +89,8 @@ def replays(bronze: DataFrame, grid: Grid, since_ns: int, until_ns: int, buckets
 
 def point_totals(rows: DataFrame) -> DataFrame:
     """Rows of :class:`PointTotals`, from those of :func:`replays`."""
-    seconds = (F.col("to_ns") - F.col("from_ns")) / NS_PER_S
+    # Not from the first step to the last: unknown time between them is not replayed.
+    seconds = F.col("samples") * F.col("step_ns") / NS_PER_S
     return rows.groupBy("grid_point").agg(
         F.count("*").alias("topics"),
         F.sum(seconds).alias("seconds"),

@@ -19,7 +19,7 @@ import numba
 import numpy as np
 from numba.np.unsafe.ndarray import to_fixed_tuple
 
-from headgate.pipeline.backtest.kernel_flow import aged, looked_at, note_age, stretch
+from headgate.pipeline.backtest.kernel_flow import aged, looked_at, note_age, released, stretch
 from headgate.pipeline.backtest.kernel_law import counted, cycle_of
 from headgate.pipeline.backtest.kernel_state import (
     AS_RECORDED,
@@ -154,7 +154,7 @@ def _replay_point(
             steps[number, 4], steps[number, 5], steps[number, 6], steps[number, 7],
             steps[number, 8], point,
         )  # fmt: skip
-        start = flow.published
+        start, age = flow.published, released(age, step)
         for _ in range(parts):
             step = _slowed_by(step, point, control)
             had, left = flow.published, point.part_s

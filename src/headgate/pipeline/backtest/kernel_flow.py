@@ -104,6 +104,13 @@ def looked_at(flow: Any) -> Any:
 
 
 @inlined
+def released(age: Any, step: Any) -> Any:
+    """The age, held no more where no time quota stops producers."""
+    is_held = age.is_held and 0.0 < step.time_policy < EVICTION
+    return Age(age.age_s, is_held, age.now_s, age.oldest, age.last)
+
+
+@inlined
 def note_age(
     span: float, point: Any, flow: Any, age: Any, step: Any, start: float, at_s: Any, stored: Any
 ) -> Any:

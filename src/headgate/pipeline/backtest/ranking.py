@@ -30,9 +30,11 @@ class PointTotals:
     grid_point: int
     topics: int
     seconds: float
-    """Topic seconds from the first to the last step."""
+    """Topic seconds that were replayed: all steps, without the unknown time between them."""
     seconds_over_quota: float
     quota_seconds: float
+    backlog_bytes_start: float
+    """What waited in the topics at the beginning, which a quota may evict, too."""
     wanted_bytes: float
     published_bytes: float
     evicted_bytes: float
@@ -57,7 +59,7 @@ class Ranked:
     over_share: float
     """Of the time under a quota."""
     lost_share: float
-    """Of what was wanted: evicted, refused, or still waiting at the end."""
+    """Of what was wanted and the first backlog: evicted, refused, or still waiting at the end."""
     parked_share: float
     unused_share: float
     jitter: float
@@ -105,9 +107,10 @@ def rank(points: Sequence[PointTotals]) -> list[Ranked]:
 
 def _shares(point: PointTotals) -> tuple[float, float, float, float, float]:
     missing = point.wanted_bytes - point.published_bytes
+    had = point.wanted_bytes + point.backlog_bytes_start
     return (
         _part(point.seconds_over_quota, point.quota_seconds),
-        _part(point.evicted_bytes + max(0.0, missing), point.wanted_bytes),
+        _part(point.evicted_bytes + max(0.0, missing), had),
         _part(point.parked_seconds, point.seconds),
         _part(point.unused_seconds, point.parked_seconds),
         _part(point.moved_bytes, point.published_bytes),

@@ -15,7 +15,15 @@ from headgate.pipeline.backtest.series import TOPIC_KEY, topic_loads
 from headgate.pipeline.tables.arrow_types import arrow_schema, conform
 from headgate.pipeline.tables.policy_backtest import REPLAY_COLUMNS
 
-_SPAN_COLUMNS: Final = ("from_ns", "to_ns", "censored_share", "drain_known_share")
+_LOAD_COLUMNS: Final = {
+    "from_ns": "from_ns",
+    "to_ns": "to_ns",
+    "step_ns": "step_ns",
+    "censored_share": "censored_share",
+    "drain_known_share": "drain_known_share",
+    "backlog_bytes_start": "backlog_bytes",
+}
+"""The same under every point: the field of the load by column."""
 
 
 def replay_table(table: pa.Table, grid: Grid, since_ns: int, until_ns: int) -> pa.Table:
@@ -46,8 +54,8 @@ def replay_table(table: pa.Table, grid: Grid, since_ns: int, until_ns: int) -> p
     columns: dict[str, Any] = {
         name: keys.column(name).take(place).combine_chunks() for name in TOPIC_KEY
     }
-    for name in _SPAN_COLUMNS:
-        columns[name] = pa.array(np.repeat([getattr(topic.load, name) for topic in found], count))
+    for name, field in _LOAD_COLUMNS.items():
+        columns[name] = pa.array(np.repeat([getattr(topic.load, field) for topic in found], count))
     columns["samples"] = pa.array(np.repeat([len(topic.load.steps) for topic in found], count))
     columns["grid_point"] = pa.array(
         np.tile([point.number for point in grid.points], len(found)).astype(np.int32)

@@ -26,10 +26,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headgate.base.units import NS_PER_MS, NS_PER_S
+from headgate.flow.limits import ADAPTIVE_SOURCE
 from headgate.flow.proven import HELD_SHARE_MAX, PROVEN_PERCENTILE
 from headgate.flow.quota import QuotaPolicy
 from headgate.flow.verdict import YOUNG_NS
 from headgate.pipeline.backtest.load import NO_LIMIT, POLICY_CODES, STEP_COLUMNS, Doubles, Load
+from headgate.pipeline.kernels.publish_limits import split_source
 from headgate.pipeline.tables.arrow_types import changes
 from headgate.pipeline.tables.columns import MINUTE_NS
 from headgate.record.fields import PARK_CAUSES, QUOTA_TYPES
@@ -39,7 +41,7 @@ Flags: TypeAlias = npt.NDArray[np.bool_]
 
 TOPIC_KEY: Final = ("cluster", "topic", "partition", "incarnation")
 SORT_COLUMNS: Final = (*TOPIC_KEY, "source", "counting_since_ns", "boot_id", "seq", "row")
-"""Order of the input, whose rows of each topic are together."""
+"""Order of the input: rows of each topic are together, and in it those of each stream."""
 
 SUMS: Final = {
     "parked_bytes": tuple(f"parked_{cause}_bytes" for cause in PARK_CAUSES if cause != "memory"),
@@ -66,6 +68,7 @@ INPUT_COLUMNS: Final = (
     *SUMS,
     *(name for pair in _QUOTAS for name in pair),
     *_LIMITS,
+    "publish_limit_source",
 )
 """Fields of the record's topics, and :data:`SUMS`."""
 
@@ -103,10 +106,13 @@ def topic_loads(
     streams = changes(table, (*TOPIC_KEY, "source", "counting_since_ns", "boot_id"))
     columns = _Columns(table, streams)
     for first, stop in zip(firsts[:-1].tolist(), firsts[1:].tolist(), strict=True):
-        pieces = _pieces(columns, first, stop)
+        own = slice(first, stop)
+        in_time = _in_time(columns, own)
+        _show_set_limits(columns, first + in_time)
+        pieces = _pieces(columns, own, in_time)
         if pieces is None:
             continue
-        windows = columns.window_end[first:stop] - columns.window_start[first:stop]
+        windows = columns.window_end[own] - columns.window_start[own]
         length_ns = step_ns or max(int(np.median(windows)), NS_PER_MS)
         load = _load(columns, pieces, length_ns, since_ns, until_ns)
         if load is not None:
@@ -136,7 +142,8 @@ class _Columns:
         ]
         limits = [_doubles(table, name, inf) for name in _LIMITS]
         self.levels = np.stack([*quotas, *limits])
-        """In the order of a step's last columns."""
+        """In the order of a step's last columns; limits under the controller's are not known."""
+        self.hides_limit = _hides_limit(table)
 
 
 def _longs(table: pa.Table, name: str) -> Longs:
@@ -159,6 +166,32 @@ def _quota(table: pa.Table, limit: str, policy: str, unit: int) -> tuple[Doubles
     return np.where(codes > 0.0, limits, NO_LIMIT), codes
 
 
+def _hides_limit(table: pa.Table) -> Flags:
+    """[2 x rows]: whether the limit in messages, in bytes, is the controller's and not one that
+    somebody set."""
+    sources = table.column("publish_limit_source").combine_chunks().dictionary_encode()
+    known = [split_source(source) for source in sources.dictionary.to_pylist()]
+    is_adaptive = np.array([*known, ("", "")]) == ADAPTIVE_SOURCE
+    places = pc.fill_null(sources.indices, len(known)).to_numpy(zero_copy_only=False)
+    is_set = [np.isfinite(_doubles(table, name, inf)) for name in _LIMITS]
+    return np.asarray(is_adaptive[places].T & np.stack(is_set))
+
+
+def _in_time(columns: _Columns, own: slice) -> Longs:
+    """One topic's rows in the order of time; names of sources do not matter."""
+    keys = (columns.counters[1, own], columns.backlog[own], columns.covered_from[own])
+    return np.lexsort((*keys, columns.to[own]))
+
+
+def _show_set_limits(columns: _Columns, rows: Longs) -> None:
+    """Give one topic's rows, which are in time order, the limits that were set: those seen last
+    where the controller's hide them, none where none was seen yet."""
+    for number, hidden in enumerate(columns.hides_limit[:, rows], -len(_LIMITS)):
+        seen = np.maximum.accumulate(np.where(hidden, -1, np.arange(len(rows))))
+        own = columns.levels[number, rows]
+        columns.levels[number, rows] = np.where(seen < 0, inf, own[np.maximum(seen, 0)])
+
+
 @dataclass(frozen=True, slots=True)
 class _Pieces:
     """Spans between rows in time order that do not overlap; parallel arrays."""
@@ -176,66 +209,83 @@ class _Pieces:
     end_age_ns: Longs
 
 
-def _pieces(columns: _Columns, first: int, stop: int) -> _Pieces | None:
-    """Of the rows of one topic; None: no two rows bracket anything."""
-    own = slice(first, stop)
+def _pieces(columns: _Columns, own: slice, in_time: Longs) -> _Pieces | None:
+    """Of the rows of one topic, whose order in time is given; None: no two rows bracket
+    anything."""
     begins, to_ns, age_ns = columns.first_of_stream[own], columns.to[own], columns.age_ns[own]
-    backlog, parked = columns.backlog[own], columns.parked[own]
-    counters = columns.counters[:, own]
-    before_ns = _shifted(to_ns, 0)
-    from_ns = np.where(begins, columns.since[own], before_ns)
-    lost_ns = columns.covered_from[own] - from_ns
-    # A stream's first row that does not count from its beginning only says where things stand.
-    is_known = np.where(begins, lost_ns == 0, lost_ns <= HOLE_NS_MAX)
+    backlog, parked, counters = columns.backlog[own], columns.parked[own], columns.counters[:, own]
     before = _shifted(counters, 0.0)
     from_zero = begins | (counters < before).any(axis=0)
     gained = counters - np.where(from_zero, 0.0, before)
+    start_ns, end_ns, row, is_quiet = _spans(columns, own, gained[1])
+    if len(row) == 0:
+        return None
+    # Where things stood: by the row before in time, of which those of other streams may be later.
+    latest = np.searchsorted(to_ns[in_time], start_ns, "right") - 1
+    place = np.where(latest < 0, -1, in_time[latest])
+    is_own = ~begins[row] & (to_ns[row - 1] >= to_ns[place])
+    place = np.where(is_own, row - 1, place)
+    at_first = np.maximum(backlog[row] - counters[1, row], 0.0)
+    backlog_before = np.where(place < 0, at_first, backlog[place])
+    age_before = np.where(place < 0, 0, age_ns[place])
+    wanted = gained[1] + parked - np.where(begins, 0.0, _shifted(parked, 0.0))
+    drained = gained[1, row] - (backlog[row] - backlog_before) - gained[2, row]
+    amounts = np.stack([gained[0, row], gained[1, row], drained, wanted[row], gained[3, row]])
+    return _Pieces(
+        start_ns,
+        end_ns,
+        own.start + row - is_quiet,
+        np.where(is_quiet, 0.0, np.maximum(amounts, 0.0)),
+        backlog_before,
+        age_before,
+        np.where(is_quiet, age_before, age_ns[row]),
+    )
+
+
+def _spans(columns: _Columns, own: slice, gained: Doubles) -> tuple[Longs, Longs, Longs, Flags]:
+    """The spans that rows of one topic tell of: from, to, the row, and whether nothing changed
+    before that row. They are in time order and do not overlap, whichever stream has them.
+
+    ``gained``: bytes accepted by row. Of two spans over the same time the larger one counts.
+    """
+    begins, to_ns = columns.first_of_stream[own], columns.to[own]
+    from_ns = np.where(begins, columns.since[own], _shifted(to_ns, 0))
+    lost_ns = columns.covered_from[own] - from_ns
+    # A stream's first row that does not count from its beginning only says where things stand.
+    is_known = np.where(begins, lost_ns == 0, lost_ns <= HOLE_NS_MAX)
+    # When in a window in which the clock was set far ahead things happened nobody can say.
+    is_known &= ~columns.clock_step[own] | (to_ns - from_ns <= HOLE_NS_MAX)
     # Nothing changed in the windows for which no row was sent.
     window = columns.window_start[own]
     is_still = ~begins & (lost_ns == 0) & (from_ns < window) & (window < to_ns)
     is_still &= ~columns.clock_step[own]
-    start_ns = np.where(is_still, window, from_ns)
-    reached_ns = _shifted(np.maximum.accumulate(to_ns), 0)
-    start_ns = np.maximum(start_ns, reached_ns)
-    moved = np.flatnonzero(is_known & (start_ns < to_ns))
-    still = np.flatnonzero(is_still & (from_ns >= reached_ns))
-    if len(moved) == 0:
-        return None
-    backlog_before = _shifted(backlog, max(0.0, float(backlog[0] - counters[1, 0])))
-    drained = gained[1] - (backlog - backlog_before) - gained[2]
-    wanted = gained[1] + parked - np.where(begins, 0.0, _shifted(parked, 0.0))
-    amounts = np.stack([gained[0], gained[1], drained, wanted, gained[3]])
-    age_before = _shifted(age_ns, 0)
-    order = np.argsort(np.append(start_ns[moved], from_ns[still]), kind="stable")
-    quiet = np.zeros((len(amounts), len(still)))
-    return _Pieces(
-        np.append(start_ns[moved], from_ns[still])[order],
-        np.append(to_ns[moved], window[still])[order],
-        first + np.append(moved, still - 1)[order],
-        np.hstack([np.maximum(amounts[:, moved], 0.0), quiet])[:, order],
-        np.append(backlog_before[moved], backlog_before[still])[order],
-        np.append(age_before[moved], age_before[still])[order],
-        np.append(age_ns[moved], age_before[still])[order],
-    )
+    moved, still = np.flatnonzero(is_known), np.flatnonzero(is_still)
+    row = np.append(moved, still)
+    start_ns = np.append(np.where(is_still, window, from_ns)[moved], from_ns[still])
+    end_ns = np.append(to_ns[moved], window[still])
+    is_quiet = np.arange(len(row)) >= len(moved)
+    order = np.lexsort((-np.where(is_quiet, 0.0, gained[row]), end_ns, start_ns))
+    start_ns, end_ns, row, is_quiet = start_ns[order], end_ns[order], row[order], is_quiet[order]
+    start_ns = np.maximum(start_ns, _shifted(np.maximum.accumulate(end_ns), 0))
+    kept = start_ns < end_ns
+    return start_ns[kept], end_ns[kept], row[kept], is_quiet[kept]
 
 
 def _shifted(values: Any, first: float) -> Any:
     """Each value's neighbour before it along the last axis."""
     moved = np.empty_like(values)
-    moved[..., 1:], moved[..., 0] = values[..., :-1], first
+    moved[..., 1:], moved[..., :1] = values[..., :-1], first
     return moved
 
 
 def _load(
     columns: _Columns, pieces: _Pieces, step_ns: int, since_ns: int, until_ns: int
 ) -> Load | None:
-    begin = max(int(pieces.from_ns[0]), since_ns) // step_ns
-    end = -(-min(int(pieces.to_ns[-1]), until_ns) // step_ns)
-    if end <= begin:
+    edges = _touched(pieces, step_ns, since_ns, until_ns) * step_ns
+    if len(edges) == 0:
         return None
-    edges = np.arange(begin, end + 1, dtype=np.int64) * step_ns
     base = int(pieces.from_ns[0])
-    at = (edges - base).astype(np.float64)
+    at = (np.stack([edges, edges + step_ns]) - base).astype(np.float64)
     ends = np.stack([pieces.from_ns - base, pieces.to_ns - base], axis=1).astype(np.float64).ravel()
     spans = (pieces.to_ns - pieces.from_ns).astype(np.float64)
     covered = _in_steps(at, ends, spans)
@@ -255,7 +305,7 @@ def _load(
     steps[:, 0] = wanted / seconds
     steps[:, 1] = _message_bytes(messages, accepted)
     steps[:, 2] = _capacity(drained / seconds, is_measured, is_proven)
-    place = np.clip(np.searchsorted(pieces.from_ns, edges[kept + 1], "left") - 1, 0, None)
+    place = np.clip(np.searchsorted(pieces.from_ns, edges[kept] + step_ns, "left") - 1, 0, None)
     steps[:, 3:] = columns.levels[:, pieces.row[place]].T
     start = max(0, int(np.searchsorted(pieces.from_ns, edges[kept[0]], "right")) - 1)
     return Load(
@@ -264,17 +314,29 @@ def _load(
         backlog_bytes=float(pieces.backlog[start]),
         oldest_age_s=float(pieces.age_ns[start]) / NS_PER_S if pieces.backlog[start] else 0.0,
         from_ns=int(edges[kept[0]]),
-        to_ns=int(edges[kept[-1] + 1]),
+        to_ns=int(edges[kept[-1]]) + step_ns,
         censored_share=float(np.mean(waited >= most)),
         drain_known_share=float(np.mean(is_measured)),
     )
 
 
+def _touched(pieces: _Pieces, step_ns: int, since_ns: int, until_ns: int) -> Longs:
+    """Numbers of the steps in a range that pieces lie in, ascending. Those between are not made:
+    one row of a clock that is years off would make millions of them."""
+    first = np.maximum(pieces.from_ns, since_ns) // step_ns
+    stop = -(-np.minimum(pieces.to_ns, until_ns) // step_ns)
+    first = np.maximum(first, _shifted(np.maximum.accumulate(stop), 0))
+    counts = np.maximum(stop - first, 0)
+    before = np.cumsum(counts) - counts
+    return np.asarray(np.arange(counts.sum()) + np.repeat(first - before, counts))
+
+
 def _in_steps(at: Doubles, ends: Doubles, amounts: Any) -> Doubles:
-    """What of the pieces' amounts lies between each two edges."""
+    """What of the pieces' amounts lies in each step; ``at``: [beginnings, ends] of the steps."""
     totals = np.cumsum(amounts)
     running = np.stack([totals - amounts, totals], axis=1).ravel()
-    return np.diff(np.interp(at, ends, running, left=0.0, right=totals[-1]))
+    begins, stops = np.interp(at, ends, running, left=0.0, right=totals[-1])
+    return np.asarray(stops - begins)
 
 
 def _message_bytes(messages: Doubles, size_bytes: Doubles) -> Doubles:

@@ -48,7 +48,7 @@ def limit_of(cause: ParkCause, minute: Minute) -> PublishLimit | None:
         ]
         return _named(known)
     messages, size = minute["publish_limit_messages_per_s"], minute["publish_limit_bytes_per_s"]
-    sources = _sources(messages, size, minute["publish_limit_source"] or "")
+    sources = split_source(minute["publish_limit_source"] or "")
     wants_adaptive = cause is ParkCause.ADAPTIVE
     return _named(
         [
@@ -71,13 +71,14 @@ def _named(known: list[tuple[float | None, str]]) -> PublishLimit | None:
     )
 
 
-def _sources(messages: float | None, size: float | None, source: str) -> tuple[str, str]:
-    """Where each dimension is set: one text names both where they differ."""
+def split_source(source: str) -> tuple[str, str]:
+    """Where the messages and the bytes of a topic's publish limit are set: one text names both
+    where they differ. It names one where only one dimension is limited: that says nothing of the
+    other."""
     parts = source.split(" and ")
     if len(parts) == 2 and ADAPTIVE_SOURCE in parts:
         return parts[0], parts[1]
-    limit = RateLimit(1 if messages else None, 1 if size else None) if messages or size else None
-    effective = EffectiveLimit(limit, source)
+    effective = EffectiveLimit(None, source)
     return effective.source_of(Dimension.MESSAGES), effective.source_of(Dimension.BYTES)
 
 

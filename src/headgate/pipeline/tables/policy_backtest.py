@@ -30,6 +30,7 @@ REPLAY_COLUMNS: Final = (
     TableColumn("from_ns", LONG, "Where the replay begins."),
     TableColumn("to_ns", LONG, "Where it ends."),
     TableColumn("samples", LONG, "Steps that were replayed; unknown time is left out."),
+    TableColumn("step_ns", LONG, "Length of each."),
     TableColumn(
         "censored_share",
         DOUBLE,
@@ -40,6 +41,7 @@ REPLAY_COLUMNS: Final = (
         DOUBLE,
         "Part of the steps in which old messages waited, so that the drain was measured, 0 to 1.",
     ),
+    TableColumn("backlog_bytes_start", DOUBLE, "Backlog at the beginning."),
     TableColumn("seconds_over_quota", DOUBLE, "Time at a quota that stops producers."),
     TableColumn("quota_seconds", DOUBLE, "Time in which any quota was in force."),
     TableColumn(

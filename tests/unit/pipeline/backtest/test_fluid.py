@@ -131,6 +131,16 @@ def test_a_time_quota_holds_until_the_oldest_is_younger_than_its_mark() -> None:
     assert flow.parked == 0
 
 
+@pytest.mark.parametrize("after", [None, Rule(10_000, EVICTION)])
+def test_a_time_quota_that_is_gone_holds_nobody(after: Rule | None) -> None:
+    flow = fluid(tracks_age=True)
+    flow.run(30, pressures(100, 0, time=Rule(10_000, HOLD)))
+    assert (flow.published, flow.totals.over_s, flow.totals.quota_s) == (1_000, 20, 30)
+    flow.run(5, pressures(100, 0, time=after))
+    assert flow.published == 3_500
+    assert flow.totals.over_s == 20
+
+
 def test_a_time_quota_refuses_with_its_own_policy() -> None:
     flow = fluid(tracks_age=True)
     flow.run(30, pressures(100, 0, time=Rule(10_000, EXCEPTION)))

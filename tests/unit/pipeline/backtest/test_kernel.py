@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from headgate.flow.adaptive import AdaptiveSettings, Law
@@ -38,6 +38,30 @@ def test_every_output_is_that_of_the_laws(
     found = replay_points(load, point_rows(some, load.step_ns, resolution))
     wanted = [outcome_row(replay(load, policy, resolution)) for policy in some]
     np.testing.assert_allclose(found, wanted, rtol=EXACT, atol=EXACT)
+
+
+REMOVED = Load(
+    60 * S,
+    steps_of([Step(100.0, 10.0, 0.0, time_limit_ms=10_000, time_policy=1), Step(100.0, 10.0, 0.0)]),
+)
+"""A time quota that holds, and is gone in the second step."""
+
+
+@settings(max_examples=150, deadline=None)
+@given(loads(), policies)
+@example(REMOVED, Policy())
+def test_nothing_is_over_a_quota_for_longer_than_there_is_one(load: Load, policy: Policy) -> None:
+    compiled = replay_points(load, point_rows([policy], load.step_ns))[0]
+    for found in (compiled.tolist(), outcome_row(replay(load, policy))):
+        values = dict(zip(OUTCOME_COLUMNS, found, strict=True))
+        assert values["seconds_over_quota"] <= values["quota_seconds"] * (1 + EXACT)
+
+
+def test_a_time_quota_that_is_gone_holds_nobody_in_the_compiled_replay_either() -> None:
+    found = replay_points(REMOVED, point_rows([Policy()], REMOVED.step_ns))[0]
+    values = dict(zip(OUTCOME_COLUMNS, found.tolist(), strict=True))
+    assert values["published_bytes"] == 12_000
+    assert (values["seconds_over_quota"], values["quota_seconds"]) == (50, 60)
 
 
 def test_a_long_day_of_every_law_is_the_same_too() -> None:

@@ -4,10 +4,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from headgate.base.units import NS_PER_S
+from headgate.pipeline.backtest.kernel import replay_points
+from headgate.pipeline.backtest.kernel_points import point_rows
+from headgate.pipeline.backtest.load import OUTCOME_COLUMNS, Load
+from headgate.pipeline.backtest.policy import Policy
 from headgate.pipeline.backtest.ranking import PointTotals, pareto, rank
+from tests.unit.pipeline.backtest.loads import loads, policies
 
 POINT = PointTotals(
     grid_point=0,
@@ -15,6 +21,7 @@ POINT = PointTotals(
     seconds=1_000.0,
     seconds_over_quota=0.0,
     quota_seconds=1_000.0,
+    backlog_bytes_start=0.0,
     wanted_bytes=1e6,
     published_bytes=1e6,
     evicted_bytes=0.0,
@@ -66,6 +73,38 @@ def test_what_nothing_was_there_of_is_no_share() -> None:
     empty = replace(POINT, seconds=0.0, quota_seconds=0.0, wanted_bytes=0.0, published_bytes=0.0)
     (place,) = rank([empty])
     assert (place.score, place.is_censored) == (0.0, False)
+
+
+def test_what_was_evicted_of_the_first_backlog_is_lost_of_that_too() -> None:
+    flooded = replace(POINT, backlog_bytes_start=3e6, evicted_bytes=4e6)
+    half = replace(POINT, backlog_bytes_start=3e6, evicted_bytes=1e6, published_bytes=0.0)
+    refused = replace(POINT, wanted_bytes=0.0, published_bytes=0.0, evicted_bytes=1e6)
+    shares = [place.lost_share for place in rank([flooded, half])]
+    assert shares == [0.5, 1.0]
+    (place,) = rank([replace(refused, backlog_bytes_start=4e6)])
+    assert place.lost_share == 0.25
+
+
+@settings(max_examples=100, deadline=None)
+@given(loads(), policies)
+def test_shares_of_any_replay_lie_between_0_and_1(load: Load, policy: Policy) -> None:
+    found = replay_points(load, point_rows([policy], load.step_ns))[0]
+    outcome = dict(zip(OUTCOME_COLUMNS, found.tolist(), strict=True))
+    used, jitter = outcome.pop("drain_used"), outcome.pop("jitter")
+    (place,) = rank(
+        [
+            replace(
+                POINT,
+                seconds=len(load.steps) * load.step_ns / NS_PER_S,
+                backlog_bytes_start=load.backlog_bytes,
+                unused_seconds=(1 - used) * outcome["parked_seconds"],
+                moved_bytes=jitter * outcome["published_bytes"],
+                **outcome,
+            )
+        ]
+    )
+    for share in (place.over_share, place.lost_share, place.parked_share, place.unused_share):
+        assert 0 <= share <= 1 + 1e-9
 
 
 def test_equal_scores_have_the_same_rank() -> None:

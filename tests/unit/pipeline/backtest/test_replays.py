@@ -39,6 +39,17 @@ def test_every_topic_has_a_row_for_every_point() -> None:
     ]  # fmt: skip
 
 
+def test_the_rows_say_where_the_replay_began_and_how_long_its_steps_are() -> None:
+    known = [1, 2, 3, 200, 201]
+    table = table_of([sample(10 * n, bytes_in=1_000 * n, backlog_bytes=700 * n) for n in known])
+    rows = replay_table(table, GRID, T0 + 10 * S, FOREVER).to_pylist()
+    # Between the third row and the fourth is a hole.
+    assert {(row["samples"], row["step_ns"], row["to_ns"] - row["from_ns"]) for row in rows} == {
+        (3, 10 * S, 2_000 * S)
+    }
+    assert {row["backlog_bytes_start"] for row in rows} == {700}
+
+
 def test_the_rows_are_what_the_laws_say() -> None:
     loads = [topic.load for topic in topic_loads(TABLE, 0, FOREVER)]
     wanted = [outcome_row(replay(load, point.policy)) for load in loads for point in GRID.points]

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import tracemalloc
+from dataclasses import replace
 from math import inf
 from typing import Any
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
 
 from headgate.pipeline.backtest.load import Load
 from headgate.pipeline.backtest.series import topic_loads
@@ -127,6 +133,165 @@ def test_quotas_and_limits_are_those_of_each_sample() -> None:
     levels = load_of(rows).steps[:, 3:]
     assert levels[0].tolist() == [-1, 0, -1, 0, inf, inf]
     assert levels[1].tolist() == [5_000, 2, 30_000, 3, 7, inf]
+
+
+def limited(second: int, messages: float | None, size: float | None, source: str) -> dict[str, Any]:
+    """A row with a publish limit in force."""
+    (row,) = steady(
+        [second],
+        publish_limit_messages_per_s=messages,
+        publish_limit_bytes_per_s=size,
+        publish_limit_source=source,
+    )
+    return row
+
+
+def test_the_controller_s_limit_is_not_one_that_was_set() -> None:
+    set_, both = "namespace policy of a/b", "adaptive controller and namespace policy of a/b"
+    rows = [
+        limited(10, 3.0, 30.0, "adaptive controller"),
+        limited(20, None, 900.0, set_),
+        limited(30, 5.0, 900.0, both),
+        limited(40, 4.0, 40.0, "adaptive controller"),
+        limited(50, 80.0, 700.0, set_),
+        limited(60, 4.0, 650.0, both),
+        limited(70, 70.0, 40.0, "namespace policy of a/b and adaptive controller"),
+        limited(80, None, None, ""),
+        limited(90, 4.0, 40.0, "adaptive controller"),
+    ]
+    assert load_of(rows).steps[:, 7:].tolist() == [
+        [inf, inf],
+        [inf, 900],
+        [inf, 900],
+        [inf, 900],
+        [80, 700],
+        [80, 650],
+        [70, 650],
+        [inf, inf],
+        [inf, inf],
+    ]
+
+
+def test_a_limit_seen_by_one_broker_holds_under_the_controller_of_the_next() -> None:
+    moved: dict[str, Any] = {"source": "a", "counting_since_ns": T0 + 10 * S}
+    rows = [
+        limited(10, None, 900.0, "namespace policy of a/b"),
+        limited(20, 4.0, 40.0, "adaptive controller") | moved,
+    ]
+    for names in ("ab", "ba"):
+        named = [row | {"source": name} for row, name in zip(rows, names, strict=True)]
+        assert load_of(named).steps[:, 8].tolist() == [900, 900]
+
+
+def handed_over(*names: str) -> list[dict[str, Any]]:
+    """A topic that each broker had for 30 s, one after the other; 600 of 1,000 bytes a second are
+    drained."""
+    rows = []
+    for turn, name in enumerate(names):
+        since = 30 * turn
+        for second in (10, 20, 30):
+            rows.append(
+                sample(
+                    since + second,
+                    source=name,
+                    boot_id=name,
+                    counting_since_ns=T0 + since * S,
+                    msgs_in=100 * second,
+                    bytes_in=1_000 * second,
+                    backlog_bytes=400 * (since + second),
+                    oldest_age_ns=(since + second) * S // 2,
+                )
+            )
+    return rows
+
+
+def test_a_topic_that_moved_between_brokers_is_one_load_whatever_their_names() -> None:
+    for names in ("ab", "ba", "bab", "aba", "cabc"):
+        load = load_of(handed_over(*names))
+        assert (load.from_ns, load.to_ns) == (T0, T0 + 30 * len(names) * S)
+        assert load.steps[:, 0].tolist() == [1_000] * 3 * len(names)
+        assert load.steps[:, 2].tolist() == [600] * 3 * len(names)
+        assert load.drain_known_share == 1
+
+
+def test_a_range_after_a_move_begins_with_the_backlog_of_the_broker_before() -> None:
+    for names in ("ab", "ba"):
+        load = load_of(handed_over(*names), since=30)
+        assert (load.backlog_bytes, load.oldest_age_s) == (12_000, 15)
+
+
+def test_a_clock_that_ran_ahead_hides_nothing_of_the_time_after_it() -> None:
+    rows = [
+        sample(s, seq=n, msgs_in=100 * n, bytes_in=1_000 * n)
+        for n, s in enumerate((10, 20, 5_000, 5_010, 30, 40, 50), 1)
+    ]
+    load = load_of(rows, until=100)
+    assert (load.from_ns, load.to_ns) == (T0, T0 + 50 * S)
+    assert load.steps[:, 0].tolist() == [100] * 4
+
+
+def test_rows_of_a_clock_that_is_years_off_cost_no_steps() -> None:
+    far = 100_000_000
+    rows = [*steady([10, 20]), *steady([far, far + 10, far + 20])]
+    tracemalloc.start()
+    try:
+        load = load_of(rows, until=2e9)
+        peak_bytes = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert load.steps[:, 0].tolist() == [1_000] * 4
+    assert load.to_ns == T0 + (far + 20) * S
+    assert peak_bytes < 10_000_000
+
+
+def test_a_window_in_which_the_clock_was_set_years_ahead_is_not_known() -> None:
+    far = 100_000_000
+    jump: dict[str, Any] = {"clock_step": True, "covered_from_ns": T0 + 20 * S}
+    rows = [*steady([10, 20]), *steady([far], **jump), *steady([far + 10])]
+    load = load_of(rows, until=2e9)
+    assert load.steps[:, 0].tolist() == [1_000] * 3
+
+
+@given(
+    st.permutations(["a", "b", "c"]),
+    st.lists(
+        st.tuples(st.integers(0, 2), st.integers(1, 30), st.integers(0, 9), st.integers(0, 3)),
+        min_size=2,
+        max_size=20,
+    ),
+)
+def test_a_load_does_not_depend_on_the_names_of_brokers(
+    names: list[str], drawn: list[tuple[int, int, int, int]]
+) -> None:
+    counted = [0, 0, 0]
+    rows = []
+    for number, (broker, place, gain, backlog) in enumerate(sorted(drawn, key=lambda d: d[1])):
+        counted[broker] += 100 * gain
+        rows.append(
+            (
+                broker,
+                sample(
+                    10 * place + broker,
+                    seq=number,
+                    msgs_in=counted[broker],
+                    bytes_in=10 * counted[broker],
+                    backlog_bytes=1_000 * backlog,
+                    oldest_age_ns=3 * S if backlog else None,
+                ),
+            )
+        )
+
+    def found(labels: list[str]) -> list[Load]:
+        table = table_of([row | {"source": labels[broker]} for broker, row in rows])
+        return [topic.load for topic in topic_loads(table, 0, FOREVER)]
+
+    one, other = found(["a", "b", "c"]), found(names)
+    assert [replace(load, steps=None) for load in one] == [  # type: ignore[arg-type]
+        replace(load, steps=None)
+        for load in other  # type: ignore[arg-type]
+    ]
+    for load, again in zip(one, other, strict=True):
+        np.testing.assert_array_equal(load.steps, again.steps)
 
 
 def test_a_range_begins_with_the_backlog_of_its_time() -> None:
