@@ -28,7 +28,7 @@ from headgate.pipeline.preflight import check_brokers
 from headgate.pipeline.progress import Progress
 from headgate.pipeline.refresh import DERIVED, read_files, refresh, refresh_all
 from headgate.pipeline.render import subscriptions_text, write_judgements
-from headgate.pipeline.session import create_session, prepare_session
+from headgate.pipeline.session import batches_by_count, create_session, prepare_session
 from headgate.pipeline.store.delta_log import ensure_table, table_files
 from headgate.pipeline.store.delta_writer import BRONZE, FORMAT
 from headgate.pipeline.store.folder import (
@@ -140,7 +140,8 @@ def judge_range(
     if not files:
         return []
     minutes = read_files(spark, root, INTERVALS, files)
-    rows = judgements.range_judgements(minutes, first, last).toArrow()
+    with batches_by_count(spark):
+        rows = judgements.range_judgements(minutes, first, last).toArrow()
     found: list[dict[str, Any]] = rows.to_pylist()
     return found
 

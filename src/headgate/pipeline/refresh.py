@@ -19,6 +19,7 @@ from deltalake import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 
 from headgate.pipeline import judgements, steps
+from headgate.pipeline.session import batches_by_count
 from headgate.pipeline.store.delta_log import (
     AppTransaction,
     TableFile,
@@ -168,8 +169,12 @@ def refresh(spark: SparkSession, root: str, table: Table) -> set[int]:
     rows = derivation.rows(spark, root, inputs, hours)
     if rows is None:
         commit_replace(root, table, [], hours, change.transaction)
-    else:
+    elif derivation.source is BRONZE_EVENTS:
         _replace(rows, root, table, hours, change.transaction)
+    else:
+        # Samples and minutes are numbers and names; events may hold long texts.
+        with batches_by_count(spark):
+            _replace(rows, root, table, hours, change.transaction)
     return hours
 
 
