@@ -27,7 +27,7 @@ from bench.processes import cpu_s, peak_mib
 from bench.report import Table, median
 from headgate.pipeline import judgements
 from headgate.pipeline.refresh import read_files
-from headgate.pipeline.session import create_session
+from headgate.pipeline.session import batches_by_count, create_session
 from headgate.pipeline.store.delta_log import ensure_table, table_files
 from headgate.pipeline.store.delta_writer import FORMAT
 from headgate.pipeline.tables.attribution import ATTRIBUTION
@@ -84,29 +84,31 @@ def minutes_of(spark: SparkSession, root: str) -> DataFrame:
 def by_spark(spark: SparkSession, root: str, hours: Collection[int]) -> None:
     """The step, into the table ``attribution``, as a refresh of these hours writes it."""
     ensure_table(root, ATTRIBUTION)
-    (
-        judgements.attribution(minutes_of(spark, root), hours)
-        .write.format(FORMAT)
-        .mode("append")
-        .option("root", root)
-        .option("table", ATTRIBUTION.name)
-        .option("hours", json.dumps(sorted(hours)))
-        .save()
-    )
+    with batches_by_count(spark):
+        (
+            judgements.attribution(minutes_of(spark, root), hours)
+            .write.format(FORMAT)
+            .mode("append")
+            .option("root", root)
+            .option("table", ATTRIBUTION.name)
+            .option("hours", json.dumps(sorted(hours)))
+            .save()
+        )
 
 
 def step_alone(spark: SparkSession, root: str, hours: Collection[int]) -> None:
     """The step without a table to write."""
-    judgements.attribution(minutes_of(spark, root), hours).write.format("noop").mode(
-        "overwrite"
-    ).save()
+    _to_nowhere(spark, judgements.attribution(minutes_of(spark, root), hours))
 
 
 def range_alone(spark: SparkSession, root: str) -> None:
     """All minutes as one range, without the printing."""
-    judgements.range_judgements(minutes_of(spark, root), 0, _INT64_MAX).write.format("noop").mode(
-        "overwrite"
-    ).save()
+    _to_nowhere(spark, judgements.range_judgements(minutes_of(spark, root), 0, _INT64_MAX))
+
+
+def _to_nowhere(spark: SparkSession, rows: DataFrame) -> None:
+    with batches_by_count(spark):
+        rows.write.format("noop").mode("overwrite").save()
 
 
 class Watch:

@@ -30,7 +30,7 @@ from headgate.pipeline.refresh import DERIVED, read_files, recompute, refresh, r
 from headgate.pipeline.render import messages_text, subscriptions_text, write_judgements
 from headgate.pipeline.scrapes.folder import broker_folders
 from headgate.pipeline.scrapes.ingest import ingest_scrapes
-from headgate.pipeline.session import create_session, prepare_session
+from headgate.pipeline.session import batches_by_count, create_session, prepare_session
 from headgate.pipeline.store.delta_log import ensure_table, opened_table, table_files
 from headgate.pipeline.store.delta_writer import BRONZE, FORMAT
 from headgate.pipeline.store.folder import (
@@ -152,7 +152,8 @@ def judge_range(
     if not files:
         return []
     minutes = read_files(spark, root, INTERVALS, files)
-    rows = judgements.range_judgements(minutes, first, last).toArrow()
+    with batches_by_count(spark):
+        rows = judgements.range_judgements(minutes, first, last).toArrow()
     found: list[dict[str, Any]] = rows.to_pylist()
     return found
 

@@ -22,6 +22,7 @@ from pyspark.sql import DataFrame, SparkSession
 from headgate.base.errors import InputError
 from headgate.pipeline import episode_steps, judgements, limit_steps, steps
 from headgate.pipeline.kernels.episodes import Newest
+from headgate.pipeline.session import batches_by_count
 from headgate.pipeline.store.delta_log import (
     AppTransaction,
     TableFile,
@@ -336,8 +337,12 @@ def _compute(
     rows = derivation.rows(spark, root, inputs, hours)
     if rows is None:
         commit_replace(root, derivation.table, [], hours, transaction)
-    else:
+    elif derivation.source is BRONZE_EVENTS:
         _replace(rows, root, derivation.table, hours, transaction)
+    else:
+        # Samples and minutes are numbers and names; events may hold long texts.
+        with batches_by_count(spark):
+            _replace(rows, root, derivation.table, hours, transaction)
 
 
 def _replace(

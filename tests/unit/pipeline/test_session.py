@@ -6,6 +6,8 @@ import gc
 import signal
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 from pyspark import SparkConf
@@ -13,6 +15,7 @@ from pyspark import SparkConf
 from headgate.base.errors import InputError
 from headgate.pipeline.failures import PipelineError
 from headgate.pipeline.session import (
+    batches_by_count,
     interrupts_later,
     own_interrupts,
     require_java,
@@ -88,3 +91,13 @@ def test_who_handled_ctrl_c_before_does_so_afterwards() -> None:
     with own_interrupts():
         signal.signal(signal.SIGINT, signal.SIG_IGN)
     assert signal.getsignal(signal.SIGINT) is mine
+
+
+def test_batches_are_cut_by_count_only_inside() -> None:
+    name = "spark.sql.execution.arrow.maxBytesPerBatch"
+    values = {name: "64m"}
+    conf = SimpleNamespace(get=values.__getitem__, set=values.__setitem__)
+    with pytest.raises(RuntimeError), batches_by_count(cast(Any, SimpleNamespace(conf=conf))):
+        assert values == {name: "2147483647"}
+        raise RuntimeError
+    assert values == {name: "64m"}
