@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 
-from headgate.base.units import NS_PER_S
+from headgate.base.units import NS_PER_S, NS_PER_US
 from headgate.pipeline.render import topic_text
 from headgate.pipeline.report.grid import Grid, Values, instants, numbers
 from headgate.pipeline.report.totals import largest, matching, totals
 from headgate.pipeline.store.scan import TableScan
 from headgate.pipeline.tables.columns import MINUTE_NS
 from headgate.pipeline.tables.intervals import TOPIC_KEY
-from headgate.pipeline.times import Span
+from headgate.pipeline.times import Span, since_epoch_us
 
 _FRESH_NS: Final = 10 * MINUTE_NS
 """A forecast of a minute before that is none of the range's end."""
@@ -32,12 +33,19 @@ class Breach:
     """``size`` or ``time``."""
     method: str
     from_ns: int
-    """End of the minute that it was forecast from."""
+    """When it was forecast."""
+    until_ns: int
+    """End of the topic's last minute, which is up to four minutes later."""
     earliest_s: float | None
     """Seconds from ``from_ns``; the quota may not be reached before."""
     likely_s: float
     latest_s: float | None
     """None: it may never be reached."""
+
+    def left_s(self, seconds: float) -> float:
+        """What is left at ``until_ns`` of seconds that run from ``from_ns``; 0 when they are
+        over."""
+        return max(0.0, seconds - (self.until_ns - self.from_ns) / NS_PER_S)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -98,7 +106,7 @@ def quota_topics(scan: TableScan, span: Span, grid: Grid, top: int) -> tuple[Quo
     rows = scan.rows(
         [
             *TOPIC_KEY, "minute", "size_use", "time_use", "size_policy", "time_policy",
-            "held_seconds", "breach_quota", "method", *_BANDS, "sentence",
+            "held_seconds", "breach_quota", "method", "forecast_at", *_BANDS, "sentence",
         ],
         span,
         ("topic", sorted({key["topic"] for key in keys})),
@@ -108,17 +116,30 @@ def quota_topics(scan: TableScan, span: Span, grid: Grid, top: int) -> tuple[Quo
 
 
 def _soonest(scan: TableScan, grid: Grid, top: int) -> list[dict[str, Any]]:
-    """Keys of the topics whose newest minute has the nearest breaches."""
+    """Keys of the topics whose newest minute has the nearest breaches: those that are reached, then
+    by the instant."""
     fresh = Span(grid.end_ns - _FRESH_NS, grid.end_ns)
-    latest: dict[tuple[Any, ...], tuple[Any, float | None]] = {}
-    for batch in scan.batches([*TOPIC_KEY, "minute", "seconds_to_breach"], fresh):
+    latest: dict[tuple[Any, ...], dict[str, Any]] = {}
+    for batch in scan.batches([*TOPIC_KEY, "minute", "forecast_at", "seconds_to_breach"], fresh):
         for row in batch.to_pylist():
             key = tuple(row[name] for name in TOPIC_KEY)
-            if key not in latest or latest[key][0] < row["minute"]:
-                latest[key] = row["minute"], row["seconds_to_breach"]
-    near = [(seconds, key) for key, (_, seconds) in latest.items() if seconds is not None]
-    near.sort(key=lambda pair: (pair[0], str(pair[1])))
-    return [dict(zip(TOPIC_KEY, key, strict=True)) for _, key in near[:top]]
+            if key not in latest or latest[key]["minute"] < row["minute"]:
+                latest[key] = row
+    near = [
+        (row["seconds_to_breach"] > 0, _forecast_ns(row) + row["seconds_to_breach"] * NS_PER_S, key)
+        for key, row in latest.items()
+        if row["seconds_to_breach"] is not None
+    ]
+    near.sort(key=lambda found: (*found[:2], str(found[2])))
+    return [dict(zip(TOPIC_KEY, key, strict=True)) for _, _, key in near[:top]]
+
+
+def _forecast_ns(row: Mapping[str, Any]) -> int:
+    """Where a row's seconds to a breach begin: rows of older folders are forecast anew in every
+    minute, at its end."""
+    if row["forecast_at"] is not None:
+        return since_epoch_us(row["forecast_at"]) * NS_PER_US
+    return since_epoch_us(row["minute"]) * NS_PER_US + MINUTE_NS
 
 
 def _quota_topic(key: dict[str, Any], rows: pa.Table, grid: Grid) -> QuotaTopic:
@@ -131,7 +152,8 @@ def _quota_topic(key: dict[str, Any], rows: pa.Table, grid: Grid) -> QuotaTopic:
         breach = Breach(
             last["breach_quota"] or "size",
             last["method"] or "",
-            int(instants(rows["minute"])[-1]) + MINUTE_NS,
+            _forecast_ns(last),
+            since_epoch_us(last["minute"]) * NS_PER_US + MINUTE_NS,
             last["seconds_to_breach_earliest"],
             last["seconds_to_breach"],
             last["seconds_to_breach_latest"],

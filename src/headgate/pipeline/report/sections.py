@@ -183,9 +183,9 @@ def _breach_row(topic: QuotaTopic) -> tuple[str, ...]:
     return (
         short(topic.topic),
         breach.quota,
-        duration(breach.earliest_s),
-        duration(breach.likely_s),
-        "unknown" if breach.latest_s is None else duration(breach.latest_s),
+        "" if breach.earliest_s is None else duration(breach.left_s(breach.earliest_s)),
+        duration(breach.left_s(breach.likely_s)),
+        "unknown" if breach.latest_s is None else duration(breach.left_s(breach.latest_s)),
         instant(breach_time_ns(breach)).removesuffix(" UTC"),
         breach.method,
     )

@@ -73,6 +73,7 @@ def near_breach(**more: Any) -> Breach:
         "quota": "size",
         "method": "theil_sen",
         "from_ns": GRID.end_ns,
+        "until_ns": GRID.end_ns,
         "earliest_s": 120.0,
         "likely_s": 300.0,
         "latest_s": 600.0,

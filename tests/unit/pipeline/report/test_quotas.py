@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
@@ -51,10 +52,26 @@ def test_a_topic_with_its_course_and_breach(scan: TableScan) -> None:
     assert filling.policy == "producer_request_hold"
     breach = filling.breach
     assert breach is not None
-    assert breach.from_ns == T0 + 4 * MINUTE_NS
-    assert (breach.earliest_s, breach.likely_s, breach.latest_s) == (360, 420, 540)
-    assert breach_time_ns(breach) == T0 + 4 * MINUTE_NS + 420 * NS_PER_S
+    assert (breach.from_ns, breach.until_ns) == (T0, T0 + 4 * MINUTE_NS)
+    assert (breach.earliest_s, breach.likely_s, breach.latest_s) == (540, 600, 720)
+    assert [breach.left_s(s) for s in (600, 100)] == [360, 0]
+    assert breach_time_ns(breach) == T0 + 600 * NS_PER_S
     assert sooner.held_s == 6
+
+
+def test_breaches_are_ordered_by_their_instants_reached_ones_first(tmp_path: Path) -> None:
+    early, late = (datetime.fromtimestamp(T0 / NS_PER_S + s, UTC) for s in (0, 240))
+    rows = [
+        quota_row(3, NS + "later", forecast_at=late, seconds_to_breach=500.0),
+        quota_row(3, NS + "sooner", forecast_at=early, seconds_to_breach=600.0),
+        quota_row(3, NS + "anew", forecast_at=None, seconds_to_breach=300.0),
+        quota_row(3, NS + "full", forecast_at=late, seconds_to_breach=0.0),
+    ]
+    write(tmp_path, "quota_usage", rows)
+    found = quota_topics(TableScan(str(tmp_path), "quota_usage"), SPAN, GRID, 4)
+    assert [t.topic.removeprefix(NS) for t in found] == ["full", "anew", "sooner", "later"]
+    at_s = [(breach_time_ns(t.breach) - T0) / NS_PER_S for t in found if t.breach]
+    assert at_s == [240, 540, 600, 740]
 
 
 def test_evictions_by_topic_and_quota(tmp_path: Path) -> None:
