@@ -20,7 +20,7 @@ from headgate.pipeline.tables.intervals import TOPIC_KEY
 from headgate.pipeline.times import Span, since_epoch_us
 
 _FRESH_NS: Final = 10 * MINUTE_NS
-"""A forecast of a minute before that is none of the range's end."""
+"""A forecast of a minute that ended so long before the range's end says nothing of it."""
 _LOSERS_SHOWN: Final = 3
 _BANDS: Final = ("seconds_to_breach_earliest", "seconds_to_breach", "seconds_to_breach_latest")
 
@@ -97,7 +97,10 @@ def quota_topics(scan: TableScan, span: Span, grid: Grid, top: int) -> tuple[Quo
     if found is None:
         return ()
     peak = np.fmax(numbers(found["size_use_max"]), numbers(found["time_use_max"]))
-    keys = _soonest(scan, grid, top)
+    until_ns = grid.end_ns if span.until_ns is None else span.until_ns
+    # Not the grid's end: on long ranges its last step goes beyond all rows.
+    fresh = Span(max(span.since_ns or 0, until_ns - _FRESH_NS), until_ns)
+    keys = _soonest(scan, fresh, top)
     chosen = {tuple(key.values()) for key in keys}
     for row in largest(found, np.nan_to_num(peak), top):
         key = {name: row[name] for name in TOPIC_KEY}
@@ -115,10 +118,9 @@ def quota_topics(scan: TableScan, span: Span, grid: Grid, top: int) -> tuple[Quo
     return tuple(topics)
 
 
-def _soonest(scan: TableScan, grid: Grid, top: int) -> list[dict[str, Any]]:
-    """Keys of the topics whose newest minute has the nearest breaches: those that are reached, then
-    by the instant."""
-    fresh = Span(grid.end_ns - _FRESH_NS, grid.end_ns)
+def _soonest(scan: TableScan, fresh: Span, top: int) -> list[dict[str, Any]]:
+    """Keys of the topics whose newest minute in ``fresh`` has the nearest breaches: those that are
+    reached, then by the instant."""
     latest: dict[tuple[Any, ...], dict[str, Any]] = {}
     for batch in scan.batches([*TOPIC_KEY, "minute", "forecast_at", "seconds_to_breach"], fresh):
         for row in batch.to_pylist():

@@ -74,6 +74,21 @@ def test_breaches_are_ordered_by_their_instants_reached_ones_first(tmp_path: Pat
     assert at_s == [240, 540, 600, 740]
 
 
+def test_the_last_step_of_a_long_range_goes_beyond_its_rows(tmp_path: Path) -> None:
+    write(tmp_path, "quota_usage", [quota_row(3), calm(3, NS + "full", 0.99)])
+    coarse = Grid(T0, 30 * MINUTE_NS, 1)
+    (found,) = quota_topics(TableScan(str(tmp_path), "quota_usage"), SPAN, coarse, 1)
+    assert found.topic == NS + "filling"
+
+
+@pytest.mark.parametrize("place", [-3, 25])
+def test_a_topic_outside_of_the_range_is_not_shown(tmp_path: Path, place: int) -> None:
+    write(tmp_path, "quota_usage", [quota_row(place, NS + "beyond"), quota_row(3)])
+    coarse = Grid(T0, 30 * MINUTE_NS, 1)
+    (found,) = quota_topics(TableScan(str(tmp_path), "quota_usage"), SPAN, coarse, 9)
+    assert found.topic == NS + "filling"
+
+
 def test_evictions_by_topic_and_quota(tmp_path: Path) -> None:
     other = '[{"subscription":"b","messages":10,"bytes":1},{"subscription":"a","messages":10}]'
     rows = [eviction_row(0), eviction_row(2), eviction_row(9)]
