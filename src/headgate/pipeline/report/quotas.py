@@ -65,6 +65,7 @@ class QuotaTopic:
     """Seconds in which a quota held producers."""
     policy: str
     breach: Breach | None
+    """None also where the last minute is not of the range's end."""
     sentence: str
     """Of its last minute."""
 
@@ -114,7 +115,7 @@ def quota_topics(scan: TableScan, span: Span, grid: Grid, top: int) -> tuple[Quo
         span,
         ("topic", sorted({key["topic"] for key in keys})),
     ).sort_by("minute")  # fmt: skip
-    topics = (_quota_topic(key, matching(rows, TOPIC_KEY, key), grid) for key in keys)
+    topics = (_quota_topic(key, matching(rows, TOPIC_KEY, key), fresh, grid) for key in keys)
     return tuple(topics)
 
 
@@ -144,18 +145,19 @@ def _forecast_ns(row: Mapping[str, Any]) -> int:
     return since_epoch_us(row["minute"]) * NS_PER_US + MINUTE_NS
 
 
-def _quota_topic(key: dict[str, Any], rows: pa.Table, grid: Grid) -> QuotaTopic:
+def _quota_topic(key: dict[str, Any], rows: pa.Table, fresh: Span, grid: Grid) -> QuotaTopic:
     places = grid.places(instants(rows["minute"]))
     size, time = numbers(rows["size_use"]), numbers(rows["time_use"])
     last = rows.slice(rows.num_rows - 1).to_pylist()[0]
     uses = np.concatenate([size, time])
+    end_ns = since_epoch_us(last["minute"]) * NS_PER_US + MINUTE_NS
     breach = None
-    if last["seconds_to_breach"] is not None:
+    if last["seconds_to_breach"] is not None and end_ns > (fresh.since_ns or 0):
         breach = Breach(
             last["breach_quota"] or "size",
             last["method"] or "",
             _forecast_ns(last),
-            since_epoch_us(last["minute"]) * NS_PER_US + MINUTE_NS,
+            end_ns,
             last["seconds_to_breach_earliest"],
             last["seconds_to_breach"],
             last["seconds_to_breach_latest"],

@@ -89,6 +89,15 @@ def test_a_topic_outside_of_the_range_is_not_shown(tmp_path: Path, place: int) -
     assert found.topic == NS + "filling"
 
 
+def test_a_topic_that_was_gone_long_before_the_end_breaks_no_quota(tmp_path: Path) -> None:
+    write(tmp_path, "quota_usage", [quota_row(5, NS + "gone"), calm(19, NS + "calm", 0.1)])
+    scan = TableScan(str(tmp_path), "quota_usage")
+    for minutes, breaks in ((15, True), (16, False), (20, False)):
+        span = Span(T0, T0 + minutes * MINUTE_NS)
+        gone = quota_topics(scan, span, Grid(T0, MINUTE_NS, minutes), 9)[0]
+        assert (gone.topic, gone.breach is not None) == (NS + "gone", breaks)
+
+
 def test_evictions_by_topic_and_quota(tmp_path: Path) -> None:
     other = '[{"subscription":"b","messages":10,"bytes":1},{"subscription":"a","messages":10}]'
     rows = [eviction_row(0), eviction_row(2), eviction_row(9)]
