@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from headgate.base.units import NS_PER_S
 from headgate.pipeline.render import topic_text
@@ -47,7 +49,7 @@ class Limiter:
     held: int
     """What wanted to pass and did not, in its dimension."""
     waiting_share: float
-    """Part of the covered time with somebody waiting, 0 to 1."""
+    """Part of the time with somebody waiting, 0 to 1."""
     sentence: str
     """Of the minute in which most was held."""
     limit_per_s: Values
@@ -89,9 +91,9 @@ def _held_topic(key: dict[str, Any], rows: pa.Table, grid: Grid) -> HeldTopic:
 def limiters(scan: TableScan, span: Span, grid: Grid, top: int) -> tuple[Limiter, ...]:
     """Limiters of ``throttle_timeline`` by how long somebody waited for them."""
     found = totals(
-        scan.batches([*_LIMITER_KEY, "waiting_ns", "covered_ns"], span),
+        _with_lengths(scan, span),
         _LIMITER_KEY,
-        [("waiting_ns", "sum"), ("covered_ns", "sum")],
+        [("waiting_ns", "sum"), ("length_ns", "sum")],
     )
     if found is None:
         return ()
@@ -100,8 +102,8 @@ def limiters(scan: TableScan, span: Span, grid: Grid, top: int) -> tuple[Limiter
         return ()
     rows = scan.rows(
         [
-            *_LIMITER_KEY, "minute", "covered_ns", "limit_per_s", "offered", "granted", "held",
-            "sentence",
+            *_LIMITER_KEY, "minute", "from_ns", "to_ns", "limit_per_s", "offered", "granted",
+            "held", "sentence",
         ],
         span,
         ("subject", sorted({key["subject"] for key in keys})),
@@ -109,11 +111,20 @@ def limiters(scan: TableScan, span: Span, grid: Grid, top: int) -> tuple[Limiter
     return tuple(_limiter(key, matching(rows, _LIMITER_KEY, key), grid) for key in keys)
 
 
+def _with_lengths(scan: TableScan, span: Span) -> Iterator[pa.RecordBatch]:
+    """Rows with the time that their amounts are of: where rows of telemetry were lost, amounts go
+    over them, while ``covered_ns`` leaves them out."""
+    names = [*_LIMITER_KEY, "waiting_ns"]
+    for batch in scan.batches([*names, "from_ns", "to_ns"], span):
+        length_ns = pc.subtract(batch.column("to_ns"), batch.column("from_ns"))
+        yield batch.select(names).append_column("length_ns", length_ns)
+
+
 def _limiter(key: dict[str, Any], rows: pa.Table, grid: Grid) -> Limiter:
     places = grid.places(instants(rows["minute"]))
-    covered_s = numbers(rows["covered_ns"]) / NS_PER_S
+    length_s = numbers(pc.subtract(rows["to_ns"], rows["from_ns"])) / NS_PER_S
     held = np.nan_to_num(numbers(rows["held"]))
-    seconds = grid.total(places, covered_s)
+    seconds = grid.total(places, length_s)
 
     def per_s(name: str) -> Values:
         amount = grid.total(places, numbers(rows[name]))
@@ -125,9 +136,9 @@ def _limiter(key: dict[str, Any], rows: pa.Table, grid: Grid) -> Limiter:
         key["subject"],
         key["dimension"],
         int(held.sum()),
-        key["waiting_ns_sum"] / max(1, key["covered_ns_sum"]),
+        min(1.0, key["waiting_ns_sum"] / max(1, key["length_ns_sum"])),
         rows["sentence"][int(np.argmax(held))].as_py() or "",
-        grid.mean(places, numbers(rows["limit_per_s"]), covered_s),
+        grid.mean(places, numbers(rows["limit_per_s"]), length_s),
         per_s("offered"),
         per_s("granted"),
     )

@@ -137,6 +137,8 @@ def limiter_row(place: int, subject: str = NS + "slow|s", **more: Any) -> dict[s
         "subject": subject,
         "dimension": "messages",
         "incarnation": 1,
+        "from_ns": T0 + place * MINUTE_NS,
+        "to_ns": T0 + (place + 1) * MINUTE_NS,
         "covered_ns": MINUTE_NS,
         "limit_per_s": 100.0,
         "offered": 160 * 60,

@@ -58,3 +58,16 @@ def test_limiters_by_how_long_somebody_waited(tmp_path: Path) -> None:
     np.testing.assert_equal(slow.limit_per_s, [100, 200, np.nan])
     np.testing.assert_equal(slow.offered_per_s, [160, 160, np.nan])
     np.testing.assert_equal(slow.granted_per_s, [100, 100, np.nan])
+
+
+def test_amounts_are_of_the_whole_minute_where_rows_were_lost(tmp_path: Path) -> None:
+    """Counters go over lost rows, while what is covered leaves them out."""
+    rows = [limiter_row(0, covered_ns=MINUTE_NS // 2), limiter_row(1, waiting_ns=MINUTE_NS * 3)]
+    write(tmp_path, "throttle_timeline", rows)
+    scan = TableScan(str(tmp_path), "throttle_timeline")
+    (first,) = limiters(scan, Span(T0, T0 + MINUTE_NS), GRID, 10)
+    assert first.waiting_share == 0.5
+    np.testing.assert_equal(first.granted_per_s, [100, np.nan, np.nan])
+    np.testing.assert_equal(first.offered_per_s, [160, np.nan, np.nan])
+    (both,) = limiters(scan, SPAN, GRID, 10)
+    assert both.waiting_share == 1.0
