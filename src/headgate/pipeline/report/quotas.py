@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from headgate.base.units import NS_PER_S, NS_PER_US
 from headgate.pipeline.render import topic_text
@@ -71,6 +72,16 @@ class QuotaTopic:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Quotas:
+    """The topics that are shown, and how it stands with all of them."""
+
+    topics: tuple[QuotaTopic, ...] = ()
+    """Those that break soonest, then those that were fullest."""
+    approached: int = 0
+    """Topics with a breach at the range's end, shown or not."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Eviction:
     """What one topic lost to a quota."""
 
@@ -88,20 +99,30 @@ class Eviction:
     """In each step of the grid."""
 
 
-def quota_topics(scan: TableScan, span: Span, grid: Grid, top: int) -> tuple[QuotaTopic, ...]:
-    """Topics of ``quota_usage``: those that break soonest, then those that were fullest."""
+@dataclass(frozen=True, slots=True, eq=False)
+class Evictions:
+    """The topics that lost most, and what all lost."""
+
+    worst: tuple[Eviction, ...] = ()
+    messages: int = 0
+    """Lost by all topics, shown or not."""
+
+
+def quota_topics(scan: TableScan, span: Span, grid: Grid, top: int) -> Quotas:
+    """Topics of ``quota_usage``; ``top`` of them are shown."""
     found = totals(
         scan.batches([*TOPIC_KEY, "size_use", "time_use"], span),
         TOPIC_KEY,
         [("size_use", "max"), ("time_use", "max")],
     )
     if found is None:
-        return ()
+        return Quotas()
     peak = np.fmax(numbers(found["size_use_max"]), numbers(found["time_use_max"]))
     until_ns = grid.end_ns if span.until_ns is None else span.until_ns
     # Not the grid's end: on long ranges its last step goes beyond all rows.
     fresh = Span(max(span.since_ns or 0, until_ns - _FRESH_NS), until_ns)
-    keys = _soonest(scan, fresh, top)
+    near = _soonest(scan, fresh)
+    keys = near[:top]
     chosen = {tuple(key.values()) for key in keys}
     for row in largest(found, np.nan_to_num(peak), top):
         key = {name: row[name] for name in TOPIC_KEY}
@@ -116,12 +137,12 @@ def quota_topics(scan: TableScan, span: Span, grid: Grid, top: int) -> tuple[Quo
         ("topic", sorted({key["topic"] for key in keys})),
     ).sort_by("minute")  # fmt: skip
     topics = (_quota_topic(key, matching(rows, TOPIC_KEY, key), fresh, grid) for key in keys)
-    return tuple(topics)
+    return Quotas(tuple(topics), len(near))
 
 
-def _soonest(scan: TableScan, fresh: Span, top: int) -> list[dict[str, Any]]:
-    """Keys of the topics whose newest minute in ``fresh`` has the nearest breaches: those that are
-    reached, then by the instant."""
+def _soonest(scan: TableScan, fresh: Span) -> list[dict[str, Any]]:
+    """Keys of the topics whose newest minute in ``fresh`` has a breach: reached ones first, then by
+    the instant."""
     latest: dict[tuple[Any, ...], dict[str, Any]] = {}
     for batch in scan.batches([*TOPIC_KEY, "minute", "forecast_at", "seconds_to_breach"], fresh):
         for row in batch.to_pylist():
@@ -134,7 +155,7 @@ def _soonest(scan: TableScan, fresh: Span, top: int) -> list[dict[str, Any]]:
         if row["seconds_to_breach"] is not None
     ]
     near.sort(key=lambda found: (*found[:2], str(found[2])))
-    return [dict(zip(TOPIC_KEY, key, strict=True)) for _, _, key in near[:top]]
+    return [dict(zip(TOPIC_KEY, key, strict=True)) for _, _, key in near]
 
 
 def _forecast_ns(row: Mapping[str, Any]) -> int:
@@ -177,8 +198,8 @@ def _quota_topic(key: dict[str, Any], rows: pa.Table, fresh: Span, grid: Grid) -
     )
 
 
-def evictions(scan: TableScan, span: Span, grid: Grid, top: int) -> tuple[Eviction, ...]:
-    """Topics of the table ``evictions`` by the messages that they lost."""
+def evictions(scan: TableScan, span: Span, grid: Grid, top: int) -> Evictions:
+    """Topics of the table ``evictions`` by the messages that they lost; ``top`` are shown."""
     keys = (*TOPIC_KEY, "quota")
     found = totals(
         scan.batches([*keys, "acts", "messages", "bytes"], span),
@@ -186,16 +207,17 @@ def evictions(scan: TableScan, span: Span, grid: Grid, top: int) -> tuple[Evicti
         [("acts", "sum"), ("messages", "sum"), ("bytes", "sum")],
     )
     if found is None:
-        return ()
+        return Evictions()
     worst = largest(found, np.nan_to_num(numbers(found["messages_sum"])), top)
     if not worst:
-        return ()
+        return Evictions()
     rows = scan.rows(
         [*keys, "time_ns", "messages", "subscriptions"],
         span,
         ("topic", sorted({key["topic"] for key in worst})),
     )
-    return tuple(_eviction(key, matching(rows, keys, key), grid) for key in worst)
+    shown = tuple(_eviction(key, matching(rows, keys, key), grid) for key in worst)
+    return Evictions(shown, pc.sum(found["messages_sum"]).as_py())
 
 
 def _eviction(key: dict[str, Any], rows: pa.Table, grid: Grid) -> Eviction:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from headgate.pipeline.report import sections
+from headgate.pipeline.report.quotas import Evictions, Quotas
 from headgate.pipeline.report.sections import Charts
 from tests.unit.pipeline.report import facts
 from tests.unit.pipeline.report.facts import GRID
@@ -72,29 +73,30 @@ def test_growth_in_words(growth: int, said: str) -> None:
 
 def test_what_happened_most_urgent_first() -> None:
     found = facts.backlogs(facts.offender())
-    quotas = [facts.quota_topic(facts.near_breach()), facts.quota_topic(facts.near_breach())]
-    said = sections.happened(
-        found, quotas, [facts.held_topic()], [facts.eviction()], facts.quality()
-    )
+    quotas = Quotas((facts.quota_topic(facts.near_breach()),), 1_200)
+    lost = Evictions((facts.eviction(),), 5_000)
+    said = sections.happened(found, quotas, [facts.held_topic()], lost, facts.quality())
     assert said[0] == (
         "The backlogs of 1 of 1,000 subscriptions grew, by 1,200 messages together; their time is "
         "blamed on the topic limit (75 %), the consumer (25 %)."
     )
     assert "THROTTLED_TOPIC (confidence 0.90). The topic limit" in said[1]
-    assert said[2].endswith("likely at 2025-11-21 10:08:00 UTC; 2 are approached.")
+    assert said[2].endswith("likely at 2025-11-21 10:08:00 UTC; 1,200 are approached.")
     assert "held longest: 35 s, mostly by the topic's publish limit" in said[3]
-    assert said[4].startswith("Backlog quotas evicted 100 messages")
+    assert said[4].startswith("Backlog quotas evicted 5,000 messages, most from ")
     assert said[5].startswith("Only 75.0 % of the time")
 
 
 def test_a_quiet_range_is_told_in_a_sentence() -> None:
-    said = sections.happened(facts.backlogs(), (), (), (), facts.quality(completeness=1.0))
+    quiet = facts.quality(completeness=1.0)
+    said = sections.happened(facts.backlogs(), Quotas(), (), Evictions(), quiet)
     assert said == ["No backlog grew through anybody's fault; 1,000 subscriptions had telemetry."]
 
 
 def test_a_full_quota_is_full() -> None:
-    full = facts.quota_topic(facts.near_breach(likely_s=0.0))
-    said = sections.happened(facts.backlogs(), [full], (), (), facts.quality(completeness=None))
+    full = Quotas((facts.quota_topic(facts.near_breach(likely_s=0.0)),), 1)
+    known = facts.quality(completeness=None)
+    said = sections.happened(facts.backlogs(), full, (), Evictions(), known)
     assert said[1].startswith("The size quota of ")
     assert said[1].endswith(" is full.")
 
