@@ -36,6 +36,11 @@ class HeldTopic:
     parked_s: dict[str, Values]
     """For each cause the seconds held in each step of the grid."""
 
+    @property
+    def longest_s(self) -> float:
+        """Seconds of the cause that held longest; causes may overlap, so they do not add up."""
+        return max(self.seconds.values())
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Limiter:
@@ -58,15 +63,15 @@ class Limiter:
 
 
 def held_topics(scan: TableScan, span: Span, grid: Grid, top: int) -> tuple[HeldTopic, ...]:
-    """Topics of ``publish_attribution`` by how long their producers were held."""
+    """Topics of ``publish_attribution`` by how long one cause held their producers."""
     columns = [*TOPIC_KEY, *_PARKED.values()]
     found = totals(
         scan.batches(columns, span), TOPIC_KEY, [(name, "sum") for name in _PARKED.values()]
     )
     if found is None:
         return ()
-    whole = np.sum([np.nan_to_num(numbers(found[f"{n}_sum"])) for n in _PARKED.values()], axis=0)
-    keys = largest(found, whole, top)
+    longest = np.max([np.nan_to_num(numbers(found[f"{n}_sum"])) for n in _PARKED.values()], axis=0)
+    keys = largest(found, longest, top)
     if not keys:
         return ()
     rows = scan.rows(
@@ -78,7 +83,7 @@ def held_topics(scan: TableScan, span: Span, grid: Grid, top: int) -> tuple[Held
 def _held_topic(key: dict[str, Any], rows: pa.Table, grid: Grid) -> HeldTopic:
     places = grid.places(instants(rows["minute"]))
     parked = {c: np.nan_to_num(numbers(rows[name])) / NS_PER_S for c, name in _PARKED.items()}
-    worst = int(np.argmax(np.sum(list(parked.values()), axis=0)))
+    worst = int(np.argmax(np.max(list(parked.values()), axis=0)))
     return HeldTopic(
         key["cluster"] or "",
         topic_text(key),

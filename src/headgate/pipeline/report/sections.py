@@ -214,11 +214,11 @@ def producer_section(found: Sequence[HeldTopic], grid: Grid, charts: Charts) -> 
     section = Section(
         "producers",
         "Producers",
-        "Topics whose sends waited before they were stored, by how long; causes may overlap.",
+        "Topics whose sends waited before they were stored, by how long their main cause held them; causes may overlap.",
         table=TableView(
             ("topic", "held", "longest by", "the worst minute"),
             tuple(
-                (short(t.topic), f"{sum(t.seconds.values()):,.0f} s", main_cause(t), t.sentence)
+                (short(t.topic), f"{t.longest_s:,.0f} s", main_cause(t), t.sentence)
                 for t in found[:ROWS_SHOWN]
             ),
             frozenset({1}),
@@ -439,10 +439,9 @@ def happened(
         )
         said[-1] += f"; {quotas.approached:,} are approached." if quotas.approached > 1 else "."
     if held:
-        seconds = sum(held[0].seconds.values())
         said.append(
-            f"Producers of {short(held[0].topic)} were held longest: {seconds:,.0f} s, mostly by "
-            f"the {main_cause(held[0])}."
+            f"Producers of {short(held[0].topic)} were held longest: {held[0].longest_s:,.0f} s "
+            f"by the {main_cause(held[0])}."
         )
     if lost.worst:
         said.append(

@@ -41,6 +41,23 @@ def test_topics_by_how_long_they_were_held(tmp_path: Path) -> None:
     assert held_topics(scan, Span(T0 - 2, T0 - 1), GRID, 1) == ()
 
 
+def test_causes_at_the_same_time_are_not_added_up(tmp_path: Path) -> None:
+    write(
+        tmp_path,
+        "publish_attribution",
+        [
+            held_row(0, topic_rate=30, memory=30),
+            held_row(1, topic_rate=35),
+            held_row(0, NS + "longer", adaptive=50),
+            held_row(1, NS + "longer", adaptive=20),
+        ],
+    )
+    found = held_topics(TableScan(str(tmp_path), "publish_attribution"), SPAN, GRID, 2)
+    assert [t.topic for t in found] == [NS + "longer", NS + "held"]
+    assert [t.longest_s for t in found] == [70, 65]
+    assert found[1].sentence == "Held in minute 1."
+
+
 def test_limiters_by_how_long_somebody_waited(tmp_path: Path) -> None:
     write(
         tmp_path,

@@ -52,6 +52,12 @@ def test_every_section_with_data_has_charts_of_its_own() -> None:
     assert len({section.anchor for section in found}) == len(found)
 
 
+def test_producers_are_held_as_long_as_by_the_main_cause() -> None:
+    table = sections.producer_section([facts.held_topic()], GRID, Charts()).table
+    assert table is not None
+    assert table.rows[0][1:3] == ("30 s", "topic's publish limit")
+
+
 def test_an_offender_is_told_in_full() -> None:
     (block,) = sections.backlog_section(facts.backlogs(facts.offender()), GRID, Charts()).blocks
     assert block.text == "The topic limit of <b>200</b> msg/s."
@@ -82,7 +88,7 @@ def test_what_happened_most_urgent_first() -> None:
     )
     assert "THROTTLED_TOPIC (confidence 0.90). The topic limit" in said[1]
     assert said[2].endswith("likely at 2025-11-21 10:08:00 UTC; 1,200 are approached.")
-    assert "held longest: 35 s, mostly by the topic's publish limit" in said[3]
+    assert "held longest: 30 s by the topic's publish limit" in said[3]
     assert said[4].startswith("Backlog quotas evicted 5,000 messages, most from ")
     assert said[5].startswith("Only 75.0 % of the time")
 
