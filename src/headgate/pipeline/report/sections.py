@@ -304,13 +304,12 @@ def backtest_section(run: BacktestRun | None, charts: Charts) -> Section:
             "No backtest has been run in this folder: headgate pipeline backtest --grid FILE.",
         )  # fmt: skip
     when = "" if run.run_at is None else f" of {run.run_at:%Y-%m-%d %H:%M} UTC"
-    front = sum(point.is_pareto for point in run.points)
     best = run.points[:ROWS_SHOWN]
     return Section(
         "backtest",
         title,
         f"Run {run.run_id}{when}: {run.count:,} settings replayed over {_topics(run.topics)}. "
-        f"{front:,} are on the Pareto front: no other is better in everything.",
+        f"{run.front:,} are on the Pareto front: no other is better in everything.",
         [
             Block(
                 "Cost and use of each setting",

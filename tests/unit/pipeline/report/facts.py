@@ -123,7 +123,7 @@ def run(points: int = 3) -> BacktestRun:
         )
         for i in range(points)
     )
-    return BacktestRun("r<1>", None, 2, points, found)
+    return BacktestRun("r<1>", None, 2, points, 1, found)
 
 
 def quality(**more: Any) -> Quality:

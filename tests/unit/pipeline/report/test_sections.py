@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import pytest
@@ -113,6 +114,13 @@ def test_a_full_quota_is_full() -> None:
 )
 def test_lengths_of_time(seconds: float | None, said: str) -> None:
     assert sections.duration(seconds) == said
+
+
+def test_the_front_is_counted_over_all_settings() -> None:
+    run = dataclasses.replace(facts.run(), count=5_000, front=2_400)
+    lead = sections.backtest_section(run, Charts()).lead
+    assert "5,000 settings" in lead
+    assert "2,400 are on the Pareto front" in lead
 
 
 def test_scores_are_a_table() -> None:
