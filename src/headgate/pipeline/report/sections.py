@@ -214,7 +214,8 @@ def producer_section(found: Sequence[HeldTopic], grid: Grid, charts: Charts) -> 
     section = Section(
         "producers",
         "Producers",
-        "Topics whose sends waited before they were stored, by how long their main cause held them; causes may overlap.",
+        "Topics whose sends waited before they were stored, by how long the main cause held "
+        "them; causes may overlap.",
         table=TableView(
             ("topic", "held", "longest by", "the worst minute"),
             tuple(
