@@ -198,9 +198,16 @@ def rollup_oracle(intervals: pa.Table) -> list[tuple[Any, ...]]:
 
 
 BLAMED_SQL = """
-select sum(share_consumer * completeness * (to_ns - from_ns)) / 1e9,
-  sum((share_throttled_subscription + share_throttled_topic + share_throttled_broker)
-      * completeness * (to_ns - from_ns)) / 1e9
-from attribution
+with blamed as (
+  select completeness * (to_ns - from_ns) / 1e9 as seconds, share_consumer as consumer,
+    share_throttled_subscription + share_throttled_topic + share_throttled_broker as throttled,
+    case when bystander then case second
+        when 'THROTTLED_SUBSCRIPTION' then share_throttled_subscription
+        when 'THROTTLED_TOPIC' then share_throttled_topic
+        when 'THROTTLED_BROKER' then share_throttled_broker
+      end else 0 end as stood_by
+  from attribution where verdict <> 'NONE'
+)
+select sum((consumer + stood_by) * seconds), sum((throttled - stood_by) * seconds) from blamed
 """
 """Seconds blamed on consumers and on limits, over all there is."""

@@ -106,7 +106,7 @@ select date, hour, minute, level, subject, dimension,
   "limit" * 1e9 / limit_period_ns, limit_source, offered, granted,
   greatest(0, offered - granted), waiting_ns, least(1, waiting_ns::double / covered_ns),
   coalesce(peak, waiters_max),
-  granted / ("limit" * 1e9 / limit_period_ns * covered_ns / 1e9), waiters
+  granted / ("limit" * 1e9 / limit_period_ns * (to_ns - from_ns) / 1e9), waiters
 from intervals left join peaks using (level, subject, dimension, minute)
   left join waiters using (level, subject, dimension, minute)
 where kind = 'limiter'

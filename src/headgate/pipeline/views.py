@@ -14,9 +14,10 @@ from pyspark.sql import Column, DataFrame, GroupedData
 from pyspark.sql import functions as F  # noqa: N812
 
 from headgate.base.units import NS_PER_S
+from headgate.pipeline.kernels.blame import LIMITERS
 from headgate.pipeline.kernels.episodes import SEGMENT_ORDER, joined_table
 from headgate.pipeline.tables.arrow_types import whole_subjects
-from headgate.pipeline.tables.attribution import ATTRIBUTION_KEY, BLAMES
+from headgate.pipeline.tables.attribution import ATTRIBUTION_KEY, BLAMES, SHARE_COLUMNS
 from headgate.pipeline.tables.episodes import EPISODE_COLUMNS
 from headgate.pipeline.tables.quotas import EVICTION_FIELDS
 from headgate.pipeline.tables.schemas import spark_schema
@@ -54,9 +55,10 @@ def namespace_rollup(minutes: DataFrame, judged: DataFrame) -> DataFrame:
     One row for each cluster, namespace and minute with a topic: how many ``topics`` (each partition
     by itself) and ``subscriptions``, messages and bytes in and out, the backlog at the minute's
     end (``backlog_messages`` over subscriptions, ``backlog_bytes`` of each topic's slowest),
-    ``blame_CLASS_s`` and their part that limits are to blame for (``throttled_s``), evictions, and
-    ``parked_s``: for how long producers were held, also by cause. Seconds are summed over
-    subscriptions and topics: 120 in a minute are two of them all the time.
+    ``blame_CLASS_s`` (as :mod:`headgate.pipeline.kernels.blame` has it) and their part that limits
+    are to blame for (``throttled_s``), evictions, and ``parked_s``: for how long producers were
+    held, also by cause. Seconds are summed over subscriptions and topics: 120 in a minute are two
+    of them all the time.
     """
     topics = _of_namespaces(minutes.where(F.col("kind") == Kind.TOPIC.value)).agg(
         F.count("*").alias("topics"),
@@ -77,18 +79,33 @@ def namespace_rollup(minutes: DataFrame, judged: DataFrame) -> DataFrame:
     covered_s = F.col("completeness") * (F.col("to_ns") - F.col("from_ns")) / NS_PER_S
     blamed = _of_namespaces(judged).agg(
         *(
-            F.sum(F.col(f"share_{blame.lower()}") * covered_s).alias(f"blame_{blame.lower()}_s")
-            for blame in BLAMES
+            F.sum(share * covered_s).alias(f"blame_{blame.lower()}_s")
+            for blame, share in _blamed_shares().items()
         )
     )
     joined = topics.join(backlogs, [*_ROLLUP_KEY], "left").join(blamed, [*_ROLLUP_KEY], "left")
-    throttled = [f"blame_{b.lower()}_s" for b in BLAMES if b.startswith("THROTTLED")]
+    throttled = [f"blame_{limiter.lower()}_s" for limiter in LIMITERS]
     return joined.na.fill(0, ["subscriptions", "backlog_messages"]).select(
         *_ROLLUP_KEY,
         *(name for name in joined.columns if name not in _ROLLUP_KEY),
         sum((F.coalesce(name, F.lit(0.0)) for name in throttled), F.lit(0.0)).alias("throttled_s"),
         sum((F.col(f"parked_{c}_s") for c in PARK_CAUSES), F.lit(0.0)).alias("parked_s"),
     )
+
+
+def _blamed_shares() -> dict[str, Column]:
+    """:func:`headgate.pipeline.kernels.blame.blamed_shares` as expressions over ``attribution``."""
+    shares = {blame: F.col(name) for blame, name in zip(BLAMES, SHARE_COLUMNS, strict=True)}
+    for limiter in LIMITERS:
+        stood_by = F.col("bystander") & (F.col("second") == limiter)
+        moved = F.when(stood_by, shares[limiter]).otherwise(0.0)
+        shares[limiter] = shares[limiter] - moved
+        shares["CONSUMER"] = shares["CONSUMER"] + moved
+    nobody = F.col("verdict") == "NONE"
+    return {
+        blame: F.when(nobody, 1.0 if blame == "NONE" else 0.0).otherwise(share)
+        for blame, share in shares.items()
+    }
 
 
 def _of_namespaces(rows: DataFrame) -> GroupedData:

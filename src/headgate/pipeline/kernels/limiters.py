@@ -78,7 +78,9 @@ def limiter_minute(minute: Minute) -> dict[str, Any]:
     limit, period_ns = minute["limit"], minute["limit_period_ns"] or NS_PER_S
     limit_per_s = limit * NS_PER_S / period_ns if limit else None
     granted, covered_ns = minute["granted"], minute["covered_ns"]
-    allowed = None if limit_per_s is None else limit_per_s * covered_ns / NS_PER_S
+    # Where rows were lost, amounts go over them, while covered_ns leaves them out.
+    length_ns = minute["to_ns"] - minute["from_ns"]
+    allowed = None if limit_per_s is None else limit_per_s * length_ns / NS_PER_S
     use = granted / allowed if granted is not None and allowed else None
     waiting_ns = minute["waiting_ns"]
     waiting = min(1.0, waiting_ns / covered_ns) if waiting_ns is not None and covered_ns else None

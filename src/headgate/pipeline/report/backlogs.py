@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 from headgate.base.units import NS_PER_S
 from headgate.pipeline.kernels.attribution import INPUT_COLUMNS
+from headgate.pipeline.kernels.blame import BLAME_INPUT, blamed_shares
 from headgate.pipeline.kernels.one_range import judge_one_range
 from headgate.pipeline.render import topic_text
 from headgate.pipeline.report.grid import Grid, Values, instants, numbers
@@ -22,15 +23,12 @@ from headgate.pipeline.tables.attribution import (
     ATTRIBUTION_KEY,
     BLAMES,
     PROVEN_LOOK_BACK_NS,
-    SHARE_COLUMNS,
 )
 from headgate.pipeline.times import Span
 from headgate.record.fields import Kind
 
 _BLAME_SECONDS: Final = tuple(f"blame_{blame.lower()}_s" for blame in BLAMES)
-_NOBODY: Final = tuple(float(blame == "NONE") for blame in BLAMES)
-"""The shares of a minute in which nobody is to blame."""
-_COURSE: Final = ("minute", "from_ns", "to_ns", "backlog_messages", "verdict")
+_COURSE: Final = ("minute", "from_ns", "to_ns", "backlog_messages")
 _FAULT_SHARE_MIN: Final = 0.01
 """Who was to blame for less than this part of the time is not counted as a case."""
 
@@ -112,28 +110,22 @@ def backlogs(
 
 
 def _weighed(attribution: TableScan, span: Span) -> Iterator[pa.RecordBatch]:
-    """Rows with shares turned into seconds, which can be summed.
-
-    In a minute without a backlog the shares are of messages in flight: there nobody is blamed.
-    """
+    """Rows with shares turned into seconds of blame, which can be summed."""
     columns = (
         *ATTRIBUTION_KEY, "growth_messages", "backlog_messages", "from_ns", "to_ns",
-        "verdict", *SHARE_COLUMNS,
+        *BLAME_INPUT,
     )  # fmt: skip
     for batch in attribution.batches(columns, span):
         length_s = pc.divide(
             pc.cast(pc.subtract(batch.column("to_ns"), batch.column("from_ns")), pa.float64()),
             float(NS_PER_S),
         )
-        is_blamed = pc.not_equal(batch.column("verdict"), BLAMES[0])
+        shares = blamed_shares(batch)
         names = (*ATTRIBUTION_KEY, "growth_messages", "backlog_messages")
         yield pa.record_batch(
             [
                 *(batch.column(name) for name in names),
-                *(
-                    pc.multiply(length_s, pc.if_else(is_blamed, batch.column(share), otherwise))
-                    for share, otherwise in zip(SHARE_COLUMNS, _NOBODY, strict=True)
-                ),
+                *(pc.multiply(length_s, shares[blame]) for blame in BLAMES),
             ],
             names=[*names, *_BLAME_SECONDS],
         )
@@ -168,7 +160,7 @@ def _offenders(
     subscriptions = ("kind", [Kind.SUBSCRIPTION.value])
     accounts = intervals.rows(INPUT_COLUMNS, proven, subscriptions, *filters)
     series = attribution.rows(
-        (*ATTRIBUTION_KEY, *_COURSE, *SHARE_COLUMNS),
+        (*ATTRIBUTION_KEY, *_COURSE, *BLAME_INPUT),
         span,
         *filters,
     )
@@ -187,11 +179,9 @@ def _offender(
 ) -> Offender:
     places = grid.places(instants(series["minute"]))
     length = numbers(series["to_ns"]) - numbers(series["from_ns"])
-    # In a minute without a backlog the shares are of messages in flight.
-    is_blamed = numbers(pc.not_equal(series["verdict"], BLAMES[0]))
     shares = {
-        blame: np.nan_to_num(grid.mean(places, is_blamed * numbers(series[name]), length))
-        for blame, name in zip(BLAMES, SHARE_COLUMNS, strict=True)
+        blame: np.nan_to_num(grid.mean(places, numbers(share), length))
+        for blame, share in blamed_shares(series).items()
     }
     return Offender(
         key["cluster"] or "",

@@ -52,6 +52,8 @@ class BacktestRun:
     topics: int
     count: int
     """Grid points that were tried."""
+    front: int
+    """How many of them are on the Pareto front."""
     points: tuple[GridPoint, ...]
     """The best ranked first, at most :data:`POINTS_SHOWN`."""
 
@@ -89,6 +91,7 @@ def newest_run(scan: TableScan) -> BacktestRun | None:
         newest["run_at_max"],
         topics.num_rows,
         len(ranked),
+        sum(point.is_pareto for point in ranked),
         tuple(ranked[:POINTS_SHOWN]),
     )
 

@@ -210,15 +210,16 @@ def _add_breach(figure: go.Figure, topic: QuotaTopic, breach: Breach) -> tuple[s
     known = topic.size_use if breach.quota == "size" else topic.time_use
     uses = known[~np.isnan(known)]
     use = 100 * float(uses[-1]) if uses.size else 100.0
-    begin = time_text(breach.from_ns)
+    begin = time_text(breach.until_ns)
     ends = [begin]
 
     def at(seconds: float) -> str:
-        ends.append(time_text(breach.from_ns + min(seconds, _HORIZON_S) * NS_PER_S))
+        ends.append(time_text(breach.until_ns + min(seconds, _HORIZON_S) * NS_PER_S))
         return ends[-1]
 
-    earliest = breach.likely_s if breach.earliest_s is None else breach.earliest_s
-    latest = breach.latest_s
+    likely = breach.left_s(breach.likely_s)
+    earliest = likely if breach.earliest_s is None else breach.left_s(breach.earliest_s)
+    latest = None if breach.latest_s is None else breach.left_s(breach.latest_s)
     if 0 < earliest <= _HORIZON_S and latest is not None:
         # Beyond the horizon the band is cut off where the slowest line is by then.
         reach = min(latest, _HORIZON_S)
@@ -230,10 +231,10 @@ def _add_breach(figure: go.Figure, topic: QuotaTopic, breach: Breach) -> tuple[s
                 name="earliest to latest", hoverinfo="skip",
             )
         )  # fmt: skip
-    if 0 < breach.likely_s <= _HORIZON_S:
+    if 0 < likely <= _HORIZON_S:
         figure.add_trace(
             go.Scatter(
-                x=[begin, at(breach.likely_s)], y=[use, 100], name="likely", mode="lines+markers",
+                x=[begin, at(likely)], y=[use, 100], name="likely", mode="lines+markers",
                 line={"color": QUOTA_COLOR, "dash": "dot", "width": _WIDTH_LINE},
                 hovertemplate="%{y:.0f} %",
             )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, TextIO
@@ -19,7 +19,7 @@ from headgate.pipeline.report.grid import Grid
 from headgate.pipeline.report.page import Head, page_html
 from headgate.pipeline.report.publishing import held_topics, limiters
 from headgate.pipeline.report.quality import Quality, quality
-from headgate.pipeline.report.quotas import QuotaTopic, evictions, quota_topics
+from headgate.pipeline.report.quotas import Evictions, Quotas, evictions, quota_topics
 from headgate.pipeline.report.scores import forecast_scores
 from headgate.pipeline.report.sections import Charts
 from headgate.pipeline.store.scan import TableScan, existing_tables
@@ -99,29 +99,37 @@ class _Report:
         at(6, 8)
         sections = [page_sections.backlog_section(found, self.grid, self._charts)]
         for anchor, title, table, rows, section in (
-            ("quotas", "Backlog quotas", "quota_usage", quotas, page_sections.quota_section),
+            (
+                "quotas", "Backlog quotas", "quota_usage", quotas and quotas.topics,
+                page_sections.quota_section,
+            ),
             (
                 "producers", "Producers", "publish_attribution", held,
                 page_sections.producer_section,
             ),
             ("limits", "Limits", "throttle_timeline", limits, page_sections.limiter_section),
-            ("evictions", "Evictions", "evictions", lost, page_sections.eviction_section),
+            (
+                "evictions", "Evictions", "evictions", lost and lost.worst,
+                page_sections.eviction_section,
+            ),
         ):  # fmt: skip
             if rows is None:
                 sections.append(page_sections.missing(anchor, title, table))
             else:
                 sections.append(section(rows, self.grid, self._charts))
-        sections.insert(2, page_sections.score_section(self._scores(quotas or ())))
+        sections.insert(2, page_sections.score_section(self._scores(quotas or Quotas())))
         backtest = self._scan("policy_backtest")
         run = None if backtest is None else newest_run(backtest)
         sections.append(page_sections.backtest_section(run, self._charts))
         at(7, 8)
         sections.append(page_sections.quality_section(known, self.grid, self._charts))
-        said = page_sections.happened(found, quotas or (), held or (), lost or (), known)
+        said = page_sections.happened(
+            found, quotas or Quotas(), held or (), lost or Evictions(), known
+        )
         return page_html(self._head(found, known, written), said, sections, self._charts.by_id)
 
-    def _scores(self, quotas: Sequence[QuotaTopic]) -> list[dict[str, Any]]:
-        names = [topic.name for topic in quotas]
+    def _scores(self, quotas: Quotas) -> list[dict[str, Any]]:
+        names = [topic.name for topic in quotas.topics]
         return forecast_scores(self._intervals, names, self.grid.start_ns, self.grid.end_ns)
 
     def _head(self, found: Backlogs, known: Quality, written: str) -> Head:

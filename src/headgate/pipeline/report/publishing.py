@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from headgate.base.units import NS_PER_S
 from headgate.pipeline.render import topic_text
@@ -34,6 +36,11 @@ class HeldTopic:
     parked_s: dict[str, Values]
     """For each cause the seconds held in each step of the grid."""
 
+    @property
+    def longest_s(self) -> float:
+        """Seconds of the cause that held longest; causes may overlap, so they do not add up."""
+        return max(self.seconds.values())
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Limiter:
@@ -47,7 +54,7 @@ class Limiter:
     held: int
     """What wanted to pass and did not, in its dimension."""
     waiting_share: float
-    """Part of the covered time with somebody waiting, 0 to 1."""
+    """Part of the time with somebody waiting, 0 to 1."""
     sentence: str
     """Of the minute in which most was held."""
     limit_per_s: Values
@@ -56,15 +63,15 @@ class Limiter:
 
 
 def held_topics(scan: TableScan, span: Span, grid: Grid, top: int) -> tuple[HeldTopic, ...]:
-    """Topics of ``publish_attribution`` by how long their producers were held."""
+    """Topics of ``publish_attribution`` by how long one cause held their producers."""
     columns = [*TOPIC_KEY, *_PARKED.values()]
     found = totals(
         scan.batches(columns, span), TOPIC_KEY, [(name, "sum") for name in _PARKED.values()]
     )
     if found is None:
         return ()
-    whole = np.sum([np.nan_to_num(numbers(found[f"{n}_sum"])) for n in _PARKED.values()], axis=0)
-    keys = largest(found, whole, top)
+    longest = np.max([np.nan_to_num(numbers(found[f"{n}_sum"])) for n in _PARKED.values()], axis=0)
+    keys = largest(found, longest, top)
     if not keys:
         return ()
     rows = scan.rows(
@@ -76,7 +83,7 @@ def held_topics(scan: TableScan, span: Span, grid: Grid, top: int) -> tuple[Held
 def _held_topic(key: dict[str, Any], rows: pa.Table, grid: Grid) -> HeldTopic:
     places = grid.places(instants(rows["minute"]))
     parked = {c: np.nan_to_num(numbers(rows[name])) / NS_PER_S for c, name in _PARKED.items()}
-    worst = int(np.argmax(np.sum(list(parked.values()), axis=0)))
+    worst = int(np.argmax(np.max(list(parked.values()), axis=0)))
     return HeldTopic(
         key["cluster"] or "",
         topic_text(key),
@@ -89,9 +96,9 @@ def _held_topic(key: dict[str, Any], rows: pa.Table, grid: Grid) -> HeldTopic:
 def limiters(scan: TableScan, span: Span, grid: Grid, top: int) -> tuple[Limiter, ...]:
     """Limiters of ``throttle_timeline`` by how long somebody waited for them."""
     found = totals(
-        scan.batches([*_LIMITER_KEY, "waiting_ns", "covered_ns"], span),
+        _with_lengths(scan, span),
         _LIMITER_KEY,
-        [("waiting_ns", "sum"), ("covered_ns", "sum")],
+        [("waiting_ns", "sum"), ("length_ns", "sum")],
     )
     if found is None:
         return ()
@@ -100,8 +107,8 @@ def limiters(scan: TableScan, span: Span, grid: Grid, top: int) -> tuple[Limiter
         return ()
     rows = scan.rows(
         [
-            *_LIMITER_KEY, "minute", "covered_ns", "limit_per_s", "offered", "granted", "held",
-            "sentence",
+            *_LIMITER_KEY, "minute", "from_ns", "to_ns", "limit_per_s", "offered", "granted",
+            "held", "sentence",
         ],
         span,
         ("subject", sorted({key["subject"] for key in keys})),
@@ -109,11 +116,20 @@ def limiters(scan: TableScan, span: Span, grid: Grid, top: int) -> tuple[Limiter
     return tuple(_limiter(key, matching(rows, _LIMITER_KEY, key), grid) for key in keys)
 
 
+def _with_lengths(scan: TableScan, span: Span) -> Iterator[pa.RecordBatch]:
+    """Rows with the time that their amounts are of: where rows of telemetry were lost, amounts go
+    over them, while ``covered_ns`` leaves them out."""
+    names = [*_LIMITER_KEY, "waiting_ns"]
+    for batch in scan.batches([*names, "from_ns", "to_ns"], span):
+        length_ns = pc.subtract(batch.column("to_ns"), batch.column("from_ns"))
+        yield batch.select(names).append_column("length_ns", length_ns)
+
+
 def _limiter(key: dict[str, Any], rows: pa.Table, grid: Grid) -> Limiter:
     places = grid.places(instants(rows["minute"]))
-    covered_s = numbers(rows["covered_ns"]) / NS_PER_S
+    length_s = numbers(pc.subtract(rows["to_ns"], rows["from_ns"])) / NS_PER_S
     held = np.nan_to_num(numbers(rows["held"]))
-    seconds = grid.total(places, covered_s)
+    seconds = grid.total(places, length_s)
 
     def per_s(name: str) -> Values:
         amount = grid.total(places, numbers(rows[name]))
@@ -125,9 +141,9 @@ def _limiter(key: dict[str, Any], rows: pa.Table, grid: Grid) -> Limiter:
         key["subject"],
         key["dimension"],
         int(held.sum()),
-        key["waiting_ns_sum"] / max(1, key["covered_ns_sum"]),
+        min(1.0, key["waiting_ns_sum"] / max(1, key["length_ns_sum"])),
         rows["sentence"][int(np.argmax(held))].as_py() or "",
-        grid.mean(places, numbers(rows["limit_per_s"]), covered_s),
+        grid.mean(places, numbers(rows["limit_per_s"]), length_s),
         per_s("offered"),
         per_s("granted"),
     )

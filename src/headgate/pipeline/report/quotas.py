@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from headgate.base.units import NS_PER_S
+from headgate.base.units import NS_PER_S, NS_PER_US
 from headgate.pipeline.render import topic_text
 from headgate.pipeline.report.grid import Grid, Values, instants, numbers
 from headgate.pipeline.report.totals import largest, matching, totals
 from headgate.pipeline.store.scan import TableScan
 from headgate.pipeline.tables.columns import MINUTE_NS
 from headgate.pipeline.tables.intervals import TOPIC_KEY
-from headgate.pipeline.times import Span
+from headgate.pipeline.times import Span, since_epoch_us
 
 _FRESH_NS: Final = 10 * MINUTE_NS
-"""A forecast of a minute before that is none of the range's end."""
+"""A forecast of a minute that ended so long before the range's end says nothing of it."""
 _LOSERS_SHOWN: Final = 3
 _BANDS: Final = ("seconds_to_breach_earliest", "seconds_to_breach", "seconds_to_breach_latest")
 
@@ -32,12 +34,19 @@ class Breach:
     """``size`` or ``time``."""
     method: str
     from_ns: int
-    """End of the minute that it was forecast from."""
+    """When it was forecast."""
+    until_ns: int
+    """End of the topic's last minute, which is up to four minutes later."""
     earliest_s: float | None
     """Seconds from ``from_ns``; the quota may not be reached before."""
     likely_s: float
     latest_s: float | None
     """None: it may never be reached."""
+
+    def left_s(self, seconds: float) -> float:
+        """What is left at ``until_ns`` of seconds that run from ``from_ns``; 0 when they are
+        over."""
+        return max(0.0, seconds - (self.until_ns - self.from_ns) / NS_PER_S)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -57,8 +66,19 @@ class QuotaTopic:
     """Seconds in which a quota held producers."""
     policy: str
     breach: Breach | None
+    """None also where the last minute is not of the range's end."""
     sentence: str
     """Of its last minute."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Quotas:
+    """The topics that are shown, and how it stands with all of them."""
+
+    topics: tuple[QuotaTopic, ...] = ()
+    """Those that break soonest, then those that were fullest."""
+    approached: int = 0
+    """Topics with a breach at the range's end, shown or not."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -79,17 +99,30 @@ class Eviction:
     """In each step of the grid."""
 
 
-def quota_topics(scan: TableScan, span: Span, grid: Grid, top: int) -> tuple[QuotaTopic, ...]:
-    """Topics of ``quota_usage``: those that break soonest, then those that were fullest."""
+@dataclass(frozen=True, slots=True, eq=False)
+class Evictions:
+    """The topics that lost most, and what all lost."""
+
+    worst: tuple[Eviction, ...] = ()
+    messages: int = 0
+    """Lost by all topics, shown or not."""
+
+
+def quota_topics(scan: TableScan, span: Span, grid: Grid, top: int) -> Quotas:
+    """Topics of ``quota_usage``; ``top`` of them are shown."""
     found = totals(
         scan.batches([*TOPIC_KEY, "size_use", "time_use"], span),
         TOPIC_KEY,
         [("size_use", "max"), ("time_use", "max")],
     )
     if found is None:
-        return ()
+        return Quotas()
     peak = np.fmax(numbers(found["size_use_max"]), numbers(found["time_use_max"]))
-    keys = _soonest(scan, grid, top)
+    until_ns = grid.end_ns if span.until_ns is None else span.until_ns
+    # Not the grid's end: on long ranges its last step goes beyond all rows.
+    fresh = Span(max(span.since_ns or 0, until_ns - _FRESH_NS), until_ns)
+    near = _soonest(scan, fresh)
+    keys = near[:top]
     chosen = {tuple(key.values()) for key in keys}
     for row in largest(found, np.nan_to_num(peak), top):
         key = {name: row[name] for name in TOPIC_KEY}
@@ -98,40 +131,54 @@ def quota_topics(scan: TableScan, span: Span, grid: Grid, top: int) -> tuple[Quo
     rows = scan.rows(
         [
             *TOPIC_KEY, "minute", "size_use", "time_use", "size_policy", "time_policy",
-            "held_seconds", "breach_quota", "method", *_BANDS, "sentence",
+            "held_seconds", "breach_quota", "method", "forecast_at", *_BANDS, "sentence",
         ],
         span,
         ("topic", sorted({key["topic"] for key in keys})),
     ).sort_by("minute")  # fmt: skip
-    topics = (_quota_topic(key, matching(rows, TOPIC_KEY, key), grid) for key in keys)
-    return tuple(topics)
+    topics = (_quota_topic(key, matching(rows, TOPIC_KEY, key), fresh, grid) for key in keys)
+    return Quotas(tuple(topics), len(near))
 
 
-def _soonest(scan: TableScan, grid: Grid, top: int) -> list[dict[str, Any]]:
-    """Keys of the topics whose newest minute has the nearest breaches."""
-    fresh = Span(grid.end_ns - _FRESH_NS, grid.end_ns)
-    latest: dict[tuple[Any, ...], tuple[Any, float | None]] = {}
-    for batch in scan.batches([*TOPIC_KEY, "minute", "seconds_to_breach"], fresh):
+def _soonest(scan: TableScan, fresh: Span) -> list[dict[str, Any]]:
+    """Keys of the topics whose newest minute in ``fresh`` has a breach: reached ones first, then by
+    the instant."""
+    latest: dict[tuple[Any, ...], dict[str, Any]] = {}
+    for batch in scan.batches([*TOPIC_KEY, "minute", "forecast_at", "seconds_to_breach"], fresh):
         for row in batch.to_pylist():
             key = tuple(row[name] for name in TOPIC_KEY)
-            if key not in latest or latest[key][0] < row["minute"]:
-                latest[key] = row["minute"], row["seconds_to_breach"]
-    near = [(seconds, key) for key, (_, seconds) in latest.items() if seconds is not None]
-    near.sort(key=lambda pair: (pair[0], str(pair[1])))
-    return [dict(zip(TOPIC_KEY, key, strict=True)) for _, key in near[:top]]
+            if key not in latest or latest[key]["minute"] < row["minute"]:
+                latest[key] = row
+    near = [
+        (row["seconds_to_breach"] > 0, _forecast_ns(row) + row["seconds_to_breach"] * NS_PER_S, key)
+        for key, row in latest.items()
+        if row["seconds_to_breach"] is not None
+    ]
+    near.sort(key=lambda found: (*found[:2], str(found[2])))
+    return [dict(zip(TOPIC_KEY, key, strict=True)) for _, _, key in near]
 
 
-def _quota_topic(key: dict[str, Any], rows: pa.Table, grid: Grid) -> QuotaTopic:
+def _forecast_ns(row: Mapping[str, Any]) -> int:
+    """Where a row's seconds to a breach begin: rows of older folders are forecast anew in every
+    minute, at its end."""
+    if row["forecast_at"] is not None:
+        return since_epoch_us(row["forecast_at"]) * NS_PER_US
+    return since_epoch_us(row["minute"]) * NS_PER_US + MINUTE_NS
+
+
+def _quota_topic(key: dict[str, Any], rows: pa.Table, fresh: Span, grid: Grid) -> QuotaTopic:
     places = grid.places(instants(rows["minute"]))
     size, time = numbers(rows["size_use"]), numbers(rows["time_use"])
     last = rows.slice(rows.num_rows - 1).to_pylist()[0]
     uses = np.concatenate([size, time])
+    end_ns = since_epoch_us(last["minute"]) * NS_PER_US + MINUTE_NS
     breach = None
-    if last["seconds_to_breach"] is not None:
+    if last["seconds_to_breach"] is not None and end_ns > (fresh.since_ns or 0):
         breach = Breach(
             last["breach_quota"] or "size",
             last["method"] or "",
-            int(instants(rows["minute"])[-1]) + MINUTE_NS,
+            _forecast_ns(last),
+            end_ns,
             last["seconds_to_breach_earliest"],
             last["seconds_to_breach"],
             last["seconds_to_breach_latest"],
@@ -151,8 +198,8 @@ def _quota_topic(key: dict[str, Any], rows: pa.Table, grid: Grid) -> QuotaTopic:
     )
 
 
-def evictions(scan: TableScan, span: Span, grid: Grid, top: int) -> tuple[Eviction, ...]:
-    """Topics of the table ``evictions`` by the messages that they lost."""
+def evictions(scan: TableScan, span: Span, grid: Grid, top: int) -> Evictions:
+    """Topics of the table ``evictions`` by the messages that they lost; ``top`` are shown."""
     keys = (*TOPIC_KEY, "quota")
     found = totals(
         scan.batches([*keys, "acts", "messages", "bytes"], span),
@@ -160,16 +207,17 @@ def evictions(scan: TableScan, span: Span, grid: Grid, top: int) -> tuple[Evicti
         [("acts", "sum"), ("messages", "sum"), ("bytes", "sum")],
     )
     if found is None:
-        return ()
+        return Evictions()
     worst = largest(found, np.nan_to_num(numbers(found["messages_sum"])), top)
     if not worst:
-        return ()
+        return Evictions()
     rows = scan.rows(
         [*keys, "time_ns", "messages", "subscriptions"],
         span,
         ("topic", sorted({key["topic"] for key in worst})),
     )
-    return tuple(_eviction(key, matching(rows, keys, key), grid) for key in worst)
+    shown = tuple(_eviction(key, matching(rows, keys, key), grid) for key in worst)
+    return Evictions(shown, pc.sum(found["messages_sum"]).as_py())
 
 
 def _eviction(key: dict[str, Any], rows: pa.Table, grid: Grid) -> Eviction:

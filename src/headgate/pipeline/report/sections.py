@@ -15,7 +15,13 @@ from headgate.pipeline.report.colors import BLAME_COLORS, BLAME_NAMES, PARK_NAME
 from headgate.pipeline.report.grid import Grid
 from headgate.pipeline.report.publishing import HeldTopic, Limiter
 from headgate.pipeline.report.quality import Quality
-from headgate.pipeline.report.quotas import Eviction, QuotaTopic, breach_time_ns
+from headgate.pipeline.report.quotas import (
+    Eviction,
+    Evictions,
+    Quotas,
+    QuotaTopic,
+    breach_time_ns,
+)
 from headgate.pipeline.times import instant
 
 SCORE_NAMES: Final = ("topic", "quota")
@@ -183,9 +189,9 @@ def _breach_row(topic: QuotaTopic) -> tuple[str, ...]:
     return (
         short(topic.topic),
         breach.quota,
-        duration(breach.earliest_s),
-        duration(breach.likely_s),
-        "unknown" if breach.latest_s is None else duration(breach.latest_s),
+        "" if breach.earliest_s is None else duration(breach.left_s(breach.earliest_s)),
+        duration(breach.left_s(breach.likely_s)),
+        "unknown" if breach.latest_s is None else duration(breach.left_s(breach.latest_s)),
         instant(breach_time_ns(breach)).removesuffix(" UTC"),
         breach.method,
     )
@@ -208,11 +214,12 @@ def producer_section(found: Sequence[HeldTopic], grid: Grid, charts: Charts) -> 
     section = Section(
         "producers",
         "Producers",
-        "Topics whose sends waited before they were stored, by how long; causes may overlap.",
+        "Topics whose sends waited before they were stored, by how long the main cause held "
+        "them; causes may overlap.",
         table=TableView(
             ("topic", "held", "longest by", "the worst minute"),
             tuple(
-                (short(t.topic), f"{sum(t.seconds.values()):,.0f} s", main_cause(t), t.sentence)
+                (short(t.topic), f"{t.longest_s:,.0f} s", main_cause(t), t.sentence)
                 for t in found[:ROWS_SHOWN]
             ),
             frozenset({1}),
@@ -298,13 +305,12 @@ def backtest_section(run: BacktestRun | None, charts: Charts) -> Section:
             "No backtest has been run in this folder: headgate pipeline backtest --grid FILE.",
         )  # fmt: skip
     when = "" if run.run_at is None else f" of {run.run_at:%Y-%m-%d %H:%M} UTC"
-    front = sum(point.is_pareto for point in run.points)
     best = run.points[:ROWS_SHOWN]
     return Section(
         "backtest",
         title,
         f"Run {run.run_id}{when}: {run.count:,} settings replayed over {_topics(run.topics)}. "
-        f"{front:,} are on the Pareto front: no other is better in everything.",
+        f"{run.front:,} are on the Pareto front: no other is better in everything.",
         [
             Block(
                 "Cost and use of each setting",
@@ -410,9 +416,9 @@ def quality_section(found: Quality, grid: Grid, charts: Charts) -> Section:
 
 def happened(
     found: Backlogs,
-    quotas: Sequence[QuotaTopic],
+    quotas: Quotas,
     held: Sequence[HeldTopic],
-    lost: Sequence[Eviction],
+    lost: Evictions,
     known: Quality,
 ) -> list[str]:
     """What happened, in sentences: the most urgent first."""
@@ -422,25 +428,26 @@ def happened(
         for o in found.offenders[:3]
         if o.growth_messages > 0
     ]
-    near = [topic for topic in quotas if topic.breach is not None]
-    if near and near[0].breach is not None:
-        first = near[0].breach
+    soonest = next((topic for topic in quotas.topics if topic.breach is not None), None)
+    if soonest is not None and soonest.breach is not None:
+        first = soonest.breach
         said.append(
             f"The next quota that is reached is the {first.quota} quota of "
-            f"{short(near[0].topic)}, likely at {instant(breach_time_ns(first))}"
+            f"{short(soonest.topic)}, likely at {instant(breach_time_ns(first))}"
             if first.likely_s > 0
-            else f"The {first.quota} quota of {short(near[0].topic)} is full"
+            else f"The {first.quota} quota of {short(soonest.topic)} is full"
         )
-        said[-1] += f"; {len(near)} are approached." if len(near) > 1 else "."
+        said[-1] += f"; {quotas.approached:,} are approached." if quotas.approached > 1 else "."
     if held:
-        seconds = sum(held[0].seconds.values())
         said.append(
-            f"Producers of {short(held[0].topic)} were held longest: {seconds:,.0f} s, mostly by "
-            f"the {main_cause(held[0])}."
+            f"Producers of {short(held[0].topic)} were held longest: {held[0].longest_s:,.0f} s "
+            f"by the {main_cause(held[0])}."
         )
-    if lost:
-        total = sum(e.messages for e in lost)
-        said.append(f"Backlog quotas evicted {total:,} messages, most from {short(lost[0].topic)}.")
+    if lost.worst:
+        said.append(
+            f"Backlog quotas evicted {lost.messages:,} messages, most from "
+            f"{short(lost.worst[0].topic)}."
+        )
     if known.completeness is not None and known.completeness < 0.99:
         said.append(
             f"Only {100 * known.completeness:.1f} % of the time is covered by telemetry: amounts "

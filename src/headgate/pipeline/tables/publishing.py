@@ -96,7 +96,9 @@ THROTTLE_TIMELINE: Final = Table(
         TableColumn("waiting_ns", LONG, "Time with at least one waiter. [ns]"),
         TableColumn("waiting_share", DOUBLE, "waiting_ns / covered_ns, 0 to 1."),
         TableColumn("waiters_max", LONG, "Most waiters at once."),
-        TableColumn("use", DOUBLE, "granted / what the limit allows in covered_ns; 1 is all."),
+        TableColumn(
+            "use", DOUBLE, "granted / what the limit allows from from_ns to to_ns; 1 is all."
+        ),
         TableColumn(
             "waiters",
             STRING,

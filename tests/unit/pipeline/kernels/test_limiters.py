@@ -89,6 +89,11 @@ def test_a_part_of_a_minute_is_measured_by_what_it_covers() -> None:
     assert (row["granted"], row["use"], row["waiting_share"]) == (3_000, 1.0, 0.5)
 
 
+def test_use_is_of_the_whole_minute_where_rows_were_lost() -> None:
+    row = limiter_minute({**HELD[1], "covered_ns": 50 * S, "waiting_ns": 55 * S})
+    assert (row["use"], row["waiting_share"]) == (1.0, 1.0)
+
+
 def test_a_limiter_that_held_nobody() -> None:
     row = limiter_minute({**IDLE[0], SAMPLES: None})
     assert row["waiters"] is None

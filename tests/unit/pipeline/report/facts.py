@@ -73,6 +73,7 @@ def near_breach(**more: Any) -> Breach:
         "quota": "size",
         "method": "theil_sen",
         "from_ns": GRID.end_ns,
+        "until_ns": GRID.end_ns,
         "earliest_s": 120.0,
         "likely_s": 300.0,
         "latest_s": 600.0,
@@ -122,7 +123,7 @@ def run(points: int = 3) -> BacktestRun:
         )
         for i in range(points)
     )
-    return BacktestRun("r<1>", None, 2, points, found)
+    return BacktestRun("r<1>", None, 2, points, 1, found)
 
 
 def quality(**more: Any) -> Quality:

@@ -97,7 +97,7 @@ def judged(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def quota_row(place: int, topic: str = NS + "filling", **more: Any) -> dict[str, Any]:
-    """A topic whose quota fills by 10 % a minute."""
+    """A topic whose quota fills by 10 % a minute, forecast at the first one's start."""
     return {
         **at(T0 + place * MINUTE_NS),
         **topic_key(topic),
@@ -108,9 +108,10 @@ def quota_row(place: int, topic: str = NS + "filling", **more: Any) -> dict[str,
         "held_seconds": 0.0,
         "breach_quota": "size",
         "method": "theil_sen",
-        "seconds_to_breach_earliest": 60.0 * (9 - place),
-        "seconds_to_breach": 60.0 * (10 - place),
-        "seconds_to_breach_latest": 60.0 * (12 - place),
+        "forecast_at": datetime.fromtimestamp(T0 / S, UTC),
+        "seconds_to_breach_earliest": 540.0,
+        "seconds_to_breach": 600.0,
+        "seconds_to_breach_latest": 720.0,
         "sentence": "The size quota fills.",
         **more,
     }
@@ -136,6 +137,8 @@ def limiter_row(place: int, subject: str = NS + "slow|s", **more: Any) -> dict[s
         "subject": subject,
         "dimension": "messages",
         "incarnation": 1,
+        "from_ns": T0 + place * MINUTE_NS,
+        "to_ns": T0 + (place + 1) * MINUTE_NS,
         "covered_ns": MINUTE_NS,
         "limit_per_s": 100.0,
         "offered": 160 * 60,

@@ -81,6 +81,19 @@ def test_minutes_without_a_backlog_blame_nobody(root: Path) -> None:
     assert found.blame_seconds["CONSUMER"] == pytest.approx(120 * found.growing)
 
 
+def test_the_time_of_a_limiter_that_stood_by_is_the_consumers(root: Path, tmp_path: Path) -> None:
+    rows = [judged(row) for row in minutes(play(180, 10))]
+    aside = {"second": "THROTTLED_TOPIC", "bystander": True}
+    aside |= {"share_consumer": 0.25, "share_throttled_topic": 0.75}
+    write(tmp_path, "attribution", [r | aside if r["verdict"] == "CONSUMER" else r for r in rows])
+    scans = TableScan(str(tmp_path), "attribution"), TableScan(str(root), "intervals")
+    found = backlogs(*scans, SPAN, GRID, 10)
+    (slow,) = [o for o in found.offenders if o.topic == NS + "slow"]
+    assert slow.shares["CONSUMER"].tolist() == [1, 1, 1]
+    assert found.blame_seconds["THROTTLED_TOPIC"] == 0
+    assert found.blame_seconds["CONSUMER"] == pytest.approx(180 * found.growing)
+
+
 def test_a_range_without_rows_has_nobody(root: Path) -> None:
     found = asked(root, span=Span(T0 - 9 * MINUTE_NS, T0 - 8 * MINUTE_NS))
     assert (found.subscriptions, found.offenders) == (0, ())

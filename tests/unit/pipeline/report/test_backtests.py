@@ -42,3 +42,5 @@ def test_points_are_bounded(scan: TableScan, monkeypatch: pytest.MonkeyPatch) ->
     run = newest_run(scan)
     assert run is not None
     assert (run.count, [p.rank for p in run.points]) == (4, [1])
+    # Those beyond the cut are on the front all the same.
+    assert run.front == 4

@@ -41,6 +41,23 @@ def test_topics_by_how_long_they_were_held(tmp_path: Path) -> None:
     assert held_topics(scan, Span(T0 - 2, T0 - 1), GRID, 1) == ()
 
 
+def test_causes_at_the_same_time_are_not_added_up(tmp_path: Path) -> None:
+    write(
+        tmp_path,
+        "publish_attribution",
+        [
+            held_row(0, topic_rate=30, memory=30),
+            held_row(1, topic_rate=35),
+            held_row(0, NS + "longer", adaptive=50),
+            held_row(1, NS + "longer", adaptive=20),
+        ],
+    )
+    found = held_topics(TableScan(str(tmp_path), "publish_attribution"), SPAN, GRID, 2)
+    assert [t.topic for t in found] == [NS + "longer", NS + "held"]
+    assert [t.longest_s for t in found] == [70, 65]
+    assert found[1].sentence == "Held in minute 1."
+
+
 def test_limiters_by_how_long_somebody_waited(tmp_path: Path) -> None:
     write(
         tmp_path,
@@ -58,3 +75,16 @@ def test_limiters_by_how_long_somebody_waited(tmp_path: Path) -> None:
     np.testing.assert_equal(slow.limit_per_s, [100, 200, np.nan])
     np.testing.assert_equal(slow.offered_per_s, [160, 160, np.nan])
     np.testing.assert_equal(slow.granted_per_s, [100, 100, np.nan])
+
+
+def test_amounts_are_of_the_whole_minute_where_rows_were_lost(tmp_path: Path) -> None:
+    """Counters go over lost rows, while what is covered leaves them out."""
+    rows = [limiter_row(0, covered_ns=MINUTE_NS // 2), limiter_row(1, waiting_ns=MINUTE_NS * 3)]
+    write(tmp_path, "throttle_timeline", rows)
+    scan = TableScan(str(tmp_path), "throttle_timeline")
+    (first,) = limiters(scan, Span(T0, T0 + MINUTE_NS), GRID, 10)
+    assert first.waiting_share == 0.5
+    np.testing.assert_equal(first.granted_per_s, [100, np.nan, np.nan])
+    np.testing.assert_equal(first.offered_per_s, [160, np.nan, np.nan])
+    (both,) = limiters(scan, SPAN, GRID, 10)
+    assert both.waiting_share == 1.0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
@@ -37,24 +38,64 @@ def scan(tmp_path: Path) -> TableScan:
 
 
 def test_soonest_then_fullest(scan: TableScan) -> None:
-    found = quota_topics(scan, SPAN, GRID, 3)
+    found = quota_topics(scan, SPAN, GRID, 3).topics
     assert [t.topic for t in found] == [NS + "sooner", NS + "filling", NS + "full"]
     assert [t.breach is None for t in found] == [False, False, True]
-    assert len(quota_topics(scan, SPAN, GRID, 10)) == 4
+    assert len(quota_topics(scan, SPAN, GRID, 10).topics) == 4
 
 
 def test_a_topic_with_its_course_and_breach(scan: TableScan) -> None:
-    sooner, filling = quota_topics(scan, SPAN, GRID, 2)
+    sooner, filling = quota_topics(scan, SPAN, GRID, 2).topics
     np.testing.assert_allclose(filling.size_use, [0, 0.1, 0.2, 0.3])
     np.testing.assert_equal(filling.time_use, [0, np.nan, np.nan, np.nan])
     assert filling.peak_use == pytest.approx(0.3)
     assert filling.policy == "producer_request_hold"
     breach = filling.breach
     assert breach is not None
-    assert breach.from_ns == T0 + 4 * MINUTE_NS
-    assert (breach.earliest_s, breach.likely_s, breach.latest_s) == (360, 420, 540)
-    assert breach_time_ns(breach) == T0 + 4 * MINUTE_NS + 420 * NS_PER_S
+    assert (breach.from_ns, breach.until_ns) == (T0, T0 + 4 * MINUTE_NS)
+    assert (breach.earliest_s, breach.likely_s, breach.latest_s) == (540, 600, 720)
+    assert [breach.left_s(s) for s in (600, 100)] == [360, 0]
+    assert breach_time_ns(breach) == T0 + 600 * NS_PER_S
     assert sooner.held_s == 6
+
+
+def test_breaches_are_ordered_by_their_instants_reached_ones_first(tmp_path: Path) -> None:
+    early, late = (datetime.fromtimestamp(T0 / NS_PER_S + s, UTC) for s in (0, 240))
+    rows = [
+        quota_row(3, NS + "later", forecast_at=late, seconds_to_breach=500.0),
+        quota_row(3, NS + "sooner", forecast_at=early, seconds_to_breach=600.0),
+        quota_row(3, NS + "anew", forecast_at=None, seconds_to_breach=300.0),
+        quota_row(3, NS + "full", forecast_at=late, seconds_to_breach=0.0),
+    ]
+    write(tmp_path, "quota_usage", rows)
+    found = quota_topics(TableScan(str(tmp_path), "quota_usage"), SPAN, GRID, 4).topics
+    assert [t.topic.removeprefix(NS) for t in found] == ["full", "anew", "sooner", "later"]
+    at_s = [(breach_time_ns(t.breach) - T0) / NS_PER_S for t in found if t.breach]
+    assert at_s == [240, 540, 600, 740]
+
+
+def test_the_last_step_of_a_long_range_goes_beyond_its_rows(tmp_path: Path) -> None:
+    write(tmp_path, "quota_usage", [quota_row(3), calm(3, NS + "full", 0.99)])
+    coarse = Grid(T0, 30 * MINUTE_NS, 1)
+    (found,) = quota_topics(TableScan(str(tmp_path), "quota_usage"), SPAN, coarse, 1).topics
+    assert found.topic == NS + "filling"
+
+
+@pytest.mark.parametrize("place", [-3, 25])
+def test_a_topic_outside_of_the_range_is_not_shown(tmp_path: Path, place: int) -> None:
+    write(tmp_path, "quota_usage", [quota_row(place, NS + "beyond"), quota_row(3)])
+    coarse = Grid(T0, 30 * MINUTE_NS, 1)
+    (found,) = quota_topics(TableScan(str(tmp_path), "quota_usage"), SPAN, coarse, 9).topics
+    assert found.topic == NS + "filling"
+
+
+def test_a_topic_that_was_gone_long_before_the_end_breaks_no_quota(tmp_path: Path) -> None:
+    write(tmp_path, "quota_usage", [quota_row(5, NS + "gone"), calm(19, NS + "calm", 0.1)])
+    scan = TableScan(str(tmp_path), "quota_usage")
+    for minutes, breaks in ((15, True), (16, False), (20, False)):
+        span = Span(T0, T0 + minutes * MINUTE_NS)
+        gone = quota_topics(scan, span, Grid(T0, MINUTE_NS, minutes), 9).topics[0]
+        assert (gone.topic, gone.breach is not None) == (NS + "gone", breaks)
 
 
 def test_evictions_by_topic_and_quota(tmp_path: Path) -> None:
@@ -62,7 +103,7 @@ def test_evictions_by_topic_and_quota(tmp_path: Path) -> None:
     rows = [eviction_row(0), eviction_row(2), eviction_row(9)]
     rows += [eviction_row(1, quota="time", messages=20, subscriptions=other)]
     write(tmp_path, "evictions", rows)
-    size, time = evictions(TableScan(str(tmp_path), "evictions"), SPAN, GRID, 10)
+    size, time = evictions(TableScan(str(tmp_path), "evictions"), SPAN, GRID, 10).worst
     assert (size.quota, size.messages, size.bytes, size.acts) == ("size", 200, 2_000, 2)
     assert (size.first_ns, size.last_ns) == (T0, T0 + 2 * MINUTE_NS)
     assert size.messages_lost.tolist() == [100, 0, 100, 0]
@@ -71,4 +112,13 @@ def test_evictions_by_topic_and_quota(tmp_path: Path) -> None:
 
 
 def test_nothing_is_an_answer(scan: TableScan) -> None:
-    assert quota_topics(scan, Span(T0 - 9, T0 - 8), GRID, 3) == ()
+    assert quota_topics(scan, Span(T0 - 9, T0 - 8), GRID, 3).topics == ()
+    assert quota_topics(scan, Span(T0 - 9, T0 - 8), GRID, 3).approached == 0
+
+
+def test_totals_are_of_all_topics_shown_or_not(scan: TableScan, tmp_path: Path) -> None:
+    found = quota_topics(scan, SPAN, GRID, 1)
+    assert (len(found.topics), found.approached) == (1, 2)
+    write(tmp_path, "evictions", [eviction_row(0), eviction_row(1, NS + "less", messages=20)])
+    lost = evictions(TableScan(str(tmp_path), "evictions"), SPAN, GRID, 1)
+    assert ([e.messages for e in lost.worst], lost.messages) == ([100], 120)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import pytest
 
 from headgate.pipeline.report import sections
+from headgate.pipeline.report.quotas import Evictions, Quotas
 from headgate.pipeline.report.sections import Charts
 from tests.unit.pipeline.report import facts
 from tests.unit.pipeline.report.facts import GRID
@@ -51,6 +53,12 @@ def test_every_section_with_data_has_charts_of_its_own() -> None:
     assert len({section.anchor for section in found}) == len(found)
 
 
+def test_producers_are_held_as_long_as_by_the_main_cause() -> None:
+    table = sections.producer_section([facts.held_topic()], GRID, Charts()).table
+    assert table is not None
+    assert table.rows[0][1:3] == ("30 s", "topic's publish limit")
+
+
 def test_an_offender_is_told_in_full() -> None:
     (block,) = sections.backlog_section(facts.backlogs(facts.offender()), GRID, Charts()).blocks
     assert block.text == "The topic limit of <b>200</b> msg/s."
@@ -72,29 +80,30 @@ def test_growth_in_words(growth: int, said: str) -> None:
 
 def test_what_happened_most_urgent_first() -> None:
     found = facts.backlogs(facts.offender())
-    quotas = [facts.quota_topic(facts.near_breach()), facts.quota_topic(facts.near_breach())]
-    said = sections.happened(
-        found, quotas, [facts.held_topic()], [facts.eviction()], facts.quality()
-    )
+    quotas = Quotas((facts.quota_topic(facts.near_breach()),), 1_200)
+    lost = Evictions((facts.eviction(),), 5_000)
+    said = sections.happened(found, quotas, [facts.held_topic()], lost, facts.quality())
     assert said[0] == (
         "The backlogs of 1 of 1,000 subscriptions grew, by 1,200 messages together; their time is "
         "blamed on the topic limit (75 %), the consumer (25 %)."
     )
     assert "THROTTLED_TOPIC (confidence 0.90). The topic limit" in said[1]
-    assert said[2].endswith("likely at 2025-11-21 10:08:00 UTC; 2 are approached.")
-    assert "held longest: 35 s, mostly by the topic's publish limit" in said[3]
-    assert said[4].startswith("Backlog quotas evicted 100 messages")
+    assert said[2].endswith("likely at 2025-11-21 10:08:00 UTC; 1,200 are approached.")
+    assert "held longest: 30 s by the topic's publish limit" in said[3]
+    assert said[4].startswith("Backlog quotas evicted 5,000 messages, most from ")
     assert said[5].startswith("Only 75.0 % of the time")
 
 
 def test_a_quiet_range_is_told_in_a_sentence() -> None:
-    said = sections.happened(facts.backlogs(), (), (), (), facts.quality(completeness=1.0))
+    quiet = facts.quality(completeness=1.0)
+    said = sections.happened(facts.backlogs(), Quotas(), (), Evictions(), quiet)
     assert said == ["No backlog grew through anybody's fault; 1,000 subscriptions had telemetry."]
 
 
 def test_a_full_quota_is_full() -> None:
-    full = facts.quota_topic(facts.near_breach(likely_s=0.0))
-    said = sections.happened(facts.backlogs(), [full], (), (), facts.quality(completeness=None))
+    full = Quotas((facts.quota_topic(facts.near_breach(likely_s=0.0)),), 1)
+    known = facts.quality(completeness=None)
+    said = sections.happened(facts.backlogs(), full, (), Evictions(), known)
     assert said[1].startswith("The size quota of ")
     assert said[1].endswith(" is full.")
 
@@ -105,6 +114,13 @@ def test_a_full_quota_is_full() -> None:
 )
 def test_lengths_of_time(seconds: float | None, said: str) -> None:
     assert sections.duration(seconds) == said
+
+
+def test_the_front_is_counted_over_all_settings() -> None:
+    run = dataclasses.replace(facts.run(), count=5_000, front=2_400)
+    lead = sections.backtest_section(run, Charts()).lead
+    assert "5,000 settings" in lead
+    assert "2,400 are on the Pareto front" in lead
 
 
 def test_scores_are_a_table() -> None:

@@ -1,0 +1,45 @@
+"""Whose time judged minutes were: shares of blame that may be summed over minutes. Arrow; no Spark.
+
+A minute's shares say where its messages spent their time, its verdict who is to blame. To sum blame
+over minutes, its shares are read as the verdict does:
+
+- In a minute with the verdict NONE nobody is to blame: its shares are of messages in flight.
+- Where the limiter named second merely stood by (``bystander``), its share is the consumer's.
+
+The view :func:`headgate.pipeline.views.namespace_rollup` says the same to Spark. In an episode a
+minute with the verdict NONE is a pause that the backlog bridges; only there such shares count.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from headgate.pipeline.tables.attribution import BLAMES, SHARE_COLUMNS
+
+BLAME_INPUT: Final = ("verdict", "second", "bystander", *SHARE_COLUMNS)
+"""Columns of ``attribution`` that are needed."""
+
+LIMITERS: Final = tuple(blame for blame in BLAMES if blame.startswith("THROTTLED"))
+"""Whom a bystander may be."""
+
+
+def blamed_shares(rows: pa.Table | pa.RecordBatch) -> dict[str, pa.Array]:
+    """For each of ``BLAMES`` its part of each row's time, 0 to 1; they sum to 1 in each row.
+
+    ``rows`` has :data:`BLAME_INPUT`.
+    """
+    nobody = pc.equal(rows.column("verdict"), "NONE")
+    stood_by = pc.fill_null(rows.column("bystander"), False)
+    shares = {b: rows.column(n) for b, n in zip(BLAMES, SHARE_COLUMNS, strict=True)}
+    for limiter in LIMITERS:
+        is_second = pc.fill_null(pc.equal(rows.column("second"), limiter), False)
+        moved = pc.if_else(pc.and_(stood_by, is_second), shares[limiter], 0.0)
+        shares[limiter] = pc.subtract(shares[limiter], moved)
+        shares["CONSUMER"] = pc.add(shares["CONSUMER"], moved)
+    return {
+        blame: pc.if_else(nobody, 1.0 if blame == "NONE" else 0.0, share)
+        for blame, share in shares.items()
+    }

@@ -1,0 +1,50 @@
+"""Blame that may be summed: minutes without a backlog are nobody's, bystanders are consumers'."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from headgate.pipeline.kernels.blame import BLAME_INPUT, LIMITERS, blamed_shares
+from headgate.pipeline.tables.arrow_types import table_arrow_schema
+from headgate.pipeline.tables.attribution import ATTRIBUTION, BLAMES, SHARE_COLUMNS
+
+SCHEMA = pa.schema([table_arrow_schema(ATTRIBUTION).field(name) for name in BLAME_INPUT])
+SHARES = dict(zip(SHARE_COLUMNS, (0.05, 0.1, 0.05, 0.2, 0.25, 0.3, 0.05), strict=True))
+
+
+def blamed(**row: Any) -> dict[str, float]:
+    given = {"verdict": "CONSUMER", "second": None, "bystander": False} | SHARES | row
+    found = blamed_shares(pa.Table.from_pylist([given], schema=SCHEMA))
+    shares = {blame: share[0].as_py() for blame, share in found.items()}
+    assert sum(shares.values()) == pytest.approx(1)
+    return shares
+
+
+def test_shares_of_a_backlog_stay_as_they_are() -> None:
+    expected = dict(zip(BLAMES, SHARES.values(), strict=True))
+    assert blamed() == blamed(bystander=None) == expected
+    # Named second, and to blame.
+    assert blamed(second="THROTTLED_TOPIC") == expected
+
+
+@pytest.mark.parametrize("limiter", LIMITERS)
+def test_the_time_of_a_limiter_that_stood_by_is_the_consumers(limiter: str) -> None:
+    expected = dict(zip(BLAMES, SHARES.values(), strict=True))
+    expected["CONSUMER"] += expected.pop(limiter)
+    assert blamed(second=limiter, bystander=True) == expected | {limiter: 0}
+
+
+def test_without_a_backlog_nobody_is_to_blame() -> None:
+    nobody = dict.fromkeys(BLAMES, 0.0) | {"NONE": 1.0}
+    assert blamed(verdict="NONE") == nobody
+    assert blamed(verdict="NONE", second="THROTTLED_TOPIC", bystander=True) == nobody
+
+
+def test_batches_as_well_as_tables() -> None:
+    batch = pa.RecordBatch.from_pylist(
+        [{"verdict": "NONE", "second": None, "bystander": False} | SHARES], schema=SCHEMA
+    )
+    assert blamed_shares(batch)["NONE"].to_pylist() == [1.0]
