@@ -97,7 +97,12 @@ def test_batches_are_cut_by_count_only_inside() -> None:
     name = "spark.sql.execution.arrow.maxBytesPerBatch"
     values = {name: "64m"}
     conf = SimpleNamespace(get=values.__getitem__, set=values.__setitem__)
-    with pytest.raises(RuntimeError), batches_by_count(cast(Any, SimpleNamespace(conf=conf))):
-        assert values == {name: "2147483647"}
-        raise RuntimeError
+
+    def fails_inside() -> None:
+        with batches_by_count(cast(Any, SimpleNamespace(conf=conf))):
+            assert values == {name: "2147483647"}
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        fails_inside()
     assert values == {name: "64m"}
