@@ -47,7 +47,7 @@ Partition = tuple[tuple[str, str], ...]
 
 def table_names(root: str) -> list[str]:
     """Names of the tables that a folder has, without one that a killed run only began to make."""
-    names = sorted(os.listdir(root))
+    names = (name for name in sorted(os.listdir(root)) if Path(root, name, "_delta_log").is_dir())
     return [name for name in names if DeltaTable.is_deltatable(str(Path(root, name)))]
 
 
