@@ -2,7 +2,8 @@
 
 Each lane is a run of its own, so that Spark's session, the service tests' processes and the
 simulator's memory never meet, and pytest's own output passes through untouched. One lane at a
-time: on two cores two of them at once only make both less steady.
+time; within one, tests whose verdict does not hang on the clock run in two processes. Those of
+the service lane measure rates and delays, so they have the machine to themselves.
 """
 
 from __future__ import annotations
@@ -34,6 +35,8 @@ class TestLane:
     folders: tuple[str, ...]
     limit_s: int
     """When the lane is given up, so that one test that hangs cannot hold all of CI."""
+    processes: int = 1
+    """Among how many its files are dealt out."""
     needs_spark: bool = False
     needs_promtool: bool = False
 
@@ -43,11 +46,11 @@ class TestLane:
 
 
 LANES: Final = (
-    TestLane("unit", ("tests/unit", "tests/conformance", "tests/scenarios", "tests/tidy"), 900),
-    TestLane("simulation", ("tests/sim",), 900),
+    TestLane("unit", ("tests/unit", "tests/conformance", "tests/scenarios", "tests/tidy"), 900, processes=2),
+    TestLane("simulation", ("tests/sim",), 900, processes=2),
     TestLane("service", ("tests/service",), 1200),
     TestLane("alerts", ("tests/alerts",), 300, needs_promtool=True),
-    TestLane("spark", ("tests/spark",), 1500, needs_spark=True),
+    TestLane("spark", ("tests/spark",), 1500, processes=2, needs_spark=True),
 )
 LINT: Final = "lint"
 NAMES: Final = (LINT, *(lane.name for lane in LANES))
@@ -114,8 +117,10 @@ def _run(python: Path, name: str, pytest_arguments: Sequence[str]) -> str:
     folders = lane.test_folders()
     if not folders:
         return "there are no tests in " + " or ".join(lane.folders)
+    # By files, because what a module sets up once is worth sharing.
+    dealt = ["-n", str(lane.processes), "--dist", "loadfile"] if lane.processes > 1 else []
     command = [
-        str(python), "-m", "pytest", "-o", f"faulthandler_timeout={_FAULTHANDLER_S}",
+        str(python), "-m", "pytest", "-o", f"faulthandler_timeout={_FAULTHANDLER_S}", *dealt,
         *folders, *pytest_arguments,
     ]  # fmt: skip
     return _run_group(command, lane.limit_s)

@@ -44,7 +44,8 @@ def demo(monkeypatch: pytest.MonkeyPatch, handlers: dict[int, Any]) -> _Demo:
     return played
 
 
-def test_defaults(demo: _Demo) -> None:
+def test_defaults(demo: _Demo, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)
     assert CliRunner().invoke(main, ["demo"]).exit_code == 0
     assert demo.options == DemoOptions(60.0, True, None)
     assert demo.width == 100

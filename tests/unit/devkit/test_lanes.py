@@ -48,6 +48,15 @@ def test_a_lane_that_passes(tree: Path, capfd: pytest.CaptureFixture[str]) -> No
     assert "every lane passed" in captured.out.splitlines()[-1]
 
 
+def test_a_lane_in_two_processes(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = "import os\n\ndef test_it():\n    assert os.environ['PYTEST_XDIST_WORKER_COUNT'] == '2'\n"
+    for name in ("test_it.py", "test_other.py"):
+        (tree / "tests/good" / name).write_text(text)
+    assert lanes.run_lanes(PYTHON, ["good"], ["-p", "no:cacheprovider"]) == 1
+    monkeypatch.setattr(lanes, "LANES", (Lane("good", ("tests/good",), 60, processes=2),))
+    assert lanes.run_lanes(PYTHON, ["good"], ["-p", "no:cacheprovider"]) == 0
+
+
 def test_one_failure_fails_the_whole_and_the_others_still_run(
     tree: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
