@@ -11,6 +11,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from itertools import cycle, pairwise
+from pathlib import Path
 from typing import Any, Self
 from urllib.parse import urlsplit
 
@@ -73,11 +74,22 @@ def each_second(at: list[float], begin: float, end: float) -> list[int]:
     return [after - before for before, after in pairwise(edges)]
 
 
+def disk_stalled_s() -> float:
+    """How long some process of the machine has waited for a disk; 0 where the kernel keeps no
+    account of pressure."""
+    try:
+        some = Path("/proc/pressure/io").read_text().partition("\n")[0]
+    except OSError:
+        return 0.0
+    return int(some.rpartition("total=")[2]) / 1e6
+
+
 class Noise:
     """How much time the machine took away: from this process's threads, and from brokers.
 
-    A broker that does not get a processor, though it could run, is stalled, and by the law what a
-    stall costs is not caught up; what clients note late moves from one second to the next.
+    A broker that does not get a processor, though it could run, or whose disk does not answer, is
+    stalled, and by the law what a stall costs is not caught up; what clients note late moves from
+    one second to the next. Of the disk only the kernel's sum over all processes is known.
     """
 
     STEP_S = 0.005
@@ -107,12 +119,16 @@ class Noise:
 
     def _run(self) -> None:
         waited = {pid: processor_times_s(pid)[1] for pid in self._stalls}
+        disk_s = disk_stalled_s()
         due = time.monotonic() + self.STEP_S
         while not self._stop.wait(max(0.0, due - time.monotonic())):
             now = time.monotonic()
             if now - due > self.PACED_S:
                 self.late_most_s = max(self.late_most_s, now - due)
                 self._late.append((now, now - due))
+            disk_before_s, disk_s = disk_s, disk_stalled_s()
+            if disk_s - disk_before_s > self.PACED_S:
+                self._late.append((now, disk_s - disk_before_s))
             for pid, before_s in waited.items():
                 waited[pid] = after_s = processor_times_s(pid)[1]
                 if after_s - before_s > self.PACED_S:

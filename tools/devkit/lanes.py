@@ -46,7 +46,12 @@ class TestLane:
 
 
 LANES: Final = (
-    TestLane("unit", ("tests/unit", "tests/conformance", "tests/scenarios", "tests/tidy"), 900, processes=2),
+    TestLane(
+        "unit",
+        ("tests/unit", "tests/conformance", "tests/scenarios", "tests/tidy"),
+        900,
+        processes=2,
+    ),
     TestLane("simulation", ("tests/sim",), 900, processes=2),
     TestLane("service", ("tests/service",), 1200),
     TestLane("alerts", ("tests/alerts",), 300, needs_promtool=True),
