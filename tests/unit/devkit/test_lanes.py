@@ -49,7 +49,9 @@ def test_a_lane_that_passes(tree: Path, capfd: pytest.CaptureFixture[str]) -> No
 
 
 def test_a_lane_in_two_processes(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    text = "import os\n\ndef test_it():\n    assert os.environ['PYTEST_XDIST_WORKER_COUNT'] == '2'\n"
+    text = (
+        "import os\n\ndef test_it():\n    assert os.environ['PYTEST_XDIST_WORKER_COUNT'] == '2'\n"
+    )
     for name in ("test_it.py", "test_other.py"):
         (tree / "tests/good" / name).write_text(text)
     assert lanes.run_lanes(PYTHON, ["good"], ["-p", "no:cacheprovider"]) == 1
