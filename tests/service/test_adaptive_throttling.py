@@ -27,6 +27,8 @@ from tests.service.measuring import Noise, Rest
 from tests.service.process import BrokerProcess, StartFailedError
 from tests.service.quota_scenes import CONFIGURATION, Samples, backlog_bytes, connected, words
 
+pytestmark = pytest.mark.alone
+
 INTERVAL_MS = 100
 RATE = 500
 """Messages a second of a thousand bytes that producers want to send."""

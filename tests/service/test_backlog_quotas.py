@@ -35,6 +35,8 @@ from tests.service.quota_scenes import (
     words,
 )
 
+pytestmark = pytest.mark.alone
+
 LIMIT_BYTES = 10_000_000
 LARGE_BYTES = 100_000
 """A payload of which a hundred reach the limit."""

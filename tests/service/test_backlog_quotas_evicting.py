@@ -38,6 +38,8 @@ from tests.service.quota_scenes import (
     words,
 )
 
+pytestmark = pytest.mark.alone
+
 LIMIT_BYTES = 1_000_000
 KEPT_BYTES = LIMIT_BYTES * EVICTION_PERCENT // 100
 PAYLOAD_BYTES = 9_000

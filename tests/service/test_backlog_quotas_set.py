@@ -12,6 +12,8 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 from urllib.parse import urlsplit
 
+import pytest
+
 from headgate.testing.client import SimClient
 from tests.service.clients import EARLIEST, SHARED, client_of, full, receive, wait_until
 from tests.service.measuring import Noise, Rest, topic_path
@@ -29,6 +31,8 @@ from tests.service.quota_scenes import (
     setting,
     stored,
 )
+
+pytestmark = pytest.mark.alone
 
 LIMIT_BYTES = 1_000_000
 PAYLOAD_BYTES = 9_000

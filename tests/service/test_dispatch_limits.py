@@ -43,6 +43,8 @@ from tests.service.limit_scenes import (
 from tests.service.measuring import each_second, merged, most_arrived, most_in
 from tests.service.process import BrokerProcess
 
+pytestmark = pytest.mark.alone
+
 STEADY = [SINGLE, BATCHES, BYTES, SHARED, SHARED_BYTES, SLOW, TAIL]
 """Scenes whose limit stays as it is and that always have somebody waiting."""
 

@@ -16,6 +16,8 @@ import pytest
 
 from tests.service.process import BrokerProcess
 
+pytestmark = pytest.mark.alone
+
 NAMESPACE = "public/default"
 RATE = 20
 """Messages a second, of the slow consumer and of the limit."""

@@ -29,6 +29,8 @@ from tests.service.measuring import (
 )
 from tests.service.process import BrokerProcess
 
+pytestmark = pytest.mark.alone
+
 LIMIT = 100
 """Messages a second of each kind of subscription."""
 BACKLOG = 700

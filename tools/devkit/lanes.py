@@ -2,8 +2,8 @@
 
 Each lane is a run of its own, so that Spark's session, the service tests' processes and the
 simulator's memory never meet, and pytest's own output passes through untouched. One lane at a
-time; within one, tests whose verdict does not hang on the clock run in two processes. Those of
-the service lane measure rates and delays, so they have the machine to themselves.
+time; within one, tests whose verdict does not hang on the clock run in two processes. Those that
+measure rates and delays have the machine to themselves, in the lane of that name.
 """
 
 from __future__ import annotations
@@ -37,6 +37,8 @@ class TestLane:
     """When the lane is given up, so that one test that hangs cannot hold all of CI."""
     processes: int = 1
     """Among how many its files are dealt out."""
+    marks: str = ""
+    """Which tests of its folders are meant, as ``pytest -m``; all when empty."""
     needs_spark: bool = False
     needs_promtool: bool = False
 
@@ -53,7 +55,8 @@ LANES: Final = (
         processes=2,
     ),
     TestLane("simulation", ("tests/sim",), 900, processes=2),
-    TestLane("service", ("tests/service",), 1200),
+    TestLane("service", ("tests/service",), 1200, processes=2, marks="not alone"),
+    TestLane("rates", ("tests/service",), 900, marks="alone"),
     TestLane("alerts", ("tests/alerts",), 300, needs_promtool=True),
     TestLane("spark", ("tests/spark",), 1500, processes=2, needs_spark=True),
 )
@@ -124,9 +127,10 @@ def _run(python: Path, name: str, pytest_arguments: Sequence[str]) -> str:
         return "there are no tests in " + " or ".join(lane.folders)
     # By files, because what a module sets up once is worth sharing.
     dealt = ["-n", str(lane.processes), "--dist", "loadfile"] if lane.processes > 1 else []
+    marked = ["-m", lane.marks] if lane.marks else []
     command = [
         str(python), "-m", "pytest", "-o", f"faulthandler_timeout={_FAULTHANDLER_S}", *dealt,
-        *folders, *pytest_arguments,
+        *marked, *folders, *pytest_arguments,
     ]  # fmt: skip
     return _run_group(command, lane.limit_s)
 

@@ -59,6 +59,20 @@ def test_a_lane_in_two_processes(tree: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert lanes.run_lanes(PYTHON, ["good"], ["-p", "no:cacheprovider"]) == 0
 
 
+def test_a_lane_of_marked_tests(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tree / "pytest.ini").write_text("[pytest]\nmarkers = alone: by itself\n")
+    (tree / "tests/good/test_it.py").write_text(
+        "import pytest\n\n@pytest.mark.alone\ndef test_it():\n    raise ValueError\n\n"
+        "def test_other():\n    pass\n"
+    )
+    both = [
+        Lane(marks.split()[0], ("tests/good",), 60, marks=marks) for marks in ("not alone", "alone")
+    ]
+    monkeypatch.setattr(lanes, "LANES", both)
+    assert lanes.run_lanes(PYTHON, ["not"], ["-p", "no:cacheprovider"]) == 0
+    assert lanes.run_lanes(PYTHON, ["alone"], ["-p", "no:cacheprovider"]) == 1
+
+
 def test_one_failure_fails_the_whole_and_the_others_still_run(
     tree: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
