@@ -21,6 +21,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from headgate.base.clock import SystemClock
+from headgate.base.units import INT64_MAX
 from headgate.pipeline import judgements
 from headgate.pipeline.failures import PipelineError, reason_of
 from headgate.pipeline.options import AttributeOptions, SourceOptions, StreamOptions
@@ -43,6 +44,7 @@ from headgate.pipeline.store.scan import TableScan, existing_tables
 from headgate.pipeline.store.tidying import Tidying
 from headgate.pipeline.stream_listener import listening
 from headgate.pipeline.stream_metrics import StreamMetrics, served_metrics, table_figures
+from headgate.pipeline.tables.attribution import PROVEN_LOOK_BACK_NS
 from headgate.pipeline.tables.bronze import BATCH_KIND, BRONZE_QUARANTINE, BRONZE_SAMPLES
 from headgate.pipeline.tables.catalogue import TABLES
 from headgate.pipeline.tables.columns import HOUR_NS, MINUTE_NS
@@ -57,8 +59,6 @@ STREAM_PATIENCE_MS: Final = 3_600_000
 """How long a broker may be gone in the middle of a job before the job gives up: somebody waits
 for ``attribute``, nobody for ``stream``."""
 
-_PROVEN_HOURS: Final = 24
-_INT64_MAX: Final = (1 << 63) - 1
 _LAST_BATCH_S: Final = 30.0
 """How long a stream that is told to stop waits for the batch that runs."""
 
@@ -142,12 +142,12 @@ def judge_range(
 ) -> list[dict[str, Any]]:
     """Judge every subscription over a range of the table ``intervals``."""
     first = 0 if since_ns is None else since_ns
-    last = _INT64_MAX if until_ns is None else until_ns
+    last = INT64_MAX if until_ns is None else until_ns
     files = [
         file
         for file in table_files(opened_table(root, INTERVALS))
         if file.partition["kind"] == "subscription"
-        and first // HOUR_NS - _PROVEN_HOURS <= file.hour <= last // HOUR_NS
+        and (first - PROVEN_LOOK_BACK_NS) // HOUR_NS <= file.hour <= last // HOUR_NS
     ]
     if not files:
         return []

@@ -17,7 +17,8 @@ BROKER_URL: Final = "pulsar://localhost:6650"
 WEB_URL: Final = "http://localhost:8080"
 
 RETAIN_DAYS_MIN: Final = 2
-"""Rows of a day follow from the day before."""
+"""Rows follow from the day before. With less, the hour that has just ended could lack some when
+the last of its telemetry comes."""
 
 METRICS_HOST: Final = "127.0.0.1"
 """Metrics are for this machine unless somebody says otherwise."""

@@ -1,7 +1,7 @@
 """What held the producers of topics: sorted minutes of topics in Arrow, judged rows out.
 
 A minute and a range go the same way: seconds by cause are summed, and what is said of them follows
-from the sums. The input is sorted by :data:`SORT_COLUMNS`. A minute needs the one before it, for
+from the sums. The input is sorted by :data:`TOPIC_ORDER`. A minute needs the one before it, for
 the limit that was in force when it began.
 """
 
@@ -30,7 +30,7 @@ from headgate.pipeline.kernels.publish_limits import (
 from headgate.pipeline.tables.arrow_types import arrow_schema, changes, table_arrow_schema
 from headgate.pipeline.tables.bronze import INFERRED, MEASURED
 from headgate.pipeline.tables.columns import HOUR_NS, MINUTE_NS, hour_place
-from headgate.pipeline.tables.intervals import TOPIC_COLUMNS, TOPIC_KEY
+from headgate.pipeline.tables.intervals import TOPIC_COLUMNS, TOPIC_KEY, TOPIC_ORDER
 from headgate.pipeline.tables.publishing import (
     HELD_COLUMNS,
     PUBLISH_ATTRIBUTION,
@@ -38,7 +38,6 @@ from headgate.pipeline.tables.publishing import (
 )
 from headgate.record.fields import PARKED_FIELD_NAMES, QUOTA_TYPES
 
-SORT_COLUMNS: Final = (*TOPIC_KEY, "minute")
 """Order of the input."""
 
 _SUMMED: Final = ("covered_ns", "msgs_in", "bytes_in")
@@ -46,7 +45,7 @@ _PARKED_NS: Final = tuple(f"parked_{cause.label}_ns" for cause in ParkCause)
 _WAITING: Final = tuple(name for name in PARKED_FIELD_NAMES if name not in _PARKED_NS)
 
 INTERVAL_COLUMNS: Final = (
-    *SORT_COLUMNS,
+    *TOPIC_ORDER,
     "broker",
     "evidence",
     "from_ns",
@@ -96,7 +95,7 @@ def publish_table(table: pa.Table, hours: Collection[int]) -> pa.Table:
         hour = minute["from_ns"] // HOUR_NS
         if is_concerned and hour in hours:
             judged = held_over([minute], None if is_first else _adjacent(before, minute))
-            key = {name: minute[name] for name in SORT_COLUMNS}
+            key = {name: minute[name] for name in TOPIC_ORDER}
             found.append({**hour_place(hour), **key, **judged})
         before = [minute]
     return pa.Table.from_pylist(found, schema=table_arrow_schema(PUBLISH_ATTRIBUTION))

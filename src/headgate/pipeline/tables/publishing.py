@@ -13,10 +13,8 @@ from headgate.pipeline.tables.columns import (
     Table,
     TableColumn,
 )
-from headgate.pipeline.tables.intervals import INTERVALS, TOPIC_COLUMNS
+from headgate.pipeline.tables.intervals import BY_NAME, TOPIC_COLUMNS
 from headgate.record.fields import PARKED_FIELD_NAMES
-
-_BY_NAME: Final = {column.name: column for column in INTERVALS.columns}
 
 PUBLISH_LEVELS: Final = (
     "publish_limit_messages_per_s",
@@ -45,7 +43,7 @@ HELD_COLUMNS: Final = (
     TableColumn("bytes_in", LONG, "Bytes appended, metadata included."),
     TableColumn("producers", LONG, "Connected producers at the end."),
     *(_parked_column(name) for name in PARKED_FIELD_NAMES),
-    *(_BY_NAME[name] for name in PUBLISH_LEVELS),
+    *(BY_NAME[name] for name in PUBLISH_LEVELS),
     TableColumn(
         "cause", STRING, "What held for most of the time, as in parked_CAUSE_ns; null: nothing."
     ),
@@ -80,7 +78,7 @@ THROTTLE_TIMELINE: Final = Table(
     (
         *PARTITION,
         TableColumn("minute", ColumnType.TIMESTAMP, "Start of the minute."),
-        *(_BY_NAME[name] for name in LIMITER_KEY),
+        *(BY_NAME[name] for name in LIMITER_KEY),
         TableColumn("broker", STRING, "Broker that wrote the minute's last row."),
         TableColumn("completeness", DOUBLE, "How much of the minute was sampled, 0 to 1."),
         TableColumn("from_ns", LONG, "Where the account of this minute begins."),
