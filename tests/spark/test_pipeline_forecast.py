@@ -13,7 +13,6 @@ import pytest
 from pyspark.sql import SparkSession
 
 from headgate.base.errors import InputError
-from headgate.pipeline import forecasts
 from headgate.pipeline.answers import run_forecast
 from headgate.pipeline.forecasts import forecast_rows, forecast_score
 from headgate.pipeline.options import FolderOptions, ForecastOptions
@@ -124,14 +123,14 @@ def test_the_job_writes_the_rows(spark: SparkSession, whole: Whole) -> None:
     out, err = io.StringIO(), io.StringIO()
     reached = [row for row in rows if row["seconds_to_breach"] == 0]
     asked = ForecastOptions(folder, within="0s")
-    assert run_forecast(asked, out, err, forecasts) == len(reached)
+    assert run_forecast(asked, out, err) == len(reached)
     written: list[dict[str, Any]] = json.loads(out.getvalue())
     assert [row["sentence"] for row in written] == [row["sentence"] for row in rows]
     assert datetime.fromisoformat(written[0]["forecast_at"]) == rows[0]["forecast_at"]
     assert "7 topics with a quota" in err.getvalue()
 
     out = io.StringIO()
-    run_forecast(ForecastOptions(folder, is_score=True), out, err, forecasts)
+    run_forecast(ForecastOptions(folder, is_score=True), out, err)
     assert json.loads(out.getvalue()) == forecast_score(spark, str(whole.out), None, None).rows()
 
 

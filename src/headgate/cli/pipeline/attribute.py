@@ -10,6 +10,7 @@ import click
 from headgate.cli import terminal
 from headgate.cli.pipeline.common import (
     EXIT_FOUND,
+    check_needed,
     format_option,
     interruptible,
     load,
@@ -54,6 +55,7 @@ def attribute_command(
     fail_confidence: float,
 ) -> None:
     """Read what the telemetry topics hold and judge each subscription over a time range."""
+    check_needed("fail_confidence", "--fail-on", is_given=bool(fail_on))
     options = AttributeOptions(
         source, since, until, format_, terminal.width(), terminal.has_color(), not no_read
     )

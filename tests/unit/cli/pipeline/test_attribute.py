@@ -84,6 +84,7 @@ def test_what_was_found_is_said(asked: list[Any]) -> None:
     [
         ("--format xml", "'xml' is not one of 'table', 'json', 'csv'"),
         ("--fail-on NONE", "'NONE' is not one of"),
+        ("--fail-confidence 0.9", "--fail-confidence means nothing without --fail-on."),
         ("--fail-confidence 2", "is not in the range 0<=x<=1"),
     ],
 )
