@@ -19,7 +19,7 @@ from headgate.pipeline.times import Span
 class EpisodesScan:
     """Whole episodes, with what ``show`` uses of a :class:`TableScan`.
 
-    An episode is in a range if any of its hours is; of those outside, it does not know.
+    An episode is in a range if any of its time is; of hours further outside, it does not know.
     """
 
     name = "backlog_episodes"
@@ -38,12 +38,15 @@ class EpisodesScan:
         self, columns: Sequence[str], span: Span = EVERYTHING, *filters: Filter
     ) -> Iterator[pa.RecordBatch]:
         """As :meth:`TableScan.batches`."""
-        # A segment is told from its start on, and may reach into the range from an hour before.
+        # A segment is found by its start, and may reach into the range from an hour before.
         since_ns = None if span.since_ns is None else span.since_ns - HOUR_NS
         names = [n for n in EPISODES.column_names() if n not in EPISODES.partition_by]
         segments = self._segments.rows(names, Span(since_ns, span.until_ns))
         whole = joined_table(segments.sort_by([(name, "ascending") for name in SEGMENT_ORDER]))
         condition: Any = ds.scalar(True)
+        if span.since_ns is not None:
+            end = ds.field("episode_end_ns")
+            condition = end.is_null() | (end > span.since_ns)
         for name, values in filters:
             condition = condition & ds.field(name).isin(list(values))
         scanner = ds.dataset(whole).scanner(columns=list(columns), filter=condition)

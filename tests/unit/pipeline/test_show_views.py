@@ -85,6 +85,23 @@ def test_a_range_takes_what_reaches_into_it(root: str) -> None:
     assert [row["topic"] for row in episodes(root, span=late)] == [NS + "slow"]
 
 
+def test_what_had_ended_before_is_not_in_a_range_and_what_is_open_is(root: str) -> None:
+    """Also where it began in the same hour."""
+    assert [row["topic"] for row in episodes(root, span=Span(T0, None))] == [NS + "short", NS + "slow"]
+    assert len(episodes(root, span=Span(T0 + MINUTE_NS - 1, None))) == 2
+    after = Span(T0 + MINUTE_NS, None)
+    assert [row["topic"] for row in episodes(root, span=after)] == [NS + "slow"]
+    end_ns = T0 + HOUR_NS + 6 * MINUTE_NS
+    assert len(episodes(root, span=Span(end_ns - 1, None))) == 1
+    assert episodes(root, span=Span(end_ns, None)) == []
+
+
+def test_an_open_episode_reaches_into_every_later_minute(tmp_path: Path) -> None:
+    write(tmp_path, "episodes", [segment(T0, T0 + MINUTE_NS, is_open=True, ending="open")])
+    (row,) = episodes(str(tmp_path), span=Span(T0 + 30 * MINUTE_NS, None))
+    assert (row["is_open"], row["episode_end_ns"]) == (True, None)
+
+
 def test_without_its_table_there_is_no_view(tmp_path: Path) -> None:
     write(tmp_path, "quota_usage", [quota_row(0)])
     with pytest.raises(InputError, match="no table 'backlog_episodes'"):

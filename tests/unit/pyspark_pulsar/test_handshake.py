@@ -105,11 +105,9 @@ def test_nobody_there_is_left_to_the_client() -> None:
 
 @pytest.mark.parametrize(
     ("reply", "error"),
-    [(b"", EOFError), (b"HTTP/1.1 400 Bad Request\r\n\r\n", ValueError), (CONNECTED[:-1], EOFError)],
+    [(b"", EOFError), (b"HTTP/1.1 400 Bad\r\n\r\n", ValueError), (CONNECTED[:-1], EOFError)],
 )
-def test_who_asks_for_a_broker_hears_that_it_is_none(
-    reply: bytes, error: type[Exception]
-) -> None:
+def test_who_asks_for_a_broker_hears_that_it_is_none(reply: bytes, error: type[Exception]) -> None:
     with answering(reply) as url, pytest.raises(error):
         greet(Connection(url, "http://h:2", 1_000, 1_000), 5)
 

@@ -21,6 +21,7 @@ from headgate.base.units import NS_PER_S
 from headgate.flow.held_sentence import HeldThen, held_sentence
 from headgate.flow.limits import Dimension, is_lower
 from headgate.flow.sentence import limit_text
+from headgate.pipeline.kernels.counted import counted_ns
 from headgate.pipeline.kernels.publish_limits import (
     BROKER_LIMIT_COLUMNS,
     PublishLimit,
@@ -38,8 +39,6 @@ from headgate.pipeline.tables.publishing import (
 )
 from headgate.record.fields import PARKED_FIELD_NAMES, QUOTA_TYPES
 
-"""Order of the input."""
-
 _SUMMED: Final = ("covered_ns", "msgs_in", "bytes_in")
 _PARKED_NS: Final = tuple(f"parked_{cause.label}_ns" for cause in ParkCause)
 _WAITING: Final = tuple(name for name in PARKED_FIELD_NAMES if name not in _PARKED_NS)
@@ -51,6 +50,7 @@ INTERVAL_COLUMNS: Final = (
     "from_ns",
     "to_ns",
     *_SUMMED,
+    "gaps",
     "producers",
     *PARKED_FIELD_NAMES,
     *PUBLISH_LEVELS,
@@ -146,7 +146,8 @@ def held_over(
     order = sorted((cause for cause in ParkCause if held_ns[cause] > 0), key=lambda c: -held_ns[c])
     cause, second = (*order, None, None)[:2]
     span_ns, covered_ns = last["to_ns"] - first["from_ns"], sums.pop("covered_ns") or 0
-    share = held_ns[cause] / covered_ns if cause is not None and covered_ns else None
+    of_ns = sum(counted_ns(minute) for minute in minutes)
+    share = held_ns[cause] / of_ns if cause is not None and of_ns else None
     told = [_told(each, held_ns[each], minutes, before) for each in ParkCause]
     return {
         "broker": last["broker"],
@@ -157,8 +158,7 @@ def held_over(
         **{name: last[name] for name in ("producers", *_WAITING, *PUBLISH_LEVELS)},
         "cause": None if cause is None else cause.label,
         "second_cause": None if second is None else second.label,
-        # What a lost row covered counts for the cause alone.
-        "held_share": min(1.0, share) if share is not None else (0.0 if covered_ns else None),
+        "held_share": min(1.0, share) if share is not None else (0.0 if of_ns else None),
         "evidence": (
             INFERRED if any(minute["evidence"] == INFERRED for minute in minutes) else MEASURED
         ),

@@ -53,8 +53,6 @@ FORECAST_COLUMNS: Final = (
 )
 """Columns of ``intervals`` that are needed."""
 
-"""Order of the input: all rows of a topic stand together."""
-
 
 @dataclass(frozen=True, slots=True)
 class QuotaForecast:

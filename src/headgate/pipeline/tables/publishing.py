@@ -51,7 +51,7 @@ HELD_COLUMNS: Final = (
     TableColumn(
         "held_share",
         DOUBLE,
-        "Part of the sampled time in which cause held, 0 to 1; null when nothing was sampled.",
+        "Part of the counted time in which cause held, 0 to 1; null when nothing was counted.",
     ),
     TableColumn("evidence", STRING, "measured, or inferred if any of it is from counters alone."),
     TableColumn("sentence", STRING, "All that in words."),
@@ -92,10 +92,12 @@ THROTTLE_TIMELINE: Final = Table(
         TableColumn("granted", LONG, "Amount that passed."),
         TableColumn("held", LONG, "By how much more came than passed; 0 where what waited shrank."),
         TableColumn("waiting_ns", LONG, "Time with at least one waiter. [ns]"),
-        TableColumn("waiting_share", DOUBLE, "waiting_ns / covered_ns, 0 to 1."),
+        TableColumn(
+            "waiting_share", DOUBLE, "Part of the counted time in which somebody waited, 0 to 1."
+        ),
         TableColumn("waiters_max", LONG, "Most waiters at once."),
         TableColumn(
-            "use", DOUBLE, "granted / what the limit allows from from_ns to to_ns; 1 is all."
+            "use", DOUBLE, "granted / what the limit allows in the counted time; 1 is all."
         ),
         TableColumn(
             "waiters",
