@@ -87,7 +87,8 @@ def test_a_range_takes_what_reaches_into_it(root: str) -> None:
 
 def test_what_had_ended_before_is_not_in_a_range_and_what_is_open_is(root: str) -> None:
     """Also where it began in the same hour."""
-    assert [row["topic"] for row in episodes(root, span=Span(T0, None))] == [NS + "short", NS + "slow"]
+    both = [row["topic"] for row in episodes(root, span=Span(T0, None))]
+    assert both == [NS + "short", NS + "slow"]
     assert len(episodes(root, span=Span(T0 + MINUTE_NS - 1, None))) == 2
     after = Span(T0 + MINUTE_NS, None)
     assert [row["topic"] for row in episodes(root, span=after)] == [NS + "slow"]
