@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -14,14 +14,14 @@ from pyspark.sql import SparkSession
 
 from headgate.base.errors import InputError
 from headgate.pipeline.answers import run_forecast
-from headgate.pipeline.forecasts import forecast_rows, forecast_score
+from headgate.pipeline.forecasts import clusters_behind, forecast_rows, forecast_score
 from headgate.pipeline.options import FolderOptions, ForecastOptions
 from headgate.pipeline.tables.columns import HOUR_NS, MINUTE_NS
 from tests.spark.forecast_oracle import KEY, forecast_oracle, forecast_rows_in_order
 from tests.spark.telemetry_topic import Topic, attribute, rows_of
-from tests.unit.pipeline.forecast_play import MINUTES, forecast_play
-from tests.unit.pipeline.play import T0, play
-from tests.unit.pipeline.quota_play import NS
+from tests.unit.pipeline.forecast_play import FORECAST_TOPICS, MINUTES, forecast_play
+from tests.unit.pipeline.play import T0, S, play
+from tests.unit.pipeline.quota_play import NS, QuotaBroker
 
 EXACT = len(KEY)
 SECONDS = slice(EXACT, EXACT + 3)
@@ -87,6 +87,22 @@ def test_topics_are_listed_by_their_likely_breach(spark: SparkSession, whole: Wh
     aging = by_name["aging"]
     assert (aging["quota"], aging["method"]) == ("time", "theil_sen")
     assert aging["then"] == "subscription slow loses its oldest messages"
+
+
+def test_a_cluster_that_went_silent_is_told_of_as_of_its_last_minute(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    messages = forecast_play()
+    topic = Topic(tmp_path / "topic")
+    gone = QuotaBroker(FORECAST_TOPICS, start_ns=T0 + 2_100 * S, source="gone", cluster="gone")
+    topic.publish([message for _ in range(40) for message in gone.window(60)])
+    topic.publish(messages)
+    attribute(tmp_path / "tables", topic)
+    rows = forecast_rows(spark, str(tmp_path / "tables"), None)
+    newest = {row["cluster"]: row["minute"] for row in sorted(rows, key=lambda row: row["minute"])}
+    assert len(newest) == 2
+    assert max(newest.values()) - newest["gone"] > timedelta(hours=1)
+    assert list(clusters_behind(rows)) == ["gone"]
 
 
 def test_an_earlier_instant_knows_nothing_of_what_came(spark: SparkSession, whole: Whole) -> None:

@@ -15,10 +15,10 @@ from typing import Any, Final, TextIO
 from pyspark.sql import SparkSession
 
 from headgate.base.clock import SystemClock
-from headgate.base.units import NS_PER_S
+from headgate.base.units import NS_PER_S, NS_PER_US
 from headgate.pipeline.backtest.grid import load_grid
 from headgate.pipeline.backtest.job import run_backtest as replay_range
-from headgate.pipeline.forecasts import forecast_rows, forecast_score
+from headgate.pipeline.forecasts import clusters_behind, forecast_rows, forecast_score
 from headgate.pipeline.jobs import locked_folder, opened_folder
 from headgate.pipeline.options import BacktestOptions, FolderOptions, ForecastOptions
 from headgate.pipeline.progress import Progress
@@ -26,7 +26,13 @@ from headgate.pipeline.rows import write_rows
 from headgate.pipeline.store.scan import TableScan, existing_tables
 from headgate.pipeline.tables.intervals import INTERVALS
 from headgate.pipeline.tables.quotas import QUOTA_USAGE
-from headgate.pipeline.times import parse_duration, parse_span, parse_time
+from headgate.pipeline.times import (
+    minute_text,
+    parse_duration,
+    parse_span,
+    parse_time,
+    since_epoch_us,
+)
 
 Rows = Sequence[Mapping[str, Any]]
 
@@ -47,7 +53,8 @@ _BACKTEST_SHOWN: Final = (
 def run_forecast(options: ForecastOptions, out: TextIO, err: TextIO) -> int:
     """Write forecasts, or how right they were, to ``out``, progress to ``err``.
 
-    Returns how many quotas are likely reached within ``options.within``.
+    Returns how many quotas are likely reached within ``options.within``, of clusters that are heard
+    of.
 
     Raises:
         InputError: a time is malformed, no Java is there, or the folder cannot be used.
@@ -71,8 +78,14 @@ def run_forecast(options: ForecastOptions, out: TextIO, err: TextIO) -> int:
         with progress.stage("Forecasting") as stage:
             rows = forecast_rows(spark, root, at_ns)
             stage.result = f"{len(rows):,} topics with a quota"
+    behind = clusters_behind(rows)
+    for name, at in sorted(behind.items()):
+        minute = minute_text(since_epoch_us(at) * NS_PER_US)
+        progress.say(f"Of cluster {name!r} nothing later is known than of {minute}.")
     _write(folder, rows, _FORECAST_SHOWN, out)
-    return sum(_is_near(row, within_ns) for row in rows)
+    # What was likely when a cluster was last heard of is no reason to wake anybody now.
+    current = (row for row in rows if (row["cluster"] or "") not in behind)
+    return sum(_is_near(row, within_ns) for row in current)
 
 
 def _is_near(row: Mapping[str, Any], within_ns: int | None) -> bool:

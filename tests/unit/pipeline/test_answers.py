@@ -36,6 +36,8 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 
 def forecast(topic: str, seconds: float | None) -> dict[str, Any]:
     return {
+        "cluster": "east" if topic in "abc" else "west",
+        "minute": datetime(2026, 11, 21, 10 if topic in "abc" else 8, tzinfo=UTC),
         "topic": topic,
         "quota": "size",
         "use": 0.5,
@@ -55,7 +57,9 @@ class Forecasts:
 
     def forecast_rows(self, *asked: Any) -> list[dict[str, Any]]:
         self.asked.append(asked)
-        return [forecast("a", 0.0), forecast("b", 3_600.0), forecast("c", None)]
+        return [
+            forecast("a", 0.0), forecast("b", 3_600.0), forecast("c", None), forecast("old", 0.0),
+        ]  # fmt: skip
 
     def forecast_score(self, *asked: Any) -> Any:
         self.asked.append(asked)
@@ -76,10 +80,12 @@ def test_forecasts_are_written_and_near_ones_counted(
     options = ForecastOptions(FolderOptions(root, format="json"), at, within=within)
     assert answers.run_forecast(options, out, err) == near
     rows = json.loads(out.getvalue())
-    assert [row["topic"] for row in rows] == ["a", "b", "c"]
+    assert [row["topic"] for row in rows] == ["a", "b", "c", "old"]
     assert rows[0]["forecast_at"] == at
     assert forecasts.asked == [(SPARK, root, 1_795_255_200 * 10**9)]
-    assert "3 topics with a quota" in err.getvalue()
+    assert "4 topics with a quota" in err.getvalue()
+    said = "Of cluster 'west' nothing later is known than of 2026-11-21 08:00 UTC.\n"
+    assert err.getvalue().endswith(said)
 
 
 def test_scores_are_written_instead(root: str, forecasts: Forecasts) -> None:
