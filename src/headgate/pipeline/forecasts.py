@@ -108,6 +108,9 @@ def newest_hours(root: str, at_ns: int | None) -> set[int]:
     """The hour, counted since the epoch, of the newest telemetry of each cluster at an instant.
 
     By the rows that say that a message was read: there are few of them.
+
+    Raises:
+        InputError: the folder has no table ``bronze_samples``.
     """
     until_ns = None if at_ns is None else at_ns + 1
     newest: dict[str | None, int] = {}

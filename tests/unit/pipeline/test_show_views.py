@@ -10,13 +10,14 @@ from typing import Any
 import pytest
 
 from headgate.base.errors import InputError
+from headgate.pipeline.kernels.rollup import ROLLUP_COLUMNS
 from headgate.pipeline.show import ShowOptions, show
 from headgate.pipeline.tables.attribution import BLAMES
 from headgate.pipeline.tables.columns import HOUR_NS, MINUTE_NS
 from headgate.pipeline.tables.episodes import EPISODE_COLUMNS, EPISODES
 from headgate.pipeline.times import Span
 from tests.unit.pipeline.play import T0
-from tests.unit.pipeline.report.folder import NS, at, quota_row, topic_key, write
+from tests.unit.pipeline.report.folder import NS, at, played, quota_row, topic_key, write
 
 
 def segment(start_ns: int, end_ns: int, topic: str = NS + "slow", **more: Any) -> dict[str, Any]:
@@ -101,6 +102,22 @@ def test_an_open_episode_reaches_into_every_later_minute(tmp_path: Path) -> None
     write(tmp_path, "episodes", [segment(T0, T0 + MINUTE_NS, is_open=True, ending="open")])
     (row,) = episodes(str(tmp_path), span=Span(T0 + 30 * MINUTE_NS, None))
     assert (row["is_open"], row["episode_end_ns"]) == (True, None)
+
+
+def test_namespaces_are_shown_as_if_they_were_a_table(tmp_path: Path) -> None:
+    played(tmp_path)
+    out = io.StringIO()
+    asked = ShowOptions(str(tmp_path), "namespace_rollup", format="json", limit=1)
+    show(asked, out, io.StringIO())
+    (row,) = json.loads(out.getvalue())
+    assert list(row) == [column.name for column in ROLLUP_COLUMNS]
+    assert row["topics"] > 1
+    assert row["subscriptions"] > 1
+    assert row["blame_consumer_s"] > 0
+    nobody = ShowOptions(str(tmp_path), "namespace_rollup", where=(("namespace", "x/y"),))
+    err = io.StringIO()
+    assert show(nobody, io.StringIO(), err) == 0
+    assert err.getvalue() == "namespace_rollup has no such rows.\n"
 
 
 def test_without_its_table_there_is_no_view(tmp_path: Path) -> None:
