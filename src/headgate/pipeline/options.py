@@ -146,6 +146,8 @@ class AttributeOptions:
     """Whether the table may have colours."""
     reads: bool = True
     """Whether the topics are read first; if not, the tables are judged as they are."""
+    is_about_producers: bool = False
+    """Whether topics are judged by what held their producers, and not subscriptions."""
 
     def __post_init__(self) -> None:
         """Raise :class:`InputError` for an unknown format, or what is to be read and not read."""
