@@ -18,6 +18,7 @@ from headgate.pipeline.tables.catalogue import TABLES
 from headgate.record.fields import FIELDS, MAJOR_VERSION, STATE_FIELD_NAMES, Field
 from headgate.telemetry.instruments import INSTRUMENTS, Instrument
 from headgate.telemetry.series import SERIES
+from pyspark_pulsar.chunks import ENTRIES_BETWEEN_MAX
 from pyspark_pulsar.columns import COLUMN_MEANINGS, spark_schema
 from pyspark_pulsar.options import COLUMNS, OPTIONS
 
@@ -218,6 +219,8 @@ def source_page() -> str:
         "and transaction markers are as well. One that is not complete at the end is read by the\n"
         "batch in which it completes. A broker that cannot show a chunk, as Pulsar cannot if it\n"
         "is compressed, leaves in doubt whether something was lost: `failOnDataLoss` decides.\n"
+        "So it does on a message of which a chunk is gone, or lies more than\n"
+        f"{ENTRIES_BETWEEN_MAX:,} other entries before the next one.\n"
     )
 
 

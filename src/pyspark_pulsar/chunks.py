@@ -28,6 +28,12 @@ PORTION_ENTRIES = 256
 """Most entries that the admin service is asked about in one go."""
 
 
+ENTRIES_BETWEEN_MAX = 16_384
+"""Entries of others that may lie between two chunks of a message. Each costs a question, and a
+producer sends its chunks one after the other: so many come between only where its next one is
+missing, or seconds late in a topic of tens of thousands of entries a second."""
+
+
 class Other(enum.Enum):
     """An entry that is no chunk."""
 
@@ -115,11 +121,27 @@ def first_chunk(
     """Where the message begins whose last chunk is the entry ``place``; None if it is not held.
 
     ``ask`` says what entries are. As many are asked about at once as there are chunks: these are
-    all unless other producers' entries lie between them.
+    all unless other producers' entries lie between them. The search ends with the begin of what
+    the topic holds, where a chunk is missing among those that were found, and where
+    :data:`ENTRIES_BETWEEN_MAX` entries before the last that was found are none of them.
     """
+    met, passed, is_hidden = last.index, 0, False
     for portion in portions(places_before(ledgers, place), min(last.count, PORTION_ENTRIES)):
         found = ask(portion)
         for each in portion:
-            if found[each] == Chunk(last.uuid, 0, last.count):
+            what = found[each]
+            passed += 1
+            if what is Other.GONE:
+                return None
+            if what is Other.UNREADABLE:  # which may be a chunk
+                is_hidden = True
+            if not isinstance(what, Chunk) or what.uuid != last.uuid or what.index >= met:
+                continue
+            if what.index + 1 < met and not is_hidden:
+                return None
+            if what.index == 0:
                 return each
+            met, passed, is_hidden = what.index, 0, False
+        if passed >= ENTRIES_BETWEEN_MAX:
+            return None
     return None

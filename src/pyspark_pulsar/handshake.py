@@ -11,6 +11,7 @@ import socket
 import ssl
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from urllib.parse import urlsplit
 
 from pyspark_pulsar.access import Access, tls_refusal
@@ -29,10 +30,21 @@ Field = tuple[int, int | bytes]
 
 
 def check_admittance(connection: Connection, timeout_s: float) -> None:
+    """As :func:`greet`, but whatever else goes wrong is left to the client, which has more hosts
+    and more patience.
+
+    Raises :class:`AccessError` as it does.
+    """
+    with suppress(OSError, EOFError, ValueError):
+        greet(connection, timeout_s)
+
+
+def greet(connection: Connection, timeout_s: float) -> None:
     """Connect to the service URL's first host and hear whether the credentials are taken.
 
-    Whatever else goes wrong is left to the client, which has more hosts and more patience.
-    Raises :class:`AccessError` if they are refused, or the host's certificate is not trusted.
+    Raises :class:`AccessError` if they are refused, or the host's certificate is not trusted;
+    :class:`OSError` if the host cannot be reached, or has not answered in time; and
+    :class:`EOFError` or :class:`ValueError` if what answers is no broker.
     """
     where = urlsplit(connection.service_url)
     first = urlsplit(f"//{where.netloc.split(',')[0]}")
@@ -41,10 +53,10 @@ def check_admittance(connection: Connection, timeout_s: float) -> None:
         address = (first.hostname or "", first.port or (_TLS_PORT if is_tls else _PORT))
         context = connection.access.ssl_context() if is_tls else None
         said = _answer(address, context, greeting(connection.access), timeout_s)
-    except (OSError, EOFError, ValueError) as error:
+    except OSError as error:
         refused = tls_refusal(error)
         if refused is None:
-            return
+            raise
         raise AccessError(f"{connection.service_url} cannot be read by TLS: {refused}") from error
     why = refusal(said)
     if why is not None:
@@ -74,6 +86,8 @@ def refusal(command: bytes) -> str | None:
     Raises :class:`ValueError` for bytes that are no command.
     """
     fields = dict(_decoded(command))
+    if 1 not in fields:
+        raise ValueError("this is no command")
     said = fields.get(_ERROR)
     if fields.get(1) != _ERROR or not isinstance(said, bytes):
         return None

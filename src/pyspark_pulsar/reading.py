@@ -25,6 +25,7 @@ import pulsar
 import pyarrow as pa
 
 from pyspark_pulsar.chunks import (
+    ENTRIES_BETWEEN_MAX,
     Chunk,
     Hole,
     Other,
@@ -385,7 +386,7 @@ def _late_message(
             return
     report_loss(
         f"{work.topic}: the message that ends in {_text(last)} cannot be read: not all of its "
-        "chunks are held",
+        f"chunks are held, or {ENTRIES_BETWEEN_MAX:,} other entries lie between two of them",
         fail=settings.fail_on_data_loss,
     )
 

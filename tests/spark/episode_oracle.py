@@ -46,7 +46,15 @@ def _time_of(blame: str) -> str:
 
 
 def _blamed(blame: str) -> str:
-    """A minute's nanoseconds of one class; those of a limiter that stood by are the consumer's."""
+    """A minute's nanoseconds of one class; those of a limiter that stood by are the consumer's, and
+    a minute without a backlog is nobody's."""
+    if blame == "NONE":
+        every = " + ".join(_time_of(each) for each in BLAMES)
+        return f"case when verdict = 'NONE' then {every} else {_time_of(blame)} end"
+    return f"case when verdict = 'NONE' then 0 else {_stated(blame)} end"
+
+
+def _stated(blame: str) -> str:
     time = _time_of(blame)
     if blame == "CONSUMER":
         held = " ".join(

@@ -43,17 +43,20 @@ _HELD = ", ".join(
     for place, cause in enumerate(PARK_CAUSES)
 )
 
+_COUNTED = "case when gaps > 0 then to_ns - from_ns else least(covered_ns, to_ns - from_ns) end"
+"""Lost rows are counted by the next one; what else is not covered was counted by nobody."""
+
 _PUBLISH_SQL = f"""
 with topics as (
-  select *, list_reverse_sort(list_filter([{_HELD}], lambda each: each.ns > 0)) as held,
+  select *, {_COUNTED} as counted,
+    list_reverse_sort(list_filter([{_HELD}], lambda each: each.ns > 0)) as held,
     coalesce(parked_topic_rate_messages, 0) + coalesce(parked_broker_rate_messages, 0)
       + coalesce(parked_adaptive_messages, 0) + coalesce(parked_backlog_quota_messages, 0)
       + coalesce(parked_pending_limit_messages, 0) as waiting
   from intervals where kind = 'topic'
 )
 select {", ".join(_OWN)}, coalesce(evidence, 'measured'), held[1].cause, held[2].cause,
-  case when covered_ns > 0
-       then least(1, coalesce(held[1].ns, 0)::double / covered_ns) end
+  case when counted > 0 then least(1, coalesce(held[1].ns, 0)::double / counted) end
 from topics
 where msgs_in > 0 or len(held) > 0 or waiting > 0
 order by all
@@ -79,7 +82,7 @@ TIMELINE_COLUMNS = (
 )
 """The columns of ``throttle_timeline`` that are compared, in the order of the oracle's rows."""
 
-_TIMELINE_SQL = """
+_TIMELINE_SQL = f"""
 with once as (
   select distinct on (source, boot_id, seq, "row") *,
     to_timestamp((covered_to_ns - 1) // 60000000000 * 60) as minute
@@ -98,15 +101,15 @@ with once as (
   from names where waiter is not null group by all
 ), waiters as (
   select level, subject, dimension, minute,
-    '[' || string_agg('{"waiter": "' || waiter || '", "granted": ' || granted || '}', ', '
+    '[' || string_agg('{{"waiter": "' || waiter || '", "granted": ' || granted || '}}', ', '
                       order by granted desc, waiter) || ']' as waiters
   from sums group by all
 )
 select date, hour, minute, level, subject, dimension,
   "limit" * 1e9 / limit_period_ns, limit_source, offered, granted,
-  greatest(0, offered - granted), waiting_ns, least(1, waiting_ns::double / covered_ns),
+  greatest(0, offered - granted), waiting_ns, least(1, waiting_ns::double / ({_COUNTED})),
   coalesce(peak, waiters_max),
-  granted / ("limit" * 1e9 / limit_period_ns * (to_ns - from_ns) / 1e9), waiters
+  granted / ("limit" * 1e9 / limit_period_ns * ({_COUNTED}) / 1e9), waiters
 from intervals left join peaks using (level, subject, dimension, minute)
   left join waiters using (level, subject, dimension, minute)
 where kind = 'limiter'

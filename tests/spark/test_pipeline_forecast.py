@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -13,16 +13,15 @@ import pytest
 from pyspark.sql import SparkSession
 
 from headgate.base.errors import InputError
-from headgate.pipeline import forecasts
 from headgate.pipeline.answers import run_forecast
-from headgate.pipeline.forecasts import forecast_rows, forecast_score
+from headgate.pipeline.forecasts import clusters_behind, forecast_rows, forecast_score
 from headgate.pipeline.options import FolderOptions, ForecastOptions
 from headgate.pipeline.tables.columns import HOUR_NS, MINUTE_NS
 from tests.spark.forecast_oracle import KEY, forecast_oracle, forecast_rows_in_order
 from tests.spark.telemetry_topic import Topic, attribute, rows_of
-from tests.unit.pipeline.forecast_play import MINUTES, forecast_play
-from tests.unit.pipeline.play import T0, play
-from tests.unit.pipeline.quota_play import NS
+from tests.unit.pipeline.forecast_play import FORECAST_TOPICS, MINUTES, forecast_play
+from tests.unit.pipeline.play import T0, S, play
+from tests.unit.pipeline.quota_play import NS, QuotaBroker
 
 EXACT = len(KEY)
 SECONDS = slice(EXACT, EXACT + 3)
@@ -90,6 +89,22 @@ def test_topics_are_listed_by_their_likely_breach(spark: SparkSession, whole: Wh
     assert aging["then"] == "subscription slow loses its oldest messages"
 
 
+def test_a_cluster_that_went_silent_is_told_of_as_of_its_last_minute(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    messages = forecast_play()
+    topic = Topic(tmp_path / "topic")
+    gone = QuotaBroker(FORECAST_TOPICS, start_ns=T0 + 2_100 * S, source="gone", cluster="gone")
+    topic.publish([message for _ in range(40) for message in gone.window(60)])
+    topic.publish(messages)
+    attribute(tmp_path / "tables", topic)
+    rows = forecast_rows(spark, str(tmp_path / "tables"), None)
+    newest = {row["cluster"]: row["minute"] for row in sorted(rows, key=lambda row: row["minute"])}
+    assert len(newest) == 2
+    assert max(newest.values()) - newest["gone"] > timedelta(hours=1)
+    assert list(clusters_behind(rows)) == ["gone"]
+
+
 def test_an_earlier_instant_knows_nothing_of_what_came(spark: SparkSession, whole: Whole) -> None:
     at_ns = T0 + HOUR_NS + MINUTE_NS // 2
     rows = forecast_rows(spark, str(whole.out), at_ns)
@@ -124,14 +139,14 @@ def test_the_job_writes_the_rows(spark: SparkSession, whole: Whole) -> None:
     out, err = io.StringIO(), io.StringIO()
     reached = [row for row in rows if row["seconds_to_breach"] == 0]
     asked = ForecastOptions(folder, within="0s")
-    assert run_forecast(asked, out, err, forecasts) == len(reached)
+    assert run_forecast(asked, out, err) == len(reached)
     written: list[dict[str, Any]] = json.loads(out.getvalue())
     assert [row["sentence"] for row in written] == [row["sentence"] for row in rows]
     assert datetime.fromisoformat(written[0]["forecast_at"]) == rows[0]["forecast_at"]
     assert "7 topics with a quota" in err.getvalue()
 
     out = io.StringIO()
-    run_forecast(ForecastOptions(folder, is_score=True), out, err, forecasts)
+    run_forecast(ForecastOptions(folder, is_score=True), out, err)
     assert json.loads(out.getvalue()) == forecast_score(spark, str(whole.out), None, None).rows()
 
 

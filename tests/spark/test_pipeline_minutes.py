@@ -4,21 +4,27 @@ same in every way, once, whatever happens."""
 from __future__ import annotations
 
 import io
+import json
+import operator
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import pyarrow as pa
 import pytest
+from pyspark.errors import PythonException
 from pyspark.sql import DataFrame, SparkSession
 
-from headgate.pipeline import jobs, limit_steps, views
-from headgate.pipeline.options import SourceOptions, StreamOptions
+from headgate.pipeline import jobs, judgements, limit_steps, views
+from headgate.pipeline.options import AttributeOptions, SourceOptions, StreamOptions
 from headgate.pipeline.refresh import _DERIVATIONS, read_files
-from headgate.pipeline.session import prepare_session
+from headgate.pipeline.session import batches_by_count, prepare_session
+from headgate.pipeline.show_views import NamespacesScan
 from headgate.pipeline.store.delta_log import ensure_table, table_files
-from headgate.pipeline.tables.attribution import ATTRIBUTION
+from headgate.pipeline.tables.attribution import ATTRIBUTION, ATTRIBUTION_KEY
 from headgate.pipeline.tables.columns import HOUR_NS, Table
 from headgate.pipeline.tables.episodes import EPISODES
 from headgate.pipeline.tables.intervals import INTERVALS
@@ -142,10 +148,28 @@ def test_episodes_and_both_views_equal_an_independent_oracle(
     minutes, verdicts = whole.frame(spark, INTERVALS), whole.frame(spark, ATTRIBUTION)
     rollup = views.namespace_rollup(minutes, verdicts).toArrow()
     assert rows_in_order(rollup, ROLLUP_COLUMNS) == rollup_oracle(intervals)
+    shown = NamespacesScan(str(whole.out)).batches(rollup.column_names)
+    for row, wanted in zip(
+        in_order(pa.Table.from_batches(list(shown))), in_order(rollup), strict=True
+    ):
+        assert row == {name: near(value) for name, value in wanted.items()}
     ((consumer_s, throttled_s),) = run_sql(BLAMED_SQL, attribution=judged)
     assert sum(rollup["blame_consumer_s"].to_pylist()) == pytest.approx(consumer_s)
     assert sum(rollup["throttled_s"].to_pylist()) == pytest.approx(throttled_s)
     assert throttled_s > 0
+
+
+def in_order(rollup: pa.Table) -> list[dict[str, Any]]:
+    """The rows of a namespace's minutes."""
+    found: list[dict[str, Any]] = rollup.sort_by(
+        [(name, "ascending") for name in ("minute", "cluster", "namespace")]
+    ).to_pylist()
+    return found
+
+
+def near(value: Any) -> Any:
+    """Parts of a sum in another order may give another last digit."""
+    return pytest.approx(value) if isinstance(value, float) else value
 
 
 def test_many_triggers_and_a_stream_give_the_rows_of_one(tmp_path: Path, whole: Whole) -> None:
@@ -243,6 +267,62 @@ def test_what_held_a_topic_over_a_range(spark: SparkSession, whole: Whole) -> No
         if row["topic"] == f"{NS}under_broker" and since_ns <= row["from_ns"] < until_ns
     ]
     assert by_topic["under_broker"]["parked_broker_rate_ns"] == sum(summed)
+
+
+def test_the_command_says_why_a_producer_was_slow(spark: SparkSession, whole: Whole) -> None:
+    assert spark.version
+    source = SourceOptions(str(whole.out))
+    since, until = "2025-11-21T10:56:00Z", "2025-11-21T11:03:00Z"
+    asked = AttributeOptions(source, since, until, "json", reads=False, is_about_producers=True)
+    out, err = io.StringIO(), io.StringIO()
+    rows = jobs.run_attribute(asked, out, err)
+    told = {row["topic"].removeprefix(NS): row for row in json.loads(out.getvalue())}
+    assert "8 topics" in err.getvalue()
+    assert len(told) == len(rows) == 8
+    assert told["raised"]["cause"] == "topic_rate"
+    assert told["idle"]["cause"] is None
+    assert told["idle"]["sentence"] == "nothing held publishing"
+
+
+def test_batches_by_count_change_how_rows_travel_and_not_what_comes_of_them(
+    spark: SparkSession, whole: Whole
+) -> None:
+    session = prepare_session(spark)
+    name = "spark.sql.execution.arrow.maxBytesPerBatch"
+    before = session.conf.get(name)
+    minutes = whole.frame(session, INTERVALS)
+    hours = [HOUR, HOUR + 1, HOUR + 2]
+
+    def found() -> tuple[int, list[Any], list[Any]]:
+        """In how many batches the minutes travel, and what is judged of them."""
+
+        def count(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            yield pa.record_batch([pa.array([sum(1 for _ in batches)])], ["n"])
+
+        counted = minutes.coalesce(1).mapInArrow(count, "n long").toArrow()
+        judged = judgements.attribution(minutes, hours).toArrow().to_pylist()
+        over = judgements.range_judgements(minutes, 0, 1 << 62).toArrow().to_pylist()
+        key = operator.itemgetter(*ATTRIBUTION_KEY[1:2], "subscription", "from_ns")
+        return counted["n"][0].as_py(), sorted(judged, key=key), sorted(over, key=key)
+
+    def fail(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        raise ArithmeticError(next(batches).num_rows)
+
+    session.conf.set(name, "4096")
+    try:
+        small, *by_bytes = found()
+        with batches_by_count(session):
+            large, *by_count = found()
+        assert session.conf.get(name) == "4096"
+        with pytest.raises(PythonException, match="ArithmeticError"), batches_by_count(session):
+            minutes.mapInArrow(fail, "n long").collect()
+        assert session.conf.get(name) == "4096"
+        assert found()[0] == small
+    finally:
+        session.conf.set(name, before)
+    assert by_count == by_bytes
+    assert min(map(len, by_count)) > 0
+    assert (large, small > 10) == (1, True)
 
 
 GUIDE = Path(__file__).parents[2] / "docs/guide/pipeline.md"

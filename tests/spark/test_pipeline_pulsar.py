@@ -9,10 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pulsar
+import pyarrow.compute as pc
 import pytest
+from deltalake import DeltaTable
 
 from headgate.pipeline import jobs
 from headgate.pipeline.options import AttributeOptions, SourceOptions
+from headgate.pipeline.store.folder import checkpoint_path
 from tests.service.process import BrokerProcess
 from tests.unit.pipeline.play import SITUATIONS, T0, Broker, S, play
 
@@ -40,6 +43,31 @@ def test_attribute_reads_the_topic_once_and_goes_on(cluster: Cluster, tmp_path: 
         seconds.append({row["seconds"] for row in rows})
         assert f"{50 + len(more)} messages" in err.getvalue()
     assert seconds == [{50.0}, {60.0}]
+
+
+@pytest.mark.usefixtures("spark")
+def test_a_long_first_read_is_several_batches_and_one_refresh(
+    cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic = cluster.new_topic()
+    messages = play(60)
+    cluster.publish(topic, messages)
+    source = SourceOptions(
+        str(tmp_path), (cluster.broker.service_url,), (cluster.broker.admin_url,), topic
+    )
+    monkeypatch.setattr(jobs, "BATCH_BYTES_MAX", sum(map(len, messages)) // 4)
+    err = io.StringIO()
+    jobs.run_once(source, err)
+    assert "60 messages" in err.getvalue()
+    batches = sorted(int(path.name) for path in Path(checkpoint_path(source), "commits").glob("?"))
+    assert 4 <= len(batches) <= 8
+    # Made, filled by each batch; and made, computed once.
+    assert DeltaTable(tmp_path / "bronze_samples").version() == len(batches)
+    assert DeltaTable(tmp_path / "intervals").version() == 1
+    rows = DeltaTable(tmp_path / "bronze_samples").to_pyarrow_table(columns=["kind", "seq"])
+    received = rows.filter(pc.equal(rows["kind"], "batch"))["seq"].to_pylist()
+    assert sorted(received) == sorted(set(received))
+    assert len(received) == 60
 
 
 class Acknowledging:

@@ -42,9 +42,18 @@ def test_situations_are_judged_as_built_in_one_run_or_two(tmp_path: Path) -> Non
     assert "b2: 1 of the files could not be read" in said
     assert rows_of(out, "bronze_quarantine")["message_id"].to_pylist() == ["notes.txt"]
 
+    # Also a scrape that comes late is told of at once, and once.
+    late = file_name(T0_MS + 1_000 * STEP_S + 1)
+    (folder / "b1" / late).write_text("")
+    _, said = attribute_scrapes(out, folder)
+    assert "b1: 1 of the files could not be read" in said
+    names = rows_of(out, "bronze_quarantine")["message_id"].to_pylist()
+    assert sorted(names) == [late, "notes.txt"]
+
     versions = {table: DeltaTable(out / table).version() for table in TABLES}
     assert attribute_scrapes(out, folder)[0] == rows
     assert versions == {table: DeltaTable(out / table).version() for table in TABLES}
+    (folder / "b1" / late).unlink()
     attribute_scrapes(tmp_path / "one", folder)
     for table in ("intervals", "attribution", "quota_usage"):
         assert rows_of(tmp_path / "one", table) == rows_of(out, table)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import date
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -16,6 +18,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from headgate.base.errors import InputError
+from headgate.pipeline import refresh as refreshing
 from headgate.pipeline.progress import Progress
 from headgate.pipeline.refresh import DERIVED, read_files, recompute, refresh, refresh_all
 from headgate.pipeline.session import prepare_session
@@ -34,6 +37,7 @@ from headgate.pipeline.tables.bronze import BRONZE_SAMPLES
 from headgate.pipeline.tables.catalogue import TABLES
 from headgate.pipeline.tables.columns import HOUR_NS
 from headgate.pipeline.tables.intervals import INTERVALS
+from headgate.pipeline.tables.quotas import EVICTIONS, QUOTA_USAGE
 from tests.spark.telemetry_topic import rows_of
 from tests.unit.pipeline.play import SITUATIONS, T0, Broker, S, bronze
 from tests.unit.pipeline.store.old_folder import old_table
@@ -128,6 +132,59 @@ def test_days_that_cannot_be_computed_anew_are_refused(
     assert drop_before(str(tmp_path), 2, now_ns=MIDNIGHT + 3 * DAY_S * S) > 0
     with pytest.raises(InputError, match="telemetry is kept from 2025-11-23 00:00:00 UTC on"):
         recompute(session, str(tmp_path), DAY, DAY)
+
+
+def test_what_cannot_be_computed_anew_is_told(session: SparkSession, tmp_path: Path) -> None:
+    for rows in rows_around_midnights():
+        append(tmp_path, rows)
+    refresh_all(session, str(tmp_path))
+    assert recompute(session, str(tmp_path), DAY, NEXT_DAY) == []
+    drop_before(str(tmp_path), 2, now_ns=MIDNIGHT + 3 * DAY_S * S)
+    before = rows_of(tmp_path, "attribution")
+    told = recompute(session, str(tmp_path), NEXT_DAY, NEXT_DAY)
+    # Two hours of telemetry are left of the day, its first and its last.
+    assert told[1] == (
+        "attribution from 2025-11-23 00:00:00 UTC to 2025-11-24 00:00:00 UTC stays as it was: rows "
+        "follow from up to 24 h before them, and intervals is kept from 2025-11-23 00:00:00 UTC on."
+    )
+    assert [text.split()[0] for text in told] == [
+        "intervals", "attribution", "episodes", "publish_attribution"
+    ]  # fmt: skip
+    assert told[0].startswith("intervals from 2025-11-23 00:00:00 UTC to 2025-11-23 01:00:00 UTC")
+    assert rows_of(tmp_path, "attribution") == before
+
+
+def test_a_long_history_is_computed_in_passes_and_a_kill_between_them_leaves_all_right(
+    session: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for rows in rows_around_midnights():
+        append(tmp_path / "one", rows)
+        append(tmp_path / "many", rows)
+    refresh_all(session, str(tmp_path / "one"))
+    monkeypatch.setattr(refreshing, "PASS_HOURS", 2)
+    root, write = str(tmp_path / "many"), refreshing._replace
+    committed: list[tuple[int, ...]] = []
+
+    def die_in_the_third(rows: Any, root: str, table: Any, hours: Any, noted: Any) -> None:
+        if len(committed) == 2:
+            raise InterruptedError
+        write(rows, root, table, hours, noted)
+        committed.append(tuple(sorted(hours)))
+
+    for table in DERIVED:
+        committed.clear()
+        with monkeypatch.context() as patch:
+            patch.setattr(refreshing, "_replace", die_in_the_third)
+            with suppress(InterruptedError):
+                refresh(session, root, table)
+        if table is not EVICTIONS:  # of which there are none
+            assert [len(hours) for hours in committed] == [2, 2], table.name
+            half = rows_of(tmp_path / "many", table.name).num_rows
+            whole = rows_of(tmp_path / "one", table.name).num_rows
+            assert 0 < half < whole or table is QUOTA_USAGE, table.name  # nor quotas
+            assert refresh(session, root, table)
+        assert refresh(session, root, table) == set()
+        assert rows_of(tmp_path / "many", table.name) == rows_of(tmp_path / "one", table.name)
 
 
 def test_retention_does_not_make_derived_tables_empty(

@@ -13,14 +13,16 @@ import pytest
 from headgate.base.errors import InputError
 from headgate.pipeline import preflight
 from headgate.pipeline.options import TELEMETRY_TOPIC, SourceOptions
+from headgate.wire import replies
+from headgate.wire.codes import ServerError
 from tests.spark.conftest import Broker, Cluster
 
 NOBODY = "pulsar://127.0.0.1:1"
 
 
-def failure(broker_url: str, web_url: str, topic: str) -> str:
+def failure(broker_url: str, web_url: str, topic: str, **more: str) -> str:
     with pytest.raises(InputError) as caught:
-        preflight.check_brokers(SourceOptions("t", (broker_url,), (web_url,), topic))
+        preflight.check_brokers(SourceOptions("t", (broker_url,), (web_url,), topic, **more))
     return str(caught.value)
 
 
@@ -136,6 +138,16 @@ def test_the_web_port_as_broker_url(broker: Broker, topic: str) -> None:
     assert failure(url, broker.admin_url, topic).startswith(
         f"{url} does not answer as a broker does (--broker-url names the binary port"
     )
+
+
+def test_a_token_that_the_binary_port_refuses(broker: Broker, topic: str) -> None:
+    reply = replies.error((1 << 64) - 1, ServerError.AUTHENTICATION_ERROR, "who is s3cret?")
+    with answering(reply) as address:
+        text = failure(f"pulsar://{address}", broker.admin_url, topic, token="s3cret")
+    assert text.startswith(
+        f"pulsar://{address} refuses the connection (AuthenticationError: who is ***?): "
+    )
+    assert "--token-file or HEADGATE_TOKEN gives the token" in text
 
 
 def test_several_hosts_are_left_to_the_client(broker: Broker, topic: str) -> None:

@@ -12,17 +12,20 @@ import gzip
 import io
 import json
 import re
-import subprocess
 import tarfile
 import zipfile
-from collections.abc import Iterable, Iterator
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Final
 
 from devkit.console import DevError
 from devkit.paths import LOCKS
+from devkit.processes import captured
 
 LOCK: Final = LOCKS / "spark.txt"
+_ASK_LIMIT_S: Final = 120
 SCRIPT: Final = "headgate_pipeline.py"
 """What ``spark-submit`` is given: ``headgate pipeline`` by another door."""
 
@@ -37,47 +40,85 @@ sys.argv[0] = "headgate"
 sys.argv.insert(1, "pipeline")
 main()
 '''
-_PIN: Final = re.compile(r"^([A-Za-z0-9._-]+)==[^;\\]+(?:; (?P<marker>[^\\]+))?")
+_PIN: Final = re.compile(
+    r"(?P<name>[A-Za-z0-9._-]+)==(?P<version>[^\s;\\]+)(?:\s*;\s*(?P<marker>[^\\]+))?"
+)
 _LEVEL: Final = 1
 """Of compression: a fifth larger than the best, in a tenth of the time."""
 _ASK: Final = """
 import importlib.metadata as m, json, os, sys, sysconfig
 site = sysconfig.get_paths()["purelib"]
-files = []
+files, versions = [], {}
 for name in json.loads(sys.argv[1]):
     try:
         found = m.distribution(name)
     except m.PackageNotFoundError:
+        versions[name] = None
         continue
+    versions[name] = found.version
     base = os.path.realpath(str(found.locate_file("")))
     for file in found.files or ():
         path = os.path.realpath(str(found.locate_file(file)))
         if path.startswith(base + os.sep) and os.path.isfile(path):
             files.append([path, os.path.relpath(path, base)])
 print(json.dumps({"python": os.path.realpath(sys.executable), "files": files,
-                  "version": "%d.%d" % sys.version_info[:2]}))
+                  "versions": versions, "version": "%d.%d" % sys.version_info[:2]}))
 """
 """Asked of the environment's own Python: what is installed of some packages."""
 
 
-def locked_names(text: str) -> list[str]:
+@dataclass(slots=True)
+class Locked:
+    """What a lock says of one package."""
+
+    versions: list[str] = field(default_factory=list)
+    """Where they are several, each is for some Pythons or systems."""
+    is_everywhere: bool = False
+    """Whether every Python and system needs it."""
+
+
+def locked_packages(text: str) -> dict[str, Locked]:
     """The packages that a lock names."""
-    return [match[1] for line in text.splitlines() if (match := _PIN.match(line))]
+    found: dict[str, Locked] = defaultdict(Locked)
+    for line in text.splitlines():
+        if match := _PIN.match(line):
+            package = found[match["name"]]
+            package.versions.append(match["version"])
+            package.is_everywhere |= match["marker"] is None
+    return dict(found)
+
+
+def disagreements(locked: Mapping[str, Locked], installed: Mapping[str, str | None]) -> list[str]:
+    """What an environment has otherwise than a lock says, by the versions that are installed."""
+    found = []
+    for name, package in locked.items():
+        version, allowed = installed[name], " or ".join(package.versions)
+        if version is None and package.is_everywhere:
+            found.append(f"{name} {allowed} is not there")
+        elif version is not None and version not in package.versions:
+            found.append(f"{name} is there in version {version} and not {allowed}")
+    return found
 
 
 def build_archive(python: Path, wheels: Iterable[Path], target: Path) -> Path:
     """Write the archive into ``target`` and return its path.
 
     Raises:
-        DevError: the environment could not be asked what is installed in it.
+        DevError: the environment could not be asked what is installed in it, or that is not what
+            the lock says; the text names every package.
     """
-    names = json.dumps(locked_names(LOCK.read_text()))
-    asked = subprocess.run(
-        [str(python), "-c", _ASK, names], capture_output=True, text=True, check=False
-    )
+    locked = locked_packages(LOCK.read_text())
+    asked = captured([str(python), "-c", _ASK, json.dumps(list(locked))], _ASK_LIMIT_S)
     if asked.returncode != 0:
         raise DevError(f"{python} does not say what is installed:\n{asked.stderr}")
     found = json.loads(asked.stdout)
+    wrong = disagreements(locked, found["versions"])
+    if wrong:
+        raise DevError(
+            f"{python} is not as locks/{LOCK.name} says, so no archive is made of it:\n  "
+            + "\n  ".join(wrong)
+            + "\nRemove its folder: the next ./dev makes it anew."
+        )
     site = PurePosixPath("lib", f"python{found['version']}", "site-packages")
     target.mkdir(exist_ok=True)
     path = target / f"headgate-environment-py{found['version'].replace('.', '')}.tar.gz"

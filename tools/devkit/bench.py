@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import ast
-import subprocess
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Final
 
 from devkit.console import DevError
-from devkit.paths import ROOT, environment_variables
+from devkit.paths import ROOT
+from devkit.processes import shown
+
+LIMIT_S: Final = 7_200
+"""Of one bench, the peer beside it included."""
 
 
 def benches() -> dict[str, str]:
@@ -44,4 +48,4 @@ def run_benches(python: Path, arguments: Sequence[str]) -> int:
 def _run(python: Path, name: str, arguments: Sequence[str]) -> int:
     print(f"\n=== {name}", flush=True)
     command = [str(python), "-m", f"bench.{name}", *arguments]
-    return subprocess.run(command, cwd=ROOT, env=environment_variables(), check=False).returncode
+    return shown(command, LIMIT_S, ROOT)

@@ -14,7 +14,6 @@ import fcntl
 import hashlib
 import os
 import shutil
-import subprocess
 import sys
 import time
 import tomllib
@@ -24,12 +23,16 @@ from pathlib import Path
 from typing import Final
 
 from devkit.console import DevError, Stage, say
-from devkit.paths import CACHE, LOCKS, ROOT, environment_variables
+from devkit.paths import CACHE, LOCKS, ROOT
 from devkit.pip import run_pip
+from devkit.processes import GivenUpError, captured
 from devkit.system import ensure_packages, has_java, missing_sentence
 
 _FORMAT: Final = "1"
 """Part of every stamp: raise it when the set-up itself has to be done again."""
+
+_LIMIT_S: Final = 300
+"""Of one step with Python alone; on a slow disk a virtual environment takes its time."""
 
 _STAMP: Final = "headgate-setup"
 _MADE_HERE: Final = "headgate-made-here"
@@ -167,10 +170,7 @@ def _make(environment: Path) -> None:
     environment.mkdir(parents=True)
     (environment / _MADE_HERE).write_text("Made by ./dev, which may make it again.\n")
     base = getattr(sys, "_base_executable", None) or sys.executable
-    result = subprocess.run(
-        [base, "-m", "venv", str(environment)],
-        capture_output=True, text=True, env=environment_variables(), check=False,
-    )  # fmt: skip
+    result = captured([base, "-m", "venv", str(environment)], _LIMIT_S)
     if result.returncode != 0 or not _has_pip(python):
         stage.leave()
         raise DevError(f"{result.stdout}{result.stderr}\n{missing_sentence()}")
@@ -192,13 +192,9 @@ def _add_pip(python: Path) -> bool:
 
 def _runs(command: list[str]) -> bool:
     try:
-        result = subprocess.run(
-            command, capture_output=True, stdin=subprocess.DEVNULL,
-            env=environment_variables(), check=False,
-        )  # fmt: skip
-    except OSError:
+        return captured(command, _LIMIT_S).returncode == 0
+    except (OSError, GivenUpError):
         return False
-    return result.returncode == 0
 
 
 @contextlib.contextmanager

@@ -8,10 +8,7 @@ measure rates and delays have the machine to themselves, in the lane of that nam
 
 from __future__ import annotations
 
-import contextlib
-import os
 import signal
-import subprocess
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,8 +16,9 @@ from pathlib import Path
 from typing import Final
 
 from devkit.console import DevError
-from devkit.lint import lint_commands
-from devkit.paths import ROOT, environment_variables
+from devkit.lint import LIMIT_S, lint_commands
+from devkit.paths import ROOT
+from devkit.processes import GivenUpError, shown
 
 _NO_TESTS_COLLECTED: Final = 5
 _FAULTHANDLER_S: Final = 120
@@ -119,7 +117,7 @@ def run_lanes(python: Path, names: Sequence[str], pytest_arguments: Sequence[str
 def _run(python: Path, name: str, pytest_arguments: Sequence[str]) -> str:
     """Run one lane; what went wrong, or nothing."""
     if name == LINT:
-        results = [_run_group(command, 600) for command in lint_commands(python)]
+        results = [_run_one(command, LIMIT_S) for command in lint_commands(python)]
         return next((problem for problem in results if problem), "")
     lane = next(lane for lane in LANES if lane.name == name)
     folders = lane.test_folders()
@@ -132,32 +130,15 @@ def _run(python: Path, name: str, pytest_arguments: Sequence[str]) -> str:
         str(python), "-m", "pytest", "-o", f"faulthandler_timeout={_FAULTHANDLER_S}", *dealt,
         *marked, *folders, *pytest_arguments,
     ]  # fmt: skip
-    return _run_group(command, lane.limit_s)
+    return _run_one(command, lane.limit_s)
 
 
-def _run_group(command: Sequence[str], limit_s: float) -> str:
-    """Run a command in a process group of its own, and leave nothing of the group behind."""
-    process = subprocess.Popen(
-        command, cwd=ROOT, stdin=subprocess.DEVNULL, env=environment_variables(),
-        process_group=0,
-    )  # fmt: skip
+def _run_one(command: Sequence[str], limit_s: float) -> str:
+    """Run a command; what went wrong, or nothing."""
     try:
-        status = process.wait(timeout=limit_s)
-    except subprocess.TimeoutExpired:
+        status = shown(command, limit_s, ROOT)
+    except GivenUpError:
         return f"given up after {limit_s:.0f} s"
-    finally:
-        _end_group(process)
     if status == _NO_TESTS_COLLECTED and "pytest" in command:
         return "pytest found no test to run"
     return f"failed with status {status}" if status else ""
-
-
-def _end_group(process: subprocess.Popen[bytes]) -> None:
-    """End whatever the command started and left running, and the command if it still runs."""
-    if process.poll() is None:
-        process.send_signal(signal.SIGINT)
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(timeout=10)
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)
-    process.wait()

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
+from typing import Final
 
-from devkit.paths import ROOT, environment_variables
+from devkit.paths import ROOT
+from devkit.processes import shown
+
+LIMIT_S: Final = 600
+"""Of one check; from nothing, mypy takes a minute or two."""
 
 
 def lint_commands(python: Path) -> list[list[str]]:
@@ -30,4 +34,4 @@ def format_tree(python: Path) -> int:
 
 def _run(command: list[str]) -> int:
     print("+ " + " ".join(["python", *command[1:]]), flush=True)
-    return subprocess.run(command, cwd=ROOT, env=environment_variables(), check=False).returncode
+    return shown(command, LIMIT_S, ROOT)

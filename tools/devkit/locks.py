@@ -7,15 +7,17 @@ environment can hold them all. No file names a registry: pip asks whichever it i
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
 from devkit.console import DevError, Stage
-from devkit.paths import ROOT, environment_variables
+from devkit.paths import ROOT
+from devkit.processes import captured
 
 _OLDEST_PYTHON: Final = "3.11"
+_LIMIT_S: Final = 900
+"""Of one lane; with nothing kept from before, all its packages are asked for."""
 
 _NOT_EMITTED: Final = ("--no-emit-package", "pyspark", "--no-emit-package", "py4j")
 
@@ -57,10 +59,7 @@ def write_locks(python: Path, arguments: Sequence[str]) -> int:
         ]  # fmt: skip
         for lane in kept:
             command += ["--constraints", f"locks/{lane}.txt"]
-        result = subprocess.run(
-            command, cwd=ROOT, capture_output=True, text=True, env=environment_variables(),
-            check=False,
-        )  # fmt: skip
+        result = captured(command, _LIMIT_S, folder=ROOT)
         if result.returncode != 0:
             stage.leave()
             raise DevError(f"{target} could not be resolved:\n{result.stderr}")

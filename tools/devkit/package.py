@@ -4,7 +4,6 @@ environment archive that a Spark cluster runs the pipeline with."""
 from __future__ import annotations
 
 import shutil
-import subprocess
 import tempfile
 import zipfile
 from pathlib import Path
@@ -12,7 +11,10 @@ from typing import Final
 
 from devkit.archive import build_archive
 from devkit.console import DevError, Stage
-from devkit.paths import DIST, PYSPARK_PULSAR, ROOT, environment_variables
+from devkit.paths import DIST, PYSPARK_PULSAR, ROOT
+from devkit.processes import captured
+
+_LIMIT_S: Final = 300
 
 DISTRIBUTIONS: Final = (("headgate", ROOT), ("pyspark_pulsar", PYSPARK_PULSAR))
 """The package each wheel holds, and the folder of its pyproject.toml."""
@@ -45,13 +47,11 @@ def build(python: Path, folder: Path, target: Path) -> list[Path]:
         The two files in ``target``, the source archive first.
 
     Raises:
-        DevError: the build failed; the text is what hatchling said.
+        DevError: the build failed, with what hatchling said, or hangs.
     """
     with tempfile.TemporaryDirectory() as scratch:
-        result = subprocess.run(
-            [str(python), "-m", "hatchling", "build", "-d", scratch],
-            cwd=folder, capture_output=True, text=True, env=environment_variables(), check=False,
-        )  # fmt: skip
+        command = [str(python), "-m", "hatchling", "build", "-d", scratch]
+        result = captured(command, _LIMIT_S, folder=folder)
         if result.returncode != 0:
             raise DevError(f"{folder.name} could not be built:\n{result.stdout}{result.stderr}")
         target.mkdir(exist_ok=True)

@@ -10,16 +10,22 @@ import os
 import re
 import selectors
 import subprocess
+import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Final
 
 from devkit.console import REFRESH_S, DevError, Stage
 from devkit.paths import environment_variables
+from devkit.processes import GivenUpError
 
 _SIZE = re.compile(r"\(([\d.]+ [kMG]?B)\)")
 _PROGRESS = re.compile(r"Progress (\d+) of (\d+)")
 _PERCENT_SHOWN_BYTES_MIN = 20_000_000
+
+SILENCE_S: Final = 900
+"""So long pip may say nothing: the longest step, Spark's wheel, is built in less."""
 
 
 class PipOutput:
@@ -76,7 +82,7 @@ def run_pip(
     change the environment (until then, stopping it leaves nothing half done).
 
     Raises:
-        DevError: pip failed; the text holds what it said last.
+        DevError: pip failed, with what it said last, or has said nothing for a long time.
     """
     command = [
         str(python), "-m", "pip", "install", "--no-input", "--disable-pip-version-check",
@@ -120,17 +126,27 @@ def run_pip(
 
 
 def _lines(process: subprocess.Popen[bytes]) -> Iterator[str]:
-    """Each line of the child's output, and an empty string whenever it was silent a while."""
+    """Each line of the child's output, and an empty string whenever it was silent a while.
+
+    Raises:
+        GivenUpError: it was silent for :data:`SILENCE_S`.
+    """
     stream = process.stdout
     if stream is None:
         return
-    rest = b""
+    rest, heard_s = b"", time.monotonic()
     with selectors.DefaultSelector() as selector:
         selector.register(stream, selectors.EVENT_READ)
         while True:
             if not selector.select(timeout=REFRESH_S):
+                if time.monotonic() - heard_s > SILENCE_S:
+                    raise GivenUpError(
+                        f"pip said nothing for {SILENCE_S} s and was given up; run the same "
+                        "command again: what is done already is kept."
+                    )
                 yield ""
                 continue
+            heard_s = time.monotonic()
             chunk = os.read(stream.fileno(), 65536)
             if not chunk:
                 break

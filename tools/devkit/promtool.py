@@ -7,13 +7,13 @@ cache: installing the package would also start a Prometheus.
 from __future__ import annotations
 
 import shutil
-import subprocess
 import tempfile
 from pathlib import Path
 from typing import Final
 
 from devkit.console import DevError, Stage
-from devkit.paths import CACHE, environment_variables
+from devkit.paths import CACHE
+from devkit.processes import GivenUpError, captured
 from devkit.system import refresh_package_lists
 
 PACKAGE: Final = "prometheus"
@@ -69,12 +69,7 @@ def _fetch(folder: Path) -> bool:
 
 
 def _run(command: list[str], folder: Path) -> bool:
-    done = subprocess.run(
-        command,
-        cwd=folder,
-        env=environment_variables(),
-        capture_output=True,
-        timeout=_LIMIT_S,
-        check=False,
-    )
-    return done.returncode == 0
+    try:
+        return captured(command, _LIMIT_S, folder=folder).returncode == 0
+    except GivenUpError:
+        return False

@@ -5,16 +5,19 @@ The long grid of the closed-loop simulation of adaptive throttling, or twenty ki
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
 from devkit.console import DevError
-from devkit.paths import ROOT, environment_variables
+from devkit.paths import ROOT
+from devkit.processes import shown
 
 SEEDS: Final = 40
 KILLS: Final = 20
+KILL_LIMIT_S: Final = 300
+SEED_LIMIT_S: Final = 600
+"""Time that each of them has, many times what it needs."""
 KILLS_WORD: Final = "kills"
 """First argument: not the grid, but ``headgate pipeline stream``, killed again and again."""
 
@@ -36,4 +39,5 @@ def soak(python: Path, arguments: Sequence[str]) -> int:
     if is_kills:
         test = str(ROOT / "tests" / "spark" / "test_pipeline_kills.py")
         command = [str(python), "-m", "pytest", "-q", f"--kills={words[0]}", test]
-    return subprocess.run(command, cwd=ROOT, env=environment_variables(), check=False).returncode
+    each_s = KILL_LIMIT_S if is_kills else SEED_LIMIT_S
+    return shown(command, int(words[0]) * each_s, ROOT)

@@ -17,6 +17,7 @@ from typing import Final
 
 from devkit.console import DevError, Stage, say
 from devkit.paths import environment_variables
+from devkit.processes import captured
 
 VENV_PACKAGE: Final = "python3-venv"
 JAVA_PACKAGES: Final = ("openjdk-17-jre-headless", "default-jre-headless")
@@ -27,6 +28,11 @@ _INSTEAD: Final = {
     MAVEN_PACKAGES[1]: "default-jdk-headless",
 }
 """What a newer release has instead of a package."""
+
+_ASK_LIMIT_S: Final = 30
+_APT_LIMIT_S: Final = 1_800
+_TIMED_OUT: Final = 124
+"""What ``timeout`` ends with when it ended the program."""
 
 
 def has_venv() -> bool:
@@ -111,10 +117,7 @@ def _privileged_prefix() -> list[str] | None:
         return []
     if shutil.which("sudo") is None:
         return None
-    silent = subprocess.run(
-        ["sudo", "-n", "true"], capture_output=True, stdin=subprocess.DEVNULL, check=False
-    )
-    if silent.returncode == 0:
+    if captured(["sudo", "-n", "true"], _ASK_LIMIT_S).returncode == 0:
         return ["sudo", "-n"]
     return ["sudo"] if sys.stdin.isatty() and sys.stderr.isatty() else None
 
@@ -132,7 +135,9 @@ def _apt_install(prefix: list[str], packages: list[str]) -> bool:
 
 
 def _apt(prefix: list[str], verb: str, packages: list[str]) -> bool:
-    command = [*prefix, "env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "-y", verb]
+    # By a program of its own: under sudo we may not end it.
+    limited = ["timeout", str(_APT_LIMIT_S), "apt-get", "-y", verb]
+    command = [*prefix, "env", "DEBIAN_FRONTEND=noninteractive", *limited]
     if verb == "install":
         command += ["--no-install-recommends", *packages]
     stage = Stage(f"apt-get {verb} {' '.join(packages)}".rstrip())
@@ -150,5 +155,7 @@ def _apt(prefix: list[str], verb: str, packages: list[str]) -> bool:
             last = line.strip() or last
             stage.update(last)
     succeeded = process.returncode == 0
+    if process.returncode == _TIMED_OUT:
+        last = f"given up after {_APT_LIMIT_S} s"
     stage.done("" if succeeded else f"failed: {last}")
     return succeeded

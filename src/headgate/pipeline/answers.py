@@ -1,20 +1,24 @@
 """Questions to a folder that Spark answers: forecasts, their scores, and the policy backtest.
 
-What is computed comes as an argument; here are folder, session, and how rows are written.
+What is computed is in ``forecasts`` and ``backtest``; here are folder, session, and how rows are
+written.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final, Protocol, TextIO
+from typing import Any, Final, TextIO
 
 from pyspark.sql import SparkSession
 
 from headgate.base.clock import SystemClock
-from headgate.base.units import NS_PER_S
+from headgate.base.units import NS_PER_S, NS_PER_US
+from headgate.pipeline.backtest.grid import load_grid
+from headgate.pipeline.backtest.job import run_backtest as replay_range
+from headgate.pipeline.forecasts import clusters_behind, forecast_rows, forecast_score
 from headgate.pipeline.jobs import locked_folder, opened_folder
 from headgate.pipeline.options import BacktestOptions, FolderOptions, ForecastOptions
 from headgate.pipeline.progress import Progress
@@ -22,7 +26,13 @@ from headgate.pipeline.rows import write_rows
 from headgate.pipeline.store.scan import TableScan, existing_tables
 from headgate.pipeline.tables.intervals import INTERVALS
 from headgate.pipeline.tables.quotas import QUOTA_USAGE
-from headgate.pipeline.times import parse_duration, parse_span, parse_time
+from headgate.pipeline.times import (
+    minute_text,
+    parse_duration,
+    parse_span,
+    parse_time,
+    since_epoch_us,
+)
 
 Rows = Sequence[Mapping[str, Any]]
 
@@ -40,28 +50,11 @@ _BACKTEST_SHOWN: Final = (
 """What a table for people shows; the columns that rows do not have are left out."""
 
 
-class Scores(Protocol):
-    """What this package uses of the answer about how right forecasts were."""
-
-    def rows(self) -> Rows: ...
-
-
-class Forecasts(Protocol):
-    """What this module uses of the module that forecasts."""
-
-    forecast_rows: Callable[[SparkSession, str, int | None], Rows]
-    forecast_score: Callable[[SparkSession, str, int | None, int | None], Scores]
-
-
-Backtest = Callable[
-    [SparkSession, str, Any, int | None, int | None, str, Progress], Sequence[Mapping[str, Any]]
-]
-
-
-def run_forecast(options: ForecastOptions, out: TextIO, err: TextIO, forecasts: Forecasts) -> int:
+def run_forecast(options: ForecastOptions, out: TextIO, err: TextIO) -> int:
     """Write forecasts, or how right they were, to ``out``, progress to ``err``.
 
-    Returns how many quotas are likely reached within ``options.within``.
+    Returns how many quotas are likely reached within ``options.within``, of clusters that are heard
+    of.
 
     Raises:
         InputError: a time is malformed, no Java is there, or the folder cannot be used.
@@ -79,14 +72,20 @@ def run_forecast(options: ForecastOptions, out: TextIO, err: TextIO, forecasts: 
     with opened_folder(root, "headgate pipeline forecast", progress) as spark:
         if options.is_score:
             with progress.stage("Scoring forecasts"):
-                rows = forecasts.forecast_score(spark, root, span.since_ns, span.until_ns).rows()
+                rows = forecast_score(spark, root, span.since_ns, span.until_ns).rows()
             _write(folder, rows, _SCORE_SHOWN, out)
             return 0
         with progress.stage("Forecasting") as stage:
-            rows = forecasts.forecast_rows(spark, root, at_ns)
+            rows = forecast_rows(spark, root, at_ns)
             stage.result = f"{len(rows):,} topics with a quota"
+    behind = clusters_behind(rows)
+    for name, at in sorted(behind.items()):
+        minute = minute_text(since_epoch_us(at) * NS_PER_US)
+        progress.say(f"Of cluster {name!r} nothing later is known than of {minute}.")
     _write(folder, rows, _FORECAST_SHOWN, out)
-    return sum(_is_near(row, within_ns) for row in rows)
+    # What was likely when a cluster was last heard of is no reason to wake anybody now.
+    current = (row for row in rows if (row["cluster"] or "") not in behind)
+    return sum(_is_near(row, within_ns) for row in current)
 
 
 def _is_near(row: Mapping[str, Any], within_ns: int | None) -> bool:
@@ -94,13 +93,7 @@ def _is_near(row: Mapping[str, Any], within_ns: int | None) -> bool:
     return within_ns is not None and seconds is not None and seconds * NS_PER_S <= within_ns
 
 
-def run_backtest(
-    options: BacktestOptions,
-    out: TextIO,
-    err: TextIO,
-    load_grid: Callable[[str], Any],
-    backtest: Backtest,
-) -> str:
+def run_backtest(options: BacktestOptions, out: TextIO, err: TextIO) -> str:
     """Replay a range and write the ranked settings to ``out``, progress to ``err``.
 
     Returns the run's id, under which ``policy_backtest`` has its rows.
@@ -121,7 +114,7 @@ def run_backtest(
         root, "headgate pipeline backtest", progress
     )
     with held as spark:
-        rows = backtest(spark, root, grid, span.since_ns, span.until_ns, run_id, progress)
+        rows = replay_range(spark, root, grid, span.since_ns, span.until_ns, run_id, progress)
     _write(folder, rows, _BACKTEST_SHOWN, out)
     if rows and folder.format == "table":
         out.write(f"\n{_settings_text(rows[0])}")

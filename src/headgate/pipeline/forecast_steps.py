@@ -10,9 +10,9 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812
 
 from headgate.pipeline.kernels.forecast_score import SCORE_COLUMNS, score_table
-from headgate.pipeline.kernels.quota_forecast import FORECAST_COLUMNS, SORT_COLUMNS
+from headgate.pipeline.kernels.quota_forecast import FORECAST_COLUMNS
 from headgate.pipeline.tables.arrow_types import whole_subjects
-from headgate.pipeline.tables.intervals import TOPIC_KEY
+from headgate.pipeline.tables.intervals import TOPIC_KEY, TOPIC_ORDER
 from headgate.pipeline.tables.schemas import spark_schema
 from headgate.record.fields import Kind
 
@@ -52,8 +52,8 @@ def forecast_scores(minutes: DataFrame, since_ns: int, until_ns: int) -> DataFra
 
     return (
         minutes.where(F.col("kind") == Kind.TOPIC.value)
-        .select(*dict.fromkeys((*FORECAST_COLUMNS, *SORT_COLUMNS)))
+        .select(*dict.fromkeys((*FORECAST_COLUMNS, *TOPIC_ORDER)))
         .repartition(*TOPIC_KEY)
-        .sortWithinPartitions(*SORT_COLUMNS)
+        .sortWithinPartitions(*TOPIC_ORDER)
         .mapInArrow(kernel, spark_schema(SCORE_COLUMNS))
     )

@@ -5,13 +5,14 @@ Tables are read and none is written, so it needs no lock and runs beside a job t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
-from datetime import timedelta
+from datetime import datetime, timedelta
 from math import inf
 from pathlib import Path
 from typing import Any, Final
 
+import pyarrow as pa
 from deltalake import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
@@ -25,13 +26,19 @@ from headgate.pipeline.kernels.forecast_score import Score
 from headgate.pipeline.refresh import read_files
 from headgate.pipeline.render import topic_text
 from headgate.pipeline.store.delta_log import TableFile, opened_table, table_files
+from headgate.pipeline.store.scan import TableScan
+from headgate.pipeline.tables.bronze import BATCH_KIND, BRONZE_SAMPLES
 from headgate.pipeline.tables.columns import HOUR_NS, MINUTE_NS, Table
 from headgate.pipeline.tables.intervals import INTERVALS
 from headgate.pipeline.tables.quotas import QUOTA_USAGE
+from headgate.pipeline.times import Span
 from headgate.record.fields import Kind
 
 _OUTCOME_HOURS: Final = 24
 """What came later than this after a forecast does not count."""
+
+BEHIND: Final = timedelta(minutes=10)
+"""A cluster that is so far behind sends no telemetry any more, or its broker is gone."""
 
 _COPIED: Final = (
     "seconds_to_breach_earliest",
@@ -73,20 +80,21 @@ class ForecastScores:
 def forecast_rows(spark: SparkSession, root: str, at_ns: int | None) -> list[dict[str, Any]]:
     """The topics with a quota in force, the likely next breach first.
 
-    As of the newest minute, or of the last that ended at ``at_ns``. A row has ``cluster``,
-    ``topic`` (of a partition with its suffix), ``minute``, ``forecast_at``, ``quota`` (the one that
-    breaks first, or else the fuller), its ``policy``, ``source``, ``limit`` (bytes or ns) and
-    ``use``, the seconds from ``forecast_at`` on as in ``quota_usage``, ``likely_at`` (that instant,
-    or None), ``then`` (what happens at the limit), ``method`` and ``sentence``.
+    As of the newest minute of each cluster, or of its last that ended at ``at_ns``. A row has
+    ``cluster``, ``topic`` (of a partition with its suffix), ``minute``, ``forecast_at``, ``quota``
+    (the one that breaks first, or else the fuller), its ``policy``, ``source``, ``limit`` (bytes or
+    ns) and ``use``, the seconds from ``forecast_at`` on as in ``quota_usage``, ``likely_at`` (that
+    instant, or None), ``then`` (what happens at the limit), ``method`` and ``sentence``.
 
     Raises:
         InputError: the folder has no table ``quota_usage``.
     """
     last_hour = None if at_ns is None else (at_ns - MINUTE_NS) // HOUR_NS
     files = _files(root, QUOTA_USAGE, lambda file: last_hour is None or file.hour <= last_hour)
+    hours = newest_hours(root, at_ns) or {max((file.hour for file in files), default=0)}
     # A minute's neighbours in the same five minutes are of the same hour, or of the one before.
-    newest = max((file.hour for file in files), default=0)
-    usage = _read(spark, root, QUOTA_USAGE, [file for file in files if file.hour >= newest - 1])
+    near = [file for file in files if not hours.isdisjoint((file.hour, file.hour + 1))]
+    usage = _read(spark, root, QUOTA_USAGE, near)
     if usage is None:
         return []
     if at_ns is not None:
@@ -94,6 +102,38 @@ def forecast_rows(spark: SparkSession, root: str, at_ns: int | None) -> list[dic
         usage = usage.where(F.col("minute") <= until)
     found = [_row(row) for row in newest_usage(usage).toArrow().to_pylist()]
     return sorted(found, key=_soonest)
+
+
+def newest_hours(root: str, at_ns: int | None) -> set[int]:
+    """The hour, counted since the epoch, of the newest telemetry of each cluster at an instant.
+
+    By the rows that say that a message was read: there are few of them.
+
+    Raises:
+        InputError: the folder has no table ``bronze_samples``.
+    """
+    until_ns = None if at_ns is None else at_ns + 1
+    newest: dict[str | None, int] = {}
+    batches = TableScan(root, BRONZE_SAMPLES.name).batches(
+        ["cluster", "window_end_ns"], Span(None, until_ns), ("kind", [BATCH_KIND])
+    )
+    for batch in batches:
+        found = pa.table(batch).group_by("cluster").aggregate([("window_end_ns", "max")])
+        for row in found.to_pylist():
+            hour = (row["window_end_ns_max"] - 1) // HOUR_NS
+            newest[row["cluster"]] = max(newest.get(row["cluster"], hour), hour)
+    return set(newest.values())
+
+
+def clusters_behind(rows: Sequence[Mapping[str, Any]]) -> dict[str, datetime]:
+    """Clusters whose newest minute is :data:`BEHIND` that of another one, and that minute's begin;
+    ``rows`` are those of :func:`forecast_rows`."""
+    newest: dict[str, datetime] = {}
+    for row in rows:
+        name = row["cluster"] or ""
+        newest[name] = max(newest.get(name, row["minute"]), row["minute"])
+    last = max(newest.values(), default=None)
+    return {name: at for name, at in newest.items() if last is not None and last - at >= BEHIND}
 
 
 def _row(row: Mapping[str, Any]) -> dict[str, Any]:

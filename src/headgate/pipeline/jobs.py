@@ -21,10 +21,12 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from headgate.base.clock import SystemClock
-from headgate.pipeline import judgements
+from headgate.base.units import INT64_MAX
+from headgate.pipeline import judgements, limit_steps
 from headgate.pipeline.failures import PipelineError, reason_of
 from headgate.pipeline.options import AttributeOptions, SourceOptions, StreamOptions
 from headgate.pipeline.preflight import check_brokers
+from headgate.pipeline.producers import write_producers
 from headgate.pipeline.progress import Progress
 from headgate.pipeline.refresh import DERIVED, read_files, recompute, refresh, refresh_all
 from headgate.pipeline.render import messages_text, subscriptions_text, write_judgements
@@ -43,11 +45,13 @@ from headgate.pipeline.store.scan import TableScan, existing_tables
 from headgate.pipeline.store.tidying import Tidying
 from headgate.pipeline.stream_listener import listening
 from headgate.pipeline.stream_metrics import StreamMetrics, served_metrics, table_figures
+from headgate.pipeline.tables.attribution import PROVEN_LOOK_BACK_NS
 from headgate.pipeline.tables.bronze import BATCH_KIND, BRONZE_QUARANTINE, BRONZE_SAMPLES
 from headgate.pipeline.tables.catalogue import TABLES
 from headgate.pipeline.tables.columns import HOUR_NS, MINUTE_NS
 from headgate.pipeline.tables.intervals import INTERVALS
 from headgate.pipeline.times import Span, instant, parse_span
+from headgate.record.fields import Kind
 
 MESSAGE_COLUMNS: Final = ("value", "__topic", "__messageId", "__publishTime")
 """Columns of ``format("pulsar")`` that ingestion reads."""
@@ -57,8 +61,10 @@ STREAM_PATIENCE_MS: Final = 3_600_000
 """How long a broker may be gone in the middle of a job before the job gives up: somebody waits
 for ``attribute``, nobody for ``stream``."""
 
-_PROVEN_HOURS: Final = 24
-_INT64_MAX: Final = (1 << 63) - 1
+BATCH_BYTES_MAX: Final = 256 << 20
+"""Most telemetry, as it is stored, in one batch. A first read finds days of it, up to 1 GiB of each
+broker, and a job that is killed does no more than its last batch again."""
+
 _LAST_BATCH_S: Final = 30.0
 """How long a stream that is told to stop waits for the batch that runs."""
 
@@ -83,13 +89,17 @@ def _plain_errors(log_path: Path) -> Iterator[None]:
 def telemetry_messages(
     spark: SparkSession, source: SourceOptions, patience_ms: int = PASS_PATIENCE_MS
 ) -> DataFrame:
-    """The telemetry topics of all brokers as one stream of messages, from the earliest on."""
+    """The telemetry topics of all brokers as one stream of messages, from the earliest on.
+
+    A batch has about :data:`BATCH_BYTES_MAX` of them all together.
+    """
     frames = [
         spark.readStream.format("pulsar")
         .options(**source.source_options(broker_url, web_url))
         .option("pollTimeoutMs", str(patience_ms))
         .option("startingOffsets", "earliest")
         .option("failOnDataLoss", str(source.fail_on_data_loss).lower())
+        .option("maxBytesPerTrigger", str(max(1, BATCH_BYTES_MAX // len(source.broker_urls))))
         .option("columns", ",".join(MESSAGE_COLUMNS))
         .load()
         for broker_url, web_url in zip(source.broker_urls, source.web_urls, strict=True)
@@ -142,18 +152,39 @@ def judge_range(
 ) -> list[dict[str, Any]]:
     """Judge every subscription over a range of the table ``intervals``."""
     first = 0 if since_ns is None else since_ns
-    last = _INT64_MAX if until_ns is None else until_ns
+    last = INT64_MAX if until_ns is None else until_ns
     files = [
         file
         for file in table_files(opened_table(root, INTERVALS))
         if file.partition["kind"] == "subscription"
-        and first // HOUR_NS - _PROVEN_HOURS <= file.hour <= last // HOUR_NS
+        and (first - PROVEN_LOOK_BACK_NS) // HOUR_NS <= file.hour <= last // HOUR_NS
     ]
     if not files:
         return []
     minutes = read_files(spark, root, INTERVALS, files)
     with batches_by_count(spark):
         rows = judgements.range_judgements(minutes, first, last).toArrow()
+    found: list[dict[str, Any]] = rows.to_pylist()
+    return found
+
+
+def judge_producers(
+    spark: SparkSession, root: str, since_ns: int | None, until_ns: int | None
+) -> list[dict[str, Any]]:
+    """Say of every topic what held its producers over a range of the table ``intervals``."""
+    first = 0 if since_ns is None else since_ns
+    last = INT64_MAX if until_ns is None else until_ns
+    files = [
+        file
+        for file in table_files(opened_table(root, INTERVALS))
+        if file.partition["kind"] in (Kind.TOPIC.value, Kind.LIMITER.value)
+        and (first - MINUTE_NS) // HOUR_NS <= file.hour <= last // HOUR_NS
+    ]
+    if not files:
+        return []
+    minutes = read_files(spark, root, INTERVALS, files)
+    with batches_by_count(spark):
+        rows = limit_steps.publish_judgements(minutes, first, last).toArrow()
     found: list[dict[str, Any]] = rows.to_pylist()
     return found
 
@@ -180,7 +211,9 @@ def run_once(
         _bring_up_to_date(spark, source, messages, root, progress)
         if anew is not None:
             with progress.stage(f"Computing {anew[0]} to {anew[1]} anew"):
-                recompute(spark, root, *anew)
+                remarks = recompute(spark, root, *anew)
+            for remark in remarks:
+                progress.say(remark)
     quarantined = TableScan(root, BRONZE_QUARANTINE.name).row_count
     if quarantined:
         progress.say(
@@ -200,7 +233,8 @@ def run_attribute(
     tables up to date.
 
     Judgements alone go to ``out``, progress to ``err``. ``messages`` replaces the topics, for
-    tests. Returns the judged subscriptions, with the columns of ``kernels.attribution``.
+    tests. Returns the judged subscriptions, with the columns of ``kernels.attribution``, or topics,
+    with those of ``kernels.publishing``.
 
     Raises:
         InputError: a time is malformed, no Java is there, a folder cannot be used, or a broker
@@ -213,17 +247,18 @@ def run_attribute(
     if options.reads:
         with _opened(_asked(source, messages), root, name, progress) as spark:
             _bring_up_to_date(spark, source, messages, root, progress)
-            rows = _judged(spark, root, span, progress)
+            rows = _judged(spark, root, span, options, progress)
     else:
         existing_tables(root)
         TableScan(root, INTERVALS.name)  # raises where there is nothing to judge
         with opened_folder(root, name, progress) as spark:
-            rows = _judged(spark, root, span, progress)
+            rows = _judged(spark, root, span, options, progress)
     begins_ns = min((row["from_ns"] for row in rows), default=None)
     since_ns = span.since_ns
     if since_ns is not None and begins_ns is not None and begins_ns > since_ns + MINUTE_NS:
         progress.say(f"There is telemetry of this range only from {instant(begins_ns)} on.")
-    write_judgements(rows, options.format, out, width=options.width, color=options.color)
+    write = write_producers if options.is_about_producers else write_judgements
+    write(rows, options.format, out, width=options.width, color=options.color)
     return rows
 
 
@@ -250,10 +285,16 @@ def _bring_up_to_date(
             refresh(spark, root, table)
 
 
-def _judged(spark: SparkSession, root: str, span: Span, progress: Progress) -> list[dict[str, Any]]:
+def _judged(
+    spark: SparkSession, root: str, span: Span, options: AttributeOptions, progress: Progress
+) -> list[dict[str, Any]]:
     with progress.stage("Judging") as stage:
-        rows = judge_range(spark, root, span.since_ns, span.until_ns)
-        stage.result = subscriptions_text(len(rows))
+        if options.is_about_producers:
+            rows = judge_producers(spark, root, span.since_ns, span.until_ns)
+            stage.result = "1 topic" if len(rows) == 1 else f"{len(rows):,} topics"
+        else:
+            rows = judge_range(spark, root, span.since_ns, span.until_ns)
+            stage.result = subscriptions_text(len(rows))
     return rows
 
 

@@ -36,11 +36,10 @@ from headgate.pipeline.tables.attribution import (
     ATTRIBUTION_KEY,
     PROVEN_LOOK_BACK_NS,
 )
-from headgate.pipeline.tables.columns import HOUR_NS
+from headgate.pipeline.tables.columns import DAY_HOURS, HOUR_NS
 from headgate.pipeline.tables.schemas import spark_schema, table_schema
 from headgate.record.fields import STATE_FIELD_NAMES, Kind
 
-_DAY_HOURS = 24
 _LOOK_BACK_HOURS = PROVEN_LOOK_BACK_NS // HOUR_NS
 _ALL_HOURS = (-(1 << 62), 1 << 62)
 
@@ -92,7 +91,7 @@ def _subscriptions(minutes: DataFrame) -> DataFrame:
 
 def _hour() -> Column:
     """The hour of a row, counted since the epoch, from the columns that files are laid out by."""
-    return F.unix_date("date").cast("bigint") * F.lit(_DAY_HOURS) + F.col("hour")
+    return F.unix_date("date").cast("bigint") * F.lit(DAY_HOURS) + F.col("hour")
 
 
 def _number(name: str) -> Column:

@@ -19,13 +19,12 @@ from headgate.pipeline.kernels.publish_limits import BROKER_LIMIT_COLUMNS
 from headgate.pipeline.kernels.publishing import (
     INTERVAL_COLUMNS,
     RANGE_COLUMNS,
-    SORT_COLUMNS,
     publish_range_table,
     publish_table,
 )
 from headgate.pipeline.tables.arrow_types import whole_subjects
 from headgate.pipeline.tables.columns import HOUR_NS, MINUTE_NS
-from headgate.pipeline.tables.intervals import TOPIC_KEY
+from headgate.pipeline.tables.intervals import TOPIC_KEY, TOPIC_ORDER
 from headgate.pipeline.tables.publishing import (
     LIMITER_KEY,
     PUBLISH_ATTRIBUTION,
@@ -89,7 +88,7 @@ def _topics_with_limits(minutes: DataFrame) -> DataFrame:
         topics.join(F.broadcast(limits), [*_PLACE], "left")
         .select(*INTERVAL_COLUMNS, *BROKER_LIMIT_COLUMNS)
         .repartition(*TOPIC_KEY)
-        .sortWithinPartitions(*SORT_COLUMNS)
+        .sortWithinPartitions(*TOPIC_ORDER)
     )
 
 

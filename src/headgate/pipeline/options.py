@@ -17,7 +17,8 @@ BROKER_URL: Final = "pulsar://localhost:6650"
 WEB_URL: Final = "http://localhost:8080"
 
 RETAIN_DAYS_MIN: Final = 2
-"""Rows of a day follow from the day before."""
+"""Rows follow from the day before. With less, the hour that has just ended could lack some when
+the last of its telemetry comes."""
 
 METRICS_HOST: Final = "127.0.0.1"
 """Metrics are for this machine unless somebody says otherwise."""
@@ -145,6 +146,8 @@ class AttributeOptions:
     """Whether the table may have colours."""
     reads: bool = True
     """Whether the topics are read first; if not, the tables are judged as they are."""
+    is_about_producers: bool = False
+    """Whether topics are judged by what held their producers, and not subscriptions."""
 
     def __post_init__(self) -> None:
         """Raise :class:`InputError` for an unknown format, or what is to be read and not read."""

@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from textwrap import TextWrapper, wrap
 from typing import Any, Final, TextIO
 
-from headgate.pipeline.rows import write_rows
+from headgate.base.units import NS_PER_S
+from headgate.pipeline.rows import WIDTH_MIN, write_rows
 from headgate.pipeline.tables.attribution import BLAMES
 from headgate.pipeline.times import instant
 
@@ -19,12 +20,10 @@ CSV_COLUMNS: Final = (
 )  # fmt: skip
 """Columns of judgements as CSV."""
 
-WIDTH_MIN: Final = 40
 WIDTH_MAX: Final = 120
 """Longer lines are hard to read, whatever the terminal's width."""
 
 _INDENT: Final = "    "
-_NS_PER_S: Final = 1_000_000_000
 _SHARE_SHOWN_MIN: Final = 0.005
 _BOLD, _RED, _GREEN, _YELLOW, _MAGENTA = "1", "31", "32", "33", "35"
 _COLORS: Final = {
@@ -55,7 +54,7 @@ def judgement_document(row: Mapping[str, Any]) -> dict[str, Any]:
         "residual": row["residual_messages"],
         "proven_rate_per_s": _rounded(row["proven_rate_per_s"]),
         "grows_without_limit": row["grows_without_limit"],
-        "seconds": _rounded((row["to_ns"] - row["from_ns"]) / _NS_PER_S),
+        "seconds": _rounded((row["to_ns"] - row["from_ns"]) / NS_PER_S),
         "shares": {blame: _rounded(row[f"share_{blame.lower()}"]) for blame in BLAMES},
         "sentence": row["sentence"],
     }
@@ -162,7 +161,7 @@ def _paragraphs(row: Mapping[str, Any], wrapper: TextWrapper, color: bool) -> It
 
 def _growth(row: Mapping[str, Any]) -> str:
     """``backlog 1,996, grew by 1,200 in 40 s (30/s)``."""
-    growth, seconds = row["growth_messages"], (row["to_ns"] - row["from_ns"]) / _NS_PER_S
+    growth, seconds = row["growth_messages"], (row["to_ns"] - row["from_ns"]) / NS_PER_S
     text = f"backlog {row['backlog_messages']:,}"
     if growth == 0 or seconds <= 0:
         return f"{text}, as large as {seconds:,.0f} s before"

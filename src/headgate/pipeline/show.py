@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from headgate.base.errors import InputError
 from headgate.pipeline.options import Format
 from headgate.pipeline.rows import write_rows
-from headgate.pipeline.show_views import EpisodesScan
+from headgate.pipeline.show_views import EpisodesScan, NamespacesScan
 from headgate.pipeline.store.scan import EVERYTHING, Filter, TableScan, existing_tables
 from headgate.pipeline.tables.catalogue import TABLES, VIEWS
 from headgate.pipeline.times import Span
@@ -41,6 +41,10 @@ _SHOWN: Final[Mapping[str, tuple[str, ...]]] = {
         "sentence",
     ),
     "backlog_episodes": ("topic", "subscription", "peak_backlog_messages", "is_open", "sentence"),
+    "namespace_rollup": (
+        "minute", "namespace", "topics", "subscriptions", "msgs_in", "backlog_messages",
+        "throttled_s", "parked_s",
+    ),
     "quota_usage": (
         "minute", "topic", "partition", "size_use", "time_use", "seconds_to_breach", "method",
     ),
@@ -56,7 +60,9 @@ _NOT_SHOWN: Final = ("date", "hour")
 """Partition columns repeat what the time says."""
 
 
-Scan = TableScan | EpisodesScan
+Scan = TableScan | EpisodesScan | NamespacesScan
+
+_VIEW_SCANS: Final = {scan.name: scan for scan in (EpisodesScan, NamespacesScan)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +150,7 @@ def _opened(options: ShowOptions) -> Scan:
     if options.table not in names:
         raise InputError(_no_table(options.out, options.table, names))
     if options.table in VIEWS:
-        return EpisodesScan(options.out)
+        return _VIEW_SCANS[options.table](options.out)
     return TableScan(options.out, options.table)
 
 

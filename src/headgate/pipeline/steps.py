@@ -22,12 +22,11 @@ from headgate.pipeline.kernels.intervals import (
     Heartbeats,
     interval_table,
 )
-from headgate.pipeline.kernels.quota_forecast import SORT_COLUMNS as TOPIC_SORT_COLUMNS
 from headgate.pipeline.kernels.quota_usage import INPUT_COLUMNS as TOPIC_MINUTE_COLUMNS
 from headgate.pipeline.kernels.quota_usage import quota_usage_table
 from headgate.pipeline.tables.arrow_types import whole_subjects
 from headgate.pipeline.tables.bronze import SAMPLED_KINDS
-from headgate.pipeline.tables.intervals import INTERVALS, TOPIC_KEY
+from headgate.pipeline.tables.intervals import INTERVALS, TOPIC_KEY, TOPIC_ORDER
 from headgate.pipeline.tables.quotas import EVENT_IDENTITY, EVICTION_EVENT, EVICTIONS, QUOTA_USAGE
 from headgate.pipeline.tables.schemas import table_schema
 from headgate.record.fields import Kind
@@ -73,7 +72,7 @@ def _minutes_by_topic(minutes: DataFrame) -> DataFrame:
         minutes.where(F.col("kind") == Kind.TOPIC.value)
         .select(*TOPIC_MINUTE_COLUMNS)
         .repartition(*TOPIC_KEY)
-        .sortWithinPartitions(*TOPIC_SORT_COLUMNS)
+        .sortWithinPartitions(*TOPIC_ORDER)
     )
 
 

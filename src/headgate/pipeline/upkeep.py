@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Protocol, TextIO
+from typing import TextIO
 
 from deltalake.exceptions import DeltaError
 
@@ -13,23 +13,11 @@ from headgate.pipeline.failures import PipelineError
 from headgate.pipeline.options import CompactOptions
 from headgate.pipeline.progress import Progress
 from headgate.pipeline.store.folder import folder_lock
+from headgate.pipeline.store.maintenance import compact, drop_before, vacuum
 from headgate.pipeline.store.scan import existing_tables
 
 
-class Maintenance(Protocol):
-    """What this module uses of the module that tidies tables up."""
-
-    def compact(self, root: str, tables: Iterable[str], progress: Progress) -> int:
-        """By how many files there are fewer."""
-
-    def vacuum(self, root: str, retain_hours: int, dry_run: bool) -> list[str]:
-        """The files that were deleted, or would be."""
-
-    def drop_before(self, root: str, days: int) -> int:
-        """How many files were dropped."""
-
-
-def run_compact(options: CompactOptions, err: TextIO, maintenance: Maintenance) -> None:
+def run_compact(options: CompactOptions, err: TextIO) -> None:
     """Drop what is too old, put small files together, delete what is not referred to.
 
     In this order, so that nothing is rewritten that goes anyway. What was done goes to ``err``.
@@ -44,13 +32,13 @@ def run_compact(options: CompactOptions, err: TextIO, maintenance: Maintenance) 
         if not options.is_dry_run:
             if options.retain_days is not None:
                 with progress.stage(f"Dropping rows older than {options.retain_days} days") as s:
-                    dropped = maintenance.drop_before(root, options.retain_days)
+                    dropped = drop_before(root, options.retain_days)
                     s.result = f"{dropped:,} files"
-            maintenance.compact(root, tables, progress)
+            compact(root, tables, progress)
         if options.vacuum:
             verb = "Looking for" if options.is_dry_run else "Deleting"
             with progress.stage(f"{verb} files of no use for {options.vacuum_hours} h") as stage:
-                dead = maintenance.vacuum(root, options.vacuum_hours, options.is_dry_run)
+                dead = vacuum(root, options.vacuum_hours, options.is_dry_run)
                 stage.result = f"{len(dead):,} files"
 
 

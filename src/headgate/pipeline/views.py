@@ -16,6 +16,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from headgate.base.units import NS_PER_S
 from headgate.pipeline.kernels.blame import LIMITERS
 from headgate.pipeline.kernels.episodes import SEGMENT_ORDER, joined_table
+from headgate.pipeline.kernels.rollup import ROLLUP_KEY
 from headgate.pipeline.tables.arrow_types import whole_subjects
 from headgate.pipeline.tables.attribution import ATTRIBUTION_KEY, BLAMES, SHARE_COLUMNS
 from headgate.pipeline.tables.episodes import EPISODE_COLUMNS
@@ -45,8 +46,6 @@ def backlog_episodes(segments: DataFrame) -> DataFrame:
 
 _NAMESPACE: Final = r"^[^:]+://([^/]+/[^/]+)/"
 """A topic's tenant and namespace."""
-
-_ROLLUP_KEY: Final = ("cluster", "namespace", "minute")
 
 
 def namespace_rollup(minutes: DataFrame, judged: DataFrame) -> DataFrame:
@@ -83,11 +82,11 @@ def namespace_rollup(minutes: DataFrame, judged: DataFrame) -> DataFrame:
             for blame, share in _blamed_shares().items()
         )
     )
-    joined = topics.join(backlogs, [*_ROLLUP_KEY], "left").join(blamed, [*_ROLLUP_KEY], "left")
+    joined = topics.join(backlogs, [*ROLLUP_KEY], "left").join(blamed, [*ROLLUP_KEY], "left")
     throttled = [f"blame_{limiter.lower()}_s" for limiter in LIMITERS]
     return joined.na.fill(0, ["subscriptions", "backlog_messages"]).select(
-        *_ROLLUP_KEY,
-        *(name for name in joined.columns if name not in _ROLLUP_KEY),
+        *ROLLUP_KEY,
+        *(name for name in joined.columns if name not in ROLLUP_KEY),
         sum((F.coalesce(name, F.lit(0.0)) for name in throttled), F.lit(0.0)).alias("throttled_s"),
         sum((F.col(f"parked_{c}_s") for c in PARK_CAUSES), F.lit(0.0)).alias("parked_s"),
     )
@@ -110,7 +109,7 @@ def _blamed_shares() -> dict[str, Column]:
 
 def _of_namespaces(rows: DataFrame) -> GroupedData:
     named = rows.withColumn("namespace", F.regexp_extract("topic", _NAMESPACE, 1))
-    return named.groupBy(*_ROLLUP_KEY)
+    return named.groupBy(*ROLLUP_KEY)
 
 
 def _sum(name: str) -> Column:

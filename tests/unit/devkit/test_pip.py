@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from devkit import pip
 from devkit.console import DevError
 from devkit.pip import PipOutput, run_pip
 
@@ -64,3 +65,14 @@ def test_the_real_pip_knows_every_option(capsys: pytest.CaptureFixture[str]) -> 
     nothing = ["--dry-run", "--no-index", "pip"]
     run_pip(Path(sys.executable), nothing, title="packages", total=1, on_install=lambda: None)
     assert "packages ..." in capsys.readouterr().err
+
+
+def test_a_pip_that_says_nothing_any_more_is_given_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pip, "SILENCE_S", 0.3)
+    python = tmp_path / "python"
+    python.write_text("#!/bin/sh\necho Collecting rich\nexec sleep 600\n")
+    python.chmod(0o755)
+    with pytest.raises(DevError, match=r"pip said nothing for 0\.3 s"):
+        run_pip(python, [], title="packages", total=1, on_install=lambda: None)

@@ -29,6 +29,7 @@ def put_apt(folder: Path, script: str) -> Path:
     """Put an apt-get there that notes its arguments and then does what ``script`` says."""
     log = folder / "log"
     put_program(folder, "env", 'shift; exec "$@"')
+    put_program(folder, "timeout", 'shift; exec "$@"')
     put_program(folder, "apt-get", f'echo "$*" >> {log}\n{script}')
     return log
 
@@ -124,3 +125,13 @@ def test_without_apt_one_sentence_names_what_the_peer_test_needs(machine: Path) 
     assert "maven" in text
     assert "openjdk-17-jdk-headless" in text
     assert "\n" not in text
+
+
+def test_an_apt_that_waits_for_ever_is_given_up(
+    machine: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    put_apt(machine, "")
+    put_program(machine, "timeout", "exit 124")
+    with pytest.raises(DevError, match="could not install what is missing"):
+        system.ensure_packages(venv=False, java=True)
+    assert "failed: given up after 1800 s" in capsys.readouterr().err

@@ -8,10 +8,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from headgate.pipeline.kernels.quota_forecast import SORT_COLUMNS
 from headgate.pipeline.kernels.quota_usage import INPUT_COLUMNS
 from headgate.pipeline.tables.arrow_types import table_arrow_schema
-from headgate.pipeline.tables.intervals import INTERVALS
+from headgate.pipeline.tables.intervals import INTERVALS, TOPIC_ORDER
 from tests.unit.pipeline.play import T0, S
 
 MINUTE = 60 * S
@@ -49,4 +48,4 @@ def table_of(rows: Sequence[Row]) -> pa.Table:
     schema = table_arrow_schema(INTERVALS)
     columns = pa.schema([schema.field(name) for name in INPUT_COLUMNS])
     table = pa.Table.from_pylist(list(rows), schema=columns)
-    return table.sort_by([(name, "ascending") for name in SORT_COLUMNS])
+    return table.sort_by([(name, "ascending") for name in TOPIC_ORDER])

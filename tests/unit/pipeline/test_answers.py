@@ -36,6 +36,8 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 
 def forecast(topic: str, seconds: float | None) -> dict[str, Any]:
     return {
+        "cluster": "east" if topic in "abc" else "west",
+        "minute": datetime(2026, 11, 21, 10 if topic in "abc" else 8, tzinfo=UTC),
         "topic": topic,
         "quota": "size",
         "use": 0.5,
@@ -48,47 +50,58 @@ def forecast(topic: str, seconds: float | None) -> dict[str, Any]:
 class Forecasts:
     """Answers, and remembers what it was asked."""
 
-    def __init__(self) -> None:
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.asked: list[Any] = []
+        monkeypatch.setattr(answers, "forecast_rows", self.forecast_rows)
+        monkeypatch.setattr(answers, "forecast_score", self.forecast_score)
 
     def forecast_rows(self, *asked: Any) -> list[dict[str, Any]]:
         self.asked.append(asked)
-        return [forecast("a", 0.0), forecast("b", 3_600.0), forecast("c", None)]
+        return [
+            forecast("a", 0.0), forecast("b", 3_600.0), forecast("c", None), forecast("old", 0.0),
+        ]  # fmt: skip
 
     def forecast_score(self, *asked: Any) -> Any:
         self.asked.append(asked)
         return SimpleNamespace(rows=lambda: [{"topic": None, "coverage": 0.8, "forecasts": 3}])
 
 
+@pytest.fixture
+def forecasts(monkeypatch: pytest.MonkeyPatch) -> Forecasts:
+    return Forecasts(monkeypatch)
+
+
 @pytest.mark.parametrize(("within", "near"), [(None, 0), ("1h", 2), ("59m", 1)])
 def test_forecasts_are_written_and_near_ones_counted(
-    root: str, within: str | None, near: int
+    root: str, forecasts: Forecasts, within: str | None, near: int
 ) -> None:
-    out, err, forecasts = io.StringIO(), io.StringIO(), Forecasts()
+    out, err = io.StringIO(), io.StringIO()
     at = "2026-11-21T10:00:00Z"
     options = ForecastOptions(FolderOptions(root, format="json"), at, within=within)
-    assert answers.run_forecast(options, out, err, forecasts) == near
+    assert answers.run_forecast(options, out, err) == near
     rows = json.loads(out.getvalue())
-    assert [row["topic"] for row in rows] == ["a", "b", "c"]
+    assert [row["topic"] for row in rows] == ["a", "b", "c", "old"]
     assert rows[0]["forecast_at"] == at
     assert forecasts.asked == [(SPARK, root, 1_795_255_200 * 10**9)]
-    assert "3 topics with a quota" in err.getvalue()
+    assert "4 topics with a quota" in err.getvalue()
+    said = "Of cluster 'west' nothing later is known than of 2026-11-21 08:00 UTC.\n"
+    assert err.getvalue().endswith(said)
 
 
-def test_scores_are_written_instead(root: str) -> None:
-    out, forecasts = io.StringIO(), Forecasts()
+def test_scores_are_written_instead(root: str, forecasts: Forecasts) -> None:
+    out = io.StringIO()
     folder = FolderOptions(root, "2026-11-21T10:00:00Z", "2026-11-21T11:00:00Z", format="csv")
     options = ForecastOptions(folder, is_score=True)
-    assert answers.run_forecast(options, out, io.StringIO(), forecasts) == 0
+    assert answers.run_forecast(options, out, io.StringIO()) == 0
     assert out.getvalue() == "topic,coverage,forecasts\n,0.8,3\n"
     since_ns = 1_795_255_200 * 10**9
     assert forecasts.asked == [(SPARK, root, since_ns, since_ns + 3_600 * 10**9)]
 
 
-def test_a_table_for_people_has_what_matters(root: str) -> None:
+def test_a_table_for_people_has_what_matters(root: str, forecasts: Forecasts) -> None:
     out = io.StringIO()
     options = ForecastOptions(FolderOptions(root, width=120))
-    answers.run_forecast(options, out, io.StringIO(), Forecasts())
+    answers.run_forecast(options, out, io.StringIO())
     assert "It fills." in out.getvalue()
     assert "forecast_at" not in out.getvalue()
 
@@ -98,16 +111,20 @@ RANKED = {
 }  # fmt: skip
 
 
-def test_a_backtest_is_asked_and_its_ranks_written(root: str) -> None:
+def test_a_backtest_is_asked_and_its_ranks_written(
+    root: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     asked: list[Any] = []
 
     def backtest(*words: Any) -> list[dict[str, Any]]:
         asked.append(words)
         return [dict(RANKED)]
 
+    monkeypatch.setattr(answers, "replay_range", backtest)
+    monkeypatch.setattr(answers, "load_grid", lambda path: f"<{path}>")
     out, err = io.StringIO(), io.StringIO()
     options = BacktestOptions(FolderOptions(root, format="json"), "grid.toml")
-    run = answers.run_backtest(options, out, err, lambda path: f"<{path}>", backtest)
+    run = answers.run_backtest(options, out, err)
     assert json.loads(out.getvalue()) == [RANKED]
     ((*words, _progress),) = asked
     assert words == [SPARK, root, "<grid.toml>", None, None, run]
@@ -115,7 +132,7 @@ def test_a_backtest_is_asked_and_its_ranks_written(root: str) -> None:
     assert err.getvalue() == f"Run {run}: 1 settings.\n"
     named = BacktestOptions(FolderOptions(root), "g", "mine")
     table = io.StringIO()
-    assert answers.run_backtest(named, table, err, str, backtest) == "mine"
+    assert answers.run_backtest(named, table, err) == "mine"
     assert table.getvalue().endswith(
         "To set the best one, drain 0.7:\n\n  in broker.conf, for the next start\n    a=b\n\n"
         "  in a running broker, as far as that can be\n    headgate admin x\n"
@@ -133,7 +150,7 @@ def test_a_backtest_is_asked_and_its_ranks_written(root: str) -> None:
 )
 def test_bad_questions_start_no_spark(options: ForecastOptions, said: str) -> None:
     with pytest.raises(InputError, match=said):
-        answers.run_forecast(options, io.StringIO(), io.StringIO(), Forecasts())
+        answers.run_forecast(options, io.StringIO(), io.StringIO())
 
 
 @pytest.mark.parametrize(("is_score", "table"), [(False, "quota_usage"), (True, "intervals")])
@@ -143,4 +160,4 @@ def test_a_table_that_is_missing_starts_no_spark(
     write(tmp_path, "evictions", [quota_row(0)])
     options = ForecastOptions(FolderOptions(str(tmp_path)), is_score=is_score)
     with pytest.raises(InputError, match=f"has no table {table}"):
-        answers.run_forecast(options, io.StringIO(), io.StringIO(), Forecasts())
+        answers.run_forecast(options, io.StringIO(), io.StringIO())

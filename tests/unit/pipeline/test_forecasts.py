@@ -3,11 +3,25 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
-from headgate.pipeline.forecasts import ForecastScores, _row, _soonest
+import numpy as np
+
+from headgate.pipeline.forecasts import (
+    ForecastScores,
+    _row,
+    _soonest,
+    clusters_behind,
+    newest_hours,
+)
 from headgate.pipeline.kernels.forecast_score import Score
+from headgate.pipeline.tables.arrow_types import partition_columns
+from headgate.pipeline.tables.bronze import BATCH_KIND
+from headgate.pipeline.tables.columns import HOUR_NS
 from headgate.pipeline.tables.quotas import QUOTA_USAGE
+from tests.unit.pipeline.play import T0
+from tests.unit.pipeline.report.folder import write
 
 AT = datetime(2025, 11, 21, 10, 6, tzinfo=UTC)
 
@@ -41,6 +55,35 @@ def test_what_is_reached_comes_first_then_what_is_likely_then_what_is_possible()
     assert [row["topic"] for row in found] == [
         "reached", "likely", "likely later", "possible", "fuller", "idle",
     ]  # fmt: skip
+
+
+def test_clusters_are_behind_by_what_others_have() -> None:
+    ahead = [{"cluster": "a", "minute": AT + timedelta(minutes=step)} for step in (0, 9, 30)]
+    assert clusters_behind(ahead) == clusters_behind([]) == {}
+    late = [{"cluster": None, "minute": AT + timedelta(minutes=step)} for step in (7, 20)]
+    assert clusters_behind([*ahead, *late]) == {"": AT + timedelta(minutes=20)}
+    near = [{"cluster": "b", "minute": AT + timedelta(minutes=21)}]
+    assert clusters_behind([*ahead, *near]) == {}
+
+
+def test_each_cluster_has_a_newest_hour_of_its_own(tmp_path: Path) -> None:
+    def heard(cluster: str, end_ns: int, kind: str = BATCH_KIND) -> dict[str, Any]:
+        place = partition_columns(np.array([end_ns - 1]))
+        return {
+            **{name: values[0].as_py() for name, values in place.items()},
+            "kind": kind,
+            "cluster": cluster,
+            "window_end": datetime.fromtimestamp(end_ns / 10**9, UTC),
+            "window_end_ns": end_ns,
+        }
+
+    rows = [heard("a", T0 + hour * HOUR_NS) for hour in (1, 5, 30)]
+    rows += [heard("b", T0 + HOUR_NS + 1), heard("b", T0 + 90 * HOUR_NS, "topic")]
+    write(tmp_path, "bronze_samples", rows, ("date", "hour", "kind"))
+    first = T0 // HOUR_NS
+    assert newest_hours(str(tmp_path), None) == {first + 29, first + 1}
+    assert newest_hours(str(tmp_path), T0 + 5 * HOUR_NS) == {first + 4, first + 1}
+    assert newest_hours(str(tmp_path), T0) == set()
 
 
 def test_a_row_tells_of_the_quota_that_breaks_first_or_else_of_the_fuller() -> None:

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import date
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from deltalake import DeltaTable
@@ -11,6 +15,7 @@ from deltalake.exceptions import DeltaError
 from pyspark.errors import PySparkException
 
 from headgate.base.errors import InputError
+from headgate.pipeline import jobs
 from headgate.pipeline.failures import PipelineError
 from headgate.pipeline.jobs import _plain_errors, run_attribute, run_stream
 from headgate.pipeline.options import AttributeOptions, SourceOptions, StreamOptions
@@ -69,3 +74,22 @@ def test_judging_what_is_there_makes_nothing(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="none cannot be read: No such file"):
         run_attribute(absent, io.StringIO(), io.StringIO())
     assert [path.name for path in tmp_path.iterdir()] == ["other"]
+
+
+def test_what_was_not_computed_anew_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    day = date(2025, 11, 23)
+
+    @contextmanager
+    def opened(*_: object) -> Iterator[object]:
+        yield None
+
+    monkeypatch.setattr(jobs, "_opened", opened)
+    monkeypatch.setattr(jobs, "_asked", lambda *_: None)
+    monkeypatch.setattr(jobs, "_bring_up_to_date", lambda *_: None)
+    monkeypatch.setattr(jobs, "TableScan", lambda *_: SimpleNamespace(row_count=0))
+    monkeypatch.setattr(jobs, "recompute", lambda *asked: [f"attribution from {asked[2]} stays."])
+    err = io.StringIO()
+    jobs.run_once(SourceOptions(str(tmp_path)), err, anew=(day, day))
+    assert err.getvalue().endswith("attribution from 2025-11-23 stays.\n")

@@ -10,13 +10,14 @@ from typing import Any
 import pytest
 
 from headgate.base.errors import InputError
+from headgate.pipeline.kernels.rollup import ROLLUP_COLUMNS
 from headgate.pipeline.show import ShowOptions, show
 from headgate.pipeline.tables.attribution import BLAMES
 from headgate.pipeline.tables.columns import HOUR_NS, MINUTE_NS
 from headgate.pipeline.tables.episodes import EPISODE_COLUMNS, EPISODES
 from headgate.pipeline.times import Span
 from tests.unit.pipeline.play import T0
-from tests.unit.pipeline.report.folder import NS, at, quota_row, topic_key, write
+from tests.unit.pipeline.report.folder import NS, at, played, quota_row, topic_key, write
 
 
 def segment(start_ns: int, end_ns: int, topic: str = NS + "slow", **more: Any) -> dict[str, Any]:
@@ -83,6 +84,40 @@ def test_the_latest_in_order_and_only_some_columns(root: str) -> None:
 def test_a_range_takes_what_reaches_into_it(root: str) -> None:
     late = Span(T0 + HOUR_NS + 2 * MINUTE_NS, None)
     assert [row["topic"] for row in episodes(root, span=late)] == [NS + "slow"]
+
+
+def test_what_had_ended_before_is_not_in_a_range_and_what_is_open_is(root: str) -> None:
+    """Also where it began in the same hour."""
+    both = [row["topic"] for row in episodes(root, span=Span(T0, None))]
+    assert both == [NS + "short", NS + "slow"]
+    assert len(episodes(root, span=Span(T0 + MINUTE_NS - 1, None))) == 2
+    after = Span(T0 + MINUTE_NS, None)
+    assert [row["topic"] for row in episodes(root, span=after)] == [NS + "slow"]
+    end_ns = T0 + HOUR_NS + 6 * MINUTE_NS
+    assert len(episodes(root, span=Span(end_ns - 1, None))) == 1
+    assert episodes(root, span=Span(end_ns, None)) == []
+
+
+def test_an_open_episode_reaches_into_every_later_minute(tmp_path: Path) -> None:
+    write(tmp_path, "episodes", [segment(T0, T0 + MINUTE_NS, is_open=True, ending="open")])
+    (row,) = episodes(str(tmp_path), span=Span(T0 + 30 * MINUTE_NS, None))
+    assert (row["is_open"], row["episode_end_ns"]) == (True, None)
+
+
+def test_namespaces_are_shown_as_if_they_were_a_table(tmp_path: Path) -> None:
+    played(tmp_path)
+    out = io.StringIO()
+    asked = ShowOptions(str(tmp_path), "namespace_rollup", format="json", limit=1)
+    show(asked, out, io.StringIO())
+    (row,) = json.loads(out.getvalue())
+    assert list(row) == [column.name for column in ROLLUP_COLUMNS]
+    assert row["topics"] > 1
+    assert row["subscriptions"] > 1
+    assert row["blame_consumer_s"] > 0
+    nobody = ShowOptions(str(tmp_path), "namespace_rollup", where=(("namespace", "x/y"),))
+    err = io.StringIO()
+    assert show(nobody, io.StringIO(), err) == 0
+    assert err.getvalue() == "namespace_rollup has no such rows.\n"
 
 
 def test_without_its_table_there_is_no_view(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from headgate.base.errors import InputError
+from headgate.pipeline import upkeep
 from headgate.pipeline.options import CompactOptions
 from headgate.pipeline.progress import Progress
 from headgate.pipeline.store.folder import folder_lock
@@ -37,7 +38,10 @@ class Maintenance:
 
 def compacted(root: Path, **options: object) -> tuple[list[tuple[object, ...]], str]:
     maintenance, err = Maintenance(), io.StringIO()
-    run_compact(CompactOptions(str(root), **options), err, maintenance)  # type: ignore[arg-type]
+    with pytest.MonkeyPatch.context() as patch:
+        for act in ("compact", "vacuum", "drop_before"):
+            patch.setattr(upkeep, act, getattr(maintenance, act))
+        run_compact(CompactOptions(str(root), **options), err)  # type: ignore[arg-type]
     return maintenance.did, err.getvalue()
 
 

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from pyspark_pulsar import client as client_module
 from pyspark_pulsar.chunks import (
+    ENTRIES_BETWEEN_MAX,
     Chunk,
     Hole,
     Other,
@@ -205,6 +206,53 @@ def test_the_first_chunk_is_that_of_the_same_message() -> None:
     assert first_chunk(lambda places: admin.entries(T, places), LEDGERS, (6, 2), last) == (2, 0)
     del log[2, 0]
     assert first_chunk(lambda places: admin.entries(T, places), LEDGERS, (6, 2), last) is None
+
+
+LONG = LedgerSpan(2, 100_000, 100_000)
+
+
+def asked_for(log: Log, place: Place, last: Chunk) -> tuple[Place | None, int]:
+    """Where the message begins, and how many entries were asked about; all others are whole."""
+    asked = 0
+
+    def ask(places: list[Place]) -> dict[Place, Chunk | Other]:
+        nonlocal asked
+        asked += len(places)
+        return {each: log.get(each, Other.WHOLE) for each in places}
+
+    return first_chunk(ask, (LONG,), place, last), asked
+
+
+def test_a_begin_that_is_nowhere_is_not_looked_for_without_end() -> None:
+    last = Chunk("u", 2, 3)
+    found, asked = asked_for({(2, 99_000): Chunk("u", 1, 3)}, (2, 99_999), last)
+    assert found is None
+    assert asked <= 999 + ENTRIES_BETWEEN_MAX + last.count
+    # Each chunk that is found lets the search go on as far again.
+    far = {(2, 99_998 - 16_000): Chunk("u", 1, 3), (2, 99_998 - 32_000): Chunk("u", 0, 3)}
+    assert asked_for(far, (2, 99_999), last)[0] == (2, 99_998 - 32_000)
+
+
+def test_a_chunk_that_is_missing_in_the_middle_ends_the_search() -> None:
+    last = Chunk("u", 3, 4)
+    found, asked = asked_for({(2, 99_990): Chunk("u", 1, 4)}, (2, 99_999), last)
+    assert (found, asked) == (None, 12)
+    hidden: Log = {
+        (2, 99_990): Chunk("u", 0, 4), (2, 99_995): Other.UNREADABLE, (2, 99_996): Other.UNREADABLE,
+    }  # fmt: skip
+    assert asked_for(hidden, (2, 99_999), last)[0] == (2, 99_990)
+
+
+def test_chunks_that_were_sent_twice_are_one_message() -> None:
+    sent = [0, 1, 2, 1, 2]
+    log: Log = {(2, 90 + at): Chunk("u", index, 4) for at, index in enumerate(sent)}
+    assert asked_for(log, (2, 95), Chunk("u", 3, 4))[0] == (2, 90)
+
+
+def test_what_was_trimmed_ends_the_search() -> None:
+    log: Log = dict.fromkeys(((2, entry) for entry in range(99_000)), Other.GONE)
+    found, asked = asked_for(log, (2, 99_010), Chunk("u", 1, 2))
+    assert (found, asked) == (None, 12)
 
 
 @given(st.integers(0, 40), st.integers(0, 40), st.integers(0, 50))

@@ -14,7 +14,7 @@ from headgate.wire.codes import CommandType, ServerError
 from headgate.wire.messages import BaseCommand
 from pyspark_pulsar.access import NO_ACCESS, Access
 from pyspark_pulsar.errors import AccessError
-from pyspark_pulsar.handshake import check_admittance, greeting, refusal
+from pyspark_pulsar.handshake import check_admittance, greet, greeting, refusal
 from pyspark_pulsar.options import Connection
 
 NO_REQUEST = (1 << 64) - 1
@@ -54,7 +54,7 @@ def test_what_refuses_and_what_does_not() -> None:
         assert refusal(frame[8:]) == why
 
 
-@pytest.mark.parametrize("data", [b"HTTP/1.1 400", b"\x08", b"\x72\xff", b"\xff" * 12])
+@pytest.mark.parametrize("data", [b"", b"HTTP/1.1 400", b"\x08", b"\x72\xff", b"\xff" * 12])
 def test_bytes_that_are_no_command(data: bytes) -> None:
     with pytest.raises(ValueError, match="no command"):
         refusal(data)
@@ -101,3 +101,19 @@ def test_nobody_there_is_left_to_the_client() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
     check(f"pulsar://127.0.0.1:{port}")
+
+
+@pytest.mark.parametrize(
+    ("reply", "error"),
+    [(b"", EOFError), (b"HTTP/1.1 400 Bad\r\n\r\n", ValueError), (CONNECTED[:-1], EOFError)],
+)
+def test_who_asks_for_a_broker_hears_that_it_is_none(reply: bytes, error: type[Exception]) -> None:
+    with answering(reply) as url, pytest.raises(error):
+        greet(Connection(url, "http://h:2", 1_000, 1_000), 5)
+
+
+def test_who_asks_for_a_broker_hears_that_nobody_is_there() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+    with pytest.raises(ConnectionRefusedError):
+        greet(Connection(f"pulsar://127.0.0.1:{port}", "http://h:2", 1_000, 1_000), 5)

@@ -10,6 +10,7 @@ import click
 from headgate.cli import terminal
 from headgate.cli.pipeline.common import (
     EXIT_FOUND,
+    check_needed,
     format_option,
     interruptible,
     load,
@@ -35,6 +36,10 @@ _FAULTS: Final = tuple(blame for blame in BLAMES if blame != "NONE")
     help="Judge what the tables hold and ask no broker, also while stream holds the folder.",
 )  # fmt: skip
 @click.option(
+    "--producers", is_flag=True,
+    help="Instead: say of each topic what held its producers, for how long and at which limit.",
+)  # fmt: skip
+@click.option(
     "--fail-on", metavar="VERDICT", multiple=True,
     type=click.Choice([_ANY, _THROTTLED, *_FAULTS], case_sensitive=False),
     help="End with status 3 when a subscription is judged so; may be repeated. THROTTLED is any of"
@@ -50,16 +55,26 @@ def attribute_command(
     until: str | None,
     format_: Any,
     no_read: bool,
+    producers: bool,
     fail_on: tuple[str, ...],
     fail_confidence: float,
 ) -> None:
-    """Read what the telemetry topics hold and judge each subscription over a time range."""
+    """Read what the telemetry topics hold and judge each subscription over a time range.
+
+    With --producers, each topic: why was my producer slow?
+    """
+    check_needed("fail_confidence", "--fail-on", is_given=bool(fail_on))
+    if producers and fail_on:
+        raise click.UsageError("--fail-on is about subscriptions, --producers about topics.")
     options = AttributeOptions(
-        source, since, until, format_, terminal.width(), terminal.has_color(), not no_read
-    )
+        source, since, until, format_, terminal.width(), terminal.has_color(), not no_read,
+        producers,
+    )  # fmt: skip
     jobs = load("jobs")
     with interruptible():
         rows = jobs.run_attribute(options, sys.stdout, sys.stderr)
+    if not fail_on:
+        return
     wanted = _verdicts(fail_on)
     found = [r for r in rows if r["verdict"] in wanted and r["confidence"] >= fail_confidence]
     if found:

@@ -47,10 +47,4 @@ def backtest_command(
     )
     answers = load("answers")
     with interruptible():
-        answers.run_backtest(
-            options,
-            sys.stdout,
-            sys.stderr,
-            load("backtest.grid").load_grid,
-            load("backtest.job").run_backtest,
-        )
+        answers.run_backtest(options, sys.stdout, sys.stderr)

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 import click
+from click.core import ParameterSource
 
 from headgate.base.errors import HeadgateError
 from headgate.pipeline.options import BROKER_URL, TELEMETRY_TOPIC, WEB_URL, SourceOptions
@@ -139,6 +140,17 @@ def format_option(command: Command) -> Command:
         "--format", "format_", type=click.Choice(["table", "json", "csv"]), default="table",
         show_default=True, help="For people; or an array of objects, or lines with a header.",
     )(command)  # fmt: skip
+
+
+def check_needed(name: str, needed: str, *, is_given: bool) -> None:
+    """Refuse an option of the command line that means nothing without another one.
+
+    ``name`` is that of the parameter, ``needed`` the other option, and ``is_given`` says whether
+    that one was given. Raises :class:`click.UsageError`.
+    """
+    source = click.get_current_context().get_parameter_source(name)
+    if source is ParameterSource.COMMANDLINE and not is_given:
+        raise click.UsageError(f"--{name.replace('_', '-')} means nothing without {needed}.")
 
 
 @contextmanager

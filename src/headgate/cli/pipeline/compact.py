@@ -6,7 +6,7 @@ import sys
 
 import click
 
-from headgate.cli.pipeline.common import folder_option, interruptible, load
+from headgate.cli.pipeline.common import check_needed, folder_option, interruptible, load
 from headgate.pipeline.options import RETAIN_DAYS_MIN, VACUUM_HOURS, CompactOptions
 
 
@@ -30,7 +30,8 @@ def compact_command(
     For a schedule, once a day. Rows stay as they are, but for those that --retain drops. No other
     job may write the folder meanwhile, so a stream has to be stopped.
     """
+    check_needed("vacuum_hours", "--vacuum", is_given=vacuum)
     options = CompactOptions(out, retain_days, vacuum, vacuum_hours, dry_run)
     upkeep = load("upkeep")
     with interruptible():
-        upkeep.run_compact(options, sys.stderr, load("store.maintenance"))
+        upkeep.run_compact(options, sys.stderr)

@@ -54,7 +54,7 @@ def forecast_command(
     )
     answers = load("answers")
     with interruptible():
-        near = answers.run_forecast(options, sys.stdout, sys.stderr, load("forecasts"))
+        near = answers.run_forecast(options, sys.stdout, sys.stderr)
     if near:
         quotas = "quota is" if near == 1 else "quotas are"
         click.echo(

@@ -9,7 +9,13 @@ from types import FrameType
 
 import click
 
-from headgate.cli.pipeline.common import interruptible, load, scrapes_option, source_options
+from headgate.cli.pipeline.common import (
+    check_needed,
+    interruptible,
+    load,
+    scrapes_option,
+    source_options,
+)
 from headgate.pipeline.options import METRICS_HOST, SourceOptions, StreamOptions
 
 _PORT_MAX = 65_535
@@ -58,6 +64,7 @@ def stream_command(
 
     Every batch with new telemetry is one line on the standard error.
     """
+    check_needed("metrics_host", "--metrics-port", is_given=metrics_port is not None)
     options = StreamOptions(source, trigger_s, metrics_port, metrics_host)
     jobs = load("jobs")
     streaming = stopping = False

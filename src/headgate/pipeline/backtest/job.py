@@ -28,7 +28,6 @@ from headgate.pipeline.backtest.series import (
     INPUT_COLUMNS,
     SORT_COLUMNS,
     SUMS,
-    TOPIC_KEY,
 )
 from headgate.pipeline.progress import Progress
 from headgate.pipeline.refresh import read_files
@@ -36,6 +35,7 @@ from headgate.pipeline.store.delta_log import ensure_table, table_files
 from headgate.pipeline.store.delta_writer import FORMAT
 from headgate.pipeline.tables.arrow_types import whole_subjects
 from headgate.pipeline.tables.bronze import BRONZE_SAMPLES
+from headgate.pipeline.tables.intervals import TOPIC_KEY
 from headgate.pipeline.tables.policy_backtest import POLICY_BACKTEST, REPLAY_COLUMNS
 from headgate.pipeline.tables.schemas import spark_schema
 from headgate.record.fields import Kind

@@ -34,12 +34,12 @@ from headgate.pipeline.backtest.load import NO_LIMIT, POLICY_CODES, STEP_COLUMNS
 from headgate.pipeline.kernels.publish_limits import split_source
 from headgate.pipeline.tables.arrow_types import changes
 from headgate.pipeline.tables.columns import MINUTE_NS
+from headgate.pipeline.tables.intervals import TOPIC_KEY
 from headgate.record.fields import PARK_CAUSES, QUOTA_TYPES
 
 Longs: TypeAlias = npt.NDArray[np.int64]
 Flags: TypeAlias = npt.NDArray[np.bool_]
 
-TOPIC_KEY: Final = ("cluster", "topic", "partition", "incarnation")
 SORT_COLUMNS: Final = (*TOPIC_KEY, "source", "counting_since_ns", "boot_id", "seq", "row")
 """Order of the input: rows of each topic are together, and in it those of each stream."""
 

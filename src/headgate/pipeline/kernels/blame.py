@@ -6,8 +6,8 @@ over minutes, its shares are read as the verdict does:
 - In a minute with the verdict NONE nobody is to blame: its shares are of messages in flight.
 - Where the limiter named second merely stood by (``bystander``), its share is the consumer's.
 
-The view :func:`headgate.pipeline.views.namespace_rollup` says the same to Spark. In an episode a
-minute with the verdict NONE is a pause that the backlog bridges; only there such shares count.
+The view :func:`headgate.pipeline.views.namespace_rollup` says the same to Spark, and episodes are
+summed so, pauses that they bridge included.
 """
 
 from __future__ import annotations

@@ -59,6 +59,8 @@ the time of all states together, of which the shares are parts."""
 SEGMENT_ORDER: Final = (*ATTRIBUTION_KEY, "segment_start_ns")
 """Order of the segments that :func:`joined_table` takes."""
 
+_NOBODY: Final = BLAME_COLUMNS[BLAMES.index(Verdict.NONE.value)]
+
 SECOND_SHARE_MIN: Final = 0.05
 """A smaller part of all blame is not worth a name."""
 
@@ -214,13 +216,19 @@ def _segment(
 
 
 def _blame_columns(minutes: Sequence[Minute]) -> Blame:
-    """Blame in nanoseconds, summed. Where a limiter merely stood by its time is the consumer's, as
-    in the verdict of that minute."""
+    """Blame in nanoseconds, summed, as the verdict of each minute has it.
+
+    In a pause nobody is to blame: what a healthy consumer has in its hands is no backlog. Where a
+    limiter merely stood by, its time is the consumer's.
+    """
     total = dict.fromkeys(BLAME_COLUMNS, 0)
     for minute in minutes:
         # Counters alone have no account of states; their shares are of the time that was sampled.
         span_ns = minute["to_ns"] - minute["from_ns"]
         weight = minute["accounted_ns"] or round(minute["completeness"] * span_ns)
+        if minute["verdict"] == Verdict.NONE.value:
+            total[_NOBODY] += weight
+            continue
         blame = {
             name: round(minute[share] * weight)
             for name, share in zip(BLAME_COLUMNS, SHARE_COLUMNS, strict=True)

@@ -8,7 +8,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from headgate.pipeline.tables.arrow_types import TIMESTAMP, conform, table_arrow_schema
+from headgate.pipeline.tables.arrow_types import (
+    TIMESTAMP,
+    conform,
+    partition_columns,
+    table_arrow_schema,
+)
 from headgate.pipeline.tables.columns import HOUR_NS, MINUTE_NS
 from headgate.pipeline.tables.intervals import (
     INTERVALS,
@@ -25,7 +30,6 @@ if TYPE_CHECKING:
 _NET_GAINS = ("appended", "rewound")
 _NET_LOSSES = ("acked", "skipped", "expired", "evicted")
 _CELL_CODES = {name: i for i, name in enumerate(CELL_NAMES)}
-_DAY_HOURS = 24
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,10 +99,8 @@ def _bookkeeping(pieces: Pieces, cuts: _Cuts) -> dict[str, pa.Array]:
     to_ns = cuts.to_ns[cuts.group_last]
     covered = cuts.total(observed)
     minute = cuts.minute[cuts.group_first]
-    hour = minute // 60
     return {
-        "date": pa.array((hour // _DAY_HOURS).astype(np.int32)).cast(pa.date32()),
-        "hour": pa.array((hour % _DAY_HOURS).astype(np.int32)),
+        **partition_columns(minute * MINUTE_NS),
         "minute": pa.array(minute * (MINUTE_NS // 1_000)).cast(TIMESTAMP),
         "from_ns": pa.array(from_ns),
         "to_ns": pa.array(to_ns),

@@ -17,6 +17,7 @@ from headgate.base.units import NS_PER_S
 from headgate.flow.limiter_sentence import LimiterFacts, limiter_sentence
 from headgate.flow.limits import Dimension, RateLimit
 from headgate.flow.sentence import limit_text
+from headgate.pipeline.kernels.counted import counted_ns
 from headgate.pipeline.tables.arrow_types import table_arrow_schema
 from headgate.pipeline.tables.columns import HOUR_NS, hour_place
 from headgate.pipeline.tables.publishing import LIMITER_KEY, THROTTLE_TIMELINE
@@ -40,7 +41,7 @@ _SAME: Final = (
 )
 """Columns that the row has from the minute as they are."""
 
-INTERVAL_COLUMNS: Final = (*_SAME, "waiters_max")
+INTERVAL_COLUMNS: Final = (*_SAME, "gaps", "waiters_max")
 """Columns of ``intervals`` that are needed, of its rows of limiters."""
 
 SAMPLES: Final = "samples"
@@ -77,13 +78,12 @@ def limiter_minute(minute: Minute) -> dict[str, Any]:
     waiters = _waiters(samples)
     limit, period_ns = minute["limit"], minute["limit_period_ns"] or NS_PER_S
     limit_per_s = limit * NS_PER_S / period_ns if limit else None
-    granted, covered_ns = minute["granted"], minute["covered_ns"]
-    # Where rows were lost, amounts go over them, while covered_ns leaves them out.
-    length_ns = minute["to_ns"] - minute["from_ns"]
-    allowed = None if limit_per_s is None else limit_per_s * length_ns / NS_PER_S
+    granted = minute["granted"]
+    of_ns = counted_ns(minute)
+    allowed = None if limit_per_s is None else limit_per_s * of_ns / NS_PER_S
     use = granted / allowed if granted is not None and allowed else None
     waiting_ns = minute["waiting_ns"]
-    waiting = min(1.0, waiting_ns / covered_ns) if waiting_ns is not None and covered_ns else None
+    waiting = min(1.0, waiting_ns / of_ns) if waiting_ns is not None and of_ns else None
     peaks = [sample["waiters_max"] for sample in samples if sample["waiters_max"] is not None]
     peak = max(peaks, default=minute["waiters_max"])
     held = None

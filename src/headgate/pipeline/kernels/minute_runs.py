@@ -31,7 +31,7 @@ from headgate.pipeline.kernels.windows import (
 from headgate.pipeline.tables.arrow_types import arrow_schema, changes, conform
 from headgate.pipeline.tables.attribution import ATTRIBUTION_KEY
 from headgate.pipeline.tables.columns import DOUBLE, LONG, MINUTE_NS, ColumnType, TableColumn
-from headgate.pipeline.tables.intervals import INTERVALS
+from headgate.pipeline.tables.intervals import BY_NAME
 from headgate.record.fields import STATE_FIELD_NAMES
 
 LAST_COLUMNS: Final = ("to_ns", "backlog_messages", "unacked", "permits", "consumers", "broker")
@@ -45,12 +45,10 @@ FIRST_LIMIT_COLUMNS: Final = tuple(
 )
 """The limits at the first minute's end: those that move with the publish rate differ in a run."""
 
-_BY_NAME: Final = {column.name: column for column in INTERVALS.columns}
-
 RUN_COLUMNS: Final = (
-    *(_BY_NAME[name] for name in (*ATTRIBUTION_KEY, *FIRST_COLUMNS, *LAST_COLUMNS)),
-    *(_BY_NAME[name] for name in (*SUMMED, *STATE_FIELD_NAMES)),
-    *(_BY_NAME[name] for name in (*LIMIT_COLUMNS, "oldest_age_max_ns")),
+    *(BY_NAME[name] for name in (*ATTRIBUTION_KEY, *FIRST_COLUMNS, *LAST_COLUMNS)),
+    *(BY_NAME[name] for name in (*SUMMED, *STATE_FIELD_NAMES)),
+    *(BY_NAME[name] for name in (*LIMIT_COLUMNS, "oldest_age_max_ns")),
     TableColumn("is_inferred", ColumnType.BOOLEAN, "Whether a minute of it is inferred."),
     TableColumn("minutes", LONG, "How many minutes it has."),
     *(TableColumn(name, LONG) for name in VOTE_COLUMNS),

@@ -1,7 +1,7 @@
 """What held the producers of topics: sorted minutes of topics in Arrow, judged rows out.
 
 A minute and a range go the same way: seconds by cause are summed, and what is said of them follows
-from the sums. The input is sorted by :data:`SORT_COLUMNS`. A minute needs the one before it, for
+from the sums. The input is sorted by :data:`TOPIC_ORDER`. A minute needs the one before it, for
 the limit that was in force when it began.
 """
 
@@ -21,6 +21,7 @@ from headgate.base.units import NS_PER_S
 from headgate.flow.held_sentence import HeldThen, held_sentence
 from headgate.flow.limits import Dimension, is_lower
 from headgate.flow.sentence import limit_text
+from headgate.pipeline.kernels.counted import counted_ns
 from headgate.pipeline.kernels.publish_limits import (
     BROKER_LIMIT_COLUMNS,
     PublishLimit,
@@ -30,7 +31,7 @@ from headgate.pipeline.kernels.publish_limits import (
 from headgate.pipeline.tables.arrow_types import arrow_schema, changes, table_arrow_schema
 from headgate.pipeline.tables.bronze import INFERRED, MEASURED
 from headgate.pipeline.tables.columns import HOUR_NS, MINUTE_NS, hour_place
-from headgate.pipeline.tables.intervals import TOPIC_COLUMNS, TOPIC_KEY
+from headgate.pipeline.tables.intervals import TOPIC_COLUMNS, TOPIC_KEY, TOPIC_ORDER
 from headgate.pipeline.tables.publishing import (
     HELD_COLUMNS,
     PUBLISH_ATTRIBUTION,
@@ -38,20 +39,18 @@ from headgate.pipeline.tables.publishing import (
 )
 from headgate.record.fields import PARKED_FIELD_NAMES, QUOTA_TYPES
 
-SORT_COLUMNS: Final = (*TOPIC_KEY, "minute")
-"""Order of the input."""
-
 _SUMMED: Final = ("covered_ns", "msgs_in", "bytes_in")
 _PARKED_NS: Final = tuple(f"parked_{cause.label}_ns" for cause in ParkCause)
 _WAITING: Final = tuple(name for name in PARKED_FIELD_NAMES if name not in _PARKED_NS)
 
 INTERVAL_COLUMNS: Final = (
-    *SORT_COLUMNS,
+    *TOPIC_ORDER,
     "broker",
     "evidence",
     "from_ns",
     "to_ns",
     *_SUMMED,
+    "gaps",
     "producers",
     *PARKED_FIELD_NAMES,
     *PUBLISH_LEVELS,
@@ -96,7 +95,7 @@ def publish_table(table: pa.Table, hours: Collection[int]) -> pa.Table:
         hour = minute["from_ns"] // HOUR_NS
         if is_concerned and hour in hours:
             judged = held_over([minute], None if is_first else _adjacent(before, minute))
-            key = {name: minute[name] for name in SORT_COLUMNS}
+            key = {name: minute[name] for name in TOPIC_ORDER}
             found.append({**hour_place(hour), **key, **judged})
         before = [minute]
     return pa.Table.from_pylist(found, schema=table_arrow_schema(PUBLISH_ATTRIBUTION))
@@ -147,7 +146,8 @@ def held_over(
     order = sorted((cause for cause in ParkCause if held_ns[cause] > 0), key=lambda c: -held_ns[c])
     cause, second = (*order, None, None)[:2]
     span_ns, covered_ns = last["to_ns"] - first["from_ns"], sums.pop("covered_ns") or 0
-    share = held_ns[cause] / covered_ns if cause is not None and covered_ns else None
+    of_ns = sum(counted_ns(minute) for minute in minutes)
+    share = held_ns[cause] / of_ns if cause is not None and of_ns else None
     told = [_told(each, held_ns[each], minutes, before) for each in ParkCause]
     return {
         "broker": last["broker"],
@@ -158,8 +158,7 @@ def held_over(
         **{name: last[name] for name in ("producers", *_WAITING, *PUBLISH_LEVELS)},
         "cause": None if cause is None else cause.label,
         "second_cause": None if second is None else second.label,
-        # What a lost row covered counts for the cause alone.
-        "held_share": min(1.0, share) if share is not None else (0.0 if covered_ns else None),
+        "held_share": min(1.0, share) if share is not None else (0.0 if of_ns else None),
         "evidence": (
             INFERRED if any(minute["evidence"] == INFERRED for minute in minutes) else MEASURED
         ),

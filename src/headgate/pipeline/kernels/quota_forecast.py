@@ -53,9 +53,6 @@ FORECAST_COLUMNS: Final = (
 )
 """Columns of ``intervals`` that are needed."""
 
-SORT_COLUMNS: Final = (*TOPIC_KEY, "minute")
-"""Order of the input: all rows of a topic stand together."""
-
 
 @dataclass(frozen=True, slots=True)
 class QuotaForecast:
@@ -105,7 +102,7 @@ class Levels:
 
 
 def minutes_of(table: pa.Table) -> Minutes:
-    """The rows of a table of :data:`FORECAST_COLUMNS`, sorted by :data:`SORT_COLUMNS`."""
+    """The rows of a table of :data:`FORECAST_COLUMNS`, sorted by :data:`TOPIC_ORDER`."""
     anew = [np.nan_to_num(_doubles(table, name)) > 0 for name in _ANEW]
     return Minutes(
         np.cumsum(changes(table, TOPIC_KEY)),
@@ -183,7 +180,7 @@ def sources(minutes: Minutes, levels: dict[str, Levels]) -> Longs:
 
 def row_forecasts(table: pa.Table, rows: Longs) -> list[RowForecast]:
     """The forecasts of some rows of a table with :data:`FORECAST_COLUMNS`, sorted by
-    :data:`SORT_COLUMNS`, that reaches back an hour before the first of them."""
+    :data:`TOPIC_ORDER`, that reaches back an hour before the first of them."""
     minutes = minutes_of(table)
     levels = levels_of(table, minutes)
     source = sources(minutes, levels)[rows]

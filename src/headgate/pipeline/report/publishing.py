@@ -16,11 +16,11 @@ from headgate.pipeline.report.grid import Grid, Values, instants, numbers
 from headgate.pipeline.report.totals import largest, matching, totals
 from headgate.pipeline.store.scan import TableScan
 from headgate.pipeline.tables.intervals import TOPIC_KEY
+from headgate.pipeline.tables.publishing import LIMITER_KEY
 from headgate.pipeline.times import Span
 from headgate.record.fields import PARK_CAUSES
 
 _PARKED: Final = {cause: f"parked_{cause}_ns" for cause in PARK_CAUSES}
-_LIMITER_KEY: Final = ("cluster", "level", "subject", "dimension", "incarnation")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -97,7 +97,7 @@ def limiters(scan: TableScan, span: Span, grid: Grid, top: int) -> tuple[Limiter
     """Limiters of ``throttle_timeline`` by how long somebody waited for them."""
     found = totals(
         _with_lengths(scan, span),
-        _LIMITER_KEY,
+        LIMITER_KEY,
         [("waiting_ns", "sum"), ("length_ns", "sum")],
     )
     if found is None:
@@ -107,19 +107,19 @@ def limiters(scan: TableScan, span: Span, grid: Grid, top: int) -> tuple[Limiter
         return ()
     rows = scan.rows(
         [
-            *_LIMITER_KEY, "minute", "from_ns", "to_ns", "limit_per_s", "offered", "granted",
+            *LIMITER_KEY, "minute", "from_ns", "to_ns", "limit_per_s", "offered", "granted",
             "held", "sentence",
         ],
         span,
         ("subject", sorted({key["subject"] for key in keys})),
     )  # fmt: skip
-    return tuple(_limiter(key, matching(rows, _LIMITER_KEY, key), grid) for key in keys)
+    return tuple(_limiter(key, matching(rows, LIMITER_KEY, key), grid) for key in keys)
 
 
 def _with_lengths(scan: TableScan, span: Span) -> Iterator[pa.RecordBatch]:
     """Rows with the time that their amounts are of: where rows of telemetry were lost, amounts go
     over them, while ``covered_ns`` leaves them out."""
-    names = [*_LIMITER_KEY, "waiting_ns"]
+    names = [*LIMITER_KEY, "waiting_ns"]
     for batch in scan.batches([*names, "from_ns", "to_ns"], span):
         length_ns = pc.subtract(batch.column("to_ns"), batch.column("from_ns"))
         yield batch.select(names).append_column("length_ns", length_ns)

@@ -7,10 +7,11 @@ from dataclasses import fields
 from typing import Any, Final
 
 from headgate.pipeline.kernels.forecast_score import Score, score_table
-from headgate.pipeline.kernels.quota_forecast import FORECAST_COLUMNS, SORT_COLUMNS
+from headgate.pipeline.kernels.quota_forecast import FORECAST_COLUMNS
 from headgate.pipeline.render import topic_text
 from headgate.pipeline.store.scan import TableScan
 from headgate.pipeline.tables.columns import HOUR_NS
+from headgate.pipeline.tables.intervals import TOPIC_ORDER
 from headgate.pipeline.times import Span
 from headgate.record.fields import Kind
 
@@ -38,10 +39,10 @@ def forecast_scores(
     if not topics:
         return []
     span = Span(since_ns - HOUR_NS, until_ns + _OUTCOME_NS)
-    columns = list(dict.fromkeys((*FORECAST_COLUMNS, *SORT_COLUMNS)))
+    columns = list(dict.fromkeys((*FORECAST_COLUMNS, *TOPIC_ORDER)))
     minutes = intervals.rows(
         columns, span, ("kind", [Kind.TOPIC.value]), ("topic", sorted(set(topics)))
-    ).sort_by([(name, "ascending") for name in SORT_COLUMNS])
+    ).sort_by([(name, "ascending") for name in TOPIC_ORDER])
     if not minutes.num_rows:
         return []
     scored = []

@@ -48,7 +48,7 @@ def work_tables(work: Work) -> Iterator[tuple[str, pa.Table]]:
     scrape that says that it was read."""
     for name, reason in work.refused:
         yield BRONZE_QUARANTINE.name, _quarantined(work, name, reason, None)
-    before = _nearest_earlier(work)
+    before = _nearest_earlier(work) if work.times_ms else None
     for time_ms in work.times_ms:
         try:
             scrape = _read(work, time_ms)
@@ -107,7 +107,7 @@ def _quarantined(work: Work, name: str, reason: str, time_ms: int | None) -> pa.
             value = file.read(VALUE_BYTES_MAX)
         at_ms = path.stat().st_mtime_ns // NS_PER_MS if time_ms is None else time_ms
     except OSError:
-        value, at_ms = b"", time_ms or work.times_ms[0]
+        value, at_ms = b"", time_ms or (*work.times_ms, *work.earlier_ms)[0]
     return _quarantine_rows(work, name, reason, value, at_ms)
 
 

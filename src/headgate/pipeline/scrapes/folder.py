@@ -116,15 +116,14 @@ def _broker_folder(label: str, path: Path, names: Sequence[str]) -> BrokerFolder
 def works(
     broker: BrokerFolder, read_upto_ms: int | None, known: Collection[str], count: int
 ) -> list[Work]:
-    """What is to be read of a broker, in at most ``count`` parts; nothing without a new scrape.
+    """What is to be read of a broker, in at most ``count`` parts; nothing if there is nothing new.
 
     Those after ``read_upto_ms`` are new; one before it that is not ``known`` by its name (as read
-    or refused), but came later than the first that is, is refused.
+    or refused), but came later than the first that is, is refused. If all that is new is refused,
+    it is one part without ``times_ms``.
     """
     upto_ms = -1 if read_upto_ms is None else read_upto_ms
     new = [ms for ms in broker.times_ms if ms > upto_ms and file_name(ms) not in known]
-    if not new:
-        return []
     refused = [
         (name, f"the name is not <milliseconds since 1970>{SUFFIX}") for name in broker.wrong_names
     ]
@@ -132,6 +131,9 @@ def works(
     late = (file_name(ms) for ms in broker.times_ms if first_ms <= ms <= upto_ms)
     refused += [(name, "it came when a later scrape had been read already") for name in late]
     unknown = [each for each in refused if each[0] not in known]
+    if not new:
+        latest = broker.times_ms[-1:]
+        return [Work(broker.label, broker.path, (), latest, unknown)] if unknown else []
     size = -(-len(new) // max(1, count))
     parts = [new[first : first + size] for first in range(0, len(new), size)]
     return [

@@ -51,6 +51,9 @@ def _ingest(spark: SparkSession, broker: BrokerFolder, root: str) -> None:
     if not found:
         return
     rows = [(work.to_json(),) for work in found]
+    read = found[-1].times_ms
+    # What is only refused moves no mark; it is known by its rows.
+    mark = {"app_id": app_id, "app_version": str(read[-1])} if read else {}
     (
         spark.createDataFrame(rows, f"{WORK_COLUMN} string")
         .repartition(len(found))
@@ -58,8 +61,7 @@ def _ingest(spark: SparkSession, broker: BrokerFolder, root: str) -> None:
         .mode("append")
         .option("root", root)
         .option("table", SCRAPES)
-        .option("app_id", app_id)
-        .option("app_version", str(found[-1].times_ms[-1]))
+        .options(**mark)
         .save()
     )
 

@@ -19,6 +19,7 @@ from deltalake import DeltaTable
 
 from headgate.base.clock import SystemClock
 from headgate.base.errors import InputError
+from headgate.pipeline.options import RETAIN_DAYS_MIN
 from headgate.pipeline.progress import Progress
 from headgate.pipeline.store.delta_log import (
     HOOKS,
@@ -27,10 +28,6 @@ from headgate.pipeline.store.delta_log import (
     table_files,
 )
 from headgate.pipeline.tables.columns import HOUR_NS
-
-RETAIN_DAYS_MIN: Final = 2
-"""Rows follow from the day before. With less, the hour that has just ended could lack some when
-the last of its telemetry comes."""
 
 VERSIONS_KEPT: Final = 10
 """So many last versions of a table stay readable whatever a vacuum is told."""

@@ -11,12 +11,11 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headgate.pipeline.tables.columns import HOUR_NS, ColumnType, Table, TableColumn
+from headgate.pipeline.tables.columns import DAY_HOURS, HOUR_NS, ColumnType, Table, TableColumn
 
 TIMESTAMP: Final = pa.timestamp("us", tz="UTC")
 """Microseconds, UTC: the only timestamp type that Spark takes from Python."""
 
-_DAY_HOURS: Final = 24
 
 _ARROW: Final = {
     ColumnType.STRING: pa.string(),
@@ -56,8 +55,8 @@ def partition_columns(last_ns: npt.NDArray[np.int64]) -> dict[str, pa.Array]:
     """``date`` and ``hour`` of rows whose last nanosecond is given."""
     hour = last_ns // HOUR_NS
     return {
-        "date": pa.array((hour // _DAY_HOURS).astype(np.int32)).cast(pa.date32()),
-        "hour": pa.array((hour % _DAY_HOURS).astype(np.int32)),
+        "date": pa.array((hour // DAY_HOURS).astype(np.int32)).cast(pa.date32()),
+        "hour": pa.array((hour % DAY_HOURS).astype(np.int32)),
     }
 
 

@@ -36,5 +36,5 @@ TABLES: Final = {
 }
 """All tables by name."""
 
-VIEWS: Final = {"backlog_episodes": EPISODES.name}
+VIEWS: Final = {"backlog_episodes": EPISODES.name, "namespace_rollup": INTERVALS.name}
 """Views that ``show`` prints as if they were tables, with the table that each is made of."""

@@ -12,6 +12,7 @@ from headgate.record.fields import FIELDS, FieldType, Kind
 
 MINUTE_NS: Final = 60_000_000_000
 HOUR_NS: Final = 60 * MINUTE_NS
+DAY_HOURS: Final = 24
 
 
 class ColumnType(enum.Enum):

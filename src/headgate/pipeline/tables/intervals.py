@@ -78,5 +78,10 @@ def _interval_columns() -> tuple[TableColumn, ...]:
 
 INTERVALS: Final = Table("intervals", _interval_columns(), ("date", "hour", "kind"), ("minute",))
 
+BY_NAME: Final = {column.name: column for column in INTERVALS.columns}
+"""The columns of ``intervals``, for tables and kernels that keep some of them."""
+
 TOPIC_KEY: Final = ("cluster", "topic", "partition", "incarnation")
 TOPIC_COLUMNS: Final = tuple(column for column in INTERVALS.columns if column.name in TOPIC_KEY)
+TOPIC_ORDER: Final = (*TOPIC_KEY, "minute")
+"""How kernels get the minutes of topics: those of each together, from first to last."""

@@ -13,10 +13,8 @@ from headgate.pipeline.tables.columns import (
     Table,
     TableColumn,
 )
-from headgate.pipeline.tables.intervals import INTERVALS, TOPIC_COLUMNS
+from headgate.pipeline.tables.intervals import BY_NAME, TOPIC_COLUMNS
 from headgate.record.fields import PARKED_FIELD_NAMES
-
-_BY_NAME: Final = {column.name: column for column in INTERVALS.columns}
 
 PUBLISH_LEVELS: Final = (
     "publish_limit_messages_per_s",
@@ -45,7 +43,7 @@ HELD_COLUMNS: Final = (
     TableColumn("bytes_in", LONG, "Bytes appended, metadata included."),
     TableColumn("producers", LONG, "Connected producers at the end."),
     *(_parked_column(name) for name in PARKED_FIELD_NAMES),
-    *(_BY_NAME[name] for name in PUBLISH_LEVELS),
+    *(BY_NAME[name] for name in PUBLISH_LEVELS),
     TableColumn(
         "cause", STRING, "What held for most of the time, as in parked_CAUSE_ns; null: nothing."
     ),
@@ -53,7 +51,7 @@ HELD_COLUMNS: Final = (
     TableColumn(
         "held_share",
         DOUBLE,
-        "Part of the sampled time in which cause held, 0 to 1; null when nothing was sampled.",
+        "Part of the counted time in which cause held, 0 to 1; null when nothing was counted.",
     ),
     TableColumn("evidence", STRING, "measured, or inferred if any of it is from counters alone."),
     TableColumn("sentence", STRING, "All that in words."),
@@ -80,7 +78,7 @@ THROTTLE_TIMELINE: Final = Table(
     (
         *PARTITION,
         TableColumn("minute", ColumnType.TIMESTAMP, "Start of the minute."),
-        *(_BY_NAME[name] for name in LIMITER_KEY),
+        *(BY_NAME[name] for name in LIMITER_KEY),
         TableColumn("broker", STRING, "Broker that wrote the minute's last row."),
         TableColumn("completeness", DOUBLE, "How much of the minute was sampled, 0 to 1."),
         TableColumn("from_ns", LONG, "Where the account of this minute begins."),
@@ -94,10 +92,12 @@ THROTTLE_TIMELINE: Final = Table(
         TableColumn("granted", LONG, "Amount that passed."),
         TableColumn("held", LONG, "By how much more came than passed; 0 where what waited shrank."),
         TableColumn("waiting_ns", LONG, "Time with at least one waiter. [ns]"),
-        TableColumn("waiting_share", DOUBLE, "waiting_ns / covered_ns, 0 to 1."),
+        TableColumn(
+            "waiting_share", DOUBLE, "Part of the counted time in which somebody waited, 0 to 1."
+        ),
         TableColumn("waiters_max", LONG, "Most waiters at once."),
         TableColumn(
-            "use", DOUBLE, "granted / what the limit allows from from_ns to to_ns; 1 is all."
+            "use", DOUBLE, "granted / what the limit allows in the counted time; 1 is all."
         ),
         TableColumn(
             "waiters",

@@ -54,6 +54,13 @@ def test_options(asked: list[Any]) -> None:
     assert asked == [AttributeOptions(source, "2h", "1h", "csv", WIDTH_PIPED, reads=False)]
 
 
+def test_producers_are_asked_for(asked: list[Any]) -> None:
+    assert attribute("--producers", "--no-read").exit_code == 0
+    source = SourceOptions("t")
+    wanted = AttributeOptions(source, width=WIDTH_PIPED, reads=False, is_about_producers=True)
+    assert asked == [wanted]
+
+
 @pytest.mark.parametrize(
     ("words", "status"),
     [
@@ -84,6 +91,8 @@ def test_what_was_found_is_said(asked: list[Any]) -> None:
     [
         ("--format xml", "'xml' is not one of 'table', 'json', 'csv'"),
         ("--fail-on NONE", "'NONE' is not one of"),
+        ("--producers --fail-on ANY", "--fail-on is about subscriptions, --producers about"),
+        ("--fail-confidence 0.9", "--fail-confidence means nothing without --fail-on."),
         ("--fail-confidence 2", "is not in the range 0<=x<=1"),
     ],
 )

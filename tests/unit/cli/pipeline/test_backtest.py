@@ -16,22 +16,18 @@ from tests.unit.cli.pipeline.jobs import loads
 def test_options(monkeypatch: pytest.MonkeyPatch) -> None:
     found: list[tuple[Any, ...]] = []
 
-    def load_grid(path: str) -> str:
-        return path
-
     def run_backtest(*words: Any) -> None:
         found.append(words)
 
     monkeypatch.delenv("COLUMNS", raising=False)
-    asked = loads(monkeypatch, "backtest", load_grid=load_grid, run_backtest=run_backtest)
+    asked = loads(monkeypatch, "backtest", run_backtest=run_backtest)
     words = "--out t --grid g.toml --since 2d --until 1d --run-id mine --format json"
     result = CliRunner().invoke(main, ["pipeline", "backtest", *words.split()])
     assert (result.exit_code, result.output) == (0, "")
-    ((options, _out, _err, grid, job),) = found
+    ((options, _out, _err),) = found
     folder = FolderOptions("t", "2d", "1d", "json", WIDTH_PIPED)
     assert options == BacktestOptions(folder, "g.toml", "mine")
-    assert (grid, job) == (load_grid, run_backtest)
-    assert asked == ["answers", "backtest.grid", "backtest.job"]
+    assert asked == ["answers"]
 
 
 def test_a_grid_is_needed() -> None:

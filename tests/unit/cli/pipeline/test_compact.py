@@ -29,10 +29,22 @@ def test_options(monkeypatch: pytest.MonkeyPatch, words: str, options: dict[str,
     result = CliRunner().invoke(main, ["pipeline", "compact", "--out", "t", *words.split()])
     assert (result.exit_code, result.output) == (0, "")
     assert found == [CompactOptions("t", **options)]
-    assert asked == ["upkeep", "store.maintenance"]
+    assert asked == ["upkeep"]
 
 
-@pytest.mark.parametrize("words", ["--retain 0", "--vacuum-hours -1", "--retain x"])
-def test_bad_options(words: str) -> None:
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("--retain 0", "not in the range x>=2"),
+        ("--vacuum --vacuum-hours -1", "not in the range x>=0"),
+        ("--retain x", "not a valid integer"),
+        # Also the number that is the default: who says it means to delete something.
+        ("--vacuum-hours 24", "--vacuum-hours means nothing without --vacuum."),
+    ],
+)
+def test_bad_options(monkeypatch: pytest.MonkeyPatch, words: str, said: str) -> None:
+    asked = loads(monkeypatch, "compact")
     result = CliRunner().invoke(main, ["pipeline", "compact", "--out", "t", *words.split()])
     assert result.exit_code == 2
+    assert said in result.stderr
+    assert asked == []

@@ -119,6 +119,15 @@ def test_stream_options(
     assert found == [StreamOptions(SourceOptions("t"), **options)]
 
 
+def test_a_host_for_metrics_that_nobody_serves_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = loads(monkeypatch, "ingest")
+    words = ["pipeline", "stream", "--out", "t", "--metrics-host", "0.0.0.0"]
+    result = CliRunner().invoke(main, words)
+    assert result.exit_code == 2
+    assert "--metrics-host means nothing without --metrics-port." in result.stderr
+    assert asked == []
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_ends_a_stream_after_its_batch(
     monkeypatch: pytest.MonkeyPatch, number: signal.Signals

@@ -162,15 +162,26 @@ def test_a_segment_tells_of_one_hour_and_whether_it_goes_on() -> None:
 def test_blame_is_exact_and_of_bridged_pauses_too() -> None:
     rows = judged(["CC.TTT......"], 720)
     (episode,) = whole(segments(rows))
-    inside = rows[:6]
+    inside = [row for row in rows[:6] if row["verdict"] != "NONE"]
+    assert len(inside) == 5
     for blame, column, share in zip(BLAMES, BLAME_COLUMNS, SHARE_COLUMNS, strict=True):
         wanted = sum(round(row[share] * row["accounted_ns"]) for row in inside)
-        assert episode[column] == wanted, blame
+        assert episode[column] == wanted + (60 * S if blame == "NONE" else 0), blame
     assert sum(episode[column] for column in BLAME_COLUMNS) == 360 * S
     assert episode["blame_throttled_topic_ns"] == 3 * 97 * 60 * S // 100
-    assert episode["blame_none_ns"] == 48 * S
+    assert episode["blame_none_ns"] == 60 * S
     assert (episode["cause"], episode["second_cause"]) == ("THROTTLED_TOPIC", "CONSUMER")
     assert episode["completeness"] == 1.0
+
+
+def test_a_consumer_is_not_to_blame_for_a_pause_in_which_it_is_busy() -> None:
+    rows = judged(["T..T..T....."], 720)
+    busy = dict.fromkeys(SHARE_COLUMNS, 0.0) | {"share_consumer": 1.0}
+    healthy = [row | busy if row["verdict"] == "NONE" else row for row in rows]
+    (episode,) = whole(segments(healthy))
+    assert (episode["cause"], episode["second_cause"]) == ("THROTTLED_TOPIC", None)
+    assert episode["blame_consumer_ns"] < 10 * S
+    assert episode["blame_none_ns"] >= 4 * 60 * S
 
 
 def test_a_limiter_that_stood_by_is_not_to_blame() -> None:

@@ -89,9 +89,14 @@ def test_a_part_of_a_minute_is_measured_by_what_it_covers() -> None:
     assert (row["granted"], row["use"], row["waiting_share"]) == (3_000, 1.0, 0.5)
 
 
-def test_use_is_of_the_whole_minute_where_rows_were_lost() -> None:
-    row = limiter_minute({**HELD[1], "covered_ns": 50 * S, "waiting_ns": 55 * S})
-    assert (row["use"], row["waiting_share"]) == (1.0, 1.0)
+def test_parts_are_of_the_whole_minute_where_rows_were_lost() -> None:
+    row = limiter_minute({**HELD[1], "covered_ns": 50 * S, "gaps": 1})
+    assert (row["use"], row["waiting_share"]) == (1.0, 0.5)
+
+
+def test_parts_are_of_what_is_covered_where_nobody_counted() -> None:
+    row = limiter_minute({**HELD[1], "covered_ns": 30 * S, "granted": 1_500})
+    assert (row["use"], row["waiting_share"]) == (0.5, 1.0)
 
 
 def test_a_limiter_that_held_nobody() -> None:

@@ -11,7 +11,6 @@ from headgate.pipeline.kernels.publish_limits import BROKER_LIMIT_COLUMNS
 from headgate.pipeline.kernels.publishing import (
     INPUT_COLUMNS,
     INTERVAL_COLUMNS,
-    SORT_COLUMNS,
     held_over,
     publish_range_table,
     publish_table,
@@ -19,7 +18,7 @@ from headgate.pipeline.kernels.publishing import (
 from headgate.pipeline.tables.arrow_types import arrow_schema, table_arrow_schema
 from headgate.pipeline.tables.bronze import INFERRED
 from headgate.pipeline.tables.columns import DOUBLE, HOUR_NS, STRING, TableColumn
-from headgate.pipeline.tables.intervals import INTERVALS
+from headgate.pipeline.tables.intervals import INTERVALS, TOPIC_ORDER
 from headgate.pipeline.tables.publishing import HELD_COLUMNS, PUBLISH_ATTRIBUTION
 from headgate.record.fields import PARKED_FIELD_NAMES, Kind
 from tests.unit.pipeline.play import S, minutes
@@ -41,7 +40,7 @@ _SCHEMA = arrow_schema(
 def table(rows: list[dict[str, Any]]) -> pa.Table:
     found = [{**row, **BROKER_LIMIT} for row in rows]
     made = pa.Table.from_pylist(found, schema=_SCHEMA).select(list(INPUT_COLUMNS))
-    return made.sort_by([(name, "ascending") for name in SORT_COLUMNS])
+    return made.sort_by([(name, "ascending") for name in TOPIC_ORDER])
 
 
 ROWS = minutes(tell(600), Kind.TOPIC)

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
-from headgate.pipeline.scrapes.decoding import VALUE_BYTES_MAX, WORK_COLUMN, scrape_tables
-from headgate.pipeline.scrapes.folder import file_name
+from headgate.pipeline.scrapes.decoding import (
+    VALUE_BYTES_MAX,
+    WORK_COLUMN,
+    scrape_tables,
+    work_tables,
+)
+from headgate.pipeline.scrapes.folder import Work, broker_folders, file_name, works
 from headgate.record.fields import STATE_FIELD_NAMES, Kind
 from tests.unit.pipeline.scrapes.judged import all_works, judgements, minutes, tables
 from tests.unit.pipeline.scrapes.texts import SITUATIONS, STEP_S, T0_MS, text_of, write_scrapes
@@ -58,6 +64,20 @@ def test_a_scrape_that_is_missing_is_bridged_and_a_long_gap_is_not(tmp_path: Pat
     covered = sum(row["covered_ns"] for row in rows)
     assert covered == (8 + 1) * STEP_S * 10**9
     assert tables(all_works(tmp_path))["kind"].to_pylist().count("batch") == 6
+
+
+def test_a_scrape_that_comes_late_alone_is_quarantined_and_nothing_is_read(tmp_path: Path) -> None:
+    write_scrapes(tmp_path, range(3))
+    (broker,) = broker_folders(str(tmp_path))
+    first, late, last = broker.times_ms
+    refused = replace(broker, wrong_names=("gone",))
+    (work,) = works(refused, last, {file_name(first), file_name(last)}, 1)
+    found = tables([Work.from_json(work.to_json())], "bronze_quarantine").to_pylist()
+    assert [row["message_id"] for row in found] == ["gone", file_name(late)]
+    # A file that is gone by now is told of at the time of the last scrape.
+    assert found[0]["publish_time"].timestamp() * 1_000 == last
+    assert found[1]["reason"] == "it came when a later scrape had been read already"
+    assert [name for name, _ in work_tables(work)] == ["bronze_quarantine"] * 2
 
 
 def test_what_is_no_scrape_is_quarantined_and_the_rest_goes_on(tmp_path: Path) -> None:

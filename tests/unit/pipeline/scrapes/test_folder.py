@@ -84,5 +84,14 @@ def test_a_scrape_that_comes_late_is_refused_once() -> None:
     assert work.refused == []
 
 
+def test_a_scrape_that_comes_late_is_refused_before_a_later_one_comes() -> None:
+    known = {file_name(T), file_name(T + 1_000)}
+    scrapes = broker(T, T + 500, T + 1_000, wrong=("notes",))
+    (work,) = works(scrapes, T + 1_000, known, 4)
+    assert (list(work.times_ms), list(work.earlier_ms)) == ([], [T + 1_000])
+    assert [name for name, _ in work.refused] == ["notes", file_name(T + 500)]
+    assert works(scrapes, T + 1_000, {*known, "notes", file_name(T + 500)}, 4) == []
+
+
 def test_gaps_are_more_than_two_minutes() -> None:
     assert list(gaps(broker(T, T + 120_000, T + 240_001))) == [(T + 120_000, T + 240_001)]

@@ -1,0 +1,173 @@
+"""What happened in each namespace and minute, without Spark: rows of minutes in, sums out.
+
+The same as :func:`headgate.pipeline.views.namespace_rollup` says to Spark. Everything is a sum, a
+count or a maximum, so rows may come in any pieces: :func:`topic_parts` and its like make of each
+piece what is summed, and :func:`rollup_table` puts the three sums together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from headgate.base.units import NS_PER_S
+from headgate.pipeline.kernels.blame import BLAME_INPUT, LIMITERS, blamed_shares
+from headgate.pipeline.tables.arrow_types import arrow_schema
+from headgate.pipeline.tables.attribution import BLAMES
+from headgate.pipeline.tables.columns import DOUBLE, LONG, STRING, ColumnType, TableColumn
+from headgate.pipeline.tables.quotas import EVICTION_FIELDS
+from headgate.record.fields import PARK_CAUSES
+
+ROLLUP_KEY: Final = ("cluster", "namespace", "minute")
+
+_AMOUNTS: Final = ("msgs_in", "bytes_in", "msgs_out", "bytes_out", "backlog_bytes")
+_PARKED: Final = tuple(f"parked_{cause}_ns" for cause in PARK_CAUSES)
+_BLAMED: Final = tuple(f"blame_{blame.lower()}_s" for blame in BLAMES)
+_PLACE: Final = ("cluster", "topic", "minute")
+
+TOPIC_INPUT: Final = (*_PLACE, *_AMOUNTS, "oldest_age_max_ns", *EVICTION_FIELDS, *_PARKED)
+"""Columns of ``intervals`` that are needed of topics."""
+
+SUBSCRIPTION_INPUT: Final = (*_PLACE, "backlog_messages")
+"""Columns of ``intervals`` that are needed of subscriptions."""
+
+JUDGED_INPUT: Final = (*_PLACE, *BLAME_INPUT, "completeness", "from_ns", "to_ns")
+"""Columns of ``attribution`` that are needed."""
+
+Sums = list[tuple[str, str]]
+"""Columns, and how they are put together."""
+
+TOPIC_SUMS: Final[Sums] = [
+    ("minute", "count"),
+    *((name, "sum") for name in (*_AMOUNTS, "evicted_messages", "evicted_bytes", *_PARKED)),
+    ("oldest_age_max_ns", "max"),
+]
+SUBSCRIPTION_SUMS: Final[Sums] = [("minute", "count"), ("backlog_messages", "sum")]
+JUDGED_SUMS: Final[Sums] = [(name, "sum") for name in _BLAMED]
+
+ROLLUP_COLUMNS: Final = (
+    TableColumn("cluster", STRING, "Cluster."),
+    TableColumn("namespace", STRING, "tenant/namespace."),
+    TableColumn("minute", ColumnType.TIMESTAMP, "Start of the minute."),
+    TableColumn("topics", LONG, "Topics, each partition by itself."),
+    *(TableColumn(name, LONG, f"{name} of all topics.") for name in _AMOUNTS),
+    TableColumn("oldest_age_max_ns", LONG, "Largest age of an unacknowledged message."),
+    TableColumn("evicted_messages", LONG, "Messages that quotas took."),
+    TableColumn("evicted_bytes", LONG, "Bytes that quotas took."),
+    *(
+        TableColumn(f"parked_{cause}_s", DOUBLE, f"Time in which {cause} held producers. [s]")
+        for cause in PARK_CAUSES
+    ),
+    TableColumn("subscriptions", LONG, "Subscriptions."),
+    TableColumn("backlog_messages", LONG, "What waits at the minute's end."),
+    *(
+        TableColumn(name, DOUBLE, f"Time that is blamed on {blame}. [s]")
+        for name, blame in zip(_BLAMED, BLAMES, strict=True)
+    ),
+    TableColumn("throttled_s", DOUBLE, "Time that is blamed on limits. [s]"),
+    TableColumn("parked_s", DOUBLE, "Time in which producers were held. [s]"),
+)
+"""Columns of the view. Times are summed over subscriptions and topics: 120 s in a minute are two
+of them all the time."""
+
+
+def topic_parts(rows: pa.RecordBatch) -> pa.Table:
+    """The key and what :data:`TOPIC_SUMS` sums, from :data:`TOPIC_INPUT`."""
+    evicted = {
+        f"evicted_{unit}": _added(rows, [f for f in EVICTION_FIELDS if f.endswith(unit)])
+        for unit in ("messages", "bytes")
+    }
+    return _keyed(rows, (*_AMOUNTS, "oldest_age_max_ns", *_PARKED), evicted)
+
+
+def subscription_parts(rows: pa.RecordBatch) -> pa.Table:
+    """The key and what :data:`SUBSCRIPTION_SUMS` sums, from :data:`SUBSCRIPTION_INPUT`."""
+    return _keyed(rows, ("backlog_messages",), {})
+
+
+def judged_parts(rows: pa.RecordBatch) -> pa.Table:
+    """The key and what :data:`JUDGED_SUMS` sums, from :data:`JUDGED_INPUT`."""
+    length_s = pc.divide(
+        pc.subtract(rows.column("to_ns"), rows.column("from_ns")).cast(pa.float64()),
+        float(NS_PER_S),
+    )
+    covered_s = pc.multiply(rows.column("completeness"), length_s)
+    shares = blamed_shares(rows)
+    blamed = {
+        name: pc.multiply(shares[blame], covered_s)
+        for name, blame in zip(_BLAMED, BLAMES, strict=True)
+    }
+    return _keyed(rows, (), blamed)
+
+
+def _keyed(rows: pa.RecordBatch, names: Sequence[str], more: dict[str, pa.Array]) -> pa.Table:
+    found = pc.extract_regex(rows.column("topic"), r"^[^:]+://(?P<namespace>[^/]+/[^/]+)/").field(
+        "namespace"
+    )
+    columns = {
+        "cluster": rows.column("cluster"),
+        "namespace": pc.fill_null(found, ""),
+        "minute": rows.column("minute"),
+        **{name: rows.column(name) for name in names},
+        **more,
+    }
+    return pa.table(columns)
+
+
+def _added(rows: pa.RecordBatch, names: Sequence[str]) -> pa.Array:
+    total = pa.array([0] * rows.num_rows, pa.int64())
+    for name in names:
+        total = pc.add(total, pc.fill_null(rows.column(name), 0))
+    return total
+
+
+def rollup_table(
+    topics: pa.Table | None, subscriptions: pa.Table | None, judged: pa.Table | None
+) -> pa.Table:
+    """Rows of :data:`ROLLUP_COLUMNS` in order of time, from the sums; None: there are no such rows.
+
+    A namespace has a row in minutes in which it has a topic.
+    """
+    schema = arrow_schema(ROLLUP_COLUMNS)
+    if topics is None:
+        return schema.empty_table()
+    joined = _plain(topics, TOPIC_SUMS, "topics")
+    if subscriptions is not None:
+        found = _plain(subscriptions, SUBSCRIPTION_SUMS, "subscriptions")
+        joined = joined.join(found, list(ROLLUP_KEY))
+    if judged is not None:
+        joined = joined.join(_plain(judged, JUDGED_SUMS, ""), list(ROLLUP_KEY))
+
+    def column(name: str) -> pa.ChunkedArray:
+        if name in joined.column_names:
+            return joined.column(name)
+        return pa.chunked_array([pa.nulls(joined.num_rows, schema.field(name).type)])
+
+    columns = {name: column(name) for name in (*ROLLUP_KEY, "oldest_age_max_ns", *_BLAMED)}
+    counts = (*_AMOUNTS, "topics", "subscriptions", "backlog_messages")
+    for name in (*counts, "evicted_messages", "evicted_bytes"):
+        columns[name] = pc.fill_null(column(name), 0)
+    for cause in PARK_CAUSES:
+        held_ns = pc.fill_null(column(f"parked_{cause}_ns"), 0).cast(pa.float64())
+        columns[f"parked_{cause}_s"] = pc.divide(held_ns, float(NS_PER_S))
+    columns["throttled_s"] = _total(columns, [f"blame_{name.lower()}_s" for name in LIMITERS])
+    columns["parked_s"] = _total(columns, [f"parked_{cause}_s" for cause in PARK_CAUSES])
+    table = pa.table({name: columns[name] for name in schema.names}).cast(schema)
+    return table.sort_by([(name, "ascending") for name in ("minute", "cluster", "namespace")])
+
+
+def _plain(sums: pa.Table, made: Sums, count: str) -> pa.Table:
+    """Sums by the names of what is summed; how many rows there were is called ``count``."""
+    names = [count if function == "count" else name for name, function in made]
+    columns = [f"{name}_{function}" for name, function in made]
+    return sums.select([*ROLLUP_KEY, *columns]).rename_columns([*ROLLUP_KEY, *names])
+
+
+def _total(columns: dict[str, pa.ChunkedArray], names: Sequence[str]) -> pa.ChunkedArray:
+    total = pc.fill_null(columns[names[0]], 0.0)
+    for name in names[1:]:
+        total = pc.add(total, pc.fill_null(columns[name], 0.0))
+    return total

@@ -1,0 +1,71 @@
+"""What hangs is given up, in words, and leaves nothing running."""
+
+from __future__ import annotations
+
+import ast
+import os
+import sys
+from pathlib import Path
+
+import pytest
+from devkit.paths import ROOT
+from devkit.processes import GivenUpError, captured, shown
+
+WAITS = "import threading; threading.Event().wait()"
+"""A program that never ends."""
+
+
+def test_what_a_program_says_is_kept(tmp_path: Path) -> None:
+    code = "import os, sys; print(os.getcwd()); sys.exit(f'{sys.stdin.read()!r}')"
+    done = captured([sys.executable, "-c", code], 60, folder=tmp_path)
+    assert (done.returncode, done.stdout, done.stderr) == (1, f"{tmp_path}\n", "''\n")
+
+
+def test_a_program_that_hangs_is_given_up() -> None:
+    with pytest.raises(GivenUpError, match=r"^python\S* -c import .* given up after 0\.2 s"):
+        captured([sys.executable, "-c", WAITS], 0.2)
+
+
+def test_a_shown_program_speaks_for_itself(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    code = "import os, sys; print(os.getcwd()); sys.exit(3)"
+    assert shown([sys.executable, "-c", code], 60, tmp_path) == 3
+    assert capfd.readouterr().out == f"{tmp_path}\n"
+
+
+def test_nothing_of_a_shown_program_is_left(tmp_path: Path) -> None:
+    code = (
+        "import os, pathlib, subprocess, sys\n"
+        f"child = subprocess.Popen([sys.executable, '-c', {WAITS!r}])\n"
+        "pathlib.Path('ids').write_text(f'{os.getpgid(child.pid)}')\n"
+        "child.wait()\n"
+    )
+    with pytest.raises(GivenUpError, match="given up after 2 s"):
+        shown([sys.executable, "-c", code], 2, tmp_path)
+    group = int((tmp_path / "ids").read_text())
+    assert group != os.getpgid(0)
+    # A killed child may wait to be reaped, by whoever inherited it.
+    states = [_state(path) for path in Path("/proc").iterdir() if path.name.isdecimal()]
+    assert all(state == "Z" for of, state in states if of == group)
+
+
+def _state(process: Path) -> tuple[int, str]:
+    """Its process group and what it does; 0 if it has just ended."""
+    try:
+        words = (process / "stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return 0, ""
+    return int(words[2]), words[0]
+
+
+def test_every_program_of_the_kit_has_a_limit() -> None:
+    without = [
+        f"{path.name}:{call.lineno}"
+        for path in sorted((ROOT / "tools" / "devkit").glob("*.py"))
+        for call in ast.walk(ast.parse(path.read_text()))
+        if isinstance(call, ast.Call)
+        and ast.unparse(call.func) == "subprocess.run"
+        and "timeout" not in {keyword.arg for keyword in call.keywords}
+    ]
+    assert without == []

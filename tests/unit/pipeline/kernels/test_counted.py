@@ -1,0 +1,29 @@
+"""Shares of a minute are of the time that was counted in it."""
+
+from __future__ import annotations
+
+import pytest
+
+from headgate.pipeline.kernels.counted import counted_ns
+from headgate.record.fields import Kind
+from tests.unit.pipeline.play import S, minutes
+from tests.unit.pipeline.story_play import tell
+
+
+@pytest.mark.parametrize(
+    ("covered_s", "gaps", "counted_s"),
+    [(60, 0, 60), (40, 1, 60), (40, 0, 40), (70, 0, 60), (0, 0, 0)],
+)
+def test_lost_rows_are_counted_and_holes_are_not(covered_s: int, gaps: int, counted_s: int) -> None:
+    minute = {"from_ns": 60 * S, "to_ns": 120 * S, "covered_ns": covered_s * S, "gaps": gaps}
+    assert counted_ns(minute) == counted_s * S
+
+
+def test_what_waits_all_along_waits_all_of_it_whatever_is_lost() -> None:
+    messages = tell(330)
+    whole = [row for row in minutes(messages, Kind.LIMITER) if row["waiting_ns"]]
+    lossy = [row for row in minutes(messages[:2] + messages[5:], Kind.LIMITER) if row["waiting_ns"]]
+    assert any(row["covered_ns"] < counted_ns(row) for row in lossy)
+    shares = [[row["waiting_ns"] / counted_ns(row) for row in rows] for rows in (whole, lossy)]
+    assert shares[0] == [0.5] * len(whole)
+    assert shares[1] == pytest.approx(shares[0])
