@@ -16,6 +16,8 @@ PYTHON = Path(sys.executable)
 @pytest.fixture
 def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A tree with the two lanes ``good`` and ``empty``."""
+    # This process may be one of two, which is nothing to the lanes that it runs.
+    monkeypatch.delenv("PYTEST_XDIST_WORKER_COUNT", raising=False)
     good = Lane("good", ("tests/good",), 60)
     empty = Lane("empty", ("tests/empty",), 60)
     monkeypatch.setattr(lanes, "ROOT", tmp_path)
