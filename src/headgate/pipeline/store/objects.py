@@ -14,6 +14,7 @@ import obstore
 from obstore.exceptions import AlreadyExistsError, BaseError, PreconditionError
 from obstore.store import S3Store
 
+from headgate.pipeline.failures import joined_causes
 from headgate.pipeline.roots import bucket_and_prefix
 from headgate.pipeline.store.lease import Found, Hold
 from headgate.pipeline.store.place import CONNECT_TIMEOUT_S, access_of
@@ -52,7 +53,7 @@ def _plain_errors() -> Iterator[None]:
     try:
         yield
     except (BaseError, FileNotFoundError) as error:
-        raise OSError(str(error).split("\n", 1)[0]) from None
+        raise OSError(joined_causes(str(error)).partition("\n")[0]) from None
 
 
 def delete(root: str, paths: Sequence[str]) -> None:

@@ -24,6 +24,7 @@ import pyarrow.parquet as pq
 from deltalake import DeltaTable
 
 from headgate.base.errors import InputError
+from headgate.pipeline.failures import joined_causes
 from headgate.pipeline.roots import bucket_and_prefix, checked_root, is_object_store
 
 CONNECT_TIMEOUT_S: Final = 5
@@ -34,10 +35,10 @@ ATTEMPTS_MAX: Final = 5
 LOG: Final = "_delta_log"
 """A table's folder has this one in it, with the table's versions."""
 
+_VERSION: Final = re.compile(r"\d{20}\.(json|checkpoint)")
+
 _READ_AT_ONCE: Final = 16
 """Small files that are read beside each other: in S3 each takes three answers."""
-
-_REQUEST_ID: Final = re.compile(r" \((Request ID|.*?Request ID): [^)]*\)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,8 +104,14 @@ class Place:
         Raises:
             OSError: it is no folder, or cannot be read.
         """
-        selector = fs.FileSelector(self.path(*names), allow_not_found=or_none)
-        return sorted(found.base_name for found in self.files.get_file_info(selector))
+        try:
+            # An absent bucket is another error, but no error where absence is allowed.
+            found = self.files.get_file_info(fs.FileSelector(self.path(*names)))
+        except FileNotFoundError:
+            if or_none:
+                return []
+            raise
+        return sorted(info.base_name for info in found)
 
     def tables(self) -> list[str]:
         """Names of what has a log, in order; a log may be empty.
@@ -119,8 +126,14 @@ class Place:
         ]
 
     def is_table(self, name: str) -> bool:
-        """Whether it has a first version: a killed run may have left a log that is empty."""
-        return bool(DeltaTable.is_deltatable(self.uri(name), self.storage_options))
+        """Whether it has a first version: a killed run may have left a log that is empty.
+
+        Raises:
+            OSError: the log cannot be read.
+        """
+        # delta-rs' own function holds Python's lock while it waits for S3, and with it the thread
+        # that renews the writer's lock.
+        return any(_VERSION.match(found) for found in self.names(name, LOG, or_none=True))
 
     def delta(self, name: str) -> DeltaTable:
         """A table at its newest version."""
@@ -246,4 +259,4 @@ def refusal(error: OSError) -> str:
     """Why something cannot be read or written, in one line and without what only a log wants."""
     if error.errno is not None:
         return os.strerror(error.errno)
-    return _REQUEST_ID.sub("", str(error).splitlines()[0] if str(error) else "no reason given")
+    return joined_causes(str(error)).partition("\n")[0] or "no reason given"

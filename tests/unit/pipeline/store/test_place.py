@@ -95,7 +95,9 @@ def test_files_of_a_folder(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     assert place.names() == [".hidden", "a", "b", "file"]
     assert place.tables() == ["b"]
-    assert not place.is_table("b")
+    assert (place.is_table("b"), place.is_table("none")) == (False, False)
+    (tmp_path / "b" / "_delta_log" / f"{3:020d}.checkpoint.parquet").touch()
+    assert place.is_table("b")
     assert place.text("b", "_delta_log", "0.json") == "ü"
     place.delete(["b/_delta_log/0.json"])
     with pytest.raises(FileNotFoundError):
