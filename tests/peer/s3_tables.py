@@ -61,10 +61,9 @@ COMMAND_LIMIT_S = 120
 
 
 def rows(root: str, table: str) -> list[str]:
-    """Rows of a table but for what says when they were written, in an order of their own."""
+    """Rows of a table, in an order of their own."""
     scan = TableScan(root, table)
-    columns = [name for name in scan.schema.names if name != "appended"]
-    return sorted(map(repr, scan.rows(columns).to_pylist()))
+    return sorted(map(repr, scan.rows(scan.schema.names).to_pylist()))
 
 
 def judged(source: SourceOptions, topic: Topic, reads: bool) -> tuple[list[dict[str, Any]], str]:

@@ -16,6 +16,7 @@ from devkit.paths import CACHE, LOCKS, environment_variables
 from devkit.pip import run_pip
 
 LOCK: Final = LOCKS / "peer.txt"
+VENV_LIMIT_S: Final = 300
 _STAMP: Final = "complete"
 
 
@@ -31,10 +32,14 @@ def ensure_s3_server(python: Path) -> Path:
     if stamp.is_file() and stamp.read_text() == digest and own.exists():
         return own
     shutil.rmtree(folder, ignore_errors=True)
-    made = subprocess.run(
-        [str(python), "-m", "venv", str(folder)],
-        capture_output=True, text=True, env=environment_variables(), check=False,
-    )  # fmt: skip
+    try:
+        made = subprocess.run(
+            [str(python), "-m", "venv", str(folder)],
+            capture_output=True, text=True, env=environment_variables(), timeout=VENV_LIMIT_S,
+            check=False,
+        )  # fmt: skip
+    except subprocess.TimeoutExpired as error:
+        raise DevError(f"Making {folder} was given up after {VENV_LIMIT_S} s") from error
     if made.returncode != 0:
         raise DevError(f"{folder} could not be made:\n{made.stdout}{made.stderr}")
     lines = LOCK.read_text().splitlines()

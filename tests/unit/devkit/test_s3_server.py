@@ -15,11 +15,13 @@ class Made:
     """Stands in for venv and pip: notes what was called, and makes what they would."""
 
     def __init__(self, folder: Path, status: int = 0) -> None:
-        self.folder, self.status = folder, status
+        self.folder, self.status, self.hangs = folder, status, False
         self.calls: list[list[str]] = []
 
     def venv(self, command: list[str], **_: Any) -> subprocess.CompletedProcess[str]:
         self.calls.append(command)
+        if self.hangs:
+            raise subprocess.TimeoutExpired(command, 1)
         if not self.status:
             (self.folder / "bin").mkdir(parents=True)
             (self.folder / "bin" / "python").touch()
@@ -69,4 +71,7 @@ def test_what_was_cut_short_is_made_again(made: Made, monkeypatch: pytest.Monkey
 def test_what_venv_said_is_told(made: Made) -> None:
     made.status = 1
     with pytest.raises(DevError, match="no room"):
+        s3_server.ensure_s3_server(Path("/some/python"))
+    made.hangs = True
+    with pytest.raises(DevError, match="was given up after"):
         s3_server.ensure_s3_server(Path("/some/python"))

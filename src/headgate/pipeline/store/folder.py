@@ -11,14 +11,12 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
 
 from headgate.base.errors import InputError
 from headgate.pipeline.options import SourceOptions
 from headgate.pipeline.roots import is_object_store, resolved_root
+from headgate.pipeline.store.lease import LOCK
 from headgate.pipeline.tables.bronze import BRONZE_SAMPLES
-
-_LOCK: Final = ".lock"
 
 
 @contextmanager
@@ -38,7 +36,7 @@ def folder_lock(out: str, say: Callable[[str], None] = lambda _: None) -> Iterat
     try:
         Path(out).mkdir(parents=True, exist_ok=True)
         _refuse_foreign(out, sorted(os.listdir(out)))
-        descriptor = os.open(Path(out, _LOCK), os.O_RDWR | os.O_CREAT, 0o644)
+        descriptor = os.open(Path(out, LOCK), os.O_RDWR | os.O_CREAT, 0o644)
     except OSError as error:
         raise InputError(f"folder {out} cannot be used: {error.strerror}") from error
     try:
@@ -60,7 +58,7 @@ def folder_lock(out: str, say: Callable[[str], None] = lambda _: None) -> Iterat
 def _refuse_foreign(out: str, names: list[str]) -> None:
     """Keep out of folders that somebody uses for something else."""
     visible = [name for name in names if not name.startswith(".")]
-    if visible and not {_LOCK, BRONZE_SAMPLES.name} & set(names):
+    if visible and not {LOCK, BRONZE_SAMPLES.name} & set(names):
         raise InputError(
             f"folder {out} holds {visible[0]!r} and no tables of this pipeline; choose an empty "
             "folder, or one that an earlier run filled"

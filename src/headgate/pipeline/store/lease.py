@@ -22,6 +22,9 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from typing import Final, Protocol
 
+LOCK: Final = ".lock"
+"""Name of the lock among what lies in a folder of tables, wherever that is."""
+
 RENEW_S: Final = 10.0
 LEASE_S: Final = 60.0
 LOOK_S: Final = 2.0

@@ -16,10 +16,8 @@ from obstore.store import S3Store
 
 from headgate.pipeline.failures import joined_causes
 from headgate.pipeline.roots import bucket_and_prefix
-from headgate.pipeline.store.lease import Found, Hold
+from headgate.pipeline.store.lease import LOCK, Found, Hold
 from headgate.pipeline.store.place import CONNECT_TIMEOUT_S, access_of
-
-LOCK: Final = ".lock"
 
 _TIMEOUT_S: Final = 10
 _ATTEMPTS_MAX: Final = 2

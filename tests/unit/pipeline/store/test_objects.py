@@ -9,8 +9,8 @@ from obstore.exceptions import GenericError
 from obstore.store import MemoryStore
 
 from headgate.pipeline.store import objects
-from headgate.pipeline.store.lease import FREE, Keeper, take
-from headgate.pipeline.store.objects import LOCK, StoredLock, delete, lock_object
+from headgate.pipeline.store.lease import FREE, LOCK, Keeper, take
+from headgate.pipeline.store.objects import StoredLock, delete, lock_object
 from tests.unit.pipeline.store.test_lease import A, B, Time
 
 
