@@ -21,7 +21,7 @@ BUILT: Final = CACHE / "peer"
 PULSAR_PROJECT: Final = PROJECT.parent / "pulsar" / "pom.xml"
 PULSAR_JARS: Final = CACHE / "apache-pulsar" / "lib"
 BUILD_LIMIT_S: Final = 600
-RUN_LIMIT_S: Final = 1_200
+RUN_LIMIT_S: Final = 1_600
 
 
 def play_peer(python: Path) -> int:

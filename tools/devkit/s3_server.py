@@ -7,16 +7,16 @@ from __future__ import annotations
 
 import hashlib
 import shutil
-import subprocess
 from pathlib import Path
 from typing import Final
 
 from devkit.console import DevError
-from devkit.paths import CACHE, LOCKS, environment_variables
+from devkit.paths import CACHE, LOCKS
 from devkit.pip import run_pip
+from devkit.processes import captured
 
 LOCK: Final = LOCKS / "peer.txt"
-VENV_LIMIT_S: Final = 300
+_LIMIT_S: Final = 300
 _STAMP: Final = "complete"
 
 
@@ -32,14 +32,7 @@ def ensure_s3_server(python: Path) -> Path:
     if stamp.is_file() and stamp.read_text() == digest and own.exists():
         return own
     shutil.rmtree(folder, ignore_errors=True)
-    try:
-        made = subprocess.run(
-            [str(python), "-m", "venv", str(folder)],
-            capture_output=True, text=True, env=environment_variables(), timeout=VENV_LIMIT_S,
-            check=False,
-        )  # fmt: skip
-    except subprocess.TimeoutExpired as error:
-        raise DevError(f"Making {folder} was given up after {VENV_LIMIT_S} s") from error
+    made = captured([str(python), "-m", "venv", str(folder)], _LIMIT_S)
     if made.returncode != 0:
         raise DevError(f"{folder} could not be made:\n{made.stdout}{made.stderr}")
     lines = LOCK.read_text().splitlines()
