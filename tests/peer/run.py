@@ -1,4 +1,4 @@
-"""What ``./dev test-peer`` plays: Java's client against Headgate, Spark against Apache Pulsar."""
+"""What ``./dev test-peer`` plays: Java's client, Spark against a Pulsar, and tables in an S3."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import tempfile
 from pathlib import Path
 
 from tests.peer.apache_pulsar import ApachePulsar
+from tests.peer.s3_server import PYTHON_VARIABLE
 from tests.service.process import BrokerProcess
 
 MAIN = "headgate.peer.BacklogQuotas"
@@ -22,6 +23,7 @@ SPARK_TESTS = (
     "tests/spark/test_pipeline_pulsar.py",
 )
 """What the suite plays against Headgate, and this against Apache Pulsar: the same answers."""
+S3_TESTS = ("tests/peer/s3_tables.py",)
 
 
 def play_java(java: str, classpath: str) -> int:
@@ -46,19 +48,28 @@ def play_spark(java: str, jars: Path) -> int:
             "HEADGATE_TEST_SERVICE_URL": peer.service_url,
             "HEADGATE_TEST_ADMIN_URL": peer.admin_url,
         }
-        try:
-            return subprocess.run(
-                [sys.executable, "-m", "pytest", "-q", *SPARK_TESTS],
-                env=os.environ | urls, timeout=SPARK_LIMIT_S, check=False,
-            ).returncode  # fmt: skip
-        except subprocess.TimeoutExpired:
-            sys.stderr.write(f"The Spark tests were given up after {SPARK_LIMIT_S} s\n")
-            return 1
+        return _pytest(SPARK_TESTS, urls)
 
 
-def run(java: str, classpath: str, jars: str) -> int:
-    """Both; 0 if both were right."""
-    return play_java(java, classpath) or play_spark(java, Path(jars))
+def play_s3(s3_python: str) -> int:
+    """Run the tests that start an S3 server, with the Python that has one; return their status."""
+    return _pytest(S3_TESTS, {PYTHON_VARIABLE: s3_python})
+
+
+def _pytest(files: tuple[str, ...], variables: dict[str, str]) -> int:
+    try:
+        return subprocess.run(
+            [sys.executable, "-m", "pytest", "-q", *files],
+            env=os.environ | variables, timeout=SPARK_LIMIT_S, check=False,
+        ).returncode  # fmt: skip
+    except subprocess.TimeoutExpired:
+        sys.stderr.write(f"{', '.join(files)}: given up after {SPARK_LIMIT_S} s\n")
+        return 1
+
+
+def run(java: str, classpath: str, jars: str, s3_python: str) -> int:
+    """All three; 0 if all were right."""
+    return play_s3(s3_python) or play_java(java, classpath) or play_spark(java, Path(jars))
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 from pyspark.errors import PySparkException
@@ -13,12 +14,15 @@ from pyspark.sql import DataFrame, SparkSession
 from headgate.base.errors import InputError
 from headgate.pipeline import jobs
 from headgate.pipeline.options import SourceOptions, StreamOptions
+from headgate.pipeline.refresh import DERIVED
 from headgate.pipeline.session import prepare_session
 from headgate.pipeline.store.delta_writer import FORMAT
 from headgate.pipeline.store.folder import checkpoint_path, folder_lock
 from headgate.pipeline.tables.schemas import MESSAGE_SCHEMA
 from tests.spark.telemetry_topic import Topic, attribute, rows_of
 from tests.unit.pipeline.play import SITUATIONS, T0, Broker, S, play
+
+DERIVED_NAMES = tuple(table.name for table in DERIVED)
 
 
 @pytest.fixture
@@ -103,6 +107,29 @@ def test_a_run_killed_after_bronze_has_every_row_once(
     assert after.group_by(keys).aggregate([]).num_rows == after.num_rows > before.num_rows
     (slow,) = [row for row in rows if row["topic"].endswith("/slow")]
     assert slow["seconds"] == 40
+
+
+@pytest.mark.usefixtures("spark")
+def test_a_lost_checkpoint_doubles_bronze_and_nothing_that_follows(
+    tmp_path: Path, topic: Topic
+) -> None:
+    out = tmp_path / "tables"
+    topic.publish([b"no telemetry", *play(70)])
+    runs: list[dict[str, pa.Table]] = []
+    received: list[list[int]] = []
+    for work in ("first", "second"):
+        source = SourceOptions(str(out), work=str(tmp_path / work))
+        jobs.run_once(source, io.StringIO(), messages=topic.stream)
+        assert (tmp_path / work / "_checkpoints").is_dir()
+        runs.append({name: rows_of(out, name) for name in DERIVED_NAMES})
+        received.append(
+            [rows_of(out, name).num_rows for name in ("bronze_samples", "bronze_quarantine")]
+        )
+    assert not (out / "_checkpoints").exists()
+    assert received[1] == [2 * rows for rows in received[0]]
+    assert min(received[0]) > 0
+    assert runs[0]["attribution"].num_rows > 0
+    assert runs[1] == runs[0]
 
 
 @pytest.mark.usefixtures("spark")

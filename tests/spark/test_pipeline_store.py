@@ -19,6 +19,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from headgate.base.errors import InputError
 from headgate.pipeline import refresh as refreshing
+from headgate.pipeline.object_rows import object_rows
 from headgate.pipeline.progress import Progress
 from headgate.pipeline.refresh import DERIVED, read_files, recompute, refresh, refresh_all
 from headgate.pipeline.session import prepare_session
@@ -38,6 +39,7 @@ from headgate.pipeline.tables.catalogue import TABLES
 from headgate.pipeline.tables.columns import HOUR_NS
 from headgate.pipeline.tables.intervals import INTERVALS
 from headgate.pipeline.tables.quotas import EVICTIONS, QUOTA_USAGE
+from headgate.pipeline.tables.schemas import table_schema
 from tests.spark.telemetry_topic import rows_of
 from tests.unit.pipeline.play import SITUATIONS, T0, Broker, S, bronze
 from tests.unit.pipeline.store.old_folder import old_table
@@ -302,3 +304,23 @@ def test_trap_the_first_batch_must_have_the_schema_that_was_promised(
         root=str(tmp_path), table=INTERVALS.name
     ).save()
     assert rows_of(tmp_path, "intervals")["acked"].to_pylist() == [7]
+
+
+def test_tasks_read_the_rows_that_spark_reads(spark: SparkSession, tmp_path: Path) -> None:
+    """As they do where the tables are in S3; also of a file without a column that came since."""
+    wanted = bronze([m for _ in range(30) for m in Broker(situations=SITUATIONS[:3]).window(2)])
+    old_table(tmp_path, BRONZE_SAMPLES, [wanted.column_names[-1]], wanted)
+    append(tmp_path, wanted)
+    files = table_files(ensure_table(str(tmp_path), BRONZE_SAMPLES))
+    by_tasks = object_rows(spark, str(tmp_path), BRONZE_SAMPLES, files)
+    # Spark puts columns of the partition behind the others.
+    by_spark = read_files(spark, str(tmp_path), BRONZE_SAMPLES, files).select(by_tasks.columns)
+    wanted_types = [(field.name, field.dataType) for field in table_schema(BRONZE_SAMPLES)]
+    for frame in (by_tasks, by_spark):
+        assert [(field.name, field.dataType) for field in frame.schema] == wanted_types
+    assert same_rows(by_tasks.toArrow(), by_spark.toArrow())
+    assert by_tasks.count() == 2 * wanted.num_rows
+
+
+def same_rows(one: pa.Table, other: pa.Table) -> bool:
+    return sorted(map(repr, one.to_pylist())) == sorted(map(repr, other.to_pylist()))

@@ -52,7 +52,7 @@ EXTERNAL: dict[str, set[str]] = {
     "telemetry": {"msgspec", "opentelemetry", "starlette"},
     "pipeline": {
         "pyspark", "pyarrow", "pandas", "numpy", "deltalake", "pulsar", "rich", "urllib3",
-        "pyspark_pulsar", "plotly", "jinja2", "prometheus_client", "numba",
+        "pyspark_pulsar", "plotly", "jinja2", "prometheus_client", "numba", "obstore",
     },
     "app": {"uvloop", "uvicorn", "starlette", "msgspec", "pulsar", "rich", "urllib3"},
     "demo": {"pulsar", "rich", "urllib3", "msgspec"},

@@ -15,13 +15,16 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 BROKER = PROJECT["project"]["dependencies"]
 EXTRAS = PROJECT["project"]["optional-dependencies"]
 GROUPS = PROJECT["dependency-groups"]
+PIPELINE = [*EXTRAS["spark"], *EXTRAS["s3"]]
+ON_CLUSTERS = [text for text in PIPELINE if not text.startswith("pyspark")]
 OURS = {"headgate", "pyspark-pulsar"}
 WANTED = {
     "build": GROUPS["build"],
     "broker": BROKER,
     "lint": [*BROKER, *GROUPS["lint"]],
-    "spark": [*BROKER, *EXTRAS["demo"], *(t for t in EXTRAS["spark"] if t[:7] != "pyspark")],
-    "dev": [*BROKER, *EXTRAS["demo"], *EXTRAS["spark"], *GROUPS["lint"], *GROUPS["test"]],
+    "spark": [*BROKER, *EXTRAS["demo"], *ON_CLUSTERS],
+    "dev": [*BROKER, *EXTRAS["demo"], *PIPELINE, *GROUPS["lint"], *GROUPS["test"]],
+    "peer": GROUPS["peer"],
 }
 
 

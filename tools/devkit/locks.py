@@ -27,13 +27,15 @@ _LANES: Final[tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...]] = (
     ("lint", ("pyproject.toml", "--group", "lint"), ("broker", "build")),
     (
         "dev",
-        ("pyproject.toml", "--extra", "spark", "--group", "lint", "--group", "test"),
+        ("pyproject.toml", "--extra", "s3", "--group", "lint", "--group", "test"),
         ("lint", "build"),
     ),
+    # A program of its own, in an environment of its own: it shares no version with ours.
+    ("peer", ("--group", "pyproject.toml:peer"), ()),
     # What a Spark cluster needs beside its own Spark.
     (
         "spark",
-        ("pyproject.toml", "--extra", "spark", *_NOT_EMITTED),
+        ("pyproject.toml", "--extra", "s3", *_NOT_EMITTED),
         ("dev",),
     ),
 )

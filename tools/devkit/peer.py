@@ -1,4 +1,4 @@
-"""``./dev test-peer``: what the Java client sees of Headgate, and Spark of an Apache Pulsar.
+"""``./dev test-peer``: Java's client with Headgate, Spark with Apache Pulsar, tables in an S3.
 
 It is no part of ``./dev test``: client, broker and libraries, some 300 MB, come from wherever Maven
 is told to find them.
@@ -14,13 +14,14 @@ from typing import Final
 
 from devkit.console import DevError, Stage
 from devkit.paths import CACHE, ROOT, environment_variables
+from devkit.s3_server import ensure_s3_server
 
 PROJECT: Final = ROOT / "tests" / "peer" / "pom.xml"
 BUILT: Final = CACHE / "peer"
 PULSAR_PROJECT: Final = PROJECT.parent / "pulsar" / "pom.xml"
 PULSAR_JARS: Final = CACHE / "apache-pulsar" / "lib"
 BUILD_LIMIT_S: Final = 600
-RUN_LIMIT_S: Final = 1_200
+RUN_LIMIT_S: Final = 1_600
 
 
 def play_peer(python: Path) -> int:
@@ -29,11 +30,13 @@ def play_peer(python: Path) -> int:
     Raises:
         DevError: it could not be built, or hangs.
     """
+    s3_python = ensure_s3_server(python)
     maven(PROJECT, "process-classes", "building the Java program with Maven")
     maven(PULSAR_PROJECT, "process-resources", "fetching Apache Pulsar with Maven")
     classpath = f"{BUILT / 'classes'}{os.pathsep}{BUILT / 'lib'}/*"
     command = [
         str(python), "-m", "tests.peer.run", java_program(), classpath, str(PULSAR_JARS),
+        str(s3_python),
     ]  # fmt: skip
     try:
         return subprocess.run(

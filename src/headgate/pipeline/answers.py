@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any, Final, TextIO
 
 from pyspark.sql import SparkSession
@@ -22,6 +21,7 @@ from headgate.pipeline.forecasts import clusters_behind, forecast_rows, forecast
 from headgate.pipeline.jobs import locked_folder, opened_folder
 from headgate.pipeline.options import BacktestOptions, FolderOptions, ForecastOptions
 from headgate.pipeline.progress import Progress
+from headgate.pipeline.roots import resolved_root
 from headgate.pipeline.rows import write_rows
 from headgate.pipeline.store.scan import TableScan, existing_tables
 from headgate.pipeline.tables.intervals import INTERVALS
@@ -65,7 +65,7 @@ def run_forecast(options: ForecastOptions, out: TextIO, err: TextIO) -> int:
     span = parse_span(folder.since, folder.until, now_ns)
     at_ns = None if options.at is None else parse_time(options.at, now_ns)
     within_ns = None if options.within is None else parse_duration(options.within)
-    root, progress = str(Path(folder.out).resolve()), Progress(err)
+    root, progress = resolved_root(folder.out), Progress(err)
     existing_tables(folder.out)
     # What is not there is said before Spark is started.
     TableScan(folder.out, INTERVALS.name if options.is_score else QUOTA_USAGE.name)
@@ -108,7 +108,7 @@ def run_backtest(options: BacktestOptions, out: TextIO, err: TextIO) -> str:
     span = parse_span(folder.since, folder.until, now_ns)
     grid = load_grid(options.grid)
     run_id = options.run_id or f"{datetime.fromtimestamp(now_ns // NS_PER_S, UTC):%Y%m%dT%H%M%SZ}"
-    root, progress = str(Path(folder.out).resolve()), Progress(err)
+    root, progress = resolved_root(folder.out), Progress(err)
     existing_tables(folder.out)
     held: AbstractContextManager[SparkSession] = locked_folder(
         root, "headgate pipeline backtest", progress

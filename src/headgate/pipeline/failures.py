@@ -21,12 +21,28 @@ _CLIENT: Final = "_pulsar."
 """Where the errors of Pulsar's client come from; their texts do not say what was being done."""
 
 
+_CAUSE: Final = re.compile(r"\n\s*(?:\x1b\[\d*m)*↳(?:\x1b\[\d*m)*\s*")
+"""Where delta-rs goes on with the cause of what it has said."""
+_DOCUMENT: Final = re.compile(
+    r"<\?xml.*?(?:<Message>(?P<said>[^<]*)</Message>.*?)?</Error>", re.DOTALL
+)
+"""An answer of S3 that says why it refuses."""
+_REQUEST_ID: Final = re.compile(r" \([^()]*Request ID: [^)]*\)")
+
+
 class PipelineError(HeadgateError):
     """A job failed; its cause, the engine's own error, has the whole story."""
 
 
+def joined_causes(text: str) -> str:
+    """What libraries of storage say, with the causes in the line of what they caused."""
+    joined = _DOCUMENT.sub(lambda found: found["said"] or "no reason given", text)
+    return _REQUEST_ID.sub("", _CAUSE.sub(": ", joined))
+
+
 def reason_of(text: str) -> str:
     """The innermost error of an engine's many-line report, or its first line."""
+    text = joined_causes(text)
     found = [
         match for match in _PYTHON_ERROR.finditer(text) if not match["name"].endswith(_WRAPPERS)
     ]

@@ -9,11 +9,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime, timedelta
 from math import inf
-from pathlib import Path
 from typing import Any, Final
 
 import pyarrow as pa
-from deltalake import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
@@ -26,6 +24,7 @@ from headgate.pipeline.kernels.forecast_score import Score
 from headgate.pipeline.refresh import read_files
 from headgate.pipeline.render import topic_text
 from headgate.pipeline.store.delta_log import TableFile, opened_table, table_files
+from headgate.pipeline.store.place import place_of
 from headgate.pipeline.store.scan import TableScan
 from headgate.pipeline.tables.bronze import BATCH_KIND, BRONZE_SAMPLES
 from headgate.pipeline.tables.columns import HOUR_NS, MINUTE_NS, Table
@@ -199,8 +198,7 @@ def forecast_score(
 
 
 def _files(root: str, table: Table, wanted: Callable[[TableFile], bool]) -> list[TableFile]:
-    folder = str(Path(root, table.name))
-    if not DeltaTable.is_deltatable(folder):
+    if not place_of(root).is_table(table.name):
         raise InputError(
             f"folder {root} has no table {table.name}; an earlier run of the pipeline fills it"
         )

@@ -30,6 +30,7 @@ from headgate.pipeline.producers import write_producers
 from headgate.pipeline.progress import Progress
 from headgate.pipeline.refresh import DERIVED, read_files, recompute, refresh, refresh_all
 from headgate.pipeline.render import messages_text, subscriptions_text, write_judgements
+from headgate.pipeline.roots import resolved_root
 from headgate.pipeline.scrapes.folder import broker_folders
 from headgate.pipeline.scrapes.ingest import ingest_scrapes
 from headgate.pipeline.session import batches_by_count, create_session, prepare_session
@@ -39,8 +40,11 @@ from headgate.pipeline.store.folder import (
     checkpoint_id,
     checkpoint_path,
     folder_lock,
+    log_folder,
     spark_log_path,
+    work_folder,
 )
+from headgate.pipeline.store.holds import writer_options
 from headgate.pipeline.store.scan import TableScan, existing_tables
 from headgate.pipeline.store.tidying import Tidying
 from headgate.pipeline.stream_listener import listening
@@ -113,7 +117,7 @@ def ingest_batch(messages: DataFrame, batch_id: int, root: str, checkpoint: str)
     (
         messages.write.format(FORMAT)
         .mode("append")
-        .option("root", root)
+        .options(**writer_options(root))
         .option("table", BRONZE)
         .option("app_id", checkpoint_id(checkpoint))
         .option("app_version", str(batch_id))
@@ -205,9 +209,9 @@ def run_once(
         InputError: no Java is there, the folder cannot be used, or a broker does not answer.
         PipelineError: a topic or broker cannot be read, or a table cannot be written.
     """
-    root, progress = str(Path(source.out).resolve()), Progress(err)
+    root, progress = resolved_root(source.out), Progress(err)
     asked = _asked(source, messages)
-    with _opened(asked, root, "headgate pipeline run", progress) as spark:
+    with _opened(source, asked, "headgate pipeline run", progress) as spark:
         _bring_up_to_date(spark, source, messages, root, progress)
         if anew is not None:
             with progress.stage(f"Computing {anew[0]} to {anew[1]} anew"):
@@ -242,10 +246,10 @@ def run_attribute(
         PipelineError: a topic or broker cannot be read, or a table cannot be written.
     """
     span = parse_span(options.since, options.until, SystemClock.wall_ns())
-    source, root = options.source, str(Path(options.source.out).resolve())
+    source, root = options.source, resolved_root(options.source.out)
     progress, name = Progress(err), "headgate pipeline attribute"
     if options.reads:
-        with _opened(_asked(source, messages), root, name, progress) as spark:
+        with _opened(source, _asked(source, messages), name, progress) as spark:
             _bring_up_to_date(spark, source, messages, root, progress)
             rows = _judged(spark, root, span, options, progress)
     else:
@@ -315,12 +319,12 @@ def run_stream(
             answer.
         PipelineError: a topic or broker cannot be read, or a table cannot be written.
     """
-    source, root = options.source, str(Path(options.source.out).resolve())
+    source, root = options.source, resolved_root(options.source.out)
     progress = Progress(err)
     metrics, name = StreamMetrics(SystemClock.wall_ns), "headgate pipeline stream"
     with (
         served_metrics(metrics, options, progress),
-        _opened(_asked(source, messages), root, name, progress, is_long=True) as spark,
+        _opened(source, _asked(source, messages), name, progress, is_long=True) as spark,
     ):
         frame = _stream(spark, source, messages, STREAM_PATIENCE_MS)
         with progress.stage(f"Bringing {root} up to date") as stage:
@@ -354,7 +358,7 @@ def run_stream(
 def locked_folder(root: str, name: str, progress: Progress) -> Iterator[SparkSession]:
     """As :func:`opened_folder`, for who writes a table: while nobody else has the folder."""
     existing_tables(root)
-    with folder_lock(root), opened_folder(root, name, progress) as spark:
+    with folder_lock(root, progress.say), opened_folder(root, name, progress) as spark:
         yield spark
 
 
@@ -367,30 +371,41 @@ def opened_folder(root: str, name: str, progress: Progress) -> Iterator[SparkSes
         PipelineError: the job failed in Spark.
     """
     existing_tables(root)
-    log_path = Path(root, f"_spark-{name.rsplit(' ', 1)[-1]}.log")
-    with _plain_errors(log_path):
-        with progress.stage("Starting Spark"):
-            spark = create_session(name, log_path=log_path)
-        yield spark
+    with log_folder(root) as folder:
+        log_path = Path(folder, f"_spark-{name.rsplit(' ', 1)[-1]}.log")
+        with _plain_errors(log_path):
+            with progress.stage("Starting Spark"):
+                spark = create_session(name, log_path=log_path)
+            yield spark
 
 
 @contextmanager
 def _opened(
+    source: SourceOptions,
     asked: SourceOptions | None,
-    root: str,
     name: str,
     progress: Progress,
     *,
     is_long: bool = False,
 ) -> Iterator[SparkSession]:
-    """The session, while nobody else has the folder; the brokers are asked before, if any."""
+    """The session, while nobody else has the folder; the brokers are asked before, if any.
+
+    Raises:
+        InputError: the folder cannot be used, or the job has none for its own files.
+    """
+    root = resolved_root(source.out)
+    own = work_folder(source)
     if asked is not None:
         # Before anything is made: what fails here leaves no folder behind.
         with progress.stage("Asking the brokers"):
             check_brokers(asked)
-    with folder_lock(root), _plain_errors(spark_log_path(root)):
+    with (
+        folder_lock(root, progress.say),
+        log_folder(root if own is None else own) as folder,
+        _plain_errors(spark_log_path(folder)),
+    ):
         with progress.stage("Starting Spark"):
-            spark = create_session(name, log_path=spark_log_path(root), is_long=is_long)
+            spark = create_session(name, log_path=spark_log_path(folder), is_long=is_long)
         yield spark
 
 

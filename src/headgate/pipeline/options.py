@@ -9,6 +9,7 @@ from typing import Final, Literal
 from urllib.parse import quote, urlsplit
 
 from headgate.base.errors import InputError
+from headgate.pipeline.roots import checked_root, is_object_store
 
 TELEMETRY_TOPIC: Final = "persistent://headgate/telemetry/samples"
 """Where brokers publish their records by default."""
@@ -63,6 +64,8 @@ class SourceOptions:
     """Whether any certificate is trusted."""
     scrapes: str | None = None
     """A folder with texts of ``/metrics``, read instead of the topics; no broker is asked."""
+    work: str | None = None
+    """A folder for the job's own files, checkpoints and Spark's log; None: ``out``."""
 
     def __post_init__(self) -> None:
         """Raise :class:`InputError` for URLs of another form or different in number.
@@ -71,6 +74,9 @@ class SourceOptions:
         """
         if not self.out:
             raise InputError("out is empty; a folder for the tables is needed")
+        checked_root(self.out)
+        if self.work is not None and is_object_store(checked_root(self.work)):
+            raise InputError(f"{self.work} is no folder of this machine; --work needs one")
         if len(self.broker_urls) != len(self.web_urls) or not self.broker_urls:
             raise InputError(
                 f"{len(self.broker_urls)} broker URLs and {len(self.web_urls)} web URLs given; "
@@ -189,7 +195,8 @@ class FolderOptions:
     color: bool = False
 
     def __post_init__(self) -> None:
-        """Raise :class:`InputError` for an unknown format."""
+        """Raise :class:`InputError` for an unknown format, or tables where none can be."""
+        checked_root(self.out)
         _check_format(self.format)
 
 
@@ -232,7 +239,9 @@ class ReportOptions:
     """How many of the worst of each sort are shown."""
 
     def __post_init__(self) -> None:
-        """Raise :class:`InputError` for a number of which there is no page."""
+        """Raise :class:`InputError` for a number of which there is no page, or no place for it."""
+        if is_object_store(checked_root(self.out)) and self.html is None:
+            raise InputError(f"{self.out} cannot hold the page; name a file for it (--html)")
         if not 1 <= self.top <= TOPICS_MAX:
             raise InputError(f"top is {self.top}; 1 to {TOPICS_MAX} is allowed")
 
@@ -254,6 +263,7 @@ class CompactOptions:
 
     def __post_init__(self) -> None:
         """Raise :class:`InputError` for times that cannot be, and for a dry run of nothing."""
+        checked_root(self.out)
         if self.retain_days is not None and self.retain_days < RETAIN_DAYS_MIN:
             raise InputError(
                 f"retain_days is {self.retain_days}; at least {RETAIN_DAYS_MIN} is allowed"

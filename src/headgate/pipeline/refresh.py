@@ -12,16 +12,16 @@ import json
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import date
-from pathlib import Path
 from typing import Final
 
-import pyarrow.parquet as pq
 from deltalake import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 
 from headgate.base.errors import InputError
 from headgate.pipeline import episode_steps, judgements, limit_steps, steps
 from headgate.pipeline.kernels.episodes import Newest
+from headgate.pipeline.object_rows import object_rows
+from headgate.pipeline.roots import is_object_store
 from headgate.pipeline.session import batches_by_count
 from headgate.pipeline.store.delta_log import (
     AppTransaction,
@@ -35,6 +35,8 @@ from headgate.pipeline.store.delta_log import (
     table_files,
 )
 from headgate.pipeline.store.delta_writer import FORMAT
+from headgate.pipeline.store.holds import writer_options
+from headgate.pipeline.store.place import place_of
 from headgate.pipeline.tables.attribution import ATTRIBUTION, PROVEN_LOOK_BACK_NS
 from headgate.pipeline.tables.bronze import BATCH_KIND, BRONZE_EVENTS, BRONZE_SAMPLES
 from headgate.pipeline.tables.columns import HOUR_NS, MINUTE_NS, Table
@@ -225,8 +227,10 @@ def _episode_rows(
 def newest_minutes(root: str, files: Iterable[TableFile]) -> Newest:
     """How far ``attribution`` goes, by cluster, where these files of it tell; and at all."""
     last: dict[tuple[str | None, int], int] = {}
-    for file in files:
-        rows = pq.ParquetFile(Path(root, ATTRIBUTION.name) / file.path).read(["cluster", "to_ns"])
+    files = list(files)
+    paths = [file.path for file in files]
+    read = place_of(root).columns(ATTRIBUTION.name, paths, ["cluster", "to_ns"])
+    for file, rows in zip(files, read, strict=True):
         for found in rows.group_by("cluster").aggregate([("to_ns", "max")]).to_pylist():
             newest = (found["to_ns_max"] - 1) // MINUTE_NS
             for hour in (file.hour - 1, file.hour):
@@ -393,7 +397,7 @@ def _replace(
     hours: Collection[int],
     transaction: AppTransaction | None,
 ) -> None:
-    options = {"root": root, "table": table.name, "hours": json.dumps(sorted(hours))}
+    options = {"table": table.name, "hours": json.dumps(sorted(hours)), **writer_options(root)}
     if transaction is not None:
         options |= {"app_id": transaction.app_id, "app_version": str(transaction.version)}
     rows.write.format(FORMAT).mode("append").options(**options).save()
@@ -403,9 +407,12 @@ def read_files(
     spark: SparkSession, root: str, table: Table, files: Iterable[TableFile]
 ) -> DataFrame:
     """Live files of a table as a DataFrame of its schema; without one it is empty."""
+    files = list(files)
     if not (paths := [file.path for file in files]):
         return spark.createDataFrame([], table_schema(table))
-    folder = str(Path(root, table.name).resolve())
+    if is_object_store(root):
+        return object_rows(spark, root, table, files)
+    folder = place_of(root).path(table.name)
     # Without basePath the partition columns would be null.
     return (
         spark.read.schema(table_schema(table))
@@ -422,11 +429,9 @@ def heartbeats(
     The files of kind ``batch`` have one small row for each message: the driver reads them.
     """
     last: dict[tuple[int, str, str], int] = {}
-    folder = Path(root, BRONZE_SAMPLES.name)
-    for file in files:
-        if file.partition["kind"] != BATCH_KIND:
-            continue
-        rows = pq.ParquetFile(folder / file.path).read(["source", "boot_id", "window_end_ns"])
+    paths = [file.path for file in files if file.partition["kind"] == BATCH_KIND]
+    names = ("source", "boot_id", "window_end_ns")
+    for rows in place_of(root).columns(BRONZE_SAMPLES.name, paths, names):
         for source, boot, end in zip(*(rows.column(i).to_pylist() for i in range(3)), strict=True):
             first = (end - 1 - INTERVALS_LOOK_BACK_NS) // HOUR_NS
             for hour in range(first, (end - 1 + INTERVALS_LOOK_BACK_NS) // HOUR_NS + 1):

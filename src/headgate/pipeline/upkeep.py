@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TextIO
 
 from deltalake.exceptions import DeltaError
@@ -12,6 +11,7 @@ from deltalake.exceptions import DeltaError
 from headgate.pipeline.failures import PipelineError
 from headgate.pipeline.options import CompactOptions
 from headgate.pipeline.progress import Progress
+from headgate.pipeline.roots import resolved_root
 from headgate.pipeline.store.folder import folder_lock
 from headgate.pipeline.store.maintenance import compact, drop_before, vacuum
 from headgate.pipeline.store.scan import existing_tables
@@ -26,9 +26,9 @@ def run_compact(options: CompactOptions, err: TextIO) -> None:
         InputError: the folder cannot be used, or a time is not allowed.
         PipelineError: a table cannot be read or written.
     """
-    root, progress = str(Path(options.out).resolve()), Progress(err)
+    root, progress = resolved_root(options.out), Progress(err)
     tables = existing_tables(options.out)
-    with folder_lock(root), _plain_errors(root):
+    with folder_lock(root, progress.say), _plain_errors(root):
         if not options.is_dry_run:
             if options.retain_days is not None:
                 with progress.stage(f"Dropping rows older than {options.retain_days} days") as s:

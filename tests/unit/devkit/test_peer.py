@@ -29,6 +29,7 @@ class Runs:
 @pytest.fixture
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(peer, "CACHE", tmp_path / "cache")
+    monkeypatch.setattr(peer, "ensure_s3_server", lambda python: Path("/s3/python"))
     return tmp_path / "cache"
 
 
@@ -46,7 +47,7 @@ def test_it_builds_and_hands_on_the_status(cache: Path, monkeypatch: pytest.Monk
     assert [build[-1], fetch[-1]] == ["process-classes", "process-resources"]
     assert run[:3] == ["/some/python", "-m", "tests.peer.run"]
     assert run[4].endswith("/lib/*")
-    assert run[5] == str(peer.PULSAR_JARS)
+    assert run[5:] == [str(peer.PULSAR_JARS), "/s3/python"]
     assert cache.is_dir()
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headgate.pipeline.failures import reason_of, start_failure
+from headgate.pipeline.failures import joined_causes, reason_of, start_failure
 
 REPORT = """[STREAM_FAILED] Query [id = 1] terminated with exception: [PYTHON_ERROR] Failed:
 Traceback (most recent call last):
@@ -67,3 +67,22 @@ def test_why_java_did_not_start() -> None:
 def test_otherwise_the_first_line() -> None:
     assert reason_of("\n[TABLE_NOT_FOUND] x\nmore") == "[TABLE_NOT_FOUND] x"
     assert reason_of("") == "the engine gave no reason"
+
+
+def test_causes_of_a_refusing_store_stand_in_one_line() -> None:
+    page = (
+        "Generic S3 error\n"
+        "          \x1b[31m↳\x1b[0m Error performing list request\n"
+        "           \x1b[31m↳\x1b[0m 404 Not Found\n"
+        '            \x1b[31m↳\x1b[0m <?xml version="1.0" encoding="utf-8"?>\n'
+        "<Error><Code>NoSuchBucket</Code><Message>The bucket is not there</Message>"
+        "<RequestId>x7</RequestId></Error>\n"
+    )
+    said = "Generic S3 error: Error performing list request: 404 Not Found: The bucket is not there"
+    assert reason_of(page) == said
+    assert reason_of(f"[FAILED] it failed\n  File x, line 1\n    at\nOSError: {page}") == (
+        f"OSError: {said}"
+    )
+    assert joined_causes("refused: <?xml?><Error></Error>") == "refused: no reason given"
+    assert joined_causes("no bucket (Request ID: x)") == "no bucket"
+    assert joined_causes("no bucket (S3 Extended Request ID: x)\nmore") == "no bucket\nmore"

@@ -17,7 +17,7 @@ from pyspark.errors import PySparkException
 from headgate.base.errors import InputError
 from headgate.pipeline import jobs
 from headgate.pipeline.failures import PipelineError
-from headgate.pipeline.jobs import _plain_errors, run_attribute, run_stream
+from headgate.pipeline.jobs import _plain_errors, run_attribute, run_once, run_stream
 from headgate.pipeline.options import AttributeOptions, SourceOptions, StreamOptions
 
 
@@ -63,6 +63,19 @@ def test_brokers_are_asked_before_a_folder_is_made(tmp_path: Path) -> None:
         run_stream(StreamOptions(source, 1.0), err)
     assert not out.exists()
     assert err.getvalue() == "Asking the brokers ... \n" * 2
+
+
+def test_a_bucket_without_a_folder_for_the_job_is_refused_before_all(tmp_path: Path) -> None:
+    source = SourceOptions("s3://tables/a", ("pulsar://127.0.0.1:9",), ("http://127.0.0.1:9",))
+    err = io.StringIO()
+    for ask in (
+        lambda: run_once(source, err),
+        lambda: run_attribute(AttributeOptions(source), io.StringIO(), err),
+        lambda: run_stream(StreamOptions(source, 1.0), err),
+    ):
+        with pytest.raises(InputError, match="--work"):
+            ask()
+    assert err.getvalue() == ""
 
 
 def test_judging_what_is_there_makes_nothing(tmp_path: Path) -> None:

@@ -30,6 +30,10 @@ def test_defaults_are_the_standard_ports() -> None:
     ("values", "text"),
     [
         ({"out": ""}, "out is empty"),
+        ({"out": "gs://b/t"}, "cannot be in gs://"),
+        ({"out": "s3://b"}, "'b' is no name of a bucket"),
+        ({"out": "s3://tables", "work": "s3://tables/w"}, "is no folder of this machine"),
+        ({"work": "hdfs://w"}, "cannot be in hdfs://"),
         ({"broker_urls": ("pulsar://a:1", "pulsar://b:1")}, "2 broker URLs and 1 web URLs"),
         ({"broker_urls": (), "web_urls": ()}, "0 broker URLs"),
         ({"broker_urls": ("http://a:1",)}, "Invalid URL 'http://a:1'"),
@@ -131,3 +135,13 @@ def test_scrapes_are_read_once() -> None:
 def test_a_dry_run_is_of_something() -> None:
     with pytest.raises(InputError, match="ask for both"):
         CompactOptions("tables", is_dry_run=True)
+
+
+def test_tables_in_a_bucket() -> None:
+    for kind in (FolderOptions, CompactOptions, SourceOptions):
+        assert kind("s3://tables/a").out == "s3://tables/a"
+        with pytest.raises(InputError, match="cannot be in gs://"):
+            kind("gs://tables")
+    assert ReportOptions("s3://tables/a", html="page.html").html == "page.html"
+    with pytest.raises(InputError, match=r"s3://tables/a cannot hold the page; .*--html"):
+        ReportOptions("s3://tables/a")

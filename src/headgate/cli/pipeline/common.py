@@ -65,13 +65,14 @@ def source_options(command: Command) -> Command:
         token_file: str | None,
         tls_trust_certs: str | None,
         tls_insecure: bool,
+        work: str | None,
         scrapes: str | None = None,
         **others: Any,
     ) -> None:
         token = None if token_file is not None else os.environ.get(TOKEN_VARIABLE) or None
         source = SourceOptions(
             out, broker_urls, web_urls, topic, token=token, token_path=token_file,
-            trust_path=tls_trust_certs, allow_insecure=tls_insecure, scrapes=scrapes,
+            trust_path=tls_trust_certs, allow_insecure=tls_insecure, scrapes=scrapes, work=work,
         )  # fmt: skip
         command(source, **others)
 
@@ -92,8 +93,14 @@ def source_options(command: Command) -> Command:
             "--topic", default=TELEMETRY_TOPIC, show_default=True, help="The telemetry topic."
         ),
         click.option(
+            "--work", metavar="DIR", type=click.Path(file_okay=False),
+            help="Folder of the job's own files, checkpoints and Spark's log: --out by default, so"
+            " needed where that is in S3. The same in all runs: a new one reads everything again.",
+        ),
+        click.option(
             "--out", metavar="DIR", required=True, type=click.Path(file_okay=False),
-            help="Folder of the tables; made when missing, gone on with when not.",
+            help="Folder of the tables, or s3://BUCKET/PREFIX; made when missing, gone on with when"
+            " not.",
         ),
         click.option(
             "--web-url", "web_urls", metavar="URL", multiple=True, default=(WEB_URL,),
@@ -121,7 +128,7 @@ def folder_option(command: Command) -> Command:
     """``--out``, of commands that only look at what is there."""
     return click.option(
         "--out", metavar="DIR", required=True, type=click.Path(file_okay=False),
-        help="Folder of the tables.",
+        help="Folder of the tables, or s3://BUCKET/PREFIX.",
     )(command)  # fmt: skip
 
 

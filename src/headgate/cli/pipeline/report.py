@@ -15,7 +15,7 @@ from headgate.pipeline.options import TOPICS_MAX, ReportOptions
 @range_options
 @click.option(
     "--html", metavar="FILE", type=click.Path(dir_okay=False),
-    help="The page; report.html in the folder by default.",
+    help="The page; report.html in the folder by default, which a bucket is not.",
 )  # fmt: skip
 @click.option(
     "--top", metavar="N", type=click.IntRange(1, TOPICS_MAX), default=10, show_default=True,

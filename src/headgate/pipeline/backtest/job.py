@@ -33,6 +33,7 @@ from headgate.pipeline.progress import Progress
 from headgate.pipeline.refresh import read_files
 from headgate.pipeline.store.delta_log import ensure_table, table_files
 from headgate.pipeline.store.delta_writer import FORMAT
+from headgate.pipeline.store.holds import writer_options
 from headgate.pipeline.tables.arrow_types import whole_subjects
 from headgate.pipeline.tables.bronze import BRONZE_SAMPLES
 from headgate.pipeline.tables.intervals import TOPIC_KEY
@@ -187,7 +188,7 @@ def _write(
         .select(*POLICY_BACKTEST.column_names())
         .write.format(FORMAT)
         .mode("append")
-        .option("root", root)
+        .options(**writer_options(root))
         .option("table", POLICY_BACKTEST.name)
         .option("partition", json.dumps({"run_id": run_id}))
         .save()

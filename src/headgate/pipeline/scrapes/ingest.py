@@ -8,10 +8,8 @@ loses nor doubles any. A broker is one Spark job; its files are split over the t
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 from typing import Any, Final
 
-import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
 from headgate.pipeline.scrapes.decoding import WORK_COLUMN
@@ -20,6 +18,8 @@ from headgate.pipeline.scrapes.rows import scrape_source
 from headgate.pipeline.session import prepare_session
 from headgate.pipeline.store.delta_log import TableFile, ensure_table, table_files
 from headgate.pipeline.store.delta_writer import FORMAT, SCRAPES
+from headgate.pipeline.store.holds import writer_options
+from headgate.pipeline.store.place import place_of
 from headgate.pipeline.tables.bronze import BATCH_KIND, BRONZE_QUARANTINE, BRONZE_SAMPLES
 from headgate.pipeline.tables.columns import Table
 
@@ -59,7 +59,7 @@ def _ingest(spark: SparkSession, broker: BrokerFolder, root: str) -> None:
         .repartition(len(found))
         .write.format(FORMAT)
         .mode("append")
-        .option("root", root)
+        .options(**writer_options(root))
         .option("table", SCRAPES)
         .options(**mark)
         .save()
@@ -92,9 +92,8 @@ def _values(
 
     delta-rs could filter, but takes files without statistics of a column for empty.
     """
-    folder = Path(root, table.name)
-    for file in files:
-        rows = pq.ParquetFile(folder / file.path).read(list(names))
+    paths = [file.path for file in files]
+    for rows in place_of(root).columns(table.name, paths, names):
         yield from zip(*(rows.column(name).to_pylist() for name in names), strict=True)
 
 

@@ -2,7 +2,8 @@
 
 Rules of this file:
 
-* One writer per folder (``folder.folder_lock``); the functions here do not defend against a second.
+* One writer per folder (``folder.folder_lock``). Against a second the functions here defend in S3
+  alone, where a lock may be lost: they read it before, and commit the next version or none.
 * A commit is idempotent by its application transaction: load the table, compare, commit with that
   same handle. A fresh handle would let the same transaction in twice.
 * A maximum statistic is truncated to milliseconds; readers that prune by it must round up.
@@ -15,17 +16,19 @@ import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
-from pathlib import Path
 from typing import Final
 
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Transaction
+from deltalake.exceptions import TableNotFoundError
 from deltalake.schema import Schema
 from deltalake.transaction import AddAction, PostCommitHookProperties, RemoveAction
 
 from headgate.base.clock import SystemClock
 from headgate.base.errors import InputError
+from headgate.pipeline.store.holds import check_held
 from headgate.pipeline.store.parquet_files import FileAdded
+from headgate.pipeline.store.place import LOG, Place, place_of
 from headgate.pipeline.tables.arrow_types import table_arrow_schema
 from headgate.pipeline.tables.columns import HOUR_NS, Table
 
@@ -58,26 +61,34 @@ def ensure_table(root: str, table: Table) -> DeltaTable:
 
     Raises:
         InputError: the folder holds a table of another layout version.
+        LockLostError: it would have to be changed, and somebody else may do that.
     """
-    path = Path(root, table.name)
+    place = place_of(root)
     schema = table_arrow_schema(table)
-    # A run that was killed while it created the table may have left the log's folder, empty.
-    if not DeltaTable.is_deltatable(str(path)):
-        path.mkdir(parents=True, exist_ok=True)
+    try:
+        delta = opened_table(root, table)
+    except TableNotFoundError:
+        # Or a run that was killed while it created the table left the log's folder, empty.
+        check_held(root)
+        place.make_folder(table.name)
         return DeltaTable.create(
-            path,
+            place.uri(table.name),
             Schema.from_arrow(schema),
             partition_by=list(table.partition_by),
             name=table.name,
             configuration={_LAYOUT_KEY: str(LAYOUT_VERSION)},
+            storage_options=place.storage_options,
             raise_if_key_not_exists=False,
         )
-    delta = DeltaTable(path)
-    check_layout(delta, path)
     have = {field.name for field in delta.schema().fields}
     missing = [f for f in Schema.from_arrow(schema).fields if f.name not in have]
     if missing:
-        delta.alter.add_columns(missing, post_commithook_properties=HOOKS)
+        check_held(root)
+        delta.alter.add_columns(
+            missing,
+            commit_properties=commit_properties(place),
+            post_commithook_properties=HOOKS,
+        )
     return delta
 
 
@@ -87,13 +98,13 @@ def opened_table(root: str, table: Table) -> DeltaTable:
     Raises:
         InputError: it is of another layout version.
     """
-    path = Path(root, table.name)
-    delta = DeltaTable(path)
-    check_layout(delta, path)
+    place = place_of(root)
+    delta = place.delta(table.name)
+    check_layout(delta, place.uri(table.name))
     return delta
 
 
-def check_layout(delta: DeltaTable, path: Path) -> None:
+def check_layout(delta: DeltaTable, path: str) -> None:
     """See that a table at ``path`` means what this version means.
 
     Raises:
@@ -107,11 +118,23 @@ def check_layout(delta: DeltaTable, path: Path) -> None:
         )
 
 
+def commit_properties(place: Place, transactions: Sequence[Transaction] = ()) -> CommitProperties:
+    """How to commit: in S3 as the version after the one that was loaded, or not at all.
+
+    Else delta-rs would try again behind what somebody else has written meanwhile, also where rows
+    are replaced that are there no more.
+    """
+    return CommitProperties(
+        app_transactions=list(transactions),
+        max_commit_retries=0 if place.is_object_store else None,
+    )
+
+
 def commit_append(
     root: str, table: Table, files: Sequence[FileAdded], transaction: AppTransaction | None
 ) -> bool:
     """Add files in one commit; False when the transaction was committed before."""
-    return _commit(ensure_table(root, table), files, [], transaction)
+    return _commit(root, ensure_table(root, table), files, [], transaction)
 
 
 def commit_replace(
@@ -128,10 +151,10 @@ def commit_replace(
     delta = ensure_table(root, table)
     wanted = set(hours)
     old = [file for file in table_files(delta) if file.hour in wanted]
-    return _commit(delta, files, _removes(old), transaction)
+    return _commit(root, delta, files, _removes(old), transaction)
 
 
-def commit_drop(delta: DeltaTable, before_hour: int) -> list[TableFile]:
+def commit_drop(root: str, delta: DeltaTable, before_hour: int) -> list[TableFile]:
     """Drop all hours before one, counted since the epoch, in one commit; the files they had.
 
     :func:`kept_from_hour` tells from then on that they are gone and not empty.
@@ -141,7 +164,7 @@ def commit_drop(delta: DeltaTable, before_hour: int) -> list[TableFile]:
     first = before_hour if kept is None else max(before_hour, kept)
     old = [file for file in table_files(delta) if file.hour < first]
     mark = AppTransaction(_KEPT_FROM, first) if kept is None or first > kept else None
-    return old if old and _commit(delta, [], _removes(old), mark) else []
+    return old if old and _commit(root, delta, [], _removes(old), mark) else []
 
 
 def kept_from_hour(delta: DeltaTable) -> int | None:
@@ -166,7 +189,7 @@ def commit_replace_partition(
     """
     delta = ensure_table(root, table)
     old = [file for file in table_files(delta) if file.partition == partition]
-    return _commit(delta, files, _removes(old), None)
+    return _commit(root, delta, files, _removes(old), None)
 
 
 def _removes(files: Sequence[TableFile]) -> list[RemoveAction]:
@@ -184,6 +207,7 @@ def _removes(files: Sequence[TableFile]) -> list[RemoveAction]:
 
 
 def _commit(
+    root: str,
     delta: DeltaTable,
     files: Sequence[FileAdded],
     removes: list[RemoveAction],
@@ -208,12 +232,13 @@ def _commit(
         )
         for file in files
     ]
+    check_held(root)
     delta.create_write_transaction(
         [*adds, *removes],
         mode="append",
         schema=delta.schema(),
         partition_by=delta.metadata().partition_columns,
-        commit_properties=CommitProperties(app_transactions=transactions),
+        commit_properties=commit_properties(place_of(root), transactions),
         post_commithook_properties=HOOKS,
     )
     return True
@@ -283,21 +308,21 @@ def files_added(delta: DeltaTable, after_version: int | None) -> list[TableFile]
     longer complete: derived tables are pure functions, so recomputing more changes nothing.
     """
     if after_version is not None:
-        folder = Path(delta.table_uri.removeprefix("file://"), "_delta_log")
+        place = place_of(delta.table_uri.removeprefix("file://"))
         try:
             return [
                 file
                 for version in range(after_version + 1, delta.version() + 1)
-                for file in _added_in(folder / f"{version:020d}.json")
+                for file in _added_in(place.text(LOG, f"{version:020d}.json"))
             ]
         except FileNotFoundError:
             pass
     return table_files(delta)
 
 
-def _added_in(log: Path) -> list[TableFile]:
+def _added_in(log: str) -> list[TableFile]:
     files: list[TableFile] = []
-    for line in log.read_text(encoding="utf-8").splitlines():
+    for line in log.splitlines():
         action = json.loads(line).get("add")
         if action is None or not action.get("dataChange", True):
             continue

@@ -8,7 +8,8 @@ Options: ``root`` (the folder of all tables), ``table`` (a table's name; ``bronz
 messages of the telemetry topic, ``scrapes``: they name files with a broker's metrics, and are
 decoded here into the bronze tables), ``hours`` (JSON list of hours since the epoch: replace exactly
 these), ``partition`` (JSON object of partition columns and values: replace exactly that one),
-``app_id`` and ``app_version`` (the application transaction; optional).
+``app_id`` and ``app_version`` (the application transaction; optional), ``lock`` (of a folder in S3:
+the hold on it that a commit goes by).
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from headgate.pipeline.store.delta_log import (
     commit_replace,
     commit_replace_partition,
 )
+from headgate.pipeline.store.holds import LOCK_OPTION, holding
 from headgate.pipeline.store.parquet_files import FileAdded, write_tables
 from headgate.pipeline.tables.catalogue import TABLES
 
@@ -81,6 +83,7 @@ class TablesWriter(DataSourceArrowWriter):
     def __init__(self, options: Mapping[str, str]) -> None:
         self._root = options["root"]
         self.table = options["table"]
+        self._hold = options.get(LOCK_OPTION)
         hours = options.get("hours")
         self._hours: list[int] | None = None if hours is None else json.loads(hours)
         partition = options.get("partition")
@@ -117,12 +120,14 @@ class TablesWriter(DataSourceArrowWriter):
 
     def commit_table(self, name: str, files: list[FileAdded]) -> None:
         """Make the files of one table visible; bronze has several, each with its own commit."""
-        if self._partition is not None:
-            commit_replace_partition(self._root, TABLES[name], files, self._partition)
-        elif self._hours is None:
-            commit_append(self._root, TABLES[name], files, self._transaction)
-        else:
-            commit_replace(self._root, TABLES[name], files, self._hours, self._transaction)
+        table = TABLES[name]
+        with holding(self._root, self._hold):
+            if self._partition is not None:
+                commit_replace_partition(self._root, table, files, self._partition)
+            elif self._hours is None:
+                commit_append(self._root, table, files, self._transaction)
+            else:
+                commit_replace(self._root, table, files, self._hours, self._transaction)
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
         """Nothing to undo: files that were not committed belong to no table."""

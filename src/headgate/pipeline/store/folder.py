@@ -1,4 +1,4 @@
-"""A pipeline folder's own files: the lock of its one writer, the checkpoints. No Spark."""
+"""What a job has beside the tables: the lock of the one writer, checkpoints, logs. No Spark."""
 
 from __future__ import annotations
 
@@ -6,29 +6,37 @@ import fcntl
 import hashlib
 import json
 import os
-from collections.abc import Iterator
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
 
 from headgate.base.errors import InputError
 from headgate.pipeline.options import SourceOptions
+from headgate.pipeline.roots import is_object_store, resolved_root
+from headgate.pipeline.store.lease import LOCK
 from headgate.pipeline.tables.bronze import BRONZE_SAMPLES
-
-_LOCK: Final = ".lock"
 
 
 @contextmanager
-def folder_lock(out: str) -> Iterator[None]:
-    """Hold the folder: one writer at a time.
+def folder_lock(out: str, say: Callable[[str], None] = lambda _: None) -> Iterator[None]:
+    """Hold the folder: one writer at a time. ``say`` is told what is waited for.
 
     Raises:
         InputError: another process holds it, it cannot be made, or it holds something else.
     """
+    if is_object_store(out):
+        # Who has no tables in S3 loads nothing for it.
+        from headgate.pipeline.store.object_lock import bucket_lock
+
+        with bucket_lock(out, lambda names: _refuse_foreign(out, names), say):
+            yield
+        return
     try:
         Path(out).mkdir(parents=True, exist_ok=True)
-        _refuse_foreign(out)
-        descriptor = os.open(Path(out, _LOCK), os.O_RDWR | os.O_CREAT, 0o644)
+        _refuse_foreign(out, sorted(os.listdir(out)))
+        descriptor = os.open(Path(out, LOCK), os.O_RDWR | os.O_CREAT, 0o644)
     except OSError as error:
         raise InputError(f"folder {out} cannot be used: {error.strerror}") from error
     try:
@@ -47,27 +55,73 @@ def folder_lock(out: str) -> Iterator[None]:
         os.close(descriptor)
 
 
-def _refuse_foreign(out: str) -> None:
+def _refuse_foreign(out: str, names: list[str]) -> None:
     """Keep out of folders that somebody uses for something else."""
-    names = sorted(os.listdir(out))
     visible = [name for name in names if not name.startswith(".")]
-    if visible and not {_LOCK, BRONZE_SAMPLES.name} & set(names):
+    if visible and not {LOCK, BRONZE_SAMPLES.name} & set(names):
         raise InputError(
             f"folder {out} holds {visible[0]!r} and no tables of this pipeline; choose an empty "
             "folder, or one that an earlier run filled"
         )
 
 
-def spark_log_path(root: str) -> Path:
+def work_folder(source: SourceOptions) -> str | None:
+    """Where a job keeps its own files: ``--work``, or else the tables' folder.
+
+    None: it has none, and needs none that stays, because it reads scrapes.
+
+    Raises:
+        InputError: the tables are in an object store, and no folder is named for the checkpoints.
+    """
+    if source.work is not None or not is_object_store(source.out):
+        return source.out if source.work is None else source.work
+    if source.scrapes is not None:
+        return None
+    raise InputError(
+        f"{source.out} cannot hold the job's own files, checkpoints and Spark's log: name a folder "
+        "for them that stays from run to run (--work)"
+    )
+
+
+def spark_log_path(folder: str) -> Path:
     """Where Spark's Java process and its workers write what they have to say."""
-    return Path(root, "_spark.log")
+    return Path(folder, "_spark.log")
+
+
+@contextmanager
+def log_folder(root: str) -> Iterator[str]:
+    """Where Spark's log goes: a folder, made if it is not there; for a bucket a temporary one.
+
+    That one is left where the job failed, because the log says why.
+
+    Raises:
+        InputError: the folder cannot be made.
+    """
+    if not is_object_store(root):
+        try:
+            Path(root).mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise InputError(f"folder {root} cannot be used: {error.strerror}") from error
+        yield root
+        return
+    folder = tempfile.mkdtemp(prefix="headgate-pipeline-")
+    yield folder
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 def checkpoint_path(source: SourceOptions) -> str:
-    """Where the query over these topics keeps its offsets: a folder for each set of topics."""
-    text = json.dumps([source.broker_urls, source.topic])
-    name = hashlib.sha256(text.encode()).hexdigest()[:16]
-    return str(Path(source.out, "_checkpoints", name).resolve())
+    """Where the query over these topics keeps its offsets: a folder for each set of topics.
+
+    In a work folder for each folder of tables, too: one would else miss what another has read.
+
+    Raises:
+        InputError: as :func:`work_folder`.
+    """
+    query: list[object] = [source.broker_urls, source.topic]
+    if source.work is not None:
+        query.append(resolved_root(source.out))
+    name = hashlib.sha256(json.dumps(query).encode()).hexdigest()[:16]
+    return str(Path(work_folder(source) or "", "_checkpoints", name).resolve())
 
 
 def checkpoint_id(checkpoint: str) -> str:

@@ -24,9 +24,12 @@ from headgate.pipeline.progress import Progress
 from headgate.pipeline.store.delta_log import (
     HOOKS,
     commit_drop,
+    commit_properties,
     source_key,
     table_files,
 )
+from headgate.pipeline.store.holds import check_held
+from headgate.pipeline.store.place import LOG, Place, place_of
 from headgate.pipeline.tables.columns import HOUR_NS
 
 VERSIONS_KEPT: Final = 10
@@ -44,8 +47,8 @@ Partition = tuple[tuple[str, str], ...]
 
 def table_names(root: str) -> list[str]:
     """Names of the tables that a folder has, without one that a killed run only began to make."""
-    names = (name for name in sorted(os.listdir(root)) if Path(root, name, "_delta_log").is_dir())
-    return [name for name in names if DeltaTable.is_deltatable(str(Path(root, name)))]
+    place = place_of(root)
+    return [name for name in place.tables() if place.is_table(name)]
 
 
 def compact(root: str, tables: Iterable[str], progress: Progress) -> int:
@@ -72,8 +75,8 @@ def compact_table(root: str, name: str, *, files_max: int = 1) -> tuple[int, int
 
     Returns how many files were taken and how many were made of them.
     """
-    path = Path(root, name)
-    partitions = crowded(DeltaTable(path), files_max)
+    place = place_of(root)
+    partitions = crowded(place.delta(name), files_max)
     # One commit for all where all are meant; else one for each.
     filters: list[list[tuple[str, str, str]] | None] = [
         [(column, "=", value) for column, value in partition] for partition in partitions
@@ -82,9 +85,12 @@ def compact_table(root: str, name: str, *, files_max: int = 1) -> tuple[int, int
         filters = [None]
     before = after = 0
     for partition_filters in filters:
+        check_held(root)
         # A fresh handle for each: a commit goes on from the version that it has loaded.
-        done = DeltaTable(path).optimize.compact(
-            partition_filters=partition_filters, post_commithook_properties=HOOKS
+        done = place.delta(name).optimize.compact(
+            partition_filters=partition_filters,
+            commit_properties=commit_properties(place),
+            post_commithook_properties=HOOKS,
         )
         before += done["numFilesRemoved"]
         after += done["numFilesAdded"]
@@ -109,26 +115,30 @@ def vacuum(root: str, retain_hours: int, dry_run: bool) -> list[str]:
     if retain_hours < 0:
         raise InputError(f"retain_hours is {retain_hours}; at least 0 is allowed")
     found: list[str] = []
+    place = place_of(root)
     for name in table_names(root):
-        delta = DeltaTable(Path(root, name))
+        delta = place.delta(name)
+        if not dry_run:
+            check_held(root)
         # Without full only files that the log mentions would be found.
         dead = delta.vacuum(
             retain_hours,
             dry_run=dry_run,
             enforce_retention_duration=False,
             full=True,
-            keep_versions=_last_versions(delta, Path(root, name)),
+            keep_versions=_last_versions(delta, place, name),
+            commit_properties=commit_properties(place),
             post_commithook_properties=HOOKS,
         )
         found += [f"{name}/{path}" for path in dead]
-        if not dry_run:
+        if not (dry_run or place.is_object_store):
             _remove_empty(Path(root, name))
     return found
 
 
-def _last_versions(delta: DeltaTable, path: Path) -> list[int]:
+def _last_versions(delta: DeltaTable, place: Place, name: str) -> list[int]:
     last = delta.version()
-    first = max(_oldest_version(path / "_delta_log"), last - VERSIONS_KEPT + 1)
+    first = max(_oldest_version(place.names(name, LOG)), last - VERSIONS_KEPT + 1)
     return list(range(first, last + 1))
 
 
@@ -160,9 +170,9 @@ def drop_before(root: str, days: int, *, now_ns: int | None = None) -> int:
     before_hour = now // HOUR_NS - days * 24
     dropped = 0
     for name in table_names(root):
-        delta = DeltaTable(Path(root, name))
+        delta = place_of(root).delta(name)
         if "hour" in delta.metadata().partition_columns:
-            dropped += len(commit_drop(delta, before_hour))
+            dropped += len(commit_drop(root, delta, before_hour))
     return dropped
 
 
@@ -172,18 +182,18 @@ def clean_log(root: str, name: str, *, versions_kept: int = LOG_VERSIONS_KEPT) -
 
     What is left begins at a checkpoint, so all versions from there on can be opened.
     """
-    path = Path(root, name)
-    delta = DeltaTable(path)
-    log = path / "_delta_log"
+    place = place_of(root)
+    delta = place.delta(name)
+    names = place.names(name, LOG)
     needed = min([delta.version() - versions_kept, *_seen(root, delta)])
-    if needed <= _oldest_version(log):
+    if needed <= _oldest_version(names):
         return 0
-    files = sorted(_log_files(log))
-    checkpoints = [version for version, file in files if "checkpoint" in file.name]
+    files = sorted(_log_files(names))
+    checkpoints = [version for version, file in files if "checkpoint" in file]
     base = max((version for version in checkpoints if version <= needed), default=0)
-    old = [file for version, file in files if version < base]
-    for file in old:
-        file.unlink()
+    old = [f"{name}/{LOG}/{file}" for version, file in files if version < base]
+    check_held(root)
+    place.delete(old)
     return len(old)
 
 
@@ -191,21 +201,21 @@ def _seen(root: str, source: DeltaTable) -> Iterator[int]:
     """Up to which version the tables that follow from this one have seen it."""
     key = source_key(source)
     for name in table_names(root):
-        version = DeltaTable(Path(root, name)).transaction_version(key)
+        version = place_of(root).delta(name).transaction_version(key)
         if version is not None:
             yield version
 
 
-def _log_files(log: Path) -> Iterator[tuple[int, Path]]:
-    for file in log.iterdir():
-        match = _LOG_FILE.fullmatch(file.name)
+def _log_files(names: Iterable[str]) -> Iterator[tuple[int, str]]:
+    for name in names:
+        match = _LOG_FILE.fullmatch(name)
         if match:
-            yield int(match[1]), file
+            yield int(match[1]), name
 
 
-def _oldest_version(log: Path) -> int:
-    """The first version that can be opened: that of the first checkpoint, or 0."""
-    files: Collection[tuple[int, Path]] = list(_log_files(log))
-    if any(version == 0 for version, file in files if file.suffix == ".json"):
+def _oldest_version(names: Iterable[str]) -> int:
+    """The first version that a log can open: that of the first checkpoint, or 0."""
+    files: Collection[tuple[int, str]] = list(_log_files(names))
+    if any(version == 0 for version, file in files if file.endswith(".json")):
         return 0
-    return min((version for version, file in files if "checkpoint" in file.name), default=0)
+    return min((version for version, file in files if "checkpoint" in file), default=0)

@@ -11,13 +11,14 @@ import uuid
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
-from pathlib import Path
 from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from headgate.base.clock import SystemClock
+from headgate.pipeline.store.place import Place, place_of
 from headgate.pipeline.tables.arrow_types import table_arrow_schema
 from headgate.pipeline.tables.catalogue import TABLES
 from headgate.pipeline.tables.columns import Table
@@ -49,7 +50,7 @@ class TableFiles:
     """Writes tables of Arrow rows into files, one open file for each partition value."""
 
     def __init__(self, root: str, table: Table, task: str) -> None:
-        self._folder = Path(root, table.name)
+        self._place = place_of(root)
         self._table = table
         self._task = task
         schema = table_arrow_schema(table)
@@ -79,8 +80,9 @@ class TableFiles:
     def _new_file(self, values: tuple[str, ...]) -> _OpenFile:
         pairs = tuple(zip(self._table.partition_by, values, strict=True))
         folder = "/".join(f"{name}={value}" for name, value in pairs)
+        self._place.make_folder(self._table.name, folder)
         path = f"{folder}/part-{self._task}-{uuid.uuid4().hex}.zstd.parquet"
-        return _OpenFile(self._folder / path, path, pairs, self._schema)
+        return _OpenFile(self._place, self._table.name, path, pairs, self._schema)
 
     def close(self) -> list[FileAdded]:
         """Finish all files."""
@@ -99,13 +101,25 @@ class TableFiles:
 
 class _OpenFile:
     def __init__(
-        self, path: Path, name: str, partition: tuple[tuple[str, str], ...], schema: pa.Schema
+        self,
+        place: Place,
+        table: str,
+        path: str,
+        partition: tuple[tuple[str, str], ...],
+        schema: pa.Schema,
     ) -> None:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        self._path, self._name, self._partition = path, name, partition
+        self._place, self._table = place, table
+        self._path, self._partition = path, partition
+        self._sink = place.files.open_output_stream(place.path(table, path))
+        self._footers: list[pq.FileMetaData] = []
         # A second copy of the schema, for Arrow alone, would be a third of a small file.
         self._writer = pq.ParquetWriter(
-            path, schema, compression="zstd", version="2.6", store_schema=False
+            self._sink,
+            schema,
+            compression="zstd",
+            version="2.6",
+            store_schema=False,
+            metadata_collector=self._footers,
         )
         self._pieces: list[pa.Table] = []
         self.buffered = 0
@@ -127,22 +141,24 @@ class _OpenFile:
         """Write what is held, close the file and describe it."""
         self.flush()
         self._writer.close()
-        statistics = _statistics(pq.read_metadata(self._path), table.statistics, self._rows)
-        status = self._path.stat()
+        size_bytes = self._sink.tell()
+        self._sink.close()
+        statistics = _statistics(self._footers[0], table.statistics, self._rows)
         return FileAdded(
             table.name,
-            self._name,
-            status.st_size,
+            self._path,
+            size_bytes,
             self._partition,
             self._rows,
-            status.st_mtime_ns // 1_000_000,
+            SystemClock.wall_ns() // 1_000_000,
             json.dumps(statistics),
         )
 
     def abandon(self) -> None:
         """Close and delete the file."""
         self._writer.close()
-        self._path.unlink(missing_ok=True)
+        self._sink.close()
+        self._place.delete([f"{self._table}/{self._path}"])
 
 
 def _split(

@@ -6,17 +6,16 @@ Reading takes no lock: a Delta table's loaded version stays as it is while a job
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from pathlib import Path
 from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
-from deltalake import DeltaTable
 
 from headgate.base.errors import InputError
 from headgate.base.units import NS_PER_US
 from headgate.pipeline.store.delta_log import check_layout, table_files
+from headgate.pipeline.store.place import place_of, refusal
 from headgate.pipeline.tables.arrow_types import TIMESTAMP, table_arrow_schema
 from headgate.pipeline.tables.catalogue import TABLES
 from headgate.pipeline.tables.columns import HOUR_NS, MINUTE_NS
@@ -43,12 +42,10 @@ def existing_tables(root: str) -> tuple[str, ...]:
     Raises:
         InputError: there is no such folder, or it has no tables.
     """
-    folder = Path(root)
     try:
-        entries = sorted(folder.iterdir())
+        names = tuple(place_of(root).tables())
     except OSError as error:
-        raise InputError(f"folder {root} cannot be read: {error.strerror}") from error
-    names = tuple(entry.name for entry in entries if (entry / "_delta_log").is_dir())
+        raise InputError(f"folder {root} cannot be read: {refusal(error)}") from error
     if not names:
         raise InputError(f"folder {root} holds no tables of this pipeline (--out names the folder)")
     return names
@@ -63,11 +60,11 @@ class TableScan:
         Raises:
             InputError: the table is not there, or has another layout version.
         """
-        self._folder = Path(root, name)
-        if not DeltaTable.is_deltatable(str(self._folder)):
+        self._place = place_of(root)
+        if not self._place.is_table(name):
             raise InputError(f"folder {root} has no table {name}")
-        delta = DeltaTable(self._folder)
-        check_layout(delta, self._folder)
+        delta = self._place.delta(name)
+        check_layout(delta, self._place.uri(name))
         self.name = name
         self.files = table_files(delta)
         self._actions = pa.table(delta.get_add_actions(flatten=True))
@@ -115,15 +112,7 @@ class TableScan:
         have = [name for name in columns if name in self.schema.names]
         if not wanted or any(name not in self.schema.names for name, _ in filters):
             return
-        dataset = ds.dataset(
-            [str(self._folder / path) for path in wanted],
-            schema=self.schema,
-            format="parquet",
-            partitioning=ds.partitioning(
-                pa.schema([self.schema.field(name) for name in self._partition_by]), flavor="hive"
-            ),
-            partition_base_dir=str(self._folder),
-        )
+        dataset = self._place.dataset(self.name, wanted, self.schema, self._partition_by)
         scanner = dataset.scanner(
             columns=have,
             filter=self._condition(span, filters),

@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Final
 
 from headgate.pipeline.store.maintenance import clean_log, compact_table, table_names, vacuum
+from headgate.pipeline.store.place import place_of
 from headgate.pipeline.tables.bronze import BRONZE_EVENTS, BRONZE_QUARANTINE, BRONZE_SAMPLES
 
 FILES_MAX: Final = 32
@@ -40,7 +40,7 @@ class Tidying:
     def after_batch(self) -> None:
         """Compact what is crowded, and once an hour delete what is dead."""
         for name in _BRONZE:
-            if Path(self._root, name, "_delta_log").is_dir():
+            if place_of(self._root).is_table(name):
                 compact_table(self._root, name, files_max=FILES_MAX)
         if self._monotonic() < self._next_vacuum_s:
             return

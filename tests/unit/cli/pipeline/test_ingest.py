@@ -44,6 +44,17 @@ def test_run_with_two_brokers(monkeypatch: pytest.MonkeyPatch) -> None:
     assert found == [SourceOptions("t", brokers, webs, "persistent://x/y/z")]
 
 
+def test_tables_in_a_bucket_and_a_folder_for_the_job(monkeypatch: pytest.MonkeyPatch) -> None:
+    found: list[SourceOptions] = []
+    loads(monkeypatch, "ingest", run_once=lambda source, _err, **_: found.append(source))
+    words = ["pipeline", "run", "--out", "s3://tables/a", "--work", "w"]
+    assert CliRunner().invoke(main, words).exit_code == 0
+    assert found == [SourceOptions("s3://tables/a", work="w")]
+    refused = CliRunner().invoke(main, ["pipeline", "run", "--out", "gs://tables"])
+    assert refused.exit_code == 2
+    assert "s3://BUCKET/PREFIX is allowed" in refused.stderr
+
+
 def test_days_that_are_computed_anew(monkeypatch: pytest.MonkeyPatch) -> None:
     found: list[Any] = []
     loads(monkeypatch, "ingest", run_once=lambda _source, _err, anew: found.append(anew))

@@ -1,0 +1,68 @@
+"""Where a folder of tables may be: a path, or a place in a bucket of S3. Text alone, no library."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Final
+
+from headgate.base.errors import InputError
+
+_SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
+_S3: Final = "s3://"
+_BUCKET: Final = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
+
+
+def is_object_store(root: str) -> bool:
+    """Whether it is in a bucket, where there are no folders, locks and appends."""
+    return root.startswith(_S3)
+
+
+def checked_root(root: str) -> str:
+    """``root`` itself, if it is a path or ``s3://BUCKET/PREFIX``.
+
+    Raises:
+        InputError: it is anything else; what may be a key in it is not repeated.
+    """
+    scheme = _SCHEME.match(root)
+    if scheme is None:
+        return root
+    if scheme[0] != _S3:
+        hint = "; Spark's s3a:// is s3:// here" if scheme[1] == "s3a" else ""
+        raise InputError(
+            f"tables cannot be in {scheme[0]}...: a path or s3://BUCKET/PREFIX is allowed{hint}"
+        )
+    bucket, _, prefix = root.removeprefix(_S3).rstrip("/").partition("/")
+    if "@" in bucket:
+        raise InputError(
+            "a URL of S3 names no user and no key: s3://BUCKET/PREFIX is allowed, and keys come "
+            "from the environment (AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY)"
+        )
+    if not _BUCKET.fullmatch(bucket):
+        raise InputError(
+            f"{bucket!r} is no name of a bucket: 3 to 63 lower-case letters, digits, dots and "
+            "hyphens are allowed, as in s3://BUCKET/PREFIX"
+        )
+    if any(part in ("", ".", "..") for part in prefix.split("/") if prefix) or "?" in prefix:
+        raise InputError(
+            f"{prefix!r} is no place in a bucket: names with / between them are allowed, as in "
+            "s3://BUCKET/PREFIX"
+        )
+    return root
+
+
+def resolved_root(root: str) -> str:
+    """The same place, whatever the working folder is, and without a slash at the end.
+
+    Raises:
+        InputError: as :func:`checked_root`.
+    """
+    if is_object_store(checked_root(root)):
+        return root.rstrip("/")
+    return str(Path(root).resolve())
+
+
+def bucket_and_prefix(root: str) -> tuple[str, str]:
+    """The bucket of a root in S3, and what stands before every name in it, without slashes."""
+    bucket, _, prefix = root.removeprefix(_S3).strip("/").partition("/")
+    return bucket, prefix

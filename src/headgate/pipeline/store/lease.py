@@ -1,0 +1,220 @@
+"""The lock of a folder in S3, as a law: one object, changed by conditional puts alone.
+
+Whoever creates the object, or swaps it from a state that is free, holds the folder. The holder
+swaps it again every :data:`RENEW_S` seconds. Who finds it held watches its tag: a tag that changes
+has a holder that lives, and the watcher is refused; a tag that has not changed for :data:`LEASE_S`
+seconds of the watcher's own clock has none, and the watcher swaps it for its own. Clocks of two
+machines are never compared.
+
+A put whose answer was lost may have been carried out, so that a condition fails by one's own act:
+what is there now says whose it is. The object is never deleted, for S3 cannot delete on a
+condition: who lets go swaps it for a state that is free.
+
+Nothing here is a promise that the holder lives: one that was stopped for longer than the lease may
+go on, not knowing. So before each commit the lock is read (``holds.check_held``), and a commit is
+refused when somebody else has made the table's next version first.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
+from typing import Final, Protocol
+
+LOCK: Final = ".lock"
+"""Name of the lock among what lies in a folder of tables, wherever that is."""
+
+RENEW_S: Final = 10.0
+LEASE_S: Final = 60.0
+LOOK_S: Final = 2.0
+"""Time between two looks of who watches."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """What the object says."""
+
+    token: str
+    """Random, new for each hold; empty: nobody holds it. No secret."""
+    host: str = ""
+    process: int = 0
+    since: str = ""
+    """For people."""
+    renewals: int = 0
+    """Counted, so that each renewal is another content and has another tag."""
+
+    def __str__(self) -> str:
+        return f"process {self.process} on {self.host}, since {self.since}"
+
+    def to_bytes(self) -> bytes:
+        """The object's content."""
+        return (json.dumps(asdict(self)) + "\n").encode()
+
+    @classmethod
+    def from_bytes(cls, content: bytes) -> Hold:
+        """What a content says; of one that this version does not know, somebody holds it."""
+        try:
+            document = json.loads(content)
+            return cls(
+                str(document["token"]),
+                str(document["host"]),
+                int(document["process"]),
+                str(document["since"]),
+                int(document["renewals"]),
+            )
+        except (ValueError, KeyError, TypeError):
+            return _UNKNOWN
+
+
+FREE: Final = Hold("")
+_UNKNOWN: Final = Hold("unknown", "an unknown host", 0, "an unknown time")
+_NO_TAG: Final = '"00000000000000000000000000000000"'
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The object at one moment."""
+
+    hold: Hold
+    tag: str
+
+
+class LockObject(Protocol):
+    """What the law needs of a store. All may raise :class:`OSError`."""
+
+    def read(self) -> Found | None:
+        """The object; None: there is none."""
+
+    def create(self, hold: Hold) -> str | None:
+        """Make it; its tag, or None where it is there."""
+
+    def swap(self, hold: Hold, tag: str) -> str | None:
+        """Change the object that has this tag; the new one, or None where it has another."""
+
+
+class UnconditionalError(Exception):
+    """The store carries a put out whatever its condition says: it can hold no lock."""
+
+
+class HeldError(Exception):
+    """Somebody else holds it."""
+
+    def __init__(self, holder: Hold) -> None:
+        super().__init__(str(holder))
+        self.holder = holder
+
+
+def take(
+    lock: LockObject,
+    mine: Hold,
+    *,
+    monotonic: Callable[[], float],
+    wait: Callable[[float], None],
+    watching: Callable[[Hold], None] = lambda _: None,
+) -> str:
+    """Hold the object; its tag.
+
+    ``monotonic`` and ``wait`` are in seconds. ``watching`` is told of a holder before it is
+    watched, which takes up to :data:`LEASE_S`.
+
+    Raises:
+        HeldError: somebody holds it who lives, or was quicker.
+        UnconditionalError: the store does not know conditions.
+        OSError: the store cannot be asked.
+    """
+    tag = _taken(lock, mine, monotonic, wait, watching)
+    # Both must fail. A store that ignores them would have let anybody in.
+    if lock.create(mine) is not None or lock.swap(mine, _NO_TAG) is not None:
+        raise UnconditionalError
+    return tag
+
+
+def _taken(
+    lock: LockObject,
+    mine: Hold,
+    monotonic: Callable[[], float],
+    wait: Callable[[float], None],
+    watching: Callable[[Hold], None],
+) -> str:
+    found = lock.read()
+    if found is None:
+        tag = lock.create(mine)
+        if tag is not None:
+            return tag
+        found = lock.read()
+    if found is None:
+        raise HeldError(_UNKNOWN)
+    if found.hold.token == mine.token:
+        return found.tag
+    if found.hold.token != FREE.token:
+        watching(found.hold)
+        found = _outlived(lock, found, monotonic, wait)
+    tag = _swapped(lock, mine, found.tag)
+    if tag is None:
+        winner = lock.read()
+        raise HeldError(winner.hold if winner is not None else _UNKNOWN)
+    return tag
+
+
+def _outlived(
+    lock: LockObject,
+    found: Found,
+    monotonic: Callable[[], float],
+    wait: Callable[[float], None],
+) -> Found:
+    """What may be taken: the object as it was for the time of a lease, or freed meanwhile."""
+    begun_s = monotonic()
+    while monotonic() - begun_s < LEASE_S:
+        wait(LOOK_S)
+        again = lock.read()
+        if again is None:
+            raise HeldError(found.hold)
+        if again.hold.token == FREE.token:
+            return again
+        if again.tag != found.tag:
+            raise HeldError(again.hold)
+    return found
+
+
+def _swapped(lock: LockObject, mine: Hold, tag: str) -> str | None:
+    """Swap it; where that failed because an earlier try had done it, that one's tag."""
+    new = lock.swap(mine, tag)
+    if new is not None:
+        return new
+    found = lock.read()
+    return found.tag if found is not None and found.hold.token == mine.token else None
+
+
+class Keeper:
+    """Renews one hold. Not for two threads at once."""
+
+    def __init__(self, lock: LockObject, mine: Hold, tag: str) -> None:
+        self._lock, self._mine, self._tag = lock, mine, tag
+        self.is_lost = False
+        """Whether somebody else has the object."""
+
+    def renew(self) -> None:
+        """Say that the holder lives; once it is lost, nothing.
+
+        Raises:
+            OSError: the store cannot be asked; the next time may be in time.
+        """
+        if self.is_lost:
+            return
+        self._mine = replace(self._mine, renewals=self._mine.renewals + 1)
+        tag = _swapped(self._lock, self._mine, self._tag)
+        if tag is None:
+            self.is_lost = True
+        else:
+            self._tag = tag
+
+    def release(self) -> None:
+        """Let go, unless somebody else has it.
+
+        Raises:
+            OSError: the store cannot be asked; the lease then ends by itself.
+        """
+        if not self.is_lost:
+            self.is_lost = True
+            self._lock.swap(FREE, self._tag)

@@ -1,0 +1,110 @@
+"""The lock of a folder in S3, kept by a thread: time, host and store around :mod:`lease`."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
+
+from headgate.base.clock import SystemClock
+from headgate.base.errors import InputError
+from headgate.base.units import NS_PER_S
+from headgate.pipeline.store.holds import holding
+from headgate.pipeline.store.lease import (
+    LEASE_S,
+    RENEW_S,
+    HeldError,
+    Hold,
+    Keeper,
+    LockObject,
+    UnconditionalError,
+    take,
+)
+from headgate.pipeline.store.place import objects, place_of, refusal
+
+
+@contextmanager
+def bucket_lock(
+    root: str, check_names: Callable[[list[str]], None], say: Callable[[str], None]
+) -> Iterator[None]:
+    """Hold a folder in S3 that ``check_names`` lets pass, which is told of what lies in it.
+
+    Raises:
+        InputError: another job holds it, or it cannot be used.
+    """
+    try:
+        check_names(place_of(root).names(or_none=True))
+        lock = objects().lock_object(root)
+    except OSError as error:
+        raise InputError(f"folder {root} cannot be used: {refusal(error)}") from error
+    with object_lock(root, lock, say):
+        yield
+
+
+@contextmanager
+def object_lock(
+    root: str,
+    lock: LockObject,
+    say: Callable[[str], None] = lambda _: None,
+    *,
+    monotonic: Callable[[], float] = time.monotonic,
+    wait: Callable[[float], None] = time.sleep,
+) -> Iterator[None]:
+    """Hold a folder in S3: one writer at a time. ``say`` is told of a wait.
+
+    Raises:
+        InputError: another job holds it, or it cannot be used for that.
+    """
+
+    def watching(holder: Hold) -> None:
+        say(
+            f"Folder {root} is held by {holder}. Looking whether that job lives: "
+            f"{RENEW_S:.0f} s if so, {LEASE_S:.0f} s if not."
+        )
+
+    now = datetime.fromtimestamp(SystemClock.wall_ns() // NS_PER_S, UTC)
+    since = now.isoformat().replace("+00:00", "Z")
+    mine = Hold(secrets.token_hex(16), socket.gethostname(), os.getpid(), since)
+    try:
+        tag = take(lock, mine, monotonic=monotonic, wait=wait, watching=watching)
+    except HeldError as error:
+        raise InputError(
+            f"folder {root} is being written by another job ({error.holder}); one at a time is "
+            "allowed"
+        ) from error
+    except UnconditionalError as error:
+        raise InputError(
+            f"folder {root} cannot be used: its S3 does not know conditional writes (If-None-Match "
+            "and If-Match of PutObject), and without them two jobs could write at once"
+        ) from error
+    except OSError as error:
+        raise InputError(f"folder {root} cannot be used: {refusal(error)}") from error
+    with _kept(Keeper(lock, mine, tag)), holding(root, mine.token):
+        yield
+
+
+@contextmanager
+def _kept(keeper: Keeper) -> Iterator[None]:
+    """Renew a hold beside what is done inside, and let go of it afterwards."""
+    over = threading.Event()
+
+    def keep() -> None:
+        while not over.wait(RENEW_S):
+            # What was not renewed in time is somebody else's; commits see to that.
+            with suppress(OSError):
+                keeper.renew()
+
+    thread = threading.Thread(target=keep, name="lock of the tables", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+        with suppress(OSError):
+            keeper.release()

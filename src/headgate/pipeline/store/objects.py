@@ -1,0 +1,110 @@
+"""What of S3 pyarrow's file system does not have: conditional puts, and deletion alone.
+
+Loaded for a folder in S3 only; needs ``headgate[s3]``.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Final
+
+import obstore
+from obstore.exceptions import AlreadyExistsError, BaseError, PreconditionError
+from obstore.store import S3Store
+
+from headgate.pipeline.failures import joined_causes
+from headgate.pipeline.roots import bucket_and_prefix
+from headgate.pipeline.store.lease import LOCK, Found, Hold
+from headgate.pipeline.store.place import CONNECT_TIMEOUT_S, access_of
+
+_TIMEOUT_S: Final = 10
+_ATTEMPTS_MAX: Final = 2
+"""Small objects, and a holder has to be told in time that it cannot renew: give up soon."""
+
+
+def _store(root: str) -> Any:
+    bucket, prefix = bucket_and_prefix(root)
+    access = access_of(os.environ)
+    told: dict[str, Any] = {}
+    if access.endpoint is not None:
+        told["endpoint"] = access.endpoint
+    if access.region is not None:
+        told["region"] = access.region
+    return S3Store(
+        bucket,
+        prefix=prefix or None,
+        client_options={
+            "allow_http": access.allows_http,
+            "connect_timeout": f"{CONNECT_TIMEOUT_S}s",
+            "timeout": f"{_TIMEOUT_S}s",
+        },
+        retry_config={"max_retries": _ATTEMPTS_MAX},
+        **told,
+    )
+
+
+@contextmanager
+def _plain_errors() -> Iterator[None]:
+    """Errors as those of a file system, of one line: the library's have pages."""
+    try:
+        yield
+    except (BaseError, FileNotFoundError) as error:
+        raise OSError(joined_causes(str(error)).partition("\n")[0]) from None
+
+
+def delete(root: str, paths: Sequence[str]) -> None:
+    """Delete objects, by their paths below the root; it is well if one is not there.
+
+    Raises:
+        OSError: S3 refused.
+    """
+    with _plain_errors():
+        obstore.delete(_store(root), list(paths))
+
+
+def lock_object(root: str) -> StoredLock:
+    """The object ``.lock`` of a folder in S3.
+
+    Raises:
+        OSError: a part of the key is missing.
+    """
+    with _plain_errors():
+        return StoredLock(_store(root))
+
+
+class StoredLock:
+    """The object ``.lock`` of a store, as :mod:`headgate.pipeline.store.lease` needs it.
+
+    Every method raises :class:`OSError` where the store does not answer or refuses.
+    """
+
+    def __init__(self, store: Any) -> None:
+        """``store`` is one of obstore's."""
+        self._store = store
+
+    def read(self) -> Found | None:
+        """The object; None: there is none."""
+        with _plain_errors():
+            try:
+                answer = obstore.get(self._store, LOCK)
+            except FileNotFoundError:
+                return None
+            return Found(Hold.from_bytes(bytes(answer.bytes())), str(answer.meta["e_tag"]))
+
+    def create(self, hold: Hold) -> str | None:
+        """Make it; its tag, or None where it is there."""
+        return self._put(hold, "create")
+
+    def swap(self, hold: Hold, tag: str) -> str | None:
+        """Change the object that has this tag; the new one, or None where it has another."""
+        return self._put(hold, {"e_tag": tag})
+
+    def _put(self, hold: Hold, mode: Any) -> str | None:
+        with _plain_errors():
+            try:
+                answer = obstore.put(self._store, LOCK, hold.to_bytes(), mode=mode)
+            except (AlreadyExistsError, PreconditionError):
+                return None
+            return str(answer["e_tag"])

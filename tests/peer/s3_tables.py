@@ -1,0 +1,317 @@
+"""Tables in S3: the rows of a folder, one writer, and nothing written by who is it no longer."""
+
+from __future__ import annotations
+
+import io
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.fs as fs
+import pytest
+from deltalake import DeltaTable
+from deltalake.exceptions import CommitFailedError
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from headgate.base.errors import InputError
+from headgate.pipeline import jobs
+from headgate.pipeline.failures import reason_of
+from headgate.pipeline.forecasts import forecast_rows
+from headgate.pipeline.options import (
+    AttributeOptions,
+    CompactOptions,
+    ReportOptions,
+    SourceOptions,
+)
+from headgate.pipeline.report.job import run_report
+from headgate.pipeline.session import prepare_session
+from headgate.pipeline.show import ShowOptions, show
+from headgate.pipeline.store import maintenance
+from headgate.pipeline.store.delta_log import (
+    AppTransaction,
+    commit_append,
+    commit_replace,
+    ensure_table,
+    table_files,
+)
+from headgate.pipeline.store.delta_writer import FORMAT
+from headgate.pipeline.store.folder import folder_lock
+from headgate.pipeline.store.holds import LockLostError, writer_options
+from headgate.pipeline.store.lease import FREE, Hold, Keeper, take
+from headgate.pipeline.store.objects import lock_object
+from headgate.pipeline.store.parquet_files import TableFiles, write_tables
+from headgate.pipeline.store.place import LOG, place_of
+from headgate.pipeline.store.scan import TableScan, existing_tables
+from headgate.pipeline.tables.arrow_types import conform, table_arrow_schema
+from headgate.pipeline.tables.bronze import BRONZE_SAMPLES
+from headgate.pipeline.tables.columns import HOUR_NS
+from headgate.pipeline.tables.intervals import INTERVALS
+from headgate.pipeline.upkeep import run_compact
+from tests.spark.telemetry_topic import Topic
+from tests.unit.pipeline.play import T0, Broker, S, bronze, play
+from tests.unit.pipeline.store.test_lease import A, Time
+
+SOURCE_DIR = Path(__file__).resolve().parents[2] / "src"
+COMMAND_LIMIT_S = 120
+"""Far more than a command may take to find out that there is nobody."""
+
+
+def rows(root: str, table: str) -> list[str]:
+    """Rows of a table, in an order of their own."""
+    scan = TableScan(root, table)
+    return sorted(map(repr, scan.rows(scan.schema.names).to_pylist()))
+
+
+def judged(source: SourceOptions, topic: Topic, reads: bool) -> tuple[list[dict[str, Any]], str]:
+    """What ``attribute`` finds, and prints."""
+    out = io.StringIO()
+    asked = AttributeOptions(source, format="json", reads=reads)
+    found = jobs.run_attribute(asked, out, io.StringIO(), messages=topic.stream)
+    return found, out.getvalue()
+
+
+def shown(root: str, table: str) -> str:
+    """What ``show`` prints of the columns that matter."""
+    out = io.StringIO()
+    show(ShowOptions(root, table, limit=7), out, io.StringIO())
+    return out.getvalue()
+
+
+def test_tables_are_those_of_a_folder(spark: SparkSession, root: str, tmp_path: Path) -> None:
+    """Row by row: after a first run, a second that adds, a judgement, and tidying up."""
+    topic, local = Topic(tmp_path / "topic"), str(tmp_path / "local")
+    there = SourceOptions(root, work=str(tmp_path / "work"))
+    here = SourceOptions(local)
+    first = Broker(start_ns=T0 + 3_550 * S)
+    for messages in (
+        [b"no telemetry", *(m for _ in range(20) for m in first.window(5))],
+        Broker(start_ns=T0 + 3_660 * S, boot="boot-2").window(10),
+    ):
+        topic.publish(messages)
+        for source in (there, here):
+            jobs.run_once(source, io.StringIO(), messages=topic.stream)
+    assert existing_tables(root) == existing_tables(local)
+    counts = {name: TableScan(root, name).row_count for name in existing_tables(root)}
+    assert counts["bronze_quarantine"] == 1
+    assert counts["attribution"] > 0
+    for name in counts:
+        assert rows(root, name) == rows(local, name), name
+    versions = [place_of(root).delta(name).version() for name in counts]
+    assert judged(there, topic, reads=True) == judged(here, topic, reads=False)
+    assert [place_of(root).delta(name).version() for name in counts] == versions
+
+    files = len(table_files(place_of(root).delta("bronze_samples")))
+    err = io.StringIO()
+    run_compact(CompactOptions(root, vacuum=True, vacuum_hours=0), err, maintenance)
+    assert "Compacting bronze_samples" in err.getvalue()
+    assert len(table_files(place_of(root).delta("bronze_samples"))) < files
+    for name in counts:
+        assert rows(root, name) == rows(local, name), name
+    # What was put together is rewritten in another order, so of the columns shown alone.
+    assert shown(root, "evictions") == shown(local, "evictions")
+    assert shown(root, "attribution").splitlines()[0] == shown(local, "attribution").splitlines()[0]
+    page = tmp_path / "page.html"
+    run_report(ReportOptions(root, html=str(page)), io.StringIO())
+    assert page.stat().st_size > 1_000
+    assert forecast_rows(prepare_session(spark), root, None) == []
+    found = lock_object(root).read()
+    assert found is not None
+    assert found.hold == FREE
+
+
+HOLD = """
+import sys
+from headgate.pipeline.store.folder import folder_lock
+with folder_lock(sys.argv[1]):
+    print("held", flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_a_second_writer_is_refused_until_the_first_is_dead_for_a_lease(root: str) -> None:
+    holder = subprocess.Popen(
+        [sys.executable, "-c", HOLD, root],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        env=os.environ | {"PYTHONPATH": str(SOURCE_DIR)},
+    )  # fmt: skip
+    with holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == b"held\n"
+        said: list[str] = []
+        # It renews its hold by itself, in its own time.
+        with (
+            pytest.raises(InputError, match=rf"another job \(process {holder.pid} on"),
+            folder_lock(root, said.append),
+        ):
+            pass
+        assert f"process {holder.pid}" in said[0]
+        # It is killed, not told to end, and what it held stays as it is.
+        holder.kill()
+        holder.wait()
+    lock, time = lock_object(root), Time()
+    tag = take(lock, A, monotonic=time.monotonic, wait=time.wait)
+    assert time.now_s == 60.0
+    Keeper(lock, A, tag).release()
+    with folder_lock(root):
+        assert writer_options(root)["lock"]
+
+
+def taken_over(root: str) -> Hold:
+    """Let another job take the folder, as it may when a lease has ended."""
+    lock = lock_object(root)
+    found = lock.read()
+    assert found is not None
+    assert lock.swap(A, found.tag) is not None
+    return A
+
+
+def hour_files(root: str, hour: int, appended: int) -> list[Any]:
+    """A file of ``intervals`` with one row."""
+    schema = table_arrow_schema(INTERVALS)
+    columns = {
+        "date": pa.array([T0 // (24 * HOUR_NS)], pa.int32()).cast(pa.date32()),
+        "hour": pa.array([hour], pa.int32()),
+        "kind": pa.array(["subscription"]),
+        "appended": pa.array([appended]),
+    }
+    return write_tables(root, "0", [(INTERVALS.name, conform(columns, schema, 1))])
+
+
+def test_who_has_lost_the_lock_commits_nothing(
+    spark: SparkSession, root: str, tmp_path: Path
+) -> None:
+    (tmp_path / "checkpoint").mkdir()
+    (tmp_path / "checkpoint" / "metadata").write_text('{"id":"1-2-3"}')
+    topic = Topic(tmp_path / "topic")
+    topic.publish(play(3))
+    messages = prepare_session(spark).read.parquet(str(topic.folder))
+    with folder_lock(root):
+        ensure_table(root, BRONZE_SAMPLES)
+        jobs.ingest_batch(messages, 0, root, str(tmp_path / "checkpoint"))
+        before = TableScan(root, BRONZE_SAMPLES.name).row_count
+        holder = taken_over(root)
+        # The writer commits in a process of its own.
+        with pytest.raises(PySparkException) as caught:
+            jobs.ingest_batch(messages, 1, root, str(tmp_path / "checkpoint"))
+        assert f"is now held by {holder}" in reason_of(str(caught.value))
+        assert "hush" not in str(caught.value)
+        for act in (
+            lambda: ensure_table(root, INTERVALS),
+            lambda: maintenance.compact_table(root, BRONZE_SAMPLES.name, files_max=0),
+            lambda: maintenance.vacuum(root, 0, False),
+            lambda: maintenance.drop_before(root, 2),
+        ):
+            with pytest.raises(LockLostError, match="now held by process 7 on host-a"):
+                act()
+    assert before > 0
+    assert TableScan(root, BRONZE_SAMPLES.name).row_count == before
+    assert existing_tables(root) == (BRONZE_SAMPLES.name,)
+    found = lock_object(root).read()
+    assert found is not None
+    assert found.hold == holder
+
+
+def test_who_never_held_it_writes_nothing(spark: SparkSession, root: str) -> None:
+    with pytest.raises(LockLostError, match="not held by this process"):
+        ensure_table(root, INTERVALS)
+    rows = prepare_session(spark).createDataFrame([(b"x",)], "value binary")
+    writer = rows.limit(0).write.format(FORMAT).mode("append").option("table", INTERVALS.name)
+    with pytest.raises(PySparkException, match="not held by this process"):
+        writer.option("root", root).option("hours", "[1]").save()
+
+
+def test_a_commit_that_comes_after_another_s_is_refused_whatever_the_lock_says(
+    root: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between the look at the lock and the commit a job may be stopped for any time."""
+    with folder_lock(root):
+        ensure_table(root, INTERVALS)
+        commit_append(root, INTERVALS, hour_files(root, 10, 1), None)
+        delta = ensure_table(root, INTERVALS)
+        stale, fresh = hour_files(root, 10, 2), hour_files(root, 10, 3)
+        assert commit_replace(root, INTERVALS, fresh, [T0 // HOUR_NS], AppTransaction("a", 1))
+        with monkeypatch.context() as patch:
+            patch.setattr("headgate.pipeline.store.delta_log.ensure_table", lambda *_: delta)
+            with pytest.raises(CommitFailedError):
+                commit_replace(root, INTERVALS, stale, [T0 // HOUR_NS], None)
+    read = place_of(root).delta(INTERVALS.name).to_pyarrow_table()
+    assert read["appended"].to_pylist() == [3]
+
+
+def test_what_was_begun_is_deleted_and_leaves_no_empty_folders(root: str) -> None:
+    files = TableFiles(root, BRONZE_SAMPLES, "0")
+    files.write(bronze(play(2)))
+    files.abandon()
+    place = place_of(root)
+    assert place.files.get_file_info(fs.FileSelector(place.folder, allow_not_found=True)) == []
+
+
+def test_a_file_of_several_parts_is_whole(root: str) -> None:
+    place, part = place_of(root), bytes(range(256)) * (1 << 15)
+    with place.files.open_output_stream(place.path("large")) as stream:
+        for _ in range(3):
+            stream.write(part)
+    with place.files.open_input_stream(place.path("large")) as stream:
+        assert stream.readall() == 3 * part
+
+
+def test_the_log_is_shortened(root: str) -> None:
+    with folder_lock(root):
+        ensure_table(root, INTERVALS)
+        for value in range(12):
+            commit_append(root, INTERVALS, hour_files(root, 10, value), None)
+            if value == 7:
+                place_of(root).delta(INTERVALS.name).create_checkpoint()
+        assert maintenance.clean_log(root, INTERVALS.name, versions_kept=2) == 8
+    names = place_of(root).names(INTERVALS.name, LOG)
+    assert names[0] == f"{8:020d}.checkpoint.parquet"
+    delta = DeltaTable(
+        place_of(root).uri(INTERVALS.name),
+        version=8,
+        storage_options=place_of(root).storage_options,
+    )
+    assert delta.to_pyarrow_table().num_rows == 8
+
+
+def headgate(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    """Run a command of the pipeline, bounded in time."""
+    return subprocess.run(
+        [sys.executable, "-m", "headgate.cli", "pipeline", *arguments],
+        env=os.environ | {"PYTHONPATH": str(SOURCE_DIR)} | variables,
+        capture_output=True, text=True, timeout=COMMAND_LIMIT_S, check=False,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("out", "variables", "said"),
+    [
+        ("s3://absent/t", {}, "The specified bucket does not exist"),
+        ("s3://tables/t", {"AWS_ENDPOINT_URL": "http://127.0.0.1:9"}, "Could not connect"),
+        ("s3://tables/none", {}, "No such file or directory"),
+    ],
+)
+def test_what_is_not_there_is_told_in_a_sentence(
+    out: str, variables: dict[str, str], said: str, tmp_path: Path
+) -> None:
+    commands = [("show", "intervals"), ("compact",)]
+    if "none" not in out:
+        work = str(tmp_path / "work")
+        commands.append(("run", "--scrapes", str(tmp_path), "--work", work))
+        (tmp_path / "1763719200000.prom").write_text("# nothing\n")
+    for command in commands:
+        done = headgate(*command, "--out", out, **variables)
+        lines = done.stderr.strip().splitlines()
+        assert (done.returncode, len(lines)) == (2, 1), done.stderr
+        assert said in lines[0]
+        assert "hush" not in done.stderr
+
+
+def test_a_job_that_reads_topics_needs_a_folder_of_its_own(root: str) -> None:
+    done = headgate("run", "--out", root)
+    assert done.returncode == 2
+    assert "--work" in done.stderr
+    assert place_of(root).names(or_none=True) == []

@@ -1,0 +1,140 @@
+"""The lock in S3 around a job: refusals in a sentence, let go of afterwards, renewed meanwhile."""
+
+from __future__ import annotations
+
+import os
+import socket
+import threading
+from pathlib import Path
+
+import pytest
+
+from headgate.base.errors import InputError
+from headgate.pipeline.store import object_lock as module
+from headgate.pipeline.store.holds import check_held, writer_options
+from headgate.pipeline.store.lease import FREE, Found, Hold
+from headgate.pipeline.store.object_lock import bucket_lock, object_lock
+from headgate.pipeline.store.place import Place, place_of
+from tests.unit.pipeline.store.test_lease import A, Shelf, Time
+
+ROOT = "s3://tables/a"
+
+
+def test_who_holds_it_may_write_and_lets_go(tmp_path: Path) -> None:
+    lock = Shelf()
+    with object_lock(ROOT, lock):
+        assert lock.found is not None
+        hold = lock.found.hold
+        assert (hold.process, hold.host) == (os.getpid(), socket.gethostname())
+        assert writer_options(ROOT)["lock"] == hold.token
+        check_held(ROOT, lock)
+    assert lock.found.hold == FREE
+    assert writer_options(ROOT) == {"root": ROOT}
+    with pytest.raises(RuntimeError, match="the job"), object_lock(ROOT, lock):
+        raise RuntimeError("the job")
+    assert lock.token == FREE.token
+
+
+def test_a_second_writer_is_refused_and_told_who() -> None:
+    lock, said = Shelf(), list[str]()
+    lock.create(A)
+    assert lock.found is not None
+    tag = lock.found.tag
+    time = Time((6.0, lambda: lock.swap(A, tag)))
+    held = object_lock(ROOT, lock, said.append, monotonic=time.monotonic, wait=time.wait)
+    with pytest.raises(InputError, match=r"another job \(process 7 on host-a, since 2026"), held:
+        pass
+    (line,) = said
+    assert "host-a" in line
+    assert lock.token == "a"
+
+
+def test_after_a_dead_holder_the_wait_is_announced() -> None:
+    lock, said, time = Shelf(), list[str](), Time()
+    lock.create(A)
+    with object_lock(ROOT, lock, said.append, monotonic=time.monotonic, wait=time.wait):
+        assert lock.token != "a"
+    assert "60 s if not" in said[0]
+
+
+def test_what_cannot_be_locked_is_told() -> None:
+    class Gone(Shelf):
+        def read(self) -> Found | None:
+            raise OSError("Generic S3 error: no route")
+
+    with (
+        pytest.raises(InputError, match="cannot be used: Generic S3 error: no route"),
+        object_lock(ROOT, Gone()),
+    ):
+        pass
+    careless = Shelf()
+    careless.create = careless._put  # type: ignore[assignment]
+    with pytest.raises(InputError, match="conditional writes"), object_lock(ROOT, careless):
+        pass
+
+
+def test_it_is_renewed_meanwhile_also_after_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "RENEW_S", 0.001)
+    renewed = threading.Event()
+
+    class Shaky(Shelf):
+        failures = 2
+
+        def swap(self, hold: Hold, tag: str) -> str | None:
+            if hold.renewals and self.failures:
+                self.failures -= 1
+                raise OSError("no route")
+            if hold.renewals > 4:
+                renewed.set()
+            return super().swap(hold, tag)
+
+    lock = Shaky()
+    with object_lock(ROOT, lock):
+        assert renewed.wait(30)
+    assert lock.token == FREE.token
+
+
+def test_a_store_that_is_gone_at_the_end_hides_no_error() -> None:
+    class Going(Shelf):
+        is_gone = False
+
+        def swap(self, hold: Hold, tag: str) -> str | None:
+            if self.is_gone:
+                raise OSError("no route")
+            return super().swap(hold, tag)
+
+    lock = Going()
+
+    def fail() -> None:
+        lock.is_gone = True
+        raise RuntimeError("the job")
+
+    with pytest.raises(RuntimeError, match="the job"), object_lock(ROOT, lock):
+        fail()
+
+
+def test_what_lies_there_is_looked_at_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Objects:
+        @staticmethod
+        def lock_object(root: str) -> Shelf:
+            return Shelf()
+
+    def here(root: str) -> Place:
+        return place_of(str(tmp_path))
+
+    monkeypatch.setattr(module, "place_of", here)
+    monkeypatch.setattr(module, "objects", lambda: Objects)
+    (tmp_path / "thesis.txt").touch()
+    seen: list[list[str]] = []
+    with bucket_lock(ROOT, seen.append, lambda _: None):
+        assert seen == [["thesis.txt"]]
+    (tmp_path / "thesis.txt").unlink()
+    tmp_path.rmdir()
+    tmp_path.touch()
+    with (
+        pytest.raises(InputError, match="cannot be used: Not a directory"),
+        bucket_lock(ROOT, seen.append, lambda _: None),
+    ):
+        pass
