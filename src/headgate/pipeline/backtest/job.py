@@ -7,7 +7,6 @@ import re
 from collections.abc import Iterator
 from dataclasses import asdict
 from datetime import UTC, datetime
-from functools import reduce
 from typing import Any, Final
 
 import pyarrow as pa
@@ -22,15 +21,13 @@ from headgate.pipeline.backtest.grid import Grid
 from headgate.pipeline.backtest.paste import paste
 from headgate.pipeline.backtest.policy import settings_text
 from headgate.pipeline.backtest.ranking import PointTotals, Ranked, rank
+from headgate.pipeline.backtest.reading import PATH, input_rows
 from headgate.pipeline.backtest.replays import replay_table
 from headgate.pipeline.backtest.series import (
     HOLE_NS_MAX,
-    INPUT_COLUMNS,
     SORT_COLUMNS,
-    SUMS,
 )
 from headgate.pipeline.progress import Progress
-from headgate.pipeline.refresh import read_files
 from headgate.pipeline.store.delta_log import ensure_table, table_files
 from headgate.pipeline.store.delta_writer import FORMAT
 from headgate.pipeline.store.holds import writer_options
@@ -42,7 +39,7 @@ from headgate.pipeline.tables.schemas import spark_schema
 from headgate.record.fields import Kind
 
 BUCKETS_PER_CORE: Final = 4
-BUCKET_ROWS: Final = 50_000
+BUCKET_ROWS: Final = 75_000
 """Rows of a bucket that a worker has room for."""
 _RUN_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _MAXIMA: Final = ("parked_bytes_max", "backlog_bytes_max")
@@ -58,14 +55,17 @@ _SUMMED: Final = (
 )
 
 
-def replays(bronze: DataFrame, grid: Grid, since_ns: int, until_ns: int, buckets: int) -> DataFrame:
-    """Rows of :data:`REPLAY_COLUMNS` from ``bronze_samples``: every topic under every point.
+def replays(
+    files: DataFrame, root: str, grid: Grid, since_ns: int, until_ns: int, buckets: int
+) -> DataFrame:
+    """Rows of :data:`REPLAY_COLUMNS` from files of ``bronze_samples``, whose paths in its folder
+    are a column: every topic under every point.
 
     The topics are brought together in so many ``buckets``; a task has one bucket at a time.
     """
 
     def packing(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        yield from pack(batches)
+        yield from pack(input_rows(batches, root, buckets))
 
     def kernel(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         # Nothing here holds on to a bucket's rows as they came: they are large.
@@ -73,16 +73,10 @@ def replays(bronze: DataFrame, grid: Grid, since_ns: int, until_ns: int, buckets
             for table in whole_subjects(ordered.to_batches(), TOPIC_KEY):
                 yield from replay_table(table, grid, since_ns, until_ns).to_batches()
 
-    def total(names: tuple[str, ...]) -> Any:
-        return reduce(lambda a, b: a + b, (F.coalesce(F.col(n), F.lit(0)) for n in names))
-
-    bucket = F.pmod(F.xxhash64(*TOPIC_KEY), F.lit(buckets)).cast("int")
     return (
-        bronze.where(F.col("kind") == Kind.TOPIC.value)
-        .withColumns({name: total(names) for name, names in SUMS.items()})
-        .select(*INPUT_COLUMNS, bucket.alias(BUCKET))
-        .mapInArrow(packing, f"{BUCKET} int, rows binary")
-        .repartition(buckets, BUCKET)
+        files.mapInArrow(packing, f"{BUCKET} int, rows binary")
+        # Hashing the buckets' numbers again would put several into one task, and none into others.
+        .repartitionById(buckets, BUCKET)
         .sortWithinPartitions(BUCKET)
         .mapInArrow(kernel, spark_schema(REPLAY_COLUMNS))
     )
@@ -141,8 +135,9 @@ def run_backtest(
         return []
     cores = spark.sparkContext.defaultParallelism
     buckets = max(BUCKETS_PER_CORE * cores, -(-sum(file.rows for file in files) // BUCKET_ROWS))
-    bronze = read_files(spark, root, BRONZE_SAMPLES, files)
-    rows = replays(bronze, grid, first, last, buckets).persist()
+    paths = spark.createDataFrame([(file.path,) for file in files], f"{PATH} string")
+    tasks = min(len(files), BUCKETS_PER_CORE * cores)
+    rows = replays(paths.repartition(tasks), root, grid, first, last, buckets).persist()
     try:
         with progress.stage(f"Replaying {len(grid.points):,} points") as stage:
             totals = [PointTotals(**row.asDict()) for row in point_totals(rows).collect()]

@@ -2,7 +2,8 @@
 
 What ``replay`` does with the broker's objects is done here with tuples of numbers, in the same
 order of operations, so that every output is the same. A test compares the two over random loads
-and policies: who changes a law changes ``kernel_law``, too.
+and policies: who changes a law changes ``kernel_law``, too. Points that look at the same instants
+are replayed in blocks (:mod:`headgate.pipeline.backtest.kernel_block`).
 
 numba keeps what it compiled in a cache that looks at this file alone. So the compiled code says
 from which sources it was made, and is made anew where they are not the present ones.
@@ -11,35 +12,41 @@ from which sources it was made, and is made anew where they are not the present 
 from __future__ import annotations
 
 import zlib
-from math import inf
 from pathlib import Path
 from typing import Any, Final
 
 import numba
 import numpy as np
-from numba.np.unsafe.ndarray import to_fixed_tuple
 
-from headgate.pipeline.backtest.kernel_flow import aged, looked_at, note_age, released, stretch
-from headgate.pipeline.backtest.kernel_law import counted, cycle_of
-from headgate.pipeline.backtest.kernel_state import (
-    AS_RECORDED,
-    EVICTION,
-    MS,
-    NO_CONTROL,
-    NO_DRAIN,
-    NO_LIMITS,
-    NO_NATURAL,
-    NS,
-    POINT_COLUMNS,
-    Acting,
-    Age,
-    Flow,
-    Point,
-    inlined,
+from headgate.pipeline.backtest.kernel_block import LANES, WIDTH
+from headgate.pipeline.backtest.kernel_lanes import (
+    AGE,
+    BLOCK,
+    POINT,
+    begin,
+    begin_ages,
+    begin_part,
+    begin_span,
+    begin_step,
+    end_part,
+    end_step,
+    go_on,
+    look,
+    note_ages,
+    turn,
+    write_outcome,
 )
+from headgate.pipeline.backtest.kernel_state import AS_RECORDED, NS, POINT_COLUMNS, Age, Point
 from headgate.pipeline.backtest.load import OUTCOME_COLUMNS, Doubles, Load
 
-_SOURCES: Final = ("kernel.py", "kernel_state.py", "kernel_flow.py", "kernel_law.py")
+_SOURCES: Final = (
+    "kernel.py",
+    "kernel_state.py",
+    "kernel_flow.py",
+    "kernel_law.py",
+    "kernel_block.py",
+    "kernel_lanes.py",
+)
 
 
 def _fingerprint() -> int:
@@ -52,6 +59,13 @@ def _fingerprint() -> int:
 
 
 _FINGERPRINT: Final = _fingerprint()
+
+_TIME_POLICY: Final = Point._fields.index("time_policy")
+_PARTS, _EVERY, _PART_S, _ADAPTIVE, _CHECK_S = _ALIKE = tuple(
+    Point._fields.index(name) for name in ("parts", "every", "part_s", "adaptive", "check_s")
+)
+"""What points of a block have in common: when they look at ages and at the controller."""
+_OLDEST, _LAST = Age._fields.index("oldest"), Age._fields.index("last")
 
 
 def _cached(function: Any) -> Any:
@@ -82,113 +96,109 @@ def _replay_all(
     steps: Any, backlog: float, age_s: float, step_s: float, points: Any, outcomes: Any
 ) -> int:
     """Which sources this was compiled from."""
-    for number in range(points.shape[0]):
-        point = Point(*to_fixed_tuple(points[number], POINT_COLUMNS))
-        tracks = _tracks_age(steps, point)
-        looks = 2
-        if tracks:
-            # Each look but a part's last one comes a second or more after the one before.
-            looks += steps.shape[0] * int(point.parts * (np.ceil(point.part_s / point.check_s) + 1))
-        at_s, stored = np.empty(looks), np.empty(looks)
-        at_s[0], at_s[1], stored[0], stored[1] = -age_s, 0.0, 0.0, backlog
-        _replay_point(steps, backlog, step_s, point, tracks, at_s, stored, outcomes[number])
+    count = points.shape[0]
+    taken, members = np.zeros(count, np.bool_), np.empty(LANES, np.intp)
+    block, time_quotas = np.empty(BLOCK), (steps[:, 6] > 0.0).any()
+    for first in range(count):
+        if taken[first]:
+            continue
+        own = _gather(points, first, time_quotas, taken, members)
+        for lane in range(LANES):
+            for column in range(POINT_COLUMNS):
+                block[POINT + column * LANES + lane] = points[members[lane], column]
+        tracks = _tracks_age(points[first], time_quotas)
+        wanted = _replay_block(own, steps, backlog, age_s, step_s, block, tracks)
+        for lane in range(own):
+            write_outcome(block, lane, wanted, outcomes[members[lane]])
     return _FINGERPRINT
 
 
-@inlined
-def _tracks_age(steps: Any, point: Any) -> bool:
-    if point.time_policy != AS_RECORDED:
-        return bool(point.time_policy > 0.0)
-    return bool((steps[:, 6] > 0.0).any())
+@turn
+def _tracks_age(point: Any, time_quotas: bool) -> bool:
+    policy = point[_TIME_POLICY]
+    return bool(time_quotas if policy == AS_RECORDED else policy > 0.0)
 
 
-@inlined
-def _acting(
-    arrivals: float, message: float, capacity: float, size_limit: float, size_policy: float,
-    time_limit: float, time_policy: float, of_messages: float, of_bytes: float, point: Any,
-) -> Any:  # fmt: skip
-    """A step under a point; the columns of :class:`headgate.pipeline.backtest.load.Step`."""
-    if point.size_policy != AS_RECORDED:
-        size_policy, size_limit = point.size_policy, point.size_limit
-    if point.time_policy != AS_RECORDED:
-        time_policy, time_limit = point.time_policy, point.time_limit
-    if point.sets_limit > 0.0:
-        of_messages, of_bytes = point.messages_per_s, point.bytes_per_s
-    set_limit = min(of_bytes, of_messages * message)
-    stop_limit = size_limit if 0.0 < size_policy < EVICTION else inf
-    return Acting(
-        arrivals, capacity, message, set_limit, inf, size_policy, size_limit, stop_limit,
-        time_policy, time_limit,
-    )  # fmt: skip
+@turn
+def _gather(points: Any, first: int, time_quotas: bool, taken: Any, members: Any) -> int:
+    """Fill a block with points that go in step with the first one, and what is left of it with
+    that one again; how many they are."""
+    count, tracks = 0, _tracks_age(points[first], time_quotas)
+    for number in range(first, points.shape[0]):
+        if taken[number] or _tracks_age(points[number], time_quotas) != tracks:
+            continue
+        is_alike = True
+        for column in _ALIKE:
+            is_alike = is_alike and points[number, column] == points[first, column]
+        if is_alike:
+            taken[number], members[count] = True, number
+            count += 1
+            if count == LANES:
+                break
+    # Loops where a slice would do: compiling an assignment to a slice takes a second.
+    for lane in range(count, LANES):
+        members[lane] = first
+    return count
 
 
-@inlined
-def _slowed_by(step: Any, point: Any, control: Any) -> Any:
-    """The step with the controller's limit in it."""
-    limit = inf
-    if control.is_present and point.observes == 0.0:
-        limit = control.bytes
-        if control.messages > 0.0:
-            limit = min(limit, control.messages * step.message)
-    return Acting(
-        step.arrivals, step.capacity, step.message, step.set_limit, limit, step.size_policy,
-        step.size_limit, step.stop_limit, step.time_policy, step.time_limit,
-    )  # fmt: skip
-
-
-@inlined
-def _replay_point(
-    steps: Any, backlog: float, step_s: float, point: Any, tracks: bool, at_s: Any, stored: Any,
-    outcome: Any,
-) -> None:  # fmt: skip
-    flow = Flow(backlog, 0.0, 0.0, False, False, 0.0, 0.0, 0.0, 0.0, 0.0, backlog, 0.0)
-    age = Age(-1.0, False, 0.0, 0, 1)
+@turn
+def _replay_block(
+    own: int, steps: Any, backlog: float, age_s: float, step_s: float, block: Any, tracks: bool
+) -> float:
+    """Play one topic under the points of a block; what producers wanted."""
+    groups = (own + WIDTH - 1) // WIDTH
+    parts, every = int(block[_PARTS * LANES]), int(block[_EVERY * LANES])
+    is_adaptive, wanted = block[_ADAPTIVE * LANES] > 0.0, 0.0
+    # Each look at ages but a part's last one comes a second or more after the one before.
+    looks = parts * int(np.ceil(block[_PART_S * LANES] / block[_CHECK_S * LANES]) + 1)
+    room = 2 + 4 * looks
+    at_s, stored = np.empty((WIDTH * groups, room)), np.empty((WIDTH * groups, room))
+    for lane in range(WIDTH * groups):
+        at_s[lane, 0], at_s[lane, 1], stored[lane, 0], stored[lane, 1] = -age_s, 0.0, 0.0, backlog
+    begin(groups, block, backlog)
     if tracks:
-        age = aged(age, flow, backlog, at_s, stored)
-    natural, drain, limits, control = NO_NATURAL, NO_DRAIN, NO_LIMITS, NO_CONTROL
-    wanted = moved = before = messages = quota_s = 0.0
-    parts, every = int(point.parts), int(point.every)
+        begin_ages(groups, block, backlog, at_s, stored)
     for number in range(steps.shape[0]):
-        step = _acting(
-            steps[number, 0], steps[number, 1], steps[number, 2], steps[number, 3],
+        begin_step(
+            groups, block, steps[number, 0], steps[number, 1], steps[number, 2], steps[number, 3],
             steps[number, 4], steps[number, 5], steps[number, 6], steps[number, 7],
-            steps[number, 8], point,
+            steps[number, 8],
         )  # fmt: skip
-        start, age = flow.published, released(age, step)
+        if tracks:
+            at_s, stored = _with_room(looks, WIDTH * groups, block, at_s, stored)
         for _ in range(parts):
-            step = _slowed_by(step, point, control)
-            had, left = flow.published, point.part_s
-            while left > 0.0:
-                span = left
-                if step.time_policy > 0.0:
-                    room_s = step.time_limit / MS - max(age.age_s, 0.0)
-                    span = min(span, point.check_s if age.is_held else max(point.check_s, room_s))
-                if step.size_policy > 0.0 or step.time_policy > 0.0:
-                    quota_s += span
-                flow = stretch(span, point, step, flow, age.is_held)
-                left -= span
-                if tracks:
-                    flow, age = note_age(span, point, flow, age, step, backlog, at_s, stored)
-            messages += (flow.published - had) / step.message
-            if point.adaptive > 0.0 and (number + 1) % every == 0:
-                looked = np.floor(messages) != control.seen or (
-                    control.is_present or control.pressure > 0.0 or control.approaches
-                )
-                control = counted(control)
-                if looked:
-                    natural, drain, limits, control = cycle_of(
-                        point, step, flow, age.age_s, backlog, np.floor(messages),
-                        natural, drain, limits, control,
-                    )  # fmt: skip
-                    flow = looked_at(flow)
-        published = flow.published - start
-        if number > 0:
-            moved += abs(published - before)
-        before = published
-        wanted += step.arrivals * step_s
-    outcome[0], outcome[1] = flow.over_s, quota_s
-    outcome[2] = 1.0 - flow.wasted / flow.offered if flow.offered > 0.0 else 1.0
-    outcome[3], outcome[4], outcome[5] = wanted, flow.published, flow.parked_s
-    outcome[6], outcome[7], outcome[8] = flow.parked_max, flow.backlog_max, control.activations
-    outcome[9] = moved / flow.published if flow.published > 0.0 else 0.0
-    outcome[10] = flow.evicted
+            begin_part(groups, block)
+            while begin_span(groups, block):
+                while go_on(groups, block):
+                    pass
+                if not tracks:
+                    break
+                note_ages(groups, block, backlog, at_s, stored)
+            end_part(groups, block)
+            if is_adaptive and (number + 1) % every == 0:
+                look(groups, block, backlog)
+        end_step(groups, block, number == 0)
+        wanted += steps[number, 0] * step_s
+    return wanted
+
+
+@turn
+def _with_room(looks: int, lanes: int, block: Any, at_s: Any, stored: Any) -> Any:
+    """What was noted of ages, from the oldest byte on, where there is room for so many more."""
+    room, oldest, last = at_s.shape[1], AGE + _OLDEST * LANES, AGE + _LAST * LANES
+    needed, noted = 0, 0
+    for lane in range(lanes):
+        noted = max(noted, int(block[last + lane]) + 1)
+        needed = max(needed, int(block[last + lane] - block[oldest + lane]) + 1 + looks)
+    if noted + looks <= room:
+        return at_s, stored
+    to_at_s, to_stored = at_s, stored
+    if 2 * needed > room:
+        to_at_s, to_stored = np.empty((lanes, 2 * needed)), np.empty((lanes, 2 * needed))
+    for lane in range(lanes):
+        before, kept = int(block[oldest + lane]), int(block[last + lane] - block[oldest + lane]) + 1
+        for place in range(kept):
+            to_at_s[lane, place] = at_s[lane, before + place]
+            to_stored[lane, place] = stored[lane, before + place]
+        block[oldest + lane], block[last + lane] = 0.0, kept - 1.0
+    return to_at_s, to_stored

@@ -1,4 +1,7 @@
-"""The flow of bytes of ``fluid``, compiled: the same operations in the same order."""
+"""The flow of bytes of ``fluid``, compiled: the same operations in the same order.
+
+Up to the next event without a branch; ages, which are looked for in what was stored, with them.
+"""
 
 from __future__ import annotations
 
@@ -7,90 +10,81 @@ from typing import Any
 
 import numpy as np
 
+from headgate.pipeline.backtest.kernel_block import where
 from headgate.pipeline.backtest.kernel_state import EVICTION, EXCEPTION, MS, Age, Flow, inlined
 
 
 @inlined
-def stretch(span: float, point: Any, step: Any, flow: Any, is_held: bool) -> Any:
-    """Let so much time go by under constant rates."""
-    while span > 0.0:
-        until, flow = _to_next_event(span, step, flow, is_held)
-        span -= until
-        backlog, evicted = flow.backlog, flow.evicted
-        if step.size_policy == EVICTION and backlog >= step.size_limit:
-            unit = max(
-                1.0, step.size_limit - np.floor(step.size_limit * point.eviction_percent / 100.0)
-            )
-            acts = np.floor((backlog - step.size_limit) / unit) + 1.0
-            gone = min(backlog, acts * unit)
-            evicted += gone
-            backlog -= gone
-        flow = Flow(
-            backlog, flow.parked, flow.published, flow.was_parked, flow.was_slowed, flow.over_s,
-            flow.offered, flow.wasted, flow.parked_s, max(flow.parked_max, flow.parked),
-            max(flow.backlog_max, backlog), evicted,
-        )  # fmt: skip
-    return flow
+def to_event(left_s: float, step: Any, flow: Any, is_held: bool) -> Any:
+    """Let time go by under constant rates until something changes, ``left_s`` at most: how much
+    is left then, and the flow. Nothing changes in a flow without time."""
+    until, found = _to_next_event(left_s, step, flow, is_held)
+    found = _evicted(step, found)
+    goes_on = left_s > 0.0
+    return where(goes_on, left_s - until, left_s), where(goes_on, found, flow)
+
+
+@inlined
+def _evicted(step: Any, flow: Any) -> Any:
+    """What a size quota evicts, and the maxima after it."""
+    evicts = (step.size_policy == EVICTION) & (flow.backlog >= step.size_limit)
+    acts = np.floor((flow.backlog - step.size_limit) / step.evicted_unit) + 1.0
+    gone = where(evicts, min(flow.backlog, acts * step.evicted_unit), 0.0)
+    backlog = flow.backlog - gone
+    return Flow(
+        backlog, flow.parked, flow.published, flow.was_parked, flow.was_slowed, flow.over_s,
+        flow.offered, flow.wasted, flow.parked_s, max(flow.parked_max, flow.parked),
+        max(flow.backlog_max, backlog), flow.evicted + gone,
+    )  # fmt: skip
 
 
 @inlined
 def _to_next_event(span: float, step: Any, flow: Any, is_held: bool) -> Any:
-    backlog, parked, limit = flow.backlog, flow.parked, step.stop_limit
+    backlog, limit, capacity = flow.backlog, step.stop_limit, step.capacity
     ceiling = min(step.set_limit, step.adaptive_limit)
-    is_full = backlog >= limit
-    is_stopped = is_held or backlog > limit or limit <= 0.0
-    refuses = is_held and step.time_policy == EXCEPTION
-    if is_full:
-        refuses = step.size_policy == EXCEPTION
-    if refuses:
-        parked = 0.0
-    jump = 0.0
-    if is_stopped:
-        ceiling = 0.0
-    elif is_full:
-        ceiling = min(ceiling, step.capacity)
-    elif ceiling == inf and parked > 0.0:
-        jump = min(parked, limit - backlog)
-        span = 0.0
-    inflow = ceiling if parked > 0.0 else min(step.arrivals, ceiling)
-    if jump > 0.0:
-        inflow = 0.0
-    gain, growth, served = step.arrivals - inflow, inflow - step.capacity, step.capacity
-    if backlog <= 0.0 and growth <= 0.0:
-        growth, served = 0.0, inflow
-    until, to_backlog, to_parked = span, -1.0, -1.0
-    if parked > 0.0 and gain < 0.0 and parked < -gain * until:
-        until, to_parked = parked / -gain, 0.0
-    if backlog > limit and growth < 0.0 and backlog - limit < -growth * until:
-        until, to_backlog, to_parked = (backlog - limit) / -growth, limit, -1.0
-    elif backlog < limit and growth > 0.0 and limit - backlog < growth * until:
-        until, to_backlog, to_parked = (limit - backlog) / growth, limit, -1.0
-    elif growth < 0.0 and backlog < -growth * until:
-        until, to_backlog, to_parked = backlog / -growth, 0.0, -1.0
-    parked_s, offered, wasted, over_s = flow.parked_s, flow.offered, flow.wasted, flow.over_s
-    was_parked, was_slowed = flow.was_parked, flow.was_slowed
-    if until > 0.0 and (parked > 0.0 or gain > 0.0):
-        parked_s += until
-        offered += step.capacity * until
-        wasted += (step.capacity - served) * until
-        was_parked = True
-        by_quota = is_stopped or (is_full and step.capacity < step.adaptive_limit)
-        is_adaptive = step.adaptive_limit < inf and not by_quota
-        was_slowed = was_slowed or (is_adaptive and step.adaptive_limit <= step.set_limit)
-    if is_stopped or (is_full and growth >= 0.0):
-        over_s += until
-    next_backlog, next_parked = backlog, parked
-    if jump > 0.0:
-        next_backlog = limit if jump == limit - backlog else backlog + jump
-        next_parked -= jump
-    else:
-        next_backlog = to_backlog if to_backlog >= 0.0 else max(0.0, backlog + growth * until)
-        if not refuses:
-            next_parked = to_parked if to_parked >= 0.0 else max(0.0, parked + gain * until)
+    is_full, is_over = backlog >= limit, backlog > limit
+    is_stopped = is_held | is_over | (limit <= 0.0)
+    refuses = where(
+        is_full, step.size_policy == EXCEPTION, is_held & (step.time_policy == EXCEPTION)
+    )
+    parked = where(refuses, 0.0, flow.parked)
+    waits = parked > 0.0
+    jumps = (not is_stopped) & (not is_full) & (ceiling == inf) & waits
+    room = limit - backlog
+    jump = min(parked, room)
+    span = where(jumps, 0.0, span)
+    ceiling = where(is_stopped, 0.0, where(is_full, min(ceiling, capacity), ceiling))
+    inflow = where(waits, ceiling, min(step.arrivals, ceiling))
+    inflow = where(jumps, 0.0, inflow)
+    gain, growth = step.arrivals - inflow, inflow - capacity
+    is_idle = (backlog <= 0.0) & (growth <= 0.0)
+    served, growth = where(is_idle, inflow, capacity), where(is_idle, 0.0, growth)
+    clears = waits & (gain < 0.0) & (parked < -gain * span)
+    until = where(clears, parked / -gain, span)
+    falls, rises = growth < 0.0, (growth > 0.0) & (backlog < limit)
+    target = where(rises | is_over, limit, 0.0)
+    distance, rate = abs(backlog - target), abs(growth)
+    hits = (falls | rises) & (distance < rate * until)
+    until, clears = where(hits, distance / rate, until), clears & (not hits)
+    noted = (until > 0.0) & (waits | (gain > 0.0))
+    by_quota = is_stopped | (is_full & (capacity < step.adaptive_limit))
+    slows = (not by_quota) & (step.adaptive_limit < inf)
+    slows = slows & (step.adaptive_limit <= step.set_limit)
+    is_reached = is_stopped | (is_full & (growth >= 0.0))
+    next_backlog = where(hits, target, max(0.0, backlog + growth * until))
+    next_parked = where(clears, 0.0, max(0.0, parked + gain * until))
+    next_parked = where(refuses, parked, next_parked)
     return until, Flow(
-        next_backlog, next_parked, flow.published + (jump if jump > 0.0 else inflow * until),
-        was_parked, was_slowed, over_s, offered, wasted, parked_s, flow.parked_max,
-        flow.backlog_max, flow.evicted,
+        where(jumps, where(jump == room, limit, backlog + jump), next_backlog),
+        where(jumps, parked - jump, next_parked),
+        flow.published + where(jumps, jump, inflow * until),
+        flow.was_parked | noted,
+        flow.was_slowed | (noted & slows),
+        flow.over_s + where(is_reached, until, 0.0),
+        flow.offered + where(noted, capacity * until, 0.0),
+        flow.wasted + where(noted, (capacity - served) * until, 0.0),
+        flow.parked_s + where(noted, until, 0.0),
+        flow.parked_max, flow.backlog_max, flow.evicted,
     )  # fmt: skip
 
 
@@ -106,7 +100,7 @@ def looked_at(flow: Any) -> Any:
 @inlined
 def released(age: Any, step: Any) -> Any:
     """The age, held no more where no time quota stops producers."""
-    is_held = age.is_held and 0.0 < step.time_policy < EVICTION
+    is_held = age.is_held & (step.time_policy > 0.0) & (step.time_policy < EVICTION)
     return Age(age.age_s, is_held, age.now_s, age.oldest, age.last)
 
 

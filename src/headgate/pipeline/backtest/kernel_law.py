@@ -1,4 +1,7 @@
-"""A cycle of ``flow.adaptive_topic``, compiled: the same operations in the same order."""
+"""A cycle of ``flow.adaptive_topic``, compiled: the same operations in the same order.
+
+Without a branch: what a branch would leave out is computed, too, and not taken.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from headgate.pipeline.backtest.kernel_block import where
 from headgate.pipeline.backtest.kernel_state import (
     EVICTION,
     MS,
@@ -34,79 +38,71 @@ def counted(control: Any) -> Any:
 @inlined
 def cycle_of(
     point: Any, step: Any, flow: Any, age_s: float, start: float, messages: float,
-    natural: Any, drain: Any, limits: Any, control: Any,
+    natural: Any, drain: Any, limits: Any, control: Any, looks: bool,
 ) -> Any:  # fmt: skip
     """One look of the controller: learn, and decide. ``start`` is the first backlog."""
     backlog, published = np.floor(flow.backlog), np.floor(flow.published)
     done = np.floor(start + flow.published - flow.backlog)
-    age_ms = -1.0 if age_s < 0.0 else np.floor(age_s * MS)
-    limit = step.size_limit if 0.0 < step.size_policy < EVICTION else NO_QUOTA
-    age_limit = step.time_limit if 0.0 < step.time_policy < EVICTION else NO_QUOTA
+    age_ms = where(age_s < 0.0, -1.0, np.floor(age_s * MS))
+    stops = (step.size_policy > 0.0) & (step.size_policy < EVICTION)
+    limit = where(stops, step.size_limit, NO_QUOTA)
+    stops = (step.time_policy > 0.0) & (step.time_policy < EVICTION)
+    age_limit = where(stops, step.time_limit, NO_QUOTA)
     observes, drains = point.observes > 0.0, point.drains > 0.0
-    is_limited = control.is_present and not observes
-    is_sample, natural = _look_natural(
+    is_limited = control.is_present & (not observes)
+    is_sample, new_natural = _look_natural(
         point, natural, control.cycles, messages, published, flow.was_parked, is_limited
     )
-    target, has_target, pressure, approaches = 0.0, False, 0.0, control.approaches
-    if limit >= 0.0 or age_limit >= 0.0:
-        drain = _look_drain(point, drain, control.cycles, done, backlog)
-        pressure = _backlog_pressure(point, backlog, limit, age_ms, age_limit)
-        if drain.is_known and drains:
-            has_target = True
-            target = _drain_target(point, drain, backlog, limit, age_ms, age_limit)
-        approaches = _approaches(point, natural, drain, backlog, limit)
-    elif drain.samples >= 0.0:
-        drain, approaches = NO_DRAIN, False
+    natural, had = where(looks, new_natural, natural), drain
+    has_quota = (limit >= 0.0) | (age_limit >= 0.0)
+    drain = where(has_quota, _look_drain(point, had, control.cycles, done, backlog), NO_DRAIN)
+    pressure = where(has_quota, _pressure(point, backlog, limit, age_ms, age_limit), 0.0)
+    has_target = has_quota & drain.is_known & drains
+    target = _drain_target(point, drain, backlog, limit, age_ms, age_limit)
+    approaches = has_quota & _approaches(point, natural, drain, backlog, limit)
     control = Control(
-        control.cycles, messages, control.is_present, control.messages, control.bytes, pressure,
-        approaches, control.activations,
+        control.cycles, where(looks, messages, control.seen), control.is_present,
+        control.messages, control.bytes, where(looks, pressure, control.pressure),
+        where(looks, approaches, control.approaches), control.activations,
     )  # fmt: skip
-    begins = pressure > 0.0 and not drains and natural.messages > 0.0
-    begins = begins or (has_target and natural.published > target)
-    if control.is_present or begins:
-        pressed = 0.0 if drains else pressure
-        natural, limits = _press(point, natural, limits, pressed, is_sample and flow.was_slowed)
-        known = max(_natural_bytes(point, natural), drain.rate, 1.0)
-        is_needed = natural.published > limits.drain_bytes if observes else flow.was_slowed
-        is_above = has_target and natural.published > target
-        limits = _limit_drain(point, limits, has_target, target, known, is_needed, is_above)
-        control = _composed(point, limits, control)
-    return natural, drain, limits, control
+    is_above = has_target & (natural.published > target)
+    begins = (pressure > 0.0) & (not drains) & (natural.messages > 0.0)
+    acts = looks & (control.is_present | begins | is_above)
+    pressed = where(drains, 0.0, pressure)
+    new_natural, new_limits = _press(point, natural, limits, pressed, is_sample & flow.was_slowed)
+    known = max(max(_natural_bytes(point, new_natural), drain.rate), 1.0)
+    is_needed = where(observes, new_natural.published > new_limits.drain_bytes, flow.was_slowed)
+    new_limits = _limit_drain(point, new_limits, has_target, target, known, is_needed, is_above)
+    new_control = _composed(point, new_limits, control)
+    return (
+        where(acts, new_natural, natural), where(looks, drain, had),
+        where(acts, new_limits, limits), where(acts, new_control, control),
+    )  # fmt: skip
 
 
 @inlined
 def _composed(point: Any, limits: Any, control: Any) -> Any:
     """The tighter of both laws' limits, if it differs enough from the present one."""
-    is_present, activations = control.is_present, control.activations
-    of_messages, of_bytes = control.messages, control.bytes
-    if not limits.presses and not limits.drains:
-        is_present = False
-    else:
-        messages, size_bytes = -1.0, limits.drain_bytes
-        if limits.presses:
-            messages = max(1.0, np.rint(limits.messages))
-            if not (limits.drains and limits.drain_bytes < limits.bytes):
-                size_bytes = limits.bytes
-        size_bytes = max(1.0, np.rint(size_bytes))
-        if not is_present:
-            activations += 1.0
-        if (
-            not is_present
-            or _differs(point, messages, of_messages)
-            or _differs(point, size_bytes, of_bytes)
-        ):
-            is_present, of_messages, of_bytes = True, messages, size_bytes
+    is_limited, was_limited = limits.presses | limits.drains, control.is_present
+    messages = where(limits.presses, max(1.0, np.rint(limits.messages)), -1.0)
+    is_drained = limits.drains & (limits.drain_bytes < limits.bytes)
+    size_bytes = where(limits.presses & (not is_drained), limits.bytes, limits.drain_bytes)
+    size_bytes = max(1.0, np.rint(size_bytes))
+    differs = _differs(point, messages, control.messages)
+    differs = differs | _differs(point, size_bytes, control.bytes)
+    changes = is_limited & ((not was_limited) | differs)
+    begins = is_limited & (not was_limited)
     return Control(
-        control.cycles, control.seen, is_present, of_messages, of_bytes, control.pressure,
-        control.approaches, activations,
+        control.cycles, control.seen, is_limited, where(changes, messages, control.messages),
+        where(changes, size_bytes, control.bytes), control.pressure, control.approaches,
+        control.activations + where(begins, 1.0, 0.0),
     )  # fmt: skip
 
 
 @inlined
-def _differs(point: Any, new: float, old: float) -> bool:
-    if new < 0.0 or old < 0.0:
-        return new != old
-    return abs(new - old) > point.change_min * old
+def _differs(point: Any, new: float, old: float) -> Any:
+    is_without = (new < 0.0) | (old < 0.0)
+    return where(is_without, new != old, abs(new - old) > point.change_min * old)
 
 
 @inlined
@@ -124,150 +120,134 @@ def _look_natural(
     point: Any, natural: Any, now: float, messages: float, size_bytes: float, waits: bool,
     is_limited: bool,
 ) -> Any:  # fmt: skip
-    if natural.mark == UNMARKED:
-        return False, Natural(
-            now, messages, size_bytes, natural.messages, natural.bytes, natural.peak_messages,
-            natural.peak_bytes, False, natural.settling, natural.stands_in, natural.published,
-        )  # fmt: skip
-    waited = natural.waited or waits
+    is_marked = natural.mark != UNMARKED
+    waited = natural.waited | waits
     cycle_ns = point.cycle_ns
-    span_ns, kept = (now - natural.mark) * cycle_ns, point.kept
-    if span_ns > cycle_ns:
-        kept = point.kept_long
-        if span_ns > NS:
-            span_ns = max(cycle_ns, NS)
+    span_ns = (now - natural.mark) * cycle_ns
+    is_longer = span_ns > cycle_ns
+    kept = where(is_longer, point.kept_long, point.kept)
+    span_ns = where(is_longer & (span_ns > NS), max(cycle_ns, NS), span_ns)
     per_second = NS / span_ns
     published = (messages - natural.mark_messages) * per_second
     published_bytes = (size_bytes - natural.mark_bytes) * per_second
-    of_messages, of_bytes = natural.messages, natural.bytes
-    peak_messages, peak_bytes = natural.peak_messages, natural.peak_bytes
-    free, stands_in = not waited and not natural.settling, natural.stands_in
-    if published > 0.0:
-        if stands_in and (free or not is_limited):
-            stands_in = not free
-            of_messages = peak_messages = published
-            of_bytes = peak_bytes = published_bytes
-        elif free:
-            gain = published - of_messages
-            of_messages += gain * (point.rise if gain > 0.0 else point.fall)
-            gain = published_bytes - of_bytes
-            of_bytes += gain * (point.rise if gain > 0.0 else point.fall)
-            peak_messages = max(published, peak_messages * kept)
-            peak_bytes = max(published_bytes, peak_bytes * kept)
-    return True, Natural(
-        now, messages, size_bytes, of_messages, of_bytes, peak_messages, peak_bytes, False, waited,
-        stands_in, published_bytes,
+    free = (not waited) & (not natural.settling)
+    tells = is_marked & (published > 0.0)
+    takes = tells & natural.stands_in & (free | (not is_limited))
+    learns = tells & free & (not takes)
+    gain = published - natural.messages
+    of_messages = natural.messages + gain * where(gain > 0.0, point.rise, point.fall)
+    gain = published_bytes - natural.bytes
+    of_bytes = natural.bytes + gain * where(gain > 0.0, point.rise, point.fall)
+    peak_messages = max(published, natural.peak_messages * kept)
+    peak_bytes = max(published_bytes, natural.peak_bytes * kept)
+    return is_marked, Natural(
+        now, messages, size_bytes,
+        where(takes, published, where(learns, of_messages, natural.messages)),
+        where(takes, published_bytes, where(learns, of_bytes, natural.bytes)),
+        where(takes, published, where(learns, peak_messages, natural.peak_messages)),
+        where(takes, published_bytes, where(learns, peak_bytes, natural.peak_bytes)),
+        False, where(is_marked, waited, natural.settling),
+        where(takes, not free, natural.stands_in),
+        where(is_marked, published_bytes, natural.published),
     )  # fmt: skip
 
 
 @inlined
 def _look_drain(point: Any, drain: Any, now: float, done: float, backlog: float) -> Any:
-    if drain.mark == UNMARKED or done < drain.mark_bytes:
-        return Drain(
-            now, done, drain.is_known, drain.rate, drain.typical, drain.samples, drain.seen
-        )
+    is_first = (drain.mark == UNMARKED) | (done < drain.mark_bytes)
     sample = (done - drain.mark_bytes) * point.up / (point.down * (now - drain.mark))
     samples, known, typical = drain.samples + 1.0, drain.rate, drain.typical
-    is_known = drain.is_known
-    if not is_known:
-        if sample > 0.0 or backlog > 0.0:
-            is_known, known, typical = True, sample, sample
-    elif sample > known or backlog > known * point.starved_s:
-        believed = min(sample, point.believed * max(known, typical, drain.seen))
-        weight = point.drain_rise if believed > known else point.drain_fall
-        known += weight * (believed - known)
-        typical += max(point.typical_weight, 1.0 / samples) * (believed - typical)
+    begins = (not drain.is_known) & ((sample > 0.0) | (backlog > 0.0))
+    learns = drain.is_known & ((sample > known) | (backlog > known * point.starved_s))
+    believed = min(sample, point.believed * max(max(known, typical), drain.seen))
+    weight = where(believed > known, point.drain_rise, point.drain_fall)
+    new_known = known + weight * (believed - known)
+    weight = max(point.typical_weight, 1.0 / samples)
+    new_typical = typical + weight * (believed - typical)
     seen = drain.seen * point.seen_kept
-    return Drain(now, done, is_known, known, typical, samples, sample if sample > seen else seen)
+    told = Drain(
+        now, done, drain.is_known | begins, where(begins, sample, where(learns, new_known, known)),
+        where(begins, sample, where(learns, new_typical, typical)), samples,
+        where(sample > seen, sample, seen),
+    )  # fmt: skip
+    first = Drain(now, done, drain.is_known, known, typical, drain.samples, drain.seen)
+    return where(is_first, first, told)
 
 
 @inlined
-def _use(level: float, limit: float) -> float:
-    if limit < 0.0 or level < 0.0:
-        return 0.0
-    return level / limit if limit > 0.0 else 1.0
+def _use(level: float, limit: float) -> Any:
+    use = where(limit > 0.0, level / limit, 1.0)
+    return where((limit < 0.0) | (level < 0.0), 0.0, use)
 
 
 @inlined
-def _backlog_pressure(
-    point: Any, backlog: float, limit: float, age_ms: float, age_limit: float
-) -> float:
+def _pressure(point: Any, backlog: float, limit: float, age_ms: float, age_limit: float) -> Any:
+    """Of the backlog."""
     use = max(_use(backlog, limit), _use(age_ms, age_limit))
-    if use <= point.low:
-        return 0.0
-    return 1.0 if use >= point.high else (use - point.low) / (point.high - point.low)
+    pressure = (use - point.low) / (point.high - point.low)
+    return where(use <= point.low, 0.0, where(use >= point.high, 1.0, pressure))
 
 
 @inlined
 def _drain_target(
     point: Any, drain: Any, backlog: float, size_limit: float, age_ms: float, age_limit: float
-) -> float:
+) -> Any:
     known, typical = drain.rate, drain.typical
-    limit = size_limit if size_limit >= 0.0 else inf
-    if age_limit >= 0.0:
-        works = typical > 0.0 and 2.0 * known >= typical
-        if works or 2.0 * age_ms >= point.set_point * age_limit:
-            limit = min(limit, typical * age_limit / MS)
-    if limit == inf:
-        return limit
+    limit = where(size_limit >= 0.0, size_limit, inf)
+    works = (typical > 0.0) & (2.0 * known >= typical)
+    counts = works | (2.0 * age_ms >= point.set_point * age_limit)
+    of_age = where(counts & (age_limit >= 0.0), typical * age_limit / MS, inf)
+    limit = min(limit, of_age)
     full = point.set_point * limit
     missing = full - backlog
-    if drain.samples < point.settled_samples and 2.0 * missing > full:
-        return inf
-    if typical > known and missing > 0.0:
-        known += (typical - known) * (2.0 * missing / full if 2.0 * missing < full else 1.0)
-    return known + missing * NS / point.horizon_ns
+    is_open = (drain.samples < point.settled_samples) & (2.0 * missing > full)
+    share = where(2.0 * missing < full, 2.0 * missing / full, 1.0)
+    hopes = (typical > known) & (missing > 0.0)
+    known = where(hopes, known + (typical - known) * share, known)
+    return where(is_open | (limit == inf), inf, known + missing * NS / point.horizon_ns)
 
 
 @inlined
-def _approaches(point: Any, natural: Any, drain: Any, backlog: float, limit: float) -> bool:
+def _approaches(point: Any, natural: Any, drain: Any, backlog: float, limit: float) -> Any:
     """Whether the seconds to the breach are known."""
     left = limit - backlog
     growth = natural.published - drain.rate
-    return limit >= 0.0 and (left <= 0.0 or growth * point.breach_s_max >= left)
+    return (limit >= 0.0) & ((left <= 0.0) | (growth * point.breach_s_max >= left))
 
 
 @inlined
 def _press(point: Any, natural: Any, limits: Any, pressure: float, may_probe: bool) -> Any:
-    presses, clear, pressed = limits.presses, limits.clear, limits.pressed
-    messages, size_bytes = limits.messages, limits.bytes
-    if not presses and pressure > 0.0 and natural.messages > 0.0:
-        presses, clear, pressed = True, 0.0, 1.0
-        messages, size_bytes = _natural_messages(point, natural), _natural_bytes(point, natural)
-    if presses:
-        clear = 0.0 if pressure > 0.0 else clear + 1.0
-        if pressure > 0.0 or clear >= point.clear_cycles:
-            of_messages, of_bytes = (
-                _natural_messages(point, natural),
-                _natural_bytes(point, natural),
-            )
-            to_messages = _pressure_target(point, of_messages, pressure)
-            to_bytes = _pressure_target(point, of_bytes, pressure)
-            messages = _stepped(messages, to_messages, of_messages * point.step)
-            size_bytes = _stepped(size_bytes, to_bytes, of_bytes * point.step)
-            at_target = messages == to_messages and size_bytes == to_bytes
-            if pressure > 0.0:
-                if at_target and pressure < 1.0 and may_probe and pressure <= pressed:
-                    natural = _probed(point, natural)
-                pressed = pressure
-            elif messages >= of_messages and size_bytes >= of_bytes:
-                presses = False
-    return natural, Limits(
-        presses, messages, size_bytes, clear, pressed, limits.drains, limits.drain_bytes,
+    of_messages, of_bytes = _natural_messages(point, natural), _natural_bytes(point, natural)
+    is_pressed = pressure > 0.0
+    begins = (not limits.presses) & is_pressed & (natural.messages > 0.0)
+    presses, pressed = limits.presses | begins, where(begins, 1.0, limits.pressed)
+    messages = where(begins, of_messages, limits.messages)
+    size_bytes = where(begins, of_bytes, limits.bytes)
+    clear = where(presses, where(is_pressed, 0.0, limits.clear + 1.0), limits.clear)
+    moves = presses & (is_pressed | (clear >= point.clear_cycles))
+    to_messages = _pressure_target(point, of_messages, pressure)
+    to_bytes = _pressure_target(point, of_bytes, pressure)
+    messages = where(moves, _stepped(messages, to_messages, of_messages * point.step), messages)
+    size_bytes = where(moves, _stepped(size_bytes, to_bytes, of_bytes * point.step), size_bytes)
+    at_target = (messages == to_messages) & (size_bytes == to_bytes)
+    probes = moves & is_pressed & at_target & (pressure < 1.0) & may_probe & (pressure <= pressed)
+    ends = moves & (not is_pressed) & (messages >= of_messages) & (size_bytes >= of_bytes)
+    limits = Limits(
+        presses & (not ends), messages, size_bytes, clear,
+        where(moves & is_pressed, pressure, pressed), limits.drains, limits.drain_bytes,
         limits.calm,
     )  # fmt: skip
+    return where(probes, _probed(point, natural), natural), limits
 
 
 @inlined
 def _probed(point: Any, natural: Any) -> Any:
-    messages, size_bytes = (
-        _natural_messages(point, natural) * point.probe,
-        _natural_bytes(point, natural) * point.probe,
-    )
-    if messages > natural.peak_messages * point.probe_peaks_max:
-        messages = natural.messages
-    if size_bytes > natural.peak_bytes * point.probe_peaks_max:
-        size_bytes = natural.bytes
+    messages = _natural_messages(point, natural) * point.probe
+    size_bytes = _natural_bytes(point, natural) * point.probe
+    is_much = messages > natural.peak_messages * point.probe_peaks_max
+    messages = where(is_much, natural.messages, messages)
+    is_much = size_bytes > natural.peak_bytes * point.probe_peaks_max
+    size_bytes = where(is_much, natural.bytes, size_bytes)
     return Natural(
         natural.mark, natural.mark_messages, natural.mark_bytes, messages, size_bytes,
         natural.peak_messages, natural.peak_bytes, natural.waited, natural.settling,
@@ -291,18 +271,14 @@ def _limit_drain(
     point: Any, limits: Any, has_target: bool, target: float, natural: float, is_needed: bool,
     is_above: bool,
 ) -> Any:  # fmt: skip
-    drains, size_bytes, calm = limits.drains, limits.drain_bytes, limits.calm
-    if not drains:
-        if is_above:
-            drains, size_bytes, calm = True, max(1.0, target), 0.0
-    else:
-        calm = 0.0 if is_needed or is_above else calm + 1.0
-        risen = size_bytes + natural * point.step
-        if not has_target or calm >= point.calm_cycles:
-            size_bytes, drains = risen, risen < natural
-        else:
-            size_bytes = max(1.0, min(target, risen))
+    calm = where(is_needed | is_above, 0.0, limits.calm + 1.0)
+    risen = limits.drain_bytes + natural * point.step
+    rises = (not has_target) | (calm >= point.calm_cycles)
+    held = where(rises, risen, max(1.0, min(target, risen)))
+    first = where(is_above, max(1.0, target), limits.drain_bytes)
     return Limits(
-        limits.presses, limits.messages, limits.bytes, limits.clear, limits.pressed, drains,
-        size_bytes, calm,
+        limits.presses, limits.messages, limits.bytes, limits.clear, limits.pressed,
+        where(limits.drains, (not rises) | (risen < natural), is_above),
+        where(limits.drains, held, first),
+        where(limits.drains, calm, where(is_above, 0.0, limits.calm)),
     )  # fmt: skip

@@ -1,7 +1,7 @@
 """What the compiled replay hands from function to function: tuples of numbers.
 
 Inlined, they stay in registers, where arrays would be counted and read at every turn, at ten times
-the cost.
+the cost. Between two turns they lie in a block (:mod:`headgate.pipeline.backtest.kernel_block`).
 """
 
 from __future__ import annotations
@@ -27,7 +27,9 @@ from headgate.flow.pressure import CLEAR_CYCLES
 from headgate.flow.quota import BREACH_S_MAX, EVICTION_PERCENT, RELEASE_PERCENT
 from headgate.pipeline.backtest.fluid import CHECK_S
 
-inlined: Any = numba.njit(error_model="numpy", forceinline=True)
+inlined: Any = numba.njit(
+    error_model="numpy", forceinline=True, no_cpython_wrapper=True, no_cfunc_wrapper=True
+)
 """Compiles a function that becomes part of its callers; Python's own rules of arithmetic, but that
 a division by zero is infinite."""
 
@@ -112,6 +114,8 @@ class Acting(NamedTuple):
     """The size limit where it stops producers, else infinite."""
     time_policy: float
     time_limit: float
+    evicted_unit: float
+    """What a size quota evicts at once."""
 
 
 class Flow(NamedTuple):
@@ -195,8 +199,28 @@ class Control(NamedTuple):
     activations: float
 
 
+class Course(NamedTuple):
+    """Where a replay is, and its sums."""
+
+    part_left_s: float
+    span_s: float
+    """Of a part: at its end ages are looked at."""
+    left_s: float
+    """Of the span."""
+    part_published: float
+    """What was published before this part."""
+    step_published: float
+    before_published: float
+    """In the step before."""
+    messages: float
+    quota_s: float
+    moved: float
+
+
 UNMARKED: Final = -1.0
 NO_NATURAL: Final = Natural(UNMARKED, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, False, False, True, 0.0)
 NO_DRAIN: Final = Drain(UNMARKED, 0.0, False, 0.0, 0.0, 0.0, 0.0)
 NO_LIMITS: Final = Limits(False, 0.0, 0.0, 0.0, 0.0, False, 0.0, 0.0)
 NO_CONTROL: Final = Control(0.0, 0.0, False, 0.0, 0.0, 0.0, False, 0.0)
+NO_AGE: Final = Age(-1.0, False, 0.0, 0, 1)
+START: Final = Course(0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)

@@ -9,9 +9,10 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from headgate.flow.adaptive import AdaptiveSettings, Law
-from headgate.flow.quota import QuotaPolicy
+from headgate.flow.quota import Quota, QuotaPolicy, QuotaType
 from headgate.pipeline.backtest import kernel, kernel_state
 from headgate.pipeline.backtest.kernel import replay_points
+from headgate.pipeline.backtest.kernel_block import LANES
 from headgate.pipeline.backtest.kernel_points import point_rows
 from headgate.pipeline.backtest.load import (
     NO_LIMIT,
@@ -92,6 +93,31 @@ def test_points_do_not_touch_each_other() -> None:
     together = replay_points(load, point_rows([*some, *some], load.step_ns))
     alone = [replay_points(load, point_rows([policy], load.step_ns))[0] for policy in some]
     np.testing.assert_array_equal(together, [*alone, *alone])
+
+
+def test_more_points_than_a_block_holds_are_each_as_alone() -> None:
+    rows = [Step(rate * 1e6, 1e3, 1e6, 2e7, 1.0) for rate in (0.5, 2.0, 3.0, 0.1)] * 10
+    load = Load(10 * S, steps_of(rows), 1e6, 5.0)
+    # Two intervals by turns, so that the blocks are gathered from all over the grid.
+    some = [
+        Policy(adaptive=AdaptiveSettings(interval_ns=(1 + n % 2) * S, backlog_low=0.2 + n / 200))
+        for n in range(2 * LANES + 5)
+    ]
+    together = replay_points(load, point_rows(some, load.step_ns))
+    alone = [replay_points(load, point_rows([policy], load.step_ns))[0] for policy in some]
+    np.testing.assert_array_equal(together, alone)
+    assert len({tuple(row) for row in together.tolist()}) == len(some)
+
+
+def test_ages_that_reach_far_back_are_those_of_the_laws() -> None:
+    busy, calm = Step(2e6, 1e3, 1e5, time_limit_ms=3_600_000, time_policy=1), 50
+    rows = [busy] * 200 + [replace(busy, arrivals_bytes_per_s=0.0, capacity_bytes_per_s=1e7)] * calm
+    load = Load(10 * S, steps_of(rows * 2))
+    some = [Policy(), Policy(time_quota=Quota(QuotaType.TIME, 900_000, QuotaPolicy.EVICTION, ""))]
+    found = replay_points(load, point_rows(some, load.step_ns))
+    wanted = [outcome_row(replay(load, policy)) for policy in some]
+    np.testing.assert_allclose(found, wanted, rtol=EXACT, atol=EXACT)
+    assert found[1, OUTCOME_COLUMNS.index("evicted_bytes")] > 0
 
 
 def test_the_codes_that_are_compiled_in_are_those_of_loads() -> None:
