@@ -22,9 +22,14 @@ def peak_mib() -> dict[str, float]:
 
 def cpu_s() -> float:
     """CPU seconds of Java and its Python workers so far, ended ones included."""
+    return sum(cpu_parts_s())
+
+
+def cpu_parts_s() -> tuple[float, float]:
+    """CPU seconds of Java, and of its Python workers, so far."""
     java, below = _spark()
-    ticks = sum(sum(_times(pid)) for pid in java | below)
-    return ticks / os.sysconf("SC_CLK_TCK")
+    java_ticks, ticks = (sum(sum(_times(pid)) for pid in pids) for pids in (java, below - java))
+    return java_ticks / os.sysconf("SC_CLK_TCK"), ticks / os.sysconf("SC_CLK_TCK")
 
 
 def _spark() -> tuple[set[int], set[int]]:

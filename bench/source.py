@@ -24,6 +24,7 @@ import pulsar
 from pyspark.sql import DataFrame, SparkSession
 
 from bench.held_messages import HeldMessages
+from bench.processes import cpu_parts_s
 from bench.report import Table, number
 from bench.servers import ROOT, Server, headgate, scratch
 
@@ -36,6 +37,10 @@ AGAINST_TUPLES_MAX = 0.4
 TOPICS = ((1_000_000, 1_024, 1), (600_000, 1_024, 100))
 """Messages, bytes of a payload, messages in an entry. So many that what Spark needs to plan a
 query, a third of a second however short it is, is no large part."""
+BARE = "bare readers"
+NS = 1e9
+IDLE_US = 0.1
+"""What a process takes that has nothing to do."""
 PIPELINE_COLUMNS = "value,__topic,__messageId,__publishTime"
 """What Headgate's own pipeline reads."""
 
@@ -107,6 +112,11 @@ class BareReaders:
             orders.recv()
         return time.perf_counter() - began_s
 
+    def cpu_s(self) -> float:
+        """CPU seconds of both so far."""
+        clocks = [(~process.pid << 3) | 2 for process in self._processes if process.pid]
+        return sum(map(time.clock_gettime, clocks))
+
     def close(self) -> None:
         """Have them end."""
         for orders in self._orders:
@@ -162,17 +172,24 @@ def tabulate_topic(
         "value alone": spark.read.format("pulsar").options(**options, columns="value").load(),
     }
     bare = BareReaders(url)
+
+    def cpu() -> list[float]:
+        return [server.cpu_ns() / NS, bare.cpu_s(), *cpu_parts_s()]
+
     bare_s: list[float] = []
     times_s: dict[str, list[float]] = {name: [] for name in frames}
+    spent: dict[str, list[list[float]]] = {name: [] for name in (BARE, *frames)}
     try:
         for turn in range(-1, rounds):
-            own_s = bare.read(topic, middle, messages)
-            for name, frame in frames.items():
-                took_s = read_all(frame)
+            for name in (BARE, *frames):
+                before = cpu()
+                if name == BARE:
+                    took_s = bare.read(topic, middle, messages)
+                else:
+                    took_s = read_all(frames[name])
                 if turn >= 0:
-                    times_s[name].append(took_s)
-            if turn >= 0:
-                bare_s.append(own_s)
+                    (bare_s if name == BARE else times_s[name]).append(took_s)
+                    spent[name].append([b - a for a, b in zip(before, cpu(), strict=True)])
     finally:
         bare.close()
     table = Table(
@@ -180,11 +197,16 @@ def tabulate_topic(
         + (f"batches of {batch}" if batch > 1 else "not batched")
         + ", read by two processes"
     )
-    table.add("bare readers", f"{number(messages / statistics.median(bare_s))} messages/s")
+    table.add(BARE, f"{number(messages / statistics.median(bare_s))} messages/s")
     for name, taken_s in times_s.items():
         table.add(f"Spark, {name}", f"{number(messages / statistics.median(taken_s))} messages/s")
         ratio = statistics.median(one / two for one, two in zip(taken_s, bare_s, strict=True))
         table.aim(f"time of Spark, {name} / bare", ratio, "times", AGAINST_BARE_AIM)
+    for name, rows in spent.items():
+        parts_us = [statistics.median(part) / messages * 1e6 for part in zip(*rows, strict=True)]
+        shown = zip(("broker", "readers", "Java", "workers"), parts_us, strict=True)
+        text = ", ".join(f"{part} {number(us)}" for part, us in shown if us > IDLE_US)
+        table.add(f"CPU of a message, {name}", f"{text}: {number(sum(parts_us))} us")
     return table
 
 

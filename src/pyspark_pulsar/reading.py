@@ -96,9 +96,7 @@ class RangeReader:
         self._monotonic = monotonic
         self._slice_ms = min(POLL_SLICE_MS, settings.poll_timeout_ms)
         self._is_timed = (settings.starting_time_ms, settings.ending_time_ms) != (None, None)
-        self._portion = max(
-            1, min(PORTION_MESSAGES_MAX, int(PORTION_BYTES_MAX / entry_bytes(work)))
-        )
+        self._portion = max(1, int(PORTION_BYTES_MAX / entry_bytes(work)))
         self._taken: OrderKey = work.start.order_key
         self._due_index = 0
         self._border = self._border_of(0)
@@ -155,13 +153,15 @@ class RangeReader:
         """How many messages can be waited for without waiting behind the end; at least one.
 
         Each entry gives one or more; ``last``, the last to come, tells how many its own has left.
+        Those are held already: what a portion may be by its bytes counts for entries behind.
         """
         if self._due_index >= len(self._work.due):
             return 1
-        count = self._work.due[self._due_index].last_entry - self._expected
+        entries = self._work.due[self._due_index].last_entry - self._expected
+        left = 0
         if last is not None and last.batch_index() >= 0:
-            count += batch_size_of(last.serialize()) - 1 - last.batch_index()
-        return max(1, min(self._portion, count))
+            left = batch_size_of(last.serialize()) - 1 - last.batch_index()
+        return max(1, min(PORTION_MESSAGES_MAX, min(self._portion, entries) + left))
 
     def _take_run(self, ids: Sequence[MessageId]) -> bool:
         """Take messages all at once, if they follow each other between the last one and the border.

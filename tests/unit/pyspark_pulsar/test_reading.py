@@ -204,6 +204,29 @@ def test_batches_end_at_rows_or_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [batch.num_rows for batch in reader.batches(SCHEMA)] == [3, 2, 2, 1, 1]
 
 
+def test_what_is_left_of_a_large_entry_is_looked_at_together(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    looked_at: list[int] = []
+    take_run = RangeReader._take_run
+
+    def noted(self: RangeReader, ids: Sequence[pulsar.MessageId]) -> bool:
+        looked_at.append(len(ids))
+        return take_run(self, ids)
+
+    monkeypatch.setattr(RangeReader, "_take_run", noted)
+    end = Position(3, 3)
+    span = LedgerSpan(3, 4, 4 * reading.PORTION_BYTES_MAX)
+    due = due_entries(TopicSnapshot((span,), None), earliest(T), end)
+    asked = ReadRange(T, earliest(T), end, due)
+    script = entries(3, 100, 400, 0, 3)
+    rows, reader, _ = take(script, asked)
+    assert rows == shown(script)
+    assert reader.holes() == []
+    # An entry's first message says how many there are; the last entry is waited for one by one.
+    assert looked_at == [1, 100, 256, 144, 1, 1, 1]
+
+
 class FakeClient:
     """Stands for the process's client; remembers how readers were opened."""
 
