@@ -106,7 +106,7 @@ def test_tables_are_those_of_a_folder(spark: SparkSession, root: str, tmp_path: 
 
     files = len(table_files(place_of(root).delta("bronze_samples")))
     err = io.StringIO()
-    run_compact(CompactOptions(root, vacuum=True, vacuum_hours=0), err, maintenance)
+    run_compact(CompactOptions(root, vacuum=True, vacuum_hours=0), err)
     assert "Compacting bronze_samples" in err.getvalue()
     assert len(table_files(place_of(root).delta("bronze_samples"))) < files
     for name in counts:
