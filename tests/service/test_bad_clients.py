@@ -20,6 +20,8 @@ from tests.service.clients import EARLIEST, client_of, full, receive, send_all, 
 from tests.service.neighbour import Neighbour, resident_bytes
 from tests.service.process import BrokerProcess
 
+pytestmark = pytest.mark.alone
+
 MIB = 1024 * 1024
 CUT_OFF_S = 8.0
 """Time enough for a busy broker to end a connection."""

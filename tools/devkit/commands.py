@@ -49,7 +49,7 @@ def main(arguments: Sequence[str]) -> int:
         say(str(error))
         return 1
     except KeyboardInterrupt:
-        say("\nInterrupted. The same command goes on where this one stopped.")
+        say("\nInterrupted. What was set up by then stays.")
         return INTERRUPTED
 
 

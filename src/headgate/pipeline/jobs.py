@@ -257,13 +257,27 @@ def run_attribute(
         TableScan(root, INTERVALS.name)  # raises where there is nothing to judge
         with opened_folder(root, name, progress) as spark:
             rows = _judged(spark, root, span, options, progress)
-    begins_ns = min((row["from_ns"] for row in rows), default=None)
-    since_ns = span.since_ns
-    if since_ns is not None and begins_ns is not None and begins_ns > since_ns + MINUTE_NS:
-        progress.say(f"There is telemetry of this range only from {instant(begins_ns)} on.")
+    remark = _range_remark(root, span, min((row["from_ns"] for row in rows), default=None))
+    if remark:
+        progress.say(remark)
     write = write_producers if options.is_about_producers else write_judgements
     write(rows, options.format, out, width=options.width, color=options.color)
     return rows
+
+
+def _range_remark(root: str, asked: Span, begins_ns: int | None) -> str:
+    """What is to be said where the tables do not have all of a range; ``begins_ns``: from when on
+    they have it, None: they have nothing of it."""
+    if begins_ns is None:
+        have = TableScan(root, INTERVALS.name).span()
+        if have is None or have.since_ns is None or have.until_ns is None:
+            return "There is no telemetry so far."
+        return (
+            f"There is telemetry from {instant(have.since_ns)} to {instant(have.until_ns)} alone."
+        )
+    if asked.since_ns is not None and begins_ns > asked.since_ns + MINUTE_NS:
+        return f"There is telemetry of this range only from {instant(begins_ns)} on."
+    return ""
 
 
 def _bring_up_to_date(

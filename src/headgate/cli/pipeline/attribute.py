@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import click
 
+from headgate.base.errors import InputError
 from headgate.cli import terminal
 from headgate.cli.pipeline.common import (
     EXIT_FOUND,
@@ -75,6 +76,11 @@ def attribute_command(
         rows = jobs.run_attribute(options, sys.stdout, sys.stderr)
     if not fail_on:
         return
+    if not rows:
+        # Not to know is no pass: who watches by a script would never learn that telemetry ended.
+        raise InputError(
+            "--fail-on: no subscription has telemetry in this range, so none is judged"
+        )
     wanted = _verdicts(fail_on)
     found = [r for r in rows if r["verdict"] in wanted and r["confidence"] >= fail_confidence]
     if found:

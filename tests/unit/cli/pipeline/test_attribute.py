@@ -81,6 +81,14 @@ def test_a_script_learns_what_was_found(asked: list[Any], words: str, status: in
     assert ("--fail-on: " in result.stderr) == (status == EXIT_FOUND)
 
 
+def test_where_nothing_is_known_a_script_does_not_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+    loads(monkeypatch, "attribute", run_attribute=lambda *_: [])
+    assert attribute().exit_code == 0
+    result = attribute("--fail-on", "ANY")
+    assert result.exit_code == 2
+    assert "no subscription has telemetry in this range" in result.stderr
+
+
 def test_what_was_found_is_said(asked: list[Any]) -> None:
     result = attribute("--fail-on", "ANY", "--fail-confidence", "0")
     assert result.stderr.endswith("--fail-on: 2 of 3 judged CONSUMER, THROTTLED_TOPIC.\n")
