@@ -148,7 +148,8 @@ def _forecast_text(forecast: BreachForecast, kind: str, limit_text: str) -> str:
 
 
 def consequence(policy: str, loser: str | None, *, are: str = "") -> str:
-    """What a policy does at the limit; one that this version does not know, by its name.
+    """What a policy does at the limit; one that this version does not know, by its name. Counters
+    of a cluster do not tell the policy: it is empty then.
 
     ``loser`` is whom eviction takes from, where that is known; with ``are`` (``are ``) it happens
     now.
@@ -160,4 +161,4 @@ def consequence(policy: str, loser: str | None, *, are: str = "") -> str:
     if policy == QuotaPolicy.EVICTION:
         who = "its slowest subscription" if loser is None else f"subscription {loser}"
         return f"{who} loses its oldest messages"
-    return policy
+    return policy or "what its policy says, which is not known"

@@ -43,6 +43,8 @@ _BREAKS = "at the present rate it breaks in 26 min, then: "
             {"policy": "producer_exception"},
             f"{_AT}, {_HOLDER}, {_BREAKS}producers are refused with an error",
         ),
+        # Counters of a cluster do not tell the policy.
+        ({"policy": ""}, f"{_AT}, {_HOLDER}, {_BREAKS}what its policy says, which is not known"),
         # The slowest loses to a size quota, and that need not be who holds the oldest.
         (
             {"policy": "consumer_backlog_eviction", "slowest": "audit"},
