@@ -437,7 +437,10 @@ def happened(
             if first.likely_s > 0
             else f"The {first.quota} quota of {short(soonest.topic)} is full"
         )
-        said[-1] += f"; {quotas.approached:,} are approached." if quotas.approached > 1 else "."
+        others = quotas.approached - 1
+        said[-1] += (
+            f"; {others:,} more {'is' if others == 1 else 'are'} approached." if others > 0 else "."
+        )
     if held:
         said.append(
             f"Producers of {short(held[0].topic)} were held longest: {held[0].longest_s:,.0f} s "
@@ -465,13 +468,18 @@ def _backlogs_sentence(found: Backlogs) -> str:
     blamed = {b: s for b, s in found.blame_seconds.items() if b != "NONE" and s > 0}
     whole = sum(blamed.values())
     parts = [
-        f"the {BLAME_NAMES[b]} ({100 * s / whole:.0f} %)"
+        f"{_blame_text(b)} ({100 * s / whole:.0f} %)"
         for b, s in sorted(blamed.items(), key=lambda item: -item[1])[:3]
     ]
     return (
         f"The backlogs of {found.growing:,} of {subscriptions_text(found.subscriptions)} grew, by "
         f"{found.growth_messages:,} messages together; their time is blamed on {', '.join(parts)}."
     )
+
+
+def _blame_text(blame: str) -> str:
+    """``the topic limit``; where there is nobody, no article goes with it."""
+    return "the lack of a consumer" if blame == "NO_CONSUMER" else f"the {BLAME_NAMES[blame]}"
 
 
 def range_text(grid: Grid) -> str:

@@ -88,10 +88,20 @@ def test_what_happened_most_urgent_first() -> None:
         "blamed on the topic limit (75 %), the consumer (25 %)."
     )
     assert "THROTTLED_TOPIC (confidence 0.90). The topic limit" in said[1]
-    assert said[2].endswith("likely at 2025-11-21 10:08:00 UTC; 1,200 are approached.")
+    assert said[2].endswith("likely at 2025-11-21 10:08:00 UTC; 1,199 more are approached.")
     assert "held longest: 30 s by the topic's publish limit" in said[3]
     assert said[4].startswith("Backlog quotas evicted 5,000 messages, most from ")
     assert said[5].startswith("Only 75.0 % of the time")
+
+
+def test_where_nobody_reads_the_sentence_is_still_one() -> None:
+    found = dataclasses.replace(
+        facts.backlogs(facts.offender()), blame_seconds={"NO_CONSUMER": 3.0, "BROKER": 1.0}
+    )
+    quotas = Quotas((facts.quota_topic(facts.near_breach()),), 2)
+    said = sections.happened(found, quotas, (), Evictions(), facts.quality())
+    assert "blamed on the lack of a consumer (75 %), the broker (25 %)." in said[0]
+    assert said[2].endswith("; 1 more is approached.")
 
 
 def test_a_quiet_range_is_told_in_a_sentence() -> None:
