@@ -33,6 +33,7 @@ from headgate.pipeline.render import messages_text, subscriptions_text, write_ju
 from headgate.pipeline.roots import resolved_root
 from headgate.pipeline.scrapes.folder import broker_folders
 from headgate.pipeline.scrapes.ingest import ingest_scrapes
+from headgate.pipeline.scrapes.mixture import refuse_mixture
 from headgate.pipeline.session import batches_by_count, create_session, prepare_session
 from headgate.pipeline.store.delta_log import ensure_table, opened_table, table_files
 from headgate.pipeline.store.delta_writer import BRONZE, FORMAT
@@ -405,10 +406,12 @@ def _opened(
     """The session, while nobody else has the folder; the brokers are asked before, if any.
 
     Raises:
-        InputError: the folder cannot be used, or the job has none for its own files.
+        InputError: the folder cannot be used, or is filled from elsewhere, or the job has none for
+            its own files.
     """
     root = resolved_root(source.out)
     own = work_folder(source)
+    refuse_mixture(root, is_about_scrapes=source.scrapes is not None)
     if asked is not None:
         # Before anything is made: what fails here leaves no folder behind.
         with progress.stage("Asking the brokers"):

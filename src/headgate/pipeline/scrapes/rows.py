@@ -30,9 +30,13 @@ INCARNATION: Final = 0
 _NAMES: Final = frozenset(column.name for column in BRONZE_SAMPLES.columns)
 
 
+SOURCE_PREFIX: Final = "scrape:"
+"""What the names of telemetry streams begin with that are scrapes."""
+
+
 def scrape_source(label: str) -> str:
     """The telemetry stream that the scrapes of a broker are."""
-    return f"scrape:{label}"
+    return f"{SOURCE_PREFIX}{label}"
 
 
 def batch_rows(label: str, scrape: Scrape, at_ns: int) -> pa.Table:

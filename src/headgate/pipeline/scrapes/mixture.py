@@ -1,0 +1,37 @@
+"""What topics told and what scrapes tell is kept in folders of their own."""
+
+from __future__ import annotations
+
+from headgate.base.errors import InputError
+from headgate.pipeline.scrapes.rows import SOURCE_PREFIX
+from headgate.pipeline.store.delta_log import table_files
+from headgate.pipeline.store.place import place_of
+from headgate.pipeline.tables.bronze import BATCH_KIND, BRONZE_SAMPLES
+
+
+def refuse_mixture(root: str, *, is_about_scrapes: bool) -> None:
+    """See that the tables under ``root`` are of the kind that is to be read into them, if any are.
+
+    Of one broker both would count everything twice, and nobody could part them again. One file
+    tells it, because every run asks.
+
+    Raises:
+        InputError: they are of the other kind.
+    """
+    place = place_of(root)
+    if not place.is_table(BRONZE_SAMPLES.name):
+        return
+    files = table_files(place.delta(BRONZE_SAMPLES.name))
+    batches = [file.path for file in files if file.partition["kind"] == BATCH_KIND]
+    for rows in place.columns(BRONZE_SAMPLES.name, batches[:1], ["source"]):
+        have_scrapes = any(
+            str(source).startswith(SOURCE_PREFIX) for source in rows.column(0).to_pylist()
+        )
+        if have_scrapes != is_about_scrapes:
+            have, other = "telemetry topics", "scrapes"
+            if have_scrapes:
+                have, other = other, have
+            raise InputError(
+                f"folder {root} was filled from {have}; {other} would count everything twice "
+                "there: choose another folder (--out)"
+            )
