@@ -25,7 +25,7 @@ from tests.unit.pipeline.play import SITUATIONS, play
 if TYPE_CHECKING:
     from tests.spark.conftest import Cluster
 
-LIMIT_S = 240.0
+LIMIT_S = 480.0
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,7 @@ from deltalake import DeltaTable
 from headgate.demo.run import NEXT
 from headgate.demo.scenes import subjects
 
-_LIMIT_S = 240.0
+_LIMIT_S = 480.0
 
 
 def test_the_tables_judge_as_explain_does(tmp_path: Path) -> None:
