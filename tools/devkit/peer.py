@@ -14,6 +14,7 @@ from typing import Final
 
 from devkit.console import DevError, Stage
 from devkit.paths import CACHE, ROOT, environment_variables
+from devkit.processes import GivenUpError, captured
 from devkit.s3_server import ensure_s3_server
 
 PROJECT: Final = ROOT / "tests" / "peer" / "pom.xml"
@@ -60,19 +61,11 @@ def maven(project: Path, phase: str, title: str) -> None:
     stage = Stage(title)
     CACHE.mkdir(exist_ok=True)
     try:
-        result = subprocess.run(
-            ["mvn", "--batch-mode", "--quiet", "--file", str(project), phase],
-            cwd=ROOT,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            env=environment_variables(),
-            timeout=BUILD_LIMIT_S,
-            check=False,
-        )
-    except subprocess.TimeoutExpired as error:
+        command = ["mvn", "--batch-mode", "--quiet", "--file", str(project), phase]
+        result = captured(command, BUILD_LIMIT_S, folder=ROOT)
+    except GivenUpError:
         stage.leave()
-        raise DevError(f"Maven was given up after {BUILD_LIMIT_S} s") from error
+        raise
     if result.returncode != 0:
         stage.leave()
         raise DevError(f"Maven failed on {project}:\n{result.stdout}{result.stderr}")

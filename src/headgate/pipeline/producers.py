@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from textwrap import TextWrapper, wrap
+from textwrap import wrap
 from typing import Any, Final, TextIO
 
 from headgate.base.units import NS_PER_S
 from headgate.pipeline.options import Format
-from headgate.pipeline.render import WIDTH_MAX, topic_text
-from headgate.pipeline.rows import WIDTH_MIN, write_rows
+from headgate.pipeline.render import WIDTH_MAX, bold, paragraph_wrapper, topic_text, topics_text
+from headgate.pipeline.rows import write_rows
 from headgate.pipeline.times import instant
 from headgate.record.fields import PARK_CAUSES
 
@@ -20,7 +20,6 @@ PRODUCER_COLUMNS: Final = (
 )  # fmt: skip
 """What JSON and CSV have of a topic."""
 
-_INDENT: Final = " " * 4
 _DIGITS: Final = 6
 
 
@@ -70,29 +69,22 @@ def write_producers(
         out.write("No topic has telemetry in this range.\n")
         return
     held = [row for row in ordered if row["cause"] is not None]
-    columns = min(max(width, WIDTH_MIN), WIDTH_MAX)
+    wrapper = paragraph_wrapper(width)
     begin, end = min(row["from_ns"] for row in rows), max(row["to_ns"] for row in rows)
     title = f"{instant(begin)} to {instant(end)}: {_held_text(len(held), len(rows))}"
-    for line in wrap(title, columns):
-        out.write(f"{_bold(line, color)}\n")
-    wrapper = TextWrapper(
-        columns,
-        initial_indent=_INDENT,
-        subsequent_indent=_INDENT,
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
+    for line in wrap(title, wrapper.width):
+        out.write(f"{bold(line, color)}\n")
     clusters = {row["cluster"] for row in rows}
     for place, row in enumerate(held, start=1):
         where = f"{row['cluster']}: " * (len(clusters) > 1)
         name = topic_text(row).removeprefix("persistent://")
         paragraphs = (f"{_traffic(row)}", f"{row['sentence']}.")
-        out.write(f"\n{place:>2}. {_bold(where + name, color)}\n")
+        out.write(f"\n{place:>2}. {bold(where + name, color)}\n")
         out.write("\n".join(line for text in paragraphs for line in wrapper.wrap(text)) + "\n")
 
 
 def _held_text(held: int, topics: int) -> str:
-    of = "1 topic" if topics == 1 else f"{topics:,} topics"
+    of = topics_text(topics)
     if not held:
         return f"nothing held the producers of {of}"
     order = ", the one held for longest first" * (held > 1)
@@ -108,7 +100,3 @@ def _traffic(row: Mapping[str, Any]) -> str:
     if producers is None:
         return text
     return f"{text}, {producers:,} {'producer' if producers == 1 else 'producers'} at the end"
-
-
-def _bold(text: str, color: bool) -> str:
-    return f"\x1b[1m{text}\x1b[0m" if color else text

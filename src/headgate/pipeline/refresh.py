@@ -329,12 +329,13 @@ def recompute(spark: SparkSession, root: str, first_day: date, last_day: date) -
     remarks: list[str] = []
     for derivation in _DERIVATIONS:
         source = ensure_table(root, derivation.source)
+        derived = ensure_table(root, derivation.table)
         computable = derivation.computable(hours, source)
-        there = {file.hour for file in table_files(ensure_table(root, derivation.table))}
+        there = {file.hour for file in table_files(derived)}
         remarks += derivation.as_it_was(there.intersection(hours) - computable, source)
         # What was computed above is new to the tables that follow from it, and no reason to
         # compute more than was asked for: they note that they have seen it.
-        change = _unseen(source, ensure_table(root, derivation.table))
+        change = _unseen(source, derived)
         _compute(
             spark,
             root,

@@ -67,6 +67,11 @@ def topic_text(row: Mapping[str, Any]) -> str:
     return f"{row['topic']}{suffix}"
 
 
+def topics_text(count: int) -> str:
+    """``1 topic``, ``2 topics``."""
+    return "1 topic" if count == 1 else f"{count:,} topics"
+
+
 def subscriptions_text(count: int) -> str:
     """``1 subscription``, ``2 subscriptions``."""
     return "1 subscription" if count == 1 else f"{count:,} subscriptions"
@@ -114,25 +119,35 @@ def write_judgements(
     if not rows:
         out.write("No subscription has telemetry in this range.\n")
         return
-    wrapper = TextWrapper(
+    wrapper = paragraph_wrapper(width)
+    begin, end = min(row["from_ns"] for row in rows), max(row["to_ns"] for row in rows)
+    title = f"{instant(begin)} to {instant(end)}: {subscriptions_text(len(rows))}"
+    title += ", the fastest growing backlog first" * (len(rows) > 1)
+    for line in wrap(title, wrapper.width):
+        out.write(f"{bold(line, color)}\n")
+    clusters = {row["cluster"] for row in rows}
+    for place, row in enumerate(worst_first(rows), start=1):
+        name = topic_text(row).removeprefix("persistent://")
+        where = f"{row['cluster']}: " * (len(clusters) > 1)
+        head = f"{where}{name}  subscription {row['subscription']}"
+        out.write(f"\n{place:>2}. {bold(head, color)}\n")
+        out.write("\n".join(_paragraphs(row, wrapper, color)) + "\n")
+
+
+def paragraph_wrapper(width: int) -> TextWrapper:
+    """For indented paragraphs on a terminal of that many characters, in which no name is broken."""
+    return TextWrapper(
         min(max(width, WIDTH_MIN), WIDTH_MAX),
         initial_indent=_INDENT,
         subsequent_indent=_INDENT,
         break_long_words=False,
         break_on_hyphens=False,
     )
-    begin, end = min(row["from_ns"] for row in rows), max(row["to_ns"] for row in rows)
-    title = f"{instant(begin)} to {instant(end)}: {subscriptions_text(len(rows))}"
-    title += ", the fastest growing backlog first" * (len(rows) > 1)
-    for line in wrap(title, wrapper.width):
-        out.write(f"{_styled(line, _BOLD, color)}\n")
-    clusters = {row["cluster"] for row in rows}
-    for place, row in enumerate(worst_first(rows), start=1):
-        name = topic_text(row).removeprefix("persistent://")
-        where = f"{row['cluster']}: " * (len(clusters) > 1)
-        head = f"{where}{name}  subscription {row['subscription']}"
-        out.write(f"\n{place:>2}. {_styled(head, _BOLD, color)}\n")
-        out.write("\n".join(_paragraphs(row, wrapper, color)) + "\n")
+
+
+def bold(text: str, color: bool) -> str:
+    """Text that stands out, where the terminal can show it."""
+    return _styled(text, _BOLD, color)
 
 
 def _write_csv(rows: Sequence[Mapping[str, Any]], out: TextIO) -> None:

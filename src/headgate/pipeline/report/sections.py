@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from headgate.base.units import NS_PER_S
-from headgate.pipeline.render import messages_text, subscriptions_text
+from headgate.pipeline.render import messages_text, subscriptions_text, topics_text
 from headgate.pipeline.report import figures
 from headgate.pipeline.report.backlogs import Backlogs, Offender
 from headgate.pipeline.report.backtests import BacktestRun
@@ -309,7 +309,7 @@ def backtest_section(run: BacktestRun | None, charts: Charts) -> Section:
     return Section(
         "backtest",
         title,
-        f"Run {run.run_id}{when}: {run.count:,} settings replayed over {_topics(run.topics)}. "
+        f"Run {run.run_id}{when}: {run.count:,} settings replayed over {topics_text(run.topics)}. "
         f"{run.front:,} are on the Pareto front: no other is better in everything.",
         [
             Block(
@@ -340,10 +340,6 @@ def backtest_section(run: BacktestRun | None, charts: Charts) -> Section:
             frozenset({0, 3, 4, 5, 6, 7}),
         ),
     )  # fmt: skip
-
-
-def _topics(count: int) -> str:
-    return "1 topic" if count == 1 else f"{count:,} topics"
 
 
 def _percent(share: float | None) -> str:
