@@ -8,7 +8,7 @@ where another stopped; they differ in the trigger and in what they do then.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
 from datetime import date
 from functools import reduce
@@ -29,7 +29,12 @@ from headgate.pipeline.preflight import check_brokers
 from headgate.pipeline.producers import write_producers
 from headgate.pipeline.progress import Progress
 from headgate.pipeline.refresh import DERIVED, read_files, recompute, refresh, refresh_all
-from headgate.pipeline.render import messages_text, subscriptions_text, write_judgements
+from headgate.pipeline.render import (
+    messages_text,
+    subscriptions_text,
+    topics_text,
+    write_judgements,
+)
 from headgate.pipeline.roots import resolved_root
 from headgate.pipeline.scrapes.folder import broker_folders
 from headgate.pipeline.scrapes.ingest import ingest_scrapes
@@ -156,40 +161,47 @@ def judge_range(
     spark: SparkSession, root: str, since_ns: int | None, until_ns: int | None
 ) -> list[dict[str, Any]]:
     """Judge every subscription over a range of the table ``intervals``."""
-    first = 0 if since_ns is None else since_ns
-    last = INT64_MAX if until_ns is None else until_ns
-    files = [
-        file
-        for file in table_files(opened_table(root, INTERVALS))
-        if file.partition["kind"] == "subscription"
-        and (first - PROVEN_LOOK_BACK_NS) // HOUR_NS <= file.hour <= last // HOUR_NS
-    ]
-    if not files:
-        return []
-    minutes = read_files(spark, root, INTERVALS, files)
-    with batches_by_count(spark):
-        rows = judgements.range_judgements(minutes, first, last).toArrow()
-    found: list[dict[str, Any]] = rows.to_pylist()
-    return found
+    return _judged_range(
+        spark, root, since_ns, until_ns, judgements.range_judgements,
+        kinds=(Kind.SUBSCRIPTION,), look_back_ns=PROVEN_LOOK_BACK_NS,
+    )  # fmt: skip
 
 
 def judge_producers(
     spark: SparkSession, root: str, since_ns: int | None, until_ns: int | None
 ) -> list[dict[str, Any]]:
     """Say of every topic what held its producers over a range of the table ``intervals``."""
+    return _judged_range(
+        spark, root, since_ns, until_ns, limit_steps.publish_judgements,
+        kinds=(Kind.TOPIC, Kind.LIMITER), look_back_ns=MINUTE_NS,
+    )  # fmt: skip
+
+
+def _judged_range(
+    spark: SparkSession,
+    root: str,
+    since_ns: int | None,
+    until_ns: int | None,
+    step: Callable[[DataFrame, int, int], DataFrame],
+    *,
+    kinds: Collection[Kind],
+    look_back_ns: int,
+) -> list[dict[str, Any]]:
+    """Rows of ``step`` over the files of ``intervals`` that a range needs, of some kinds."""
     first = 0 if since_ns is None else since_ns
     last = INT64_MAX if until_ns is None else until_ns
+    wanted = {kind.value for kind in kinds}
     files = [
         file
         for file in table_files(opened_table(root, INTERVALS))
-        if file.partition["kind"] in (Kind.TOPIC.value, Kind.LIMITER.value)
-        and (first - MINUTE_NS) // HOUR_NS <= file.hour <= last // HOUR_NS
+        if file.partition["kind"] in wanted
+        and (first - look_back_ns) // HOUR_NS <= file.hour <= last // HOUR_NS
     ]
     if not files:
         return []
     minutes = read_files(spark, root, INTERVALS, files)
     with batches_by_count(spark):
-        rows = limit_steps.publish_judgements(minutes, first, last).toArrow()
+        rows = step(minutes, first, last).toArrow()
     found: list[dict[str, Any]] = rows.to_pylist()
     return found
 
@@ -310,7 +322,7 @@ def _judged(
     with progress.stage("Judging") as stage:
         if options.is_about_producers:
             rows = judge_producers(spark, root, span.since_ns, span.until_ns)
-            stage.result = "1 topic" if len(rows) == 1 else f"{len(rows):,} topics"
+            stage.result = topics_text(len(rows))
         else:
             rows = judge_range(spark, root, span.since_ns, span.until_ns)
             stage.result = subscriptions_text(len(rows))
@@ -411,7 +423,6 @@ def _opened(
     """
     root = resolved_root(source.out)
     own = work_folder(source)
-    refuse_mixture(root, is_about_scrapes=source.scrapes is not None)
     if asked is not None:
         # Before anything is made: what fails here leaves no folder behind.
         with progress.stage("Asking the brokers"):
@@ -421,6 +432,7 @@ def _opened(
         log_folder(root if own is None else own) as folder,
         _plain_errors(spark_log_path(folder)),
     ):
+        refuse_mixture(root, is_about_scrapes=source.scrapes is not None)
         with progress.stage("Starting Spark"):
             spark = create_session(name, log_path=spark_log_path(folder), is_long=is_long)
         yield spark

@@ -19,6 +19,7 @@ from headgate.pipeline import jobs
 from headgate.pipeline.failures import PipelineError
 from headgate.pipeline.jobs import _plain_errors, run_attribute, run_once, run_stream
 from headgate.pipeline.options import AttributeOptions, SourceOptions, StreamOptions
+from tests.unit.pipeline.scrapes.texts import write_scrapes
 
 
 @pytest.mark.parametrize(
@@ -106,3 +107,13 @@ def test_what_was_not_computed_anew_is_said(
     err = io.StringIO()
     jobs.run_once(SourceOptions(str(tmp_path)), err, anew=(day, day))
     assert err.getvalue().endswith("attribution from 2025-11-23 stays.\n")
+
+
+def test_a_table_that_cannot_be_opened_is_told_in_a_sentence(tmp_path: Path) -> None:
+    scrapes, log = tmp_path / "scrapes", tmp_path / "tables" / "bronze_samples" / "_delta_log"
+    write_scrapes(scrapes, range(2))
+    log.mkdir(parents=True)
+    (log / f"{0:020d}.json").write_text("no commit\n")
+    source = SourceOptions(str(tmp_path / "tables"), scrapes=str(scrapes))
+    with pytest.raises(PipelineError, match="all of it"):
+        run_once(source, io.StringIO())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from headgate.base.errors import InputError
 from headgate.pipeline.scrapes.rows import SOURCE_PREFIX
-from headgate.pipeline.store.delta_log import table_files
+from headgate.pipeline.store.delta_log import opened_table, table_files
 from headgate.pipeline.store.place import place_of
 from headgate.pipeline.tables.bronze import BATCH_KIND, BRONZE_SAMPLES
 
@@ -16,12 +16,13 @@ def refuse_mixture(root: str, *, is_about_scrapes: bool) -> None:
     tells it, because every run asks.
 
     Raises:
-        InputError: they are of the other kind.
+        InputError: they are of the other kind, or of another layout version.
+        DeltaError, OSError: they cannot be read.
     """
     place = place_of(root)
     if not place.is_table(BRONZE_SAMPLES.name):
         return
-    files = table_files(place.delta(BRONZE_SAMPLES.name))
+    files = table_files(opened_table(root, BRONZE_SAMPLES))
     batches = [file.path for file in files if file.partition["kind"] == BATCH_KIND]
     for rows in place.columns(BRONZE_SAMPLES.name, batches[:1], ["source"]):
         have_scrapes = any(
