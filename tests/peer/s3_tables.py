@@ -15,10 +15,12 @@ import pytest
 from deltalake import DeltaTable
 from deltalake.exceptions import CommitFailedError
 from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from headgate.base.errors import InputError
 from headgate.pipeline import jobs
+from headgate.pipeline.backtest.grid import parse_grid
+from headgate.pipeline.backtest.job import run_backtest
 from headgate.pipeline.failures import reason_of
 from headgate.pipeline.forecasts import forecast_rows
 from headgate.pipeline.options import (
@@ -26,7 +28,9 @@ from headgate.pipeline.options import (
     CompactOptions,
     ReportOptions,
     SourceOptions,
+    StreamOptions,
 )
+from headgate.pipeline.progress import Progress
 from headgate.pipeline.report.job import run_report
 from headgate.pipeline.session import prepare_session
 from headgate.pipeline.show import ShowOptions, show
@@ -50,6 +54,8 @@ from headgate.pipeline.tables.arrow_types import conform, table_arrow_schema
 from headgate.pipeline.tables.bronze import BRONZE_SAMPLES
 from headgate.pipeline.tables.columns import HOUR_NS
 from headgate.pipeline.tables.intervals import INTERVALS
+from headgate.pipeline.tables.policy_backtest import POLICY_BACKTEST
+from headgate.pipeline.tables.schemas import MESSAGE_SCHEMA
 from headgate.pipeline.upkeep import run_compact
 from tests.spark.telemetry_topic import Topic
 from tests.unit.pipeline.play import T0, Broker, S, bronze, play
@@ -61,9 +67,10 @@ COMMAND_LIMIT_S = 120
 
 
 def rows(root: str, table: str) -> list[str]:
-    """Rows of a table, in an order of their own."""
+    """Rows of a table without when they were written, in an order of their own."""
     scan = TableScan(root, table)
-    return sorted(map(repr, scan.rows(scan.schema.names).to_pylist()))
+    names = [name for name in scan.schema.names if name != "run_at"]
+    return sorted(map(repr, scan.rows(names).to_pylist()))
 
 
 def judged(source: SourceOptions, topic: Topic, reads: bool) -> tuple[list[dict[str, Any]], str]:
@@ -121,6 +128,33 @@ def test_tables_are_those_of_a_folder(spark: SparkSession, root: str, tmp_path: 
     found = lock_object(root).read()
     assert found is not None
     assert found.hold == FREE
+
+
+def test_a_stream_and_a_backtest(spark: SparkSession, root: str, tmp_path: Path) -> None:
+    """A stream that goes on beside what it wrote, and another policy played on its bronze."""
+    topic, local, said = Topic(tmp_path / "topic"), str(tmp_path / "local"), io.StringIO()
+    first, second = play(30), Broker(start_ns=T0 + 30 * S, boot="boot-2").window(10)
+    topic.publish(first)
+
+    def both(session: SparkSession) -> DataFrame:
+        topic.publish(second)
+        frame = session.readStream.schema(MESSAGE_SCHEMA).option("maxFilesPerTrigger", 1)
+        return frame.parquet(str(topic.folder))
+
+    asked = StreamOptions(SourceOptions(root, work=str(tmp_path / "work")), trigger_s=0.1)
+    jobs.run_stream(asked, said, messages=both, should_stop=lambda: "batch 1:" in said.getvalue())
+    jobs.run_once(SourceOptions(local), io.StringIO(), messages=topic.stream)
+    for name in existing_tables(local):
+        assert rows(root, name) == rows(local, name), name
+
+    grid = parse_grid('[[points]]\nname = "limit"\npublish = { messages_per_s = 5 }\n')
+    session, found = prepare_session(spark), []
+    for place in (root, local):
+        with folder_lock(place):
+            points = run_backtest(session, place, grid, None, None, "a", Progress(io.StringIO()))
+        found.append((points, rows(place, POLICY_BACKTEST.name)))
+    assert found[0] == found[1]
+    assert found[0][1]
 
 
 HOLD = """
