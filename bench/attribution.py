@@ -12,7 +12,6 @@ import argparse
 import json
 import multiprocessing
 import tempfile
-import threading
 import time
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
@@ -23,7 +22,7 @@ import duckdb
 from pyspark.sql import DataFrame, SparkSession
 
 from bench.interval_rows import FIRST_HOUR, write_intervals
-from bench.processes import cpu_s, peak_mib
+from bench.processes import check_memory, cpu_s, watched_memory
 from bench.report import Table, median
 from headgate.pipeline import judgements
 from headgate.pipeline.refresh import read_files
@@ -38,8 +37,6 @@ SUBSCRIPTIONS: Final = 10_000
 MINUTES, MINUTES_QUICK = 2_000, 200
 CORES: Final = 2
 TIMES_MAX: Final = 5.0
-DRIVER_MIB_MAX: Final = 2_560.0
-WORKER_MIB_MAX: Final = 500.0
 _INT64_MAX: Final = (1 << 63) - 1
 
 
@@ -111,43 +108,22 @@ def _to_nowhere(spark: SparkSession, rows: DataFrame) -> None:
         rows.write.format("noop").mode("overwrite").save()
 
 
-class Watch:
-    """Keeps the largest memory of this process's children while they run."""
-
-    def __init__(self) -> None:
-        self.peaks: dict[str, float] = {}
-        self._done = threading.Event()
-        self._thread = threading.Thread(target=self._look, daemon=True)
-        self._thread.start()
-
-    def _look(self) -> None:
-        while not self._done.wait(0.2):
-            for name, mib in peak_mib().items():
-                self.peaks[name] = max(self.peaks.get(name, 0.0), mib)
-
-    def stop(self) -> None:
-        """Look no more."""
-        self._done.set()
-        self._thread.join()
-
-
 def tabulate(root: str, minutes: int, rounds: int) -> Table:
     """Both sides in turns, ``rounds`` times."""
     rows = write_intervals(root, SUBSCRIPTIONS, minutes)
     hours = range(FIRST_HOUR, FIRST_HOUR + -(-minutes // 60))
     spark = create_session("bench", cores=CORES, log_path=Path(root, "spark.log"), is_long=True)
     step_alone(spark, root, hours[-1:])  # workers, imports and the JVM's compiler are warm
-    watch = Watch()
-    ask: list[Took] = []
-    step: list[Took] = []
-    # A process of its own, so that its memory is not the driver's.
-    with multiprocessing.get_context("spawn").Pool(1) as other:
-        for _ in range(rounds):
-            ask.append(other.apply(by_duckdb, (root,)))
-            step.append(took(lambda: by_spark(spark, root, hours), cpu_s))
-    alone = took(lambda: step_alone(spark, root, hours), cpu_s)
-    over_all = took(lambda: range_alone(spark, root), cpu_s)
-    watch.stop()
+    with watched_memory() as peaks:
+        ask: list[Took] = []
+        step: list[Took] = []
+        # A process of its own, so that its memory is not the driver's.
+        with multiprocessing.get_context("spawn").Pool(1) as other:
+            for _ in range(rounds):
+                ask.append(other.apply(by_duckdb, (root,)))
+                step.append(took(lambda: by_spark(spark, root, hours), cpu_s))
+        alone = took(lambda: step_alone(spark, root, hours), cpu_s)
+        over_all = took(lambda: range_alone(spark, root), cpu_s)
     spark.stop()
     table = Table(f"attribution of {rows:,} minutes, {CORES} cores")
     table.add("DuckDB, without sentences", _text(*ask))
@@ -158,8 +134,7 @@ def tabulate(root: str, minutes: int, rounds: int) -> Table:
     table.check("the same by the clock", wall, "times", TIMES_MAX)
     table.add("Spark, the step alone", _text(alone))
     table.add("a range over all of it", _text(over_all))
-    table.check("driver (Java and Python)", watch.peaks["driver"], "MiB", DRIVER_MIB_MAX)
-    table.check("largest Python worker", watch.peaks["worker"], "MiB", WORKER_MIB_MAX)
+    check_memory(table, peaks)
     return table
 
 

@@ -9,9 +9,7 @@ a row for each topic and sample, in a session of two cores that has started.
 from __future__ import annotations
 
 import argparse
-import contextlib
 import io
-import os
 import tempfile
 import time
 from pathlib import Path
@@ -19,6 +17,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
+from bench.processes import check_memory, watched_memory
 from bench.report import Table, number
 from headgate.flow.adaptive import AdaptiveSettings, Law
 from headgate.flow.quota import Quota, QuotaPolicy, QuotaType
@@ -39,7 +38,6 @@ from headgate.pipeline.tables.columns import HOUR_NS
 
 STEPS_PER_S_MIN = 5e7
 JOB_S_MAX = 8.0
-WORKER_MIB_MAX = 500.0
 TOPICS, POINTS, SAMPLES = 1_000, 64, 1_440
 STEP_NS = 10_000_000_000
 T0_NS = 1_763_719_200_000_000_000
@@ -105,9 +103,7 @@ def tabulate_kernel(topics: int) -> Table:
             speed = steps / (time.process_time() - began_s)
             looks = "a look a second" if resolution is Resolution.CYCLE else "a look a sample"
             text = f"{name}, {looks}" if "law" in name else name
-            table.add(
-                text, f"{number(speed / 1e6)} M state steps/s, aim {STEPS_PER_S_MIN / 1e6:.0f}"
-            )
+            table.check_least(text, speed / 1e6, "M state steps/s", STEPS_PER_S_MIN / 1e6)
             if resolution is Resolution.CYCLE:
                 table.add("  its looks of the controller", f"{number(speed / 1e5)} M/s")
     return table
@@ -185,34 +181,22 @@ def tabulate_job(topics: int, samples: int) -> Table:
         table.add("writing bronze", f"{number(time.monotonic() - began_s)} s")
         spark = create_session("bench backtest", cores=2, log_path=Path(root, "_spark.log"))
         runs = (Resolution.SAMPLE, Resolution.SAMPLE, Resolution.CYCLE)
-        for turn, resolution in enumerate(runs):
-            grid = Grid(points, resolution)
-            began_s = time.monotonic()
-            run_backtest(spark, root, grid, None, None, "bench", Progress(io.StringIO()))
-            took_s = time.monotonic() - began_s
-            looks = "a look a second" if resolution is Resolution.CYCLE else "a look a sample"
-            speed = f"{number(topics * len(points) * samples / took_s / 1e6)} M state steps/s"
-            if turn == 0:
-                # Java compiles its code, workers start and import theirs.
-                table.add(f"{looks}, the session's first", f"{number(took_s)} s  ({speed})")
-            else:
-                table.check(looks, took_s, "s", JOB_S_MAX, note=speed)
-        table.check("largest worker", _largest_worker_mib(), "MiB", WORKER_MIB_MAX)
+        with watched_memory() as peaks:
+            for turn, resolution in enumerate(runs):
+                grid = Grid(points, resolution)
+                began_s = time.monotonic()
+                run_backtest(spark, root, grid, None, None, "bench", Progress(io.StringIO()))
+                took_s = time.monotonic() - began_s
+                looks = "a look a second" if resolution is Resolution.CYCLE else "a look a sample"
+                speed = f"{number(topics * len(points) * samples / took_s / 1e6)} M state steps/s"
+                if turn == 0:
+                    # Java compiles its code, workers start and import theirs.
+                    table.add(f"{looks}, the session's first", f"{number(took_s)} s  ({speed})")
+                else:
+                    table.check(looks, took_s, "s", JOB_S_MAX, note=speed)
+        check_memory(table, peaks)
         spark.stop()
     return table
-
-
-def _largest_worker_mib() -> float:
-    """Most memory that a Python worker of ours ever had."""
-    largest, own = 0.0, os.getuid()
-    for status in Path("/proc").glob("[0-9]*/status"):
-        with contextlib.suppress(OSError):
-            if b"pyspark.daemon" not in status.with_name("cmdline").read_bytes():
-                continue
-            fields = dict(line.split(":", 1) for line in status.read_text().splitlines())
-            if int(fields["Uid"].split()[0]) == own:
-                largest = max(largest, int(fields["VmHWM"].split()[0]) / 1_024)
-    return largest
 
 
 def main() -> None:

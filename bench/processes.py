@@ -3,9 +3,46 @@
 from __future__ import annotations
 
 import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Final
 
+from bench.report import Table
+
+DRIVER_MIB_MAX: Final = 2_560.0
+WORKER_MIB_MAX: Final = 500.0
+LOOK_S: Final = 0.2
 _KIB_PER_MIB = 1_024
+
+
+@contextmanager
+def watched_memory() -> Iterator[dict[str, float]]:
+    """While it lasts, the largest :func:`peak_mib` of each kind; workers that end count, too."""
+    peaks: dict[str, float] = {}
+    done = threading.Event()
+
+    def look() -> None:
+        while True:
+            for name, mib in peak_mib().items():
+                peaks[name] = max(peaks.get(name, 0.0), mib)
+            if done.wait(LOOK_S):
+                return
+
+    thread = threading.Thread(target=look, daemon=True)
+    thread.start()
+    try:
+        yield peaks
+    finally:
+        done.set()
+        thread.join()
+
+
+def check_memory(table: Table, peaks: dict[str, float]) -> None:
+    """Two rows for what :func:`watched_memory` saw."""
+    table.check("driver (Java and Python)", peaks["driver"], "MiB", DRIVER_MIB_MAX)
+    table.check("largest Python worker", peaks["worker"], "MiB", WORKER_MIB_MAX)
 
 
 def peak_mib() -> dict[str, float]:

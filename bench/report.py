@@ -38,6 +38,13 @@ class Table:
         figure = f"{number(value)} {unit}{f'  ({note})' if note else ''}"
         self.rows.append(Row(name, figure, f"<= {number(limit)} {unit}", verdict))
 
+    def check_least(self, name: str, value: float, unit: str, least: float) -> None:
+        """A figure that must be at least ``least``, both in ``unit``."""
+        verdict = "pass" if value >= least else "MISS"
+        self.rows.append(
+            Row(name, f"{number(value)} {unit}", f">= {number(least)} {unit}", verdict)
+        )
+
     def aim(self, name: str, value: float, unit: str, limit: float) -> None:
         """A figure that ought to be at most ``limit``: an aim, not a promise."""
         verdict = "met" if value <= limit else "not met"

@@ -24,7 +24,7 @@ import pulsar
 from pyspark.sql import DataFrame, SparkSession
 
 from bench.held_messages import HeldMessages
-from bench.processes import cpu_parts_s
+from bench.processes import check_memory, cpu_parts_s, watched_memory
 from bench.report import Table, number
 from bench.servers import ROOT, Server, headgate, scratch
 
@@ -241,7 +241,7 @@ def main() -> None:
     )
     quick: bool = parser.parse_args().quick
     rounds = 2 if quick else 3
-    with scratch() as folder, session(folder) as spark:
+    with scratch() as folder, session(folder) as spark, watched_memory() as peaks:
         for messages, payload_bytes, batch in TOPICS:
             server = headgate(folder, name=f"headgate-{payload_bytes}-{batch}")
             try:
@@ -250,6 +250,9 @@ def main() -> None:
             finally:
                 server.close()
         tabulate_held(spark, 200_000 if quick else 1_000_000, rounds).print()
+        memory = Table("Memory of all of it")
+        check_memory(memory, peaks)
+        memory.print()
 
 
 if __name__ == "__main__":

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from bench.processes import cpu_s, peak_mib
+from bench.processes import check_memory, cpu_s, peak_mib, watched_memory
+from bench.report import Table
 
 
 def test_without_java_the_driver_is_this_process() -> None:
@@ -10,3 +11,12 @@ def test_without_java_the_driver_is_this_process() -> None:
     assert 10 < peaks["driver"] < 10_000
     assert peaks["worker"] == 0
     assert cpu_s() == 0
+
+
+def test_the_largest_that_was_seen_is_told() -> None:
+    with watched_memory() as peaks:
+        pass
+    assert peaks.keys() == {"driver", "worker"}
+    table = Table("Memory")
+    check_memory(table, peaks | {"worker": 501.0})
+    assert [row.verdict for row in table.rows] == ["pass", "MISS"]

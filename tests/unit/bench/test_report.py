@@ -13,14 +13,18 @@ def test_every_figure_has_its_verdict(capsys: pytest.CaptureFixture[str]) -> Non
     table.check("ours", 2.0, "times", 2.0)
     table.check("theirs", 2.01, "times", 2.0, note="rounds 1.90 to 2.30")
     table.aim("wish", 16.0, "us", 15.0)
+    table.check_least("fast", 50.0, "M/s", 50.0)
+    table.check_least("slow", 49.9, "M/s", 50.0)
     table.print()
     title, _, *lines = capsys.readouterr().out.splitlines()
     assert title == "Speed"
-    assert [" ".join(line.split()) for line in lines[:4]] == [
+    assert [" ".join(line.split()) for line in lines[:6]] == [
         "peer 1.00 us",
         "ours 2.00 times <= 2.00 times pass",
         "theirs 2.01 times (rounds 1.90 to 2.30) <= 2.00 times MISS",
         "wish 16.0 us aim 15.0 us not met",
+        "fast 50.0 M/s >= 50.0 M/s pass",
+        "slow 49.9 M/s >= 50.0 M/s MISS",
     ]
 
 
