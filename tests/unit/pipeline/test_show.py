@@ -85,7 +85,13 @@ def test_no_rows_are_said_so(root: Path) -> None:
         ({"table": "x"}, "has no table 'x': there are quota_usage"),
         ({"columns": ("a", "minute", "b")}, "no column 'a', 'b'; it has date, hour"),
         ({"where": (("nix", "1"),)}, "no column 'nix'"),
-        ({"where": (("hour", "noon"),)}, "--where hour=noon: hour is a int"),
+        ({"where": (("hour", "noon"),)}, "--where hour=noon: hour is a whole number, such as 10"),
+        ({"where": (("minute", "noon"),)}, "minute is an instant, such as 2026-11-21T10:00:00Z"),
+        ({"columns": ("sise_use",)}, "no column 'sise_use' (did you mean size_use?); it has"),
+        (
+            {"columns": ("x",), "where": (("y", "1"), ("hour", "a"), ("size_use", "b"))},
+            "sentence\n--where hour=a: hour is a whole number, such as 10\n--where size_use=b: ",
+        ),
     ],
 )
 def test_wrong_questions_are_answered_in_a_sentence(
