@@ -103,7 +103,7 @@ def source_options(command: Command) -> Command:
             " not.",
         ),
         click.option(
-            "--web-url", "web_urls", metavar="URL", multiple=True, default=(WEB_URL,),
+            "--admin-url", "web_urls", metavar="URL", multiple=True, default=(WEB_URL,),
             show_default=True, help="Admin API of a broker; one for each --broker-url.",
         ),
         click.option(
