@@ -14,8 +14,10 @@ from typing import Any, Final, TextIO
 from pyspark.sql import SparkSession
 
 from headgate.base.clock import SystemClock
+from headgate.base.faults import Faults
 from headgate.base.units import NS_PER_S, NS_PER_US
-from headgate.pipeline.backtest.grid import load_grid
+from headgate.pipeline.backtest.grid import Grid, load_grid
+from headgate.pipeline.backtest.job import check_run_id
 from headgate.pipeline.backtest.job import run_backtest as replay_range
 from headgate.pipeline.forecasts import clusters_behind, forecast_rows, forecast_score
 from headgate.pipeline.jobs import locked_folder, opened_folder
@@ -27,6 +29,7 @@ from headgate.pipeline.store.scan import TableScan, existing_tables
 from headgate.pipeline.tables.intervals import INTERVALS
 from headgate.pipeline.tables.quotas import QUOTA_USAGE
 from headgate.pipeline.times import (
+    Span,
     minute_text,
     parse_duration,
     parse_span,
@@ -62,13 +65,21 @@ def run_forecast(options: ForecastOptions, out: TextIO, err: TextIO) -> int:
     """
     now_ns = SystemClock.wall_ns()
     folder = options.folder
-    span = parse_span(folder.since, folder.until, now_ns)
-    at_ns = None if options.at is None else parse_time(options.at, now_ns)
-    within_ns = None if options.within is None else parse_duration(options.within)
+    faults, span, at_ns, within_ns = Faults(), Span(), None, None
+    with faults.kept():
+        span = parse_span(folder.since, folder.until, now_ns)
+    with faults.kept():
+        if options.at is not None:
+            at_ns = parse_time(options.at, now_ns, "--at")
+    with faults.kept():
+        if options.within is not None:
+            within_ns = parse_duration(options.within, "--fail-within")
+    with faults.kept():
+        existing_tables(folder.out)
+        # What is not there is said before Spark is started.
+        TableScan(folder.out, INTERVALS.name if options.is_score else QUOTA_USAGE.name)
+    faults.raise_any()
     root, progress = resolved_root(folder.out), Progress(err)
-    existing_tables(folder.out)
-    # What is not there is said before Spark is started.
-    TableScan(folder.out, INTERVALS.name if options.is_score else QUOTA_USAGE.name)
     with opened_folder(root, "headgate pipeline forecast", progress) as spark:
         if options.is_score:
             with progress.stage("Scoring forecasts"):
@@ -105,11 +116,18 @@ def run_backtest(options: BacktestOptions, out: TextIO, err: TextIO) -> str:
     """
     now_ns = SystemClock.wall_ns()
     folder = options.folder
-    span = parse_span(folder.since, folder.until, now_ns)
-    grid = load_grid(options.grid)
+    faults, span, grid = Faults(), Span(), Grid(())
+    with faults.kept():
+        span = parse_span(folder.since, folder.until, now_ns)
+    with faults.kept():
+        grid = load_grid(options.grid)
     run_id = options.run_id or f"{datetime.fromtimestamp(now_ns // NS_PER_S, UTC):%Y%m%dT%H%M%SZ}"
+    with faults.kept():
+        check_run_id(run_id)
+    with faults.kept():
+        existing_tables(folder.out)
+    faults.raise_any()
     root, progress = resolved_root(folder.out), Progress(err)
-    existing_tables(folder.out)
     held: AbstractContextManager[SparkSession] = locked_folder(
         root, "headgate pipeline backtest", progress
     )

@@ -143,9 +143,13 @@ def test_a_backtest_is_asked_and_its_ranks_written(
     ("options", "said"),
     [
         (ForecastOptions(FolderOptions("/nonexistent")), "cannot be read: No such file"),
-        (ForecastOptions(FolderOptions("t"), at="soon"), "Invalid time 'soon'"),
-        (ForecastOptions(FolderOptions("t"), within="soon"), "Invalid duration 'soon'"),
+        (ForecastOptions(FolderOptions("t"), at="soon"), "--at 'soon' is no time"),
+        (ForecastOptions(FolderOptions("t"), within="soon"), "--fail-within 'soon' is no duration"),
         (ForecastOptions(FolderOptions("t", "1h", "2h")), "does not lie before"),
+        (
+            ForecastOptions(FolderOptions("t", "x"), at="y", within="z"),
+            "^--since 'x' .*\n--at 'y' .*\n--fail-within 'z' ",
+        ),
     ],
 )
 def test_bad_questions_start_no_spark(options: ForecastOptions, said: str) -> None:
@@ -161,3 +165,14 @@ def test_a_table_that_is_missing_starts_no_spark(
     options = ForecastOptions(FolderOptions(str(tmp_path)), is_score=is_score)
     with pytest.raises(InputError, match=f"has no table {table}"):
         answers.run_forecast(options, io.StringIO(), io.StringIO())
+
+
+def test_all_that_is_wrong_with_a_backtest_is_told_at_once() -> None:
+    options = BacktestOptions(FolderOptions("t", "soon"), "/nonexistent.toml", "a/b")
+    with pytest.raises(InputError) as caught:
+        answers.run_backtest(options, io.StringIO(), io.StringIO())
+    since, grid, run_id, folder = str(caught.value).splitlines()
+    assert folder == "folder t cannot be read: No such file or directory"
+    assert since.startswith("--since 'soon' is no time: ")
+    assert grid.startswith("grid file /nonexistent.toml cannot be read")
+    assert run_id.startswith("--run-id 'a/b': up to 100 letters")

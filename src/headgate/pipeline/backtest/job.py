@@ -97,6 +97,19 @@ def point_totals(rows: DataFrame) -> DataFrame:
     )
 
 
+def check_run_id(run_id: str) -> None:
+    """See that a run can be called so.
+
+    Raises:
+        InputError: it cannot.
+    """
+    if not _RUN_ID.fullmatch(run_id):
+        raise InputError(
+            f"--run-id {run_id!r}: up to 100 letters, digits, '.', '_' and '-' are allowed, the "
+            "first of them a letter or digit, such as monday-2"
+        )
+
+
 def run_backtest(
     spark: SparkSession,
     root: str,
@@ -116,10 +129,7 @@ def run_backtest(
     Raises:
         InputError: the run's name is not allowed, or the range is empty.
     """
-    if not _RUN_ID.fullmatch(run_id):
-        raise InputError(
-            f"run id {run_id!r} is not allowed; up to 100 letters, digits, '.', '_' and '-' are"
-        )
+    check_run_id(run_id)
     first, last = since_ns or 0, INT64_MAX if until_ns is None else until_ns
     if first >= last:
         raise InputError(f"the range from {first} to {last} ns is empty")

@@ -66,6 +66,8 @@ def test_days_that_are_computed_anew(monkeypatch: pytest.MonkeyPatch) -> None:
     assert found == [None, (one, one), (first, last)]
     refused = CliRunner().invoke(main, [*words, "--recompute", "yesterday"])
     assert refused.exit_code == 2
+    said = "'--recompute': 'yesterday' is no day; one such as 2026-11-21 is allowed."
+    assert said in refused.stderr
 
 
 def test_a_token_comes_by_a_file_or_the_environment(
@@ -91,8 +93,9 @@ def test_a_token_comes_by_a_file_or_the_environment(
     ("words", "text"),
     [
         ([], "Missing option '--out'"),
-        (["--out", "t", "--broker-url", "http://a"], "Invalid URL 'http://a': pulsar://host"),
+        (["--out", "t", "--broker-url", "http://a"], "--broker-url 'http://a': pulsar://HOST"),
         (["--out", "t", "--admin-url", "http://a", "--admin-url", "http://b"], "one of each"),
+        (["--out", "t", "--scrapes", "s", "--tls-insecure"], "--tls-insecure means nothing with"),
     ],
 )
 def test_bad_options(monkeypatch: pytest.MonkeyPatch, words: list[str], text: str) -> None:
