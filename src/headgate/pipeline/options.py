@@ -275,10 +275,10 @@ class CompactOptions:
     vacuum_hours: int = VACUUM_HOURS
     """Files that were referred to so many hours ago are left."""
     is_dry_run: bool = False
-    """Change nothing, and say what would be deleted."""
+    """Change nothing, and say what would be done."""
 
     def __post_init__(self) -> None:
-        """Raise :class:`InputError` for times that cannot be, and for a dry run of nothing."""
+        """Raise :class:`InputError` for times that cannot be."""
         checked_root(self.out)
         if self.retain_days is not None and self.retain_days < RETAIN_DAYS_MIN:
             raise InputError(
@@ -286,5 +286,3 @@ class CompactOptions:
             )
         if self.vacuum_hours < 0:
             raise InputError(f"--vacuum-hours {self.vacuum_hours}: at least 0 is allowed")
-        if self.is_dry_run and not self.vacuum:
-            raise InputError("a dry run tells what vacuum would delete; ask for both")

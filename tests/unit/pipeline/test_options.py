@@ -151,11 +151,6 @@ def test_scrapes_are_read_once() -> None:
         StreamOptions(source)
 
 
-def test_a_dry_run_is_of_something() -> None:
-    with pytest.raises(InputError, match="ask for both"):
-        CompactOptions("tables", is_dry_run=True)
-
-
 def test_tables_in_a_bucket() -> None:
     for kind in (FolderOptions, CompactOptions, SourceOptions):
         assert kind("s3://tables/a").out == "s3://tables/a"
