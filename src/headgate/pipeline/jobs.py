@@ -163,7 +163,8 @@ def judge_range(
     """Judge every subscription over a range of the table ``intervals``."""
     return _judged_range(
         spark, root, since_ns, until_ns, judgements.range_judgements,
-        kinds=(Kind.SUBSCRIPTION,), look_back_ns=PROVEN_LOOK_BACK_NS,
+        columns=judgements.MINUTE_COLUMNS, kinds=(Kind.SUBSCRIPTION,),
+        look_back_ns=PROVEN_LOOK_BACK_NS,
     )  # fmt: skip
 
 
@@ -173,7 +174,8 @@ def judge_producers(
     """Say of every topic what held its producers over a range of the table ``intervals``."""
     return _judged_range(
         spark, root, since_ns, until_ns, limit_steps.publish_judgements,
-        kinds=(Kind.TOPIC, Kind.LIMITER), look_back_ns=MINUTE_NS,
+        columns=limit_steps.MINUTE_COLUMNS, kinds=(Kind.TOPIC, Kind.LIMITER),
+        look_back_ns=MINUTE_NS,
     )  # fmt: skip
 
 
@@ -184,6 +186,7 @@ def _judged_range(
     until_ns: int | None,
     step: Callable[[DataFrame, int, int], DataFrame],
     *,
+    columns: Collection[str],
     kinds: Collection[Kind],
     look_back_ns: int,
 ) -> list[dict[str, Any]]:
@@ -199,7 +202,7 @@ def _judged_range(
     ]
     if not files:
         return []
-    minutes = read_files(spark, root, INTERVALS, files)
+    minutes = read_files(spark, root, INTERVALS, files, columns)
     with batches_by_count(spark):
         rows = step(minutes, first, last).toArrow()
     found: list[dict[str, Any]] = rows.to_pylist()
