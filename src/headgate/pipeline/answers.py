@@ -19,8 +19,14 @@ from headgate.base.units import NS_PER_S, NS_PER_US
 from headgate.pipeline.backtest.grid import Grid, load_grid
 from headgate.pipeline.backtest.job import check_run_id
 from headgate.pipeline.backtest.job import run_backtest as replay_range
-from headgate.pipeline.forecasts import clusters_behind, forecast_rows, forecast_score
+from headgate.pipeline.forecasts import (
+    ForecastScores,
+    clusters_behind,
+    forecast_rows,
+    forecast_score,
+)
 from headgate.pipeline.jobs import locked_folder, opened_folder
+from headgate.pipeline.kernels.breach import SAMPLES_MIN
 from headgate.pipeline.options import BacktestOptions, FolderOptions, ForecastOptions
 from headgate.pipeline.progress import Progress
 from headgate.pipeline.roots import resolved_root
@@ -83,8 +89,8 @@ def run_forecast(options: ForecastOptions, out: TextIO, err: TextIO) -> int:
     with opened_folder(root, "headgate pipeline forecast", progress) as spark:
         if options.is_score:
             with progress.stage("Scoring forecasts"):
-                rows = forecast_score(spark, root, span.since_ns, span.until_ns).rows()
-            _write(folder, rows, _SCORE_SHOWN, out)
+                scores = forecast_score(spark, root, span.since_ns, span.until_ns)
+            _write_scores(folder, scores, out, progress)
             return 0
         with progress.stage("Forecasting") as stage:
             rows = forecast_rows(spark, root, at_ns)
@@ -97,6 +103,19 @@ def run_forecast(options: ForecastOptions, out: TextIO, err: TextIO) -> int:
     # What was likely when a cluster was last heard of is no reason to wake anybody now.
     current = (row for row in rows if (row["cluster"] or "") not in behind)
     return sum(_is_near(row, within_ns) for row in current)
+
+
+def _write_scores(
+    folder: FolderOptions, scores: ForecastScores, out: TextIO, progress: Progress
+) -> None:
+    """A table of zeros would look like a verdict; programs get them."""
+    if not scores.total.forecasts:
+        progress.say(
+            "There is nothing to score: no forecast was made in this range. One needs a backlog "
+            f"quota that is not reached, and {SAMPLES_MIN} samples of its topic in the hour before."
+        )
+    if scores.total.forecasts or folder.format != "table":
+        _write(folder, scores.rows(), _SCORE_SHOWN, out)
 
 
 def _is_near(row: Mapping[str, Any], within_ns: int | None) -> bool:

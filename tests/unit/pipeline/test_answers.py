@@ -52,6 +52,7 @@ class Forecasts:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.asked: list[Any] = []
+        self.scored = 3
         monkeypatch.setattr(answers, "forecast_rows", self.forecast_rows)
         monkeypatch.setattr(answers, "forecast_score", self.forecast_score)
 
@@ -63,7 +64,8 @@ class Forecasts:
 
     def forecast_score(self, *asked: Any) -> Any:
         self.asked.append(asked)
-        return SimpleNamespace(rows=lambda: [{"topic": None, "coverage": 0.8, "forecasts": 3}])
+        row = {"topic": None, "coverage": 0.8, "forecasts": self.scored}
+        return SimpleNamespace(rows=lambda: [row], total=SimpleNamespace(forecasts=self.scored))
 
 
 @pytest.fixture
@@ -96,6 +98,20 @@ def test_scores_are_written_instead(root: str, forecasts: Forecasts) -> None:
     assert out.getvalue() == "topic,coverage,forecasts\n,0.8,3\n"
     since_ns = 1_795_255_200 * 10**9
     assert forecasts.asked == [(SPARK, root, since_ns, since_ns + 3_600 * 10**9)]
+
+
+@pytest.mark.parametrize(
+    ("style", "written"), [("table", ""), ("csv", "topic,coverage,forecasts\n,0.8,0\n")]
+)
+def test_where_nothing_was_forecast_a_sentence_says_so(
+    root: str, forecasts: Forecasts, style: Any, written: str
+) -> None:
+    forecasts.scored = 0
+    out, err = io.StringIO(), io.StringIO()
+    options = ForecastOptions(FolderOptions(root, format=style), is_score=True)
+    assert answers.run_forecast(options, out, err) == 0
+    assert out.getvalue() == written
+    assert "There is nothing to score: no forecast was made in this range." in err.getvalue()
 
 
 def test_a_table_for_people_has_what_matters(root: str, forecasts: Forecasts) -> None:
