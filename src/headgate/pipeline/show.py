@@ -56,6 +56,10 @@ _SHOWN: Final[Mapping[str, tuple[str, ...]]] = {
 }  # fmt: skip
 """What a table for people shows of the wide ones when no columns are named."""
 
+_SENTENCE: Final = "sentence"
+_NAMING_COLUMNS: Final = 3
+"""So many of the first columns that are shown say whom and when a row is about."""
+
 _NOT_SHOWN: Final = ("date", "hour")
 """Partition columns repeat what the time says."""
 
@@ -118,7 +122,17 @@ def show(options: ShowOptions, out: TextIO, err: TextIO) -> int:
         err.write(f"The latest {count:,} of {count + more:,} rows; --limit shows more.\n")
     elif not count:
         err.write(f"{options.table} has no such rows.\n")
+    if count and options.format == "table" and not options.columns:
+        err.write(_sentence_hint(columns, scan))
     return count
+
+
+def _sentence_hint(columns: Sequence[str], scan: Scan) -> str:
+    """How to get the words for a row, where a table for people has no room for them."""
+    if _SENTENCE in columns or _SENTENCE not in scan.schema.names:
+        return ""
+    names = ",".join((*columns[:_NAMING_COLUMNS], _SENTENCE))
+    return f"Each row also says it in a sentence: --columns {names}\n"
 
 
 def latest_rows(
