@@ -93,7 +93,7 @@ def explain(broker: BrokerProcess, *words: str) -> subprocess.CompletedProcess[s
         "-m",
         "headgate.cli",
         "explain",
-        "--web-url",
+        "--admin-url",
         broker.admin_url,
         *words,
     ]

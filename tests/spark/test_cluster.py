@@ -80,7 +80,7 @@ def test_a_cluster_judges_as_one_machine_does(
     cluster.publish(topic, play(50))
     source = [
         "--topic", topic, "--out", str(unpacked / "tables"),
-        "--broker-url", cluster.broker.service_url, "--web-url", cluster.broker.admin_url,
+        "--broker-url", cluster.broker.service_url, "--admin-url", cluster.broker.admin_url,
     ]  # fmt: skip
     done = submit(unpacked, archive, "attribute", *source, "--format", "json")
     assert done.returncode == 0, done.stderr

@@ -14,8 +14,14 @@ from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from headgate.base.errors import InputError
+from headgate.flow.limits import ADAPTIVE_SOURCE, TOPIC_POLICY
 from headgate.pipeline.backtest.grid import Grid, parse_grid
-from headgate.pipeline.backtest.job import replayed_namespaces, run_backtest
+from headgate.pipeline.backtest.job import (
+    LEVEL_COLUMNS,
+    replayed_topics,
+    run_backtest,
+    topic_sources,
+)
 from headgate.pipeline.backtest.replays import replay_table
 from headgate.pipeline.progress import Progress
 from headgate.pipeline.session import prepare_session
@@ -24,6 +30,7 @@ from headgate.pipeline.store.parquet_files import write_tables
 from headgate.pipeline.tables.arrow_types import table_arrow_schema
 from headgate.pipeline.tables.bronze import BRONZE_SAMPLES
 from headgate.pipeline.tables.columns import HOUR_NS
+from headgate.pipeline.tables.schemas import part_schema
 from tests.unit.pipeline.backtest.rows import T0, S, sample, table_of
 
 GRID = parse_grid(
@@ -166,8 +173,9 @@ def test_a_run_replaces_its_own_rows_and_no_others(spark: SparkSession, root: Pa
         counts[row["run_id"]] = counts.get(row["run_id"], 0) + 1
     assert counts["kept"] == TOPICS * len(GRID.points)
     assert counts["again"] == TOPICS
-    assert replayed_namespaces(str(root), "again") == ["public/default"]
-    assert replayed_namespaces(str(root), "never") == []
+    names = {f"persistent://public/default/t{topic}" for topic in range(TOPICS)}
+    assert replayed_topics(str(root), "again") == names
+    assert replayed_topics(str(root), "never") == set()
 
 
 def test_a_range_replays_its_own_hours_only(spark: SparkSession, root: Path) -> None:
@@ -194,3 +202,42 @@ def test_a_run_needs_a_name_that_a_folder_can_have(
 def test_a_range_that_ends_before_it_begins_is_refused(spark: SparkSession, root: Path) -> None:
     with pytest.raises(InputError, match="is empty"):
         run(spark, root, "empty", since_ns=5, until_ns=5)
+
+
+def test_where_a_setting_is_set_is_said_by_the_last_row_that_tells(spark: SparkSession) -> None:
+    """The controller's limit hides that of a topic, and counters do not name one."""
+    limits = dict.fromkeys(LEVEL_COLUMNS) | {"cluster": "c"}
+    publish = {"publish_limit_bytes_per_s": 5.0}
+    rows = [
+        limits | publish | {"topic": topic, "window_end_ns": place, "publish_limit_source": source}
+        for topic, sources in {
+            "hidden-later": (TOPIC_POLICY, ADAPTIVE_SOURCE),
+            "hidden": (ADAPTIVE_SOURCE, ADAPTIVE_SOURCE),
+            "moved": (TOPIC_POLICY, "namespace policy a/b"),
+            "counted": (None, None),
+        }.items()
+        for place, source in enumerate(sources)
+    ]
+    rows.append(limits | {"topic": "none", "window_end_ns": 0})
+    samples = spark.createDataFrame(rows, part_schema(BRONZE_SAMPLES, LEVEL_COLUMNS))
+    found = {row["topic"]: row for row in topic_sources(samples).collect()}
+    told = {topic: row["publish_limit_source"] for topic, row in found.items()}
+    is_known = {topic: row["publish_limit_source_known"] for topic, row in found.items()}
+    assert told == {
+        "hidden-later": TOPIC_POLICY, "hidden": None, "moved": "namespace policy a/b",
+        "counted": None, "none": None,
+    }  # fmt: skip
+    assert is_known == {
+        "hidden-later": True, "hidden": False, "moved": True, "counted": False, "none": True,
+    }  # fmt: skip
+    assert {row["quota_size_source_known"] for row in found.values()} == {True}
+
+
+def test_what_is_to_be_pasted_is_for_the_level_that_counts(spark: SparkSession, root: Path) -> None:
+    """The topics' quota has no source here; publish limits are set nowhere."""
+    limit = next(p for p in run(spark, root, "pasted") if p["name"] == "limit 1")
+    evict = next(p for p in run(spark, root, "pasted") if p["name"] == "evict")
+    assert limit["commands"] == ["headgate admin namespaces set-publish-rate public/default -b 500"]
+    command, said = evict["commands"]
+    assert command.startswith("headgate admin namespaces set-backlog-quota public/default ")
+    assert said.startswith(f"# Where the size quota of {TOPICS} topics is set is not known")

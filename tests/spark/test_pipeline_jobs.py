@@ -12,9 +12,9 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from headgate.base.errors import InputError
-from headgate.pipeline import jobs
+from headgate.pipeline import jobs, stream_tables
 from headgate.pipeline.options import SourceOptions, StreamOptions
-from headgate.pipeline.refresh import DERIVED
+from headgate.pipeline.refresh import DERIVED, refresh_all
 from headgate.pipeline.session import prepare_session
 from headgate.pipeline.store.delta_writer import FORMAT
 from headgate.pipeline.store.folder import checkpoint_path, folder_lock
@@ -133,6 +133,37 @@ def test_a_lost_checkpoint_doubles_bronze_and_nothing_that_follows(
     assert min(received[0]) > 0
     assert runs[0]["attribution"].num_rows > 0
     assert runs[1] == runs[0]
+
+
+@pytest.mark.usefixtures("spark")
+def test_a_stream_that_catches_up_has_everything_in_the_end(
+    tmp_path: Path, topic: Topic, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Telemetry of a year ago, in three batches: what is put off is done before the end."""
+    for start_s in (0, 20, 40):
+        topic.publish(Broker(start_ns=T0 + start_s * S, boot=f"boot-{start_s}").window(10))
+    times: list[int] = []
+
+    def one_by_one(session: SparkSession) -> DataFrame:
+        frame = session.readStream.schema(MESSAGE_SCHEMA).option("maxFilesPerTrigger", 1)
+        return frame.parquet(str(topic.folder))
+
+    def counted(session: SparkSession, root: str) -> None:
+        times.append(len(progress.getvalue()))
+        refresh_all(session, root)
+
+    monkeypatch.setattr(stream_tables, "refresh_all", counted)
+    progress = io.StringIO()
+    jobs.run_stream(
+        StreamOptions(SourceOptions(str(tmp_path / "tables")), trigger_s=0.1),
+        progress,
+        messages=one_by_one,
+        should_stop=lambda: "batch 2:" in progress.getvalue(),
+    )
+    # At the start, and then only where no batch ran.
+    assert 2 <= len(times) <= 4
+    ends = rows_of(tmp_path / "tables", "attribution")["to_ns"].to_pylist()
+    assert (len(ends), max(ends)) == (len(SITUATIONS), T0 + 50 * S)
 
 
 @pytest.mark.usefixtures("spark")

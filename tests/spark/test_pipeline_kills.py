@@ -78,7 +78,7 @@ class Stream:
         command = [
             sys.executable, "-m", "headgate.cli", "pipeline", "stream", "--out", str(self.out),
             "--topic", self.topic, "--trigger", "0.2",
-            "--broker-url", self.source.broker_urls[0], "--web-url", self.source.web_urls[0],
+            "--broker-url", self.source.broker_urls[0], "--admin-url", self.source.web_urls[0],
         ]  # fmt: skip
         with self.log_path.open("ab") as log:
             return subprocess.Popen(command, stdout=log, stderr=log)

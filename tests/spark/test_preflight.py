@@ -67,7 +67,7 @@ def test_a_broker_that_runs_passes(broker: Broker, topic: str) -> None:
 def test_nobody_at_the_web_url(closed_port: int, topic: str) -> None:
     url = f"http://127.0.0.1:{closed_port}"
     assert failure(NOBODY, url, topic).startswith(
-        f"{url} cannot be reached: Connection refused (--web-url names the admin API"
+        f"{url} cannot be reached: Connection refused (--admin-url names the admin API"
     )
 
 
@@ -81,7 +81,7 @@ def test_nobody_at_the_web_url(closed_port: int, topic: str) -> None:
 def test_something_else_at_the_web_url(reply: bytes, why: str, topic: str) -> None:
     with answering(reply) as address:
         text = failure(NOBODY, f"http://{address}", topic)
-    assert text.startswith(f"http://{address} cannot be reached: {why} (--web-url names")
+    assert text.startswith(f"http://{address} cannot be reached: {why} (--admin-url names")
 
 
 def test_an_unknown_host(topic: str) -> None:

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 from pathlib import Path
 from typing import Final
 
 from devkit.console import DevError, Stage
-from devkit.paths import CACHE, ROOT, environment_variables
-from devkit.processes import GivenUpError, captured
+from devkit.paths import CACHE, ROOT
+from devkit.processes import GivenUpError, captured, shown
 from devkit.s3_server import ensure_s3_server
 
 PROJECT: Final = ROOT / "tests" / "peer" / "pom.xml"
@@ -29,7 +28,8 @@ def play_peer(python: Path) -> int:
     """Build the program, fetch the broker, play both, and return 0 if all was right.
 
     Raises:
-        DevError: it could not be built, or hangs.
+        DevError: it could not be built.
+        GivenUpError: it hangs.
     """
     s3_python = ensure_s3_server(python)
     maven(PROJECT, "process-classes", "building the Java program with Maven")
@@ -39,17 +39,7 @@ def play_peer(python: Path) -> int:
         str(python), "-m", "tests.peer.run", java_program(), classpath, str(PULSAR_JARS),
         str(s3_python),
     ]  # fmt: skip
-    try:
-        return subprocess.run(
-            command,
-            cwd=ROOT,
-            stdin=subprocess.DEVNULL,
-            env=environment_variables(),
-            timeout=RUN_LIMIT_S,
-            check=False,
-        ).returncode
-    except subprocess.TimeoutExpired as error:
-        raise DevError(f"The peer test was given up after {RUN_LIMIT_S} s") from error
+    return shown(command, RUN_LIMIT_S, ROOT)
 
 
 def maven(project: Path, phase: str, title: str) -> None:

@@ -12,7 +12,6 @@ Keys that Headgate does not have are kept apart, so that they can be named in on
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -20,6 +19,7 @@ from pathlib import Path
 
 from headgate.base.errors import InputError
 from headgate.base.names import parse_topic
+from headgate.base.nearest import did_you_mean, nearest
 from headgate.base.units import MS_PER_S, S_PER_MINUTE
 from headgate.broker.settings import SETTINGS, SettingError, Settings
 from headgate.broker.settings_rules import check_together
@@ -113,8 +113,7 @@ def parse_overrides(texts: Sequence[str]) -> list[Assignment]:
         if not separator or not key:
             raise InputError(f"--set {text}: key=value is allowed")
         if key not in SETTINGS:
-            close = _nearest(key)
-            hint = f"; did you mean {close}?" if close else ""
+            hint = did_you_mean(key, SETTINGS)
             raise InputError(f"--set {text}: there is no setting {key!r}{hint}")
         found.append(Assignment(key, value, "--set"))
     return found
@@ -122,12 +121,8 @@ def parse_overrides(texts: Sequence[str]) -> list[Assignment]:
 
 def with_suggestion(key: str) -> str:
     """An unknown key, with the one that may be meant if a slip of the pen leads there."""
-    close = _nearest(key, TYPO_RATIO)
+    close = nearest(key, SETTINGS, TYPO_RATIO)
     return f"{key} (did you mean {close}?)" if close else key
-
-
-def _nearest(key: str, ratio: float = 0.6) -> str | None:
-    return next(iter(difflib.get_close_matches(key, SETTINGS, 1, ratio)), None)
 
 
 def load_settings(

@@ -44,7 +44,7 @@ class ExplainError(click.ClickException):
 @click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
 @click.option("--per-partition", is_flag=True, help="Split a partitioned topic.")
 @click.option(
-    "--web-url", "url", metavar="URL", default=URL, show_default=True, help="The admin API."
+    "--admin-url", "url", metavar="URL", default=URL, show_default=True, help="The admin API."
 )
 @click.option(
     "--count",
@@ -96,14 +96,14 @@ def fetch(url: str, path: str) -> dict[str, Any]:
     try:
         reply, body = admin_client.ask(url, path, timeout_s=TIMEOUT_S)
     except admin_client.AdminUrlError as error:
-        raise ExplainError(f"--web-url is {error}", EXIT_REFUSED) from error
+        raise ExplainError(f"--admin-url is {error}", EXIT_REFUSED) from error
     except admin_client.SilenceError as error:
         raise _silence(str(error)) from error
     return _answer(url, reply.status, body)
 
 
 def _silence(sentence: str) -> ExplainError:
-    return ExplainError(f"{sentence} (--web-url names the admin API)", EXIT_NOT_ANSWERED)
+    return ExplainError(f"{sentence} (--admin-url names the admin API)", EXIT_NOT_ANSWERED)
 
 
 def _answer(url: str, status: int, body: bytes) -> dict[str, Any]:
@@ -118,7 +118,7 @@ def _answer(url: str, status: int, body: bytes) -> dict[str, Any]:
         if status == http.client.NOT_FOUND and not str(answer["reason"]).startswith(NO_SUCH_TOPIC):
             raise ExplainError(
                 f"{url} is no Headgate broker (Apache Pulsar?): explain needs Headgate's own "
-                "account (--web-url names the admin API)",
+                "account (--admin-url names the admin API)",
                 EXIT_NOT_ANSWERED,
             )
         asked_wrongly = status < http.client.INTERNAL_SERVER_ERROR

@@ -15,6 +15,7 @@ import click
 
 from headgate import __version__
 from headgate.base.errors import CorruptionError, HeadgateError, InputError
+from headgate.base.nearest import did_you_mean
 
 EXIT_INTERRUPTED = 130
 """Exit status after Ctrl-C, as shells have it."""
@@ -39,6 +40,16 @@ class LazyGroup(click.Group):
         module, _, attribute = self._table[cmd_name][0].partition(":")
         command = getattr(importlib.import_module(module), attribute)
         return command if isinstance(command, click.Command) else None
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """As click, which cannot say which of the commands that it has not seen may be meant."""
+        name = args[0]
+        hint = "" if name in self._table else did_you_mean(name, self.list_commands(ctx))
+        if hint and not ctx.resilient_parsing:
+            raise click.UsageError(f"No such command {name!r}{hint}", ctx)
+        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the list of commands from the table alone."""

@@ -161,7 +161,7 @@ class Stage:
             ChildFailedError: it failed.
         """
         words = ["headgate.cli", "explain", subject.topic]
-        words += ["--web-url", self.urls[subject.cluster].web]
+        words += ["--admin-url", self.urls[subject.cluster].web]
         width_is = {"COLUMNS": str(width)}
         with Child("explain", words, self._folder, environment=width_is) as child:
             return "\n".join(iter(partial(child.next_line, _EXPLAINED_S), ""))

@@ -123,6 +123,9 @@ def is_lower(limit: RateLimit, other: RateLimit) -> bool:
     return False
 
 
+TOPIC_POLICY = "topic policy"
+"""Where a limit or quota is set that somebody set for the topic itself."""
+
 ADAPTIVE_SOURCE = "adaptive controller"
 """Where a publish limit comes from that nobody set."""
 
@@ -253,7 +256,7 @@ def effective_limit(
     """
     for policy, source in (
         (subscription_policy, "subscription policy"),
-        (topic_policy, "topic policy"),
+        (topic_policy, TOPIC_POLICY),
         (namespace_policy, f"namespace policy {namespace}".rstrip()),
     ):
         if policy is not None and not policy.says_nothing():

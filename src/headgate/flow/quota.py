@@ -14,6 +14,7 @@ from math import exp
 from typing import NamedTuple
 
 from headgate.base.units import MS_PER_S, NS_PER_MS, NS_PER_S
+from headgate.flow.limits import TOPIC_POLICY
 
 RELEASE_PERCENT = 95
 """A hold ends at this part of the limit, so that producers are not let in and cut off by turns."""
@@ -129,7 +130,7 @@ def effective_quota(
     backlog reaches it.
     """
     for setting, source in (
-        (topic, "topic policy"),
+        (topic, TOPIC_POLICY),
         (namespace, f"namespace policy {namespace_name}"),
         (broker, f"broker setting {broker_key}"),
     ):

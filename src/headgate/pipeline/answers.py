@@ -14,11 +14,19 @@ from typing import Any, Final, TextIO
 from pyspark.sql import SparkSession
 
 from headgate.base.clock import SystemClock
+from headgate.base.faults import Faults
 from headgate.base.units import NS_PER_S, NS_PER_US
-from headgate.pipeline.backtest.grid import load_grid
+from headgate.pipeline.backtest.grid import Grid, load_grid
+from headgate.pipeline.backtest.job import check_run_id
 from headgate.pipeline.backtest.job import run_backtest as replay_range
-from headgate.pipeline.forecasts import clusters_behind, forecast_rows, forecast_score
+from headgate.pipeline.forecasts import (
+    ForecastScores,
+    clusters_behind,
+    forecast_rows,
+    forecast_score,
+)
 from headgate.pipeline.jobs import locked_folder, opened_folder
+from headgate.pipeline.kernels.breach import SAMPLES_MIN
 from headgate.pipeline.options import BacktestOptions, FolderOptions, ForecastOptions
 from headgate.pipeline.progress import Progress
 from headgate.pipeline.roots import resolved_root
@@ -27,6 +35,7 @@ from headgate.pipeline.store.scan import TableScan, existing_tables
 from headgate.pipeline.tables.intervals import INTERVALS
 from headgate.pipeline.tables.quotas import QUOTA_USAGE
 from headgate.pipeline.times import (
+    Span,
     minute_text,
     parse_duration,
     parse_span,
@@ -62,18 +71,26 @@ def run_forecast(options: ForecastOptions, out: TextIO, err: TextIO) -> int:
     """
     now_ns = SystemClock.wall_ns()
     folder = options.folder
-    span = parse_span(folder.since, folder.until, now_ns)
-    at_ns = None if options.at is None else parse_time(options.at, now_ns)
-    within_ns = None if options.within is None else parse_duration(options.within)
+    faults, span, at_ns, within_ns = Faults(), Span(), None, None
+    with faults.kept():
+        span = parse_span(folder.since, folder.until, now_ns)
+    with faults.kept():
+        if options.at is not None:
+            at_ns = parse_time(options.at, now_ns, "--at")
+    with faults.kept():
+        if options.within is not None:
+            within_ns = parse_duration(options.within, "--fail-within")
+    with faults.kept():
+        existing_tables(folder.out)
+        # What is not there is said before Spark is started.
+        TableScan(folder.out, INTERVALS.name if options.is_score else QUOTA_USAGE.name)
+    faults.raise_any()
     root, progress = resolved_root(folder.out), Progress(err)
-    existing_tables(folder.out)
-    # What is not there is said before Spark is started.
-    TableScan(folder.out, INTERVALS.name if options.is_score else QUOTA_USAGE.name)
     with opened_folder(root, "headgate pipeline forecast", progress) as spark:
         if options.is_score:
             with progress.stage("Scoring forecasts"):
-                rows = forecast_score(spark, root, span.since_ns, span.until_ns).rows()
-            _write(folder, rows, _SCORE_SHOWN, out)
+                scores = forecast_score(spark, root, span.since_ns, span.until_ns)
+            _write_scores(folder, scores, out, progress)
             return 0
         with progress.stage("Forecasting") as stage:
             rows = forecast_rows(spark, root, at_ns)
@@ -86,6 +103,19 @@ def run_forecast(options: ForecastOptions, out: TextIO, err: TextIO) -> int:
     # What was likely when a cluster was last heard of is no reason to wake anybody now.
     current = (row for row in rows if (row["cluster"] or "") not in behind)
     return sum(_is_near(row, within_ns) for row in current)
+
+
+def _write_scores(
+    folder: FolderOptions, scores: ForecastScores, out: TextIO, progress: Progress
+) -> None:
+    """A table of zeros would look like a verdict; programs get them."""
+    if not scores.total.forecasts:
+        progress.say(
+            "There is nothing to score: no forecast was made in this range. One needs a backlog "
+            f"quota that is not reached, and {SAMPLES_MIN} samples of its topic in the hour before."
+        )
+    if scores.total.forecasts or folder.format != "table":
+        _write(folder, scores.rows(), _SCORE_SHOWN, out)
 
 
 def _is_near(row: Mapping[str, Any], within_ns: int | None) -> bool:
@@ -105,11 +135,18 @@ def run_backtest(options: BacktestOptions, out: TextIO, err: TextIO) -> str:
     """
     now_ns = SystemClock.wall_ns()
     folder = options.folder
-    span = parse_span(folder.since, folder.until, now_ns)
-    grid = load_grid(options.grid)
+    faults, span, grid = Faults(), Span(), Grid(())
+    with faults.kept():
+        span = parse_span(folder.since, folder.until, now_ns)
+    with faults.kept():
+        grid = load_grid(options.grid)
     run_id = options.run_id or f"{datetime.fromtimestamp(now_ns // NS_PER_S, UTC):%Y%m%dT%H%M%SZ}"
+    with faults.kept():
+        check_run_id(run_id)
+    with faults.kept():
+        existing_tables(folder.out)
+    faults.raise_any()
     root, progress = resolved_root(folder.out), Progress(err)
-    existing_tables(folder.out)
     held: AbstractContextManager[SparkSession] = locked_folder(
         root, "headgate pipeline backtest", progress
     )

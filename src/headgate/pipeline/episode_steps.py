@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
+from typing import Final
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
@@ -26,6 +27,15 @@ from headgate.pipeline.tables.episodes import EPISODES, QUIET_MINUTES_MAX
 from headgate.pipeline.tables.schemas import table_schema
 from headgate.record.fields import STATE_FIELD_NAMES, Kind
 
+_KEY: Final = (*ATTRIBUTION_KEY, "minute")
+_KNOWN: Final = ("evidence", "skipped")
+
+VERDICT_COLUMNS: Final = tuple(dict.fromkeys(("minute", *JUDGED_COLUMNS)))
+"""What :func:`episodes` uses of ``attribution``."""
+
+MINUTE_COLUMNS: Final = tuple(dict.fromkeys(("kind", *_KEY, *_KNOWN, *STATE_FIELD_NAMES)))
+"""What it uses of ``intervals``."""
+
 
 def episodes(
     judged: DataFrame, minutes: DataFrame, hours: Collection[int], newest: Newest
@@ -39,10 +49,9 @@ def episodes(
     near = (
         hour.isin(sorted(wanted)) | (F.minute("minute") < edge) | (F.minute("minute") >= 60 - edge)
     )
-    key = (*ATTRIBUTION_KEY, "minute")
     accounted = sum((F.coalesce(name, F.lit(0)) for name in STATE_FIELD_NAMES), F.lit(0))
     known = minutes.where(near & (F.col("kind") == Kind.SUBSCRIPTION.value)).select(
-        *key, "evidence", "skipped", accounted.alias("accounted_ns")
+        *_KEY, *_KNOWN, accounted.alias("accounted_ns")
     )
 
     def kernel(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -50,7 +59,7 @@ def episodes(
             yield from episodes_table(table, wanted, newest).to_batches()
 
     return (
-        left_join(judged.where(near).select(*JUDGED_COLUMNS), known, key)
+        left_join(judged.where(near).select(*JUDGED_COLUMNS), known, _KEY)
         .select(*INPUT_COLUMNS)
         .repartition(*ATTRIBUTION_KEY)
         .sortWithinPartitions(*SORT_COLUMNS)

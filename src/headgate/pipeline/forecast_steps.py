@@ -20,6 +20,12 @@ _FRESH: Final = "interval 5 minutes"
 """A topic whose last minute is further behind its cluster's is gone, or is told of no more."""
 
 
+_SCORED: Final = tuple(dict.fromkeys((*FORECAST_COLUMNS, *TOPIC_ORDER)))
+
+SCORED_COLUMNS: Final = ("kind", *_SCORED)
+"""What :func:`forecast_scores` uses of ``intervals``."""
+
+
 def newest_usage(usage: DataFrame) -> DataFrame:
     """The last row of each topic in ``quota_usage`` that has a quota in force then.
 
@@ -52,7 +58,7 @@ def forecast_scores(minutes: DataFrame, since_ns: int, until_ns: int) -> DataFra
 
     return (
         minutes.where(F.col("kind") == Kind.TOPIC.value)
-        .select(*dict.fromkeys((*FORECAST_COLUMNS, *TOPIC_ORDER)))
+        .select(*_SCORED)
         .repartition(*TOPIC_KEY)
         .sortWithinPartitions(*TOPIC_ORDER)
         .mapInArrow(kernel, spark_schema(SCORE_COLUMNS))

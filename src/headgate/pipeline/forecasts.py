@@ -5,7 +5,7 @@ Tables are read and none is written, so it needs no lock and runs beside a job t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime, timedelta
 from math import inf
@@ -19,7 +19,7 @@ from headgate.base.clock import SystemClock
 from headgate.base.errors import InputError
 from headgate.base.units import NS_PER_US
 from headgate.flow.quota_sentence import consequence
-from headgate.pipeline.forecast_steps import forecast_scores, newest_usage
+from headgate.pipeline.forecast_steps import SCORED_COLUMNS, forecast_scores, newest_usage
 from headgate.pipeline.kernels.forecast_score import Score
 from headgate.pipeline.refresh import read_files
 from headgate.pipeline.render import topic_text
@@ -186,7 +186,7 @@ def forecast_score(
     hours = range(first // HOUR_NS - 1, last // HOUR_NS + _OUTCOME_HOURS + 1)
     files = _files(root, INTERVALS, lambda file: file.hour in hours)
     topics = [file for file in files if file.partition["kind"] == Kind.TOPIC.value]
-    minutes = _read(spark, root, INTERVALS, topics)
+    minutes = _read(spark, root, INTERVALS, topics, SCORED_COLUMNS)
     if minutes is None:
         return ForecastScores(Score(), ())
     found = []
@@ -205,5 +205,11 @@ def _files(root: str, table: Table, wanted: Callable[[TableFile], bool]) -> list
     return [file for file in table_files(opened_table(root, table)) if wanted(file)]
 
 
-def _read(spark: SparkSession, root: str, table: Table, files: list[TableFile]) -> DataFrame | None:
-    return read_files(spark, root, table, files) if files else None
+def _read(
+    spark: SparkSession,
+    root: str,
+    table: Table,
+    files: list[TableFile],
+    columns: Collection[str] | None = None,
+) -> DataFrame | None:
+    return read_files(spark, root, table, files, columns) if files else None

@@ -28,7 +28,7 @@ from headgate.pipeline.options import AttributeOptions, SourceOptions, StreamOpt
 from headgate.pipeline.preflight import check_brokers
 from headgate.pipeline.producers import write_producers
 from headgate.pipeline.progress import Progress
-from headgate.pipeline.refresh import DERIVED, read_files, recompute, refresh, refresh_all
+from headgate.pipeline.refresh import DERIVED, read_files, recompute, refresh
 from headgate.pipeline.render import (
     messages_text,
     subscriptions_text,
@@ -52,9 +52,9 @@ from headgate.pipeline.store.folder import (
 )
 from headgate.pipeline.store.holds import writer_options
 from headgate.pipeline.store.scan import TableScan, existing_tables
-from headgate.pipeline.store.tidying import Tidying
 from headgate.pipeline.stream_listener import listening
-from headgate.pipeline.stream_metrics import StreamMetrics, served_metrics, table_figures
+from headgate.pipeline.stream_metrics import StreamMetrics, served_metrics
+from headgate.pipeline.stream_tables import StreamTables
 from headgate.pipeline.tables.attribution import PROVEN_LOOK_BACK_NS
 from headgate.pipeline.tables.bronze import BATCH_KIND, BRONZE_QUARANTINE, BRONZE_SAMPLES
 from headgate.pipeline.tables.catalogue import TABLES
@@ -163,7 +163,8 @@ def judge_range(
     """Judge every subscription over a range of the table ``intervals``."""
     return _judged_range(
         spark, root, since_ns, until_ns, judgements.range_judgements,
-        kinds=(Kind.SUBSCRIPTION,), look_back_ns=PROVEN_LOOK_BACK_NS,
+        columns=judgements.MINUTE_COLUMNS, kinds=(Kind.SUBSCRIPTION,),
+        look_back_ns=PROVEN_LOOK_BACK_NS,
     )  # fmt: skip
 
 
@@ -173,7 +174,8 @@ def judge_producers(
     """Say of every topic what held its producers over a range of the table ``intervals``."""
     return _judged_range(
         spark, root, since_ns, until_ns, limit_steps.publish_judgements,
-        kinds=(Kind.TOPIC, Kind.LIMITER), look_back_ns=MINUTE_NS,
+        columns=limit_steps.MINUTE_COLUMNS, kinds=(Kind.TOPIC, Kind.LIMITER),
+        look_back_ns=MINUTE_NS,
     )  # fmt: skip
 
 
@@ -184,6 +186,7 @@ def _judged_range(
     until_ns: int | None,
     step: Callable[[DataFrame, int, int], DataFrame],
     *,
+    columns: Collection[str],
     kinds: Collection[Kind],
     look_back_ns: int,
 ) -> list[dict[str, Any]]:
@@ -199,7 +202,7 @@ def _judged_range(
     ]
     if not files:
         return []
-    minutes = read_files(spark, root, INTERVALS, files)
+    minutes = read_files(spark, root, INTERVALS, files, columns)
     with batches_by_count(spark):
         rows = step(minutes, first, last).toArrow()
     found: list[dict[str, Any]] = rows.to_pylist()
@@ -338,6 +341,7 @@ def run_stream(
 ) -> None:
     """Keep the tables up to date until the process is interrupted or ``should_stop`` says so.
 
+    While it catches up, derived tables follow now and then (``stream_tables``).
     Every batch is one line on ``err``, and its figures are the metrics that are served where
     ``options`` say so. ``messages`` replaces the topics, for tests.
 
@@ -349,6 +353,7 @@ def run_stream(
     source, root = options.source, resolved_root(options.source.out)
     progress = Progress(err)
     metrics, name = StreamMetrics(SystemClock.wall_ns), "headgate pipeline stream"
+    tables = StreamTables(root, metrics)
     with (
         served_metrics(metrics, options, progress),
         _opened(source, _asked(source, messages), name, progress, is_long=True) as spark,
@@ -357,16 +362,11 @@ def run_stream(
         with progress.stage(f"Bringing {root} up to date") as stage:
             _create_tables(root)
             # A run that was killed may have left bronze rows that nothing is derived from yet.
-            refresh_all(spark, root)
+            tables.bring_up_to_date(spark)
             stage.result = _bronze_text(root)
-        metrics.set_tables(table_figures(root))
-
-        tidying = Tidying(root)
 
         def after(session: SparkSession, _: int) -> None:
-            refresh_all(session, root)
-            tidying.after_batch()
-            metrics.set_tables(table_figures(root))
+            tables.after_batch(session)
 
         with listening(spark, metrics, progress):
             query = start_query(
@@ -374,10 +374,12 @@ def run_stream(
             )
             try:
                 while not should_stop() and not query.awaitTermination(1):
-                    pass
+                    if not query.status["isTriggerActive"]:
+                        tables.between_batches(spark)
                 _await_idle(query)
             finally:
                 query.stop()
+        tables.between_batches(spark)
     progress.say("Stopped; the next run goes on from here.")
 
 

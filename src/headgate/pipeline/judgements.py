@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from functools import reduce
 from operator import add, and_
+from typing import Final
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
@@ -39,6 +40,13 @@ from headgate.pipeline.tables.attribution import (
 from headgate.pipeline.tables.columns import DAY_HOURS, HOUR_NS
 from headgate.pipeline.tables.schemas import spark_schema, table_schema
 from headgate.record.fields import STATE_FIELD_NAMES, Kind
+
+_PROVING: Final = ("oldest_age_max_ns", "backlog_messages_start", "backlog_messages", "acked")
+
+MINUTE_COLUMNS: Final = tuple(
+    dict.fromkeys(("kind", *INPUT_COLUMNS, *STATE_FIELD_NAMES, *_PROVING))
+)
+"""What the steps here use of ``intervals``."""
 
 _LOOK_BACK_HOURS = PROVEN_LOOK_BACK_NS // HOUR_NS
 _ALL_HOURS = (-(1 << 62), 1 << 62)

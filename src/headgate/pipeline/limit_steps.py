@@ -39,6 +39,20 @@ _BROKER_LEVEL: Final = "publish_broker"
 _PLACE: Final = ("cluster", "broker", "minute")
 
 
+_LIMIT_COLUMNS: Final = ("level", "dimension", "limit", "limit_period_ns", "limit_source")
+
+MINUTE_COLUMNS: Final = tuple(dict.fromkeys(("kind", *_PLACE, *INTERVAL_COLUMNS, *_LIMIT_COLUMNS)))
+"""What :func:`publish_attribution` and :func:`publish_judgements` use of ``intervals``."""
+
+LIMITER_MINUTE_COLUMNS: Final = ("kind", *limiters.INTERVAL_COLUMNS)
+"""What :func:`throttle_timeline` uses of ``intervals``."""
+
+LIMITER_SAMPLE_COLUMNS: Final = tuple(
+    dict.fromkeys(("kind", *LIMITER_KEY, "covered_to_ns", *limiters.SAMPLE_COLUMNS))
+)
+"""What it uses of ``bronze_samples``."""
+
+
 def publish_attribution(minutes: DataFrame, hours: Collection[int]) -> DataFrame:
     """Rows of ``publish_attribution`` for some hours (numbers since the epoch), from ``intervals``
     of these and the minute before each."""

@@ -9,6 +9,7 @@ from typing import Final, Literal
 from urllib.parse import quote, urlsplit
 
 from headgate.base.errors import InputError
+from headgate.base.faults import Faults
 from headgate.pipeline.roots import checked_root, is_object_store
 
 TELEMETRY_TOPIC: Final = "persistent://headgate/telemetry/samples"
@@ -37,7 +38,7 @@ FORMATS: Final = ("table", "json", "csv")
 def _check_format(name: str) -> None:
     if name not in FORMATS:
         raise InputError(
-            f"format is {name!r}; {', '.join(FORMATS[:-1])} or {FORMATS[-1]} is allowed"
+            f"--format {name!r}: {', '.join(FORMATS[:-1])} or {FORMATS[-1]} is allowed"
         )
 
 
@@ -70,32 +71,35 @@ class SourceOptions:
     def __post_init__(self) -> None:
         """Raise :class:`InputError` for URLs of another form or different in number.
 
-        And for two tokens, and for rules of TLS where no URL has it.
+        And for two tokens, and for rules of TLS where no URL has it. All faults are told at once.
         """
-        if not self.out:
-            raise InputError("out is empty; a folder for the tables is needed")
-        checked_root(self.out)
-        if self.work is not None and is_object_store(checked_root(self.work)):
-            raise InputError(f"{self.work} is no folder of this machine; --work needs one")
+        faults = Faults()
+        with faults.kept():
+            _check_folders(self.out, self.work)
         if len(self.broker_urls) != len(self.web_urls) or not self.broker_urls:
-            raise InputError(
-                f"{len(self.broker_urls)} broker URLs and {len(self.web_urls)} web URLs given; "
-                "every broker needs one of each"
+            faults.add(
+                f"--broker-url is given for {len(self.broker_urls)} and --admin-url for "
+                f"{len(self.web_urls)}: every broker needs one of each, in the same order"
             )
-        for url, schemes in (
-            *((url, ("pulsar", "pulsar+ssl")) for url in self.broker_urls),
-            *((url, ("http", "https")) for url in self.web_urls),
+        for option, schemes, port, urls in (
+            ("--broker-url", ("pulsar", "pulsar+ssl"), 6650, self.broker_urls),
+            ("--admin-url", ("http", "https"), 8080, self.web_urls),
         ):
-            if not _is_url(url, schemes):
-                raise InputError(f"Invalid URL {url!r}: {schemes[0]}://host:port is allowed")
+            forms = " or ".join(f"{scheme}://HOST:PORT" for scheme in schemes)
+            for url in urls:
+                if not _is_url(url, schemes):
+                    example = f"{schemes[0]}://localhost:{port}"
+                    faults.add(f"{option} {url!r}: {forms} is allowed, such as {example}")
         if self.token is not None and self.token_path is not None:
-            raise InputError("a token and a token file are given; one of them is allowed")
+            faults.add("a token and a token file (--token-file) are given; one of them is allowed")
         if (self.trust_path is not None or self.allow_insecure) and not any(
             _has_tls(url) for url in (*self.broker_urls, *self.web_urls)
         ):
-            raise InputError(
-                "rules of TLS are given, but no URL has it; pulsar+ssl:// and https:// have"
+            faults.add(
+                "--tls-trust-certs and --tls-insecure are for URLs with TLS, and none has it; "
+                "pulsar+ssl:// and https:// have"
             )
+        faults.raise_any()
 
     def source_options(self, broker_url: str, web_url: str) -> dict[str, str]:
         """The options of ``format("pulsar")`` that tell how to reach one of the brokers."""
@@ -112,6 +116,14 @@ class SourceOptions:
             if self.allow_insecure:
                 options["tlsAllowInsecureConnection"] = "true"
         return options
+
+
+def _check_folders(out: str, work: str | None) -> None:
+    if not out:
+        raise InputError("--out is empty; a folder for the tables is needed, such as tables")
+    checked_root(out)
+    if work is not None and is_object_store(checked_root(work)):
+        raise InputError(f"--work {work} is no folder of this machine; the job needs one")
 
 
 def _has_tls(url: str) -> bool:
@@ -159,7 +171,9 @@ class AttributeOptions:
         """Raise :class:`InputError` for an unknown format, or what is to be read and not read."""
         _check_format(self.format)
         if self.source.scrapes is not None and not self.reads:
-            raise InputError("scrapes are given and nothing is to be read; leave one of both out")
+            raise InputError(
+                "--scrapes says what to read, --no-read to read nothing: leave one out"
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,9 +190,11 @@ class StreamOptions:
     def __post_init__(self) -> None:
         """Raise :class:`InputError` for a trigger that is no time of at least 0.1 s, or scrapes."""
         if self.source.scrapes is not None:
-            raise InputError("scrapes are read once; a stream reads telemetry topics")
+            raise InputError("--scrapes are read once; a stream reads telemetry topics")
         if not (math.isfinite(self.trigger_s) and self.trigger_s >= 0.1):
-            raise InputError(f"trigger_s is {self.trigger_s}; at least 0.1 is allowed")
+            raise InputError(
+                f"--trigger {self.trigger_s:g}: seconds from 0.1 on are allowed, such as 5"
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,7 +259,7 @@ class ReportOptions:
         if is_object_store(checked_root(self.out)) and self.html is None:
             raise InputError(f"{self.out} cannot hold the page; name a file for it (--html)")
         if not 1 <= self.top <= TOPICS_MAX:
-            raise InputError(f"top is {self.top}; 1 to {TOPICS_MAX} is allowed")
+            raise InputError(f"--top {self.top}: 1 to {TOPICS_MAX} is allowed")
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,16 +275,14 @@ class CompactOptions:
     vacuum_hours: int = VACUUM_HOURS
     """Files that were referred to so many hours ago are left."""
     is_dry_run: bool = False
-    """Change nothing, and say what would be deleted."""
+    """Change nothing, and say what would be done."""
 
     def __post_init__(self) -> None:
-        """Raise :class:`InputError` for times that cannot be, and for a dry run of nothing."""
+        """Raise :class:`InputError` for times that cannot be."""
         checked_root(self.out)
         if self.retain_days is not None and self.retain_days < RETAIN_DAYS_MIN:
             raise InputError(
-                f"retain_days is {self.retain_days}; at least {RETAIN_DAYS_MIN} is allowed"
+                f"--retain {self.retain_days}: at least {RETAIN_DAYS_MIN} days are allowed"
             )
         if self.vacuum_hours < 0:
-            raise InputError(f"vacuum_hours is {self.vacuum_hours}; at least 0 is allowed")
-        if self.is_dry_run and not self.vacuum:
-            raise InputError("a dry run tells what vacuum would delete; ask for both")
+            raise InputError(f"--vacuum-hours {self.vacuum_hours}: at least 0 is allowed")

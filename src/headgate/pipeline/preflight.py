@@ -60,7 +60,7 @@ def _check_web(connection: Connection, web_url: str, topic: str) -> None:
             if tls_refusal(error) is not None:
                 raise  # the admin client says why
             raise InputError(
-                f"{web_url} cannot be reached: {cause_of(error)} (--web-url names the admin API "
+                f"{web_url} cannot be reached: {cause_of(error)} (--admin-url names the admin API "
                 "of a broker that runs)"
             ) from error
 
@@ -80,14 +80,14 @@ def _check_web(connection: Connection, web_url: str, topic: str) -> None:
     except AccessError as error:
         raise InputError(f"{error} {_ACCESS_HINT}") from error
     except AdminError as error:
-        raise InputError(f"{error} (--web-url names the admin API of a broker)") from error
+        raise InputError(f"{error} (--admin-url names the admin API of a broker)") from error
 
 
 def _check_binary(connection: Connection) -> None:
     """Say the protocol's first words, as the job will. Where there are several hosts, the client
     finds one that answers."""
     broker_url = connection.service_url
-    hint = "(--broker-url names the binary port of the broker of the same --web-url)"
+    hint = "(--broker-url names the binary port of the broker of the same --admin-url)"
     if "," in broker_url:
         return
     try:

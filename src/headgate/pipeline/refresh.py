@@ -44,7 +44,7 @@ from headgate.pipeline.tables.episodes import EPISODES
 from headgate.pipeline.tables.intervals import INTERVALS, INTERVALS_LOOK_BACK_NS
 from headgate.pipeline.tables.publishing import PUBLISH_ATTRIBUTION, THROTTLE_TIMELINE
 from headgate.pipeline.tables.quotas import EVICTIONS, QUOTA_USAGE
-from headgate.pipeline.tables.schemas import table_schema
+from headgate.pipeline.tables.schemas import part_schema, table_schema
 from headgate.pipeline.times import instant
 from headgate.record.fields import Kind
 
@@ -125,12 +125,14 @@ def _by_hour(
     source: Table,
     step: Callable[[DataFrame, Collection[int]], DataFrame],
     *,
+    columns: Collection[str],
     kind: str | Collection[str] | None = None,
     look_back_hours: int = 0,
 ) -> _Derivation:
     """A table of which an hour follows from the source's same hour and some before it.
 
-    ``kind``: what is read of a source that is partitioned by kind.
+    ``columns``: what ``step`` uses of the source. ``kind``: what is read of a source that is
+    partitioned by kind.
     """
     kinds = (kind,) if isinstance(kind, str) else kind
 
@@ -151,7 +153,7 @@ def _by_hour(
     def rows(
         spark: SparkSession, root: str, files: list[TableFile], hours: Collection[int]
     ) -> DataFrame | None:
-        return step(read_files(spark, root, source, files), hours) if files else None
+        return step(read_files(spark, root, source, files, columns), hours) if files else None
 
     return _Derivation(table, source, touched, is_input, rows, look_back_hours)
 
@@ -182,8 +184,8 @@ def _timeline_rows(
         if file.partition["kind"] == _LIMITER and file.hour in hours
     ]
     return limit_steps.throttle_timeline(
-        read_files(spark, root, INTERVALS, files),
-        read_files(spark, root, BRONZE_SAMPLES, samples),
+        read_files(spark, root, INTERVALS, files, limit_steps.LIMITER_MINUTE_COLUMNS),
+        read_files(spark, root, BRONZE_SAMPLES, samples, limit_steps.LIMITER_SAMPLE_COLUMNS),
         hours,
     )
 
@@ -217,8 +219,8 @@ def _episode_rows(
         if file.partition["kind"] == Kind.SUBSCRIPTION.value and _around(file, hours)
     ]
     return episode_steps.episodes(
-        read_files(spark, root, ATTRIBUTION, files),
-        read_files(spark, root, INTERVALS, known),
+        read_files(spark, root, ATTRIBUTION, files, episode_steps.VERDICT_COLUMNS),
+        read_files(spark, root, INTERVALS, known, episode_steps.MINUTE_COLUMNS),
         hours,
         newest_minutes(root, files),
     )
@@ -254,6 +256,7 @@ _DERIVATIONS: Final = (
         ATTRIBUTION,
         INTERVALS,
         judgements.attribution,
+        columns=judgements.MINUTE_COLUMNS,
         kind=Kind.SUBSCRIPTION.value,
         look_back_hours=PROVEN_LOOK_BACK_NS // HOUR_NS,
     ),
@@ -265,6 +268,7 @@ _DERIVATIONS: Final = (
         PUBLISH_ATTRIBUTION,
         INTERVALS,
         limit_steps.publish_attribution,
+        columns=limit_steps.MINUTE_COLUMNS,
         kind=(Kind.TOPIC.value, Kind.LIMITER.value),
         look_back_hours=1,
     ),
@@ -277,8 +281,15 @@ _DERIVATIONS: Final = (
         look_back_hours=0,
     ),
     # A forecast looks back an hour.
-    _by_hour(QUOTA_USAGE, INTERVALS, steps.quota_usage, kind=Kind.TOPIC.value, look_back_hours=1),
-    _by_hour(EVICTIONS, BRONZE_EVENTS, steps.evictions),
+    _by_hour(
+        QUOTA_USAGE,
+        INTERVALS,
+        steps.quota_usage,
+        columns=steps.TOPIC_COLUMNS,
+        kind=Kind.TOPIC.value,
+        look_back_hours=1,
+    ),
+    _by_hour(EVICTIONS, BRONZE_EVENTS, steps.evictions, columns=steps.EVICTION_COLUMNS),
 )
 
 DERIVED: Final = tuple(derivation.table for derivation in _DERIVATIONS)
@@ -405,20 +416,29 @@ def _replace(
 
 
 def read_files(
-    spark: SparkSession, root: str, table: Table, files: Iterable[TableFile]
+    spark: SparkSession,
+    root: str,
+    table: Table,
+    files: Iterable[TableFile],
+    columns: Collection[str] | None = None,
 ) -> DataFrame:
-    """Live files of a table as a DataFrame of its schema; without one it is empty."""
+    """Live files of a table as a DataFrame of its schema; without one it is empty.
+
+    ``columns``: those that are used; None: all. In an object store no others are read.
+    """
     files = list(files)
+    schema = part_schema(table, columns)
     if not (paths := [file.path for file in files]):
-        return spark.createDataFrame([], table_schema(table))
+        return spark.createDataFrame([], schema)
     if is_object_store(root):
-        return object_rows(spark, root, table, files)
+        return object_rows(spark, root, table, files, columns)
     folder = place_of(root).path(table.name)
     # Without basePath the partition columns would be null.
     return (
         spark.read.schema(table_schema(table))
         .option("basePath", folder)
         .parquet(*[f"{folder}/{path}" for path in paths])
+        .select(*schema.names)
     )
 
 

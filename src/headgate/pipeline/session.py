@@ -8,7 +8,7 @@ import shutil
 import signal
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -74,7 +74,7 @@ def create_session(
         active = _submitted_session(name)
     if active is None:
         require_java(os.environ.get("JAVA_HOME"), shutil.which("java"))
-        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+        os.environ.update(python_variables(os.environ))
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
         _show_workers_the_way()
         conf = SparkConf().setAppName(name).setAll(list(_SETTINGS.items()))
@@ -88,6 +88,18 @@ def create_session(
             SparkContext(conf=conf, gateway=gateway)
         active = SparkSession.builder.getOrCreate()
     return prepare_session(active)
+
+
+def python_variables(environment: Mapping[str, str]) -> dict[str, str]:
+    """The variables that say which Python runs Spark's workers, where that has to be said.
+
+    On this machine it is the one that runs here, whatever a shell has from using ``spark-submit``:
+    ``PYSPARK_PYTHON=./environment/bin/python`` is a path on a cluster's machines, and a
+    ``PYSPARK_DRIVER_PYTHON=jupyter`` cannot run a worker. A ``MASTER`` elsewhere has its own.
+    """
+    if environment.get("MASTER", "local").startswith("local"):
+        return dict.fromkeys(("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON"), sys.executable)
+    return {} if "PYSPARK_PYTHON" in environment else {"PYSPARK_PYTHON": sys.executable}
 
 
 def _submitted_session(name: str) -> SparkSession:

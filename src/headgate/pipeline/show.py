@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TextIO
@@ -11,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headgate.base.errors import InputError
+from headgate.base.nearest import did_you_mean, nearest
 from headgate.pipeline.options import Format
 from headgate.pipeline.rows import write_rows
 from headgate.pipeline.show_views import EpisodesScan, NamespacesScan
@@ -56,8 +56,23 @@ _SHOWN: Final[Mapping[str, tuple[str, ...]]] = {
 }  # fmt: skip
 """What a table for people shows of the wide ones when no columns are named."""
 
+_SENTENCE: Final = "sentence"
+_NAMING_COLUMNS: Final = 3
+"""So many of the first columns that are shown say whom and when a row is about."""
+
 _NOT_SHOWN: Final = ("date", "hour")
 """Partition columns repeat what the time says."""
+
+
+_EXAMPLES: Final[Mapping[str, str]] = {
+    "int32": "a whole number, such as 10",
+    "int64": "a whole number, such as 10",
+    "double": "a number, such as 0.5",
+    "bool": "true or false",
+    "date32[day]": "a day, such as 2026-11-21",
+    "timestamp[us, tz=UTC]": "an instant, such as 2026-11-21T10:00:00Z",
+}
+"""What a value of each type of column is, for who gave something else."""
 
 
 Scan = TableScan | EpisodesScan | NamespacesScan
@@ -92,8 +107,8 @@ def show(options: ShowOptions, out: TextIO, err: TextIO) -> int:
             column's type.
     """
     scan = _opened(options)
+    filters = _checked_filters(options, scan)
     columns = _columns(options, scan)
-    filters = _filters(options.where, scan)
     limit = options.limit
     if limit is None and options.format == "table":
         limit = TABLE_ROWS_SHOWN
@@ -107,7 +122,17 @@ def show(options: ShowOptions, out: TextIO, err: TextIO) -> int:
         err.write(f"The latest {count:,} of {count + more:,} rows; --limit shows more.\n")
     elif not count:
         err.write(f"{options.table} has no such rows.\n")
+    if count and options.format == "table" and not options.columns:
+        err.write(_sentence_hint(columns, scan))
     return count
+
+
+def _sentence_hint(columns: Sequence[str], scan: Scan) -> str:
+    """How to get the words for a row, where a table for people has no room for them."""
+    if _SENTENCE in columns or _SENTENCE not in scan.schema.names:
+        return ""
+    names = ",".join((*columns[:_NAMING_COLUMNS], _SENTENCE))
+    return f"Each row also says it in a sentence: --columns {names}\n"
 
 
 def latest_rows(
@@ -155,19 +180,12 @@ def _opened(options: ShowOptions) -> Scan:
 
 
 def _no_table(root: str, name: str, names: Sequence[str]) -> str:
-    close = difflib.get_close_matches(name, names, 1)
-    if name in TABLES:
-        hint = "no run has made it yet; "
-    elif close:
-        hint = f"did you mean {close[0]}? "
-    else:
-        hint = ""
-    return f"folder {root} has no table {name!r}: {hint}there are {', '.join(names)}"
+    hint = ": no run has made it yet;" if name in TABLES else did_you_mean(name, names) or ":"
+    return f"folder {root} has no table {name!r}{hint} there are {', '.join(names)}"
 
 
 def _columns(options: ShowOptions, scan: Scan) -> tuple[str, ...]:
     have = tuple(scan.schema.names)
-    _check_columns(options.columns, scan)
     if options.columns:
         return options.columns
     if options.format != "table":
@@ -176,23 +194,35 @@ def _columns(options: ShowOptions, scan: Scan) -> tuple[str, ...]:
     return shown or tuple(name for name in have if name not in _NOT_SHOWN)
 
 
-def _check_columns(names: Sequence[str], scan: Scan) -> None:
-    unknown = [name for name in dict.fromkeys(names) if name not in scan.schema.names]
+def _with_meant(name: str, known: Sequence[str]) -> str:
+    close = nearest(name, known)
+    return f"{name!r} (did you mean {close}?)" if close else repr(name)
+
+
+def _checked_filters(options: ShowOptions, scan: Scan) -> list[Filter]:
+    """The filters of ``--where``.
+
+    Raises:
+        InputError: columns are not there, or values not of their column's type; tells all of them.
+    """
+    have = scan.schema.names
+    asked = dict.fromkeys((*options.columns, *(name for name, _ in options.where)))
+    unknown = [_with_meant(name, have) for name in asked if name not in have]
+    faults = []
     if unknown:
-        raise InputError(
-            f"table {scan.name} has no column {', '.join(map(repr, unknown))}; it has "
-            + ", ".join(scan.schema.names)
+        faults.append(
+            f"table {scan.name} has no column {', '.join(unknown)}; it has {', '.join(have)}"
         )
-
-
-def _filters(where: Sequence[tuple[str, str]], scan: Scan) -> list[Filter]:
-    _check_columns([name for name, _ in where], scan)
     values: dict[str, list[Any]] = {}
-    for name, text in where:
+    for name, text in options.where:
+        if name not in have:
+            continue
         kind = scan.schema.field(name).type
         try:
-            value = pa.scalar(text).cast(kind).as_py()
-        except pa.ArrowException as error:
-            raise InputError(f"--where {name}={text}: {name} is a {kind}") from error
-        values.setdefault(name, []).append(value)
+            values.setdefault(name, []).append(pa.scalar(text).cast(kind).as_py())
+        except pa.ArrowException:
+            example = _EXAMPLES.get(str(kind), str(kind))
+            faults.append(f"--where {name}={text}: {name} is {example}")
+    if faults:
+        raise InputError("\n".join(faults))
     return list(values.items())

@@ -8,6 +8,7 @@ over Arrow tables, the same for a batch and for a stream's trigger. Those that j
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
+from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -30,6 +31,12 @@ from headgate.pipeline.tables.intervals import INTERVALS, TOPIC_KEY, TOPIC_ORDER
 from headgate.pipeline.tables.quotas import EVENT_IDENTITY, EVICTION_EVENT, EVICTIONS, QUOTA_USAGE
 from headgate.pipeline.tables.schemas import table_schema
 from headgate.record.fields import Kind
+
+TOPIC_COLUMNS: Final = ("kind", *TOPIC_MINUTE_COLUMNS)
+"""What :func:`quota_usage` uses of ``intervals``."""
+
+EVICTION_COLUMNS: Final = tuple(dict.fromkeys(("event", *EVENT_COLUMNS)))
+"""What :func:`evictions` uses of ``bronze_events``."""
 
 
 def intervals(bronze: DataFrame, hours: Collection[int], heartbeats: Heartbeats) -> DataFrame:

@@ -6,7 +6,7 @@ registry of its own keeps them apart from whatever else the process may count.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
@@ -106,13 +106,13 @@ class StreamMetrics:
         return float("nan") if newest is None else (self._wall_ns() - newest) / NS_PER_S
 
     def set_tables(self, tables: Mapping[str, TableFigures]) -> None:
-        """Take what the tables hold now."""
-        self._tables = tables
+        """Take what these tables hold now; of others what was told last stays."""
+        self._tables = {**self._tables, **tables}
         for name, figures in tables.items():
             self._rows.labels(name).set(figures.rows)
             if figures.newest_ns is not None:
                 self._newest.labels(name).set(figures.newest_ns / NS_PER_S)
-        quarantine = tables.get(BRONZE_QUARANTINE.name)
+        quarantine = self._tables.get(BRONZE_QUARANTINE.name)
         self._quarantined.set(0 if quarantine is None else quarantine.rows)
 
     def add_batch(self, batch: BatchFigures) -> None:
@@ -148,13 +148,14 @@ class StreamMetrics:
         return ", ".join(parts)
 
 
-def table_figures(root: str) -> dict[str, TableFigures]:
-    """What every table of the folder holds, from the tables' logs alone."""
+def table_figures(root: str, names: Collection[str] | None = None) -> dict[str, TableFigures]:
+    """What every table of the folder holds, or these of them, from the tables' logs alone."""
     found = {}
     for name in existing_tables(root):
-        scan = TableScan(root, name)
-        span = scan.span()
-        found[name] = TableFigures(scan.row_count, None if span is None else span.until_ns)
+        if names is None or name in names:
+            scan = TableScan(root, name)
+            span = scan.span()
+            found[name] = TableFigures(scan.row_count, None if span is None else span.until_ns)
     return found
 
 

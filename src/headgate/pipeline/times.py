@@ -8,50 +8,56 @@ from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from headgate.base.errors import InputError
+from headgate.base.faults import Faults
 from headgate.base.units import INT64_MAX, NS_PER_S, NS_PER_US
 
 _AGO: Final = re.compile(r"(\d+(?:\.\d+)?)\s*(s|m|h|d)")
 _UNIT_S: Final = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _US: Final = timedelta(microseconds=1)
+_TIME_ALLOWED: Final = (
+    "a time with its offset, such as 2026-11-21T10:00:00Z, or an age, such as 30s, 15m, 2h or 1d, "
+    "is allowed"
+)
 
 
-def parse_time(text: str, now_ns: int) -> int:
+def parse_time(text: str, now_ns: int, option: str) -> int:
     """Read ISO 8601 with an offset (``2026-11-21T10:00:00Z``) or an age (``30s 15m 2h 1d``).
 
-    Returns nanoseconds since the epoch.
+    Returns nanoseconds since the epoch. ``option`` is what it was given as.
 
     Raises:
         InputError: it is neither, or the instant has no offset.
     """
     ago = _AGO.fullmatch(text.strip())
     if ago:
-        return _within(now_ns - _duration_ns(ago), text)
-    allowed = "a time with offset such as 2026-11-21T10:00:00Z, or an age such as 2h, is allowed"
+        return _within(now_ns - _duration_ns(ago), text, option)
     try:
         instant = datetime.fromisoformat(text.strip())
     except ValueError as error:
-        raise InputError(f"Invalid time {text!r}: {allowed}") from error
+        raise InputError(f"{option} {text!r} is no time: {_TIME_ALLOWED}") from error
     if instant.tzinfo is None:
-        raise InputError(f"Invalid time {text!r}: it has no offset; {allowed}")
-    return _within(since_epoch_us(instant) * NS_PER_US, text)
+        raise InputError(f"{option} {text!r} has no offset: {_TIME_ALLOWED}")
+    return _within(since_epoch_us(instant) * NS_PER_US, text, option)
 
 
-def _within(time_ns: int, text: str) -> int:
+def _within(time_ns: int, text: str, option: str) -> int:
     if not 0 <= time_ns <= INT64_MAX:
-        raise InputError(f"Invalid time {text!r}: it lies outside 1970 to 2262")
+        raise InputError(f"{option} {text!r} lies outside 1970 to 2262: {_TIME_ALLOWED}")
     return time_ns
 
 
-def parse_duration(text: str) -> int:
-    """Read a duration (``30s 15m 2h 1d``); returns nanoseconds.
+def parse_duration(text: str, option: str) -> int:
+    """Read a duration (``30s 15m 2h 1d``) that was given as ``option``; returns nanoseconds.
 
     Raises:
         InputError: it is none.
     """
     found = _AGO.fullmatch(text.strip())
     if found is None:
-        raise InputError(f"Invalid duration {text!r}: one such as 30s, 15m, 2h or 1d is allowed")
+        raise InputError(
+            f"{option} {text!r} is no duration: one such as 30s, 15m, 2h or 1d is allowed"
+        )
     return _duration_ns(found)
 
 
@@ -67,10 +73,15 @@ def parse_span(since: str | None, until: str | None, now_ns: int) -> Span:
     """Read ``--since`` and ``--until``; None is open, at the end it means now.
 
     Raises:
-        InputError: one is malformed, or the range is empty.
+        InputError: one is malformed, or both, or the range is empty.
     """
-    since_ns = None if since is None else parse_time(since, now_ns)
-    until_ns = None if until is None else parse_time(until, now_ns)
+    faults = Faults()
+    since_ns = until_ns = None
+    with faults.kept():
+        since_ns = None if since is None else parse_time(since, now_ns, "--since")
+    with faults.kept():
+        until_ns = None if until is None else parse_time(until, now_ns, "--until")
+    faults.raise_any()
     if since_ns is not None and since_ns >= (now_ns if until_ns is None else until_ns):
         raise InputError(
             f"--since {since!r} does not lie before "

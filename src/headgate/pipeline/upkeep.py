@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from typing import TextIO
 
 from deltalake.exceptions import DeltaError
@@ -20,7 +20,8 @@ from headgate.pipeline.store.scan import existing_tables
 def run_compact(options: CompactOptions, err: TextIO) -> None:
     """Drop what is too old, put small files together, delete what is not referred to.
 
-    In this order, so that nothing is rewritten that goes anyway. What was done goes to ``err``.
+    In this order, so that nothing is rewritten that goes anyway. What was done goes to ``err``, or
+    of a dry run, which takes no lock, what would be.
 
     Raises:
         InputError: the folder cannot be used, or a time is not allowed.
@@ -28,18 +29,26 @@ def run_compact(options: CompactOptions, err: TextIO) -> None:
     """
     root, progress = resolved_root(options.out), Progress(err)
     tables = existing_tables(options.out)
-    with folder_lock(root, progress.say), _plain_errors(root):
-        if not options.is_dry_run:
-            if options.retain_days is not None:
-                with progress.stage(f"Dropping rows older than {options.retain_days} days") as s:
-                    dropped = drop_before(root, options.retain_days)
-                    s.result = f"{dropped:,} files"
-            compact(root, tables, progress)
-        if options.vacuum:
-            verb = "Looking for" if options.is_dry_run else "Deleting"
-            with progress.stage(f"{verb} files of no use for {options.vacuum_hours} h") as stage:
-                dead = vacuum(root, options.vacuum_hours, options.is_dry_run)
-                stage.result = f"{len(dead):,} files"
+    held = nullcontext() if options.is_dry_run else folder_lock(root, progress.say)
+    with held, _plain_errors(root):
+        _tidy_up(root, tables, options, progress)
+    if options.is_dry_run:
+        progress.say("Nothing was changed.")
+
+
+def _tidy_up(root: str, tables: Sequence[str], options: CompactOptions, progress: Progress) -> None:
+    dry_run = options.is_dry_run
+    if options.retain_days is not None:
+        verb = "Looking for" if dry_run else "Dropping"
+        with progress.stage(f"{verb} rows older than {options.retain_days} days") as stage:
+            dropped = drop_before(root, options.retain_days, dry_run=dry_run)
+            stage.result = f"{dropped:,} files" + " would be dropped" * dry_run
+    compact(root, tables, progress, dry_run=dry_run)
+    if options.vacuum:
+        verb = "Looking for" if dry_run else "Deleting"
+        with progress.stage(f"{verb} files of no use for {options.vacuum_hours} h") as stage:
+            dead = vacuum(root, options.vacuum_hours, dry_run)
+            stage.result = f"{len(dead):,} files" + " would be deleted" * dry_run
 
 
 @contextmanager

@@ -114,9 +114,9 @@ def test_urls(
 
 @pytest.mark.parametrize("url", ["pulsar://b:6650", "http://", "http://b:99999", "http://b:0", ""])
 def test_a_url_that_cannot_be_is_not_asked(server: Server, url: str) -> None:
-    result = explain("--web-url", url)
+    result = explain("--admin-url", url)
     assert result.exit_code == 2
-    assert f"--web-url is {url!r}: http://HOST:PORT of the admin API is allowed" in result.stderr
+    assert f"--admin-url is {url!r}: http://HOST:PORT of the admin API is allowed" in result.stderr
     assert server.asked == []
 
 
@@ -194,7 +194,7 @@ def test_a_pulsar_is_no_headgate(server: Server, words: list[str]) -> None:
     assert result.exit_code == 1
     assert result.stderr == (
         f"Error: {URL} is no Headgate broker (Apache Pulsar?): explain needs Headgate's own account"
-        " (--web-url names the admin API)\n"
+        " (--admin-url names the admin API)\n"
     )
 
 

@@ -59,6 +59,19 @@ def test_an_unknown_command_is_misunderstood() -> None:
 
 
 @pytest.mark.parametrize(
+    ("words", "meant"),
+    [
+        (["standalon"], "'standalon'; did you mean standalone?"),
+        (["pipeline", "atribute"], "'atribute'; did you mean attribute?"),
+    ],
+)
+def test_a_mistyped_command_is_answered_with_the_one_meant(words: list[str], meant: str) -> None:
+    result = CliRunner().invoke(main, words)
+    assert result.exit_code == 2
+    assert f"No such command {meant}\n" in result.output
+
+
+@pytest.mark.parametrize(
     ("error", "status", "text"),
     [
         (HeadgateError("port 6650 is busy"), 1, "Error: port 6650 is busy\n"),

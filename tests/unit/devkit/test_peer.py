@@ -3,27 +3,39 @@
 from __future__ import annotations
 
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import pytest
 from devkit import peer
 from devkit.console import DevError
+from devkit.paths import ROOT
+from devkit.processes import GivenUpError
 
 
 class Runs:
-    """Stands in for ``subprocess.run``: notes commands, and answers with a status or a timeout."""
+    """Stands in for the two ways to run a program: notes commands, and answers with a status, or as
+    one that hangs."""
 
     def __init__(self, *statuses: int | None) -> None:
         self.statuses = list(statuses)
-        self.commands: list[list[str]] = []
+        self.commands: list[Sequence[str]] = []
 
-    def __call__(self, command: list[str], **_: Any) -> subprocess.CompletedProcess[str]:
+    def captured(
+        self, command: Sequence[str], limit_s: float, *, folder: Path
+    ) -> subprocess.CompletedProcess[str]:
+        """Stands for ``processes.captured``."""
+        status = self.shown(command, limit_s, folder)
+        return subprocess.CompletedProcess(command, status, "", "no such artifact\n")
+
+    def shown(self, command: Sequence[str], limit_s: float, folder: Path) -> int:
+        """Stands for ``processes.shown``."""
+        assert folder == ROOT
         self.commands.append(command)
         status = self.statuses.pop(0)
         if status is None:
-            raise subprocess.TimeoutExpired(command, 1)
-        return subprocess.CompletedProcess(command, status, "", "no such artifact\n")
+            raise GivenUpError(f"{command[0]} was given up after {limit_s} s")
+        return status
 
 
 @pytest.fixture
@@ -35,7 +47,8 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def plays(monkeypatch: pytest.MonkeyPatch, *statuses: int | None) -> Runs:
     runs = Runs(*statuses)
-    monkeypatch.setattr(peer.subprocess, "run", runs)
+    monkeypatch.setattr(peer, "captured", runs.captured)
+    monkeypatch.setattr(peer, "shown", runs.shown)
     return runs
 
 
@@ -62,7 +75,7 @@ def test_what_hangs_is_given_up(
     cache: Path, monkeypatch: pytest.MonkeyPatch, statuses: tuple[int | None, ...]
 ) -> None:
     plays(monkeypatch, *statuses)
-    with pytest.raises(DevError, match="was given up after"):
+    with pytest.raises(GivenUpError):
         peer.play_peer(Path("/some/python"))
 
 

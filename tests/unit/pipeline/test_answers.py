@@ -52,6 +52,7 @@ class Forecasts:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.asked: list[Any] = []
+        self.scored = 3
         monkeypatch.setattr(answers, "forecast_rows", self.forecast_rows)
         monkeypatch.setattr(answers, "forecast_score", self.forecast_score)
 
@@ -63,7 +64,8 @@ class Forecasts:
 
     def forecast_score(self, *asked: Any) -> Any:
         self.asked.append(asked)
-        return SimpleNamespace(rows=lambda: [{"topic": None, "coverage": 0.8, "forecasts": 3}])
+        row = {"topic": None, "coverage": 0.8, "forecasts": self.scored}
+        return SimpleNamespace(rows=lambda: [row], total=SimpleNamespace(forecasts=self.scored))
 
 
 @pytest.fixture
@@ -96,6 +98,20 @@ def test_scores_are_written_instead(root: str, forecasts: Forecasts) -> None:
     assert out.getvalue() == "topic,coverage,forecasts\n,0.8,3\n"
     since_ns = 1_795_255_200 * 10**9
     assert forecasts.asked == [(SPARK, root, since_ns, since_ns + 3_600 * 10**9)]
+
+
+@pytest.mark.parametrize(
+    ("style", "written"), [("table", ""), ("csv", "topic,coverage,forecasts\n,0.8,0\n")]
+)
+def test_where_nothing_was_forecast_a_sentence_says_so(
+    root: str, forecasts: Forecasts, style: Any, written: str
+) -> None:
+    forecasts.scored = 0
+    out, err = io.StringIO(), io.StringIO()
+    options = ForecastOptions(FolderOptions(root, format=style), is_score=True)
+    assert answers.run_forecast(options, out, err) == 0
+    assert out.getvalue() == written
+    assert "There is nothing to score: no forecast was made in this range." in err.getvalue()
 
 
 def test_a_table_for_people_has_what_matters(root: str, forecasts: Forecasts) -> None:
@@ -143,9 +159,13 @@ def test_a_backtest_is_asked_and_its_ranks_written(
     ("options", "said"),
     [
         (ForecastOptions(FolderOptions("/nonexistent")), "cannot be read: No such file"),
-        (ForecastOptions(FolderOptions("t"), at="soon"), "Invalid time 'soon'"),
-        (ForecastOptions(FolderOptions("t"), within="soon"), "Invalid duration 'soon'"),
+        (ForecastOptions(FolderOptions("t"), at="soon"), "--at 'soon' is no time"),
+        (ForecastOptions(FolderOptions("t"), within="soon"), "--fail-within 'soon' is no duration"),
         (ForecastOptions(FolderOptions("t", "1h", "2h")), "does not lie before"),
+        (
+            ForecastOptions(FolderOptions("t", "x"), at="y", within="z"),
+            "^--since 'x' .*\n--at 'y' .*\n--fail-within 'z' ",
+        ),
     ],
 )
 def test_bad_questions_start_no_spark(options: ForecastOptions, said: str) -> None:
@@ -161,3 +181,14 @@ def test_a_table_that_is_missing_starts_no_spark(
     options = ForecastOptions(FolderOptions(str(tmp_path)), is_score=is_score)
     with pytest.raises(InputError, match=f"has no table {table}"):
         answers.run_forecast(options, io.StringIO(), io.StringIO())
+
+
+def test_all_that_is_wrong_with_a_backtest_is_told_at_once() -> None:
+    options = BacktestOptions(FolderOptions("t", "soon"), "/nonexistent.toml", "a/b")
+    with pytest.raises(InputError) as caught:
+        answers.run_backtest(options, io.StringIO(), io.StringIO())
+    since, grid, run_id, folder = str(caught.value).splitlines()
+    assert folder == "folder t cannot be read: No such file or directory"
+    assert since.startswith("--since 'soon' is no time: ")
+    assert grid.startswith("grid file /nonexistent.toml cannot be read")
+    assert run_id.startswith("--run-id 'a/b': up to 100 letters")

@@ -57,3 +57,17 @@ def test_rows_have_exactly_the_table_s_columns(tmp_path: Path) -> None:
     assert rows.select(["date", "hour", "kind"]).slice(0, 1).to_pylist() == [
         {"date": date(2025, 11, 21), "hour": 10, "kind": "subscription"}
     ]
+
+
+def test_only_the_columns_that_are_named_are_read(tmp_path: Path) -> None:
+    table = conform(
+        {"hour": pa.array([10], pa.int32()), "acked": pa.array([7])},
+        table_arrow_schema(INTERVALS),
+        1,
+    )
+    old_table(tmp_path, INTERVALS, ["appended"], table)
+    delta = ensure_table(str(tmp_path), INTERVALS)
+    paths = [found.path for found in table_files(delta)]
+    (batch,) = file_batches(str(tmp_path), INTERVALS, paths, {"appended", "acked", "hour"})
+    assert batch.schema.names == ["hour", "appended", "acked"]
+    assert batch.to_pylist() == [{"hour": 10, "appended": None, "acked": 7}]

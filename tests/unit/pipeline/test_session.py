@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import signal
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -18,6 +19,7 @@ from headgate.pipeline.session import (
     batches_by_count,
     interrupts_later,
     own_interrupts,
+    python_variables,
     require_java,
     start_java,
 )
@@ -49,6 +51,16 @@ def test_java_is_looked_for_where_spark_looks(tmp_path: Path) -> None:
         require_java(str(tmp_path), "/usr/bin/java")
     make_java(tmp_path, "")
     require_java(str(tmp_path), None)
+
+
+def test_on_this_machine_workers_run_the_python_that_runs_here() -> None:
+    here = dict.fromkeys(("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON"), sys.executable)
+    of_a_cluster = {"PYSPARK_PYTHON": "./environment/bin/python"}
+    for environment in ({}, of_a_cluster, of_a_cluster | {"MASTER": "local[2]"}):
+        assert python_variables(environment) == here
+    elsewhere = {"MASTER": "spark://a:7077"}
+    assert python_variables(elsewhere | of_a_cluster) == {}
+    assert python_variables(elsewhere) == {"PYSPARK_PYTHON": sys.executable}
 
 
 # PySpark leaves the pipe to a process that failed to the garbage collection.

@@ -69,7 +69,18 @@ def test_a_table_has_the_columns_that_matter_and_not_all_rows(root: Path) -> Non
     assert show(ShowOptions(str(root), "quota_usage", width=200), out, err) == TABLE_ROWS_SHOWN
     assert "seconds_to_breach" in out.getvalue()
     assert "sentence" not in out.getvalue()
-    assert err.getvalue().startswith("The latest 50 of 73 rows")
+    assert err.getvalue() == (
+        "The latest 50 of 73 rows; --limit shows more.\n"
+        "Each row also says it in a sentence: --columns minute,topic,partition,sentence\n"
+    )
+
+
+def test_how_to_get_the_sentence_is_said_where_it_is_not_shown(root: Path) -> None:
+    for options in ({"columns": ("minute",)}, {"columns": ("sentence",)}, {"limit": 1}):
+        err = io.StringIO()
+        show(ShowOptions(str(root), "quota_usage", **options), io.StringIO(), err)  # type: ignore[arg-type]
+        assert ("in a sentence" in err.getvalue()) == (options == {"limit": 1})
+    assert "in a sentence" not in shown(root, limit=1)[1]
 
 
 def test_no_rows_are_said_so(root: Path) -> None:
@@ -85,7 +96,13 @@ def test_no_rows_are_said_so(root: Path) -> None:
         ({"table": "x"}, "has no table 'x': there are quota_usage"),
         ({"columns": ("a", "minute", "b")}, "no column 'a', 'b'; it has date, hour"),
         ({"where": (("nix", "1"),)}, "no column 'nix'"),
-        ({"where": (("hour", "noon"),)}, "--where hour=noon: hour is a int"),
+        ({"where": (("hour", "noon"),)}, "--where hour=noon: hour is a whole number, such as 10"),
+        ({"where": (("minute", "noon"),)}, "minute is an instant, such as 2026-11-21T10:00:00Z"),
+        ({"columns": ("sise_use",)}, "no column 'sise_use' (did you mean size_use?); it has"),
+        (
+            {"columns": ("x",), "where": (("y", "1"), ("hour", "a"), ("size_use", "b"))},
+            "sentence\n--where hour=a: hour is a whole number, such as 10\n--where size_use=b: ",
+        ),
     ],
 )
 def test_wrong_questions_are_answered_in_a_sentence(

@@ -23,16 +23,18 @@ class Maintenance:
     def __init__(self) -> None:
         self.did: list[tuple[object, ...]] = []
 
-    def compact(self, root: str, tables: Iterable[str], progress: Progress) -> int:
-        self.did.append(("compact", root, tuple(tables)))
+    def compact(
+        self, root: str, tables: Iterable[str], progress: Progress, *, dry_run: bool
+    ) -> int:
+        self.did.append(("compact", root, tuple(tables), dry_run))
         return 0
 
     def vacuum(self, root: str, retain_hours: int, dry_run: bool) -> list[str]:
         self.did.append(("vacuum", root, retain_hours, dry_run))
         return ["a", "b"]
 
-    def drop_before(self, root: str, days: int) -> int:
-        self.did.append(("drop", root, days))
+    def drop_before(self, root: str, days: int, *, dry_run: bool) -> int:
+        self.did.append(("drop", root, days, dry_run))
         return 3
 
 
@@ -53,7 +55,7 @@ def root(tmp_path: Path) -> Path:
 
 
 def test_only_compaction_unless_more_is_asked(root: Path) -> None:
-    assert compacted(root) == ([("compact", str(root), ("quota_usage",))], "")
+    assert compacted(root) == ([("compact", str(root), ("quota_usage",), False)], "")
 
 
 def test_old_rows_go_first_and_dead_files_last(root: Path) -> None:
@@ -64,10 +66,18 @@ def test_old_rows_go_first_and_dead_files_last(root: Path) -> None:
     assert "Deleting files of no use for 5 h ... 2 files" in said
 
 
-def test_a_dry_run_changes_nothing(root: Path) -> None:
-    did, said = compacted(root, retain_days=7, vacuum=True, is_dry_run=True)
-    assert did == [("vacuum", str(root), 24, True)]
-    assert said.startswith("Looking for files of no use")
+def test_a_dry_run_says_what_would_be_done_and_takes_no_lock(root: Path) -> None:
+    with folder_lock(str(root)):
+        did, said = compacted(root, retain_days=7, vacuum=True, is_dry_run=True)
+    assert [(act[0], act[-1]) for act in did] == [
+        ("drop", True),
+        ("compact", True),
+        ("vacuum", True),
+    ]
+    lines = said.splitlines()
+    assert lines[0].startswith("Looking for rows older than 7 days ... 3 files would be dropped")
+    assert lines[1].startswith("Looking for files of no use for 24 h ... 2 files would be deleted")
+    assert lines[2] == "Nothing was changed."
 
 
 def test_nobody_else_writes_meanwhile(root: Path) -> None:

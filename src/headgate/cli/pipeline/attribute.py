@@ -12,6 +12,7 @@ from headgate.cli import terminal
 from headgate.cli.pipeline.common import (
     EXIT_FOUND,
     check_needed,
+    check_no_brokers,
     format_option,
     interruptible,
     load,
@@ -64,6 +65,8 @@ def attribute_command(
 
     With --producers, each topic: why was my producer slow?
     """
+    if no_read:
+        check_no_brokers("--no-read", "work")
     check_needed("fail_confidence", "--fail-on", is_given=bool(fail_on))
     if producers and fail_on:
         raise click.UsageError("--fail-on is about subscriptions, --producers about topics.")

@@ -69,6 +69,8 @@ def source_options(command: Command) -> Command:
         scrapes: str | None = None,
         **others: Any,
     ) -> None:
+        if scrapes is not None:
+            check_no_brokers("--scrapes")
         token = None if token_file is not None else os.environ.get(TOKEN_VARIABLE) or None
         source = SourceOptions(
             out, broker_urls, web_urls, topic, token=token, token_path=token_file,
@@ -103,7 +105,7 @@ def source_options(command: Command) -> Command:
             " not.",
         ),
         click.option(
-            "--web-url", "web_urls", metavar="URL", multiple=True, default=(WEB_URL,),
+            "--admin-url", "web_urls", metavar="URL", multiple=True, default=(WEB_URL,),
             show_default=True, help="Admin API of a broker; one for each --broker-url.",
         ),
         click.option(
@@ -158,6 +160,32 @@ def check_needed(name: str, needed: str, *, is_given: bool) -> None:
     source = click.get_current_context().get_parameter_source(name)
     if source is ParameterSource.COMMANDLINE and not is_given:
         raise click.UsageError(f"--{name.replace('_', '-')} means nothing without {needed}.")
+
+
+_OF_BROKERS: Final = (
+    "broker_urls", "web_urls", "topic", "token_file", "tls_trust_certs", "tls_insecure",
+)  # fmt: skip
+"""Parameters of :func:`source_options` that only mean something where brokers are asked."""
+
+
+def check_no_brokers(option: str, *more: str) -> None:
+    """Refuse what the command line says about brokers, which ``option`` does not ask, and the
+    parameters ``more``; all at once.
+
+    Raises :class:`click.UsageError`.
+    """
+    context = click.get_current_context()
+    given = [
+        max(parameter.opts, key=len)
+        for parameter in context.command.params
+        if parameter.name in (*_OF_BROKERS, *more)
+        and context.get_parameter_source(parameter.name) is ParameterSource.COMMANDLINE
+    ]
+    if given:
+        verb = "means" if len(given) == 1 else "mean"
+        raise click.UsageError(
+            f"{' and '.join(given)} {verb} nothing with {option}, which asks no broker."
+        )
 
 
 @contextmanager

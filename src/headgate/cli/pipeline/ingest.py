@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import sys
-from datetime import datetime
+from datetime import date
 from types import FrameType
 
 import click
@@ -21,21 +21,35 @@ from headgate.pipeline.options import METRICS_HOST, SourceOptions, StreamOptions
 _PORT_MAX = 65_535
 
 
+def _days(
+    _ctx: click.Context, _param: click.Parameter, values: tuple[str, ...]
+) -> tuple[date, ...]:
+    days = []
+    for value in values:
+        try:
+            days.append(date.fromisoformat(value))
+        except ValueError as error:
+            raise click.BadParameter(
+                f"{value!r} is no day; one such as 2026-11-21 is allowed."
+            ) from error
+    return tuple(days)
+
+
 @click.command("run", short_help="Bring all tables up to date, then end.")
 @source_options
 @scrapes_option
 @click.option(
-    "--recompute", "days", metavar="DAY", multiple=True, type=click.DateTime(["%Y-%m-%d"]),
+    "--recompute", "days", metavar="DAY", multiple=True, callback=_days,
     help="Compute this day (UTC, such as 2026-11-21) of every derived table anew; given twice, all"
     " from the first to the last.",
 )  # fmt: skip
-def run_command(source: SourceOptions, days: tuple[datetime, ...]) -> None:
+def run_command(source: SourceOptions, days: tuple[date, ...]) -> None:
     """Read what the telemetry topics hold now, bring all tables up to date, and end.
 
     For a schedule: it goes on where the last run stopped, and reads nothing twice.
     """
     jobs = load("jobs")
-    anew = (min(days).date(), max(days).date()) if days else None
+    anew = (min(days), max(days)) if days else None
     with interruptible():
         jobs.run_once(source, sys.stderr, anew=anew)
 

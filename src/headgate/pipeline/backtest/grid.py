@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from headgate.base.errors import InputError
+from headgate.base.nearest import did_you_mean
 from headgate.base.units import MS_PER_S, NS_PER_MS, NS_PER_S
 from headgate.flow.adaptive import AdaptiveSettings, Law
 from headgate.flow.quota import Quota, QuotaPolicy, QuotaType
@@ -208,7 +209,8 @@ class _Check:
     def _unknown(self, where: str, table: Mapping[str, Any], known: tuple[str, ...]) -> None:
         prefix = f"{where}." if where else ""
         self.faults += [
-            f"{prefix}{name} is unknown; {', '.join(known)} are allowed"
+            f"{prefix}{name} is unknown{did_you_mean(name, known) or ';'} {', '.join(known)} are "
+            "allowed"
             for name in table
             if name not in known
         ]

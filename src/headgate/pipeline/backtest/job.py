@@ -7,17 +7,27 @@ import re
 from collections.abc import Iterator
 from dataclasses import asdict
 from datetime import UTC, datetime
+from functools import reduce
+from operator import or_
 from typing import Any, Final
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from headgate.base.clock import SystemClock
 from headgate.base.errors import InputError
 from headgate.base.units import INT64_MAX, NS_PER_S
+from headgate.flow.limits import ADAPTIVE_SOURCE
 from headgate.pipeline.backtest.buckets import BUCKET, pack, sorted_by, unpack
 from headgate.pipeline.backtest.grid import Grid
+from headgate.pipeline.backtest.levels import (
+    LIMIT_COLUMNS,
+    SOURCE_COLUMNS,
+    Namespace,
+    known_name,
+    namespaces_of,
+)
 from headgate.pipeline.backtest.paste import paste
 from headgate.pipeline.backtest.policy import settings_text
 from headgate.pipeline.backtest.ranking import PointTotals, Ranked, rank
@@ -28,6 +38,7 @@ from headgate.pipeline.backtest.series import (
     SORT_COLUMNS,
 )
 from headgate.pipeline.progress import Progress
+from headgate.pipeline.refresh import read_files
 from headgate.pipeline.store.delta_log import ensure_table, table_files
 from headgate.pipeline.store.delta_writer import FORMAT
 from headgate.pipeline.store.holds import writer_options
@@ -82,6 +93,34 @@ def replays(
     )
 
 
+LEVEL_COLUMNS: Final = (
+    "cluster",
+    "topic",
+    "window_end_ns",
+    *SOURCE_COLUMNS.values(),
+    *(name for names in LIMIT_COLUMNS.values() for name in names),
+)
+"""What :func:`topic_sources` uses of ``bronze_samples``."""
+
+
+def topic_sources(samples: DataFrame) -> DataFrame:
+    """Rows of :func:`headgate.pipeline.backtest.levels.namespaces_of`, one for each cluster and
+    topic, from ``bronze_samples`` of topics.
+
+    The last row counts that says where a setting is set: the controller's own limit hides that, and
+    counters do not tell it.
+    """
+    found: list[Column] = []
+    for setting, source in SOURCE_COLUMNS.items():
+        is_set = reduce(or_, (F.col(name).isNotNull() for name in LIMIT_COLUMNS[setting]))
+        tells = F.when(F.col(source).isNull(), ~is_set).otherwise(F.col(source) != ADAPTIVE_SOURCE)
+        found += [
+            F.max_by(source, F.when(tells, F.col("window_end_ns"))).alias(source),
+            F.max(tells).alias(known_name(setting)),
+        ]
+    return samples.groupBy("cluster", "topic").agg(*found)
+
+
 def point_totals(rows: DataFrame) -> DataFrame:
     """Rows of :class:`PointTotals`, from those of :func:`replays`."""
     # Not from the first step to the last: unknown time between them is not replayed.
@@ -95,6 +134,19 @@ def point_totals(rows: DataFrame) -> DataFrame:
         F.sum(F.col("jitter") * F.col("published_bytes")).alias("moved_bytes"),
         F.sum(F.col("censored_share") * seconds).alias("censored_seconds"),
     )
+
+
+def check_run_id(run_id: str) -> None:
+    """See that a run can be called so.
+
+    Raises:
+        InputError: it cannot.
+    """
+    if not _RUN_ID.fullmatch(run_id):
+        raise InputError(
+            f"--run-id {run_id!r}: up to 100 letters, digits, '.', '_' and '-' are allowed, the "
+            "first of them a letter or digit, such as monday-2"
+        )
 
 
 def run_backtest(
@@ -116,10 +168,7 @@ def run_backtest(
     Raises:
         InputError: the run's name is not allowed, or the range is empty.
     """
-    if not _RUN_ID.fullmatch(run_id):
-        raise InputError(
-            f"run id {run_id!r} is not allowed; up to 100 letters, digits, '.', '_' and '-' are"
-        )
+    check_run_id(run_id)
     first, last = since_ns or 0, INT64_MAX if until_ns is None else until_ns
     if first >= last:
         raise InputError(f"the range from {first} to {last} ns is empty")
@@ -147,17 +196,20 @@ def run_backtest(
             _write(spark, rows, root, grid, ranked, run_id)
     finally:
         rows.unpersist()
-    namespaces = replayed_namespaces(root, run_id)
+    samples = read_files(spark, root, BRONZE_SAMPLES, files, LEVEL_COLUMNS)
+    within = samples.where(F.col("window_end_ns").between(first, last))
+    replayed = replayed_topics(root, run_id)
+    found = topic_sources(within).toArrow().to_pylist()
+    namespaces = namespaces_of(row for row in found if row["topic"] in replayed)
     return [_row(grid, place, namespaces) for place in ranked]
 
 
-def replayed_namespaces(root: str, run_id: str) -> list[str]:
-    """``tenant/namespace`` of the topics of a run; without Spark."""
+def replayed_topics(root: str, run_id: str) -> set[str]:
+    """The topics of a run; without Spark."""
     table = ensure_table(root, POLICY_BACKTEST).to_pyarrow_table(
         columns=["topic"], filters=[("run_id", "=", run_id)]
     )
-    topics = table.column("topic").unique().to_pylist()
-    return sorted({topic.partition("://")[2].rpartition("/")[0] for topic in topics})
+    return set(table.column("topic").unique().to_pylist())
 
 
 def _write(
@@ -190,7 +242,7 @@ def _write(
     )
 
 
-def _row(grid: Grid, place: Ranked, namespaces: list[str]) -> dict[str, Any]:
+def _row(grid: Grid, place: Ranked, namespaces: list[Namespace]) -> dict[str, Any]:
     point = grid.points[place.totals.grid_point]
     pasted = paste(point.policy, namespaces)
     own = asdict(place)

@@ -1,4 +1,8 @@
-"""A point as settings to paste: lines of ``broker.conf`` and ``headgate admin`` commands. Pure."""
+"""A point as settings to paste: lines of ``broker.conf`` and ``headgate admin`` commands. Pure.
+
+Limits and quotas are set where they are set now: for the namespace, and for topics that have a
+policy of their own, which would else go before it.
+"""
 
 from __future__ import annotations
 
@@ -9,14 +13,19 @@ from typing import Any, Final
 
 from headgate.base.units import MS_PER_S, NS_PER_MS
 from headgate.flow.adaptive import AdaptiveSettings
+from headgate.flow.limits import TOPIC_POLICY
 from headgate.flow.quota import Quota, QuotaPolicy, QuotaType
+from headgate.pipeline.backtest.levels import SOURCE_COLUMNS, Namespace, Setting
 from headgate.pipeline.backtest.policy import Policy, Rates, Recorded
+from headgate.pipeline.render import topics_text
 
 _PREFIX: Final = "adaptivePublisherThrottling"
 _UPDATE: Final = "headgate admin brokers update-dynamic-config"
 _WATERMARKS: Final = ("Memory", "Backlog")
 NAMESPACE: Final = "TENANT/NAMESPACE"
 """Stands where the caller knows no namespace."""
+LISTED_MAX: Final = 10
+"""Of each setting so many namespaces and so many topics have a command; more are counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,13 +35,15 @@ class Paste:
     conf: tuple[str, ...]
     """Lines of ``broker.conf``, for the next start; each also goes after ``--set``."""
     commands: tuple[str, ...]
-    """For a running broker; what only a start can change is not among them."""
+    """For a running broker; what only a start can change is not among them. Lines that begin with
+    ``#`` are for who reads them."""
 
 
-def paste(policy: Policy, namespaces: Sequence[str] = ()) -> Paste:
+def paste(policy: Policy, namespaces: Sequence[Namespace] = ()) -> Paste:
     """How to set a policy; nothing for what it leaves as recorded.
 
-    The controller is set for the whole broker, limits and quotas for each of ``namespaces``.
+    The controller is set for the whole broker, limits and quotas for each of ``namespaces`` and for
+    their topics that have policies of their own.
     """
     conf: list[str] = []
     commands: list[str] = []
@@ -49,8 +60,8 @@ def paste(policy: Policy, namespaces: Sequence[str] = ()) -> Paste:
                 f"{_UPDATE} --config {_PREFIX}{key} --value {_text(value)}"
                 for key, value in part.items()
             ]
-    for namespace in namespaces or (NAMESPACE,):
-        commands += _namespace_commands(policy, shlex.quote(namespace))
+    for setting, verb in _verbs(policy).items():
+        commands += _commands(setting, verb, namespaces or (Namespace(NAMESPACE),))
     return Paste(tuple(conf), tuple(commands))
 
 
@@ -74,31 +85,72 @@ def _text(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _namespace_commands(policy: Policy, namespace: str) -> list[str]:
-    found = []
+@dataclass(frozen=True, slots=True)
+class _Verb:
+    """What sets something; the same for a namespace and for a topic."""
+
+    name: str
+    options: str
+
+    def command(self, group: str, subject: str) -> str:
+        return f"headgate admin {group} {self.name} {shlex.quote(subject)} {self.options}"
+
+
+def _verbs(policy: Policy) -> dict[Setting, _Verb]:
+    """How to set what a policy does not leave as recorded."""
+    found = {}
     publish = policy.publish
     if isinstance(publish, Rates):
-        rates = ((" -m ", publish.messages_per_s), (" -b ", publish.bytes_per_s))
-        limits = "".join(f"{flag}{rate}" for flag, rate in rates if rate is not None)
-        command = f"headgate admin namespaces set-publish-rate {namespace}"
-        found.append(command + (limits or " --unlimited"))
-    for quota_type, quota in (
-        (QuotaType.SIZE, policy.size_quota),
-        (QuotaType.TIME, policy.time_quota),
+        rates = (("-m", publish.messages_per_s), ("-b", publish.bytes_per_s))
+        limits = " ".join(f"{flag} {rate}" for flag, rate in rates if rate is not None)
+        found[Setting.PUBLISH] = _Verb("set-publish-rate", limits or "--unlimited")
+    for setting, quota_type, quota in (
+        (Setting.SIZE_QUOTA, QuotaType.SIZE, policy.size_quota),
+        (Setting.TIME_QUOTA, QuotaType.TIME, policy.time_quota),
     ):
         if not isinstance(quota, Recorded):
-            found.append(_quota_command(namespace, quota_type, quota))
+            found[setting] = _Verb("set-backlog-quota", _quota_options(quota_type, quota))
     return found
 
 
-def _quota_command(namespace: str, quota_type: QuotaType, quota: Quota | None) -> str:
+def _quota_options(quota_type: QuotaType, quota: Quota | None) -> str:
     limit, policy = -1, QuotaPolicy.HOLD
     if quota is not None:
         limit, policy = quota.limit, quota.policy
         if quota_type is QuotaType.TIME:
             limit //= MS_PER_S
     option = "--limit" if quota_type is QuotaType.SIZE else "--limitTime"
-    return (
-        f"headgate admin namespaces set-backlog-quota {namespace} {option} {limit} "
-        f"--policy {policy.value} --type {quota_type.pulsar_name}"
-    )
+    return f"{option} {limit} --policy {policy.value} --type {quota_type.pulsar_name}"
+
+
+def _commands(setting: Setting, verb: _Verb, namespaces: Sequence[Namespace]) -> list[str]:
+    levels = [namespace.levels.get(setting) for namespace in namespaces]
+    # Where all topics have policies of their own the namespace's would change none of them.
+    wide = [
+        namespace.name
+        for namespace, own in zip(namespaces, levels, strict=True)
+        if own is None or own.others or own.unknown
+    ]
+    found = [verb.command("namespaces", name) for name in wide[:LISTED_MAX]]
+    if len(wide) > LISTED_MAX:
+        found.append(f"# {len(wide) - LISTED_MAX:,} more namespaces were replayed: set each alike.")
+    topics = [topic for own in levels if own is not None for topic in own.own]
+    if topics:
+        have = "has a policy of its" if len(topics) == 1 else "have policies of their"
+        found.append(
+            f"# {topics_text(len(topics))} {have} own for the {setting.value}, which goes "
+            "before the namespace's:"
+        )
+    found += [verb.command("topicPolicies", topic) for topic in topics[:LISTED_MAX]]
+    if len(topics) > LISTED_MAX:
+        found.append(
+            f"# {len(topics) - LISTED_MAX:,} more: the topics in the table intervals whose "
+            f"{SOURCE_COLUMNS[setting]} is {TOPIC_POLICY!r}."
+        )
+    unknown = sum(own.unknown for own in levels if own is not None)
+    if unknown:
+        found.append(
+            f"# Where the {setting.value} of {topics_text(unknown)} is set is not known: a "
+            "policy of its own would go before the namespace's."
+        )
+    return found

@@ -39,6 +39,11 @@ LOG_VERSIONS_KEPT: Final = 1_000
 """So many last versions have their log. Older ones cannot be opened any more, and a vacuum has
 mostly taken their files."""
 
+DELETED_AT_ONCE: Final = 1_000
+"""Files between two looks at the hold on a folder; S3 deletes as many with one request."""
+
+UNKNOWN_HOURS_MIN: Final = 1
+
 _LOG_FILE: Final = re.compile(r"(\d{20})\.(json|checkpoint\..*parquet|checkpoint\.parquet)")
 
 Partition = tuple[tuple[str, str], ...]
@@ -51,16 +56,22 @@ def table_names(root: str) -> list[str]:
     return [name for name in place.tables() if place.is_table(name)]
 
 
-def compact(root: str, tables: Iterable[str], progress: Progress) -> int:
+def compact(root: str, tables: Iterable[str], progress: Progress, *, dry_run: bool = False) -> int:
     """Make one file of the small files of each partition, and shorten the log.
 
     ``tables`` are names; those that the folder does not have are left out. Rows and what files
-    tell about them stay as they are. Returns by how many there are fewer files.
+    tell about them stay as they are. With ``dry_run`` nothing is changed, and ``progress`` is told
+    what would be. Returns by how many there are fewer files.
     """
     there = set(table_names(root))
     fewer = 0
     for name in tables:
         if name not in there:
+            continue
+        if dry_run:
+            with progress.stage(f"Looking at {name}") as stage:
+                partitions = crowded(place_of(root).delta(name), 1)
+                stage.result = _would_compact(partitions.values())
             continue
         with progress.stage(f"Compacting {name}") as stage:
             before, after = compact_table(root, name)
@@ -68,6 +79,12 @@ def compact(root: str, tables: Iterable[str], progress: Progress) -> int:
             fewer += before - after
             stage.result = f"{before:,} files into {after:,}" if before else "nothing to do"
     return fewer
+
+
+def _would_compact(counts: Collection[int]) -> str:
+    if not counts:
+        return "nothing to do"
+    return f"{sum(counts):,} files would become {len(counts):,}, those of 100 MB apart"
 
 
 def compact_table(root: str, name: str, *, files_max: int = 1) -> tuple[int, int]:
@@ -97,10 +114,10 @@ def compact_table(root: str, name: str, *, files_max: int = 1) -> tuple[int, int
     return before, after
 
 
-def crowded(delta: DeltaTable, files_max: int) -> list[Partition]:
-    """Partitions with more than so many live files, in order."""
+def crowded(delta: DeltaTable, files_max: int) -> dict[Partition, int]:
+    """Partitions with more than so many live files, in order, and how many they have."""
     counts = Counter(tuple(file.partition.items()) for file in table_files(delta))
-    return sorted(partition for partition, count in counts.items() if count > files_max)
+    return {partition: count for partition, count in sorted(counts.items()) if count > files_max}
 
 
 def vacuum(root: str, retain_hours: int, dry_run: bool) -> list[str]:
@@ -109,31 +126,53 @@ def vacuum(root: str, retain_hours: int, dry_run: bool) -> list[str]:
     Files of the last :data:`VERSIONS_KEPT` versions of a table stay, for those who read them now.
     With ``dry_run`` nothing is deleted. Returns the files, relative to ``root``.
 
+    In S3 the hold on the folder is looked at after the files are listed, and before each
+    :data:`DELETED_AT_ONCE` of them: so all that is on the list was there before anybody else could
+    write, and nobody's new files are.
+
     Raises:
         InputError: ``retain_hours`` is negative.
+        LockLostError: somebody else may write; what was deleted before was dead.
     """
     if retain_hours < 0:
         raise InputError(f"retain_hours is {retain_hours}; at least 0 is allowed")
     found: list[str] = []
     place = place_of(root)
     for name in table_names(root):
-        delta = place.delta(name)
-        if not dry_run:
+        dead = [f"{name}/{path}" for path in _dead_files(place, name, retain_hours)]
+        found += dead
+        if dry_run:
+            continue
+        for first in range(0, len(dead), DELETED_AT_ONCE):
             check_held(root)
-        # Without full only files that the log mentions would be found.
-        dead = delta.vacuum(
-            retain_hours,
-            dry_run=dry_run,
-            enforce_retention_duration=False,
-            full=True,
-            keep_versions=_last_versions(delta, place, name),
-            commit_properties=commit_properties(place),
-            post_commithook_properties=HOOKS,
-        )
-        found += [f"{name}/{path}" for path in dead]
-        if not (dry_run or place.is_object_store):
+            place.delete(dead[first : first + DELETED_AT_ONCE])
+        if not place.is_object_store:
             _remove_empty(Path(root, name))
     return found
+
+
+def _dead_files(place: Place, name: str, retain_hours: int) -> set[str]:
+    """What a vacuum of a table takes, relative to its folder, in any order.
+
+    In S3 a file that the log does not mention stays for :data:`UNKNOWN_HOURS_MIN` at least: a job
+    that lost the folder a moment ago may have written it, and commit it yet.
+    """
+    delta = place.delta(name)
+
+    def dead(hours: int, *, full: bool) -> list[str]:
+        listed: list[str] = delta.vacuum(
+            hours,
+            dry_run=True,
+            enforce_retention_duration=False,
+            # Without full only files that the log mentions are found.
+            full=full,
+            keep_versions=_last_versions(delta, place, name),
+        )
+        return listed
+
+    if not place.is_object_store or retain_hours >= UNKNOWN_HOURS_MIN:
+        return set(dead(retain_hours, full=True))
+    return {*dead(UNKNOWN_HOURS_MIN, full=True), *dead(retain_hours, full=False)}
 
 
 def _last_versions(delta: DeltaTable, place: Place, name: str) -> list[int]:
@@ -150,13 +189,14 @@ def _remove_empty(path: Path) -> None:
                 Path(folder).rmdir()
 
 
-def drop_before(root: str, days: int, *, now_ns: int | None = None) -> int:
+def drop_before(root: str, days: int, *, now_ns: int | None = None, dry_run: bool = False) -> int:
     """Drop all rows of hours (UTC) that ended at least so many days ago, from every table.
 
     Derived rows that are left stay as they were computed; those whose look-back reaches into what
     is gone are not computed again. Telemetry of dropped hours that comes later is stored, not
     followed up, and dropped the next time. The files go with the next vacuum. Tables that are not
-    partitioned by hour are left alone. Returns how many files were dropped.
+    partitioned by hour are left alone. With ``dry_run`` nothing is dropped. Returns how many files
+    were, or would be.
 
     Raises:
         InputError: ``days`` is less than :data:`RETAIN_DAYS_MIN`.
@@ -171,7 +211,11 @@ def drop_before(root: str, days: int, *, now_ns: int | None = None) -> int:
     dropped = 0
     for name in table_names(root):
         delta = place_of(root).delta(name)
-        if "hour" in delta.metadata().partition_columns:
+        if "hour" not in delta.metadata().partition_columns:
+            continue
+        if dry_run:
+            dropped += sum(file.hour < before_hour for file in table_files(delta))
+        else:
             dropped += len(commit_drop(root, delta, before_hour))
     return dropped
 

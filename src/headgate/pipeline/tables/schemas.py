@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from functools import cache
 from typing import Final
 
@@ -32,6 +33,19 @@ def spark_schema(columns: tuple[TableColumn, ...]) -> spark.StructType:
 def table_schema(table: Table) -> spark.StructType:
     """The StructType of a whole table."""
     return spark_schema(table.columns)
+
+
+def part_schema(table: Table, columns: Collection[str] | None) -> spark.StructType:
+    """The StructType of these columns of a table, in its order; None: of all.
+
+    Raises:
+        KeyError: the table does not have one of them.
+    """
+    if columns is None:
+        return table_schema(table)
+    if unknown := set(columns) - set(table.column_names()):
+        raise KeyError(f"{table.name} has no column {', '.join(sorted(unknown))}")
+    return spark_schema(tuple(column for column in table.columns if column.name in columns))
 
 
 MESSAGE_SCHEMA: Final = spark.StructType(

@@ -101,6 +101,16 @@ def test_what_was_found_is_said(asked: list[Any]) -> None:
         ("--fail-on NONE", "'NONE' is not one of"),
         ("--producers --fail-on ANY", "--fail-on is about subscriptions, --producers about"),
         ("--fail-confidence 0.9", "--fail-confidence means nothing without --fail-on."),
+        (
+            "--no-read --broker-url pulsar://a:1",
+            "--broker-url means nothing with --no-read, which asks no broker.",
+        ),
+        ("--no-read --topic x --work w", "--work and --topic mean nothing with --no-read"),
+        (
+            "--scrapes s --admin-url http://a:1 --broker-url pulsar://a:1",
+            "--broker-url and --admin-url mean nothing with --scrapes, which asks no broker.",
+        ),
+        ("--scrapes s --no-read", "--scrapes says what to read, --no-read to read nothing"),
         ("--fail-confidence 2", "is not in the range 0<=x<=1"),
     ],
 )

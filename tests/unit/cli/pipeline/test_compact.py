@@ -17,6 +17,7 @@ from tests.unit.cli.pipeline.jobs import loads
     [
         ("", {}),
         ("--retain 7", {"retain_days": 7}),
+        ("--dry-run", {"is_dry_run": True}),
         (
             "--vacuum --vacuum-hours 0 --dry-run",
             {"vacuum": True, "vacuum_hours": 0, "is_dry_run": True},

@@ -23,8 +23,8 @@ from headgate.pipeline.options import (
 from tests.unit.cli.pipeline.jobs import loads
 
 TWO_BROKERS = (
-    "--broker-url pulsar://a:1 --web-url http://a:2 --broker-url pulsar://b:1 "
-    "--web-url http://b:2 --out t --topic persistent://x/y/z"
+    "--broker-url pulsar://a:1 --admin-url http://a:2 --broker-url pulsar://b:1 "
+    "--admin-url http://b:2 --out t --topic persistent://x/y/z"
 )
 
 
@@ -66,6 +66,8 @@ def test_days_that_are_computed_anew(monkeypatch: pytest.MonkeyPatch) -> None:
     assert found == [None, (one, one), (first, last)]
     refused = CliRunner().invoke(main, [*words, "--recompute", "yesterday"])
     assert refused.exit_code == 2
+    said = "'--recompute': 'yesterday' is no day; one such as 2026-11-21 is allowed."
+    assert said in refused.stderr
 
 
 def test_a_token_comes_by_a_file_or_the_environment(
@@ -75,7 +77,7 @@ def test_a_token_comes_by_a_file_or_the_environment(
     loads(monkeypatch, "ingest", run_once=lambda source, _err, **_: found.append(source))
     path = tmp_path / "token"
     path.write_text("s3cret")
-    urls = "--broker-url pulsar+ssl://a:1 --web-url https://a:2 --out t"
+    urls = "--broker-url pulsar+ssl://a:1 --admin-url https://a:2 --out t"
     words = ["pipeline", "run", *urls.split(), "--tls-insecure", "--tls-trust-certs", str(path)]
     monkeypatch.setenv("HEADGATE_TOKEN", "other")
     for more in ([], ["--token-file", str(path)]):
@@ -91,8 +93,9 @@ def test_a_token_comes_by_a_file_or_the_environment(
     ("words", "text"),
     [
         ([], "Missing option '--out'"),
-        (["--out", "t", "--broker-url", "http://a"], "Invalid URL 'http://a': pulsar://host"),
-        (["--out", "t", "--web-url", "http://a", "--web-url", "http://b"], "one of each"),
+        (["--out", "t", "--broker-url", "http://a"], "--broker-url 'http://a': pulsar://HOST"),
+        (["--out", "t", "--admin-url", "http://a", "--admin-url", "http://b"], "one of each"),
+        (["--out", "t", "--scrapes", "s", "--tls-insecure"], "--tls-insecure means nothing with"),
     ],
 )
 def test_bad_options(monkeypatch: pytest.MonkeyPatch, words: list[str], text: str) -> None:

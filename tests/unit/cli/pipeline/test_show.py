@@ -44,7 +44,7 @@ def test_csv(root: str) -> None:
         (["quota"], "Missing option '--out'"),
         (["quota_usage", "--out", "ROOT", "--where", "hour"], "'hour' is not COLUMN=VALUE."),
         (["quota_usage", "--out", "ROOT", "--limit", "0"], "0 is not in the range x>=1"),
-        (["quota_usage", "--out", "ROOT", "--since", "soon"], "Invalid time 'soon'"),
+        (["quota_usage", "--out", "ROOT", "--since", "soon"], "--since 'soon' is no time"),
         (["nothing", "--out", "ROOT"], "there are quota_usage"),
         (["quota_usage", "--out", "/nonexistent"], "cannot be read: No such file"),
     ],

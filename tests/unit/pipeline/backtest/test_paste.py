@@ -4,15 +4,25 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from headgate.broker.settings import Settings
 from headgate.flow.adaptive import AdaptiveSettings, Law
 from headgate.flow.quota import Quota, QuotaPolicy, QuotaType
-from headgate.pipeline.backtest.paste import NAMESPACE, paste
+from headgate.pipeline.backtest.levels import Levels, Namespace, Setting
+from headgate.pipeline.backtest.paste import LISTED_MAX, NAMESPACE, paste
 from headgate.pipeline.backtest.policy import Policy, Rates
 
+
+def namespace(name: str, setting: Setting = Setting.PUBLISH, **levels: Any) -> Namespace:
+    """One whose topics follow it in all settings but one."""
+    follow = dict.fromkeys(Setting, Levels(others=1))
+    return Namespace(name, follow | {setting: Levels(**levels)} if levels else follow)
+
+
+A, B = namespace("acme/a"), namespace("acme/b")
 CLI = (Path(__file__).resolve().parents[4] / "docs/reference/cli.md").read_text()
 SIZE = Quota(QuotaType.SIZE, 5_000, QuotaPolicy.HOLD, "grid")
 TIME = Quota(QuotaType.TIME, 60_000, QuotaPolicy.EVICTION, "grid")
@@ -27,19 +37,65 @@ def test_a_policy_that_is_recorded_switches_the_controller_off() -> None:
 
 def test_limits_and_quotas_are_set_for_each_namespace() -> None:
     policy = Policy(Rates(7, 100), None, SIZE, TIME)
-    assert paste(policy, ["acme/a", "acme/b"]).commands[:3] == (
+    assert paste(policy, [A, B]).commands[::2] == (
         "headgate admin namespaces set-publish-rate acme/a -m 7 -b 100",
         "headgate admin namespaces set-backlog-quota acme/a --limit 5000 "
         "--policy producer_request_hold --type destination_storage",
         "headgate admin namespaces set-backlog-quota acme/a --limitTime 60 "
         "--policy consumer_backlog_eviction --type message_age",
     )
-    assert len(paste(policy, ["acme/a", "acme/b"]).commands) == 6
+    assert [" acme/b " in command for command in paste(policy, [A, B]).commands] == [
+        False,
+        True,
+    ] * 3
     assert f" {NAMESPACE} " in paste(policy).commands[0]
 
 
+def test_topics_with_policies_of_their_own_get_commands_of_their_own() -> None:
+    mixed = namespace("acme/a", own=("persistent://acme/a/x", "persistent://acme/a/y z"), others=3)
+    all_own = namespace("acme/b", own=("persistent://acme/b/x",))
+    assert paste(Policy(Rates(7)), [mixed, all_own]).commands == (
+        "headgate admin namespaces set-publish-rate acme/a -m 7",
+        "# 3 topics have policies of their own for the publish limit, which goes before the "
+        "namespace's:",
+        "headgate admin topicPolicies set-publish-rate persistent://acme/a/x -m 7",
+        "headgate admin topicPolicies set-publish-rate 'persistent://acme/a/y z' -m 7",
+        "headgate admin topicPolicies set-publish-rate persistent://acme/b/x -m 7",
+    )
+
+
+def test_each_setting_is_set_where_that_one_is_set() -> None:
+    own = namespace("a/b", Setting.SIZE_QUOTA, own=("persistent://a/b/c",))
+    limit, comment, size, time = paste(Policy(Rates(7), None, SIZE, TIME), [own]).commands
+    assert [line.split()[2] for line in (limit, size, time)] == [
+        "namespaces", "topicPolicies", "namespaces",
+    ]  # fmt: skip
+    assert comment.startswith("# 1 topic has a policy of its own for the size quota")
+
+
+def test_where_it_is_not_known_a_line_says_so() -> None:
+    *_, said = paste(Policy(Rates(7)), [namespace("a/b", unknown=2)]).commands
+    assert said == (
+        "# Where the publish limit of 2 topics is set is not known: a policy of its own would go "
+        "before the namespace's."
+    )
+
+
+def test_of_many_some_are_listed_and_all_are_counted() -> None:
+    names = tuple(f"persistent://a/b/{i:02}" for i in range(LISTED_MAX + 2))
+    many = [namespace("a/b", Setting.TIME_QUOTA, own=names, others=1)]
+    many += [namespace(f"acme/{i:02}") for i in range(LISTED_MAX + 3)]
+    lines = paste(Policy(time_quota=TIME), many).commands
+    assert len([line for line in lines if " namespaces " in line and line[0] != "#"]) == LISTED_MAX
+    assert len([line for line in lines if " topicPolicies " in line]) == LISTED_MAX
+    assert "# 4 more namespaces were replayed: set each alike." in lines
+    assert lines[-1] == (
+        "# 2 more: the topics in the table intervals whose quota_time_source is 'topic policy'."
+    )
+
+
 def test_what_is_none_is_said_to_be_none() -> None:
-    assert paste(Policy(Rates(), None, None, None), ["a/b"]).commands == (
+    assert paste(Policy(Rates(), None, None, None), [namespace("a/b")]).commands == (
         "headgate admin namespaces set-publish-rate a/b --unlimited",
         "headgate admin namespaces set-backlog-quota a/b --limit -1 "
         "--policy producer_request_hold --type destination_storage",
@@ -77,7 +133,14 @@ def test_watermarks_move_in_an_order_that_is_never_refused(low: float, high: flo
 
 def test_the_commands_are_in_the_reference() -> None:
     policy = Policy(Rates(7, 100), DRAIN, SIZE, TIME)
-    for command in paste(policy, ["a/b"]).commands:
+    levels = [Levels(("persistent://a/b/c",), others=1)] * len(Setting)
+    both = Namespace("a/b", dict(zip(Setting, levels, strict=True)))
+    lines = paste(policy, [both]).commands
+    commands = [line for line in lines if not line.startswith("#")]
+    assert {command.split()[2] for command in commands} == {
+        "brokers", "namespaces", "topicPolicies",
+    }  # fmt: skip
+    for command in commands:
         head, admin, group, verb, *rest = command.split()
         assert (head, admin) == ("headgate", "admin")
         section = CLI.split(f"### headgate admin {group}\n")[1].split("\n### ")[0]

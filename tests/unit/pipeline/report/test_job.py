@@ -82,7 +82,7 @@ def test_the_range_is_cut_to_what_was_asked(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"since": "yesterday"}, "Invalid time 'yesterday'"),
+        ({"since": "yesterday"}, "--since 'yesterday' is no time"),
         ({"since": "1h", "until": "2h"}, "does not lie before"),
         ({"until": "2020-01-01T00:00:00Z"}, "and none in this range"),
         ({"html": "/nonexistent/page.html"}, "/nonexistent/page.html cannot be written: No such"),

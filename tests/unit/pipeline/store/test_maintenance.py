@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import io
 import os
 from pathlib import Path
@@ -12,6 +13,7 @@ from deltalake import DeltaTable
 
 from headgate.base.errors import InputError
 from headgate.pipeline.progress import Progress
+from headgate.pipeline.store import maintenance
 from headgate.pipeline.store.delta_log import (
     AppTransaction,
     commit_append,
@@ -22,6 +24,7 @@ from headgate.pipeline.store.delta_log import (
     source_key,
     table_files,
 )
+from headgate.pipeline.store.holds import LockLostError
 from headgate.pipeline.store.maintenance import (
     VERSIONS_KEPT,
     clean_log,
@@ -33,6 +36,7 @@ from headgate.pipeline.store.maintenance import (
     vacuum,
 )
 from headgate.pipeline.store.parquet_files import write_tables
+from headgate.pipeline.store.place import place_of
 from headgate.pipeline.tables.attribution import ATTRIBUTION
 from headgate.pipeline.tables.bronze import BRONZE_SAMPLES
 from headgate.pipeline.tables.catalogue import TABLES
@@ -151,6 +155,52 @@ def test_vacuum_finds_orphans_of_killed_runs_and_leaves_what_is_young(tmp_path: 
     assert len(vacuum(str(tmp_path), 0, False)) == 3
     assert (young.exists(), just_removed.exists()) == (False, False)
     assert appended(tmp_path) == [5]
+
+
+def test_vacuum_looks_at_the_hold_again_before_each_batch_of_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(tmp_path, 1)
+    orphans = [old_file(tmp_path, files(tmp_path, (10, i))[0].path, 9) for i in range(5)]
+    looks: list[int] = []
+
+    def check_held(_: str) -> None:
+        looks.append(sum(orphan.exists() for orphan in orphans))
+        if len(looks) == 3:
+            raise LockLostError("taken over")
+
+    monkeypatch.setattr(maintenance, "DELETED_AT_ONCE", 2)
+    monkeypatch.setattr(maintenance, "check_held", check_held)
+    with pytest.raises(LockLostError):
+        vacuum(str(tmp_path), 1, False)
+    assert looks == [5, 3, 1]
+
+
+def test_in_a_bucket_a_file_that_no_version_has_is_left_for_an_hour(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(tmp_path, 1)
+    old = old_file(tmp_path, files(tmp_path, (10, 98))[0].path, 2)
+    young = old_file(tmp_path, files(tmp_path, (10, 99))[0].path, 0.5)
+    (replaced,) = (f.path for f in table_files(opened(tmp_path)))
+    for i in range(VERSIONS_KEPT + 1):
+        commit_replace(str(tmp_path), INTERVALS, files(tmp_path, (10, i)), [HOUR], None)
+    bucket = dataclasses.replace(place_of(str(tmp_path)), storage_options={})
+    monkeypatch.setattr(maintenance, "place_of", lambda _: bucket)
+    found = {Path(path).name for path in vacuum(str(tmp_path), 0, True)}
+    assert {old.name, Path(replaced).name} <= found
+    assert young.name not in found
+
+
+def test_a_dry_run_tells_what_compaction_and_retention_would_do(tmp_path: Path) -> None:
+    fill(tmp_path, 3)
+    before = opened(tmp_path).version()
+    said = io.StringIO()
+    assert compact(str(tmp_path), [INTERVALS.name], Progress(said), dry_run=True) == 0
+    wanted = "Looking at intervals ... 3 files would become 1, those of 100 MB apart"
+    assert wanted in said.getvalue()
+    assert drop_before(str(tmp_path), 2, dry_run=True) == 3
+    assert opened(tmp_path).version() == before
 
 
 def test_vacuum_leaves_the_last_versions_readable(tmp_path: Path) -> None:

@@ -1,0 +1,95 @@
+"""Where the limits and quotas of replayed topics are set, as far as telemetry says. Pure.
+
+A policy of a topic goes before its namespace's, and that before the broker's setting. So what is
+set for a namespace changes nothing for a topic that has a policy of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any, Final
+
+from headgate.flow.limits import TOPIC_POLICY
+from headgate.pipeline.kernels.publish_limits import split_source
+
+
+class Setting(Enum):
+    """What a namespace or a topic may have a policy for; the value is how it is called."""
+
+    PUBLISH = "publish limit"
+    SIZE_QUOTA = "size quota"
+    TIME_QUOTA = "time quota"
+
+
+SOURCE_COLUMNS: Final = {
+    Setting.PUBLISH: "publish_limit_source",
+    Setting.SIZE_QUOTA: "quota_size_source",
+    Setting.TIME_QUOTA: "quota_time_source",
+}
+"""Fields of the record, and columns of ``intervals``, that say where a setting is set."""
+
+LIMIT_COLUMNS: Final = {
+    Setting.PUBLISH: ("publish_limit_messages_per_s", "publish_limit_bytes_per_s"),
+    Setting.SIZE_QUOTA: ("quota_size_limit_bytes",),
+    Setting.TIME_QUOTA: ("quota_time_limit_ns",),
+}
+"""Fields that have a value where one is in force."""
+
+
+@dataclass(frozen=True, slots=True)
+class Levels:
+    """Where one setting of the topics of a namespace is set."""
+
+    own: tuple[str, ...] = ()
+    """Topics with a policy of their own, in order."""
+    others: int = 0
+    """Topics that follow their namespace or the broker, or have nothing in force."""
+    unknown: int = 0
+    """Topics of which telemetry does not say."""
+
+
+@dataclass(frozen=True, slots=True)
+class Namespace:
+    """A namespace with replayed topics."""
+
+    name: str
+    """``tenant/namespace``."""
+    levels: Mapping[Setting, Levels] = field(default_factory=dict)
+    """Those of a setting that is left out are unknown."""
+
+
+def known_name(setting: Setting) -> str:
+    """Column of the rows of :func:`namespaces_of` that says whether a source is known."""
+    return f"{SOURCE_COLUMNS[setting]}_known"
+
+
+def namespaces_of(topics: Iterable[Mapping[str, Any]]) -> list[Namespace]:
+    """The namespaces of topics, in order.
+
+    A row has ``topic`` and, of each setting, its source column with where the topic's was set last,
+    None for nowhere, and :func:`known_name`, whether that is known.
+    """
+    rows: dict[str, dict[str, list[Mapping[str, Any]]]] = {}
+    for row in topics:
+        namespace = str(row["topic"]).partition("://")[2].rpartition("/")[0]
+        # Several clusters may have a topic of that name.
+        rows.setdefault(namespace, {}).setdefault(row["topic"], []).append(row)
+    return [
+        Namespace(name, {setting: _levels(rows[name], setting) for setting in Setting})
+        for name in sorted(rows)
+    ]
+
+
+def _levels(topics: Mapping[str, list[Mapping[str, Any]]], setting: Setting) -> Levels:
+    source = SOURCE_COLUMNS[setting]
+    own, others, unknown = [], 0, 0
+    for topic in sorted(topics):
+        if any(TOPIC_POLICY in split_source(row[source] or "") for row in topics[topic]):
+            own.append(topic)
+        elif all(row[known_name(setting)] for row in topics[topic]):
+            others += 1
+        else:
+            unknown += 1
+    return Levels(tuple(own), others, unknown)

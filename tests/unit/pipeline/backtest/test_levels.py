@@ -1,0 +1,64 @@
+"""Which topics have policies of their own, as far as telemetry says."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from headgate.flow.limits import ADAPTIVE_SOURCE, TOPIC_POLICY
+from headgate.pipeline.backtest.levels import (
+    LIMIT_COLUMNS,
+    SOURCE_COLUMNS,
+    Levels,
+    Setting,
+    known_name,
+    namespaces_of,
+)
+from headgate.pipeline.tables.bronze import BRONZE_SAMPLES
+from headgate.pipeline.tables.intervals import INTERVALS
+
+
+def row(topic: str, publish: str | None, *, is_known: bool = True, **more: Any) -> dict[str, Any]:
+    """A topic with nothing but a publish limit in force."""
+    nothing = dict.fromkeys(SOURCE_COLUMNS.values())
+    known = {known_name(setting): True for setting in Setting}
+    own = {"publish_limit_source": publish, "publish_limit_source_known": is_known}
+    return {"topic": f"persistent://{topic}"} | nothing | known | own | more
+
+
+def test_a_topic_s_own_policy_is_told_from_all_others() -> None:
+    (found,) = namespaces_of(
+        [
+            row("a/b/of-namespace", "namespace policy a/b"),
+            row("a/b/own", TOPIC_POLICY),
+            row("a/b/beside", f"{ADAPTIVE_SOURCE} and {TOPIC_POLICY}"),
+            row("a/b/of-broker", "broker setting x and y"),
+            row("a/b/none", None),
+            row("a/b/hidden", None, is_known=False),
+        ]
+    )
+    assert found.name == "a/b"
+    own = ("persistent://a/b/beside", "persistent://a/b/own")
+    assert found.levels[Setting.PUBLISH] == Levels(own, others=3, unknown=1)
+    assert found.levels[Setting.SIZE_QUOTA] == Levels(others=6)
+
+
+def test_settings_and_namespaces_are_apart_and_in_order() -> None:
+    quota = {"quota_size_source": TOPIC_POLICY}
+    found = namespaces_of([row("b/x/t", None, **quota), row("a/x/y/t", None)])
+    assert [namespace.name for namespace in found] == ["a/x/y", "b/x"]
+    assert found[1].levels[Setting.SIZE_QUOTA] == Levels(("persistent://b/x/t",))
+    assert found[1].levels[Setting.TIME_QUOTA] == Levels(others=1)
+
+
+def test_a_name_that_two_clusters_have_is_one_topic() -> None:
+    rows = [row("a/b/t", TOPIC_POLICY, cluster="x"), row("a/b/t", None, cluster="y")]
+    (found,) = namespaces_of(rows)
+    assert found.levels[Setting.PUBLISH] == Levels(("persistent://a/b/t",))
+    assert found.levels[Setting.SIZE_QUOTA] == Levels(others=1)
+
+
+def test_the_columns_are_those_of_the_tables() -> None:
+    for table in (BRONZE_SAMPLES, INTERVALS):
+        names = set(table.column_names())
+        assert set(SOURCE_COLUMNS.values()) <= names
+        assert {name for limits in LIMIT_COLUMNS.values() for name in limits} <= names
