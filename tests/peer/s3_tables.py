@@ -13,7 +13,6 @@ import pyarrow as pa
 import pyarrow.fs as fs
 import pytest
 from deltalake import DeltaTable
-from deltalake.exceptions import CommitFailedError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
@@ -236,7 +235,6 @@ def test_who_has_lost_the_lock_commits_nothing(
         for act in (
             lambda: ensure_table(root, INTERVALS),
             lambda: maintenance.compact_table(root, BRONZE_SAMPLES.name, files_max=0),
-            lambda: maintenance.vacuum(root, 0, False),
             lambda: maintenance.drop_before(root, 2),
         ):
             with pytest.raises(LockLostError, match="now held by process 7 on host-a"):
@@ -270,10 +268,43 @@ def test_a_commit_that_comes_after_another_s_is_refused_whatever_the_lock_says(
         assert commit_replace(root, INTERVALS, fresh, [T0 // HOUR_NS], AppTransaction("a", 1))
         with monkeypatch.context() as patch:
             patch.setattr("headgate.pipeline.store.delta_log.ensure_table", lambda *_: delta)
-            with pytest.raises(CommitFailedError):
+            with pytest.raises(LockLostError, match="version 2 of table intervals"):
                 commit_replace(root, INTERVALS, stale, [T0 // HOUR_NS], None)
     read = place_of(root).delta(INTERVALS.name).to_pyarrow_table()
     assert read["appended"].to_pylist() == [3]
+
+
+def test_an_answer_that_gets_lost_ends_nothing_and_doubles_nothing(
+    root: str, s3: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The library asks again, and meets what it has written itself."""
+    command = [sys.executable, str(Path(__file__).with_name("lossy_proxy.py")), s3]
+    with (
+        folder_lock(root),
+        subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        ) as proxy,
+    ):
+        assert proxy.stdin is not None
+        assert proxy.stdout is not None
+        files = [hour_files(root, 10, value) for value in range(3)]
+        try:
+            with monkeypatch.context() as patch:
+                patch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{int(proxy.stdout.readline())}")
+                for number, some in enumerate(files):
+                    assert commit_append(root, INTERVALS, some, AppTransaction("a", number))
+                assert commit_replace(root, INTERVALS, [], [0], AppTransaction("a", 3))
+                maintenance.compact_table(root, INTERVALS.name)
+        finally:
+            proxy.stdin.close()
+        lost = proxy.stdout.read().splitlines()
+    # delta-rs' compaction tries again whatever it is told, and comes to the same files.
+    versions = [f"{version:020d}.json 200" for version in range(6)]
+    assert [line.rpartition("/")[2] for line in lost][:6] == versions
+    delta = place_of(root).delta(INTERVALS.name)
+    assert sorted(delta.to_pyarrow_table()["appended"].to_pylist()) == [0, 1, 2]
+    assert delta.transaction_version("a") == 3
+    assert len(table_files(delta)) == 1
 
 
 def test_what_was_begun_is_deleted_and_leaves_no_empty_folders(root: str) -> None:

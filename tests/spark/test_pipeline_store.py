@@ -324,3 +324,15 @@ def test_tasks_read_the_rows_that_spark_reads(spark: SparkSession, tmp_path: Pat
 
 def same_rows(one: pa.Table, other: pa.Table) -> bool:
     return sorted(map(repr, one.to_pylist())) == sorted(map(repr, other.to_pylist()))
+
+
+def test_a_folder_may_be_named_like_a_pattern(session: SparkSession, tmp_path: Path) -> None:
+    for name in ("x1", "x{1,2} [a]?*#:%"):
+        root = str(tmp_path / name)
+        for player in (Broker(), Broker(boot="boot-2")):
+            written = write_tables(root, "0", [(BRONZE_SAMPLES.name, bronze(player.window(10)))])
+            commit_append(root, BRONZE_SAMPLES, written, None)
+    live = table_files(ensure_table(root, BRONZE_SAMPLES))
+    rows = read_files(session, root, BRONZE_SAMPLES, live)
+    assert rows.count() == sum(file.rows for file in live) > 0
+    assert all("/x1/" not in path for path in rows.inputFiles())

@@ -54,6 +54,11 @@ a pass and subscription: 58 MB for 100,000 of them. Each pass reads what its fir
 to once more: a third of its own."""
 
 
+_ARE_PATTERNS: Final = "__globPaths__"
+"""Spark's option, which it sets for tables of its own: whether ``[``, ``{``, ``*`` and ``?`` in a
+path mean something. The folder's name may have them."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Change:
     """Files of the source table that a derived table has not seen."""
@@ -62,12 +67,12 @@ class _Change:
     transaction: AppTransaction
 
 
-def _unseen(source: DeltaTable, derived: DeltaTable) -> _Change | None:
+def _unseen(root: str, table: Table, source: DeltaTable, derived: DeltaTable) -> _Change | None:
     app_id = source_key(source)
     seen = derived.transaction_version(app_id)
     if seen is not None and seen >= source.version():
         return None
-    return _Change(files_added(source, seen), AppTransaction(app_id, source.version()))
+    return _Change(files_added(root, table, source, seen), AppTransaction(app_id, source.version()))
 
 
 def near_hours(files: Iterable[TableFile]) -> set[int]:
@@ -307,7 +312,7 @@ def refresh(spark: SparkSession, root: str, table: Table) -> set[int]:
     were, counted since the epoch."""
     derivation = _DERIVATIONS[DERIVED.index(table)]
     source = ensure_table(root, derivation.source)
-    change = _unseen(source, ensure_table(root, table))
+    change = _unseen(root, derivation.source, source, ensure_table(root, table))
     if change is None:
         return set()
     live = table_files(source)
@@ -346,7 +351,7 @@ def recompute(spark: SparkSession, root: str, first_day: date, last_day: date) -
         remarks += derivation.as_it_was(there.intersection(hours) - computable, source)
         # What was computed above is new to the tables that follow from it, and no reason to
         # compute more than was asked for: they note that they have seen it.
-        change = _unseen(source, derived)
+        change = _unseen(root, derivation.source, source, derived)
         _compute(
             spark,
             root,
@@ -437,6 +442,7 @@ def read_files(
     return (
         spark.read.schema(table_schema(table))
         .option("basePath", folder)
+        .option(_ARE_PATTERNS, "false")
         .parquet(*[f"{folder}/{path}" for path in paths])
         .select(*schema.names)
     )

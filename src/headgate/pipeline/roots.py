@@ -10,6 +10,8 @@ from headgate.base.errors import InputError
 
 _SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 _S3: Final = "s3://"
+_ESCAPE: Final = re.compile("%[0-9A-Fa-f]{2}")
+_URL_MARKS: Final = frozenset("?#%")
 _BUCKET: Final = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
 
 
@@ -22,10 +24,17 @@ def checked_root(root: str) -> str:
     """``root`` itself, if it is a path or ``s3://BUCKET/PREFIX``.
 
     Raises:
-        InputError: it is anything else; what may be a key in it is not repeated.
+        InputError: it is anything else, or has in it what the libraries below do not read alike;
+            what may be a key in it is not repeated.
     """
     scheme = _SCHEME.match(root)
     if scheme is None:
+        # delta-rs would put a table's log into another folder than its files.
+        if (escape := _ESCAPE.search(str(Path(root).absolute()))) is not None:
+            raise InputError(
+                f"tables cannot be in {root}: {escape[0]!r} in a path is taken for one character; "
+                "any other name is allowed"
+            )
         return root
     if scheme[0] != _S3:
         hint = "; Spark's s3a:// is s3:// here" if scheme[1] == "s3a" else ""
@@ -43,10 +52,11 @@ def checked_root(root: str) -> str:
             f"{bucket!r} is no name of a bucket: 3 to 63 lower-case letters, digits, dots and "
             "hyphens are allowed, as in s3://BUCKET/PREFIX"
         )
-    if any(part in ("", ".", "..") for part in prefix.split("/") if prefix) or "?" in prefix:
+    names = prefix.split("/") if prefix else []
+    if any(name in ("", ".", "..") or set(name) & _URL_MARKS for name in names):
         raise InputError(
-            f"{prefix!r} is no place in a bucket: names with / between them are allowed, as in "
-            "s3://BUCKET/PREFIX"
+            f"{prefix!r} is no place in a bucket: names without ?, # and %, and with / between "
+            "them, are allowed, as in s3://BUCKET/PREFIX"
         )
     return root
 

@@ -16,7 +16,7 @@ from headgate.pipeline.roots import (
 
 
 @pytest.mark.parametrize(
-    "root", ["tables", "/t/a b", "./gs://x", "s3://tables", "s3://tables/a/b/"]
+    "root", ["tables", "/t/a b", "50%", "a#b", "./gs://x", "s3://tables", "s3://tables/a/b/"]
 )
 def test_paths_and_places_in_buckets_are_allowed(root: str) -> None:
     assert checked_root(root) == root
@@ -37,6 +37,8 @@ def test_paths_and_places_in_buckets_are_allowed(root: str) -> None:
         ("s3://tables//a", "'/a' is no place in a bucket"),
         ("s3://tables/../a", "is no place in a bucket"),
         ("s3://tables/a?versionId=1", "is no place in a bucket"),
+        ("s3://tables/a#b", "is no place in a bucket"),
+        ("s3://tables/a/50%", "is no place in a bucket"),
     ],
 )
 def test_anything_else_is_refused_with_what_is_allowed(root: str, said: str) -> None:
@@ -52,6 +54,11 @@ def test_keys_in_a_url_are_refused_and_not_repeated(root: str) -> None:
         checked_root(root)
     assert "hush" not in str(caught.value)
     assert "AKIA" not in str(caught.value)
+
+
+def test_what_a_library_would_take_for_another_character_is_refused() -> None:
+    with pytest.raises(InputError, match="tables cannot be in /t/x%41y: '%41' in a path"):
+        checked_root("/t/x%41y")
 
 
 def test_a_root_is_the_same_from_every_working_folder(

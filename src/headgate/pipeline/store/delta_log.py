@@ -19,8 +19,8 @@ from datetime import date
 from typing import Final
 
 import pyarrow as pa
-from deltalake import CommitProperties, DeltaTable, Transaction
-from deltalake.exceptions import TableNotFoundError
+from deltalake import DeltaTable, Transaction
+from deltalake.exceptions import DeltaError, TableNotFoundError
 from deltalake.schema import Schema
 from deltalake.transaction import AddAction, PostCommitHookProperties, RemoveAction
 
@@ -29,6 +29,7 @@ from headgate.base.errors import InputError
 from headgate.pipeline.store.holds import check_held
 from headgate.pipeline.store.parquet_files import FileAdded
 from headgate.pipeline.store.place import LOG, Place, place_of
+from headgate.pipeline.store.sure_commit import commit, commit_properties
 from headgate.pipeline.tables.arrow_types import table_arrow_schema
 from headgate.pipeline.tables.columns import HOUR_NS, Table
 
@@ -70,26 +71,41 @@ def ensure_table(root: str, table: Table) -> DeltaTable:
     except TableNotFoundError:
         # Or a run that was killed while it created the table left the log's folder, empty.
         check_held(root)
-        place.make_folder(table.name)
-        return DeltaTable.create(
-            place.uri(table.name),
-            Schema.from_arrow(schema),
-            partition_by=list(table.partition_by),
-            name=table.name,
-            configuration={_LAYOUT_KEY: str(LAYOUT_VERSION)},
-            storage_options=place.storage_options,
-            raise_if_key_not_exists=False,
-        )
+        return _created(place, table)
     have = {field.name for field in delta.schema().fields}
     missing = [f for f in Schema.from_arrow(schema).fields if f.name not in have]
     if missing:
         check_held(root)
-        delta.alter.add_columns(
-            missing,
-            commit_properties=commit_properties(place),
-            post_commithook_properties=HOOKS,
+        commit(
+            place,
+            table.name,
+            delta,
+            lambda properties: delta.alter.add_columns(
+                missing, commit_properties=properties, post_commithook_properties=HOOKS
+            ),
         )
+        delta = opened_table(root, table)
     return delta
+
+
+def _created(place: Place, table: Table) -> DeltaTable:
+    place.make_folder(table.name)
+    try:
+        return DeltaTable.create(
+            place.url(table.name),
+            Schema.from_arrow(table_arrow_schema(table)),
+            partition_by=list(table.partition_by),
+            name=table.name,
+            configuration={_LAYOUT_KEY: str(LAYOUT_VERSION)},
+            storage_options=place.storage_options,
+            commit_properties=commit_properties(place),
+            raise_if_key_not_exists=False,
+        )
+    except DeltaError:
+        # The answer may have got lost, and the library have met its own table. Else it is absent.
+        if not place.is_object_store or not place.is_table(table.name):
+            raise
+        return opened_table(place.root, table)
 
 
 def opened_table(root: str, table: Table) -> DeltaTable:
@@ -116,18 +132,6 @@ def check_layout(delta: DeltaTable, path: str) -> None:
             f"{path} has table layout {layout}; this version reads and writes {LAYOUT_VERSION}: "
             "choose another folder"
         )
-
-
-def commit_properties(place: Place, transactions: Sequence[Transaction] = ()) -> CommitProperties:
-    """How to commit: in S3 as the version after the one that was loaded, or not at all.
-
-    Else delta-rs would try again behind what somebody else has written meanwhile, also where rows
-    are replaced that are there no more.
-    """
-    return CommitProperties(
-        app_transactions=list(transactions),
-        max_commit_retries=0 if place.is_object_store else None,
-    )
 
 
 def commit_append(
@@ -233,13 +237,20 @@ def _commit(
         for file in files
     ]
     check_held(root)
-    delta.create_write_transaction(
-        [*adds, *removes],
-        mode="append",
-        schema=delta.schema(),
-        partition_by=delta.metadata().partition_columns,
-        commit_properties=commit_properties(place_of(root), transactions),
-        post_commithook_properties=HOOKS,
+    metadata = delta.metadata()
+    commit(
+        place_of(root),
+        metadata.name,
+        delta,
+        lambda properties: delta.create_write_transaction(
+            [*adds, *removes],
+            mode="append",
+            schema=delta.schema(),
+            partition_by=metadata.partition_columns,
+            commit_properties=properties,
+            post_commithook_properties=HOOKS,
+        ),
+        transactions,
     )
     return True
 
@@ -301,19 +312,22 @@ def _ends(least: object, largest: object) -> tuple[int, int] | None:
     return None
 
 
-def files_added(delta: DeltaTable, after_version: int | None) -> list[TableFile]:
-    """Files that versions after ``after_version`` added as new data.
+def files_added(
+    root: str, table: Table, delta: DeltaTable, after_version: int | None
+) -> list[TableFile]:
+    """Files that versions of a table after ``after_version``, up to the loaded one, added as new
+    data.
 
     All live files when there is no such version, or when the log before the loaded version is no
     longer complete: derived tables are pure functions, so recomputing more changes nothing.
     """
     if after_version is not None:
-        place = place_of(delta.table_uri.removeprefix("file://"))
+        place = place_of(root)
         try:
             return [
                 file
                 for version in range(after_version + 1, delta.version() + 1)
-                for file in _added_in(place.text(LOG, f"{version:020d}.json"))
+                for file in _added_in(place.text(table.name, LOG, f"{version:020d}.json"))
             ]
         except FileNotFoundError:
             pass

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from headgate.base.errors import InputError
 from headgate.pipeline.options import SourceOptions
-from headgate.pipeline.roots import is_object_store, resolved_root
+from headgate.pipeline.roots import checked_root, is_object_store, resolved_root
 from headgate.pipeline.store.lease import LOCK
 from headgate.pipeline.tables.bronze import BRONZE_SAMPLES
 
@@ -26,7 +26,7 @@ def folder_lock(out: str, say: Callable[[str], None] = lambda _: None) -> Iterat
     Raises:
         InputError: another process holds it, it cannot be made, or it holds something else.
     """
-    if is_object_store(out):
+    if is_object_store(checked_root(out)):
         # Who has no tables in S3 loads nothing for it.
         from headgate.pipeline.store.object_lock import bucket_lock
 

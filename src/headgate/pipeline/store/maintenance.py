@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from deltalake import DeltaTable
 
@@ -24,12 +24,12 @@ from headgate.pipeline.progress import Progress
 from headgate.pipeline.store.delta_log import (
     HOOKS,
     commit_drop,
-    commit_properties,
     source_key,
     table_files,
 )
 from headgate.pipeline.store.holds import check_held
 from headgate.pipeline.store.place import LOG, Place, place_of
+from headgate.pipeline.store.sure_commit import commit
 from headgate.pipeline.tables.columns import HOUR_NS
 
 VERSIONS_KEPT: Final = 10
@@ -103,15 +103,29 @@ def compact_table(root: str, name: str, *, files_max: int = 1) -> tuple[int, int
     before = after = 0
     for partition_filters in filters:
         check_held(root)
-        # A fresh handle for each: a commit goes on from the version that it has loaded.
-        done = place.delta(name).optimize.compact(
-            partition_filters=partition_filters,
-            commit_properties=commit_properties(place),
-            post_commithook_properties=HOOKS,
-        )
-        before += done["numFilesRemoved"]
-        after += done["numFilesAdded"]
+        removed, added = _compacted(place, name, partition_filters)
+        before += removed
+        after += added
     return before, after
+
+
+def _compacted(
+    place: Place, name: str, filters: list[tuple[str, str, str]] | None
+) -> tuple[int, int]:
+    # A fresh handle for each: a commit goes on from the version that it has loaded.
+    delta = place.delta(name)
+    done: dict[str, Any] | None = commit(
+        place,
+        name,
+        delta,
+        lambda properties: delta.optimize.compact(
+            partition_filters=filters,
+            commit_properties=properties,
+            post_commithook_properties=HOOKS,
+        ),
+    )
+    # What was done is told by the answer; one that got lost in S3 told nothing.
+    return (0, 0) if done is None else (done["numFilesRemoved"], done["numFilesAdded"])
 
 
 def crowded(delta: DeltaTable, files_max: int) -> dict[Partition, int]:

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import quote
 
 import pyarrow as pa
 import pyarrow.dataset as ds
@@ -91,12 +92,17 @@ class Place:
         return self.storage_options is not None
 
     def uri(self, *names: str) -> str:
-        """What delta-rs opens, and what is told."""
+        """What is told of it."""
         return "/".join((self.root, *names))
 
     def path(self, *names: str) -> str:
         """The same in ``files``."""
         return "/".join((self.folder, *names))
+
+    def url(self, *names: str) -> str:
+        """The same for libraries that read ``%41`` as ``A`` and ``#`` as an end."""
+        path = self.path(*names)
+        return f"s3://{quote(path)}" if is_object_store(self.root) else Path(path).as_uri()
 
     def names(self, *names: str, or_none: bool = False) -> list[str]:
         """What lies right in a folder, in order; with ``or_none`` an absent one holds nothing.
@@ -137,7 +143,7 @@ class Place:
 
     def delta(self, name: str) -> DeltaTable:
         """A table at its newest version."""
-        return DeltaTable(self.uri(name), storage_options=self.storage_options)
+        return DeltaTable(self.url(name), storage_options=self.storage_options)
 
     def text(self, *names: str) -> str:
         """A small file's text.

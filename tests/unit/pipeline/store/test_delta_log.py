@@ -106,10 +106,31 @@ def test_files_that_came_since_a_version(tmp_path: Path) -> None:
     commit_append(root, INTERVALS, files(tmp_path, (10, 2)), None)
     commit_replace(root, INTERVALS, files(tmp_path, (11, 3)), [HOUR], None)
     delta = DeltaTable(tmp_path / INTERVALS.name)
-    assert [file.hour for file in files_added(delta, seen)] == [HOUR, HOUR + 1]
-    assert {file.hour for file in files_added(delta, None)} == {HOUR - 1, HOUR + 1}
+    assert [file.hour for file in files_added(str(tmp_path), INTERVALS, delta, seen)] == [
+        HOUR,
+        HOUR + 1,
+    ]
+    assert {file.hour for file in files_added(str(tmp_path), INTERVALS, delta, None)} == {
+        HOUR - 1,
+        HOUR + 1,
+    }
     (Path(root, INTERVALS.name, "_delta_log") / f"{seen + 1:020d}.json").unlink()
-    assert {file.hour for file in files_added(delta, seen)} == {HOUR - 1, HOUR + 1}
+    assert {file.hour for file in files_added(str(tmp_path), INTERVALS, delta, seen)} == {
+        HOUR - 1,
+        HOUR + 1,
+    }
+
+
+@pytest.mark.parametrize("name", ["my tables", "Messgrößen", "a#b", "50%", "x%y", "run[1]", "?"])
+def test_a_folder_may_have_any_name(tmp_path: Path, name: str) -> None:
+    """Also one that means something else in a URL, or in a pattern."""
+    root = str(tmp_path / name)
+    for value in (1, 2, 3):
+        commit_append(root, INTERVALS, files(Path(root), (8 + value, value)), None)
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+    delta = opened_table(root, INTERVALS)
+    assert len(table_files(delta)) == delta.version() == 3
+    assert [file.hour for file in files_added(root, INTERVALS, delta, 2)] == [HOUR + 1]
 
 
 def test_bronze_files_know_their_windows(tmp_path: Path) -> None:

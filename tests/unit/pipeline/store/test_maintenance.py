@@ -85,7 +85,7 @@ def test_compaction_leaves_rows_windows_and_derived_tables_as_they_are(tmp_path:
     assert compact(str(tmp_path), [*TABLES], Progress(err)) == 8
     assert "Compacting bronze_samples ... 16 files into 8" in err.getvalue()
     delta = opened(tmp_path, BRONZE_SAMPLES)
-    assert files_added(delta, seen) == []
+    assert files_added(str(tmp_path), BRONZE_SAMPLES, delta, seen) == []
     live = table_files(delta)
     assert len(live) == 2 * 4
     assert sum(file.rows for file in live) == before.num_rows
@@ -250,7 +250,7 @@ def test_retention_drops_whole_hours_and_says_so(tmp_path: Path) -> None:
     assert appended(tmp_path) == [2, 3]
     assert kept_from_hour(opened(tmp_path)) == HOUR
     assert kept_from_hour(opened(tmp_path, ATTRIBUTION)) is None
-    assert files_added(opened(tmp_path), seen) == []
+    assert files_added(str(tmp_path), INTERVALS, opened(tmp_path), seen) == []
     assert drop_before(root, 2, now_ns=now_ns) == 0
     assert drop_before(root, 2, now_ns=now_ns + HOUR_NS) == 1
     assert (appended(tmp_path), kept_from_hour(opened(tmp_path))) == ([3], HOUR + 1)
@@ -317,9 +317,9 @@ def test_the_log_is_kept_for_tables_that_have_yet_to_read_it(tmp_path: Path) -> 
     key = source_key(opened(tmp_path))
     commit_append(root, ATTRIBUTION, [], AppTransaction(key, 9))
     assert clean_log(root, INTERVALS.name, versions_kept=1) == 0
-    assert len(files_added(opened(tmp_path), 9)) == 25 - 9
+    assert len(files_added(str(tmp_path), INTERVALS, opened(tmp_path), 9)) == 25 - 9
     commit_append(root, ATTRIBUTION, [], AppTransaction(key, 19))
     assert clean_log(root, INTERVALS.name, versions_kept=1) == 10
-    assert len(files_added(opened(tmp_path), 19)) == 25 - 19
+    assert len(files_added(str(tmp_path), INTERVALS, opened(tmp_path), 19)) == 25 - 19
     # One that has seen nothing reads all live files anyway.
-    assert len(files_added(opened(tmp_path), None)) == 25
+    assert len(files_added(str(tmp_path), INTERVALS, opened(tmp_path), None)) == 25
