@@ -22,6 +22,16 @@ _ACCESS_HINT: Final = (
     "(--token-file or HEADGATE_TOKEN gives the token, --tls-trust-certs the authority to trust)"
 )
 
+_TYPED: Final = (
+    ("give credentials with authPluginClassName and authParams", "a token is needed"),
+    ("tlsTrustCertsFilePath", "--tls-trust-certs"),
+    ("tlsAllowInsecureConnection", "--tls-insecure"),
+    ("the token in authParams", "the token"),
+    (" (authParams)", ""),
+    (" of authParams", ""),
+)
+"""Options of ``format("pulsar")`` in its texts, and what is said to who typed other ones."""
+
 _OWN_PATH: Final = "/admin/v2/headgate/explain?count=1"
 """What only Headgate answers, in a moment."""
 
@@ -46,8 +56,15 @@ def _connection(source: SourceOptions, broker_url: str, web_url: str) -> Connect
         parsed = parse_options(options | {name: str(ms) for name, ms in patience.items()})
         parsed.connection.access.check_files()
     except (OptionsError, AccessError) as error:
-        raise InputError(f"{error} {_ACCESS_HINT}") from error
+        raise InputError(_about_access(error)) from error
     return parsed.connection
+
+
+def _about_access(error: Exception) -> str:
+    text = str(error)
+    for option, typed in _TYPED:
+        text = text.replace(option, typed)
+    return f"{text} {_ACCESS_HINT}"
 
 
 def _check_web(connection: Connection, web_url: str, topic: str) -> None:
@@ -78,7 +95,7 @@ def _check_web(connection: Connection, web_url: str, topic: str) -> None:
             f"{web_url} has no topic {topic}: {why} (--topic names another topic)"
         ) from error
     except AccessError as error:
-        raise InputError(f"{error} {_ACCESS_HINT}") from error
+        raise InputError(_about_access(error)) from error
     except AdminError as error:
         raise InputError(f"{error} (--admin-url names the admin API of a broker)") from error
 
@@ -93,7 +110,7 @@ def _check_binary(connection: Connection) -> None:
     try:
         greet(connection, TIMEOUT_S)
     except AccessError as error:
-        raise InputError(f"{error} {_ACCESS_HINT}") from error
+        raise InputError(_about_access(error)) from error
     except OSError as error:
         why = error.strerror or str(error)
         raise InputError(f"{broker_url} cannot be reached: {why} {hint}") from error

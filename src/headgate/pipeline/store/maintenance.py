@@ -84,7 +84,7 @@ def compact(root: str, tables: Iterable[str], progress: Progress, *, dry_run: bo
 def _would_compact(counts: Collection[int]) -> str:
     if not counts:
         return "nothing to do"
-    return f"{sum(counts):,} files would become {len(counts):,}, those of 100 MB apart"
+    return f"{sum(counts):,} files would become {len(counts):,}; files of 100 MB stay"
 
 
 def compact_table(root: str, name: str, *, files_max: int = 1) -> tuple[int, int]:

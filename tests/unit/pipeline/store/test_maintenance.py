@@ -197,7 +197,7 @@ def test_a_dry_run_tells_what_compaction_and_retention_would_do(tmp_path: Path) 
     before = opened(tmp_path).version()
     said = io.StringIO()
     assert compact(str(tmp_path), [INTERVALS.name], Progress(said), dry_run=True) == 0
-    wanted = "Looking at intervals ... 3 files would become 1, those of 100 MB apart"
+    wanted = "Looking at intervals ... 3 files would become 1; files of 100 MB stay"
     assert wanted in said.getvalue()
     assert drop_before(str(tmp_path), 2, dry_run=True) == 3
     assert opened(tmp_path).version() == before
