@@ -139,6 +139,8 @@ def vacuum(root: str, retain_hours: int, dry_run: bool) -> list[str]:
     found: list[str] = []
     place = place_of(root)
     for name in table_names(root):
+        if not dry_run:
+            check_held(root)
         dead = [f"{name}/{path}" for path in _dead_files(place, name, retain_hours)]
         found += dead
         if dry_run:
