@@ -84,6 +84,15 @@ def test_something_else_at_the_web_url(reply: bytes, why: str, topic: str) -> No
     assert text.startswith(f"http://{address} cannot be reached: {why} (--admin-url names")
 
 
+def test_every_broker_that_does_not_answer_is_told(closed_port: int) -> None:
+    urls = (f"http://127.0.0.1:{closed_port}", "http://nobody.invalid:8080")
+    with pytest.raises(InputError) as caught:
+        preflight.check_brokers(SourceOptions("t", (NOBODY, NOBODY), urls))
+    first, second = str(caught.value).splitlines()
+    assert first.startswith(f"{urls[0]} cannot be reached: Connection refused ")
+    assert second.startswith(f"{urls[1]} cannot be reached: ")
+
+
 def test_an_unknown_host(topic: str) -> None:
     text = failure(NOBODY, "http://nobody.invalid:8080", topic)
     assert text.startswith("http://nobody.invalid:8080 cannot be reached: ")

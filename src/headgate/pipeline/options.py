@@ -10,6 +10,7 @@ from urllib.parse import quote, urlsplit
 
 from headgate.base.errors import InputError
 from headgate.base.faults import Faults
+from headgate.base.names import InvalidNameError, parse_topic
 from headgate.pipeline.roots import checked_root, is_object_store
 
 TELEMETRY_TOPIC: Final = "persistent://headgate/telemetry/samples"
@@ -93,6 +94,10 @@ class SourceOptions:
                 if not _is_url(url, schemes):
                     example = f"{schemes[0]}://localhost:{port}"
                     faults.add(f"{option} {url!r}: {forms} is allowed, such as {example}")
+        try:
+            parse_topic(self.topic)
+        except InvalidNameError as error:
+            faults.add(f"--topic: {error}")
         if self.token is not None and self.token_path is not None:
             faults.add("a token and a token file (--token-file) are given; one of them is allowed")
         if (self.trust_path is not None or self.allow_insecure) and not any(

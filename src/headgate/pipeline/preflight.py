@@ -8,6 +8,7 @@ from typing import Final
 import urllib3
 
 from headgate.base.errors import InputError
+from headgate.base.faults import Faults
 from headgate.pipeline.options import SourceOptions
 from pyspark_pulsar.access import tls_refusal
 from pyspark_pulsar.admin import AdminClient, Answer, cause_of, http_transport
@@ -40,12 +41,15 @@ def check_brokers(source: SourceOptions) -> None:
     """See that every broker answers at both of its addresses and has the telemetry topic.
 
     Raises:
-        InputError: one does not; the text says how to go on.
+        InputError: one does not; the text has a line for each, and says how to go on.
     """
+    faults = Faults()
     for broker_url, web_url in zip(source.broker_urls, source.web_urls, strict=True):
-        connection = _connection(source, broker_url, web_url)
-        _check_web(connection, web_url, source.topic)
-        _check_binary(connection)
+        with faults.kept():
+            connection = _connection(source, broker_url, web_url)
+            _check_web(connection, web_url, source.topic)
+            _check_binary(connection)
+    faults.raise_any()
 
 
 def _connection(source: SourceOptions, broker_url: str, web_url: str) -> Connection:
