@@ -84,6 +84,15 @@ def test_something_else_at_the_web_url(reply: bytes, why: str, topic: str) -> No
     assert text.startswith(f"http://{address} cannot be reached: {why} (--admin-url names")
 
 
+def test_every_broker_that_does_not_answer_is_told(closed_port: int) -> None:
+    urls = (f"http://127.0.0.1:{closed_port}", "http://nobody.invalid:8080")
+    with pytest.raises(InputError) as caught:
+        preflight.check_brokers(SourceOptions("t", (NOBODY, NOBODY), urls))
+    first, second = str(caught.value).splitlines()
+    assert first.startswith(f"{urls[0]} cannot be reached: Connection refused ")
+    assert second.startswith(f"{urls[1]} cannot be reached: ")
+
+
 def test_an_unknown_host(topic: str) -> None:
     text = failure(NOBODY, "http://nobody.invalid:8080", topic)
     assert text.startswith("http://nobody.invalid:8080 cannot be reached: ")
@@ -99,9 +108,11 @@ def test_a_topic_that_is_not_there(broker: Broker, cluster: Cluster) -> None:
 class Pulsar(BaseHTTPRequestHandler):
     """Answers as Apache Pulsar does where nothing is."""
 
+    status = 404
+
     def do_GET(self) -> None:
         body = b'{"reason": "HTTP 404 Not Found"}'
-        self.send_response(404)
+        self.send_response(self.status)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         self.wfile.write(body)
@@ -110,16 +121,34 @@ class Pulsar(BaseHTTPRequestHandler):
         """Say nothing."""
 
 
-def test_a_pulsar_publishes_no_telemetry() -> None:
-    with ThreadingHTTPServer(("127.0.0.1", 0), Pulsar) as server:
+class Refusing(Pulsar):
+    """Answers as a proxy does that wants a token."""
+
+    status = 401
+
+
+def failure_at(handler: type[Pulsar]) -> tuple[str, str]:
+    """The URL of a server with this handler, and how it is refused."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
         try:
             url = f"http://127.0.0.1:{server.server_port}"
-            text = failure(NOBODY, url, TELEMETRY_TOPIC)
+            return url, failure(NOBODY, url, TELEMETRY_TOPIC)
         finally:
             server.shutdown()
             thread.join(10)
+
+
+def test_who_needs_a_token_is_told_by_options_of_the_command() -> None:
+    _, text = failure_at(Refusing)
+    assert "answered 401" in text
+    assert "a token is needed (--token-file or HEADGATE_TOKEN gives the token" in text
+    assert "authP" not in text
+
+
+def test_a_pulsar_publishes_no_telemetry() -> None:
+    url, text = failure_at(Pulsar)
     assert text.startswith(
         f"{url} has no topic {TELEMETRY_TOPIC}: it is no Headgate broker (Apache Pulsar?), and"
     )

@@ -21,7 +21,21 @@ EXIT_INTERRUPTED = 130
 """Exit status after Ctrl-C, as shells have it."""
 
 
-class LazyGroup(click.Group):
+class SuggestingGroup(click.Group):
+    """A group that says which of its commands may be meant by one that it does not have."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """As click, which in some versions does not say it, and never of commands not loaded."""
+        name, known = args[0], self.list_commands(ctx)
+        hint = "" if name in known else did_you_mean(name, known)
+        if hint and not ctx.resilient_parsing:
+            raise click.UsageError(f"No such command {name!r}{hint}", ctx)
+        return super().resolve_command(ctx, args)
+
+
+class LazyGroup(SuggestingGroup):
     """A group whose commands are named by ``module:attribute`` until somebody calls one."""
 
     def __init__(self, *, table: Mapping[str, tuple[str, str]], **attributes: Any) -> None:
@@ -40,16 +54,6 @@ class LazyGroup(click.Group):
         module, _, attribute = self._table[cmd_name][0].partition(":")
         command = getattr(importlib.import_module(module), attribute)
         return command if isinstance(command, click.Command) else None
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        """As click, which cannot say which of the commands that it has not seen may be meant."""
-        name = args[0]
-        hint = "" if name in self._table else did_you_mean(name, self.list_commands(ctx))
-        if hint and not ctx.resilient_parsing:
-            raise click.UsageError(f"No such command {name!r}{hint}", ctx)
-        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the list of commands from the table alone."""

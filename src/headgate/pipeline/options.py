@@ -10,6 +10,7 @@ from urllib.parse import quote, urlsplit
 
 from headgate.base.errors import InputError
 from headgate.base.faults import Faults
+from headgate.base.names import InvalidNameError, parse_topic
 from headgate.pipeline.roots import checked_root, is_object_store
 
 TELEMETRY_TOPIC: Final = "persistent://headgate/telemetry/samples"
@@ -21,6 +22,9 @@ WEB_URL: Final = "http://localhost:8080"
 RETAIN_DAYS_MIN: Final = 2
 """Rows follow from the day before. With less, the hour that has just ended could lack some when
 the last of its telemetry comes."""
+
+TRIGGER_S_MIN: Final = 0.1
+"""Least time between two looks at the topics."""
 
 METRICS_HOST: Final = "127.0.0.1"
 """Metrics are for this machine unless somebody says otherwise."""
@@ -90,6 +94,10 @@ class SourceOptions:
                 if not _is_url(url, schemes):
                     example = f"{schemes[0]}://localhost:{port}"
                     faults.add(f"{option} {url!r}: {forms} is allowed, such as {example}")
+        try:
+            parse_topic(self.topic)
+        except InvalidNameError as error:
+            faults.add(f"--topic: {error}")
         if self.token is not None and self.token_path is not None:
             faults.add("a token and a token file (--token-file) are given; one of them is allowed")
         if (self.trust_path is not None or self.allow_insecure) and not any(
@@ -188,12 +196,13 @@ class StreamOptions:
     metrics_host: str = METRICS_HOST
 
     def __post_init__(self) -> None:
-        """Raise :class:`InputError` for a trigger that is no time of at least 0.1 s, or scrapes."""
+        """Raise :class:`InputError` for a trigger that is too short or no time, or scrapes."""
         if self.source.scrapes is not None:
             raise InputError("--scrapes are read once; a stream reads telemetry topics")
-        if not (math.isfinite(self.trigger_s) and self.trigger_s >= 0.1):
+        if not (math.isfinite(self.trigger_s) and self.trigger_s >= TRIGGER_S_MIN):
             raise InputError(
-                f"--trigger {self.trigger_s:g}: seconds from 0.1 on are allowed, such as 5"
+                f"--trigger {self.trigger_s:g}: seconds from {TRIGGER_S_MIN:g} on are allowed, "
+                "such as 5"
             )
 
 

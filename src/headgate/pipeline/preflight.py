@@ -8,6 +8,7 @@ from typing import Final
 import urllib3
 
 from headgate.base.errors import InputError
+from headgate.base.faults import Faults
 from headgate.pipeline.options import SourceOptions
 from pyspark_pulsar.access import tls_refusal
 from pyspark_pulsar.admin import AdminClient, Answer, cause_of, http_transport
@@ -22,6 +23,16 @@ _ACCESS_HINT: Final = (
     "(--token-file or HEADGATE_TOKEN gives the token, --tls-trust-certs the authority to trust)"
 )
 
+_TYPED: Final = (
+    ("give credentials with authPluginClassName and authParams", "a token is needed"),
+    ("tlsTrustCertsFilePath", "--tls-trust-certs"),
+    ("tlsAllowInsecureConnection", "--tls-insecure"),
+    ("the token in authParams", "the token"),
+    (" (authParams)", ""),
+    (" of authParams", ""),
+)
+"""Options of ``format("pulsar")`` in its texts, and what is said to who typed other ones."""
+
 _OWN_PATH: Final = "/admin/v2/headgate/explain?count=1"
 """What only Headgate answers, in a moment."""
 
@@ -30,12 +41,15 @@ def check_brokers(source: SourceOptions) -> None:
     """See that every broker answers at both of its addresses and has the telemetry topic.
 
     Raises:
-        InputError: one does not; the text says how to go on.
+        InputError: one does not; the text has a line for each, and says how to go on.
     """
+    faults = Faults()
     for broker_url, web_url in zip(source.broker_urls, source.web_urls, strict=True):
-        connection = _connection(source, broker_url, web_url)
-        _check_web(connection, web_url, source.topic)
-        _check_binary(connection)
+        with faults.kept():
+            connection = _connection(source, broker_url, web_url)
+            _check_web(connection, web_url, source.topic)
+            _check_binary(connection)
+    faults.raise_any()
 
 
 def _connection(source: SourceOptions, broker_url: str, web_url: str) -> Connection:
@@ -46,8 +60,15 @@ def _connection(source: SourceOptions, broker_url: str, web_url: str) -> Connect
         parsed = parse_options(options | {name: str(ms) for name, ms in patience.items()})
         parsed.connection.access.check_files()
     except (OptionsError, AccessError) as error:
-        raise InputError(f"{error} {_ACCESS_HINT}") from error
+        raise InputError(_about_access(error)) from error
     return parsed.connection
+
+
+def _about_access(error: Exception) -> str:
+    text = str(error)
+    for option, typed in _TYPED:
+        text = text.replace(option, typed)
+    return f"{text} {_ACCESS_HINT}"
 
 
 def _check_web(connection: Connection, web_url: str, topic: str) -> None:
@@ -78,7 +99,7 @@ def _check_web(connection: Connection, web_url: str, topic: str) -> None:
             f"{web_url} has no topic {topic}: {why} (--topic names another topic)"
         ) from error
     except AccessError as error:
-        raise InputError(f"{error} {_ACCESS_HINT}") from error
+        raise InputError(_about_access(error)) from error
     except AdminError as error:
         raise InputError(f"{error} (--admin-url names the admin API of a broker)") from error
 
@@ -93,7 +114,7 @@ def _check_binary(connection: Connection) -> None:
     try:
         greet(connection, TIMEOUT_S)
     except AccessError as error:
-        raise InputError(f"{error} {_ACCESS_HINT}") from error
+        raise InputError(_about_access(error)) from error
     except OSError as error:
         why = error.strerror or str(error)
         raise InputError(f"{broker_url} cannot be reached: {why} {hint}") from error

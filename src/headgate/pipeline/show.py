@@ -28,13 +28,14 @@ _SHOWN: Final[Mapping[str, tuple[str, ...]]] = {
     ),
     "attribution": (
         "minute", "topic", "subscription", "backlog_messages", "growth_messages", "verdict",
-        "confidence",
+        "confidence", "sentence",
     ),
     "publish_attribution": (
         "minute", "topic", "partition", "msgs_in", "cause", "held_share", "sentence",
     ),
     "throttle_timeline": (
         "minute", "level", "subject", "limit_per_s", "offered", "granted", "waiting_share",
+        "sentence",
     ),
     "episodes": (
         "topic", "subscription", "minutes", "peak_backlog_messages", "cause", "is_open",
@@ -47,6 +48,7 @@ _SHOWN: Final[Mapping[str, tuple[str, ...]]] = {
     ),
     "quota_usage": (
         "minute", "topic", "partition", "size_use", "time_use", "seconds_to_breach", "method",
+        "sentence",
     ),
     "evictions": ("time", "topic", "partition", "quota", "messages", "bytes"),
     "policy_backtest": (
@@ -55,10 +57,6 @@ _SHOWN: Final[Mapping[str, tuple[str, ...]]] = {
     "bronze_quarantine": ("publish_time", "message_topic", "message_id", "reason"),
 }  # fmt: skip
 """What a table for people shows of the wide ones when no columns are named."""
-
-_SENTENCE: Final = "sentence"
-_NAMING_COLUMNS: Final = 3
-"""So many of the first columns that are shown say whom and when a row is about."""
 
 _NOT_SHOWN: Final = ("date", "hour")
 """Partition columns repeat what the time says."""
@@ -122,17 +120,7 @@ def show(options: ShowOptions, out: TextIO, err: TextIO) -> int:
         err.write(f"The latest {count:,} of {count + more:,} rows; --limit shows more.\n")
     elif not count:
         err.write(f"{options.table} has no such rows.\n")
-    if count and options.format == "table" and not options.columns:
-        err.write(_sentence_hint(columns, scan))
     return count
-
-
-def _sentence_hint(columns: Sequence[str], scan: Scan) -> str:
-    """How to get the words for a row, where a table for people has no room for them."""
-    if _SENTENCE in columns or _SENTENCE not in scan.schema.names:
-        return ""
-    names = ",".join((*columns[:_NAMING_COLUMNS], _SENTENCE))
-    return f"Each row also says it in a sentence: --columns {names}\n"
 
 
 def latest_rows(

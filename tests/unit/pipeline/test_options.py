@@ -33,6 +33,7 @@ def test_defaults_are_the_standard_ports() -> None:
         ({"out": "gs://b/t"}, "cannot be in gs://"),
         ({"out": "s3://b"}, "'b' is no name of a bucket"),
         ({"out": "s3://tables", "work": "s3://tables/w"}, "is no folder of this machine"),
+        ({"topic": "a/b"}, "--topic: Invalid topic name 'a/b': domain://tenant/namespace/topic, "),
         ({"work": "hdfs://w"}, "cannot be in hdfs://"),
         (
             {"broker_urls": ("pulsar://a:1", "pulsar://b:1")},

@@ -11,7 +11,7 @@ import click
 from headgate.cli import admin_client
 from headgate.cli.admin.errors import AdminUsageError
 from headgate.cli.admin.verbs import Parameter, Server, Verb
-from headgate.cli.group import LazyGroup
+from headgate.cli.group import LazyGroup, SuggestingGroup
 
 REQUEST_TIMEOUT_S: Final = 60
 """As ``pulsar-admin`` has it."""
@@ -58,7 +58,7 @@ class VerbCommand(click.Command):
         self.verb.run(server, values)
 
 
-class _Group(click.Group):
+class _Group(SuggestingGroup):
     """A group that ends with status 1 when it is asked wrongly."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:

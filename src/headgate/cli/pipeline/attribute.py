@@ -8,6 +8,7 @@ from typing import Any, Final
 import click
 
 from headgate.base.errors import InputError
+from headgate.base.nearest import did_you_mean
 from headgate.cli import terminal
 from headgate.cli.pipeline.common import (
     EXIT_FOUND,
@@ -28,6 +29,18 @@ _THROTTLED: Final = "THROTTLED"
 _FAULTS: Final = tuple(blame for blame in BLAMES if blame != "NONE")
 
 
+class _Verdict(click.Choice[str]):
+    """A verdict; click would list the names in small letters."""
+
+    def __init__(self) -> None:
+        super().__init__([_ANY, _THROTTLED, *_FAULTS], case_sensitive=False)
+
+    def get_invalid_choice_message(self, value: Any, ctx: click.Context | None) -> str:  # noqa: ARG002
+        names = tuple(self.choices)
+        hint = did_you_mean(str(value).upper(), names) or ";"
+        return f"{value!r} is no verdict{hint} {', '.join(names)} are allowed."
+
+
 @click.command("attribute", short_help="Judge each subscription over a time range.")
 @source_options
 @scrapes_option
@@ -43,7 +56,7 @@ _FAULTS: Final = tuple(blame for blame in BLAMES if blame != "NONE")
 )  # fmt: skip
 @click.option(
     "--fail-on", metavar="VERDICT", multiple=True,
-    type=click.Choice([_ANY, _THROTTLED, *_FAULTS], case_sensitive=False),
+    type=_Verdict(),
     help="End with status 3 when a subscription is judged so; may be repeated. THROTTLED is any of"
     " the three limiters, ANY all but NONE.",
 )  # fmt: skip
@@ -64,6 +77,8 @@ def attribute_command(
     """Read what the telemetry topics hold and judge each subscription over a time range.
 
     With --producers, each topic: why was my producer slow?
+
+    Example: headgate pipeline attribute --out tables --since 2h
     """
     if no_read:
         check_no_brokers("--no-read", "work")

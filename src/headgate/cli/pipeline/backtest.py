@@ -22,10 +22,14 @@ from headgate.pipeline.options import BacktestOptions, FolderOptions
 @folder_option
 @click.option(
     "--grid", metavar="FILE", required=True, type=click.Path(dir_okay=False),
-    help="The settings to try, in TOML.",
+    help="The settings to try, in TOML; conf/backtest.toml in the sources is an example.",
 )  # fmt: skip
 @range_options
-@click.option("--run-id", metavar="NAME", help="Replaces this run; a new one by default.")
+@click.option(
+    "--run-id",
+    metavar="NAME",
+    help="Name of the run, whose rows are replaced; a new name by default.",
+)
 @format_option
 def backtest_command(
     out: str,
@@ -38,7 +42,9 @@ def backtest_command(
     """Replay the broker's own laws with other settings over what the tables hold.
 
     The rows, one for each grid point and topic, are the table policy_backtest; those of this run
-    are printed, the best first.
+    are printed, the best first, and how to set the best.
+
+    Example: headgate pipeline backtest --out tables --grid grid.toml --since 1d
     """
     options = BacktestOptions(
         FolderOptions(out, since, until, format_, terminal.width(), terminal.has_color()),

@@ -10,14 +10,19 @@ pipeline_group = LazyGroup(
     name="pipeline",
     help=(
         "Say why backlogs grew, from what brokers publish about themselves.\n\n"
-        "Needs headgate[spark]; run, stream, attribute, forecast and backtest also Java 17.\n\n"
+        "Needs headgate[spark]; run, stream, attribute, forecast and backtest also Java 17 "
+        "or newer.\n\n"
         "Rows go to the standard output, stages and warnings to the standard error. The exit "
-        "status is 0 when it is done, 1 when the job failed, 2 when what was asked cannot be, and "
-        "3 when --fail-on or --fail-within found what it looks for."
+        "status is 0 when it is done, 1 when the job failed, 2 when what was asked cannot be, "
+        "3 when --fail-on or --fail-within found what it looks for, and 130 after Ctrl-C.\n\n"
+        "Begin with: headgate pipeline run --out tables"
     ),
     table={
         "run": (f"{_HERE}.ingest:run_command", "Bring all tables up to date, then end."),
-        "stream": (f"{_HERE}.ingest:stream_command", "Keep the tables up to date until told."),
+        "stream": (
+            f"{_HERE}.ingest:stream_command",
+            "Keep the tables up to date until interrupted.",
+        ),
         "attribute": (
             f"{_HERE}.attribute:attribute_command",
             "Judge each subscription over a time range.",

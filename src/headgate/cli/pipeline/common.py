@@ -92,7 +92,8 @@ def source_options(command: Command) -> Command:
             help="File of the token for the brokers; else the variable HEADGATE_TOKEN.",
         ),
         click.option(
-            "--topic", default=TELEMETRY_TOPIC, show_default=True, help="The telemetry topic."
+            "--topic", metavar="TOPIC", default=TELEMETRY_TOPIC, show_default=True,
+            help="The telemetry topic."
         ),
         click.option(
             "--work", metavar="DIR", type=click.Path(file_okay=False),
@@ -101,8 +102,8 @@ def source_options(command: Command) -> Command:
         ),
         click.option(
             "--out", metavar="DIR", required=True, type=click.Path(file_okay=False),
-            help="Folder of the tables, or s3://BUCKET/PREFIX; made when missing, gone on with when"
-            " not.",
+            help="Folder of the tables, or s3://BUCKET/PREFIX; made where it is missing, and later"
+            " runs go on with it.",
         ),
         click.option(
             "--admin-url", "web_urls", metavar="URL", multiple=True, default=(WEB_URL,),
@@ -136,10 +137,14 @@ def folder_option(command: Command) -> Command:
 
 def range_options(command: Command) -> Command:
     """``--since`` and ``--until``."""
-    until = click.option("--until", metavar="T", help="End, written as --since; now by default.")
-    since = click.option(
-        "--since", metavar="T", help="Begin: ISO 8601 with offset, or an age such as 2h."
+    until = click.option(
+        "--until", metavar="TIME", help="End of the range, written as --since; now by default."
     )
+    since = click.option(
+        "--since", metavar="TIME",
+        help="Begin of the range: with its offset, as 2026-11-21T10:00:00Z, or an age, as 30s, 15m,"
+        " 2h or 1d; as far back as the tables go by default.",
+    )  # fmt: skip
     return since(until(command))
 
 
@@ -147,7 +152,8 @@ def format_option(command: Command) -> Command:
     """``--format``."""
     return click.option(
         "--format", "format_", type=click.Choice(["table", "json", "csv"]), default="table",
-        show_default=True, help="For people; or an array of objects, or lines with a header.",
+        show_default=True,
+        help="table is for people, json an array of objects, csv lines with a header.",
     )(command)  # fmt: skip
 
 

@@ -34,7 +34,7 @@ def compact_command(
     For a schedule, once a day. Rows stay as they are, but for those that --retain drops. No other
     job may write the folder meanwhile, so a stream has to be stopped.
 
-    Example: headgate pipeline compact --out tables --retain 30 --vacuum --dry-run
+    Example: headgate pipeline compact --out tables --vacuum --dry-run
     """
     check_needed("vacuum_hours", "--vacuum", is_given=vacuum)
     options = CompactOptions(out, retain_days, vacuum, vacuum_hours, dry_run)

@@ -21,16 +21,20 @@ from headgate.pipeline.options import FolderOptions, ForecastOptions
 
 @click.command("forecast", short_help="Say when quotas will be reached.")
 @folder_option
-@click.option("--at", metavar="T", help="Forecast from here; the newest minute by default.")
+@click.option(
+    "--at", metavar="TIME",
+    help="Forecast from here, written as --since; the newest minute by default.",
+)  # fmt: skip
 @click.option(
     "--score", is_flag=True,
-    help="Instead: how right the forecasts of --since to --until were (pinball loss, coverage).",
+    help="Instead: how right the forecasts of --since to --until were (pinball loss, coverage);"
+    " a range needs this.",
 )  # fmt: skip
 @range_options
 @format_option
 @click.option(
     "--fail-within", metavar="DURATION",
-    help="End with status 3 when a quota is likely reached within this time, such as 1h.",
+    help="End with status 3 when a quota is likely reached within this time: 30s, 15m, 2h, 1d.",
 )  # fmt: skip
 def forecast_command(
     out: str,
@@ -41,7 +45,10 @@ def forecast_command(
     format_: Any,
     fail_within: str | None,
 ) -> None:
-    """Say for each topic with a backlog quota when it will be reached, as the tables have it."""
+    """Say for each topic with a backlog quota when it will be reached, as the tables have it.
+
+    Example: headgate pipeline forecast --out tables --fail-within 1h
+    """
     if not score and (since or until):
         raise click.UsageError("--since and --until need --score; --at says when to forecast from.")
     if score and (at or fail_within):

@@ -16,7 +16,7 @@ from headgate.cli.pipeline.common import (
     scrapes_option,
     source_options,
 )
-from headgate.pipeline.options import METRICS_HOST, SourceOptions, StreamOptions
+from headgate.pipeline.options import METRICS_HOST, TRIGGER_S_MIN, SourceOptions, StreamOptions
 
 _PORT_MAX = 65_535
 
@@ -47,6 +47,8 @@ def run_command(source: SourceOptions, days: tuple[date, ...]) -> None:
     """Read what the telemetry topics hold now, bring all tables up to date, and end.
 
     For a schedule: it goes on where the last run stopped, and reads nothing twice.
+
+    Example: headgate pipeline run --out tables
     """
     jobs = load("jobs")
     anew = (min(days), max(days)) if days else None
@@ -54,11 +56,20 @@ def run_command(source: SourceOptions, days: tuple[date, ...]) -> None:
         jobs.run_once(source, sys.stderr, anew=anew)
 
 
-@click.command("stream", short_help="Keep the tables up to date until told.")
+def _seconds(_ctx: click.Context, _param: click.Parameter, value: str) -> float:
+    try:
+        return float(value)
+    except ValueError as error:
+        raise click.BadParameter(
+            f"{value!r} is no number of seconds; one such as 5 or 0.5 is allowed."
+        ) from error
+
+
+@click.command("stream", short_help="Keep the tables up to date until interrupted.")
 @source_options
 @click.option(
-    "--trigger", "trigger_s", metavar="SECONDS", type=float, default=5.0, show_default=True,
-    help="Time between two looks at the topics.",
+    "--trigger", "trigger_s", metavar="SECONDS", default="5", show_default=True,
+    callback=_seconds, help=f"Time between two looks at the topics, from {TRIGGER_S_MIN:g} on.",
 )  # fmt: skip
 @click.option(
     "--metrics-port", metavar="N", type=click.IntRange(0, _PORT_MAX),
@@ -77,6 +88,8 @@ def stream_command(
     """Keep the tables up to date until interrupted; the next run goes on from there.
 
     Every batch with new telemetry is one line on the standard error.
+
+    Example: headgate pipeline stream --out tables --metrics-port 9101
     """
     check_needed("metrics_host", "--metrics-port", is_given=metrics_port is not None)
     options = StreamOptions(source, trigger_s, metrics_port, metrics_host)

@@ -15,7 +15,8 @@ from headgate.pipeline.options import TOPICS_MAX, ReportOptions
 @range_options
 @click.option(
     "--html", metavar="FILE", type=click.Path(dir_okay=False),
-    help="The page; report.html in the folder by default, which a bucket is not.",
+    help="The page; report.html in the folder of the tables by default. Needed where that is in"
+    " S3.",
 )  # fmt: skip
 @click.option(
     "--top", metavar="N", type=click.IntRange(1, TOPICS_MAX), default=10, show_default=True,
@@ -27,6 +28,8 @@ def report_command(
     """Write one page of HTML about a time range: what grew, why, what was held, what is next.
 
     It holds all that it needs and opens without a network. No Spark is started.
+
+    Example: headgate pipeline report --out tables --since 1d
     """
     options = ReportOptions(out, since, until, html, top)
     load("report.job").run_report(options, sys.stderr)

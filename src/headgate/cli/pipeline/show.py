@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import click
 
@@ -41,16 +41,32 @@ def _names(_ctx: click.Context, _param: click.Parameter, value: str | None) -> t
     return tuple(name.strip() for name in (value or "").split(",") if name.strip())
 
 
-@click.command("show", short_help="Print rows of a table.")
+_HELP: Final = f"""Print rows of TABLE, without Spark.
+
+As a table: the latest 50 rows and the columns that matter most. As json or csv: all of both.
+
+TABLE is {", ".join(TABLES)}; or a view: {", ".join(VIEWS)}.
+
+Example: headgate pipeline show attribution --out tables --since 1h
+"""
+
+
+@click.command("show", short_help="Print rows of a table.", help=_HELP)
 @click.argument("table", shell_complete=_completed)
 @folder_option
 @range_options
-@click.option("--limit", metavar="N", type=click.IntRange(1), help="Only the latest N rows.")
+@click.option(
+    "--limit", metavar="N", type=click.IntRange(1),
+    help="Only the latest N rows; 50 as a table, all as json or csv by default.",
+)  # fmt: skip
 @click.option(
     "--where", metavar="COLUMN=VALUE", multiple=True, callback=_pairs,
-    help="Only rows with this value; several values of one column: any of them.",
+    help="Only rows with this value, such as verdict=CONSUMER; may be repeated: several columns"
+    " must all match, several values of one are any of them.",
 )  # fmt: skip
-@click.option("--columns", metavar="A,B", callback=_names, help="Only these, in this order.")
+@click.option(
+    "--columns", metavar="A,B", callback=_names, help="Only these columns, in this order."
+)
 @format_option
 def show_command(
     table: str,
@@ -62,10 +78,7 @@ def show_command(
     columns: tuple[str, ...],
     format_: Any,
 ) -> None:
-    """Print rows of TABLE, without Spark.
-
-    As a table: the latest 50 rows and the columns that matter most. As json or csv: all of both.
-    """
+    """See :data:`_HELP`."""
     show = load("show")
     span = parse_span(since, until, SystemClock.wall_ns())
     options = show.ShowOptions(

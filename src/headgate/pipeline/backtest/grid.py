@@ -115,8 +115,10 @@ def load_grid(path: str | Path) -> Grid:
     """
     try:
         text = Path(path).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"grid file {path} cannot be read: {error}") from error
+    except OSError as error:
+        raise InputError(f"grid file {path} cannot be read: {error.strerror} (--grid)") from error
+    except UnicodeDecodeError as error:
+        raise InputError(f"grid file {path} is not UTF-8 text (byte {error.start})") from error
     return parse_grid(text, str(path))
 
 

@@ -84,7 +84,7 @@ def compact(root: str, tables: Iterable[str], progress: Progress, *, dry_run: bo
 def _would_compact(counts: Collection[int]) -> str:
     if not counts:
         return "nothing to do"
-    return f"{sum(counts):,} files would become {len(counts):,}, those of 100 MB apart"
+    return f"{sum(counts):,} files would become {len(counts):,}; files of 100 MB stay"
 
 
 def compact_table(root: str, name: str, *, files_max: int = 1) -> tuple[int, int]:
@@ -153,6 +153,8 @@ def vacuum(root: str, retain_hours: int, dry_run: bool) -> list[str]:
     found: list[str] = []
     place = place_of(root)
     for name in table_names(root):
+        if not dry_run:
+            check_held(root)
         dead = [f"{name}/{path}" for path in _dead_files(place, name, retain_hours)]
         found += dead
         if dry_run:

@@ -110,7 +110,10 @@ def test_the_broker_has_a_route_for_every_request(server: FakeServer) -> None:
         (["namespaces", "policies", "t"], "Invalid namespace 't': tenant/namespace is allowed"),
         (["tenants", "get", "a", "b"], "Got unexpected extra argument (b)"),
         (["topics", "stats", "x", "-gpb=1"], "Option '-gpb' does not take a value."),
-        (["namespaces", "set-subscribe-rate"], "No such command 'set-subscribe-rate'."),
+        (
+            ["namespaces", "set-subscribe-rate"],
+            "No such command 'set-subscribe-rate'; did you mean set-publish-rate?",
+        ),
         (["schemas"], "No such command 'schemas'."),
         (["namespaces"], "Missing command."),
         ([], "Missing command."),

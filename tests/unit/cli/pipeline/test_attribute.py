@@ -98,7 +98,8 @@ def test_what_was_found_is_said(asked: list[Any]) -> None:
     ("words", "text"),
     [
         ("--format xml", "'xml' is not one of 'table', 'json', 'csv'"),
-        ("--fail-on NONE", "'NONE' is not one of"),
+        ("--fail-on NONE", "'NONE' is no verdict"),
+        ("--fail-on consumr", "'consumr' is no verdict; did you mean CONSUMER? ANY, THROTTLED, "),
         ("--producers --fail-on ANY", "--fail-on is about subscriptions, --producers about"),
         ("--fail-confidence 0.9", "--fail-confidence means nothing without --fail-on."),
         (

@@ -142,6 +142,25 @@ def test_a_host_for_metrics_that_nobody_serves_is_refused(monkeypatch: pytest.Mo
     assert asked == []
 
 
+@pytest.mark.parametrize(
+    ("trigger", "said"),
+    [
+        ("fast", "'--trigger': 'fast' is no number of seconds; one such as 5 or 0.5 is allowed."),
+        ("0.05", "--trigger 0.05: seconds from 0.1 on are allowed, such as 5"),
+        ("nan", "--trigger nan: seconds from 0.1 on are allowed, such as 5"),
+    ],
+)
+def test_a_trigger_that_cannot_be_is_told_as_it_was_typed(
+    monkeypatch: pytest.MonkeyPatch, trigger: str, said: str
+) -> None:
+    asked = loads(monkeypatch, "ingest")
+    words = ["pipeline", "stream", "--out", "t", "--trigger", trigger]
+    result = CliRunner().invoke(main, words)
+    assert result.exit_code == 2
+    assert said in result.stderr
+    assert asked == []
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_ends_a_stream_after_its_batch(
     monkeypatch: pytest.MonkeyPatch, number: signal.Signals
