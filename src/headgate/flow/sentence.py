@@ -301,9 +301,10 @@ def _advice(judgement: Judgement, facts: Circumstances, appended_per_s: float) -
             rate *= facts.waiting_subscriptions
         else:
             # Where nobody counted who waits, there may be others that the limit is shared with.
-            published += " for each subscription that shares it"
+            needed = "that, or above the sum if several subscriptions share it"
+            through = "which it lets through where no other subscription shares it"
             if _lets_through(judgement, facts, rate):
-                return published
+                return f"{published}, {through}"
     if _lets_through(judgement, facts, rate):
         return f"{published}, {through}, so it need not be raised"
     return f"{published}, so raise it above {needed}"

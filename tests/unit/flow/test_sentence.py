@@ -61,7 +61,8 @@ FACTS = Circumstances(
                 limit=RateLimit(None, 20_000), appended_per_s=90.0, bytes_per_message=246.4
             ),
             "THROTTLED_TOPIC: the topic limit of 20,000 B/s held this subscription; 22,176 B/s are"
-            " published for each subscription that shares it, so raise it above their sum.",
+            " published, so raise it above that, or above the sum if several subscriptions share"
+            " it.",
         ),
         (
             _judgement(Verdict.THROTTLED_TOPIC, dimension=Dimension.MESSAGES),
@@ -206,7 +207,17 @@ def test_sentence(judgement: Judgement, facts: Circumstances, expected: str) -> 
         ),
         (199, 2, "100 msg/s are published for each of them, so raise it above their sum."),
         # Whether it is enough for all who share it is not known.
-        (101, 0, "100 msg/s are published for each subscription that shares it."),
+        (
+            101,
+            0,
+            "100 msg/s are published, which it lets through where no other subscription shares it.",
+        ),
+        (
+            99,
+            0,
+            "100 msg/s are published, so raise it above that, or above the sum if several"
+            " subscriptions share it.",
+        ),
     ],
 )
 def test_a_limit_that_is_enough_need_not_be_raised(limit: int, waiting: int, expected: str) -> None:
