@@ -189,10 +189,19 @@ with each as (
     case when is_reached then 0 when n >= 10 and is_told then k when n < 10 then own end as likely,
     case when is_reached then 0 when n >= 10 and is_told then t end as latest
   from each
+), counted as (
+  select * replace (
+    case when is_reached then 0 when earliest is not null
+      then greatest(earliest - passed, least(earliest, 0.5)) end as earliest,
+    case when is_reached then 0 when likely is not null
+      then greatest(likely - passed, least(likely, 0.5)) end as likely,
+    case when is_reached then 0 when latest is not null
+      then greatest(latest - passed, least(latest, 0.5)) end as latest
+  ) from (select *, (to_ns - made_ns) / 1e9 as passed from judged)
 ), nearest as (
   select *, row_number() over (partition by topic, partition, minute
     order by method = 'none', coalesce(likely, 'inf'), coalesce(earliest, 'inf'), q) as place
-  from judged
+  from counted
 )
 select topic, partition, minute, earliest, likely, latest, if(method = 'none', null, q), method,
   make_timestamptz(made_ns // 1000)

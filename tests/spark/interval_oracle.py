@@ -71,7 +71,7 @@ from cuts group by all order by all
 def interval_columns(kind: Kind) -> tuple[str, ...]:
     """The columns that are compared, in the order of the oracle's rows."""
     starts = tuple(f"{name}_start" for name in _STARTS[kind])
-    oldest = () if kind is Kind.LIMITER else ("oldest_age_max_ns",)
+    oldest = () if kind is Kind.LIMITER else ("oldest_age_max_ns", "backlog_bytes_max")
     names = ("minute", *_KEYS[kind], "broker", "evidence", *_PLACES, *_MARKS)
     return (*names, *_amounts(kind), *_levels(kind), *starts, *oldest)
 
@@ -84,6 +84,8 @@ def interval_oracle(bronze: pa.Table, kind: Kind) -> list[tuple[Any, ...]]:
     values += [_level_at(name, "min_by", "a") for name in _STARTS[kind]]
     if kind is not Kind.LIMITER:
         values.append("max(if(oldest_age_ns is null, null, greatest(0, oldest_age_ns - (t - z))))")
+        ends = ", ".join(_moving("backlog_bytes", instant) for instant in ("a", "z"))
+        values.append(f"max(greatest({ends}))")
     query = _SQL.format(
         kind=kind.value,
         key=", ".join(f'"{name}"' for name in _KEYS[kind]),
@@ -134,8 +136,11 @@ def _level(name: str, starts: tuple[str, ...]) -> str:
 
 def _level_at(name: str, pick: str, instant: str) -> str:
     """A level that moves evenly within a piece."""
-    at = f"s_{name} + floor(({name} - s_{name}) * (({instant} - f) / (t - f)))::bigint"
-    return f"{pick}({{'v': {at}}}, {instant}).v"
+    return f"{pick}({{'v': {_moving(name, instant)}}}, {instant}).v"
+
+
+def _moving(name: str, instant: str) -> str:
+    return f"s_{name} + floor(({name} - s_{name}) * (({instant} - f) / (t - f)))::bigint"
 
 
 def _start(name: str, kind: Kind) -> str:

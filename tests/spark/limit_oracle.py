@@ -69,6 +69,7 @@ TIMELINE_COLUMNS = (
     "level",
     "subject",
     "dimension",
+    "counted_ns",
     "limit_per_s",
     "limit_source",
     "offered",
@@ -105,7 +106,7 @@ with once as (
                       order by granted desc, waiter) || ']' as waiters
   from sums group by all
 )
-select date, hour, minute, level, subject, dimension,
+select date, hour, minute, level, subject, dimension, ({_COUNTED})::bigint,
   "limit" * 1e9 / limit_period_ns, limit_source, offered, granted,
   greatest(0, offered - granted), waiting_ns, least(1, waiting_ns::double / ({_COUNTED})),
   coalesce(peak, waiters_max),

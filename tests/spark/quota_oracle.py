@@ -17,14 +17,18 @@ USAGE_COLUMNS = (
     "minute",
     "topic",
     "partition",
+    "to_ns",
     "backlog_bytes",
+    "backlog_bytes_max",
     "oldest_age_ns",
     "size_limit_bytes",
     "size_policy",
     "size_use",
+    "size_use_max",
     "time_limit_ns",
     "time_source",
     "time_use",
+    "time_use_max",
     "seconds_to_breach_broker",
     "eviction_time_messages",
     "held_seconds",
@@ -41,11 +45,13 @@ with topics as (
       + coalesce(parked_backlog_quota_ns, 0) > 0 as acted
   from intervals where kind = 'topic'
 )
-select date, hour, minute, topic, partition, backlog_bytes, oldest_age_ns,
+select date, hour, minute, topic, partition, to_ns, backlog_bytes, backlog_bytes_max, oldest_age_ns,
   quota_size_limit_bytes, quota_size_policy,
   backlog_bytes::double / nullif(quota_size_limit_bytes, 0),
+  backlog_bytes_max::double / nullif(quota_size_limit_bytes, 0),
   quota_time_limit_ns, quota_time_source,
   coalesce(oldest_age_ns, 0)::double / nullif(quota_time_limit_ns, 0),
+  coalesce(oldest_age_max_ns, 0)::double / nullif(quota_time_limit_ns, 0),
   least(case when has_size then s end, case when has_time then t end) / 1e9,
   eviction_time_messages, parked_backlog_quota_ns / 1e9, parked_backlog_quota_messages
 from topics where has_size or has_time or acted

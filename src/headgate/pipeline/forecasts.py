@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, fields
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from math import inf
 from typing import Any, Final
 
@@ -17,8 +17,9 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from headgate.base.clock import SystemClock
 from headgate.base.errors import InputError
-from headgate.base.units import NS_PER_US
+from headgate.base.units import NS_PER_S, NS_PER_US
 from headgate.flow.quota_sentence import consequence
+from headgate.pipeline.breach_times import counted_from_ns, likely_ns
 from headgate.pipeline.forecast_steps import SCORED_COLUMNS, forecast_scores, newest_usage
 from headgate.pipeline.kernels.forecast_score import Score
 from headgate.pipeline.refresh import read_files
@@ -38,6 +39,8 @@ _OUTCOME_HOURS: Final = 24
 
 BEHIND: Final = timedelta(minutes=10)
 """A cluster that is so far behind sends no telemetry any more, or its broker is gone."""
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 _COPIED: Final = (
     "seconds_to_breach_earliest",
@@ -82,8 +85,9 @@ def forecast_rows(spark: SparkSession, root: str, at_ns: int | None) -> list[dic
     As of the newest minute of each cluster, or of its last that ended at ``at_ns``. A row has
     ``cluster``, ``topic`` (of a partition with its suffix), ``minute``, ``forecast_at``, ``quota``
     (the one that breaks first, or else the fuller), its ``policy``, ``source``, ``limit`` (bytes or
-    ns) and ``use``, the seconds from ``forecast_at`` on as in ``quota_usage``, ``likely_at`` (that
-    instant, or None), ``then`` (what happens at the limit), ``method`` and ``sentence``.
+    ns) and ``use``, ``to_ns`` (the end of what is known of the minute), the seconds from then on as
+    in ``quota_usage``, ``likely_at`` (that instant, or None), ``then`` (what happens at the limit),
+    ``method`` and ``sentence``.
 
     Raises:
         InputError: the folder has no table ``quota_usage``.
@@ -140,12 +144,13 @@ def _row(row: Mapping[str, Any]) -> dict[str, Any]:
         ("size", "time"),
         key=lambda kind: -1.0 if row[f"{kind}_use"] is None else row[f"{kind}_use"],
     )
-    likely_s = row["seconds_to_breach"]
+    likely = likely_ns(row)
     policy = row[f"{quota}_policy"] or ""
     return {
         "cluster": row["cluster"],
         "topic": topic_text(row),
         "minute": row["minute"],
+        "to_ns": counted_from_ns(row),
         "forecast_at": row["forecast_at"],
         "quota": quota,
         "policy": policy,
@@ -153,14 +158,16 @@ def _row(row: Mapping[str, Any]) -> dict[str, Any]:
         "limit": row["size_limit_bytes" if quota == "size" else "time_limit_ns"],
         "use": row[f"{quota}_use"],
         **{name: row[name] for name in _COPIED},
-        "likely_at": None if likely_s is None else row["forecast_at"] + timedelta(seconds=likely_s),
+        "likely_at": None
+        if likely is None
+        else _EPOCH + timedelta(microseconds=likely // NS_PER_US),
         "then": consequence(policy, row["oldest_subscription"] if quota == "time" else None),
     }
 
 
 def _soonest(row: Mapping[str, Any]) -> tuple[bool, float, float, float, str]:
     """What is reached, then the likely instants, then the possible ones, then the fullest."""
-    at_s = row["forecast_at"].timestamp()
+    at_s = row["to_ns"] / NS_PER_S
     likely, earliest = row["seconds_to_breach"], row["seconds_to_breach_earliest"]
     return (
         likely != 0.0,

@@ -185,6 +185,8 @@ def _levels(chunk: Input, rows: Rows, pieces: Pieces, cuts: _Cuts) -> dict[str, 
         columns[f"{name}_start"] = pa.array(
             _level_at(pieces, cuts, at_start, at_end, cuts.group_first, 0)
         )
+        if name == "backlog_bytes":
+            columns["backlog_bytes_max"] = _most(pieces, cuts, at_start, at_end)
     if "oldest_age_ns" in level_columns(chunk.kind) and not _absent(chunk, "oldest_age_ns"):
         columns["oldest_age_max_ns"] = _oldest(chunk, rows, pieces, cuts)
     return columns
@@ -224,6 +226,13 @@ def _level_at(
     share = (instant - pieces.from_ns[p]) / (pieces.to_ns[p] - pieces.from_ns[p])
     change = np.floor((at_end[p] - at_start[p]) * share).astype(np.int64)
     return np.asarray(at_start[p] + change, dtype=np.int64)
+
+
+def _most(pieces: Pieces, cuts: _Cuts, at_start: Longs, at_end: Longs) -> pa.Array:
+    """The largest value of a level: between the ends of a piece it is never beyond them."""
+    every = np.arange(len(cuts.piece))
+    ends = [_level_at(pieces, cuts, at_start, at_end, every, side) for side in (0, 1)]
+    return pa.array(np.maximum.reduceat(np.maximum(*ends), cuts.group_first))
 
 
 def _oldest(chunk: Input, rows: Rows, pieces: Pieces, cuts: _Cuts) -> pa.Array:

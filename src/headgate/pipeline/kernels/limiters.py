@@ -104,6 +104,7 @@ def limiter_minute(minute: Minute) -> dict[str, Any]:
     told = [{"waiter": name, "granted": amount} for name, amount in waiters]
     return {
         **{name: minute[name] for name in _SAME},
+        "counted_ns": of_ns,
         "limit_per_s": limit_per_s,
         "held": held,
         "waiting_share": waiting,

@@ -28,10 +28,10 @@ from headgate.pipeline.tables.arrow_types import TIMESTAMP, table_arrow_schema
 from headgate.pipeline.tables.columns import HOUR_NS
 from headgate.pipeline.tables.intervals import TOPIC_KEY
 from headgate.pipeline.tables.quotas import (
-    BROKER_METHOD,
     EVICTION_FIELDS,
     NO_METHOD,
     QUOTA_USAGE,
+    THEIL_SEN_METHOD,
 )
 from headgate.record.fields import QUOTA_TYPES
 
@@ -40,7 +40,9 @@ _SAME: Final = (
     "minute",
     "broker",
     "completeness",
+    "to_ns",
     "backlog_bytes",
+    "backlog_bytes_max",
     "oldest_age_ns",
     "oldest_age_max_ns",
     "oldest_subscription",
@@ -55,6 +57,9 @@ _SET: Final = tuple(
 """Columns of the row that in the record are ``quota_*``."""
 
 _ACTS: Final = ("eviction_size_acts", "eviction_time_acts", "parked_backlog_quota_ns")
+
+_LEFT_S_MIN: Final = 0.5
+"""What is not reached is never told to be, however long ago that was expected."""
 
 _HELD_SHOWN_MIN_S: Final = 0.05
 """A shorter hold reads as none. One that evicts has many: sends wait for the eviction itself."""
@@ -85,6 +90,7 @@ class _Quota:
     limit_text: str
     use: float | None
     """None where there is nothing to divide by, or the backlog is not known."""
+    use_max: float | None
     forecast: QuotaForecast
     passed_s: float
     """From the forecast to the minute's end."""
@@ -97,15 +103,15 @@ class _Quota:
         return likely, earliest
 
     @property
-    def left_s(self) -> BreachForecast | None:
-        """The forecast as of the minute's end; None: none is made, or none is approached."""
-        earliest, likely, latest = (
-            None if s is None else max(s - self.passed_s, 0.0)
-            for s in (self.forecast.earliest_s, self.forecast.likely_s, self.forecast.latest_s)
-        )
-        if self.forecast.method in (BROKER_METHOD, NO_METHOD):
-            return None
-        return BreachForecast(earliest, likely, latest)
+    def left_s(self) -> BreachForecast:
+        """The forecast as of the minute's end."""
+        told = self.forecast
+        return BreachForecast(*map(self._left_s, (told.earliest_s, told.likely_s, told.latest_s)))
+
+    def _left_s(self, seconds: float | None) -> float | None:
+        if seconds is None or self.forecast.reached:
+            return seconds
+        return max(seconds - self.passed_s, min(seconds, _LEFT_S_MIN))
 
 
 def quota_usage_table(table: pa.Table, hours: Collection[int]) -> pa.Table:
@@ -150,18 +156,19 @@ def quota_usage(minute: Minute, forecast: RowForecast) -> dict[str, Any]:
     approached = [quota for quota in quotas if quota.forecast.method != NO_METHOD]
     # Of two at once the size's.
     nearest = min(approached, key=lambda quota: quota.order, default=None)
-    told = None if nearest is None else nearest.forecast
+    left_s = BreachForecast(None, None, None) if nearest is None else nearest.left_s
     none = NO_METHOD if quotas else None
     held_ns = minute["parked_backlog_quota_ns"]
     return {
         **{name: minute[name] for name in _SAME},
         **{name: minute[f"quota_{name}"] for name in _SET},
         **{f"{quota.kind}_use": quota.use for quota in quotas},
-        "seconds_to_breach_earliest": None if told is None else told.earliest_s,
-        "seconds_to_breach": None if told is None else told.likely_s,
-        "seconds_to_breach_latest": None if told is None else told.latest_s,
+        **{f"{quota.kind}_use_max": quota.use_max for quota in quotas},
+        "seconds_to_breach_earliest": left_s.earliest_s,
+        "seconds_to_breach": left_s.likely_s,
+        "seconds_to_breach_latest": left_s.latest_s,
         "breach_quota": None if nearest is None else nearest.kind,
-        "method": none if told is None else told.method,
+        "method": none if nearest is None else nearest.forecast.method,
         "forecast_at": pa.scalar(forecast.made_at_ns // NS_PER_US, TIMESTAMP) if quotas else None,
         "seconds_to_breach_broker": _broker_s(minute, quotas),
         "held_seconds": None if held_ns is None else held_ns / NS_PER_S,
@@ -176,12 +183,17 @@ def _quota(
 ) -> _Quota:
     limit = minute[f"quota_{kind}_{_LIMITS[kind]}"]
     if kind == "size":
-        taken, text = minute["backlog_bytes"], size_text(limit)
+        taken, most = minute["backlog_bytes"], minute["backlog_bytes_max"]
+        text = size_text(limit)
     else:
-        taken, text = minute["oldest_age_ns"] or 0, time_text(limit / NS_PER_S)
+        taken, most = minute["oldest_age_ns"] or 0, minute["oldest_age_max_ns"] or 0
+        text = time_text(limit / NS_PER_S)
+    return _Quota(kind, text, _use(taken, limit), _use(most, limit), forecast, passed_s)
+
+
+def _use(taken: int | None, limit: int) -> float | None:
     # A limit of 0 is a legal way to stop everybody: every backlog is over it.
-    use = taken / limit if limit > 0 and taken is not None else None
-    return _Quota(kind, text, use, forecast, passed_s)
+    return taken / limit if limit > 0 and taken is not None else None
 
 
 def _broker_s(minute: Minute, quotas: Sequence[_Quota]) -> float | None:
@@ -210,8 +222,9 @@ def _state(minute: Minute, quotas: Sequence[_Quota]) -> list[str]:
             policy=minute[f"quota_{told.kind}_policy"] or "",
             subscription=minute["oldest_subscription"],
             oldest_age_s=_seconds(minute["oldest_age_ns"]),
-            seconds_to_breach=told.forecast.likely_s,
-            forecast=told.left_s,
+            seconds_to_breach=told.left_s.likely_s,
+            # The broker's own has no band; of what is not approached there is nothing to tell.
+            forecast=told.left_s if told.forecast.method == THEIL_SEN_METHOD else None,
             exceeded=told.forecast.reached,
         )
     ]

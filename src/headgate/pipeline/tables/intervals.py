@@ -73,6 +73,7 @@ def _interval_columns() -> tuple[TableColumn, ...]:
         *(by_name[name] for name in values),
         *(TableColumn(f"{name}_start", LONG, f"{name} at from_ns.") for name in START_LEVELS),
         TableColumn("oldest_age_max_ns", LONG, "Largest oldest_age_ns in the minute."),
+        TableColumn("backlog_bytes_max", LONG, "Largest backlog_bytes in the minute."),
     )
 
 

@@ -67,10 +67,13 @@ POLICY_BACKTEST: Final = Table(
     (
         TableColumn("run_id", STRING, "Name of the run; a run replaces its own rows."),
         TableColumn("run_at", ColumnType.TIMESTAMP, "When it was made."),
+        TableColumn("name", STRING, "What the point is called in the grid file, or its number."),
         TableColumn("settings", STRING, "The point as in the grid file, one JSON object."),
         *REPLAY_COLUMNS,
         TableColumn("score", DOUBLE, "Of the point over all topics; lower is better."),
-        TableColumn("rank", ColumnType.INT, "Of the point by its score, from 1."),
+        TableColumn(
+            "rank", ColumnType.INT, "Of the point by its score, from 1; equal scores share it."
+        ),
         TableColumn("is_pareto", ColumnType.BOOLEAN, "No other point is better in every respect."),
     ),
     ("run_id",),

@@ -84,6 +84,12 @@ THROTTLE_TIMELINE: Final = Table(
         TableColumn("from_ns", LONG, "Where the account of this minute begins."),
         TableColumn("to_ns", LONG, "Where the account of this minute ends."),
         TableColumn("covered_ns", LONG, "Time inside it that rows cover, lost rows left out."),
+        TableColumn(
+            "counted_ns",
+            LONG,
+            "Time inside it that offered, granted and waiting_ns are of: that of lost rows, too,"
+            " and not that in which the broker was down.",
+        ),
         TableColumn("limit", LONG, "Amount for one period at the minute's end."),
         TableColumn("limit_period_ns", LONG, "The period. [ns]"),
         TableColumn("limit_source", STRING, "Where it is set."),

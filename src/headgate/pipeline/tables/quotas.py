@@ -22,6 +22,7 @@ def _quota_columns(quota: str) -> tuple[TableColumn, ...]:
     """What is in force of one type of quota, and how much of it is taken."""
     unit = "bytes" if quota == "size" else "ns"
     taken = "backlog_bytes / size_limit_bytes" if quota == "size" else "oldest age / time_limit_ns"
+    most = "backlog_bytes_max" if quota == "size" else "oldest_age_max_ns"
     rest = "" if quota == "size" else ", 0 without backlog"
     return (
         TableColumn(
@@ -37,6 +38,11 @@ def _quota_columns(quota: str) -> tuple[TableColumn, ...]:
             f"{quota}_use",
             DOUBLE,
             f"{taken} at the minute's end{rest}; 1 is full; null without a limit above 0.",
+        ),
+        TableColumn(
+            f"{quota}_use_max",
+            DOUBLE,
+            f"{most} / {quota}_limit_{unit}: the most in the minute, of the limit at its end.",
         ),
     )
 
@@ -63,8 +69,12 @@ QUOTA_USAGE: Final = Table(
         TableColumn("broker", STRING, "Broker that wrote the minute's last row."),
         TableColumn("completeness", DOUBLE, "How much of the minute was sampled, 0 to 1."),
         TableColumn(
+            "to_ns", LONG, "End of the minute, or of what is known of it: levels are those then."
+        ),
+        TableColumn(
             "backlog_bytes", LONG, "Backlog of the slowest subscription at the minute's end."
         ),
+        TableColumn("backlog_bytes_max", LONG, "Largest backlog_bytes in the minute."),
         TableColumn("oldest_age_ns", LONG, "Age of the oldest message then; null without backlog."),
         TableColumn("oldest_age_max_ns", LONG, "Largest oldest_age_ns in the minute."),
         TableColumn("oldest_subscription", STRING, "The subscription that message belongs to."),
@@ -79,8 +89,8 @@ QUOTA_USAGE: Final = Table(
         TableColumn(
             "seconds_to_breach",
             DOUBLE,
-            "From forecast_at until a quota is likely to be reached, the nearer of the two; 0 where"
-            " one is, or was and has no room yet; null when that is not likely within a day.",
+            "From to_ns until a quota is likely to be reached, the nearer of the two; 0 where one"
+            " is, or was and has no room yet; null when that is not likely within a day.",
         ),
         TableColumn(
             "seconds_to_breach_latest",
@@ -102,7 +112,7 @@ QUOTA_USAGE: Final = Table(
             "forecast_at",
             ColumnType.TIMESTAMP,
             "When the forecast was made: the end of this minute, or of an earlier one of the same"
-            " five. The seconds run from then on.",
+            " five. What passed since then is taken off the seconds.",
         ),
         TableColumn(
             "seconds_to_breach_broker",

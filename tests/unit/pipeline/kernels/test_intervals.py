@@ -22,6 +22,7 @@ from tests.unit.pipeline.play import (
     minutes,
     play,
 )
+from tests.unit.pipeline.quota_play import quota_play
 
 SLOW = SITUATIONS[0]
 
@@ -201,6 +202,19 @@ def test_hours_share_what_lies_across_their_edge() -> None:
     assert [row["hour"] for row in rows] == [10, 11]
     assert total(rows, "appended") == 500 * 90
     assert rows[1]["from_ns"] == start + MINUTE_NS
+
+
+def test_the_largest_backlog_of_a_minute_may_be_within_it() -> None:
+    """It is evicted down to nothing every 25 s."""
+
+    def sawtooth(seconds: int) -> dict[str, Any]:
+        return {"backlog_bytes": 1_000 * (seconds % 25)}
+
+    rows = minutes(quota_play(120, window_s=5, topics={"t": sawtooth}), Kind.TOPIC)
+    assert [row["backlog_bytes"] for row in rows] == [10_000, 20_000]
+    assert [row["backlog_bytes_max"] for row in rows] == [20_000, 20_000]
+    (row,) = minutes(quota_play(20, topics={"t": lambda s: {"backlog_bytes": 30 - s}}), Kind.TOPIC)
+    assert (row["backlog_bytes"], row["backlog_bytes_max"]) == (10, 20)
 
 
 def test_a_value_that_is_missing_stays_missing() -> None:

@@ -261,8 +261,8 @@ def test_a_forecast_is_told_with_its_band_and_as_of_the_minute() -> None:
     )
     found = quota_usage_table(table_of(rows), {HOUR}).to_pylist()
     made, carried = found[35], found[38]
-    for row in (made, carried):
-        assert row["seconds_to_breach"] == pytest.approx(64 * 60)
+    for row, left_min in ((made, 64), (carried, 61)):
+        assert row["seconds_to_breach"] == pytest.approx(left_min * 60)
         assert row["seconds_to_breach_earliest"] < row["seconds_to_breach"]
         assert row["seconds_to_breach_latest"] > row["seconds_to_breach"]
         assert (row["method"], row["breach_quota"]) == ("theil_sen", "size")
@@ -276,6 +276,41 @@ def test_a_forecast_is_told_with_its_band_and_as_of_the_minute() -> None:
         f"the topic is at 39 % of its 9.8 GiB quota ({SOURCE}), it reaches 9.8 GiB in about 61 min"
         " (49 min to 1.7 h), then: producers held"
     )
+
+
+def test_what_is_not_reached_is_never_told_to_be_however_late_it_is() -> None:
+    """Forecast in minute 30 for a minute and a half later, it then grows more slowly."""
+    rows = rows_of(
+        [*(100 * (i + 1) for i in range(31)), 3_110, 3_120, 3_130],
+        quota_size_limit_bytes=3_250,
+        quota_size_policy="producer_request_hold",
+        quota_size_breach_ns=7 * S,
+    )
+    found = quota_usage_table(table_of(rows), {HOUR}).to_pylist()
+    left_s = [row["seconds_to_breach"] for row in found[30:]]
+    assert left_s == pytest.approx([90, 30, 0.5, 0.5])
+    assert found[33]["sentence"] == (
+        "the topic is at 96 % of its 3.2 KiB quota, it reaches 3.2 KiB any moment, then: producers"
+        " held"
+    )
+
+
+def test_the_most_of_a_minute_is_told_beside_its_end(played: Played) -> None:
+    aged, held = played["aged", 1], played["held", 1]
+    assert (aged["time_use"], aged["time_use_max"]) == (0.9, 0.95)
+    assert (aged["size_use_max"], held["size_use_max"]) == (None, 1.0)
+    assert held["backlog_bytes_max"] == 60 * MIB
+    blocked = played["blocked", 1]
+    assert (blocked["size_use_max"], blocked["backlog_bytes_max"]) == (None, 0)
+
+
+def test_seconds_run_from_the_end_of_what_is_known() -> None:
+    """The last minute is not over: what its sentence says is what its columns say."""
+    rows = quota_usage_table(table(quota_play(50)), {HOUR}).to_pylist()
+    (row,) = (row for row in rows if row["topic"] == f"{NS}both")
+    assert row["to_ns"] == T0 + 50 * S
+    assert row["seconds_to_breach"] == 3_550.0
+    assert "at the present rate it breaks in 59 min" in row["sentence"]
 
 
 def test_the_quota_that_is_likely_to_break_first_is_told() -> None:
