@@ -6,9 +6,12 @@ written.
 
 from __future__ import annotations
 
+import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import UTC, datetime
+from textwrap import fill
 from typing import Any, Final, TextIO
 
 from pyspark.sql import SparkSession
@@ -19,6 +22,15 @@ from headgate.base.units import NS_PER_S, NS_PER_US
 from headgate.pipeline.backtest.grid import Grid, load_grid
 from headgate.pipeline.backtest.job import check_run_id
 from headgate.pipeline.backtest.job import run_backtest as replay_range
+from headgate.pipeline.backtest.policy import settings_words
+from headgate.pipeline.backtest.words import (
+    FRONT_TEXT,
+    IS_CENSORED_TEXT,
+    TIE_TEXT,
+    rank_text,
+    settings_count,
+    share_text,
+)
 from headgate.pipeline.forecasts import (
     ForecastScores,
     clusters_behind,
@@ -29,8 +41,9 @@ from headgate.pipeline.jobs import locked_folder, opened_folder
 from headgate.pipeline.kernels.breach import SAMPLES_MIN
 from headgate.pipeline.options import BacktestOptions, FolderOptions, ForecastOptions
 from headgate.pipeline.progress import Progress
+from headgate.pipeline.render import WIDTH_MAX
 from headgate.pipeline.roots import resolved_root
-from headgate.pipeline.rows import write_rows
+from headgate.pipeline.rows import WIDTH_MIN, write_rows
 from headgate.pipeline.store.scan import TableScan, existing_tables
 from headgate.pipeline.tables.intervals import INTERVALS
 from headgate.pipeline.tables.quotas import QUOTA_USAGE
@@ -54,9 +67,12 @@ _SCORE_SHOWN: Final = (
     "pinball_50_s",
 )  # fmt: skip
 _BACKTEST_SHOWN: Final = (
-    "rank", "name", "is_pareto", "score", "over_share", "lost_share", "parked_share", "is_censored",
+    "rank", "name", "settings", "is_pareto", "score", "over_share", "lost_share", "parked_share",
+    "is_censored",
 )  # fmt: skip
 """What a table for people shows; the columns that rows do not have are left out."""
+
+_SHARES: Final = ("over_share", "lost_share", "parked_share")
 
 
 def run_forecast(options: ForecastOptions, out: TextIO, err: TextIO) -> int:
@@ -152,16 +168,42 @@ def run_backtest(options: BacktestOptions, out: TextIO, err: TextIO) -> str:
     )
     with held as spark:
         rows = replay_range(spark, root, grid, span.since_ns, span.until_ns, run_id, progress)
-    _write(folder, rows, _BACKTEST_SHOWN, out)
-    if rows and folder.format == "table":
-        out.write(f"\n{_settings_text(rows[0])}")
-    progress.say(f"Run {run_id}: {len(rows):,} settings.")
+    is_table = folder.format == "table"
+    _write(folder, _told(rows) if is_table else rows, _BACKTEST_SHOWN, out)
+    if rows and is_table:
+        out.write(f"\n{_notes(rows, folder.width)}\n{_settings_text(rows)}")
+    progress.say(f"Run {run_id}: {settings_count(len(rows))}.")
     return run_id
 
 
-def _settings_text(row: Mapping[str, Any]) -> str:
-    """How to set a point, to be pasted; what it leaves as recorded is not in it."""
-    lines = [f"To set the best one, {row['name']}:", "", "  in broker.conf, for the next start"]
+def _told(rows: Rows) -> Rows:
+    """Ranked settings as people read them."""
+    ranks = Counter(row["rank"] for row in rows)
+    return [
+        {
+            **row,
+            "rank": rank_text(row["rank"], ranks[row["rank"]] > 1),
+            "settings": settings_words(json.loads(row["settings"])),
+            **{name: share_text(row[name]) for name in _SHARES},
+        }
+        for row in rows
+    ]
+
+
+def _notes(rows: Rows, width: int) -> str:
+    """What the table's marks mean."""
+    is_tie = len({row["rank"] for row in rows}) < len(rows)
+    told = [TIE_TEXT] * is_tie + [FRONT_TEXT, IS_CENSORED_TEXT]
+    columns = min(max(width, WIDTH_MIN), WIDTH_MAX)
+    return "".join(f"{fill(text, columns, break_long_words=False)}\n" for text in told)
+
+
+def _settings_text(rows: Rows) -> str:
+    """How to set the best point, to be pasted; what it leaves as recorded is not in it."""
+    row = rows[0]
+    best = sum(other["rank"] == row["rank"] for other in rows)
+    which = "the best one" if best == 1 else f"the first of the {best:,} best ones"
+    lines = [f"To set {which}, {row['name']}:", "", "  in broker.conf, for the next start"]
     lines += [f"    {line}" for line in row["conf"]]
     if row["commands"]:
         lines += ["", "  in a running broker, as far as that can be"]

@@ -123,7 +123,9 @@ def test_a_table_for_people_has_what_matters(root: str, forecasts: Forecasts) ->
 
 
 RANKED = {
-    "name": "drain 0.7", "rank": 1, "score": 0.25, "conf": ["a=b"], "commands": ["headgate admin x"]
+    "name": "drain 0.7", "rank": 1, "score": 0.25, "conf": ["a=b"],
+    "commands": ["headgate admin x"], "over_share": 0.0, "lost_share": 4e-6, "parked_share": 0.08,
+    "settings": '{"name":"drain 0.7","adaptive":{"law":"drain","drain_horizon_ms":5000}}',
 }  # fmt: skip
 
 
@@ -145,8 +147,8 @@ def test_a_backtest_is_asked_and_its_ranks_written(
     ((*words, _progress),) = asked
     assert words == [SPARK, root, "<grid.toml>", None, None, run]
     assert datetime.strptime(run, "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC).year >= 2026
-    assert err.getvalue() == f"Run {run}: 1 settings.\n"
-    named = BacktestOptions(FolderOptions(root), "g", "mine")
+    assert err.getvalue() == f"Run {run}: 1 setting.\n"
+    named = BacktestOptions(FolderOptions(root, width=120), "g", "mine")
     table = io.StringIO()
     assert answers.run_backtest(named, table, err) == "mine"
     assert table.getvalue().endswith(
@@ -154,13 +156,29 @@ def test_a_backtest_is_asked_and_its_ranks_written(
         "  in a running broker, as far as that can be\n    headgate admin x\n"
     )
 
+    for told in ("adaptive: law drain, drain_horizon_ms 5,000", "< 0.1 %", "8 %", "is_censored: "):
+        assert told in table.getvalue()
+    assert "share a rank" not in table.getvalue()
+
+
+def test_a_tie_is_said(root: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    ranked = [RANKED | {"name": name} for name in ("one", "two")] + [RANKED | {"rank": 3}]
+    monkeypatch.setattr(answers, "replay_range", lambda *_: ranked)
+    monkeypatch.setattr(answers, "load_grid", str)
+    out, err = io.StringIO(), io.StringIO()
+    answers.run_backtest(BacktestOptions(FolderOptions(root, width=120), "g", "r"), out, err)
+    assert out.getvalue().count("=1 ") == 2
+    assert "=: settings with equal scores share a rank.\n" in out.getvalue()
+    assert "To set the first of the 2 best ones, one:\n" in out.getvalue()
+    assert err.getvalue() == "Run r: 3 settings.\n"
+
 
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (ForecastOptions(FolderOptions("/nonexistent")), "cannot be read: No such file"),
         (ForecastOptions(FolderOptions("t"), at="soon"), "--at 'soon' is no time"),
         (ForecastOptions(FolderOptions("t"), within="soon"), "--fail-within 'soon' is no duration"),
+        (ForecastOptions(FolderOptions("/nonexistent")), "no folder /nonexistent yet"),
         (ForecastOptions(FolderOptions("t", "1h", "2h")), "does not lie before"),
         (
             ForecastOptions(FolderOptions("t", "x"), at="y", within="z"),

@@ -229,7 +229,8 @@ class _Check:
                     self.faults.append(fault)
                 continue
             label = f"{name} {number}" if name and len(found) > 1 else name
-            points.append(Point(len(points), label, policy))
+            adaptive = _or_empty(settings.get("adaptive"))
+            points.append(Point(len(points), label, policy, frozenset(adaptive)))
 
 
 def _listed(value: Any) -> list[Any]:

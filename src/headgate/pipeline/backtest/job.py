@@ -220,6 +220,7 @@ def _write(
         [
             (
                 place.totals.grid_point,
+                grid.points[place.totals.grid_point].label,
                 settings_text(grid.points[place.totals.grid_point]),
                 place.score,
                 place.rank,
@@ -227,7 +228,7 @@ def _write(
             )
             for place in ranked
         ],
-        "grid_point int, settings string, score double, rank int, is_pareto boolean",
+        "grid_point int, name string, settings string, score double, rank int, is_pareto boolean",
     )
     (
         rows.join(F.broadcast(places), "grid_point")

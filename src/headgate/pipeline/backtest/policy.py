@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, fields
 from enum import Enum
 from typing import Any, Final
@@ -19,6 +20,9 @@ class Recorded(Enum):
 
 
 RECORDED: Final = Recorded.RECORDED
+
+AS_RECORDED: Final = "as recorded"
+"""What is said of settings that leave everything so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +52,8 @@ class Point:
     number: int
     name: str
     policy: Policy
+    written: frozenset[str] = frozenset()
+    """Settings of the controller that the grid file has, be they as without it."""
 
     @property
     def label(self) -> str:
@@ -64,7 +70,7 @@ def settings_of(point: Point) -> dict[str, Any]:
         pairs = (("messages_per_s", rates.messages_per_s), ("bytes_per_s", rates.bytes_per_s))
         found["publish"] = {name: rate for name, rate in pairs if rate is not None} or "none"
     if policy.adaptive is not None:
-        found["adaptive"] = _adaptive_settings(policy.adaptive)
+        found["adaptive"] = _adaptive_settings(policy.adaptive, point.written)
     for name, quota in (("size_quota", policy.size_quota), ("time_quota", policy.time_quota)):
         if quota is None:
             found[name] = "none"
@@ -76,21 +82,40 @@ def settings_of(point: Point) -> dict[str, Any]:
     return found
 
 
-def _adaptive_settings(settings: AdaptiveSettings) -> dict[str, Any]:
-    """Fields that differ from their defaults, and the law; durations in milliseconds."""
+def _adaptive_settings(settings: AdaptiveSettings, written: Collection[str]) -> dict[str, Any]:
+    """The law, and fields that are written or differ from their defaults; durations in
+    milliseconds."""
     default = AdaptiveSettings()
     found: dict[str, Any] = {"law": settings.law.value}
     for field in fields(settings):
         value = getattr(settings, field.name)
-        if field.name == "law" or value == getattr(default, field.name):
+        name = field.name
+        if name.endswith("_ns"):
+            name = name.removesuffix("_ns") + "_ms"
+        if field.name == "law" or (value == getattr(default, field.name) and name not in written):
             continue
-        if field.name.endswith("_ns"):
-            found[field.name.removesuffix("_ns") + "_ms"] = value // NS_PER_MS
-        else:
-            found[field.name] = value
+        found[name] = value // NS_PER_MS if name != field.name else value
     return found
 
 
 def settings_text(point: Point) -> str:
     """The point as one line of JSON, for the column ``settings``."""
     return json.dumps(settings_of(point), separators=(",", ":"))
+
+
+def settings_words(settings: Mapping[str, Any]) -> str:
+    """What :func:`settings_of` tells, but for the name, in the grid file's words for people:
+    ``publish: none; adaptive: law drain, drain_horizon_ms 5,000``."""
+    return "; ".join(_words(*item) for item in settings.items() if item[0] != "name") or AS_RECORDED
+
+
+def _words(name: str, value: Any) -> str:
+    if isinstance(value, Mapping):
+        return f"{name}: " + ", ".join(f"{key} {_value(inner)}" for key, inner in value.items())
+    return f"{name}: {_value(value)}"
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return f"{value:,}" if isinstance(value, int) else str(value)

@@ -9,7 +9,14 @@ import pytest
 from headgate.flow.adaptive import AdaptiveSettings, Law
 from headgate.flow.quota import Quota, QuotaPolicy, QuotaType
 from headgate.pipeline.backtest.grid import parse_grid
-from headgate.pipeline.backtest.policy import Point, Policy, Rates, settings_text
+from headgate.pipeline.backtest.policy import (
+    Point,
+    Policy,
+    Rates,
+    settings_of,
+    settings_text,
+    settings_words,
+)
 
 SIZE = Quota(QuotaType.SIZE, 5_000, QuotaPolicy.HOLD, "grid")
 TIME = Quota(QuotaType.TIME, 60_000, QuotaPolicy.EVICTION, "grid")
@@ -47,6 +54,32 @@ def test_a_point_is_called_by_its_name_or_its_number() -> None:
     assert Point(3, "", Policy()).label == "point 3"
     assert Point(3, "mine", Policy()).label == "mine"
     assert settings_text(Point(3, "mine", Policy())) == '{"name":"mine"}'
+
+
+def test_a_setting_that_the_file_has_is_said_also_where_it_is_the_default() -> None:
+    """A sweep over values has one that is."""
+    grid = parse_grid(
+        '[[points]]\nadaptive = { law = "drain", drain_set_point = [0.5, 0.7] }\n'
+        '[[points]]\nadaptive = "off"\n'
+    )
+    default = AdaptiveSettings().drain_set_point
+    assert default in (0.5, 0.7)
+    assert [settings_words(settings_of(point)) for point in grid.points] == [
+        "adaptive: law drain, drain_set_point 0.5",
+        "adaptive: law drain, drain_set_point 0.7",
+        "as recorded",
+    ]
+
+
+def test_settings_in_words() -> None:
+    settings = {
+        "name": "mine",
+        "publish": "none",
+        "adaptive": {"observe_only": True, "interval_ms": 5_000},
+    }
+    words = "publish: none; adaptive: observe_only true, interval_ms 5,000"
+    assert settings_words(settings) == words
+    assert settings_words({"name": "mine"}) == "as recorded"
 
 
 def test_a_grid_file_says_the_same_words() -> None:

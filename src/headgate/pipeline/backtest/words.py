@@ -1,0 +1,44 @@
+"""What a table of ranked settings says of itself, on a terminal and on the page. Pure."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from headgate.flow.sentence import number, percent
+from headgate.pipeline.backtest.ranking import CENSORED_SHARE_MAX
+
+TIE_TEXT: Final = "=: settings with equal scores share a rank."
+
+CENSORED_TEXT: Final = (
+    "part of the replayed time in which a limit or quota held producers all along when it was "
+    "recorded. What they would have sent then is not known, so a setting that lets more through "
+    "may look better than it is"
+)
+
+FRONT_TEXT: Final = (
+    "is_pareto: no other setting is at least as good in over_share, lost_share, parked_share and "
+    "jitter and better in one."
+)
+
+IS_CENSORED_TEXT: Final = (
+    f"is_censored: more than {percent(CENSORED_SHARE_MAX)} of it is censored, the {CENSORED_TEXT}."
+)
+
+_SHARE_SHOWN_MIN: Final = 0.001
+
+
+def rank_text(rank: int, is_tie: bool) -> str:
+    """A rank for people: ``2``, and ``=2`` where others have it, too."""
+    return f"={rank}" if is_tie else str(rank)
+
+
+def share_text(share: float) -> str:
+    """A share as ``12 %``, ``1.2 %`` or ``< 0.1 %``."""
+    if 0 < share < _SHARE_SHOWN_MIN:
+        return f"< {100 * _SHARE_SHOWN_MIN:g} %"
+    return f"{number(round(100 * share, 1))} %"
+
+
+def settings_count(count: int) -> str:
+    """``1 setting``, ``2 settings``."""
+    return "1 setting" if count == 1 else f"{count:,} settings"
