@@ -15,6 +15,7 @@ from headgate.pipeline.options import Format
 from headgate.pipeline.rows import write_rows
 from headgate.pipeline.show_views import EpisodesScan, NamespacesScan
 from headgate.pipeline.store.scan import EVERYTHING, Filter, TableScan, existing_tables
+from headgate.pipeline.tables.bronze import BRONZE_SAMPLES
 from headgate.pipeline.tables.catalogue import TABLES, VIEWS
 from headgate.pipeline.times import Span
 
@@ -52,7 +53,7 @@ _SHOWN: Final[Mapping[str, tuple[str, ...]]] = {
     ),
     "evictions": ("time", "topic", "partition", "quota", "messages", "bytes"),
     "policy_backtest": (
-        "run_id", "grid_point", "topic", "score", "rank", "is_pareto", "seconds_over_quota",
+        "run_id", "rank", "name", "settings", "topic", "score", "is_pareto", "seconds_over_quota",
     ),
     "bronze_quarantine": ("publish_time", "message_topic", "message_id", "reason"),
 }  # fmt: skip
@@ -119,8 +120,18 @@ def show(options: ShowOptions, out: TextIO, err: TextIO) -> int:
     if more:
         err.write(f"The latest {count:,} of {count + more:,} rows; --limit shows more.\n")
     elif not count:
-        err.write(f"{options.table} has no such rows.\n")
+        err.write(f"{options.table} has {_nothing(options, scan)}.\n")
     return count
+
+
+def _nothing(options: ShowOptions, scan: Scan) -> str:
+    """What there is where no row was found."""
+    if not isinstance(scan, TableScan) or scan.row_count:
+        return "no such rows"
+    has_samples = BRONZE_SAMPLES.name in existing_tables(options.out)
+    if has_samples and not TableScan(options.out, BRONZE_SAMPLES.name).row_count:
+        return f"no rows before headgate pipeline run --out {options.out} has read telemetry"
+    return "no rows"
 
 
 def latest_rows(

@@ -11,6 +11,7 @@ import pytest
 
 from headgate.base.errors import InputError
 from headgate.pipeline.show import _SHOWN, TABLE_ROWS_SHOWN, ShowOptions, show
+from headgate.pipeline.store.delta_log import ensure_table
 from headgate.pipeline.tables.catalogue import TABLES
 from headgate.pipeline.tables.columns import MINUTE_NS
 from headgate.pipeline.times import Span
@@ -76,6 +77,18 @@ def test_a_table_has_the_columns_that_matter_and_not_all_rows(root: Path) -> Non
 @pytest.mark.parametrize("name", sorted(_SHOWN.keys() & TABLES.keys()))
 def test_a_table_shows_the_sentence_of_its_rows(name: str) -> None:
     assert ("sentence" in _SHOWN[name]) == ("sentence" in TABLES[name].column_names())
+
+
+def test_before_the_first_telemetry_it_is_said_what_reads_some(tmp_path: Path) -> None:
+    for name in ("bronze_samples", "evictions"):
+        ensure_table(str(tmp_path), TABLES[name])
+    rows, said = shown(tmp_path, table="evictions", limit=5)
+    hint = f"before headgate pipeline run --out {tmp_path} has read telemetry"
+    assert (rows, said) == ([], f"evictions has no rows {hint}.\n")
+    other = tmp_path / "other"
+    ensure_table(str(other), TABLES["evictions"])
+    write(other, "bronze_samples", [quota_row(0)])
+    assert shown(other, table="evictions", limit=5)[1] == "evictions has no rows.\n"
 
 
 def test_no_rows_are_said_so(root: Path) -> None:

@@ -42,12 +42,15 @@ def existing_tables(root: str) -> tuple[str, ...]:
     Raises:
         InputError: there is no such folder, or it has no tables.
     """
+    first = f"headgate pipeline run --out {root} makes and fills it"
     try:
         names = tuple(place_of(root).tables())
+    except FileNotFoundError as error:
+        raise InputError(f"there is no folder {root} yet (--out): {first}") from error
     except OSError as error:
         raise InputError(f"folder {root} cannot be read: {refusal(error)}") from error
     if not names:
-        raise InputError(f"folder {root} holds no tables of this pipeline (--out names the folder)")
+        raise InputError(f"folder {root} holds no tables of this pipeline yet (--out): {first}")
     return names
 
 
