@@ -16,7 +16,7 @@ from headgate.pipeline.kernels.attribution import INPUT_COLUMNS
 from headgate.pipeline.kernels.blame import BLAME_INPUT, blamed_shares
 from headgate.pipeline.kernels.one_range import judge_one_range
 from headgate.pipeline.render import topic_text
-from headgate.pipeline.report.grid import Grid, Values, instants, numbers
+from headgate.pipeline.report.grid import Grid, Values, account_span, instants, numbers
 from headgate.pipeline.report.totals import largest, matching, totals
 from headgate.pipeline.store.scan import TableScan
 from headgate.pipeline.tables.attribution import (
@@ -51,6 +51,8 @@ class Offender:
     seconds: float
     """From its first to its last account."""
     sentence: str
+    span: Span
+    """From its first account to its last, which may begin and end within a minute."""
     backlog: Values
     """Largest backlog in each step of the grid; not a number without an account."""
     shares: dict[str, Values]
@@ -195,6 +197,7 @@ def _offender(
         key["backlog_messages_max"],
         (judged["to_ns"] - judged["from_ns"]) / NS_PER_S,
         judged["sentence"],
+        account_span(series),
         grid.largest(places, numbers(series["backlog_messages"])),
         shares,
     )

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
+from headgate.pipeline.backtest.policy import settings_words
 from headgate.pipeline.report.totals import totals
 from headgate.pipeline.store.scan import TableScan
 from headgate.pipeline.tables.intervals import TOPIC_KEY
@@ -18,7 +20,7 @@ _SUMS: Final = (
     "seconds_over_quota", "parked_seconds", "activations", "evicted_bytes",
 )  # fmt: skip
 _MEANS: Final = ("drain_used", "censored_share", "score")
-_COLUMNS: Final = ("grid_point", "settings", *_SUMS, *_MEANS, "rank", "is_pareto")
+_COLUMNS: Final = ("grid_point", "name", "settings", *_SUMS, *_MEANS, "rank", "is_pareto")
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,8 +28,9 @@ class GridPoint:
     """One setting, over all topics of the run."""
 
     number: int
+    name: str
     settings: str
-    """JSON."""
+    """In words."""
     topics: int
     seconds_over_quota: float
     parked_seconds: float
@@ -74,6 +77,7 @@ def newest_run(scan: TableScan) -> BacktestRun | None:
         [
             *((name, "sum") for name in (*_SUMS, *_MEANS)),
             *((name, "count") for name in _MEANS),
+            ("name", "max"),
             ("settings", "max"),
             ("rank", "min"),
             ("is_pareto", "max"),
@@ -100,9 +104,14 @@ def _point(row: dict[str, Any]) -> GridPoint:
     def mean(name: str) -> float | None:
         return row[f"{name}_sum"] / row[f"{name}_count"] if row[f"{name}_count"] else None
 
+    found = json.loads(row["settings_max"] or "{}")
+    settings = found if isinstance(found, dict) else {"settings": found}
+    # Rows of older folders have the name among the settings alone.
+    name = row["name_max"] or settings.get("name") or f"point {row['grid_point']}"
     return GridPoint(
         row["grid_point"],
-        row["settings_max"] or "{}",
+        name,
+        settings_words(settings),
         row["grid_point_count"],
         row["seconds_over_quota_sum"] or 0.0,
         row["parked_seconds_sum"] or 0.0,

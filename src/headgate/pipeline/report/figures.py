@@ -7,8 +7,8 @@ HTML of sorts.
 from __future__ import annotations
 
 import html
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any, Final
 
 import numpy as np
@@ -16,6 +16,7 @@ import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from headgate.base.units import NS_PER_MS, NS_PER_S
+from headgate.flow.quota_sentence import time_text as length_text
 from headgate.pipeline.report.backlogs import Offender
 from headgate.pipeline.report.backtests import BacktestRun, GridPoint
 from headgate.pipeline.report.colors import (
@@ -33,16 +34,18 @@ from headgate.pipeline.report.grid import Grid, Values, time_text
 from headgate.pipeline.report.publishing import HeldTopic, Limiter
 from headgate.pipeline.report.quality import Quality
 from headgate.pipeline.report.quotas import Breach, Eviction, QuotaTopic
+from headgate.pipeline.times import Span
 
 _HEIGHT: Final = 300
 _TALL: Final = 400
 _MARKED_MAX: Final = 60
-"""Lines of so few points show them: a point between two gaps would not be seen."""
+"""Lines of so few points show them: a point between two gaps would not be seen. And of so few steps
+it is seen where each begins and ends."""
 _NAME_MAX: Final = 48
 _HORIZON_S: Final = 86_400.0
 """A breach that lies farther ahead is told in words only."""
 _TICKS: Final = [
-    {"dtickrange": [None, 60_000], "value": "%H:%M:%S\n%d %b %Y UTC"},
+    {"dtickrange": [None, 59_999], "value": "%H:%M:%S\n%d %b %Y UTC"},
     {"dtickrange": [60_000, 86_400_000], "value": "%H:%M\n%d %b %Y UTC"},
     {"dtickrange": [86_400_000, None], "value": "%d %b\n%Y UTC"},
 ]
@@ -76,21 +79,53 @@ def _steps(grid: Grid) -> dict[str, Any]:
 
 
 def _line(grid: Grid, values: Values, name: str, color: str, **more: Any) -> go.Scatter:
-    """Levels are those of a step's end, and drawn there."""
+    """Levels are those of a step's end, and drawn there; of few steps where the last one's is."""
+    if grid.count <= _MARKED_MAX:
+        places: dict[str, Any] = {"x": [time_text(end) for end in grid.edges_ns[1:]]}
+    else:
+        places = _steps(grid) | {"x0": time_text(grid.start_ns + grid.step_ns)}
     return go.Scatter(
-        x0=time_text(grid.start_ns + grid.step_ns), dx=grid.step_ns / NS_PER_MS,
-        y=_values(values), name=name, mode=_mode(grid),
+        **places, y=_values(values), name=name, mode=_mode(grid),
         line={"color": color, "width": _WIDTH_LINE} | more.pop("line", {}), marker={"size": 4},
         **more,
     )  # fmt: skip
 
 
+def _rate(grid: Grid, values: Values, name: str, color: str, **more: Any) -> go.Scatter:
+    """Rates are those of a step: few are drawn as long as it lasted, many in its middle."""
+    y = _values(values)
+    if grid.count <= _MARKED_MAX:
+        edges = [time_text(edge) for edge in grid.edges_ns]
+        places: dict[str, Any] = {"x": [edge for step in pairwise(edges) for edge in step]}
+        y = [value for value in y for _ in range(2)]
+    else:
+        places = _steps(grid) | {"x0": time_text(grid.start_ns + grid.step_ns // 2)}
+    return go.Scatter(
+        **places, y=y, name=name, mode="lines",
+        line={"color": color, "width": _WIDTH_LINE} | more.pop("line", {}), **more,
+    )  # fmt: skip
+
+
 def _bars(grid: Grid, values: Values, name: str, color: str, hover: str) -> go.Bar:
-    """Bars as wide as the steps that they stand for."""
+    """Bars as wide as the steps that they stand for; of few, as wide as these are known."""
+    if grid.count <= _MARKED_MAX:
+        edges = grid.edges_ns
+        places: dict[str, Any] = {
+            "x": [time_text(edge) for edge in edges[:-1]],
+            "width": (np.diff(edges) / NS_PER_MS).tolist(),
+        }
+    else:
+        places = _steps(grid) | {"width": grid.step_ns / NS_PER_MS}
     return go.Bar(
-        **_steps(grid), y=_values(values), name=name, offset=0, width=grid.step_ns / NS_PER_MS,
+        **places, y=_values(values), name=name, offset=0,
         marker={"color": color, "line": {"width": 0}}, hovertemplate=hover,
     )  # fmt: skip
+
+
+def _over(figure: go.Figure, grid: Grid, until: str | None = None) -> None:
+    """The axis of time: what is known, and no more of the first step and the last than that."""
+    end = time_text(grid.known_to_ns) if until is None else until
+    figure.update_xaxes(range=[time_text(grid.known_from_ns), end])
 
 
 def _layout(figure: go.Figure, height: int, **more: Any) -> go.Figure:
@@ -98,34 +133,38 @@ def _layout(figure: go.Figure, height: int, **more: Any) -> go.Figure:
         template="none",
         height=height,
         margin={"l": 64, "r": 16, "t": 8, "b": 36},
-        legend={"orientation": "h", "y": -0.16, "yanchor": "top", "x": 0},
+        # Above, where its lines, many on a narrow screen, push the chart down and hide nothing.
+        legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0, "xanchor": "left"},
+        showlegend=True,
         hovermode="x unified",
         modebar={"bgcolor": "rgba(0,0,0,0)", "color": "#888", "activecolor": SLATE},
         paper_bgcolor="rgba(0,0,0,0)",
         plot_bgcolor="rgba(0,0,0,0)",
         **more,
     )
-    figure.update_xaxes(zeroline=False, automargin=True, tickformatstops=_TICKS)
+    figure.update_xaxes(zeroline=False, automargin=True, tickformatstops=_TICKS, tickangle=0)
     figure.update_yaxes(zeroline=False, automargin=True)
     return figure
 
 
 def backlog_figure(offender: Offender, grid: Grid) -> go.Figure:
     """The backlog over time, above the causes that each step's time was blamed on."""
+    own = grid.within(offender.span)
     figure = make_subplots(
         rows=2, cols=1, shared_xaxes=True, row_heights=[0.55, 0.45], vertical_spacing=0.06
     )
     figure.add_trace(
         _line(
-            grid, offender.backlog, "backlog", SLATE, showlegend=False,
+            own, offender.backlog, "backlog", SLATE, showlegend=False,
             hovertemplate="%{y:,} messages",
         ),
         row=1, col=1,
     )  # fmt: skip
     for blame, values in offender.shares.items():
         if blame != "NONE" and values.max(initial=0) > 0:
-            figure.add_trace(_share(grid, 100 * values, blame), row=2, col=1)
+            figure.add_trace(_share(own, 100 * values, blame), row=2, col=1)
     _layout(figure, _TALL, barmode="stack")
+    _over(figure, grid)
     figure.update_yaxes(title_text="backlog (messages)", rangemode="tozero", row=1, col=1)
     figure.update_yaxes(title_text="blame (% of time)", range=[0, 100], row=2, col=1)
     return figure
@@ -143,35 +182,43 @@ def _share(grid: Grid, values: Values, blame: str) -> go.Bar | go.Scatter:
 
 
 def held_figure(held: HeldTopic, grid: Grid) -> go.Figure:
-    """Seconds in which producers were held, stacked by cause, in each step."""
+    """The part of each step in which producers were held, stacked by cause."""
     figure = go.Figure()
+    own = grid.within(held.span)
+    lengths_s = np.maximum(np.diff(own.edges_ns), 1) / NS_PER_S
     for cause, values in held.parked_s.items():
         if values.max(initial=0) > 0:
             figure.add_trace(
-                _bars(grid, values, PARK_NAMES[cause], PARK_COLORS[cause], "%{y:.1f} s")
-            )
+                _bars(
+                    own, 100 * values / lengths_s, PARK_NAMES[cause], PARK_COLORS[cause],
+                    "%{y:.0f} %",
+                )
+            )  # fmt: skip
     _layout(figure, _HEIGHT, barmode="stack")
-    figure.update_yaxes(title_text=f"held (s in each {_step_text(grid)})", rangemode="tozero")
+    _over(figure, grid)
+    figure.update_yaxes(title_text="held (% of time)", rangemode="tozero")
     return figure
 
 
 def limiter_figure(limiter: Limiter, grid: Grid) -> go.Figure:
     """What was offered and granted, with the limit."""
     figure = go.Figure()
+    own = grid.within(limiter.span)
     unit = "B" if limiter.dimension == "bytes" else "messages"
     hover = "%{y:,.4s} " + unit + "/s"
     for values, name, color in (
         (limiter.offered_per_s, "offered", GREY),
         (limiter.granted_per_s, "granted", SLATE),
     ):
-        figure.add_trace(_line(grid, values, name, color, hovertemplate=hover, fill="tozeroy"))
+        figure.add_trace(_rate(own, values, name, color, hovertemplate=hover, fill="tozeroy"))
     figure.add_trace(
-        _line(
-            grid, limiter.limit_per_s, "limit", LIMIT_COLORS.get(limiter.level, VERMILION),
-            hovertemplate=hover, line={"dash": "dash", "shape": "hv"},
+        _rate(
+            own, limiter.limit_per_s, "limit", LIMIT_COLORS.get(limiter.level, VERMILION),
+            hovertemplate=hover, line={"dash": "dash"},
         )
     )  # fmt: skip
     _layout(figure, _HEIGHT)
+    _over(figure, grid)
     figure.update_yaxes(title_text=f"{unit} a second", rangemode="tozero")
     return figure
 
@@ -179,6 +226,7 @@ def limiter_figure(limiter: Limiter, grid: Grid) -> go.Figure:
 def quota_figure(topic: QuotaTopic, grid: Grid) -> go.Figure:
     """Use of the quotas, what is full, and when that is expected."""
     figure = go.Figure()
+    own = grid.within(Span(None, topic.until_ns))
     for quota, values, dash in (
         ("size", topic.size_use, "solid"),
         ("time", topic.time_use, "dash"),
@@ -186,40 +234,38 @@ def quota_figure(topic: QuotaTopic, grid: Grid) -> go.Figure:
         if not np.isnan(values).all():
             figure.add_trace(
                 _line(
-                    grid, 100 * values, f"{quota} quota", SLATE,
+                    own, 100 * values, f"{quota} quota", SLATE,
                     hovertemplate="%{y:.1f} %", line={"dash": dash},
                 )
             )  # fmt: skip
-    end = time_text(grid.end_ns)
+    end = time_text(grid.known_to_ns)
     if topic.breach is not None:
-        end = max(end, *_add_breach(figure, topic, topic.breach))
+        end = max(end, *_add_breach(figure, topic.breach))
     figure.add_trace(
         go.Scatter(
-            x=[time_text(grid.start_ns), end], y=[100, 100], name="full", mode="lines",
+            x=[time_text(grid.known_from_ns), end], y=[100, 100], name="full", mode="lines",
             hoverinfo="skip", line={"color": QUOTA_COLOR, "dash": "dash", "width": _WIDTH_LINE},
         )
     )  # fmt: skip
     _layout(figure, _HEIGHT)
+    _over(figure, grid, end)
     highest = max(100.0, 100 * topic.peak_use)
     figure.update_yaxes(title_text="used (% of the quota)", range=[0, 1.08 * highest])
     return figure
 
 
-def _add_breach(figure: go.Figure, topic: QuotaTopic, breach: Breach) -> tuple[str, ...]:
+def _add_breach(figure: go.Figure, breach: Breach) -> tuple[str, ...]:
     """Lines from the last use to the limit, likely and at the band's edges; when they end."""
-    known = topic.size_use if breach.quota == "size" else topic.time_use
-    uses = known[~np.isnan(known)]
-    use = 100 * float(uses[-1]) if uses.size else 100.0
-    begin = time_text(breach.until_ns)
+    use = 100 * breach.use
+    begin = time_text(breach.from_ns)
     ends = [begin]
 
     def at(seconds: float) -> str:
-        ends.append(time_text(breach.until_ns + min(seconds, _HORIZON_S) * NS_PER_S))
+        ends.append(time_text(breach.from_ns + min(seconds, _HORIZON_S) * NS_PER_S))
         return ends[-1]
 
-    likely = breach.left_s(breach.likely_s)
-    earliest = likely if breach.earliest_s is None else breach.left_s(breach.earliest_s)
-    latest = None if breach.latest_s is None else breach.left_s(breach.latest_s)
+    likely, latest = breach.likely_s, breach.latest_s
+    earliest = likely if breach.earliest_s is None else breach.earliest_s
     if 0 < earliest <= _HORIZON_S and latest is not None:
         # Beyond the horizon the band is cut off where the slowest line is by then.
         reach = min(latest, _HORIZON_S)
@@ -252,7 +298,10 @@ def eviction_figure(lost: Sequence[Eviction], grid: Grid) -> go.Figure:
                 _bars(grid, np.sum(found, axis=0), f"{quota} quota", color, "%{y:,} messages")
             )
     _layout(figure, _HEIGHT, barmode="stack")
-    figure.update_yaxes(title_text="messages evicted", rangemode="tozero")
+    _over(figure, grid)
+    figure.update_yaxes(
+        title_text=f"messages evicted in each {_step_text(grid)}", rangemode="tozero"
+    )
     return figure
 
 
@@ -265,18 +314,25 @@ def pareto_figure(run: BacktestRun) -> go.Figure:
             go.Scatter(
                 x=[p.parked_seconds for p in found], y=[p.seconds_over_quota for p in found],
                 name=name, hovertemplate="%{text}<extra></extra>",
-                text=[_point_text(p) for p in found], **style,
+                text=[_point_text(p) for p in found], cliponaxis=False, **style,
             )
         )  # fmt: skip
 
-    front = sorted((p for p in run.points if p.is_pareto), key=lambda p: p.parked_seconds)
     points(
         [p for p in run.points if not p.is_pareto], "beaten by another", mode="markers",
         marker={"color": GREY, "size": 7},
     )  # fmt: skip
     points(
-        front, "Pareto front", mode="lines+markers",
-        marker={"color": VERMILION, "size": 10}, line={"color": VERMILION, "width": 1},
+        [p for p in run.points if p.is_pareto], "Pareto front", mode="markers",
+        marker={"color": VERMILION, "size": 10},
+    )  # fmt: skip
+    steps = lower_left(run.points)
+    figure.add_trace(
+        go.Scatter(
+            x=[p.parked_seconds for p in steps], y=[p.seconds_over_quota for p in steps],
+            name="best of these two", mode="lines", hoverinfo="skip",
+            line={"color": VERMILION, "width": 1, "shape": "hv"},
+        )
     )  # fmt: skip
     _layout(figure, _TALL)
     figure.update_layout(hovermode="closest")
@@ -285,26 +341,32 @@ def pareto_figure(run: BacktestRun) -> go.Figure:
     return figure
 
 
+def lower_left(points: Sequence[GridPoint]) -> list[GridPoint]:
+    """The points that none is left of and below, from left to right.
+
+    The Pareto front is of four measures: not each of its points is one of these.
+    """
+    found: list[GridPoint] = []
+    for point in sorted(points, key=lambda p: (p.parked_seconds, p.seconds_over_quota)):
+        if not found or point.seconds_over_quota < found[-1].seconds_over_quota:
+            found.append(point)
+    return found
+
+
 def _point_text(point: GridPoint) -> str:
-    settings = ", ".join(f"{k} {v}" for k, v in settings_of(point).items())
-    rank = "" if point.rank is None else f"rank {point.rank}<br>"
+    rank = "" if point.rank is None else f"rank {point.rank}: "
     return (
-        f"{rank}{html.escape(settings)}<br>held {point.parked_seconds:,.0f} s, "
-        f"over quota {point.seconds_over_quota:,.0f} s"
+        f"{rank}{label(point.name, 80)}<br>{label(point.settings, 80)}<br>"
+        f"held {length_text(point.parked_seconds)}, "
+        f"over the quota {length_text(point.seconds_over_quota)}"
     )
-
-
-def settings_of(point: GridPoint) -> Mapping[str, Any]:
-    """A grid point's settings."""
-    found = json.loads(point.settings)
-    return found if isinstance(found, dict) else {"settings": found}
 
 
 def quality_figure(quality: Quality, grid: Grid) -> go.Figure:
     """Completeness over time, and where rows were lost."""
     figure = make_subplots(specs=[[{"secondary_y": True}]])
     figure.add_trace(
-        _line(
+        _rate(
             grid, 100 * quality.completeness_steps, "completeness", SLATE,
             hovertemplate="%{y:.1f} %",
         )
@@ -315,6 +377,7 @@ def quality_figure(quality: Quality, grid: Grid) -> go.Figure:
         )
         figure.update_yaxes(title_text="gaps", secondary_y=True, showgrid=False)
     _layout(figure, _HEIGHT)
+    _over(figure, grid)
     figure.update_yaxes(title_text="sampled (% of time)", range=[0, 105], secondary_y=False)
     return figure
 

@@ -6,7 +6,7 @@ one step is added up, averaged, or its largest value taken.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -15,11 +15,14 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headgate.base.units import NS_PER_S
+from headgate.base.units import NS_PER_MS, NS_PER_S
 from headgate.pipeline.tables.columns import MINUTE_NS
+from headgate.pipeline.times import Span
 
 POINTS_MAX: Final = 1_440
 """Points of a line: more than a screen has pixels for."""
+
+EVERYTHING: Final = Span()
 
 Values = npt.NDArray[np.float64]
 Places = npt.NDArray[np.int64]
@@ -33,19 +36,55 @@ class Grid:
     """Start of the first step, at a whole minute."""
     step_ns: int
     count: int
+    known: Span = EVERYTHING
+    """Where what is known begins and ends, within the first step and the last; open: with them."""
 
     @classmethod
     def over(cls, since_ns: int, until_ns: int, points_max: int = POINTS_MAX) -> Grid:
-        """The finest grid of whole minutes over ``[since_ns, until_ns)``, with at least a step."""
+        """The finest grid of whole minutes over ``[since_ns, until_ns)``, with at least a step.
+
+        Of the first and the last only what is in there is known.
+        """
         start_ns = since_ns // MINUTE_NS * MINUTE_NS
         minutes = max(1, -(-(until_ns - start_ns) // MINUTE_NS))
         step = -(-minutes // points_max)
-        return cls(start_ns, step * MINUTE_NS, -(-minutes // step))
+        return cls(start_ns, step * MINUTE_NS, -(-minutes // step), Span(since_ns, until_ns))
 
     @property
     def end_ns(self) -> int:
         """End of the last step."""
         return self.start_ns + self.step_ns * self.count
+
+    @property
+    def known_from_ns(self) -> int:
+        """Where what is known begins."""
+        return self.start_ns if self.known.since_ns is None else self.known.since_ns
+
+    @property
+    def known_to_ns(self) -> int:
+        """Where what is known ends: the last step may not be over."""
+        return self.end_ns if self.known.until_ns is None else self.known.until_ns
+
+    def within(self, span: Span) -> Grid:
+        """The same steps where no more is known than this: of a subject that came later or ended
+        earlier than others."""
+        since_ns, until_ns = (
+            other if own is None else own
+            for own, other in (
+                (span.since_ns, self.known_from_ns),
+                (span.until_ns, self.known_to_ns),
+            )
+        )
+        begin_ns = min(max(since_ns, self.known_from_ns), self.known_to_ns)
+        end_ns = max(min(until_ns, self.known_to_ns), begin_ns)
+        return replace(self, known=Span(begin_ns, end_ns))
+
+    @property
+    def edges_ns(self) -> Places:
+        """Where the steps begin and the last one ends, as far as they are known; one more than
+        there are steps."""
+        edges = self.start_ns + self.step_ns * np.arange(self.count + 1, dtype=np.int64)
+        return np.clip(edges, self.known_from_ns, self.known_to_ns)
 
     def places(self, times_ns: Places) -> Places:
         """The step of each instant; those outside are put into the nearest."""
@@ -70,8 +109,11 @@ class Grid:
 
 
 def time_text(time_ns: float) -> str:
-    """An instant as charts take it: ``2026-11-21 10:00:00``, in UTC."""
-    return f"{datetime.fromtimestamp(time_ns / NS_PER_S, UTC):%Y-%m-%d %H:%M:%S}"
+    """An instant as charts take it: ``2026-11-21 10:00:00``, in UTC, to the millisecond where it
+    is no whole second."""
+    second, rest_ns = divmod(int(time_ns), NS_PER_S)
+    millisecond = f".{rest_ns // NS_PER_MS:03}" if rest_ns >= NS_PER_MS else ""
+    return f"{datetime.fromtimestamp(second, UTC):%Y-%m-%d %H:%M:%S}{millisecond}"
 
 
 def numbers(column: Any) -> Values:
@@ -88,3 +130,13 @@ def instants(column: Any) -> Places:
     kind = str(column.type)
     values = column.cast("int64").to_numpy()
     return np.asarray(values, dtype=np.int64) * (1_000 if kind.startswith("timestamp") else 1)
+
+
+ACCOUNT_COLUMNS: Final = ("from_ns", "to_ns")
+"""Where the account of a row begins and ends."""
+
+
+def account_span(rows: Any) -> Span:
+    """From the beginning of the first account to the end of the last, of rows with
+    :data:`ACCOUNT_COLUMNS`; open without rows."""
+    return Span(pc.min(rows["from_ns"]).as_py(), pc.max(rows["to_ns"]).as_py())

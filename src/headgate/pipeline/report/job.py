@@ -14,8 +14,9 @@ from headgate.pipeline.options import ReportOptions
 from headgate.pipeline.progress import Progress
 from headgate.pipeline.report import sections as page_sections
 from headgate.pipeline.report.backlogs import Backlogs, backlogs
+from headgate.pipeline.report.backtest_section import backtest_section
 from headgate.pipeline.report.backtests import newest_run
-from headgate.pipeline.report.grid import Grid
+from headgate.pipeline.report.grid import ACCOUNT_COLUMNS, Grid, account_span
 from headgate.pipeline.report.page import Head, page_html
 from headgate.pipeline.report.publishing import held_topics, limiters
 from headgate.pipeline.report.quality import Quality, quality
@@ -25,6 +26,7 @@ from headgate.pipeline.report.sections import Charts
 from headgate.pipeline.store.scan import TableScan, existing_tables
 from headgate.pipeline.tables.attribution import ATTRIBUTION
 from headgate.pipeline.tables.bronze import BRONZE_QUARANTINE
+from headgate.pipeline.tables.columns import MINUTE_NS
 from headgate.pipeline.tables.intervals import INTERVALS
 from headgate.pipeline.times import Span, instant, parse_span
 
@@ -48,7 +50,8 @@ def run_report(options: ReportOptions, err: TextIO) -> Path:
     for needed in (INTERVALS.name, ATTRIBUTION.name):
         if needed not in tables:
             raise InputError(
-                f"folder {options.out} has no table {needed} yet: headgate pipeline run makes it"
+                f"folder {options.out} has no table {needed} yet: headgate pipeline run --out "
+                f"{options.out} makes it"
             )
     with progress.stage(f"Asking the tables of {options.out}") as stage:
         report = _Report(options.out, tables, asked, options.top)
@@ -79,8 +82,7 @@ class _Report:
         self._intervals = TableScan(root, INTERVALS.name)
         self._attribution = TableScan(root, ATTRIBUTION.name)
         self.span = _known_span(self._intervals, asked, root)
-        since_ns, until_ns = self.span.since_ns, self.span.until_ns
-        self.grid = Grid.over(since_ns or 0, until_ns or 0)
+        self.grid = _known_grid(self._intervals, self.span)
         self._charts = Charts()
 
     def html(self, written: str, at: Callable[[int, int], None]) -> str:
@@ -120,7 +122,7 @@ class _Report:
         sections.insert(2, page_sections.score_section(self._scores(quotas or Quotas())))
         backtest = self._scan("policy_backtest")
         run = None if backtest is None else newest_run(backtest)
-        sections.append(page_sections.backtest_section(run, self._charts))
+        sections.append(backtest_section(run, self._charts))
         at(7, 8)
         sections.append(page_sections.quality_section(known, self.grid, self._charts))
         said = page_sections.happened(
@@ -160,7 +162,10 @@ def _known_span(intervals: TableScan, asked: Span, root: str) -> Span:
     """
     have = intervals.span()
     if have is None or have.since_ns is None or have.until_ns is None:
-        raise InputError(f"folder {root} holds no telemetry yet: headgate pipeline run reads it")
+        raise InputError(
+            f"folder {root} holds no telemetry yet: headgate pipeline run --out {root} reads what "
+            "brokers have published since"
+        )
     since_ns = max(have.since_ns, asked.since_ns or have.since_ns)
     until_ns = min(have.until_ns, have.until_ns if asked.until_ns is None else asked.until_ns)
     if since_ns >= until_ns:
@@ -169,3 +174,16 @@ def _known_span(intervals: TableScan, asked: Span, root: str) -> Span:
             f"{instant(have.until_ns)} and none in this range"
         )
     return Span(since_ns, until_ns)
+
+
+def _known_grid(intervals: TableScan, span: Span) -> Grid:
+    """The steps over the whole minutes that touch a span, as far as these have an account."""
+    since_ns, until_ns = (ns or 0 for ns in (span.since_ns, span.until_ns))
+    first_ns = since_ns // MINUTE_NS * MINUTE_NS
+    last_ns = -(-until_ns // MINUTE_NS) * MINUTE_NS
+    begin = intervals.rows(ACCOUNT_COLUMNS, Span(first_ns, first_ns + MINUTE_NS))
+    end = intervals.rows(ACCOUNT_COLUMNS, Span(last_ns - MINUTE_NS, last_ns))
+    begin_ns, end_ns = account_span(begin).since_ns, account_span(end).until_ns
+    return Grid.over(
+        first_ns if begin_ns is None else begin_ns, last_ns if end_ns is None else end_ns
+    )

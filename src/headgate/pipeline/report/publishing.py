@@ -12,7 +12,14 @@ import pyarrow.compute as pc
 
 from headgate.base.units import NS_PER_S
 from headgate.pipeline.render import topic_text
-from headgate.pipeline.report.grid import Grid, Values, instants, numbers
+from headgate.pipeline.report.grid import (
+    ACCOUNT_COLUMNS,
+    Grid,
+    Values,
+    account_span,
+    instants,
+    numbers,
+)
 from headgate.pipeline.report.totals import largest, matching, totals
 from headgate.pipeline.store.scan import TableScan
 from headgate.pipeline.tables.intervals import TOPIC_KEY
@@ -33,6 +40,8 @@ class HeldTopic:
     """For each cause how long at least one send was held."""
     sentence: str
     """Of the minute in which they were held longest."""
+    span: Span
+    """From its first account to its last, which may begin and end within a minute."""
     parked_s: dict[str, Values]
     """For each cause the seconds held in each step of the grid."""
 
@@ -54,9 +63,11 @@ class Limiter:
     held: int
     """What wanted to pass and did not, in its dimension."""
     waiting_share: float
-    """Part of the time with somebody waiting, 0 to 1."""
+    """Part of the counted time with somebody waiting, 0 to 1."""
     sentence: str
     """Of the minute in which most was held."""
+    span: Span
+    """From its first account to its last, which may begin and end within a minute."""
     limit_per_s: Values
     offered_per_s: Values
     granted_per_s: Values
@@ -75,7 +86,9 @@ def held_topics(scan: TableScan, span: Span, grid: Grid, top: int) -> tuple[Held
     if not keys:
         return ()
     rows = scan.rows(
-        [*columns, "minute", "sentence"], span, ("topic", sorted({k["topic"] for k in keys}))
+        [*columns, "minute", *ACCOUNT_COLUMNS, "sentence"],
+        span,
+        ("topic", sorted({k["topic"] for k in keys})),
     )
     return tuple(_held_topic(key, matching(rows, TOPIC_KEY, key), grid) for key in keys)
 
@@ -89,6 +102,7 @@ def _held_topic(key: dict[str, Any], rows: pa.Table, grid: Grid) -> HeldTopic:
         topic_text(key),
         {cause: float(values.sum()) for cause, values in parked.items()},
         rows["sentence"][worst].as_py() or "",
+        account_span(rows),
         {cause: grid.total(places, values) for cause, values in parked.items()},
     )
 
@@ -107,8 +121,8 @@ def limiters(scan: TableScan, span: Span, grid: Grid, top: int) -> tuple[Limiter
         return ()
     rows = scan.rows(
         [
-            *LIMITER_KEY, "minute", "from_ns", "to_ns", "limit_per_s", "offered", "granted",
-            "held", "sentence",
+            *LIMITER_KEY, "minute", *_COUNTED, "limit_per_s", "offered", "granted", "held",
+            "sentence",
         ],
         span,
         ("subject", sorted({key["subject"] for key in keys})),
@@ -116,18 +130,24 @@ def limiters(scan: TableScan, span: Span, grid: Grid, top: int) -> tuple[Limiter
     return tuple(_limiter(key, matching(rows, LIMITER_KEY, key), grid) for key in keys)
 
 
+_COUNTED: Final = ("counted_ns", *ACCOUNT_COLUMNS)
+
+
+def _counted_ns(rows: pa.RecordBatch | pa.Table) -> pa.Array | pa.ChunkedArray:
+    """The time that the rows' amounts are of; rows of older folders do not tell: all of it."""
+    length_ns = pc.subtract(rows.column("to_ns"), rows.column("from_ns"))
+    return pc.coalesce(rows.column("counted_ns"), length_ns)
+
+
 def _with_lengths(scan: TableScan, span: Span) -> Iterator[pa.RecordBatch]:
-    """Rows with the time that their amounts are of: where rows of telemetry were lost, amounts go
-    over them, while ``covered_ns`` leaves them out."""
     names = [*LIMITER_KEY, "waiting_ns"]
-    for batch in scan.batches([*names, "from_ns", "to_ns"], span):
-        length_ns = pc.subtract(batch.column("to_ns"), batch.column("from_ns"))
-        yield batch.select(names).append_column("length_ns", length_ns)
+    for batch in scan.batches([*names, *_COUNTED], span):
+        yield batch.select(names).append_column("length_ns", _counted_ns(batch))
 
 
 def _limiter(key: dict[str, Any], rows: pa.Table, grid: Grid) -> Limiter:
     places = grid.places(instants(rows["minute"]))
-    length_s = numbers(pc.subtract(rows["to_ns"], rows["from_ns"])) / NS_PER_S
+    length_s = numbers(_counted_ns(rows)) / NS_PER_S
     held = np.nan_to_num(numbers(rows["held"]))
     seconds = grid.total(places, length_s)
 
@@ -143,6 +163,7 @@ def _limiter(key: dict[str, Any], rows: pa.Table, grid: Grid) -> Limiter:
         int(held.sum()),
         min(1.0, key["waiting_ns_sum"] / max(1, key["length_ns_sum"])),
         rows["sentence"][int(np.argmax(held))].as_py() or "",
+        account_span(rows),
         grid.mean(places, numbers(rows["limit_per_s"]), length_s),
         per_s("offered"),
         per_s("granted"),

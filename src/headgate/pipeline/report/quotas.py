@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -12,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headgate.base.units import NS_PER_S, NS_PER_US
+from headgate.pipeline.breach_times import BREACH_COLUMNS, counted_from_ns, likely_ns
 from headgate.pipeline.render import topic_text
 from headgate.pipeline.report.grid import Grid, Values, instants, numbers
 from headgate.pipeline.report.totals import largest, matching, totals
@@ -19,34 +19,31 @@ from headgate.pipeline.store.scan import TableScan
 from headgate.pipeline.tables.columns import MINUTE_NS
 from headgate.pipeline.tables.intervals import TOPIC_KEY
 from headgate.pipeline.times import Span, since_epoch_us
+from headgate.record.fields import QUOTA_TYPES
 
 _FRESH_NS: Final = 10 * MINUTE_NS
 """A forecast of a minute that ended so long before the range's end says nothing of it."""
 _LOSERS_SHOWN: Final = 3
+_USES: Final = ("size_use", "time_use", "size_use_max", "time_use_max")
 _BANDS: Final = ("seconds_to_breach_earliest", "seconds_to_breach", "seconds_to_breach_latest")
 
 
 @dataclass(frozen=True, slots=True)
 class Breach:
-    """When a quota will be reached, as of the topic's last minute."""
+    """When a quota will be reached, as of the end of what is known of the topic."""
 
     quota: str
     """``size`` or ``time``."""
     method: str
     from_ns: int
-    """When it was forecast."""
-    until_ns: int
-    """End of the topic's last minute, which is up to four minutes later."""
+    """That end, which the seconds run from."""
+    use: float
+    """How much of it is taken then, 1 being full."""
     earliest_s: float | None
-    """Seconds from ``from_ns``; the quota may not be reached before."""
+    """Seconds; the quota may not be reached before. None: not known."""
     likely_s: float
     latest_s: float | None
-    """None: it may never be reached."""
-
-    def left_s(self, seconds: float) -> float:
-        """What is left at ``until_ns`` of seconds that run from ``from_ns``; 0 when they are
-        over."""
-        return max(0.0, seconds - (self.until_ns - self.from_ns) / NS_PER_S)
+    """None: beyond a day, or not known."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -61,7 +58,7 @@ class QuotaTopic:
     """Largest use of the size quota in each step of the grid; 1 is full."""
     time_use: Values
     peak_use: float
-    """Largest of both in the range."""
+    """Largest of both in the range, also within minutes."""
     held_s: float
     """Seconds in which a quota held producers."""
     policy: str
@@ -69,6 +66,8 @@ class QuotaTopic:
     """None also where the last minute is not of the range's end."""
     sentence: str
     """Of its last minute."""
+    until_ns: int
+    """Where what is known of it ends, which may be within a minute."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -111,13 +110,13 @@ class Evictions:
 def quota_topics(scan: TableScan, span: Span, grid: Grid, top: int) -> Quotas:
     """Topics of ``quota_usage``; ``top`` of them are shown."""
     found = totals(
-        scan.batches([*TOPIC_KEY, "size_use", "time_use"], span),
+        scan.batches([*TOPIC_KEY, *_USES], span),
         TOPIC_KEY,
-        [("size_use", "max"), ("time_use", "max")],
+        [(name, "max") for name in _USES],
     )
     if found is None:
         return Quotas()
-    peak = np.fmax(numbers(found["size_use_max"]), numbers(found["time_use_max"]))
+    peak = np.fmax.reduce([numbers(found[f"{name}_max"]) for name in _USES])
     until_ns = grid.end_ns if span.until_ns is None else span.until_ns
     # Not the grid's end: on long ranges its last step goes beyond all rows.
     fresh = Span(max(span.since_ns or 0, until_ns - _FRESH_NS), until_ns)
@@ -130,7 +129,7 @@ def quota_topics(scan: TableScan, span: Span, grid: Grid, top: int) -> Quotas:
             keys.append(key)
     rows = scan.rows(
         [
-            *TOPIC_KEY, "minute", "size_use", "time_use", "size_policy", "time_policy",
+            *TOPIC_KEY, "minute", "to_ns", *_USES, "size_policy", "time_policy",
             "held_seconds", "breach_quota", "method", "forecast_at", *_BANDS, "sentence",
         ],
         span,
@@ -144,41 +143,38 @@ def _soonest(scan: TableScan, fresh: Span) -> list[dict[str, Any]]:
     """Keys of the topics whose newest minute in ``fresh`` has a breach: reached ones first, then by
     the instant."""
     latest: dict[tuple[Any, ...], dict[str, Any]] = {}
-    for batch in scan.batches([*TOPIC_KEY, "minute", "forecast_at", "seconds_to_breach"], fresh):
+    for batch in scan.batches([*TOPIC_KEY, *BREACH_COLUMNS], fresh):
         for row in batch.to_pylist():
             key = tuple(row[name] for name in TOPIC_KEY)
             if key not in latest or latest[key]["minute"] < row["minute"]:
                 latest[key] = row
     near = [
-        (row["seconds_to_breach"] > 0, _forecast_ns(row) + row["seconds_to_breach"] * NS_PER_S, key)
+        (row["seconds_to_breach"] > 0, at_ns, key)
         for key, row in latest.items()
-        if row["seconds_to_breach"] is not None
+        if (at_ns := likely_ns(row)) is not None
     ]
     near.sort(key=lambda found: (*found[:2], str(found[2])))
     return [dict(zip(TOPIC_KEY, key, strict=True)) for _, _, key in near]
 
 
-def _forecast_ns(row: Mapping[str, Any]) -> int:
-    """Where a row's seconds to a breach begin: rows of older folders are forecast anew in every
-    minute, at its end."""
-    if row["forecast_at"] is not None:
-        return since_epoch_us(row["forecast_at"]) * NS_PER_US
-    return since_epoch_us(row["minute"]) * NS_PER_US + MINUTE_NS
-
-
 def _quota_topic(key: dict[str, Any], rows: pa.Table, fresh: Span, grid: Grid) -> QuotaTopic:
     places = grid.places(instants(rows["minute"]))
-    size, time = numbers(rows["size_use"]), numbers(rows["time_use"])
+    # Rows of older folders do not tell the most of a minute, but how much it was at its end.
+    size, time = (
+        np.fmax(numbers(rows[f"{quota}_use_max"]), numbers(rows[f"{quota}_use"]))
+        for quota in QUOTA_TYPES
+    )
     last = rows.slice(rows.num_rows - 1).to_pylist()[0]
     uses = np.concatenate([size, time])
     end_ns = since_epoch_us(last["minute"]) * NS_PER_US + MINUTE_NS
     breach = None
     if last["seconds_to_breach"] is not None and end_ns > (fresh.since_ns or 0):
+        quota = last["breach_quota"] or "size"
         breach = Breach(
-            last["breach_quota"] or "size",
+            quota,
             last["method"] or "",
-            _forecast_ns(last),
-            end_ns,
+            counted_from_ns(last),
+            1.0 if last[f"{quota}_use"] is None else last[f"{quota}_use"],
             last["seconds_to_breach_earliest"],
             last["seconds_to_breach"],
             last["seconds_to_breach_latest"],
@@ -195,6 +191,7 @@ def _quota_topic(key: dict[str, Any], rows: pa.Table, fresh: Span, grid: Grid) -
         ", ".join(dict.fromkeys(policies)),
         breach,
         last["sentence"] or "",
+        end_ns if last["to_ns"] is None else last["to_ns"],
     )
 
 

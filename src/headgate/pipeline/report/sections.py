@@ -7,21 +7,24 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from headgate.base.units import NS_PER_S
-from headgate.pipeline.render import messages_text, subscriptions_text, topics_text
+from headgate.flow.quota_sentence import about_text, size_text, time_text
+from headgate.flow.sentence import number, percent
+from headgate.pipeline.render import messages_text, subscriptions_text
 from headgate.pipeline.report import figures
 from headgate.pipeline.report.backlogs import Backlogs, Offender
-from headgate.pipeline.report.backtests import BacktestRun
 from headgate.pipeline.report.colors import BLAME_COLORS, BLAME_NAMES, PARK_NAMES
 from headgate.pipeline.report.grid import Grid
 from headgate.pipeline.report.publishing import HeldTopic, Limiter
 from headgate.pipeline.report.quality import Quality
 from headgate.pipeline.report.quotas import (
+    Breach,
     Eviction,
     Evictions,
     Quotas,
     QuotaTopic,
     breach_time_ns,
 )
+from headgate.pipeline.tables.quotas import BROKER_METHOD, THEIL_SEN_METHOD
 from headgate.pipeline.times import instant
 
 SCORE_NAMES: Final = ("topic", "quota")
@@ -29,6 +32,11 @@ SCORE_NAMES: Final = ("topic", "quota")
 
 ROWS_SHOWN: Final = 20
 """Rows of a table on the page."""
+
+_METHODS: Final = {
+    THEIL_SEN_METHOD: "from the hour before",
+    BROKER_METHOD: "by the broker, from its present rate",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +76,8 @@ class Section:
     """What there is, or that there is nothing."""
     blocks: list[Block] = field(default_factory=list)
     table: TableView | None = None
+    note: str = ""
+    """What the table's words mean."""
 
 
 class Charts:
@@ -132,7 +142,10 @@ def short(topic: str) -> str:
 
 
 def _said(offender: Offender) -> str:
-    said = offender.sentence.removeprefix(f"{offender.verdict}: ")
+    return _capital(offender.sentence.removeprefix(f"{offender.verdict}: "))
+
+
+def _capital(said: str) -> str:
     return said[:1].upper() + said[1:]
 
 
@@ -162,11 +175,11 @@ def quota_section(found: Sequence[QuotaTopic], grid: Grid, charts: Charts) -> Se
     for topic in found:
         facts = f"at most {100 * topic.peak_use:,.0f} % used; policy {topic.policy or 'unknown'}"
         if topic.held_s > 0:
-            facts += f"; held producers for {topic.held_s:,.0f} s"
+            facts += f"; held producers for {time_text(topic.held_s)}"
         section.blocks.append(
             Block(
                 short(topic.topic),
-                topic.sentence,
+                _capital(topic.sentence),
                 charts.add(figures.quota_figure(topic, grid)),
                 f"Use of the backlog quotas of {short(topic.topic)} over time",
                 facts=facts,
@@ -175,36 +188,33 @@ def quota_section(found: Sequence[QuotaTopic], grid: Grid, charts: Charts) -> Se
     near = [topic for topic in found if topic.breach is not None]
     if near:
         section.table = TableView(
-            ("topic", "quota", "earliest", "likely", "latest", "at (UTC)", "method"),
-            tuple(_breach_row(topic) for topic in near[:ROWS_SHOWN]),
+            ("topic", "quota", "likely at (UTC)", "in", "earliest", "latest", "forecast"),
+            tuple(
+                (short(topic.topic), *_breach_cells(topic.breach))
+                for topic in near[:ROWS_SHOWN]
+                if topic.breach is not None
+            ),
             frozenset({2, 3, 4, 5}),
+        )
+        section.note = (
+            "Times run from the end of what is known of a topic, as those of its sentence do; one "
+            "breach in ten comes before the earliest, and one in ten after the latest."
         )
     return section
 
 
-def _breach_row(topic: QuotaTopic) -> tuple[str, ...]:
-    breach = topic.breach
-    if breach is None:
-        raise ValueError(f"{topic.topic} approaches no quota")
-    return (
-        short(topic.topic),
-        breach.quota,
-        "" if breach.earliest_s is None else duration(breach.left_s(breach.earliest_s)),
-        duration(breach.left_s(breach.likely_s)),
-        "unknown" if breach.latest_s is None else duration(breach.left_s(breach.latest_s)),
-        instant(breach_time_ns(breach)).removesuffix(" UTC"),
-        breach.method,
-    )
-
-
-def duration(seconds: float | None) -> str:
-    """A length of time in a unit that fits; empty when unknown."""
-    if seconds is None:
-        return ""
-    for unit, length in (("d", 86_400), ("h", 3_600), ("min", 60)):
-        if seconds >= 2 * length:
-            return f"{seconds / length:.1f} {unit}"
-    return f"{seconds:.0f} s"
+def _breach_cells(breach: Breach) -> tuple[str, ...]:
+    known = breach.method == THEIL_SEN_METHOD
+    if breach.likely_s == 0:
+        times = ("reached", "", "", "")
+    else:
+        at = instant(breach_time_ns(breach)).removesuffix(" UTC")
+        earliest = "not known" if breach.earliest_s is None else about_text(breach.earliest_s)
+        latest = "beyond a day" if known else "not known"
+        if breach.latest_s is not None:
+            latest = about_text(breach.latest_s)
+        times = (at, about_text(breach.likely_s), earliest, latest)
+    return (breach.quota, *times, _METHODS.get(breach.method, breach.method))
 
 
 def producer_section(found: Sequence[HeldTopic], grid: Grid, charts: Charts) -> Section:
@@ -219,7 +229,7 @@ def producer_section(found: Sequence[HeldTopic], grid: Grid, charts: Charts) -> 
         table=TableView(
             ("topic", "held", "longest by", "the worst minute"),
             tuple(
-                (short(t.topic), f"{t.longest_s:,.0f} s", main_cause(t), t.sentence)
+                (short(t.topic), time_text(t.longest_s), main_cause(t), _capital(t.sentence))
                 for t in found[:ROWS_SHOWN]
             ),
             frozenset({1}),
@@ -230,9 +240,9 @@ def producer_section(found: Sequence[HeldTopic], grid: Grid, charts: Charts) -> 
         section.blocks.append(
             Block(
                 short(topic.topic),
-                ", ".join(f"{PARK_NAMES[c]} {s:,.0f} s" for c, s in parts if s > 0),
+                ", ".join(f"{PARK_NAMES[c]} {time_text(s)}" for c, s in parts if s > 0),
                 charts.add(figures.held_figure(topic, grid)),
-                f"Seconds in which producers of {short(topic.topic)} were held, by cause",
+                f"Part of the time in which producers of {short(topic.topic)} were held, by cause",
             )
         )
     return section
@@ -255,10 +265,10 @@ def limiter_section(found: Sequence[Limiter], grid: Grid, charts: Charts) -> Sec
         section.blocks.append(
             Block(
                 f"{limiter.level.replace('_', ' ')} limit of {subject}, {limiter.dimension}",
-                limiter.sentence,
+                _capital(limiter.sentence),
                 charts.add(figures.limiter_figure(limiter, grid)),
                 f"Limit of {subject} with what was offered and granted, over time",
-                facts=f"somebody waited for {100 * limiter.waiting_share:.0f} % of the time",
+                facts=f"somebody waited for {percent(limiter.waiting_share)} of the counted time",
             )
         )
     return section
@@ -281,10 +291,10 @@ def eviction_section(found: Sequence[Eviction], grid: Grid, charts: Charts) -> S
             )
         ],
         TableView(
-            ("topic", "quota", "messages", "MB", "acts", "from", "to", "lost most"),
+            ("topic", "quota", "messages", "size", "acts", "from (UTC)", "to (UTC)", "lost most"),
             tuple(
                 (
-                    short(e.topic), e.quota, f"{e.messages:,}", f"{e.bytes / 1e6:,.1f}",
+                    short(e.topic), e.quota, f"{e.messages:,}", size_text(e.bytes),
                     f"{e.acts:,}", instant(e.first_ns).removesuffix(" UTC"),
                     instant(e.last_ns).removesuffix(" UTC"),
                     ", ".join(f"{name} {count:,}" for name, count in e.losers),
@@ -294,56 +304,6 @@ def eviction_section(found: Sequence[Eviction], grid: Grid, charts: Charts) -> S
             frozenset({2, 3, 4, 5, 6}),
         ),
     )  # fmt: skip
-
-
-def backtest_section(run: BacktestRun | None, charts: Charts) -> Section:
-    """What other settings would have done."""
-    title = "Policy backtest"
-    if run is None:
-        return Section(
-            "backtest", title,
-            "No backtest has been run in this folder: headgate pipeline backtest --grid FILE.",
-        )  # fmt: skip
-    when = "" if run.run_at is None else f" of {run.run_at:%Y-%m-%d %H:%M} UTC"
-    best = run.points[:ROWS_SHOWN]
-    return Section(
-        "backtest",
-        title,
-        f"Run {run.run_id}{when}: {run.count:,} settings replayed over {topics_text(run.topics)}. "
-        f"{run.front:,} are on the Pareto front: no other is better in everything.",
-        [
-            Block(
-                "Cost and use of each setting",
-                "Each point is one setting.",
-                charts.add(figures.pareto_figure(run)),
-                "Seconds over the quota by seconds in which producers are held, for each setting",
-            )
-        ],
-        TableView(
-            (
-                "rank", "settings", "front", "over quota", "held", "drain used", "evicted",
-                "censored",
-            ),
-            tuple(
-                (
-                    "" if p.rank is None else str(p.rank),
-                    ", ".join(f"{k} {v}" for k, v in figures.settings_of(p).items()),
-                    "yes" if p.is_pareto else "",
-                    f"{p.seconds_over_quota:,.0f} s",
-                    f"{p.parked_seconds:,.0f} s",
-                    _percent(p.drain_used),
-                    f"{p.evicted_bytes / 1e6:,.1f} MB",
-                    _percent(p.censored_share),
-                )
-                for p in best
-            ),
-            frozenset({0, 3, 4, 5, 6, 7}),
-        ),
-    )  # fmt: skip
-
-
-def _percent(share: float | None) -> str:
-    return "" if share is None else f"{100 * share:.0f} %"
 
 
 def score_section(scores: Sequence[Mapping[str, Any]] | None) -> Section:
@@ -372,16 +332,20 @@ def score_section(scores: Sequence[Mapping[str, Any]] | None) -> Section:
 def _cell(value: Any) -> str:
     if value is None:
         return ""
-    return f"{value:,.3g}" if isinstance(value, float) else str(value)
+    if isinstance(value, float):
+        return number(value) if abs(value) >= 1 else f"{value:.2g}"
+    return f"{value:,}" if isinstance(value, int) else str(value)
 
 
 def quality_section(found: Quality, grid: Grid, charts: Charts) -> Section:
     """How much is known."""
     counts = found.counts
     lead = (
-        f"{found.rows:,} accounts of a minute; {counts['gaps']:,} gaps, {counts['restarts']:,} "
-        f"restarts of counting, {counts['resets']:,} counters that fell, "
-        f"{counts['clock_steps']:,} steps of a clock. "
+        f"{_counted(found.rows, 'account', 'accounts')} of a minute; "
+        f"{_counted(counts['gaps'], 'gap', 'gaps')}, "
+        f"{_counted(counts['restarts'], 'restart', 'restarts')} of counting, "
+        f"{_counted(counts['resets'], 'counter', 'counters')} that fell, "
+        f"{_counted(counts['clock_steps'], 'step', 'steps')} of a clock. "
     )
     lead += (
         f"There is a quarantine of {messages_text(found.quarantined)}."
@@ -408,6 +372,10 @@ def quality_section(found: Quality, grid: Grid, charts: Charts) -> Section:
             frozenset({1}),
         )
     return section
+
+
+def _counted(count: int, one: str, many: str) -> str:
+    return f"{count:,} {one if count == 1 else many}"
 
 
 def happened(
@@ -439,12 +407,12 @@ def happened(
         )
     if held:
         said.append(
-            f"Producers of {short(held[0].topic)} were held longest: {held[0].longest_s:,.0f} s "
-            f"by the {main_cause(held[0])}."
+            f"Producers of {short(held[0].topic)} were held longest: "
+            f"{time_text(held[0].longest_s)} by the {main_cause(held[0])}."
         )
     if lost.worst:
         said.append(
-            f"Backlog quotas evicted {lost.messages:,} messages, most from "
+            f"Backlog quotas evicted {messages_text(lost.messages)}, most from "
             f"{short(lost.worst[0].topic)}."
         )
     if known.completeness is not None and known.completeness < 0.99:
@@ -480,5 +448,6 @@ def _blame_text(blame: str) -> str:
 
 def range_text(grid: Grid) -> str:
     """From when to when, and how long that is."""
-    seconds = (grid.end_ns - grid.start_ns) / NS_PER_S
-    return f"{instant(grid.start_ns)} to {instant(grid.end_ns)} ({duration(seconds)})"
+    begin_ns, end_ns = grid.known_from_ns, grid.known_to_ns
+    length = time_text((end_ns - begin_ns) / NS_PER_S)
+    return f"{instant(begin_ns)} to {instant(end_ns)} ({length})"

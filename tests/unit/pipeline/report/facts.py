@@ -14,11 +14,13 @@ from headgate.pipeline.report.quality import Quality
 from headgate.pipeline.report.quotas import Breach, Eviction, QuotaTopic
 from headgate.pipeline.tables.attribution import BLAMES
 from headgate.pipeline.tables.columns import MINUTE_NS
+from headgate.pipeline.times import Span
 from headgate.record.fields import PARK_CAUSES
 from tests.unit.pipeline.play import T0
 
 EVIL = "persistent://public/default/</script><img src=x onerror=alert(1)>"
 GRID = Grid(T0, MINUTE_NS, 3)
+SPAN = Span(T0, GRID.end_ns)
 ZERO = np.zeros(3)
 
 
@@ -37,6 +39,7 @@ def offender(**more: Any) -> Offender:
         "peak_messages": 2_500,
         "seconds": 60.0,
         "sentence": "THROTTLED_TOPIC: the topic limit of <b>200</b> msg/s.",
+        "span": SPAN,
         "backlog": np.array([1_000.0, np.nan, 2_000.0]),
         "shares": shares,
     }
@@ -63,6 +66,7 @@ def quota_topic(breach: Breach | None = None, **more: Any) -> QuotaTopic:
         "policy": "producer_request_hold",
         "breach": breach,
         "sentence": "It fills.",
+        "until_ns": GRID.end_ns,
     }
     return QuotaTopic(**facts | more)
 
@@ -73,7 +77,7 @@ def near_breach(**more: Any) -> Breach:
         "quota": "size",
         "method": "theil_sen",
         "from_ns": GRID.end_ns,
-        "until_ns": GRID.end_ns,
+        "use": 0.7,
         "earliest_s": 120.0,
         "likely_s": 300.0,
         "latest_s": 600.0,
@@ -88,7 +92,7 @@ def held_topic() -> HeldTopic:
         "memory": np.array([0.0, 0.0, 5.0]),
     }
     return HeldTopic(
-        "c1", EVIL, {c: float(v.sum()) for c, v in parked.items()}, "The worst <i>.", parked
+        "c1", EVIL, {c: float(v.sum()) for c, v in parked.items()}, "The worst <i>.", SPAN, parked
     )
 
 
@@ -102,6 +106,7 @@ def limiter(**more: Any) -> Limiter:
         "held": 10,
         "waiting_share": 0.25,
         "sentence": "Somebody waits.",
+        "span": SPAN,
         "limit_per_s": np.full(3, 100.0),
         "offered_per_s": np.array([90.0, 160.0, np.nan]),
         "granted_per_s": np.array([90.0, 100.0, np.nan]),
@@ -119,7 +124,19 @@ def run(points: int = 3) -> BacktestRun:
     """The first point is alone on the front."""
     found = tuple(
         GridPoint(
-            i, '{"law": "<b>", "target": 0.5}', 2, 10.0 * i, 5.0, 0.9, None, 1, 0, 1.0, i, i == 0
+            i,
+            f"drain <{i}>",
+            "adaptive: law <b>",
+            2,
+            10.0 * i,
+            5.0,
+            0.9,
+            None,
+            1,
+            0,
+            1.0,
+            i,
+            i == 0,
         )
         for i in range(points)
     )

@@ -124,6 +124,8 @@ def held_row(place: int, topic: str = NS + "held", **parked_s: float) -> dict[st
         **topic_key(topic),
         **dict.fromkeys((n for n in PARKED_FIELD_NAMES if n.endswith("_ns")), 0),
         **{f"parked_{cause}_ns": int(seconds * S) for cause, seconds in parked_s.items()},
+        "from_ns": T0 + place * MINUTE_NS,
+        "to_ns": T0 + (place + 1) * MINUTE_NS,
         "sentence": f"Held in minute {place}.",
     }
 

@@ -34,7 +34,25 @@ def test_the_newest_run_summed_over_topics(scan: TableScan) -> None:
     assert [(p.rank, p.number) for p in run.points] == [(1, 3), (2, 2), (3, 1), (4, 0)]
     best = run.points[0]
     assert (best.topics, best.seconds_over_quota, best.parked_seconds) == (2, 176, 18)
+    assert (best.name, best.settings) == ("point 3", "law: drain; target: 0.53")
     assert (best.drain_used, best.score, best.is_pareto) == (0.9, 3.0, True)
+
+
+@pytest.mark.parametrize(
+    ("row", "name", "settings"),
+    [
+        ({"name": "own", "settings": '{"name":"own","publish":"none"}'}, "own", "publish: none"),
+        ({"settings": '{"name":"older"}'}, "older", "as recorded"),
+        ({"settings": "[1]"}, "point 0", "settings: [1]"),
+    ],
+)
+def test_a_point_is_told_in_words(
+    tmp_path: Path, row: dict[str, str], name: str, settings: str
+) -> None:
+    write(tmp_path, "policy_backtest", [backtest_row(0) | row], ("run_id",))
+    run = newest_run(TableScan(str(tmp_path), "policy_backtest"))
+    assert run is not None
+    assert (run.points[0].name, run.points[0].settings) == (name, settings)
 
 
 def test_points_are_bounded(scan: TableScan, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,9 @@ from headgate.pipeline.report.colors import BLAME_COLORS, LIMIT_COLORS, PARK_COL
 from headgate.pipeline.report.grid import POINTS_MAX, Grid
 from headgate.pipeline.tables.attribution import BLAMES
 from headgate.pipeline.tables.columns import MINUTE_NS
+from headgate.pipeline.times import Span
 from headgate.record.fields import PARK_CAUSES
+from tests.unit.pipeline.play import S
 from tests.unit.pipeline.report import facts
 from tests.unit.pipeline.report.facts import GRID
 
@@ -53,10 +55,10 @@ def test_axes_say_what_they_count() -> None:
     assert titles == [
         "backlog (messages)",
         "blame (% of time)",
-        "held (s in each minute)",
+        "held (% of time)",
         "B a second",
         "used (% of the quota)",
-        "messages evicted",
+        "messages evicted in each minute",
         "sampled (% of time)",
         "gaps",
         "over the quota (s, all topics)",
@@ -69,8 +71,8 @@ def test_backlog_over_its_causes() -> None:
     backlog, limit = found["backlog"], found["topic limit"]
     assert list(backlog.y) == [1_000, None, 2_000]
     # A level is that of the minute's end; a share is of the whole minute.
-    assert (backlog.x0, limit.x0) == ("2025-11-21 10:01:00", "2025-11-21 10:00:00")
-    assert backlog.dx == limit.dx == limit.width == MINUTE_MS
+    assert (backlog.x[0], limit.x[0]) == ("2025-11-21 10:01:00", "2025-11-21 10:00:00")
+    assert list(limit.width) == [MINUTE_MS] * 3
     assert list(limit.y) == [100, 50, 0]
     assert limit.marker.color == BLAME_COLORS["THROTTLED_TOPIC"]
     assert (backlog.yaxis, limit.yaxis) == ("y", "y2")
@@ -89,16 +91,49 @@ def test_held_seconds_are_stacked_by_cause() -> None:
     figure = figures.held_figure(facts.held_topic(), GRID)
     found = traces(figure)
     assert set(found) == {"topic's publish limit", "broker's memory"}
-    assert list(found["topic's publish limit"].y) == [10, 20, 0]
+    assert list(found["topic's publish limit"].y) == [16.67, 33.33, 0]
     assert figure.layout.barmode == "stack"
-    assert "s in each minute" in figure.layout.yaxis.title.text
+
+
+def test_a_minute_that_is_not_over_is_drawn_as_far_as_it_went() -> None:
+    """What came later than others, and ended earlier, is as high as its rate was."""
+    span = Span(GRID.start_ns + 30 * S, GRID.end_ns - 40 * S)
+    held = dataclasses.replace(facts.held_topic(), span=span)
+    (bars,) = (t for t in figures.held_figure(held, GRID).data if t.name == "broker's memory")
+    assert list(bars.x) == ["2025-11-21 10:00:30", "2025-11-21 10:01:00", "2025-11-21 10:02:00"]
+    assert list(bars.width) == [30_000, 60_000, 20_000]
+    assert list(bars.y) == [0, 0, 25]
+    limiter = figures.limiter_figure(facts.limiter(span=span), GRID)
+    assert list(traces(limiter)["offered"].x) == [
+        "2025-11-21 10:00:30", "2025-11-21 10:01:00", "2025-11-21 10:01:00",
+        "2025-11-21 10:02:00", "2025-11-21 10:02:00", "2025-11-21 10:02:20",
+    ]  # fmt: skip
+    backlog = figures.backlog_figure(facts.offender(span=span), GRID)
+    assert traces(backlog)["backlog"].x[-1] == "2025-11-21 10:02:20"
+    topic = facts.quota_topic(until_ns=span.until_ns)
+    assert traces(figures.quota_figure(topic, GRID))["size quota"].x[-1] == "2025-11-21 10:02:20"
+
+
+def test_all_charts_show_the_range_that_is_known() -> None:
+    partial = dataclasses.replace(GRID, known=Span(GRID.start_ns + S, GRID.end_ns - S // 2))
+    for figure in all_figures(partial)[:-1]:
+        for name, axis in figure.to_plotly_json()["layout"].items():
+            if name.startswith("xaxis"):
+                assert axis["range"][0] == "2025-11-21 10:00:01"
+                assert axis["range"][1] in ("2025-11-21 10:02:59.500", "2025-11-21 10:13:00")
+
+
+def test_legends_stand_above_where_nothing_else_is() -> None:
+    for figure in all_figures():
+        legend = figure.layout.legend
+        assert (legend.y > 1, legend.yanchor, figure.layout.showlegend) == (True, "bottom", True)
 
 
 def test_a_limit_with_what_was_offered_and_granted() -> None:
     figure = figures.limiter_figure(facts.limiter(), GRID)
     found = traces(figure)
-    assert list(found["offered"].y) == [90, 160, None]
-    assert list(found["granted"].y) == [90, 100, None]
+    assert list(found["offered"].y) == [90, 90, 160, 160, None, None]
+    assert list(found["granted"].y) == [90, 90, 100, 100, None, None]
     assert found["limit"].line.color == LIMIT_COLORS["publish_broker"]
     assert figure.layout.yaxis.title.text == "B a second"
 
@@ -149,16 +184,27 @@ def test_the_front_is_told_from_the_rest() -> None:
     assert list(found["Pareto front"].y) == [0]
     assert list(found["beaten by another"].y) == [10, 20]
     assert "<b>" not in found["Pareto front"].text[0]
+    assert found["Pareto front"].mode == found["beaten by another"].mode == "markers"
+
+
+def test_a_line_of_steps_joins_only_those_that_none_is_left_of_and_below() -> None:
+    """The front is of more measures than the chart has: in it, points of the front zigzag."""
+    places = [(0.0, 90.0), (10.0, 95.0), (20.0, 40.0), (20.0, 60.0), (30.0, 40.0), (50.0, 5.0)]
+    points = tuple(
+        dataclasses.replace(
+            facts.run().points[0], parked_seconds=held, seconds_over_quota=over, is_pareto=True
+        )
+        for held, over in reversed(places)
+    )
+    run = dataclasses.replace(facts.run(), points=points)
+    line = traces(figures.pareto_figure(run))["best of these two"]
+    assert list(zip(line.x, line.y, strict=True)) == [(0, 90), (20, 40), (50, 5)]
+    assert (line.mode, line.line.shape) == ("lines", "hv")
 
 
 def test_completeness_and_gaps() -> None:
     found = traces(figures.quality_figure(facts.quality(), GRID))
-    assert list(found["completeness"].y) == [100, 50, None]
+    assert list(found["completeness"].y) == [100, 100, 50, 50, None, None]
     assert list(found["gaps"].y) == [0, 2, 0]
     quiet = dataclasses.replace(facts.quality(), gaps_steps=np.zeros(3))
     assert set(traces(figures.quality_figure(quiet, GRID))) == {"completeness"}
-
-
-def test_settings_that_are_no_object() -> None:
-    point = dataclasses.replace(facts.run().points[0], settings="[1]")
-    assert figures.settings_of(point) == {"settings": [1]}

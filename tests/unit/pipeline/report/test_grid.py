@@ -10,8 +10,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.pipeline.report.grid import POINTS_MAX, Grid, instants, numbers, time_text
+from headgate.pipeline.report.grid import (
+    POINTS_MAX,
+    Grid,
+    account_span,
+    instants,
+    numbers,
+    time_text,
+)
 from headgate.pipeline.tables.columns import MINUTE_NS
+from headgate.pipeline.times import Span
 
 DAY_NS = 1_440 * MINUTE_NS
 
@@ -35,8 +43,31 @@ def test_a_grid_covers_its_range_in_whole_minutes(since: int, length: int, point
 
 
 def test_a_day_has_its_minutes_and_two_days_pairs() -> None:
-    assert Grid.over(0, DAY_NS) == Grid(0, MINUTE_NS, 1_440)
-    assert Grid.over(0, DAY_NS + 1) == Grid(0, 2 * MINUTE_NS, 721)
+    assert Grid.over(0, DAY_NS) == Grid(0, MINUTE_NS, 1_440, Span(0, DAY_NS))
+    assert Grid.over(0, DAY_NS + 1) == Grid(0, 2 * MINUTE_NS, 721, Span(0, DAY_NS + 1))
+
+
+def test_the_first_step_and_the_last_are_known_in_part() -> None:
+    grid = Grid.over(MINUTE_NS + 5, 3 * MINUTE_NS + 7)
+    assert grid.edges_ns.tolist() == [
+        MINUTE_NS + 5,
+        2 * MINUTE_NS,
+        3 * MINUTE_NS,
+        3 * MINUTE_NS + 7,
+    ]
+    within = grid.within(Span(2 * MINUTE_NS + 1, None))
+    assert (within.known_from_ns, within.known_to_ns) == (2 * MINUTE_NS + 1, 3 * MINUTE_NS + 7)
+    assert grid.within(Span(0, 2 * MINUTE_NS)).known == Span(MINUTE_NS + 5, 2 * MINUTE_NS)
+    outside = grid.within(Span(0, 1))
+    assert outside.known_from_ns == outside.known_to_ns == MINUTE_NS + 5
+    whole = Grid(0, MINUTE_NS, 2)
+    assert whole.within(Span()).edges_ns.tolist() == [0, MINUTE_NS, 2 * MINUTE_NS]
+
+
+def test_accounts_have_a_beginning_and_an_end() -> None:
+    rows = pa.table({"from_ns": [5, 2], "to_ns": [9, 4]})
+    assert account_span(rows) == Span(2, 9)
+    assert account_span(rows.slice(0, 0)) == Span()
 
 
 def test_what_falls_into_a_step() -> None:
@@ -63,6 +94,7 @@ def test_columns_as_numbers() -> None:
     assert instants(column).tolist() == [1_795_255_200 * 10**9]
     assert instants(pa.array([5])).tolist() == [5]
     assert time_text(1_795_255_200 * 10**9) == "2026-11-21 10:00:00"
+    assert time_text(1_795_255_200 * 10**9 + 7_900_000) == "2026-11-21 10:00:00.007"
 
 
 @pytest.mark.parametrize("points", [1, 7, POINTS_MAX])

@@ -13,6 +13,8 @@ import pytest
 from headgate.base.errors import InputError
 from headgate.pipeline.options import ReportOptions
 from headgate.pipeline.report.job import run_report
+from headgate.pipeline.store.delta_log import ensure_table
+from headgate.pipeline.tables.catalogue import TABLES
 from tests.unit.pipeline.report.folder import (
     backtest_row,
     eviction_row,
@@ -73,10 +75,9 @@ def test_the_range_is_cut_to_what_was_asked(tmp_path: Path) -> None:
     played(tmp_path, 120)
     write(tmp_path, "quota_usage", [quota_row(place) for place in range(2)])
     page, _ = reported(tmp_path, since="2025-11-21T10:01:00Z")
-    lengths = {
-        len(trace["y"]) for chart in charts(page) for trace in chart["data"] if "dx" in trace
-    }
-    assert lengths == {1}
+    ranges = {tuple(chart["layout"]["xaxis"]["range"]) for chart in charts(page)}
+    assert {begin for begin, _ in ranges} == {"2025-11-21 10:01:00"}
+    assert "2025-11-21 10:02:00" in {end for _, end in ranges}
 
 
 @pytest.mark.parametrize(
@@ -96,6 +97,23 @@ def test_bad_questions(tmp_path: Path, options: dict[str, str], said: str) -> No
     assert list(tmp_path.glob("*.html")) == list(tmp_path.glob(".*html*")) == []
 
 
+def test_tables_without_rows_have_no_page(tmp_path: Path) -> None:
+    """A run makes them before it finds that no broker has published anything."""
+    for name in ("intervals", "attribution"):
+        ensure_table(str(tmp_path), TABLES[name])
+    with pytest.raises(InputError, match="no telemetry yet: headgate pipeline run --out /"):
+        reported(tmp_path)
+    assert not list(tmp_path.glob("*html*"))
+
+
+def test_the_range_ends_where_the_accounts_do(tmp_path: Path) -> None:
+    played(tmp_path, 130)
+    _, said = reported(tmp_path)
+    assert "2025-11-21 10:00:00 UTC to 2025-11-21 10:02:10 UTC (2 min)" in said
+    _, said = reported(tmp_path, since="2025-11-21T10:00:30Z", until="2025-11-21T10:01:30Z")
+    assert "2025-11-21 10:00:00 UTC to 2025-11-21 10:02:00 UTC (2 min)" in said
+
+
 def test_a_page_that_is_a_folder_is_refused(tmp_path: Path) -> None:
     played(tmp_path, 60)
     (tmp_path / "report.html").mkdir()
@@ -105,13 +123,14 @@ def test_a_page_that_is_a_folder_is_refused(tmp_path: Path) -> None:
 
 
 def test_folders_without_what_is_needed(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="holds no tables"):
+    with pytest.raises(InputError, match=f"headgate pipeline run --out {tmp_path} makes and fills"):
         reported(tmp_path)
     write(tmp_path, "quota_usage", [quota_row(0)])
     with pytest.raises(InputError, match="has no table intervals yet"):
         reported(tmp_path)
-    with pytest.raises(InputError, match="No such file"):
+    with pytest.raises(InputError, match=r"there is no folder .*none yet .* pipeline run --out"):
         reported(tmp_path / "none")
+    assert not list(tmp_path.glob("*html*"))
     other = tmp_path / "other"
     other.mkdir()
     write(other, "intervals", [quota_row(0)], layout=2)

@@ -10,6 +10,7 @@ import pytest
 
 from headgate.pipeline.report import page as module
 from headgate.pipeline.report import sections
+from headgate.pipeline.report.backtest_section import backtest_section
 from headgate.pipeline.report.page import Head, charts_json, page_html
 from headgate.pipeline.report.sections import Charts
 from tests.unit.pipeline.report import facts
@@ -39,7 +40,7 @@ def page(monkeypatch: pytest.MonkeyPatch) -> str:
         sections.producer_section([facts.held_topic()], GRID, charts),
         sections.limiter_section([facts.limiter()], GRID, charts),
         sections.eviction_section([facts.eviction()], GRID, charts),
-        sections.backtest_section(facts.run(), charts),
+        backtest_section(facts.run(), charts),
         sections.quality_section(facts.quality(), GRID, charts),
     ]
     head = Head("today", ("c<1>",), 1, 0.75, ("measured",), 12_345, "on Friday")

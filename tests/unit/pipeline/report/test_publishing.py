@@ -5,7 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pytest
 
+from headgate.base.units import NS_PER_S
 from headgate.pipeline.report.grid import Grid
 from headgate.pipeline.report.publishing import held_topics, limiters
 from headgate.pipeline.store.scan import TableScan
@@ -88,3 +90,26 @@ def test_amounts_are_of_the_whole_minute_where_rows_were_lost(tmp_path: Path) ->
     np.testing.assert_equal(first.offered_per_s, [160, np.nan, np.nan])
     (both,) = limiters(scan, SPAN, GRID, 10)
     assert both.waiting_share == 1.0
+
+
+def test_shares_and_rates_are_of_the_counted_time_where_the_broker_was_down(tmp_path: Path) -> None:
+    """Half a minute of the second one was counted by nobody."""
+    half = MINUTE_NS // 2
+    rows = [
+        limiter_row(0, counted_ns=MINUTE_NS),
+        limiter_row(1, counted_ns=half, offered=160 * 30, granted=100 * 30, waiting_ns=half),
+    ]
+    write(tmp_path, "throttle_timeline", rows)
+    (found,) = limiters(TableScan(str(tmp_path), "throttle_timeline"), SPAN, GRID, 10)
+    assert found.waiting_share == pytest.approx(60 / 90)
+    np.testing.assert_equal(found.offered_per_s, [160, 160, np.nan])
+    np.testing.assert_equal(found.granted_per_s, [100, 100, np.nan])
+
+
+def test_subjects_have_the_span_of_their_own_accounts(tmp_path: Path) -> None:
+    write(tmp_path, "throttle_timeline", [limiter_row(0, to_ns=T0 + 24 * NS_PER_S)])
+    write(tmp_path, "publish_attribution", [held_row(1, topic_rate=10), held_row(0, memory=1)])
+    (limiter,) = limiters(TableScan(str(tmp_path), "throttle_timeline"), SPAN, GRID, 10)
+    assert limiter.span == Span(T0, T0 + 24 * NS_PER_S)
+    (held,) = held_topics(TableScan(str(tmp_path), "publish_attribution"), SPAN, GRID, 10)
+    assert held.span == Span(T0, T0 + 2 * MINUTE_NS)

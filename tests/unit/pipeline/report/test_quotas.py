@@ -52,9 +52,8 @@ def test_a_topic_with_its_course_and_breach(scan: TableScan) -> None:
     assert filling.policy == "producer_request_hold"
     breach = filling.breach
     assert breach is not None
-    assert (breach.from_ns, breach.until_ns) == (T0, T0 + 4 * MINUTE_NS)
+    assert (breach.from_ns, breach.use) == (T0, pytest.approx(0.3))
     assert (breach.earliest_s, breach.likely_s, breach.latest_s) == (540, 600, 720)
-    assert [breach.left_s(s) for s in (600, 100)] == [360, 0]
     assert breach_time_ns(breach) == T0 + 600 * NS_PER_S
     assert sooner.held_s == 6
 
@@ -72,6 +71,29 @@ def test_breaches_are_ordered_by_their_instants_reached_ones_first(tmp_path: Pat
     assert [t.topic.removeprefix(NS) for t in found] == ["full", "anew", "sooner", "later"]
     at_s = [(breach_time_ns(t.breach) - T0) / NS_PER_S for t in found if t.breach]
     assert at_s == [240, 540, 600, 740]
+
+
+def test_seconds_run_from_the_end_of_what_is_known(tmp_path: Path) -> None:
+    """As those of the row's own sentence do; the last minute went on for 24 s."""
+    end_ns = T0 + 3 * MINUTE_NS + 24 * NS_PER_S
+    write(tmp_path, "quota_usage", [quota_row(3, to_ns=end_ns, seconds_to_breach=36.0)])
+    (found,) = quota_topics(TableScan(str(tmp_path), "quota_usage"), SPAN, GRID, 9).topics
+    assert found.breach is not None
+    assert (found.breach.from_ns, found.until_ns) == (end_ns, end_ns)
+    assert breach_time_ns(found.breach) == T0 + 4 * MINUTE_NS
+
+
+def test_the_most_that_was_used_may_be_within_a_minute(tmp_path: Path) -> None:
+    rows = [
+        quota_row(p, size_use_max=use, time_use_max=None) for p, use in enumerate((0.2, 0.95, None))
+    ]
+    rows += [calm(p, NS + "evicted", 0.1) | {"time_use_max": 0.9} for p in range(3)]
+    write(tmp_path, "quota_usage", rows)
+    filling, evicted = quota_topics(TableScan(str(tmp_path), "quota_usage"), SPAN, GRID, 9).topics
+    assert (filling.peak_use, evicted.peak_use) == (0.95, 0.9)
+    np.testing.assert_allclose(filling.size_use, [0.2, 0.95, 0.2, np.nan])
+    assert filling.breach is not None
+    assert filling.breach.use == 0.2
 
 
 def test_the_last_step_of_a_long_range_goes_beyond_its_rows(tmp_path: Path) -> None:

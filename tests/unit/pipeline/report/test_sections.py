@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 
 from headgate.pipeline.report import sections
+from headgate.pipeline.report.grid import Grid
 from headgate.pipeline.report.quotas import Evictions, Quotas
 from headgate.pipeline.report.sections import Charts
+from tests.unit.pipeline.play import T0, S
 from tests.unit.pipeline.report import facts
 from tests.unit.pipeline.report.facts import GRID
 
@@ -22,7 +24,6 @@ from tests.unit.pipeline.report.facts import GRID
         (lambda c: sections.producer_section((), GRID, c), "No producer was held"),
         (lambda c: sections.limiter_section((), GRID, c), "Nobody waited"),
         (lambda c: sections.eviction_section((), GRID, c), "No message was evicted"),
-        (lambda c: sections.backtest_section(None, c), "No backtest has been run"),
         (lambda c: sections.score_section(None), "none can be judged"),
         (lambda c: sections.missing("a", "A", "tab"), "has no table tab"),
     ],
@@ -42,11 +43,10 @@ def test_every_section_with_data_has_charts_of_its_own() -> None:
         sections.producer_section([facts.held_topic()], GRID, charts),
         sections.limiter_section([facts.limiter()], GRID, charts),
         sections.eviction_section([facts.eviction()], GRID, charts),
-        sections.backtest_section(facts.run(), charts),
         sections.quality_section(facts.quality(), GRID, charts),
     ]
     drawn = [block.chart for section in found for block in section.blocks]
-    assert drawn == list(charts.by_id) == [f"chart-{i}" for i in range(1, 8)]
+    assert drawn == list(charts.by_id) == [f"chart-{i}" for i in range(1, 7)]
     for section in found:
         for row in section.table.rows if section.table else ():
             assert len(row) == len(section.table.columns if section.table else ())
@@ -119,29 +119,52 @@ def test_a_full_quota_is_full() -> None:
 
 
 @pytest.mark.parametrize(
-    ("seconds", "said"),
-    [(None, ""), (5, "5 s"), (119, "119 s"), (150, "2.5 min"), (9_000, "2.5 h"), (2e5, "2.3 d")],
-)
-def test_lengths_of_time(seconds: float | None, said: str) -> None:
-    assert sections.duration(seconds) == said
+    ("breach", "cells"),
+    [
+        ({}, ("2025-11-21 10:08:00", "5 min", "2 min", "10 min", "from the hour before")),
+        (
+            {"likely_s": 4_000.0, "latest_s": None},
+            ("2025-11-21 11:09:40", "67 min", "2 min", "beyond a day", "from the hour before"),
+        ),
+        (
+            {"method": "broker", "earliest_s": None, "latest_s": None},
+            (
+                "2025-11-21 10:08:00", "5 min", "not known", "not known",
+                "by the broker, from its present rate",
+            ),
+        ),
+        ({"likely_s": 0.0}, ("reached", "", "", "", "from the hour before")),
+    ],
+)  # fmt: skip
+def test_a_breach_in_a_row(breach: dict[str, Any], cells: tuple[str, ...]) -> None:
+    """In the units of the topic's own sentence, from the instant that this one counts from."""
+    topic = facts.quota_topic(facts.near_breach(**breach))
+    section = sections.quota_section([topic], GRID, Charts())
+    assert section.table is not None
+    assert section.table.rows[0][1:] == ("size", *cells)
+    assert "from the end of what is known" in section.note
 
 
-def test_the_front_is_counted_over_all_settings() -> None:
-    run = dataclasses.replace(facts.run(), count=5_000, front=2_400)
-    lead = sections.backtest_section(run, Charts()).lead
-    assert "5,000 settings" in lead
-    assert "2,400 are on the Pareto front" in lead
+@pytest.mark.parametrize(("count", "said"), [(1, "1 gap, 1 restart of"), (1_200, "1,200 gaps, ")])
+def test_counts_are_words(count: int, said: str) -> None:
+    counts = {"gaps": count, "restarts": 1, "resets": 0, "clock_steps": 0}
+    lead = sections.quality_section(facts.quality(counts=counts), GRID, Charts()).lead
+    assert said in lead
 
 
 def test_scores_are_a_table() -> None:
-    rows = [{"topic": "a", "quota": "size", "loss": 0.8123, "forecasts": 12, "lost": None}]
+    rows = [{"topic": "a", "quota": "size", "loss": 0.8123, "forecasts": 12_000, "lost": None}]
     table = sections.score_section(rows).table
     assert table is not None
-    assert table.rows == (("a", "size", "0.812", "12", ""),)
+    assert table.rows == (("a", "size", "0.81", "12,000", ""),)
     assert table.numeric == {2, 3, 4}
 
 
 def test_a_range_in_words() -> None:
     assert sections.range_text(GRID) == (
-        "2025-11-21 10:00:00 UTC to 2025-11-21 10:03:00 UTC (3.0 min)"
+        "2025-11-21 10:00:00 UTC to 2025-11-21 10:03:00 UTC (3 min)"
+    )
+    partial = Grid.over(T0 + 26 * S, T0 + 152 * S)
+    assert sections.range_text(partial) == (
+        "2025-11-21 10:00:26 UTC to 2025-11-21 10:02:32 UTC (2 min)"
     )

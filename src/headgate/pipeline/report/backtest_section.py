@@ -1,0 +1,71 @@
+"""The page's section about the policy backtest: what other settings would have done."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Final
+
+from headgate.flow.quota_sentence import size_text, time_text
+from headgate.flow.sentence import percent
+from headgate.pipeline.backtest.words import CENSORED_TEXT, TIE_TEXT, rank_text, settings_count
+from headgate.pipeline.render import topics_text
+from headgate.pipeline.report import figures
+from headgate.pipeline.report.backtests import BacktestRun, GridPoint
+from headgate.pipeline.report.sections import ROWS_SHOWN, Block, Charts, Section, TableView
+from headgate.pipeline.times import minute_text, since_epoch_us
+
+_COLUMNS: Final = (
+    "rank", "point", "settings", "front", "over quota", "held", "drain used", "evicted", "censored",
+)  # fmt: skip
+_NUMERIC: Final = frozenset({0, 4, 5, 6, 7, 8})
+
+
+def backtest_section(run: BacktestRun | None, charts: Charts) -> Section:
+    """The newest run: each setting by its cost, and the best in a table."""
+    title = "Policy backtest"
+    if run is None:
+        return Section(
+            "backtest", title,
+            "No backtest has been run in this folder: headgate pipeline backtest --grid FILE.",
+        )  # fmt: skip
+    when = "" if run.run_at is None else f" of {minute_text(since_epoch_us(run.run_at) * 1_000)}"
+    ranks = Counter(point.rank for point in run.points)
+    notes = [TIE_TEXT] if any(ranks[p.rank] > 1 for p in run.points[:ROWS_SHOWN] if p.rank) else []
+    return Section(
+        "backtest",
+        title,
+        f"Run {run.run_id}{when}: {settings_count(run.count)} replayed over "
+        f"{topics_text(run.topics)}. {run.front:,} {'is' if run.front == 1 else 'are'} on the "
+        "Pareto front: no other is at least as good in everything and better in something.",
+        [
+            Block(
+                "Cost and use of each setting",
+                "Each point is one setting. The front is of four measures, of which the chart has "
+                "two; the line joins those that are best of these two.",
+                charts.add(figures.pareto_figure(run)),
+                "Time over the quota by time in which producers are held, for each setting",
+            )
+        ],
+        TableView(
+            _COLUMNS, tuple(_row(p, ranks[p.rank] > 1) for p in run.points[:ROWS_SHOWN]), _NUMERIC
+        ),
+        " ".join([*notes, f"Times are summed over topics. Censored: {CENSORED_TEXT}."]),
+    )
+
+
+def _row(point: GridPoint, is_tie: bool) -> tuple[str, ...]:
+    return (
+        "" if point.rank is None else rank_text(point.rank, is_tie),
+        point.name,
+        point.settings,
+        "yes" if point.is_pareto else "",
+        time_text(point.seconds_over_quota),
+        time_text(point.parked_seconds),
+        _percent(point.drain_used),
+        size_text(point.evicted_bytes),
+        _percent(point.censored_share),
+    )
+
+
+def _percent(share: float | None) -> str:
+    return "" if share is None else percent(share)
