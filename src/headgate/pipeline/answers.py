@@ -6,7 +6,6 @@ written.
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -183,7 +182,7 @@ def _told(rows: Rows) -> Rows:
         {
             **row,
             "rank": rank_text(row["rank"], ranks[row["rank"]] > 1),
-            "settings": settings_words(json.loads(row["settings"])),
+            "settings": settings_words(row["settings"]),
             **{name: share_text(row[name]) for name in _SHARES},
         }
         for row in rows

@@ -11,12 +11,14 @@ import pyarrow.compute as pc
 
 from headgate.base.errors import InputError
 from headgate.base.nearest import did_you_mean, nearest
+from headgate.pipeline.backtest.policy import settings_words
 from headgate.pipeline.options import Format
 from headgate.pipeline.rows import write_rows
 from headgate.pipeline.show_views import EpisodesScan, NamespacesScan
 from headgate.pipeline.store.scan import EVERYTHING, Filter, TableScan, existing_tables
 from headgate.pipeline.tables.bronze import BRONZE_SAMPLES
 from headgate.pipeline.tables.catalogue import TABLES, VIEWS
+from headgate.pipeline.tables.policy_backtest import POLICY_BACKTEST
 from headgate.pipeline.times import Span
 
 TABLE_ROWS_SHOWN: Final = 50
@@ -116,6 +118,8 @@ def show(options: ShowOptions, out: TextIO, err: TextIO) -> int:
             options.format, columns, _every_row(scan, columns, options.span, filters), out
         )
     rows, more = latest_rows(scan, columns, options.span, filters, limit)
+    if options.format == "table" and scan.name == POLICY_BACKTEST.name and "settings" in columns:
+        rows = [row | {"settings": settings_words(row["settings"])} for row in rows]
     count = write_rows(options.format, columns, rows, out, width=options.width, color=options.color)
     if more:
         err.write(f"The latest {count:,} of {count + more:,} rows; --limit shows more.\n")

@@ -16,7 +16,7 @@ from headgate.pipeline.tables.catalogue import TABLES
 from headgate.pipeline.tables.columns import MINUTE_NS
 from headgate.pipeline.times import Span
 from tests.unit.pipeline.play import T0
-from tests.unit.pipeline.report.folder import NS, quota_row, write
+from tests.unit.pipeline.report.folder import NS, backtest_row, quota_row, write
 
 
 @pytest.fixture
@@ -77,6 +77,15 @@ def test_a_table_has_the_columns_that_matter_and_not_all_rows(root: Path) -> Non
 @pytest.mark.parametrize("name", sorted(_SHOWN.keys() & TABLES.keys()))
 def test_a_table_shows_the_sentence_of_its_rows(name: str) -> None:
     assert ("sentence" in _SHOWN[name]) == ("sentence" in TABLES[name].column_names())
+
+
+def test_a_point_of_a_backtest_has_its_name_and_its_settings_in_words(tmp_path: Path) -> None:
+    write(tmp_path, "policy_backtest", [backtest_row(0, name="drain 1")], ("run_id",))
+    out = io.StringIO()
+    show(ShowOptions(str(tmp_path), "policy_backtest", width=200), out, io.StringIO())
+    assert "drain 1   law: drain; target: 0.5" in out.getvalue()
+    rows, _ = shown(tmp_path, table="policy_backtest", columns=("name", "settings"))
+    assert rows == [{"name": "drain 1", "settings": '{"law": "drain", "target": 0.50}'}]
 
 
 def test_before_the_first_telemetry_it_is_said_what_reads_some(tmp_path: Path) -> None:

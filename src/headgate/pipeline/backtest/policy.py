@@ -103,9 +103,11 @@ def settings_text(point: Point) -> str:
     return json.dumps(settings_of(point), separators=(",", ":"))
 
 
-def settings_words(settings: Mapping[str, Any]) -> str:
-    """What :func:`settings_of` tells, but for the name, in the grid file's words for people:
+def settings_words(text: str | None) -> str:
+    """What :func:`settings_text` tells, but for the name, in the grid file's words for people:
     ``publish: none; adaptive: law drain, drain_horizon_ms 5,000``."""
+    found = json.loads(text or "{}")
+    settings = found if isinstance(found, dict) else {"settings": found}
     return "; ".join(_words(*item) for item in settings.items() if item[0] != "name") or AS_RECORDED
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
@@ -104,14 +103,10 @@ def _point(row: dict[str, Any]) -> GridPoint:
     def mean(name: str) -> float | None:
         return row[f"{name}_sum"] / row[f"{name}_count"] if row[f"{name}_count"] else None
 
-    found = json.loads(row["settings_max"] or "{}")
-    settings = found if isinstance(found, dict) else {"settings": found}
-    # Rows of older folders have the name among the settings alone.
-    name = row["name_max"] or settings.get("name") or f"point {row['grid_point']}"
     return GridPoint(
         row["grid_point"],
-        name,
-        settings_words(settings),
+        row["name_max"] or f"point {row['grid_point']}",
+        settings_words(row["settings_max"]),
         row["grid_point_count"],
         row["seconds_over_quota_sum"] or 0.0,
         row["parked_seconds_sum"] or 0.0,

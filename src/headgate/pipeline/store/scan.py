@@ -42,15 +42,19 @@ def existing_tables(root: str) -> tuple[str, ...]:
     Raises:
         InputError: there is no such folder, or it has no tables.
     """
-    first = f"headgate pipeline run --out {root} makes and fills it"
+    first = f"headgate pipeline run --out {root}"
     try:
         names = tuple(place_of(root).tables())
     except FileNotFoundError as error:
-        raise InputError(f"there is no folder {root} yet (--out): {first}") from error
+        raise InputError(
+            f"there is no folder {root} yet (--out): {first} makes and fills it"
+        ) from error
     except OSError as error:
         raise InputError(f"folder {root} cannot be read: {refusal(error)}") from error
     if not names:
-        raise InputError(f"folder {root} holds no tables of this pipeline yet (--out): {first}")
+        raise InputError(
+            f"folder {root} holds no tables of this pipeline yet (--out): {first} fills it"
+        )
     return names
 
 

@@ -13,7 +13,6 @@ from headgate.pipeline.backtest.policy import (
     Point,
     Policy,
     Rates,
-    settings_of,
     settings_text,
     settings_words,
 )
@@ -64,7 +63,7 @@ def test_a_setting_that_the_file_has_is_said_also_where_it_is_the_default() -> N
     )
     default = AdaptiveSettings().drain_set_point
     assert default in (0.5, 0.7)
-    assert [settings_words(settings_of(point)) for point in grid.points] == [
+    assert [settings_words(settings_text(point)) for point in grid.points] == [
         "adaptive: law drain, drain_set_point 0.5",
         "adaptive: law drain, drain_set_point 0.7",
         "as recorded",
@@ -78,8 +77,9 @@ def test_settings_in_words() -> None:
         "adaptive": {"observe_only": True, "interval_ms": 5_000},
     }
     words = "publish: none; adaptive: observe_only true, interval_ms 5,000"
-    assert settings_words(settings) == words
-    assert settings_words({"name": "mine"}) == "as recorded"
+    assert settings_words(json.dumps(settings)) == words
+    assert settings_words('{"name":"mine"}') == settings_words(None) == "as recorded"
+    assert settings_words("[1]") == "settings: [1]"
 
 
 def test_a_grid_file_says_the_same_words() -> None:

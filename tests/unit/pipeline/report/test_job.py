@@ -123,7 +123,7 @@ def test_a_page_that_is_a_folder_is_refused(tmp_path: Path) -> None:
 
 
 def test_folders_without_what_is_needed(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=f"headgate pipeline run --out {tmp_path} makes and fills"):
+    with pytest.raises(InputError, match=f"headgate pipeline run --out {tmp_path} fills it"):
         reported(tmp_path)
     write(tmp_path, "quota_usage", [quota_row(0)])
     with pytest.raises(InputError, match="has no table intervals yet"):
