@@ -249,7 +249,7 @@ def quota_figure(topic: QuotaTopic, grid: Grid) -> go.Figure:
     )  # fmt: skip
     _layout(figure, _HEIGHT)
     _over(figure, grid, end)
-    highest = max(100.0, 100 * topic.peak_use)
+    highest = max(100.0, 100 * (topic.peak_use or 0.0))
     figure.update_yaxes(title_text="used (% of the quota)", range=[0, 1.08 * highest])
     return figure
 

@@ -8,6 +8,7 @@ charts' own texts see ``figures.label``.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
@@ -19,6 +20,7 @@ from plotly.offline import get_plotlyjs
 from headgate.pipeline.report.sections import Section
 
 _TEMPLATE: Final = "page.html.jinja"
+_AMOUNT: Final = re.compile(r"(\d) (%|s\b|min\b|h\b|msg/s|B/s|[KMGT]?i?B\b)")
 _UNSAFE: Final = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028",
                   "\u2029": "\\u2029"}  # fmt: skip
 
@@ -44,6 +46,7 @@ def page_html(
     environment = jinja2.Environment(
         autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
+    environment.filters["whole"] = with_whole_amounts
     source = (files(__package__) / _TEMPLATE).read_text(encoding="utf-8")
     rendered: str = environment.from_string(source).render(
         head=head,
@@ -53,6 +56,11 @@ def page_html(
         plotly=jinja2.filters.Markup(get_plotlyjs()),
     )
     return rendered
+
+
+def with_whole_amounts(text: str) -> str:
+    """A text in which no line breaks between a number and its unit."""
+    return _AMOUNT.sub("\\1\N{NO-BREAK SPACE}\\2", text)
 
 
 def charts_json(charts: Mapping[str, Any]) -> str:

@@ -57,8 +57,9 @@ class QuotaTopic:
     size_use: Values
     """Largest use of the size quota in each step of the grid; 1 is full."""
     time_use: Values
-    peak_use: float
-    """Largest of both in the range, also within minutes."""
+    peak_use: float | None
+    """Largest of both in the range, also within minutes; None where there is none, as of a limit
+    of 0."""
     held_s: float
     """Seconds in which a quota held producers."""
     policy: str
@@ -186,7 +187,7 @@ def _quota_topic(key: dict[str, Any], rows: pa.Table, fresh: Span, grid: Grid) -
         topic_text(key),
         grid.largest(places, size),
         grid.largest(places, time),
-        float(np.nanmax(uses)) if not np.isnan(uses).all() else 0.0,
+        None if np.isnan(uses).all() else float(np.nanmax(uses)),
         float(np.nansum(numbers(rows["held_seconds"]))),
         ", ".join(dict.fromkeys(policies)),
         breach,

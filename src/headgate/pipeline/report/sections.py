@@ -173,7 +173,8 @@ def quota_section(found: Sequence[QuotaTopic], grid: Grid, charts: Charts) -> Se
         "times at which the forecast expects the limit.",
     )
     for topic in found:
-        facts = f"at most {100 * topic.peak_use:,.0f} % used; policy {topic.policy or 'unknown'}"
+        facts = "" if topic.peak_use is None else f"at most {100 * topic.peak_use:,.0f} % used; "
+        facts += f"policy {topic.policy or 'unknown'}"
         if topic.held_s > 0:
             facts += f"; held producers for {time_text(topic.held_s)}"
         section.blocks.append(
@@ -204,17 +205,20 @@ def quota_section(found: Sequence[QuotaTopic], grid: Grid, charts: Charts) -> Se
 
 
 def _breach_cells(breach: Breach) -> tuple[str, ...]:
-    known = breach.method == THEIL_SEN_METHOD
     if breach.likely_s == 0:
-        times = ("reached", "", "", "")
-    else:
-        at = instant(breach_time_ns(breach)).removesuffix(" UTC")
-        earliest = "not known" if breach.earliest_s is None else about_text(breach.earliest_s)
-        latest = "beyond a day" if known else "not known"
-        if breach.latest_s is not None:
-            latest = about_text(breach.latest_s)
-        times = (at, about_text(breach.likely_s), earliest, latest)
-    return (breach.quota, *times, _METHODS.get(breach.method, breach.method))
+        return (breach.quota, "reached", "", "", "", "")
+    earliest = "not known" if breach.earliest_s is None else about_text(breach.earliest_s)
+    latest = "beyond a day" if breach.method == THEIL_SEN_METHOD else "not known"
+    if breach.latest_s is not None:
+        latest = about_text(breach.latest_s)
+    return (
+        breach.quota,
+        instant(breach_time_ns(breach)).removesuffix(" UTC"),
+        about_text(breach.likely_s),
+        earliest,
+        latest,
+        _METHODS.get(breach.method, breach.method),
+    )
 
 
 def producer_section(found: Sequence[HeldTopic], grid: Grid, charts: Charts) -> Section:

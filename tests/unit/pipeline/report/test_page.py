@@ -11,7 +11,7 @@ import pytest
 from headgate.pipeline.report import page as module
 from headgate.pipeline.report import sections
 from headgate.pipeline.report.backtest_section import backtest_section
-from headgate.pipeline.report.page import Head, charts_json, page_html
+from headgate.pipeline.report.page import Head, charts_json, page_html, with_whole_amounts
 from headgate.pipeline.report.sections import Charts
 from tests.unit.pipeline.report import facts
 from tests.unit.pipeline.report.facts import EVIL, GRID
@@ -45,6 +45,13 @@ def page(monkeypatch: pytest.MonkeyPatch) -> str:
     ]
     head = Head("today", ("c<1>",), 1, 0.75, ("measured",), 12_345, "on Friday")
     return page_html(head, [f"{EVIL} grew."], found, charts.by_id)
+
+
+def test_a_number_stays_with_its_unit() -> None:
+    text = with_whole_amounts("99 % of 5 min at 1.5 MiB and 50 msg/s; 3 subscriptions, 12 sheep")
+    assert text.replace("\N{NO-BREAK SPACE}", "_") == (
+        "99_% of 5_min at 1.5_MiB and 50_msg/s; 3 subscriptions, 12 sheep"
+    )
 
 
 def test_names_are_text_and_nothing_else(page: str) -> None:

@@ -133,7 +133,7 @@ def test_a_full_quota_is_full() -> None:
                 "by the broker, from its present rate",
             ),
         ),
-        ({"likely_s": 0.0}, ("reached", "", "", "", "from the hour before")),
+        ({"likely_s": 0.0}, ("reached", "", "", "", "")),
     ],
 )  # fmt: skip
 def test_a_breach_in_a_row(breach: dict[str, Any], cells: tuple[str, ...]) -> None:
@@ -143,6 +143,13 @@ def test_a_breach_in_a_row(breach: dict[str, Any], cells: tuple[str, ...]) -> No
     assert section.table is not None
     assert section.table.rows[0][1:] == ("size", *cells)
     assert "from the end of what is known" in section.note
+
+
+def test_of_a_limit_of_zero_no_part_is_used() -> None:
+    found = [facts.quota_topic(peak_use=None), facts.quota_topic(peak_use=1.25)]
+    blocks = sections.quota_section(found, GRID, Charts()).blocks
+    assert blocks[0].facts.startswith("policy producer_request_hold")
+    assert blocks[1].facts.startswith("at most 125 % used; policy")
 
 
 @pytest.mark.parametrize(("count", "said"), [(1, "1 gap, 1 restart of"), (1_200, "1,200 gaps, ")])
