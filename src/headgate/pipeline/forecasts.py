@@ -40,8 +40,6 @@ _OUTCOME_HOURS: Final = 24
 BEHIND: Final = timedelta(minutes=10)
 """A cluster that is so far behind sends no telemetry any more, or its broker is gone."""
 
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-
 _COPIED: Final = (
     "seconds_to_breach_earliest",
     "seconds_to_breach",
@@ -158,9 +156,7 @@ def _row(row: Mapping[str, Any]) -> dict[str, Any]:
         "limit": row["size_limit_bytes" if quota == "size" else "time_limit_ns"],
         "use": row[f"{quota}_use"],
         **{name: row[name] for name in _COPIED},
-        "likely_at": None
-        if likely is None
-        else _EPOCH + timedelta(microseconds=likely // NS_PER_US),
+        "likely_at": None if likely is None else datetime.fromtimestamp(likely / NS_PER_S, UTC),
         "then": consequence(policy, row["oldest_subscription"] if quota == "time" else None),
     }
 

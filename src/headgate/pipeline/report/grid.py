@@ -6,7 +6,7 @@ one step is added up, averaged, or its largest value taken.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -22,8 +22,6 @@ from headgate.pipeline.times import Span
 POINTS_MAX: Final = 1_440
 """Points of a line: more than a screen has pixels for."""
 
-EVERYTHING: Final = Span()
-
 Values = npt.NDArray[np.float64]
 Places = npt.NDArray[np.int64]
 
@@ -36,7 +34,7 @@ class Grid:
     """Start of the first step, at a whole minute."""
     step_ns: int
     count: int
-    known: Span = EVERYTHING
+    known: Span = field(default_factory=Span)
     """Where what is known begins and ends, within the first step and the last; open: with them."""
 
     @classmethod
