@@ -46,7 +46,7 @@ def test_csv(root: str) -> None:
         (["quota_usage", "--out", "ROOT", "--limit", "0"], "0 is not in the range x>=1"),
         (["quota_usage", "--out", "ROOT", "--since", "soon"], "--since 'soon' is no time"),
         (["nothing", "--out", "ROOT"], "there are quota_usage"),
-        (["quota_usage", "--out", "/nonexistent"], "cannot be read: No such file"),
+        (["quota_usage", "--out", "/nonexistent"], "headgate pipeline run --out"),
     ],
 )
 def test_bad_questions_are_refused_in_a_sentence(root: str, words: list[str], said: str) -> None:

@@ -68,7 +68,7 @@ def test_tables_without_hours_are_read_whole(tmp_path: Path) -> None:
 def test_what_is_no_folder_of_tables_is_said(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="holds no tables of this pipeline"):
         existing_tables(str(tmp_path))
-    with pytest.raises(InputError, match="none cannot be read: No such file"):
+    with pytest.raises(InputError, match=r"no folder .*none yet .* headgate pipeline run --out"):
         existing_tables(str(tmp_path / "none"))
     (tmp_path / "file").touch()
     with pytest.raises(InputError, match="file cannot be read: Not a directory"):
