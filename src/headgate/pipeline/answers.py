@@ -73,6 +73,12 @@ _BACKTEST_SHOWN: Final = (
 
 _SHARES: Final = ("over_share", "lost_share", "parked_share")
 
+_HEADINGS: Final = {
+    "is_pareto": "front", "is_censored": "censored",
+    **{name: name.removesuffix("_share") for name in _SHARES},
+}  # fmt: skip
+"""Short ones, so that the settings have room beside them on a terminal."""
+
 
 def run_forecast(options: ForecastOptions, out: TextIO, err: TextIO) -> int:
     """Write forecasts, or how right they were, to ``out``, progress to ``err``.
@@ -168,7 +174,11 @@ def run_backtest(options: BacktestOptions, out: TextIO, err: TextIO) -> str:
     with held as spark:
         rows = replay_range(spark, root, grid, span.since_ns, span.until_ns, run_id, progress)
     is_table = folder.format == "table"
-    _write(folder, _told(rows) if is_table else rows, _BACKTEST_SHOWN, out)
+    if is_table:
+        headings = [_HEADINGS.get(name, name) for name in _BACKTEST_SHOWN]
+        _write(folder, _told(rows), headings, out)
+    else:
+        _write(folder, rows, _BACKTEST_SHOWN, out)
     if rows and is_table:
         out.write(f"\n{_notes(rows, folder.width)}\n{_settings_text(rows)}")
     progress.say(f"Run {run_id}: {settings_count(len(rows))}.")
@@ -178,7 +188,7 @@ def run_backtest(options: BacktestOptions, out: TextIO, err: TextIO) -> str:
 def _told(rows: Rows) -> Rows:
     """Ranked settings as people read them."""
     ranks = Counter(row["rank"] for row in rows)
-    return [
+    told = [
         {
             **row,
             "rank": rank_text(row["rank"], ranks[row["rank"]] > 1),
@@ -187,6 +197,7 @@ def _told(rows: Rows) -> Rows:
         }
         for row in rows
     ]
+    return [{_HEADINGS.get(name, name): value for name, value in row.items()} for row in told]
 
 
 def _notes(rows: Rows, width: int) -> str:

@@ -148,7 +148,7 @@ def test_a_backtest_is_asked_and_its_ranks_written(
     assert words == [SPARK, root, "<grid.toml>", None, None, run]
     assert datetime.strptime(run, "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC).year >= 2026
     assert err.getvalue() == f"Run {run}: 1 setting.\n"
-    named = BacktestOptions(FolderOptions(root, width=120), "g", "mine")
+    named = BacktestOptions(FolderOptions(root, width=100), "g", "mine")
     table = io.StringIO()
     assert answers.run_backtest(named, table, err) == "mine"
     assert table.getvalue().endswith(
@@ -156,7 +156,7 @@ def test_a_backtest_is_asked_and_its_ranks_written(
         "  in a running broker, as far as that can be\n    headgate admin x\n"
     )
 
-    for told in ("adaptive: law drain, drain_horizon_ms 5,000", "< 0.1 %", "8 %", "is_censored: "):
+    for told in ("adaptive: law drain, drain_horizon_ms 5,000", "< 0.1 %", "8 %", "\ncensored: "):
         assert told in table.getvalue()
     assert "share a rank" not in table.getvalue()
 

@@ -9,19 +9,17 @@ from headgate.pipeline.backtest.ranking import CENSORED_SHARE_MAX
 
 TIE_TEXT: Final = "=: settings with equal scores share a rank."
 
-CENSORED_TEXT: Final = (
-    "part of the replayed time in which a limit or quota held producers all along when it was "
-    "recorded. What they would have sent then is not known, so a setting that lets more through "
-    "may look better than it is"
+_HELD: Final = (
+    "in which a limit or quota held producers all along when it was recorded. What they would have "
+    "sent then is not known, so a setting that lets more through may look better than it is"
 )
 
-FRONT_TEXT: Final = (
-    "is_pareto: no other setting is at least as good in over_share, lost_share, parked_share and "
-    "jitter and better in one."
-)
+CENSORED_TEXT: Final = f"part of the replayed time {_HELD}"
+
+FRONT_TEXT: Final = "front: no other setting is at least as good in over, lost, parked and jitter and better in one."
 
 IS_CENSORED_TEXT: Final = (
-    f"is_censored: more than {percent(CENSORED_SHARE_MAX)} of it is censored, the {CENSORED_TEXT}."
+    f"censored: more than {percent(CENSORED_SHARE_MAX)} of the replayed time was time {_HELD}."
 )
 
 _SHARE_SHOWN_MIN: Final = 0.001

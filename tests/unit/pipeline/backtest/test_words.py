@@ -29,4 +29,4 @@ def test_shares(share: float, said: str) -> None:
 
 
 def test_what_censored_means_names_its_bound() -> None:
-    assert IS_CENSORED_TEXT.startswith("is_censored: more than 10 % of it is censored, the part of")
+    assert IS_CENSORED_TEXT.startswith("censored: more than 10 % of the replayed time was time in")
