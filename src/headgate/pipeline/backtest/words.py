@@ -16,7 +16,10 @@ _HELD: Final = (
 
 CENSORED_TEXT: Final = f"part of the replayed time {_HELD}"
 
-FRONT_TEXT: Final = "front: no other setting is at least as good in over, lost, parked and jitter and better in one."
+FRONT_TEXT: Final = (
+    "front: no other setting is at least as good in over, lost, parked and jitter, and better in "
+    "one."
+)
 
 IS_CENSORED_TEXT: Final = (
     f"censored: more than {percent(CENSORED_SHARE_MAX)} of the replayed time was time {_HELD}."
