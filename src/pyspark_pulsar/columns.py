@@ -41,11 +41,17 @@ COLUMN_MEANINGS: Mapping[str, str] = {
     "__key": "Its partition key, or null.",
     "__topic": "The topic it was read from, of a partition with `-partition-N`.",
     "__messageId": "Its id, serialized as all clients do.",
-    "__publishTime": "When the producer sent it.",
-    "__eventTime": "When the producer says that it happened, or null.",
+    "__publishTime": "When the producer sent it; null for a number beyond the year 294247.",
+    "__eventTime": "When the producer says that it happened, or null, also for a number beyond "
+    "that year.",
     "__messageProperties": "The producer's properties.",
 }
 """What each column holds."""
+
+
+TIME_MS_MAX = ((1 << 63) - 1) // 1_000
+"""The last time that a column holds, in the year 294247. Producers set any 64 bits, and take
+nanoseconds for milliseconds: such a cell is null, and its row is read like all others."""
 
 
 _NO_PROPERTIES: list[tuple[str, str]] = []
@@ -152,9 +158,14 @@ class Rows:
 
 def _array(cells: list[Any], field: pa.Field) -> pa.Array:
     """One column's cells as Arrow has them; times are milliseconds until then."""
-    if pa.types.is_timestamp(field.type):
-        return pa.array(cells, pa.timestamp("ms", field.type.tz)).cast(field.type)
-    return pa.array(cells, field.type)
+    if not pa.types.is_timestamp(field.type):
+        return pa.array(cells, field.type)
+    milliseconds = pa.timestamp("ms", field.type.tz)
+    try:
+        return pa.array(cells, milliseconds).cast(field.type)
+    except (OverflowError, pa.ArrowInvalid):  # seldom: looking at every cell first would cost all
+        held = [None if each is None or abs(each) > TIME_MS_MAX else each for each in cells]
+        return pa.array(held, milliseconds).cast(field.type)
 
 
 def _cells(

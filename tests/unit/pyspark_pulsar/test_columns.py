@@ -6,7 +6,13 @@ import pyarrow as pa
 import pytest
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
-from pyspark_pulsar.columns import COLUMN_MEANINGS, Rows, arrow_schema, spark_schema
+from pyspark_pulsar.columns import (
+    COLUMN_MEANINGS,
+    TIME_MS_MAX,
+    Rows,
+    arrow_schema,
+    spark_schema,
+)
 from pyspark_pulsar.errors import OptionsError
 from pyspark_pulsar.offsets import Position
 from pyspark_pulsar.options import COLUMNS
@@ -57,6 +63,21 @@ def test_how_many_values_fit() -> None:
 def test_times_are_microseconds_in_utc() -> None:
     schema = arrow_schema(spark_schema(["__publishTime"]))
     assert schema.field("__publishTime").type == pa.timestamp("us", tz="UTC")
+
+
+@pytest.mark.parametrize(
+    "number", [1_763_719_200_000_000_000, TIME_MS_MAX + 1, (1 << 63) + 5, (1 << 64) - 1]
+)
+def test_a_number_that_is_no_time_is_null_and_the_rest_is_read(number: int) -> None:
+    messages = [
+        FakeMessage(Position(8, 1), publish_ms=5, event_ms=7),
+        FakeMessage(Position(8, 2), publish_ms=number, event_ms=number),
+        FakeMessage(Position(8, 3), publish_ms=TIME_MS_MAX, event_ms=0),
+    ]
+    rows = Rows(arrow_schema(spark_schema(["__publishTime", "__eventTime"])), "t")
+    rows.add(messages, [each.message_id() for each in messages], [b""] * 3)
+    found = [column.cast("int64").to_pylist() for column in rows.batch()]
+    assert found == [[5_000, None, TIME_MS_MAX * 1_000], [7_000, None, None]]
 
 
 def test_a_users_schema_may_narrow_but_not_change() -> None:

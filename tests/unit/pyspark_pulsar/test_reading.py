@@ -16,7 +16,7 @@ from pyspark_pulsar.client import ReadSettings
 from pyspark_pulsar.columns import Message, arrow_schema, spark_schema
 from pyspark_pulsar.errors import DataLossError, ReadTimeoutError
 from pyspark_pulsar.offsets import Position, earliest
-from pyspark_pulsar.options import Connection
+from pyspark_pulsar.options import COLUMNS, Connection
 from pyspark_pulsar.ranges import Due, LedgerSpan, ReadRange, TopicSnapshot, due_entries
 from pyspark_pulsar.reading import RangeReader, read_range, report_loss
 from tests.unit.pyspark_pulsar.fakes import FakeMessage, FakeReader, entries
@@ -191,6 +191,20 @@ def test_publish_times_are_checked_row_by_row() -> None:
     rows, reader, _ = take(messages, asked, how=settings(since_ms=2, until_ms=4))
     assert rows == ["2", "3"]
     assert reader.holes() == []
+
+
+def test_a_publish_time_that_is_no_time_is_compared_as_the_number_that_it_is() -> None:
+    messages = [FakeMessage(Position(3, n), publish_ms=ms) for n, ms in enumerate([1, 1 << 63])]
+    asked = work(earliest(T), Position(3, 1), (3, 2))
+    schema = arrow_schema(spark_schema(COLUMNS))
+    for how, published in (
+        (settings(since_ms=1), [1_000, None]),
+        (settings(since_ms=2), [None]),
+        (settings(until_ms=2), [1_000]),
+    ):
+        reader = RangeReader(FakeReader(list(messages)), asked, how)
+        (batch,) = reader.batches(schema)
+        assert batch["__publishTime"].cast("int64").to_pylist() == published
 
 
 def test_batches_end_at_rows_or_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
