@@ -82,7 +82,8 @@ def places_of(holes: Iterable[Hole]) -> Iterator[Place]:
 def still_held(ask: Ask, hole: Hole) -> Hole:
     """``hole`` without the entries at its begin that the topic no longer holds; perhaps empty.
 
-    Brokers may trim within a ledger, always from its begin: so few questions tell of many entries.
+    Brokers trim from the begin, by whole ledgers or within one: so few questions tell of many
+    entries. Who planned to read what is missing here has lost it.
     """
     low, high = hole.first_entry, hole.last_entry + 1
     probe = low

@@ -319,19 +319,32 @@ def read_range(
             return False
 
     holes = yield from _read_from(work.start, work, settings, schema, are_chunks)
-    if not holes:
-        return
+    if holes:
+        yield from _account_for(holes, work, settings, schema, stored)
+
+
+def _account_for(
+    holes: Sequence[Hole],
+    work: ReadRange,
+    settings: ReadSettings,
+    schema: pa.Schema,
+    stored: Stored,
+) -> Iterator[pa.RecordBatch]:
+    """Messages that end in ``holes`` after all. What was planned and is not held is a loss."""
     ledgers = stored.ledgers(work.topic)
     held = {ledger.ledger_id for ledger in ledgers}
     gone = sorted({hole.ledger_id for hole in holes} - held)
     if gone:
-        report_loss(
-            f"{work.topic}: ledgers {gone} were trimmed before all of "
-            f"({work.start}, {work.end}] was read",
-            fail=settings.fail_on_data_loss,
-        )
+        _report_trimmed(work, f"ledgers {gone}", settings)
     ask = partial(stored.entries, work.topic)
-    kept = [still_held(ask, hole) for hole in holes if hole.ledger_id in held]
+    kept: list[Hole] = []
+    for hole in holes:
+        if hole.ledger_id in held:
+            rest = still_held(ask, hole)
+            count = rest.first_entry - hole.first_entry
+            if count:
+                _report_trimmed(work, _counted(count, next(places_of([hole]))), settings)
+            kept.append(rest)
     for places in portions(places_of(kept)):
         found = ask(places)
         for place in places:
@@ -339,6 +352,9 @@ def read_range(
             if isinstance(what, Chunk) and what.is_last:
                 first = first_chunk(ask, ledgers, place, what)
                 yield from _late_message(work, place, first, settings, schema)
+        lost = [place for place in places if found[place] is Other.GONE]
+        if lost:
+            _report_trimmed(work, _counted(len(lost), lost[0]), settings)
         unreadable = [place for place in places if found[place] is Other.UNREADABLE]
         if unreadable:
             report_loss(
@@ -346,6 +362,18 @@ def read_range(
                 f"cannot show whether messages end in them, the first in {_text(unreadable[0])}",
                 fail=settings.fail_on_data_loss,
             )
+
+
+def _report_trimmed(work: ReadRange, what: str, settings: ReadSettings) -> None:
+    report_loss(
+        f"{work.topic}: {what} were trimmed before all of ({work.start}, {work.end}] was read",
+        fail=settings.fail_on_data_loss,
+    )
+
+
+def _counted(count: int, first: Place) -> str:
+    """Entries in words, in the plural: ``first`` and others behind it."""
+    return f"{count} entries, the first {_text(first)},"
 
 
 def _read_from(

@@ -256,24 +256,31 @@ class FakeClient:
 
 
 class FakeStored:
-    """The admin service of a topic without chunks."""
+    """The admin service of a topic without chunks: its ledgers, and entries that are gone."""
 
-    def __init__(self, held: frozenset[int]) -> None:
+    def __init__(self, held: frozenset[int], gone: frozenset[Place] = frozenset()) -> None:
         self.held = held
+        self.gone = gone
 
     def ledgers(self, _topic: str) -> tuple[LedgerSpan, ...]:
         return tuple(LedgerSpan(ledger, 2, 2) for ledger in sorted(self.held))
 
     def entries(self, _topic: str, places: Iterable[Place]) -> dict[Place, Chunk | Other]:
-        return dict.fromkeys(places, Other.WHOLE)
+        return {place: Other.GONE if place in self.gone else Other.WHOLE for place in places}
 
 
 def run_task(
-    monkeypatch: pytest.MonkeyPatch, asked: ReadRange, held: frozenset[int], *, fail: bool = True
+    monkeypatch: pytest.MonkeyPatch,
+    asked: ReadRange,
+    held: frozenset[int],
+    gone: Iterable[Place] = (),
+    *,
+    fail: bool = True,
 ) -> tuple[list[pa.RecordBatch], FakeClient]:
     client = FakeClient(FakeReader(list(entries(3, 0, 0))))
     monkeypatch.setitem(client_module._clients, (os.getpid(), CONNECTION), client)
-    return list(read_range(asked, settings(fail=fail), SCHEMA, FakeStored(held))), client
+    stored = FakeStored(held, frozenset(gone))
+    return list(read_range(asked, settings(fail=fail), SCHEMA, stored)), client
 
 
 def test_entries_whose_ledger_is_gone_are_lost(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -282,6 +289,30 @@ def test_entries_whose_ledger_is_gone_are_lost(monkeypatch: pytest.MonkeyPatch) 
         run_task(monkeypatch, asked, frozenset({3}))
     batches, _ = run_task(monkeypatch, asked, frozenset({3}), fail=False)
     assert sum(batch.num_rows for batch in batches) == 2
+
+
+@pytest.mark.parametrize(
+    ("gone", "told"),
+    [
+        ([(4, 0), (4, 1)], ["2 entries, the first 4:0,"]),
+        ([(4, 0), (4, 1), (4, 2), (4, 3)], ["4 entries, the first 4:0,"]),
+        ([(4, 2), (4, 3)], ["2 entries, the first 4:2,"]),
+        ([(4, 0), (4, 3)], ["1 entries, the first 4:0,", "1 entries, the first 4:3,"]),
+    ],
+    ids=["begin", "all", "tail", "both"],
+)
+def test_entries_that_are_gone_from_a_ledger_that_is_held_are_lost(
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    gone: list[Place],
+    told: list[str],
+) -> None:
+    asked = work(earliest(T), Position(4, 3), (3, 2), (4, 4))
+    with pytest.raises(DataLossError, match=f"{told[0]} were trimmed before all of"):
+        run_task(monkeypatch, asked, frozenset({3, 4}), gone)
+    batches, _ = run_task(monkeypatch, asked, frozenset({3, 4}), gone, fail=False)
+    assert sum(batch.num_rows for batch in batches) == 2
+    assert [text.removeprefix(f"{T}: ").partition(" were")[0] for text in caplog.messages] == told
 
 
 def test_entries_that_readers_do_not_get_are_not_lost(monkeypatch: pytest.MonkeyPatch) -> None:
