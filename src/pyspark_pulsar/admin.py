@@ -24,10 +24,11 @@ import urllib3
 
 from pyspark_pulsar.access import NO_ACCESS, Access, tls_refusal
 from pyspark_pulsar.chunks import Chunk, Other, Place
-from pyspark_pulsar.errors import AccessError, AdminError, TopicNotFoundError, UnreachableError
+from pyspark_pulsar.errors import AccessError, AdminError, UnreachableError
 from pyspark_pulsar.offsets import Position, earliest
 from pyspark_pulsar.options import Connection
 from pyspark_pulsar.ranges import LedgerSpan, TopicSnapshot
+from pyspark_pulsar.resolve import require_topics
 
 ATTEMPT_TIMEOUT_S = 10.0
 """Longest wait for one answer; the deadline may hold several attempts."""
@@ -139,6 +140,12 @@ class AdminClient:
 
         Raises :class:`TopicNotFoundError` if one does not exist.
         """
+        found = self.partitions_if_any(topics)
+        require_topics(found)
+        return found
+
+    def partitions_if_any(self, topics: Iterable[str]) -> dict[str, tuple[str, ...]]:
+        """As :meth:`partitions_of`, with no partitions of a topic that does not exist."""
         return self._for_each(topics, self._partitions)
 
     def snapshots(
@@ -180,7 +187,7 @@ class AdminClient:
     def _partitions(self, topic: str) -> tuple[str, ...]:
         metadata = self._get(topic, "partitions")
         if metadata is None:
-            raise TopicNotFoundError(f"{topic} does not exist")
+            return ()
         count = int(metadata.get("partitions", 0))
         if count <= 0:
             return (topic,)

@@ -9,7 +9,7 @@ Pure: no I/O, no Spark.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from pyspark_pulsar.errors import OffsetError, TopicNotFoundError
 from pyspark_pulsar.offsets import Position, earliest, parse_position
@@ -18,6 +18,17 @@ from pyspark_pulsar.ranges import TopicSnapshot, end_position
 
 _PARTITION_MARK = "-partition-"
 _EMPTY = TopicSnapshot((), None)
+
+
+def require_topics(partitions: Mapping[str, Sequence[str]], known: Iterable[str] = ()) -> None:
+    """Raise :class:`TopicNotFoundError` for topics without partitions: they do not exist.
+
+    Not for those whose partitions, or themselves, are ``known``: they were there once.
+    """
+    spared = {each for name in known for each in (name, _base(name))}
+    missing = [topic for topic, names in partitions.items() if not names and topic not in spared]
+    if missing:
+        raise TopicNotFoundError("; ".join(f"{topic} does not exist" for topic in missing))
 
 
 def require_snapshots(

@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 import pyarrow as pa
@@ -36,7 +37,7 @@ from pyspark_pulsar.offsets import Position, earliest, offset_from_json, offset_
 from pyspark_pulsar.options import EARLIEST, LATEST, SourceOptions, StartOrEnd, parse_options
 from pyspark_pulsar.ranges import TopicSnapshot, admit, end_position, plan_ranges
 from pyspark_pulsar.reading import read_range, report_loss
-from pyspark_pulsar.resolve import require_snapshots, resolve_end, resolve_start
+from pyspark_pulsar.resolve import require_snapshots, require_topics, resolve_end, resolve_start
 
 PUBLISH_TIME_SKEW_MS = 30_000
 """Publish times are set by producers before sending, so they are not in order. A search by time
@@ -171,6 +172,7 @@ class PulsarStreamReader(_Planner, DataSourceStreamReader, SupportsTriggerAvaila
     def __init__(self, options: SourceOptions, schema: StructType) -> None:
         super().__init__(options, schema)
         self._target: dict[str, Position] | None = None
+        self._partitions: dict[str, tuple[str, ...]] = {}
         self._snapshots: dict[str, TopicSnapshot | None] = {}
         self._ends: dict[str, Position] = {}
         self._idle_since_s: float | None = None
@@ -211,6 +213,7 @@ class PulsarStreamReader(_Planner, DataSourceStreamReader, SupportsTriggerAvaila
             if self._target is None:
                 self._idle_since_s = time.monotonic()
                 return offset_to_json(starts)
+        self._check_gone(starts)
         ends = self._forward(starts, self._ends if self._target is None else self._target)
         if not isinstance(limit, ReadAllAvailable):
             options = self._options
@@ -259,14 +262,33 @@ class PulsarStreamReader(_Planner, DataSourceStreamReader, SupportsTriggerAvaila
 
     def _refresh(self) -> None:
         """Ask the cluster for the partitions, which may have become more, and their ends."""
+        self._partitions = self._admin.partitions_if_any(self._options.topics)
         self._snapshots = self._admin.snapshots(
-            self._partition_names(),
+            sorted(chain.from_iterable(self._partitions.values())),
             with_counts=self._options.rows_per_trigger_max is not None,
         )
         self._ends = {
             topic: earliest(topic) if snapshot is None else end_position(topic, snapshot)
             for topic, snapshot in self._snapshots.items()
         }
+
+    def _check_gone(self, starts: Mapping[str, Position]) -> None:
+        """Report what does not exist and has no offset; of what has one, :meth:`_forward` does.
+
+        Raises :class:`TopicNotFoundError` for a topic of the options that may never have been
+        there, as a misspelt one that was added; one that a former run has seen vanish looks the
+        same, so it is let pass where ``failOnDataLoss`` is false.
+        """
+        target = self._target or {}
+        for topic in sorted(target.keys() - self._snapshots.keys()):
+            del target[topic]
+            if topic not in starts:
+                report_loss(
+                    f"{topic} no longer exists; nothing of it was read",
+                    fail=self._options.fail_on_data_loss,
+                )
+        if self._options.fail_on_data_loss:
+            require_topics(self._partitions, starts)
 
     def _forward(
         self, starts: Mapping[str, Position], ends: Mapping[str, Position]

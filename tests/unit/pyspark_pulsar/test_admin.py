@@ -82,6 +82,8 @@ def test_partitions_of_topics() -> None:
     }
     with pytest.raises(TopicNotFoundError, match="default/x does not exist"):
         cluster.client().partitions_of(["persistent://public/default/x"])
+    x = "persistent://public/default/x"
+    assert cluster.client().partitions_if_any([T, x]) == {T: (T,), x: ()}
 
 
 def test_the_open_ledger_is_counted_apart_and_the_end_is_asked_first() -> None:

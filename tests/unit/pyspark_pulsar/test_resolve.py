@@ -5,7 +5,7 @@ import pytest
 from pyspark_pulsar.errors import OffsetError, TopicNotFoundError
 from pyspark_pulsar.offsets import Position, earliest
 from pyspark_pulsar.ranges import LedgerSpan, TopicSnapshot
-from pyspark_pulsar.resolve import require_snapshots, resolve_end, resolve_start
+from pyspark_pulsar.resolve import require_snapshots, require_topics, resolve_end, resolve_start
 
 T = "persistent://public/default/t"
 P = "persistent://public/default/p"
@@ -57,3 +57,11 @@ def test_a_missing_topic_is_an_error_and_an_unused_partition_is_empty() -> None:
     with pytest.raises(TopicNotFoundError, match=f"{T} does not exist"):
         require_snapshots([T], {T: None})
     assert require_snapshots([P], {P0: None}) == {P0: TopicSnapshot((), None)}
+
+
+def test_topics_without_partitions_are_named_unless_they_were_there_once() -> None:
+    found = {T: (), f"{T}x": (), f"{T}y": (f"{T}y",), "u": ()}
+    with pytest.raises(TopicNotFoundError, match=f"^{T} does not exist; {T}x does not exist$"):
+        require_topics(found, ["u-partition-3"])
+    require_topics(found, [T, f"{T}x", "u"])
+    require_topics({f"{T}-partition-0": ()}, [f"{T}-partition-0"])

@@ -12,6 +12,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxBytes, Rea
 
 import pyspark_pulsar
 from pyspark_pulsar import source
+from pyspark_pulsar.admin import AdminClient, Answer
 from pyspark_pulsar.errors import (
     DataLossError,
     OptionsError,
@@ -20,6 +21,7 @@ from pyspark_pulsar.errors import (
 )
 from pyspark_pulsar.offsets import Position
 from pyspark_pulsar.ranges import LedgerSpan, TopicSnapshot
+from pyspark_pulsar.resolve import require_topics
 from pyspark_pulsar.source import DefaultSource, PulsarReader, PulsarStreamReader
 
 T = "persistent://public/default/t"
@@ -34,7 +36,15 @@ class FakeAdmin:
         self.rounds = 0
 
     def partitions_of(self, topics: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
-        return {topic: tuple(name for name in self.held if topic in name) for topic in topics}
+        found = self.partitions_if_any(topics)
+        require_topics(found)
+        return found
+
+    def partitions_if_any(self, topics: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
+        return {
+            topic: tuple(name for name in self.held if name.partition("-partition-")[0] == topic)
+            for topic in topics
+        }
 
     def snapshots(
         self, names: list[str], *, with_counts: bool = False
@@ -163,11 +173,11 @@ class Outage(FakeAdmin):
         super().__init__(held)
         self.times = times
 
-    def partitions_of(self, topics: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
+    def partitions_if_any(self, topics: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
         if self.times:
             self.times -= 1
             raise UnreachableError("no answer")
-        return super().partitions_of(topics)
+        return super().partitions_if_any(topics)
 
 
 def test_a_stream_waits_for_a_cluster_that_is_gone(
@@ -209,6 +219,89 @@ def test_a_partition_that_vanished_is_a_loss() -> None:
         stream(admin).latestOffset(start, ReadAllAvailable())
     going_on = stream(admin, failOnDataLoss="false")
     assert going_on.latestOffset(start, ReadAllAvailable()) == offset(t="3:5:-1:-1")
+
+
+def over_http(reader: PulsarStreamReader, topics: set[str]) -> PulsarStreamReader:
+    """``reader`` with the real admin client, of a cluster that has ``topics``, each with 6 entries
+    in ledger 3."""
+
+    def transport(url: str, _timeout_s: float) -> Answer:
+        topic, _, question = url.partition("/persistent/public/default/")[2].partition("/")
+        if topic not in topics:
+            return Answer(404, b'{"reason": "Topic not found"}')
+        answer = {
+            "partitions": {"partitions": 0},
+            "lastMessageId": {"ledgerId": 3, "entryId": 5},
+            "internalStats": {
+                "ledgers": [{"ledgerId": 3, "entries": 0, "size": 0}],
+                "currentLedgerEntries": 6,
+                "currentLedgerSize": 600,
+            },
+        }
+        return Answer(200, json.dumps(answer.get(question, {})).encode())
+
+    reader._admin_client = AdminClient(reader._options.connection, transport)
+    return reader
+
+
+def stream_of_two(topics: set[str], **options: str) -> PulsarStreamReader:
+    made = DefaultSource(
+        {"service.url": "pulsar://h:1", "admin.url": "http://h:2", "topics": "t,u"} | options
+    )
+    reader = made.streamReader(made.schema())
+    assert isinstance(reader, PulsarStreamReader)
+    return over_http(reader, topics)
+
+
+def test_a_deleted_topic_is_a_loss_or_the_stream_goes_on_without_it() -> None:
+    start = offset(t="3:2:-1:-1", u="3:2:-1:-1")
+    for fixes_end in (False, True):
+        there = {"t", "u"}
+        reader = stream_of_two(there, failOnDataLoss="false")
+        assert reader.latestOffset(start, ReadAllAvailable()) == offset(
+            t="3:5:-1:-1", u="3:5:-1:-1"
+        )
+        there.remove("u")
+        if fixes_end:
+            reader.prepareForTriggerAvailableNow()
+        end = reader.latestOffset(start, ReadAllAvailable())
+        assert end == offset(t="3:5:-1:-1")
+        assert [task.value.topic for task in reader.partitions(start, end)] == [T]
+        assert reader.latestOffset(end, ReadAllAvailable()) == end
+        restarted = stream_of_two(there, failOnDataLoss="false")
+        assert restarted.latestOffset(end, ReadAllAvailable()) == end
+    with pytest.raises(DataLossError, match="default/u no longer exists"):
+        stream_of_two({"t"}).latestOffset(start, ReadAllAvailable())
+
+
+def test_a_topic_that_was_never_there_is_named() -> None:
+    with pytest.raises(TopicNotFoundError, match="default/u does not exist"):
+        stream_of_two({"t"}).latestOffset(offset(t="3:2:-1:-1"), ReadAllAvailable())
+    with pytest.raises(TopicNotFoundError, match="default/u does not exist"):
+        stream_of_two({"t"}, failOnDataLoss="false").initialOffset()
+
+
+@pytest.mark.parametrize("read", [{"t": "3:0:-1:-1", "u": "3:0:-1:-1"}, {"t": "3:0:-1:-1"}])
+def test_what_vanishes_in_a_pass_with_an_end_is_a_loss_or_the_pass_goes_on(
+    read: dict[str, str], caplog: pytest.LogCaptureFixture
+) -> None:
+    limit = ReadMaxRows(2)
+    for fail in ("false", "true"):
+        there = {"t", "u"}
+        reader = stream_of_two(there, failOnDataLoss=fail, maxRowsPerTrigger="2")
+        reader.prepareForTriggerAvailableNow()
+        there.remove("u")
+        if fail == "true":
+            with pytest.raises(DataLossError, match="default/u no longer exists"):
+                reader.latestOffset(offset(**read), limit)
+            continue
+        seen = [offset(**read)]
+        while len(seen) == 1 or seen[-1] != seen[-2]:
+            seen.append(reader.latestOffset(seen[-1], limit))
+        assert [each["t"] for each in seen[1:]] == [
+            {T: place} for place in ("3:2:-1:-1", "3:4:-1:-1", "3:5:-1:-1", "3:5:-1:-1")
+        ]
+        assert len(caplog.messages) == 1
 
 
 def test_tasks_of_a_batch_use_the_answers_at_hand() -> None:
