@@ -211,7 +211,21 @@ def source_page() -> str:
             ("column", "type", "meaning"),
             [(f"`{name}`", types[name], COLUMN_MEANINGS[name]) for name in COLUMNS],
         )
-        + "\n## Chunked messages\n\n"
+        + "\n## Publish times\n\n"
+        "Producers set them, by their own clocks and before they send, so a topic does not hold\n"
+        "its messages in their order. A batch reads from the place that the broker finds for\n"
+        "`startingTime` less `publishTimeSkewMs` to that for `endingTime` and as much more, and\n"
+        "each message is checked by itself. So both ends are exact while the clocks of all\n"
+        "producers and of the broker are no further apart than that, what a message waited\n"
+        "before it was stored included: a producer's repetitions, replication. Messages of a\n"
+        "clock that is further ahead may be missing behind `startingTime`, of one that is further\n"
+        "behind before `endingTime`. A task that meets publish times further out of order logs a\n"
+        "warning that says how far.\n\n"
+        "Each end costs the reading of so much more. An `endingTime` less than\n"
+        "`publishTimeSkewMs` ago is searched by no clock: the topic is read to its end. Nor is\n"
+        "either time if `publishTimeSkewMs` is longer than the time since 1970, say\n"
+        "9223372036854775: then the whole topic is read, and both ends are exact whatever the\n"
+        "clocks say.\n" + "\n## Chunked messages\n\n"
         "A message that its producer sent in chunks is one row, of the batch or task whose range\n"
         "holds its last chunk, however ranges are cut. If it begins before that range, the task\n"
         "reads it by itself, after its other rows: `__messageId` has the order. For that the\n"

@@ -20,7 +20,7 @@ from pyspark_pulsar.access import Access
 from pyspark_pulsar.errors import AccessError, ReadTimeoutError
 from pyspark_pulsar.handshake import check_admittance
 from pyspark_pulsar.offsets import Position
-from pyspark_pulsar.options import Connection
+from pyspark_pulsar.options import PUBLISH_TIME_SKEW_MS, Connection
 from pyspark_pulsar.ranges import ReadRange
 
 QUEUE_MESSAGES_MAX = 1_000
@@ -50,6 +50,7 @@ class ReadSettings:
     fail_on_data_loss: bool
     receiver_queue_size: int | None
     poll_timeout_ms: int
+    publish_time_skew_ms: int = PUBLISH_TIME_SKEW_MS
 
 
 _clients: dict[tuple[int, Connection], pulsar.Client] = {}

@@ -36,6 +36,10 @@ COLUMNS = (
 """Every column the source can give, in the order in which it gives them."""
 
 
+PUBLISH_TIME_SKEW_MS = 600_000
+"""Two clocks may each be five minutes off, as much as Kerberos admits, in opposite directions."""
+
+
 @dataclass(frozen=True, slots=True)
 class OptionInfo:
     """One option: its usual spelling, what it takes, and what it is for."""
@@ -85,6 +89,9 @@ OPTIONS = (
                "Only messages published then or later.", "batch"),
     OptionInfo("endingTime", "none", "milliseconds since the epoch",
                "Only messages published before.", "batch"),
+    OptionInfo("publishTimeSkewMs", f"`{PUBLISH_TIME_SKEW_MS}`", "0 to 9223372036854775 ms",
+               "How far the clocks of producers and broker are apart at most, a message's delay "
+               "included: both times are [searched so much further](#publish-times).", "batch"),
     OptionInfo("failOnDataLoss", "`true`", "`true`, `false`",
                "Whether messages that were trimmed before they were read fail the query; "
                "otherwise a warning is logged."),
@@ -149,6 +156,7 @@ class SourceOptions:
     ending_offsets: StartOrEnd | None
     starting_time_ms: int | None
     ending_time_ms: int | None
+    publish_time_skew_ms: int
     fail_on_data_loss: bool
     partitions_min: int
     rows_per_trigger_max: int | None
@@ -165,6 +173,8 @@ class SourceOptions:
             for name in STREAM_ONLY
             if name in self.given
         ]
+        if "publishTimeSkewMs" in self.given and not self.given & {"startingTime", "endingTime"}:
+            problems.append("publishTimeSkewMs has no effect without startingTime or endingTime")
         if self.starting_offsets == LATEST:
             problems.append("startingOffsets=latest would read nothing in a batch read")
         if self.ending_offsets == EARLIEST:
@@ -241,6 +251,9 @@ def parse_options(options: Mapping[str, str]) -> SourceOptions:
         ending_offsets=fields.read("endingOffsets", _parse_start_or_end, None),
         starting_time_ms=fields.read("startingTime", _integer(0, time_max), None),
         ending_time_ms=fields.read("endingTime", _integer(0, time_max), None),
+        publish_time_skew_ms=fields.read(
+            "publishTimeSkewMs", _integer(0, time_max), PUBLISH_TIME_SKEW_MS
+        ),
         fail_on_data_loss=fields.read("failOnDataLoss", _parse_bool, True),
         partitions_min=fields.read("minPartitions", _integer(1, 100_000), 1),
         rows_per_trigger_max=fields.read("maxRowsPerTrigger", _integer(1, _INT64_MAX), None),

@@ -36,7 +36,7 @@ from pyspark_pulsar.chunks import (
     still_held,
 )
 from pyspark_pulsar.client import ReadSettings, entry_bytes, open_reader, without_wrapper
-from pyspark_pulsar.columns import Message, MessageId, Rows
+from pyspark_pulsar.columns import TIME_MS_MAX, Message, MessageId, Rows
 from pyspark_pulsar.errors import AdminError, DataLossError, ReadTimeoutError
 from pyspark_pulsar.offsets import WHOLE_ENTRY, OrderKey, Position, batch_size_of
 from pyspark_pulsar.ranges import Due, LedgerSpan, ReadRange
@@ -102,6 +102,7 @@ class RangeReader:
         self._border = self._border_of(0)
         self._expected = work.due[0].first_entry if work.due else 0
         self._holes: list[Hole] = []
+        self._newest_ms = self._late_ms = 0
         self._finished = False
 
     def batches(self, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
@@ -122,6 +123,15 @@ class RangeReader:
                     yield rows.batch()
         if rows.count:
             yield rows.batch()
+        if self._late_ms > self._settings.publish_time_skew_ms:
+            log.warning(
+                "%s: messages were published up to %d ms before others that are stored in front of "
+                "them. startingTime and endingTime are searched publishTimeSkewMs, %d ms, further "
+                "than asked, and may leave such messages out",
+                self._work.topic,
+                self._late_ms,
+                self._settings.publish_time_skew_ms,
+            )
 
     def _arrivals(self) -> Iterator[list[Message]]:
         """What arrives, in portions, until the range is finished or nothing can follow."""
@@ -196,13 +206,20 @@ class RangeReader:
         return wanted
 
     def _in_time(self, messages: Sequence[Message]) -> list[int]:
-        """The places of those that were published within the times."""
+        """The places of those that were published within the times; notes how late any is."""
         since_ms, until_ms = self._settings.starting_time_ms, self._settings.ending_time_ms
-        return [
-            index
-            for index, message in enumerate(messages)
-            if _published_within(message, since_ms, until_ms)
-        ]
+        wanted: list[int] = []
+        for index, message in enumerate(messages):
+            publish_ms = message.publish_timestamp()
+            if publish_ms <= self._newest_ms:
+                self._late_ms = max(self._late_ms, self._newest_ms - publish_ms)
+            elif publish_ms <= TIME_MS_MAX:
+                self._newest_ms = publish_ms
+            if (since_ms is None or publish_ms >= since_ms) and (
+                until_ms is None or publish_ms < until_ms
+            ):
+                wanted.append(index)
+        return wanted
 
     def holes(self) -> list[Hole]:
         """The entries due that gave no message, in order. Call after :meth:`batches`."""
@@ -435,14 +452,6 @@ def _ends_entry(message_id: MessageId, key: OrderKey, end: OrderKey) -> bool:
     if key == end or message_id.batch_index() < 0:
         return True
     return message_id.batch_index() + 1 == batch_size_of(message_id.serialize())
-
-
-def _published_within(message: Message, since_ms: int | None, until_ms: int | None) -> bool:
-    """Whether the message was published at ``since_ms`` or later and before ``until_ms``."""
-    publish_ms = message.publish_timestamp()
-    return (since_ms is None or publish_ms >= since_ms) and (
-        until_ms is None or publish_ms < until_ms
-    )
 
 
 def _key_of(message_id: MessageId) -> OrderKey:

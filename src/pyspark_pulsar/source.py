@@ -39,10 +39,6 @@ from pyspark_pulsar.ranges import TopicSnapshot, admit, end_position, plan_range
 from pyspark_pulsar.reading import read_range, report_loss
 from pyspark_pulsar.resolve import require_snapshots, require_topics, resolve_end, resolve_start
 
-PUBLISH_TIME_SKEW_MS = 30_000
-"""Publish times are set by producers before sending, so they are not in order. A search by time
-reaches this much further, the client's default send timeout; rows are then checked one by one."""
-
 log = logging.getLogger("pyspark_pulsar")
 
 IDLE_POLL_S = 0.25
@@ -128,6 +124,7 @@ class _Planner:
             fail_on_data_loss=options.fail_on_data_loss,
             receiver_queue_size=options.receiver_queue_size,
             poll_timeout_ms=options.poll_timeout_ms,
+            publish_time_skew_ms=options.publish_time_skew_ms,
         )
         return read_range(
             partition.value,
@@ -157,13 +154,17 @@ class PulsarReader(_Planner, DataSourceReader):
         since_ms = self._options.starting_time_ms
         if since_ms is None:
             return self._options.starting_offsets or EARLIEST
-        return self._admin.positions_at(names, max(0, since_ms - PUBLISH_TIME_SKEW_MS))
+        first_ms = since_ms - self._options.publish_time_skew_ms
+        return self._admin.positions_at(names, first_ms) if first_ms > 0 else EARLIEST
 
     def _end(self, names: Sequence[str]) -> StartOrEnd | dict[str, Position]:
         until_ms = self._options.ending_time_ms
         if until_ms is None:
             return self._options.ending_offsets or LATEST
-        return self._admin.positions_at(names, until_ms + PUBLISH_TIME_SKEW_MS)
+        last_ms = until_ms + self._options.publish_time_skew_ms
+        # What a search to a time to come would leave out are messages of clocks that are wrong.
+        is_past = last_ms < time.time() * 1_000
+        return self._admin.positions_at(names, last_ms) if is_past else LATEST
 
 
 class PulsarStreamReader(_Planner, DataSourceStreamReader, SupportsTriggerAvailableNow):

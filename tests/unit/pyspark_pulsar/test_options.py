@@ -48,6 +48,7 @@ def test_defaults() -> None:
     assert options.partitions_min == 1
     assert options.columns == COLUMNS
     assert options.poll_timeout_ms == 120_000
+    assert options.publish_time_skew_ms == 600_000
     assert options.receiver_queue_size is None
 
 
@@ -271,3 +272,12 @@ def test_stated_bounds_are_in_force(option: OptionInfo) -> None:
     for bad in (low - 1, high + 1):
         with pytest.raises(OptionsError, match=f"from {low} to {high}"):
             parse_options(REQUIRED | {option.name: str(bad)})
+
+
+def test_a_skew_of_clocks_needs_a_time_to_search() -> None:
+    with pytest.raises(OptionsError, match="no effect without startingTime or endingTime"):
+        parse(publishTimeSkewMs="5").check_batch()
+    for name in ("startingTime", "endingTime"):
+        options = parse(publishTimeSkewMs="0", **{name: "5"})
+        options.check_batch()
+        assert options.publish_time_skew_ms == 0

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import dataclasses
 import os
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -191,6 +192,20 @@ def test_publish_times_are_checked_row_by_row() -> None:
     rows, reader, _ = take(messages, asked, how=settings(since_ms=2, until_ms=4))
     assert rows == ["2", "3"]
     assert reader.holes() == []
+
+
+@pytest.mark.parametrize(("skew_ms", "warnings"), [(99, 1), (100, 0)])
+def test_clocks_further_apart_than_the_search_reaches_are_told_of(
+    skew_ms: int, warnings: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    times = [200, 1 << 63, 300, 200, 250]
+    messages = [FakeMessage(Position(3, n), publish_ms=ms) for n, ms in enumerate(times)]
+    asked = work(earliest(T), Position(3, 4), (3, 5))
+    how = dataclasses.replace(settings(since_ms=240), publish_time_skew_ms=skew_ms)
+    rows, _, _ = take(messages, asked, how=how)
+    assert len(rows) == 3
+    assert len(caplog.messages) == warnings
+    assert all("up to 100 ms before others" in text for text in caplog.messages)
 
 
 def test_a_publish_time_that_is_no_time_is_compared_as_the_number_that_it_is() -> None:

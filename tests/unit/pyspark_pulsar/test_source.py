@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import json
 import pickle
+from bisect import bisect_left
+from itertools import accumulate, count
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from pyspark.sql.datasource import InputPartition
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxBytes, ReadMaxRows
 
@@ -105,9 +109,74 @@ def test_a_batch_reads_from_earliest_to_latest() -> None:
 
 
 def test_times_reach_further_than_asked() -> None:
-    admin = FakeAdmin({T: held((3, 600))})
-    (task,) = batch(admin, startingTime="100000", endingTime="200000").partitions()
-    assert (task.value.start, task.value.end) == (Position(3, 70), Position(3, 230))
+    admin = FakeAdmin({T: held((3, 2_000))})
+    times = {"startingTime": "700000", "endingTime": "900000"}
+    (task,) = batch(admin, **times).partitions()
+    assert (task.value.start, task.value.end) == (Position(3, 100), Position(3, 1_500))
+    (task,) = batch(admin, publishTimeSkewMs="1000", **times).partitions()
+    assert (task.value.start, task.value.end) == (Position(3, 699), Position(3, 901))
+
+
+def test_times_beyond_all_that_there_is_read_everything(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No search, which clocks could mislead: to the end where that is no longer ago than asked."""
+    admin = FakeAdmin({T: held((3, 2_000))})
+    times = {"startingTime": "600000", "endingTime": "900000"}
+    monkeypatch.setattr(source.time, "time", lambda: 1_500.0)
+    (task,) = batch(admin, **times).partitions()
+    assert (task.value.start, task.value.end) == (Position(-1, -1), Position(3, 1_999))
+    monkeypatch.setattr(source.time, "time", lambda: 1_501.0)
+    (task,) = batch(admin, **times).partitions()
+    assert task.value.end == Position(3, 1_500)
+    (task,) = batch(admin, publishTimeSkewMs="9223372036854775", **times).partitions()
+    assert (task.value.start, task.value.end) == (Position(-1, -1), Position(3, 1_999))
+
+
+class Clocks(FakeAdmin):
+    """A topic whose entry n was stored at second n, with producers' clocks off by ``skews_s``."""
+
+    def __init__(self, skews_s: list[int], *, runs_backwards: bool) -> None:
+        super().__init__({T: held((3, len(skews_s)))})
+        self.published_s = [second + skew_s for second, skew_s in enumerate(skews_s)]
+        self.runs_backwards = runs_backwards
+
+    def positions_at(self, names: list[str], publish_ms: int) -> dict[str, Position]:
+        """As Pulsar, which searches what the producers said as if it were in order, or as Headgate,
+        in which no entry is dated after it was stored or before the entry in front of it."""
+        times_s = self.published_s
+        if not self.runs_backwards:
+            times_s = list(accumulate(map(min, times_s, count()), max))
+        return {name: Position(3, bisect_left(times_s, publish_ms / 1_000) - 1) for name in names}
+
+
+@given(
+    st.lists(st.integers(-80, 40), min_size=300, max_size=300),
+    st.integers(1, 300),
+    st.integers(0, 100),
+    st.booleans(),
+)
+def test_no_message_is_left_out_while_clocks_are_as_close_as_told(
+    skews_s: list[int], since_s: int, length_s: int, runs_backwards: bool
+) -> None:
+    admin = Clocks(skews_s, runs_backwards=runs_backwards)
+    until_s = since_s + length_s
+    times = {"startingTime": f"{since_s}000", "endingTime": f"{until_s}000"}
+    tasks = batch(admin, publishTimeSkewMs="120000", **times).partitions()
+    planned = {
+        entry for task in tasks for due in task.value.due
+        for entry in range(due.first_entry, due.last_entry + 1)
+    }  # fmt: skip
+    assert planned >= {
+        entry for entry, each in enumerate(admin.published_s) if since_s <= each < until_s
+    }
+
+
+@pytest.mark.parametrize("skew_s", [120, -120])
+def test_one_producer_whose_clock_is_two_minutes_off_loses_nothing(skew_s: int) -> None:
+    admin = Clocks([0, skew_s] * 1_500, runs_backwards=False)
+    (task,) = batch(admin, startingTime="1000000", endingTime="1100000").partitions()
+    read = admin.published_s[task.value.start.entry_id + 1 : task.value.end.entry_id + 1]
+    assert sum(1_000 <= each < 1_100 for each in read) == 100
+    assert len(read) < 1_400, "so much further, and no more"
 
 
 def test_a_missing_topic_is_named() -> None:
