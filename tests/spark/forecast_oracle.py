@@ -20,20 +20,24 @@ create table points as
 with topics as (
   select *, from_ns // 60000000000 as m,
     coalesce(restarts, 0) + coalesce(eviction_size_acts, 0)
-      + coalesce(eviction_time_acts, 0) > 0 as anew
+      + coalesce(eviction_time_acts, 0) > 0 as anew,
+    coalesce(parked_backlog_quota_ns, 0) >= 50000000 as held
   from intervals where kind = 'topic'
 ), levels as (
   select topic, partition, minute, m, to_ns, anew, 'size' as q, backlog_bytes::double as v,
     quota_size_limit_bytes::double as l, quota_size_breach_ns / 1e9 as b,
-    backlog_bytes >= quota_size_limit_bytes as is_over, 'inf'::double as fastest
+    backlog_bytes >= quota_size_limit_bytes as is_over, 'inf'::double as fastest,
+    coalesce(eviction_size_acts, 0) > 0 or held and v >= 0.9 * l as acted
   from topics union all
   select topic, partition, minute, m, to_ns, anew, 'time', coalesce(oldest_age_ns, 0) / 1e9,
     quota_time_limit_ns / 1e9, quota_time_breach_ns / 1e9,
-    oldest_age_ns // 1000000 >= quota_time_limit_ns // 1000000, 1.0
+    oldest_age_ns // 1000000 >= quota_time_limit_ns // 1000000, 1.0,
+    coalesce(eviction_time_acts, 0) > 0 or held and v >= 0.9 * l
   from topics
 )
 select *, l is not null as in_force,
-  l is not null and (coalesce(is_over, false) or coalesce(b = 0, false)) as reached,
+  l is not null and (coalesce(is_over, false) or coalesce(b = 0, false)
+    or coalesce(acted, false)) as reached,
   coalesce(max(m) filter (anew_here) over (partition by topic, partition, q order by m), 0) as since
 from (
   select *, anew or coalesce(v < 0.5 * lag(v) over (partition by topic, partition, q order by m),

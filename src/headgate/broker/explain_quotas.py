@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from heapq import nsmallest
 from typing import TYPE_CHECKING
 
-from headgate.base.units import MS_PER_S, NS_PER_S
+from headgate.base.units import MS_PER_S, NS_PER_S, S_PER_MINUTE
 from headgate.broker.explain_types import QuotaState, TopicQuotaReport
 from headgate.engine.topic import Topic
 from headgate.engine.topic_quota import TopicQuota
@@ -19,6 +19,11 @@ if TYPE_CHECKING:
 
 SLICE_TOPICS = 200
 """Topics looked at before other work has its turn: about a millisecond."""
+
+
+LATELY_NS = S_PER_MINUTE * NS_PER_S
+"""A quota that evicted so short a time ago is told to evict now: what is below its limit is so
+because of that."""
 
 
 def quota_states(topics: Sequence[Topic]) -> list[QuotaState]:
@@ -80,6 +85,23 @@ def _state(live: TopicQuota, quota: Quota, parts: Sequence[TopicQuota]) -> Quota
     use = used / quota.limit if quota.limit else None
     counts = [part.evictions(kind) for part in parts]
     stops, now_ns = [part.stops for part in parts if part.stops], live.topic.engine.now_ns
+    lately_s = _evicted_s(parts, kind, now_ns)
+    sentence = quota_sentence(
+        use=use or 0.0,
+        limit_text=size_text(quota.limit) if is_size else time_text(quota.limit / scale),
+        source=quota.source,
+        kind="size" if is_size else "time",
+        policy=quota.policy.value,
+        subscription=None if oldest is None else oldest.name,
+        oldest_age_s=age_ms / MS_PER_S if age_ms >= 0 else None,
+        seconds_to_breach=left_s or None,
+        exceeded=exceeded,
+        slowest=None if slowest is None else slowest.name,
+        reached="" if lately_s is None else _ago(lately_s),
+    )
+    messages, size = (sum(count[i] for count in counts) for i in (1, 2))
+    if lately_s is not None:
+        sentence += f"; it evicted {messages:,} messages ({size_text(size)}) since it was loaded"
     return QuotaState(
         topic=live.topic.name.full,
         type=kind.label,
@@ -95,18 +117,19 @@ def _state(live: TopicQuota, quota: Quota, parts: Sequence[TopicQuota]) -> Quota
         producers_closed=sum(each.closed for each in stops),
         producers_refused=sum(each.refused for each in stops),
         evictions=sum(acts for acts, _, _ in counts),
-        evicted_messages=sum(messages for _, messages, _ in counts),
-        evicted_bytes=sum(size for _, _, size in counts),
-        sentence=quota_sentence(
-            use=use or 0.0,
-            limit_text=size_text(quota.limit) if is_size else time_text(quota.limit / scale),
-            source=quota.source,
-            kind="size" if is_size else "time",
-            policy=quota.policy.value,
-            subscription=None if oldest is None else oldest.name,
-            oldest_age_s=age_ms / MS_PER_S if age_ms >= 0 else None,
-            seconds_to_breach=left_s or None,
-            exceeded=exceeded,
-            slowest=None if slowest is None else slowest.name,
-        ),
+        evicted_messages=messages,
+        evicted_bytes=size,
+        sentence=sentence,
     )
+
+
+def _ago(seconds: float) -> str:
+    return "just now" if seconds < 1 else f"{time_text(seconds)} ago"
+
+
+def _evicted_s(parts: Sequence[TopicQuota], kind: QuotaType, now_ns: int) -> float | None:
+    """How long ago a quota evicted, if that was in the last minute."""
+    last_ns = max((at for part in parts if (at := part.evicted_ns(kind)) is not None), default=None)
+    if last_ns is None or now_ns - last_ns > LATELY_NS:
+        return None
+    return (now_ns - last_ns) / NS_PER_S

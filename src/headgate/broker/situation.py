@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from headgate.base.units import NS_PER_S
+from headgate.base.units import MS_PER_S, NS_PER_S
 from headgate.broker.history import (
     HOUR_NS,
     MINUTE_NS,
@@ -29,6 +29,8 @@ from headgate.engine.subscription import Subscription
 from headgate.flow.account import CELL_COUNT, difference
 from headgate.flow.limits import Dimension, EffectiveLimit, Level
 from headgate.flow.proven import Stretch, hungry_share, proven_ack_per_s, stopped_by
+from headgate.flow.quota import QuotaType
+from headgate.flow.quota_sentence import quota_text
 from headgate.flow.sentence import Circumstances, sentence
 from headgate.flow.verdict import (
     THROTTLED,
@@ -192,6 +194,7 @@ def situation(broker: Broker, parts: Sequence[Part]) -> Steps[Situation]:
         acked=seen.gained("acked"),
         unacked_start=seen.total_start("in_flight"),
         unacked_end=seen.total_end("in_flight"),
+        evicted=seen.gained("evicted"),
         delivered_bytes=seen.gained("sent_bytes"),
         limits=_facts(limits, len(parts), broker.engine.throttle_counts_entries),
         sub_windows_ns=[cells_ns for _, cells_ns in chunks] if len(chunks) > 1 else (),
@@ -352,9 +355,19 @@ def _stretches(run: Sequence[Point]) -> Iterator[Stretch]:
             covered_ns=elapsed_ns,
             cells_ns=difference(point.cells_ns, first.cells_ns),
             acked=point.acked - first.acked,
+            evicted=point.evicted - first.evicted,
             oldest_age_ns=min(first.age_ns, point.age_ns),
         )
         first = point
+
+
+def _evicted_by(subscriptions: Sequence[Subscription]) -> str:
+    """The quota that evicted last; of several partitions that of the one that lost most."""
+    quota = max(subscriptions, key=lambda part: part.evicted_messages).evicted_by
+    if quota is None:
+        return ""
+    scale = 1 if quota.type is QuotaType.SIZE else MS_PER_S
+    return quota_text(quota.type.label, quota.limit / scale, quota.source)
 
 
 def _circumstances(
@@ -381,9 +394,12 @@ def _circumstances(
         permits_max=sum(c.window for c in consumers) if consumers else None,
         hungry_share=hungry_share(seen.cells_ns, level),
         appended_per_s=seen.per_second("appended"),
+        delivered_per_s=seen.per_second("sent"),
         acked_per_s=seen.per_second("acked"),
         bytes_per_message=seen.gained("sent_bytes") / sent if sent else None,
         stopped_by=stopped_by(seen.cells_ns),
+        evicted=seen.gained("evicted"),
+        evicted_by=_evicted_by(subscriptions),
         partitions=len(subscriptions),
         partitions_without_consumer=lonely if consumers else 0,
     )

@@ -24,6 +24,7 @@ from headgate.flow.waiter_gate import WaiterGate
 if TYPE_CHECKING:
     from headgate.engine.dispatcher import Dispatcher
     from headgate.engine.topic import Topic
+    from headgate.flow.quota import Quota
 
 
 class Subscription:
@@ -50,6 +51,7 @@ class Subscription:
         "done_entries",
         "done_messages",
         "entries_sent",
+        "evicted_by",
         "evicted_messages",
         "expired_messages",
         "fenced",
@@ -107,6 +109,8 @@ class Subscription:
         self.rewound_messages = 0
         self.expired_messages = 0
         self.evicted_messages = 0
+        self.evicted_by: Quota | None = None
+        """The backlog quota that evicted last."""
         self.redelivered_messages = 0
         self.messages_sent = 0
         self.bytes_sent = 0
@@ -359,7 +363,7 @@ class Subscription:
         self._moved()
         return skipped
 
-    def evict_to(self, ordinal: int) -> tuple[int, int]:
+    def evict_to(self, ordinal: int, quota: Quota) -> tuple[int, int]:
         """Give up everything below ``ordinal`` because a backlog quota asks for it; return the
         messages and bytes that were lost."""
         last = min(ordinal, self.topic.log.end) - 1
@@ -367,7 +371,9 @@ class Subscription:
             return 0, 0
         before_bytes = self.done_bytes
         messages = self._finish_through(last)
-        self.evicted_messages += messages
+        if messages:
+            self.evicted_messages += messages
+            self.evicted_by = quota
         self._moved()
         return messages, self.done_bytes - before_bytes
 

@@ -88,6 +88,7 @@ class TopicQuota:
 
     __slots__ = (
         "_approaches",
+        "_evicted_ns",
         "_evictions",
         "_exceeded",
         "_heaps",
@@ -123,6 +124,8 @@ class TopicQuota:
         """What producers had to bear; None while that is nothing."""
         self._heaps: tuple[Least, Least] | None = None
         self._evictions: list[tuple[int, int, int]] | None = None
+        self._evicted_ns: list[int | None] | None = None
+        """When it last evicted, by type; None while it never did."""
         self._approaches: list[Approach | None] | None = None
 
     # -- how full it is --------------------------------------------------------------------
@@ -158,6 +161,10 @@ class TopicQuota:
     def evictions(self, kind: QuotaType) -> tuple[int, int, int]:
         """Acts of eviction by one type, the messages and the bytes that they took."""
         return _NOTHING if self._evictions is None else self._evictions[kind]
+
+    def evicted_ns(self, kind: QuotaType) -> int | None:
+        """The turn in which a quota of one type evicted last; None: it never did."""
+        return None if self._evicted_ns is None else self._evicted_ns[kind]
 
     def seconds_to_breach(self, kind: QuotaType) -> float | None:
         """Until the limit is reached at the present smoothed speed; None when it does not come
@@ -448,15 +455,16 @@ class TopicQuota:
         taken = []
         for subscription in list(self._durable()):
             stop = self._first_kept(subscription, quota)
-            messages, size = subscription.evict_to(stop)
+            messages, size = subscription.evict_to(stop, quota)
             if messages:
                 taken.append(Taken(subscription.name, messages, size))
         if not taken:
             return
         taken.sort(key=lambda loss: -loss.bytes)
         act = Eviction(quota, backlog_bytes, age, taken, self.backlog_bytes(), self.age_ms())
-        if self._evictions is None:
-            self._evictions = [_NOTHING, _NOTHING]
+        if self._evictions is None or self._evicted_ns is None:
+            self._evictions, self._evicted_ns = [_NOTHING, _NOTHING], [None, None]
+        self._evicted_ns[quota.type] = topic.engine.now_ns
         acts, messages, size = self._evictions[quota.type]
         self._evictions[quota.type] = (acts + 1, messages + act.messages, size + act.bytes)
         topic.engine.quotas.count_eviction(topic, act)

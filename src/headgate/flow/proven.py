@@ -2,8 +2,9 @@
 
 A consumer proves its rate only in a stretch in which it had as much as it could take: an old
 message waited, somebody was connected, and no limiter held anything back. Where all is young it
-takes what is published, however fast it is. The broker asks over its own history and the pipeline
-over stored minutes; both ask here.
+takes what is published, however fast it is. Where a backlog quota evicted messages nothing is
+proven either: an acknowledgement that comes after that counts nowhere, so the rate says too little.
+The broker asks over its own history and the pipeline over stored minutes; both ask here.
 """
 
 from __future__ import annotations
@@ -42,7 +43,8 @@ class Stretch:
     """One subscription over one stretch of time.
 
     ``covered_ns`` is how much of it is accounted for, ``cells_ns`` nanoseconds per cell in it
-    (``account.difference`` of two snapshots), ``acked`` messages acknowledged in it.
+    (``account.difference`` of two snapshots), ``acked`` messages acknowledged in it, ``evicted``
+    those that a backlog quota took.
     ``oldest_age_ns``: how old a message waited in it, as far as is known: the smaller of the ages
     at its two ends, or, where these are not kept, the largest in it (then 0 if either end had no
     backlog).
@@ -52,6 +54,7 @@ class Stretch:
     cells_ns: Sequence[int]
     acked: int
     oldest_age_ns: int
+    evicted: int = 0
 
 
 def proven_ack_per_s(stretches: Iterable[Stretch], *, young_ns: int = YOUNG_NS) -> float | None:
@@ -68,7 +71,7 @@ def proven_ack_per_s(stretches: Iterable[Stretch], *, young_ns: int = YOUNG_NS) 
 
 
 def _proves(stretch: Stretch, young_ns: int) -> bool:
-    if stretch.covered_ns <= 0 or stretch.oldest_age_ns < young_ns:
+    if stretch.covered_ns <= 0 or stretch.oldest_age_ns < young_ns or stretch.evicted:
         return False
     held_ns = sum(ns for ns, held in zip(stretch.cells_ns, HELD_BY_OTHERS, strict=True) if held)
     return held_ns <= HELD_SHARE_MAX * stretch.covered_ns

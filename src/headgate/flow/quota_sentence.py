@@ -70,6 +70,13 @@ def about_text(seconds: float) -> str:
     return f"{minutes} min" if minutes < 90 else f"{number(seconds / _S_PER_HOUR)} h"
 
 
+def quota_text(kind: str, limit: float, source: str) -> str:
+    """``the size quota of 1 MiB (topic policy)``: a quota as other sentences name it. ``kind`` is
+    ``size`` or ``time``, ``limit`` in bytes or seconds; no ``source``: it is not known."""
+    amount = size_text(limit) if kind == "size" else time_text(limit)
+    return f"the {kind} quota of {amount}" + f" ({source})" * bool(source)
+
+
 def quota_sentence(
     *,
     use: float,
@@ -83,6 +90,7 @@ def quota_sentence(
     exceeded: bool,
     slowest: str | None = None,
     forecast: BreachForecast | None = None,
+    reached: str = "",
 ) -> str:
     """Say how one quota of a topic stands; no line break, no full stop.
 
@@ -94,6 +102,8 @@ def quota_sentence(
     limit is reached at the present rate, None when it does not come nearer or nobody knows.
     ``slowest`` has the largest backlog: whom a size quota takes from, where that is known.
     ``forecast`` says when it is reached with more than the present rate, and is told instead.
+    ``reached``: when the limit was reached lately, though it is not exceeded now (``in this
+    minute``, ``3 s ago``); what keeps the topic just below it is the quota, so nothing is forecast.
     """
     quota = f"its {limit_text} {'time ' * (kind == 'time')}quota" + f" ({source})" * bool(source)
     loser = slowest if kind == "size" else subscription
@@ -112,6 +122,10 @@ def quota_sentence(
         return f"{text}; {holder}" if holder else text
     if exceeded:
         text = f"the topic is over {quota}: {consequence(policy, loser, are='are ')}"
+        return f"{text}; {holder}" if holder else text
+    if reached:
+        text = f"the topic reached {quota} {reached} and is at {percent(min(use, _USE_SHOWN_MAX))}"
+        text += f" of it: {consequence(policy, loser, are='are ')}"
         return f"{text}; {holder}" if holder else text
     parts = [f"the topic is at {percent(min(use, _USE_SHOWN_MAX))} of {quota}"]
     if holder:

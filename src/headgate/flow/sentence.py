@@ -18,6 +18,8 @@ NOTHING_PER_S = 0.05
 INFERRED_TEXT = "(inferred from counters)"
 """Ends the sentence of a judgement that no account of time was measured for."""
 _MOST = 0.5
+_KEEPS_UP = 0.95
+"""Who was handed this part of what was published reads as fast as that is."""
 _LEVEL_NAMES = ("subscription", "topic", "broker-wide")
 
 
@@ -32,8 +34,11 @@ class Circumstances:
     time. ``batches_count_as_one``: limits in messages count a batch as one. Rates are messages a
     second, ``bytes_per_message`` is a mean. ``since_s``: for how many seconds this has been so, or
     for longer if ``since_at_least``. ``stopped_by``: the consumer state that took most time, as
-    its label. ``partitions``: over how many the figures are summed, each with such a limit of its
-    own; of them ``partitions_without_consumer`` have none now where others have.
+    its label. ``evicted`` messages a backlog quota took before they were acknowledged, in the time
+    that was judged; ``evicted_by`` is the one that did so last
+    (:func:`headgate.flow.quota_sentence.quota_text`). ``partitions``: over how many the figures are
+    summed, each with such a limit of its own; of them ``partitions_without_consumer`` have none now
+    where others have.
     """
 
     backlog: int = 0
@@ -46,11 +51,14 @@ class Circumstances:
     permits_max: int | None = None
     hungry_share: float | None = None
     appended_per_s: float | None = None
+    delivered_per_s: float | None = None
     acked_per_s: float | None = None
     bytes_per_message: float | None = None
     since_s: float | None = None
     since_at_least: bool = False
     stopped_by: str = ""
+    evicted: int = 0
+    evicted_by: str = ""
     partitions: int = 1
     partitions_without_consumer: int = 0
     batches_count_as_one: bool = False
@@ -137,6 +145,9 @@ def sentence(judgement: Judgement, circumstances: Circumstances) -> str:
         text += " (seeking, failing over, reading from disk or sending), not a limit or a consumer"
     else:
         text = _throttled(judgement, circumstances)
+    if circumstances.evicted and verdict is not Verdict.CONSUMER:
+        were = "it was" if circumstances.evicted == 1 else "they were"
+        text += f"; {_evicted(circumstances)} before {were} acknowledged"
     if judgement.second is not None and not judgement.bystander:
         text += (
             f"; {judgement.second.value} is within 5 % of it"
@@ -145,6 +156,12 @@ def sentence(judgement: Judgement, circumstances: Circumstances) -> str:
     if judgement.is_inferred:
         text += f" {INFERRED_TEXT}"
     return f"{verdict.value}: {text}."
+
+
+def _evicted(facts: Circumstances) -> str:
+    """``the size quota of 1 MiB (topic policy) evicted 1,200 messages``."""
+    what = "1 message" if facts.evicted == 1 else f"{facts.evicted:,} messages"
+    return f"{facts.evicted_by or 'a backlog quota'} evicted {what}"
 
 
 def _since(facts: Circumstances) -> str:
@@ -198,7 +215,9 @@ def _consumer(judgement: Judgement, facts: Circumstances) -> str:
     advice = "faster or more consumers would help"
     if judgement.bystander or judgement.second not in THROTTLED:
         advice += ", a higher limit would not"
-    if facts.acked_per_s is not None and judgement.growth < 0:
+    if facts.evicted:
+        text, advice = _too_late(facts)
+    elif facts.acked_per_s is not None and judgement.growth < 0:
         text = f"the backlog drains at the consumer's own pace of {number(facts.acked_per_s)} msg/s"
     elif facts.acked_per_s is not None:
         rate = f"only {number(facts.acked_per_s)} msg/s"
@@ -218,6 +237,34 @@ def _consumer(judgement: Judgement, facts: Circumstances) -> str:
         told = _limit_and_source(facts.limit, counted, facts.limit_source)
         text += f"; the limit of {told} is not what holds it back"
     return f"{text}; {advice}"
+
+
+def _too_late(facts: Circumstances) -> tuple[str, str]:
+    """What is known of a consumer beside whom a quota evicts, and what would help.
+
+    An acknowledgement of what is evicted counts nowhere: that few arrived in time does not say that
+    the consumer acknowledges few.
+    """
+    them = "it" if facts.evicted == 1 else "them"
+    text = f"{_evicted(facts)} before the consumer acknowledged {them}"
+    handed, published = facts.delivered_per_s, facts.appended_per_s
+    if handed is not None and handed < NOTHING_PER_S:
+        return f"{text}; it was handed nothing", "look whether it hangs; a larger quota only delays"
+    if handed is not None:
+        text += f"; it was handed {number(handed)} msg/s"
+        if published is not None:
+            text += f" of {number(published)} msg/s published"
+    if facts.acked_per_s is not None:
+        rate = f"{number(facts.acked_per_s)} msg/s"
+        if facts.acked_per_s < NOTHING_PER_S:
+            rate = "nothing"
+        text += f"{' and' if handed is not None else '; it'} acknowledged {rate} in time"
+    if handed is not None and published is not None and handed >= _KEEPS_UP * published:
+        return text, "it takes all that comes: let it acknowledge sooner, or raise the quota"
+    return (
+        text,
+        "faster or more consumers or earlier acknowledgements would help, or a larger quota",
+    )
 
 
 def _throttled(judgement: Judgement, facts: Circumstances) -> str:

@@ -3,11 +3,15 @@
 The law of ``docs/telemetry.md`` section 1, over a frozen :class:`Evidence`, so that the broker's
 explain view and the pipeline's history judge alike:
 
-1. NONE, when the oldest deliverable unacknowledged message stayed young and the backlog did not
-   grow. Something is always in flight on a healthy busy subscription.
+1. NONE, when the oldest deliverable unacknowledged message stayed young, the backlog did not grow
+   and no backlog quota evicted anything of it. Something is always in flight on a healthy busy
+   subscription. Over more than :data:`GROWTH_NS_MAX` growth is not asked: where all is young, what
+   waits came in the last seconds. What was evicted before it was acknowledged is no sign of health,
+   however young it was.
 2. Otherwise the class with the largest share of blame, by seconds.
 3. Before a limiter is blamed: when what is with the consumers grew and they acknowledge no more
-   than the limit, the limiter is a bystander. A slow consumer's queue is still filling.
+   than the limit, the limiter is a bystander. A slow consumer's queue is still filling. What was
+   handed over and evicted before it was acknowledged counts as if it were still with them.
 4. Two classes within 5 % of each other are both named, with low confidence.
 
 5. What is inferred from counters, and not measured by an account of time, is less sure: its
@@ -39,6 +43,9 @@ GROWTH_SHARE_MIN = 0.05
 """What is with the consumers grew, if by more than this part of what they got ..."""
 IN_FLIGHT_NS = 250 * NS_PER_MS
 """... and by more than this time's deliveries: clients group acknowledgements for 100 ms."""
+GROWTH_NS_MAX = 10 * YOUNG_NS
+"""In a longer window growth tells nothing beside the age: who fell behind for a tenth of it has an
+old message at its end."""
 INFERRED_CONFIDENCE = 0.6
 """Counters cannot tell a hungry consumer from a busy one, nor what happened between two looks."""
 
@@ -104,6 +111,8 @@ class Evidence:
     nanoseconds per cell (``account.difference`` of two snapshots); ``sub_windows_ns`` the same
     for its parts, in any number. ``oldest_age_ns_max`` is the largest age the oldest deliverable
     unacknowledged message had in the window. ``unacked``: with consumers, not acknowledged.
+    ``evicted``: what a backlog quota took before it was acknowledged; an acknowledgement of it
+    that comes afterwards is not among the ``acked``.
     ``proven_ack_per_s`` is the 95th percentile of the ack rate while unthrottled with backlog,
     None if that never was. ``completeness`` 0..1 says how much of the window is covered and how
     well growth adds up. ``is_inferred``: the cells were worked out from counters.
@@ -119,6 +128,7 @@ class Evidence:
     acked: int
     unacked_start: int = 0
     unacked_end: int = 0
+    evicted: int = 0
     delivered_bytes: int = 0
     limits: Sequence[LimitFact] = ()
     sub_windows_ns: Sequence[Sequence[int]] = ()
@@ -218,10 +228,14 @@ def _is_healthy(evidence: Evidence, growth: int, young_ns: int) -> bool:
     A window's mean rate says little about a producer that began late in it; but where no message
     ever got older than clients take to acknowledge, all there is was in flight, whatever the rate.
     """
+    if evidence.evicted:
+        return False
     if evidence.oldest_age_ns_max <= min(young_ns, IN_FLIGHT_NS):
         return True
+    if evidence.oldest_age_ns_max >= young_ns:
+        return False
     in_flight = evidence.appended * IN_FLIGHT_NS / evidence.window_ns
-    return evidence.oldest_age_ns_max < young_ns and growth <= max(1.0, in_flight)
+    return evidence.window_ns > GROWTH_NS_MAX or growth <= max(1.0, in_flight)
 
 
 def _two_largest(shares: Mapping[Verdict, float]) -> tuple[Verdict, Verdict]:
@@ -236,13 +250,21 @@ def _two_largest(shares: Mapping[Verdict, float]) -> tuple[Verdict, Verdict]:
 
 def _stands_by(evidence: Evidence, limiter: Verdict) -> bool:
     """Whether the blamed limiter only holds back what a slow consumer could not use anyway."""
-    grown = evidence.unacked_end - evidence.unacked_start
+    grown = _kept(evidence)
     in_flight = evidence.delivered * IN_FLIGHT_NS / evidence.window_ns
     if grown <= max(1.0, in_flight, GROWTH_SHARE_MIN * evidence.delivered):
         return False
     acked_per_s = evidence.acked * NS_PER_S / evidence.window_ns
     limit_per_s = _limit_messages_per_s(evidence, limiter)
     return limit_per_s is None or acked_per_s <= limit_per_s
+
+
+def _kept(evidence: Evidence) -> int:
+    """By how much what is with the consumers grew, and what was evicted out of their hands: at most
+    what they were handed and neither acknowledged nor still have."""
+    grown = evidence.unacked_end - evidence.unacked_start
+    gone = evidence.delivered - evidence.acked - grown
+    return grown + max(0, min(evidence.evicted, gone))
 
 
 def _limit_messages_per_s(evidence: Evidence, limiter: Verdict) -> float | None:
@@ -260,8 +282,7 @@ def _limit_messages_per_s(evidence: Evidence, limiter: Verdict) -> float | None:
 
 def _growth_margin(evidence: Evidence) -> float:
     """How clearly the consumers fell behind what they got."""
-    grown = evidence.unacked_end - evidence.unacked_start
-    return min(1.0, grown / evidence.delivered) if evidence.delivered else 0.0
+    return min(1.0, _kept(evidence) / evidence.delivered) if evidence.delivered else 0.0
 
 
 def _dimension(cells_ns: Sequence[int], limiter: Verdict) -> Dimension:

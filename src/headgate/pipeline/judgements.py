@@ -116,6 +116,7 @@ def _proving(minutes: DataFrame) -> DataFrame:
     return minutes.where(
         (_number("oldest_age_max_ns") >= YOUNG_NS)
         & (accounted_ns > 0)
+        & (_number("evicted") == 0)
         & (_number("backlog_messages_start") > 0)
         & (_number("backlog_messages") > 0)
         & (reduce(add, (_number(name) for name in held)) <= HELD_SHARE_MAX * accounted_ns)

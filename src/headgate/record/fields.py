@@ -287,6 +287,10 @@ SUBSCRIPTION_FIELDS: Final = (
     Field(25, "permits", _I, _LEVEL, "entries", "Sum of the consumers' permits."),
     Field(26, "state", _S, _LEVEL, "", "The present cell of the account; it goes on until the next"
           " row."),
+    Field(27, "evicted_by", _S, _LEVEL, "", "The backlog quota that evicted last, size or time;"
+          " null while none did."),
+    Field(28, "evicted_by_limit", _I, _LEVEL, "", "Its limit then, in bytes or ns."),
+    Field(29, "evicted_by_source", _S, _LEVEL, "", "Where it was set: topic, namespace or broker."),
     *_throttled_fields(),
     *_dispatch_limit_fields(),
     *_state_fields(),

@@ -46,6 +46,14 @@ def limit_values(quotas: Quotas, names: Names) -> tuple[Value, ...]:
     return tuple(values)
 
 
+def evicted_by_values(quota: Quota | None, names: Names) -> tuple[Value, ...]:
+    """The quota that evicted last: its type, its limit (bytes or ns) and where it is set."""
+    if quota is None:
+        return (None, None, None)
+    limit = quota.limit if quota.type is QuotaType.SIZE else quota.limit * NS_PER_MS
+    return (quota.type.label, limit, names.limit_source(quota.source))
+
+
 def count_values(topic: Topic) -> tuple[Value, ...]:
     """What was lost, in the order of :data:`COUNT_COLUMNS`."""
     quota = topic.quota

@@ -29,6 +29,7 @@ from headgate.telemetry.quotas import (
     LIMIT_COLUMNS,
     breach_values,
     count_values,
+    evicted_by_values,
     limit_values,
 )
 
@@ -49,7 +50,8 @@ TOPIC_COLUMNS: Final = (
 SUBSCRIPTION_COLUMNS: Final = (
     "topic", "partition", "incarnation", "subscription", *SPAN_COLUMNS, "oldest_age_ns", "state",
     "type", "consumers", "appended", "msgs_out", "bytes_out", "acked", "skipped", "rewound",
-    "redelivered", "expired", "evicted", "backlog_messages", "backlog_bytes", "unacked", "permits",
+    "redelivered", "expired", "evicted", "evicted_by", "evicted_by_limit", "evicted_by_source",
+    "backlog_messages", "backlog_bytes", "unacked", "permits",
     *(f"throttled_{reason}_{unit}_events" for reason in THROTTLE_REASONS for unit in DIMENSIONS),
     *(f"throttled_{reason}_{unit}" for reason in THROTTLE_REASONS for unit in DIMENSIONS),
     *(f"limit_{level}_{part}" for level in THROTTLE_REASONS
@@ -288,6 +290,7 @@ class SubscriptionTrack:
             subscription.redelivered_messages,
             subscription.expired_messages,
             subscription.evicted_messages,
+            *evicted_by_values(subscription.evicted_by, self.topic.names),
             subscription.backlog_messages,
             subscription.backlog_bytes,
             subscription.dispatcher.in_flight_messages(),

@@ -107,6 +107,56 @@ def test_what_a_quota_took_is_told() -> None:
         world.run(scenario(world))
 
 
+def test_a_consumer_whose_acknowledgements_come_after_the_eviction() -> None:
+    """It takes all that comes, and acknowledges each message a second later: the quota has room for
+    half a second. That none of these acknowledgements counts is no sign that it hangs."""
+
+    async def scenario(world: World) -> None:
+        broker = await world.start()
+        client = await world.connect()
+        consumer = await client.subscribe(TOPIC, "billing")
+        consumer.flow(1_000)
+        quota = BacklogQuota("consumer_backlog_eviction", 10_000)
+        await set_quota(broker, "destination_storage", quota)
+        producer = await client.producer(TOPIC)
+        handed = []
+        for _ in range(400):
+            await producer.send(bytes(900))
+            await asyncio.sleep(0.05)
+            handed.append((await consumer.receive()).position)
+            if len(handed) > 20:
+                consumer.ack_nowait(handed.pop(0))
+                consumer.flow(1)
+        report = await explain_topic(broker, NAME)
+        (billing,) = report["subscriptions"]
+        evicted = billing["minute"]["evicted"]
+        assert evicted > 300
+        assert billing["minute"]["acked"] == 0
+        assert billing["verdict"] == "CONSUMER"
+        assert billing["confidence"] > 0.8
+        assert billing["provenAckPerS"] is None
+        assert billing["sentence"].startswith(
+            f"CONSUMER: the size quota of 9.8 KiB (namespace policy public/default) evicted"
+            f" {evicted} messages before the consumer acknowledged them; it was handed "
+        )
+        assert "and acknowledged nothing in time" in billing["sentence"]
+        assert "let it acknowledge sooner, or raise the quota" in billing["sentence"]
+        (told,) = report["quotas"]
+        assert (
+            "the topic reached its 9.8 KiB quota (namespace policy public/default) "
+            in (told["sentence"])
+        )
+        assert told["sentence"].endswith("since it was loaded")
+        assert f"; it evicted {told['evictedMessages']} messages (" in told["sentence"]
+        # What is a minute ago is over.
+        await asyncio.sleep(61)
+        (told,) = (await explain_topic(broker, NAME))["quotas"]
+        assert "reached" not in told["sentence"]
+
+    with World() as world:
+        world.run(scenario(world))
+
+
 def test_without_a_quota_there_is_nothing_to_tell() -> None:
     async def scenario(world: World) -> None:
         producer = await begin(world)

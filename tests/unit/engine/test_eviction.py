@@ -12,6 +12,8 @@ from headgate.engine.subscription import Subscription
 from headgate.flow.quota import Quota, QuotaPolicy, QuotaType
 from tests.unit.engine.harness import Rig
 
+QUOTA = Quota(QuotaType.SIZE, 1, QuotaPolicy.EVICTION, "topic policy")
+
 
 def standing(
     sizes: list[int], *, at: int = 0, acked: tuple[int, ...] = (), first: int = 0
@@ -54,7 +56,7 @@ def test_what_the_topic_gave_up_counts_nothing() -> None:
 def test_who_owes_nothing_stays() -> None:
     _, subscription = standing([10, 20], at=2)
     assert first_kept(subscription, 5) == 2
-    assert subscription.evict_to(2) == (0, 0)
+    assert subscription.evict_to(2, QUOTA) == (0, 0)
 
 
 def test_an_act_adds_up_what_all_lost() -> None:
@@ -87,6 +89,6 @@ def test_just_enough_goes(
     assert gone
     assert sum(sizes[o] for o in owed if o >= kept) <= target
     assert sum(sizes[o] for o in owed if o >= gone[-1]) > target
-    lost = subscription.evict_to(kept)
+    lost = subscription.evict_to(kept, QUOTA)
     assert lost == (len(gone), sum(sizes[o] for o in gone))
     assert subscription.backlog_bytes == backlog - lost[1] <= target

@@ -10,9 +10,11 @@ from headgate.engine.consumer import Consumer
 from headgate.engine.producer import Producer
 from headgate.engine.subscription import Subscription
 from headgate.engine.types import SubscriptionType
+from headgate.flow.quota import Quota, QuotaPolicy, QuotaType
 from tests.unit.engine.harness import FakeLog, FakePort, Rig
 
 ENTRIES = 60
+QUOTA = Quota(QuotaType.SIZE, 1, QuotaPolicy.EVICTION, "topic policy")
 ordinals = st.one_of(st.integers(20, 25), st.integers(0, ENTRIES + 2))
 SINGLE, MANY = ["ack", "messages", "messages"], ["through", "skip", "evict", "trim", "reset"]
 kinds = st.sampled_from(SINGLE * 5 + MANY)
@@ -53,7 +55,7 @@ def move(
         subscription.skip_messages(ordinal)
     elif kind == "evict":
         before = subscription.done_messages, subscription.done_bytes
-        messages, size = subscription.evict_to(ordinal)
+        messages, size = subscription.evict_to(ordinal, QUOTA)
         assert before[0] + messages == subscription.done_messages
         assert before[1] + size == subscription.done_bytes
     elif kind == "trim":

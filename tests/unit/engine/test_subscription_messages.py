@@ -8,9 +8,11 @@ from headgate.base.errors import InputError
 from headgate.engine.subscription import Subscription
 from headgate.engine.types import SubscriptionType
 from headgate.flow.account import Cell
+from headgate.flow.quota import Quota, QuotaPolicy, QuotaType
 from tests.unit.engine.harness import Rig
 
 SHARED = SubscriptionType.SHARED
+QUOTA = Quota(QuotaType.SIZE, 1, QuotaPolicy.EVICTION, "topic policy")
 
 
 def owed(subscription: Subscription) -> tuple[int, int, int]:
@@ -61,8 +63,9 @@ def test_what_is_given_up_counts_only_what_was_left_of_it() -> None:
     rig.publish(6, messages=3, body=b"12345")
     for ordinal in range(6):
         subscription.ack_messages(consumer, ordinal, 0b011, 3)
-    assert subscription.evict_to(2) == (2, 10)
+    assert subscription.evict_to(2, QUOTA) == (2, 10)
     assert subscription.evicted_messages == 2
+    assert subscription.evicted_by is QUOTA
     assert subscription.skip_to(4, expired=True) == 2
     assert subscription.skip_messages(1) == 1
     assert owed(subscription) == (1, 1, 5)

@@ -14,6 +14,7 @@ from headgate.flow.quota_sentence import (
     BreachForecast,
     about_text,
     quota_sentence,
+    quota_text,
     size_text,
     time_text,
 )
@@ -104,6 +105,21 @@ _BREAKS = "at the present rate it breaks in 26 min, then: "
 )
 def test_each_situation_has_its_words(changed: dict[str, Any], expected: str) -> None:
     assert quota_sentence(**{**FACTS, **changed}) == expected
+
+
+def test_a_quota_is_named_in_other_sentences() -> None:
+    assert quota_text("size", MIB, "topic policy") == "the size quota of 1 MiB (topic policy)"
+    assert quota_text("time", 90.0, "") == "the time quota of 90 s"
+
+
+def test_what_keeps_a_topic_just_below_its_limit_is_its_quota() -> None:
+    facts = {**FACTS, "use": 0.91, "slowest": "billing", "exceeded": False}
+    facts |= {"policy": "consumer_backlog_eviction", "reached": "3 s ago"}
+    text = quota_sentence(**facts)
+    assert " 3 s ago and is at 91 % of it: subscription billing loses its oldest messages" in text
+    assert "breaks" not in text
+    held = quota_sentence(**{**facts, "policy": "producer_request_hold"})
+    assert " and is at 91 % of it: producers are held" in held
 
 
 @pytest.mark.parametrize("policy", QuotaPolicy)

@@ -141,6 +141,43 @@ FACTS = Circumstances(
         ),
         (
             _judgement(Verdict.CONSUMER),
+            Circumstances(
+                evicted=12_000,
+                evicted_by="the size quota of 1 MiB (topic policy)",
+                delivered_per_s=199.0,
+                acked_per_s=0.0,
+                appended_per_s=200.0,
+                since_s=60,
+                stopped_by="awaiting_ack",
+            ),
+            "CONSUMER: the size quota of 1 MiB (topic policy) evicted 12,000 messages before the"
+            " consumer acknowledged them; it was handed 199 msg/s of 200 msg/s published and"
+            " acknowledged nothing in time, for 60 s now (everything is with the consumer,"
+            " unacknowledged); it takes all that comes: let it acknowledge sooner, or raise the"
+            " quota.",
+        ),
+        (
+            _judgement(Verdict.CONSUMER),
+            Circumstances(evicted=1, delivered_per_s=50.0, acked_per_s=40.0, appended_per_s=200.0),
+            "CONSUMER: a backlog quota evicted 1 message before the consumer acknowledged it; it"
+            " was handed 50 msg/s of 200 msg/s published and acknowledged 40 msg/s in time; faster"
+            " or more consumers or earlier acknowledgements would help, or a larger quota.",
+        ),
+        (
+            _judgement(Verdict.CONSUMER),
+            Circumstances(evicted=5, delivered_per_s=0.0, acked_per_s=0.0, appended_per_s=9.0),
+            "CONSUMER: a backlog quota evicted 5 messages before the consumer acknowledged them;"
+            " it was handed nothing; look whether it hangs; a larger quota only delays.",
+        ),
+        (
+            _judgement(Verdict.NO_CONSUMER),
+            Circumstances(evicted=5, evicted_by="the time quota of 30 s (topic policy)", backlog=1),
+            "NO_CONSUMER: no consumer is connected, 1 message waits; connect one, or delete the"
+            " subscription if nobody needs it; the time quota of 30 s (topic policy) evicted 5"
+            " messages before they were acknowledged.",
+        ),
+        (
+            _judgement(Verdict.CONSUMER),
             Circumstances(limit=RateLimit(None, 9_000), limit_source="topic policy"),
             "CONSUMER: the consumer is the bottleneck; the limit of 9,000 B/s (topic policy) is not"
             " what holds it back; faster or more consumers would help, a higher limit would not.",

@@ -14,6 +14,7 @@ from headgate.flow.account import CELL_COUNT, Cell
 from headgate.flow.limits import Dimension, Level
 from headgate.flow.verdict import (
     BLAME,
+    GROWTH_NS_MAX,
     INFERRED_CONFIDENCE,
     Evidence,
     LimitFact,
@@ -79,9 +80,47 @@ def test_young_and_not_growing_is_nobodys_fault() -> None:
     judgement = judge(healthy)
     assert judgement.verdict is Verdict.NONE
     assert judgement.confidence == pytest.approx(0.75)
-    assert judge(replace(healthy, backlog_end=6000)).verdict is Verdict.CONSUMER
     assert judge(replace(healthy, oldest_age_ns_max=2 * NS_PER_S)).verdict is Verdict.CONSUMER
     assert judge(healthy, young_ns=NS_PER_S // 10).verdict is Verdict.CONSUMER
+
+
+def test_growth_is_asked_only_where_an_age_has_not_had_time_to_tell() -> None:
+    """What grows for a tenth of a long window has an old message; one burst at its end has none."""
+    growing = replace(_evidence(AWAITING_ACK=1.0), oldest_age_ns_max=NS_PER_S)
+    assert judge(replace(growing, window_ns=GROWTH_NS_MAX)).verdict is Verdict.CONSUMER
+    assert judge(replace(growing, window_ns=GROWTH_NS_MAX + 1)).verdict is Verdict.NONE
+
+
+def test_what_was_evicted_is_no_sign_of_health() -> None:
+    """All that waits is young because a quota took the rest: its consumer acknowledges too late."""
+    quota = replace(
+        _evidence(AWAITING_ACK=0.9, CAUGHT_UP=0.1),
+        backlog_end=20,
+        oldest_age_ns_max=NS_PER_S // 10,
+        acked=0,
+        delivered=9000,
+        evicted=8980,
+    )
+    judgement = judge(quota)
+    assert (judgement.verdict, judgement.growth) == (Verdict.CONSUMER, 20)
+    assert judgement.confidence == pytest.approx(0.9)
+    assert judge(replace(quota, evicted=1)).verdict is Verdict.CONSUMER
+    assert judge(replace(quota, evicted=0)).verdict is Verdict.NONE
+
+
+def test_what_was_evicted_from_consumers_hands_counts_as_not_acknowledged() -> None:
+    limited = replace(
+        _evidence(SUBSCRIPTION_MESSAGES_HUNGRY=1.0),
+        acked=0,
+        evicted=5_000,
+        limits=[LimitFact(Level.SUBSCRIPTION, 50.0, None)],
+    )
+    judgement = judge(limited)
+    assert (judgement.verdict, judgement.bystander) == (Verdict.CONSUMER, True)
+    assert judgement.second is Verdict.THROTTLED_SUBSCRIPTION
+    # What never went out was no consumer's to acknowledge.
+    prompt = replace(limited, acked=3_000)
+    assert judge(prompt).verdict is Verdict.THROTTLED_SUBSCRIPTION
 
 
 def test_a_producer_that_begins_late_in_the_window_is_nobodys_fault() -> None:
@@ -94,6 +133,8 @@ def test_a_producer_that_begins_late_in_the_window_is_nobodys_fault() -> None:
         acked=440,
         oldest_age_ns_max=NS_PER_S // 10,
     )
+    assert judge(began).verdict is Verdict.NONE
+    began = replace(began, window_ns=10 * NS_PER_S)
     assert judge(began).verdict is Verdict.NONE
     assert judge(replace(began, oldest_age_ns_max=NS_PER_S)).verdict is Verdict.CONSUMER
 

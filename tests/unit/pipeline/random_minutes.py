@@ -8,6 +8,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from headgate.flow.limits import ABOVE_PUBLISH_RATE
+from headgate.pipeline.kernels.windows import EVICTED_BY
 from headgate.pipeline.tables.bronze import INFERRED, MEASURED
 from headgate.record.fields import STATE_FIELD_NAMES
 from tests.unit.pipeline.play import T0, S
@@ -27,6 +28,14 @@ LIMIT = st.sampled_from(
         (150, None, S, "topic policy" + ABOVE_PUBLISH_RATE),
         (250, 9_000, S, "topic policy" + ABOVE_PUBLISH_RATE),
         (None, None, S, "topic policy" + ABOVE_PUBLISH_RATE),
+    ]
+)
+QUOTA = st.sampled_from(
+    [
+        *[(None, None, None)] * 3,
+        ("size", 1 << 20, "topic policy"),
+        ("size", 1 << 20, None),
+        ("time", 30 * S, "namespace policy a/b"),
     ]
 )
 CELLS = st.dictionaries(
@@ -63,6 +72,7 @@ def minute(draw: st.DrawFn, number: int) -> dict[str, Any]:
         "permits": draw(st.sampled_from([None, 0, -3, 500])),
         "consumers": draw(st.sampled_from([None, 0, 1])),
         **draw(CELLS),
+        **dict(zip(EVICTED_BY, draw(QUOTA), strict=True)),
     }
     for name in (
         *("appended", "rewound", "acked", "skipped", "expired", "evicted", "msgs_out", "bytes_out"),

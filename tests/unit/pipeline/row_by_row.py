@@ -14,6 +14,7 @@ from typing import Any, Final
 from headgate.flow.account import LABELS
 from headgate.flow.limits import ABOVE_PUBLISH_RATE, Dimension, Level, RateLimit
 from headgate.flow.proven import Stretch, hungry_share, proven_ack_per_s, stopped_by
+from headgate.flow.quota_sentence import size_text, time_text
 from headgate.flow.sentence import Circumstances, sentence
 from headgate.flow.verdict import (
     THROTTLED,
@@ -55,6 +56,7 @@ def _stretch(minute: Minute) -> Stretch:
         covered_ns=_accounted_ns(minute),
         cells_ns=_cells(minute),
         acked=minute["acked"] or 0,
+        evicted=minute["evicted"] or 0,
         oldest_age_ns=(minute["oldest_age_max_ns"] or 0) if backlog > 0 else 0,
     )
 
@@ -92,6 +94,7 @@ def judge_minutes(minutes: Sequence[Minute], proven_per_s: float | None) -> dict
         acked=sums["acked"],
         unacked_start=first["unacked_start"] or 0,
         unacked_end=last["unacked"] or 0,
+        evicted=sums["evicted"],
         delivered_bytes=sums["bytes_out"],
         limits=_limit_facts(held),
         sub_windows_ns=cells if len(cells) > 1 else (),
@@ -228,13 +231,30 @@ def _circumstances(
         permits=last["permits"] if last["consumers"] else None,
         hungry_share=hungry_share(evidence.cells_ns, level),
         appended_per_s=evidence.appended / window_s,
+        delivered_per_s=evidence.delivered / window_s,
         acked_per_s=evidence.acked / window_s,
         bytes_per_message=(
             evidence.delivered_bytes / evidence.delivered if evidence.delivered else None
         ),
         since_s=_since_s(judgement.verdict, held, minutes, cells),
         stopped_by=stopped_by(evidence.cells_ns),
+        evicted=evidence.evicted,
+        evicted_by=_evicted_by(minutes),
     )
+
+
+def _evicted_by(minutes: Sequence[Minute]) -> str:
+    """The quota of the last minute in which one evicted."""
+    evicting = [minute for minute in minutes if minute["evicted"]]
+    if not evicting or evicting[-1]["evicted_by"] is None:
+        return ""
+    kind, limit = evicting[-1]["evicted_by"], evicting[-1]["evicted_by_limit"]
+    if limit is None:
+        return ""
+    size = kind == "size"
+    text = f"the {kind} quota of " + (size_text(limit) if size else time_text(limit / NS_PER_S))
+    source = evicting[-1]["evicted_by_source"]
+    return f"{text} ({source})" if source else text
 
 
 def _is_sole(judgement: Judgement, held: Mapping[Level, Minute], minutes: Sequence[Minute]) -> bool:

@@ -34,7 +34,8 @@ from headgate.pipeline.options import FolderOptions, ForecastOptions
 @format_option
 @click.option(
     "--fail-within", metavar="DURATION",
-    help="End with status 3 when a quota is likely reached within this time: 30s, 15m, 2h, 1d.",
+    help="End with status 3 when a quota is reached now (it evicts, holds or refuses), or likely"
+    " within this time: 30s, 15m, 2h, 1d.",
 )  # fmt: skip
 def forecast_command(
     out: str,
@@ -65,6 +66,6 @@ def forecast_command(
     if near:
         quotas = "quota is" if near == 1 else "quotas are"
         click.echo(
-            f"--fail-within: {near:,} {quotas} likely reached within {fail_within}.", err=True
+            f"--fail-within: {near:,} {quotas} reached, or likely within {fail_within}.", err=True
         )
         sys.exit(EXIT_FOUND)

@@ -28,6 +28,7 @@ from headgate.pipeline.kernels.verdict_arrays import (
     judge_arrays,
 )
 from headgate.pipeline.kernels.windows import (
+    EVICTED_BY,
     GAINS,
     LIMIT_COLUMNS,
     LOSSES,
@@ -61,6 +62,7 @@ INPUT_COLUMNS: Final = (
     "oldest_age_max_ns",
     "permits",
     "consumers",
+    *EVICTED_BY,
     *LIMIT_COLUMNS,
     *STATE_FIELD_NAMES,
 )
@@ -117,6 +119,7 @@ def _told_of_minutes(table: pa.Table, windows: Windows, judged: JudgementArrays)
             table.column(f"limit_{level.name.lower()}_source").combine_chunks() for level in Level
         ),
         permits=permits_of(table),
+        evicted_by=table.select(EVICTED_BY),
         since_s=np.where(most == judged.verdict, span_s, np.nan),
         is_sole=_is_sole(windows, judged),
     )

@@ -1,6 +1,7 @@
 """Minutes to runs: the part of a range's sums that needs no neighbour, so no shuffle.
 
-A *run* is a stretch of consecutive minutes of one subscription under the same limits. It keeps
+A *run* is a stretch of consecutive minutes of one subscription under the same limits, in which no
+other quota began to evict. It keeps
 what the sum over a range needs: amounts and seconds, levels at both ends, how many of its minutes
 point at whom. Nothing can lie between the minutes of a run, so a range comes out the same however
 its rows are cut into batches; the better they are sorted, the fewer runs there are.
@@ -19,6 +20,7 @@ from headgate.flow.account import LABELS
 from headgate.flow.limits import ABOVE_PUBLISH_RATE, Level
 from headgate.pipeline.kernels.verdict_arrays import VERDICTS, Flags, Longs, blame_shares, winners
 from headgate.pipeline.kernels.windows import (
+    EVICTED_BY,
     LIMIT_COLUMNS,
     LIMIT_PARTS,
     SUMMED,
@@ -48,7 +50,7 @@ FIRST_LIMIT_COLUMNS: Final = tuple(
 RUN_COLUMNS: Final = (
     *(BY_NAME[name] for name in (*ATTRIBUTION_KEY, *FIRST_COLUMNS, *LAST_COLUMNS)),
     *(BY_NAME[name] for name in (*SUMMED, *STATE_FIELD_NAMES)),
-    *(BY_NAME[name] for name in (*LIMIT_COLUMNS, "oldest_age_max_ns")),
+    *(BY_NAME[name] for name in (*EVICTED_BY, *LIMIT_COLUMNS, "oldest_age_max_ns")),
     TableColumn("is_inferred", ColumnType.BOOLEAN, "Whether a minute of it is inferred."),
     TableColumn("minutes", LONG, "How many minutes it has."),
     *(TableColumn(name, LONG) for name in VOTE_COLUMNS),
@@ -99,7 +101,8 @@ def minute_runs(table: pa.Table) -> pa.Table:
             strict=True,
         )
     )
-    ends = table.select([*ATTRIBUTION_KEY, *LAST_COLUMNS, *LIMIT_COLUMNS]).take(pa.array(last))
+    kept = [*ATTRIBUTION_KEY, *LAST_COLUMNS, *EVICTED_BY, *LIMIT_COLUMNS]
+    ends = table.select(kept).take(pa.array(last))
     begins = table.select(FIRST_COLUMNS).take(pa.array(first))
     summed = {name: np.add.reduceat(longs(table, name), first) for name in SUMMED}
     columns: dict[str, Any] = {
@@ -124,7 +127,7 @@ def minute_runs(table: pa.Table) -> pa.Table:
 
 
 def _run_starts(table: pa.Table) -> Flags:
-    starts = changes(table, ATTRIBUTION_KEY)
+    starts = changes(table, (*ATTRIBUTION_KEY, *EVICTED_BY))
     minute = table.column("minute").cast(pa.int64()).to_numpy()
     starts[1:] |= minute[1:] != minute[:-1] + MINUTE_NS // 1_000
     limits = limits_of(table)

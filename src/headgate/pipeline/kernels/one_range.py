@@ -15,6 +15,7 @@ from headgate.record.fields import STATE_FIELD_NAMES
 _PROOF_COLUMNS: Final = (
     "covered_ns",
     "acked",
+    "evicted",
     "backlog_messages_start",
     "backlog_messages",
     "oldest_age_max_ns",
@@ -52,5 +53,6 @@ def _stretch(minute: dict[str, Any]) -> Stretch:
         covered_ns=sum(cells_ns) or minute["covered_ns"],
         cells_ns=cells_ns,
         acked=minute["acked"] or 0,
+        evicted=minute["evicted"] or 0,
         oldest_age_ns=(minute["oldest_age_max_ns"] or 0) if backlog > 0 else 0,
     )

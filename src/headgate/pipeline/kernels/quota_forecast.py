@@ -3,6 +3,8 @@
 A forecast is made in the first row of every five minutes, and carried by the rows after it:
 :attr:`RowForecast.made_at_ns` says since when its seconds run. It is made at once where it would
 say something else: the limits changed, the level was cleared, a limit is reached or has room again.
+A limit is reached in every minute in which its quota acts, whatever the level is at the minute's
+end: eviction and a hold keep it just below.
 With fewer than ten samples the broker's own figure stands in, that of each minute by itself.
 """
 
@@ -17,6 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headgate.base.units import NS_PER_MS, NS_PER_S
+from headgate.flow.quota import EVICTION_PERCENT
 from headgate.pipeline.kernels.breach import SAMPLES_MIN, Band, Breach, approaches, band, breach
 from headgate.pipeline.kernels.level_windows import (
     Flags,
@@ -37,6 +40,12 @@ FORECAST_MINUTES: Final = 5
 """A forecast is made at the UTC minutes that this divides; it divides an hour, so that no forecast
 is carried from one hour into the next."""
 
+HELD_NS_MIN: Final = 50 * NS_PER_MS
+"""A shorter hold in a minute says nothing: sends also wait for a moment while a quota evicts."""
+
+AT_LIMIT_SHARE: Final = EVICTION_PERCENT / 100
+"""A quota that held producers in a minute and is so full at its end goes on to do so."""
+
 _ANEW: Final = ("restarts", "eviction_size_acts", "eviction_time_acts")
 
 FORECAST_COLUMNS: Final = (
@@ -46,6 +55,7 @@ FORECAST_COLUMNS: Final = (
     *_ANEW,
     "backlog_bytes",
     "oldest_age_ns",
+    "parked_backlog_quota_ns",
     "quota_size_limit_bytes",
     "quota_size_breach_ns",
     "quota_time_limit_ns",
@@ -64,7 +74,10 @@ class QuotaForecast:
     latest_s: float | None
     method: str
     reached: bool
-    """The limit is reached, or was and has no room yet: all seconds are 0."""
+    """The limit is reached, was and has no room yet, or was in this minute, in which the quota
+    acted: all seconds are 0."""
+    stopped: bool
+    """It is so at the minute's end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +98,10 @@ class Levels:
     """In the same unit; NaN where no quota is in force."""
     broker_s: Doubles
     """The broker's own seconds to the breach; NaN where it told none."""
+    stopped: Flags
+    """Where the limit is reached, or was and has no room yet."""
     reached: Flags
+    """There, and where it was reached in the minute, so that its quota acted."""
     starts: Longs
     samples: Longs
     pace_max: float
@@ -126,6 +142,13 @@ def levels_of(table: pa.Table, minutes: Minutes) -> dict[str, Levels]:
     }
 
 
+def _acted(table: pa.Table, quota: str, values: Doubles, limits: Doubles) -> Flags:
+    """In which minutes a quota evicted, or held producers and will again."""
+    evicted = np.nan_to_num(_doubles(table, f"eviction_{quota}_acts")) > 0
+    held = np.nan_to_num(_doubles(table, "parked_backlog_quota_ns")) >= HELD_NS_MIN
+    return np.asarray(evicted | (held & (values >= AT_LIMIT_SHARE * limits)))
+
+
 def _levels(
     table: pa.Table,
     minutes: Minutes,
@@ -136,13 +159,16 @@ def _levels(
     pace_max: float,
 ) -> Levels:
     broker_s = _doubles(table, f"quota_{quota}_breach_ns") / NS_PER_S
+    # The broker says 0 also while a quota that was reached still stops producers.
+    stopped = over | (~np.isnan(limits) & (broker_s == 0.0))
+    acted = ~np.isnan(limits) & _acted(table, quota, values, limits)
     starts = window_starts(minutes, values)
     return Levels(
         values,
         limits,
         np.where(np.isnan(limits), np.nan, broker_s),
-        # The broker says 0 also while a quota that was reached still stops producers.
-        over | (~np.isnan(limits) & (broker_s == 0.0)),
+        stopped,
+        stopped | acted,
         starts,
         sample_counts(values, starts),
         pace_max,
@@ -222,11 +248,12 @@ def _forecast(level: Levels, row: int, seconds: Seconds | None) -> QuotaForecast
     """What is told of one quota in force."""
     sampled = level.samples[row] >= SAMPLES_MIN
     if level.reached[row]:
-        return QuotaForecast(0.0, 0.0, 0.0, THEIL_SEN_METHOD if sampled else BROKER_METHOD, True)
+        method = THEIL_SEN_METHOD if sampled else BROKER_METHOD
+        return QuotaForecast(0.0, 0.0, 0.0, method, True, bool(level.stopped[row]))
     if seconds is not None:
         earliest, likely, latest = (None if s == inf else s for s in seconds)
-        return QuotaForecast(earliest, likely, latest, THEIL_SEN_METHOD, False)
+        return QuotaForecast(earliest, likely, latest, THEIL_SEN_METHOD, False, False)
     broker_s: Any = level.broker_s[row]
     if sampled or np.isnan(broker_s):
-        return QuotaForecast(None, None, None, NO_METHOD, False)
-    return QuotaForecast(None, float(broker_s), None, BROKER_METHOD, False)
+        return QuotaForecast(None, None, None, NO_METHOD, False, False)
+    return QuotaForecast(None, float(broker_s), None, BROKER_METHOD, False, False)

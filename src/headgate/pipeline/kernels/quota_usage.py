@@ -20,6 +20,7 @@ from headgate.flow.quota_sentence import BreachForecast, quota_sentence, size_te
 from headgate.flow.sentence import number
 from headgate.pipeline.kernels.quota_forecast import (
     FORECAST_COLUMNS,
+    HELD_NS_MIN,
     QuotaForecast,
     RowForecast,
     row_forecasts,
@@ -60,9 +61,6 @@ _ACTS: Final = ("eviction_size_acts", "eviction_time_acts", "parked_backlog_quot
 
 _LEFT_S_MIN: Final = 0.5
 """What is not reached is never told to be, however long ago that was expected."""
-
-_HELD_SHOWN_MIN_S: Final = 0.05
-"""A shorter hold reads as none. One that evicts has many: sends wait for the eviction itself."""
 
 INPUT_COLUMNS: Final = tuple(
     dict.fromkeys(
@@ -225,7 +223,8 @@ def _state(minute: Minute, quotas: Sequence[_Quota]) -> list[str]:
             seconds_to_breach=told.left_s.likely_s,
             # The broker's own has no band; of what is not approached there is nothing to tell.
             forecast=told.left_s if told.forecast.method == THEIL_SEN_METHOD else None,
-            exceeded=told.forecast.reached,
+            exceeded=told.forecast.stopped,
+            reached="in this minute" if told.forecast.reached else "",
         )
     ]
 
@@ -233,9 +232,9 @@ def _state(minute: Minute, quotas: Sequence[_Quota]) -> list[str]:
 def _acts(minute: Minute) -> list[str]:
     """What quotas did in the minute."""
     said = []
-    held_s = (minute["parked_backlog_quota_ns"] or 0) / NS_PER_S
-    if held_s >= _HELD_SHOWN_MIN_S:
-        said.append(f"sent messages were held for {number(held_s)} s of this minute")
+    held_ns = minute["parked_backlog_quota_ns"] or 0
+    if held_ns >= HELD_NS_MIN:
+        said.append(f"sent messages were held for {number(held_ns / NS_PER_S)} s of this minute")
     lost = sum(minute[f"eviction_{quota}_messages"] or 0 for quota in QUOTA_TYPES)
     if any(minute[f"eviction_{quota}_acts"] for quota in QUOTA_TYPES):
         lost_bytes = sum(minute[f"eviction_{quota}_bytes"] or 0 for quota in QUOTA_TYPES)

@@ -26,6 +26,7 @@ from headgate.pipeline.kernels.minute_runs import (
 from headgate.pipeline.kernels.sentences import Told
 from headgate.pipeline.kernels.verdict_arrays import LEVEL_CODES, NOBODY, JudgementArrays, Longs
 from headgate.pipeline.kernels.windows import (
+    EVICTED_BY,
     LIMIT_PARTS,
     SUMMED,
     LimitArrays,
@@ -145,6 +146,7 @@ def told_of(ranges: Ranges, judged: JudgementArrays) -> Told:
             for level, at in zip(Level, places, strict=True)
         ),
         permits=permits_of(runs).take(last),
+        evicted_by=_evicted_by(ranges),
         since_s=np.array(
             [_since_s(ranges, streaks, i, judged.verdict[i], level_codes[i]) for i in windows]
         ),
@@ -160,6 +162,14 @@ def told_of(ranges: Ranges, judged: JudgementArrays) -> Told:
         at_end=at_end,
         changed=np.array(changed, np.bool_),
     )
+
+
+def _evicted_by(ranges: Ranges) -> pa.Table:
+    """The quota that evicted in the last run of each range in which one did."""
+    did = longs(ranges.runs, "evicted") > 0
+    place = np.maximum.accumulate(np.where(did, np.arange(len(did)), 0))[ranges.ends]
+    # Where none did in the range that is anything, and nobody asks.
+    return ranges.runs.select(EVICTED_BY).take(pa.array(place))
 
 
 def permits_of(table: pa.Table) -> pa.Array:

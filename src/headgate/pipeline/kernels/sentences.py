@@ -6,7 +6,7 @@ every other one has figures of its own.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
@@ -18,6 +18,7 @@ from headgate.base.units import NS_PER_S
 from headgate.flow.account import LABELS
 from headgate.flow.limits import Dimension, Level, RateLimit
 from headgate.flow.proven import CONSUMER_STATES
+from headgate.flow.quota_sentence import quota_text
 from headgate.flow.sentence import Circumstances, sentence
 from headgate.flow.verdict import Judgement, Verdict
 from headgate.pipeline.kernels.verdict_arrays import (
@@ -59,13 +60,15 @@ class Told:
 
     ``sources``: by level, of the limits that held. ``at_end`` and ``changed`` ([Level, n]): the
     limits in force at the end, and whether they are others; None where a window is too short for
-    that. ``permits``: null where nobody is connected. ``since_s``: how long the verdict has been
+    that. ``permits``: null where nobody is connected. ``evicted_by``: the quota that evicted last,
+    with the columns ``windows.EVICTED_BY``. ``since_s``: how long the verdict has been
     the same, NaN where it is not at the end. ``is_sole``: the topic limit was this subscription's
     alone.
     """
 
     sources: tuple[pa.Array, ...]
     permits: pa.Array
+    evicted_by: pa.Table
     since_s: Doubles
     is_sole: Flags
     at_end: LimitArrays | None = None
@@ -87,15 +90,16 @@ def sentence_column(windows: Windows, judged: JudgementArrays, told: Told) -> pa
     texts: list[str] = []
     places = np.empty(len(judged.verdict), np.int32)
     idle = judged.shares[_NONE] == 1.0
+    healthy = (judged.verdict == _NONE) & (windows.sums["evicted"] == 0)
     for is_idle, is_inferred in ((False, False), (True, False), (False, True), (True, True)):
-        alike = (judged.verdict == _NONE) & (idle == is_idle)
+        alike = healthy & (idle == is_idle)
         rows = np.flatnonzero(alike & (windows.is_inferred == is_inferred))
         rates, place = np.unique(
             np.zeros(len(rows)) if is_idle else acked_per_s[rows], return_inverse=True
         )
         places[rows] = place + len(texts)
         texts += [_healthy(rate, is_idle, is_inferred) for rate in rates.tolist()]
-    rows = np.flatnonzero(judged.verdict != _NONE)
+    rows = np.flatnonzero(~healthy)
     places[rows] = np.arange(len(rows)) + len(texts)
     texts += [
         sentence(judgement, facts)
@@ -158,10 +162,13 @@ def _circumstances(
         told.permits.take(pa.array(rows)).to_pylist(),
         _optional(_hungry_share(windows.cells_ns[:, rows], levels)),
         (windows.sums["appended"] / window_s)[rows].tolist(),
+        (windows.sums["msgs_out"] / window_s)[rows].tolist(),
         (windows.sums["acked"] / window_s)[rows].tolist(),
         _optional(np.where(delivered > 0, size, np.nan)),
         _optional(told.since_s[rows]),
         _stopped_by(windows.cells_ns[:, rows]),
+        windows.sums["evicted"][rows].tolist(),
+        _evicted_by(told.evicted_by, windows.sums["evicted"], rows),
     )
     return (
         Circumstances(
@@ -174,10 +181,13 @@ def _circumstances(
             permits=permits,
             hungry_share=hungry_share,
             appended_per_s=appended_per_s,
+            delivered_per_s=delivered_per_s,
             acked_per_s=acked_per_s,
             bytes_per_message=bytes_per_message,
             since_s=since_s,
             stopped_by=stopped_by,
+            evicted=evicted,
+            evicted_by=evicted_by,
         )
         for (
             backlog,
@@ -189,12 +199,35 @@ def _circumstances(
             permits,
             hungry_share,
             appended_per_s,
+            delivered_per_s,
             acked_per_s,
             bytes_per_message,
             since_s,
             stopped_by,
+            evicted,
+            evicted_by,
         ) in zip(*columns, strict=True)
     )
+
+
+def _evicted_by(quotas: pa.Table, evicted: Longs, rows: Longs) -> list[str]:
+    """Of each row the quota that evicted, in words; empty where none did or it is not known."""
+    texts = np.full(len(rows), "", object)
+    places = np.flatnonzero(evicted[rows] > 0)
+    for place, quota in zip(
+        places.tolist(), quotas.take(pa.array(rows[places])).to_pylist(), strict=True
+    ):
+        texts[place] = evicted_by_text(quota)
+    return texts.tolist()
+
+
+def evicted_by_text(quota: Mapping[str, Any]) -> str:
+    """What a row with the columns ``windows.EVICTED_BY`` says, in words; empty without a quota."""
+    kind, limit = quota["evicted_by"], quota["evicted_by_limit"]
+    if kind is None or limit is None:
+        return ""
+    scale = 1 if kind == "size" else NS_PER_S
+    return quota_text(kind, limit / scale, quota["evicted_by_source"] or "")
 
 
 def _optional(values: Doubles) -> list[float | None]:

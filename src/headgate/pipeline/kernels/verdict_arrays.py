@@ -19,6 +19,7 @@ from headgate.flow.limits import Dimension, Level
 from headgate.flow.verdict import (
     BLAME,
     CLOSE_SHARE,
+    GROWTH_NS_MAX,
     GROWTH_SHARE_MIN,
     IN_FLIGHT_NS,
     INFERRED_CONFIDENCE,
@@ -80,6 +81,7 @@ class EvidenceArrays:
     acked: Longs
     unacked_start: Longs
     unacked_end: Longs
+    evicted: Longs
     delivered_bytes: Longs
     limits_per_s: Doubles
     proven_ack_per_s: Doubles
@@ -163,8 +165,10 @@ def _pick(values: Any, codes: Any) -> Any:
 def _is_healthy(evidence: EvidenceArrays, growth: Longs) -> Flags:
     oldest = evidence.oldest_age_ns_max
     in_flight = evidence.appended.astype(np.float64) * IN_FLIGHT_NS / evidence.window_ns
-    young = (oldest < YOUNG_NS) & (growth <= np.maximum(1.0, in_flight))
-    return np.asarray(young | (oldest <= min(YOUNG_NS, IN_FLIGHT_NS)))
+    steady = (evidence.window_ns > GROWTH_NS_MAX) | (growth <= np.maximum(1.0, in_flight))
+    young = (oldest < YOUNG_NS) & steady
+    young |= oldest <= min(YOUNG_NS, IN_FLIGHT_NS)
+    return np.asarray(young & (evidence.evicted == 0))
 
 
 def _two_largest(shares: Doubles) -> tuple[Codes, Codes]:
@@ -189,12 +193,18 @@ def _held_ns(cells_ns: Longs) -> Longs:
 
 
 def _stands_by(evidence: EvidenceArrays, limiter: Codes, held_ns: Longs) -> Flags:
-    grown = evidence.unacked_end - evidence.unacked_start
+    grown = _kept(evidence)
     in_flight = evidence.delivered.astype(np.float64) * IN_FLIGHT_NS / evidence.window_ns
     floor = np.maximum(np.maximum(1.0, in_flight), GROWTH_SHARE_MIN * evidence.delivered)
     limit_per_s = _limit_messages_per_s(evidence, limiter, held_ns)
     slow = np.isnan(limit_per_s) | (_acked_per_s(evidence) <= limit_per_s)
     return np.asarray((grown > floor) & slow)
+
+
+def _kept(evidence: EvidenceArrays) -> Longs:
+    grown = evidence.unacked_end - evidence.unacked_start
+    gone = evidence.delivered - evidence.acked - grown
+    return np.asarray(grown + np.maximum(0, np.minimum(evidence.evicted, gone)), dtype=np.int64)
 
 
 def _acked_per_s(evidence: EvidenceArrays) -> Doubles:
@@ -214,9 +224,8 @@ def _limit_messages_per_s(evidence: EvidenceArrays, limiter: Codes, held_ns: Lon
 
 
 def _growth_margin(evidence: EvidenceArrays) -> Doubles:
-    grown = evidence.unacked_end - evidence.unacked_start
     there = evidence.delivered != 0
-    share = grown / np.where(there, evidence.delivered, 1)
+    share = _kept(evidence) / np.where(there, evidence.delivered, 1)
     return np.where(there, np.minimum(1.0, share), 0.0)
 
 

@@ -35,6 +35,9 @@ LOSSES: Final = ("acked", "skipped", "expired", "evicted")
 SUMMED: Final = (*GAINS, *LOSSES, "msgs_out", "bytes_out", "covered_ns")
 """Columns of ``intervals`` that a window sums, besides the account's."""
 
+EVICTED_BY: Final = ("evicted_by", "evicted_by_limit", "evicted_by_source")
+"""Columns of ``intervals`` about the quota that evicted last."""
+
 LIMIT_PARTS: Final = ("messages", "bytes", "period_ns")
 LIMIT_COLUMNS: Final = tuple(
     f"limit_{level.name.lower()}_{part}" for level in Level for part in (*LIMIT_PARTS, "source")
@@ -115,6 +118,7 @@ class Windows:
             acked=self.sums["acked"],
             unacked_start=self.unacked_start,
             unacked_end=self.unacked_end,
+            evicted=self.sums["evicted"],
             delivered_bytes=self.sums["bytes_out"],
             limits_per_s=self.limits.per_s(),
             proven_ack_per_s=self.proven_per_s,

@@ -63,6 +63,9 @@ class _Published:
     """Mean messages in an entry."""
     evicted: bool
     """Whether a quota took something from its subscriptions."""
+    evicted_by: dict[str, Any]
+    """Which, and its limit now, as subscriptions have it; empty if none did. No text tells where it
+    is set."""
 
 
 def differences(pair: Pair) -> Iterator[tuple[Kind, list[Difference]]]:
@@ -93,8 +96,15 @@ def _tells_backlogs(pair: Pair, key: tuple[TopicName, str]) -> bool:
 
 def _published(counters: Counters, before: Values, after: Values, elapsed_ns: int) -> _Published:
     messages = counters.amount("msgs_in")
-    acts = (counters.amount(f"eviction_{quota}_acts") for quota in QUOTA_TYPES)
-    return _Published(messages, _entry_messages(messages, elapsed_ns, after, before), any(acts))
+    acts = {quota: counters.amount(f"eviction_{quota}_acts") for quota in QUOTA_TYPES}
+    size = _entry_messages(messages, elapsed_ns, after, before)
+    if not any(acts.values()):
+        return _Published(messages, size, False, {})
+    quota = max(acts, key=lambda each: acts[each])
+    limit = (
+        whole(after, "quota_size") if quota == "size" else whole(after, "quota_time_s", NS_PER_S)
+    )
+    return _Published(messages, size, True, {"evicted_by": quota, "evicted_by_limit": limit})
 
 
 def _entry_messages(messages: int, elapsed_ns: int, *looks: Values) -> float:
@@ -162,6 +172,7 @@ def _of_subscription(
     levels = {
         **_levels(after, end),
         "oldest_age_ns": age_ns if end.deliverable else None,
+        **(published.evicted_by if causes.evicted else {}),
         **_dispatch_limits(pair.after, name, subscription),
     }
     evidence = INFERRED if exact is None else MEASURED

@@ -68,7 +68,7 @@ def _slots(begin: int, end: int, before: int) -> list[int]:
 def test_the_broker_s_own_figure_stands_in_for_each_minute() -> None:
     rows = rising(12, quota_size_breach_ns={i: (500 + i) * S for i in range(12)})
     found = size(rows)
-    assert found[0] == QuotaForecast(None, 500.0, None, "broker", False)
+    assert found[0] == QuotaForecast(None, 500.0, None, "broker", False, False)
     assert [f.likely_s for f in found[:9]] == [500.0 + i for i in range(9)]
     assert {f.method for f in found[9:]} == {"theil_sen"}
     assert made_minutes(rows) == [*range(10), 10, 10]
@@ -86,7 +86,10 @@ def test_a_missing_boundary_minute_is_taken_by_the_next() -> None:
 def test_evictions_and_restarts_begin_a_window(fact: str) -> None:
     rows = rising(40, **{fact: {20: 1}})
     found = size(rows)
-    assert [f.method for f in found[18:31]] == ["theil_sen"] * 2 + ["none"] * 9 + ["theil_sen"] * 2
+    # In the minute of its own eviction the limit is reached.
+    first = "broker" if fact == "eviction_size_acts" else "none"
+    methods = ["theil_sen"] * 2 + [first] + ["none"] * 8 + ["theil_sen"] * 2
+    assert [f.method for f in found[18:31]] == methods
     assert made_minutes(rows)[18:31] == [15, 15, *range(20, 30), 30]
 
 
@@ -124,8 +127,28 @@ def test_a_limit_that_is_reached_breaks_in_no_time_until_there_is_room() -> None
     )
     found = size(rows)
     assert [f.reached for f in found[18:24]] == [False, False, True, True, False, False]
-    assert found[20] == found[21] == QuotaForecast(0.0, 0.0, 0.0, "theil_sen", True)
+    assert found[20] == found[21] == QuotaForecast(0.0, 0.0, 0.0, "theil_sen", True, True)
     assert made_minutes(rows)[18:] == [15, 15, 20, 21, 22, 22, 22]
+
+
+def test_a_quota_that_keeps_its_topic_below_the_limit_is_reached_all_the_same() -> None:
+    """It evicts down to nine tenths, or holds until there is room, in each of these minutes."""
+    for acts, expected in (
+        ({"eviction_size_acts": {21: 3, 22: 1}}, [False, True, True, False]),
+        ({"parked_backlog_quota_ns": {21: 40 * S, 22: S // 100}}, [False, True, False, False]),
+        # Held by the other quota: this one is far from its limit.
+        ({"parked_backlog_quota_ns": {5: 40 * S}}, [False] * 4),
+        ({"eviction_time_acts": {21: 3}}, [False] * 4),
+    ):
+        rows = rows_of(
+            [5_000 + 100 * i for i in range(20)] + [9_100, 9_000, 9_050, 9_100],
+            quota_size_limit_bytes=LIMIT,
+            **acts,
+        )
+        found = size(rows)
+        assert [f.reached for f in found[20:24]] == expected
+        assert not any(f.stopped or f.reached for f in found[:20])
+        assert all(f.likely_s == 0.0 and not f.stopped for f in found if f.reached)
 
 
 def test_a_limit_of_zero_is_always_reached() -> None:

@@ -90,10 +90,11 @@ def test_acts_of_eviction_are_those_of_the_minute(played: Played) -> None:
     assert [row["time_use"] for row in rows] == [0.9, 0.9, 0.9]
     assert rows[0]["oldest_age_max_ns"] == 38 * S
     assert rows[2]["sentence"] == (
-        f"the topic is at 90 % of its 40 s time quota ({SOURCE}), subscription audit holds the"
-        " oldest message (36 s), at the present rate it breaks in 4 s, then: subscription"
-        " audit loses its oldest messages; evictions took 1,500 messages (1.5 MiB) in this minute"
+        f"the topic reached its 40 s time quota ({SOURCE}) in this minute and is at 90 % of it:"
+        " subscription audit loses its oldest messages; subscription audit holds the oldest message"
+        " (36 s); evictions took 1,500 messages (1.5 MiB) in this minute"
     )
+    assert (rows[2]["seconds_to_breach"], rows[2]["breach_quota"]) == (0.0, "time")
 
 
 def test_a_limit_of_zero_is_full_and_divides_nothing(played: Played) -> None:

@@ -65,6 +65,7 @@ def arrays(windows: Sequence[Evidence]) -> EvidenceArrays:
         acked=longs("acked"),
         unacked_start=longs("unacked_start"),
         unacked_end=longs("unacked_end"),
+        evicted=longs("evicted"),
         delivered_bytes=longs("delivered_bytes"),
         limits_per_s=limits,
         proven_ack_per_s=np.array([math.nan if p is None else p for p in proven]),
@@ -126,6 +127,7 @@ EVIDENCE = st.builds(
     acked=COUNTS,
     unacked_start=COUNTS,
     unacked_end=COUNTS,
+    evicted=st.one_of(st.just(0), COUNTS),
     delivered_bytes=COUNTS,
     limits=st.lists(
         st.builds(LimitFact, st.sampled_from(Level), RATES, RATES),
