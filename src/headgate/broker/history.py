@@ -105,6 +105,8 @@ def age_ns(subscription: Subscription, now_ms: int) -> int:
 def look(subscription: Subscription, now_ns: int, now_ms: int, *, keep: bool = False) -> Point:
     """The subscription as it stands. ``keep``: the point will be kept, so its account is booked."""
     log, account = subscription.topic.log, subscription.account
+    if keep and subscription.throttled:
+        subscription.dispatcher.settle_late(now_ns)
     age = age_ns(subscription, now_ms)
     return Point(
         at_ns=now_ns,

@@ -256,10 +256,12 @@ class Dispatcher(ABC):
         waited, held_back = subscription.throttled, subscription.held_back
         if waited:
             held_back.refused(self)  # what came while it waited waited, too
-        if waited and not gate.is_sole and (cause := gate.cause(now_ns)) is not None:
-            # Of several budgets that bind, the one that releases last caused all of the wait.
-            hungry = LABELS[account.cell].consumer == "hungry"
-            account.retell(throttled_cell(cause.level, cause.dimension, hungry=hungry))
+        if waited and (cause := gate.cause(now_ns)) is not None:
+            if not gate.is_sole:
+                # Of several budgets that bind, the one that releases last caused all of the wait.
+                hungry = LABELS[account.cell].consumer == "hungry"
+                account.retell(throttled_cell(cause.level, cause.dimension, hungry=hungry))
+            self.settle_late(now_ns)
         refusal = gate.request(now_ns)
         if refusal is None:
             subscription.throttled = False
@@ -269,6 +271,16 @@ class Dispatcher(ABC):
         cell = throttled_cell(refusal.level, refusal.dimension, hungry=self.is_hungry())
         account.move(cell, now_ns)
         return True
+
+    def settle_late(self, now_ns: int) -> None:
+        """Book what of a wait at a limiter is the broker's own: time in which the limiter allowed
+        the next entry, and the broker came too late for that to be caught up (law 1.2). A consumer
+        that is busy anyway lost nothing by it."""
+        subscription = self.subscription
+        gate, account = subscription.gate, subscription.account
+        late_ns = gate.late_ns(gate.cause(now_ns))
+        if late_ns and LABELS[account.cell].consumer == "hungry":
+            account.give(Cell.DISPATCHING, late_ns, now_ns)
 
     def _rest(self, cell: Cell, now_ns: int) -> None:
         """Nothing more can go for a reason that no budget has: stop waiting at the budgets."""

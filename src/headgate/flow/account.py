@@ -144,6 +144,15 @@ class Account:
         """
         self.cell = cell
 
+    def give(self, cell: Cell, part_ns: int, now_ns: int) -> None:
+        """Of the present stretch, back to the last move or snapshot, up to ``part_ns`` belong to
+        another ``cell``; it goes on in the present one."""
+        part_ns = min(part_ns, now_ns - self._since_ns)
+        self.move(self.cell, now_ns)
+        if part_ns > 0 and self._booked_ns is not None:
+            self._booked_ns[self.cell] -= part_ns
+            self._booked_ns[cell] += part_ns
+
     @property
     def since_ns(self) -> int:
         """The instant of the last move or snapshot: while it and ``cell`` stand still, nothing

@@ -94,6 +94,7 @@ class Budget:
         "in_window",
         "level",
         "limit",
+        "lost_ns",
         "pace_open_ns",
         "paced",
         "period_ns",
@@ -115,6 +116,9 @@ class Budget:
         """Amount delivered beyond the limit and not yet taken out of expiring room."""
         self.granted = 0
         """All that was ever charged."""
+        self.lost_ns = 0
+        """Time whose share of the limit nobody gets any more: something waited, the limit allowed
+        it, and whoever was to send it came later than is caught up."""
         self.paced = False
         """Whether something waits for this budget, so that the pace applies."""
         self.pace_open_ns = now_ns
@@ -171,6 +175,8 @@ class Budget:
                 # only a late wake-up adds to it. A larger lump would come back with every period.
                 self._paid_ns = answer_ns - self._slice_ns
                 self._paid_rest = 0
+        elif self.paced and self._paid_ns < now_ns - self._credit_ns:
+            self._forfeit(now_ns)
         if self.paced and self.pace_open_ns > answer_ns:
             answer_ns = self.pace_open_ns
         self._asked_ns = now_ns
@@ -212,10 +218,9 @@ class Budget:
             else:
                 self._log(now_ns, logged, now_ns // self._slot_ns == self._tail_ns // self._slot_ns)
         if self.paced:
+            if self._paid_ns < now_ns - self._credit_ns:
+                self._forfeit(now_ns)
             paid_ns = self._paid_ns
-            if paid_ns < now_ns - self._credit_ns:
-                paid_ns = now_ns - self._credit_ns
-                self._paid_rest = 0
             steps, self._paid_rest = divmod(amount * self.period_ns + self._paid_rest, self.limit)
             self._paid_ns = paid_ns = paid_ns + steps
             if paid_ns > now_ns:
@@ -225,6 +230,12 @@ class Budget:
                     opened_ns = now_ns
                 next_slice_ns = opened_ns + self._slice_ns
                 self.pace_open_ns = paid_ns if paid_ns > next_slice_ns else next_slice_ns
+
+    def _forfeit(self, now_ns: int) -> None:
+        """The stall was too long: what it left of the limit is not caught up."""
+        self.lost_ns += now_ns - self._credit_ns - self._paid_ns
+        self._paid_ns = now_ns - self._credit_ns
+        self._paid_rest = 0
 
     def give_back(self, now_ns: int, amount: int) -> None:
         """What was charged last did not happen: so much of it counts no more."""

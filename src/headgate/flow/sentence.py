@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from headgate.base.units import NS_PER_S, S_PER_MINUTE
 from headgate.flow.limits import Dimension, RateLimit
-from headgate.flow.verdict import THROTTLED, Judgement, Verdict
+from headgate.flow.verdict import CLOSE_SHARE, THROTTLED, Judgement, Verdict
 
 _SECONDS_PER_HOUR = 60 * S_PER_MINUTE
 NOTHING_PER_S = 0.05
@@ -141,8 +141,7 @@ def sentence(judgement: Judgement, circumstances: Circumstances) -> str:
     elif verdict is Verdict.NO_CONSUMER:
         text = _no_consumer(judgement, circumstances)
     elif verdict is Verdict.BROKER:
-        text = f"the broker itself took most of the time{_since(circumstances)}"
-        text += " (seeking, failing over, reading from disk or sending), not a limit or a consumer"
+        text = _broker(judgement, circumstances)
     else:
         text = _throttled(judgement, circumstances)
     if circumstances.evicted and verdict is not Verdict.CONSUMER:
@@ -279,6 +278,11 @@ def _throttled(judgement: Judgement, facts: Circumstances) -> str:
         if facts.permits is not None:
             of = "" if facts.permits_max is None else f" of {facts.permits_max:,}"
             text += f" ({facts.permits:,}{of} permits are free)"
+    if judgement.shares[Verdict.BROKER] > CLOSE_SHARE and judgement.second is not Verdict.BROKER:
+        text += (
+            f"; for {percent(judgement.shares[Verdict.BROKER])} of the time the broker itself was"
+            " behind, and the limit was not used up"
+        )
     if facts.limit_changed:
         text += f"; by the end it was {_limit_at_end(judgement, facts)}"
         if not _amount_at_end(judgement, facts):
@@ -289,6 +293,15 @@ def _throttled(judgement: Judgement, facts: Circumstances) -> str:
     if facts.appended_per_s is not None and judgement.growth > 0 and not moot:
         text += f"; {_advice(judgement, facts, facts.appended_per_s)}"
     return text
+
+
+def _broker(judgement: Judgement, facts: Circumstances) -> str:
+    text = f"the broker itself took most of the time{_since(facts)}"
+    text += " (seeking, failing over, reading from disk or sending)"
+    held = sum(judgement.shares[limiter] for limiter in THROTTLED)
+    if held < CLOSE_SHARE:
+        return f"{text}, not a limit or a consumer"
+    return f"{text}; a limit held it for {percent(held)}, and raising it would not help the rest"
 
 
 def _amount_at_end(judgement: Judgement, facts: Circumstances) -> int | None:

@@ -34,6 +34,7 @@ class WaiterGate(GateNode):
         "_epoch",
         "_events",
         "_in_topic",
+        "_lost_ns",
         "_message_budgets",
         "_path",
         "_share",
@@ -70,6 +71,8 @@ class WaiterGate(GateNode):
         self._waiting_since_ns = 0
         self._events: ThrottledEvents | None = None
         self._path: tuple[Budget, ...] = ()
+        self._lost_ns: tuple[int, ...] = ()
+        """What each budget of the path had lost when this was last asked, or its wait began."""
         self._message_budgets: tuple[Budget, ...] = ()
         self._byte_budgets: tuple[Budget, ...] = ()
         self.refresh_path(0)
@@ -166,6 +169,19 @@ class WaiterGate(GateNode):
             named = (self.topic.shared or self._path)[0]
         return Refusal(named.level, named.dimension, latest_ns)
 
+    def late_ns(self, cause: Refusal | None) -> int:
+        """For how much of its wait, since it began or this was last asked, the limit that is its
+        ``cause`` did not hold it: it allowed more, and who was to send came too late to use it."""
+        path, before = self._path, self._lost_ns
+        lost = tuple([budget.lost_ns for budget in path])
+        if cause is None or lost == before:
+            return 0
+        self._lost_ns = lost
+        for budget, then_ns, now_ns in zip(path, before, lost, strict=True):
+            if (budget.level, budget.dimension) == (cause.level, cause.dimension):
+                return now_ns - then_ns
+        return 0
+
     def refusing(self) -> tuple[Budget, ...]:
         """The budgets that refused when its present wait began or later: each of them alone would
         hold it."""
@@ -229,6 +245,7 @@ class WaiterGate(GateNode):
             self.settle(now_ns)
         path = () if self.exempt else self.budgets + self.topic.shared
         self._path = path
+        self._lost_ns = tuple([budget.lost_ns for budget in path])
         self._message_budgets = tuple(b for b in path if b.dimension == Dimension.MESSAGES)
         self._byte_budgets = tuple(b for b in path if b.dimension == Dimension.BYTES)
         self.limited = bool(path)
@@ -287,6 +304,7 @@ class WaiterGate(GateNode):
         if self._state == _IDLE:
             self.wanting_since_ns = now_ns
         self._waiting_since_ns = now_ns
+        self._lost_ns = tuple([budget.lost_ns for budget in self._path])
         own_ns = self._refuse(now_ns) if self.budgets else now_ns
         if own_ns > now_ns:
             self._hold(now_ns, own_ns)

@@ -238,6 +238,8 @@ class SubscriptionTrack:
         self.sent_in_window = (handed[0] - before[0], handed[1] - before[1])
         self._handed_before = handed
         account = subscription.account
+        if subscription.throttled:
+            subscription.dispatcher.settle_late(now_ns)
         cells_ns = self.cells_ns = cells_of(account, now_ns)
         if at.window_end_ns <= self.covered_ns:
             return None

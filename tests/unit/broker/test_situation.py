@@ -19,7 +19,7 @@ from headgate.broker.situation import (
 from headgate.broker.slices import at_once
 from headgate.engine.subscription import Subscription
 from headgate.flow.limits import Level
-from headgate.flow.verdict import Verdict
+from headgate.flow.verdict import Verdict, blame_shares
 from tests.unit.broker.virtual import VirtualBroker
 
 FAST = 1e6
@@ -105,6 +105,69 @@ def test_the_busy_limit_and_the_bottleneck(rate: float, meant: str) -> None:
     broker.client(subscription, rate, queue=1_000)
     broker.run(40)
     assert verdict(broker, subscription).value == meant
+
+
+@pytest.mark.parametrize(
+    ("turn_ticks", "used", "meant"), [(2, 1.0, 0.0), (3, 0.67, 0.33), (10, 0.2, 0.8)]
+)
+def test_what_a_slow_broker_leaves_of_a_limit_is_its_own(
+    turn_ticks: int, used: float, meant: float
+) -> None:
+    """A stall is caught up to 20 ms. Of a turn of 30 ms the limit explains two thirds, and of one
+    of 100 ms a fifth, whoever shares it; what is left of the time is the broker's."""
+    broker = VirtualBroker()
+    own = broker.subscription(broker.topic("own", 2_000), limit=1_000)
+    shared = broker.topic("shared", 1_000)
+    broker.limit_topic(shared, 1_000)
+    parts = [broker.subscription(shared, name) for name in ("a", "b")]
+    for each in (own, *parts):
+        broker.client(each, FAST, queue=5_000)
+    broker.turn_ticks = turn_ticks
+    broker.run(60)
+    # At first, when nothing waits, a period's amount goes at once.
+    assert own.messages_sent / 60_000 == pytest.approx(used, abs=0.05)
+    assert sum(part.messages_sent for part in parts) / 60_000 == pytest.approx(used, abs=0.05)
+    for each in (own, *parts):
+        found = judge(broker, each)
+        shares = found.judgement.shares
+        assert shares[Verdict.BROKER] == pytest.approx(meant, abs=0.05)
+        limiter = Verdict.THROTTLED_SUBSCRIPTION if each is own else Verdict.THROTTLED_TOPIC
+        assert shares[limiter] == pytest.approx(1 - meant, abs=0.05)
+        if meant == 0.0:
+            assert "the broker itself" not in found.sentence
+        elif meant < used:
+            assert found.judgement.verdict is limiter
+            assert "% of the time the broker itself was behind" in found.sentence
+        else:
+            assert found.judgement.verdict is Verdict.BROKER
+            assert "; a limit held it for " in found.sentence
+
+
+def test_a_slow_broker_takes_no_time_from_a_busy_consumer() -> None:
+    broker = VirtualBroker()
+    subscription = broker.subscription(broker.topic("t", 800), limit=500)
+    broker.client(subscription, 300, queue=1_000)
+    broker.turn_ticks = 3
+    broker.run(40)
+    found = judge(broker, subscription)
+    assert found.judgement.verdict is Verdict.CONSUMER
+    assert found.judgement.shares[Verdict.BROKER] < 0.1
+
+
+def test_after_a_burst_the_silence_is_the_limits() -> None:
+    """An idle limit lets a period's amount through at once, and nothing after it for a period."""
+    broker = VirtualBroker()
+    topic = broker.topic("t")
+    subscription = broker.subscription(topic, limit=100)
+    broker.client(subscription, FAST)
+    for _ in range(20):
+        broker.publish(topic, 150)
+        broker.run(2.5)
+    seconds = sum(ns for ns in subscription.account.peek(broker.engine.now_ns)) / S
+    shares = blame_shares(subscription.account.peek(broker.engine.now_ns))
+    assert seconds == pytest.approx(50)
+    assert shares[Verdict.THROTTLED_SUBSCRIPTION] > 0.5
+    assert shares[Verdict.BROKER] < 0.01
 
 
 # -- from when on -------------------------------------------------------------------------------

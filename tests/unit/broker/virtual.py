@@ -185,6 +185,8 @@ class VirtualBroker:
         self.adaptive = None
         self.rates: dict[str, float] = {}
         self.clients: list[Client] = []
+        self.turn_ticks = 1
+        """The broker is so slow that it comes to send only every so many ticks."""
         self._credit: dict[str, float] = {}
         self._ticks = 0
 
@@ -254,14 +256,19 @@ class VirtualBroker:
         self._flush()
         while self._ticks < end:
             self._ticks += 1
-            self._advance(START_NS + self._ticks * TICK_NS)
+            at_ns = START_NS + self._ticks * TICK_NS
+            if self.turn_ticks == 1:
+                self._advance(at_ns)
+            else:
+                self._turn(at_ns)
             for name, rate in self.rates.items():
                 credit = self._credit.get(name, 0.0) + rate * TICK_NS / NS_PER_S
                 self.publish(self.engine.topics[name], int(credit))
                 self._credit[name] = credit % 1
             for client in self.clients:
                 client.tick(self._ticks)
-            self._flush()
+            if self._ticks % self.turn_ticks == 0:
+                self._flush()
             if self._ticks % 100 == 0:
                 self.remember()
 
