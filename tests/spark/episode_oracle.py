@@ -82,6 +82,8 @@ with judged as (
   select a.cluster, a.topic, a.subscription, a.minute, a.from_ns, a.to_ns, a.verdict,
     a.growth_messages as growth, a.backlog_messages as backlog, a.oldest_age_max_ns as oldest,
     i.skipped > 0 and i.skipped + a.acked >= a.backlog_messages - a.growth_messages as skips,
+    coalesce(i.evicted, 0) > 0 or coalesce(a.oldest_age_max_ns, 0) >= 10000000000
+      or a.backlog_messages > a.acked * 10e9 / (a.to_ns - a.from_ns) as is_substantial,
     a.from_ns // 60000000000 as n, coalesce(i.evidence, 'measured') as evidence,
     {", ".join(f"{_blamed(b)} as blame_{b.lower()}_ns" for b in BLAMES)}
   from attribution a join intervals i on i.kind = 'subscription' and i.cluster = a.cluster
@@ -99,7 +101,7 @@ with judged as (
 ), spans as (
   select cluster, topic, subscription, episode, min(n) as first_n, max(n) as last_n,
     count(*) as minutes
-  from begun group by all
+  from begun group by all having count(*) >= 3 or bool_or(is_substantial)
 )
 select judged.*, episode, first_n, last_n
 from judged join spans using (cluster, topic, subscription)

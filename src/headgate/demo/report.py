@@ -14,7 +14,7 @@ from headgate.demo.findings import Finding
 from headgate.demo.live import colour
 from headgate.demo.rule import rule_is_right
 from headgate.demo.scenes import Scene, Subject
-from headgate.flow.verdict import Verdict
+from headgate.flow.verdict import Verdict, nobody_text
 
 _WIDTH_MAX: Final = 100
 """Longer lines are hard to read."""
@@ -81,9 +81,10 @@ def first_line(finding: Finding) -> str:
 
 
 def blame_text(finding: Finding) -> str:
-    """Its shares of blame. Where the verdict is NONE they are about what was in flight."""
-    text = finding.shares_text()
-    return f"{text} (of messages in flight)" if finding.verdict == Verdict.NONE.value else text
+    """Whom its time is blamed on."""
+    if finding.verdict == Verdict.NONE.value:
+        return nobody_text({verdict: finding.shares.get(verdict.value, 0.0) for verdict in Verdict})
+    return finding.shares_text()
 
 
 def rule_text(row: ReportRow) -> str:

@@ -71,7 +71,7 @@ def limiter_sentence(facts: LimiterFacts) -> str:
     if facts.waiters_max:
         text += f", at most {facts.waiters_max:,} at once"
     if facts.held:
-        text += f", and {_amount(facts.held, facts.dimension)} more wait at its end"
+        text += f", and what waits grew by {_amount(facts.held, facts.dimension)}"
     if facts.waiters:
         text += f"; it held {_waiters(facts)}"
     return text

@@ -222,9 +222,16 @@ def _consumer(judgement: Judgement, facts: Circumstances) -> str:
         rate = f"only {number(facts.acked_per_s)} msg/s"
         if facts.acked_per_s < NOTHING_PER_S:
             rate, advice = "nothing", "look whether it hangs, fails or forgets to acknowledge"
+        published = facts.appended_per_s
+        keeps_pace = published is not None and facts.acked_per_s >= max(
+            _KEEPS_UP * published, NOTHING_PER_S
+        )
+        if keeps_pace:
+            rate = f"{number(facts.acked_per_s)} msg/s"
         text = f"the consumer acknowledges {rate}"
-        if facts.appended_per_s is not None:
-            text += f" of {number(facts.appended_per_s)} msg/s published"
+        if published is not None:
+            text += f" of {number(published)} msg/s published"
+        text += ", so what waits does not shrink" * keeps_pace
     if facts.since_s is not None:
         text += f",{_since(facts)} now"
     if facts.stopped_by in _STOPPED:

@@ -178,6 +178,27 @@ def blame_shares(cells_ns: Sequence[int]) -> dict[Verdict, float]:
     return {verdict: ns / total_ns for verdict, ns in blamed_ns.items()}
 
 
+def blamed_shares(
+    shares: Mapping[Verdict, float], verdict: Verdict, second: Verdict | None, *, bystander: bool
+) -> dict[Verdict, float]:
+    """Shares as the verdict reads them, so that the two do not contradict each other: with NONE
+    nobody is to blame, for they are of messages in flight, and the share of a limiter that merely
+    stands by is the consumer's. They sum to 1."""
+    if verdict is Verdict.NONE:
+        return {each: float(each is Verdict.NONE) for each in Verdict}
+    found = dict(shares)
+    if bystander and second is not None:
+        found[Verdict.CONSUMER] += found[second]
+        found[second] = 0.0
+    return found
+
+
+def nobody_text(shares: Mapping[Verdict, float]) -> str:
+    """For people, instead of the shares, where the verdict is NONE."""
+    in_flight = 1.0 - shares[Verdict.NONE]
+    return f"nobody; messages were in flight for {100 * in_flight:.0f} % of it"
+
+
 def judge(evidence: Evidence, *, young_ns: int = YOUNG_NS) -> Judgement:
     """Apply the law. ``young_ns``: up to which age a message counts as in flight."""
     shares = blame_shares(evidence.cells_ns)

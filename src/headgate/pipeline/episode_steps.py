@@ -23,12 +23,12 @@ from headgate.pipeline.limit_steps import left_join
 from headgate.pipeline.tables.arrow_types import whole_subjects
 from headgate.pipeline.tables.attribution import ATTRIBUTION_KEY
 from headgate.pipeline.tables.columns import HOUR_NS
-from headgate.pipeline.tables.episodes import EPISODES, QUIET_MINUTES_MAX
+from headgate.pipeline.tables.episodes import EDGE_MINUTES, EPISODES
 from headgate.pipeline.tables.schemas import table_schema
 from headgate.record.fields import STATE_FIELD_NAMES, Kind
 
 _KEY: Final = (*ATTRIBUTION_KEY, "minute")
-_KNOWN: Final = ("evidence", "skipped")
+_KNOWN: Final = ("evidence", "skipped", "evicted")
 
 VERDICT_COLUMNS: Final = tuple(dict.fromkeys(("minute", *JUDGED_COLUMNS)))
 """What :func:`episodes` uses of ``attribution``."""
@@ -44,7 +44,7 @@ def episodes(
     the hours before and after them. ``newest``: how far telemetry goes."""
     wanted = frozenset(hours)
     # Of the hours around, only what may be of the same episode.
-    edge = QUIET_MINUTES_MAX + 1
+    edge = EDGE_MINUTES
     hour = F.floor(F.unix_seconds("minute") / (HOUR_NS // NS_PER_S))
     near = (
         hour.isin(sorted(wanted)) | (F.minute("minute") < edge) | (F.minute("minute") >= 60 - edge)

@@ -8,6 +8,7 @@ from textwrap import TextWrapper, wrap
 from typing import Any, Final, TextIO
 
 from headgate.base.units import NS_PER_S
+from headgate.flow.verdict import Verdict, blamed_shares, nobody_text
 from headgate.pipeline.rows import WIDTH_MIN, write_rows
 from headgate.pipeline.tables.attribution import BLAMES
 from headgate.pipeline.times import instant
@@ -187,11 +188,17 @@ def _growth(row: Mapping[str, Any]) -> str:
 
 
 def _shares(row: Mapping[str, Any]) -> str:
-    shares = sorted(((row[f"share_{b.lower()}"], b) for b in BLAMES), reverse=True)
-    text = ", ".join(
-        f"{blame} {100 * share:.0f} %" for share, blame in shares if share >= _SHARE_SHOWN_MIN
+    """As the verdict reads them: it is never about somebody whom it clears."""
+    shares = {Verdict(blame): row[f"share_{blame.lower()}"] for blame in BLAMES}
+    verdict = Verdict(row["verdict"])
+    if verdict is Verdict.NONE:
+        return nobody_text(shares)
+    second = None if row["second"] is None else Verdict(row["second"])
+    read = blamed_shares(shares, verdict, second, bystander=bool(row["bystander"]))
+    order = sorted(((share, blame.value) for blame, share in read.items()), reverse=True)
+    return ", ".join(
+        f"{blame} {100 * share:.0f} %" for share, blame in order if share >= _SHARE_SHOWN_MIN
     )
-    return f"{text} (of messages in flight)" if row["verdict"] == "NONE" else text
 
 
 def _styled(text: str, code: str, color: bool) -> str:

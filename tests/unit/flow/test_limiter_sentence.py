@@ -23,8 +23,8 @@ BUSY = LimiterFacts(
 def test_a_limiter_that_held() -> None:
     assert limiter_sentence(BUSY) == (
         "the topic's dispatch limit of 200 msg/s (topic policy) let 12,000 messages through, 100 %"
-        " of what it allows; somebody waited for 97 % of the time, at most 2 at once, and 48,000"
-        " messages more wait at its end; it held one (granted 9,000) and two (granted 3,000)"
+        " of what it allows; somebody waited for 97 % of the time, at most 2 at once, and what"
+        " waits grew by 48,000 messages; it held one (granted 9,000) and two (granted 3,000)"
     )
 
 

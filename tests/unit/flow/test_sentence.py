@@ -139,6 +139,13 @@ FACTS = Circumstances(
             " (everything is with the consumer, unacknowledged); look whether it hangs, fails or"
             " forgets to acknowledge.",
         ),
+        # Producers that a quota holds publish no faster than the consumer acknowledges.
+        (
+            _judgement(Verdict.CONSUMER),
+            Circumstances(acked_per_s=50.0, appended_per_s=50.2),
+            "CONSUMER: the consumer acknowledges 50 msg/s of 50.2 msg/s published, so what waits"
+            " does not shrink; faster or more consumers would help, a higher limit would not.",
+        ),
         (
             _judgement(Verdict.CONSUMER),
             Circumstances(

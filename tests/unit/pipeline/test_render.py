@@ -108,10 +108,17 @@ def test_table_has_the_sentence_of_every_subscription() -> None:
         assert f"{verdict} (confidence {row['confidence']:.2f}): {said}" in words
     assert "public/default/slow subscription slow backlog" in words
     # Nobody is to blame where nothing waits: the shares are about what was in flight.
-    blamed = "Time blamed on: NONE 60 %, CONSUMER 30 %, BROKER 10 % (of messages in flight)"
-    assert blamed in words
-    assert words.count("(of messages in flight)") == 1
-    assert "nobody" not in words.replace("if nobody needs it", "")
+    assert "Time blamed on: nobody; messages were in flight for 40 % of it" in words
+    assert words.count("Time blamed on: nobody") == 1
+
+
+def test_the_time_of_a_limit_that_stands_by_is_told_as_the_verdict_reads_it() -> None:
+    shares = {f"share_{blame.lower()}": 0.0 for blame in BLAMES}
+    row = dict(JUDGED[0]) | shares | {"share_throttled_topic": 0.9, "share_consumer": 0.1}
+    row |= {"verdict": "CONSUMER", "second": "THROTTLED_TOPIC", "bystander": True}
+    out = io.StringIO()
+    write_judgements([row], "table", out)
+    assert "Time blamed on: CONSUMER 100 %\n" in out.getvalue()
 
 
 def test_a_partition_is_named_with_its_suffix() -> None:

@@ -66,6 +66,7 @@ def forecast_command(
     if near:
         quotas = "quota is" if near == 1 else "quotas are"
         click.echo(
-            f"--fail-within: {near:,} {quotas} reached, or likely within {fail_within}.", err=True
+            f"--fail-within: {near:,} {quotas} reached now, or likely within {fail_within}.",
+            err=True,
         )
         sys.exit(EXIT_FOUND)

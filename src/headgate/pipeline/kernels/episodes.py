@@ -1,10 +1,11 @@
 """Backlogs from their beginning to their end: gaps and islands over judged minutes.
 
 A minute with a verdict other than NONE has a backlog. Such minutes are one episode while at most
-``QUIET_MINUTES_MAX`` others lie between them, and nobody skipped what waited. What of an episode
-lies in one hour is a *segment*, a row of the table; whether it goes on beyond the hour's edges is
-told by the minutes on their other side, so a segment follows from three hours whatever the
-episode's length. :func:`joined_table` puts segments together again.
+``QUIET_MINUTES_MAX`` others lie between them, and nobody skipped what waited; and if they are
+``EPISODE_MINUTES_MIN``, or one of them is substantial (:mod:`headgate.pipeline.tables.episodes`).
+What of an episode lies in one hour is a *segment*, a row of the table. Whether it goes on beyond
+the hour's edges is told by the ``EDGE_MINUTES`` on their other side, so a segment follows from
+three hours whatever the episode's length. :func:`joined_table` puts segments together again.
 
 The input holds all minutes of each subscription that it mentions, sorted by :data:`SORT_COLUMNS`.
 """
@@ -28,8 +29,10 @@ from headgate.pipeline.tables.columns import HOUR_NS, MINUTE_NS, hour_place
 from headgate.pipeline.tables.episodes import (
     BLAME_COLUMNS,
     EPISODE_COLUMNS,
+    EPISODE_MINUTES_MIN,
     EPISODES,
     QUIET_MINUTES_MAX,
+    SUBSTANTIAL_NS,
 )
 from headgate.pipeline.times import minute_text, since_epoch_us
 
@@ -52,9 +55,9 @@ JUDGED_COLUMNS: Final = (
 )
 """Columns of ``attribution`` that are needed."""
 
-INPUT_COLUMNS: Final = (*JUDGED_COLUMNS, "evidence", "skipped", "accounted_ns")
-"""Those, and what ``intervals`` knows of the same minute: the row's evidence, messages skipped, and
-the time of all states together, of which the shares are parts."""
+INPUT_COLUMNS: Final = (*JUDGED_COLUMNS, "evidence", "skipped", "evicted", "accounted_ns")
+"""Those, and what ``intervals`` knows of the same minute: the row's evidence, messages skipped and
+evicted, and the time of all states together, of which the shares are parts."""
 
 SEGMENT_ORDER: Final = (*ATTRIBUTION_KEY, "segment_start_ns")
 """Order of the segments that :func:`joined_table` takes."""
@@ -93,14 +96,14 @@ class Newest:
 def episodes_table(table: pa.Table, hours: Collection[int], newest: Newest) -> pa.Table:
     """The segments of the wanted hours (numbers since the epoch).
 
-    The first and last ``QUIET_MINUTES_MAX + 1`` minutes of the hours around them are enough.
+    The first and last ``EDGE_MINUTES`` of the hours around them are enough.
     """
     found: list[dict[str, Any]] = []
     for key, group in groupby(
         table.to_pylist(), lambda row: tuple(row[n] for n in ATTRIBUTION_KEY)
     ):
         minutes = list(group)
-        islands = _islands(minutes)
+        islands = [island for island in _islands(minutes) if island.is_episode]
         known = {_number(minute) for minute in minutes}
         by_hour: dict[int, list[Minute]] = {}
         for minute in minutes:
@@ -136,6 +139,11 @@ class _Island:
         return self.skipped_in is None and self._pause(_number(minute)) <= QUIET_MINUTES_MAX
 
     @property
+    def is_episode(self) -> bool:
+        """Whether it is worth telling of."""
+        return len(self.minutes) >= EPISODE_MINUTES_MIN or any(map(_is_substantial, self.minutes))
+
+    @property
     def is_skipped(self) -> bool:
         """Whether a skip ended it."""
         return self.skipped_in is not None and self._pause(self.skipped_in) < QUIET_MINUTES_MAX
@@ -155,6 +163,13 @@ def _islands(minutes: Sequence[Minute]) -> list[_Island]:
         if islands and islands[-1].skipped_in is None and _was_skipped(minute):
             islands[-1].skipped_in = _number(minute)
     return islands
+
+
+def _is_substantial(minute: Minute) -> bool:
+    if minute["evicted"] or (minute["oldest_age_max_ns"] or 0) >= SUBSTANTIAL_NS:
+        return True
+    length_ns = minute["to_ns"] - minute["from_ns"]
+    return bool(minute["backlog_messages"] * length_ns > minute["acked"] * SUBSTANTIAL_NS)
 
 
 def _was_skipped(minute: Minute) -> bool:

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headgate.base.units import NS_PER_S
+from headgate.flow.verdict import Verdict
 from headgate.pipeline.kernels.attribution import INPUT_COLUMNS
 from headgate.pipeline.kernels.blame import BLAME_INPUT, blamed_shares
 from headgate.pipeline.kernels.one_range import judge_one_range
@@ -170,7 +171,8 @@ def _offenders(
     for key in keys:
         minutes = matching(accounts, ATTRIBUTION_KEY, key).sort_by("minute")
         judged = judge_one_range(minutes, grid.start_ns, grid.end_ns)
-        if judged is not None:
+        # Of minutes that had somebody to blame the range may have nobody.
+        if judged is not None and judged["verdict"] != Verdict.NONE.value:
             mine = matching(series, ATTRIBUTION_KEY, key)
             found.append(_offender(key, judged, mine, grid))
     return tuple(sorted(found, key=lambda o: (-o.growth_messages, -o.peak_messages, o.topic)))

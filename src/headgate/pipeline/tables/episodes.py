@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from headgate.base.units import NS_PER_S
 from headgate.pipeline.tables.attribution import ATTRIBUTION, ATTRIBUTION_KEY, BLAMES
 from headgate.pipeline.tables.columns import (
     DOUBLE,
@@ -22,6 +23,21 @@ A consumer that polls, or works in batches, catches up for a moment in each roun
 one slow consumer would be many episodes. One minute is no pause at all: a round that straddles it
 leaves two. Longer bridges would glue what an operator sees as two incidents.
 """
+
+EPISODE_MINUTES_MIN: Final = 3
+"""So many minutes with a backlog are an episode in any case, one after the other or bridged.
+
+Of fewer one has to be *substantial*: in it a backlog quota evicted something, or the oldest message
+waited for ``SUBSTANTIAL_NS``, or at its end as much waited as is acknowledged, at the minute's
+rate, in that time. A healthy subscription that falls two seconds behind in its busiest minute has
+no incident that anybody has to know of.
+"""
+
+SUBSTANTIAL_NS: Final = 10 * NS_PER_S
+
+EDGE_MINUTES: Final = (EPISODE_MINUTES_MIN - 1) * (QUIET_MINUTES_MAX + 1)
+"""So far into the hours beside it an hour's episodes depend on minutes: who goes on for longer has
+enough of them to be one."""
 
 BLAME_COLUMNS: Final = tuple(f"blame_{blame.lower()}_ns" for blame in BLAMES)
 

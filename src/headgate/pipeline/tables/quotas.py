@@ -90,7 +90,8 @@ QUOTA_USAGE: Final = Table(
             "seconds_to_breach",
             DOUBLE,
             "From to_ns until a quota is likely to be reached, the nearer of the two; 0 where one"
-            " is, or was and has no room yet; null when that is not likely within a day.",
+            " is, was and has no room yet, or acted in this minute (evicted, or held producers);"
+            " null when that is not likely within a day.",
         ),
         TableColumn(
             "seconds_to_breach_latest",

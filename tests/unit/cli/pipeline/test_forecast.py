@@ -23,8 +23,8 @@ def forecast(*words: str) -> Any:
     [
         ("", 0, 0, ""),
         ("--fail-within 1h", 0, 0, ""),
-        ("--fail-within 1h", 1, EXIT_FOUND, "1 quota is likely reached within 1h.\n"),
-        ("--fail-within 2d", 3, EXIT_FOUND, "3 quotas are likely reached within 2d.\n"),
+        ("--fail-within 1h", 1, EXIT_FOUND, "1 quota is reached now, or likely within 1h.\n"),
+        ("--fail-within 2d", 3, EXIT_FOUND, "3 quotas are reached now, or likely within 2d.\n"),
     ],
 )
 def test_a_script_learns_that_a_quota_is_near(

@@ -7,6 +7,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from headgate.flow.verdict import Verdict
+from headgate.flow.verdict import blamed_shares as blamed_shares_of_one
 from headgate.pipeline.kernels.blame import BLAME_INPUT, LIMITERS, blamed_shares
 from headgate.pipeline.tables.arrow_types import table_arrow_schema
 from headgate.pipeline.tables.attribution import ATTRIBUTION, BLAMES, SHARE_COLUMNS
@@ -41,6 +43,18 @@ def test_without_a_backlog_nobody_is_to_blame() -> None:
     nobody = dict.fromkeys(BLAMES, 0.0) | {"NONE": 1.0}
     assert blamed(verdict="NONE") == nobody
     assert blamed(verdict="NONE", second="THROTTLED_TOPIC", bystander=True) == nobody
+
+
+@pytest.mark.parametrize("verdict", Verdict)
+@pytest.mark.parametrize("second", [None, *LIMITERS])
+@pytest.mark.parametrize("bystander", [False, True])
+def test_it_is_the_law_of_one(verdict: Verdict, second: str | None, bystander: bool) -> None:
+    own = {Verdict(blame): share for blame, share in zip(BLAMES, SHARES.values(), strict=True)}
+    named = None if second is None else Verdict(second)
+    found = blamed_shares_of_one(own, verdict, named, bystander=bystander)
+    assert blamed(verdict=verdict.value, second=second, bystander=bystander) == {
+        blame.value: share for blame, share in found.items()
+    }
 
 
 def test_batches_as_well_as_tables() -> None:

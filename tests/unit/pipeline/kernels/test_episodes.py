@@ -25,7 +25,12 @@ from headgate.pipeline.tables.arrow_types import arrow_schema, table_arrow_schem
 from headgate.pipeline.tables.attribution import ATTRIBUTION, BLAMES, SHARE_COLUMNS
 from headgate.pipeline.tables.bronze import INFERRED, MEASURED
 from headgate.pipeline.tables.columns import HOUR_NS, LONG, MINUTE_NS, STRING, TableColumn
-from headgate.pipeline.tables.episodes import BLAME_COLUMNS, EPISODE_COLUMNS, EPISODES
+from headgate.pipeline.tables.episodes import (
+    BLAME_COLUMNS,
+    EPISODE_COLUMNS,
+    EPISODES,
+    SUBSTANTIAL_NS,
+)
 from headgate.record.fields import STATE_FIELD_NAMES
 from tests.unit.pipeline.play import S, minutes
 from tests.unit.pipeline.story_play import BEGIN, NS, Backlog, tell
@@ -37,6 +42,7 @@ _SCHEMA = arrow_schema(
         *(column for column in ATTRIBUTION.columns if column.name in JUDGED_COLUMNS),
         TableColumn("evidence", STRING),
         TableColumn("skipped", LONG),
+        TableColumn("evicted", LONG),
         TableColumn("accounted_ns", LONG),
     )
 )
@@ -63,6 +69,7 @@ def _judged_minute(row: dict[str, Any]) -> dict[str, Any]:
         "growth_messages": row["backlog_messages"] - row["backlog_messages_start"],
         "evidence": row["evidence"],
         "skipped": row["skipped"],
+        "evicted": row["evicted"],
         "accounted_ns": sum(cells),
     }
 
@@ -204,6 +211,33 @@ def test_minutes_of_counters_alone_weigh_what_was_sampled() -> None:
     assert episode["blame_consumer_ns"] == 27 * S + 54 * S
     assert (episode["evidence"], episode["completeness"]) == (INFERRED, 0.75)
     assert whole(segments(rows))[0]["evidence"] == MEASURED
+
+
+@pytest.mark.parametrize(
+    ("pattern", "facts", "expected"),
+    [
+        ("....C........", {}, 0),
+        ("....C........", {"oldest_age_max_ns": SUBSTANTIAL_NS}, 1),
+        ("....C........", {"backlog_messages": 1_001}, 1),
+        ("....C........", {"evicted": 1}, 1),
+        ("..C..C.......", {}, 0),
+        ("..C..C..C....", {}, 1),
+        ("..CCC........", {}, 1),
+        # On both sides of the hour's edge, and no more than one on each.
+        ("....CC.......", {}, 0),
+        ("..C..C..C....", {"backlog_messages": 1_001}, 1),
+    ],
+)
+def test_a_short_backlog_that_is_soon_gone_is_no_episode(
+    pattern: str, facts: dict[str, Any], expected: int
+) -> None:
+    """Six thousand are acknowledged in each minute: a thousand are ten seconds' work."""
+    rows = judged([pattern], 60 * len(pattern))
+    small = {
+        "oldest_age_max_ns": 3 * S, "backlog_messages": 1_000, "growth_messages": 4, "acked": 6_000,
+    }  # fmt: skip
+    told = [row | small | facts if row["verdict"] != "NONE" else row for row in rows]
+    assert len(whole(segments(told))) == expected
 
 
 def test_an_open_episode_has_no_end() -> None:

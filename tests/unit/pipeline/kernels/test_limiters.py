@@ -72,8 +72,8 @@ def test_what_waited_at_a_limit_over_the_whole_minute() -> None:
     assert row["sentence"] == (
         "the broker-wide publish limit of 100 msg/s (broker setting"
         " brokerPublisherThrottlingMaxMessageRate) let 6,000 messages through, 100 % of what it"
-        " allows; somebody waited for 50 % of the time, at most 6 at once, and 3,000 messages more"
-        f" wait at its end; it held {NS}under_broker|p1 (granted 3,600), {NS}limited|p2 (granted"
+        " allows; somebody waited for 50 % of the time, at most 6 at once, and what waits grew by"
+        f" 3,000 messages; it held {NS}under_broker|p1 (granted 3,600), {NS}limited|p2 (granted"
         f" 150) and {NS}raised|p2 (granted 150)"
     )
 
@@ -113,7 +113,7 @@ def test_a_limiter_that_held_nobody() -> None:
 def test_where_what_waited_shrinks_nothing_is_held() -> None:
     row = limiter_minute({**HELD[1], "offered": 5_000})
     assert row["held"] == 0
-    assert "more wait" not in row["sentence"]
+    assert "grew" not in row["sentence"]
 
 
 def test_what_nobody_told_is_null() -> None:

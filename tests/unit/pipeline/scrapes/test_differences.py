@@ -143,6 +143,13 @@ def test_expired_and_evicted_messages_were_not_acknowledged() -> None:
     )
     row = only(pair(topics, rates), Kind.SUBSCRIPTION).second
     assert (row["acked"], row["evicted"]) == (20, 60)
+    assert (row["evicted_by"], row["evicted_by_limit"]) == ("size", None)
+    topics[1].update(eviction_time_acts=5.0, quota_time_s=30.0, quota_size=1_000.0)
+    topics[0].update(eviction_time_acts=1.0)
+    row = only(pair(topics, rates), Kind.SUBSCRIPTION).second
+    assert (row["evicted_by"], row["evicted_by_limit"]) == ("time", 30_000_000_000)
+    calm = subscription({"backlog": 100.0}, {"backlog": 20.0, **ACKED}).second
+    assert "evicted_by" not in calm
 
 
 @pytest.mark.parametrize("values", [{"blocked": 1.0}, {"blocked_consumers": 2.0}])
