@@ -29,8 +29,8 @@ with topics as (
     backlog_bytes >= quota_size_limit_bytes as is_over, 'inf'::double as fastest,
     coalesce(eviction_size_acts, 0) > 0 or held and v >= 0.9 * l as acted
   from topics union all
-  select topic, partition, minute, m, to_ns, anew, 'time', coalesce(oldest_age_ns, 0) / 1e9,
-    quota_time_limit_ns / 1e9, quota_time_breach_ns / 1e9,
+  select topic, partition, minute, m, to_ns, anew, 'time', coalesce(oldest_age_ns, 0) / 1e9
+    as v, quota_time_limit_ns / 1e9 as l, quota_time_breach_ns / 1e9,
     oldest_age_ns // 1000000 >= quota_time_limit_ns // 1000000, 1.0,
     coalesce(eviction_time_acts, 0) > 0 or held and v >= 0.9 * l
   from topics

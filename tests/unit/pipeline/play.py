@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headgate.base.errors import CorruptionError
+from headgate.base.units import MIB
 from headgate.pipeline.kernels.decode import bronze_tables
 from headgate.pipeline.kernels.intervals import SORT_COLUMNS, interval_table
 from headgate.pipeline.tables.columns import HOUR_NS
@@ -52,6 +53,8 @@ class Situation:
     oldest_grows: bool = True
     source: str = ""
     """Where its limits are set; the level's policy if it is empty."""
+    evicted: int = 0
+    """Messages a second that a size quota of 1 MiB takes."""
 
 
 HUNGRY = {
@@ -164,6 +167,29 @@ STORY = (
         {HUNGRY["subscription"]: 0.95, "dispatching": 0.05},
         limits={"subscription": 200},
     ),
+    # All that waits is young, because a quota takes the rest before it is acknowledged.
+    Situation(
+        _NS + "late",
+        "s",
+        "CONSUMER",
+        400,
+        20,
+        400,
+        {"awaiting_ack": 0.9, "caught_up": 0.1},
+        oldest_grows=False,
+        evicted=380,
+    ),
+    Situation(
+        _NS + "late-limited",
+        "s",
+        "CONSUMER",
+        400,
+        20,
+        200,
+        {HUNGRY["subscription"]: 0.95, "dispatching": 0.05},
+        limits={"subscription": 200},
+        evicted=150,
+    ),
     Situation(
         _NS + "relative",
         "s",
@@ -234,8 +260,7 @@ class Broker:
     def backlogs(self) -> dict[tuple[str, str], int]:
         """Backlogs now, for the next boot."""
         return {
-            (s.topic, s.subscription): self._at_boot[i] + (s.published - s.acked) * self._elapsed_s
-            for i, s in enumerate(self.situations)
+            (s.topic, s.subscription): self._backlog(i, s) for i, s in enumerate(self.situations)
         }
 
     @property
@@ -268,10 +293,13 @@ class Broker:
             "incarnation": 1,
         }
 
+    def _backlog(self, index: int, s: Situation) -> int:
+        return self._at_boot[index] + (s.published - s.acked - s.evicted) * self._elapsed_s
+
     def _subscription(self, index: int, s: Situation) -> dict[str, Any]:
         seconds = self._elapsed_s
         elapsed_ns = seconds * S
-        backlog = self._at_boot[index] + (s.published - s.acked) * seconds
+        backlog = self._backlog(index, s)
         cells = {f"state_{cell}_ns": int(elapsed_ns * share) for cell, share in s.cells.items()}
         row: dict[str, Any] = {
             **self._span(Kind.SUBSCRIPTION, index),
@@ -289,11 +317,14 @@ class Broker:
             "rewound": 0,
             "redelivered": 0,
             "expired": 0,
-            "evicted": 0,
+            "evicted": s.evicted * seconds,
+            "evicted_by": "size" if s.evicted else None,
+            "evicted_by_limit": MIB if s.evicted else None,
+            "evicted_by_source": "topic policy" if s.evicted else None,
             "backlog_messages": backlog,
             "backlog_bytes": 100 * backlog,
             "delayed": 0,
-            "unacked": (s.delivered - s.acked) * seconds,
+            "unacked": max(0, s.delivered - s.acked - s.evicted) * seconds,
             "permits": 500,
             "state": max(s.cells, key=lambda cell: s.cells[cell]),
             "oldest_age_ns": elapsed_ns if s.oldest_grows else 50_000_000,
