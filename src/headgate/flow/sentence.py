@@ -214,24 +214,21 @@ def _consumer(judgement: Judgement, facts: Circumstances) -> str:
     advice = "faster or more consumers would help"
     if judgement.bystander or judgement.second not in THROTTLED:
         advice += ", a higher limit would not"
+    keeps_pace = _keeps_pace(facts)
     if facts.evicted:
         text, advice = _too_late(facts)
-    elif facts.acked_per_s is not None and judgement.growth < 0:
+    elif facts.acked_per_s is not None and judgement.growth < 0 and not keeps_pace:
         text = f"the backlog drains at the consumer's own pace of {number(facts.acked_per_s)} msg/s"
     elif facts.acked_per_s is not None:
         rate = f"only {number(facts.acked_per_s)} msg/s"
         if facts.acked_per_s < NOTHING_PER_S:
             rate, advice = "nothing", "look whether it hangs, fails or forgets to acknowledge"
-        published = facts.appended_per_s
-        keeps_pace = published is not None and facts.acked_per_s >= max(
-            _KEEPS_UP * published, NOTHING_PER_S
-        )
         if keeps_pace:
             rate = f"{number(facts.acked_per_s)} msg/s"
         text = f"the consumer acknowledges {rate}"
-        if published is not None:
-            text += f" of {number(published)} msg/s published"
-        text += ", so what waits does not shrink" * keeps_pace
+        if facts.appended_per_s is not None:
+            text += f" of {number(facts.appended_per_s)} msg/s published"
+        text += ", so what waits stays" * keeps_pace
     if facts.since_s is not None:
         text += f",{_since(facts)} now"
     if facts.stopped_by in _STOPPED:
@@ -243,6 +240,15 @@ def _consumer(judgement: Judgement, facts: Circumstances) -> str:
         told = _limit_and_source(facts.limit, counted, facts.limit_source)
         text += f"; the limit of {told} is not what holds it back"
     return f"{text}; {advice}"
+
+
+def _keeps_pace(facts: Circumstances) -> bool:
+    """Whether a consumer acknowledges about as much as is published: so it does where a quota holds
+    the producers back to its own pace."""
+    acked, published = facts.acked_per_s, facts.appended_per_s
+    if acked is None or published is None or acked < NOTHING_PER_S:
+        return False
+    return _KEEPS_UP * published <= acked <= published / _KEEPS_UP
 
 
 def _too_late(facts: Circumstances) -> tuple[str, str]:

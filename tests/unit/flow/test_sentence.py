@@ -144,7 +144,7 @@ FACTS = Circumstances(
             _judgement(Verdict.CONSUMER),
             Circumstances(acked_per_s=50.0, appended_per_s=50.2),
             "CONSUMER: the consumer acknowledges 50 msg/s of 50.2 msg/s published, so what waits"
-            " does not shrink; faster or more consumers would help, a higher limit would not.",
+            " stays; faster or more consumers would help, a higher limit would not.",
         ),
         (
             _judgement(Verdict.CONSUMER),
