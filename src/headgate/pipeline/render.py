@@ -15,7 +15,7 @@ from headgate.pipeline.times import instant
 
 CSV_COLUMNS: Final = (
     "cluster", "topic", "subscription", "incarnation", "verdict", "second", "bystander",
-    "dimension", "confidence", "completeness", "growth", "backlog", "residual",
+    "dimension", "confidence", "completeness", "growth", "backlog", "residual", "evicted",
     "proven_rate_per_s", "grows_without_limit", "seconds",
     *(f"share_{blame.lower()}" for blame in BLAMES), "sentence",
 )  # fmt: skip
@@ -53,6 +53,7 @@ def judgement_document(row: Mapping[str, Any]) -> dict[str, Any]:
         "growth": row["growth_messages"],
         "backlog": row["backlog_messages"],
         "residual": row["residual_messages"],
+        "evicted": row["evicted"],
         "proven_rate_per_s": _rounded(row["proven_rate_per_s"]),
         "grows_without_limit": row["grows_without_limit"],
         "seconds": _rounded((row["to_ns"] - row["from_ns"]) / NS_PER_S),

@@ -111,6 +111,7 @@ def judge_minutes(minutes: Sequence[Minute], proven_per_s: float | None) -> dict
         "residual_messages": None if inferred else residual,
         "appended": sums["appended"],
         "acked": sums["acked"],
+        "evicted": sums["evicted"],
         "from_ns": first["from_ns"],
         "to_ns": last["to_ns"],
         "oldest_age_max_ns": oldest,

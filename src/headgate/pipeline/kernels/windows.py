@@ -207,6 +207,7 @@ def judgement_columns(windows: Windows, judged: JudgementArrays) -> dict[str, pa
         "residual_messages": pa.array(windows.residual(), mask=windows.is_inferred),
         "appended": pa.array(windows.sums["appended"]),
         "acked": pa.array(windows.sums["acked"]),
+        "evicted": pa.array(windows.sums["evicted"]),
         "from_ns": pa.array(windows.from_ns),
         "to_ns": pa.array(windows.to_ns),
         "oldest_age_max_ns": pa.array(windows.oldest_age_max_ns),

@@ -42,6 +42,12 @@ JUDGEMENT_COLUMNS: Final = (
     ),
     TableColumn("appended", LONG, "Messages appended."),
     TableColumn("acked", LONG, "Messages acknowledged."),
+    TableColumn(
+        "evicted",
+        LONG,
+        "Messages that a backlog quota took before they were acknowledged; null in rows of earlier"
+        " versions.",
+    ),
     TableColumn("from_ns", LONG, "Where the account begins."),
     TableColumn("to_ns", LONG, "Where the account ends."),
     TableColumn("oldest_age_max_ns", LONG, "Largest age of the oldest deliverable message."),
