@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 SLICE_TOPICS = 200
 """Topics looked at before other work has its turn: about a millisecond."""
 
-
 LATELY_NS = S_PER_MINUTE * NS_PER_S
 """A quota that evicted so short a time ago is told to evict now: what is below its limit is so
 because of that."""

@@ -273,10 +273,7 @@ def _too_late(facts: Circumstances) -> tuple[str, str]:
         text += f"{' and' if handed is not None else '; it'} acknowledged {rate} in time"
     if handed is not None and published is not None and handed >= _KEEPS_UP * published:
         return text, "it takes all that comes: let it acknowledge sooner, or raise the quota"
-    return (
-        text,
-        "faster or more consumers or earlier acknowledgements would help, or a larger quota",
-    )
+    return text, "faster or more consumers, earlier acknowledgements or a larger quota would help"
 
 
 def _throttled(judgement: Judgement, facts: Circumstances) -> str:
@@ -292,10 +289,8 @@ def _throttled(judgement: Judgement, facts: Circumstances) -> str:
             of = "" if facts.permits_max is None else f" of {facts.permits_max:,}"
             text += f" ({facts.permits:,}{of} permits are free)"
     if judgement.shares[Verdict.BROKER] > CLOSE_SHARE and judgement.second is not Verdict.BROKER:
-        text += (
-            f"; for {percent(judgement.shares[Verdict.BROKER])} of the time the broker itself was"
-            " behind, and the limit was not used up"
-        )
+        behind = percent(judgement.shares[Verdict.BROKER])
+        text += f"; for {behind} of the time it was the broker itself that was behind"
     if facts.limit_changed:
         text += f"; by the end it was {_limit_at_end(judgement, facts)}"
         if not _amount_at_end(judgement, facts):

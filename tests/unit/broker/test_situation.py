@@ -137,7 +137,7 @@ def test_what_a_slow_broker_leaves_of_a_limit_is_its_own(
             assert "the broker itself" not in found.sentence
         elif meant < used:
             assert found.judgement.verdict is limiter
-            assert "% of the time the broker itself was behind" in found.sentence
+            assert "% of the time it was the broker itself that was behind" in found.sentence
         else:
             assert found.judgement.verdict is Verdict.BROKER
             assert "; a limit held it for " in found.sentence

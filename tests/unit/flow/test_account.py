@@ -52,6 +52,20 @@ def test_retelling_moves_only_what_no_snapshot_has_shown() -> None:
     assert final[Cell.TOPIC_MESSAGES_HUNGRY] == 15
 
 
+def test_a_part_of_the_present_stretch_may_be_given_away() -> None:
+    account = Account(0, Cell.TOPIC_BYTES_HUNGRY)
+    shown = account.snapshot(10)
+    account.give(Cell.DISPATCHING, 6, 20)
+    assert account.cell is Cell.TOPIC_BYTES_HUNGRY
+    assert account.entered_ns == 0
+    # No more than what no snapshot has shown.
+    account.give(Cell.DISPATCHING, 1_000, 25)
+    account.give(Cell.DISPATCHING, 1_000, 25)
+    final = account.snapshot(30)
+    assert final[Cell.DISPATCHING] == 11
+    assert final[Cell.TOPIC_BYTES_HUNGRY] == shown[Cell.TOPIC_BYTES_HUNGRY] + 4 + 5
+
+
 def test_it_remembers_since_when_the_present_cell_lasts() -> None:
     account = Account(5, Cell.NO_CONSUMER)
     account.move(Cell.DISPATCHING, 10)

@@ -38,6 +38,34 @@ def _greedy(
     return sent
 
 
+@pytest.mark.parametrize(("late_ms", "lost_share"), [(0, 0.0), (12, 0.0), (22, 0.33), (92, 0.8)])
+def test_what_is_not_caught_up_is_counted_as_lost(late_ms: int, lost_share: float) -> None:
+    """Of a slice every 8 ms that comes so much later all but 20 ms, however often it is asked."""
+    budget, now_ns = _budget(1_000), START_NS
+    budget.begin_waiting(now_ns, now_ns)
+    while now_ns < START_NS + 10 * NS_PER_S:
+        while (at_ns := budget.release_ns(now_ns)) == now_ns:
+            budget.charge(now_ns, 1)
+        budget.release_ns(now_ns)
+        now_ns = at_ns + late_ms * NS_PER_MS
+    assert budget.lost_ns / (now_ns - START_NS) == pytest.approx(lost_share, abs=0.05)
+    assert budget.granted / 10_000 == pytest.approx(1 - lost_share, abs=0.05)
+
+
+def test_a_full_window_and_an_idle_limit_lose_nothing() -> None:
+    budget = _budget(10, 60 * NS_PER_S)
+    for _ in range(10):
+        budget.charge(START_NS, 1)
+    at_ns = budget.release_ns(START_NS + 1)
+    budget.begin_waiting(START_NS + 1, at_ns)
+    assert at_ns == START_NS + 60 * NS_PER_S
+    assert budget.release_ns(at_ns) == at_ns
+    budget.charge(at_ns, 1)
+    budget.end_waiting(at_ns)
+    assert budget.release_ns(at_ns + 500 * NS_PER_S) == at_ns + 500 * NS_PER_S
+    assert budget.lost_ns == 0
+
+
 @given(
     limit=st.integers(1, 5000),
     period_ns=PERIODS_NS,

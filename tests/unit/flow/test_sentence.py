@@ -168,7 +168,7 @@ FACTS = Circumstances(
             Circumstances(evicted=1, delivered_per_s=50.0, acked_per_s=40.0, appended_per_s=200.0),
             "CONSUMER: a backlog quota evicted 1 message before the consumer acknowledged it; it"
             " was handed 50 msg/s of 200 msg/s published and acknowledged 40 msg/s in time; faster"
-            " or more consumers or earlier acknowledgements would help, or a larger quota.",
+            " or more consumers, earlier acknowledgements or a larger quota would help.",
         ),
         (
             _judgement(Verdict.CONSUMER),

@@ -24,6 +24,26 @@ def test_the_one_that_releases_last_is_named_and_each_is_counted() -> None:
     assert gate.throttled_events == [[0, 1], [2, 0], [0, 0]]
 
 
+def test_how_late_its_wait_ended_is_told_once_and_of_its_cause_alone() -> None:
+    topic = BrokerGate().topic()
+    topic.set_limit(RateLimit(100, None), 0)
+    gate = topic.waiter()
+    gate.set_limit(RateLimit(None, 1_000_000), 0)
+    gate.request(0)
+    gate.charge(0, 100, 100)
+    assert gate.request(0) is not None
+    broker, due_ns = topic.broker, NS_PER_S
+    assert gate.late_ns(gate.cause(0)) == 0
+    late_ns = due_ns + NS_PER_S // 2
+    assert broker.pop_ready(late_ns) is gate
+    cause = gate.cause(late_ns)
+    assert cause is not None
+    assert cause.level is Level.TOPIC
+    # A slice of 8 ms was there when it was due, and 20 ms are caught up.
+    assert gate.late_ns(cause) == (500 + 8 - 20) * NS_PER_S // 1_000
+    assert gate.late_ns(cause) == 0
+
+
 def test_levels_that_refuse_alike_name_the_inner_one() -> None:
     driver = Driver()
     sender = driver.sender("t/a", wanted=None)
