@@ -21,8 +21,8 @@ SLICE_TOPICS = 200
 """Topics looked at before other work has its turn: about a millisecond."""
 
 LATELY_NS = S_PER_MINUTE * NS_PER_S
-"""A quota that evicted so short a time ago is told to evict now: what is below its limit is so
-because of that."""
+"""A quota that evicted or stopped producers so short a time ago is reached now: that the topic is
+below its limit is its doing."""
 
 
 def quota_states(topics: Sequence[Topic]) -> list[QuotaState]:
@@ -60,6 +60,8 @@ async def nearest_quotas(broker: Broker, count: int) -> list[TopicQuotaReport]:
             continue
         for kind in QuotaType:
             left_s = live.seconds_to_breach(kind)  # 0 while exceeded
+            if _acted_s([live], kind) is not None and live.quotas[kind] is not None:
+                left_s = 0.0
             if left_s is not None:
                 found.append((left_s, topic.name.full, kind, topic))
     return [
@@ -84,7 +86,7 @@ def _state(live: TopicQuota, quota: Quota, parts: Sequence[TopicQuota]) -> Quota
     use = used / quota.limit if quota.limit else None
     counts = [part.evictions(kind) for part in parts]
     stops, now_ns = [part.stops for part in parts if part.stops], live.topic.engine.now_ns
-    lately_s = _evicted_s(parts, kind, now_ns)
+    lately_s = _acted_s(parts, kind)
     sentence = quota_sentence(
         use=use or 0.0,
         limit_text=size_text(quota.limit) if is_size else time_text(quota.limit / scale),
@@ -99,8 +101,6 @@ def _state(live: TopicQuota, quota: Quota, parts: Sequence[TopicQuota]) -> Quota
         reached="" if lately_s is None else _ago(lately_s),
     )
     messages, size = (sum(count[i] for count in counts) for i in (1, 2))
-    if lately_s is not None:
-        sentence += f"; it evicted {messages:,} messages ({size_text(size)}) since it was loaded"
     return QuotaState(
         topic=live.topic.name.full,
         type=kind.label,
@@ -126,9 +126,10 @@ def _ago(seconds: float) -> str:
     return "just now" if seconds < 1 else f"{time_text(seconds)} ago"
 
 
-def _evicted_s(parts: Sequence[TopicQuota], kind: QuotaType, now_ns: int) -> float | None:
-    """How long ago a quota evicted, if that was in the last minute."""
-    last_ns = max((at for part in parts if (at := part.evicted_ns(kind)) is not None), default=None)
-    if last_ns is None or now_ns - last_ns > LATELY_NS:
+def _acted_s(parts: Sequence[TopicQuota], kind: QuotaType) -> float | None:
+    """How long ago a quota evicted or stopped producers, if that was in the last minute."""
+    last_ns = max((at for part in parts if (at := part.acted_ns(kind)) is not None), default=None)
+    if last_ns is None:
         return None
-    return (now_ns - last_ns) / NS_PER_S
+    ago_ns = parts[0].topic.engine.now_ns - last_ns
+    return None if ago_ns > LATELY_NS else ago_ns / NS_PER_S

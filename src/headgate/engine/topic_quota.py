@@ -59,10 +59,11 @@ _NOTHING = (0, 0, 0)
 class Stops:
     """What quotas did to the producers of one topic since it was loaded. Made at the first time."""
 
-    __slots__ = ("_since_ns", "_spent_ns", "closed", "refused")
+    __slots__ = ("_ended_ns", "_since_ns", "_spent_ns", "closed", "refused")
 
     def __init__(self) -> None:
         self._since_ns: list[int | None] = [None, None]
+        self._ended_ns: list[int | None] = [None, None]
         self._spent_ns = [0, 0]
         self.closed = 0
         """Producers that were closed: refused by policy, held too long, or with too much."""
@@ -74,7 +75,12 @@ class Stops:
         since_ns = self._since_ns[kind]
         if since_ns is not None:
             self._spent_ns[kind] += now_ns - since_ns
+            self._ended_ns[kind] = now_ns
         self._since_ns[kind] = now_ns if exceeded else None
+
+    def ended_ns(self, kind: QuotaType) -> int | None:
+        """When a quota last let producers go on; None: it never stopped any, or still does."""
+        return self._ended_ns[kind]
 
     def stopped_ns(self, kind: QuotaType, now_ns: int) -> int:
         """Time in which a quota stopped producers, until now."""
@@ -162,9 +168,14 @@ class TopicQuota:
         """Acts of eviction by one type, the messages and the bytes that they took."""
         return _NOTHING if self._evictions is None else self._evictions[kind]
 
-    def evicted_ns(self, kind: QuotaType) -> int | None:
-        """The turn in which a quota of one type evicted last; None: it never did."""
-        return None if self._evicted_ns is None else self._evicted_ns[kind]
+    def acted_ns(self, kind: QuotaType) -> int | None:
+        """When a quota of one type last evicted, or let producers go on that it had stopped; None:
+        it never did."""
+        ends = (
+            None if self._evicted_ns is None else self._evicted_ns[kind],
+            None if self.stops is None else self.stops.ended_ns(kind),
+        )
+        return max((at for at in ends if at is not None), default=None)
 
     def seconds_to_breach(self, kind: QuotaType) -> float | None:
         """Until the limit is reached at the present smoothed speed; None when it does not come

@@ -228,7 +228,8 @@ def _consumer(judgement: Judgement, facts: Circumstances) -> str:
         text = f"the consumer acknowledges {rate}"
         if facts.appended_per_s is not None:
             text += f" of {number(facts.appended_per_s)} msg/s published"
-        text += ", so what waits stays" * keeps_pace
+        stays = abs(judgement.growth) <= (1 - _KEEPS_UP) * facts.backlog
+        text += ", so what waits stays" * (keeps_pace and stays)
     if facts.since_s is not None:
         text += f",{_since(facts)} now"
     if facts.stopped_by in _STOPPED:

@@ -142,7 +142,7 @@ FACTS = Circumstances(
         # Producers that a quota holds publish no faster than the consumer acknowledges.
         (
             _judgement(Verdict.CONSUMER),
-            Circumstances(acked_per_s=50.0, appended_per_s=50.2),
+            Circumstances(acked_per_s=50.0, appended_per_s=50.2, backlog=2_000),
             "CONSUMER: the consumer acknowledges 50 msg/s of 50.2 msg/s published, so what waits"
             " stays; faster or more consumers would help, a higher limit would not.",
         ),
