@@ -19,7 +19,8 @@ ATTRIBUTION_COLUMNS = (
     *("from_ns", "to_ns", "oldest_age_max_ns", "share_none", "share_consumer"),
     *("share_no_consumer", "share_throttled_subscription", "share_throttled_topic"),
     *("share_throttled_broker", "share_broker", "verdict", "second", "bystander", "dimension"),
-    *("proven_rate_per_s", "grows_without_limit", "confidence", "completeness", "evidence"),
+    *("proven_rate_per_s", "grows_without_limit", "confidence", "completeness", "accounted_ns"),
+    "evidence",
 )
 """The columns that are compared, in the order of the oracle's rows."""
 
@@ -181,7 +182,7 @@ select date, hour, minute, j.cluster, j.topic, j."partition", j.subscription, j.
     when healthy then greatest(0.0, least(1.0, 1.0 - oldest_age_max_ns / 2e9))
     when stands_by then case when msgs_out = 0 then 0.0 else least(1.0, handed / msgs_out) end
     else margin end,
-  least(1.0, covered_share), evidence
+  least(1.0, covered_share), window_ns, evidence
 from judged j join proven p on j.number = p.number and j.topic = p.topic
   and j.subscription = p.subscription and j.cluster is not distinct from p.cluster
   and j."partition" is not distinct from p."partition"

@@ -209,7 +209,7 @@ def rollup_oracle(intervals: pa.Table) -> list[tuple[Any, ...]]:
 
 BLAMED_SQL = """
 with blamed as (
-  select completeness * (to_ns - from_ns) / 1e9 as seconds, share_consumer as consumer,
+  select accounted_ns / 1e9 as seconds, share_consumer as consumer,
     share_throttled_subscription + share_throttled_topic + share_throttled_broker as throttled,
     case when bystander then case second
         when 'THROTTLED_SUBSCRIPTION' then share_throttled_subscription

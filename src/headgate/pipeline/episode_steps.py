@@ -25,15 +25,15 @@ from headgate.pipeline.tables.attribution import ATTRIBUTION_KEY
 from headgate.pipeline.tables.columns import HOUR_NS
 from headgate.pipeline.tables.episodes import EDGE_MINUTES, EPISODES
 from headgate.pipeline.tables.schemas import table_schema
-from headgate.record.fields import STATE_FIELD_NAMES, Kind
+from headgate.record.fields import Kind
 
 _KEY: Final = (*ATTRIBUTION_KEY, "minute")
-_KNOWN: Final = ("evidence", "skipped", "evicted")
+_KNOWN: Final = ("skipped",)
 
 VERDICT_COLUMNS: Final = tuple(dict.fromkeys(("minute", *JUDGED_COLUMNS)))
 """What :func:`episodes` uses of ``attribution``."""
 
-MINUTE_COLUMNS: Final = tuple(dict.fromkeys(("kind", *_KEY, *_KNOWN, *STATE_FIELD_NAMES)))
+MINUTE_COLUMNS: Final = tuple(dict.fromkeys(("kind", *_KEY, *_KNOWN)))
 """What it uses of ``intervals``."""
 
 
@@ -49,10 +49,7 @@ def episodes(
     near = (
         hour.isin(sorted(wanted)) | (F.minute("minute") < edge) | (F.minute("minute") >= 60 - edge)
     )
-    accounted = sum((F.coalesce(name, F.lit(0)) for name in STATE_FIELD_NAMES), F.lit(0))
-    known = minutes.where(near & (F.col("kind") == Kind.SUBSCRIPTION.value)).select(
-        *_KEY, *_KNOWN, accounted.alias("accounted_ns")
-    )
+    known = minutes.where(near & (F.col("kind") == Kind.SUBSCRIPTION.value)).select(*_KEY, *_KNOWN)
 
     def kernel(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for table in whole_subjects(batches, ATTRIBUTION_KEY):

@@ -75,10 +75,11 @@ def namespace_rollup(minutes: DataFrame, judged: DataFrame) -> DataFrame:
     backlogs = _of_namespaces(minutes.where(F.col("kind") == Kind.SUBSCRIPTION.value)).agg(
         F.count("*").alias("subscriptions"), _sum("backlog_messages").alias("backlog_messages")
     )
-    covered_s = F.col("completeness") * (F.col("to_ns") - F.col("from_ns")) / NS_PER_S
+    covered_ns = F.col("completeness") * (F.col("to_ns") - F.col("from_ns"))
+    weight_s = F.coalesce("accounted_ns", covered_ns) / NS_PER_S
     blamed = _of_namespaces(judged).agg(
         *(
-            F.sum(share * covered_s).alias(f"blame_{blame.lower()}_s")
+            F.sum(share * weight_s).alias(f"blame_{blame.lower()}_s")
             for blame, share in _blamed_shares().items()
         )
     )

@@ -117,6 +117,7 @@ def judge_minutes(minutes: Sequence[Minute], proven_per_s: float | None) -> dict
         "oldest_age_max_ns": oldest,
         "proven_rate_per_s": proven_per_s,
         "completeness": completeness,
+        "accounted_ns": evidence.window_ns,
         "evidence": INFERRED if evidence.is_inferred else MEASURED,
         "sentence": sentence(judgement, facts),
     }

@@ -51,13 +51,15 @@ JUDGED_COLUMNS: Final = (
     "growth_messages",
     "backlog_messages",
     "oldest_age_max_ns",
+    "evicted",
+    "evidence",
     "completeness",
+    "accounted_ns",
 )
 """Columns of ``attribution`` that are needed."""
 
-INPUT_COLUMNS: Final = (*JUDGED_COLUMNS, "evidence", "skipped", "evicted", "accounted_ns")
-"""Those, and what ``intervals`` knows of the same minute: the row's evidence, messages skipped and
-evicted, and the time of all states together, of which the shares are parts."""
+INPUT_COLUMNS: Final = (*JUDGED_COLUMNS, "skipped")
+"""Those, and what ``intervals`` knows of the same minute: messages skipped."""
 
 SEGMENT_ORDER: Final = (*ATTRIBUTION_KEY, "segment_start_ns")
 """Order of the segments that :func:`joined_table` takes."""
@@ -238,7 +240,7 @@ def _blame_columns(minutes: Sequence[Minute]) -> Blame:
     """
     total = dict.fromkeys(BLAME_COLUMNS, 0)
     for minute in minutes:
-        # Counters alone have no account of states; their shares are of the time that was sampled.
+        # A row that an earlier version wrote does not tell, and weighs what was sampled.
         span_ns = minute["to_ns"] - minute["from_ns"]
         weight = minute["accounted_ns"] or round(minute["completeness"] * span_ns)
         if minute["verdict"] == Verdict.NONE.value:

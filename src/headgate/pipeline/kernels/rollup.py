@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headgate.base.units import NS_PER_S
-from headgate.pipeline.kernels.blame import BLAME_INPUT, LIMITERS, blamed_shares
+from headgate.pipeline.kernels.blame import BLAME_INPUT, LIMITERS, WEIGHT_INPUT, blamed_s
 from headgate.pipeline.tables.arrow_types import arrow_schema
 from headgate.pipeline.tables.attribution import BLAMES
 from headgate.pipeline.tables.columns import DOUBLE, LONG, STRING, ColumnType, TableColumn
@@ -34,7 +34,7 @@ TOPIC_INPUT: Final = (*_PLACE, *_AMOUNTS, "oldest_age_max_ns", *EVICTION_FIELDS,
 SUBSCRIPTION_INPUT: Final = (*_PLACE, "backlog_messages")
 """Columns of ``intervals`` that are needed of subscriptions."""
 
-JUDGED_INPUT: Final = (*_PLACE, *BLAME_INPUT, "completeness", "from_ns", "to_ns")
+JUDGED_INPUT: Final = (*_PLACE, *BLAME_INPUT, *WEIGHT_INPUT)
 """Columns of ``attribution`` that are needed."""
 
 Sums = list[tuple[str, str]]
@@ -90,16 +90,8 @@ def subscription_parts(rows: pa.RecordBatch) -> pa.Table:
 
 def judged_parts(rows: pa.RecordBatch) -> pa.Table:
     """The key and what :data:`JUDGED_SUMS` sums, from :data:`JUDGED_INPUT`."""
-    length_s = pc.divide(
-        pc.subtract(rows.column("to_ns"), rows.column("from_ns")).cast(pa.float64()),
-        float(NS_PER_S),
-    )
-    covered_s = pc.multiply(rows.column("completeness"), length_s)
-    shares = blamed_shares(rows)
-    blamed = {
-        name: pc.multiply(shares[blame], covered_s)
-        for name, blame in zip(_BLAMED, BLAMES, strict=True)
-    }
+    seconds = blamed_s(rows)
+    blamed = {name: seconds[blame] for name, blame in zip(_BLAMED, BLAMES, strict=True)}
     return _keyed(rows, (), blamed)
 
 

@@ -220,6 +220,7 @@ def judgement_columns(windows: Windows, judged: JudgementArrays) -> dict[str, pa
         "grows_without_limit": pa.array(grown == 1, mask=grown == NOBODY),
         "confidence": pa.array(judged.confidence),
         "completeness": pa.array(windows.completeness()),
+        "accounted_ns": pa.array(windows.accounted_ns()),
         "evidence": _names(pa.array([MEASURED, INFERRED]), windows.is_inferred.astype(np.int8)),
     }
 

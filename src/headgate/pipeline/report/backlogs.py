@@ -14,7 +14,13 @@ import pyarrow.compute as pc
 from headgate.base.units import NS_PER_S
 from headgate.flow.verdict import Verdict
 from headgate.pipeline.kernels.attribution import INPUT_COLUMNS
-from headgate.pipeline.kernels.blame import BLAME_INPUT, blamed_shares
+from headgate.pipeline.kernels.blame import (
+    BLAME_INPUT,
+    WEIGHT_INPUT,
+    blamed_s,
+    blamed_shares,
+    weight_s,
+)
 from headgate.pipeline.kernels.one_range import judge_one_range
 from headgate.pipeline.render import topic_text
 from headgate.pipeline.report.grid import Grid, Values, account_span, instants, numbers
@@ -114,22 +120,11 @@ def backlogs(
 
 def _weighed(attribution: TableScan, span: Span) -> Iterator[pa.RecordBatch]:
     """Rows with shares turned into seconds of blame, which can be summed."""
-    columns = (
-        *ATTRIBUTION_KEY, "growth_messages", "backlog_messages", "from_ns", "to_ns",
-        *BLAME_INPUT,
-    )  # fmt: skip
-    for batch in attribution.batches(columns, span):
-        length_s = pc.divide(
-            pc.cast(pc.subtract(batch.column("to_ns"), batch.column("from_ns")), pa.float64()),
-            float(NS_PER_S),
-        )
-        shares = blamed_shares(batch)
-        names = (*ATTRIBUTION_KEY, "growth_messages", "backlog_messages")
+    names = (*ATTRIBUTION_KEY, "growth_messages", "backlog_messages")
+    for batch in attribution.batches((*names, *BLAME_INPUT, *WEIGHT_INPUT), span):
+        seconds = blamed_s(batch)
         yield pa.record_batch(
-            [
-                *(batch.column(name) for name in names),
-                *(pc.multiply(length_s, shares[blame]) for blame in BLAMES),
-            ],
+            [*(batch.column(name) for name in names), *(seconds[blame] for blame in BLAMES)],
             names=[*names, *_BLAME_SECONDS],
         )
 
@@ -163,7 +158,7 @@ def _offenders(
     subscriptions = ("kind", [Kind.SUBSCRIPTION.value])
     accounts = intervals.rows(INPUT_COLUMNS, proven, subscriptions, *filters)
     series = attribution.rows(
-        (*ATTRIBUTION_KEY, *_COURSE, *BLAME_INPUT),
+        tuple(dict.fromkeys((*ATTRIBUTION_KEY, *_COURSE, *BLAME_INPUT, *WEIGHT_INPUT))),
         span,
         *filters,
     )
@@ -182,9 +177,9 @@ def _offender(
     key: dict[str, Any], judged: dict[str, Any], series: pa.Table, grid: Grid
 ) -> Offender:
     places = grid.places(instants(series["minute"]))
-    length = numbers(series["to_ns"]) - numbers(series["from_ns"])
+    weight = numbers(weight_s(series))
     shares = {
-        blame: np.nan_to_num(grid.mean(places, numbers(share), length))
+        blame: np.nan_to_num(grid.mean(places, numbers(share), weight))
         for blame, share in blamed_shares(series).items()
     }
     return Offender(

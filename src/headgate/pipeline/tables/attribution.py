@@ -72,6 +72,12 @@ JUDGEMENT_COLUMNS: Final = (
     ),
     TableColumn("completeness", DOUBLE, "0 to 1: how much of the time rows cover."),
     TableColumn(
+        "accounted_ns",
+        LONG,
+        "Time that the shares are parts of: that of all states, also over rows that were lost; of"
+        " counters alone what rows cover.",
+    ),
+    TableColumn(
         "evidence",
         STRING,
         "measured, or inferred if a minute of it is worked out from counters: then confidence is"

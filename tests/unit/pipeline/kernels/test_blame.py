@@ -9,9 +9,17 @@ import pytest
 
 from headgate.flow.verdict import Verdict
 from headgate.flow.verdict import blamed_shares as blamed_shares_of_one
-from headgate.pipeline.kernels.blame import BLAME_INPUT, LIMITERS, blamed_shares
+from headgate.pipeline.kernels.blame import (
+    BLAME_INPUT,
+    LIMITERS,
+    WEIGHT_INPUT,
+    blamed_s,
+    blamed_shares,
+    weight_s,
+)
 from headgate.pipeline.tables.arrow_types import table_arrow_schema
 from headgate.pipeline.tables.attribution import ATTRIBUTION, BLAMES, SHARE_COLUMNS
+from tests.unit.pipeline.play import S
 
 SCHEMA = pa.schema([table_arrow_schema(ATTRIBUTION).field(name) for name in BLAME_INPUT])
 SHARES = dict(zip(SHARE_COLUMNS, (0.05, 0.1, 0.05, 0.2, 0.25, 0.3, 0.05), strict=True))
@@ -62,3 +70,36 @@ def test_batches_as_well_as_tables() -> None:
         [{"verdict": "NONE", "second": None, "bystander": False} | SHARES], schema=SCHEMA
     )
     assert blamed_shares(batch)["NONE"].to_pylist() == [1.0]
+
+
+def weighed(**row: Any) -> float:
+    minute = {"from_ns": 0, "to_ns": 60 * S, "completeness": 1.0, "accounted_ns": None}
+    schema = pa.schema([table_arrow_schema(ATTRIBUTION).field(name) for name in WEIGHT_INPUT])
+    (found,) = weight_s(pa.Table.from_pylist([minute | row], schema=schema)).to_pylist()
+    return float(found)
+
+
+@pytest.mark.parametrize(
+    ("row", "seconds"),
+    [
+        ({"accounted_ns": 60 * S}, 60),
+        # One window in six was lost, and is in the account of the next.
+        ({"completeness": 5 / 6, "accounted_ns": 60 * S}, 60),
+        # The broker was down for 40 s: nobody is to blame for what nobody saw.
+        ({"completeness": 1 / 3, "accounted_ns": 20 * S}, 20),
+        # Written by an earlier version.
+        ({"completeness": 0.5}, 30),
+    ],
+)
+def test_a_minute_weighs_as_much_as_its_account(row: dict[str, Any], seconds: float) -> None:
+    assert weighed(**row) == pytest.approx(seconds)
+
+
+def test_seconds_of_blame_add_up_to_the_account() -> None:
+    names = (*BLAME_INPUT, *WEIGHT_INPUT)
+    row = {"verdict": "CONSUMER", "second": "THROTTLED_TOPIC", "bystander": True} | SHARES
+    row |= {"from_ns": 0, "to_ns": 60 * S, "completeness": 0.5, "accounted_ns": 40 * S}
+    schema = pa.schema([table_arrow_schema(ATTRIBUTION).field(name) for name in names])
+    found = blamed_s(pa.Table.from_pylist([row], schema=schema))
+    assert found["CONSUMER"].to_pylist() == [pytest.approx(0.35 * 40)]
+    assert sum(each[0].as_py() for each in found.values()) == pytest.approx(40)

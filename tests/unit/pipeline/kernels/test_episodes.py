@@ -24,7 +24,7 @@ from headgate.pipeline.kernels.episodes import (
 from headgate.pipeline.tables.arrow_types import arrow_schema, table_arrow_schema
 from headgate.pipeline.tables.attribution import ATTRIBUTION, BLAMES, SHARE_COLUMNS
 from headgate.pipeline.tables.bronze import INFERRED, MEASURED
-from headgate.pipeline.tables.columns import HOUR_NS, LONG, MINUTE_NS, STRING, TableColumn
+from headgate.pipeline.tables.columns import HOUR_NS, LONG, MINUTE_NS, TableColumn
 from headgate.pipeline.tables.episodes import (
     BLAME_COLUMNS,
     EPISODE_COLUMNS,
@@ -40,10 +40,7 @@ HOURS = range(HOUR, HOUR + 5)
 _SCHEMA = arrow_schema(
     (
         *(column for column in ATTRIBUTION.columns if column.name in JUDGED_COLUMNS),
-        TableColumn("evidence", STRING),
         TableColumn("skipped", LONG),
-        TableColumn("evicted", LONG),
-        TableColumn("accounted_ns", LONG),
     )
 )
 
