@@ -191,7 +191,8 @@ def _offender(
         judged["completeness"],
         judged["growth_messages"],
         judged["backlog_messages"],
-        key["backlog_messages_max"],
+        # Levels are those of minutes' ends; a backlog that comes down was largest at the start.
+        max(key["backlog_messages_max"], judged["backlog_messages"] - judged["growth_messages"]),
         (judged["to_ns"] - judged["from_ns"]) / NS_PER_S,
         judged["sentence"],
         account_span(series),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import html
 from collections.abc import Sequence
+from datetime import datetime
 from itertools import pairwise
 from typing import Any, Final
 
@@ -15,7 +16,7 @@ import numpy as np
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from headgate.base.units import NS_PER_MS, NS_PER_S
+from headgate.base.units import MS_PER_S, NS_PER_MS, NS_PER_S
 from headgate.flow.quota_sentence import time_text as length_text
 from headgate.pipeline.report.backlogs import Offender
 from headgate.pipeline.report.backtests import BacktestRun, GridPoint
@@ -50,6 +51,16 @@ _TICKS: Final = [
     {"dtickrange": [86_400_000, None], "value": "%d %b\n%Y UTC"},
 ]
 """Times as 24 hours, whatever the browser's language."""
+_TICKS_MAX: Final = 6
+_TICK_STEPS_S: Final = tuple(
+    unit * count
+    for unit, counts in (
+        (1, (1, 2, 5, 10, 15, 30)),
+        (60, (1, 2, 5, 10, 15, 30)),
+        (3_600, (1, 2, 4, 6, 12, 24)),
+    )
+    for count in counts
+)
 _WIDTH_LINE: Final = 2
 _DECIMALS: Final = 4
 
@@ -91,6 +102,15 @@ def _line(grid: Grid, values: Values, name: str, color: str, **more: Any) -> go.
     )  # fmt: skip
 
 
+def _from_the_start(line: go.Scatter, grid: Grid, level: float) -> go.Scatter:
+    """A line of few steps with the level that it began at: else the first step has none."""
+    first = next((i for i, value in enumerate(line.y) if value is not None), None)
+    if grid.count <= _MARKED_MAX and first is not None:
+        line.x = [time_text(grid.edges_ns[first]), *line.x[first:]]
+        line.y = [level, *line.y[first:]]
+    return line
+
+
 def _rate(grid: Grid, values: Values, name: str, color: str, **more: Any) -> go.Scatter:
     """Rates are those of a step: few are drawn as long as it lasted, many in its middle."""
     y = _values(values)
@@ -124,8 +144,20 @@ def _bars(grid: Grid, values: Values, name: str, color: str, hover: str) -> go.B
 
 def _over(figure: go.Figure, grid: Grid, until: str | None = None) -> None:
     """The axis of time: what is known, and no more of the first step and the last than that."""
-    end = time_text(grid.known_to_ns) if until is None else until
-    figure.update_xaxes(range=[time_text(grid.known_from_ns), end])
+    begin, end = time_text(grid.known_from_ns), time_text(grid.known_to_ns)
+    end = end if until is None else until
+    length = datetime.fromisoformat(end) - datetime.fromisoformat(begin)
+    figure.update_xaxes(range=[begin, end], dtick=_tick_ms(length.total_seconds()))
+
+
+def _tick_ms(length_s: float) -> float | None:
+    """Between two times on the axis, so that those of a narrow screen fit; None beyond some days.
+
+    Left to itself the library sets none between bars, however far apart these are.
+    """
+    fitting = (step for step in _TICK_STEPS_S if step * _TICKS_MAX >= length_s)
+    step_s = next(fitting, None)
+    return None if step_s is None else step_s * MS_PER_S
 
 
 def _layout(figure: go.Figure, height: int, **more: Any) -> go.Figure:
@@ -154,9 +186,13 @@ def backlog_figure(offender: Offender, grid: Grid) -> go.Figure:
         rows=2, cols=1, shared_xaxes=True, row_heights=[0.55, 0.45], vertical_spacing=0.06
     )
     figure.add_trace(
-        _line(
-            own, offender.backlog, "backlog", SLATE, showlegend=False,
-            hovertemplate="%{y:,} messages",
+        _from_the_start(
+            _line(
+                own, offender.backlog, "backlog", SLATE, showlegend=False,
+                hovertemplate="%{y:,} messages",
+            ),
+            own,
+            offender.backlog_messages - offender.growth_messages,
         ),
         row=1, col=1,
     )  # fmt: skip

@@ -105,3 +105,14 @@ def test_steps_without_an_account_are_unknown(root: Path) -> None:
     slow = backlogs(scans[0], scans[1], SPAN, wide, 1).offenders[0]
     assert np.isnan(slow.backlog[[0, 1, 5]]).all()
     assert not np.isnan(slow.backlog[2:5]).any()
+
+
+def test_a_backlog_that_comes_down_was_largest_at_the_start(tmp_path: Path) -> None:
+    rows = minutes(play(180, 10))
+    for row in rows:
+        if row["topic"] == NS + "slow" and row["minute"].minute == 0:
+            row["backlog_messages_start"] = 100_000
+    write(tmp_path, "intervals", rows)
+    write(tmp_path, "attribution", [judged(row) for row in rows])
+    (slow,) = [o for o in asked(tmp_path).offenders if o.topic == NS + "slow"]
+    assert (slow.peak_messages, slow.growth_messages) == (100_000, -28_000)

@@ -15,7 +15,7 @@ from headgate.pipeline.tables.attribution import BLAMES
 from headgate.pipeline.tables.columns import MINUTE_NS
 from headgate.pipeline.times import Span
 from headgate.record.fields import PARK_CAUSES
-from tests.unit.pipeline.play import S
+from tests.unit.pipeline.play import T0, S
 from tests.unit.pipeline.report import facts
 from tests.unit.pipeline.report.facts import GRID
 
@@ -69,9 +69,10 @@ def test_backlog_over_its_causes() -> None:
     found = traces(figures.backlog_figure(facts.offender(), GRID))
     assert set(found) == {"backlog", "topic limit"}
     backlog, limit = found["backlog"], found["topic limit"]
-    assert list(backlog.y) == [1_000, None, 2_000]
-    # A level is that of the minute's end; a share is of the whole minute.
-    assert (backlog.x[0], limit.x[0]) == ("2025-11-21 10:01:00", "2025-11-21 10:00:00")
+    # What it began with, then levels, each that of a minute's end; a share is of the whole minute.
+    assert list(backlog.y) == [800, 1_000, None, 2_000]
+    assert backlog.x[:2] == ("2025-11-21 10:00:00", "2025-11-21 10:01:00")
+    assert limit.x[0] == "2025-11-21 10:00:00"
     assert list(limit.width) == [MINUTE_MS] * 3
     assert list(limit.y) == [100, 50, 0]
     assert limit.marker.color == BLAME_COLORS["THROTTLED_TOPIC"]
@@ -208,3 +209,18 @@ def test_completeness_and_gaps() -> None:
     assert list(found["gaps"].y) == [0, 2, 0]
     quiet = dataclasses.replace(facts.quality(), gaps_steps=np.zeros(3))
     assert set(traces(figures.quality_figure(quiet, GRID))) == {"completeness"}
+
+
+@pytest.mark.parametrize(
+    ("minutes", "tick_s"),
+    [(0.8, 10), (3, 30), (6, 60), (60, 600), (200, 3_600), (361, 7_200), (1_440, 14_400)],
+)
+def test_times_on_the_axis_fit_beside_each_other(minutes: float, tick_s: int) -> None:
+    begin, end = T0, T0 + int(minutes * MINUTE_NS)
+    figure = figures.held_figure(facts.held_topic(), Grid.over(begin, end, 3))
+    assert figure.layout.xaxis.dtick == 1_000 * tick_s
+
+
+def test_the_axis_of_weeks_is_left_to_the_library() -> None:
+    figure = figures.held_figure(facts.held_topic(), Grid.over(T0, T0 + 30 * 1_440 * MINUTE_NS, 3))
+    assert figure.layout.xaxis.dtick is None
