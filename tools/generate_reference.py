@@ -181,6 +181,25 @@ def tables_page() -> str:
     return text
 
 
+_OTHER_THAN_JVM = (
+    "\n## Other than in the JVM's connector\n\n"
+    "Options and columns have the names of StreamNative's connector. What differs:\n\n"
+    "- It reads only. There are no `topicsPattern`, no subscription options, no\n"
+    "  `waitingForNonExistedTopic` and no `pulsar.admin.*`, `pulsar.reader.*` or\n"
+    "  `pulsar.producer.*`; an option that is not above is refused.\n"
+    "- `admin.url` is always needed: ends, ledgers and times are asked there.\n"
+    "- `value` is the message as bytes, whatever the topic's schema.\n"
+    "- Message ids in offsets are texts, not arrays of bytes, and may name a message within a\n"
+    "  batched entry. The one in `startingOffsets` is read, too.\n"
+    "- `startingTime` and `endingTime` are one time for all topics, and hold for each row.\n"
+    "  `startingTime` also begins a stream without a checkpoint.\n"
+    "- `failOnDataLoss` is `true` unless set, and also of batch reads.\n"
+    "- `maxBytesPerTrigger` is shared by backlog; `maxRowsPerTrigger`, `minPartitions` and\n"
+    "  `columns` are new.\n"
+)
+"""Section of the page about the source."""
+
+
 def source_page() -> str:
     """The options and columns of the Spark source."""
     types = {field.name: field.dataType.simpleString() for field in spark_schema(COLUMNS).fields}
@@ -206,6 +225,14 @@ def source_page() -> str:
         "API that does not answer as no news, and a task waits for its broker, each for\n"
         "`pollTimeoutMs`. Nothing is lost or read twice by that: offsets are in the checkpoint,\n"
         "and a row counts once its place is behind the last one taken.\n"
+        "\n## Messages that are gone\n\n"
+        "No subscription is made, so a topic must retain what is to be read. A start whose ledger\n"
+        "was trimmed, a partition that is gone and a topic that is another one than in the\n"
+        "checkpoint are lost data: `failOnDataLoss` decides. Another one it is where the place in\n"
+        "the checkpoint is none that the topic can have had, because its message ids began anew,\n"
+        "as after the loss of a broker's data directory; it is then read from its first message.\n"
+        "Ids alone cannot tell once the new topic has an entry at that very place: what lies\n"
+        "before it is not read then.\n"
         + "\n## Columns\n\n"
         + table(
             ("column", "type", "meaning"),
@@ -219,8 +246,8 @@ def source_page() -> str:
         "producers and of the broker are no further apart than that, what a message waited\n"
         "before it was stored included: a producer's repetitions, replication. Messages of a\n"
         "clock that is further ahead may be missing behind `startingTime`, of one that is further\n"
-        "behind before `endingTime`. A task that meets publish times further out of order logs a\n"
-        "warning that says how far.\n\n"
+        "behind before `endingTime`. A stream begins at the first of these places. A task that\n"
+        "meets publish times further out of order logs a warning that says how far.\n\n"
         "Each end costs the reading of so much more. An `endingTime` less than\n"
         "`publishTimeSkewMs` ago is searched by no clock: the topic is read to its end. Nor is\n"
         "either time if `publishTimeSkewMs` is longer than the time since 1970, say\n"
@@ -234,7 +261,7 @@ def source_page() -> str:
         "batch in which it completes. A broker that cannot show a chunk, as Pulsar cannot if it\n"
         "is compressed, leaves in doubt whether something was lost: `failOnDataLoss` decides.\n"
         "So it does on a message of which a chunk is gone, or lies more than\n"
-        f"{ENTRIES_BETWEEN_MAX:,} other entries before the next one.\n"
+        f"{ENTRIES_BETWEEN_MAX:,} other entries before the next one.\n" + _OTHER_THAN_JVM
     )
 
 

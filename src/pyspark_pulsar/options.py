@@ -86,15 +86,17 @@ OPTIONS = (
     OptionInfo("endingOffsets", "`latest`", f"`latest`, {_MESSAGE_IDS}",
                "The last message read; fixed when the query is planned.", "batch"),
     OptionInfo("startingTime", "none", "milliseconds since the epoch",
-               "Only messages published then or later.", "batch"),
+               "Only messages published then or later. A stream with a checkpoint goes on from "
+               "that, and leaves out what was published before."),
     OptionInfo("endingTime", "none", "milliseconds since the epoch",
                "Only messages published before.", "batch"),
     OptionInfo("publishTimeSkewMs", f"`{PUBLISH_TIME_SKEW_MS}`", "0 to 9223372036854775 ms",
                "How far the clocks of producers and broker are apart at most, a message's delay "
-               "included: both times are [searched so much further](#publish-times).", "batch"),
+               "included: both times are [searched so much further](#publish-times)."),
     OptionInfo("failOnDataLoss", "`true`", "`true`, `false`",
-               "Whether messages that were trimmed before they were read fail the query; "
-               "otherwise a warning is logged."),
+               "Whether messages that were trimmed before they were read fail the query, and a "
+               "topic whose message ids began anew; otherwise a warning is logged, and that topic "
+               "is read from its first message."),
     OptionInfo("minPartitions", "`1`", "1 to 100000",
                "At least so many tasks: large partitions are cut at entries."),
     OptionInfo("maxRowsPerTrigger", "none", "a whole number from 1",
@@ -173,8 +175,7 @@ class SourceOptions:
             for name in STREAM_ONLY
             if name in self.given
         ]
-        if "publishTimeSkewMs" in self.given and not self.given & {"startingTime", "endingTime"}:
-            problems.append("publishTimeSkewMs has no effect without startingTime or endingTime")
+        problems += self._skew_problems("startingTime", "endingTime")
         if self.starting_offsets == LATEST:
             problems.append("startingOffsets=latest would read nothing in a batch read")
         if self.ending_offsets == EARLIEST:
@@ -185,12 +186,19 @@ class SourceOptions:
     def check_stream(self) -> None:
         """Raise :class:`OptionsError` if an option was given that only a batch read obeys."""
         problems = [
-            f"option {name} is for batch reads; a stream has no end and starts at startingOffsets"
+            f"option {name} is for batch reads; a stream has no end"
             for name in BATCH_ONLY
             if name in self.given
         ]
+        problems += self._skew_problems("startingTime")
         if problems:
             raise OptionsError(problems)
+
+    def _skew_problems(self, *times: str) -> list[str]:
+        """What is wrong with a skew of clocks where these options say what is searched."""
+        if "publishTimeSkewMs" not in self.given or self.given & set(times):
+            return []
+        return [f"publishTimeSkewMs has no effect without {' or '.join(times)}"]
 
 
 class _Fields:

@@ -134,12 +134,53 @@ def unread_loss(
             f"{oldest.ledger_id}: messages between may have been trimmed"
         )
     beyond = max(start, end, key=lambda position: position.order_key)
-    if (beyond.ledger_id, beyond.entry_id) >= (newest.ledger_id, max(newest.entries, 0)):
+    if _is_behind(beyond, newest):
         return (
             f"{topic} was read or planned up to {beyond}, but it ends at ledger "
             f"{newest.ledger_id} with {newest.entries} entries: it is not the same topic"
         )
     return None
+
+
+def other_topic(topic: str, snapshot: TopicSnapshot, start: Position) -> str | None:
+    """A sentence if ``topic`` never had the place ``start``, so that another one had this name.
+
+    Ids of ledgers only grow and the oldest ledgers go first, so what lies before those that are
+    held may have been trimmed. Behind their end, or between them, was nothing: the ids began anew,
+    as they do in a cluster whose data was lost. The place before a ledger's first entry tells
+    nothing there: a ledger that nothing was written to goes at any time.
+    """
+    if start.ledger_id < 0 or not snapshot.ledgers:
+        return None
+    oldest, newest = snapshot.ledgers[0], snapshot.ledgers[-1]
+    if not _is_behind(start, newest):
+        entries = {ledger.ledger_id: ledger.entries for ledger in snapshot.ledgers}
+        if start.ledger_id < oldest.ledger_id or start.entry_id < entries.get(start.ledger_id, 0):
+            return None
+    return (
+        f"{topic} was read up to {start}, a place that it never had (it ends at ledger "
+        f"{newest.ledger_id} with {newest.entries} entries): it is not the same topic, and is read "
+        "from its first message; messages of the former one may be gone"
+    )
+
+
+def begin_of(topic: str, snapshot: TopicSnapshot, start: Position, end: Position) -> Position:
+    """Where the batch (``start``, ``end``] begins: at ``start``, or before the first message if it
+    was planned when ``topic`` had become another one (:func:`other_topic`).
+
+    Then ``end`` is a place of the topic that is there now. One that is not, as ``start``, was
+    planned before.
+    """
+    if other_topic(topic, snapshot, end) is not None:
+        return start
+    if start.order_key > end.order_key or other_topic(topic, snapshot, start) is not None:
+        return earliest(topic)
+    return start
+
+
+def _is_behind(position: Position, newest: LedgerSpan) -> bool:
+    """Whether a position lies behind the last entry of the newest ledger."""
+    return (position.ledger_id, position.entry_id) >= (newest.ledger_id, newest.entries)
 
 
 def admit(

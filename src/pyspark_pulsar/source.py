@@ -35,7 +35,14 @@ from pyspark_pulsar.columns import arrow_schema, spark_schema
 from pyspark_pulsar.errors import UnreachableError
 from pyspark_pulsar.offsets import Position, earliest, offset_from_json, offset_to_json
 from pyspark_pulsar.options import EARLIEST, LATEST, SourceOptions, StartOrEnd, parse_options
-from pyspark_pulsar.ranges import TopicSnapshot, admit, end_position, plan_ranges
+from pyspark_pulsar.ranges import (
+    TopicSnapshot,
+    admit,
+    begin_of,
+    end_position,
+    other_topic,
+    plan_ranges,
+)
 from pyspark_pulsar.reading import read_range, report_loss
 from pyspark_pulsar.resolve import require_snapshots, require_topics, resolve_end, resolve_start
 
@@ -101,6 +108,14 @@ class _Planner:
         by_topic = self._admin.partitions_of(self._options.topics)
         return sorted(name for names in by_topic.values() for name in names)
 
+    def _start(self, names: Sequence[str], default: StartOrEnd) -> StartOrEnd | dict[str, Position]:
+        """Where the query begins: at an offset, or early enough for the time of the options."""
+        since_ms = self._options.starting_time_ms
+        if since_ms is None:
+            return self._options.starting_offsets or default
+        first_ms = since_ms - self._options.publish_time_skew_ms
+        return self._admin.positions_at(names, first_ms) if first_ms > 0 else EARLIEST
+
     def _plan(
         self,
         starts: Mapping[str, Position],
@@ -142,20 +157,13 @@ class PulsarReader(_Planner, DataSourceReader):
         names = self._partition_names()
         snapshots = self._admin.snapshots(names)
         held = require_snapshots(self._options.topics, snapshots)
-        starts = resolve_start(self._start(names), held)
+        starts = resolve_start(self._start(names, EARLIEST), held)
         ends = resolve_end(self._end(names), held)
         return self._plan(starts, ends, held)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The messages of one task."""
         return self._read(partition)
-
-    def _start(self, names: Sequence[str]) -> StartOrEnd | dict[str, Position]:
-        since_ms = self._options.starting_time_ms
-        if since_ms is None:
-            return self._options.starting_offsets or EARLIEST
-        first_ms = since_ms - self._options.publish_time_skew_ms
-        return self._admin.positions_at(names, first_ms) if first_ms > 0 else EARLIEST
 
     def _end(self, names: Sequence[str]) -> StartOrEnd | dict[str, Position]:
         until_ms = self._options.ending_time_ms
@@ -180,10 +188,11 @@ class PulsarStreamReader(_Planner, DataSourceStreamReader, SupportsTriggerAvaila
         self._unreachable_since_s: float | None = None
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802
-        """Where a query without a checkpoint starts: ``startingOffsets``, by default latest."""
-        snapshots = self._admin.snapshots(self._partition_names())
-        held = require_snapshots(self._options.topics, snapshots)
-        return offset_to_json(resolve_start(self._options.starting_offsets or LATEST, held))
+        """Where a query without a checkpoint starts: ``startingOffsets``, by default latest, or
+        ``startingTime``."""
+        names = self._partition_names()
+        held = require_snapshots(self._options.topics, self._admin.snapshots(names))
+        return offset_to_json(resolve_start(self._start(names, LATEST), held))
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
         """Tells Spark that there is a limit; :meth:`latestOffset` applies both of them."""
@@ -215,12 +224,13 @@ class PulsarStreamReader(_Planner, DataSourceStreamReader, SupportsTriggerAvaila
                 self._idle_since_s = time.monotonic()
                 return offset_to_json(starts)
         self._check_gone(starts)
-        ends = self._forward(starts, self._ends if self._target is None else self._target)
+        begins = self._begins(starts)
+        ends = self._forward(begins, self._ends if self._target is None else self._target)
         if not isinstance(limit, ReadAllAvailable):
             options = self._options
             held = {topic: self._snapshots[topic] for topic in ends}
             ends |= admit(
-                starts,
+                begins,
                 {topic: end for topic, end in ends.items() if held[topic] is not None},
                 {topic: snapshot for topic, snapshot in held.items() if snapshot is not None},
                 options.rows_per_trigger_max,
@@ -239,7 +249,12 @@ class PulsarStreamReader(_Planner, DataSourceStreamReader, SupportsTriggerAvaila
         changed = [topic for topic in ends if starts.get(topic) != ends[topic]]
         if any(topic not in self._snapshots for topic in changed):
             self._snapshots |= self._admin.snapshots(changed)
-        return self._plan(starts, {topic: ends[topic] for topic in changed}, self._snapshots)
+        begins = dict(starts)
+        for topic in changed:
+            held = self._snapshots[topic]
+            if topic in starts and held is not None:
+                begins[topic] = begin_of(topic, held, starts[topic], ends[topic])
+        return self._plan(begins, {topic: ends[topic] for topic in changed}, self._snapshots)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The messages of one task."""
@@ -290,6 +305,17 @@ class PulsarStreamReader(_Planner, DataSourceStreamReader, SupportsTriggerAvaila
                 )
         if self._options.fail_on_data_loss:
             require_topics(self._partitions, starts)
+
+    def _begins(self, starts: Mapping[str, Position]) -> dict[str, Position]:
+        """``starts``; of a topic that is not the one they are of, before its first message."""
+        begins = dict(starts)
+        for topic, start in starts.items():
+            snapshot = self._snapshots.get(topic)
+            sentence = None if snapshot is None else other_topic(topic, snapshot, start)
+            if sentence is not None:
+                report_loss(sentence, fail=self._options.fail_on_data_loss)
+                begins[topic] = earliest(topic)
+        return begins
 
     def _forward(
         self, starts: Mapping[str, Position], ends: Mapping[str, Position]

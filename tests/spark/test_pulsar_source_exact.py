@@ -133,6 +133,26 @@ def test_a_stream_from_the_middle_of_an_entry_in_limits(cluster: Cluster) -> Non
     assert [len(batch) for batch in by_rows] == [6, 8, 8, 8, 4]
 
 
+def test_a_stream_from_a_publish_time(cluster: Cluster) -> None:
+    """To the millisecond, also within a batched entry; what comes later is read as ever."""
+    topic = cluster.new_topic()
+    for number in range(3):
+        cluster.publish(topic, values(5, first=5 * number), batch=5)
+        time.sleep(0.003)
+    rows = batch_read(cluster, topic)
+    for since_ms in sorted({publish_ms for _, publish_ms in rows}):
+        due = [value for value, publish_ms in rows if publish_ms >= since_ms]
+        batches = passes(cluster, topic, startingTime=str(since_ms), maxRowsPerTrigger="5")
+        assert [value for batch in batches for value in batch] == due
+    source = DefaultSource(dict(cluster.options(topic, startingTime=str(rows[-1][1] + 1))))
+    reader = source.streamReader(source.schema())
+    start = reader.initialOffset()
+    cluster.publish(topic, values(4, first=15), batch=2)
+    end = reader.latestOffset(start, ReadAllAvailable())
+    found = [value for value, _ in rows_of(reader, reader.partitions(start, end))]
+    assert found == values(4, first=15)
+
+
 def test_limits_by_rows_and_by_bytes(cluster: Cluster) -> None:
     topic = cluster.new_topic()
     sent = [b"%04d" % number + bytes(996) for number in range(60)]

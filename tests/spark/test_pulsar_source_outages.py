@@ -8,13 +8,15 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pulsar
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.datasource import ReadMaxRows
 
-from pyspark_pulsar.errors import ReadTimeoutError, UnreachableError
-from pyspark_pulsar.source import DefaultSource
+from pyspark_pulsar.errors import DataLossError, ReadTimeoutError, UnreachableError
+from pyspark_pulsar.source import DefaultSource, PulsarStreamReader
 from tests.service.clients import QUIET, free_ports, wait_until
 from tests.service.process import BrokerProcess
 from tests.spark.conftest import Broker, Cluster
@@ -88,6 +90,47 @@ def publish(url: str, topic: str, sent: list[bytes]) -> None:
         producer.send_async(value, None)
     producer.flush()
     client.close()
+
+
+def passed(options: dict[str, str], start: dict[str, Any]) -> tuple[list[bytes], dict[str, Any]]:
+    """What one pass of a stream from ``start`` on gives, and where it ends."""
+    source = DefaultSource(options)
+    reader = source.streamReader(source.schema())
+    assert isinstance(reader, PulsarStreamReader)
+    reader.prepareForTriggerAvailableNow()
+    found: list[bytes] = []
+    while (end := reader.latestOffset(start, ReadMaxRows(10))) != start:
+        for task in reader.partitions(start, end):
+            for batch in reader.read(task):
+                found += batch["value"].to_pylist()
+        start = end
+    return found, start
+
+
+def test_a_broker_whose_data_was_lost_is_read_from_its_first_message(tmp_path: Path) -> None:
+    """At the same address, with ids that begin anew: behind the checkpoint for a long time."""
+    ports = free_ports(2)
+    words = ["--broker-port", str(ports[0]), "--web-port", str(ports[1])]
+    topic = "persistent://public/default/anew"
+    options = {
+        "service.url": f"pulsar://127.0.0.1:{ports[0]}",
+        "admin.url": f"http://127.0.0.1:{ports[1]}",
+        "topic": topic,
+        "maxRowsPerTrigger": "10",
+    }
+    start: dict[str, Any] = {"v": 1, "t": {topic: "-1:-1:-1:-1"}}
+    for name, first, count in (("old", 0, 40), ("new", 40, 25)):
+        (tmp_path / name).mkdir()
+        broker = BrokerProcess(tmp_path / name, words).start()
+        try:
+            publish(broker.service_url, topic, values(count, first))
+            if name == "new":
+                with pytest.raises(DataLossError, match="it is not the same topic"):
+                    passed(options, start)
+            found, start = passed(options | {"failOnDataLoss": "false"}, start)
+        finally:
+            broker.close()
+        assert found == values(count, first)
 
 
 def test_a_stream_goes_on_after_restarts_and_absence(spark: SparkSession, tmp_path: Path) -> None:

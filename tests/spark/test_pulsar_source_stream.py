@@ -130,6 +130,41 @@ def test_new_partitions_are_read_from_their_first_message(
     assert set(pipeline.offsets()[-1]) == {f"{topic}-partition-0", f"{topic}-partition-1"}
 
 
+def test_a_stream_of_several_topics_gives_the_messages_of_each(
+    spark: SparkSession, cluster: Cluster, tmp_path: Path
+) -> None:
+    """Also of one that is partitioned; what comes later is read once, and nothing else again."""
+    single, split = cluster.new_topic(), cluster.new_topic(partitions=2)
+    options = dict(cluster.options(f"{single},{split}", startingOffsets="earliest"))
+    options["topics"] = options.pop("topic")
+    found: list[tuple[str, bytes]] = []
+
+    def take(frame: DataFrame, _batch_id: int) -> None:
+        rows = frame.select("__topic", "value").collect()
+        found.extend((row["__topic"], bytes(row["value"])) for row in rows)
+
+    def passed() -> list[tuple[str, bytes]]:
+        """The rows of one more pass, by topic and in the order of each."""
+        found.clear()
+        frame = spark.readStream.format("pulsar").options(**options).load()
+        query = (
+            frame.writeStream.foreachBatch(take)
+            .option("checkpointLocation", str(tmp_path / "topics"))
+            .trigger(availableNow=True)
+            .start()
+        )
+        assert query.awaitTermination(60)
+        return sorted(found, key=lambda row: row[0])
+
+    parts = [f"{split}-partition-{index}" for index in range(2)]
+    sent = [(name, value) for name in (single, *parts) for value in values(5)]
+    for name in (single, *parts):
+        cluster.publish(name, values(5), batch=2)
+    assert passed() == sorted(sent, key=lambda row: row[0])
+    cluster.publish(parts[1], values(3, first=5))
+    assert passed() == [(parts[1], value) for value in values(3, first=5)]
+
+
 def test_a_topic_made_anew_is_lost_data(cluster: Cluster, pipeline: Pipeline) -> None:
     topic = cluster.new_topic()
     options = dict(cluster.options(topic, startingOffsets="earliest"))

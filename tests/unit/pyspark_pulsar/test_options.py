@@ -208,11 +208,11 @@ def test_options_without_effect_are_refused() -> None:
         parse(startingOffsets="latest").check_batch()
     with pytest.raises(OptionsError, match="endingOffsets=earliest would read nothing"):
         parse(endingOffsets="earliest").check_batch()
-    for name, value in (("endingOffsets", "latest"), ("startingTime", "1"), ("endingTime", "1")):
+    for name, value in (("endingOffsets", "latest"), ("endingTime", "1")):
         with pytest.raises(OptionsError, match=f"option {name} is for batch reads"):
             parse(**{name: value}).check_stream()
     parse(startingTime="1", endingTime="2").check_batch()
-    parse(maxRowsPerTrigger="5", maxBytesPerTrigger="5").check_stream()
+    parse(maxRowsPerTrigger="5", maxBytesPerTrigger="5", startingTime="1").check_stream()
 
 
 @pytest.mark.parametrize(
@@ -277,6 +277,9 @@ def test_stated_bounds_are_in_force(option: OptionInfo) -> None:
 def test_a_skew_of_clocks_needs_a_time_to_search() -> None:
     with pytest.raises(OptionsError, match="no effect without startingTime or endingTime"):
         parse(publishTimeSkewMs="5").check_batch()
+    with pytest.raises(OptionsError, match=r"no effect without startingTime$"):
+        parse(publishTimeSkewMs="5").check_stream()
+    parse(publishTimeSkewMs="5", startingTime="5").check_stream()
     for name in ("startingTime", "endingTime"):
         options = parse(publishTimeSkewMs="0", **{name: "5"})
         options.check_batch()

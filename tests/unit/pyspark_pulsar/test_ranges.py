@@ -6,15 +6,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyspark_pulsar.offsets import Position, earliest
+from pyspark_pulsar.offsets import Position, earliest, parse_position
 from pyspark_pulsar.ranges import (
     Due,
     LedgerSpan,
     ReadRange,
     TopicSnapshot,
     admit,
+    begin_of,
     due_entries,
     end_position,
+    other_topic,
     plan_ranges,
     position_after,
     unread_loss,
@@ -125,6 +127,37 @@ class TestLoss:
         assert unread_loss(T, None, Position(3, 2), Position(3, 4)) == (
             f"{T} no longer exists; it was read up to 3:2:-1:-1"
         )
+
+
+class TestOtherTopic:
+    HELD = snapshot((3, 6), (5, 2), (9, 4))
+
+    @pytest.mark.parametrize(
+        "place",
+        ["-1:-1", "1:7", "3:-1", "3:5", "4:-1", "5:1", "9:-1", "9:3"],
+    )
+    def test_what_it_holds_or_may_have_trimmed_is_its_own(self, place: str) -> None:
+        assert other_topic(T, self.HELD, parse_position(place, T)) is None
+
+    @pytest.mark.parametrize("place", ["3:6", "4:0", "5:2", "6:3", "9:4", "10:-1", "10:0"])
+    def test_what_it_never_had_is_of_another(self, place: str) -> None:
+        found = other_topic(T, self.HELD, parse_position(place, T))
+        assert found is not None
+        assert f"read up to {place}:-1:-1, a place that it never had" in found
+        assert "it ends at ledger 9 with 4 entries" in found
+
+    def test_an_unused_topic_tells_nothing(self) -> None:
+        assert other_topic(T, TopicSnapshot((), None), Position(9, 4)) is None
+
+    def test_a_batch_of_another_topic_begins_at_its_first_message(self) -> None:
+        for start, end in (("10:0", "5:1"), ("6:3", "9:1"), ("10:0", "9:-1")):
+            own = parse_position(start, T), parse_position(end, T)
+            assert begin_of(T, self.HELD, *own) == START
+
+    def test_a_batch_of_this_topic_or_planned_on_the_former_one_begins_as_planned(self) -> None:
+        for start, end in (("3:2", "9:1"), ("1:0", "5:-1"), ("10:0", "10:5"), ("6:3", "6:9")):
+            own = parse_position(start, T), parse_position(end, T)
+            assert begin_of(T, self.HELD, *own) == own[0]
 
 
 class TestAdmit:

@@ -197,6 +197,10 @@ def test_a_stream_starts_at_latest_or_as_told() -> None:
     admin = FakeAdmin({T: held((3, 6))})
     assert stream(admin).initialOffset() == offset(t="3:5:-1:-1")
     assert stream(admin, startingOffsets="earliest").initialOffset() == offset(t="-1:-1:-1:-1")
+    admin.held[T] = held((3, 600))
+    for since_s, begin in ((100, "3:70"), (900, "3:599"), (20, "-1:-1")):
+        at = stream(admin, startingTime=f"{since_s}000", publishTimeSkewMs="30000")
+        assert at.initialOffset() == offset(t=f"{begin}:-1:-1")
 
 
 def test_the_limit_that_spark_is_told() -> None:
@@ -228,11 +232,55 @@ def test_available_now_ends_where_it_began() -> None:
 
 
 def test_an_offset_never_goes_back() -> None:
-    admin = FakeAdmin({T: held((3, 6))})
     start = offset(t="9:-1:-1:-1")
-    assert stream(admin).latestOffset(start, ReadAllAvailable()) == start
-    unused = FakeAdmin({T: TopicSnapshot((), None)})
-    assert stream(unused).latestOffset(start, ReadAllAvailable()) == start
+    for same in (TopicSnapshot((), None), TopicSnapshot((LedgerSpan(9, 0, 0),), None)):
+        assert stream(FakeAdmin({T: same})).latestOffset(start, ReadAllAvailable()) == start
+    trimmed = FakeAdmin({T: TopicSnapshot((LedgerSpan(12, 0, 0),), (8, 5))})
+    assert stream(trimmed).latestOffset(start, ReadAllAvailable()) == offset(t="12:-1:-1:-1")
+
+
+@pytest.mark.parametrize(
+    "now",
+    [
+        pytest.param(((3, 6),), id="its ids have not come so far again"),
+        pytest.param(((2, 9), (12, 4)), id="they have, elsewhere"),
+        pytest.param(((9, 4), (12, 0)), id="its ledger of that id is smaller"),
+    ],
+)
+def test_a_topic_whose_ids_began_anew_is_another_one(
+    now: tuple[tuple[int, int], ...], caplog: pytest.LogCaptureFixture
+) -> None:
+    """As of a broker with a new data directory: each message of the new topic is read once."""
+    admin, start = FakeAdmin({T: held(*now)}), offset(t="9:4:-1:-1")
+    with pytest.raises(DataLossError, match="9:4:-1:-1, a place that it never had"):
+        stream(admin).latestOffset(start, ReadAllAvailable())
+    reader = stream(admin, failOnDataLoss="false", maxRowsPerTrigger="4")
+    entries, warnings = [], []
+    while (end := reader.latestOffset(start, ReadMaxRows(4))) != start:
+        admitted = [
+            (due.ledger_id, entry)
+            for task in reader.partitions(start, end)
+            for due in task.value.due
+            for entry in range(due.first_entry, due.last_entry + 1)
+        ]
+        assert len(admitted) <= 4
+        entries += admitted
+        warnings.append(len(caplog.messages))
+        start = end
+    assert entries == [(ledger, entry) for ledger, count in now for entry in range(count)]
+    assert set(warnings) == {1}
+    assert "read from its first message" in caplog.messages[0]
+
+
+def test_a_batch_that_was_planned_before_its_topic_became_another_one() -> None:
+    """It has nothing, and what is there now comes with the next."""
+    admin = FakeAdmin({T: held((3, 6))})
+    reader = stream(admin, failOnDataLoss="false")
+    assert reader.partitions(offset(t="9:4:-1:-1"), offset(t="9:8:-1:-1")) == []
+    end = reader.latestOffset(offset(t="9:8:-1:-1"), ReadAllAvailable())
+    assert end == offset(t="3:5:-1:-1")
+    (task,) = stream(admin).partitions(offset(t="9:8:-1:-1"), end)
+    assert (task.value.start, task.value.end) == (Position(-1, -1), Position(3, 5))
 
 
 class Outage(FakeAdmin):
