@@ -13,7 +13,7 @@ from headgate.pipeline.options import CompactOptions
 from headgate.pipeline.progress import Progress
 from headgate.pipeline.roots import resolved_root
 from headgate.pipeline.store.folder import folder_lock
-from headgate.pipeline.store.maintenance import compact, drop_before, vacuum
+from headgate.pipeline.store.maintenance import check_layouts, compact, drop_before, vacuum
 from headgate.pipeline.store.scan import existing_tables
 
 
@@ -24,11 +24,13 @@ def run_compact(options: CompactOptions, err: TextIO) -> None:
     of a dry run, which takes no lock, what would be.
 
     Raises:
-        InputError: the folder cannot be used, or a time is not allowed.
+        InputError: the folder cannot be used, or is of another layout, or a time is not allowed.
         PipelineError: a table cannot be read or written.
     """
     root, progress = resolved_root(options.out), Progress(err)
     tables = existing_tables(options.out)
+    with _plain_errors(root):
+        check_layouts(root)
     held = nullcontext() if options.is_dry_run else folder_lock(root, progress.say)
     with held, _plain_errors(root):
         _tidy_up(root, tables, options, progress)

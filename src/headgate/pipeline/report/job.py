@@ -53,6 +53,7 @@ def run_report(options: ReportOptions, err: TextIO) -> Path:
                 f"folder {options.out} has no table {needed} yet: headgate pipeline run --out "
                 f"{options.out} makes it"
             )
+        TableScan(options.out, needed)  # raises where it is of another layout
     with progress.stage(f"Asking the tables of {options.out}") as stage:
         report = _Report(options.out, tables, asked, options.top)
         html = report.html(f"on {instant(now_ns)}", stage.at)

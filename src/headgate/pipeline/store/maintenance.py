@@ -23,6 +23,7 @@ from headgate.pipeline.options import RETAIN_DAYS_MIN
 from headgate.pipeline.progress import Progress
 from headgate.pipeline.store.delta_log import (
     HOOKS,
+    check_layout,
     commit_drop,
     source_key,
     table_files,
@@ -30,6 +31,7 @@ from headgate.pipeline.store.delta_log import (
 from headgate.pipeline.store.holds import check_held
 from headgate.pipeline.store.place import LOG, Place, place_of
 from headgate.pipeline.store.sure_commit import commit
+from headgate.pipeline.tables.catalogue import TABLES
 from headgate.pipeline.tables.columns import HOUR_NS
 
 VERSIONS_KEPT: Final = 10
@@ -54,6 +56,18 @@ def table_names(root: str) -> list[str]:
     """Names of the tables that a folder has, without one that a killed run only began to make."""
     place = place_of(root)
     return [name for name in place.tables() if place.is_table(name)]
+
+
+def check_layouts(root: str) -> None:
+    """See that the tables of a folder mean what this version means, before one is changed.
+
+    Raises:
+        InputError: one has another layout version.
+    """
+    place = place_of(root)
+    for name in table_names(root):
+        if name in TABLES:
+            check_layout(place.delta(name), place.uri(name))
 
 
 def compact(root: str, tables: Iterable[str], progress: Progress, *, dry_run: bool = False) -> int:
