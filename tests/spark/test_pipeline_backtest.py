@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from pyspark.sql import SparkSession
 
 from headgate.base.errors import InputError
 from headgate.flow.limits import ADAPTIVE_SOURCE, TOPIC_POLICY
+from headgate.pipeline import task_progress
 from headgate.pipeline.backtest.grid import Grid, parse_grid
 from headgate.pipeline.backtest.job import (
     LEVEL_COLUMNS,
@@ -184,6 +186,25 @@ def test_a_range_replays_its_own_hours_only(spark: SparkSession, root: Path) -> 
     rows = [row for row in rows_of(root) if row["run_id"] == "range"]
     assert {(row["from_ns"], row["to_ns"]) for row in rows} == {(since_ns, since_ns + 120 * S)}
     assert {row["samples"] for row in rows} == {12}
+
+
+class Terminal(io.StringIO):
+    """What looks like a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def test_on_a_terminal_a_bar_moves_by_the_tasks_that_are_done(
+    spark: SparkSession, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr(task_progress, "_LOOK_PERIOD_S", 0.05)
+    err = Terminal()
+    run_backtest(spark, str(root), GRID, None, None, "seen", Progress(err))
+    seen = re.findall(r"(\d+)/(\d+)", err.getvalue())
+    assert any(0 < int(done) <= int(total) for done, total in seen)
+    assert spark.sparkContext.getLocalProperty("spark.jobGroup.id") is None
 
 
 def test_a_range_without_samples_says_so(spark: SparkSession, root: Path) -> None:

@@ -17,8 +17,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsed
 from rich.progress import Progress as Bars
 
 
-def _nowhere(_done: int, _total: int) -> None:
-    """Where no bar is drawn."""
+def nowhere(_done: int, _total: int) -> None:
+    """Moves no bar: there is none."""
 
 
 @dataclass(slots=True)
@@ -27,7 +27,7 @@ class Stage:
 
     result: str = ""
     """What came of it, to be shown at its end."""
-    at: Callable[[int, int], None] = _nowhere
+    at: Callable[[int, int], None] = nowhere
     """Called with how much is done and how much there is to do, it moves the bar."""
 
 

@@ -12,6 +12,7 @@ import json
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import date
+from functools import partial
 from typing import Final
 
 from deltalake import DeltaTable
@@ -21,6 +22,7 @@ from headgate.base.errors import InputError
 from headgate.pipeline import episode_steps, judgements, limit_steps, steps
 from headgate.pipeline.kernels.episodes import Newest
 from headgate.pipeline.object_rows import object_rows
+from headgate.pipeline.progress import nowhere
 from headgate.pipeline.roots import is_object_store
 from headgate.pipeline.session import batches_by_count
 from headgate.pipeline.store.delta_log import (
@@ -307,9 +309,14 @@ def refresh_all(spark: SparkSession, root: str) -> None:
         refresh(spark, root, table)
 
 
-def refresh(spark: SparkSession, root: str, table: Table) -> set[int]:
+def refresh(
+    spark: SparkSession, root: str, table: Table, at: Callable[[int, int], None] = nowhere
+) -> set[int]:
     """Recompute the hours of one of :data:`DERIVED` that new rows of its source touch; which they
-    were, counted since the epoch."""
+    were, counted since the epoch.
+
+    ``at`` is called with the hours that are done and all, where they take more than one pass.
+    """
     derivation = _DERIVATIONS[DERIVED.index(table)]
     source = ensure_table(root, derivation.source)
     change = _unseen(root, derivation.source, source, ensure_table(root, table))
@@ -317,17 +324,24 @@ def refresh(spark: SparkSession, root: str, table: Table) -> set[int]:
         return set()
     live = table_files(source)
     hours = derivation.computable(derivation.touched(change.files, live), source)
-    _compute(spark, root, derivation, live, hours, change.transaction)
+    _compute(spark, root, derivation, live, hours, change.transaction, at)
     return hours
 
 
-def recompute(spark: SparkSession, root: str, first_day: date, last_day: date) -> list[str]:
+def recompute(
+    spark: SparkSession,
+    root: str,
+    first_day: date,
+    last_day: date,
+    at: Callable[[int, int], None] = nowhere,
+) -> list[str]:
     """Compute the rows of some days (UTC, both included) of every derived table anew.
 
     Exactly these days are replaced; files of other days stay, also where they follow from these.
     Before, all tables are brought up to date. Hours that follow from what retention has dropped
     stay as they are, because with a part of their input they would come out otherwise; returns a
-    sentence for each table with such hours.
+    sentence for each table with such hours. ``at`` is called with the hours of all tables that are
+    done, and all.
 
     Raises:
         InputError: the last day lies before the first, or the telemetry of all is gone.
@@ -343,7 +357,8 @@ def recompute(spark: SparkSession, root: str, first_day: date, last_day: date) -
         )
     refresh_all(spark, root)
     remarks: list[str] = []
-    for derivation in _DERIVATIONS:
+    for place, derivation in enumerate(_DERIVATIONS):
+        at(place * len(hours), len(_DERIVATIONS) * len(hours))
         source = ensure_table(root, derivation.source)
         derived = ensure_table(root, derivation.table)
         computable = derivation.computable(hours, source)
@@ -359,8 +374,14 @@ def recompute(spark: SparkSession, root: str, first_day: date, last_day: date) -
             table_files(source),
             computable,
             None if change is None else change.transaction,
+            partial(_at_hours, at, place * len(hours), len(_DERIVATIONS) * len(hours)),
         )
     return remarks
+
+
+def _at_hours(at: Callable[[int, int], None], before: int, total: int, done: int, _: int) -> None:
+    """Tell the hours of one table as a part of those of all."""
+    at(before + done, total)
 
 
 def _first_hour(day: date) -> int:
@@ -374,6 +395,7 @@ def _compute(
     live: Collection[TableFile],
     hours: Collection[int],
     transaction: AppTransaction | None,
+    at: Callable[[int, int], None],
 ) -> None:
     """Replace some hours of a derived table by what follows from its source's live files.
 
@@ -384,6 +406,8 @@ def _compute(
     passes = [ordered[at : at + PASS_HOURS] for at in range(0, len(ordered), PASS_HOURS)] or [[]]
     for place, part in enumerate(passes, 1):
         noted = transaction if place == len(passes) else None
+        if len(passes) > 1:
+            at((place - 1) * PASS_HOURS, len(ordered))
         _compute_pass(spark, root, derivation, live, frozenset(part), noted)
 
 

@@ -5,12 +5,16 @@ The tables themselves are played in tests/spark.
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import Any, cast
 
+import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from headgate.pipeline.refresh import _DERIVATIONS, DERIVED
+from headgate.pipeline import refresh as refreshing
+from headgate.pipeline.refresh import _DERIVATIONS, DERIVED, PASS_HOURS, recompute, refresh
 from headgate.pipeline.store.delta_log import TableFile
 from headgate.pipeline.tables.attribution import ATTRIBUTION
 from headgate.pipeline.tables.bronze import BRONZE_EVENTS
@@ -120,3 +124,32 @@ def test_episodes_are_recomputed_where_neighbours_changed_or_telemetry_went_on(
         assert hour in touched
     inputs = {h for h in there if derivation.is_input(file(h, None), {hour})}
     assert inputs == there & {hour - 1, hour, hour + 1}
+
+
+def test_passes_move_a_bar(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By hours: those of a long first read one pass after the other, of a recomputed day table by
+    table; where one pass does all there is nothing to tell."""
+    told: list[tuple[int, int]] = []
+    done: list[int] = []
+
+    def at(hours: int, total: int) -> None:
+        told.append((hours, total))
+
+    def compute(*words: Any) -> None:
+        done.append(len(words[4]))
+
+    monkeypatch.setattr(refreshing, "_compute_pass", compute)
+    session = cast(Any, None)
+    days = date(2025, 11, 21), date(2025, 11, 24)
+    recompute(session, str(tmp_path), *days, at)
+    total = 96 * len(DERIVED)
+    assert told == [(96 * i + more, total) for i in range(len(DERIVED)) for more in (0, 0, 72)]
+    assert sum(done) == total
+    told.clear()
+    for hours, passes in ((PASS_HOURS, []), (150, [(0, 150), (72, 150), (144, 150)])):
+        (tmp_path / str(hours)).mkdir()
+        live = [file(HOUR + hour, None) for hour in range(hours)]
+        monkeypatch.setattr(refreshing, "files_added", lambda *_, live=live: live)
+        monkeypatch.setattr(refreshing, "table_files", lambda _, live=live: live)
+        refresh(session, str(tmp_path / str(hours)), EVICTIONS, at)
+        assert told == passes

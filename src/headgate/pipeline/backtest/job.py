@@ -47,6 +47,7 @@ from headgate.pipeline.tables.bronze import BRONZE_SAMPLES
 from headgate.pipeline.tables.intervals import TOPIC_KEY
 from headgate.pipeline.tables.policy_backtest import POLICY_BACKTEST, REPLAY_COLUMNS
 from headgate.pipeline.tables.schemas import spark_schema
+from headgate.pipeline.task_progress import tasks_told
 from headgate.record.fields import Kind
 
 BUCKETS_PER_CORE: Final = 4
@@ -189,7 +190,9 @@ def run_backtest(
     rows = replays(paths.repartition(tasks), root, grid, first, last, buckets).persist()
     try:
         with progress.stage(f"Replaying {len(grid.points):,} points") as stage:
-            totals = [PointTotals(**row.asDict()) for row in point_totals(rows).collect()]
+            with tasks_told(spark, stage.at):
+                summed = point_totals(rows).collect()
+            totals = [PointTotals(**row.asDict()) for row in summed]
             stage.result = f"{max((t.topics for t in totals), default=0):,} topics"
         ranked = rank(totals)
         with progress.stage(f"Writing {POLICY_BACKTEST.name}"):
