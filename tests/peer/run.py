@@ -20,6 +20,8 @@ SPARK_LIMIT_S = 600
 SPARK_TESTS = (
     "tests/spark/test_pulsar_source_batch.py",
     "tests/spark/test_pulsar_source_stream.py",
+    "tests/spark/test_pulsar_source_exact.py",
+    "tests/spark/test_pulsar_source_outages.py",
     "tests/spark/test_pipeline_pulsar.py",
 )
 """What the suite plays against Headgate, and this against Apache Pulsar: the same answers."""

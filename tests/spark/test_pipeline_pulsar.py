@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import threading
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,8 +15,10 @@ import pytest
 from deltalake import DeltaTable
 
 from headgate.pipeline import jobs
+from headgate.pipeline.failures import PipelineError
 from headgate.pipeline.options import AttributeOptions, SourceOptions
 from headgate.pipeline.store.folder import checkpoint_path
+from tests.service.clients import QUIET, free_ports
 from tests.service.process import BrokerProcess
 from tests.unit.pipeline.play import SITUATIONS, T0, Broker, S, play
 
@@ -68,6 +71,65 @@ def test_a_long_first_read_is_several_batches_and_one_refresh(
     received = rows.filter(pc.equal(rows["kind"], "batch"))["seq"].to_pylist()
     assert sorted(received) == sorted(set(received))
     assert len(received) == 60
+
+
+@pytest.mark.usefixtures("spark")
+def test_what_the_topic_has_lost_is_said_or_ends_the_job(cluster: Cluster, tmp_path: Path) -> None:
+    topic, messages = cluster.new_topic(), play(50)
+    cluster.publish(topic, messages[:20])
+    source = SourceOptions(
+        str(tmp_path), (cluster.broker.service_url,), (cluster.broker.admin_url,), topic
+    )
+    jobs.run_once(source, io.StringIO())
+    cluster.admin("DELETE", topic, "?force=true")
+    cluster.publish(topic, [b"no telemetry", *messages[35:]])
+    with pytest.raises(PipelineError, match="Without --fail-on-data-loss the job goes on"):
+        jobs.run_once(replace(source, fail_on_data_loss=True), io.StringIO())
+    err = io.StringIO()
+    jobs.run_attribute(AttributeOptions(source, format="json"), io.StringIO(), err)
+    assert (
+        "Telemetry of b1 from 2025-11-21 10:00:20 UTC to 2025-11-21 10:00:35 UTC is missing: the "
+        "topic did not have 15 messages of it when it was read.\n"
+    ) in err.getvalue()
+    assert "1 message in quarantine, as no telemetry" in err.getvalue()
+
+
+@pytest.mark.usefixtures("spark")
+def test_a_broker_with_a_new_data_directory_is_read_as_well(tmp_path: Path) -> None:
+    """Its message ids begin anew, behind the checkpoint."""
+    ports = free_ports(2)
+    words = ["--broker-port", str(ports[0]), "--web-port", str(ports[1])]
+    later = Broker(start_ns=T0 + 600 * S, boot="boot-2")
+    said = []
+    for name, messages in (
+        ("old", play(40)),
+        ("new", [m for _ in range(5) for m in later.window()]),
+    ):
+        (tmp_path / name).mkdir()
+        process = BrokerProcess(tmp_path / name, words).start()
+        try:
+            topic = "persistent://public/default/telemetry"
+            client = pulsar.Client(process.service_url, logger=QUIET)
+            producer = client.create_producer(topic)
+            for message in messages:
+                producer.send(message)
+            client.close()
+            urls = (process.service_url,), (process.admin_url,)
+            err = io.StringIO()
+            jobs.run_once(SourceOptions(str(tmp_path / "tables"), *urls, topic), err)
+            said.append(err.getvalue())
+        finally:
+            process.close()
+    samples = DeltaTable(tmp_path / "tables" / "bronze_samples").to_pyarrow_table()
+    batches = samples.filter(pc.equal(samples["kind"], "batch")).group_by("boot_id")
+    counts = batches.aggregate([([], "count_all")]).to_pylist()
+    assert {row["boot_id"]: row["count_all"] for row in counts} == {"boot-1": 40, "boot-2": 5}
+    judged = DeltaTable(tmp_path / "tables" / "attribution").to_pyarrow_table(columns=["to_ns"])
+    assert pc.max(judged["to_ns"]).as_py() == T0 + 605 * S
+    assert "no telemetry of b1" not in said[0]
+    assert (
+        "There is no telemetry of b1 from 2025-11-21 10:00:40 UTC to 2025-11-21 10:10:00 UTC"
+    ) in said[1]
 
 
 class Acknowledging:

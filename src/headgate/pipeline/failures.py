@@ -20,6 +20,11 @@ _WRITTEN_FOR_PEOPLE: Final = ("headgate.", "pyspark_pulsar.")
 _CLIENT: Final = "_pulsar."
 """Where the errors of Pulsar's client come from; their texts do not say what was being done."""
 
+_LOSS_ADVICE: Final = (
+    "Set failOnDataLoss=false to go on without them",
+    "Without --fail-on-data-loss the job goes on without them",
+)
+"""What the source says to who set its options, and what is said to who typed ours."""
 
 _CAUSE: Final = re.compile(r"\n\s*(?:\x1b\[\d*m)*↳(?:\x1b\[\d*m)*\s*")
 """Where delta-rs goes on with the cause of what it has said."""
@@ -49,7 +54,7 @@ def reason_of(text: str) -> str:
     if found:
         name, said = found[-1]["name"], found[-1]["text"]
         if name.startswith(_WRITTEN_FOR_PEOPLE):
-            return said
+            return said.replace(*_LOSS_ADVICE)
         if name.startswith(_CLIENT):
             return f"a topic cannot be read from its broker: {said}"
         return f"{name.rsplit('.', 1)[-1]}: {said}"

@@ -24,6 +24,7 @@ from headgate.base.clock import SystemClock
 from headgate.base.units import INT64_MAX
 from headgate.pipeline import judgements, limit_steps
 from headgate.pipeline.failures import PipelineError, reason_of
+from headgate.pipeline.missing import MissingTelemetry
 from headgate.pipeline.options import AttributeOptions, SourceOptions, StreamOptions
 from headgate.pipeline.preflight import check_brokers
 from headgate.pipeline.producers import write_producers
@@ -230,16 +231,10 @@ def run_once(
     with _opened(source, asked, "headgate pipeline run", progress) as spark:
         _bring_up_to_date(spark, source, messages, root, progress)
         if anew is not None:
-            with progress.stage(f"Computing {anew[0]} to {anew[1]} anew"):
-                remarks = recompute(spark, root, *anew)
+            with progress.stage(f"Computing {anew[0]} to {anew[1]} anew") as stage:
+                remarks = recompute(spark, root, *anew, stage.at)
             for remark in remarks:
                 progress.say(remark)
-    quarantined = TableScan(root, BRONZE_QUARANTINE.name).row_count
-    if quarantined:
-        progress.say(
-            f"{messages_text(quarantined)} in quarantine, as no telemetry that this version reads: "
-            f"headgate pipeline show {BRONZE_QUARANTINE.name} --out {source.out}"
-        )
 
 
 def run_attribute(
@@ -309,14 +304,22 @@ def _bring_up_to_date(
         if source.scrapes is not None:
             remarks = ingest_scrapes(spark, source.scrapes, root)
         else:
+            missing = MissingTelemetry(root)
             frame = _stream(spark, source, messages)
             start_query(frame, root, checkpoint_path(source), trigger_s=None).awaitTermination()
+            remarks = missing.news()
         stage.result = _bronze_text(root)
     for remark in remarks:
         progress.say(remark)
     for table in DERIVED:
-        with progress.stage(f"Computing {table.name}"):
-            refresh(spark, root, table)
+        with progress.stage(f"Computing {table.name}") as stage:
+            refresh(spark, root, table, stage.at)
+    quarantined = TableScan(root, BRONZE_QUARANTINE.name).row_count
+    if quarantined:
+        progress.say(
+            f"{messages_text(quarantined)} in quarantine, as no telemetry that this version reads: "
+            f"headgate pipeline show {BRONZE_QUARANTINE.name} --out {source.out}"
+        )
 
 
 def _judged(
@@ -364,8 +367,11 @@ def run_stream(
             # A run that was killed may have left bronze rows that nothing is derived from yet.
             tables.bring_up_to_date(spark)
             stage.result = _bronze_text(root)
+        missing = MissingTelemetry(root)
 
         def after(session: SparkSession, _: int) -> None:
+            for remark in missing.news():
+                progress.say(remark)
             tables.after_batch(session)
 
         with listening(spark, metrics, progress):

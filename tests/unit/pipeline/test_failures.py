@@ -86,3 +86,11 @@ def test_causes_of_a_refusing_store_stand_in_one_line() -> None:
     assert joined_causes("refused: <?xml?><Error></Error>") == "refused: no reason given"
     assert joined_causes("no bucket (Request ID: x)") == "no bucket"
     assert joined_causes("no bucket (S3 Extended Request ID: x)\nmore") == "no bucket\nmore"
+
+
+def test_lost_data_is_told_in_the_words_of_the_command_line() -> None:
+    lost = "pyspark_pulsar.errors.DataLossError: t was read up to 3:2. Set failOnDataLoss=false to "
+    report = REPORT.replace(REPORT.splitlines()[4], f"{lost}go on without them")
+    assert reason_of(report) == (
+        "t was read up to 3:2. Without --fail-on-data-loss the job goes on without them"
+    )

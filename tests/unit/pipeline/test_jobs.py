@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import date
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 from deltalake import DeltaTable
@@ -102,7 +101,6 @@ def test_what_was_not_computed_anew_is_said(
     monkeypatch.setattr(jobs, "_opened", opened)
     monkeypatch.setattr(jobs, "_asked", lambda *_: None)
     monkeypatch.setattr(jobs, "_bring_up_to_date", lambda *_: None)
-    monkeypatch.setattr(jobs, "TableScan", lambda *_: SimpleNamespace(row_count=0))
     monkeypatch.setattr(jobs, "recompute", lambda *asked: [f"attribution from {asked[2]} stays."])
     err = io.StringIO()
     jobs.run_once(SourceOptions(str(tmp_path)), err, anew=(day, day))

@@ -66,6 +66,7 @@ def source_options(command: Command) -> Command:
         tls_trust_certs: str | None,
         tls_insecure: bool,
         work: str | None,
+        fail_on_data_loss: bool,
         scrapes: str | None = None,
         **others: Any,
     ) -> None:
@@ -73,13 +74,19 @@ def source_options(command: Command) -> Command:
             check_no_brokers("--scrapes")
         token = None if token_file is not None else os.environ.get(TOKEN_VARIABLE) or None
         source = SourceOptions(
-            out, broker_urls, web_urls, topic, token=token, token_path=token_file,
-            trust_path=tls_trust_certs, allow_insecure=tls_insecure, scrapes=scrapes, work=work,
+            out, broker_urls, web_urls, topic, fail_on_data_loss, token=token,
+            token_path=token_file, trust_path=tls_trust_certs, allow_insecure=tls_insecure,
+            scrapes=scrapes, work=work,
         )  # fmt: skip
         command(source, **others)
 
     decorated: Command = with_source
     for option in (
+        click.option(
+            "--fail-on-data-loss", is_flag=True,
+            help="End with status 1 where telemetry was gone before it was read; else it is said,"
+            " and the job goes on.",
+        ),
         click.option(
             "--tls-insecure", is_flag=True, help="Trust any certificate: for tests alone."
         ),
@@ -170,6 +177,7 @@ def check_needed(name: str, needed: str, *, is_given: bool) -> None:
 
 _OF_BROKERS: Final = (
     "broker_urls", "web_urls", "topic", "token_file", "tls_trust_certs", "tls_insecure",
+    "fail_on_data_loss",
 )  # fmt: skip
 """Parameters of :func:`source_options` that only mean something where brokers are asked."""
 

@@ -55,6 +55,23 @@ def test_tables_in_a_bucket_and_a_folder_for_the_job(monkeypatch: pytest.MonkeyP
     assert "s3://BUCKET/PREFIX is allowed" in refused.stderr
 
 
+@pytest.mark.parametrize("command", ["run", "stream"])
+def test_lost_data_ends_a_job_only_where_it_shall(
+    monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    found: list[bool] = []
+    loads(
+        monkeypatch,
+        "ingest",
+        run_once=lambda source, _err, **_: found.append(source.fail_on_data_loss),
+        run_stream=lambda options, _err, **_: found.append(options.source.fail_on_data_loss),
+    )
+    for more in ([], ["--fail-on-data-loss"]):
+        words = ["pipeline", command, "--out", "t", *more]
+        assert CliRunner().invoke(main, words).exit_code == 0
+    assert found == [False, True]
+
+
 def test_days_that_are_computed_anew(monkeypatch: pytest.MonkeyPatch) -> None:
     found: list[Any] = []
     loads(monkeypatch, "ingest", run_once=lambda _source, _err, anew: found.append(anew))
