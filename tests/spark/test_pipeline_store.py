@@ -152,7 +152,7 @@ def test_what_cannot_be_computed_anew_is_told(session: SparkSession, tmp_path: P
     assert [text.split()[0] for text in told] == [
         "intervals", "attribution", "episodes", "publish_attribution"
     ]  # fmt: skip
-    assert told[0].startswith("intervals from 2025-11-23 00:00:00 UTC to 2025-11-23 01:00:00 UTC")
+    assert told[0].startswith("intervals from 2025-11-23 00:00:00 UTC to 2025-11-24 00:00:00 UTC")
     assert rows_of(tmp_path, "attribution") == before
 
 
