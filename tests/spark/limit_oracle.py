@@ -8,36 +8,13 @@ from typing import Any
 
 import pyarrow as pa
 
+from headgate.pipeline.tables.publishing import PUBLISH_ATTRIBUTION, THROTTLE_TIMELINE
 from headgate.record.fields import PARK_CAUSES
-from tests.spark.quota_oracle import run_sql
+from tests.spark.quota_oracle import compared_columns, run_sql, values_of
 
-PUBLISH_COLUMNS = (
-    "date",
-    "hour",
-    "minute",
-    "topic",
-    "partition",
-    "incarnation",
-    "broker",
-    "completeness",
-    "from_ns",
-    "to_ns",
-    "msgs_in",
-    "bytes_in",
-    "producers",
-    *(f"parked_{cause}_ns" for cause in PARK_CAUSES),
-    "parked_topic_rate_messages",
-    "parked_backlog_quota_bytes",
-    "publish_limit_messages_per_s",
-    "publish_limit_source",
-    "evidence",
-    "cause",
-    "second_cause",
-    "held_share",
-)
+PUBLISH_COLUMNS = compared_columns(PUBLISH_ATTRIBUTION)
 """The columns of ``publish_attribution`` that are compared, in the order of the oracle's rows."""
 
-_OWN = PUBLISH_COLUMNS[: PUBLISH_COLUMNS.index("evidence")]
 _HELD = ", ".join(
     f"{{'ns': coalesce(parked_{cause}_ns, 0), 'place': -{place}, 'cause': '{cause}'}}"
     for place, cause in enumerate(PARK_CAUSES)
@@ -45,6 +22,14 @@ _HELD = ", ".join(
 
 _COUNTED = "case when gaps > 0 then to_ns - from_ns else least(covered_ns, to_ns - from_ns) end"
 """Lost rows are counted by the next one; what else is not covered was counted by nobody."""
+
+_PUBLISH_VALUES = {
+    "evidence": "coalesce(evidence, 'measured')",
+    "cause": "held[1].cause",
+    "second_cause": "held[2].cause",
+    "held_share": "case when counted > 0"
+    " then least(1, coalesce(held[1].ns, 0)::double / counted) end",
+}
 
 _PUBLISH_SQL = f"""
 with topics as (
@@ -55,33 +40,25 @@ with topics as (
       + coalesce(parked_pending_limit_messages, 0) as waiting
   from intervals where kind = 'topic'
 )
-select {", ".join(_OWN)}, coalesce(evidence, 'measured'), held[1].cause, held[2].cause,
-  case when counted > 0 then least(1, coalesce(held[1].ns, 0)::double / counted) end
-from topics
+select {values_of(PUBLISH_COLUMNS, _PUBLISH_VALUES)} from topics
 where msgs_in > 0 or len(held) > 0 or waiting > 0
 order by all
 """
 
-TIMELINE_COLUMNS = (
-    "date",
-    "hour",
-    "minute",
-    "level",
-    "subject",
-    "dimension",
-    "counted_ns",
-    "limit_per_s",
-    "limit_source",
-    "offered",
-    "granted",
-    "held",
-    "waiting_ns",
-    "waiting_share",
-    "waiters_max",
-    "use",
-    "waiters",
-)
+TIMELINE_COLUMNS = compared_columns(THROTTLE_TIMELINE)
 """The columns of ``throttle_timeline`` that are compared, in the order of the oracle's rows."""
+
+_PER_S = '"limit" * 1e9 / limit_period_ns'
+_TIMELINE_VALUES = {
+    "counted_ns": f"({_COUNTED})::bigint",
+    "limit_per_s": _PER_S,
+    "held": "greatest(0, offered - granted)",
+    "waiting_share": f"least(1, waiting_ns::double / ({_COUNTED}))",
+    "waiters_max": "coalesce(peak, waiters_max)",
+    "use": f"granted / ({_PER_S} * ({_COUNTED}) / 1e9)",
+    "waiters": "waiters",
+}
+_LIMITER = "cluster, level, subject, dimension, incarnation, minute"
 
 _TIMELINE_SQL = f"""
 with once as (
@@ -89,30 +66,25 @@ with once as (
     to_timestamp((covered_to_ns - 1) // 60000000000 * 60) as minute
   from bronze where kind = 'limiter'
 ), peaks as (
-  select level, subject, dimension, minute, max(waiters_max) as peak
+  select {_LIMITER}, max(waiters_max) as peak
   from once where waiter_1 is not null group by all
 ), names as (
-  select level, subject, dimension, minute,
+  select {_LIMITER},
     unnest([waiter_1, waiter_2, waiter_3, waiter_4, waiter_5]) as waiter,
     unnest([waiter_1_amount, waiter_2_amount, waiter_3_amount, waiter_4_amount, waiter_5_amount])
       as amount
   from once
 ), sums as (
-  select level, subject, dimension, minute, waiter, sum(amount)::bigint as granted
+  select {_LIMITER}, waiter, sum(amount)::bigint as granted
   from names where waiter is not null group by all
 ), waiters as (
-  select level, subject, dimension, minute,
+  select {_LIMITER},
     '[' || string_agg('{{"waiter": "' || waiter || '", "granted": ' || granted || '}}', ', '
                       order by granted desc, waiter) || ']' as waiters
   from sums group by all
 )
-select date, hour, minute, level, subject, dimension, ({_COUNTED})::bigint,
-  "limit" * 1e9 / limit_period_ns, limit_source, offered, granted,
-  greatest(0, offered - granted), waiting_ns, least(1, waiting_ns::double / ({_COUNTED})),
-  coalesce(peak, waiters_max),
-  granted / ("limit" * 1e9 / limit_period_ns * ({_COUNTED}) / 1e9), waiters
-from intervals left join peaks using (level, subject, dimension, minute)
-  left join waiters using (level, subject, dimension, minute)
+select {values_of(TIMELINE_COLUMNS, _TIMELINE_VALUES)}
+from intervals left join peaks using ({_LIMITER}) left join waiters using ({_LIMITER})
 where kind = 'limiter'
 order by all
 """

@@ -16,6 +16,7 @@ from pyspark.sql.types import StructType
 from headgate.pipeline import jobs, session
 from headgate.pipeline.failures import PipelineError
 from headgate.pipeline.options import SourceOptions
+from headgate.pipeline.refresh import DERIVED
 from headgate.pipeline.session import prepare_session
 from headgate.pipeline.store.delta_writer import BRONZE, HeadgateTables, TablesWriter
 from headgate.pipeline.store.folder import checkpoint_path
@@ -26,6 +27,7 @@ from headgate.pipeline.tables.catalogue import TABLES
 from headgate.pipeline.tables.intervals import INTERVALS
 from tests.spark.telemetry_topic import Topic, attribute, rows_of
 from tests.unit.pipeline.play import SITUATIONS, T0, Broker, S
+from tests.unit.pipeline.quota_play import quota_play
 
 POINTS = (
     "before write",
@@ -37,9 +39,11 @@ POINTS = (
 
 
 def messages() -> list[bytes]:
-    """Rows on both sides of an hour, and what is no row."""
-    player = Broker(start_ns=T0 + 3_560 * S, situations=SITUATIONS[:4])
-    return [b"not a record", *(m for _ in range(8) for m in player.window(10))]
+    """Rows of all tables on both sides of an hour, and what is no row."""
+    start_ns = T0 + 3_560 * S
+    player = Broker(start_ns=start_ns, situations=SITUATIONS[:4])
+    held = quota_play(80, start_ns=start_ns, source="b2", boot="boot-2")
+    return [b"not a record", *(m for _ in range(8) for m in player.window(10)), *held]
 
 
 def failing_at(point: str, table: str) -> type[HeadgateTables]:
@@ -87,7 +91,9 @@ def undisturbed(
     topic = Topic(folder / "topic")
     topic.publish(messages())
     attribute(folder / "tables", topic)
-    return tables_of(folder / "tables")
+    found = tables_of(folder / "tables")
+    assert all(found[table.name].num_rows for table in DERIVED)
+    return found
 
 
 def tables_of(out: Path) -> dict[str, pa.Table]:

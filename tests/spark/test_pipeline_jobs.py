@@ -19,6 +19,9 @@ from headgate.pipeline.session import prepare_session
 from headgate.pipeline.store.delta_writer import FORMAT
 from headgate.pipeline.store.folder import checkpoint_path, folder_lock
 from headgate.pipeline.tables.schemas import MESSAGE_SCHEMA
+from headgate.record.fields import Kind
+from tests.spark.interval_oracle import interval_oracle
+from tests.spark.interval_oracle import rows_in_order as interval_rows
 from tests.spark.telemetry_topic import Topic, attribute, rows_of
 from tests.unit.pipeline.play import SITUATIONS, T0, Broker, S, play
 
@@ -71,18 +74,55 @@ def test_situations_are_judged_as_built(tmp_path: Path, topic: Topic) -> None:
     assert "There is telemetry from 2025-11-21 10:00:00 UTC to 2025-11-21 10:" in progress
 
 
+def silent() -> list[bytes]:
+    """Telemetry of 10:40 to 12:15 is lost but for one window, and another broker is down from 10:50
+    to 11:05. Their topics have the names of others, in clusters of their own."""
+    slow = SITUATIONS[:1]
+    player = Broker(slow, start_ns=T0 + 2_280 * S, cluster="lost", source="b3", boot="boot-3")
+    windows = [m for _ in range(600) for m in player.window(10)]
+    first = Broker(slow, start_ns=T0 + 2_940 * S, cluster="down", source="b4", boot="boot-4")
+    down = [m for _ in range(6) for m in first.window(10)]
+    second = Broker(
+        slow,
+        start_ns=T0 + 3_900 * S,
+        cluster="down",
+        source="b4",
+        boot="boot-5",
+        backlogs=first.backlogs(),
+    )
+    down += [m for _ in range(6) for m in second.window(10)]
+    return [*windows[:12], *down, *windows[582:], windows[311]]
+
+
 @pytest.mark.usefixtures("spark")
 def test_many_triggers_give_the_rows_of_one(tmp_path: Path, topic: Topic) -> None:
-    messages = troubled()
+    messages, others = troubled(), silent()
     one, many = tmp_path / "one", tmp_path / "many"
     other = Topic(tmp_path / "other")
-    for part in (messages[:9], messages[9:30], messages[30:]):
+    parts = (
+        [*messages[:9], *others[:14]],
+        [*messages[9:30], *others[14:40]],
+        # Late, and within what was lost.
+        [*messages[30:], *others[40:]],
+    )
+    for part in parts:
         other.publish(part)
         attribute(many, other)
-    topic.publish(messages)
+    topic.publish([*messages, *others])
     attribute(one, topic)
-    for table in ("intervals", "attribution"):
+    for table in DERIVED_NAMES:
         assert rows_of(one, table) == rows_of(many, table)
+    # Whom telemetry is lost of has all amounts, as if there were no hours.
+    intervals = rows_of(one, "intervals")
+    assert interval_rows(intervals, Kind.SUBSCRIPTION) == interval_oracle(
+        rows_of(one, "bronze_samples"), Kind.SUBSCRIPTION
+    )
+    lost = [row for row in intervals.to_pylist() if row["cluster"] == "lost"]
+    assert sum(row["appended"] or 0 for row in lost) == 500 * 6_000
+    assert {row["hour"] for row in lost} == {10, 11, 12}
+    assert {row["gaps"] > 0 for row in lost} == {True, False}
+    down = [row for row in intervals.to_pylist() if row["cluster"] == "down"]
+    assert sum(row["restarts"] for row in down if row["kind"] == "subscription") == 1
 
 
 def test_a_run_killed_after_bronze_has_every_row_once(

@@ -20,6 +20,7 @@ from pyspark.sql import SparkSession
 
 from headgate.pipeline import jobs
 from headgate.pipeline.options import AttributeOptions, SourceOptions
+from headgate.pipeline.refresh import DERIVED
 from headgate.pipeline.store.folder import checkpoint_path
 from headgate.pipeline.tables.bronze import BRONZE_SAMPLES
 from headgate.pipeline.tables.catalogue import TABLES
@@ -27,6 +28,7 @@ from headgate.pipeline.tables.intervals import INTERVALS
 from tests.spark.conftest import KILLS, Cluster
 from tests.spark.telemetry_topic import rows_of
 from tests.unit.pipeline.play import SITUATIONS, T0, Broker, S
+from tests.unit.pipeline.quota_play import QuotaBroker
 
 LIMIT_S = 120.0
 
@@ -129,9 +131,12 @@ def test_killed_streams_lose_and_double_nothing(
 ) -> None:
     kills = pytestconfig.getoption("--kills", KILLS)
     stream = Stream(cluster, tmp_path / "tables")
-    player = Broker(start_ns=T0 + 3_570 * S, situations=SITUATIONS[:3])
+    start_ns = T0 + 3_570 * S
+    player = Broker(start_ns=start_ns, situations=SITUATIONS[:3])
+    # Whose quota evicts from its second part on.
+    held = QuotaBroker(start_ns=start_ns, source="b2", boot="boot-2")
     for i in range(kills):
-        part = [m for _ in range(2) for m in player.window(10)]
+        part = [m for _ in range(2) for m in (*player.window(10), *held.window(10))]
         cluster.publish(stream.topic, [*part, b"not a record"])
         moments = stream.moments()
         stream.run_until_killed(moments[i % len(moments)])
@@ -143,5 +148,5 @@ def test_killed_streams_lose_and_double_nothing(
     )
     killed = tables_of(stream.source)
     assert killed["bronze_quarantine"].num_rows == kills
-    assert killed["intervals"].num_rows > 0
+    assert all(killed[table.name].num_rows for table in DERIVED)
     assert killed == tables_of(undisturbed)

@@ -73,7 +73,14 @@ def troubled() -> list[bytes]:
     second = StoryBroker(backlogs=BACKLOGS, start_ns=first.now_ns + 20 * S, boot="boot-2")
     messages += [m for _ in range(0, SECOND_S, WINDOW_S) for m in second.window(WINDOW_S)]
     kept = [m for i, m in enumerate(messages) if i not in (4, 5, 31, 32, 33, 150)]
-    return kept[40:] + kept[:60]
+    return kept[40:] + kept[:60] + other_cluster()
+
+
+def other_cluster() -> list[bytes]:
+    """Topics, limiters and a backlog by the same names, of another cluster."""
+    names = {"cluster": "other", "source": "b9", "boot": "boot-9"}
+    player = StoryBroker(backlogs=BACKLOGS[-1:], start_ns=BEGIN + 60 * S, **names)
+    return [m for i in range(40) for m in player.window(WINDOW_S) if i not in (4, 5)]
 
 
 @dataclass(frozen=True)
@@ -113,6 +120,7 @@ def test_held_producers_and_limiters_equal_an_independent_oracle(whole: Whole) -
     assert len(expected) > 2 * 70
     assert rows_in_order(timeline, TIMELINE_COLUMNS) == expected
     for rows in (found, timeline):
+        assert set(rows["cluster"].to_pylist()) == {"demo", "other"}
         assert set(rows["hour"].to_pylist()) == {10, 11, 12}
         assert rows["sentence"].null_count == 0
     named = [r["sentence"] for r in found.to_pylist() if r["topic"] == f"{NS}under_broker"]
@@ -257,8 +265,8 @@ def test_what_held_a_topic_over_a_range(spark: SparkSession, whole: Whole) -> No
     minutes = whole.frame(spark, INTERVALS)
     since_ns, until_ns = BEGIN + 60 * S, BEGIN + 480 * S
     rows = limit_steps.publish_judgements(minutes, since_ns, until_ns).toArrow().to_pylist()
-    by_topic = {row["topic"].removeprefix(NS): row for row in rows}
-    assert len(rows) == 8
+    by_topic = {row["topic"].removeprefix(NS): row for row in rows if row["cluster"] == "demo"}
+    assert len(rows) == 2 * len(by_topic) == 16
     raised = by_topic["raised"]
     assert (raised["from_ns"], raised["to_ns"]) == (since_ns, until_ns)
     assert raised["sentence"].startswith(
@@ -269,7 +277,8 @@ def test_what_held_a_topic_over_a_range(spark: SparkSession, whole: Whole) -> No
     summed = [
         row["parked_broker_rate_ns"]
         for row in whole.rows(PUBLISH_ATTRIBUTION).to_pylist()
-        if row["topic"] == f"{NS}under_broker" and since_ns <= row["from_ns"] < until_ns
+        if (row["cluster"], row["topic"]) == ("demo", f"{NS}under_broker")
+        and since_ns <= row["from_ns"] < until_ns
     ]
     assert by_topic["under_broker"]["parked_broker_rate_ns"] == sum(summed)
 
@@ -281,9 +290,13 @@ def test_the_command_says_why_a_producer_was_slow(spark: SparkSession, whole: Wh
     asked = AttributeOptions(source, since, until, "json", reads=False, is_about_producers=True)
     out, err = io.StringIO(), io.StringIO()
     rows = jobs.run_attribute(asked, out, err)
-    told = {row["topic"].removeprefix(NS): row for row in json.loads(out.getvalue())}
-    assert "8 topics" in err.getvalue()
-    assert len(told) == len(rows) == 8
+    told = {
+        row["topic"].removeprefix(NS): row
+        for row in json.loads(out.getvalue())
+        if row["cluster"] == "demo"
+    }
+    assert "16 topics" in err.getvalue()
+    assert 2 * len(told) == len(rows) == 16
     assert told["raised"]["cause"] == "topic_rate"
     assert told["idle"]["cause"] is None
     assert told["idle"]["sentence"] == "nothing held publishing"

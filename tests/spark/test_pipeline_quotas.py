@@ -20,13 +20,16 @@ from headgate.pipeline.options import AttributeOptions, SourceOptions, StreamOpt
 from headgate.pipeline.refresh import refresh
 from headgate.pipeline.session import prepare_session
 from headgate.pipeline.store.folder import checkpoint_path
+from headgate.pipeline.tables.bronze import BRONZE_EVENTS, BRONZE_SAMPLES
 from headgate.pipeline.tables.columns import Table
 from headgate.pipeline.tables.intervals import INTERVALS
 from headgate.pipeline.tables.quotas import QUOTA_USAGE
 from headgate.pipeline.tables.schemas import MESSAGE_SCHEMA
 from tests.service.process import BrokerProcess
+from tests.spark.bronze_oracle import bronze_oracle, rows_received
 from tests.spark.quota_oracle import (
     EVICTION_COLUMNS,
+    FORECAST_COLUMNS,
     USAGE_COLUMNS,
     evictions_oracle,
     rows_in_order,
@@ -34,13 +37,13 @@ from tests.spark.quota_oracle import (
 )
 from tests.spark.telemetry_topic import Topic, attribute, rows_of
 from tests.unit.pipeline.play import T0, S, play
-from tests.unit.pipeline.quota_play import MESSAGES_OF_ACT, NS, QuotaBroker, acts_until
+from tests.unit.pipeline.quota_play import MESSAGES_OF_ACT, NS, QuotaBroker, acts_until, quota_play
 
 QUOTA_TABLES = ("quota_usage", "evictions")
 DERIVED_TABLES = ("intervals", *QUOTA_TABLES)
 
-FIRST_S, SECOND_S = 200, 150
-"""How long the two boots of :func:`troubled` run."""
+FIRST_S, SECOND_S, OTHER_S = 200, 150, 100
+"""How long the two boots of :func:`troubled` run, and another cluster with the same topics."""
 
 
 def troubled() -> list[bytes]:
@@ -51,7 +54,9 @@ def troubled() -> list[bytes]:
     messages += [m for _ in range(0, SECOND_S, 10) for m in second.window(10)]
     # Lost batches have no act of eviction in them.
     kept = [m for i, m in enumerate(messages) if i not in (1, 2, 22)]
-    return kept[16:] + kept[:20]
+    names = {"cluster": "other", "source": "b9", "boot": "boot-9"}
+    other = quota_play(OTHER_S, start_ns=T0 + 3_480 * S, **names)
+    return kept[16:] + kept[:20] + other
 
 
 @dataclass(frozen=True)
@@ -83,7 +88,11 @@ def test_both_tables_equal_an_independent_oracle(whole: Whole) -> None:
     expected = evictions_oracle(rows_of(out, "bronze_events"))
     assert rows_in_order(evictions, EVICTION_COLUMNS) == expected
 
-    acts = acts_until(FIRST_S) + acts_until(SECOND_S)
+    assert {*USAGE_COLUMNS, *FORECAST_COLUMNS, "sentence"} == set(QUOTA_USAGE.column_names())
+    assert set(usage["cluster"].to_pylist()) == {"demo", "other"}
+
+    boots_s = (FIRST_S, SECOND_S, OTHER_S)
+    acts = sum(map(acts_until, boots_s))
     assert evictions.num_rows == acts
     assert sum(evictions["messages"].to_pylist()) == MESSAGES_OF_ACT * acts
     assert set(evictions["hour"].to_pylist()) == {10, 11}
@@ -91,7 +100,7 @@ def test_both_tables_equal_an_independent_oracle(whole: Whole) -> None:
     # Every act is in exactly one minute, restart and lost batches included.
     assert sum(usage["eviction_time_messages"].drop_null().to_pylist()) == MESSAGES_OF_ACT * acts
     held_s = sum(row["held_seconds"] for row in usage.to_pylist() if row["topic"] == f"{NS}held")
-    assert held_s == (FIRST_S - 60) + (SECOND_S - 60)
+    assert held_s == sum(seconds - 60 for seconds in boots_s)
     assert {row["sentence"] for row in usage.to_pylist() if row["topic"] == f"{NS}blocked"} == {
         "the topic is over its 0 B quota (topic policy): producers are refused with an error"
     }
@@ -99,6 +108,13 @@ def test_both_tables_equal_an_independent_oracle(whole: Whole) -> None:
     versions = {table: DeltaTable(out / table).version() for table in QUOTA_TABLES}
     attribute(out, whole.topic)
     assert versions == {table: DeltaTable(out / table).version() for table in QUOTA_TABLES}
+
+
+def test_bronze_holds_what_the_codec_reads(whole: Whole) -> None:
+    for table in (BRONZE_SAMPLES, BRONZE_EVENTS):
+        found = rows_received(rows_of(whole.out, table.name), table)
+        assert found == bronze_oracle(troubled(), table)
+        assert set(found.values()) == {1, 2}
 
 
 def test_many_triggers_and_a_stream_give_the_rows_of_one(tmp_path: Path, whole: Whole) -> None:

@@ -18,8 +18,10 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from headgate.base.errors import InputError
+from headgate.pipeline import jobs
 from headgate.pipeline import refresh as refreshing
 from headgate.pipeline.object_rows import object_rows
+from headgate.pipeline.options import SourceOptions
 from headgate.pipeline.progress import Progress
 from headgate.pipeline.refresh import DERIVED, read_files, recompute, refresh, refresh_all
 from headgate.pipeline.session import prepare_session
@@ -34,14 +36,14 @@ from headgate.pipeline.store.delta_writer import FORMAT
 from headgate.pipeline.store.maintenance import compact, drop_before
 from headgate.pipeline.store.parquet_files import write_tables
 from headgate.pipeline.tables.attribution import ATTRIBUTION
-from headgate.pipeline.tables.bronze import BRONZE_SAMPLES
+from headgate.pipeline.tables.bronze import BRONZE_EVENTS, BRONZE_SAMPLES
 from headgate.pipeline.tables.catalogue import TABLES
 from headgate.pipeline.tables.columns import HOUR_NS
 from headgate.pipeline.tables.intervals import INTERVALS
-from headgate.pipeline.tables.quotas import EVICTIONS, QUOTA_USAGE
 from headgate.pipeline.tables.schemas import table_schema
-from tests.spark.telemetry_topic import rows_of
+from tests.spark.telemetry_topic import Topic, rows_of
 from tests.unit.pipeline.play import SITUATIONS, T0, Broker, S, bronze
+from tests.unit.pipeline.quota_play import quota_play
 from tests.unit.pipeline.store.old_folder import old_table
 
 DAY_S = 86_400
@@ -51,31 +53,37 @@ DAY = date(2025, 11, 22)
 NEXT_DAY = date(2025, 11, 23)
 
 
-def rows_around_midnights() -> list[pa.Table]:
-    """Telemetry around three midnights, as three appends of bronze rows."""
-    return [
-        bronze(
-            [
-                message
-                for player in [
-                    Broker(
-                        start_ns=MIDNIGHT + (day * DAY_S - 60) * S,
-                        boot=f"boot-{day}",
-                        situations=SITUATIONS[:3],
-                    )
-                ]
-                for _ in range(12)
-                for message in player.window(10)
-            ]
+def messages_around_midnights() -> list[list[bytes]]:
+    """Telemetry of all kinds around three midnights, each of a broker of its own."""
+    found = []
+    for day in range(3):
+        start_ns = MIDNIGHT + (day * DAY_S - 60) * S
+        player = Broker(
+            start_ns=start_ns, source=f"b{day}", boot=f"boot-{day}", situations=SITUATIONS[:3]
         )
-        for day in range(3)
-    ]
+        held = quota_play(120, start_ns=start_ns, source=f"q{day}", boot=f"quota-{day}")
+        found.append([*(m for _ in range(12) for m in player.window(10)), *held])
+    return found
+
+
+def rows_around_midnights() -> list[pa.Table]:
+    """The samples of that, as three appends of bronze rows."""
+    return [bronze(messages) for messages in messages_around_midnights()]
 
 
 def append(root: Path, rows: pa.Table) -> None:
     ensure_all(root)
     written = write_tables(str(root), "0", [(BRONZE_SAMPLES.name, rows)])
     commit_append(str(root), BRONZE_SAMPLES, written, None)
+
+
+def append_all(root: Path) -> None:
+    """Samples and events around three midnights."""
+    for messages in messages_around_midnights():
+        append(root, bronze(messages))
+        events = bronze(messages, BRONZE_EVENTS.name)
+        written = write_tables(str(root), "0", [(BRONZE_EVENTS.name, events)])
+        commit_append(str(root), BRONZE_EVENTS, written, None)
 
 
 def ensure_all(root: Path) -> None:
@@ -100,16 +108,16 @@ def session(spark: SparkSession) -> SparkSession:
 def test_a_day_computed_anew_replaces_exactly_that_day(
     session: SparkSession, tmp_path: Path
 ) -> None:
-    for rows in rows_around_midnights():
-        append(tmp_path, rows)
+    append_all(tmp_path)
     refresh_all(session, str(tmp_path))
     names = [table.name for table in DERIVED]
     right = {name: rows_of(tmp_path, name) for name in names}
+    assert all(rows.num_rows for rows in right.values())
     day = DAY.isoformat()
     others = {name: live(tmp_path, name, lambda found: found != day) for name in names}
     own = {name: live(tmp_path, name, lambda found: found == day) for name in names}
-    assert others["attribution"]
-    assert own["attribution"]
+    assert all(others.values())
+    assert all(own.values())
     # As if an earlier version had computed the day wrongly.
     midnight = MIDNIGHT // HOUR_NS
     commit_replace(str(tmp_path), ATTRIBUTION, [], range(midnight, midnight + 24), None)
@@ -122,6 +130,27 @@ def test_a_day_computed_anew_replaces_exactly_that_day(
     versions = {name: DeltaTable(tmp_path / name).version() for name in names}
     refresh_all(session, str(tmp_path))
     assert versions == {name: DeltaTable(tmp_path / name).version() for name in names}
+
+
+def test_a_run_computes_all_days_anew_that_it_is_told(
+    tmp_path: Path, session: SparkSession
+) -> None:
+    topic, out = Topic(tmp_path / "topic"), tmp_path / "tables"
+    topic.publish([m for messages in messages_around_midnights() for m in messages])
+    source = SourceOptions(str(out))
+    jobs.run_once(source, io.StringIO(), messages=topic.stream)
+    right = {table.name: rows_of(out, table.name) for table in DERIVED}
+    assert all(rows.num_rows for rows in right.values())
+    midnight = MIDNIGHT // HOUR_NS
+    for table in DERIVED:
+        commit_replace(str(out), table, [], range(midnight - 24, midnight + 72), None)
+    jobs.run_once(source, io.StringIO(), messages=topic.stream, anew=(DAY, NEXT_DAY))
+    for name, rows in right.items():
+        wanted = pc.is_in(rows["date"], pa.array([DAY, NEXT_DAY]))
+        # What tables follow from is gone where it was not computed anew.
+        assert rows_of(out, name)["date"].unique().to_pylist() == [DAY, NEXT_DAY], name
+        if name in ("intervals", "evictions", "throttle_timeline"):
+            assert rows_of(out, name) == rows.filter(wanted), name
 
 
 def test_days_that_cannot_be_computed_anew_are_refused(
@@ -150,18 +179,17 @@ def test_what_cannot_be_computed_anew_is_told(session: SparkSession, tmp_path: P
         "follow from up to 24 h before them, and intervals is kept from 2025-11-23 00:00:00 UTC on."
     )
     assert [text.split()[0] for text in told] == [
-        "intervals", "attribution", "episodes", "publish_attribution"
+        "intervals", "attribution", "episodes", "publish_attribution", "quota_usage"
     ]  # fmt: skip
-    assert told[0].startswith("intervals from 2025-11-23 00:00:00 UTC to 2025-11-23 01:00:00 UTC")
+    assert told[0].startswith("intervals from 2025-11-23 00:00:00 UTC to 2025-11-24 00:00:00 UTC")
     assert rows_of(tmp_path, "attribution") == before
 
 
 def test_a_long_history_is_computed_in_passes_and_a_kill_between_them_leaves_all_right(
     session: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for rows in rows_around_midnights():
-        append(tmp_path / "one", rows)
-        append(tmp_path / "many", rows)
+    append_all(tmp_path / "one")
+    append_all(tmp_path / "many")
     refresh_all(session, str(tmp_path / "one"))
     monkeypatch.setattr(refreshing, "PASS_HOURS", 2)
     root, write = str(tmp_path / "many"), refreshing._replace
@@ -179,12 +207,11 @@ def test_a_long_history_is_computed_in_passes_and_a_kill_between_them_leaves_all
             patch.setattr(refreshing, "_replace", die_in_the_third)
             with suppress(InterruptedError):
                 refresh(session, root, table)
-        if table is not EVICTIONS:  # of which there are none
-            assert [len(hours) for hours in committed] == [2, 2], table.name
-            half = rows_of(tmp_path / "many", table.name).num_rows
-            whole = rows_of(tmp_path / "one", table.name).num_rows
-            assert 0 < half < whole or table is QUOTA_USAGE, table.name  # nor quotas
-            assert refresh(session, root, table)
+        assert [len(hours) for hours in committed] == [2, 2], table.name
+        half = rows_of(tmp_path / "many", table.name).num_rows
+        whole = rows_of(tmp_path / "one", table.name).num_rows
+        assert 0 < half < whole, table.name
+        assert refresh(session, root, table)
         assert refresh(session, root, table) == set()
         assert rows_of(tmp_path / "many", table.name) == rows_of(tmp_path / "one", table.name)
 

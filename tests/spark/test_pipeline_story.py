@@ -24,15 +24,16 @@ from headgate.pipeline.tables.attribution import (
     BLAMES,
     JUDGEMENT_COLUMNS,
 )
-from headgate.pipeline.tables.bronze import INFERRED, MEASURED
+from headgate.pipeline.tables.bronze import BRONZE_SAMPLES, INFERRED, MEASURED
 from headgate.pipeline.tables.columns import HOUR_NS
 from headgate.pipeline.tables.intervals import INTERVALS
 from headgate.record.fields import Kind
 from tests.spark.attribution_oracle import ATTRIBUTION_COLUMNS, attribution_oracle, rows_in_order
+from tests.spark.bronze_oracle import bronze_oracle, rows_received
 from tests.spark.interval_oracle import interval_columns, interval_oracle
 from tests.spark.interval_oracle import rows_in_order as interval_rows
 from tests.spark.telemetry_topic import Topic, attribute, rows_of
-from tests.unit.pipeline.play import STORY, T0, Broker, S
+from tests.unit.pipeline.play import STORY, T0, Broker, S, play
 from tests.unit.pipeline.row_by_row import judge_minutes, proven_rate_per_s
 
 UNHELD = {"no_permits": 0.97, "storage": 0.03}
@@ -62,7 +63,10 @@ def story() -> list[bytes]:
     other.reset()
     messages += [m for _ in range(8) for m in other.window(10)]
     kept = [m for i, m in enumerate(messages) if i not in (3, 4, 5, 26)]
-    return kept[20:] + kept[:26]
+    # Another cluster has the same names for a minute.
+    names = {"cluster": "other", "source": "b3", "boot": "boot-3"}
+    other = play(60, 10, situations=STORY, start_ns=T0 + 3_300 * S, **names)
+    return kept[20:] + kept[:26] + other
 
 
 @pytest.fixture(scope="module")
@@ -89,18 +93,26 @@ def assert_same(found: Sequence[tuple[Any, ...]], expected: Sequence[tuple[Any, 
             assert_close(value, other, (name, wanted))
 
 
+def test_bronze_holds_what_the_codec_reads(folder: Path) -> None:
+    found = rows_received(rows_of(folder, BRONZE_SAMPLES.name), BRONZE_SAMPLES)
+    assert found == bronze_oracle(story(), BRONZE_SAMPLES)
+    # Batches that came twice are there twice.
+    assert set(found.values()) == {1, 2}
+
+
 @pytest.mark.parametrize("kind", [Kind.SUBSCRIPTION, Kind.TOPIC, Kind.LIMITER])
 def test_intervals_equal_an_independent_oracle(folder: Path, kind: Kind) -> None:
     bronze, intervals = rows_of(folder, "bronze_samples"), rows_of(folder, "intervals")
     found = interval_rows(intervals, kind)
     assert found == interval_oracle(bronze, kind)
     subjects = {Kind.SUBSCRIPTION: len(STORY), Kind.TOPIC: len(STORY) - 1, Kind.LIMITER: 1}
-    assert len(found) == 10 * subjects[kind]
+    assert len(found) == (10 + 1) * subjects[kind]
     # All that may happen to an account happened to each of them.
     names = interval_columns(kind)
     for name in ("gaps", "restarts", "resets", "clock_steps"):
         assert sum(row[names.index(name)] for row in found) >= subjects[kind], name
-    assert {row[names.index("broker")] for row in found} == {"b1:6650", "b2:6650"}
+    assert {row[names.index("broker")] for row in found} == {"b1:6650", "b2:6650", "b3:6650"}
+    assert {row[names.index("cluster")] for row in found} == {"demo", "other"}
 
 
 def test_a_minute_of_two_brokers_is_summed(folder: Path) -> None:

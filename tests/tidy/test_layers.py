@@ -6,8 +6,9 @@ with the reason. Standard library modules are free unless a row bans them.
 
 from __future__ import annotations
 
+import ast
 import sys
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from tests.tidy.tree import Module, modules, report
 
@@ -87,6 +88,29 @@ LAZY_IMPORTS_ALLOWED = {"cli", "pipeline", "pyspark_pulsar"}
 LAZY_MODULES_ALLOWED = {"headgate.app.open_telemetry"}
 """What few brokers need must cost the others neither time nor memory."""
 
+KERNELS = "headgate.pipeline.kernels"
+BANNED_OF_KERNELS = ("pyspark", "pandas", "deltalake", "headgate.pipeline.store")
+"""A kernel gets Arrow tables and gives them: neither it nor what it imports may know of these."""
+
+STEPS = {
+    f"headgate.pipeline.{name}"
+    for name in (
+        "steps", "judgements", "limit_steps", "episode_steps", "forecast_steps", "views",
+    )
+}  # fmt: skip
+"""The modules that are ``DataFrame -> DataFrame`` and nothing else."""
+BANNED_OF_STEPS = {
+    "SparkSession", "SparkContext", "deltalake", "io", "os", "pathlib", "place", "refresh",
+    "session", "store",
+}  # fmt: skip
+"""Parts of names that they may not import: who makes a session, and who knows of files."""
+NEVER_IN_STEPS = {
+    "cache", "checkpoint", "collect", "first", "foreach", "foreachPartition", "getActiveSession",
+    "head", "isEmpty", "localCheckpoint", "persist", "rdd", "sparkSession", "toArrow",
+    "toLocalIterator", "toPandas", "write", "writeStream", "writeTo",
+}  # fmt: skip
+"""What of a DataFrame runs it, keeps it or leads to its session."""
+
 ADMIN_SEES_OF_BROKER = (
     "headgate.broker.facade",
     "headgate.broker.stats",
@@ -119,6 +143,46 @@ def test_admin_sees_only_the_facade_of_the_broker() -> None:
         if module.layer == "admin"
         for line, target in _targets(module)
         if target.startswith("headgate.broker") and not target.startswith(ADMIN_SEES_OF_BROKER)
+    ]
+    assert not problems, report(problems)
+
+
+def test_kernels_know_neither_spark_nor_where_tables_are() -> None:
+    by_name = {module.name: module for module in modules()}
+    kernels = [name for name in by_name if name.startswith(f"{KERNELS}.")]
+    problems = []
+    for kernel in kernels:
+        reached, waiting = {kernel}, [kernel]
+        while waiting:
+            module = by_name[waiting.pop()]
+            for line, target in _targets(module):
+                if _is_in(target, BANNED_OF_KERNELS):
+                    problems.append(f"{module.where}:{line}: {kernel} gets to know {target}")
+                following = _module_of(target, by_name.keys())
+                if following and following not in reached:
+                    reached.add(following)
+                    waiting.append(following)
+    assert len(kernels) > 20
+    assert not problems, report(problems)
+
+
+def test_steps_take_no_session_collect_nothing_and_touch_no_store() -> None:
+    found = {m.name for m in modules() if m.layer == "pipeline" and m.name.endswith("steps")}
+    assert found <= STEPS, f"not in the table: {sorted(found - STEPS)}"
+    steps = [module for module in modules() if module.name in STEPS]
+    assert {module.name for module in steps} == STEPS
+    problems = [
+        f"{module.where}:{line}: a step may not import {target}"
+        for module in steps
+        for line, target in _targets(module)
+        if not BANNED_OF_STEPS.isdisjoint(target.split("."))
+    ]
+    problems += [
+        f"{module.where}:{node.lineno}: a step may not call {ast.unparse(node)}"
+        for module in steps
+        for node in ast.walk(module.syntax)
+        if (isinstance(node, ast.Attribute) and node.attr in NEVER_IN_STEPS)
+        or (isinstance(node, ast.Name) and node.id == "open")
     ]
     assert not problems, report(problems)
 
@@ -188,7 +252,11 @@ def _targets(module: Module) -> Iterator[tuple[int, str]]:
             yield found.line, found.target
 
 
-def _module_of(target: str, names: set[str]) -> str:
+def _is_in(target: str, packages: tuple[str, ...]) -> bool:
+    return any(target == package or target.startswith(f"{package}.") for package in packages)
+
+
+def _module_of(target: str, names: Collection[str]) -> str:
     """The module of ours that an import executes, or nothing."""
     while target and target not in names:
         target = target.rpartition(".")[0]

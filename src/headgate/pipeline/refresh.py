@@ -21,8 +21,10 @@ from pyspark.sql import DataFrame, SparkSession
 from headgate.base.errors import InputError
 from headgate.pipeline import episode_steps, judgements, limit_steps, steps
 from headgate.pipeline.kernels.episodes import Newest
+from headgate.pipeline.kernels.silences import Silence, arrivals, hours_across, silences
 from headgate.pipeline.object_rows import object_rows
 from headgate.pipeline.progress import nowhere
+from headgate.pipeline.received import SILENCE_HOURS_MAX, windows_around, windows_of
 from headgate.pipeline.roots import is_object_store
 from headgate.pipeline.session import batches_by_count
 from headgate.pipeline.store.delta_log import (
@@ -78,7 +80,7 @@ def _unseen(root: str, table: Table, source: DeltaTable, derived: DeltaTable) ->
 
 
 def near_hours(files: Iterable[TableFile]) -> set[int]:
-    """Hours whose intervals depend on rows of the files."""
+    """Hours whose intervals depend on rows of the files, whatever else arrived."""
     hours: set[int] = set()
     for file in files:
         first, last = file.span_ns
@@ -91,8 +93,21 @@ def near_hours(files: Iterable[TableFile]) -> set[int]:
     return hours
 
 
-def _near_any(file: TableFile, hours: Collection[int]) -> bool:
-    return not near_hours([file]).isdisjoint(hours)
+def _touched_intervals(
+    root: str, new: Collection[TableFile], live: Collection[TableFile]
+) -> set[int]:
+    """Hours near the new rows, and all that a silence touches whose ends they are."""
+    touched = near_hours(new)
+    for hours in _passes(near_hours(new)):
+        part = [file for file in new if not near_hours([file]).isdisjoint(hours)]
+        around = windows_around(root, live, hours)
+        touched |= hours_across(silences(around), windows_of(root, part))
+    return touched
+
+
+def _within_silence(file: TableFile, hours: Collection[int]) -> bool:
+    around = range(-SILENCE_HOURS_MAX, SILENCE_HOURS_MAX + 1)
+    return any(file.hour + ahead in hours for ahead in around)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,8 +116,8 @@ class _Derivation:
 
     table: Table
     source: Table
-    touched: Callable[[Collection[TableFile], Collection[TableFile]], set[int]]
-    """The hours to recompute, from the files that are new and all that are live."""
+    touched: Callable[[str, Collection[TableFile], Collection[TableFile]], set[int]]
+    """The hours to recompute, from a root and the source's files that are new and that are live."""
     is_input: Callable[[TableFile, Collection[int]], bool]
     """Whether some hours depend on a live file."""
     rows: Callable[[SparkSession, str, list[TableFile], Collection[int]], DataFrame | None]
@@ -143,7 +158,7 @@ def _by_hour(
     """
     kinds = (kind,) if isinstance(kind, str) else kind
 
-    def touched(new: Collection[TableFile], live: Collection[TableFile]) -> set[int]:
+    def touched(_root: str, new: Collection[TableFile], live: Collection[TableFile]) -> set[int]:
         changed = {file.hour for file in new}
         looking_back = {
             file.hour
@@ -168,11 +183,24 @@ def _by_hour(
 def _interval_rows(
     spark: SparkSession, root: str, files: list[TableFile], hours: Collection[int]
 ) -> DataFrame | None:
-    beats = heartbeats(root, files, hours)
-    samples = [file for file in files if file.partition["kind"] != BATCH_KIND]
+    arrived = arrivals(windows_around(root, files, hours), hours)
+    samples = [
+        file
+        for file in files
+        if file.partition["kind"] != BATCH_KIND
+        and (
+            not near_hours([file]).isdisjoint(hours)
+            or any(_is_of(file, silence) for silence in arrived.silences)
+        )
+    ]
     if not samples:
         return None
-    return steps.intervals(read_files(spark, root, BRONZE_SAMPLES, samples), hours, beats)
+    return steps.intervals(read_files(spark, root, BRONZE_SAMPLES, samples), hours, arrived)
+
+
+def _is_of(file: TableFile, silence: Silence) -> bool:
+    first, last = file.span_ns
+    return first < silence.until_ns and last >= silence.from_ns - 1
 
 
 _LIMITER: Final = Kind.LIMITER.value
@@ -197,7 +225,9 @@ def _timeline_rows(
     )
 
 
-def _touched_episodes(new: Collection[TableFile], live: Collection[TableFile]) -> set[int]:
+def _touched_episodes(
+    _root: str, new: Collection[TableFile], live: Collection[TableFile]
+) -> set[int]:
     """The changed hours and those beside them, where episodes may begin to go on; and the last two
     before each: what was open there is not if telemetry goes on without it."""
     changed = {file.hour for file in new}
@@ -253,10 +283,10 @@ _DERIVATIONS: Final = (
     _Derivation(
         INTERVALS,
         BRONZE_SAMPLES,
-        lambda new, _: near_hours(new),
-        _near_any,
+        _touched_intervals,
+        _within_silence,
         _interval_rows,
-        look_back_hours=1,
+        look_back_hours=SILENCE_HOURS_MAX,
     ),
     # A consumer's proven rate looks back a day.
     _by_hour(
@@ -282,7 +312,7 @@ _DERIVATIONS: Final = (
     _Derivation(
         THROTTLE_TIMELINE,
         INTERVALS,
-        lambda new, _: {file.hour for file in new},
+        lambda _root, new, _live: {file.hour for file in new},
         lambda file, hours: file.partition["kind"] == _LIMITER and file.hour in hours,
         _timeline_rows,
         look_back_hours=0,
@@ -323,7 +353,7 @@ def refresh(
     if change is None:
         return set()
     live = table_files(source)
-    hours = derivation.computable(derivation.touched(change.files, live), source)
+    hours = derivation.computable(derivation.touched(root, change.files, live), source)
     _compute(spark, root, derivation, live, hours, change.transaction, at)
     return hours
 
@@ -402,13 +432,17 @@ def _compute(
     A pass has at most :data:`PASS_HOURS`. Only the last one notes what was seen of the source: who
     is killed before it does all of them again, which gives the same rows.
     """
-    ordered = sorted(hours)
-    passes = [ordered[at : at + PASS_HOURS] for at in range(0, len(ordered), PASS_HOURS)] or [[]]
+    passes = _passes(hours) or [frozenset()]
     for place, part in enumerate(passes, 1):
         noted = transaction if place == len(passes) else None
         if len(passes) > 1:
-            at((place - 1) * PASS_HOURS, len(ordered))
-        _compute_pass(spark, root, derivation, live, frozenset(part), noted)
+            at((place - 1) * PASS_HOURS, len(hours))
+        _compute_pass(spark, root, derivation, live, part, noted)
+
+
+def _passes(hours: Collection[int]) -> list[frozenset[int]]:
+    ordered = sorted(hours)
+    return [frozenset(ordered[at : at + PASS_HOURS]) for at in range(0, len(ordered), PASS_HOURS)]
 
 
 def _compute_pass(
@@ -470,23 +504,3 @@ def read_files(
         .parquet(*[f"{folder}/{path}" for path in paths])
         .select(*schema.names)
     )
-
-
-def heartbeats(
-    root: str, files: Iterable[TableFile], hours: Collection[int]
-) -> dict[tuple[int, str, str], int]:
-    """End of the last window of every (target hour, source, boot), among the hour's input.
-
-    The files of kind ``batch`` have one small row for each message: the driver reads them.
-    """
-    last: dict[tuple[int, str, str], int] = {}
-    paths = [file.path for file in files if file.partition["kind"] == BATCH_KIND]
-    names = ("source", "boot_id", "window_end_ns")
-    for rows in place_of(root).columns(BRONZE_SAMPLES.name, paths, names):
-        for source, boot, end in zip(*(rows.column(i).to_pylist() for i in range(3)), strict=True):
-            first = (end - 1 - INTERVALS_LOOK_BACK_NS) // HOUR_NS
-            for hour in range(first, (end - 1 + INTERVALS_LOOK_BACK_NS) // HOUR_NS + 1):
-                key = (hour, source, boot)
-                if hour in hours and last.get(key, 0) < end:
-                    last[key] = end
-    return last

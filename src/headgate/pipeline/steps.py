@@ -20,11 +20,11 @@ from headgate.pipeline.kernels.evictions import evictions_table
 from headgate.pipeline.kernels.intervals import (
     SORT_COLUMNS,
     SUBJECT_COLUMNS,
-    Heartbeats,
     interval_table,
 )
 from headgate.pipeline.kernels.quota_usage import INPUT_COLUMNS as TOPIC_MINUTE_COLUMNS
 from headgate.pipeline.kernels.quota_usage import quota_usage_table
+from headgate.pipeline.kernels.silences import Arrivals
 from headgate.pipeline.tables.arrow_types import whole_subjects
 from headgate.pipeline.tables.bronze import SAMPLED_KINDS
 from headgate.pipeline.tables.intervals import INTERVALS, TOPIC_KEY, TOPIC_ORDER
@@ -39,11 +39,11 @@ EVICTION_COLUMNS: Final = tuple(dict.fromkeys(("event", *EVENT_COLUMNS)))
 """What :func:`evictions` uses of ``bronze_events``."""
 
 
-def intervals(bronze: DataFrame, hours: Collection[int], heartbeats: Heartbeats) -> DataFrame:
+def intervals(bronze: DataFrame, hours: Collection[int], arrived: Arrivals) -> DataFrame:
     """Rows of ``intervals`` for some hours (numbers since the epoch), from ``bronze_samples``.
 
     ``bronze`` may hold more than is needed; it must hold all rows whose window ends within two
-    minutes of one of the hours. ``heartbeats``: last window of every boot, by target hour.
+    minutes of one of the hours, or in a silence. ``arrived``: what the windows say of the hours.
     """
     kinds = [kind.value for kind in SAMPLED_KINDS]
     prepared = (
@@ -58,7 +58,7 @@ def intervals(bronze: DataFrame, hours: Collection[int], heartbeats: Heartbeats)
         for table in whole_subjects(batches, SUBJECT_COLUMNS):
             for kind in table.column("kind").unique().to_pylist():
                 rows = table.filter(pc.equal(table.column("kind"), kind))
-                yield from interval_table(rows, Kind(kind), wanted, heartbeats).to_batches()
+                yield from interval_table(rows, Kind(kind), wanted, arrived).to_batches()
 
     return prepared.mapInArrow(kernel, table_schema(INTERVALS))
 

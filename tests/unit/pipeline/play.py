@@ -6,7 +6,7 @@ multiples of the interval, rows only for subjects that changed, everything once 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,8 +17,10 @@ from headgate.base.errors import CorruptionError
 from headgate.base.units import MIB
 from headgate.pipeline.kernels.decode import bronze_tables
 from headgate.pipeline.kernels.intervals import SORT_COLUMNS, interval_table
+from headgate.pipeline.kernels.silences import WINDOW_COLUMNS, arrivals, silences
+from headgate.pipeline.tables.bronze import BATCH_KIND
 from headgate.pipeline.tables.columns import HOUR_NS
-from headgate.pipeline.tables.intervals import INTERVALS_LOOK_BACK_NS, KEY_COLUMNS
+from headgate.pipeline.tables.intervals import KEY_COLUMNS
 from headgate.record.codec import (
     BatchHeader,
     UnknownVersionError,
@@ -404,24 +406,24 @@ def message_batch(messages: list[bytes]) -> pa.RecordBatch:
     )
 
 
-def bronze(messages: list[bytes]) -> pa.Table:
-    """The rows of bronze_samples."""
+def bronze(messages: list[bytes], table: str = "bronze_samples") -> pa.Table:
+    """The rows of a bronze table."""
     pairs = bronze_tables(message_batch(messages))
-    return pa.concat_tables([rows for name, rows in pairs if name == "bronze_samples"])
+    return pa.concat_tables([rows for name, rows in pairs if name == table])
 
 
-def minutes(messages: list[bytes], kind: Kind = Kind.SUBSCRIPTION) -> list[dict[str, Any]]:
-    """The rows of intervals, by the kernel, without Spark; in time order by subject."""
+def minutes(
+    messages: list[bytes], kind: Kind = Kind.SUBSCRIPTION, hours: Collection[int] | None = None
+) -> list[dict[str, Any]]:
+    """The rows of intervals, of some hours or all, by the kernel, without Spark; in time order by
+    subject."""
     rows = bronze(messages)
-    hours = {(end - 1) // HOUR_NS for end in rows["window_end_ns"].to_pylist()}
-    beats: dict[tuple[int, str, str], int] = {}
-    for source, boot, end in zip(
-        *(rows[name].to_pylist() for name in ("source", "boot_id", "window_end_ns")), strict=True
-    ):
-        for shift in (-INTERVALS_LOOK_BACK_NS, 0, INTERVALS_LOOK_BACK_NS):
-            key = ((end - 1 + shift) // HOUR_NS, source, boot)
-            beats[key] = max(beats.get(key, 0), end)
+    windows = rows.filter(pc.equal(rows["kind"], BATCH_KIND)).select(list(WINDOW_COLUMNS))
+    if hours is None:
+        hours = {(end - 1) // HOUR_NS for end in rows["window_end_ns"].to_pylist()}
+        hours |= {hour for silence in silences(windows) for hour in silence.hours}
+    arrived = arrivals(windows, hours)
     table = rows.filter(pc.equal(rows["kind"], kind.value))
     table = table.sort_by([(name, "ascending") for name in SORT_COLUMNS])
-    found = interval_table(table, kind, hours, beats).to_pylist()
+    found = interval_table(table, kind, hours, arrived).to_pylist()
     return sorted(found, key=lambda row: (*(str(row[k]) for k in KEY_COLUMNS), row["from_ns"]))

@@ -73,7 +73,8 @@ def adaptive(second: int) -> Facts:
         if 60 <= second < 150
         else publish_limit(5_000.0, None, "topic policy")
     )
-    return {"msgs_in": 100 * second, **limit, **parked(ParkCause.ADAPTIVE, held_s)}
+    natural = {"natural_rate_messages_per_s": 120.5, "natural_rate_bytes_per_s": 12_050.0}
+    return {"msgs_in": 100 * second, **limit, **natural, **parked(ParkCause.ADAPTIVE, held_s)}
 
 
 def under_broker(second: int) -> Facts:

@@ -15,15 +15,18 @@ from hypothesis import strategies as st
 
 from headgate.pipeline import refresh as refreshing
 from headgate.pipeline.refresh import _DERIVATIONS, DERIVED, PASS_HOURS, recompute, refresh
-from headgate.pipeline.store.delta_log import TableFile
+from headgate.pipeline.store.delta_log import TableFile, commit_append, ensure_table, table_files
+from headgate.pipeline.store.parquet_files import write_tables
 from headgate.pipeline.tables.attribution import ATTRIBUTION
-from headgate.pipeline.tables.bronze import BRONZE_EVENTS
+from headgate.pipeline.tables.bronze import BRONZE_EVENTS, BRONZE_SAMPLES
 from headgate.pipeline.tables.catalogue import TABLES
+from headgate.pipeline.tables.columns import HOUR_NS
 from headgate.pipeline.tables.episodes import EPISODES
 from headgate.pipeline.tables.intervals import INTERVALS
 from headgate.pipeline.tables.policy_backtest import POLICY_BACKTEST
 from headgate.pipeline.tables.publishing import PUBLISH_ATTRIBUTION, THROTTLE_TIMELINE
 from headgate.pipeline.tables.quotas import EVICTIONS, QUOTA_USAGE
+from tests.unit.pipeline.play import SITUATIONS, T0, Broker, bronze
 
 HOUR = 489_922
 BY_TABLE = {derivation.table.name: derivation for derivation in _DERIVATIONS}
@@ -50,15 +53,47 @@ def test_every_table_but_bronze_is_derived_after_its_source() -> None:
         known.append(derivation.table)
 
 
-def test_intervals_near_an_hour_s_edge_follow_from_both_sides() -> None:
-    touched = BY_TABLE[INTERVALS.name].touched([file(HOUR)], [])
+def test_intervals_near_an_hour_s_edge_follow_from_both_sides(tmp_path: Path) -> None:
+    touched = BY_TABLE[INTERVALS.name].touched(str(tmp_path), [file(HOUR)], [])
     assert touched == {HOUR - 1, HOUR, HOUR + 1}
+
+
+def appended(root: Path, *messages: bytes) -> list[TableFile]:
+    """Files of some telemetry that was appended to bronze."""
+    before = {found.path for found in table_files(ensure_table(str(root), BRONZE_SAMPLES))}
+    written = write_tables(str(root), "0", [(BRONZE_SAMPLES.name, bronze(list(messages)))])
+    commit_append(str(root), BRONZE_SAMPLES, written, None)
+    after = table_files(ensure_table(str(root), BRONZE_SAMPLES))
+    return [found for found in after if found.path not in before]
+
+
+def test_all_hours_of_a_silence_follow_from_what_arrives_at_its_ends(tmp_path: Path) -> None:
+    player = Broker(SITUATIONS[:1])
+    root, intervals = str(tmp_path), BY_TABLE[INTERVALS.name]
+    start = T0 // HOUR_NS
+    minutes_ = [m for _ in range(5 * 60) for m in player.window(60)]
+
+    def touched(*minutes: int) -> set[int]:
+        new = appended(tmp_path, *(minutes_[at] for at in minutes))
+        live = table_files(ensure_table(root, BRONZE_SAMPLES))
+        return {hour - start for hour in intervals.touched(root, new, live)}
+
+    assert touched(10) == {0}
+    assert touched(280) == {0, 1, 2, 3, 4}
+    assert touched(281, 282) == {4}
+    # Late: each of both parts of the silence is another one now.
+    assert touched(130) == {0, 1, 2, 3, 4}
+    assert touched(11) == {0, 1, 2}
+    assert touched(9) == {0}
+    inputs = table_files(ensure_table(root, BRONZE_SAMPLES))
+    assert all(intervals.is_input(found, {start + 2}) for found in inputs)
+    assert not any(intervals.is_input(found, {start + 29}) for found in inputs)
 
 
 def test_verdicts_follow_from_the_day_before() -> None:
     derivation = BY_TABLE[ATTRIBUTION.name]
     live = [file(HOUR + ahead) for ahead in (-1, 0, 1, 24, 25)]
-    assert derivation.touched([file(HOUR)], live) == {HOUR, HOUR + 1, HOUR + 24}
+    assert derivation.touched("", [file(HOUR)], live) == {HOUR, HOUR + 1, HOUR + 24}
     needed = [
         f.hour for f in map(file, range(HOUR - 30, HOUR + 3)) if derivation.is_input(f, {HOUR})
     ]
@@ -69,8 +104,8 @@ def test_verdicts_follow_from_the_day_before() -> None:
 def test_forecasts_follow_from_the_hour_before() -> None:
     usage = BY_TABLE[QUOTA_USAGE.name]
     live = [file(HOUR + ahead, "topic") for ahead in (-2, -1, 0, 1, 2)]
-    assert usage.touched(live[2:3], live) == {HOUR, HOUR + 1}
-    assert usage.touched(live[2:3], live[:3]) == {HOUR}
+    assert usage.touched("", live[2:3], live) == {HOUR, HOUR + 1}
+    assert usage.touched("", live[2:3], live[:3]) == {HOUR}
     assert [usage.is_input(f, {HOUR}) for f in live] == [False, True, True, False, False]
     assert not usage.is_input(file(HOUR), {HOUR})
 
@@ -78,7 +113,7 @@ def test_forecasts_follow_from_the_hour_before() -> None:
 def test_evictions_follow_from_the_same_hour_alone() -> None:
     evictions = BY_TABLE[EVICTIONS.name]
     assert evictions.source is BRONZE_EVENTS
-    assert evictions.touched([file(HOUR, None)], [file(HOUR + 1, None)]) == {HOUR}
+    assert evictions.touched("", [file(HOUR, None)], [file(HOUR + 1, None)]) == {HOUR}
     assert evictions.is_input(file(HOUR, None), {HOUR, HOUR + 5})
 
 
@@ -88,7 +123,7 @@ def test_what_a_new_hour_may_change_is_recomputed_from_all_it_needs(
 ) -> None:
     derivation = BY_TABLE[ATTRIBUTION.name]
     live = [file(h) for h in new | old]
-    touched = derivation.touched([file(h) for h in new], live)
+    touched = derivation.touched("", [file(h) for h in new], live)
     changes = any(derivation.is_input(file(h), {hour}) for h in new)
     assert (hour in touched) == (changes and hour in new | old)
 
@@ -96,12 +131,12 @@ def test_what_a_new_hour_may_change_is_recomputed_from_all_it_needs(
 def test_publishing_follows_from_its_hour_and_the_minute_before() -> None:
     publishing = BY_TABLE[PUBLISH_ATTRIBUTION.name]
     live = [file(HOUR + ahead, "topic") for ahead in (-1, 0, 1)]
-    assert publishing.touched(live[1:2], live) == {HOUR, HOUR + 1}
+    assert publishing.touched("", live[1:2], live) == {HOUR, HOUR + 1}
     assert [publishing.is_input(f, {HOUR}) for f in live] == [True, True, False]
     assert publishing.is_input(file(HOUR, "limiter"), {HOUR})
     assert not publishing.is_input(file(HOUR), {HOUR})
     timeline = BY_TABLE[THROTTLE_TIMELINE.name]
-    assert timeline.touched(live[1:2], live) == {HOUR}
+    assert timeline.touched("", live[1:2], live) == {HOUR}
     assert timeline.is_input(file(HOUR, "limiter"), {HOUR})
     assert not timeline.is_input(file(HOUR, "topic"), {HOUR})
     assert not timeline.is_input(file(HOUR - 1, "limiter"), {HOUR})
@@ -115,7 +150,7 @@ def test_episodes_are_recomputed_where_neighbours_changed_or_telemetry_went_on(
 ) -> None:
     derivation = BY_TABLE[EPISODES.name]
     there = new | old
-    touched = derivation.touched([file(h, None) for h in new], [file(h, None) for h in there])
+    touched = derivation.touched("", [file(h, None) for h in new], [file(h, None) for h in there])
     assert touched <= there
     is_beside = any(abs(hour - h) <= 1 for h in new)
     # Whether anything newer than the next hour is there decides of what was open.

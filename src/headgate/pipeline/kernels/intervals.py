@@ -13,7 +13,7 @@ no row was lost, and at the end up to the last batch of the boot, 60 s at most.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
@@ -23,9 +23,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headgate.pipeline.kernels.interval_columns import minute_columns
+from headgate.pipeline.kernels.silences import (
+    Arrivals,
+    Silence,
+    input_starts,
+    near_hours_of,
+    rows_between,
+    source_codes,
+)
 from headgate.pipeline.tables.arrow_types import changes, table_arrow_schema
 from headgate.pipeline.tables.columns import HOUR_NS
-from headgate.pipeline.tables.intervals import INTERVALS, INTERVALS_LOOK_BACK_NS, KEY_COLUMNS
+from headgate.pipeline.tables.intervals import INTERVALS, KEY_COLUMNS
 from headgate.record.fields import FULL_PERIOD_NS, Kind, Nature, field_names
 
 Longs: TypeAlias = npt.NDArray[np.int64]
@@ -42,9 +50,6 @@ SORT_COLUMNS: Final = (
 )
 """Order of the input. ``kind`` and the subject lead, so that a stream of sorted batches can be
 cut wherever the subject changes."""
-
-Heartbeats = Mapping[tuple[int, str, str], int]
-"""(target hour, source, boot id) to the end of that boot's last window among the hour's input."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +92,7 @@ class Rows:
 class Input:
     """A chunk without duplicates, and its columns as arrays."""
 
-    def __init__(self, table: pa.Table, hours: Longs, kind: Kind) -> None:
+    def __init__(self, table: pa.Table, hours: Longs, start_ns: Longs, kind: Kind) -> None:
         self.kind = kind
         subject = changes(table, SUBJECT_COLUMNS)
         subject[1:] |= hours[1:] != hours[:-1]
@@ -95,13 +100,15 @@ class Input:
         fresh = stream | changes(table, ("seq", "row"))
         if not fresh.all():
             table = table.filter(pa.array(fresh))
-            subject, stream, hours = subject[fresh], stream[fresh], hours[fresh]
+            subject, stream = subject[fresh], stream[fresh]
+            hours, start_ns = hours[fresh], start_ns[fresh]
         self.table = table
         self.first_of_stream = stream
         self.same_source = ~(subject | changes(table, ("source",)))
         self.subject: Longs = np.cumsum(subject) - 1
         self.hours = hours
         self.hour_ns = hours * HOUR_NS
+        self.start_ns = start_ns
 
     def longs(self, name: str) -> Longs:
         """A column of whole numbers; null is 0."""
@@ -117,36 +124,48 @@ class Input:
 
 
 def interval_table(
-    table: pa.Table, kind: Kind, hours: Collection[int], heartbeats: Heartbeats
+    table: pa.Table, kind: Kind, hours: Collection[int], arrived: Arrivals
 ) -> pa.Table:
     """The minutes of some hours (numbers since the epoch), of all subjects in a sorted chunk."""
-    rows_of_hours, hour_of_row = _by_hour(table, hours)
+    rows_of_hours, hour_of_row, start_ns = _by_hour(table, hours, arrived.silences)
     if len(rows_of_hours) == 0:
         return table_arrow_schema(INTERVALS).empty_table()
-    chunk = Input(table.take(pa.array(rows_of_hours)), hour_of_row, kind)
-    rows = _with_virtual_rows(chunk, heartbeats)
+    chunk = Input(table.take(pa.array(rows_of_hours)), hour_of_row, start_ns, kind)
+    rows = _with_virtual_rows(chunk, arrived)
     return minute_columns(chunk, rows, _pieces(chunk, rows))
 
 
-def _by_hour(table: pa.Table, hours: Collection[int]) -> tuple[Longs, Longs]:
-    """Rows and the hour they are input of, sorted by subject and hour.
+def _by_hour(
+    table: pa.Table, hours: Collection[int], silences: Collection[Silence]
+) -> tuple[Longs, Longs, Longs]:
+    """Rows, the hour they are input of and where that input begins, sorted by subject and hour.
 
-    Every hour is computed from its own rows and those within look-back, as if it were alone: so
-    it comes out the same whichever hours are computed with it. A row near an edge is in two.
+    Every hour is computed from its own rows, those within look-back and those at both ends of a
+    silence over its edge, as if it were alone: so it comes out the same whichever hours are
+    computed with it. A row near an edge is in two.
     """
-    last_ns = table.column("window_end_ns").to_numpy() - 1
-    shifts = (-INTERVALS_LOOK_BACK_NS, 0, INTERVALS_LOOK_BACK_NS)
-    near = np.stack([(last_ns + shift) // HOUR_NS for shift in shifts], axis=1)
-    wanted = np.isin(near, np.fromiter(hours, dtype=np.int64))
-    wanted[:, 1:] &= near[:, 1:] != near[:, :-1]
-    row, place = np.nonzero(wanted)
-    hour = near[row, place]
+    ends = table.column("window_end_ns").to_numpy()
+    row, hour = near_hours_of(ends - 1)
+    codes, of_silence = source_codes(table, silences)
+    here = [pair for pair in zip(silences, of_silence, strict=True) if pair[1] >= 0]
+    if here:
+        more_rows, more_hours = rows_between(ends, codes, here)
+        row, hour = _once(np.append(row, more_rows), np.append(hour, more_hours))
+    wanted = np.isin(hour, np.fromiter(hours, dtype=np.int64))
+    row, hour = row[wanted], hour[wanted]
+    start_ns = input_starts(codes[row], hour, here)
     subject = np.cumsum(changes(table, SUBJECT_COLUMNS))[row] if len(row) else row
     order = np.lexsort((row, hour, subject))
-    return row[order], hour[order]
+    return row[order], hour[order], start_ns[order]
 
 
-def _with_virtual_rows(chunk: Input, heartbeats: Heartbeats) -> Rows:
+def _once(row: Longs, hour: Longs) -> tuple[Longs, Longs]:
+    first, width = hour.min(), np.ptp(hour) + 1
+    pair = np.unique(row * width + hour - first)
+    return pair // width, pair % width + first
+
+
+def _with_virtual_rows(chunk: Input, arrived: Arrivals) -> Rows:
     to_ns = chunk.longs("covered_to_ns")
     until = to_ns.copy()
     following = ~chunk.first_of_stream[1:]
@@ -165,7 +184,7 @@ def _with_virtual_rows(chunk: Input, heartbeats: Heartbeats) -> Rows:
         chunk.table.column("boot_id").take(pa.array(ends)).to_pylist(),
         strict=True,
     )
-    beats = np.array([heartbeats.get(key, 0) for key in keys], dtype=np.int64)
+    beats = np.array([arrived.last_window(*key) for key in keys], dtype=np.int64)
     until[ends] = np.maximum(to_ns[ends], np.minimum(beats, to_ns[ends] + FULL_PERIOD_NS))
     added = until > to_ns
     source = np.repeat(np.arange(len(to_ns)), 1 + added)
@@ -179,19 +198,23 @@ def _pieces(chunk: Input, rows: Rows) -> Pieces:
     first = chunk.first_of_stream[rows.source] & ~virtual
     since = chunk.longs("counting_since_ns")
     covered_from = chunk.longs("covered_from_ns")
-    input_start = chunk.hour_ns - INTERVALS_LOOK_BACK_NS
-    complete = (since >= input_start) | (covered_from == since)
-    places = np.flatnonzero(~first | complete[rows.source])
-    begins = first[places]
-    source = rows.source[places]
-    start = np.where(begins, -1, places - 1)
-    step = (chunk.longs("clock_step")[source] != 0) & ~virtual[places]
+    whole = (since >= chunk.start_ns) | (covered_from == since)
+    # What the first row of a stream counted is known where all rows of it are input. Else only
+    # what follows is, and the time that the row itself covers stands for what is not.
+    unseen = first & ~whole[rows.source]
+    places = np.flatnonzero(~unseen | (covered_from[rows.source] < rows.to_ns))
+    source, unseen, virtual = rows.source[places], unseen[places], virtual[places]
+    begins = first[places] & ~unseen
+    start = np.where(begins, -1, np.where(unseen, places, places - 1))
+    step = (chunk.longs("clock_step")[source] != 0) & ~virtual
     to_ns = rows.to_ns[places]
     from_ns = np.where(begins, since[source], rows.to_ns[places - 1])
+    from_ns = np.where(unseen, covered_from[source], from_ns)
     # A clock that went back leaves no span: the whole amount falls into the row's own minute.
     from_ns = np.minimum(from_ns, to_ns - 1)
-    lost = np.where(virtual[places] | step, from_ns, np.clip(covered_from[source], from_ns, to_ns))
-    reset = ~begins & ~virtual[places] & _fell(chunk)[source]
+    lost = np.where(virtual | step, from_ns, np.clip(covered_from[source], from_ns, to_ns))
+    lost = np.where(unseen, to_ns, lost)
+    reset = ~begins & ~unseen & ~virtual & _fell(chunk)[source]
     windows = chunk.longs("window_end_ns") - chunk.longs("window_start_ns")
     span = to_ns - from_ns
     return Pieces(
@@ -203,7 +226,7 @@ def _pieces(chunk: Input, rows: Rows) -> Pieces:
         from_ns=from_ns,
         to_ns=to_ns,
         lost_until_ns=lost,
-        virtual=virtual[places],
+        virtual=virtual,
         restart=begins & chunk.same_source[source],
         reset=reset,
         clock_step=step,

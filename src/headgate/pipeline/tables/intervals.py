@@ -7,6 +7,7 @@ from typing import Final
 from headgate.pipeline.tables.bronze import SAMPLED_KINDS
 from headgate.pipeline.tables.columns import (
     DOUBLE,
+    HOUR_NS,
     KIND,
     LONG,
     MINUTE_NS,
@@ -21,6 +22,9 @@ from headgate.record.fields import Kind, Nature, field_names
 
 INTERVALS_LOOK_BACK_NS: Final = 2 * MINUTE_NS
 """How far beyond its own hour the rows of ``intervals`` depend on bronze rows, either way."""
+
+SILENCE_NS_MAX: Final = 24 * HOUR_NS
+"""How far beyond that where no telemetry arrived: as long as a source was silent, and no longer."""
 
 KEY_COLUMNS: Final = (
     "cluster",

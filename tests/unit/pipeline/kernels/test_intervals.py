@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from headgate.pipeline.tables.columns import MINUTE_NS
+from headgate.pipeline.tables.columns import HOUR_NS, MINUTE_NS
 from headgate.record.codec import BatchHeader, encode_window
 from headgate.record.fields import STATE_FIELD_NAMES, Kind
 from tests.unit.pipeline.play import (
@@ -238,3 +239,86 @@ def test_any_loss_between_first_and_last_keeps_all_amounts(lost: set[int], step:
             60 * step * S, abs=10
         )
         assert all(0 <= row["completeness"] <= 1 for row in mine)
+
+
+QUIET = Situation(
+    "persistent://a/b/quiet", "s", "NO_CONSUMER", 0, 0, 0, {"no_consumer": 1.0}, consumers=0
+)
+EDGES = {"an hour's edge": T0 + 3_600 * S, "midnight": T0 + 14 * 3_600 * S}
+BEFORE, WINDOWS = 60, 120
+"""Windows of ten seconds that are played around an edge: so many before it, so many in all."""
+
+
+@cache
+def windows_around(edge_ns: int) -> list[bytes]:
+    player = Broker((SLOW, QUIET), start_ns=edge_ns - 10 * BEFORE * S)
+    return [m for _ in range(WINDOWS) for m in player.window(10)]
+
+
+@settings(max_examples=30)
+@given(
+    st.sampled_from(sorted(EDGES)),
+    st.integers(1, WINDOWS - 2),
+    st.integers(0, WINDOWS),
+    st.sets(st.integers(1, WINDOWS - 2), max_size=30),
+)
+@example("an hour's edge", BEFORE - 30, 60, set())
+@example("midnight", BEFORE - 20, 13, {BEFORE - 21, BEFORE - 26})
+def test_any_loss_over_an_hour_s_edge_keeps_all_amounts(
+    edge: str, first: int, count: int, more: set[int]
+) -> None:
+    """Of who changed all the time and of who stood still, and marks what is less sure."""
+    lost = {i for i in range(first, first + count) if i < WINDOWS - 1} | more
+    kept = [m for i, m in enumerate(windows_around(EDGES[edge])) if i not in lost]
+    rows = minutes(kept)
+    mine, still = of(rows), of(rows, QUIET)
+    assert total(mine, "appended") == 500 * 10 * WINDOWS
+    for found in (mine, still):
+        assert total(found, "state_no_consumer_ns") + total(found, "state_no_permits_ns") + total(
+            found, "state_dispatching_ns"
+        ) == pytest.approx(10 * WINDOWS * S, abs=100)
+        assert [row["from_ns"] for row in found[1:]] == [row["to_ns"] for row in found[:-1]]
+    uncovered_ns = sum(row["to_ns"] - row["from_ns"] - row["covered_ns"] for row in mine)
+    assert uncovered_ns == 10 * len(lost) * S
+    assert (total(mine, "gaps") > 0) == (lost != set())
+    assert all((row["gaps"] > 0) == (row["completeness"] < 1.0) for row in mine)
+    assert total(mine, "restarts") == 0
+
+
+@pytest.mark.parametrize("edge", EDGES)
+def test_a_broker_that_is_down_over_an_hour_s_edge_has_restarted(edge: str) -> None:
+    start_ns = EDGES[edge] - 300 * S
+    first = Broker((SLOW,), start_ns=start_ns)
+    messages = [m for _ in range(10) for m in first.window(10)]
+    second = Broker((SLOW,), start_ns=start_ns + 600 * S, boot="boot-2", backlogs=first.backlogs())
+    messages += [m for _ in range(3) for m in second.window(10)]
+    rows = of(minutes(messages))
+    assert [row["restarts"] for row in rows] == [0, 0, 1]
+    assert total(rows, "appended") == 500 * 130
+    # What the boot before left is what the next one begins with.
+    assert rows[-1]["backlog_messages_start"] == rows[-2]["backlog_messages"] == 400 * 100
+
+
+@pytest.mark.parametrize(("hours", "is_bridged"), [(23, True), (25, False)])
+def test_hours_of_silence_are_bridged_up_to_a_day_and_marked_beyond(
+    hours: int, is_bridged: bool
+) -> None:
+    player = Broker((SLOW,), start_ns=T0)
+    messages = player.window(60)
+    player.window(hours * 3_600)
+    # Not at a full minute, where every row would be sent at once.
+    messages += [m for _ in range(9) for m in player.window(10)]
+    rows = of(minutes(messages))
+    assert total(rows, "appended") == 500 * ((hours * 3_600 if is_bridged else -10) + 60 + 90)
+    assert len(rows) == (60 * hours if is_bridged else 0) + 3
+    first = rows[-2]
+    assert first["restarts"] == 0
+    assert (first["gaps"], first["completeness"]) == ((0, 1.0) if is_bridged else (1, 50 / 60))
+    assert first["from_ns"] == T0 + (hours * 3_600 + 60) * S
+
+
+def test_an_hour_alone_comes_out_as_with_the_others() -> None:
+    kept = [m for i, m in enumerate(windows_around(EDGES["midnight"])) if not 30 < i < 80]
+    rows = minutes(kept)
+    for hour in {row["from_ns"] // HOUR_NS for row in rows}:
+        assert minutes(kept, hours={hour}) == [r for r in rows if r["from_ns"] // HOUR_NS == hour]

@@ -30,18 +30,33 @@ def test_every_field_of_the_record_has_its_column() -> None:
         assert {*cumulative_columns(kind), *level_columns(kind)} <= set(INTERVALS.column_names())
 
 
-def test_importing_the_package_starts_nothing_heavy() -> None:
-    heavy = {"pyspark", "pandas", "pyarrow", "numpy", "deltalake", "opentelemetry"}
-    code = (
-        "import sys, headgate.pipeline, headgate.pipeline.tables.catalogue, "
-        "headgate.pipeline.options, headgate.pipeline.times, headgate.pipeline.render, "
-        "headgate.pipeline.store.folder; "
-        f"print(*sorted({heavy!r} & set(sys.modules)))"
-    )
-    source = Path(__file__).parents[4] / "src"
+SOURCE = Path(__file__).parents[4] / "src"
+KERNELS = sorted(
+    f"headgate.pipeline.kernels.{path.stem}"
+    for path in (SOURCE / "headgate/pipeline/kernels").glob("[a-z]*.py")
+)
+LIGHT = [
+    "headgate.pipeline",
+    *(f"headgate.pipeline.{name}" for name in ("tables.catalogue", "options", "times", "render")),
+    "headgate.pipeline.store.folder",
+]
+
+
+@pytest.mark.parametrize(
+    ("names", "heavy"),
+    [
+        (LIGHT, {"pyspark", "pandas", "pyarrow", "numpy", "deltalake", "opentelemetry"}),
+        # pyarrow takes pandas along where it is installed.
+        (KERNELS, {"pyspark", "deltalake", "opentelemetry"}),
+    ],
+    ids=["package", "kernels"],
+)
+def test_importing_the_package_starts_nothing_heavy(names: list[str], heavy: set[str]) -> None:
+    assert len(names) > 5
+    code = f"import sys, {', '.join(names)}; print(*sorted({heavy!r} & set(sys.modules)))"
     done = subprocess.run(
         [sys.executable, "-c", code],
-        env={"PYTHONPATH": str(source)},
+        env={"PYTHONPATH": str(SOURCE)},
         capture_output=True,
         text=True,
         timeout=30,
