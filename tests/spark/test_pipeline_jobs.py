@@ -100,10 +100,11 @@ def test_many_triggers_give_the_rows_of_one(tmp_path: Path, topic: Topic) -> Non
     one, many = tmp_path / "one", tmp_path / "many"
     other = Topic(tmp_path / "other")
     parts = (
-        [*messages[:9], *others[:14]],
-        [*messages[9:30], *others[14:40]],
-        # Late, and within what was lost.
-        [*messages[30:], *others[40:]],
+        [*messages[:9], *others[:18]],
+        messages[9:],
+        # The other ends of both silences, in other hours alone; and what comes late within one.
+        others[18:-1],
+        others[-1:],
     )
     for part in parts:
         other.publish(part)
