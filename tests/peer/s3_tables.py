@@ -356,7 +356,7 @@ def headgate(*arguments: str, **variables: str) -> subprocess.CompletedProcess[s
     [
         ("s3://absent/t", {}, "The specified bucket does not exist"),
         ("s3://tables/t", {"AWS_ENDPOINT_URL": "http://127.0.0.1:9"}, "Could not connect"),
-        ("s3://tables/none", {}, "No such file or directory"),
+        ("s3://tables/none", {}, "there is no folder s3://tables/none yet"),
     ],
 )
 def test_what_is_not_there_is_told_in_a_sentence(
