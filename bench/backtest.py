@@ -155,6 +155,7 @@ def _window(
         "gone": False,
         "quota_size_limit_bytes": QUOTA_BYTES,
         "quota_size_policy": QuotaPolicy.HOLD.value,
+        "quota_size_source": "namespace policy public/default",
         "parked_topic_rate_ns": 0,
         "parked_topic_rate_bytes": 0,
     }

@@ -175,7 +175,8 @@ def test_a_run_replaces_its_own_rows_and_no_others(spark: SparkSession, root: Pa
         counts[row["run_id"]] = counts.get(row["run_id"], 0) + 1
     assert counts["kept"] == TOPICS * len(GRID.points)
     assert counts["again"] == TOPICS
-    names = {f"persistent://public/default/t{topic}" for topic in range(TOPICS)}
+    cluster = samples()[0]["cluster"]
+    names = {(cluster, f"persistent://public/default/t{topic}") for topic in range(TOPICS)}
     assert replayed_topics(str(root), "again") == names
     assert replayed_topics(str(root), "never") == set()
 

@@ -25,8 +25,10 @@ from headgate.pipeline.backtest.levels import (
     LIMIT_COLUMNS,
     SOURCE_COLUMNS,
     Namespace,
+    is_settled,
     known_name,
     namespaces_of,
+    with_older,
 )
 from headgate.pipeline.backtest.paste import paste
 from headgate.pipeline.backtest.policy import settings_text
@@ -39,7 +41,7 @@ from headgate.pipeline.backtest.series import (
 )
 from headgate.pipeline.progress import Progress
 from headgate.pipeline.refresh import read_files
-from headgate.pipeline.store.delta_log import ensure_table, table_files
+from headgate.pipeline.store.delta_log import TableFile, ensure_table, table_files
 from headgate.pipeline.store.delta_writer import FORMAT
 from headgate.pipeline.store.holds import writer_options
 from headgate.pipeline.tables.arrow_types import whole_subjects
@@ -49,6 +51,9 @@ from headgate.pipeline.tables.policy_backtest import POLICY_BACKTEST, REPLAY_COL
 from headgate.pipeline.tables.schemas import spark_schema
 from headgate.pipeline.task_progress import tasks_told
 from headgate.record.fields import Kind
+
+TopicKey = tuple[str | None, str]
+"""Cluster and topic."""
 
 BUCKETS_PER_CORE: Final = 4
 BUCKET_ROWS: Final = 75_000
@@ -199,20 +204,46 @@ def run_backtest(
             _write(spark, rows, root, grid, ranked, run_id)
     finally:
         rows.unpersist()
-    samples = read_files(spark, root, BRONZE_SAMPLES, files, LEVEL_COLUMNS)
-    within = samples.where(F.col("window_end_ns").between(first, last))
-    replayed = replayed_topics(root, run_id)
-    found = topic_sources(within).toArrow().to_pylist()
-    namespaces = namespaces_of(row for row in found if row["topic"] in replayed)
+    sources = _sources(spark, root, files, replayed_topics(root, run_id), first, last)
+    namespaces = namespaces_of(sources)
     return [_row(grid, place, namespaces) for place in ranked]
 
 
-def replayed_topics(root: str, run_id: str) -> set[str]:
+def replayed_topics(root: str, run_id: str) -> set[TopicKey]:
     """The topics of a run; without Spark."""
     table = ensure_table(root, POLICY_BACKTEST).to_pyarrow_table(
-        columns=["topic"], filters=[("run_id", "=", run_id)]
+        columns=["cluster", "topic"], filters=[("run_id", "=", run_id)]
     )
-    return set(table.column("topic").unique().to_pylist())
+    pairs = table.group_by(["cluster", "topic"]).aggregate([]).to_pylist()
+    return {(pair["cluster"], pair["topic"]) for pair in pairs}
+
+
+def _sources(
+    spark: SparkSession,
+    root: str,
+    files: list[TableFile],
+    topics: set[TopicKey],
+    first_ns: int,
+    last_ns: int,
+) -> list[dict[str, Any]]:
+    """Rows of :func:`topic_sources` of some topics.
+
+    The last row that tells counts, so mostly the newest hour is enough; the others are read where
+    it leaves a topic open.
+    """
+    newest = max(file.hour for file in files)
+    found: dict[TopicKey, dict[str, Any]] = {}
+    for is_newest in (True, False):
+        part = [file for file in files if (file.hour == newest) == is_newest]
+        rows = read_files(spark, root, BRONZE_SAMPLES, part, LEVEL_COLUMNS)
+        within = rows.where(F.col("window_end_ns").between(first_ns, last_ns))
+        for row in topic_sources(within).toArrow().to_pylist():
+            key = (row["cluster"], row["topic"])
+            if key in topics:
+                found[key] = with_older(found[key], row) if key in found else row
+        if found.keys() == topics and all(map(is_settled, found.values())):
+            break
+    return list(found.values())
 
 
 def _write(

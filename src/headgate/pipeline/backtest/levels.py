@@ -65,6 +65,20 @@ def known_name(setting: Setting) -> str:
     return f"{SOURCE_COLUMNS[setting]}_known"
 
 
+def is_settled(row: Mapping[str, Any]) -> bool:
+    """Whether a row of :func:`namespaces_of` leaves nothing open that an older one may tell."""
+    return all(row[known_name(setting)] for setting in Setting)
+
+
+def with_older(newer: Mapping[str, Any], older: Mapping[str, Any]) -> dict[str, Any]:
+    """A row of :func:`namespaces_of` with what an older one of the topic tells and it does not."""
+    row = dict(newer)
+    for setting, source in SOURCE_COLUMNS.items():
+        if not row[known_name(setting)]:
+            row |= {name: older[name] for name in (source, known_name(setting))}
+    return row
+
+
 def namespaces_of(topics: Iterable[Mapping[str, Any]]) -> list[Namespace]:
     """The namespaces of topics, in order.
 

@@ -10,8 +10,10 @@ from headgate.pipeline.backtest.levels import (
     SOURCE_COLUMNS,
     Levels,
     Setting,
+    is_settled,
     known_name,
     namespaces_of,
+    with_older,
 )
 from headgate.pipeline.tables.bronze import BRONZE_SAMPLES
 from headgate.pipeline.tables.intervals import INTERVALS
@@ -40,6 +42,18 @@ def test_a_topic_s_own_policy_is_told_from_all_others() -> None:
     own = ("persistent://a/b/beside", "persistent://a/b/own")
     assert found.levels[Setting.PUBLISH] == Levels(own, others=3, unknown=1)
     assert found.levels[Setting.SIZE_QUOTA] == Levels(others=6)
+
+
+def test_what_a_newer_row_leaves_open_an_older_one_tells() -> None:
+    hidden, own = row("a/b/x", ADAPTIVE_SOURCE, is_known=False), row("a/b/x", TOPIC_POLICY)
+    assert with_older(hidden, own) == own
+    assert with_older(own, hidden) == own
+    moved = own | {"quota_size_source": "namespace policy a/b", "publish_limit_source": None}
+    assert with_older(hidden | {"quota_size_source": None}, moved) == own | {
+        "publish_limit_source": None
+    }
+    assert is_settled(own)
+    assert not is_settled(hidden)
 
 
 def test_settings_and_namespaces_are_apart_and_in_order() -> None:
