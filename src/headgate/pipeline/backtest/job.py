@@ -46,11 +46,15 @@ from headgate.pipeline.store.delta_writer import FORMAT
 from headgate.pipeline.store.holds import writer_options
 from headgate.pipeline.tables.arrow_types import whole_subjects
 from headgate.pipeline.tables.bronze import BRONZE_SAMPLES
+from headgate.pipeline.tables.columns import MINUTE_NS
 from headgate.pipeline.tables.intervals import TOPIC_KEY
 from headgate.pipeline.tables.policy_backtest import POLICY_BACKTEST, REPLAY_COLUMNS
 from headgate.pipeline.tables.schemas import spark_schema
 from headgate.pipeline.task_progress import tasks_told
 from headgate.record.fields import Kind
+
+NEWEST_NS: Final = 10 * MINUTE_NS
+"""Most topics have a row in so much time, and it tells where their limits are set."""
 
 TopicKey = tuple[str | None, str]
 """Cluster and topic."""
@@ -228,15 +232,16 @@ def _sources(
 ) -> list[dict[str, Any]]:
     """Rows of :func:`topic_sources` of some topics.
 
-    The last row that tells counts, so mostly the newest hour is enough; the others are read where
-    it leaves a topic open.
+    The last row that tells counts, so mostly :data:`NEWEST_NS` are enough; what came before is
+    read where they leave a topic open.
     """
-    newest = max(file.hour for file in files)
+    cut_ns = min(last_ns, max(file.span_ns[1] for file in files)) - NEWEST_NS
     found: dict[TopicKey, dict[str, Any]] = {}
-    for is_newest in (True, False):
-        part = [file for file in files if (file.hour == newest) == is_newest]
+    for begin_ns, end_ns in ((max(first_ns, cut_ns + 1), last_ns), (first_ns, cut_ns)):
+        # A file's span is of the nanosecond before the ends of its windows.
+        part = [f for f in files if f.span_ns[0] < end_ns and f.span_ns[1] + 1 >= begin_ns]
         rows = read_files(spark, root, BRONZE_SAMPLES, part, LEVEL_COLUMNS)
-        within = rows.where(F.col("window_end_ns").between(first_ns, last_ns))
+        within = rows.where(F.col("window_end_ns").between(begin_ns, end_ns))
         for row in topic_sources(within).toArrow().to_pylist():
             key = (row["cluster"], row["topic"])
             if key in topics:
