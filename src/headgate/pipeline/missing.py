@@ -6,17 +6,15 @@ on behind what is lost, and nothing but the numbers of the messages tells it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headgate.pipeline.kernels.holes import COLUMNS, Heard, find_holes, newest, sentences
+from headgate.pipeline.kernels.holes import Heard, find_holes, newest, sentences
+from headgate.pipeline.received import batches_of, windows_of
 from headgate.pipeline.store.delta_log import TableFile, files_added, opened_table, table_files
-from headgate.pipeline.store.place import place_of
-from headgate.pipeline.tables.arrow_types import table_arrow_schema
-from headgate.pipeline.tables.bronze import BATCH_KIND, BRONZE_SAMPLES
+from headgate.pipeline.tables.bronze import BRONZE_SAMPLES
 
 _FILES_AT_ONCE: Final = 24
 """Files that are looked through for the newest messages before it is seen whether they suffice."""
@@ -34,13 +32,13 @@ class MissingTelemetry:
         """Sentences about what is missing before and among the rows that came since the last
         call."""
         bronze = opened_table(self._root, BRONZE_SAMPLES)
-        added = _batches(files_added(self._root, BRONZE_SAMPLES, bronze, self._version))
+        added = batches_of(files_added(self._root, BRONZE_SAMPLES, bronze, self._version))
         self._version = bronze.version()
         if not added:
             return []
-        rows = self._rows(added)
+        rows = windows_of(self._root, added)
         new = {file.path for file in added}
-        before = [file for file in _batches(table_files(bronze)) if file.path not in new]
+        before = [file for file in batches_of(table_files(bronze)) if file.path not in new]
         self._find_known(set(rows.column("source").to_pylist()) - set(self._heard), before)
         holes, heard = find_holes(self._heard, rows)
         self._heard |= heard
@@ -54,22 +52,8 @@ class MissingTelemetry:
             hour = by_hour[:_FILES_AT_ONCE][-1].hour
             some = [file for file in by_hour if file.hour >= hour]
             by_hour = by_hour[len(some) :]
-            rows = self._rows(some)
+            rows = windows_of(self._root, some)
             wanted = pc.is_in(rows.column("source"), pa.array(sorted(sources), pa.string()))
             found = newest(rows.filter(wanted))
             self._heard |= found
             sources = sources - set(found)
-
-    def _rows(self, files: Iterable[TableFile]) -> pa.Table:
-        names = list(COLUMNS)
-        schema = table_arrow_schema(BRONZE_SAMPLES)
-        paths = [file.path for file in files]
-        parts = [
-            part.select(names).cast(pa.schema([schema.field(name) for name in names]))
-            for part in place_of(self._root).columns(BRONZE_SAMPLES.name, paths, names)
-        ]
-        return pa.concat_tables(parts)
-
-
-def _batches(files: Iterable[TableFile]) -> list[TableFile]:
-    return [file for file in files if file.partition["kind"] == BATCH_KIND]

@@ -5,7 +5,7 @@ They are small, one for each message: the driver reads them, and no more of them
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import Final
 
 import pyarrow as pa
@@ -31,7 +31,7 @@ def windows_around(root: str, files: Collection[TableFile], hours: Collection[in
     windows of the next 24 hours are read: there are none while telemetry comes in order. Before
     them the last two minutes; more only where a source lacks a full window there.
     """
-    batches = [file for file in files if file.partition["kind"] == BATCH_KIND]
+    batches = batches_of(files)
     read: dict[str, pa.Table] = {}
     for first, last in _runs(hours):
         edge_ns = first * HOUR_NS
@@ -47,9 +47,13 @@ def windows_around(root: str, files: Collection[TableFile], hours: Collection[in
 
 
 def windows_of(root: str, files: Collection[TableFile]) -> pa.Table:
-    """The windows of some files of ``bronze_samples``."""
-    batches = [file for file in files if file.partition["kind"] == BATCH_KIND]
-    return _together(_windows(root, batches).values())
+    """The windows of some files of ``bronze_samples``, any kinds. Columns: ``WINDOW_COLUMNS``."""
+    return _together(_windows(root, batches_of(files)).values())
+
+
+def batches_of(files: Iterable[TableFile]) -> list[TableFile]:
+    """Those of files of ``bronze_samples`` that have a row for each message."""
+    return [file for file in files if file.partition["kind"] == BATCH_KIND]
 
 
 def _runs(hours: Collection[int]) -> Iterator[tuple[int, int]]:

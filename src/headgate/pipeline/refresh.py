@@ -93,13 +93,17 @@ def near_hours(files: Iterable[TableFile]) -> set[int]:
     return hours
 
 
+def _near_any(file: TableFile, hours: Collection[int]) -> bool:
+    return not near_hours([file]).isdisjoint(hours)
+
+
 def _touched_intervals(
     root: str, new: Collection[TableFile], live: Collection[TableFile]
 ) -> set[int]:
     """Hours near the new rows, and all that a silence touches whose ends they are."""
     touched = near_hours(new)
-    for hours in _passes(near_hours(new)):
-        part = [file for file in new if not near_hours([file]).isdisjoint(hours)]
+    for hours in _passes(touched):
+        part = [file for file in new if _near_any(file, hours)]
         around = windows_around(root, live, hours)
         touched |= hours_across(silences(around), windows_of(root, part))
     return touched
@@ -188,10 +192,7 @@ def _interval_rows(
         file
         for file in files
         if file.partition["kind"] != BATCH_KIND
-        and (
-            not near_hours([file]).isdisjoint(hours)
-            or any(_is_of(file, silence) for silence in arrived.silences)
-        )
+        and (_near_any(file, hours) or any(_is_of(file, silence) for silence in arrived.silences))
     ]
     if not samples:
         return None

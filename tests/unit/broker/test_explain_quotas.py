@@ -11,8 +11,8 @@ from headgate.broker.explain import explain_top, explain_topic
 from headgate.broker.facade import StatsOptions
 from headgate.broker.service import Broker
 from headgate.broker.topic_stats import topic_stats
-from headgate.metadata.policies import BacklogQuota, QuotaKind
-from headgate.testing import SimProducer, World
+from headgate.metadata.policies import BacklogQuota, QuotaKind, QuotaPolicyName
+from headgate.testing import SimConsumer, SimProducer, World
 
 TOPIC = "persistent://public/default/t"
 NAME = parse_topic(TOPIC)
@@ -35,6 +35,18 @@ async def begin(world: World, *, size: int = -1, time: int = -1) -> SimProducer:
         quota = BacklogQuota("consumer_backlog_eviction", limit_time=time)
         await set_quota(broker, "message_age", quota)
     return await client.producer(TOPIC)
+
+
+async def with_quota(
+    world: World, policy: QuotaPolicyName, permits: int
+) -> tuple[Broker, SimConsumer, SimProducer]:
+    """A broker, and a topic with a size quota of 10,000 bytes, a consumer and its producer."""
+    broker = await world.start()
+    client = await world.connect()
+    consumer = await client.subscribe(TOPIC, "billing")
+    consumer.flow(permits)
+    await set_quota(broker, "destination_storage", BacklogQuota(policy, 10_000))
+    return broker, consumer, await client.producer(TOPIC)
 
 
 def test_a_topic_on_its_way_to_its_quota() -> None:
@@ -89,13 +101,7 @@ def test_a_topic_that_its_hold_keeps_just_below_its_quota_has_reached_it() -> No
     """The consumer made room for the last of what waited: nobody is held at this instant."""
 
     async def scenario(world: World) -> None:
-        broker = await world.start()
-        client = await world.connect()
-        consumer = await client.subscribe(TOPIC, "billing")
-        consumer.flow(100)
-        quota = BacklogQuota("producer_request_hold", 10_000)
-        await set_quota(broker, "destination_storage", quota)
-        producer = await client.producer(TOPIC)
+        broker, consumer, producer = await with_quota(world, "producer_request_hold", 100)
         for _ in range(12):
             producer.send_nowait(bytes(900))
         await asyncio.sleep(3)
@@ -144,13 +150,7 @@ def test_a_consumer_whose_acknowledgements_come_after_the_eviction() -> None:
     half a second. That none of these acknowledgements counts is no sign that it hangs."""
 
     async def scenario(world: World) -> None:
-        broker = await world.start()
-        client = await world.connect()
-        consumer = await client.subscribe(TOPIC, "billing")
-        consumer.flow(1_000)
-        quota = BacklogQuota("consumer_backlog_eviction", 10_000)
-        await set_quota(broker, "destination_storage", quota)
-        producer = await client.producer(TOPIC)
+        broker, consumer, producer = await with_quota(world, "consumer_backlog_eviction", 1_000)
         handed = []
         for _ in range(400):
             await producer.send(bytes(900))

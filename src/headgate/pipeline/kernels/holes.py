@@ -20,7 +20,7 @@ from headgate.pipeline.times import instant
 COLUMNS: Final = ("source", "boot_id", "seq", "window_start_ns", "window_end_ns")
 """What is used of ``bronze_samples``."""
 
-SILENCE_NS_MAX: Final = INTERVALS_LOOK_BACK_NS
+RESTART_NS_MAX: Final = INTERVALS_LOOK_BACK_NS
 """A restart is silent for a moment; what is longer than this is told."""
 
 TOLD_MAX: Final = 3
@@ -132,7 +132,7 @@ def _hole(source: str, last: Heard | None, message: _Message, *, is_known: bool)
         return Hole(source, since_ns, until_ns, lost, same_boot)
     if last is None or same_boot or not is_known:
         return None
-    if message.start_ns - last.until_ns <= SILENCE_NS_MAX:
+    if message.start_ns - last.until_ns <= RESTART_NS_MAX:
         return None
     return Hole(source, last.until_ns, message.start_ns, 0, False)
 

@@ -45,6 +45,7 @@ DELETED_AT_ONCE: Final = 1_000
 """Files between two looks at the hold on a folder; S3 deletes as many with one request."""
 
 UNKNOWN_HOURS_MIN: Final = 1
+"""How old a file in S3 that no version has must at least be to be taken."""
 
 _LOG_FILE: Final = re.compile(r"(\d{20})\.(json|checkpoint\..*parquet|checkpoint\.parquet)")
 

@@ -10,7 +10,7 @@ import pytest
 from headgate.base.units import NS_PER_S
 from headgate.pipeline.kernels.holes import (
     COLUMNS,
-    SILENCE_NS_MAX,
+    RESTART_NS_MAX,
     TOLD_MAX,
     Heard,
     Hole,
@@ -20,7 +20,7 @@ from headgate.pipeline.kernels.holes import (
 )
 from tests.unit.pipeline.play import T0
 
-SILENCE_S = SILENCE_NS_MAX // NS_PER_S
+SILENCE_S = RESTART_NS_MAX // NS_PER_S
 
 
 def at(seconds: int) -> int:
