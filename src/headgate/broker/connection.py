@@ -88,7 +88,10 @@ class Connection(asyncio.BufferedProtocol):
         self.write_paused = False
         """Whether the peer takes nothing more for now."""
         self.read_paused = False
-        """Whether nothing more is read from it for now."""
+        """Whether its socket is not read. It is read again when all that came before is carried
+        out: until then more could only pile up."""
+        self._is_held = False
+        """Whether nothing more is carried out of what it sent for now."""
         self.parked_bytes = 0
         self.waiting: deque[Producer] = deque()
         self._pending_count = 0
@@ -138,7 +141,7 @@ class Connection(asyncio.BufferedProtocol):
         self.broker.begin_turn()
         if self.is_open:
             self._writable_again()
-            if self.read_paused:
+            if self._is_held:
                 self.resume_reading()
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002
@@ -183,7 +186,7 @@ class Connection(asyncio.BufferedProtocol):
         next_frame, receive = self._decoder.next_frame, self._table.receive
         work = TURN_WORK_MAX
         try:
-            while not self.read_paused and self.is_open:
+            while not self._is_held and self.is_open:
                 if self._unfinished is not None:
                     done = next(self._unfinished, None)
                     if done is None:
@@ -196,6 +199,10 @@ class Connection(asyncio.BufferedProtocol):
                     if self._pending_count and self.broker.publish_buffer_full():
                         self.throttle.set_buffer_full(True)
                         self._pause_reading()
+                    elif self.read_paused:
+                        self.read_paused = False
+                        self.keep_alive.heard = True  # it could not be heard until now
+                        self._transport.resume_reading()
                     return
                 command, body = frame
                 kind = command.type
@@ -224,7 +231,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def _end_turn(self) -> None:
         """Others come first now."""
-        if self.is_open and not self.read_paused:
+        if self.is_open and not self._is_held:
             self._pause_reading()
             self.broker.loop.call_soon(self._next_turn)
 
@@ -344,7 +351,7 @@ class Connection(asyncio.BufferedProtocol):
     def _carried_out(self, coroutine: Coroutine[Any, Any, None], task: asyncio.Task[None]) -> None:
         coroutine.close()  # of a command that was given up before it began
         self._command_bytes -= self._tasks.pop(task)
-        if self.read_paused:
+        if self._is_held:
             self.resume_reading()
 
     async def _carry_out(self, coroutine: Coroutine[Any, Any, None], command: BaseCommand) -> None:
@@ -437,7 +444,7 @@ class Connection(asyncio.BufferedProtocol):
     def resume_for_parked(self) -> None:
         """See :class:`headgate.engine.ports.ProducerPort`."""
         self.throttle.set_over_bound(False)
-        if self.read_paused:
+        if self._is_held:
             self.broker.loop.call_soon(self._next_turn)
 
     def send_refused(self, producer_id: int, sequence_id: int, reason: str) -> None:
@@ -515,7 +522,7 @@ class Connection(asyncio.BufferedProtocol):
             return False
         self._pending_count -= entry[0].pending_count
         self.broker.engine.intake.answered()
-        if self.read_paused:
+        if self._is_held:
             self.resume_reading()
         return True
 
@@ -538,13 +545,16 @@ class Connection(asyncio.BufferedProtocol):
     # -- bounds and life -------------------------------------------------------------------
 
     def _pause_reading(self) -> None:
-        if not self.read_paused:
-            self.read_paused = True
-            self._transport.pause_reading()
+        if not self._is_held:
+            self._is_held = True
+            if not self.read_paused:
+                self.read_paused = True
+                self._transport.pause_reading()
             self.broker.read_paused.add(self)
 
     def resume_reading(self) -> None:
-        """Read on if half of what paused this connection is gone."""
+        """Go on if half of what paused this connection is gone: with what came before, then with
+        its socket."""
         if not self.broker.publish_buffer_full():
             self.throttle.set_buffer_full(False)
         if self.throttle.pauses_reading:
@@ -555,9 +565,8 @@ class Connection(asyncio.BufferedProtocol):
             return
         if not self.is_open or self.broker.publish_buffer_full():
             return
-        self.read_paused = False
+        self._is_held = False
         self.broker.read_paused.discard(self)
-        self._transport.resume_reading()
         self.broker.loop.call_soon(self._resumed)
 
     def unsent_bytes(self) -> int:
@@ -565,7 +574,7 @@ class Connection(asyncio.BufferedProtocol):
         return self._transport.get_write_buffer_size()
 
     def _next_turn(self) -> None:
-        if self.read_paused:
+        if self._is_held:
             self.resume_reading()
 
     def _resumed(self) -> None:
