@@ -92,7 +92,7 @@ class Rig:
             self._fs,
             "data",
             topic_numbers=range(topics),
-            boot_wall_ms=START_MS,
+            entropy=bytes,
             settings=LedgerSettings(segment_bytes=MIB),
         )
         self._effects = _Effects(self._log)

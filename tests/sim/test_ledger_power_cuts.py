@@ -17,6 +17,14 @@ from headgate.base.partial_acks import PartialEntry
 from headgate.base.positions import Position
 from headgate.fs import FaultyFs, MemFs, Operation
 from headgate.ledger import Batch, CommitLog, LedgerSettings, TopicLog
+from headgate.ledger.format import (
+    BATCH,
+    BATCH_MAGIC,
+    KIND_BATCH,
+    SEGMENT_HEADER_BYTES,
+    record,
+    segment_name,
+)
 
 DIRECTORY = "/data"
 TOPICS = (3, 8)
@@ -104,11 +112,16 @@ class Driver:
         self.fs = fs
         self.model = model
         self.rng = random.Random(seed)
+        self.chance = random.Random(f"{seed} of stamps and forgeries")
         self.ids: dict[str, int] = {}
 
     def open(self) -> None:
         self.log = CommitLog.open(
-            self.fs, DIRECTORY, topic_numbers=TOPICS, boot_wall_ms=1, settings=SETTINGS
+            self.fs,
+            DIRECTORY,
+            topic_numbers=TOPICS,
+            entropy=self.chance.randbytes,
+            settings=SETTINGS,
         )
 
     def topic(self, number: int) -> TopicLog:
@@ -119,6 +132,7 @@ class Driver:
         for _ in range(rng.randrange(4)):
             number = rng.choice(TOPICS)
             body = b"%d-%d-%d-" % (number, at, rng.randrange(1000)) + b"b" * rng.randrange(300)
+            body += self.forgery()
             log = self.topic(number)
             wall_ms = START_WALL_MS + at + rng.choice((0, 0, 9, -500))
             publish_ms = rng.choice((0, 1, wall_ms - rng.randrange(30), wall_ms + 7))
@@ -140,6 +154,20 @@ class Driver:
         if batch is not None:
             self.settle(batch)
         self.log.run_maintenance()
+
+    def forgery(self) -> bytes:
+        """Nothing, or what should be taken for the log's own: a head that says that something
+        before it was lost, or batches as they lie in the segment."""
+        dice = self.chance.randrange(9)
+        if dice == 0:
+            segment = self.log.active_segment()
+            fields = (BATCH_MAGIC, 1 << 40, (1 << 40) - 1, 1, 1, segment, 0, 1, 200)
+            return record(KIND_BATCH, BATCH.pack(*fields), 1 << 40)
+        if dice == 1:
+            segment = self.log.active_segment()
+            file = self.fs.inner.open(f"{DIRECTORY}/{segment_name(segment)}")
+            return file.read_at(SEGMENT_HEADER_BYTES, 300)
+        return b""
 
     def create(self, name: str) -> None:
         ack_set = AckSet(self.topic(TOPICS[0]).end - 1)
@@ -343,13 +371,13 @@ def test_a_second_cut_during_recovery() -> None:
         assert isinstance(driver.fs.inner, MemFs)
         left = driver.fs.inner.crash_clone(index)
         probe = FaultyFs(left.crash_clone())
-        CommitLog.open(probe, DIRECTORY, topic_numbers=TOPICS, boot_wall_ms=1, settings=SETTINGS)
+        CommitLog.open(probe, DIRECTORY, topic_numbers=TOPICS, entropy=bytes, settings=SETTINGS)
         for step in range(probe.operations_count):
             again = cut_at(step)
             again.inner = left.crash_clone()
             with pytest.raises(PowerCutError):
                 CommitLog.open(
-                    again, DIRECTORY, topic_numbers=TOPICS, boot_wall_ms=1, settings=SETTINGS
+                    again, DIRECTORY, topic_numbers=TOPICS, entropy=bytes, settings=SETTINGS
                 )
             assert isinstance(again.inner, MemFs)
             last = Driver(FaultyFs(again.inner.crash_clone(step)), _copy(driver), step)

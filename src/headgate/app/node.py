@@ -26,7 +26,7 @@ from headgate.app.system_memory import ProcSelfMemory, process_memory
 from headgate.app.web import WebApp, WebServer
 from headgate.base.clock import Clock, SystemClock
 from headgate.base.errors import InvariantError
-from headgate.base.units import MIB, MS_PER_S, NS_PER_MS, S_PER_MINUTE
+from headgate.base.units import MIB, MS_PER_S, S_PER_MINUTE
 from headgate.broker.admin_facade import AdminFacade
 from headgate.broker.facade import BrokerInfo
 from headgate.broker.lanes import ThreadLane, run_on
@@ -157,14 +157,13 @@ async def _open_broker(
     store = await run_on(lanes.metadata, lambda: SqliteStore(directory.metadata_path))
     stack.push_async_callback(run_on, lanes.metadata, store.close)
     catalog = Catalog(settings.clusterName, await run_on(lanes.metadata, store.load))
-    boot_wall_ms = clock.wall_ns() // NS_PER_MS
     log = await run_on(
         lanes.commit,
         lambda: CommitLog.open(
             OsFs(),
             directory.log_path,
             topic_numbers=catalog.topic_numbers(),
-            boot_wall_ms=boot_wall_ms,
+            entropy=os.urandom,
             settings=ledger_settings(settings),
         ),
     )

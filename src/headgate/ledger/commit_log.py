@@ -16,14 +16,14 @@ entries that were lost are never used again: the topic's next entry opens a new 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 
 from headgate.base.errors import StorageError, invariant
 from headgate.fs.api import Fs, Lock
 from headgate.ledger.batch import Batch
-from headgate.ledger.directory import lock_directory
+from headgate.ledger.directory import adopt, lock_directory
 from headgate.ledger.errors import LogFailedError, LogFullError
-from headgate.ledger.format import ENTRY_HEAD_BYTES, segment_name
+from headgate.ledger.format import ENTRY_HEAD_BYTES, STAMP_BYTES, segment_name
 from headgate.ledger.maintenance import Job, Maintenance
 from headgate.ledger.reader import LogReader, ReadPlan, entries_of
 from headgate.ledger.recovery import prepare_first, recover
@@ -64,25 +64,27 @@ class CommitLog(Staging):
         directory: str,
         *,
         topic_numbers: Collection[int],
-        boot_wall_ms: int,
+        entropy: Callable[[int], bytes],
         settings: LedgerSettings | None = None,
     ) -> CommitLog:
         """Own a data directory and recover what it holds. Blocks.
 
         ``topic_numbers`` are the topics that exist: records of any other number are garbage.
-        ``boot_wall_ms`` is the wall clock now: it marks the files that this start makes. Raises
+        ``entropy`` gives that many random bytes: with some of them this start marks the files and
+        batches that it makes, so that no message can look like a part of the log. Raises
         :class:`DirectoryInUseError`, :class:`UnknownFormatError`, :class:`CorruptionError` and
         :class:`StorageError`.
         """
-        invariant(boot_wall_ms >= 0, "the wall clock is before 1970")
         settings = settings or LedgerSettings()
         try:
             lock = lock_directory(fs, directory)
         except OSError as error:
             raise StorageError(f"opening {directory} failed: {error}", retryable=True) from error
         try:
-            writer = LogWriter(fs, directory, settings.segment_bytes, boot_wall_ms)
+            stamp = int.from_bytes(entropy(STAMP_BYTES), "little")
+            writer = LogWriter(fs, directory, settings.segment_bytes, stamp)
             state = recover(fs, directory, topic_numbers, writer)
+            adopt(fs, directory)
             ready = prepare_first(fs, directory, state, writer)
         except OSError as error:
             lock.release()

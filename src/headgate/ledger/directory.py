@@ -1,20 +1,27 @@
 """The data directory: who owns it, and what wrote it.
 
 ``lock`` is held with ``flock`` while a log is open. ``format`` holds one line,
-``headgate-log <version>``; the version changes when an older release could not read the data.
+``headgate-log <version>``; the version changes when an older release could not read the data. The
+version before is opened, too, and given this one when it was found sound.
 """
 
 from __future__ import annotations
 
+import logging
 from typing import Final
 
 from headgate.fs.api import Fs, Lock
 from headgate.ledger.errors import DirectoryInUseError, UnknownFormatError
 
-FORMAT_VERSION: Final = 2
+logger = logging.getLogger("headgate.ledger")
+
+FORMAT_VERSION: Final = 3
+_ADOPTED_VERSION = 2
+"""The format before: every file of it is read as it is."""
 _PROGRAM = "headgate-log"
 _FORMAT_NAME = "format"
 _LOCK_NAME = "lock"
+_ADOPTED_TEXT = f"{_PROGRAM} {_ADOPTED_VERSION}\n"
 TEMPORARY_SUFFIX: Final = ".tmp"
 
 
@@ -74,9 +81,34 @@ def _check_format(fs: Fs, directory: str) -> None:
         line = f"{_PROGRAM} {FORMAT_VERSION}\n".encode()
         write_file(fs, directory, _FORMAT_NAME, [line])
         return
-    text = read_file(fs, f"{directory}/{_FORMAT_NAME}").decode("ascii", "replace")
-    if text != f"{_PROGRAM} {FORMAT_VERSION}\n":
+    text = _format_text(fs, directory)
+    if text not in {f"{_PROGRAM} {FORMAT_VERSION}\n", _ADOPTED_TEXT}:
         raise UnknownFormatError(
             f"data directory {directory} has format {text.strip()!r}; "
-            f"this release reads {_PROGRAM} {FORMAT_VERSION}"
+            f"this release reads {_PROGRAM} {FORMAT_VERSION} and {_ADOPTED_VERSION}"
         )
+
+
+def is_adopted(fs: Fs, directory: str) -> bool:
+    """Whether the directory has this release's format, and not yet the one before."""
+    return _format_text(fs, directory) != _ADOPTED_TEXT
+
+
+def adopt(fs: Fs, directory: str) -> None:
+    """Give a sound directory of the format before this one, with a line. The files in it stay as
+    they are; new ones are of this format, so an older release has to refuse it from here on."""
+    if is_adopted(fs, directory):
+        return
+    line = f"{_PROGRAM} {FORMAT_VERSION}\n".encode()
+    write_file(fs, directory, _FORMAT_NAME, [line])
+    logger.warning(
+        "%s has format %d of an older release: it is read as it is and from now on format %d, "
+        "which that release refuses",
+        directory,
+        _ADOPTED_VERSION,
+        FORMAT_VERSION,
+    )
+
+
+def _format_text(fs: Fs, directory: str) -> str:
+    return read_file(fs, f"{directory}/{_FORMAT_NAME}").decode("ascii", "replace")

@@ -3,7 +3,7 @@
 All integers are little endian. A *segment* is a file ``%016x.log``::
 
     offset 0   8s magic "HGSEGMT\\0" | u32 version | u32 zero | u64 segment id
-           24  u64 stamp: wall ms of the start that made the file
+           24  u64 stamp: random bits of the start that made the file, which nobody is told
            32  u32 CRC32C of bytes 0..31 | zeros to offset 64
            64  batches, back to back, each starting with a BATCH record
            ..  zeros (preallocated room), or the footer once it is sealed (see footer.py)
@@ -17,8 +17,10 @@ Every record starts with the same 16 bytes::
 
 A record belongs to the batch of the last BATCH record before it, or it is garbage: what an
 earlier, failed write left at the same place has another batch number and is never taken for
-content; nor is what another file left on the same blocks, by segment id and stamp. Batch numbers
-only grow and are never used twice. Payloads::
+content; nor is what another file left on the same blocks, by segment id and stamp; nor are the
+bytes of a BATCH record in a message: its producer does not know the stamp. Where somebody publishes
+what a segment file held, those records have its stamp, and numbers lower than the batch that the
+message is in. Batch numbers only grow and are never used twice. Payloads::
 
     BATCH    8s magic "HGBATCH\\0" | u64 number | u64 number of the batch before it in the log
              | u64 next ledger id | u64 next cursor id | u64 segment id | u64 stamp | u32 records
@@ -38,10 +40,14 @@ only grow and are never used twice. Payloads::
     ACKS     u64 cursor id | acknowledgement changes (see headgate.base.ack_changes)
 
 Batch n + 1 is written only after batch n is durable. So a damaged batch with a valid one after it
-was durable once: that is damage, and the start fails naming it. A damaged batch with nothing after
-it is the tail that a crash tore: the log is cut at its last good record. For this to hold, the
-BATCH records of a batch that was refused half-way (a full disk) are wiped, the last first, before
+was durable once, and so was all before the end that is recorded apart (see durable_end.py): that
+is damage, and the start fails naming it. A damaged batch behind that end with nothing after it is
+the tail that a crash tore: the log is cut at its last good record. For this to hold, the BATCH
+records of a batch that was refused half-way (a full disk) are wiped, the last first, before
 anything else is written.
+
+A segment of version 2, from before there was a recorded end, has the wall clock (ms) of its start
+as its stamp; everything else is the same.
 """
 
 from __future__ import annotations
@@ -51,7 +57,8 @@ from typing import Final
 
 import google_crc32c
 
-SEGMENT_VERSION: Final = 2
+SEGMENT_VERSION: Final = 3
+_SEGMENT_VERSIONS_READ = (2, SEGMENT_VERSION)
 RECORD_VERSION: Final = 2
 
 KIND_BATCH: Final = 1
@@ -66,6 +73,7 @@ SEGMENT_MAGIC: Final = b"HGSEGMT\0"
 BATCH_MAGIC: Final = b"HGBATCH\0"
 
 SEGMENT_HEADER_BYTES: Final = 64
+STAMP_BYTES: Final = 8
 _SEGMENT_HEAD = struct.Struct("<8sIIQQ")
 
 CRC = struct.Struct("<I")
@@ -112,7 +120,11 @@ def segment_of_name(name: str) -> int | None:
 
 def segment_header(segment: int, stamp: int) -> bytes:
     """The first :data:`SEGMENT_HEADER_BYTES` of a segment file."""
-    head = _SEGMENT_HEAD.pack(SEGMENT_MAGIC, SEGMENT_VERSION, 0, segment, stamp)
+    return _header(SEGMENT_VERSION, segment, stamp)
+
+
+def _header(version: int, segment: int, stamp: int) -> bytes:
+    head = _SEGMENT_HEAD.pack(SEGMENT_MAGIC, version, 0, segment, stamp)
     return (head + CRC.pack(crc32c(head))).ljust(SEGMENT_HEADER_BYTES, b"\0")
 
 
@@ -120,8 +132,10 @@ def segment_stamp(data: bytes, segment: int) -> int | None:
     """The stamp in a sound header of this segment; None when there is no such header."""
     if len(data) < SEGMENT_HEADER_BYTES:
         return None
-    stamp: int = _SEGMENT_HEAD.unpack_from(data)[4]
-    return stamp if data.startswith(segment_header(segment, stamp)) else None
+    _, version, _, _, stamp = _SEGMENT_HEAD.unpack_from(data)
+    if version not in _SEGMENT_VERSIONS_READ:
+        return None
+    return stamp if data.startswith(_header(version, segment, stamp)) else None
 
 
 def record(kind: int, payload: bytes, batch: int) -> bytes:

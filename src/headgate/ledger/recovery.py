@@ -8,22 +8,37 @@ written again after a start; the next record goes to a new one.
 from __future__ import annotations
 
 import contextlib
+import logging
 from collections.abc import Collection
+from typing import NamedTuple
 
 from headgate.base.errors import CorruptionError
 from headgate.fs.api import Fs
 from headgate.ledger.checkpoint import TopicState, read_checkpoint, segment_of_checkpoint
-from headgate.ledger.directory import TEMPORARY_SUFFIX
+from headgate.ledger.directory import TEMPORARY_SUFFIX, is_adopted
+from headgate.ledger.durable_end import DURABLE_END_NAME, DurableEnd, read_durable_end
 from headgate.ledger.errors import LogFullError
 from headgate.ledger.footer import FooterBuilder, FooterRun, read_footer
 from headgate.ledger.format import SEGMENT_HEADER_BYTES, segment_name, segment_of_name
-from headgate.ledger.replay import Replay
+from headgate.ledger.replay import BatchHead, Replay
 from headgate.ledger.state import LogState, SegmentInfo
 from headgate.ledger.topic_log import TopicLog
 from headgate.ledger.writer import LogWriter
 
+logger = logging.getLogger("headgate.ledger")
+
 _ID_JUMP = 1 << 20
 """Ids skipped after an unclean end: more than a lost tail can have used."""
+
+
+class _Cut(NamedTuple):
+    """What lies behind the good records of a segment without a footer."""
+
+    segment: int
+    offset: int
+    size_bytes: int
+    torn: BatchHead | None
+    """The batch that it is the rest of, if its head is whole."""
 
 
 def recover(fs: Fs, directory: str, topic_numbers: Collection[int], writer: LogWriter) -> LogState:
@@ -32,6 +47,7 @@ def recover(fs: Fs, directory: str, topic_numbers: Collection[int], writer: LogW
     Raises :class:`CorruptionError` naming the place when something that was durable is damaged.
     """
     names = fs.list_directory(directory)
+    recorded = read_durable_end(fs, directory)
     segments = sorted(s for s in map(segment_of_name, names) if s is not None)
     state = LogState()
     ends = _load_checkpoint(fs, directory, names, frozenset(topic_numbers), state)
@@ -39,9 +55,20 @@ def recover(fs: Fs, directory: str, topic_numbers: Collection[int], writer: LogW
     for segment in segments:
         if segment < state.checkpoint_segment:
             _load_sealed(fs, directory, segment, state, replay)
-    for segment in segments:
-        if segment >= state.checkpoint_segment:
-            _replay_segment(fs, directory, segment, state, replay)
+    cuts = [
+        _replay_segment(fs, directory, segment, state, replay)
+        for segment in segments
+        if segment >= state.checkpoint_segment
+    ]
+    _check_durable_end(recorded, state)
+    _say_what_was_cut(cuts, state)
+    if recorded is None and state.last_batch and is_adopted(fs, directory):
+        logger.warning(
+            "%s/%s is missing or damaged and made anew: until now the end of the log was known "
+            "by later batches only",
+            directory,
+            DURABLE_END_NAME,
+        )
     _settle_topics(state, replay, ends)
     if any(segment >= state.checkpoint_segment for segment in segments):
         state.next_ledger_id += _ID_JUMP
@@ -49,6 +76,7 @@ def recover(fs: Fs, directory: str, topic_numbers: Collection[int], writer: LogW
         state.next_batch += _ID_JUMP
     state.next_segment = max([state.next_segment, *(s + 1 for s in segments)])
     _seal_tail(names, segments, state, writer)
+    writer.durable_end.begin(_end_of(state))
     return state
 
 
@@ -108,7 +136,9 @@ def _load_run(segment: int, run: FooterRun, state: LogState) -> None:
     topic.extend(segment, columns)
 
 
-def _replay_segment(fs: Fs, directory: str, segment: int, state: LogState, replay: Replay) -> None:
+def _replay_segment(
+    fs: Fs, directory: str, segment: int, state: LogState, replay: Replay
+) -> _Cut | None:
     file = fs.open(f"{directory}/{segment_name(segment)}")
     size = file.size()
     try:
@@ -128,6 +158,61 @@ def _replay_segment(fs: Fs, directory: str, segment: int, state: LogState, repla
             f"{segment_name(segment)} is damaged at offset {info.data_end}: "
             f"its footer says that records go on to offset {limit}"
         )
+    rest_bytes = len(data[info.data_end :].rstrip(b"\0"))
+    if footer is not None or not rest_bytes:
+        return None
+    return _Cut(segment, info.data_end, rest_bytes, replay.torn)
+
+
+def _check_durable_end(recorded: DurableEnd | None, state: LogState) -> None:
+    """Raise when the good records end before what was durable."""
+    if recorded is None or recorded.segment < state.checkpoint_segment:
+        return
+    info = state.segments.get(recorded.segment)
+    if info is not None and info.data_end >= recorded.offset:
+        return
+    name = segment_name(recorded.segment)
+    if info is None:
+        what = f"{name} is missing"
+    elif info.data_end == SEGMENT_HEADER_BYTES:
+        what = f"{name} is empty"
+    else:
+        what = f"{name} is damaged at offset {info.data_end}"
+    raise CorruptionError(
+        f"{what}, and batch {recorded.batch}, which ends at its offset {recorded.offset}, was "
+        f"durable: put the file back from where it went, or give up what is lost by removing "
+        f"{DURABLE_END_NAME} beside it"
+    )
+
+
+def _say_what_was_cut(cuts: list[_Cut | None], state: LogState) -> None:
+    """One line for a torn tail. Behind the records of a segment that others follow lies an index
+    that was not finished, and nothing is lost with that."""
+    cut = next((cut for cut in reversed(cuts) if cut is not None), None)
+    if cut is None or any(
+        info.segment > cut.segment and info.data_end > SEGMENT_HEADER_BYTES
+        for info in state.segments.values()
+    ):
+        return
+    torn = cut.torn
+    whose = "a batch" if torn is None else f"batch {torn.number} with {torn.records} records"
+    logger.warning(
+        "%s: cut %d bytes behind offset %d, left over from %s that was being written when the "
+        "broker or the machine went down: it may have held messages without a receipt, and "
+        "acknowledgements and subscriptions that were not confirmed",
+        segment_name(cut.segment),
+        cut.size_bytes,
+        cut.offset,
+        whose,
+    )
+
+
+def _end_of(state: LogState) -> DurableEnd:
+    """Where everything that was found ends; it is durable by now."""
+    info = next(reversed(state.segments.values()), None)
+    if info is None:
+        return DurableEnd(state.last_batch, 0, 0)
+    return DurableEnd(state.last_batch, info.segment, info.data_end)
 
 
 def _settle_topics(state: LogState, replay: Replay, ends: dict[int, TopicState]) -> None:
@@ -202,7 +287,9 @@ def prepare_first(fs: Fs, directory: str, state: LogState, writer: LogWriter) ->
     except LogFullError:
         ready = False
     for name in state.leftovers:
-        fs.remove(f"{directory}/{name}")
+        # The temporary of a file that this start has put in place anew has no name any more.
+        with contextlib.suppress(FileNotFoundError):
+            fs.remove(f"{directory}/{name}")
     if state.leftovers:
         fs.sync_directory(directory)
         state.leftovers = []

@@ -77,8 +77,13 @@ class Replay:
         self._known = frozenset(topic_numbers)
         self.trims: dict[int, int] = {}
         """The highest TRIM seen of each known topic."""
+        self.torn: BatchHead | None = None
+        """The batch in the middle of which the last segment's good records ended, if it is known.
+        """
         self._entries_only = False
         self._segment = 0
+        self._torn_end = 0
+        """Where that batch would have ended."""
 
     def index_only(self, data: bytes, segment: int) -> int:
         """Rebuild the index of a segment before the checkpoint; returns where its records end."""
@@ -101,6 +106,8 @@ class Replay:
         self._segment = segment
         stamp = segment_stamp(data, segment)
         at = SEGMENT_HEADER_BYTES
+        self._torn_end = 0
+        self.torn = None
         if stamp is not None:
             while (head := batch_head(data, at)) is not None:
                 if head.segment != segment or head.stamp != stamp:
@@ -111,6 +118,8 @@ class Replay:
                 stop = min(at + head.size_bytes, limit)
                 reached = self._batch(data, at + BATCH_RECORD_BYTES, stop, head)
                 if reached < at + head.size_bytes:
+                    self._torn_end = at + head.size_bytes
+                    self.torn = head
                     if reached > at + BATCH_RECORD_BYTES:
                         at = reached
                     break
@@ -124,10 +133,14 @@ class Replay:
         return at
 
     def _judge_rest(self, data: bytes, at: int) -> None:
-        """Raise when a batch after ``at`` proves that something between was durable."""
+        """Raise when a batch after ``at`` proves that something between was durable.
+
+        Where the torn batch says how long it is, whatever lies in it is not looked at: the next
+        batch begins behind it. Else a batch is known by the stamp that only this log could know.
+        """
         last = self._state.last_batch
         stamp = segment_stamp(data, self._segment)
-        found = data.find(BATCH_MAGIC, at)
+        found = data.find(BATCH_MAGIC, max(at, self._torn_end))
         while found >= 0:
             head = batch_head(data, found - PREFIX_BYTES)
             ours = head is not None and head.segment == self._segment

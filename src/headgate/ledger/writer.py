@@ -14,6 +14,7 @@ import errno
 from headgate.base.errors import StorageError
 from headgate.fs.api import File, Fs
 from headgate.ledger.batch import Batch
+from headgate.ledger.durable_end import DurableEnd, DurableEndFile
 from headgate.ledger.errors import LogFailedError, LogFullError
 from headgate.ledger.format import BATCH_RECORD_BYTES, segment_header, segment_name
 
@@ -31,7 +32,8 @@ class LogWriter:
         self._directory = directory
         self._segment_bytes = segment_bytes
         self.stamp = stamp
-        """Wall ms of this start; in each segment and batch that it makes."""
+        """Random bits of this start, in each segment and batch that it makes; nobody is told."""
+        self.durable_end = DurableEndFile(fs, directory)
         self._files: dict[int, File] = {}
         self._refused: list[tuple[int, int]] = []
         """Segment and start of the chunks of a refused batch that may lie in the files."""
@@ -60,6 +62,8 @@ class LogWriter:
                 raise self.refused(error, f"writing {segment_name(chunk.segment)}") from error
             self._sync(file, chunk.segment)
         self._refused.clear()
+        last = batch.chunks[-1]
+        self.durable_end.note(DurableEnd(last.number, last.segment, last.end))
 
     def _wipe_refused(self) -> None:
         """Wipe the heads of a refused batch before anything else is written.
@@ -119,6 +123,7 @@ class LogWriter:
         except OSError as error:
             raise self.refused(error, f"sealing {segment_name(segment)}") from error
         self._sync(file, segment)
+        self.durable_end.sync()
         self._files.pop(segment, None)
         file.close()
 
@@ -147,6 +152,7 @@ class LogWriter:
         for file in self._files.values():
             file.close()
         self._files.clear()
+        self.durable_end.close()
         return segments
 
     def _sync(self, file: File, segment: int) -> None:

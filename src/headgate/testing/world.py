@@ -160,7 +160,7 @@ class World:
             self.disk,
             DIRECTORY,
             topic_numbers=catalog.topic_numbers(),
-            boot_wall_ms=self.wall_ms(),
+            entropy=self._source(f"log {self.starts_count}").randbytes,
             settings=self.ledger_settings,
         )
         broker = Broker(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 
 from headgate.fs import Fs
 from headgate.ledger import CommitLog, LedgerSettings, TopicLog
@@ -22,11 +22,9 @@ def open_log(
     fs: Fs,
     topics: Collection[int] = (1, 2),
     settings: LedgerSettings = SMALL,
-    boot_wall_ms: int = 1,
+    entropy: Callable[[int], bytes] = lambda size: b"\x5a" * size,
 ) -> CommitLog:
-    return CommitLog.open(
-        fs, DIRECTORY, topic_numbers=topics, boot_wall_ms=boot_wall_ms, settings=settings
-    )
+    return CommitLog.open(fs, DIRECTORY, topic_numbers=topics, entropy=entropy, settings=settings)
 
 
 def append(log: CommitLog, number: int, *bodies: bytes, received_ms: int = 1000) -> TopicLog:

@@ -103,7 +103,7 @@ def test_the_real_disk_through_two_starts(tmp_path: Path) -> None:
 
     def open_here() -> CommitLog:
         return CommitLog.open(
-            OsFs(), directory, topic_numbers=[1, 2], boot_wall_ms=1, settings=settings
+            OsFs(), directory, topic_numbers=[1, 2], entropy=bytes, settings=settings
         )
 
     log = open_here()

@@ -13,7 +13,7 @@ SETTINGS = LedgerSettings(segment_bytes=4096, checkpoint_records=1000)
 @pytest.mark.parametrize("was_run", [True, False])
 def test_closing_does_not_wait_for_a_job_that_nobody_finishes(was_run: bool) -> None:
     fs = MemFs()
-    log = CommitLog.open(fs, "/data", topic_numbers=[1], boot_wall_ms=1, settings=SETTINGS)
+    log = CommitLog.open(fs, "/data", topic_numbers=[1], entropy=bytes, settings=SETTINGS)
     names = []
     for _ in range(6):
         log.stage_entry(log.topic(1), 1, 1, 0, bytes(1500))
@@ -31,7 +31,7 @@ def test_closing_does_not_wait_for_a_job_that_nobody_finishes(was_run: bool) -> 
                 log.finish_job(job)
     assert names[-1] == "seal"
     log.close()
-    again = CommitLog.open(fs, "/data", topic_numbers=[1], boot_wall_ms=2, settings=SETTINGS)
+    again = CommitLog.open(fs, "/data", topic_numbers=[1], entropy=bytes, settings=SETTINGS)
     assert again.topic(1).end == 6
     assert again.statistics().replayed_records == 0
     again.close()

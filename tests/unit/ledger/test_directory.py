@@ -6,13 +6,13 @@ import pytest
 
 from headgate.fs import MemFs
 from headgate.ledger import DirectoryInUseError, UnknownFormatError
-from headgate.ledger.directory import lock_directory, read_file, write_file
+from headgate.ledger.directory import adopt, is_adopted, lock_directory, read_file, write_file
 
 
 def test_a_new_directory_gets_its_format() -> None:
     fs = MemFs()
     lock_directory(fs, "/d").release()
-    assert read_file(fs, "/d/format") == b"headgate-log 2\n"
+    assert read_file(fs, "/d/format") == b"headgate-log 3\n"
     assert "format" in fs.crash_clone().list_directory("/d")
     lock_directory(fs, "/d")
     with pytest.raises(DirectoryInUseError, match="/d is in use by another process"):
@@ -24,10 +24,25 @@ def test_an_unknown_format_is_named_and_the_lock_let_go(version: int) -> None:
     fs = MemFs()
     fs.make_directory("/d")
     write_file(fs, "/d", "format", [b"headgate-log %d\n" % version])
-    named = f"'headgate-log {version}'; this release reads headgate-log 2"
+    named = f"'headgate-log {version}'; this release reads headgate-log 3 and 2"
     for _ in range(2):
         with pytest.raises(UnknownFormatError, match=named):
             lock_directory(fs, "/d")
+
+
+def test_the_format_before_is_adopted_once(caplog: pytest.LogCaptureFixture) -> None:
+    fs = MemFs()
+    fs.make_directory("/d")
+    write_file(fs, "/d", "format", [b"headgate-log 2\n"])
+    lock_directory(fs, "/d").release()
+    assert not is_adopted(fs, "/d")
+    adopt(fs, "/d")
+    assert read_file(fs.crash_clone(), "/d/format") == b"headgate-log 3\n"
+    lock_directory(fs, "/d").release()
+    assert is_adopted(fs, "/d")
+    adopt(fs, "/d")
+    (line,) = caplog.messages
+    assert line.startswith("/d has format 2 of an older release")
 
 
 def test_a_foreign_directory_is_refused() -> None:

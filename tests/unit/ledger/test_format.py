@@ -40,10 +40,11 @@ def test_a_header_belongs_to_its_segment() -> None:
     assert layout.segment_stamp(b"\1" + header[1:], 7) is None
 
 
-@pytest.mark.parametrize("version", [1, 3])
-def test_a_header_of_another_version_is_none(version: int, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("version", "stamp"), [(1, None), (2, 123), (3, 123), (4, None)])
+def test_only_headers_of_this_version_and_the_one_before_are_read(
+    version: int, stamp: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with monkeypatch.context() as patch:
         patch.setattr(layout, "SEGMENT_VERSION", version)
         header = layout.segment_header(7, 123)
-        assert layout.segment_stamp(header, 7) == 123
-    assert layout.segment_stamp(header, 7) is None
+    assert layout.segment_stamp(header, 7) == stamp

@@ -8,6 +8,7 @@ from headgate.base.ack_set import AckSet
 from headgate.base.errors import CorruptionError
 from headgate.fs import MemFs
 from headgate.ledger import CommitLog
+from headgate.ledger.durable_end import DURABLE_END_NAME
 from headgate.ledger.format import (
     BATCH_RECORD_BYTES,
     ENTRY_HEAD_BYTES,
@@ -107,7 +108,7 @@ def test_a_stale_tail_of_another_life_is_not_content() -> None:
     append(log, 1, b"good")
     start = data_end(log)
     old = MemFs()
-    other = open_log(old, boot_wall_ms=2)
+    other = open_log(old, entropy=lambda size: b"\x77" * size)
     for at in range(5):
         append(other, 1, b"stale%d" % at, b"more")
     stale = content(old, path())
@@ -283,6 +284,7 @@ def test_the_last_times_outlive_the_entries_where_only_a_run_followed() -> None:
     segment = log.active_segment()
     after = crashed(fs)
     overwrite(after, path(segment), log._state.segments[segment].data_end - 1, b"\xee")
+    after.remove(f"{DIRECTORY}/{DURABLE_END_NAME}")
     again = open_log(after)
     assert again.statistics().replayed_records == 1  # the run
     assert again.topic(1).end == 1
