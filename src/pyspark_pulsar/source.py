@@ -181,6 +181,9 @@ class PulsarStreamReader(_Planner, DataSourceStreamReader, SupportsTriggerAvaila
     def __init__(self, options: SourceOptions, schema: StructType) -> None:
         super().__init__(options, schema)
         self._target: dict[str, Position] | None = None
+        self._initial: dict[str, Position] | None = None
+        self._is_fixed = False
+        self._first_end: dict[str, Position] | None = None
         self._partitions: dict[str, tuple[str, ...]] = {}
         self._snapshots: dict[str, TopicSnapshot | None] = {}
         self._ends: dict[str, Position] = {}
@@ -189,10 +192,22 @@ class PulsarStreamReader(_Planner, DataSourceStreamReader, SupportsTriggerAvaila
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802
         """Where a query without a checkpoint starts: ``startingOffsets``, by default latest, or
-        ``startingTime``."""
-        names = self._partition_names()
-        held = require_snapshots(self._options.topics, self._admin.snapshots(names))
-        return offset_to_json(resolve_start(self._start(names, LATEST), held))
+        ``startingTime``.
+
+        Spark asks twice for a query's first batch: before it asks for the batch's end, and when it
+        plans the batch. The first answer holds, or the start would lie behind that end on a topic
+        that is being published to.
+        """
+        if self._initial is None:
+            names = self._partition_names()
+            held = require_snapshots(self._options.topics, self._admin.snapshots(names))
+            start = self._start(names, LATEST)
+            self._initial = resolve_start(start, held)
+            self._is_fixed = start == EARLIEST or all(
+                position != end_position(topic, held[topic])
+                for topic, position in self._initial.items()
+            )
+        return offset_to_json(self._initial)
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
         """Tells Spark that there is a limit; :meth:`latestOffset` applies both of them."""
@@ -213,10 +228,20 @@ class PulsarStreamReader(_Planner, DataSourceStreamReader, SupportsTriggerAvaila
     ) -> dict[str, Any]:
         """How far the next batch reads: all that is there, or less within the limits.
 
+        A query's first batch is empty and fixes its start: Spark writes a batch's end down before
+        it runs, and its start never. Without it a query that is killed in its first batch would
+        begin at another ``latest``, and leave out what that batch held. A start that is no topic's
+        end is the same place at any time, and needs none.
+
         A cluster that does not answer has no news: Spark asks again, until ``pollTimeoutMs`` is
         over. A pass with an end, ``availableNow``, would end by that, and is asked here again.
         """
         starts = offset_from_json(start)
+        if self._initial is not None and not self._is_fixed:
+            self._is_fixed = True
+            if starts == self._initial:
+                self._first_end = starts
+                return start
         if self._idle_since_s is not None:
             time.sleep(max(0.0, self._idle_since_s + IDLE_POLL_S - time.monotonic()))
         while not self._refresh_patiently():
@@ -250,15 +275,28 @@ class PulsarStreamReader(_Planner, DataSourceStreamReader, SupportsTriggerAvaila
         if any(topic not in self._snapshots for topic in changed):
             self._snapshots |= self._admin.snapshots(changed)
         begins = dict(starts)
+        is_first = self._is_first(starts, ends)
         for topic in changed:
             held = self._snapshots[topic]
-            if topic in starts and held is not None:
+            if not is_first and topic in starts and held is not None:
                 begins[topic] = begin_of(topic, held, starts[topic], ends[topic])
         return self._plan(begins, {topic: ends[topic] for topic in changed}, self._snapshots)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The messages of one task."""
         return self._read(partition)
+
+    def _is_first(self, starts: dict[str, Position], ends: dict[str, Position]) -> bool:
+        """Whether this is a query's first batch: nothing was read before, of whatever topic.
+
+        When it is planned again after a restart, ``latest`` may lie behind its end: then it reads
+        nothing. In a later batch a start behind the end is one of another topic.
+        """
+        if starts != self._initial:
+            return False
+        if self._first_end is None:
+            self._first_end = ends
+        return ends == self._first_end
 
     def _refresh_patiently(self) -> bool:
         """Whether the cluster answered. Raises :class:`UnreachableError` if it is gone too long."""

@@ -203,6 +203,59 @@ def test_a_stream_starts_at_latest_or_as_told() -> None:
         assert at.initialOffset() == offset(t=f"{begin}:-1:-1")
 
 
+def planned(reader: PulsarStreamReader, start: dict[str, Any], end: dict[str, Any]) -> list[int]:
+    """The entries of one topic that a batch reads."""
+    return [
+        entry
+        for task in reader.partitions(start, end)
+        for due in task.value.due
+        for entry in range(due.first_entry, due.last_entry + 1)
+    ]
+
+
+@pytest.mark.parametrize("option", [{}, {"startingOffsets": "latest"}, {"startingTime": "900000"}])
+def test_a_start_at_the_end_holds_while_messages_arrive(option: dict[str, str]) -> None:
+    """Spark asks for it, for the first end, and for it once more; each time more is there."""
+    admin = FakeAdmin({T: held((3, 6))})
+    reader = stream(admin, **option)
+    start = reader.initialOffset()
+    admin.held[T] = held((3, 8))
+    end = reader.latestOffset(start, ReadAllAvailable())
+    assert end == start == offset(t="3:5:-1:-1"), "the first batch fixes the start"
+    admin.held[T] = held((3, 11))
+    assert planned(reader, reader.initialOffset(), end) == []
+    following = reader.latestOffset(end, ReadAllAvailable())
+    assert planned(reader, end, following) == [6, 7, 8, 9, 10]
+
+
+def test_a_first_batch_that_is_planned_again_reads_nothing_and_loses_nothing() -> None:
+    """Killed before its end was committed: only that end is in the checkpoint."""
+    admin = FakeAdmin({T: held((3, 6))})
+    first = stream(admin)
+    end = first.latestOffset(first.initialOffset(), ReadAllAvailable())
+    admin.held[T] = held((3, 9))
+    again = stream(admin)
+    assert planned(again, again.initialOffset(), end) == []
+    assert planned(again, end, again.latestOffset(end, ReadAllAvailable())) == [6, 7, 8]
+
+
+def test_a_first_batch_of_earliest_or_of_an_id_has_all_that_is_there() -> None:
+    for text, expected in (("earliest", range(6)), (json.dumps({T: "3:4"}), range(4, 6))):
+        reader = stream(FakeAdmin({T: held((3, 6))}), startingOffsets=text)
+        start = reader.initialOffset()
+        end = reader.latestOffset(start, ReadAllAvailable())
+        assert planned(reader, start, end) == [*expected]
+
+
+def test_a_topic_made_anew_behind_the_first_batch_is_read_from_its_first_message() -> None:
+    admin = FakeAdmin({T: held((9, 6))})
+    reader = stream(admin, failOnDataLoss="false")
+    start = reader.initialOffset()
+    assert planned(reader, start, reader.latestOffset(start, ReadAllAvailable())) == []
+    admin.held[T] = held((3, 2))
+    assert planned(reader, start, reader.latestOffset(start, ReadAllAvailable())) == [0, 1]
+
+
 def test_the_limit_that_spark_is_told() -> None:
     admin = FakeAdmin({})
     assert stream(admin).getDefaultReadLimit() == ReadAllAvailable()
