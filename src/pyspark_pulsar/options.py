@@ -82,8 +82,8 @@ OPTIONS = (
                "Several topics in one frame; `__topic` tells them apart."),
     OptionInfo("startingOffsets", "`earliest` in a batch, `latest` in a stream",
                f"`earliest`, `latest`, {_MESSAGE_IDS}",
-               "The first message read. A stream with a checkpoint goes on from that instead; one that "
-               "begins at an end has an empty first batch, which fixes where it begins."),
+               "The first message read. A stream with a checkpoint goes on from that instead; one "
+               "that begins at an end has an empty first batch, which fixes where it begins."),
     OptionInfo("endingOffsets", "`latest`", f"`latest`, {_MESSAGE_IDS}",
                "The last message read; fixed when the query is planned.", "batch"),
     OptionInfo("startingTime", "none", "milliseconds since the epoch",

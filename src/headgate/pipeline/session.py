@@ -8,7 +8,7 @@ import shutil
 import signal
 import sys
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -37,7 +37,6 @@ _SUBMITTED: Final = "PYSPARK_GATEWAY_PORT"
 
 _QUERY_SETTINGS: Final = {
     "spark.sql.session.timeZone": "UTC",
-    "spark.sql.shuffle.partitions": "4",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "20000",
     "spark.sql.sources.parallelPartitionDiscovery.threshold": "2000",
     "spark.sql.parquet.inferTimestampNTZ.enabled": "false",
@@ -45,6 +44,8 @@ _QUERY_SETTINGS: Final = {
 """What queries are tuned to. On a cluster its own setting of one of them comes first."""
 
 _SETTINGS: Final = _QUERY_SETTINGS | {
+    # A cluster's own stays, and adaptive execution makes fewer of it where there is little.
+    "spark.sql.shuffle.partitions": "4",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.driver.bindAddress": "127.0.0.1",
@@ -103,13 +104,18 @@ def python_variables(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def _submitted_session(name: str) -> SparkSession:
-    """The session of ``spark-submit``, whose settings are the caller's: only gaps are filled."""
     session = SparkSession.builder.appName(name).getOrCreate()
-    given = session.sparkContext.getConf()
-    for key, value in _QUERY_SETTINGS.items():
-        if not given.contains(key):
-            session.conf.set(key, value)
+    for key, value in cluster_gaps(session.sparkContext.getConf().contains).items():
+        session.conf.set(key, value)
     return session
+
+
+def cluster_gaps(is_given: Callable[[str], bool]) -> dict[str, str]:
+    """What is set on a session of ``spark-submit``: only what its caller says nothing about.
+
+    Not how many pieces a shuffle has: a cluster's default is what its size asks for.
+    """
+    return {key: value for key, value in _QUERY_SETTINGS.items() if not is_given(key)}
 
 
 def start_java(conf: SparkConf, log_path: Path | None) -> Any:

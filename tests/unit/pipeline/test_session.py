@@ -17,6 +17,7 @@ from headgate.base.errors import InputError
 from headgate.pipeline.failures import PipelineError
 from headgate.pipeline.session import (
     batches_by_count,
+    cluster_gaps,
     interrupts_later,
     own_interrupts,
     python_variables,
@@ -61,6 +62,14 @@ def test_on_this_machine_workers_run_the_python_that_runs_here() -> None:
     elsewhere = {"MASTER": "spark://a:7077"}
     assert python_variables(elsewhere | of_a_cluster) == {}
     assert python_variables(elsewhere) == {"PYSPARK_PYTHON": sys.executable}
+
+
+def test_a_cluster_keeps_what_it_has() -> None:
+    """Without a word of the caller, too, its shuffles have as many partitions as it says."""
+    nothing_given = cluster_gaps(lambda _: False)
+    assert "spark.sql.shuffle.partitions" not in nothing_given
+    assert nothing_given["spark.sql.session.timeZone"] == "UTC"
+    assert cluster_gaps(lambda _: True) == {}
 
 
 # PySpark leaves the pipe to a process that failed to the garbage collection.
