@@ -63,6 +63,11 @@ async def create_subscription(call: Call) -> Reply:
         (call.facade.create_subscription(part, name, at, properties) for part in parts),
         harmless=409,
     )
+    while added := [part for part in existing_parts(call) if part not in parts]:
+        # The topic got more partitions meanwhile: they may have joined too early for this one.
+        for part in added:
+            await _unless_there(call.facade.create_subscription(part, name, at, properties))
+        parts += added
     return NO_CONTENT
 
 
@@ -169,6 +174,15 @@ async def _on_all(calls: Iterable[Awaitable[None]], *, harmless: int) -> None:
             raise failure
     if failures and len(failures) == len(answers):
         raise failures[0]
+
+
+async def _unless_there(creation: Awaitable[None]) -> None:
+    """Await a creation; that there was nothing to create is no failure."""
+    try:
+        await creation
+    except RefusalError as refusal:
+        if refusal.status != 409:
+            raise
 
 
 def _older_than(call: Call) -> OlderThan:

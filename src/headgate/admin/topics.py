@@ -121,6 +121,14 @@ async def grow_partitioned(call: Call) -> Reply:
     return NO_CONTENT
 
 
+async def create_missed(call: Call) -> Reply:
+    """Make those partitions of a partitioned topic that are missing."""
+    topic, row = existing_partitioned(call)
+    plan = call.facade.catalog.plan_grow_partitioned
+    await call.facade.commit(plan(topic, row.partitions, now_ms=call.now_ms()))
+    return NO_CONTENT
+
+
 async def delete_partitioned(call: Call) -> Reply:
     """Delete a partitioned topic with all its partitions."""
     topic = topic_name(call)
@@ -252,6 +260,8 @@ ROUTES = (
           "Partitions of a topic", reply=dict[str, Any]),
     Route("POST", f"{_T}/partitions", Operation.TOPIC_UPDATE, grow_partitioned,
           "Add partitions", body=int | PartitionedMetadata),
+    Route("POST", f"{_T}/createMissedPartitions", Operation.TOPIC_UPDATE, create_missed,
+          "Make partitions that are missing"),
     Route("DELETE", f"{_T}/partitions", Operation.TOPIC_DELETE, delete_partitioned,
           "Delete a partitioned topic"),
     Route("GET", f"{_T}/lastMessageId", Operation.TOPIC_MESSAGES, last_message_id,

@@ -78,6 +78,7 @@ class AdminFacade:
     async def commit(self, change: Change) -> None:
         """See the protocol."""
         await self._broker.writer.commit(change)
+        await self._broker.registry.joining.joined(change)
 
     # -- settings and policies -------------------------------------------------------------
 

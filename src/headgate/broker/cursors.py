@@ -95,6 +95,9 @@ async def delete_subscription(
     async def work() -> None:
         broker.begin_turn()
         _check_open(subscription.topic)
+        await broker.registry.joining.settled(subscription.topic)
+        broker.begin_turn()
+        _check_open(subscription.topic)
         if subscription.removed:
             return
         if subscription.consumers and not force:

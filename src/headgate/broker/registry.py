@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Iterable
 
 from headgate.base.errors import StorageError
 from headgate.base.names import TopicName, parse_topic
+from headgate.broker.joining import Joining
 from headgate.broker.metadata_writer import MetadataWriter, OutcomeUnknownError
 from headgate.broker.one_by_one import OneByOne
 from headgate.broker.settings import Settings
@@ -67,6 +68,7 @@ class TopicRegistry:
         self._settings = settings
         self._log_durable = log_durable
         self._system_topics = frozenset(system_topics)
+        self.joining = Joining(log, catalog, writer, log_durable, self.get)
         self._work = OneByOne()
         """Which topics, by base name, are being unloaded or deleted."""
 
@@ -169,6 +171,7 @@ class TopicRegistry:
             await self._writer.settled()
         else:
             await self._writer.commit(change)
+            await self.joining.joined(change)
 
     def _load(self, name: TopicName, row: TopicRow) -> Topic:
         topic = self._engine.load_topic(
@@ -185,16 +188,18 @@ class TopicRegistry:
                 cursor_id=cursor.cursor_id,
                 properties=dict(cursor.properties),
             )
+        self.joining.loaded(topic)
         return topic
 
     def load_all(self) -> None:
         """Load every stored topic: at start, so that backlogs show before anybody connects."""
-        for number in sorted(self._catalog.topic_numbers()):
-            row = self._catalog.topic_by_number(number)
-            if row is not None:
-                name = parse_topic(row.name)
-                if self.loaded(name) is None:
-                    self._load(name, row)
+        with self.joining.many():
+            for number in sorted(self._catalog.topic_numbers()):
+                row = self._catalog.topic_by_number(number)
+                if row is not None:
+                    name = parse_topic(row.name)
+                    if self.loaded(name) is None:
+                        self._load(name, row)
 
     async def unload(self, name: TopicName) -> None:
         """Close everybody on a topic and forget what is in memory; nothing stored changes.

@@ -293,6 +293,7 @@ class Broker:
     def _metadata_applied(self, change: Change) -> None:
         """A change is durable: bring limits and settings into force (within this turn)."""
         self.begin_turn()
+        self.registry.joining.applied(change)
         kinds = {row.kind for row in change.rows}
         settings_changed = Kind.SETTING in kinds
         if settings_changed:

@@ -321,12 +321,14 @@ class Catalog:
                 its partitioned topic does not have.
         """
         self._staged_namespace(topic.namespace)
+        base = None
         if topic.partition >= 0:
             base = self._state.staged(Kind.PARTITIONED, topic.base.full)
             check_partition_name(topic, cast(PartitionedRow | None, base))
         if self._exists(topic.full):
             raise conflict("This topic already exists")
-        return self._state.stage(self._new_topics([topic], now_ms, properties))
+        joining = base is not None
+        return self._state.stage(self._new_topics([topic], now_ms, properties, joining=joining))
 
     def plan_create_partitioned(
         self,
@@ -351,9 +353,9 @@ class Catalog:
         row = PartitionedRow(partitions=partitions, created_ms=now_ms, properties=dict(properties))
         names = [topic.partition_name(index) for index in range(partitions)]
         missing = [name for name in names if self._state.staged(Kind.TOPIC, name.full) is None]
-        return self._state.stage(
-            [(Kind.PARTITIONED, topic.full, row), *self._new_topics(missing, now_ms, {})]
-        )
+        joining = len(missing) < partitions
+        new = self._new_topics(missing, now_ms, {}, joining=joining)
+        return self._state.stage([(Kind.PARTITIONED, topic.full, row), *new])
 
     def plan_grow_partitioned(self, topic: TopicName, partitions: int, *, now_ms: int) -> Change:
         """Add partitions up to a new count; also makes partitions again that are missing.
@@ -369,9 +371,19 @@ class Catalog:
         names = [topic.partition_name(index) for index in range(partitions)]
         missing = [name for name in names if self._state.staged(Kind.TOPIC, name.full) is None]
         grown = msgspec.structs.replace(row, partitions=partitions)
-        return self._state.stage(
-            [(Kind.PARTITIONED, topic.full, grown), *self._new_topics(missing, now_ms, {})]
-        )
+        new = self._new_topics(missing, now_ms, {}, joining=True)
+        return self._state.stage([(Kind.PARTITIONED, topic.full, grown), *new])
+
+    def plan_joined(self, numbers: Iterable[int]) -> Change | None:
+        """Note that partitions have the subscriptions of those beside them: of these topics, by
+        number, the ones that are still joining. ``None`` if there are none."""
+        rows: _Rows = []
+        for number in numbers:
+            topic = self._by_number.get(number)
+            row = None if topic is None else self._state.staged(Kind.TOPIC, topic.name)
+            if isinstance(row, TopicRow) and row.number == number and row.joining:
+                rows.append((Kind.TOPIC, row.name, msgspec.structs.replace(row, joining=False)))
+        return self._state.stage(rows) if rows else None
 
     def plan_delete_topic(self, topic: TopicName) -> Change:
         """Delete a topic, or a partitioned topic with all its partitions, and its policies.
@@ -500,7 +512,12 @@ class Catalog:
         )
 
     def _new_topics(
-        self, names: list[TopicName], now_ms: int, properties: Mapping[str, str]
+        self,
+        names: list[TopicName],
+        now_ms: int,
+        properties: Mapping[str, str],
+        *,
+        joining: bool = False,
     ) -> _Rows:
         """Rows for new topics, and the counter that keeps their numbers from being reused."""
         if not names:
@@ -513,6 +530,7 @@ class Catalog:
                 number=self._number_last,
                 created_ms=now_ms,
                 properties=dict(properties),
+                joining=joining,
             )
             rows.append((Kind.TOPIC, name.full, row))
         rows.append((Kind.COUNTER, _TOPIC_NUMBER, CounterRow(self._number_last)))

@@ -70,7 +70,7 @@ class NamespaceRow(Struct, frozen=True, kw_only=True):
     properties: Mapping[str, str] = field(default_factory=dict)
 
 
-class TopicRow(Struct, frozen=True, kw_only=True):
+class TopicRow(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A topic that holds messages."""
 
     name: str
@@ -80,6 +80,8 @@ class TopicRow(Struct, frozen=True, kw_only=True):
     created_ms: int
     """Milliseconds since the epoch."""
     properties: Mapping[str, str] = field(default_factory=dict)
+    joining: bool = False
+    """A partition beside older ones, whose subscriptions it may not all have yet."""
 
     @property
     def incarnation(self) -> int:

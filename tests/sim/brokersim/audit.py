@@ -62,7 +62,7 @@ class Audit:
                 continue
             if cursor.presence is Presence.PRESENT:
                 raise ViolationError(f"{name} is gone with its subscription {cursor.name}")
-            cursor.forget()
+            self._model.topic_gone(name, [cursor])
 
     def _held(self, name: str, topic: Topic) -> list[Entry]:
         """Every entry that the topic holds, read from the disk."""

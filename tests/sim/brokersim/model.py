@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import Enum
 
+from headgate.base.names import PARTITION_SUFFIX
 from headgate.base.positions import Position
 from headgate.base.units import INT64_MAX, NS_PER_S
 
@@ -216,6 +217,19 @@ class Model:
         if key not in self.cursors:
             self.cursors[key] = Cursor(topic, name)
         return self.cursors[key]
+
+    def topic_gone(self, topic: str, cursors: Sequence[Cursor]) -> None:
+        """A topic is deleted with these cursors. A partition that is made again joins those beside
+        it: it may have any of their subscriptions then, with nothing acknowledged."""
+        base, separator, _ = topic.rpartition(PARTITION_SUFFIX)
+        for cursor in cursors:
+            cursor.forget()
+            if separator:
+                cursor.presence = Presence.UNKNOWN
+        beside = [name for of, name in self.cursors if separator and of.startswith(base)]
+        for name in beside:
+            if (topic, name) not in self.cursors:
+                self.cursor(topic, name).presence = Presence.UNKNOWN
 
     def cursors_of(self, topic: str) -> list[Cursor]:
         """All subscription names of a topic."""

@@ -106,8 +106,7 @@ class Administrator:
                     move.nothing()
                 raise
             story.model.dead.add(number)
-            for cursor in cursors:
-                cursor.forget()
+            story.model.topic_gone(name, cursors)
             move.decide()
 
     async def _unload(self) -> None:

@@ -308,7 +308,9 @@ class Story:
             if cursor.presence is not Presence.UNKNOWN or not cursor.settled:
                 continue
             topic = self.world.broker.engine.topics.get(cursor.topic)
-            if topic is None or cursor.name not in topic.subscriptions:
+            if topic is None:
+                self.model.topic_gone(cursor.topic, [cursor])
+            elif cursor.name not in topic.subscriptions:
                 cursor.forget()
             else:
                 cursor.presence = Presence.PRESENT

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from headgate.base.names import parse_topic
+from headgate.base.names import TopicName, parse_topic
 from tests.unit.admin.conftest import Ask
 from tests.unit.admin.fake_facade import NOW_MS, FakeFacade, FakeSubscription
 
@@ -82,6 +84,24 @@ def test_partitioned_create_and_delete(api: Ask, broker: FakeFacade) -> None:
     assert api("DELETE", PS).status == 204
     answer = api("DELETE", PS)
     assert (answer.status, answer.reason) == (404, "Subscription not found")
+
+
+def test_partitions_that_are_added_while_a_subscription_is_made(
+    api: Ask, broker: FakeFacade, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One of them joined the others in time, one did not."""
+    create, name = broker.create_subscription, parse_topic("pt")
+
+    async def grows(topic: TopicName, *rest: Any) -> None:
+        await create(topic, *rest)
+        if broker.catalog.partitioned(name.full).partitions == 2:  # type: ignore[union-attr]
+            await broker.commit(broker.catalog.plan_grow_partitioned(name, 4, now_ms=1))
+            await create(name.partition_name(2), *rest)
+
+    monkeypatch.setattr(broker, "create_subscription", grows)
+    assert api("PUT", PS).status == 204
+    parts = [broker.topic(name.partition_name(index)) for index in range(4)]
+    assert all("s" in part.subscriptions for part in parts)
 
 
 def test_delete(api: Ask, broker: FakeFacade) -> None:

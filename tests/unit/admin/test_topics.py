@@ -51,6 +51,16 @@ def test_a_partitioned_topics_life(api: Ask, broker: FakeFacade) -> None:
     assert api("DELETE", f"{P}/pt/partitions").reason == f"Partitioned Topic {FULL}/pt not found"
 
 
+def test_missed_partitions_are_made(api: Ask, broker: FakeFacade) -> None:
+    api("PUT", f"{P}/pt/partitions", 3)
+    api("DELETE", f"{P}/pt-partition-1")
+    assert len(api("GET", P).json()) == 2
+    assert api("POST", f"{P}/pt/createMissedPartitions").status == 204
+    assert api("POST", f"{P}/pt/createMissedPartitions").status == 204
+    assert len(api("GET", P).json()) == 3
+    assert api("POST", f"{P}/other/createMissedPartitions").status == 404
+
+
 def test_partition_counts_that_are_not_allowed(api: Ask) -> None:
     assert api("PUT", f"{P}/pt/partitions").status == 406
     assert api("PUT", f"{P}/pt/partitions", True).status == 400

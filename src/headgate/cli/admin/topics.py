@@ -152,6 +152,8 @@ _TOPICS: Final = (
         send("POST", _PARTITIONS, ("updateLocalTopicOnly={updateLocalOnly}", "force={force}"),
              lambda values: values["numPartitions"]),
     ),
+    Verb("create-missed-partitions", "Make partitions of a partitioned topic that are missing.",
+         (TOPIC_NAME,), send("POST", f"{TOPIC_PATH}/createMissedPartitions")),
     Verb("get-partitioned-topic-metadata", "Show how many partitions a topic has.", (TOPIC_NAME,),
          show(_PARTITIONS)),
     Verb("delete", "Delete a topic that is not partitioned, or one partition.",

@@ -1,0 +1,190 @@
+"""Partitions that are added get the subscriptions of those beside them."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+import pytest
+
+from headgate.base.errors import StorageError
+from headgate.base.names import TopicName
+from headgate.base.positions import LATEST
+from headgate.broker.admin_facade import AdminFacade
+from headgate.broker.facade import AtPosition
+from headgate.engine.topic import Topic
+from headgate.testing import World
+from tests.unit.broker.playing import TOPIC, played
+from tests.unit.broker.test_registry import NAME, create_partitioned, soon
+
+
+async def grow(world: World, count: int) -> None:
+    facade = AdminFacade(world.broker)
+    plan = facade.catalog.plan_grow_partitioned
+    await facade.commit(plan(NAME, count, now_ms=world.wall_ms()))
+
+
+async def subscribe(world: World, part: TopicName, name: str = "s") -> None:
+    facade = AdminFacade(world.broker)
+    await facade.create_subscription(part, name, AtPosition(LATEST), {"of": name})
+
+
+def part(index: int) -> TopicName:
+    return NAME.partition_name(index)
+
+
+def live(world: World, index: int) -> Topic:
+    topic = world.broker.registry.get(part(index))
+    assert topic is not None
+    return topic
+
+
+def joining(world: World) -> list[str]:
+    catalog = world.broker.catalog
+    rows = [catalog.topic(name) for name in catalog.topics(NAME.namespace)]
+    return [row.name for row in rows if row is not None and row.joining]
+
+
+@played()
+async def test_new_partitions_have_the_durable_subscriptions_of_all_others(world: World) -> None:
+    await create_partitioned(world, 2)
+    assert joining(world) == []
+    await subscribe(world, part(0))
+    await subscribe(world, part(1), "only here")
+    client = await world.connect()
+    await client.reader(part(0).full, LATEST)
+    await grow(world, 4)
+    assert joining(world) == []
+    for index in (2, 3):
+        subscriptions = live(world, index).subscriptions
+        assert set(subscriptions) == {"s", "only here"}
+        assert subscriptions["s"].properties == {"of": "s"}
+        assert subscriptions["s"].cursor_id is not None
+    assert set(live(world, 0).subscriptions) >= {"s"}
+    assert "only here" not in live(world, 0).subscriptions  # what is there is left alone
+
+
+@played()
+async def test_they_owe_every_message_also_one_that_comes_first(world: World) -> None:
+    """The producer is there before the administrator is answered."""
+    await create_partitioned(world, 1)
+    await subscribe(world, part(0))
+    world.lanes[0].freeze()
+    growing = soon(grow(world, 2))
+    await asyncio.sleep(1)
+    assert joining(world) == [part(1).full]
+    client = await world.connect()
+    producer = await client.producer(part(1).full)
+    receipt = producer.send_nowait(b"x")
+    await asyncio.sleep(1)
+    assert not growing.done()
+    world.lanes[0].thaw()
+    await growing
+    await receipt
+    consumer = await client.subscribe(part(1).full, "s", earliest=False)
+    assert (await consumer.receive()).payload == b"x"
+
+
+@played()
+async def test_a_partition_that_is_made_by_using_it(world: World) -> None:
+    await create_partitioned(world, 2)
+    await subscribe(world, part(0))
+    await world.broker.registry.delete(part(1), force=True)
+    client = await world.connect()
+    producer = await client.producer(part(1).full)
+    await producer.send(b"x")
+    assert live(world, 1).subscriptions["s"].backlog_entries == 1
+    assert joining(world) == []
+
+
+@played()
+async def test_growing_twice_and_to_the_same_count(world: World) -> None:
+    """What is missing is made again; what is there gets nothing that was deleted on purpose."""
+    await create_partitioned(world, 2)
+    await subscribe(world, part(0))
+    await asyncio.gather(grow(world, 3), grow(world, 3))
+    await AdminFacade(world.broker).delete_subscription(part(2), "s", force=False)
+    await world.broker.registry.delete(part(0), force=True)
+    await subscribe(world, part(1))
+    await grow(world, 3)
+    assert "s" in live(world, 0).subscriptions
+    assert "s" not in live(world, 2).subscriptions
+
+
+@played()
+async def test_a_topic_named_like_a_partition_that_becomes_one(world: World) -> None:
+    client = await world.connect()
+    await (await client.producer(part(0).full)).send(b"x")
+    await subscribe(world, part(0))
+    await create_partitioned(world, 2)
+    await AdminFacade(world.broker).commit(
+        world.broker.catalog.plan_grow_partitioned(NAME, 2, now_ms=1)
+    )
+    assert set(live(world, 1).subscriptions) == {"s"}
+
+
+@played()
+async def test_a_subscription_that_is_being_made_just_then(world: World) -> None:
+    await create_partitioned(world, 1)
+    live(world, 0)
+    world.lanes[0].freeze()
+    making = soon(subscribe(world, part(0)))
+    await asyncio.sleep(0.5)
+    growing = soon(grow(world, 2))
+    await asyncio.sleep(0.5)
+    world.lanes[0].thaw()
+    await asyncio.gather(making, growing)
+    assert set(live(world, 1).subscriptions) == {"s"}
+
+
+@played()
+async def test_a_start_goes_on_where_the_last_one_was_cut(
+    world: World,
+) -> None:
+    await create_partitioned(world, 2)
+    await subscribe(world, part(0))
+    world.lanes[0].freeze()
+    growing = soon(grow(world, 3))
+    await asyncio.sleep(1)
+    assert joining(world) == [part(2).full]
+    world.crash()
+    await asyncio.wait([growing], timeout=1)
+    await world.start()
+    assert set(live(world, 2).subscriptions) == {"s"}
+    await asyncio.sleep(1)
+    assert joining(world) == []
+
+
+def test_what_is_mended_is_told(caplog: pytest.LogCaptureFixture) -> None:
+    @played()
+    async def story(world: World) -> None:
+        await create_partitioned(world, 1)
+        await subscribe(world, part(0))
+        await grow(world, 2)
+
+    with caplog.at_level(logging.INFO, "headgate.topics"):
+        story()
+    assert f"{TOPIC}-partition-1 gets the subscriptions of the partitions beside it: s" in (
+        caplog.text
+    )
+
+
+@played()
+async def test_no_deletion_is_undone_by_a_mark_that_stayed(world: World) -> None:
+    """The mark could not be taken away; a deletion waits for that, or fails with it."""
+    await create_partitioned(world, 1)
+    await subscribe(world, part(0))
+    world.lanes[0].freeze()
+    growing = soon(grow(world, 2))
+    await asyncio.sleep(1)
+    world.store.fail_next(StorageError("hiccup", retryable=True), 2)
+    world.lanes[0].thaw()
+    with pytest.raises(StorageError):
+        await growing
+    await asyncio.sleep(1)
+    assert joining(world) == [part(1).full]
+    await AdminFacade(world.broker).delete_subscription(part(1), "s", force=False)
+    assert joining(world) == []
+    world.crash()
+    await world.start()
+    assert "s" not in live(world, 1).subscriptions
