@@ -42,6 +42,15 @@ def test_no_second_carries_more_than_its_limit() -> None:
     assert sum(topic.step(10 + step / STEPS_PER_S) for step in range(STEPS_PER_S)) <= 500
 
 
+def test_a_lower_limit_leaves_no_hole() -> None:
+    """Rule 3.3: what went under the higher one counts in proportion."""
+    topic = PlantTopic(flat(300), flat(9_000))
+    for second, limit in enumerate((300, 300, 225, 169, 300)):
+        topic.limit = PublishLimit(None, limit)
+        published = [topic.step(second + step / STEPS_PER_S) for step in range(STEPS_PER_S)]
+        assert sum(published) == pytest.approx(limit, rel=0.01)
+
+
 def test_a_hold_stops_at_the_quota_and_lets_go_at_95_percent() -> None:
     topic = PlantTopic(flat(1_000), Profile([(0, 0), (20, 500)]), size_limit=10_000)
     plant = Plant([topic], AdaptiveSettings(observe_only=True))

@@ -34,7 +34,8 @@ class BudgetState(Struct, frozen=True, kw_only=True, rename="camel"):
     ``dispatchThrottlingOnBatchMessageEnabled`` a batch is one message."""
     period_s: float
     in_window: int
-    """Delivered, or published, in the window that ends now."""
+    """Delivered, or published, in the window that ends now; what went under a higher limit counts
+    in proportion."""
     debt: int
     """What went beyond the limit because an entry is never split; paid by waiting longer."""
     granted: int

@@ -97,5 +97,5 @@ def print_followed(
         f"Whatever was published, on average the backlog changed by {change:+.0f}/s. A rise is"
         " followed within 2 s; after a fall the limit comes down by no more than half in 2 s, so"
         " that a producer's pause starves nobody. While it comes down, what already went in the"
-        " last second counts against it."
+        " last second counts in proportion."
     )

@@ -22,6 +22,10 @@ An idle budget has no pace: what fits the window goes at once and nobody is dela
 Slots are 4 ms wide, in a period of more than 0.96 s 1/240 of it. (A long period therefore loses
 up to 1/240 = 0.42 % of its limit; the law allows 0.5 %.) The parts of a debt get slots of their
 own while there are few. All integers: no drift.
+
+Where the limit was changed within the last period, ``in_window`` and ``debt`` are what the amounts
+count under the present one (law 1.5), which :mod:`headgate.flow.past_limits` works out; the slots
+keep the amounts as they were accepted.
 """
 
 from __future__ import annotations
@@ -31,6 +35,7 @@ from dataclasses import dataclass
 
 from headgate.base.units import NS_PER_MS
 from headgate.flow.limits import Dimension, Level
+from headgate.flow.past_limits import PastLimits
 
 SLICE_NS_MAX = 8 * NS_PER_MS
 """From one slice to the next, or a hundredth of a shorter period. With 10 ms and wake-ups up to
@@ -52,7 +57,8 @@ _GAP_BITS = 31
 class BudgetStatistics:
     """One limit in one dimension, at one instant.
 
-    ``delivered_in_window`` and ``debt`` are amounts (messages or bytes). ``granted`` is all that
+    ``delivered_in_window`` and ``debt`` are amounts (messages or bytes) as they count under the
+    present limit: what was accepted under a higher one counts less. ``granted`` is all that
     was ever delivered under it. ``waiting_ns`` is how long something waited for it and
     ``offered`` what the limit allowed in that time, so that offered against what was granted
     meanwhile shows how well the limit was used.
@@ -82,6 +88,7 @@ class Budget:
         "_offered_ns",
         "_paid_ns",
         "_paid_rest",
+        "_past",
         "_slice_ns",
         "_slot_ns",
         "_tail_ns",
@@ -111,7 +118,7 @@ class Budget:
         self.share_limit = limit
         """What fair shares are of: the limit when the present waiting began."""
         self.in_window = 0
-        """Amount in the present window; never above the largest limit in force in it."""
+        """What counts in the present window; never above the largest limit in force in it."""
         self.debt = 0
         """Amount delivered beyond the limit and not yet taken out of expiring room."""
         self.granted = 0
@@ -134,6 +141,8 @@ class Budget:
         self._head_ns = self._tail_ns = now_ns
         self._paid_ns = now_ns
         self._paid_rest = 0
+        self._past: PastLimits | None = None
+        """What counts of the window, where not all of it was accepted under the present limit."""
         self._waiting_ns = 0
         self._waiting_since_ns = now_ns
         self._offered_ns = 0
@@ -166,7 +175,11 @@ class Budget:
         answer_ns = now_ns
         # Where there is room, what expired meanwhile could only add to it.
         if self.in_window >= limit:
-            if not self.debt and self.in_window - self._amounts[self._first] < limit:
+            if (
+                not self.debt
+                and self._past is None
+                and self.in_window - self._amounts[self._first] < limit
+            ):
                 answer_ns = self._head_ns + self.period_ns  # the oldest slot makes room enough
             else:
                 answer_ns = self._room_opens_ns()
@@ -186,8 +199,11 @@ class Budget:
     def _room_opens_ns(self) -> int:
         """When the window has room again, given that it has none. While a debt is open, each
         period takes one whole limit of it and repeats the same slots one period later."""
-        periods, rest = divmod(self.debt, self.limit)
-        needed = self.in_window - self.limit + rest + 1
+        if self._past is not None:
+            periods, needed = self._past.until_room()
+        else:
+            periods, rest = divmod(self.debt, self.limit)
+            needed = self.in_window - self.limit + rest + 1
         amounts, index, at_ns = self._amounts, self._first, self._head_ns
         needed -= amounts[index]
         while needed > 0:
@@ -209,8 +225,12 @@ class Budget:
         if amount > room:
             logged = room if room > 0 else 0
             self.debt += amount - logged
-        if logged:
+        if self._past is None:
             self.in_window += logged
+        else:
+            self._past.charged(logged, amount - logged)
+            self.in_window, self.debt = self._past.in_window, self._past.debt
+        if logged:
             if self._first == len(self._amounts):
                 self._begin_log(now_ns, logged)
             elif now_ns <= self._tail_ns:
@@ -243,17 +263,26 @@ class Budget:
         if self.in_window:
             self._expire(now_ns)
         self.granted -= amount
-        left = amount - min(self.debt, amount)
-        self.debt -= amount - left
-        while left and self.in_window:
+        past = self._past
+        owed, held = (self.debt, self.in_window) if past is None else (past.owed, past.held)
+        left = amount - min(owed, amount)
+        owed -= amount - left
+        held_before = held
+        while left and held:
             part = min(left, self._amounts[-1])
             self._amounts[-1] -= part
-            self.in_window -= part
+            held -= part
             left -= part
-            if not self._amounts[-1] and self.in_window:
+            if not self._amounts[-1] and held:
                 self._amounts.pop()
                 self._tail_ns -= self._gaps.pop() * self._tick_ns
-        if not self.in_window:
+        if past is None:
+            self.debt, self.in_window = owed, held
+        else:
+            past.owed = owed
+            past.given_back(held_before - held)
+            self._count(past)
+        if not held:
             self._empty()
         self._paid_ns -= amount * self.period_ns // self.limit
         self.pace_open_ns = min(self.pace_open_ns, now_ns)
@@ -290,6 +319,9 @@ class Budget:
 
     def _expire(self, now_ns: int) -> None:
         """Drop what left the window by now, oldest first, and let an open debt take its room."""
+        if self._past is not None:
+            self._expire_past(self._past, now_ns)
+            return
         period_ns, tick_ns = self.period_ns, self._tick_ns
         if self.debt >= self.limit == self.in_window:
             # Whole periods of debt repeat the same slots: skip them at once.
@@ -308,12 +340,43 @@ class Budget:
                 taken = min(self.debt, self.limit - self.in_window)
                 self.debt -= taken
                 self.in_window += taken
-                at_ns = max(expired_ns, self._tail_ns)
-                many = len(amounts) - self._first >= SLOTS_PER_PERIOD_MAX // 2
-                self._log(
-                    at_ns, taken, many and at_ns // self._slot_ns == self._tail_ns // self._slot_ns
-                )
-        first = self._first
+                self._log_owed(expired_ns, taken)
+        self._compact()
+
+    def _expire_past(self, past: PastLimits, now_ns: int) -> None:
+        """The same where not all amounts count in full."""
+        period_ns, tick_ns, amounts = self.period_ns, self._tick_ns, self._amounts
+        while self._first < len(amounts) and self._head_ns + period_ns <= now_ns:
+            if past.owed:
+                periods = past.repeat(max(0, now_ns - self._tail_ns) // period_ns)
+                self._head_ns += periods * period_ns
+                self._tail_ns += periods * period_ns
+                if self._head_ns + period_ns > now_ns:
+                    break
+            expired_ns = self._head_ns + period_ns
+            past.expired(amounts[self._first])
+            self._first += 1
+            if self._first < len(amounts):
+                self._head_ns += self._gaps[self._first] * tick_ns
+            taken = past.take_room()
+            if taken:
+                self._log_owed(expired_ns, taken)
+        self._count(past)
+        self._compact()
+
+    def _count(self, past: PastLimits) -> None:
+        """Take over what the window and the debt count."""
+        self.in_window, self.debt = past.in_window, past.debt
+        self._past = None if past.is_over else past
+
+    def _log_owed(self, expired_ns: int, taken: int) -> None:
+        """A debt took room that opened at that instant."""
+        at_ns = max(expired_ns, self._tail_ns)
+        many = len(self._amounts) - self._first >= SLOTS_PER_PERIOD_MAX // 2
+        self._log(at_ns, taken, many and at_ns // self._slot_ns == self._tail_ns // self._slot_ns)
+
+    def _compact(self) -> None:
+        amounts, first = self._amounts, self._first
         if first == len(amounts) > 1:
             self._empty()
         elif first >= COMPACT_AFTER:
@@ -353,8 +416,9 @@ class Budget:
     # -- changing ---------------------------------------------------------------------------
 
     def change(self, limit: int, period_ns: int, now_ns: int) -> None:
-        """Put another limit in force (1.5). What is in the window counts against it, a debt
-        stays open; only room that a raise frees is taken by the debt at once."""
+        """Put another limit in force (1.5). What is in the window counts against it, in full or,
+        accepted under a higher one, in proportion; so does a debt. Room that a raise frees is taken
+        by the debt at once."""
         if limit == self.limit and period_ns == self.period_ns:
             return
         self._settle(now_ns)
@@ -368,31 +432,47 @@ class Budget:
             ahead_ns = -(-ahead_ns * self.limit * period_ns // (limit * self.period_ns))
             self._paid_ns = now_ns + ahead_ns
         self._paid_rest = 0
+        past = self._past
+        if past is None and self.in_window:
+            past = PastLimits(self.limit, self.in_window, self.debt)
         self.limit = limit
         self._set_credit()
+        if past is not None:
+            past.change(limit, period_ns, self.period_ns)
+            self._count(past)
         if period_ns != self.period_ns:
             self._offered_ns = self._offered_ns * period_ns // self.period_ns
             self._change_period(period_ns, now_ns)
         if self.pace_open_ns > now_ns:
             self.pace_open_ns = max(self._paid_ns, min(self.pace_open_ns, now_ns + self._slice_ns))
         if self.debt and self.in_window < limit:
-            taken = min(self.debt, limit - self.in_window)
-            self.debt -= taken
-            self.in_window += taken
+            past = self._past
+            if past is None:
+                taken = min(self.debt, limit - self.in_window)
+                self.debt -= taken
+                self.in_window += taken
+            else:
+                taken = past.take_room()
+                self._count(past)
             self._log(max(now_ns, self._tail_ns), taken, merge=False)
 
     def forgive_debt(self, now_ns: int, charged_ns: int) -> None:
         """Nothing is owed any more, and only what really was delivered in the last period counts;
         ``charged_ns`` is when the last entry was."""
         if now_ns - charged_ns >= self.period_ns:
-            self.in_window = 0
+            self.in_window, self._past = 0, None
             self._empty()
         elif self.debt:
-            self.in_window += self.debt
-            if self._first == len(self._amounts):
-                self._begin_log(charged_ns, self.debt)
+            past, owed = self._past, self.debt
+            if past is None:
+                self.in_window += owed
             else:
-                self._amounts[-1] += self.debt
+                owed = past.forgive()
+                self._count(past)
+            if self._first == len(self._amounts):
+                self._begin_log(charged_ns, owed)
+            else:
+                self._amounts[-1] += owed
         self.debt = 0
         self._asked_ns = -1
         self._paid_ns = min(self._paid_ns, now_ns)

@@ -4,7 +4,8 @@ The laws run as in the broker, one cycle an interval; around them are topics tha
 describe: what their producers want, what their consumers can, what their quota is. It says what a
 law does with a load before a broker sees either, in a thousandth of the time.
 
-The limit is the worst that law 3.2 allows: all that any second has room for goes at once.
+The limit is the worst that law 3.2 allows: all that any second has room for goes at once. What was
+accepted under a higher one counts in proportion (law 3.3).
 """
 
 from __future__ import annotations
@@ -114,7 +115,12 @@ class PlantTopic:
     """What consumers could do while producers waited."""
     limit: PublishLimit | None = None
     _window: deque[float] = field(default_factory=lambda: deque([0.0] * STEPS_PER_S))
+    """What each step of the last second counts under the limit."""
+    _accepted: deque[tuple[float, float]] = field(default_factory=lambda: deque(maxlen=STEPS_PER_S))
+    """What they accepted while there was a limit, and under which."""
     _in_window: float = 0.0
+    _counts_for: PublishLimit | None = None
+    """The limit for which the window counts."""
     _delivered: float = 0.0
     _since_ack_s: float = 0.0
     _is_held: bool = False
@@ -151,9 +157,12 @@ class PlantTopic:
         demand = self.demand.at(second)
         wanted = self.parked + demand * STEP_S
         self._in_window -= self._window.popleft()
-        allowed = wanted
+        allowed, limit_bytes = wanted, 0.0
         if self.limit is not None:
-            allowed = min(allowed, max(0.0, self._limit_bytes(self.limit) - self._in_window))
+            limit_bytes = self._limit_bytes(self.limit)
+            if self.limit is not self._counts_for:
+                self._count_for(self.limit, limit_bytes)
+            allowed = min(allowed, max(0.0, limit_bytes - self._in_window))
             self._was_slowed = self._was_slowed or allowed < wanted
         if self.holds and self.size_limit is not None:
             low = self.size_limit * RELEASE_PERCENT / 100
@@ -163,6 +172,7 @@ class PlantTopic:
                 self.held_s += STEP_S
             allowed = min(allowed, max(0.0, self.size_limit - self.backlog))
         self._window.append(allowed)
+        self._accepted.append((allowed, limit_bytes))
         self._in_window += allowed
         self.accepted += allowed
         self.backlog += allowed
@@ -205,6 +215,14 @@ class PlantTopic:
             amounts.append(float(limit.messages_per_s * self.message_bytes))
         return min(amounts)
 
+    def _count_for(self, limit: PublishLimit, limit_bytes: float) -> None:
+        """Another limit is in force; the oldest step has just left the window."""
+        steps = list(self._accepted)[1 - STEPS_PER_S :]
+        counts = [size * min(1.0, limit_bytes / then) if then else size for size, then in steps]
+        self._window = deque([*[0.0] * (STEPS_PER_S - 1 - len(counts)), *counts])
+        self._in_window = sum(counts)
+        self._counts_for = limit
+
     def cycle(self, second: float, cycle: Cycle, attribution: MemoryAttribution) -> None:
         """One look of the controller, if it has to look at this topic."""
         messages = int(self.accepted) // self.message_bytes
@@ -230,6 +248,7 @@ class PlantTopic:
         if self.limit is None:
             # A limit where none was begins with an empty window (law 1.5).
             self._window, self._in_window = deque([0.0] * STEPS_PER_S), 0.0
+            self._accepted.clear()
         self.limit = self.control.limit
 
 

@@ -12,6 +12,7 @@ from headgate.metadata.policies import BacklogQuota, PublishRate
 from headgate.testing import ConnectionLostError, World
 from headgate.wire import client as frames
 from headgate.wire.codes import CommandType
+from tests.unit.broker.adaptive_play import Publisher
 from tests.unit.broker.playing import TOPIC, played
 from tests.unit.broker.publishing import (
     done,
@@ -353,6 +354,29 @@ def test_policies_act_at_once(level: str) -> None:
         assert done(receipts) == 300
 
     played()(story)()
+
+
+@played()
+async def test_a_limit_that_is_lowered_leaves_no_hole(world: World) -> None:
+    """Rules 1.5 and 3.3: each second carries the limit of that second; also where it was removed
+    in between, while nothing was sent."""
+    await limit_topic(world, 300)
+    publisher = Publisher(world, await world.connect(), TOPIC, 1_000)
+    await asyncio.sleep(2)
+    for limit in (300, 225, 169, 100):
+        await limit_topic(world, limit)
+        before = publisher.received
+        await asyncio.sleep(1)
+        assert publisher.received - before == pytest.approx(limit, abs=0.02 * limit + 2)
+    publisher.per_s = 0
+    while publisher.unanswered:
+        await asyncio.sleep(0.02)
+    await limit_topic(world)
+    await limit_topic(world, 50)
+    publisher.per_s = 1_000
+    before = publisher.received
+    await asyncio.sleep(1)
+    assert publisher.received - before == pytest.approx(50, abs=3)
 
 
 @played()

@@ -18,6 +18,8 @@ def test_a_removed_limit_set_again_finds_its_window() -> None:
     assert gate.budgets == first[1:]
     gate.set_limit(RateLimit(8, None), 3)
     assert gate.budgets[0] is first[0]
+    assert gate.statistics(3).budgets[0].delivered_in_window == 6  # 7 * 8 / 10
+    gate.set_limit(RateLimit(10, None), 3)
     assert gate.statistics(3).budgets[0].delivered_in_window == 7
     assert gate.statistics(NS_PER_S).budgets[0].delivered_in_window == 0
 
