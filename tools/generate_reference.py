@@ -238,7 +238,13 @@ def source_page() -> str:
             ("column", "type", "meaning"),
             [(f"`{name}`", types[name], COLUMN_MEANINGS[name]) for name in COLUMNS],
         )
-        + "\n## Publish times\n\n"
+        + "\n## Keys\n\n"
+        "Java's `keyBytes` and the keys of separated `KeyValue` schemas travel as base64, and\n"
+        "`__key` holds the bytes. An empty key is empty, and null means that there is none. The\n"
+        "client of Python shows neither, so a task asks the admin API about the first message of\n"
+        "each producer whose key is base64 or empty, and takes the rest of that producer's for\n"
+        "the same. Where the API does not tell, a warning says so: base64 is left as it is, and\n"
+        "an empty key is null. A query without `__key` asks nothing.\n" + "\n## Publish times\n\n"
         "Producers set them, by their own clocks and before they send, so a topic does not hold\n"
         "its messages in their order. A batch reads from the place that the broker finds for\n"
         "`startingTime` less `publishTimeSkewMs` to that for `endingTime` and as much more, and\n"

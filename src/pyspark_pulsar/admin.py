@@ -25,6 +25,7 @@ import urllib3
 from pyspark_pulsar.access import NO_ACCESS, Access, tls_refusal
 from pyspark_pulsar.chunks import Chunk, Other, Place
 from pyspark_pulsar.errors import AccessError, AdminError, UnreachableError
+from pyspark_pulsar.keys import KeyKind, MessagePlace, kind_of_answer
 from pyspark_pulsar.offsets import Position, earliest
 from pyspark_pulsar.options import Connection
 from pyspark_pulsar.ranges import LedgerSpan, TopicSnapshot
@@ -170,10 +171,28 @@ class AdminClient:
         """What some entries of ``topic`` are, by (ledger id, entry id)."""
         return self._for_each(places, lambda place: self._entry(topic, place))
 
+    def key_kinds(
+        self, topic: str, places: Iterable[MessagePlace]
+    ) -> dict[MessagePlace, KeyKind | None]:
+        """What the keys of some messages of ``topic`` are; None where the service cannot tell."""
+        return self._for_each(places, lambda place: self._key_kind(topic, place))
+
+    def _key_kind(self, topic: str, place: MessagePlace) -> KeyKind | None:
+        answer = self._stored(topic, place.ledger_id, place.entry_id)
+        if answer.status != 200:
+            return None
+        return kind_of_answer(answer.headers, answer.body, place.batch_index)
+
+    def _stored(self, topic: str, ledger_id: int, entry_id: int) -> Answer:
+        """The answer about one entry, whatever its status.
+
+        Brokers answer 500 where they cannot decompress what is only a part of a message.
+        """
+        url = self._url(topic, f"ledger/{ledger_id}/entry/{entry_id}")
+        return self._ask(url, _RETRY_STATUS - {500})
+
     def _entry(self, topic: str, place: Place) -> Chunk | Other:
-        url = self._url(topic, f"ledger/{place[0]}/entry/{place[1]}")
-        # Brokers answer 500 where they cannot decompress what is only a part of a message.
-        answer = self._ask(url, _RETRY_STATUS - {500})
+        answer = self._stored(topic, *place)
         if answer.status == 404:
             return Other.GONE
         if answer.status != 200:

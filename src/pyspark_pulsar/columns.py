@@ -38,7 +38,8 @@ _TYPES: Mapping[str, DataType] = {
 
 COLUMN_MEANINGS: Mapping[str, str] = {
     "value": "The message as it was sent; null for a tombstone, which is not the same as empty.",
-    "__key": "Its partition key, or null.",
+    "__key": "Its partition key as its producer gave it, text or bytes, or null; of a separated "
+    "KeyValue the key, encoded by its schema.",
     "__topic": "The topic it was read from, of a partition with `-partition-N`.",
     "__messageId": "Its id, serialized as all clients do.",
     "__publishTime": "When the producer sent it; null for a number beyond the year 294247.",
@@ -73,10 +74,18 @@ class Message(Protocol):
     def data(self) -> bytes: ...
     def message_id(self) -> Any: ...
     def partition_key(self) -> str: ...
+    def producer_name(self) -> str: ...
     def publish_timestamp(self) -> int: ...
     def event_timestamp(self) -> int: ...
     def properties(self) -> dict[str, str]: ...
     def has_null_value(self) -> bool: ...
+
+
+class KeyCells(Protocol):
+    """Gives the cells of ``__key``: see :class:`pyspark_pulsar.keys.Keys`."""
+
+    def cells(self, messages: Sequence[Message], ids: Sequence[MessageId]) -> list[bytes | None]:
+        """The keys of messages, whose ids are ``ids``."""
 
 
 def spark_schema(columns: Sequence[str]) -> StructType:
@@ -111,8 +120,9 @@ class Rows:
     portions of some hundred, each soon after it was received.
     """
 
-    def __init__(self, schema: pa.Schema, topic: str) -> None:
+    def __init__(self, schema: pa.Schema, topic: str, keys: KeyCells) -> None:
         """``schema`` is one of :func:`arrow_schema`, ``topic`` the partition's name."""
+        self._keys = keys
         self._schema = schema
         self._topic = topic
         self.clear()
@@ -140,7 +150,10 @@ class Rows:
     ) -> None:
         """Add messages, their ids and their data, all in the same order."""
         for column, cells in self._cells.items():
-            cells.extend(_cells(column, messages, ids, values))
+            if column == "__key":
+                cells.extend(self._keys.cells(messages, ids))
+            else:
+                cells.extend(_cells(column, messages, ids, values))
         self.count += len(values)
         self.size_bytes += sum(map(len, values))
 
@@ -175,8 +188,6 @@ def _cells(
     match column:
         case "value":
             return values if all(values) else _with_nulls(messages, values)
-        case "__key":
-            return [key.encode() if (key := each.partition_key()) else None for each in messages]
         case "__messageId":
             return [each.serialize() for each in ids]
         case "__publishTime":

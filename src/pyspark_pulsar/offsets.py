@@ -136,17 +136,17 @@ def batch_size_of(message_id: bytes) -> int:
     """
     place = 0
     while place < len(message_id):
-        tag, place = _varint(message_id, place)
+        tag, place = varint(message_id, place)
         if tag & 7 != 0:
             return 0
-        value, place = _varint(message_id, place)
+        value, place = varint(message_id, place)
         if tag >> 3 == 6:
             return value
     return 0
 
 
-def _varint(data: bytes, place: int) -> tuple[int, int]:
-    """One varint and the place behind it; a cut-off varint ends the data."""
+def varint(data: bytes, place: int) -> tuple[int, int]:
+    """One varint of protobuf at ``place``, and the place behind it; a cut-off one ends the data."""
     value = shift = 0
     while place < len(data):
         byte = data[place]

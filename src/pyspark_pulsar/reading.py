@@ -38,6 +38,7 @@ from pyspark_pulsar.chunks import (
 from pyspark_pulsar.client import ReadSettings, entry_bytes, open_reader, without_wrapper
 from pyspark_pulsar.columns import TIME_MS_MAX, Message, MessageId, Rows
 from pyspark_pulsar.errors import AdminError, DataLossError, ReadTimeoutError
+from pyspark_pulsar.keys import KeyKind, Keys, MessagePlace
 from pyspark_pulsar.offsets import WHOLE_ENTRY, OrderKey, Position, batch_size_of
 from pyspark_pulsar.ranges import Due, LedgerSpan, ReadRange
 
@@ -68,6 +69,9 @@ class Stored(Protocol):
 
     def ledgers(self, topic: str) -> tuple[LedgerSpan, ...]: ...
     def entries(self, topic: str, places: Iterable[Place]) -> dict[Place, Chunk | Other]: ...
+    def key_kinds(
+        self, topic: str, places: Iterable[MessagePlace]
+    ) -> dict[MessagePlace, KeyKind | None]: ...
 
 
 class RangeReader:
@@ -105,9 +109,9 @@ class RangeReader:
         self._newest_ms = self._late_ms = 0
         self._finished = False
 
-    def batches(self, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-        """The range's messages as record batches, none of them empty."""
-        rows = Rows(schema, self._work.topic)
+    def batches(self, rows: Rows) -> Iterator[pa.RecordBatch]:
+        """The range's messages as record batches, none of them empty; made of ``rows``, which is
+        empty before and after."""
         for messages in self._arrivals():
             ids = [message.message_id() for message in messages]
             if not self._take_run(ids):
@@ -335,16 +339,17 @@ def read_range(
         except AdminError:  # the broker restarts, perhaps: then there is something to wait for
             return False
 
-    holes = yield from _read_from(work.start, work, settings, schema, are_chunks)
+    rows = Rows(schema, work.topic, Keys(work.topic, partial(stored.key_kinds, work.topic)))
+    holes = yield from _read_from(work.start, work, settings, rows, are_chunks)
     if holes:
-        yield from _account_for(holes, work, settings, schema, stored)
+        yield from _account_for(holes, work, settings, rows, stored)
 
 
 def _account_for(
     holes: Sequence[Hole],
     work: ReadRange,
     settings: ReadSettings,
-    schema: pa.Schema,
+    rows: Rows,
     stored: Stored,
 ) -> Iterator[pa.RecordBatch]:
     """Messages that end in ``holes`` after all. What was planned and is not held is a loss."""
@@ -368,7 +373,7 @@ def _account_for(
             what = found[place]
             if isinstance(what, Chunk) and what.is_last:
                 first = first_chunk(ask, ledgers, place, what)
-                yield from _late_message(work, place, first, settings, schema)
+                yield from _late_message(work, place, first, settings, rows)
         lost = [place for place in places if found[place] is Other.GONE]
         if lost:
             _report_trimmed(work, _counted(len(lost), lost[0]), settings)
@@ -397,14 +402,14 @@ def _read_from(
     start: Position,
     work: ReadRange,
     settings: ReadSettings,
-    schema: pa.Schema,
+    rows: Rows,
     are_chunks: Callable[[Sequence[Hole]], bool],
 ) -> Generator[pa.RecordBatch, None, list[Hole]]:
     """The messages of ``work`` by a reader that begins behind ``start``; returns the holes."""
     reader = open_reader(work, settings, start)
     try:
         reading = RangeReader(without_wrapper(reader), work, settings, are_chunks=are_chunks)
-        yield from reading.batches(schema)
+        yield from reading.batches(rows)
     finally:
         _close(reader, work.topic)
     return reading.holes()
@@ -419,7 +424,7 @@ def _close(reader: Reader, topic: str) -> None:
 
 
 def _late_message(
-    work: ReadRange, last: Place, first: Place | None, settings: ReadSettings, schema: pa.Schema
+    work: ReadRange, last: Place, first: Place | None, settings: ReadSettings, rows: Rows
 ) -> Iterator[pa.RecordBatch]:
     """The message whose chunks are the entries from ``first`` to ``last``, by its own reader."""
     end = work.end._replace(ledger_id=last[0], entry_id=last[1], batch_index=WHOLE_ENTRY)
@@ -427,7 +432,7 @@ def _late_message(
     alone = ReadRange(work.topic, end.before(), end, (Due(*last, last[1], mean_bytes),))
     if first is not None:
         start = end._replace(ledger_id=first[0], entry_id=first[1]).before()
-        if not (yield from _read_from(start, alone, settings, schema, lambda _: False)):
+        if not (yield from _read_from(start, alone, settings, rows, lambda _: False)):
             return
     report_loss(
         f"{work.topic}: the message that ends in {_text(last)} cannot be read: not all of its "

@@ -21,7 +21,9 @@ SPARK_TESTS = (
     "tests/spark/test_pulsar_source_batch.py",
     "tests/spark/test_pulsar_source_stream.py",
     "tests/spark/test_pulsar_source_exact.py",
+    "tests/spark/test_pulsar_source_keys.py",
     "tests/spark/test_pulsar_source_outages.py",
+    "tests/spark/test_pulsar_source_starts.py",
     "tests/spark/test_pipeline_pulsar.py",
 )
 """What the suite plays against Headgate, and this against Apache Pulsar: the same answers."""

@@ -195,6 +195,17 @@ async def message_by_id(call: Call) -> Reply:
     }
     if entry.batch_size is not None:
         headers["X-Pulsar-num-batch-message"] = str(entry.batch_size)
+    if entry.key is not None:
+        headers |= {
+            "X-Pulsar-partition-key": quote(entry.key.text, safe=""),
+            "X-Pulsar-partition-key-b64-encoded": str(entry.key.is_base64).lower(),
+            "X-Pulsar-null-partition-key": str(entry.key.is_null).lower(),
+        }
+    if entry.compression:
+        headers |= {
+            "X-Pulsar-compression": entry.compression.name,
+            "X-Pulsar-uncompressed-size": str(entry.uncompressed_bytes),
+        }
     if entry.chunk is not None:
         headers |= {
             "X-Pulsar-uuid": quote(entry.chunk.uuid, safe=""),

@@ -10,7 +10,8 @@ from headgate.broker.facade import FoundMessage, StoredEntry
 from headgate.broker.lanes import run_on
 from headgate.broker.topic_stats import iso_time
 from headgate.engine.topic import Topic
-from headgate.wire.entry import batch_size, chunk_facts, parse_metadata, payload_of
+from headgate.wire.codes import CompressionType
+from headgate.wire.entry import batch_size, chunk_facts, key_facts, parse_metadata, payload_of
 from headgate.wire.errors import RemoteProtocolError
 
 if TYPE_CHECKING:
@@ -74,6 +75,9 @@ async def stored_entry(broker: Broker, topic: Topic, ordinal: int) -> StoredEntr
             iso_time(metadata.publish_time),
             batch_size(metadata),
             chunk_facts(metadata),
+            key_facts(metadata),
+            CompressionType(metadata.compression),
+            metadata.uncompressed_size,
         )
     except RemoteProtocolError as error:
         raise CorruptionError(f"{topic.name}, entry {ordinal}: {error}") from error

@@ -29,7 +29,8 @@ from headgate.metadata.policies import (
     QuotaKind,
     Retention,
 )
-from headgate.wire.entry import ChunkFacts
+from headgate.wire.codes import CompressionType
+from headgate.wire.entry import ChunkFacts, KeyFacts
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +108,12 @@ class StoredEntry:
     """How many messages its batch holds; None if it is not a batch."""
     chunk: ChunkFacts | None
     """Which part of a chunked message it is; None if it is a message of its own."""
+    key: KeyFacts | None
+    """Its key; None if it has none. A batch's messages have keys of their own."""
+    compression: CompressionType
+    """How ``payload`` is compressed."""
+    uncompressed_bytes: int
+    """Bytes of ``payload`` before that."""
 
 
 class Facade(Protocol):

@@ -69,6 +69,17 @@ class ChunkFacts(NamedTuple):
     """Size of the whole message."""
 
 
+class KeyFacts(NamedTuple):
+    """A message's key, as its metadata has it."""
+
+    text: str
+    is_base64: bool
+    """Whether ``text`` is base64 of the key's bytes."""
+
+    is_null: bool
+    """Whether there is a key, and it is null: of a separated KeyValue."""
+
+
 def crc32c(data: bytes) -> int:
     """CRC32C (Castagnoli), as the protocol and most storage formats use it."""
     return _crc32c(data)
@@ -164,6 +175,15 @@ def chunk_facts(metadata: MessageMetadata) -> ChunkFacts | None:
         metadata.chunk_id,
         metadata.num_chunks_from_msg,
         metadata.total_chunk_msg_size,
+    )
+
+
+def key_facts(metadata: MessageMetadata) -> KeyFacts | None:
+    """The message's key, or None if it has none. One may be empty: presence decides."""
+    if not metadata.HasField("partition_key") and not metadata.null_partition_key:
+        return None
+    return KeyFacts(
+        metadata.partition_key, metadata.partition_key_b64_encoded, metadata.null_partition_key
     )
 
 

@@ -43,7 +43,8 @@ from headgate.metadata.policies import (
     QuotaKind,
     Retention,
 )
-from headgate.wire.entry import ChunkFacts
+from headgate.wire.codes import CompressionType
+from headgate.wire.entry import ChunkFacts, KeyFacts
 
 LEDGER = 8
 NOW_MS = 1_795_218_390_000
@@ -291,7 +292,15 @@ class FakeFacade:
             raise not_found("Message id not found")
         chunk = ChunkFacts("p é-1", 1, 3, 99) if position.entry_id else None
         return StoredEntry(
-            b"payload", "p é", 7, "1970-01-01T00:00:00Z", None if chunk else 49, chunk
+            b"payload",
+            "p é",
+            7,
+            "1970-01-01T00:00:00Z",
+            None if chunk else 49,
+            chunk,
+            KeyFacts("aWQ=", is_base64=True, is_null=False) if chunk else None,
+            CompressionType.NONE if chunk else CompressionType.LZ4,
+            99,
         )
 
     def subscriptions(self, topic: TopicName) -> Sequence[str]:

@@ -128,6 +128,9 @@ def test_an_entry_says_in_headers_what_it_is(api: Ask, broker: FakeFacade) -> No
     assert batch.headers["X-Pulsar-num-batch-message"] == "49"
     assert batch.headers["X-Pulsar-publish-time"] == "1970-01-01T00:00:00Z"
     assert "X-Pulsar-chunk-id" not in batch.headers
+    assert "X-Pulsar-partition-key" not in batch.headers
+    assert batch.headers["X-Pulsar-compression"] == "LZ4"
+    assert batch.headers["X-Pulsar-uncompressed-size"] == "99"
     chunk = api("GET", f"{P}/t/ledger/8/entry/1").headers
     assert chunk["X-Pulsar-Message-ID"] == "8:1"
     assert chunk["X-Pulsar-producer-name"] == "p%20%C3%A9"
@@ -135,5 +138,9 @@ def test_an_entry_says_in_headers_what_it_is(api: Ask, broker: FakeFacade) -> No
     assert chunk["X-Pulsar-chunk-id"] == "1"
     assert chunk["X-Pulsar-num-chunks-from-msg"] == "3"
     assert chunk["X-Pulsar-total-chunk-msg-size"] == "99"
+    assert "X-Pulsar-compression" not in chunk
+    assert chunk["X-Pulsar-partition-key"] == "aWQ%3D"
+    assert chunk["X-Pulsar-partition-key-b64-encoded"] == "true"
+    assert chunk["X-Pulsar-null-partition-key"] == "false"
     assert api("GET", f"{P}/t/ledger/8/entry/2").status == 404
     assert api("GET", f"{P}/t/ledger/8/entry/x").status == 404

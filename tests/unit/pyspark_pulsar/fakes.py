@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
 
 import pulsar
 
 from pyspark_pulsar.columns import Message
+from pyspark_pulsar.keys import KeyKind, MessagePlace
 from pyspark_pulsar.offsets import Position
 
 
@@ -53,6 +55,7 @@ class FakeMessage:
     publish_ms: int = 0
     event_ms: int = 0
     props: dict[str, str] = field(default_factory=dict)
+    producer: str = "p"
 
     def data(self) -> bytes:
         return self.value or b""
@@ -66,6 +69,9 @@ class FakeMessage:
     def partition_key(self) -> str:
         return self.key
 
+    def producer_name(self) -> str:
+        return self.producer
+
     def publish_timestamp(self) -> int:
         return self.publish_ms
 
@@ -74,6 +80,11 @@ class FakeMessage:
 
     def properties(self) -> dict[str, str]:
         return self.props
+
+
+def no_keys(_: Collection[MessagePlace]) -> dict[MessagePlace, KeyKind | None]:
+    """What an admin service says that shows no keys."""
+    return {}
 
 
 class FakeReader:

@@ -27,11 +27,12 @@ from pyspark_pulsar.chunks import (
 from pyspark_pulsar.client import ReadSettings
 from pyspark_pulsar.columns import Message, arrow_schema, spark_schema
 from pyspark_pulsar.errors import DataLossError
+from pyspark_pulsar.keys import KeyKind, MessagePlace
 from pyspark_pulsar.offsets import Position, earliest
 from pyspark_pulsar.options import Connection
 from pyspark_pulsar.ranges import LedgerSpan, ReadRange, TopicSnapshot, due_entries
 from pyspark_pulsar.reading import read_range
-from tests.unit.pyspark_pulsar.fakes import FakeMessage
+from tests.unit.pyspark_pulsar.fakes import FakeMessage, no_keys
 
 T = "persistent://public/default/t"
 CONNECTION = Connection("pulsar://h:1", "http://h:2", 1_000, 1_000)
@@ -104,6 +105,11 @@ class Admin:
     def entries(self, _topic: str, places: Iterable[Place]) -> dict[Place, Chunk | Other]:
         self.asked += 1
         return {place: self.log.get(place, Other.GONE) for place in places}
+
+    def key_kinds(
+        self, _topic: str, places: Iterable[MessagePlace]
+    ) -> dict[MessagePlace, KeyKind | None]:
+        return no_keys(list(places))
 
 
 def read(client: Client, admin: Admin, start: Position, end: Position) -> list[bytes]:

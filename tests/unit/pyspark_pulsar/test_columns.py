@@ -14,9 +14,10 @@ from pyspark_pulsar.columns import (
     spark_schema,
 )
 from pyspark_pulsar.errors import OptionsError
+from pyspark_pulsar.keys import Keys
 from pyspark_pulsar.offsets import Position
 from pyspark_pulsar.options import COLUMNS
-from tests.unit.pyspark_pulsar.fakes import FakeMessage
+from tests.unit.pyspark_pulsar.fakes import FakeMessage, no_keys
 
 
 def test_one_batch_of_all_columns() -> None:
@@ -26,7 +27,7 @@ def test_one_batch_of_all_columns() -> None:
     )
     bare = FakeMessage(Position(8, 4), 0, b"", publish_ms=5)
     tombstone = FakeMessage(Position(8, 5), 0, None, publish_ms=5)
-    rows = Rows(schema, "t")
+    rows = Rows(schema, "t", Keys("t", no_keys))
     for portion in ([full, bare], [tombstone]):
         rows.add(
             portion, [each.message_id() for each in portion], [each.data() for each in portion]
@@ -47,7 +48,7 @@ def test_one_batch_of_all_columns() -> None:
 
 
 def test_how_many_values_fit() -> None:
-    rows = Rows(arrow_schema(spark_schema(["__topic"])), "t")
+    rows = Rows(arrow_schema(spark_schema(["__topic"])), "t", Keys("t", no_keys))
     message = FakeMessage(Position(8, 4), 0, b"12345")
     assert rows.fitting([b"12", b"34", b"5"], 10, 4) == 2
     assert rows.fitting([b"12", b"34", b"5"], 2, 100) == 2
@@ -74,7 +75,9 @@ def test_a_number_that_is_no_time_is_null_and_the_rest_is_read(number: int) -> N
         FakeMessage(Position(8, 2), publish_ms=number, event_ms=number),
         FakeMessage(Position(8, 3), publish_ms=TIME_MS_MAX, event_ms=0),
     ]
-    rows = Rows(arrow_schema(spark_schema(["__publishTime", "__eventTime"])), "t")
+    rows = Rows(
+        arrow_schema(spark_schema(["__publishTime", "__eventTime"])), "t", Keys("t", no_keys)
+    )
     rows.add(messages, [each.message_id() for each in messages], [b""] * 3)
     found = [column.cast("int64").to_pylist() for column in rows.batch()]
     assert found == [[5_000, None, TIME_MS_MAX * 1_000], [7_000, None, None]]

@@ -14,13 +14,14 @@ from pyspark_pulsar import client as client_module
 from pyspark_pulsar import reading
 from pyspark_pulsar.chunks import Chunk, Hole, Other, Place
 from pyspark_pulsar.client import ReadSettings
-from pyspark_pulsar.columns import Message, arrow_schema, spark_schema
+from pyspark_pulsar.columns import Message, Rows, arrow_schema, spark_schema
 from pyspark_pulsar.errors import DataLossError, ReadTimeoutError
+from pyspark_pulsar.keys import KeyKind, Keys, MessagePlace
 from pyspark_pulsar.offsets import Position, earliest
 from pyspark_pulsar.options import COLUMNS, Connection
 from pyspark_pulsar.ranges import Due, LedgerSpan, ReadRange, TopicSnapshot, due_entries
 from pyspark_pulsar.reading import RangeReader, read_range, report_loss
-from tests.unit.pyspark_pulsar.fakes import FakeMessage, FakeReader, entries
+from tests.unit.pyspark_pulsar.fakes import FakeMessage, FakeReader, entries, no_keys
 
 T = "persistent://public/default/t"
 CONNECTION = Connection("pulsar://h:1", "http://h:2", 1_000, 1_000)
@@ -36,6 +37,10 @@ def settings(
 def work(start: Position, end: Position, *ledgers: tuple[int, int]) -> ReadRange:
     spans = tuple(LedgerSpan(ledger, count, count) for ledger, count in ledgers)
     return ReadRange(T, start, end, due_entries(TopicSnapshot(spans, None), start, end))
+
+
+def rows_of(schema: pa.Schema) -> Rows:
+    return Rows(schema, T, Keys(T, no_keys))
 
 
 def seconds() -> Iterator[float]:
@@ -55,7 +60,11 @@ def take(
     clock = seconds()
     fake = FakeReader(list(script), more=more)
     reader = RangeReader(fake, asked, how or settings(), monotonic=lambda: next(clock))
-    rows = [value.decode() for batch in reader.batches(SCHEMA) for value in batch[0].to_pylist()]
+    rows = [
+        value.decode()
+        for batch in reader.batches(rows_of(SCHEMA))
+        for value in batch[0].to_pylist()
+    ]
     return rows, reader, fake
 
 
@@ -145,7 +154,7 @@ def test_a_pause_or_a_broker_that_cannot_be_asked_is_waited_for() -> None:
         settings(),
         monotonic=lambda: next(clock),
     )
-    assert sum(batch.num_rows for batch in reader.batches(SCHEMA)) == 2
+    assert sum(batch.num_rows for batch in reader.batches(rows_of(SCHEMA))) == 2
 
 
 def test_entries_without_a_message_are_noted_wherever_they_lie() -> None:
@@ -177,10 +186,10 @@ def test_a_message_that_is_not_complete_at_the_end_is_not_waited_for(read: int) 
     )
     if read == 1:
         with pytest.raises(ReadTimeoutError):
-            list(reader.batches(SCHEMA))
+            list(reader.batches(rows_of(SCHEMA)))
         assert asked_about == []
     else:
-        assert sum(batch.num_rows for batch in reader.batches(SCHEMA)) == 2
+        assert sum(batch.num_rows for batch in reader.batches(rows_of(SCHEMA))) == 2
         assert asked_about == [[Hole(3, 1, 2)]]
 
 
@@ -218,7 +227,7 @@ def test_a_publish_time_that_is_no_time_is_compared_as_the_number_that_it_is() -
         (settings(until_ms=2), [1_000]),
     ):
         reader = RangeReader(FakeReader(list(messages)), asked, how)
-        (batch,) = reader.batches(schema)
+        (batch,) = reader.batches(rows_of(schema))
         assert batch["__publishTime"].cast("int64").to_pylist() == published
 
 
@@ -230,7 +239,7 @@ def test_batches_end_at_rows_or_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
     reader = RangeReader(
         FakeReader(list(messages)), work(earliest(T), Position(3, 8), (3, 9)), settings()
     )
-    assert [batch.num_rows for batch in reader.batches(SCHEMA)] == [3, 2, 2, 1, 1]
+    assert [batch.num_rows for batch in reader.batches(rows_of(SCHEMA))] == [3, 2, 2, 1, 1]
 
 
 def test_what_is_left_of_a_large_entry_is_looked_at_together(
@@ -282,6 +291,11 @@ class FakeStored:
 
     def entries(self, _topic: str, places: Iterable[Place]) -> dict[Place, Chunk | Other]:
         return {place: Other.GONE if place in self.gone else Other.WHOLE for place in places}
+
+    def key_kinds(
+        self, _topic: str, places: Iterable[MessagePlace]
+    ) -> dict[MessagePlace, KeyKind | None]:
+        return no_keys(list(places))
 
 
 def run_task(

@@ -119,3 +119,11 @@ def test_nothing_but_remote_errors(body: bytes) -> None:
     for read in (entry.checksum_ok, entry.parse_metadata):
         with contextlib.suppress(RemoteProtocolError):
             read(body)
+
+
+def test_a_key_may_be_text_bytes_empty_or_null() -> None:
+    assert entry.key_facts(metadata()) is None
+    assert entry.key_facts(metadata(partition_key="")) == ("", False, False)
+    bytes_key = metadata(partition_key="aWQ=", partition_key_b64_encoded=True)
+    assert entry.key_facts(bytes_key) == ("aWQ=", True, False)
+    assert entry.key_facts(metadata(null_partition_key=True)) == ("", False, True)

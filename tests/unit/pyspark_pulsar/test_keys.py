@@ -1,0 +1,167 @@
+"""Keys: what is text, what is bytes, and who is asked when that cannot be seen."""
+
+from __future__ import annotations
+
+import base64
+import zlib
+from collections.abc import Collection, Sequence
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headgate.wire._generated.PulsarApi_pb2 import SingleMessageMetadata
+from pyspark_pulsar.errors import AdminError
+from pyspark_pulsar.keys import KeyKind, Keys, MessagePlace, is_base64, kind_of_answer
+from pyspark_pulsar.offsets import Position
+from tests.unit.pyspark_pulsar.fakes import FakeMessage
+
+BYTES = KeyKind(is_there=True, is_encoded=True)
+TEXT = KeyKind(is_there=True, is_encoded=False)
+NONE = KeyKind(is_there=False, is_encoded=False)
+
+
+class Service:
+    """Knows the kind of keys by entry, and who was asked about."""
+
+    def __init__(self, kinds: dict[int, KeyKind]) -> None:
+        self._kinds = kinds
+        self.asked: list[int] = []
+
+    def __call__(self, places: Collection[MessagePlace]) -> dict[MessagePlace, KeyKind | None]:
+        self.asked += sorted(place.entry_id for place in places)
+        return {place: self._kinds.get(place.entry_id) for place in places}
+
+
+def messages(*keys: tuple[str, str]) -> list[FakeMessage]:
+    """Messages of producers, with their keys."""
+    return [
+        FakeMessage(Position(3, entry), key=key, producer=producer)
+        for entry, (producer, key) in enumerate(keys)
+    ]
+
+
+def cells(keys: Keys, found: Sequence[FakeMessage]) -> list[bytes | None]:
+    return keys.cells(found, [each.message_id() for each in found])
+
+
+def test_a_key_that_is_no_base64_costs_no_question() -> None:
+    service = Service({})
+    assert cells(Keys("t", service), messages(("p", "order-1"), ("p", "äöü"))) == [
+        b"order-1",
+        "äöü".encode(),
+    ]
+    assert service.asked == []
+
+
+def test_what_looks_like_base64_is_asked_once_for_each_producer() -> None:
+    service = Service({0: BYTES, 1: TEXT})
+    keys = Keys("t", service)
+    sent = [("java", "AAEC"), ("python", "AAEC"), ("java", "//8="), ("python", "12345678")]
+    wanted = [b"\x00\x01\x02", b"AAEC", b"\xff\xff", b"12345678"]
+    assert cells(keys, messages(*sent)) == wanted
+    assert cells(keys, messages(*sent)) == wanted
+    assert service.asked == [0, 1]
+
+
+def test_an_empty_key_is_not_none() -> None:
+    service = Service({0: NONE, 1: TEXT, 2: BYTES})
+    keys = Keys("t", service)
+    sent = messages(("without", ""), ("text", ""), ("bytes", ""), ("without", ""), ("text", "k"))
+    assert cells(keys, sent) == [None, b"", b"", None, b"k"]
+    assert service.asked == [0, 1, 2]
+
+
+def test_where_nobody_can_tell_it_is_said_once(caplog: pytest.LogCaptureFixture) -> None:
+    def silent(_: Collection[MessagePlace]) -> dict[MessagePlace, KeyKind | None]:
+        raise AdminError("not allowed")
+
+    keys = Keys("t", silent)
+    for _ in range(2):
+        assert cells(keys, messages(("a", "AAEC"), ("b", ""))) == [b"AAEC", None]
+    assert len(caplog.messages) == 1
+    assert "producer a" in caplog.messages[0]
+    assert "not allowed" in caplog.messages[0]
+
+
+@given(st.binary(min_size=1, max_size=40))
+def test_what_base64_makes_is_known_as_such(data: bytes) -> None:
+    text = base64.b64encode(data).decode()
+    assert is_base64(text)
+    assert not is_base64(text + "-")
+    assert not is_base64(text[:-1])
+
+
+@pytest.mark.parametrize("text", ["AB==", "A B=", "AAE\n", "====", "ab-_"])
+def test_what_base64_never_makes(text: str) -> None:
+    assert not is_base64(text)
+
+
+def test_an_entry_that_is_one_message_has_its_key_in_the_headers() -> None:
+    def kind(**headers: str) -> KeyKind | None:
+        named = {f"x-pulsar-{name.replace('_', '-')}": value for name, value in headers.items()}
+        return kind_of_answer(named, b"", -1)
+
+    assert kind() == NONE
+    assert kind(partition_key="") == TEXT
+    assert kind(partition_key="AAEC", partition_key_b64_encoded="true") == BYTES
+    assert kind(partition_key="", null_partition_key="true") == NONE
+
+
+def batch(*metadata: SingleMessageMetadata) -> bytes:
+    parts = []
+    for each in metadata:
+        each.payload_size = 5
+        encoded = each.SerializeToString()
+        parts.append(len(encoded).to_bytes(4) + encoded + b"12345")
+    return b"".join(parts)
+
+
+BATCH = batch(
+    SingleMessageMetadata(),
+    SingleMessageMetadata(
+        partition_key="AAEC", partition_key_b64_encoded=True, event_time=1 << 60, ordering_key=b"x"
+    ),
+    SingleMessageMetadata(partition_key="", null_value=True),
+    SingleMessageMetadata(null_partition_key=True),
+)
+KINDS = [NONE, BYTES, TEXT, NONE]
+
+
+@pytest.mark.parametrize(
+    ("codec", "compressed"),
+    [
+        ("NONE", BATCH),
+        ("ZLIB", zlib.compress(BATCH)),
+        ("LZ4", pa.compress(BATCH, "lz4_raw", asbytes=True)),
+        ("ZSTD", pa.compress(BATCH, "zstd", asbytes=True)),
+        ("SNAPPY", pa.compress(BATCH, "snappy", asbytes=True)),
+        ("LZ4", BATCH),
+    ],
+)
+def test_a_batch_has_its_keys_inside(codec: str, compressed: bytes) -> None:
+    """Compressed as Headgate gives it, or not any more, as Apache Pulsar does."""
+    headers = {
+        "x-pulsar-num-batch-message": "4",
+        "x-pulsar-compression": codec,
+        "x-pulsar-uncompressed-size": str(len(BATCH)),
+    }
+    assert [kind_of_answer(headers, compressed, index) for index in range(4)] == KINDS
+    assert kind_of_answer(headers, compressed, 4) is None
+
+
+@given(
+    st.binary(max_size=60),
+    st.sampled_from(["NONE", "ZLIB", "LZ4", "ZSTD", "SNAPPY", "?"]),
+    st.sampled_from([300, 1 << 31]),
+)
+def test_an_encrypted_batch_tells_nothing_and_breaks_nothing(
+    body: bytes, codec: str, size: int
+) -> None:
+    headers = {
+        "x-pulsar-num-batch-message": "9",
+        "x-pulsar-compression": codec,
+        "x-pulsar-uncompressed-size": str(size),
+    }
+    assert kind_of_answer(headers, body, 8) is None
