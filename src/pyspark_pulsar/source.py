@@ -33,6 +33,7 @@ from pyspark_pulsar.admin import AdminClient
 from pyspark_pulsar.client import ReadSettings
 from pyspark_pulsar.columns import arrow_schema, spark_schema
 from pyspark_pulsar.errors import UnreachableError
+from pyspark_pulsar.failures import sentence_first
 from pyspark_pulsar.offsets import Position, earliest, offset_from_json, offset_to_json
 from pyspark_pulsar.options import EARLIEST, LATEST, SourceOptions, StartOrEnd, parse_options
 from pyspark_pulsar.ranges import (
@@ -65,16 +66,19 @@ class DefaultSource(DataSource):
         """The name for ``format()``."""
         return "pulsar"
 
+    @sentence_first()
     def schema(self) -> StructType:
         """The columns chosen by the option ``columns``; all by default."""
         return spark_schema(parse_options(self.options).columns)
 
+    @sentence_first()
     def reader(self, schema: StructType) -> DataSourceReader:
         """A batch reader for the columns of ``schema``."""
         options = parse_options(self.options)
         options.check_batch()
         return PulsarReader(options, schema)
 
+    @sentence_first()
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
         """A stream reader for the columns of ``schema``."""
         options = parse_options(self.options)
@@ -130,7 +134,7 @@ class _Planner:
     def _read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         # Spark makes one task with the value None of an empty list of partitions.
         if partition.value is None:
-            return iter(())
+            return
         options = self._options
         settings = ReadSettings(
             connection=options.connection,
@@ -141,17 +145,14 @@ class _Planner:
             poll_timeout_ms=options.poll_timeout_ms,
             publish_time_skew_ms=options.publish_time_skew_ms,
         )
-        return read_range(
-            partition.value,
-            settings,
-            self._arrow_schema,
-            self._admin,
-        )
+        with sentence_first():
+            yield from read_range(partition.value, settings, self._arrow_schema, self._admin)
 
 
 class PulsarReader(_Planner, DataSourceReader):
     """A batch read: both ends are fixed when the query is planned."""
 
+    @sentence_first()
     def partitions(self) -> list[InputPartition]:
         """The tasks, after asking the cluster for the topics' partitions and ends."""
         names = self._partition_names()
@@ -190,6 +191,7 @@ class PulsarStreamReader(_Planner, DataSourceStreamReader, SupportsTriggerAvaila
         self._idle_since_s: float | None = None
         self._unreachable_since_s: float | None = None
 
+    @sentence_first()
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802
         """Where a query without a checkpoint starts: ``startingOffsets``, by default latest, or
         ``startingTime``.
@@ -218,11 +220,13 @@ class PulsarStreamReader(_Planner, DataSourceStreamReader, SupportsTriggerAvaila
             return ReadMaxBytes(options.bytes_per_trigger_max)
         return ReadAllAvailable()
 
+    @sentence_first()
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
         """Fix the end of the whole query: what is published later is left for the next run."""
         self._refresh()
         self._target = dict(self._ends)
 
+    @sentence_first()
     def latestOffset(  # noqa: N802
         self, start: dict[str, Any], limit: ReadLimit
     ) -> dict[str, Any]:
@@ -268,6 +272,7 @@ class PulsarStreamReader(_Planner, DataSourceStreamReader, SupportsTriggerAvaila
         """The end that the last :meth:`latestOffset` saw, for the query's progress report."""
         return offset_to_json(self._ends) if self._ends else None
 
+    @sentence_first()
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
         """The tasks of one batch. Also called for a batch that a former run had planned."""
         starts, ends = offset_from_json(start), offset_from_json(end)

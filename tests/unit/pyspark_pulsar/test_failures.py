@@ -1,0 +1,47 @@
+from __future__ import annotations
+
+import io
+import os
+
+import pytest
+from pyspark.util import handle_worker_exception
+
+from pyspark_pulsar.errors import OptionsError
+from pyspark_pulsar.failures import HIDE_TRACEBACK, sentence_first
+from pyspark_pulsar.source import DefaultSource
+
+HEAD_BYTES = 8
+"""What the worker says before the text: that it is an error, and how long."""
+
+
+@pytest.fixture(autouse=True)
+def environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever a test sets is gone after it."""
+    monkeypatch.setenv(HIDE_TRACEBACK, "")
+
+
+def sent(error: BaseException) -> str:
+    """What a worker of Spark sends of an error."""
+    out = io.BytesIO()
+    handle_worker_exception(error, out)
+    return out.getvalue()[HEAD_BYTES:].decode()
+
+
+def test_an_error_of_the_source_is_its_sentence() -> None:
+    source = DefaultSource({"topick": "t"})
+    try:
+        source.schema()
+    except OptionsError as error:
+        text = sent(error)
+    assert text.startswith("pyspark_pulsar.errors.OptionsError: ")
+    assert "did you mean topic?" in text.splitlines()[0]
+
+
+def test_an_error_of_ours_keeps_its_traceback() -> None:
+    try:
+        with sentence_first():
+            raise KeyError("a bug")
+    except KeyError as error:
+        text = sent(error)
+    assert text.startswith("Traceback")
+    assert os.environ[HIDE_TRACEBACK] == ""
