@@ -5,7 +5,7 @@ from __future__ import annotations
 from headgate.base.errors import HeadgateError, InputError, StorageError
 from headgate.base.names import InvalidNameError
 from headgate.engine import errors
-from headgate.metadata.errors import RefusalError
+from headgate.metadata.errors import IncompatibleSchemaError, RefusalError
 from headgate.wire.codes import ServerError
 
 _BY_TYPE: tuple[tuple[type[HeadgateError], ServerError], ...] = (
@@ -17,6 +17,7 @@ _BY_TYPE: tuple[tuple[type[HeadgateError], ServerError], ...] = (
     (errors.ConsumerBusyError, ServerError.CONSUMER_BUSY),
     (errors.TopicFencedError, ServerError.SERVICE_NOT_READY),
     (errors.SubscriptionBusyError, ServerError.METADATA_ERROR),
+    (IncompatibleSchemaError, ServerError.INCOMPATIBLE_SCHEMA),
     (errors.NotAllowedError, ServerError.NOT_ALLOWED_ERROR),
     (StorageError, ServerError.PERSISTENCE_ERROR),
     (InputError, ServerError.METADATA_ERROR),

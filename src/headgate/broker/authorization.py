@@ -88,6 +88,8 @@ ASKED: dict[int, Callable[[Connection, BaseCommand], str | None]] = {
     CommandType.GET_TOPICS_OF_NAMESPACE: lambda _, c: str(
         NamespaceName.parse(c.getTopicsOfNamespace.namespace)
     ),
+    CommandType.GET_SCHEMA: lambda _, c: parse_topic(c.getSchema.topic).full,
+    CommandType.GET_OR_CREATE_SCHEMA: lambda _, c: parse_topic(c.getOrCreateSchema.topic).full,
     CommandType.PRODUCER: lambda _, c: parse_topic(c.producer.topic).full,
     CommandType.SUBSCRIBE: lambda _, c: parse_topic(c.subscribe.topic).full,
     CommandType.GET_LAST_MESSAGE_ID: lambda own, c: _topic_of(own, c.getLastMessageId.consumer_id),

@@ -54,7 +54,7 @@ FORGET_CLOSED_NS = 30 * NS_PER_S
 def check_room(connection: Connection, request: CommandProducer | CommandSubscribe) -> None:
     """Return if there is room for the producer or consumer that ``request`` wants to make.
 
-    Its schema does not count, because it is not kept.
+    Its schema does not count: of a topic's clients only the first one's is kept.
 
     Raises:
         NotAllowedError: the connection has as many as it may, or the request says too much.

@@ -14,6 +14,7 @@ from headgate.broker.acknowledging import is_still
 from headgate.broker.connection_bounds import SLICE_IDS, check_room
 from headgate.broker.cursors import create_subscription, delete_subscription, seek
 from headgate.broker.entries import last_message
+from headgate.broker.schemas import agree
 from headgate.engine.consumer import Consumer
 from headgate.engine.errors import (
     ConsumerBusyError,
@@ -55,6 +56,8 @@ async def subscribe(connection: Connection, command: BaseCommand) -> None:
         _check_type(request)
         broker = connection.broker
         topic = await broker.registry.get_or_create(name, create=request.force_topic_creation)
+        if request.HasField("schema"):
+            await agree(broker, name, request.schema)
         subscription = await _find_or_create(connection, topic, request)
         await _make_room(connection, subscription, SubscriptionType(request.subType))
         broker.begin_turn()

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any
 
-from headgate.broker import consuming, lookups, producing
+from headgate.broker import consuming, lookups, producing, schemas
 from headgate.wire.codes import CommandType
 from headgate.wire.messages import BaseCommand
 
@@ -22,6 +22,8 @@ HANDLERS: dict[int, Handler] = {
     CommandType.LOOKUP: lookups.lookup,
     CommandType.PARTITIONED_METADATA: lookups.partition_metadata,
     CommandType.GET_TOPICS_OF_NAMESPACE: lookups.topics_of_namespace,
+    CommandType.GET_SCHEMA: schemas.get_schema,
+    CommandType.GET_OR_CREATE_SCHEMA: schemas.get_or_create_schema,
     CommandType.PRODUCER: producing.create_producer,
     CommandType.CLOSE_PRODUCER: producing.close_producer,
     CommandType.SUBSCRIBE: consuming.subscribe,

@@ -22,7 +22,7 @@ class Notices:
     def refused(self, address: str, kind: int, code: ServerError, text: str) -> None:
         """Tell that a command of type ``kind`` was answered with ``code`` and ``text``, if it is
         one that can never succeed: whoever asked for it expects another broker."""
-        if code == ServerError.NOT_ALLOWED_ERROR:
+        if code in (ServerError.NOT_ALLOWED_ERROR, ServerError.INCOMPATIBLE_SCHEMA):
             self._tell(logging.INFO, f"{address}: {CommandType(kind).name} refused: {text}")
 
     def delay_ignored(self, address: str, producer_name: str, topic_name: object) -> None:

@@ -9,6 +9,7 @@ from headgate.base.errors import HeadgateError, invariant
 from headgate.base.names import TopicName, check_subscription, parse_topic
 from headgate.broker.connection_bounds import check_room
 from headgate.broker.cursors import create_subscription
+from headgate.broker.schemas import NO_VERSION, agree
 from headgate.engine.errors import NotAllowedError, ProducerBusyError, TopicFencedError
 from headgate.engine.producer import Producer
 from headgate.engine.topic import Topic
@@ -19,6 +20,7 @@ from headgate.wire.messages import BaseCommand, CommandProducer
 
 if TYPE_CHECKING:
     from headgate.broker.connection import Connection
+    from headgate.broker.service import Broker
 
 
 async def create_producer(connection: Connection, command: BaseCommand) -> None:
@@ -27,7 +29,9 @@ async def create_producer(connection: Connection, command: BaseCommand) -> None:
     producer_id = request.producer_id
     present = connection.producers.get(producer_id)
     if present is not None:
-        _answer(connection, request.request_id, present[0])
+        topic_name = present[1].name
+        version = await _schema_version(connection.broker, topic_name, request)
+        _answer(connection, request.request_id, present[0], version)
         return
     key = ("producer", producer_id)
     if key in connection.creating:
@@ -39,6 +43,7 @@ async def create_producer(connection: Connection, command: BaseCommand) -> None:
         _check(connection, request, name)
         broker = connection.broker
         topic = await broker.registry.get_or_create(name, create=True)
+        version = await _schema_version(broker, name, request)
         if request.initial_subscription_name:
             await _initial_subscription(connection, topic, request.initial_subscription_name)
         producer = _make(connection, request)
@@ -52,7 +57,7 @@ async def create_producer(connection: Connection, command: BaseCommand) -> None:
             topic.quota.check_newcomer()
         topic.add_producer(producer)
         connection.producers[producer_id] = (producer, topic)
-        _answer(connection, request.request_id, producer)
+        _answer(connection, request.request_id, producer, version)
     finally:
         if connection.creating.get(key) is request:
             del connection.creating[key]
@@ -108,8 +113,18 @@ async def _initial_subscription(connection: Connection, topic: Topic, name: str)
         )
 
 
-def _answer(connection: Connection, request_id: int, producer: Producer) -> None:
-    connection.write(encode.producer_success(request_id, producer_name=producer.name))
+async def _schema_version(broker: Broker, name: TopicName, request: CommandProducer) -> bytes:
+    return await agree(broker, name, request.schema) if request.HasField("schema") else NO_VERSION
+
+
+def _answer(
+    connection: Connection, request_id: int, producer: Producer, schema_version: bytes
+) -> None:
+    connection.write(
+        encode.producer_success(
+            request_id, producer_name=producer.name, schema_version=schema_version
+        )
+    )
 
 
 async def close_producer(connection: Connection, command: BaseCommand) -> None:

@@ -16,7 +16,7 @@ Rules of the domain that other modules rely on:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import cast
 
 import msgspec
@@ -53,6 +53,7 @@ from headgate.metadata.rows import (
     NamespaceRow,
     PartitionedRow,
     Row,
+    SchemaRow,
     SettingRow,
     TenantRow,
     TopicRow,
@@ -142,8 +143,17 @@ class Catalog:
 
     def topic_policies(self, topic: TopicName) -> TopicPolicies:
         """What is set on a topic; a partition has its partitioned topic's."""
-        row = self._state.get(Kind.TOPIC_POLICIES, self._policy_key(topic, staged=False))
+        row = self._state.get(Kind.TOPIC_POLICIES, self.own_name(topic))
         return NO_TOPIC_POLICIES if row is None else cast(TopicPolicies, row)
+
+    def own_name(self, topic: TopicName) -> str:
+        """The name under which a topic's policies and schema are kept: for a partition that of its
+        partitioned topic. A topic that is only named like a partition has its own."""
+        return self._own_name(topic, self._state.get)
+
+    def schema(self, topic: TopicName) -> SchemaRow | None:
+        """What a topic's messages are; a partition has its partitioned topic's schema."""
+        return cast(SchemaRow | None, self._state.get(Kind.SCHEMA, self.own_name(topic)))
 
     def namespace_policies(self, namespace: NamespaceName) -> NamespacePolicies:
         """What is set on a namespace; nothing if it does not exist."""
@@ -355,7 +365,8 @@ class Catalog:
         missing = [name for name in names if self._state.staged(Kind.TOPIC, name.full) is None]
         joining = len(missing) < partitions
         new = self._new_topics(missing, now_ms, {}, joining=joining)
-        return self._state.stage([(Kind.PARTITIONED, topic.full, row), *new])
+        schemas = self._schemas_taken_over(topic, names)
+        return self._state.stage([(Kind.PARTITIONED, topic.full, row), *new, *schemas])
 
     def plan_grow_partitioned(self, topic: TopicName, partitions: int, *, now_ms: int) -> Change:
         """Add partitions up to a new count; also makes partitions again that are missing.
@@ -403,9 +414,23 @@ class Catalog:
         rows += [(Kind.TOPIC, n, None) for n in names if self._state.staged(Kind.TOPIC, n)]
         if not rows:
             raise not_found(f"Topic {topic} not found")
-        if self._state.staged(Kind.TOPIC_POLICIES, topic.full) is not None:
-            rows.append((Kind.TOPIC_POLICIES, topic.full, None))
+        for kind in (Kind.TOPIC_POLICIES, Kind.SCHEMA):
+            own = {topic.full: None} | dict.fromkeys(names)
+            rows += [(kind, n, None) for n in own if self._state.staged(kind, n) is not None]
         return self._state.stage(rows)
+
+    def plan_schema(self, topic: TopicName, schema: SchemaRow) -> Change:
+        """Note what a topic's messages are.
+
+        Raises:
+            RefusalError: 404 without the topic, 409 if that is said already.
+        """
+        name = self._staged_own_name(topic)
+        if not self._exists(topic.full):
+            raise not_found(f"Topic {topic} not found")
+        if self._state.staged(Kind.SCHEMA, name) is not None:
+            raise conflict(f"{name} has a schema")
+        return self._state.stage([(Kind.SCHEMA, name, schema)])
 
     def plan_topic_policies(self, topic: TopicName, **policies: object) -> Change:
         """Set some fields of :class:`TopicPolicies` (``None`` removes one), leave the others.
@@ -479,13 +504,14 @@ class Catalog:
             or self._state.staged(Kind.PARTITIONED, full_name) is not None
         )
 
-    def _policy_key(self, topic: TopicName, *, staged: bool) -> str:
-        """The name that ``topic``'s policies are under: a partition's are its base topic's."""
+    def _own_name(self, topic: TopicName, look: Callable[[Kind, str], Row | None]) -> str:
         if topic.partition < 0:
             return topic.full
         base = topic.base.full
-        look = self._state.staged if staged else self._state.get
         return base if look(Kind.PARTITIONED, base) is not None else topic.full
+
+    def _staged_own_name(self, topic: TopicName) -> str:
+        return self._own_name(topic, self._state.staged)
 
     def _staged_policies(self, topic: TopicName) -> TopicPolicies:
         """What will be set on a topic that has policies of its own.
@@ -493,7 +519,7 @@ class Catalog:
         Raises:
             RefusalError: 412 for a partition, 404 without the topic.
         """
-        if self._policy_key(topic, staged=True) != topic.full:
+        if self._staged_own_name(topic) != topic.full:
             raise not_allowed("Not allowed to set/get topic policy for a partition")
         if not self._exists(topic.full):
             raise not_found(f"Topic {topic} not found")
@@ -535,6 +561,14 @@ class Catalog:
             rows.append((Kind.TOPIC, name.full, row))
         rows.append((Kind.COUNTER, _TOPIC_NUMBER, CounterRow(self._number_last)))
         return rows
+
+    def _schemas_taken_over(self, topic: TopicName, names: list[TopicName]) -> _Rows:
+        """Rows by which a new partitioned topic takes over the schema of the first topic that is
+        one of its partitions from now on."""
+        found = [(n.full, self._state.staged(Kind.SCHEMA, n.full)) for n in names]
+        said = [(name, row) for name, row in found if row is not None]
+        rows: _Rows = [(Kind.SCHEMA, name, None) for name, _ in said]
+        return [(Kind.SCHEMA, topic.full, said[0][1]), *rows] if said else []
 
     def _check_clusters(self, clusters: Iterable[str]) -> None:
         names = list(clusters)

@@ -20,6 +20,10 @@ class RefusalError(HeadgateError):
         self.reason = reason
 
 
+class IncompatibleSchemaError(HeadgateError):
+    """What a client takes a topic's messages for is not what the topic's schema says."""
+
+
 def not_found(reason: str) -> RefusalError:
     """What the request names does not exist."""
     return RefusalError(404, reason)

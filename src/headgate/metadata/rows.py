@@ -32,6 +32,8 @@ class Kind(StrEnum):
     """Full base name of a partitioned topic -> PartitionedRow."""
     TOPIC_POLICIES = "topic_policies"
     """Full base name of a topic, partitioned or not -> TopicPolicies."""
+    SCHEMA = "schema"
+    """Full base name of a topic, partitioned or not -> SchemaRow."""
     SETTING = "setting"
     """Name of a dynamic setting -> SettingRow."""
 
@@ -97,6 +99,16 @@ class PartitionedRow(Struct, frozen=True, kw_only=True):
     properties: Mapping[str, str] = field(default_factory=dict)
 
 
+class SchemaRow(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What a topic's messages are, in the words of the client that said it first."""
+
+    type: int
+    """``Schema.Type`` of the protocol."""
+    name: str
+    data: bytes
+    properties: Mapping[str, str] = field(default_factory=dict)
+
+
 class SettingRow(Struct, frozen=True):
     """A dynamic setting's value, as the text that the admin gave."""
 
@@ -111,6 +123,7 @@ Row = (
     | TopicRow
     | PartitionedRow
     | TopicPolicies
+    | SchemaRow
     | SettingRow
 )
 """Any row."""
@@ -123,5 +136,6 @@ ROW_TYPES: Mapping[Kind, type[Row]] = {
     Kind.TOPIC: TopicRow,
     Kind.PARTITIONED: PartitionedRow,
     Kind.TOPIC_POLICIES: TopicPolicies,
+    Kind.SCHEMA: SchemaRow,
     Kind.SETTING: SettingRow,
 }

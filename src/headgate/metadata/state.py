@@ -156,7 +156,7 @@ class RowState:
 def parent_of(kind: Kind, key: str) -> str:
     """What a row belongs to: a topic to its ``domain://tenant/namespace``, a namespace to its
     tenant, everything else to ``""``."""
-    if kind in (Kind.NAMESPACE, Kind.TOPIC, Kind.PARTITIONED, Kind.TOPIC_POLICIES):
+    if kind in (Kind.NAMESPACE, Kind.TOPIC, Kind.PARTITIONED, Kind.TOPIC_POLICIES, Kind.SCHEMA):
         return key.rpartition("/")[0]
     return ""
 

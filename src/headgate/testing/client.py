@@ -24,7 +24,7 @@ from headgate.wire.codes import (
 )
 from headgate.wire.frame import FIELD_OF_TYPE, FrameDecoder
 from headgate.wire.ids import NO_REQUEST
-from headgate.wire.messages import BaseCommand
+from headgate.wire.messages import BaseCommand, Schema
 
 
 class SimClient(asyncio.Protocol):
@@ -161,6 +161,7 @@ class SimClient(asyncio.Protocol):
         *,
         name: str | None = None,
         access_mode: ProducerAccessMode = ProducerAccessMode.SHARED,
+        schema: Schema | None = None,
     ) -> SimProducer:
         """Create a producer. Raises as :meth:`request`."""
         producer_id = self.new_id()
@@ -168,12 +169,15 @@ class SimClient(asyncio.Protocol):
         self._producers[producer_id] = producer
         try:
             answer = await self.request(
-                lambda i: frames.producer(i, producer_id, topic, name=name, access_mode=access_mode)
+                lambda i: frames.producer(
+                    i, producer_id, topic, name=name, access_mode=access_mode, schema=schema
+                )
             )
         except HeadgateError:
             del self._producers[producer_id]
             raise
         producer.name = answer.producer_success.producer_name
+        producer.schema_version = answer.producer_success.schema_version
         return producer
 
     async def subscribe(
@@ -189,6 +193,7 @@ class SimClient(asyncio.Protocol):
         start: Position | None = None,
         priority_level: int | None = None,
         properties: Mapping[str, str] | None = None,
+        schema: Schema | None = None,
     ) -> SimConsumer:
         """Attach a consumer and ask for a queue's worth of messages. Raises as :meth:`request`.
 
@@ -212,6 +217,7 @@ class SimClient(asyncio.Protocol):
                     durable=durable,
                     start=start,
                     properties=properties,
+                    schema=schema,
                 )
             )
         except HeadgateError:
@@ -289,7 +295,8 @@ class SimClient(asyncio.Protocol):
 
 def _error_in(answer: Any) -> HeadgateError | None:
     fields = answer.DESCRIPTOR.fields_by_name
-    return refused(answer) if "error" in fields and answer.HasField("error") else None
+    failed = any(name in fields and answer.HasField(name) for name in ("error", "error_code"))
+    return refused(answer) if failed else None
 
 
 def _settle(

@@ -25,4 +25,6 @@ class ConnectionLostError(HeadgateError):
 
 def refused(answer: Any) -> RefusedError:
     """The error that an answer of the broker carries."""
+    if "error_code" in answer.DESCRIPTOR.fields_by_name:
+        return RefusedError(ServerError(answer.error_code), answer.error_message)
     return RefusedError(ServerError(answer.error), answer.message)

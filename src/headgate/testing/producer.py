@@ -29,6 +29,8 @@ class SimProducer:
         self.producer_id = producer_id
         self.topic = topic
         self.name = ""
+        self.schema_version = b""
+        """What the broker told of its schema; empty without one."""
         self.is_open = True
         self.sequence_id = -1
         """Of the last message that was sent."""

@@ -22,7 +22,7 @@ from headgate.wire.connection import PROTOCOL_VERSION_MAX
 from headgate.wire.encode import ping, pong
 from headgate.wire.frame import encode_frame, encode_frame_head
 from headgate.wire.ids import message_id_of
-from headgate.wire.messages import BaseCommand
+from headgate.wire.messages import BaseCommand, Schema
 
 __all__ = [
     "ack",
@@ -31,6 +31,8 @@ __all__ = [
     "connect",
     "flow",
     "get_last_message_id",
+    "get_or_create_schema",
+    "get_schema",
     "get_topics_of_namespace",
     "lookup",
     "partitioned_metadata",
@@ -88,6 +90,27 @@ def get_topics_of_namespace(
     return encode_frame(command)
 
 
+def get_schema(request_id: int, topic: str, version: bytes | None = None) -> bytes:
+    """Ask for a topic's schema, the last one without a ``version``."""
+    command = BaseCommand(type=CommandType.GET_SCHEMA)
+    asked = command.getSchema
+    asked.request_id = request_id
+    asked.topic = topic
+    if version is not None:
+        asked.schema_version = version
+    return encode_frame(command)
+
+
+def get_or_create_schema(request_id: int, topic: str, schema: Schema) -> bytes:
+    """Ask for the version of a schema, which the topic may take."""
+    command = BaseCommand(type=CommandType.GET_OR_CREATE_SCHEMA)
+    asked = command.getOrCreateSchema
+    asked.request_id = request_id
+    asked.topic = topic
+    asked.schema.CopyFrom(schema)
+    return encode_frame(command)
+
+
 def producer(
     request_id: int,
     producer_id: int,
@@ -96,6 +119,7 @@ def producer(
     name: str | None = None,
     epoch: int = 0,
     access_mode: ProducerAccessMode = ProducerAccessMode.SHARED,
+    schema: Schema | None = None,
 ) -> bytes:
     """Create a producer; without ``name`` the broker chooses one."""
     command = BaseCommand(type=CommandType.PRODUCER)
@@ -106,6 +130,8 @@ def producer(
     asked.epoch = epoch
     asked.producer_access_mode = access_mode
     asked.user_provided_producer_name = name is not None
+    if schema is not None:
+        asked.schema.CopyFrom(schema)
     if name is not None:
         asked.producer_name = name
     return encode_frame(command)
@@ -166,6 +192,7 @@ def subscribe(
     durable: bool = True,
     start: Position | None = None,
     properties: Mapping[str, str] | None = None,
+    schema: Schema | None = None,
 ) -> bytes:
     """Attach a consumer. ``durable=False`` with ``start`` makes it a reader."""
     command = BaseCommand(type=CommandType.SUBSCRIBE)
@@ -185,6 +212,8 @@ def subscribe(
         asked.start_message_id.CopyFrom(message_id_of(start))
     for key, value in (properties or {}).items():
         asked.subscription_properties.add(key=key, value=value)
+    if schema is not None:
+        asked.schema.CopyFrom(schema)
     return encode_frame(command)
 
 

@@ -153,6 +153,34 @@ class ProducerAccessMode(enum.IntEnum):
     EXCLUSIVE_WITH_FENCING = 3
 
 
+class SchemaType(enum.IntEnum):
+    """What a schema defines. Headgate tells none apart but those that say nothing."""
+
+    NONE = 0
+    STRING = 1
+    JSON = 2
+    PROTOBUF = 3
+    AVRO = 4
+    BOOL = 5
+    INT8 = 6
+    INT16 = 7
+    INT32 = 8
+    INT64 = 9
+    FLOAT = 10
+    DOUBLE = 11
+    DATE = 12
+    TIME = 13
+    TIMESTAMP = 14
+    KEY_VALUE = 15
+    INSTANT = 16
+    LOCAL_DATE = 17
+    LOCAL_TIME = 18
+    LOCAL_DATE_TIME = 19
+    PROTOBUF_NATIVE = 20
+    AUTO_CONSUME = 21
+    EXTERNAL = 22
+
+
 class LookupResult(enum.IntEnum):
     """The kinds of answer to LOOKUP."""
 

@@ -77,13 +77,13 @@ _BUILT: tuple[_Row, ...] = (
     (_T.CLOSE_CONSUMER, "topic.consume", "request_id", _T.ERROR),
     (_T.UNSUBSCRIBE, "subscription.delete", "request_id", _T.ERROR),
     (_T.SEEK, "subscription.reset", "request_id", _T.ERROR),
+    (_T.GET_SCHEMA, "schema.read", "request_id", _T.GET_SCHEMA_RESPONSE),
+    (_T.GET_OR_CREATE_SCHEMA, "schema.write", "request_id", _T.GET_OR_CREATE_SCHEMA_RESPONSE),
 )
 
 _NOT_BUILT: tuple[_Row, ...] = (
     (_T.AUTH_RESPONSE, "connection.open", None, _T.ERROR),
     (_T.CONSUMER_STATS, "topic.consume", "request_id", _T.CONSUMER_STATS_RESPONSE),
-    (_T.GET_SCHEMA, "schema.read", "request_id", _T.GET_SCHEMA_RESPONSE),
-    (_T.GET_OR_CREATE_SCHEMA, "schema.write", "request_id", _T.GET_OR_CREATE_SCHEMA_RESPONSE),
     (_T.WATCH_TOPIC_LIST, "namespace.topics", "request_id", _T.ERROR),
     (_T.WATCH_TOPIC_LIST_CLOSE, "namespace.topics", "request_id", _T.ERROR),
     (_T.TC_CLIENT_CONNECT_REQUEST, "transaction.use", "request_id", _T.TC_CLIENT_CONNECT_RESPONSE),

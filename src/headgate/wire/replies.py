@@ -17,7 +17,7 @@ from headgate.wire.codes import (
 )
 from headgate.wire.frame import encode_frame
 from headgate.wire.ids import NO_REQUEST, message_id_of
-from headgate.wire.messages import BaseCommand
+from headgate.wire.messages import BaseCommand, Schema
 
 
 def connected(*, protocol_version: int, message_bytes_max: int, server_version: str) -> bytes:
@@ -78,6 +78,25 @@ def producer_success(
     reply.producer_ready = ready
     if topic_epoch is not None:
         reply.topic_epoch = topic_epoch
+    return encode_frame(command)
+
+
+def schema(request_id: int, found: Schema, version: bytes) -> bytes:
+    """A topic's schema, and its version of 8 bytes."""
+    command = BaseCommand(type=CommandType.GET_SCHEMA_RESPONSE)
+    reply = command.getSchemaResponse
+    reply.request_id = request_id
+    reply.schema.CopyFrom(found)
+    reply.schema_version = version
+    return encode_frame(command)
+
+
+def schema_known(request_id: int, version: bytes) -> bytes:
+    """The topic has that schema, or takes it: under this version."""
+    command = BaseCommand(type=CommandType.GET_OR_CREATE_SCHEMA_RESPONSE)
+    reply = command.getOrCreateSchemaResponse
+    reply.request_id = request_id
+    reply.schema_version = version
     return encode_frame(command)
 
 

@@ -14,8 +14,9 @@ from headgate.broker.authorization import ASKED, AllowAll
 from headgate.metadata.errors import RefusalError
 from headgate.testing import RefusedError, SimConsumer, World
 from headgate.wire import client as frames
-from headgate.wire.codes import CommandType, ServerError
+from headgate.wire.codes import CommandType, SchemaType, ServerError
 from headgate.wire.commands import COMMANDS
+from headgate.wire.messages import Schema
 from tests.unit.broker.playing import TOPIC, played
 from tests.unit.denying import Deny
 
@@ -40,6 +41,10 @@ def requests(consumer: SimConsumer) -> dict[CommandType, Callable[[int], bytes]]
         CommandType.LOOKUP: lambda i: frames.lookup(i, "orders"),
         CommandType.GET_TOPICS_OF_NAMESPACE: lambda i: frames.get_topics_of_namespace(
             i, "public/default"
+        ),
+        CommandType.GET_SCHEMA: lambda i: frames.get_schema(i, "orders"),
+        CommandType.GET_OR_CREATE_SCHEMA: lambda i: frames.get_or_create_schema(
+            i, "orders", Schema(name="", type=SchemaType.STRING, schema_data=b"")
         ),
         CommandType.PRODUCER: lambda i: frames.producer(i, 90, "orders"),
         CommandType.SUBSCRIBE: lambda i: frames.subscribe(i, 91, "orders", "other"),

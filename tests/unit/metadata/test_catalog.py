@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from headgate.base.errors import InputError, StorageError
@@ -16,7 +17,7 @@ from headgate.metadata.policies import (
     QuotaKind,
     Retention,
 )
-from headgate.metadata.rows import Kind, PartitionedRow, TenantRow, TopicRow
+from headgate.metadata.rows import Kind, PartitionedRow, SchemaRow, TenantRow, TopicRow
 
 NS = NamespaceName("public", "default")
 T = parse_topic("t")
@@ -452,3 +453,49 @@ def test_dynamic_settings_in_flight(broker: Broker) -> None:
     assert broker.catalog.settings() == {"b": "2", "c": "3"}
     broker.catalog.abandon_all()
     assert broker.catalog.planned_settings() == {"b": "2", "c": "3"}
+
+
+SCHEMA = SchemaRow(type=4, name="s", data=b"{}", properties={"k": "v"})
+
+
+def test_a_schema_is_said_once_and_goes_with_its_topic(broker: Broker) -> None:
+    catalog = broker.catalog
+    with pytest.raises(RefusalError, match="not found"):
+        catalog.plan_schema(T, SCHEMA)
+    broker.do(catalog.plan_create_topic(T, now_ms=1))
+    broker.do(catalog.plan_schema(T, SCHEMA))
+    with pytest.raises(RefusalError, match="has a schema"):
+        catalog.plan_schema(T, SCHEMA)
+    catalog = broker.restarted().catalog
+    assert catalog.schema(T) == SCHEMA
+    catalog.apply(catalog.plan_delete_topic(T))
+    assert catalog.schema(T) is None
+
+
+def test_partitions_share_a_schema(broker: Broker) -> None:
+    catalog = broker.catalog
+    broker.do(catalog.plan_create_partitioned(PT, 2, now_ms=1))
+    broker.do(catalog.plan_schema(PT.partition_name(1), SCHEMA))
+    assert catalog.schema(PT) == catalog.schema(PT.partition_name(0)) == SCHEMA
+    broker.do(catalog.plan_delete_topic(PT.partition_name(1)))
+    assert catalog.schema(PT) == SCHEMA
+    broker.do(catalog.plan_delete_topic(PT))
+    assert catalog.schema(PT) is None
+
+
+def test_a_partitioned_topic_takes_over_the_schema_of_what_becomes_its_partition(
+    broker: Broker,
+) -> None:
+    catalog = broker.catalog
+    for index, name in ((0, "none"), (1, "first"), (2, "second")):
+        broker.do(catalog.plan_create_topic(PT.partition_name(index), now_ms=1))
+        if index:
+            row = msgspec.structs.replace(SCHEMA, name=name)
+            broker.do(catalog.plan_schema(PT.partition_name(index), row))
+    assert catalog.schema(PT.partition_name(2)) != catalog.schema(PT.partition_name(1))
+    broker.do(catalog.plan_create_partitioned(PT, 3, now_ms=1))
+    names = {catalog.schema(PT.partition_name(index)).name for index in range(3)}  # type: ignore[union-attr]
+    assert names == {"first"}
+    broker.do(catalog.plan_delete_topic(PT))
+    broker.do(catalog.plan_create_topic(PT.partition_name(2), now_ms=1))
+    assert catalog.schema(PT.partition_name(2)) is None

@@ -8,12 +8,13 @@ from headgate.wire.codes import (
     AckType,
     InitialPosition,
     ProducerAccessMode,
+    SchemaType,
     SubscriptionType,
     TopicListMode,
 )
 from headgate.wire.frame import FrameDecoder
 from headgate.wire.ids import position_of
-from headgate.wire.messages import BaseCommand
+from headgate.wire.messages import BaseCommand, Schema
 
 
 def read(frame: bytes) -> tuple[BaseCommand, bytes | None]:
@@ -44,6 +45,17 @@ def test_producer() -> None:
     named = read(client.producer(1, 2, "t", name="p", epoch=3, access_mode=mode))[0].producer
     assert (named.producer_name, named.epoch, named.producer_access_mode) == ("p", 3, mode)
     assert read(client.close_producer(1, 2))[0].close_producer.producer_id == 2
+
+
+def test_schemas() -> None:
+    schema = Schema(name="s", type=SchemaType.AVRO, schema_data=b"{}")
+    asked = read(client.get_schema(1, "t"))[0].getSchema
+    assert (asked.request_id, asked.topic, asked.HasField("schema_version")) == (1, "t", False)
+    assert read(client.get_schema(1, "t", bytes(8)))[0].getSchema.schema_version == bytes(8)
+    told = read(client.get_or_create_schema(1, "t", schema))[0].getOrCreateSchema
+    assert (told.request_id, told.topic, told.schema) == (1, "t", schema)
+    assert read(client.producer(1, 2, "t", schema=schema))[0].producer.schema == schema
+    assert read(client.subscribe(1, 2, "t", "s", schema=schema))[0].subscribe.schema == schema
 
 
 def test_send() -> None:

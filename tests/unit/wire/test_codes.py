@@ -15,6 +15,7 @@ PAIRS = [
     (codes.InitialPosition, generated.CommandSubscribe.InitialPosition),
     (codes.AckType, generated.CommandAck.AckType),
     (codes.ProducerAccessMode, generated.ProducerAccessMode),
+    (codes.SchemaType, generated.Schema.Type),
     (codes.LookupResult, generated.CommandLookupTopicResponse.LookupType),
     (codes.PartitionedMetadataResult, generated.CommandPartitionedTopicMetadataResponse.LookupType),
     (codes.TopicListMode, generated.CommandGetTopicsOfNamespace.Mode),
