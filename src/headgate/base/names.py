@@ -48,13 +48,18 @@ def check_entity(kind: str, name: str) -> str:
     return name
 
 
+def is_short_line(text: str) -> bool:
+    """Whether a text is no longer than a name may be and has no control characters."""
+    return len(text) <= NAME_CHARACTERS_MAX and not _CONTROL.search(text)
+
+
 def check_subscription(name: str) -> str:
     """Return ``name`` if it may name a subscription.
 
     Raises:
         InvalidNameError: it is empty, too long, or has control characters.
     """
-    if not name or len(name) > NAME_CHARACTERS_MAX or _CONTROL.search(name):
+    if not name or not is_short_line(name):
         raise InvalidNameError(
             f"Invalid subscription name {name[:80]!r}: 1 to {NAME_CHARACTERS_MAX} characters, "
             "none of them a control character, are allowed"
@@ -128,7 +133,7 @@ def make_topic(domain: str, namespace: NamespaceName, local: str) -> TopicName:
         raise InvalidNameError(
             f"Invalid topic domain {domain[:80]!r}: {' or '.join(DOMAINS)} is allowed"
         )
-    if not local or len(local) > NAME_CHARACTERS_MAX or "/" in local or _CONTROL.search(local):
+    if not local or "/" in local or not is_short_line(local):
         raise InvalidNameError(
             f"Invalid topic name {local[:80]!r}: 1 to {NAME_CHARACTERS_MAX} characters, none of "
             "them '/' or a control character, are allowed"

@@ -12,7 +12,6 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Coroutine, Iterator, Mapping
-from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 from headgate.base.errors import HeadgateError, InvariantError, StorageError
@@ -22,10 +21,10 @@ from headgate.broker.acknowledging import acknowledge
 from headgate.broker.answers import refusal_of
 from headgate.broker.authorization import check_command
 from headgate.broker.connection_bounds import (
+    ACK_BYTES_PER_WORK,
     CLOSE_TIMEOUT_S,
+    COLD_BYTES_PER_WORK,
     COLD_WORK,
-    COMMAND_BYTES_MAX,
-    COMMANDS_MAX,
     FORGET_CLOSED_NS,
     OUT_BYTES_MAX,
     TURN_WORK_MAX,
@@ -35,6 +34,7 @@ from headgate.broker.keep_alive import KeepAlive
 from headgate.broker.notices import Notices
 from headgate.broker.settings import INT32_MAX
 from headgate.broker.throttle import ConnectionThrottle
+from headgate.broker.waiting_commands import WaitingCommands
 from headgate.engine.consumer import Consumer
 from headgate.engine.errors import NotAllowedError
 from headgate.engine.producer import Producer
@@ -46,9 +46,9 @@ from headgate.wire.codes import CommandType, ServerError
 from headgate.wire.connection import Connection as ConnectionTable
 from headgate.wire.connection import Peer, peer_of
 from headgate.wire.entry import checksum_ok, strip_checksum
-from headgate.wire.errors import RemoteProtocolError
+from headgate.wire.errors import CommandTooLongError, RemoteProtocolError
 from headgate.wire.frame import FrameDecoder
-from headgate.wire.limits import frame_bytes_max
+from headgate.wire.limits import CONNECT_BYTES_MAX, frame_bytes_max
 from headgate.wire.message_counts import check_message_count
 from headgate.wire.messages import BaseCommand
 
@@ -81,7 +81,8 @@ class Connection(asyncio.BufferedProtocol):
         self.throttle = ConnectionThrottle(self)
         self._table = ConnectionTable()
         self._message_bytes_max = broker.settings.maxMessageSize
-        self._decoder = FrameDecoder(frame_bytes_max(self._message_bytes_max))
+        frame_size_max = frame_bytes_max(self._message_bytes_max)
+        self._decoder = FrameDecoder(min(CONNECT_BYTES_MAX, frame_size_max))
         self._out: list[bytes] = []
         self._out_bytes = 0
         self._strips_checksums = False
@@ -97,9 +98,8 @@ class Connection(asyncio.BufferedProtocol):
         self._pending_count = 0
         self._unfinished: Iterator[int] | None = None
         self._unread_bytes = 0
-        self._command_bytes = 0
         self._closed_producers: dict[int, int] = {}
-        self._tasks: dict[asyncio.Task[None], int] = {}
+        self._waiting_commands = WaitingCommands(self)
         self.keep_alive = KeepAlive(self)
         self._cut_timer: asyncio.TimerHandle | None = None
         self._transport: asyncio.Transport
@@ -141,8 +141,7 @@ class Connection(asyncio.BufferedProtocol):
         self.broker.begin_turn()
         if self.is_open:
             self._writable_again()
-            if self._is_held:
-                self.resume_reading()
+            self.go_on()
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002
         """See :class:`asyncio.BaseProtocol`."""
@@ -164,8 +163,7 @@ class Connection(asyncio.BufferedProtocol):
             self.broker.counts.connections_failed += 1
         self.broker.read_paused.discard(self)
         self.keep_alive.stop()
-        for task in self._tasks:
-            task.cancel()
+        self._waiting_commands.cancel()
         self.throttle.stop()
         for producer, topic in self.producers.values():
             topic.remove_producer(producer)
@@ -212,14 +210,17 @@ class Connection(asyncio.BufferedProtocol):
                     work -= 1
                 elif kind == _ACK:
                     work -= acknowledge(self, command)
+                    work -= self._decoder.command_size // ACK_BYTES_PER_WORK
                 elif kind == _FLOW:
                     self._flow(command)
                     work -= 1
                 else:
                     self._cold(kind, command)
-                    work -= COLD_WORK
+                    work -= COLD_WORK + self._decoder.command_size // COLD_BYTES_PER_WORK
                 if work <= 0:
                     self._end_turn()
+        except CommandTooLongError as error:
+            self._too_long(error)
         except RemoteProtocolError as error:
             logger.info("%s broke the protocol and is cut off: %s", self.address, error)
             self.close()
@@ -233,7 +234,18 @@ class Connection(asyncio.BufferedProtocol):
         """Others come first now."""
         if self.is_open and not self._is_held:
             self._pause_reading()
-            self.broker.loop.call_soon(self._next_turn)
+            self.broker.loop.call_soon(self.go_on)
+
+    def _too_long(self, error: CommandTooLongError) -> None:
+        """Refuse a command that was read over; end the connection where nobody waits for that."""
+        if self.peer is None or not self.refuse(error.command, NotAllowedError(str(error))):
+            self.close()
+        self._end_turn()
+
+    @property
+    def is_partial(self) -> bool:
+        """Whether the present command goes on in the next one."""
+        return self._decoder.is_partial
 
     def carry_on(self, slices: Iterator[int]) -> None:
         """Carry out a long command in slices, each of so much work, and nothing before its end.
@@ -253,36 +265,42 @@ class Connection(asyncio.BufferedProtocol):
             try:
                 check_command(self, command)
             except RefusalError as error:
-                self._refuse(command, error)
+                self.refuse(command, error)
                 return
             coroutine = handler(self, command)
             if coroutine is not None:
                 self.spawn(coroutine, command)
         else:
             name = CommandType(kind).name
-            self._refuse(command, NotAllowedError(f"{name} is not supported by this broker"))
+            self.refuse(command, NotAllowedError(f"{name} is not supported by this broker"))
 
-    def _refuse(self, command: BaseCommand, error: HeadgateError) -> None:
+    def refuse(self, command: BaseCommand, error: HeadgateError) -> bool:
+        """Answer that a command failed; False if there is no such answer."""
         code, text = refusal_of(error)
         self._notices.refused(self.address, command.type, code, text)
         reply = commands.refuse(command, code, text)
         if reply is not None:
             self.write(reply)
+        return reply is not None
 
     def _connect(self, command: BaseCommand) -> None:
         try:
             check_command(self, command)
         except RefusalError as error:
-            self._refuse(command, error)
+            self.refuse(command, error)
             self.close()
             return
+        settings = self.broker.settings
+        self._decoder.set_limits(
+            frame_bytes_max(self._message_bytes_max), settings.headgateMaxCommandBytes
+        )
         self.peer = peer_of(command.connect)
         self.broker.counts.connections_established += 1
         self._strips_checksums = not self.peer.knows_checksums
         self.write(
             encode.connected(
                 protocol_version=self.peer.version,
-                message_bytes_max=self.broker.settings.maxMessageSize,
+                message_bytes_max=settings.maxMessageSize,
                 server_version=self.broker.info.version,
             )
         )
@@ -340,34 +358,9 @@ class Connection(asyncio.BufferedProtocol):
 
     def spawn(self, coroutine: Coroutine[Any, Any, None], command: BaseCommand) -> None:
         """Carry out a command that has to wait; what it refuses is answered to the client."""
-        task = self.broker.loop.create_task(self._carry_out(coroutine, command))
-        size_bytes = command.ByteSize()
-        self._tasks[task] = size_bytes
-        self._command_bytes += size_bytes
-        task.add_done_callback(partial(self._carried_out, coroutine))
-        if len(self._tasks) >= COMMANDS_MAX or self._command_bytes > COMMAND_BYTES_MAX:
+        self._waiting_commands.add(coroutine, command)
+        if self._waiting_commands.is_full:
             self._pause_reading()
-
-    def _carried_out(self, coroutine: Coroutine[Any, Any, None], task: asyncio.Task[None]) -> None:
-        coroutine.close()  # of a command that was given up before it began
-        self._command_bytes -= self._tasks.pop(task)
-        if self._is_held:
-            self.resume_reading()
-
-    async def _carry_out(self, coroutine: Coroutine[Any, Any, None], command: BaseCommand) -> None:
-        try:
-            await coroutine
-        except HeadgateError as error:
-            self._refuse(command, error)
-        except InvariantError:
-            raise
-        except Exception:
-            logger.exception("%s: a command failed by an error of ours", self.address)
-            reply = commands.refuse(
-                command, ServerError.UNKNOWN_ERROR, "Internal error of the broker"
-            )
-            if reply is not None:
-                self.write(reply)
 
     # -- frames out ------------------------------------------------------------------------
 
@@ -445,7 +438,7 @@ class Connection(asyncio.BufferedProtocol):
         """See :class:`headgate.engine.ports.ProducerPort`."""
         self.throttle.set_over_bound(False)
         if self._is_held:
-            self.broker.loop.call_soon(self._next_turn)
+            self.broker.loop.call_soon(self.go_on)
 
     def send_refused(self, producer_id: int, sequence_id: int, reason: str) -> None:
         """See :class:`headgate.engine.ports.ProducerPort`."""
@@ -522,8 +515,7 @@ class Connection(asyncio.BufferedProtocol):
             return False
         self._pending_count -= entry[0].pending_count
         self.broker.engine.intake.answered()
-        if self._is_held:
-            self.resume_reading()
+        self.go_on()
         return True
 
     def close_consumer(self, consumer_id: int) -> None:
@@ -559,9 +551,7 @@ class Connection(asyncio.BufferedProtocol):
             self.throttle.set_buffer_full(False)
         if self.throttle.pauses_reading:
             return
-        if len(self._tasks) > COMMANDS_MAX // 2 or self._command_bytes > COMMAND_BYTES_MAX // 2:
-            return
-        if self._unread_bytes > UNREAD_BYTES_MAX:
+        if not self._waiting_commands.has_room or self._unread_bytes > UNREAD_BYTES_MAX:
             return
         if not self.is_open or self.broker.publish_buffer_full():
             return
@@ -573,7 +563,8 @@ class Connection(asyncio.BufferedProtocol):
         """What the peer has not taken yet."""
         return self._transport.get_write_buffer_size()
 
-    def _next_turn(self) -> None:
+    def go_on(self) -> None:
+        """Something that may have held this connection is over."""
         if self._is_held:
             self.resume_reading()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from headgate.base.names import NAME_CHARACTERS_MAX, is_short_line
 from headgate.base.units import KIB, MIB, NS_PER_S
 from headgate.engine.errors import NotAllowedError
 from headgate.wire.messages import CommandProducer, CommandSubscribe
@@ -36,6 +37,10 @@ TURN_WORK_MAX = 256
 or given back is 1, another command ``COLD_WORK``. About a millisecond."""
 COLD_WORK = 8
 
+COLD_BYTES_PER_WORK = 64
+ACK_BYTES_PER_WORK = 256
+"""What a command's size adds to its work: parsing, and looking at texts."""
+
 SLICE_IDS = TURN_WORK_MAX
 """Ids of one long command that are looked at in one turn."""
 
@@ -57,12 +62,22 @@ def check_room(connection: Connection, request: CommandProducer | CommandSubscri
     Its schema does not count: of a topic's clients only the first one's is kept.
 
     Raises:
-        NotAllowedError: the connection has as many as it may, or the request says too much.
+        NotAllowedError: the connection has as many as it may, or the request says too much, or its
+            name is none.
     """
     present = len(connection.producers) + len(connection.consumers) + len(connection.creating)
     if present >= OBJECTS_MAX:
         raise NotAllowedError(
             f"This connection has {present} producers and consumers: {OBJECTS_MAX} are allowed"
+        )
+    if isinstance(request, CommandProducer):
+        kind, name = "producer", request.producer_name
+    else:
+        kind, name = "consumer", request.consumer_name
+    if not is_short_line(name):
+        raise NotAllowedError(
+            f"Invalid {kind} name {name[:80]!r}: {NAME_CHARACTERS_MAX} characters, none of them a "
+            "control character, are allowed"
         )
     size_bytes = request.ByteSize()
     if request.HasField("schema"):

@@ -167,7 +167,7 @@ def redeliver(connection: Connection, command: BaseCommand) -> None:
     consumer, subscription = entry
     if request.message_ids and subscription.type.is_shared:
         connection.carry_on(_redeliver_in_slices(connection, request, entry))
-    else:
+    elif not connection.is_partial:
         subscription.redeliver(consumer, None, _epoch(request))
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from headgate.base.errors import InputError
-from headgate.base.units import GIB, INT64_MAX, MIB
+from headgate.base.units import GIB, INT64_MAX, KIB, MIB
 from headgate.metadata.checks import PARTITIONS_MAX
 
 INT32_MAX = (1 << 31) - 1
@@ -140,6 +140,14 @@ class Settings:
         5 * 1024 * 1024,
         "Largest message in bytes, metadata and payload.",
         minimum=1_024,
+        maximum=1 << 30,
+    )
+    headgateMaxCommandBytes: int = _key(
+        256 * KIB,
+        "Largest command in bytes, other than what a send carries: a producer's or consumer's "
+        "names, properties and schema, most of all. Acknowledgements and redeliveries, which name "
+        "any number of messages, may be as long as the largest message.",
+        minimum=64 * KIB,
         maximum=1 << 30,
     )
     maxPendingPublishRequestsPerConnection: int = _key(

@@ -25,6 +25,9 @@ from headgate.wire.messages import CommandConnect
 PROTOCOL_VERSION_MAX = 21
 """The newest version of the protocol that Headgate speaks."""
 
+CLIENT_VERSION_CHARACTERS_MAX = 256
+"""What is kept of what a client calls itself: statistics repeat it for each producer."""
+
 
 class ConnectionState(enum.Enum):
     """Where the server's side of a connection stands."""
@@ -141,7 +144,7 @@ def peer_of(connect: CommandConnect) -> Peer:
     version = max(0, min(connect.protocol_version, PROTOCOL_VERSION_MAX))
     return Peer(
         version=version,
-        client_version=connect.client_version,
+        client_version=connect.client_version[:CLIENT_VERSION_CHARACTERS_MAX],
         reads_broker_entry_metadata=(
             version >= 18 and connect.feature_flags.supports_broker_entry_metadata
         ),

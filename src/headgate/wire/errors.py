@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from headgate.base.errors import HeadgateError
 from headgate.wire.codes import ServerError
+from headgate.wire.messages import BaseCommand
 
 
 class ProtocolError(HeadgateError):
@@ -25,6 +26,18 @@ class RemoteProtocolError(ProtocolError):
     ) -> None:
         super().__init__(message)
         self.server_error = server_error
+
+
+class CommandTooLongError(RemoteProtocolError):
+    """A command is longer than is allowed, or has more parts. It was read over: the decoder goes
+    on with the next frame, and the connection may, too.
+
+    ``command`` is what is known of it, enough for its refusal; required fields may be missing.
+    """
+
+    def __init__(self, message: str, command: BaseCommand) -> None:
+        super().__init__(message, server_error=ServerError.NOT_ALLOWED_ERROR)
+        self.command = command
 
 
 class LocalProtocolError(ProtocolError):

@@ -33,13 +33,19 @@ from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import DecodeError, EncodeError, Message
 
 from headgate.wire.codes import CommandType
-from headgate.wire.errors import LocalProtocolError, RemoteProtocolError
+from headgate.wire.errors import (
+    CommandTooLongError,
+    LocalProtocolError,
+    RemoteProtocolError,
+)
 from headgate.wire.limits import (
     BUFFER_BYTES_START,
     BUFFER_BYTES_STEADY,
     FRAME_BYTES_MAX_DEFAULT,
+    PARTS_MAX,
     READ_BYTES_MIN,
 )
+from headgate.wire.long_commands import LongIds, beginning_of, is_of_ids, type_of
 from headgate.wire.messages import BaseCommand
 
 Frame = tuple[BaseCommand, bytes | None]
@@ -57,6 +63,11 @@ _WORD_BYTES = 4
 _parse_command = cast("Callable[[bytearray], BaseCommand]", BaseCommand.FromString)
 
 _SEND = int(CommandType.SEND)
+_ACK = int(CommandType.ACK)
+_REASON_CHARACTERS_MAX = 200
+_SMALL_BYTES = 1_024
+"""Up to this size a command is asked by the quicker test whether it is complete. Of a larger one
+that test would name everything that is missing, which may take seconds."""
 _WITH_BODY = frozenset((int(CommandType.SEND), int(CommandType.MESSAGE)))
 
 _WITHOUT_TEXT: frozenset[int] = frozenset(
@@ -66,6 +77,7 @@ _WITHOUT_TEXT: frozenset[int] = frozenset(
         CommandType.MESSAGE,
         CommandType.ACK,
         CommandType.FLOW,
+        CommandType.REDELIVER_UNACKNOWLEDGED_MESSAGES,
         CommandType.PING,
         CommandType.PONG,
     )
@@ -116,13 +128,25 @@ class FrameDecoder:
     """The receiving half of one connection.
 
     ``frame_size_max`` bounds what may follow a frame's length word, in bytes; see
-    :func:`headgate.wire.limits.frame_bytes_max`. Not to be shared between threads.
+    :func:`headgate.wire.limits.frame_bytes_max`. ``command_size_max`` bounds a command without its
+    body; by default it is as much, as a client has to take what its broker answers. Not to be
+    shared between threads.
     """
 
-    __slots__ = ("_buffer", "_end", "_error", "_frame_size_max", "_start", "_view", "_wanted")
+    __slots__ = (
+        "_buffer", "_command_size_max", "_end", "_error", "_frame_size_max", "_long_ids",
+        "_start", "_view", "_wanted", "command_size", "is_partial",
+    )  # fmt: skip
 
-    def __init__(self, frame_size_max: int = FRAME_BYTES_MAX_DEFAULT) -> None:
-        self._frame_size_max = frame_size_max
+    def __init__(
+        self, frame_size_max: int = FRAME_BYTES_MAX_DEFAULT, command_size_max: int | None = None
+    ) -> None:
+        self.set_limits(frame_size_max, command_size_max)
+        self.command_size = 0
+        """Bytes of the command that was handed out last, if it is no SEND."""
+        self.is_partial = False
+        """Whether it is a part of one that goes on in the next."""
+        self._long_ids: LongIds | None = None
         self._buffer = bytearray(BUFFER_BYTES_START)
         self._view = memoryview(self._buffer)
         # Bytes [_start, _end) of the buffer are received and not yet handed out.
@@ -131,6 +155,11 @@ class FrameDecoder:
         # Size of the frame at _start with its length word, 0 while that word is not there.
         self._wanted = 0
         self._error: RemoteProtocolError | None = None
+
+    def set_limits(self, frame_size_max: int, command_size_max: int | None = None) -> None:
+        """Change both bounds, for what was not handed out yet."""
+        self._frame_size_max = frame_size_max
+        self._command_size_max = frame_size_max if command_size_max is None else command_size_max
 
     def get_buffer(self, size_hint: int = -1) -> memoryview:  # noqa: ARG002 - asyncio's signature
         """Where to receive into; never empty. Valid until :meth:`advance` is called.
@@ -185,10 +214,11 @@ class FrameDecoder:
 
         The body is an independent copy. The field that belongs to the command's type is set, and
         whatever is declared ``required`` is present, except in SEND, the most frequent command:
-        there a missing id reads as 0, which harms only the peer that left it out.
+        there a missing id reads as 0, which harms only the peer that left it out. An ACK or
+        REDELIVER above the bound of commands comes as several of a part of its ids each.
 
         Raises :class:`RemoteProtocolError` for anything that is not a frame, and again at every
-        later call.
+        later call; :class:`CommandTooLongError` for a frame that was read over.
         """
         start = self._start
         buffered = self._end - start
@@ -202,7 +232,11 @@ class FrameDecoder:
         frame_size = total_size + _WORD_BYTES
         if buffered < frame_size:
             self._wanted = frame_size
+            if command_size > self._command_size_max:
+                self._check_long(total_size, command_size)
             return None
+        if command_size > self._command_size_max:
+            return self._next_of_long(total_size, command_size)
         command_start = start + 8
         body_start = command_start + command_size
         frame_end = start + frame_size
@@ -210,21 +244,73 @@ class FrameDecoder:
             command = _parse_command(buffer[command_start:body_start])
             kind: int = command.type
             if kind != _SEND:
+                self.command_size = command_size
                 # Encoding is upb's quickest test for missing required fields: 0.4 us, where
                 # IsInitialized() takes 0.7 us for a BaseCommand. Even that is spared for SEND.
-                command.SerializeToString()
+                if command_size <= _SMALL_BYTES:
+                    command.SerializeToString()
+                elif not command.IsInitialized():
+                    raise self._fail(f"command {CommandType(kind).name} lacks required fields")
         except (DecodeError, EncodeError) as error:
-            raise self._fail(f"frame holds no valid command: {error}") from error
-        if kind not in _WITHOUT_TEXT:
-            self._check_text(command)
+            reason = str(error)[:_REASON_CHARACTERS_MAX]
+            raise self._fail(f"frame holds no valid command: {reason}") from error
         if not command.HasField(FIELD_OF_TYPE[kind]):
             raise self._fail(f"command {CommandType(kind).name} came without its fields")
         self._start = frame_end
+        if kind not in _WITHOUT_TEXT and not self._check_text(command, PARTS_MAX):
+            raise CommandTooLongError(
+                f"{CommandType(kind).name} of more than {PARTS_MAX} parts, "
+                f"such as properties: {PARTS_MAX} are allowed",
+                command,
+            )
         if body_start == frame_end:
             return command, None
         if kind not in _WITH_BODY:
             raise self._fail(f"command {CommandType(kind).name} cannot have a payload")
         return command, self._view[body_start:frame_end].tobytes()
+
+    def _check_long(self, total_size: int, command_size: int) -> None:
+        """Refuse at once what is long and may not be, unless its sender can be told of it."""
+        start = self._start + 8
+        kind = type_of(self._view[start : min(start + 2, self._end)])
+        arrived = self._end - start >= 2
+        if arrived and (kind in _WITH_BODY or not kind or total_size != command_size + _WORD_BYTES):
+            raise self._too_long(kind, command_size)
+
+    def _next_of_long(self, total_size: int, command_size: int) -> Frame | None:
+        """The next part of a command above the bound of commands."""
+        self._check_long(total_size, command_size)
+        start = self._start + 8
+        encoded = self._view[start : start + command_size]
+        kind = type_of(encoded)
+        if not is_of_ids(kind):
+            self._start = start + command_size
+            command = beginning_of(encoded)
+            if command is None or command.type != kind:
+                raise self._too_long(kind, command_size)
+            raise CommandTooLongError(self._how_long(kind, command_size), command)
+        try:
+            ids = self._long_ids = self._long_ids or LongIds(encoded)
+            piece, is_last = ids.piece(encoded)
+            command = BaseCommand.FromString(piece)
+        except (RemoteProtocolError, DecodeError) as error:
+            raise self._fail(str(error)[:_REASON_CHARACTERS_MAX]) from error
+        if command.type != kind or not command.IsInitialized():
+            raise self._fail(f"command {CommandType(kind).name} lacks required fields")
+        if kind == _ACK and command.ack.ack_type:
+            raise self._fail("a cumulative ACK names one message")
+        self.is_partial, self.command_size = not is_last, len(piece)
+        if is_last:
+            self._start, self._long_ids = start + command_size, None
+        return command, None
+
+    def _too_long(self, kind: int, command_size: int) -> RemoteProtocolError:
+        return self._fail(self._how_long(kind, command_size))
+
+    def _how_long(self, kind: int, command_size: int) -> str:
+        name = CommandType(kind).name if kind in FIELD_OF_TYPE else "command"
+        limit = self._command_size_max
+        return f"{name} of {command_size} bytes: headgateMaxCommandBytes={limit} are allowed"
 
     def statistics(self) -> DecoderStatistics:
         """A snapshot for tests and debugging."""
@@ -272,8 +358,11 @@ class FrameDecoder:
         self._start = 0
         self._end = len(pending)
 
-    def _check_text(self, message: Message) -> None:
-        """Refuse text that is not UTF-8: upb hands out ``bytes`` where ``str`` is declared."""
+    def _check_text(self, message: Message, parts_max: int) -> int:
+        """Refuse text that is not UTF-8: upb hands out ``bytes`` where ``str`` is declared.
+
+        Return how many parts more may be looked at; 0 when there are too many.
+        """
         for field, value in message.ListFields():
             if field.type == FieldDescriptor.TYPE_STRING:
                 values = (value,) if isinstance(value, (str, bytes)) else value
@@ -281,7 +370,10 @@ class FrameDecoder:
                     raise self._fail(f"{field.full_name} is not valid UTF-8")
             elif field.type == FieldDescriptor.TYPE_MESSAGE:
                 for child in (value,) if isinstance(value, Message) else value:
-                    self._check_text(child)
+                    parts_max = parts_max and self._check_text(child, parts_max - 1)
+                    if not parts_max:
+                        return 0
+        return parts_max
 
     def _refuse_sizes(self, total_size: int, command_size: int) -> RemoteProtocolError:
         first_word = total_size.to_bytes(_WORD_BYTES)

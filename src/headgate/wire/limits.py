@@ -17,6 +17,16 @@ FRAME_HEADROOM_BYTES = 10 * KIB
 
 FRAME_BYTES_MAX_DEFAULT = MESSAGE_BYTES_MAX_DEFAULT + FRAME_HEADROOM_BYTES
 
+COMMAND_BYTES_MAX_DEFAULT = 256 * KIB
+"""What a command may have without the body of a SEND. The longest that clients send is a PRODUCER
+with a schema; ACK and REDELIVER, which name any number of messages, may fill a frame."""
+
+CONNECT_BYTES_MAX = 64 * KIB
+"""The longest first frame: a CONNECT with credentials."""
+
+PARTS_MAX = 1_000
+"""Messages inside a command (properties, most of all) whose texts are looked at: 1.4 us each."""
+
 BUFFER_BYTES_START = 8 * KIB
 """Receive buffer of a new connection: most connections never need more."""
 

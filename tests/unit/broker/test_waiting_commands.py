@@ -1,0 +1,105 @@
+"""Commands that wait: what they refuse or what fails by us is answered, and all are bounded."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Any
+
+import pytest
+
+from headgate.broker.connection import Connection
+from headgate.broker.connection_bounds import COMMANDS_MAX
+from headgate.broker.waiting_commands import WaitingCommands
+from headgate.engine.errors import NotAllowedError
+from headgate.testing import RefusedError, SimClient, World
+from headgate.wire import client as frames
+from headgate.wire.codes import CommandType, ServerError
+from headgate.wire.messages import BaseCommand
+from tests.unit.broker.playing import TOPIC, played
+
+
+def server_side(world: World) -> Connection:
+    (connection,) = world.broker.connections
+    return connection
+
+
+def asked(request_id: int = 7) -> BaseCommand:
+    command = BaseCommand(type=CommandType.UNSUBSCRIBE)
+    command.unsubscribe.request_id = request_id
+    command.unsubscribe.consumer_id = 1
+    return command
+
+
+async def answer_to(world: World, client: SimClient, work: Any) -> Any:
+    server_side(world)._waiting_commands.add(work(), asked())
+    await asyncio.sleep(0.1)
+    return client.unexpected.pop()
+
+
+@played()
+async def test_what_is_refused_is_answered(world: World) -> None:
+    async def refused() -> None:
+        raise NotAllowedError("not that")
+
+    answer = await answer_to(world, await world.connect(), refused)
+    assert (answer.error.request_id, answer.error.message) == (7, "not that")
+
+
+def test_an_error_of_ours_is_answered_and_logged(caplog: pytest.LogCaptureFixture) -> None:
+    async def failing() -> None:
+        raise KeyError("ours")
+
+    async def story(world: World) -> None:
+        world._watch.close()
+        answer = await answer_to(world, await world.connect(), failing)
+        assert answer.error.error == ServerError.UNKNOWN_ERROR
+        assert answer.error.message == "Internal error of the broker"
+
+    with caplog.at_level(logging.ERROR):
+        played()(story)()
+    assert "a command failed by an error of ours" in caplog.text
+
+
+@played()
+async def test_what_waits_is_counted_until_it_is_done(world: World) -> None:
+    await world.connect()
+    waiting = server_side(world)._waiting_commands
+    gate = asyncio.Event()
+
+    async def work() -> None:
+        await gate.wait()
+
+    for number in range(COMMANDS_MAX):
+        assert not waiting.is_full
+        waiting.add(work(), asked(number))
+    assert waiting.is_full
+    assert not waiting.has_room
+    assert waiting.count == COMMANDS_MAX
+    assert waiting.size_bytes > COMMANDS_MAX
+    gate.set()
+    await asyncio.sleep(0.1)
+    assert (waiting.count, waiting.size_bytes, waiting.has_room) == (0, 0, True)
+
+
+@played()
+async def test_what_is_given_up_before_it_begins_is_closed(world: World) -> None:
+    """Nothing warns of a coroutine that was never awaited."""
+    await world.connect()
+    waiting = WaitingCommands(server_side(world))
+
+    async def never() -> None:
+        raise AssertionError
+
+    waiting.add(never(), asked())
+    waiting.cancel()
+    await asyncio.sleep(0.1)
+    assert waiting.count == 0
+
+
+@played()
+async def test_a_real_refusal(world: World) -> None:
+    client = await world.connect()
+    with pytest.raises(RefusedError):
+        await client.request(lambda i: frames.unsubscribe(i, 42))
+    assert await client.partitions(TOPIC) == 0
