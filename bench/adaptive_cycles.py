@@ -79,7 +79,8 @@ class Controlled:
     def cycle(self) -> list[float]:
         """All slices of one cycle, in seconds of CPU each, a second after the one before."""
         engine = self.rig.engine
-        engine.begin_turn(engine.now_ns + NS_PER_S, engine.now_ms + 1_000)
+        now_ms = engine.now_ms + 1_000
+        engine.begin_turn(engine.now_ns + NS_PER_S, now_ms, now_ms)
         slices = []
         step: Callable[[], None] = self.throttle._begin
         while True:

@@ -95,10 +95,11 @@ class HeldRig(Rig):
             topic.publish(producer, index, 0, 1, self._body)
         while (wake_ns := self.engine.next_wake_ns()) is not None:
             now_ns = max(wake_ns, self.engine.now_ns)
-            self.engine.begin_turn(now_ns, self._effects.now_ms)
+            self.engine.begin_turn(now_ns, self._effects.now_ms, self._effects.now_ms)
             self.settle()
             self._commit()
-        self.engine.begin_turn(self.engine.now_ns + NS_PER_MS, self._effects.now_ms)
+        now_ms = self._effects.now_ms
+        self.engine.begin_turn(self.engine.now_ns + NS_PER_MS, now_ms, now_ms)
 
     def pass_freely(self, entries: int) -> None:
         """Publish so many entries without a limit, a slice's worth in each commit."""

@@ -130,7 +130,7 @@ class Rig:
     def _turn(self) -> None:
         now_ns = self.engine.now_ns + NS_PER_MS
         self._effects.now_ms = START_MS + (now_ns - START_NS) // NS_PER_MS
-        self.engine.begin_turn(now_ns, self._effects.now_ms)
+        self.engine.begin_turn(now_ns, self._effects.now_ms, self._effects.now_ms)
 
     def _publish(self, topic: Topic, producer: Producer, count: int) -> None:
         for _ in range(count):

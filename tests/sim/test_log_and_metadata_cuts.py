@@ -394,7 +394,7 @@ def test_the_story_passes_every_kind_of_boundary() -> None:
     assert {
         "create", "allocate", "write", "sync", "sync_directory", "truncate", "rename", "remove",
     } <= set(operations)  # fmt: skip
-    assert commits_count == 11
+    assert commits_count == 12
 
 
 @pytest.mark.parametrize("keep", [True, False])

@@ -20,6 +20,7 @@ from headgate.admin.app import AdminApp
 from headgate.app.data_directory import DataDirectory
 from headgate.app.export_settings import export_settings
 from headgate.app.listeners import advertised_host, is_loopback, listen, port_of
+from headgate.app.machine_boot import machine_boot
 from headgate.app.names_key import names_key
 from headgate.app.open_telemetry import start_export
 from headgate.app.system_memory import ProcSelfMemory, process_memory
@@ -30,6 +31,7 @@ from headgate.base.units import MIB, MS_PER_S, S_PER_MINUTE
 from headgate.broker.admin_facade import AdminFacade
 from headgate.broker.facade import BrokerInfo
 from headgate.broker.lanes import ThreadLane, run_on
+from headgate.broker.log_clock import times_bound
 from headgate.broker.server import serve_binary
 from headgate.broker.service import Broker, Lanes
 from headgate.broker.settings import Settings
@@ -165,6 +167,7 @@ async def _open_broker(
             topic_numbers=catalog.topic_numbers(),
             entropy=os.urandom,
             settings=ledger_settings(settings),
+            times_bound=times_bound(catalog, clock),
         ),
     )
     stack.push_async_callback(_close_log, log, lanes)
@@ -183,6 +186,7 @@ async def _open_broker(
         lanes=lanes,
         info=info,
         memory=memory,
+        machine=machine_boot(),
     )
     # Made before the topics are loaded, so that it sees each of them from there on.
     telemetry = TelemetryPublisher(broker, entropy=os.urandom, names_key=names_hash_key)

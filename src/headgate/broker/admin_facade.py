@@ -212,7 +212,8 @@ class AdminFacade:
     async def internal_stats(self, topic: TopicName, *, metadata: bool) -> InternalStats:
         """See the protocol."""
         found = self._topic(topic)
-        return internal_stats(found, self._log(found), metadata=metadata)
+        skew_ms = self._broker.log_clock.skew_ms
+        return internal_stats(found, self._log(found), metadata=metadata, skew_ms=skew_ms)
 
     async def last_message(self, topic: TopicName) -> FoundMessage:
         """See the protocol."""
@@ -220,8 +221,8 @@ class AdminFacade:
 
     async def message_at(self, topic: TopicName, publish_ms: int) -> FoundMessage:
         """See the protocol. Publish times are those that the log dates its entries by."""
-        log = self._log(self._topic(topic))
-        position = log.position(log.ordinal_published_at_or_after(publish_ms))
+        found = self._topic(topic)
+        position = self._log(found).position(self._broker.ordinal_at_time(found, publish_ms))
         if position == EARLIEST:
             raise not_found("Message ID not found")
         return FoundMessage(position)
@@ -249,7 +250,7 @@ class AdminFacade:
         found = self._topic(topic)
         if name in found.subscriptions:
             raise conflict("Subscription already exists for topic")
-        ordinal = _ordinal(self._log(found), at)
+        ordinal = self._ordinal(found, at)
         with _refusals():
             await cursors.create_subscription(
                 self._broker, found, name, at_ordinal=ordinal, properties=properties
@@ -279,7 +280,7 @@ class AdminFacade:
         """See the protocol."""
         await self._settled(topic, name)
         subscription = self._subscription(topic, name)
-        ordinal = _ordinal(self._log(subscription.topic), to)
+        ordinal = self._ordinal(subscription.topic, to)
         with _refusals():
             await cursors.seek(self._broker, subscription, ordinal)
 
@@ -289,13 +290,12 @@ class AdminFacade:
         """See the protocol."""
         await self._settled(topic, name)
         subscription = self._subscription(topic, name)
-        log = self._log(subscription.topic)
         if isinstance(what, OlderThan):
-            before_ms = self._broker.engine.now_ms - what.age_s * MS_PER_S
-            ordinal = log.ordinal_received_at_or_after(before_ms)
+            before_ms = self._broker.engine.log_ms - what.age_s * MS_PER_S
+            ordinal = self._log(subscription.topic).ordinal_received_at_or_after(before_ms)
         else:
             # A position that is not held any more expires nothing beyond it.
-            ordinal = _ordinal(log, replace(what, excluded=True))
+            ordinal = self._ordinal(subscription.topic, replace(what, excluded=True))
         if not subscription.skip_to(ordinal, expired=True):
             return False
         await self._broker.log_durable()
@@ -319,6 +319,18 @@ class AdminFacade:
             raise not_found(f"Subscription {subscription} not found for topic {name}")
         return found
 
+    def _ordinal(self, topic: Topic, at: AtPosition | AtTime) -> int:
+        """The entry that a place in a topic means; the topic's end if there is none."""
+        if isinstance(at, AtTime):
+            return self._broker.ordinal_at_time(topic, at.publish_ms)
+        log = self._log(topic)
+        if at.position == LATEST:
+            return log.end
+        ordinal = log.ordinal_at_or_after(*at.position)
+        if at.excluded and ordinal < log.end and log.position(ordinal) == at.position:
+            return ordinal + 1
+        return ordinal
+
     async def _settled(self, name: TopicName, subscription: str) -> None:
         """Return when nobody is creating, deleting or moving that subscription."""
         await self._broker.cursor_work.settled(self._topic(name), subscription)
@@ -334,15 +346,3 @@ def _refusals() -> Iterator[None]:
     except EngineError as error:
         # Topics and subscriptions that are being closed or moved: come again.
         raise RefusalError(503, str(error)) from error
-
-
-def _ordinal(log: TopicLog, at: AtPosition | AtTime) -> int:
-    """The entry that a place in a topic means; the topic's end if there is none."""
-    if isinstance(at, AtTime):
-        return log.ordinal_published_at_or_after(at.publish_ms)
-    if at.position == LATEST:
-        return log.end
-    ordinal = log.ordinal_at_or_after(*at.position)
-    if at.excluded and ordinal < log.end and log.position(ordinal) == at.position:
-        return ordinal + 1
-    return ordinal

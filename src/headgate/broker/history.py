@@ -96,18 +96,18 @@ class Point:
         return self.appended - self.done
 
 
-def age_ns(subscription: Subscription, now_ms: int) -> int:
+def age_ns(subscription: Subscription, log_ms: int) -> int:
     """How old its oldest unacknowledged message is; 0 without backlog."""
     oldest_ms = subscription.oldest_unacked_ms()
-    return 0 if oldest_ms is None else max(0, now_ms - oldest_ms) * NS_PER_MS
+    return 0 if oldest_ms is None else max(0, log_ms - oldest_ms) * NS_PER_MS
 
 
-def look(subscription: Subscription, now_ns: int, now_ms: int, *, keep: bool = False) -> Point:
+def look(subscription: Subscription, now_ns: int, log_ms: int, *, keep: bool = False) -> Point:
     """The subscription as it stands. ``keep``: the point will be kept, so its account is booked."""
     log, account = subscription.topic.log, subscription.account
     if keep and subscription.throttled:
         subscription.dispatcher.settle_late(now_ns)
-    age = age_ns(subscription, now_ms)
+    age = age_ns(subscription, log_ms)
     return Point(
         at_ns=now_ns,
         appended=log.messages_before(log.end),
@@ -376,14 +376,14 @@ class History:
     def _removed(self) -> list[Subscription]:
         return [subscription for subscription in self._tracks if subscription.removed]
 
-    def observe(self, subscription: Subscription, now_ns: int, now_ms: int) -> None:
+    def observe(self, subscription: Subscription, now_ns: int, log_ms: int) -> None:
         """Look at one subscription. One that did nothing since the last look costs a comparison."""
         track = self._tracks.get(subscription)
         if track is not None and track.signature == _signature(subscription):
             track.seen_ns = now_ns
             return
         self._changed += 1
-        point = look(subscription, now_ns, now_ms, keep=True)
+        point = look(subscription, now_ns, log_ms, keep=True)
         if track is None:
             track = self._tracks[subscription] = Track(point)
         else:

@@ -23,10 +23,13 @@ RUNS_SHOWN_MAX = 1_000
 """Acknowledged runs of one cursor that are spelled out; a field of its own counts all."""
 
 
-def internal_stats(topic: Topic, log: TopicLog, *, metadata: bool) -> InternalStats:
+def internal_stats(
+    topic: Topic, log: TopicLog, *, metadata: bool, skew_ms: int = 0
+) -> InternalStats:
     """Ledgers and cursors of a live topic; ``metadata`` adds a description of each ledger.
 
-    ``entriesAddedCounter`` counts from the topic's creation.
+    ``entriesAddedCounter`` counts from the topic's creation. ``skew_ms``: how far the wall clock
+    is ahead of the time of the log, which dates ledgers.
     """
     ledgers = log.ledgers()
     cursors = {name: cursor_stats(s, log) for name, s in topic.subscriptions.items()}
@@ -38,13 +41,14 @@ def internal_stats(topic: Topic, log: TopicLog, *, metadata: bool) -> InternalSt
         current_ledger_entries=log.current_ledger_entries,
         current_ledger_size=log.current_ledger_bytes,
         last_ledger_created_timestamp=iso_time(
-            ledgers[-1].created_ms if ledgers else topic.created_ms
+            ledgers[-1].created_ms + skew_ms if ledgers else topic.created_ms
         ),
         waiting_cursors_count=sum(cursor.waiting_read_op for cursor in cursors.values()),
         pending_add_entries_count=topic.pending_count,
         last_confirmed_entry=str(last),
         ledgers=[
-            _ledger_stats(info, is_open=info is ledgers[-1], metadata=metadata) for info in ledgers
+            _ledger_stats(info, skew_ms, is_open=info is ledgers[-1], metadata=metadata)
+            for info in ledgers
         ],
         cursors=cursors,
     )
@@ -79,7 +83,7 @@ def read_ordinal(subscription: Subscription) -> int:
     return min(read, subscription.topic.log.end)
 
 
-def _ledger_stats(info: LedgerInfo, *, is_open: bool, metadata: bool) -> LedgerStats:
+def _ledger_stats(info: LedgerInfo, skew_ms: int, *, is_open: bool, metadata: bool) -> LedgerStats:
     stats = LedgerStats(
         ledger_id=info.ledger_id,
         entries=0 if is_open else info.entries,
@@ -89,7 +93,7 @@ def _ledger_stats(info: LedgerInfo, *, is_open: bool, metadata: bool) -> LedgerS
         return stats
     text = (
         f"LedgerMetadata{{state={'OPEN' if is_open else 'CLOSED'}, "
-        f"created={iso_time(info.created_ms)}, digestType=CRC32C}}"
+        f"created={iso_time(info.created_ms + skew_ms)}, digestType=CRC32C}}"
     )
     return LedgerStats(
         ledger_id=stats.ledger_id, entries=stats.entries, size=stats.size, metadata=text

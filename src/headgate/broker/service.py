@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING
 
 from headgate.base.clock import Clock
 from headgate.base.errors import StorageError
+from headgate.base.log_time import published_in_log_ms
 from headgate.base.names import parse_topic
-from headgate.base.units import MIB, NS_PER_MS, NS_PER_S
+from headgate.base.units import MIB, NS_PER_MS
 from headgate.broker.adaptive import adaptive_throttle
 from headgate.broker.authorization import AllowAll, Authorizer
 from headgate.broker.committer import Committer
@@ -27,6 +28,7 @@ from headgate.broker.dynamic_settings import DynamicSettings
 from headgate.broker.facade import BrokerInfo
 from headgate.broker.lanes import Lane
 from headgate.broker.limits import LimitsInForce, LimitTable
+from headgate.broker.log_clock import LogClock
 from headgate.broker.memory import MemorySource
 from headgate.broker.metadata_writer import MetadataWriter
 from headgate.broker.publish_limits import PublishLimitsInForce, PublishLimitTable
@@ -84,8 +86,10 @@ class Broker:
         info: BrokerInfo,
         authorizer: Authorizer | None = None,
         memory: MemorySource | None = None,
+        machine: str = "",
     ) -> None:
-        """``memory`` is what the adaptive controller goes by, if that is enabled."""
+        """``memory`` is what the adaptive controller goes by, if that is enabled. ``machine`` names
+        the boot of the machine, if that is known: see :mod:`headgate.base.log_time`."""
         self.settings = settings
         self.clock = clock
         self.loop = loop
@@ -102,8 +106,7 @@ class Broker:
         self.dynamic = DynamicSettings(settings)
         self.engine = self._make_engine()
         self.in_force = LimitsInForce(self.limits, self.engine)
-        self._wall_offset_ns = 0
-        self.sync_wall_clock()
+        self.log_clock = LogClock(clock, catalog, log, machine)
         self.begin_turn()
         self.started_ms = self.engine.now_ms
         self.committer = Committer(
@@ -183,23 +186,24 @@ class Broker:
             await self.log_durable()
         except StorageError as error:
             logger.error("closing: %s", error)
+        await self.log_clock.keep(self.writer)
         if self._wake is not None:
             self._wake.cancel()
         self.closed.set()
 
     # -- the turn --------------------------------------------------------------------------
 
-    def sync_wall_clock(self) -> None:
-        """Take over the wall clock's present relation to the monotonic one."""
-        before_ns = self._wall_offset_ns
-        self._wall_offset_ns = self.clock.wall_ns() - self.clock.monotonic_ns()
-        if abs(self._wall_offset_ns - before_ns) > WALL_CLOCK_STEP_NS:
-            self.engine.quotas.clock_stepped()
+    def follow_clocks(self) -> None:
+        """Take over how the wall clock and the time of the log are to the monotonic clock now."""
+        if self.log_clock.look():
+            self.begin_turn()
+            self.engine.quotas.time_jumped()
 
     def begin_turn(self) -> None:
         """Read the clock: everything until the next call happens at this instant."""
-        now_ns = self.clock.monotonic_ns()
-        self.engine.begin_turn(now_ns, (now_ns + self._wall_offset_ns) // NS_PER_MS)
+        now_ns, clock = self.clock.monotonic_ns(), self.log_clock
+        now_ms = (now_ns + clock.wall_offset_ns) // NS_PER_MS
+        self.engine.begin_turn(now_ns, now_ms, now_ms - clock.skew_ms)
 
     def schedule_flush(self) -> None:
         """Have :meth:`_flush` run before the loop rests."""
@@ -262,8 +266,10 @@ class Broker:
         return f"{self.settings.clusterName}-{self.started_ms:x}-{self._names_count}"
 
     def ordinal_at_time(self, topic: Topic, publish_ms: int) -> int:
-        """The first entry that was published at or after a time; the end if there is none."""
-        return self.log.topic(topic.log.number).ordinal_published_at_or_after(publish_ms)
+        """The first entry that was published at or after a time of the wall clock; the end if
+        there is none."""
+        log = self.log.topic(topic.log.number)
+        return log.ordinal_published_at_or_after(publish_ms - self.log_clock.skew_ms)
 
     async def log_durable(self) -> None:
         """Return when everything staged until now is durable.
@@ -368,8 +374,10 @@ class _Effects:
         """See :class:`headgate.engine.ports.Effects`."""
         broker = self._broker
         broker.schedule_flush()
-        now_ms, publish_ms = broker.engine.now_ms, publish_time_ms_of(body)
-        return self._stage(topic.log, message_count, now_ms, publish_ms, body)  # type: ignore[arg-type]
+        log_ms, publish_ms = broker.engine.log_ms, publish_time_ms_of(body)
+        if skew_ms := broker.log_clock.skew_ms:
+            publish_ms = published_in_log_ms(publish_ms, log_ms, skew_ms)
+        return self._stage(topic.log, message_count, log_ms, publish_ms, body)  # type: ignore[arg-type]
 
     def read(self, subscription: Subscription, ordinal: int) -> None:
         """See :class:`headgate.engine.ports.Effects`."""
@@ -386,7 +394,3 @@ class _Effects:
     def evicted(self, topic: Topic, eviction: Eviction) -> None:
         """See :class:`headgate.engine.ports.Effects`."""
         self._broker.quota_log.evicted(topic, eviction)
-
-
-WALL_CLOCK_STEP_NS = NS_PER_S // 10
-"""After a step of the wall clock beyond this, ages are others than they were."""

@@ -136,7 +136,7 @@ class Part:
 
 def part_of(broker: Broker, subscription: Subscription) -> Part:
     """What is known of one partition's part of a subscription, now."""
-    now = look(subscription, broker.engine.now_ns, broker.engine.now_ms)
+    now = look(subscription, broker.engine.now_ns, broker.engine.log_ms)
     track = broker.sweeps.history.track(subscription)
     if track is None:
         return Part(subscription, [now, now], now, now.at_ns, begin_calm(now))

@@ -59,6 +59,7 @@ class Sweeps:
         settings = self._broker.settings
         sweeps: tuple[tuple[Callable[[], Awaitable[None]], Callable[[], float]], ...] = (
             (self.upkeep, lambda: UPKEEP_PERIOD_S),
+            (self.keep_log_time, lambda: UPKEEP_PERIOD_S),
             (self.remember, lambda: HISTORY_PERIOD_S),
             (self.watch_adaptive, lambda: HISTORY_PERIOD_S),
             (self.quotas.look, lambda: HISTORY_PERIOD_S),
@@ -117,9 +118,16 @@ class Sweeps:
     # -- the sweeps ------------------------------------------------------------------------
 
     async def upkeep(self) -> None:
-        """Follow the wall clock; let the log seal segments, write checkpoints, give up files."""
-        self._broker.sync_wall_clock()
+        """Follow the clocks; let the log seal segments, write checkpoints, give up files."""
+        self._broker.follow_clocks()
         self.log_upkeep()
+
+    async def keep_log_time(self) -> None:
+        """Write the mark of the log's time when that is due. Apart from the upkeep, which must not
+        wait for the metadata."""
+        broker = self._broker
+        if broker.log_clock.is_due(broker.clock.monotonic_ns()):
+            await broker.log_clock.keep(broker.writer)
 
     def log_upkeep(self) -> None:
         """Run the log's due maintenance: short steps here, blocking jobs on the commit lane."""
@@ -169,7 +177,7 @@ class Sweeps:
         async for topic in self._topics():
             self.parked_history.observe(topic)
             for subscription in topic.subscriptions.values():
-                self.history.observe(subscription, engine.now_ns, engine.now_ms)
+                self.history.observe(subscription, engine.now_ns, engine.log_ms)
 
     async def watch_adaptive(self) -> None:
         """See that the limits of a controller that fails do not outlive it."""
@@ -200,12 +208,12 @@ class Sweeps:
         minutes, megabytes = self._retention(topic)
         if minutes < 0 and megabytes < 0:
             return log.first
-        now_ms, end_bytes = self._broker.engine.now_ms, log.bytes_before(log.end)
+        log_ms, end_bytes = self._broker.engine.log_ms, log.bytes_before(log.end)
         keep_from = log.first
         for ledger in ledgers[:-1]:
             after = ledger.first_ordinal + ledger.entries
             last_ms = log.received_ms(after - 1) if ledger.entries else 0
-            is_old = minutes >= 0 and now_ms - last_ms >= minutes * S_PER_MINUTE * MS_PER_S
+            is_old = minutes >= 0 and log_ms - last_ms >= minutes * S_PER_MINUTE * MS_PER_S
             is_over = megabytes >= 0 and end_bytes - log.bytes_before(after) >= megabytes * MIB
             # As Pulsar: either bound alone makes an acknowledged ledger go; -1 bounds nothing.
             if after > limit or not (is_old or is_over):

@@ -51,7 +51,7 @@ def topic_stats(broker: Broker, topic: Topic, options: StatsOptions) -> TopicSta
 
     Counters of messages begin at the topic's load, as Pulsar's do.
     """
-    now_ns, now_ms = broker.engine.now_ns, broker.engine.now_ms
+    now_ns, log_ms = broker.engine.now_ns, broker.engine.log_ms
     rate_in, throughput_in, *_ = topic.rates.per_second(topic.counters(), now_ns)
     limits_above = broker.in_force.above(topic)
     subscriptions = {
@@ -96,10 +96,10 @@ def topic_stats(broker: Broker, topic: Topic, options: StatsOptions) -> TopicSta
     if quotas.time is not None:
         stats.backlog_quota_limit_time = quotas.time.limit // MS_PER_S
     if oldest is not None:
-        stats.oldest_backlog_message_age_seconds = max(now_ms - oldest[0], 0) // MS_PER_S
+        stats.oldest_backlog_message_age_seconds = max(log_ms - oldest[0], 0) // MS_PER_S
         stats.oldest_backlog_message_subscription_name = oldest[1]
         if options.earliest_time:
-            stats.earliest_msg_publish_time_in_backlogs = oldest[0]
+            stats.earliest_msg_publish_time_in_backlogs = oldest[0] + broker.log_clock.skew_ms
     return stats
 
 
@@ -304,4 +304,4 @@ def _subscription_account(
 
 
 def _age_s(broker: Broker, received_ms: int | None) -> float | None:
-    return None if received_ms is None else max(broker.engine.now_ms - received_ms, 0) / MS_PER_S
+    return None if received_ms is None else max(broker.engine.log_ms - received_ms, 0) / MS_PER_S

@@ -107,6 +107,7 @@ class Engine:
         publish_limit_of: PublishLimitOf = _no_publish_limit,
         now_ns: int = 0,
         now_ms: int = 0,
+        log_ms: int = 0,
     ) -> None:
         self.effects = effects
         self.observer: Observer = NoObserver()
@@ -118,6 +119,7 @@ class Engine:
         self.by_number: dict[int, Topic] = {}
         self.now_ns = now_ns
         self.now_ms = now_ms
+        self.log_ms = log_ms
         self.throttle_counts_entries = False
         """dispatchThrottlingOnBatchMessageEnabled: a batch counts as one message."""
         self.throttle_spares_caught_up = False
@@ -144,10 +146,15 @@ class Engine:
 
     # -- the turn --------------------------------------------------------------------------
 
-    def begin_turn(self, now_ns: int, now_ms: int) -> None:
-        """Set the time of everything that happens until the next call."""
+    def begin_turn(self, now_ns: int, now_ms: int, log_ms: int) -> None:
+        """Set the time of everything that happens until the next call.
+
+        ``now_ns`` is for durations and rates, ``now_ms`` the wall clock, to be shown, ``log_ms``
+        the time of the log (see headgate.base.log_time), for receive times and ages.
+        """
         self.now_ns = now_ns
         self.now_ms = now_ms
+        self.log_ms = log_ms
 
     def dirty_subscription(self, subscription: Subscription) -> None:
         """Have the next flush look at ``subscription``."""

@@ -40,7 +40,7 @@ class Bucket:
 
     def __init__(self, number: int) -> None:
         self.number = number
-        """The wall time in units of :data:`BUCKET_MS`."""
+        """The time of the log in units of :data:`BUCKET_MS`."""
         self.topics: list[int] = []
         """By their numbers: who waits for a time quota of a month must not keep a deleted topic."""
         self.dead = 0
@@ -125,27 +125,27 @@ class QuotaKeeper:
         """Look at a topic when the oldest message that it owes gets too old; while it owes none,
         when one that arrives from now on could. Until then the oldest can only become younger."""
         engine, topic = self._engine, quota.topic
-        now_ms = engine.now_ms
+        log_ms = engine.log_ms
         oldest = quota.oldest()
         received_ms = oldest.oldest_unacked_ms() if oldest is not None else None
         if received_ms is not None:
             due_ms = received_ms + limit_ms
-            if due_ms <= now_ms:
+            if due_ms <= log_ms:
                 return  # it is over, and acknowledgements end that
         elif topic.pending_count:
             due_ms = topic.log.received_ms(topic.log.end) + limit_ms
-            if due_ms <= now_ms:
+            if due_ms <= log_ms:
                 quota.awaits_durable = True
                 return
         else:
-            due_ms = now_ms + limit_ms
-        if due_ms - now_ms > FAR_MS:
+            due_ms = log_ms + limit_ms
+        if due_ms - log_ms > FAR_MS:
             due_ms = due_ms // FAR_BUCKET_MS * FAR_BUCKET_MS
         number = -(-due_ms // BUCKET_MS)
         bucket = self._wheel.get(number)
         if bucket is None:
             bucket = self._wheel[number] = Bucket(number)
-            when_ns = due_ns(number * BUCKET_MS, 0, now_ms, engine.now_ns)
+            when_ns = due_ns(number * BUCKET_MS, 0, log_ms, engine.now_ns)
             engine.wake_at(when_ns, partial(self._bucket_due, bucket))
         quota.due = bucket
         bucket.topics.append(topic.log.number)
@@ -174,8 +174,8 @@ class QuotaKeeper:
             quota.due = None
             self._due.append(quota)
 
-    def clock_stepped(self) -> None:
-        """The wall clock was set: messages are older, or younger, than they were."""
+    def time_jumped(self) -> None:
+        """Time passed that the clock of timers did not count: messages are older than they were."""
         self._wheel.clear()  # each bucket waits for an instant that is not its own any more
         for quota in self._active:
             if quota.topic.is_live:

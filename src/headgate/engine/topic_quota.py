@@ -162,7 +162,7 @@ class TopicQuota:
         """Of the oldest message that any stored subscription owes; -1 if none owes any."""
         oldest = self.oldest()
         received_ms = None if oldest is None else oldest.oldest_unacked_ms()
-        return age_ms(self.topic.engine.now_ms, received_ms)
+        return age_ms(self.topic.engine.log_ms, received_ms)
 
     def evictions(self, kind: QuotaType) -> tuple[int, int, int]:
         """Acts of eviction by one type, the messages and the bytes that they took."""
@@ -420,7 +420,7 @@ class TopicQuota:
             return topic.log.bytes_before(end) - done_bytes < max(size.limit, 1)
         if time is None or oldest_ms is None:
             return True
-        return topic.engine.now_ms - oldest_ms < time.limit + LATE_MS_MAX
+        return topic.engine.log_ms - oldest_ms < time.limit + LATE_MS_MAX
 
     def _all_is_right(self, done_bytes: int, oldest_ms: int | None) -> bool:
         """The same of a topic that is over a quota, or has many subscriptions."""
@@ -453,7 +453,7 @@ class TopicQuota:
         time, known = self.quotas.time, self._exceeded.time
         if time is None:
             return known is None
-        age = age_ms(self.topic.engine.now_ms, oldest_ms)
+        age = age_ms(self.topic.engine.log_ms, oldest_ms)
         if known is None:
             return age < time.limit + LATE_MS_MAX
         return not age_released(age, time.limit)
@@ -485,7 +485,7 @@ class TopicQuota:
     def _first_kept(self, subscription: Subscription, quota: Quota) -> int:
         topic = self.topic
         if quota.type is QuotaType.TIME:
-            last_ms = topic.engine.now_ms - age_evicted_ms(quota.limit)
+            last_ms = topic.engine.log_ms - age_evicted_ms(quota.limit)
             return topic.log.ordinal_received_at_or_after(last_ms + 1)
         backlog_bytes = topic.staged_bytes - subscription.done_bytes
         excess_bytes = backlog_bytes - size_after_eviction(quota.limit)

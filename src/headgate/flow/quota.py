@@ -233,11 +233,11 @@ class Approach:
         return None if seconds > BREACH_S_MAX else seconds
 
 
-def age_ms(now_ms: int, received_ms: int | None) -> int:
-    """The age of the oldest unacknowledged message; -1 without one."""
-    return -1 if received_ms is None else max(now_ms - received_ms, 0)
+def age_ms(log_ms: int, received_ms: int | None) -> int:
+    """The age of the oldest unacknowledged message at a time of the log; -1 without one."""
+    return -1 if received_ms is None else max(log_ms - received_ms, 0)
 
 
-def due_ns(received_ms: int, limit_ms: int, now_ms: int, now_ns: int) -> int:
+def due_ns(received_ms: int, limit_ms: int, log_ms: int, now_ns: int) -> int:
     """The monotonic instant at which a message that was received then is too old."""
-    return now_ns + (received_ms + limit_ms - now_ms) * NS_PER_MS
+    return now_ns + (received_ms + limit_ms - log_ms) * NS_PER_MS

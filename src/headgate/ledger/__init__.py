@@ -13,6 +13,7 @@ from headgate.ledger.maintenance import Job
 from headgate.ledger.reader import ReadPlan, entries_of
 from headgate.ledger.settings import LedgerSettings
 from headgate.ledger.statistics import LogStatistics
+from headgate.ledger.times_bound import TimesBound
 from headgate.ledger.topic_log import LedgerInfo, TopicLog
 
 __all__ = [
@@ -27,6 +28,7 @@ __all__ = [
     "LogFullError",
     "LogStatistics",
     "ReadPlan",
+    "TimesBound",
     "TopicLog",
     "UnknownFormatError",
     "entries_of",

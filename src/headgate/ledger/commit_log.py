@@ -31,6 +31,7 @@ from headgate.ledger.settings import LedgerSettings
 from headgate.ledger.staging import Staging
 from headgate.ledger.state import LogState
 from headgate.ledger.statistics import LogStatistics
+from headgate.ledger.times_bound import TimesBound
 from headgate.ledger.topic_log import TopicLog
 from headgate.ledger.writer import LogWriter
 
@@ -66,12 +67,14 @@ class CommitLog(Staging):
         topic_numbers: Collection[int],
         entropy: Callable[[int], bytes],
         settings: LedgerSettings | None = None,
+        times_bound: TimesBound | None = None,
     ) -> CommitLog:
         """Own a data directory and recover what it holds. Blocks.
 
         ``topic_numbers`` are the topics that exist: records of any other number are garbage.
         ``entropy`` gives that many random bytes: with some of them this start marks the files and
-        batches that it makes, so that no message can look like a part of the log. Raises
+        batches that it makes, so that no message can look like a part of the log.
+        ``times_bound`` bounds receive times of what the directory holds. Raises
         :class:`DirectoryInUseError`, :class:`UnknownFormatError`, :class:`CorruptionError` and
         :class:`StorageError`.
         """
@@ -83,7 +86,7 @@ class CommitLog(Staging):
         try:
             stamp = int.from_bytes(entropy(STAMP_BYTES), "little")
             writer = LogWriter(fs, directory, settings.segment_bytes, stamp)
-            state = recover(fs, directory, topic_numbers, writer)
+            state = recover(fs, directory, topic_numbers, writer, times_bound)
             adopt(fs, directory)
             ready = prepare_first(fs, directory, state, writer)
         except OSError as error:
@@ -181,6 +184,18 @@ class CommitLog(Staging):
         Raises what fetching and taking out raise.
         """
         return list(entries_of(plan, self._reader.fetch(plan)))
+
+    # Times ----------------------------------------------------------------------------------
+
+    @property
+    def topics_bounded(self) -> int:
+        """Topics that had a receive time beyond the bound that :meth:`open` was told."""
+        return self._state.topics_bounded
+
+    def newest_received_ms(self) -> int:
+        """The newest receive time of all topics; 0 when nothing was ever stored."""
+        topics = self._state.topics.values()
+        return max((topic.newest_received_ms for topic in topics), default=0)
 
     # Maintenance ----------------------------------------------------------------------------
 

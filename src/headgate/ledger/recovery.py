@@ -22,6 +22,7 @@ from headgate.ledger.footer import FooterBuilder, FooterRun, read_footer
 from headgate.ledger.format import SEGMENT_HEADER_BYTES, segment_name, segment_of_name
 from headgate.ledger.replay import BatchHead, Replay
 from headgate.ledger.state import LogState, SegmentInfo
+from headgate.ledger.times_bound import TimesBound, bound_times
 from headgate.ledger.topic_log import TopicLog
 from headgate.ledger.writer import LogWriter
 
@@ -41,7 +42,13 @@ class _Cut(NamedTuple):
     """The batch that it is the rest of, if its head is whole."""
 
 
-def recover(fs: Fs, directory: str, topic_numbers: Collection[int], writer: LogWriter) -> LogState:
+def recover(
+    fs: Fs,
+    directory: str,
+    topic_numbers: Collection[int],
+    writer: LogWriter,
+    times_bound: TimesBound | None = None,
+) -> LogState:
     """The state of the log in ``directory``.
 
     Raises :class:`CorruptionError` naming the place when something that was durable is damaged.
@@ -70,6 +77,8 @@ def recover(fs: Fs, directory: str, topic_numbers: Collection[int], writer: LogW
             DURABLE_END_NAME,
         )
     _settle_topics(state, replay, ends)
+    if times_bound is not None:
+        state.topics_bounded = bound_times(state.topics.values(), times_bound)
     if any(segment >= state.checkpoint_segment for segment in segments):
         state.next_ledger_id += _ID_JUMP
         state.next_cursor_id += _ID_JUMP

@@ -54,6 +54,8 @@ class LogState:
     """Some segment may have lost its last live run since this was last looked at."""
     leftovers: list[str] = field(default_factory=list)
     """Names of files that hold nothing and are to be removed."""
+    topics_bounded: int = 0
+    """Topics that had a receive time beyond the bound that the start was told."""
     replayed_records: int = 0
     replayed_bytes: int = 0
 

@@ -411,6 +411,32 @@ class TopicLog:
         self._cum_bytes.extend(islice(columns.sizes, 1, None))
         self.staged_end = self.end = self._base + len(self._offsets)
 
+    def bound_times(self, before_segment: int | None, received_ms: int) -> bool:
+        """Have what was stored in segments before one (None: everything) count as received at
+        ``received_ms`` at the latest, and as published no later. True if any said otherwise."""
+        stop = self.staged_end
+        if before_segment is not None:
+            runs = zip(self._run_first, self._run_segment, strict=True)
+            stop = next((first for first, segment in runs if segment >= before_segment), stop)
+        received, lags = self._received, self._publish_lags
+        # Of the entry before the first, too: its time bounds those after it.
+        end = max(stop - self._base, 0) + 1
+        at = bisect_right(received, received_ms, 0, end)
+        late = range(at, end)
+        for at in late:
+            lags[at] = max(received_ms - received[at] + lags[at], 0)
+            received[at] = received_ms
+        created = self._ledger_created
+        for at, first in enumerate(self._ledger_first):
+            if first < max(stop, 1):
+                created[at] = min(created[at], received_ms)
+        return bool(late)
+
+    @property
+    def newest_received_ms(self) -> int:
+        """The receive time of the last entry that ever was; 0 without any."""
+        return self._received[-1]
+
     @property
     def base(self) -> int:
         """The first ordinal that the arrays hold; at most ``first``."""

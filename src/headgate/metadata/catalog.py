@@ -50,6 +50,7 @@ from headgate.metadata.rows import (
     ClusterRow,
     CounterRow,
     Kind,
+    LogTimeRow,
     NamespaceRow,
     PartitionedRow,
     Row,
@@ -63,6 +64,7 @@ from headgate.metadata.state import Change, RowChange, RowState
 __all__ = ["Catalog", "Change", "RowChange"]
 
 _TOPIC_NUMBER = "topic_number"
+_MARK = "mark"
 _BUNDLES_DEFAULT = 4
 _NO_PROPERTIES: Mapping[str, str] = {}
 
@@ -164,6 +166,10 @@ class Catalog:
         """Dynamic settings that were overridden, with their texts."""
         rows = self._state.rows(Kind.SETTING)
         return {name: cast(SettingRow, rows[name]).value for name in sorted(rows)}
+
+    def log_time(self) -> LogTimeRow | None:
+        """What the time of the log goes on from; None before the first start that keeps it."""
+        return cast(LogTimeRow | None, self._state.get(Kind.LOG_TIME, _MARK))
 
     def planned_settings(self) -> dict[str, str]:
         """The same as they will be once every change in flight is durable."""
@@ -495,6 +501,10 @@ class Catalog:
         return self._state.stage(
             [(Kind.SETTING, name, None if value is None else SettingRow(value))]
         )
+
+    def plan_log_time(self, row: LogTimeRow) -> Change:
+        """Keep what the next start finds the time of the log by."""
+        return self._state.stage([(Kind.LOG_TIME, _MARK, row)])
 
     # Helpers.
 

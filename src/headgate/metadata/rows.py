@@ -36,6 +36,8 @@ class Kind(StrEnum):
     """Full base name of a topic, partitioned or not -> SchemaRow."""
     SETTING = "setting"
     """Name of a dynamic setting -> SettingRow."""
+    LOG_TIME = "log_time"
+    """``mark`` -> LogTimeRow."""
 
 
 class CounterRow(Struct, frozen=True):
@@ -115,6 +117,23 @@ class SettingRow(Struct, frozen=True):
     value: str
 
 
+class LogTimeRow(Struct, frozen=True, kw_only=True):
+    """One instant by which a start finds the time of the log (see headgate.base.log_time), and what
+    bounds receive times that are older than that time."""
+
+    machine: str
+    """The boot of the machine; empty when it is not known."""
+    running_ns: int
+    """How long the machine was up."""
+    wall_ns: int
+    skew_ms: int
+    """How far the wall clock was ahead of the time of the log."""
+    bound_before_segment: int
+    """What is in segments before this one ..."""
+    bound_received_ms: int
+    """... was received by then at the latest."""
+
+
 Row = (
     CounterRow
     | ClusterRow
@@ -125,6 +144,7 @@ Row = (
     | TopicPolicies
     | SchemaRow
     | SettingRow
+    | LogTimeRow
 )
 """Any row."""
 
@@ -138,4 +158,5 @@ ROW_TYPES: Mapping[Kind, type[Row]] = {
     Kind.TOPIC_POLICIES: TopicPolicies,
     Kind.SCHEMA: SchemaRow,
     Kind.SETTING: SettingRow,
+    Kind.LOG_TIME: LogTimeRow,
 }

@@ -153,6 +153,7 @@ class TelemetryPublisher:
         start_ns = self._ended_ns
         if end_ns <= start_ns:
             start_ns = end_ns - self._interval_ns
+            self.sampler.clock_went_back(start_ns)
         self._offset_ns, self._ended_ns = offset_ns, end_ns
         full = self._windows == 0 or end_ns // FULL_PERIOD_NS != start_ns // FULL_PERIOD_NS
         header = BatchHeader(

@@ -228,6 +228,15 @@ class Sampler:
             return
         self._farewells.append((kind, row))
 
+    def clock_went_back(self, wall_ns: int) -> None:
+        """The wall clock was set back: what rows cover goes on from ``wall_ns``. Else nothing more
+        would be told before it comes to where it was, perhaps in ten years."""
+        tracks: list[TopicTrack | SubscriptionTrack | LimiterTrack] = [*self._limiters.values()]
+        for topic in self._topics.values():
+            tracks += topic, *topic.subscriptions.values()
+        for track in tracks:
+            track.covered_ns = min(track.covered_ns, wall_ns)
+
     # -- the walk --------------------------------------------------------------------------
 
     async def tables(self, at: Instant) -> AsyncIterator[Tables]:

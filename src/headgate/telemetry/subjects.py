@@ -172,7 +172,7 @@ class TopicTrack:
                     oldest_ms, name = received_ms, subscription.name
         if oldest_ms is None or name is None:
             return None, None
-        age_ns = max(0, self.topic.engine.now_ms - oldest_ms) * NS_PER_MS
+        age_ns = max(0, self.topic.engine.log_ms - oldest_ms) * NS_PER_MS
         return age_ns, self.names.part(name)
 
 
@@ -258,7 +258,7 @@ class SubscriptionTrack:
         received_ms = subscription.oldest_unacked_ms()
         age_ns = None
         if received_ms is not None:
-            age_ns = max(0, subscription.topic.engine.now_ms - received_ms) * NS_PER_MS
+            age_ns = max(0, subscription.topic.engine.log_ms - received_ms) * NS_PER_MS
         return (
             self.topic.base_name,
             self.topic.partition,

@@ -128,7 +128,7 @@ def topic_values(topic: Topic, totals: Totals) -> tuple[Number, ...]:
         storage_bytes,
         storage_bytes,
         topic.backlog_bytes(),
-        -1 if oldest_ms is None else _age_s(engine.now_ms, oldest_ms),
+        -1 if oldest_ms is None else _age_s(engine.log_ms, oldest_ms),
         write_rate,
         read_rate,
         read_rate,
@@ -136,8 +136,8 @@ def topic_values(topic: Topic, totals: Totals) -> tuple[Number, ...]:
     )
 
 
-def _age_s(now_ms: int, received_ms: int) -> int:
-    return max(0, now_ms - received_ms) // MS_PER_S
+def _age_s(log_ms: int, received_ms: int) -> int:
+    return max(0, log_ms - received_ms) // MS_PER_S
 
 
 def write_values(topic: Topic) -> list[Number]:
@@ -186,4 +186,4 @@ def backlog_age_s(subscription: Subscription) -> int | None:
     received_ms = subscription.oldest_unacked_ms() if subscription.is_durable else None
     if received_ms is None:
         return None
-    return _age_s(subscription.topic.engine.now_ms, received_ms)
+    return _age_s(subscription.topic.engine.log_ms, received_ms)

@@ -26,12 +26,16 @@ class ManualClock:
         """See :class:`headgate.base.clock.Clock`."""
         return self._now_ns
 
+    def running_ns(self) -> int:
+        """See :class:`headgate.base.clock.Clock`: this machine never sleeps."""
+        return self._now_ns
+
     def wall_ns(self) -> int:
         """See :class:`headgate.base.clock.Clock`."""
         return self._now_ns + self._wall_offset_ns
 
     def advance(self, duration_ns: int) -> None:
-        """Let ``duration_ns`` (at least 0) pass, on both readings.
+        """Let ``duration_ns`` (at least 0) pass, on all readings.
 
         Raises:
             InputError: it is negative; monotonic time never goes back.

@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 from headgate.base.units import KIB, NS_PER_MS, NS_PER_S
 from headgate.broker.connection import Connection
 from headgate.broker.facade import BrokerInfo
+from headgate.broker.log_clock import times_bound
 from headgate.broker.memory import MemorySource
 from headgate.broker.server import connection_factory
 from headgate.broker.service import Broker, Lanes
@@ -76,6 +77,8 @@ class World:
         self.clients: list[SimClient] = []
         """Every client that was ever connected."""
         self.starts_count = 0
+        self.power_cuts_count = 0
+        """Each starts the machine anew."""
         self._broker: Broker | None = None
         self._context = contextvars.copy_context()
         self._watch = _ErrorWatch(self.loop)
@@ -162,6 +165,7 @@ class World:
             topic_numbers=catalog.topic_numbers(),
             entropy=self._source(f"log {self.starts_count}").randbytes,
             settings=self.ledger_settings,
+            times_bound=times_bound(catalog, self.clock),
         )
         broker = Broker(
             settings=settings,
@@ -179,6 +183,7 @@ class World:
                 metadata_url="memory",
             ),
             memory=self.memory,
+            machine=f"boot {self.power_cuts_count}",
         )
         self.built(broker)
         await broker.start()
@@ -206,6 +211,7 @@ class World:
         A job that is being worked on may end up on the disk as a whole, in part or not at all, as
         chance has it; so may pages and names that were not synced.
         """
+        self.power_cuts_count += 1
         chance = self._source(f"crash {self.starts_count}")
         pending = [lane.pending_work()[:1] for lane in self.lanes]
         self._end_machine()

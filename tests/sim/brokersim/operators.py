@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from headgate.base.errors import HeadgateError, StorageError
 from headgate.base.names import parse_topic
 from headgate.base.positions import EARLIEST, LATEST, Position
-from headgate.base.units import MS_PER_S
+from headgate.base.units import MS_PER_S, NS_PER_S
 from headgate.broker.admin_facade import AdminFacade
 from headgate.broker.facade import AtPosition, AtTime, OlderThan, StatsOptions
 from headgate.fs import Operation
@@ -23,6 +23,9 @@ from tests.sim.brokersim.quotas import set_some
 
 if TYPE_CHECKING:
     from tests.sim.brokersim.story import Story
+
+HOUR_S, DECADE_S = 3_600, 315_360_000
+YEAR_2000_S, YEAR_2100_S = 946_684_800, 4_102_444_800
 
 LIMIT_FLAGS = (
     "dispatchThrottlingRateRelativeToPublishRate",
@@ -352,7 +355,12 @@ class Saboteur:
         self._story.world.store.fail_next(error)
 
     async def _step_wall_clock(self) -> None:
-        self._story.world.clock.step_wall(self._rng.randint(-2000, 2000) * 1_000_000)
+        """By anything from a slip to a battery that is empty, between the years 2000 and 2100."""
+        clock, reach_s = self._story.world.clock, self._rng.choice((2, 2, HOUR_S, DECADE_S))
+        step_ns = round(self._rng.uniform(-reach_s, reach_s) * NS_PER_S)
+        if not YEAR_2000_S * NS_PER_S < clock.wall_ns() + step_ns < YEAR_2100_S * NS_PER_S:
+            step_ns = -step_ns
+        clock.step_wall(step_ns)
 
     async def _fail_reads(self) -> None:
         """Backlog cannot be read for a while; nothing else is touched."""

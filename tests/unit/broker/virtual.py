@@ -288,7 +288,8 @@ class VirtualBroker:
         self._turn(until_ns)
 
     def _turn(self, now_ns: int) -> None:
-        self.engine.begin_turn(now_ns, START_MS + (now_ns - START_NS) // NS_PER_MS)
+        now_ms = START_MS + (now_ns - START_NS) // NS_PER_MS
+        self.engine.begin_turn(now_ns, now_ms, now_ms)
 
     def _flush(self) -> None:
         while self.engine.flush():

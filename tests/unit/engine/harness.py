@@ -196,6 +196,7 @@ class Rig:
             publish_limit_of=lambda topic: self.publish_limit if topic.log is self.log else None,
             now_ns=START_NS,
             now_ms=START_MS,
+            log_ms=START_MS,
         )
         self.engine.limits.parked_send_bytes = 0  # so that bounds are sums of bodies
         self.topic = self.engine.load_topic(parse_topic(name), self.log)
@@ -262,5 +263,5 @@ class Rig:
     def _at(self, now_ns: int) -> None:
         now_ms = START_MS + (now_ns - START_NS) // NS_PER_MS
         self.effects.now_ms = now_ms
-        self.engine.begin_turn(now_ns, now_ms)
+        self.engine.begin_turn(now_ns, now_ms, now_ms)
         self.flush()

@@ -20,7 +20,8 @@ class PartlyLimited(Rig):
 
     def flush_once(self, after_ms: int) -> None:
         """One flush, so long after the beginning."""
-        self.engine.begin_turn(START_NS + after_ms * NS_PER_MS, START_MS + after_ms)
+        now_ms = START_MS + after_ms
+        self.engine.begin_turn(START_NS + after_ms * NS_PER_MS, now_ms, now_ms)
         self.engine.flush()
 
 

@@ -105,16 +105,16 @@ def test_writes_are_timed_from_the_turn_of_their_arrival() -> None:
     rig = Rig()
 
     def arrive(count: int, after_ms: int) -> None:
-        rig.engine.begin_turn(rig.engine.now_ns + after_ms * NS_PER_MS, START_MS)
+        rig.engine.begin_turn(rig.engine.now_ns + after_ms * NS_PER_MS, START_MS, START_MS)
         for _ in range(count):
             rig.topic.publish(rig.producer, 0, 0, 1, b"x" * 200)
 
     def durable(end: int, after_ms: int, storage_ms: int) -> None:
-        rig.engine.begin_turn(rig.engine.now_ns + after_ms * NS_PER_MS, START_MS)
+        rig.engine.begin_turn(rig.engine.now_ns + after_ms * NS_PER_MS, START_MS, START_MS)
         rig.log.end = end
         rig.topic.durable(storage_ms * NS_PER_MS)
 
-    rig.engine.begin_turn(20 * PERIOD_NS, START_MS)
+    rig.engine.begin_turn(20 * PERIOD_NS, START_MS, START_MS)
     arrive(2, after_ms=0)
     arrive(3, after_ms=3)
     arrive(4, after_ms=2)
@@ -124,7 +124,7 @@ def test_writes_are_timed_from_the_turn_of_their_arrival() -> None:
     # The rest of the third turn waited 30 ms + 60 ms, the last entry 60 ms.
     durable(10, after_ms=60, storage_ms=15)
     assert rig.topic.written_last_period().entries == 0
-    rig.engine.begin_turn(21 * PERIOD_NS, START_MS)
+    rig.engine.begin_turn(21 * PERIOD_NS, START_MS, START_MS)
     figures = rig.topic.written_last_period()
     assert figures.latency == [1, 0, 2 + 3, 0, 0, 0, 3 + 1, 0, 0, 0]
     assert figures.latency_ns == (2 * 5 + 3 * 2 + 0 + 3 * 90 + 60) * NS_PER_MS
@@ -136,7 +136,7 @@ def test_writes_are_timed_from_the_turn_of_their_arrival() -> None:
 
 def test_a_failed_commit_leaves_no_arrivals_behind() -> None:
     rig = Rig()
-    rig.engine.begin_turn(20 * PERIOD_NS, START_MS)
+    rig.engine.begin_turn(20 * PERIOD_NS, START_MS, START_MS)
     rig.topic.publish(rig.producer, 1, 0, 1, b"lost")
     rig.topic.append_failed(StorageError("disk full", retryable=True))
     rig.log.bodies.clear()
@@ -144,10 +144,10 @@ def test_a_failed_commit_leaves_no_arrivals_behind() -> None:
     assert rig.topic.written_last_period().entries == 0
     # The same turn, and the ordinal of the lost one again.
     rig.topic.publish(rig.producer, 2, 0, 1, b"stored")
-    rig.engine.begin_turn(20 * PERIOD_NS + 7 * NS_PER_MS, START_MS)
+    rig.engine.begin_turn(20 * PERIOD_NS + 7 * NS_PER_MS, START_MS, START_MS)
     rig.log.end = 1
     rig.topic.durable(NS_PER_MS)
-    rig.engine.begin_turn(21 * PERIOD_NS, START_MS)
+    rig.engine.begin_turn(21 * PERIOD_NS, START_MS, START_MS)
     assert rig.topic.written_last_period().latency_ns == 7 * NS_PER_MS
     assert rig.topic.written_last_period().entries == 1
 

@@ -210,6 +210,30 @@ def test_a_step_of_the_wall_clock(step_s: float, is_told: bool) -> None:
         world.run(scenario(world))
 
 
+@pytest.mark.parametrize("step_s", [-4_000, -10 * 365 * 86_400])
+def test_after_a_clock_went_back_rows_go_on(step_s: int) -> None:
+    """Else a subject would say nothing before the clock comes to where it was."""
+
+    async def scenario(world: World) -> None:
+        broker, publisher = await start(world)
+        publisher.start()
+        topic = await broker.registry.create(parse_topic(NAME))
+        topic.add_subscription("s", AckSet(-1), cursor_id=1)
+        await asyncio.sleep(65)
+        world.clock.step_wall(step_s * NS_PER_S)
+        await asyncio.sleep(150)
+        later = [b for b in records(broker) if b.header.window_end_ns < broker.started_ms * 10**6]
+        for kind in (Kind.TOPIC, Kind.SUBSCRIPTION):
+            told = rows(later, kind)
+            assert len(told) >= 2
+            assert len({row["counting_since_ns"] for row in told}) == 1, "the stream is the same"
+            ends = [row["covered_to_ns"] for row in told]
+            assert [row["covered_from_ns"] for row in told[1:]] == ends[:-1]
+
+    with World() as world:
+        world.run(scenario(world))
+
+
 def test_a_window_that_is_too_large_for_a_message_is_several() -> None:
     async def scenario(world: World) -> None:
         broker, publisher = await start(world)

@@ -28,8 +28,8 @@ async def prepared(world: World, field: str) -> Watch:
     await publish(world, 1)
     await (await world.connect()).subscribe(NAME, "s")
     rate = DispatchRate(50, relative_to_publish_rate=True)
-    plan = own.broker.catalog.plan_topic_policies(parse_topic(NAME), **{field: rate})
     await own.after(1)
+    plan = own.broker.catalog.plan_topic_policies(parse_topic(NAME), **{field: rate})
     await own.broker.writer.commit(plan)
     return own
 

@@ -198,7 +198,8 @@ def _pieces(chunk: Input, rows: Rows) -> Pieces:
     first = chunk.first_of_stream[rows.source] & ~virtual
     since = chunk.longs("counting_since_ns")
     covered_from = chunk.longs("covered_from_ns")
-    whole = (since >= chunk.start_ns) | (covered_from == since)
+    # A row from before its counting began is from after a step back of the clock.
+    whole = (covered_from >= since) & ((since >= chunk.start_ns) | (covered_from == since))
     # What the first row of a stream counted is known where all rows of it are input. Else only
     # what follows is, and the time that the row itself covers stands for what is not.
     unseen = first & ~whole[rows.source]

@@ -161,6 +161,18 @@ def test_a_clock_step_is_marked_and_loses_nothing(step_s: int) -> None:
         assert min(row["completeness"] for row in rows) < 0.1
 
 
+def test_after_a_clock_went_back_each_hour_counts_only_its_own() -> None:
+    """Counting began later than all that follows: that is no reason to count from zero again."""
+    since, back = {"counting_since_ns": T0 + 600 * S}, T0 - 36_000 * S
+    messages = [one(0, row_of(610, covered_from_ns=T0 + 600 * S, appended=100, **since))]
+    for number in range(1, 1_201):
+        begins, ends = back + (number - 1) * 10 * S, back - T0 + number * 10 * S
+        row = row_of(ends // S, covered_from_ns=begins, appended=100 + number, **since)
+        messages.append(one(number, row, step=number == 1))
+    rows = minutes(messages)
+    assert 1_290 <= total(rows, "appended") <= 1_300
+
+
 def test_a_subject_that_is_gone_does_not_go_on() -> None:
     messages = [
         one(0, row_of(10, covered_from_ns=T0, gone=True)),
