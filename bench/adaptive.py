@@ -38,7 +38,7 @@ class Crowd:
     def _next(self, law: Law, memory: float) -> Cycle:
         self._now_ns += NS_PER_S
         self._published += MESSAGES
-        self.attribution.begin(memory)
+        self.attribution.begin(memory, memory, self._now_ns)
         return Cycle(AdaptiveSettings(law=law), self._now_ns, NS_PER_S)
 
     def calm(self) -> None:

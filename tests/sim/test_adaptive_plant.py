@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from headgate.flow.adaptive import AdaptiveSettings, Law, PublishLimit
+from headgate.flow.adaptive import AdaptiveSettings, Law, MemoryRule, PublishLimit
 from headgate.testing.adaptive_plant import STEPS_PER_S, Plant, PlantTopic, Profile
 
 
@@ -102,3 +102,33 @@ def test_observe_only_changes_nothing(law: Law) -> None:
         topics[1].step((step + 1) / STEPS_PER_S)
     assert topics[0].accepted == topics[1].accepted
     assert topics[0].waited_s == 0
+
+
+def test_memory_that_nobody_takes_slows_everybody_for_a_minute() -> None:
+    """Rule 5.3: then it is given up, and producers have their rate again."""
+    topics = [PlantTopic(flat(rate), flat(9e6)) for rate in (20_000, 500_000)]
+    plant = Plant(topics, memory_base=Profile([(0, 0), (10, 0.95 * (1 << 30))]))
+    plant.run(60)
+    for topic in topics:
+        published = sum(look.published for look in topic.looks[-STEPS_PER_S:]) / STEPS_PER_S
+        assert published == pytest.approx(0.1 * topic.demand.at(0), rel=0.05)
+    plant.run(60)
+    (begun_s, begun), (given_up_s, given_up) = plant.turned
+    assert (begun, given_up) == (MemoryRule.EVERYBODY, MemoryRule.NO_EFFECT)
+    assert begun_s == pytest.approx(13, abs=1)
+    assert given_up_s == pytest.approx(begun_s + 60, abs=1)
+    assert all(topic.limit is None and topic.activations == 1 for topic in topics)
+
+
+def test_many_who_take_a_little_each_are_slowed_together_and_that_helps() -> None:
+    """Rule 5.3: none of them grows enough to be named."""
+    topics = [PlantTopic(flat(5_000), flat(9e6), pent_up_s=0.5) for _ in range(100)]
+    slow = Profile([(0, 1e6), (10, 0.2e6), (50, 1e6)])
+    plant = Plant(topics, disk=slow, memory_limit=4_000_000)
+    plant.run(80)
+    assert [rule for _, rule in plant.turned][:1] == [MemoryRule.EVERYBODY]
+    assert MemoryRule.NO_EFFECT not in [rule for _, rule in plant.turned]
+    # Three cycles and four steps beyond the high watermark, of which it would be three times.
+    assert plant.memory_max < 0.85 * plant.memory_limit + 8 * 0.3e6
+    assert plant.memory_shares[-1] < 0.1
+    assert all(topic.limit is None for topic in topics)

@@ -13,7 +13,7 @@ import asyncio
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from itertools import chain, islice
+from itertools import chain
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from headgate.base.errors import InvariantError
@@ -43,6 +43,9 @@ if TYPE_CHECKING:
 
 SLICE_TOPICS: Final = 400
 """Topics between which others have their turn: a millisecond or two."""
+
+DECISION_TOPICS: Final = 10
+"""A decision takes as long as a look at so many more: it is put in force, kept and told."""
 
 INFINITE: Final = float("inf")
 
@@ -202,8 +205,21 @@ class AdaptiveThrottle:
             raise
         except Exception as error:
             self._failed(error)
-        self._attribution.begin(self.status.memory_pressure)
+        self._attribute(now_ns)
         self._slice()
+
+    def _attribute(self, now_ns: int) -> None:
+        """Whom memory asks: those who take it, or everybody."""
+        status, limit_bytes = self.status, self._memory.limit_bytes
+        turned = self._attribution.begin(
+            status.memory_pressure,
+            status.memory_used_bytes / limit_bytes,
+            now_ns,
+            is_enforced=not self._settings.observe_only,
+        )
+        if turned is not None:
+            used_bytes = status.memory_used_bytes
+            self._log.everybody(turned, self._settings, used_bytes, limit_bytes, now_ns)
 
     def _pressure(self) -> float:
         self.status.memory_used_bytes = used_bytes = self._memory.used_bytes()
@@ -214,17 +230,20 @@ class AdaptiveThrottle:
         broker = self._broker
         broker.begin_turn()
         began_ns = broker.clock.monotonic_ns()
-        looked = 0
-        for topic in islice(self._work, SLICE_TOPICS):
-            looked += 1
+        left = SLICE_TOPICS
+        for topic in self._work:
+            left -= 1
             try:
-                self._look(topic)
+                if self._look(topic):
+                    left -= DECISION_TOPICS
             except InvariantError:
                 raise
             except Exception as error:
                 self._failed(error)
+            if left <= 0:
+                break
         self.status.evaluation_ns += broker.clock.monotonic_ns() - began_ns
-        if looked == SLICE_TOPICS:
+        if left <= 0:
             broker.loop.call_soon(self._slice)
         else:
             self._end()
@@ -245,13 +264,13 @@ class AdaptiveThrottle:
             self.status.failures += 1
             self._log.failed(error, self._broker.engine.now_ns)
 
-    def _look(self, topic: Topic) -> None:
-        """One topic in this cycle."""
+    def _look(self, topic: Topic) -> bool:
+        """One topic in this cycle; whether anything was decided about it."""
         cycle, log = self._cycle, topic.log
         if cycle is None or not topic.is_live:
             for known in (self._followed, self._active, self._records):
                 known.pop(topic, None)
-            return
+            return False
         control = topic.control
         if control is None:
             control = topic.control = TopicControl()
@@ -269,15 +288,17 @@ class AdaptiveThrottle:
             if room_bytes > 0 and control.calm(messages, size_bytes, bool(waited_for), cycle):
                 horizon_s = cycle.settings.drain_horizon_ns / NS_PER_S
                 if control.natural.published_bytes * horizon_s <= room_bytes:
-                    return
+                    return False
         signals = _signals(topic, messages, size_bytes, waited_for)
-        decision = control.evaluate(signals, cycle, pressure)
+        rule = self._attribution.rule_on(pressure)
+        decision = control.evaluate(signals, cycle, pressure, rule)
         if decision is not None:
             self._carry_out(topic, decision)
         if control.needs_look:
             self._followed[topic] = None
         else:
             self._followed.pop(topic, None)
+        return decision is not None
 
     def _room_bytes(self, topic: Topic) -> float:
         """How much may come until a law could have something to say about the topic's quotas, from

@@ -12,8 +12,9 @@ from typing import Final
 
 from headgate.base.units import MIB, NS_PER_MS, NS_PER_S, S_PER_MINUTE
 from headgate.engine.topic import Topic
-from headgate.flow.adaptive import AdaptiveSettings, Decision, DecisionKind
+from headgate.flow.adaptive import AdaptiveSettings, Decision, DecisionKind, MemoryRule
 from headgate.flow.adaptive_sentence import decision_sentence
+from headgate.flow.memory_share import NO_EFFECT_S, UNNAMED_CYCLES
 
 logger = logging.getLogger("headgate.adaptive")
 
@@ -22,6 +23,8 @@ LINES_MAX: Final = 100
 """In a minute, about all topics."""
 
 TAG: Final = "[AdaptiveThrottle]"
+_NO_TOPIC: Final = -1
+"""In place of a topic's number: about all of them."""
 
 
 class AdaptiveLog:
@@ -68,6 +71,36 @@ class AdaptiveLog:
             figures = f"naturalMsgRate={inputs.natural_messages_per_s or 0:.1f}/s"
         sentence = decision_sentence(decision)
         logger.info("%s %s topic=%s %s: %s", TAG, what, topic.name, figures, sentence)
+
+    def everybody(
+        self,
+        rule: MemoryRule,
+        settings: AdaptiveSettings,
+        used_bytes: int,
+        limit_bytes: int,
+        now_ns: int,
+    ) -> None:
+        """All topics that publish begin to be slowed, or are let go because it had no effect."""
+        if rule is MemoryRule.EVERYBODY:
+            what = "EVERYBODY"
+            why = (
+                f"memory has been at full pressure for {UNNAMED_CYCLES} cycles and no topic is seen"
+                " to use it up, so that all topics that publish are slowed"
+            )
+            if settings.observe_only:
+                what = "OBSERVE-ONLY would-slow-everybody"
+                why = why.replace("are slowed", "would be slowed")
+        else:
+            what = "NO-EFFECT"
+            why = (
+                f"slowing all topics for {NO_EFFECT_S} s did not bring memory down, so they are let"
+                " go until the pressure was over once: look for what else fills the memory"
+            )
+        if self._may_tell(_NO_TOPIC, what, now_ns):
+            used = (
+                f"memoryUsed={used_bytes / MIB:,.0f} MiB memoryLimit={limit_bytes / MIB:,.0f} MiB"
+            )
+            logger.warning("%s %s %s: %s", TAG, what, used, why)
 
     def failed(self, error: Exception, now_ns: int) -> None:
         """A cycle failed: with its trace at first, then once a minute with how often."""

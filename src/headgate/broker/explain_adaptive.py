@@ -54,6 +54,7 @@ def _state(at_ms: int, topic: Topic, decision: Decision) -> DecisionState:
         observe_only=decision.observe_only,
         law=decision.law.value,
         rule=decision.rule.value,
+        memory_rule=decision.inputs.memory_rule,
         before=_limit_text(decision.old),
         after=_limit_text(decision.new),
         sentence=decision_sentence(decision),

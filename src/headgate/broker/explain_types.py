@@ -316,6 +316,10 @@ class DecisionState(Struct, frozen=True, kw_only=True, rename="camel"):
     law: str
     rule: str
     """What bound the limit; ``clear`` or ``let_go`` where it ended."""
+    memory_rule: str | None
+    """By which rule memory asks for it: ``share`` (the topic takes it), ``everybody`` (no topic is
+    seen to take it); ``no_effect`` where slowing everybody did not help; null where it never
+    asked."""
     before: str | None
     """``750 msg/s and 768,000 B/s``; null without a limit."""
     after: str | None

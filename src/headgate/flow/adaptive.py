@@ -5,13 +5,15 @@ that memory or a backlog asks to be slowed. This module has the words of it; the
 ``pressure`` and ``drain``, what a topic publishes by itself in ``natural_rate``, one topic's state
 in ``adaptive_topic``, who takes the memory in ``memory_share``. A cycle is::
 
-    attribution.begin(memory_pressure(used_bytes, limit_bytes, settings))
+    pressure = memory_pressure(used_bytes, limit_bytes, settings)
+    attribution.begin(pressure, used_bytes / limit_bytes, now_ns)
     cycle = Cycle(settings, now_ns, now_ns - last_cycle_ns)
     for topic in those that published since the last cycle, or whose control needs_look:
         asks = attribution.pressure_on(topic.control.held, held_bytes)
         if asks or topic has a quota that stops producers \
                 or not topic.control.calm(messages, size_bytes, was_parked, cycle):
-            decision = topic.control.evaluate(TopicSignals(...), cycle, asks)
+            rule = attribution.rule_on(asks)
+            decision = topic.control.evaluate(TopicSignals(...), cycle, asks, rule)
 
 After it ``topic.control.limit`` is what has to be in force.
 """
@@ -57,6 +59,17 @@ class Rule(StrEnum):
     """Ended: nothing asks for a limit any more."""
     LET_GO = "let_go"
     """Ended at once: the mode changed, or the controller has failed for too long."""
+
+
+class MemoryRule(StrEnum):
+    """By which rule memory asks a topic to be slowed, or asks it no longer (law 5.3)."""
+
+    SHARE = "share"
+    """The topic is among those that use it up."""
+    EVERYBODY = "everybody"
+    """No topic is seen to use it up, so all that publish are slowed."""
+    NO_EFFECT = "no_effect"
+    """They were, and memory did not come down for it: they are let go."""
 
 
 class DecisionKind(StrEnum):
@@ -174,6 +187,8 @@ class Inputs(NamedTuple):
     seconds_to_breach: float | None
     """Until the size quota is reached at the present rates; 0 where it is, None where they do not
     lead there within a day."""
+    memory_rule: MemoryRule | None = None
+    """By which rule memory asks that, or asks it no longer; None where it never did."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,16 @@ from __future__ import annotations
 
 from typing import Final
 
-from headgate.flow.adaptive import Decision, DecisionKind, Inputs, Law, PublishLimit, Rule
+from headgate.flow.adaptive import (
+    Decision,
+    DecisionKind,
+    Inputs,
+    Law,
+    MemoryRule,
+    PublishLimit,
+    Rule,
+)
+from headgate.flow.memory_share import NO_EFFECT_S
 from headgate.flow.pressure import quota_use
 from headgate.flow.quota_sentence import time_text
 from headgate.flow.sentence import percent
@@ -21,6 +30,15 @@ _ENDED: Final = {
     Rule.LET_GO: "let go at once",
     Rule.CLEAR: "nothing asks for a limit any more",
 }
+
+
+_PRESSES: Final = {
+    MemoryRule.SHARE: " and the topic is among those that use it up",
+    MemoryRule.EVERYBODY: (
+        " and no topic is seen to use it up, so that all topics that publish are slowed"
+    ),
+}
+_NO_EFFECT: Final = f"slowing all topics for {NO_EFFECT_S} s did not bring memory down"
 
 
 def publish_limit_text(limit: PublishLimit) -> str:
@@ -37,7 +55,10 @@ def decision_sentence(decision: Decision) -> str:
     """Say what a decision does, why, and what bound its limit."""
     would = "would be " if decision.observe_only else ""
     if decision.new is None:
-        return f"{would}no longer slowed: {_ENDED.get(decision.rule, _ENDED[Rule.CLEAR])}"
+        why = _ENDED.get(decision.rule, _ENDED[Rule.CLEAR])
+        if decision.rule is Rule.CLEAR and decision.inputs.memory_rule is MemoryRule.NO_EFFECT:
+            why = _NO_EFFECT
+        return f"{would}no longer slowed: {why}"
     verb = "slowed"
     if decision.kind is DecisionKind.CHANGED and decision.old is not None:
         verb = "raised" if _is_higher(decision.new, decision.old) else "slowed further"
@@ -59,10 +80,8 @@ def _why(decision: Decision) -> str:
     parts = []
     if inputs.memory_pressure > 0.0:
         pressure = percent(inputs.memory_pressure)
-        parts.append(
-            f"memory is short ({pressure} of the way between its watermarks) and the topic is among"
-            " those that use it up"
-        )
+        presses = _PRESSES[inputs.memory_rule or MemoryRule.SHARE]
+        parts.append(f"memory is short ({pressure} of the way between its watermarks){presses}")
     if inputs.backlog_pressure > 0.0 or decision.law is Law.DRAIN:
         parts += _backlog(inputs)
     if decision.law is Law.DRAIN and inputs.drain_bytes_per_s is not None:
@@ -70,6 +89,8 @@ def _why(decision: Decision) -> str:
     # Later the limit is there, so that the present rates are not those that follow.
     if inputs.seconds_to_breach and decision.kind is DecisionKind.ACTIVATED:
         parts.append(f"at the present rates the quota breaks in {_soon(inputs.seconds_to_breach)}")
+    if not parts and inputs.memory_rule is MemoryRule.NO_EFFECT:
+        return _NO_EFFECT
     if not parts:
         return "memory and backlog are clear"
     return f"{', '.join(parts[:-1])} and {parts[-1]}" if parts[1:] else parts[0]

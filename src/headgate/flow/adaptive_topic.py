@@ -17,6 +17,7 @@ from headgate.flow.adaptive import (
     DecisionKind,
     Inputs,
     Law,
+    MemoryRule,
     PublishLimit,
     Rule,
     TopicFigures,
@@ -38,6 +39,7 @@ class TopicControl:
         "_law",
         "_limits",
         "_memory_pressure",
+        "_memory_rule",
         "_observe_only",
         "_present",
         "_seconds_to_breach",
@@ -55,6 +57,7 @@ class TopicControl:
         self._observe_only = False
         self._law = Law.PRESSURE
         self._memory_pressure = self._backlog_pressure = 0.0
+        self._memory_rule: MemoryRule | None = None
         self._seconds_to_breach: float | None = None
 
     @property
@@ -89,6 +92,7 @@ class TopicControl:
             return False
         if self._memory_pressure:
             self._memory_pressure = 0.0
+        self._memory_rule = None
         if self._backlog_pressure:
             self._backlog_pressure = 0.0
         self._seconds_to_breach = self._drain = None
@@ -96,13 +100,18 @@ class TopicControl:
         return True
 
     def evaluate(
-        self, signals: TopicSignals, cycle: Cycle, memory_pressure: float
+        self,
+        signals: TopicSignals,
+        cycle: Cycle,
+        memory_pressure: float,
+        memory_rule: MemoryRule | None = None,
     ) -> Decision | None:
         """One cycle: learn, and decide if the limit (in observe-only the one that would be)
         begins, changes or ends.
 
-        ``memory_pressure``: what memory asks of this topic, 0..1. A topic is evaluated in every
-        cycle after which it had published, and in every one while it :attr:`needs_look`.
+        ``memory_pressure``: what memory asks of this topic, 0..1, by that rule. A topic is
+        evaluated in every cycle after which it had published, and in every one while it
+        :attr:`needs_look`.
         """
         settings = cycle.settings
         if settings.observe_only is not self._observe_only:
@@ -135,6 +144,7 @@ class TopicControl:
         elif self._drain is not None:
             self._drain = self._seconds_to_breach = None
         self._memory_pressure, self._backlog_pressure = memory_pressure, pressure
+        self._memory_rule = memory_rule
         if self._present is None:
             asks = memory_pressure or (pressure and settings.law is Law.PRESSURE)
             if not (asks and natural.is_known) and (
@@ -221,6 +231,7 @@ class TopicControl:
             natural_messages_per_s=natural.messages if known else None,
             natural_bytes_per_s=natural.bytes if known else None,
             seconds_to_breach=self._seconds_to_breach,
+            memory_rule=self._memory_rule,
         )
 
     def figures(self) -> TopicFigures:

@@ -22,6 +22,7 @@ from headgate.flow.adaptive import (
     Cycle,
     Decision,
     DecisionKind,
+    MemoryRule,
     PublishLimit,
     TopicSignals,
 )
@@ -242,7 +243,8 @@ class PlantTopic:
         self._seen = messages
         self._was_parked = self._was_slowed = False
         pressure = attribution.pressure_on(self.control.held, self.held_bytes)
-        decision = self.control.evaluate(signals, cycle, pressure)
+        rule = attribution.rule_on(pressure)
+        decision = self.control.evaluate(signals, cycle, pressure, rule)
         if decision is not None:
             self.decisions.append((second, decision))
         if self.limit is None:
@@ -266,6 +268,8 @@ class Plant:
     late_ns: Callable[[], int] = lambda: 0
     """How late the next cycle comes."""
     attribution: MemoryAttribution = field(default_factory=MemoryAttribution)
+    turned: list[tuple[float, MemoryRule]] = field(default_factory=list)
+    """When everybody began to be slowed for the memory, and when that was given up."""
     pressures: list[float] = field(default_factory=list)
     """Of the broker's memory, in each cycle."""
     memory_max: float = 0.0
@@ -305,7 +309,14 @@ class Plant:
         used = round(self.memory_bytes(second))
         pressure = memory_pressure(used, self.memory_limit, self.settings)
         self.pressures.append(pressure)
-        self.attribution.begin(pressure)
+        turned = self.attribution.begin(
+            pressure,
+            used / self.memory_limit,
+            self._now_ns,
+            is_enforced=not self.settings.observe_only,
+        )
+        if turned is not None:
+            self.turned.append((second, turned))
         elapsed_ns = self._now_ns - self._cycled_ns or self.settings.interval_ns
         cycle = Cycle(self.settings, self._now_ns, elapsed_ns)
         for topic in self.topics:

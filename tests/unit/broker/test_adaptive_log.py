@@ -11,10 +11,20 @@ import pytest
 from headgate.base.names import parse_topic
 from headgate.base.units import NS_PER_S
 from headgate.broker.adaptive_log import LINES_MAX, AdaptiveLog
-from headgate.flow.adaptive import Decision, DecisionKind, Inputs, Law, PublishLimit, Rule
+from headgate.flow.adaptive import (
+    Decision,
+    DecisionKind,
+    Inputs,
+    Law,
+    MemoryRule,
+    PublishLimit,
+    Rule,
+)
 from tests.unit.engine.harness import FakeLog, Rig
 
-INPUTS = Inputs(0.43, 0.0, 500, 1_000, -1, None, 0.0, None, 1_000.0, 5_000.0, None)
+INPUTS = Inputs(
+    0.43, 0.0, 500, 1_000, -1, None, 0.0, None, 1_000.0, 5_000.0, None, MemoryRule.EVERYBODY
+)
 BEGUN = Decision(
     DecisionKind.ACTIVATED,
     observe_only=False,

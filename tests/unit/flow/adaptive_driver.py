@@ -5,7 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from headgate.base.units import NS_PER_S
-from headgate.flow.adaptive import AdaptiveSettings, Cycle, Decision, PublishLimit, TopicSignals
+from headgate.flow.adaptive import (
+    AdaptiveSettings,
+    Cycle,
+    Decision,
+    MemoryRule,
+    PublishLimit,
+    TopicSignals,
+)
 from headgate.flow.adaptive_topic import TopicControl
 
 MESSAGE_BYTES = 1_000
@@ -37,6 +44,7 @@ class Driven:
         published: int = 0,
         *,
         memory: float = 0.0,
+        rule: MemoryRule | None = None,
         waited: bool = False,
         slowed: bool = False,
         seconds: float = 1.0,
@@ -57,7 +65,7 @@ class Driven:
             **signals,
         )
         decision = self.control.evaluate(
-            found, Cycle(self.settings, self.now_ns, elapsed_ns), memory
+            found, Cycle(self.settings, self.now_ns, elapsed_ns), memory, rule
         )
         if decision is not None:
             self.decisions.append(decision)

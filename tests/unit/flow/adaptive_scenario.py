@@ -11,9 +11,10 @@ A file is a list of blocks, separated by empty lines; lines with ``#`` before a 
 Commands:
 
     set [law=drain] [observe_only=yes] [NAME=NUMBER]    settings of flow/adaptive
-    cycles N [publish=N] [drain=N] [memory=P%] [backlog=P%] [age=P%] [waited] [slowed]
+    cycles N [publish=N] [drain=N] [memory=P%] [rule=RULE] [backlog=P%] [age=P%] [waited] [slowed]
         so many seconds with so many messages (of 1,000 B) published and bytes drained in each; of
-        a quota of 12,000,000 B or an age limit of 100 s that part is taken
+        a quota of 12,000,000 B or an age limit of 100 s that part is taken. Memory asks by the rule
+        ``share``, ``everybody`` or ``no_effect``
     let go
 """
 
@@ -21,7 +22,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from headgate.flow.adaptive import AdaptiveSettings, Decision, Law
+from headgate.flow.adaptive import AdaptiveSettings, Decision, Law, MemoryRule
 from headgate.flow.adaptive_sentence import decision_sentence, publish_limit_text
 from tests.unit.flow.adaptive_driver import Driven
 
@@ -92,6 +93,8 @@ def _load(word: str) -> dict[str, Any]:
         return {name: True}
     if name in ("publish", "drain"):
         return {{"publish": "published", "drain": "drained"}[name]: int(text)}
+    if name == "rule":
+        return {"rule": MemoryRule(text)}
     share = float(text.removesuffix("%")) / 100
     if name == "memory":
         return {"memory": share}

@@ -7,7 +7,15 @@ from typing import Any
 
 import pytest
 
-from headgate.flow.adaptive import Decision, DecisionKind, Inputs, Law, PublishLimit, Rule
+from headgate.flow.adaptive import (
+    Decision,
+    DecisionKind,
+    Inputs,
+    Law,
+    MemoryRule,
+    PublishLimit,
+    Rule,
+)
 from headgate.flow.adaptive_sentence import decision_sentence, publish_limit_text
 
 INPUTS = Inputs(
@@ -34,6 +42,7 @@ DECISION = Decision(
     step_factor=0.25,
 )
 DRAINS = "the backlog is at 71 % of its quota and consumers drain 380,000 B/s"
+NO_EFFECT = "slowing all topics for 60 s did not bring memory down"
 MEMORY = (
     "memory is short (40 % of the way between its watermarks) and the topic is among those that"
     " use it up"
@@ -97,6 +106,24 @@ def told(inputs: dict[str, Any] | None = None, **changed: Any) -> str:
             {"new": None, "old": PublishLimit(None, 1), "kind": DecisionKind.DEACTIVATED,
              "rule": Rule.LET_GO},
             "no longer slowed: let go at once",
+        ),
+        (
+            {"law": Law.PRESSURE, "rule": Rule.FLOOR, "new": PublishLimit(100, 102_400),
+             "inputs": {"memory_pressure": 1.0, "memory_rule": MemoryRule.EVERYBODY}},
+            "slowed to 100 msg/s and 102,400 B/s: memory is short (100 % of the way between its"
+            " watermarks) and no topic is seen to use it up, so that all topics that publish are"
+            " slowed; as low as the least part of its natural rate allows",
+        ),
+        (
+            {"law": Law.PRESSURE, "new": PublishLimit(350, None), "kind": DecisionKind.CHANGED,
+             "old": PublishLimit(100, None), "rule": Rule.RAMP,
+             "inputs": {"memory_rule": MemoryRule.NO_EFFECT}},
+            f"raised to 350 msg/s: {NO_EFFECT}; on its way to no limit",
+        ),
+        (
+            {"new": None, "old": PublishLimit(850, None), "kind": DecisionKind.DEACTIVATED,
+             "rule": Rule.CLEAR, "inputs": {"memory_rule": MemoryRule.NO_EFFECT}},
+            f"no longer slowed: {NO_EFFECT}",
         ),
     ],
 )  # fmt: skip

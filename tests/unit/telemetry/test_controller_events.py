@@ -37,6 +37,7 @@ def test_a_limit_begins_and_ends_at_its_instants_and_steps_are_told_by_windows()
     assert (at_ns, rest) == (10, [])
     assert inputs["law"] == "pressure"
     assert inputs["memory_pressure"] == 0.43
+    assert inputs["memory_rule"] == "everybody"
     assert inputs["limit"] is None
     assert outcome["kind"] == "activated"
     assert outcome["rule"] == "step"
