@@ -323,7 +323,7 @@ def test_requests_that_are_refused(
 
 
 def test_broken_http(broker: BrokerProcess, neighbour: Neighbour) -> None:
-    post = f"POST {RATE} HTTP/1.1\r\nHost: x\r\n".encode()
+    post = f"POST {RATE} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n".encode()
     with neighbour.unharmed():
         for start in (
             b"\xff" * 200 + b"\r\n\r\n",

@@ -25,6 +25,9 @@ from headgate.metadata.errors import RefusalError
 JSON = "application/json"
 BYTES = "application/octet-stream"
 
+_DIGITS_MAX = 40
+"""More are no number: Python itself refuses to read thousands."""
+
 
 @dataclass(frozen=True, slots=True)
 class Reply:
@@ -80,7 +83,8 @@ class Call:
         """
         text = self.params[name]
         digits = text.removeprefix("-")
-        if not (digits.isascii() and digits.isdigit()) or abs(int(digits[:20])) > INT64_MAX:
+        is_number = digits.isascii() and digits.isdigit() and len(digits) <= _DIGITS_MAX
+        if not is_number or int(digits) > INT64_MAX:
             raise RefusalError(404, f"{name} is {text[:80]!r}: a 64-bit integer is allowed")
         return int(text)
 

@@ -1,4 +1,5 @@
-"""Uvicorn's HTTP protocol with bounds for a request: the size of its head, the time of all.
+"""Uvicorn's HTTP protocol with bounds for a request: the size of its head, the time of all and of
+its answer.
 
 Uvicorn leaves them to a proxy in front of it; here a single client could otherwise fill the
 broker's memory with one header line, or hold connections and tasks for ever without a word.
@@ -25,6 +26,10 @@ BODY_TIMEOUT_S = 30.0
 """How long a client may take for a body, from the end of the head. Time in which this side reads
 nothing from it is not the client's: then it gets as much again."""
 
+WRITE_TIMEOUT_S = 30.0
+"""How long a client may take for what is written to it at a time, 256 KiB at most. Who asks and
+does not read would otherwise keep an answer in memory for ever."""
+
 _OFFER = frozenset({b"upgrade", b"http2-settings"})
 """Headers that offer another protocol, and what ``Connection`` says of them."""
 
@@ -36,6 +41,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
     _in_head = False
     _just_begun = False
     _timer: asyncio.TimerHandle | None = None
+    _write_timer: asyncio.TimerHandle | None = None
     _limit_s = HEAD_TIMEOUT_S
     _data = b""
     """What is being read."""
@@ -52,7 +58,42 @@ class BoundedHttpProtocol(HttpToolsProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """See :class:`asyncio.Protocol`."""
         self._stop_waiting()
+        self._stop_write_timer()
         super().connection_lost(exc)
+
+    # -- the answer's time -----------------------------------------------------------------
+
+    def pause_writing(self) -> None:
+        """See :class:`asyncio.BaseProtocol`: the client takes less than it is sent."""
+        super().pause_writing()
+        self._begin_write_timer()
+
+    def resume_writing(self) -> None:
+        """See :class:`asyncio.BaseProtocol`: it took what was written."""
+        self._stop_write_timer()
+        super().resume_writing()
+
+    def on_response_complete(self) -> None:
+        """See uvicorn: the last of an answer is written, though perhaps not taken."""
+        super().on_response_complete()
+        if self._write_timer is None and self.transport.get_write_buffer_size():
+            self._begin_write_timer()
+
+    def _begin_write_timer(self) -> None:
+        self._stop_write_timer()
+        self._write_timer = self.loop.call_later(WRITE_TIMEOUT_S, self._not_taken)
+
+    def _stop_write_timer(self) -> None:
+        if self._write_timer is not None:
+            self._write_timer.cancel()
+            self._write_timer = None
+
+    def _not_taken(self) -> None:
+        self._write_timer = None
+        if self.transport.get_write_buffer_size():
+            self.transport.abort()  # closing would wait for the client again
+
+    # -- the request -----------------------------------------------------------------------
 
     def data_received(self, data: bytes) -> None:
         """See :class:`asyncio.Protocol`."""

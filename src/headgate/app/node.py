@@ -25,6 +25,7 @@ from headgate.app.names_key import names_key
 from headgate.app.open_telemetry import start_export
 from headgate.app.system_memory import ProcSelfMemory, process_memory
 from headgate.app.web import WebApp, WebServer
+from headgate.app.web_guard import OwnNames, WebGuard
 from headgate.base.clock import Clock, SystemClock
 from headgate.base.errors import InvariantError
 from headgate.base.units import MIB, MS_PER_S, S_PER_MINUTE
@@ -102,9 +103,8 @@ class Node:
             server = await serve_binary(broker, binary)
             stack.push_async_callback(server.close)
             admin = AdminApp(AdminFacade(broker), broker.clock)
-            web_server = await WebServer.start(
-                WebApp(admin, {"/metrics": metrics_route(broker)}, on_bug), web
-            )
+            app = WebApp(admin, {"/metrics": metrics_route(broker)}, on_bug)
+            web_server = await WebServer.start(WebGuard(app, OwnNames.of(settings)), web)
             stack.push_async_callback(web_server.close)
             urls = Urls(info.broker_url, info.web_url)
             return cls(broker, urls, data_path, stack.pop_all())

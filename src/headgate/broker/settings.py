@@ -131,6 +131,13 @@ class Settings:
         "",
         "Host name that lookups tell clients; empty means the bind address, or this host's name.",
     )
+    headgateWebHostNames: str = _key(
+        "",
+        "Further names by which the web port is asked for, with commas between them; *.example.com "
+        "is every name below example.com, * any name. Loopback names, the advertised address, this "
+        "host's name and IP addresses are always allowed; requests to other names are refused, "
+        "because a web page may have sent them.",
+    )
     keepAliveIntervalSeconds: int = _key(
         30,
         "A connection that is silent this long is pinged, and closed when it stays silent.",

@@ -15,6 +15,7 @@ from headgate.app.http_bounds import (
     BODY_TIMEOUT_S,
     HEAD_BYTES_MAX,
     HEAD_TIMEOUT_S,
+    WRITE_TIMEOUT_S,
     BoundedHttpProtocol,
 )
 from headgate.testing.clock import ManualClock
@@ -27,7 +28,9 @@ class Wire(asyncio.Transport):
     def __init__(self) -> None:
         super().__init__()
         self.written = b""
-        self.closed = False
+        self.closed = self.aborted = False
+        self.unread_bytes = 0
+        """What the client has not taken."""
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
         self.written += bytes(data)
@@ -35,8 +38,14 @@ class Wire(asyncio.Transport):
     def close(self) -> None:
         self.closed = True
 
+    def abort(self) -> None:
+        self.closed = self.aborted = True
+
     def is_closing(self) -> bool:
         return self.closed
+
+    def get_write_buffer_size(self) -> int:
+        return self.unread_bytes
 
     def pause_reading(self) -> None:
         return None
@@ -209,6 +218,64 @@ def test_time_begins_anew_with_each_request() -> None:
             protocol.data_received(b"\r\n")
             await asyncio.sleep(20)
         assert wire.written.count(b"HTTP/1.1 200 ") == 3
+        assert not wire.closed
+
+    play(story)
+
+
+GET = b"GET / HTTP/1.1\r\nHost: h\r\n\r\n"
+
+
+def test_who_takes_nothing_of_an_answer_is_cut_off() -> None:
+    async def story(protocol: BoundedHttpProtocol, wire: Wire) -> None:
+        protocol.data_received(GET)
+        wire.unread_bytes = 300_000
+        protocol.pause_writing()
+        await asyncio.sleep(WRITE_TIMEOUT_S - 1)
+        assert not wire.closed
+        await asyncio.sleep(2)
+        assert wire.aborted
+
+    play(story)
+
+
+def test_who_takes_an_answer_slowly_is_not() -> None:
+    async def story(protocol: BoundedHttpProtocol, wire: Wire) -> None:
+        protocol.data_received(GET)
+        for _ in range(3):
+            wire.unread_bytes = 300_000
+            protocol.pause_writing()
+            await asyncio.sleep(WRITE_TIMEOUT_S - 1)
+            wire.unread_bytes = 10_000
+            protocol.resume_writing()
+            await asyncio.sleep(2)
+        assert not wire.closed
+
+    play(story)
+
+
+def test_who_leaves_the_end_of_an_answer_is_cut_off() -> None:
+    """Too little for the transport to say so, and closing would wait for ever."""
+
+    async def story(protocol: BoundedHttpProtocol, wire: Wire) -> None:
+        wire.unread_bytes = 500
+        protocol.data_received(GET.replace(b"Host", b"Connection: close\r\nHost"))
+        await asyncio.sleep(WRITE_TIMEOUT_S - 1)
+        assert wire.closed
+        assert not wire.aborted
+        await asyncio.sleep(2)
+        assert wire.aborted
+
+    play(story)
+
+
+def test_who_takes_it_all_in_time_stays() -> None:
+    async def story(protocol: BoundedHttpProtocol, wire: Wire) -> None:
+        wire.unread_bytes = 500
+        protocol.data_received(GET)
+        await asyncio.sleep(1)
+        wire.unread_bytes = 0
+        await asyncio.sleep(2 * WRITE_TIMEOUT_S)
         assert not wire.closed
 
     play(story)

@@ -1,0 +1,197 @@
+"""Which requests the web port takes at all: of tools and of its own pages, not of foreign ones.
+
+Any page that is open in a browser on a machine that reaches the broker can send requests there.
+Three things stop it, each by itself:
+
+* ``Host`` must name this broker. A page whose own name was made to resolve to the broker's address
+  (DNS rebinding) could otherwise read and do everything. Literal IP addresses need no such name.
+* What changes something must not come from a foreign page: browsers say so in ``Origin`` and
+  ``Sec-Fetch-Site``, tools send neither.
+* A body must be JSON by its type. A page can send any other without asking first (``text/plain``, a
+  form, none), this one not.
+
+What a foreign page gets by a GET it cannot read: there are no CORS headers, and every answer says
+that it is for pages of its own origin.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import logging
+import re
+import socket
+from collections.abc import Iterable
+from typing import Final
+from urllib.parse import urlsplit
+
+import msgspec
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from headgate.app.listeners import advertised_host
+from headgate.broker.settings import Settings
+
+logger = logging.getLogger("headgate.web")
+
+SETTING: Final = "headgateWebHostNames"
+
+_SAFE: Final = frozenset({"GET", "HEAD", "OPTIONS"})
+_GETS_THAT_ACT: Final = frozenset({"/admin/v2/brokers/backlog-quota-check"})
+_JSON_TYPE: Final = re.compile(rb"application/([-.+\w]+\+)?json *(;.*)?", re.IGNORECASE)
+_FOREIGN_SITES: Final = frozenset({b"cross-site", b"same-site"})
+_NOTICES_MAX: Final = 8
+"""Different refusals that are told in the log, so that a page cannot fill it."""
+_SHOWN_CHARACTERS: Final = 80
+
+OWN_HEADERS: Final = (
+    (b"cross-origin-resource-policy", b"same-origin"),
+    (b"x-content-type-options", b"nosniff"),
+)
+"""Of every answer: no foreign page may use it, no browser takes it for something else."""
+
+Refusal = tuple[int, str]
+"""A status and the reason."""
+
+
+class OwnNames:
+    """The names by which the web port is asked for."""
+
+    def __init__(self, own: Iterable[str], told: str) -> None:
+        """``own`` are the broker's names, ``told`` what the setting says: names with commas
+        between them, ``*.`` before one for all below it, ``*`` alone for any."""
+        self._told = frozenset(_plain(name) for name in told.split(",") if name.strip())
+        self._own = frozenset(_plain(name) for name in own if name) | {"localhost"}
+
+    @classmethod
+    def of(cls, settings: Settings) -> OwnNames:
+        """Those of a broker with these settings, on this machine."""
+        own = (advertised_host(settings), settings.bindAddress, socket.gethostname())
+        return cls(own, settings.headgateWebHostNames)
+
+    def has(self, host: str) -> bool:
+        """Whether ``host``, without a port, is one of them or an IP address."""
+        name = _plain(host)
+        if name in self._own or name.endswith(".localhost") or _is_address(name):
+            return True
+        return self.told(name)
+
+    def told(self, host: str) -> bool:
+        """Whether the setting names it."""
+        name = _plain(host)
+        return (
+            name in self._told
+            or "*" in self._told
+            or any(each[:2] == "*." and name.endswith(each[1:]) for each in self._told)
+        )
+
+
+class WebGuard:
+    """The application of the web port behind these rules."""
+
+    def __init__(self, app: ASGIApp, names: OwnNames) -> None:
+        self._app = app
+        self._names = names
+        self._noticed: set[str] = set()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve or refuse one request."""
+
+        async def send_own(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                message = {**message, "headers": [*message.get("headers", ()), *OWN_HEADERS]}
+            await send(message)
+
+        refusal = why_not(scope, self._names)
+        if refusal is None:
+            await self._app(scope, receive, send_own)
+            return
+        status, reason = refusal
+        if reason not in self._noticed and len(self._noticed) < _NOTICES_MAX:
+            self._noticed.add(reason)
+            logger.warning("%s from %s: %s", status, (scope.get("client") or "?")[0], reason)
+        body = msgspec.json.encode({"reason": reason})
+        headers = [
+            (b"content-type", b"application/json"),
+            (b"content-length", str(len(body)).encode()),
+        ]
+        await send_own({"type": "http.response.start", "status": status, "headers": headers})
+        await send(
+            {"type": "http.response.body", "body": body if scope["method"] != "HEAD" else b""}
+        )
+
+
+def why_not(scope: Scope, names: OwnNames) -> Refusal | None:
+    """Why a request is refused, and with which status; None if it is not."""
+    headers: dict[bytes, bytes] = {}
+    hosts: list[bytes] = []
+    for name, value in scope["headers"]:
+        headers[name] = value
+        if name == b"host":
+            hosts.append(value)
+    if len(set(hosts)) > 1 or (not hosts and scope.get("http_version") != "1.0"):
+        return 400, f"A request has one Host header: this one has {len(hosts)}"
+    host = hosts[0].decode("latin-1") if hosts else ""
+    if hosts and not names.has(_without_port(host)):
+        return 421, (
+            f"Host {_shown(host)} is not a name of this broker, so a foreign page may have sent "
+            f"this. If it is one, add it to {SETTING}; an IP address is always allowed"
+        )
+    path = scope["path"].rstrip("/")
+    if scope["method"] in _SAFE and path not in _GETS_THAT_ACT:
+        return None
+    return _from_foreign_page(headers, host, names) or _not_json(headers)
+
+
+def _from_foreign_page(headers: dict[bytes, bytes], host: str, names: OwnNames) -> Refusal | None:
+    origin = headers.get(b"origin")
+    if origin is not None:
+        text = origin.decode("latin-1")
+        try:
+            where = urlsplit(text)
+            is_own = where.netloc != "" and (
+                where.netloc.lower() == host.lower() or names.told(where.hostname or "")
+            )
+        except ValueError:
+            is_own = False
+        if not is_own:
+            return 403, (
+                f"A page of {_shown(text)} may not change anything here. If that is this broker "
+                f"behind a proxy, add its name to {SETTING}"
+            )
+    site = headers.get(b"sec-fetch-site", b"").lower()
+    if site in _FOREIGN_SITES:
+        return 403, f"A page of another origin ({site.decode()}) may not change anything here"
+    return None
+
+
+def _not_json(headers: dict[bytes, bytes]) -> Refusal | None:
+    has_body = b"transfer-encoding" in headers or headers.get(b"content-length", b"0") != b"0"
+    kind = headers.get(b"content-type", b"")
+    if not has_body or _JSON_TYPE.fullmatch(kind.strip()):
+        return None
+    said = (
+        f"Content-Type is {_shown(kind.decode('latin-1'))}" if kind else "There is no Content-Type"
+    )
+    return 415, f"{said}: a body is sent with 'Content-Type: application/json'"
+
+
+def _without_port(host: str) -> str:
+    if host.startswith("["):
+        return host.partition("]")[0] + "]"
+    return host.partition(":")[0]
+
+
+def _plain(name: str) -> str:
+    """A name as it is compared."""
+    return name.strip().strip("[]").rstrip(".").lower()
+
+
+def _is_address(name: str) -> bool:
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return True
+
+
+def _shown(text: str) -> str:
+    return repr(text[:_SHOWN_CHARACTERS])

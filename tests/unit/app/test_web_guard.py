@@ -1,0 +1,204 @@
+"""What the web port takes: tools and its own pages, whatever a foreign page may send."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+
+import pytest
+from starlette.types import Message, Receive, Scope, Send
+
+from headgate.app.web_guard import SETTING, OwnNames, WebGuard, why_not
+from headgate.broker.settings import Settings
+
+NAMES = OwnNames(["broker.internal", "0.0.0.0", "[fd00::1]"], "pulsar.example, *.svc.local")
+
+
+def scope_of(
+    method: str = "GET", path: str = "/admin/v2/clusters", version: str = "1.1", **headers: str
+) -> Scope:
+    headers.setdefault("host", "localhost:8080")
+    raw = [
+        (name.replace("_", "-").encode(), value.encode("latin-1"))
+        for name, value in headers.items()
+        if value != "absent"
+    ]
+    return {
+        "type": "http", "method": method, "path": path, "headers": raw, "http_version": version,
+        "client": ("127.0.0.1", 5),
+    }  # fmt: skip
+
+
+def status(method: str = "GET", path: str = "/admin/v2/clusters", **headers: str) -> int:
+    """Of the refusal; 0 if the request is taken."""
+    refusal = why_not(scope_of(method, path, **headers), NAMES)
+    return refusal[0] if refusal else 0
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        "localhost", "localhost:8080", "LOCALHOST.", "app.localhost:80", "127.0.0.1:8080",
+        "10.1.2.3", "[::1]:8080", "[fd00::1]", "broker.internal", "Broker.Internal:9",
+        "pulsar.example:1", "a.svc.local", "a.b.svc.local:8080",
+    ],
+)  # fmt: skip
+def test_own_names_and_addresses(host: str) -> None:
+    assert status(host=host) == 0
+    assert status("POST", host=host) == 0
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        "evil.example", "evil.example:8080", "localhost.evil.example", "127.0.0.1.evil.example",
+        "broker.internal.evil", "xbroker.internal", "svc.local", "xsvc.local", "", ":8080",
+        "0x7f000001", "127.1", "pulsar.example@evil", "localhost@evil.example", "\xff",
+    ],
+)  # fmt: skip
+def test_other_names(host: str) -> None:
+    for method in ("GET", "POST", "OPTIONS", "HEAD"):
+        assert status(method, host=host) == 421
+
+
+def test_what_to_set_is_said() -> None:
+    refusal = why_not(scope_of(host="metrics.example:8080"), NAMES)
+    assert refusal is not None
+    assert "'metrics.example:8080'" in refusal[1]
+    assert SETTING in refusal[1]
+    long = why_not(scope_of(host="x" * 5_000), NAMES)
+    assert long is not None
+    assert len(long[1]) < 400
+
+
+def test_any_name_may_be_allowed() -> None:
+    assert OwnNames([], "*").has("evil.example")
+    assert not OwnNames([], "").has("evil.example")
+
+
+def test_names_of_a_broker() -> None:
+    settings = Settings()
+    settings.set("advertisedAddress", "broker-7.example")
+    settings.set("headgateWebHostNames", "proxy.example")
+    names = OwnNames.of(settings)
+    assert names.has("broker-7.example")
+    assert names.has("proxy.example")
+    assert not names.has("example")
+
+
+def test_hosts_that_are_missing_or_two() -> None:
+    assert status(host="absent") == 400
+    assert why_not(scope_of(version="1.0", host="absent"), NAMES) is None
+    scope = scope_of()
+    scope["headers"].append((b"host", b"evil.example"))
+    refusal = why_not(scope, NAMES)
+    assert refusal is not None
+    assert refusal[0] == 400
+
+
+@pytest.mark.parametrize(
+    ("headers", "expected"),
+    [
+        ({}, 0),  # curl, pulsar-admin, the JDK's client
+        ({"origin": "http://localhost:8080", "sec_fetch_site": "same-origin"}, 0),
+        ({"origin": "https://LOCALHOST:8080"}, 0),
+        ({"sec_fetch_site": "none"}, 0),
+        ({"origin": "https://pulsar.example"}, 0),  # a proxy that puts its own Host there
+        ({"origin": "http://localhost:3000"}, 403),
+        ({"origin": "http://localhost"}, 403),
+        ({"origin": "https://evil.example"}, 403),
+        ({"origin": "null"}, 403),
+        ({"origin": ""}, 403),
+        ({"origin": "http://[::1"}, 403),
+        ({"origin": "http://localhost:8080.evil.example"}, 403),
+        ({"sec_fetch_site": "cross-site"}, 403),
+        ({"sec_fetch_site": "Same-Site"}, 403),
+        ({"origin": "http://localhost:8080", "sec_fetch_site": "cross-site"}, 403),
+    ],
+)
+def test_foreign_pages_change_nothing(headers: dict[str, str], expected: int) -> None:
+    for method in ("POST", "PUT", "DELETE", "PATCH"):
+        assert status(method, **headers) == expected
+    assert status("GET", **headers) == 0
+    assert status("GET", "/admin/v2/brokers/backlog-quota-check/", **headers) == expected
+
+
+@pytest.mark.parametrize(
+    ("headers", "expected"),
+    [
+        ({}, 0),
+        ({"content_length": "0"}, 0),
+        ({"content_length": "0", "content_type": "application/x-www-form-urlencoded"}, 0),
+        ({"content_length": "2", "content_type": "application/json"}, 0),
+        ({"content_length": "2", "content_type": "Application/JSON; charset=utf-8"}, 0),
+        ({"content_length": "2", "content_type": "application/vnd.x-metadata+json"}, 0),
+        ({"content_length": "2"}, 415),
+        ({"transfer_encoding": "chunked"}, 415),
+        ({"transfer_encoding": "chunked", "content_type": "application/json"}, 0),
+        ({"content_length": "2", "content_type": "text/plain"}, 415),
+        ({"content_length": "2", "content_type": "application/x-www-form-urlencoded"}, 415),
+        ({"content_length": "2", "content_type": "multipart/form-data; boundary=x"}, 415),
+        ({"content_length": "2", "content_type": "text/plain; application/json"}, 415),
+        ({"content_length": "2", "content_type": "application/jsonx"}, 415),
+    ],
+)  # fmt: skip
+def test_bodies_are_json_by_their_type(headers: dict[str, str], expected: int) -> None:
+    assert status("POST", **headers) == expected
+
+
+def test_what_a_form_is_told() -> None:
+    headers = {"content_length": "2", "content_type": "application/x-www-form-urlencoded"}
+    refusal = why_not(scope_of("POST", **headers), NAMES)
+    assert refusal is not None
+    assert "'Content-Type: application/json'" in refusal[1]
+
+
+# As an application ------------------------------------------------------------------------------
+
+
+async def _app(_scope: Scope, _receive: Receive, send: Send) -> None:
+    await send({"type": "http.response.start", "status": 204, "headers": [(b"x", b"y")]})
+    await send({"type": "http.response.body", "body": b""})
+
+
+async def _receive() -> Message:
+    return {"type": "http.disconnect"}
+
+
+def answer(scope: Scope, guard: WebGuard | None = None) -> tuple[int, dict[bytes, bytes], bytes]:
+    sent: list[Message] = []
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    asyncio.run((guard or WebGuard(_app, NAMES))(scope, _receive, send))
+    return sent[0]["status"], dict(sent[0]["headers"]), sent[1]["body"]
+
+
+def test_answers_belong_to_their_origin() -> None:
+    for host, expected in (("localhost", 204), ("evil.example", 421)):
+        found, headers, _ = answer(scope_of(host=host))
+        assert found == expected
+        assert headers[b"cross-origin-resource-policy"] == b"same-origin"
+        assert headers[b"x-content-type-options"] == b"nosniff"
+        assert not any(name.startswith(b"access-control") for name in headers)
+    assert answer(scope_of())[1][b"x"] == b"y"
+
+
+def test_a_refusal_is_json_with_its_reason() -> None:
+    found, headers, body = answer(scope_of("POST", origin="https://evil.example"))
+    assert found == 403
+    assert headers[b"content-type"] == b"application/json"
+    assert headers[b"content-length"] == str(len(body)).encode()
+    assert "https://evil.example" in json.loads(body)["reason"]
+    assert answer(scope_of("HEAD", host="evil.example"))[2] == b""
+
+
+def test_refusals_are_told_in_the_log_a_few_times(caplog: pytest.LogCaptureFixture) -> None:
+    guard = WebGuard(_app, NAMES)
+    with caplog.at_level(logging.WARNING):
+        for number in range(50):
+            answer(scope_of(host=f"evil{number % 25}.example"), guard)
+    assert len(caplog.messages) == 8
+    assert "421 from 127.0.0.1: Host 'evil0.example'" in caplog.messages[0]
