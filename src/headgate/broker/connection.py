@@ -30,9 +30,10 @@ from headgate.broker.connection_bounds import (
     TURN_WORK_MAX,
     UNREAD_BYTES_MAX,
 )
+from headgate.broker.consuming import flow
+from headgate.broker.delays import DelayedSends
 from headgate.broker.keep_alive import KeepAlive
 from headgate.broker.notices import Notices
-from headgate.broker.settings import INT32_MAX
 from headgate.broker.throttle import ConnectionThrottle
 from headgate.broker.waiting_commands import WaitingCommands
 from headgate.engine.consumer import Consumer
@@ -77,7 +78,8 @@ class Connection(asyncio.BufferedProtocol):
         makes each. A CLOSE takes it out, and whoever made it gives up."""
         self.writable = True
         self.is_open = False
-        self._notices = Notices()
+        self.notices = Notices()
+        self.delays = DelayedSends(self)
         self.throttle = ConnectionThrottle(self)
         self._table = ConnectionTable()
         self._message_bytes_max = broker.settings.maxMessageSize
@@ -212,7 +214,7 @@ class Connection(asyncio.BufferedProtocol):
                     work -= acknowledge(self, command)
                     work -= self._decoder.command_size // ACK_BYTES_PER_WORK
                 elif kind == _FLOW:
-                    self._flow(command)
+                    flow(self, command)
                     work -= 1
                 else:
                     self._cold(kind, command)
@@ -277,7 +279,7 @@ class Connection(asyncio.BufferedProtocol):
     def refuse(self, command: BaseCommand, error: HeadgateError) -> bool:
         """Answer that a command failed; False if there is no such answer."""
         code, text = refusal_of(error)
-        self._notices.refused(self.address, command.type, code, text)
+        self.notices.refused(self.address, command.type, code, text)
         reply = commands.refuse(command, code, text)
         if reply is not None:
             self.write(reply)
@@ -324,8 +326,9 @@ class Connection(asyncio.BufferedProtocol):
             self.write(encode.send_error(producer_id, sequence_id, code, text))
             return
         message_count = send.num_messages
-        if check_message_count(message_count, body, self._message_bytes_max):
-            self._notices.delay_ignored(self.address, producer.name, topic.name)
+        is_delayed = check_message_count(message_count, body, self._message_bytes_max)
+        if is_delayed and self.delays.refuses(producer, topic, sequence_id, message_count):
+            return
         highest_sequence_id = send.highest_sequence_id
         maximum = self.broker.settings.maxPendingPublishRequestsPerConnection
         if send.is_chunk:
@@ -339,20 +342,6 @@ class Connection(asyncio.BufferedProtocol):
                 self._pending_count += 1
         except StorageError as error:
             self.send_refused(producer_id, sequence_id, str(error))
-
-    def _flow(self, command: BaseCommand) -> None:
-        flow = command.flow
-        permits = flow.messagePermits
-        if not 1 <= permits <= INT32_MAX:
-            # Unsigned on the wire: a Java client's negative number arrives as one above this.
-            raise RemoteProtocolError(f"FLOW of {permits} permits: 1 to {INT32_MAX} are allowed")
-        entry = self.consumers.get(flow.consumer_id)
-        if entry is not None:
-            consumer, subscription = entry
-            # The total stays what Java's clients and tools can read, too.
-            permits = min(permits, INT32_MAX - consumer.permits)
-            if permits > 0:
-                subscription.flow(consumer, permits)
 
     # -- cold commands ---------------------------------------------------------------------
 
@@ -405,6 +394,8 @@ class Connection(asyncio.BufferedProtocol):
         self.write(
             encode.send_receipt(producer_id, sequence_id, ledger_id, entry_id, highest_sequence_id)
         )
+        if self.delays.behind:
+            self.delays.answered(producer_id)
 
     def send_staged(self) -> None:
         """See :class:`headgate.engine.ports.ProducerPort`."""
@@ -514,6 +505,7 @@ class Connection(asyncio.BufferedProtocol):
         if entry is None:
             return False
         self._pending_count -= entry[0].pending_count
+        self.delays.behind.pop(producer_id, None)
         self.broker.engine.intake.answered()
         self.go_on()
         return True

@@ -15,6 +15,7 @@ from headgate.broker.connection_bounds import SLICE_IDS, check_room
 from headgate.broker.cursors import create_subscription, delete_subscription, seek
 from headgate.broker.entries import last_message
 from headgate.broker.schemas import agree
+from headgate.broker.settings import INT32_MAX
 from headgate.engine.consumer import Consumer
 from headgate.engine.errors import (
     ConsumerBusyError,
@@ -28,6 +29,7 @@ from headgate.engine.types import SubscriptionType
 from headgate.wire import encode
 from headgate.wire.codes import InitialPosition, ServerError
 from headgate.wire.codes import SubscriptionType as WireType
+from headgate.wire.errors import RemoteProtocolError
 from headgate.wire.ids import position_of, to_signed
 from headgate.wire.messages import (
     BaseCommand,
@@ -156,6 +158,26 @@ def _make(connection: Connection, request: CommandSubscribe) -> Consumer:
         connected_ms=broker.engine.now_ms,
         epoch=to_signed(request.consumer_epoch) if request.HasField("consumer_epoch") else -1,
     )
+
+
+def flow(connection: Connection, command: BaseCommand) -> None:
+    """Let a consumer be sent more messages.
+
+    Raises:
+        RemoteProtocolError: no client may ask for so many.
+    """
+    asked = command.flow
+    permits = asked.messagePermits
+    if not 1 <= permits <= INT32_MAX:
+        # Unsigned on the wire: a Java client's negative number arrives as one above this.
+        raise RemoteProtocolError(f"FLOW of {permits} permits: 1 to {INT32_MAX} are allowed")
+    entry = connection.consumers.get(asked.consumer_id)
+    if entry is not None:
+        consumer, subscription = entry
+        # The total stays what Java's clients and tools can read, too.
+        permits = min(permits, INT32_MAX - consumer.permits)
+        if permits > 0:
+            subscription.flow(consumer, permits)
 
 
 def redeliver(connection: Connection, command: BaseCommand) -> None:

@@ -27,3 +27,5 @@ class BrokerCounts:
     lookups_answered: int = 0
     lookups_failed: int = 0
     """LOOKUPs that were refused."""
+    delays_ignored: int = 0
+    """Messages that asked to be delivered later, and were delivered at once."""

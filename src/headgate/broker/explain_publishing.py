@@ -50,6 +50,7 @@ def publishing(broker: Broker, topics: Sequence[Topic]) -> Steps[Publishing]:
         parked=parked,
         longest_waiting=waiting,
         limits=publish_limits(broker, topics),
+        delays_ignored=sum(topic.delays_ignored for topic in topics),
         sentence=_sentence(parked, topics),
         last_publish=iso_time(last_ms) if last_ms else None,
     )

@@ -298,6 +298,9 @@ class Publishing(Struct, frozen=True, kw_only=True, rename="camel"):
     """At most five: those with most messages that wait."""
     limits: list[LimitState]
     """Publish limits of the topic (one a partition) and of the broker."""
+    delays_ignored: int
+    """Messages that asked to be delivered later and were delivered at once, since the topic was
+    loaded: delayed delivery is not supported."""
     sentence: str
     """What holds publishing now, or held it lately."""
     last_publish: str | None

@@ -404,6 +404,9 @@ def _held(page: _Page, side: Report, *, partitioned: bool) -> None:
     if any(state["hourS"] > state["minuteS"] + 1 for state in side["parked"]):
         hour = (f"{span(s['hourS'])} {s['cause']}" for s in side["parked"] if s["hourS"] >= 1)
         rows.append(("last hour", ", ".join(hour)))
+    if side["delaysIgnored"]:
+        asked = count(side["delaysIgnored"], "message")
+        rows.append(("delays", f"{asked} to be delivered later went at once: not supported"))
     if rows:
         page.rows(rows)
 

@@ -59,6 +59,7 @@ class Topic:
         "cache",
         "control",
         "created_ms",
+        "delays_ignored",
         "ending",
         "engine",
         "entries_in_before_load",
@@ -133,8 +134,8 @@ class Topic:
         self.entries_in_before_load = log.end
         self.entries_read = 0
         """Entries that were brought from disk since the topic was loaded."""
-        self.messages_out_removed = 0
-        self.bytes_out_removed = 0
+        self.messages_out_removed = self.bytes_out_removed = 0
+        self.delays_ignored = 0  # messages that asked to be delivered later, and were not
         self.publish_throttled_count = 0
         """Times that a connection with a producer here began to be throttled, whatever for."""
         self.rates = RateMeter(4)

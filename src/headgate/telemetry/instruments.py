@@ -134,6 +134,8 @@ BROKER_INSTRUMENTS: Final = (
     Instrument("pulsar.broker.request.topic.lookup.concurrent.limit", UP_DOWN_COUNTER,
                "{operation}", "How many may: ``maxConcurrentLookupRequest``.",
                lambda broker, _: broker.settings.maxConcurrentLookupRequest),
+    _ours(series.DELAYS_IGNORED_SERIES, COUNTER, "{message}",
+          lambda broker, _: broker.counts.delays_ignored),
     _ours(series.CHECK_DEFECTS_SERIES, COUNTER, "{topic}",
           lambda broker, _: broker.engine.quotas.defects_count),
     _ours(series.LIMIT_SERIES, GAUGE, "1/s", readings.broker_limit),

@@ -61,6 +61,14 @@ def _subscription(name: str, unit: str, meaning: str, *labels: str) -> Series:
     return Series(f"pulsar_{name}", "gauge", (*SUBSCRIPTION_LABELS, *labels), unit, meaning)
 
 
+DELAYS_IGNORED_SERIES: Final = Series(
+    "headgate_delays_ignored_messages_total",
+    "counter",
+    BROKER_LABELS,
+    "messages",
+    "Messages that asked to be delivered later and were delivered at once, since the start.",
+)
+
 BROKER_SERIES: Final = (
     _broker("version_info", "1", "Always 1; the labels say what is running.", "version", "commit"),
     _broker("broker_topics_count", "topics", "Live topics; each partition is one."),
@@ -96,6 +104,7 @@ BROKER_SERIES: Final = (
     _connections("connection_create_success_count", "Of them, those that sent a CONNECT."),
     _connections("connection_create_fail_count", "Of them, those that ended without one."),
     _connections("connection_closed_total_count", "Connections ended since the start."),
+    DELAYS_IGNORED_SERIES,
 )  # fmt: skip
 """Always on the page."""
 

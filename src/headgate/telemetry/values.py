@@ -75,6 +75,7 @@ def broker_values(broker: Broker, totals: Totals) -> list[tuple[Number, ...]]:
         (counts.connections_established,),
         (counts.connections_failed,),
         (counts.connections_closed,),
+        (counts.delays_ignored,),
     ]
 
 

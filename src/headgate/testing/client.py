@@ -83,7 +83,9 @@ class SimClient(asyncio.Protocol):
         while (frame := self._decoder.next_frame()) is not None:
             self._receive(*frame)
 
-    async def connect(self, *, protocol_version: int | None = None) -> BaseCommand:
+    async def connect(
+        self, *, protocol_version: int | None = None, client_version: str = "headgate-testing"
+    ) -> BaseCommand:
         """Say CONNECT and wait for CONNECTED.
 
         Raises:
@@ -92,7 +94,7 @@ class SimClient(asyncio.Protocol):
         """
         self._connecting = self.loop.create_future()
         options = {} if protocol_version is None else {"protocol_version": protocol_version}
-        self.write(frames.connect(client_version="headgate-testing", **options))
+        self.write(frames.connect(client_version=client_version, **options))
         self.connected = await self._connecting
         self._connecting = None
         return self.connected

@@ -37,9 +37,10 @@ class SimProducer:
         self._waiting: deque[tuple[int, asyncio.Future[Position]]] = deque()
 
     def send_nowait(
-        self, payload: bytes, *, batch: Sequence[bytes] = ()
+        self, payload: bytes, *, batch: Sequence[bytes] = (), delay_ms: int = 0
     ) -> asyncio.Future[Position]:
-        """Publish one message (or, with ``batch``, those messages as one entry).
+        """Publish one message (or, with ``batch``, those messages as one entry), which asks to be
+        delivered after ``delay_ms``.
 
         The future gives the position of the receipt. It fails with :class:`RefusedError` or, when
         nobody will ever know, with :class:`ConnectionLostError`.
@@ -48,7 +49,7 @@ class SimProducer:
         if not self.is_open:
             raise ConnectionLostError("the producer is closed")
         self.sequence_id += 1
-        body = self.entry(payload, batch=batch)
+        body = self.entry(payload, batch=batch, delay_ms=delay_ms)
         client.write(
             frames.send(
                 self.producer_id,
@@ -61,17 +62,21 @@ class SimProducer:
         self._waiting.append((self.sequence_id, future))
         return future
 
-    async def send(self, payload: bytes, *, batch: Sequence[bytes] = ()) -> Position:
+    async def send(
+        self, payload: bytes, *, batch: Sequence[bytes] = (), delay_ms: int = 0
+    ) -> Position:
         """Publish and wait for the receipt. Raises as :meth:`send_nowait` says."""
-        return await self.send_nowait(payload, batch=batch)
+        return await self.send_nowait(payload, batch=batch, delay_ms=delay_ms)
 
-    def entry(self, payload: bytes, *, batch: Sequence[bytes] = ()) -> bytes:
+    def entry(self, payload: bytes, *, batch: Sequence[bytes] = (), delay_ms: int = 0) -> bytes:
         """The entry that a send of ``payload`` or ``batch`` under the present sequence id makes."""
         metadata = MessageMetadata(
             producer_name=self.name,
             sequence_id=self.sequence_id,
             publish_time=self._client.wall_ms(),
         )
+        if delay_ms:
+            metadata.deliver_at_time = metadata.publish_time + delay_ms
         if batch:
             metadata.num_messages_in_batch = len(batch)
             payload = pack_batch(batch)

@@ -259,6 +259,15 @@ def test_the_publishing_side(
     assert page(told).splitlines()[1] == line
 
 
+def test_delays_that_are_ignored_are_said(answers: dict[str, Any]) -> None:
+    answer = answers["fine"]
+    assert "delays" not in page(answer)
+    side = answer["publishing"] | {"delaysIgnored": 12}
+    assert "delays  12 messages to be delivered later went at once: not supported" in page(
+        answer | {"publishing": side}
+    )
+
+
 @pytest.mark.parametrize("width", [1, 40, 80, 100, 160])
 def test_lines_fit_and_names_stay_whole(answers: dict[str, Any], width: int) -> None:
     long = "persistent://acme/shop/" + "long-name." * 12

@@ -62,10 +62,16 @@ def test_a_batch_holds_no_more_than_fits() -> None:
 
 
 @pytest.mark.parametrize("checksum", [True, False])
-@pytest.mark.parametrize("time_ms", [0, 1, 1_700_000_003_000, -1])
+@pytest.mark.parametrize("time_ms", [1_700_000_000_001, 1_700_000_003_000, 2**63 - 1])
 def test_a_delay_is_seen(checksum: bool, time_ms: int) -> None:
     assert check(1, entry(checksum=checksum, deliver_at_time=time_ms))
     assert check(1, entry(checksum=checksum, deliver_at_time=time_ms, num_messages_in_batch=1))
+
+
+@pytest.mark.parametrize("time_ms", [1_700_000_000_000, 1, 0, -1])
+def test_a_time_that_is_past_is_no_delay(time_ms: int) -> None:
+    assert not check(1, entry(deliver_at_time=time_ms))
+    assert not check(1, entry(deliver_at_time=time_ms, num_messages_in_batch=1))
 
 
 @pytest.mark.parametrize("checksum", [True, False])
