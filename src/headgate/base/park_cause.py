@@ -15,7 +15,8 @@ class ParkCause(IntEnum):
     PENDING_LIMIT = 4
     """Its connection has as many appended and unanswered SENDs as it may."""
     MEMORY = 5
-    """Its connection is not read, because too much waits: it has seconds only."""
+    """Its connection is not read, because too much waits that is not its own: it has seconds only.
+    Where its own is too much, the cause is what that waits for."""
 
     @property
     def label(self) -> str:

@@ -14,7 +14,7 @@ from headgate.broker.explain_types import LimitRef, ParkedState
 from headgate.broker.history import HOUR_NS, MINUTE_NS
 from headgate.broker.publish_limits import PUBLISH_BROKER, PUBLISH_TOPIC
 from headgate.broker.slices import Steps
-from headgate.engine.parking import Place
+from headgate.engine.parking import Parking, Place
 from headgate.engine.topic import Topic
 from headgate.flow.limits import ADAPTIVE_SOURCE, Dimension
 from headgate.flow.sentence import limit_text
@@ -43,6 +43,7 @@ def parked_states(broker: Broker, topics: Sequence[Topic]) -> Steps[list[ParkedS
             ParkedState(
                 cause=cause.label,
                 producers=sum(each.producers for each in waiting),
+                unread=sum(_unread(topic, parking, cause) for topic, parking in known),
                 messages=sum(each.messages for each in waiting),
                 bytes=sum(each.bytes for each in waiting),
                 seconds=spent_ns / NS_PER_S,
@@ -54,6 +55,13 @@ def parked_states(broker: Broker, topics: Sequence[Topic]) -> Steps[list[ParkedS
             )
         )
     return states
+
+
+def _unread(topic: Topic, parking: Parking, cause: ParkCause) -> int:
+    return sum(
+        producer.is_paused_for_parked and parking.cause_of(producer) is cause
+        for producer in topic.producers.values()
+    )
 
 
 def _last_goes_s(broker: Broker, topic: Topic, cause: ParkCause) -> float | None:

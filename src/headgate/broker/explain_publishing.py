@@ -108,6 +108,7 @@ def _sentence(parked: Sequence[ParkedState], topics: Sequence[Topic]) -> str:
             limit_text="" if state.limit is None else state.limit.text,
             limit_source="" if state.limit is None else state.limit.source,
             last_goes_s=state.last_goes_s,
+            unread=state.unread,
         )
         for state in parked
     ]

@@ -140,10 +140,12 @@ class ParkedState(Struct, frozen=True, kw_only=True, rename="camel"):
     cause: str
     """``topic_rate`` (its publish limit), ``broker_rate``, ``adaptive`` (a limit of the adaptive
     controller), ``backlog_quota``, ``pending_limit`` (its connection has as many unanswered
-    messages as it may) or ``memory`` (its connection is not read, because too much waits: there are
-    no messages then)."""
+    messages as it may) or ``memory`` (its connection is not read, because too much waits that is
+    not its own: there are no messages then)."""
     producers: int
     """That wait now."""
+    unread: int
+    """Of them those whose connection is not read, because they park too much."""
     messages: int
     bytes: int
     seconds: float

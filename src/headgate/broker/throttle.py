@@ -108,27 +108,28 @@ class ConnectionThrottle:
 
     def set_over_bound(self, is_over: bool) -> None:
         """What it parks passes a bound, or does no more."""
-        was_paused = self.pauses_reading
+        before = (self._is_over_bound, self._is_buffer_full)
         self._is_over_bound = is_over
-        self._turned(was_paused)
+        self._turned(before)
 
     def set_buffer_full(self, is_full: bool) -> None:
         """More waits to be durable than may, or does no more."""
-        was_paused = self.pauses_reading
+        before = (self._is_over_bound, self._is_buffer_full)
         self._is_buffer_full = is_full
-        self._turned(was_paused)
+        self._turned(before)
 
-    def _turned(self, was_paused: bool) -> None:
-        if self.pauses_reading is was_paused:
+    def _turned(self, before: tuple[bool, bool]) -> None:
+        if (self._is_over_bound, self._is_buffer_full) == before:
             return
+        was_paused, is_paused = any(before), self.pauses_reading
         for producer, topic in self._connection.producers.values():
-            if was_paused:
-                topic.read_on(producer)
+            if is_paused:
+                topic.read_no_further(producer, for_parked=not self._is_buffer_full)
             else:
-                topic.read_no_further(producer)
-        if was_paused:
+                topic.read_on(producer)
+        if not is_paused:
             self.unmark(ParkCause.MEMORY)
-        else:
+        elif not was_paused:
             self.mark(ParkCause.MEMORY)
             self._connection.keep_alive.reassure()
 

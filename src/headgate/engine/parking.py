@@ -70,6 +70,7 @@ class Parking:
         self._gate_since_ns = 0
         self._is_over = False
         self._paused_count = 0
+        """Producers that wait for memory."""
         self.quota_ring: deque[Producer] = deque()
         """Producers that wait for room in the quota; the first one's turn is next."""
         self.hold_timer_ns = 0
@@ -91,7 +92,7 @@ class Parking:
 
     def waiting(self, cause: ParkCause) -> Waiting:
         """What waits now for one cause. For ``memory`` nothing does: its producers are those whose
-        connections are not read."""
+        connections are not read for what is not their own."""
         if cause is ParkCause.MEMORY:
             return Waiting(self._paused_count, 0, 0)
         places = [p for p in Place if self._cause_of(p) is cause]
@@ -116,9 +117,11 @@ class Parking:
 
     def enter(self, producer: Producer, place: Place, now_ns: int) -> None:
         """All that a producer has waiting waits there from now on."""
+        self._count_paused(producer, -1)
         if producer.place is not None:
             self._take_out(producer)
         producer.place = place
+        self._count_paused(producer, 1)
         producer.place_since_ns = now_ns
         figures = self._by_place[place]
         figures[0] += 1
@@ -134,8 +137,10 @@ class Parking:
     def leave(self, producer: Producer, now_ns: int) -> None:
         """It has nothing waiting any more."""
         if producer.place is not None:
+            self._count_paused(producer, -1)
             self._take_out(producer)
             producer.place = None
+            self._count_paused(producer, 1)
             self._restate(now_ns)
 
     def count(self, producer: Producer, sign: int, send: ParkedSend) -> None:
@@ -192,11 +197,27 @@ class Parking:
             self._is_over = is_over
             self._restate(now_ns)
 
-    def pause(self, step: int, now_ns: int) -> None:
-        """One producer more (1) or less (-1) is on a connection that is not read because too much
-        waits."""
-        self._paused_count += step
+    def pause(self, producer: Producer, for_parked: bool, now_ns: int) -> None:
+        """The connection of a producer is not read, because too much waits; ``for_parked``: too
+        much that it parked itself. Then who has something parked there waits for what holds that,
+        and not for memory (law 3.5)."""
+        self._count_paused(producer, -1)
+        producer.is_paused, producer.is_paused_for_parked = True, for_parked
+        self._count_paused(producer, 1)
         self._restate(now_ns)
+
+    def resume(self, producer: Producer, now_ns: int) -> None:
+        """It is read again, or the producer is gone."""
+        if producer.is_paused:
+            self._count_paused(producer, -1)
+            producer.is_paused = producer.is_paused_for_parked = False
+            self._restate(now_ns)
+
+    def _count_paused(self, producer: Producer, step: int) -> None:
+        """One producer more (1) or less (-1) waits for memory, if it does."""
+        has_own = producer.is_paused_for_parked and producer.place is not None
+        if producer.is_paused and not has_own:
+            self._paused_count += step
 
     def take_seen(self) -> set[ParkCause]:
         """What anything waited for since this was last asked."""

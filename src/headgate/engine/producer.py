@@ -31,6 +31,7 @@ class Producer:
         "epoch",
         "gate",
         "is_paused",
+        "is_paused_for_parked",
         "messages_published",
         "metadata",
         "name",
@@ -83,6 +84,8 @@ class Producer:
         """What its connection was told of that."""
         self.is_paused = False
         """Whether its connection is not read because too much waits."""
+        self.is_paused_for_parked = False
+        """Whether that is what its connection parks."""
         self.topic: Topic | None = None
         """Of which it is a producer; None before and after."""
         self.gate: WaiterGate | None = None

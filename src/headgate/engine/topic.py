@@ -283,19 +283,17 @@ class Topic:
             self.publish_gate.give_back(self.engine.now_ns, charged, size_bytes)
             self.engine.effects.work_pending()
 
-    def read_no_further(self, producer: Producer) -> None:
-        """The connection of a producer is not read because too much waits."""
-        if not producer.is_paused:
-            producer.is_paused = True
-            if self.parking is None:
-                self.parking = Parking()
-            self.parking.pause(1, self.engine.now_ns)
+    def read_no_further(self, producer: Producer, *, for_parked: bool = False) -> None:
+        """The connection of a producer is not read because too much waits; ``for_parked``: too much
+        that it parked itself."""
+        if self.parking is None:
+            self.parking = Parking()
+        self.parking.pause(producer, for_parked, self.engine.now_ns)
 
     def read_on(self, producer: Producer) -> None:
         """It is read again, or the producer is gone."""
-        if producer.is_paused and self.parking is not None:
-            producer.is_paused = False
-            self.parking.pause(-1, self.engine.now_ns)
+        if self.parking is not None:
+            self.parking.resume(producer, self.engine.now_ns)
 
     def discard_parked(self, producer: Producer) -> None:
         """Forget what a producer has waiting: it is never stored."""

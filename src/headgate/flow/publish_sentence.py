@@ -44,7 +44,8 @@ class Held:
     """What one cause holds now, and for how long it held anything lately.
 
     ``limit_text`` and ``limit_source`` are those of the publish limit as it is now, if the cause is
-    one. ``last_goes_s``: in what time the last of what waits goes under it. ``waiting_s``: for how
+    one. ``last_goes_s``: in what time the last of what waits goes under it. ``unread``: of how many
+    of the producers the connection is not read, because they park too much. ``waiting_s``: for how
     long something has waited without a break, None if nothing does. ``partitions``: on how many the
     cause holds something by itself, each with such a limit.
     """
@@ -58,6 +59,7 @@ class Held:
     limit_text: str = ""
     limit_source: str = ""
     last_goes_s: float | None = None
+    unread: int = 0
 
 
 def publish_sentence(causes: Sequence[Held], *, partitions: int = 1, stopped: bool = False) -> str:
@@ -99,12 +101,22 @@ def _now(held: Held, partitions: int) -> str:
                 f", the last of which goes in {duration(held.last_goes_s)}, while clients give up"
                 f" after {duration(SEND_TIMEOUT_S)} unless told otherwise"
             )
+        if held.unread:
+            text += f"; {_unread(held)} until half of that has gone"
     # All of the last minute's waiting is the present one.
     if held.waiting_s is not None and max(1.0, held.minute_s) <= held.waiting_s + SHOWN_S_MIN:
         return f"{text}; held for {duration(held.waiting_s)} without a break"
     if held.minute_s >= SHOWN_S_MIN:
         return f"{text}; held for {_share(held.minute_s)} of the last minute"
     return text
+
+
+def _unread(held: Held) -> str:
+    if held.producers == 1:
+        return "its connection is not read"
+    if held.unread == held.producers:
+        return "their connections are not read"
+    return f"the connections of {held.unread:,} of them are not read"
 
 
 def _share(minute_s: float) -> str:

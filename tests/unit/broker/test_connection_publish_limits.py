@@ -8,6 +8,7 @@ import pytest
 
 from headgate.base.names import parse_topic
 from headgate.base.park_cause import ParkCause
+from headgate.broker.explain import explain_topic
 from headgate.metadata.policies import BacklogQuota, PublishRate
 from headgate.testing import ConnectionLostError, World
 from headgate.wire import client as frames
@@ -142,6 +143,37 @@ async def test_a_paused_peer_hears_from_the_broker_and_is_read_on_at_half(world:
     assert [round(at - began_s) for at in heard] == list(range(20, int(paused_s) + 1, 20))
     await asyncio.gather(*receipts)
     assert in_order(receipts)
+
+
+@played(settings={"headgateMaxParkedBytesPerConnection": "3000"})
+async def test_who_parks_too_much_under_its_own_limit_is_blamed_on_that(world: World) -> None:
+    """Rule 3.5: not on memory; a neighbour on the connection that is not read waits for that."""
+    client = await world.connect()
+    await limit_topic(world, 1)
+    producer, neighbour = await client.producer(TOPIC), await client.producer(OTHER)
+    send_many(producer, 200)
+    neighbour.send_nowait(b"x")
+    await asyncio.sleep(5)
+    assert server_side(world, client).read_paused
+    report = await explain_topic(world.broker, NAME)
+    publishing = report["publishing"]
+    assert [held["cause"] for held in publishing["parked"]] == ["topic_rate"]
+    assert publishing["parked"][0]["unread"] == 1
+    assert publishing["sentence"].startswith(
+        "1 producer waits for the topic's publish limit of 1 msg/s (topic policy): "
+    )
+    assert (
+        "; its connection is not read until half of that has gone; held for"
+        in (publishing["sentence"])
+    )
+    found = (await explain_topic(world.broker, parse_topic(OTHER)))["publishing"]
+    assert [held["cause"] for held in found["parked"]] == ["memory"]
+    assert "is not read, because too much waits in memory" in found["sentence"]
+    topics = world.broker.engine.topics
+    assert ParkCause.MEMORY not in topics[TOPIC].parking.causes(  # type: ignore[union-attr]
+        world.broker.engine.now_ns
+    )
+    assert neighbour is not None
 
 
 @played(settings={"headgateMaxParkedBytesPerConnection": "3000"})

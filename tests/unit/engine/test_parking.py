@@ -55,10 +55,48 @@ def test_since_when_something_waits_without_a_break() -> None:
 
 def test_of_memory_the_producers_are_told() -> None:
     parking = Parking()
-    parking.pause(1, 0)
-    parking.pause(1, 3)
+    one, other = producer(1), producer(2)
+    parking.pause(one, False, 0)
+    parking.pause(other, True, 3)
     assert parking.waiting(ParkCause.MEMORY) == Waiting(2, 0, 0)
     assert parking.since_ns(ParkCause.MEMORY) == 0
+    parking.resume(one, 5)
+    parking.resume(one, 5)
+    assert parking.waiting(ParkCause.MEMORY) == Waiting(1, 0, 0)
+
+
+def test_who_parks_too_much_itself_waits_for_what_holds_that() -> None:
+    """Rule 3.5; the neighbours on its connection wait for memory, and so does it once its own is
+    gone."""
+    parking, one, neighbour = Parking(), producer(1), producer(2)
+    parking.enter(one, Place.GATE, 0)
+    parking.count(one, 1, send())
+    parking.pause(one, True, 10)
+    assert parking.causes(100) == [ParkCause.TOPIC_RATE]
+    parking.pause(neighbour, True, 100)
+    assert parking.waiting(ParkCause.MEMORY) == Waiting(1, 0, 0)
+    parking.resume(neighbour, 150)
+    parking.enter(one, Place.QUOTA, 200)
+    assert parking.waiting(ParkCause.MEMORY) == Waiting(0, 0, 0)
+    parking.leave(one, 300)
+    assert parking.waiting(ParkCause.MEMORY) == Waiting(1, 0, 0)
+    parking.enter(one, Place.GATE, 340)
+    parking.resume(one, 400)
+    parking.leave(one, 400)
+    assert not parking.waiting(ParkCause.MEMORY).producers
+    assert parking.parked_ns(ParkCause.MEMORY, 500) == 50 + 40
+
+
+def test_what_is_not_yet_durable_is_memory_for_everybody() -> None:
+    parking, one = Parking(), producer(1)
+    parking.enter(one, Place.GATE, 0)
+    parking.pause(one, False, 0)
+    assert parking.waiting(ParkCause.MEMORY) == Waiting(1, 0, 0)
+    parking.pause(one, True, 10)
+    assert parking.waiting(ParkCause.MEMORY) == Waiting(0, 0, 0)
+    parking.pause(one, False, 20)
+    parking.leave(one, 30)
+    assert parking.parked_ns(ParkCause.MEMORY, 40) == 30
 
 
 def test_turns_of_a_quota_and_of_a_connection() -> None:
@@ -87,9 +125,10 @@ def test_seconds_run_while_anything_waits_for_the_cause() -> None:
     parking.leave(other, 350)
     assert parking.parked_ns(ParkCause.TOPIC_RATE, 1_000) == 200
     assert parking.parked_ns(ParkCause.ADAPTIVE, 1_000) == 50
-    parking.pause(1, 1_000)
-    parking.pause(1, 1_100)
-    parking.pause(-2, 1_500)
+    parking.pause(one, False, 1_000)
+    parking.pause(other, False, 1_100)
+    parking.resume(one, 1_500)
+    parking.resume(other, 1_500)
     assert parking.parked_ns(ParkCause.MEMORY, 2_000) == 500
 
 

@@ -60,6 +60,23 @@ def test_who_waits_for_which_limit_set_where() -> None:
 
 
 @pytest.mark.parametrize(
+    ("producers", "unread", "expected"),
+    [
+        (1, 1, "its connection is not read"),
+        (2, 2, "their connections are not read"),
+        (7, 2, "the connections of 2 of them are not read"),
+    ],
+)
+def test_whose_own_is_too_much_is_not_read_meanwhile(
+    producers: int, unread: int, expected: str
+) -> None:
+    held = replace(TOPIC, producers=producers, unread=unread)
+    assert f"1,000 messages are parked; {expected} until half of that has gone; held for" in (
+        publish_sentence([held])
+    )
+
+
+@pytest.mark.parametrize(
     ("cause", "one", "more"),
     [
         (
