@@ -31,6 +31,7 @@ from headgate.broker.facade import (
 from headgate.broker.internal_stats import internal_stats
 from headgate.broker.limits import rate_of
 from headgate.broker.quotas import NOT_LIMITED
+from headgate.broker.retention import default_retention, retention_of
 from headgate.broker.settings import SETTINGS
 from headgate.broker.stats import InternalStats, TopicStats
 from headgate.broker.topic_stats import topic_stats
@@ -120,22 +121,11 @@ class AdminFacade:
 
     def effective_retention(self, topic: TopicName) -> Retention:
         """See the protocol."""
-        settings = self._broker.settings
-        if self._broker.registry.is_system(topic):
-            return Retention(
-                settings.headgateTelemetryRetentionMinutes,
-                settings.headgateTelemetryRetentionSizeInMB,
-            )
-        return (
-            self.catalog.topic_policies(topic).retention
-            or self.catalog.namespace_policies(topic.namespace).retention
-            or self.broker_retention()
-        )
+        return retention_of(self._broker, topic)
 
     def broker_retention(self) -> Retention:
         """See the protocol."""
-        settings = self._broker.settings
-        return Retention(settings.defaultRetentionTimeInMinutes, settings.defaultRetentionSizeInMB)
+        return default_retention(self._broker.settings)
 
     def effective_backlog_quotas(self, topic: TopicName) -> Mapping[QuotaKind, BacklogQuota]:
         """See the protocol. The table that enforcement asks is asked."""

@@ -209,7 +209,9 @@ class Settings:
         0, "Megabytes of acknowledged messages kept per topic; -1 without bound.", minimum=-1
     )
     retentionCheckIntervalInSeconds: int = _key(
-        120, "How often old messages are given up.", minimum=1
+        60,
+        "How often old messages are given up. While the disk is full that happens every second.",
+        minimum=1,
     )
     backlogQuotaCheckEnabled: bool = _key(
         True,

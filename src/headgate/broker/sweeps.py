@@ -12,14 +12,16 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from headgate.base.errors import HeadgateError, InvariantError, StorageError
-from headgate.base.units import MIB, MS_PER_S, NS_PER_S, S_PER_MINUTE
+from headgate.base.units import NS_PER_S
 from headgate.broker.history import History
 from headgate.broker.parked_history import ParkedHistory
 from headgate.broker.quota_sweep import QuotaSweep
+from headgate.broker.retention import release, retention_of
 from headgate.broker.trouble import Trouble
 from headgate.engine.rates import SAMPLE_PERIOD_NS
 from headgate.engine.topic import Topic
 from headgate.ledger import Job
+from headgate.metadata.policies import Retention
 
 if TYPE_CHECKING:
     from headgate.broker.service import Broker
@@ -31,6 +33,10 @@ SLICE_TOPICS = 200
 
 UPKEEP_PERIOD_S = 1.0
 """How often the log is asked whether it has something to do."""
+
+FULL_ROUNDS = 10
+"""After so many rounds of upkeep on a full disk what nobody acknowledged goes too, where nobody
+has a claim to it."""
 
 NAP_S = 1.0
 """Within this a changed period of a sweep counts."""
@@ -51,6 +57,7 @@ class Sweeps:
         self.quotas = QuotaSweep(broker)
         self._tasks: list[asyncio.Task[None]] = []
         self._job_running = False
+        self._full_rounds = 0
         self._upkeep_trouble = Trouble(logger, "upkeep of the log")
         self._stopped = False
 
@@ -118,8 +125,14 @@ class Sweeps:
     # -- the sweeps ------------------------------------------------------------------------
 
     async def upkeep(self) -> None:
-        """Follow the clocks; let the log seal segments, write checkpoints, give up files."""
+        """Follow the clocks; let the log seal segments, write checkpoints, give up files. While the
+        disk is full, acknowledged entries go at once."""
         self._broker.follow_clocks()
+        if self._broker.log.full:
+            self._full_rounds += 1
+            await self.retain()
+        else:
+            self._full_rounds = 0
         self.log_upkeep()
 
     async def keep_log_time(self) -> None:
@@ -187,8 +200,15 @@ class Sweeps:
 
     async def retain(self) -> None:
         """Give up acknowledged entries that retention no longer asks for, by whole ledgers."""
+        log = self._broker.log
         async for topic in self._topics():
-            keep_from = self._retained_from(topic)
+            keep_from = release(
+                log,
+                topic,
+                retention_of(self._broker, topic.name),
+                self._broker.engine.log_ms,
+                need=self._full_rounds >= FULL_ROUNDS,
+            )
             if keep_from > topic.log.first:
                 for subscription in topic.subscriptions.values():
                     if (
@@ -196,46 +216,8 @@ class Sweeps:
                         and subscription.acks.mark_delete + 1 < keep_from
                     ):
                         subscription.skip_to(keep_from)
-                self._broker.log.stage_trim(self._broker.log.topic(topic.log.number), keep_from)
+                log.stage_trim(log.topic(topic.log.number), keep_from)
         self._broker.committer.kick()
-
-    def _retained_from(self, topic: Topic) -> int:
-        """The first entry to keep: what a subscription owes, what retention covers, and the
-        ledger that is being written."""
-        log = self._broker.log.topic(topic.log.number)
-        ledgers = log.ledgers()
-        limit = topic.slowest_durable_ordinal()
-        minutes, megabytes = self._retention(topic)
-        if minutes < 0 and megabytes < 0:
-            return log.first
-        log_ms, end_bytes = self._broker.engine.log_ms, log.bytes_before(log.end)
-        keep_from = log.first
-        for ledger in ledgers[:-1]:
-            after = ledger.first_ordinal + ledger.entries
-            last_ms = log.received_ms(after - 1) if ledger.entries else 0
-            is_old = minutes >= 0 and log_ms - last_ms >= minutes * S_PER_MINUTE * MS_PER_S
-            is_over = megabytes >= 0 and end_bytes - log.bytes_before(after) >= megabytes * MIB
-            # As Pulsar: either bound alone makes an acknowledged ledger go; -1 bounds nothing.
-            if after > limit or not (is_old or is_over):
-                break
-            keep_from = after
-        return keep_from
-
-    def _retention(self, topic: Topic) -> tuple[int, int]:
-        """Minutes and megabytes to keep."""
-        catalog, settings = self._broker.catalog, self._broker.settings
-        if topic.is_system:
-            return (
-                settings.headgateTelemetryRetentionMinutes,
-                settings.headgateTelemetryRetentionSizeInMB,
-            )
-        policy = (
-            catalog.topic_policies(topic.name).retention
-            or catalog.namespace_policies(topic.name.namespace).retention
-        )
-        if policy is None:
-            return settings.defaultRetentionTimeInMinutes, settings.defaultRetentionSizeInMB
-        return policy.retention_time_in_minutes, policy.retention_size_in_mb
 
     async def delete_inactive(self) -> None:
         """Delete topics that nobody has used for a whole period and that hold nothing retained."""
@@ -259,7 +241,7 @@ class Sweeps:
             and not topic.is_system
             and topic.name.partition < 0
             and broker.engine.now_ns - topic.idle_since_ns >= period_ns
-            and self._retention(topic) == (0, 0)
+            and retention_of(broker, topic.name) == Retention(0, 0)
         )
 
     def _is_in_use(self, topic: Topic) -> bool:

@@ -11,8 +11,9 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
-from typing import Protocol
+from typing import Final, Protocol
 
 from headgate.base.errors import StorageError
 from headgate.fs.api import Fs
@@ -28,6 +29,9 @@ from headgate.ledger.format import segment_name
 from headgate.ledger.settings import LedgerSettings
 from headgate.ledger.state import LogState
 from headgate.ledger.writer import LogWriter
+
+_MAKING_ROOM: Final = ("seal", "checkpoint", "reserve")
+"""Jobs that make room, and need a little themselves."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +102,8 @@ class Maintenance:
         self._awaited: int | None = None
         self._resting = False
         self._make_way = False
+        self._dead_waits = False
+        """Sealed segments without live entries wait for a checkpoint, to be deleted."""
         self.records_since = state.replayed_records
         """Records since the start of the segment where replay would begin."""
         self.bytes_since = state.replayed_bytes
@@ -130,6 +136,8 @@ class Maintenance:
         self._resting = False
         if self._make_way:
             return self._start_make_way()
+        if self._host.full and (dead := self._to_delete()) is not None:
+            return self._start_delete(dead)
         prepare = self._to_prepare()
         if prepare is not None and not self._host.full:
             return self._start_prepare(prepare)
@@ -137,6 +145,9 @@ class Maintenance:
         if seal is not None:
             return self._step_seal(seal)
         if self._target is None and (force_checkpoint or self._checkpoint_wanted()):
+            spare = self._host.active_segment() + 1
+            if self._host.full and not self._writer.has(spare):
+                return self._start_reserve(spare)
             self._target = self._host.roll()
             self.records_since = self.bytes_since = 0
         if self._target is not None and self._host.settled_segment() >= self._target:
@@ -161,7 +172,7 @@ class Maintenance:
             self._resting = True
             if job.name == "checkpoint":
                 self.records_since = self._settings.checkpoint_records
-            if isinstance(error, LogFullError) and job.name in ("seal", "checkpoint"):
+            if isinstance(error, LogFullError) and job.name in _MAKING_ROOM:
                 self._make_way = True
         if job.name == "seal":
             self._footer = None
@@ -194,7 +205,7 @@ class Maintenance:
     def _to_prepare(self) -> int | None:
         wanted = self._host.active_segment()
         for segment in (wanted, wanted + 1):
-            if not self._writer.has(segment):
+            if not self._writer.is_whole(segment):
                 return segment
         return None
 
@@ -204,15 +215,24 @@ class Maintenance:
 
         return self._start(Job("prepare", segment, lambda: self._writer.prepare(segment), done))
 
+    def _start_reserve(self, segment: int) -> Job:
+        """A checkpoint begins with a new segment, and there is no room for a whole one."""
+        run = partial(self._writer.prepare_small, segment)
+        return self._start(Job("reserve", segment, run, lambda: None))
+
     def _start_make_way(self) -> Job:
-        """The disk is too full to seal or checkpoint, and so to delete: use the spare segment."""
-        spare = self._host.active_segment() + 1
+        """The disk is too full to seal or checkpoint, and so to delete: use the spare segment, or
+        what is left of the one that is being written."""
+        active = self._host.active_segment()
 
         def done() -> None:
             self._make_way = False
             self._host.full = True
 
-        return self._start(Job("make way", spare, lambda: self._writer.discard(spare), done))
+        if self._writer.has(active + 1):
+            run = partial(self._writer.discard, active + 1)
+            return self._start(Job("make way", active + 1, run, done))
+        return self._start(Job("make way", active, partial(self._writer.cut, active), done))
 
     def _to_seal(self) -> int | None:
         for segment in self._state.unsealed:
@@ -248,9 +268,11 @@ class Maintenance:
         )
 
     def _checkpoint_wanted(self) -> bool:
-        """Half of the bounds: the other half is for the log to go on while it is written."""
+        """Half of the bounds: the other half is for the log to go on while it is written. Earlier
+        where a segment could be deleted behind it."""
         return (
-            2 * self.records_since >= self._settings.checkpoint_records
+            self._dead_waits
+            or 2 * self.records_since >= self._settings.checkpoint_records
             or 2 * self.bytes_since >= self._settings.checkpoint_bytes
         )
 
@@ -305,11 +327,12 @@ class Maintenance:
         if not self._state.check_dead:
             return None
         limit = self._state.checkpoint_segment
+        self._dead_waits = False
         for segment, info in self._state.segments.items():
-            if segment >= limit:
-                break
             if info.sealed and info.live_runs == 0:
-                return segment
+                if segment < limit:
+                    return segment
+                self._dead_waits = True
         self._state.check_dead = False
         return None
 

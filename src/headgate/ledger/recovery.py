@@ -83,6 +83,7 @@ def recover(
         state.next_ledger_id += _ID_JUMP
         state.next_cursor_id += _ID_JUMP
         state.next_batch += _ID_JUMP
+    _roll_trimmed(state)
     state.next_segment = max([state.next_segment, *(s + 1 for s in segments)])
     _seal_tail(names, segments, state, writer)
     writer.durable_end.begin(_end_of(state))
@@ -245,6 +246,15 @@ def _settle_topics(state: LogState, replay: Replay, ends: dict[int, TopicState])
     _drop_doubled_cursors(state)
 
 
+def _roll_trimmed(state: LogState) -> None:
+    """A ledger whose entries are all trimmed is closed: what is shown of one that is open is that
+    it holds all of its entries."""
+    for topic in state.topics.values():
+        if 0 < topic.first == topic.end:
+            topic.roll_ledger(state.next_ledger_id, topic.totals(topic.end).received_ms)
+            state.next_ledger_id += 1
+
+
 def _drop_doubled_cursors(state: LogState) -> None:
     """Of two cursors with one name the younger holds: the other's creation was given up."""
     names: dict[tuple[int, str], int] = {}
@@ -285,7 +295,8 @@ def _seal_tail(
 
 
 def prepare_first(fs: Fs, directory: str, state: LogState, writer: LogWriter) -> bool:
-    """Make the segment that the next record goes to; False when the disk is full.
+    """Make the segment that the next record goes to; False when the disk is full, and there is
+    room for acknowledgements at most.
 
     From here on a start finds a segment that no checkpoint covers, and knows by it that ids may
     have been used that it cannot see. So files that hold nothing go only now.
@@ -295,6 +306,8 @@ def prepare_first(fs: Fs, directory: str, state: LogState, writer: LogWriter) ->
         writer.prepare(state.next_segment)
     except LogFullError:
         ready = False
+        with contextlib.suppress(LogFullError):
+            writer.prepare_small(state.next_segment)
     for name in state.leftovers:
         # The temporary of a file that this start has put in place anew has no name any more.
         with contextlib.suppress(FileNotFoundError):

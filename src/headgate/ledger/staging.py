@@ -187,6 +187,25 @@ class Staging:
             payload = CURSOR_ID.pack(cursor_id) + changes.to_bytes()
             self._stage_control(Control(KIND_ACKS, cursor_id), payload)
 
+    def ledger_is_over(self, topic: TopicLog, wall_ms: int) -> bool:
+        """Whether a topic's last ledger, which it must have, is to be closed by its age or size."""
+        settings = self._settings
+        _, first, created_ms = topic.last_ledger()
+        age_ms = wall_ms - created_ms
+        large = topic.staged_ledger_bytes() >= settings.ledger_bytes_max
+        crowded = topic.staged_end - first >= settings.ledger_entries_max
+        return age_ms >= settings.ledger_age_ms_max or (
+            (large or crowded) and age_ms >= settings.ledger_age_ms_min
+        )
+
+    def roll_ledger(self, topic: TopicLog, wall_ms: int) -> None:
+        """Close a topic's last ledger, so that it can be trimmed; nothing happens when it is empty.
+
+        The next entry belongs to a new one. Nothing is staged for it.
+        """
+        topic.roll_ledger(self._state.next_ledger_id, wall_ms)
+        self._state.next_ledger_id += 1
+
     def stage_trim(self, topic: TopicLog, first_ordinal: int) -> None:
         """Entries below ``first_ordinal`` (at most ``end``) are gone for ever once durable."""
         invariant(first_ordinal <= topic.end, "a trim beyond what is durable")
@@ -400,25 +419,21 @@ class Staging:
             self._append_record(KIND_RUN, payload)
 
     def _open_ledger_if_due(self, topic: TopicLog, received_ms: int) -> bool:
-        settings = self._settings
         ordinal = topic.staged_end
+        ledger_id = self._state.next_ledger_id
         if topic.ledger_limit >= 0:
-            _, first, created_ms = topic.last_ledger()
-            age_ms = received_ms - created_ms
-            large = topic.staged_ledger_bytes() >= settings.ledger_bytes_max
-            crowded = ordinal - first >= settings.ledger_entries_max
-            if age_ms < settings.ledger_age_ms_max and not (
-                (large or crowded) and age_ms >= settings.ledger_age_ms_min
-            ):
+            last_id, first, _ = topic.last_ledger()
+            if ordinal == first:
+                ledger_id = last_id  # rolled before: it is known, and its age counts from now
+            elif not self.ledger_is_over(topic, received_ms):
                 if ordinal >= topic.ledger_limit:
                     # Full but too young: look again now and then, not at every entry.
                     topic.ledger_limit = ordinal + _LEDGER_RECHECK_ENTRIES
                 return False
-            if ordinal == first:
-                return False
-        topic.open_ledger(self._state.next_ledger_id, ordinal, received_ms)
-        topic.ledger_limit = ordinal + settings.ledger_entries_max
-        self._state.next_ledger_id += 1
+        topic.open_ledger(ledger_id, ordinal, received_ms)
+        topic.ledger_limit = ordinal + self._settings.ledger_entries_max
+        if ledger_id == self._state.next_ledger_id:
+            self._state.next_ledger_id += 1
         return True
 
     def _stage_control(self, control: Control, payload: bytes) -> None:

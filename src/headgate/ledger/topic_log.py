@@ -216,7 +216,10 @@ class TopicLog:
         count = len(self._ledger_ids)
         for at in range(count):
             first = self._ledger_first[at]
-            stop = self._ledger_first[at + 1] if at + 1 < count else self.end
+            last = at + 1 == count
+            stop = self.end if last else self._ledger_first[at + 1]
+            if stop <= self.first and not last:
+                continue  # it only tells the id of the last entry
             kept = min(max(first, self.first), stop)
             size = self.bytes_before(stop) - self.bytes_before(kept) if stop > kept else 0
             created = self._ledger_created[at]
@@ -291,6 +294,16 @@ class TopicLog:
         self._ledger_first.append(first_ordinal)
         self._ledger_created.append(created_ms)
 
+    def roll_ledger(self, ledger_id: int, created_ms: int) -> None:
+        """Close the last ledger, if it has entries: the next entry belongs to a new one.
+
+        Memory alone knows the new ledger until it has an entry. After a start the next entry
+        opens a ledger anyway, and ids are never given twice, so nothing is lost with it.
+        """
+        if self._ledger_first and self.staged_end > self._ledger_first[-1]:
+            self.open_ledger(ledger_id, self.staged_end, created_ms)
+            self.ledger_limit = self.staged_end
+
     def last_ledger(self) -> tuple[int, int, int]:
         """``(ledger id, first ordinal, created ms)`` of the last ledger."""
         return self._ledger_ids[-1], self._ledger_first[-1], self._ledger_created[-1]
@@ -342,7 +355,10 @@ class TopicLog:
         lost = self._run_segment[:dropped]
         del self._run_first[:dropped], self._run_segment[:dropped]
         gone = 0
-        while gone + 1 < len(self._ledger_first) and self._ledger_first[gone + 1] <= self.first:
+        firsts = self._ledger_first
+        # The ledger of the last entry stays, also when that is trimmed: it tells its id.
+        stop = min(self.first, self.end - 1)
+        while gone + 1 < len(firsts) and firsts[gone + 1] <= stop:
             gone += 1
         del self._ledger_ids[:gone], self._ledger_first[:gone], self._ledger_created[:gone]
         dead = self.first - self._base

@@ -10,18 +10,29 @@ from __future__ import annotations
 
 import contextlib
 import errno
+from typing import Final
 
 from headgate.base.errors import StorageError
 from headgate.fs.api import File, Fs
 from headgate.ledger.batch import Batch
 from headgate.ledger.durable_end import DurableEnd, DurableEndFile
 from headgate.ledger.errors import LogFailedError, LogFullError
-from headgate.ledger.format import BATCH_RECORD_BYTES, segment_header, segment_name
+from headgate.ledger.format import (
+    BATCH_RECORD_BYTES,
+    SEGMENT_HEADER_BYTES,
+    segment_header,
+    segment_name,
+)
 
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 """No room on the disk, in the user's quota, or under the process's limit of file sizes: each may
 be mended while the broker runs."""
 _TRY_AGAIN = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM})
+
+
+SMALL_PART: Final = 64
+"""This part of a segment is what one gets where there is no room for a whole one: enough for many
+acknowledgements, with which consumers make room."""
 
 
 class LogWriter:
@@ -35,6 +46,10 @@ class LogWriter:
         """Random bits of this start, in each segment and batch that it makes; nobody is told."""
         self.durable_end = DurableEndFile(fs, directory)
         self._files: dict[int, File] = {}
+        self._small: set[int] = set()
+        """Those of them that have not all of their room."""
+        self._written: dict[int, int] = {}
+        """One past the last byte that was written to them."""
         self._refused: list[tuple[int, int]] = []
         """Segment and start of the chunks of a refused batch that may lie in the files."""
         self._failure: LogFailedError | None = None
@@ -42,6 +57,10 @@ class LogWriter:
     def has(self, segment: int) -> bool:
         """Whether this segment can take records without needing room on the disk."""
         return segment in self._files
+
+    def is_whole(self, segment: int) -> bool:
+        """As :meth:`has`, and all the room of a segment is there."""
+        return segment in self._files and segment not in self._small
 
     def write_batch(self, batch: Batch) -> None:
         """Write and make durable.
@@ -58,6 +77,7 @@ class LogWriter:
             self._refused.append((chunk.segment, chunk.start))
             try:
                 file.write_at(chunk.start, chunk.parts)
+                self._written[chunk.segment] = chunk.end
             except OSError as error:
                 raise self.refused(error, f"writing {segment_name(chunk.segment)}") from error
             self._sync(file, chunk.segment)
@@ -87,6 +107,32 @@ class LogWriter:
 
     def prepare(self, segment: int) -> None:
         """Make and preallocate a segment file. Raises as :meth:`write_batch` does."""
+        if segment in self._small:
+            self._enlarge(segment)
+        else:
+            self._make(segment, self._segment_bytes)
+
+    def prepare_small(self, segment: int) -> None:
+        """As :meth:`prepare`, with room for acknowledgements; :meth:`prepare` adds the rest."""
+        if segment not in self._files:
+            self._make(segment, self._segment_bytes // SMALL_PART)
+            self._small.add(segment)
+
+    def _enlarge(self, segment: int) -> None:
+        if self._failure is not None:
+            raise self._failure
+        file = self._files[segment]
+        size = file.size()
+        try:
+            file.allocate(self._segment_bytes)
+        except OSError as error:
+            with contextlib.suppress(OSError):
+                file.truncate(size)
+            raise self.refused(error, f"enlarging {segment_name(segment)}") from error
+        self._sync(file, segment)
+        self._small.discard(segment)
+
+    def _make(self, segment: int, size_bytes: int) -> None:
         if self._failure is not None:
             raise self._failure
         if segment in self._files:
@@ -96,7 +142,7 @@ class LogWriter:
         file: File | None = None
         try:
             file = self._fs.create(path)
-            file.allocate(self._segment_bytes)
+            file.allocate(size_bytes)
             file.write_at(0, [segment_header(segment, self.stamp)])
         except OSError as error:
             if file is not None:
@@ -125,12 +171,29 @@ class LogWriter:
         self._sync(file, segment)
         self.durable_end.sync()
         self._files.pop(segment, None)
+        self._small.discard(segment)
+        self._written.pop(segment, None)
         file.close()
+
+    def cut(self, segment: int) -> None:
+        """Give back the room of an open segment but for a little behind its records."""
+        self._wipe_refused()
+        file = self._files.get(segment)
+        if file is None or segment in self._small:
+            return
+        written = self._written.get(segment, SEGMENT_HEADER_BYTES)
+        try:
+            file.truncate(min(written + self._segment_bytes // SMALL_PART, file.size()))
+        except OSError as error:
+            raise self.refused(error, f"cutting {segment_name(segment)}") from error
+        self._sync(file, segment)
+        self._small.add(segment)
 
     def discard(self, segment: int) -> None:
         """Give back the room of a segment that was prepared and has no records."""
         self._wipe_refused()
         file = self._files.pop(segment, None)
+        self._small.discard(segment)
         if file is None:
             return
         file.close()

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from headgate.broker.retention import retention_of
 from headgate.broker.service import Broker
 from headgate.engine.topic import Topic
 from headgate.ledger import TopicLog
 from headgate.metadata.catalog import Catalog
+from headgate.metadata.policies import Retention
 from headgate.wire.batch import unpack_batch
 from headgate.wire.entry import batch_size, parse_metadata, payload_of
 from tests.sim.brokersim.model import START, Cursor, Entry, Model, Presence, ViolationError
@@ -158,6 +160,24 @@ class Audit:
                 raise ViolationError(f"{label}: the ack of {position} is lost")
 
 
+def not_given_back(broker: Broker) -> list[str]:
+    """What a broker at rest still keeps on its disk though nobody has a claim to it."""
+    kept = [
+        f"entries {topic.log.first} to {topic.log.end} of {name}"
+        for name, topic in broker.engine.topics.items()
+        if any(s.is_durable for s in topic.subscriptions.values())
+        and not any(s.backlog_entries for s in topic.subscriptions.values())
+        and topic.log.first < topic.log.end
+        and retention_of(broker, topic.name) == Retention()
+    ]
+    active = broker.log.active_segment()
+    return kept + [
+        f"segment {info.segment}"
+        for info in broker.log._state.segments.values()
+        if not info.live_runs and info.segment < active
+    ]
+
+
 def left_over(broker: Broker) -> list[str]:
     """What a broker still keeps when all its topics are deleted and all clients are gone."""
     engine, log = broker.engine, broker.log
@@ -177,6 +197,7 @@ def left_over(broker: Broker) -> list[str]:
         "metadata in flight": broker.catalog.in_flight_count,
         "policies": _policies(broker.catalog),
         "live runs": sum(info.live_runs for info in log._state.segments.values()),
+        "room on the disk": not_given_back(broker),
         "dirty subscriptions": engine._dirty,
         "bytes that wait": engine.parked.bytes,
         "producers that wait": engine.parked._producers,

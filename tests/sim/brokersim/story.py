@@ -22,7 +22,7 @@ from headgate.wire.codes import SubscriptionType
 from tests.sim.brokersim import adaptive
 from tests.sim.brokersim.actors import ConsumerActor, Holders, ProducerActor
 from tests.sim.brokersim.adaptive import TidalMemory
-from tests.sim.brokersim.audit import Audit, left_over
+from tests.sim.brokersim.audit import Audit, left_over, not_given_back
 from tests.sim.brokersim.model import END, START, Cursor, Model, Presence, ViolationError
 from tests.sim.brokersim.operators import Administrator, Saboteur
 from tests.sim.brokersim.quotas import random_settings
@@ -291,6 +291,10 @@ class Story:
         self.world.check_facts()
         self._look_at_unknown()
         Audit(self.model, self.world.broker, self.topics).check()
+        await self.world.ask(self.world.broker.sweeps.retain())
+        await asyncio.sleep(3.0)
+        if kept := not_given_back(self.world.broker):
+            raise ViolationError(f"not given back: {kept}")
         self.note("calm")
         self.calm = False
 

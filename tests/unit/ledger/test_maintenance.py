@@ -112,6 +112,22 @@ def test_segments_without_live_entries_are_deleted() -> None:
     assert bodies_of(again, 1) == [b"more"]
 
 
+def test_a_checkpoint_is_made_early_where_a_segment_can_go() -> None:
+    fs = MemFs()
+    log = open_log(fs)  # whose checkpoints are far away
+    for at in range(12):
+        append(log, 1, b"%d" % at * 2000)
+    names = drain(log)
+    assert "checkpoint" not in names
+    topic = log.topic(1)
+    log.roll_ledger(topic, 2_000)
+    log.stage_trim(topic, topic.end)
+    names = drain(log)
+    assert names.count("checkpoint") == 1
+    assert log.statistics().segments_sealed == 0
+    assert "checkpoint" not in drain(log)
+
+
 def test_a_full_disk_refuses_entries_until_there_is_room() -> None:
     fs = MemFs()
     log = open_log(fs)

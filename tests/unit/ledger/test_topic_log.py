@@ -183,6 +183,30 @@ def test_a_trim_gives_up_runs_and_keeps_totals() -> None:
         topic.run_of(9)
 
 
+def test_a_ledger_that_is_rolled_can_go_and_still_tells_the_last_id() -> None:
+    topic = made()
+    topic.roll_ledger(200, 5_000)
+    topic.roll_ledger(201, 5_000)  # it is empty: nothing to close
+    assert topic.last_ledger() == (200, 10, 5_000)
+    assert topic.position(10) == (200, 0)
+    topic.trim(10)
+    assert [(ledger.ledger_id, ledger.entries) for ledger in topic.ledgers()] == [(200, 0)]
+    assert topic.position(9) == (107, 2)
+    assert topic.ordinal_at_or_after(107, 0) == topic.ordinal_at_or_after(200, 0) == 10
+    assert topic.current_ledger_entries == topic.current_ledger_bytes == 0
+    topic.open_run(3)
+    topic.append(1, 1, 2_000, 0, 64)
+    topic.end = topic.staged_end
+    topic.trim(10)
+    assert topic.ledger_rows() == [(200, 10, 5_000)]
+
+
+def test_an_empty_topic_has_no_ledger_to_roll() -> None:
+    topic = TopicLog(1)
+    topic.roll_ledger(1, 0)
+    assert topic.ledgers() == []
+
+
 def test_rewind_forgets_what_is_not_durable() -> None:
     topic = made()
     topic.open_ledger(200, 10, 0)

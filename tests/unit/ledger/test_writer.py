@@ -9,6 +9,7 @@ import pytest
 from headgate.base.errors import StorageError
 from headgate.fs import FaultyFs, MemFs, Operation
 from headgate.ledger import LogFailedError, LogFullError
+from headgate.ledger.batch import Batch, Chunk
 from headgate.ledger.format import segment_name
 from headgate.ledger.writer import LogWriter
 
@@ -79,3 +80,56 @@ def test_sealing_cuts_the_file_and_closes_it() -> None:
     one.sync(1)
     one.seal(1, 100, [b"x"])
     assert one.close() == []
+
+
+def test_a_small_segment_becomes_whole() -> None:
+    fs = MemFs(2_000)
+    one = writer(fs)
+    with pytest.raises(LogFullError):
+        one.prepare(1)
+    one.prepare_small(1)
+    assert (one.has(1), one.is_whole(1)) == (True, False)
+    with pytest.raises(LogFullError):
+        one.prepare(1)
+    assert fs.used_bytes() < 200
+    fs.capacity_bytes = None
+    one.prepare(1)
+    assert one.is_whole(1)
+    assert fs.crash_clone().open(f"/d/{segment_name(1)}").size() == 4096
+    one.prepare_small(1)
+    assert one.is_whole(1)
+
+
+def test_a_cut_spares_what_is_written() -> None:
+    fs = MemFs()
+    one = writer(fs)
+    one.prepare(1)
+    one.cut(2)
+    body = b"x" * 1_000
+    one.write_batch(Batch((Chunk(1, 1, 64, 64 + len(body), [body]),), (), (), len(body), 1))
+    one.cut(1)
+    one.cut(1)
+    assert (one.has(1), one.is_whole(1)) == (True, False)
+    file = fs.crash_clone().open(f"/d/{segment_name(1)}")
+    assert file.read_at(64, 1_000) == body
+    assert file.size() == 64 + 1_000 + 4096 // 64
+
+
+@pytest.mark.parametrize("what", ["cut", "prepare"])
+def test_a_disk_that_fails_a_cut_or_an_enlargement_is_named(what: str) -> None:
+    armed: list[str] = []
+
+    def plan(operation: Operation) -> None:
+        if operation.kind in armed:
+            raise OSError(errno.EIO, "broken")
+
+    one = writer(FaultyFs(MemFs(), plan))
+    if what == "cut":
+        one.prepare(1)
+    else:
+        one.prepare_small(1)
+    armed += ["truncate", "allocate"]
+    with pytest.raises(LogFailedError):
+        getattr(one, what)(1)
+    with pytest.raises(LogFailedError):
+        getattr(one, what)(1)
