@@ -12,7 +12,9 @@ from tests.peer.apache_pulsar import ApachePulsar
 from tests.peer.s3_server import PYTHON_VARIABLE
 from tests.service.process import BrokerProcess
 
-MAINS = ("headgate.peer.Schemas", "headgate.peer.Delays", "headgate.peer.BacklogQuotas")
+MAINS = tuple(
+    f"headgate.peer.{name}" for name in ("Schemas", "Delays", "Patterns", "BacklogQuotas")
+)
 """The Java programs, in the order in which they share a broker: the last one changes settings."""
 JAVA_LIMIT_S = 240
 SPARK_LIMIT_S = 600

@@ -295,6 +295,12 @@ def test_several_topics_in_one_subscription(client: pulsar.Client) -> None:
     assert is_silent(consumer)
 
 
+def test_a_pattern_may_come_before_its_namespace(client: pulsar.Client) -> None:
+    """That topics are found later is the client's work, each minute: ``./dev test-peer`` plays it
+    with one that can be told to look more often."""
+    client.subscribe(re.compile("persistent://public/later/.*"), "s").close()
+
+
 def test_topics_by_a_pattern(client: pulsar.Client) -> None:
     producers = [client.create_producer(full(f"pattern-{word}")) for word in ("one", "two")]
     client.create_producer(full("other-pattern-three")).send(b"no")

@@ -80,12 +80,11 @@ async def partition_metadata(connection: Connection, command: BaseCommand) -> No
 
 
 async def topics_of_namespace(connection: Connection, command: BaseCommand) -> None:
-    """List a namespace's topics, each partition by itself; the broker's own stay hidden."""
+    """List a namespace's topics, each partition by itself; the broker's own stay hidden. One that
+    does not exist has none: whoever waits for topics by a pattern may come before it."""
     request = command.getTopicsOfNamespace
     broker = connection.broker
     namespace = NamespaceName.parse(request.namespace)
-    if broker.catalog.namespace(namespace) is None:
-        raise RefusalError(404, f"Namespace {namespace} does not exist")
     topics: list[str] = []
     if request.mode != TopicListMode.NON_PERSISTENT:
         topics = [

@@ -70,6 +70,10 @@ class Lanes:
             lane.close()
 
 
+_NAMES_WITH_POLICIES = frozenset((Kind.TOPIC_POLICIES, Kind.PARTITIONED))
+_KINDS_OF_POLICIES = _NAMES_WITH_POLICIES | {Kind.SETTING, Kind.NAMESPACE}
+
+
 class Broker:
     """A running broker. Build it with opened stores, then :meth:`start` it."""
 
@@ -312,7 +316,7 @@ class Broker:
             self._set_broker_limits()
             if self.adaptive is not None:
                 self.adaptive.settings_changed()
-        if kinds & {Kind.SETTING, Kind.NAMESPACE, Kind.TOPIC_POLICIES}:
+        if kinds & _KINDS_OF_POLICIES:
             for topic in self._topics_under(change, everywhere=settings_changed):
                 self.engine.limits_of_topic(topic)
                 self.engine.publish_limit_of_topic(topic)
@@ -321,12 +325,16 @@ class Broker:
     def _topics_under(self, change: Change, *, everywhere: bool) -> list[Topic]:
         if everywhere:
             return list(self.engine.topics.values())
+        """Those whose policies a change may have changed: also by making, or ending to make,
+        partitions of topics that are named like some."""
         namespaces = {row.key for row in change.rows if row.kind is Kind.NAMESPACE}
-        bases = {row.key for row in change.rows if row.kind is Kind.TOPIC_POLICIES}
+        names = {row.key for row in change.rows if row.kind in _NAMES_WITH_POLICIES}
         return [
             topic
             for topic in self.engine.topics.values()
-            if str(topic.name.namespace) in namespaces or topic.name.base.full in bases
+            if str(topic.name.namespace) in namespaces
+            or topic.name.full in names
+            or (topic.partition >= 0 and topic.name.base.full in names)
         ]
 
     def _set_broker_limits(self) -> None:

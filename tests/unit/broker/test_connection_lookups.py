@@ -6,7 +6,8 @@ import asyncio
 
 import pytest
 
-from headgate.base.names import parse_topic
+from headgate.base.names import NamespaceName, parse_topic
+from headgate.metadata.rows import TenantRow
 from headgate.testing import RefusedError, World
 from headgate.wire.codes import CommandType, ServerError
 from headgate.wire.frame import encode_frame
@@ -83,7 +84,7 @@ async def test_names_that_lead_nowhere(world: World) -> None:
             await client.lookup(topic)
         assert refusal.value.code == ServerError.INVALID_TOPIC_NAME
     with pytest.raises(RefusedError):
-        await client.topics("public/nowhere")
+        await client.topics("nowhere")
     assert client.is_open
 
 
@@ -142,14 +143,31 @@ async def test_topics_that_nobody_uses_go(world: World) -> None:
 @played()
 async def test_commands_that_are_not_built_are_refused_one_by_one(world: World) -> None:
     client = await world.connect()
-    answer = (await client.request(_get_schema)).getSchemaResponse
-    assert answer.error_code == ServerError.NOT_ALLOWED_ERROR
-    assert "GET_SCHEMA" in answer.error_message
+    with pytest.raises(RefusedError) as refusal:
+        await client.request(_consumer_stats)
+    assert refusal.value.code == ServerError.NOT_ALLOWED_ERROR
+    assert "CONSUMER_STATS" in refusal.value.message
     assert await client.lookup(TOPIC)
 
 
-def _get_schema(request_id: int) -> bytes:
-    command = BaseCommand(type=CommandType.GET_SCHEMA)
-    command.getSchema.request_id = request_id
-    command.getSchema.topic = TOPIC
+def _consumer_stats(request_id: int) -> bytes:
+    command = BaseCommand(type=CommandType.CONSUMER_STATS)
+    command.consumerStats.request_id = request_id
+    command.consumerStats.consumer_id = 1
     return encode_frame(command)
+
+
+@played()
+async def test_a_namespace_that_is_not_there_yet_has_no_topics(world: World) -> None:
+    """Whoever subscribes by a pattern may come before it."""
+    client = await world.connect()
+    assert await client.topics("acme/later") == []
+    catalog, tenant = world.broker.catalog, TenantRow(allowed_clusters=("standalone",))
+    for change in (
+        lambda: catalog.plan_create_tenant("acme", tenant),
+        lambda: catalog.plan_create_namespace(NamespaceName("acme", "later")),
+    ):
+        await world.broker.writer.commit(change())
+    name = "persistent://acme/later/orders"
+    await client.producer(name)
+    assert await client.topics("acme/later") == [name]

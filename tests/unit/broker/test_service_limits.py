@@ -158,3 +158,41 @@ async def test_what_was_counted_survives_a_reconnect_and_no_restart(world: World
     await world.stop()
     await world.start()
     assert counted() == (0, 0)
+
+
+def own_limit(world: World, name: str) -> list[int]:
+    return [budget.limit for budget in world.broker.engine.topics[name].gate.budgets]
+
+
+async def limit(world: World, name: str, messages: int) -> None:
+    plan = world.broker.catalog.plan_topic_policies
+    await world.broker.writer.commit(plan(parse_topic(name), dispatch_rate=DispatchRate(messages)))
+
+
+@played()
+async def test_a_topic_that_is_only_named_like_a_partition_has_policies_of_its_own(
+    world: World,
+) -> None:
+    """They took effect at the next load alone."""
+    like, client = f"{TOPIC}-partition-7", await world.connect()
+    await client.subscribe(like, "s")
+    await client.subscribe(TOPIC, "s")
+    await limit(world, like, 40)
+    await limit(world, TOPIC, 50)
+    assert (own_limit(world, like), own_limit(world, TOPIC)) == ([40], [50])
+
+
+@played()
+async def test_who_becomes_a_partition_has_its_topics_policies_at_once(world: World) -> None:
+    """And its own again, or none, when it is one no more."""
+    client, catalog = await world.connect(), world.broker.catalog
+    parts = [f"{TOPIC}-partition-{index}" for index in (0, 7)]
+    for name in parts:
+        await client.subscribe(name, "s")
+        await limit(world, name, 40)
+    await world.broker.writer.commit(catalog.plan_create_partitioned(NAME, 2, now_ms=1))
+    assert [own_limit(world, name) for name in parts] == [[], []]
+    await limit(world, TOPIC, 50)
+    assert [own_limit(world, name) for name in parts] == [[50], [50]]
+    await world.broker.registry.delete(NAME, force=True)
+    assert own_limit(world, parts[1]) == [40]
