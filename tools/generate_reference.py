@@ -101,7 +101,9 @@ def metrics_page() -> str:
         _NOTE.format(source) + "# Metrics\n\n"
         "`GET /metrics` (Prometheus text 0.0.4). Series that begin with `pulsar_` have the\n"
         "names, labels and types of a Pulsar 4.0 broker, so its dashboards work. Those of parts\n"
-        "that Headgate does not have are absent, not zero.\n\n"
+        "that Headgate does not have are absent, not zero. With\n"
+        "`splitTopicAndPartitionLabelInPrometheus` whatever has a label `topic` has\n"
+        "`partition`, too.\n\n"
         + table(
             ("series", "type", "labels", "unit", "meaning"),
             [(f"`{s.name}`", s.type, ", ".join(s.labels), s.unit, s.meaning) for s in SERIES],

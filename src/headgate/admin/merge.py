@@ -70,7 +70,7 @@ class Merging:
     """The statistics of a partitioned topic, while its partitions' come in."""
 
     def __init__(self) -> None:
-        self.merged = TopicStats(oldest_backlog_message_age_seconds=0)
+        self.merged = TopicStats()
         self._count = 0
 
     def add(self, part: TopicStats) -> None:

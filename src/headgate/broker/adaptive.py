@@ -21,6 +21,7 @@ from headgate.base.park_cause import ParkCause
 from headgate.base.units import NS_PER_MS, NS_PER_S
 from headgate.broker.adaptive_log import AdaptiveLog
 from headgate.broker.memory import MemorySource
+from headgate.broker.publish_limits import holding_text, set_limit_text
 from headgate.broker.settings import Settings
 from headgate.engine.topic import Topic
 from headgate.flow.adaptive import (
@@ -111,6 +112,8 @@ class AdaptiveThrottle:
         observe-only with one that would be, or with figures that would grow old."""
         self._active: dict[Topic, None] = {}
         """Of them those whose limit is in force."""
+        self._both: dict[Topic, tuple[str, str]] = {}
+        """Topics with a set limit beside the controller's: which, and what of each holds."""
         self._records: dict[Topic, deque[DecisionRecord]] = {}
         self.status = AdaptiveStatus()
         self._timer: asyncio.TimerHandle | None = None
@@ -158,6 +161,8 @@ class AdaptiveThrottle:
         before, self._settings = self._settings, adaptive_settings(self._broker.settings)
         if self._settings != before:
             self._log.settings_changed(self._settings)
+        if self._settings.observe_only is not before.observe_only:
+            self._log.begin_anew()
         if self._cycle is not None:  # the topics that it has still to look at are decided by these
             self._cycle = replace(self._cycle, settings=self._settings)
         if self._settings.observe_only and not before.observe_only:
@@ -173,6 +178,7 @@ class AdaptiveThrottle:
             del self._records[topic]
         now_ns, settings = self._broker.engine.now_ns, self._settings
         if self._active and outlived(self._last_success_ns, now_ns, settings.interval_ns):
+            self._log.begin_anew()
             count = self._release()
             if count:
                 self._log.outlived(count, (now_ns - self._last_success_ns) / NS_PER_S)
@@ -268,7 +274,7 @@ class AdaptiveThrottle:
         """One topic in this cycle; whether anything was decided about it."""
         cycle, log = self._cycle, topic.log
         if cycle is None or not topic.is_live:
-            for known in (self._followed, self._active, self._records):
+            for known in (self._followed, self._active, self._records, self._both):
                 known.pop(topic, None)
             return False
         control = topic.control
@@ -294,6 +300,10 @@ class AdaptiveThrottle:
         decision = control.evaluate(signals, cycle, pressure, rule)
         if decision is not None:
             self._carry_out(topic, decision)
+        if topic.adaptive_limit is not None and topic.publish_limit is not None:
+            self._tell_both(topic)
+        else:
+            self._both.pop(topic, None)
         if control.needs_look:
             self._followed[topic] = None
         else:
@@ -338,6 +348,18 @@ class AdaptiveThrottle:
         records.append(DecisionRecord(broker.engine.now_ms, decision))
         broker.engine.observer.decided(topic, decision)
         self._log.decided(topic, decision, broker.engine.now_ns)
+
+    def _tell_both(self, topic: Topic) -> None:
+        """A publish limit that is set and the controller's meet: tell which holds in what, when
+        either begins and when that changes."""
+        broker, control = self._broker, topic.control
+        if control is None or control.limit is None:
+            return
+        told = set_limit_text(broker.publish_limits.of_topic(topic.name))
+        holds = holding_text(broker.publish_in_force.of_topic(topic))
+        if self._both.get(topic) != (told, holds):
+            self._both[topic] = told, holds
+            self._log.both(topic, told, control.limit, holds, broker.engine.now_ns)
 
     def _release(self) -> int:
         """Let all limits go at once; return how many there were."""

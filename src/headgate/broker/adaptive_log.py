@@ -2,18 +2,26 @@
 and cycle.
 
 A topic has at most one line a minute of each kind, all topics together :data:`LINES_MAX`; what is
-left out is counted and told in one line.
+left out is counted and told in one line. Where a topic is not as its last line says, the next
+minute begins with a line about it; and a change of the mode, or limits that were lifted because the
+controller failed, begin a minute anew, so that what ends and begins then is told at once.
 """
 
 from __future__ import annotations
 
 import logging
-from typing import Final
+from typing import Final, NamedTuple
 
 from headgate.base.units import MIB, NS_PER_MS, NS_PER_S, S_PER_MINUTE
 from headgate.engine.topic import Topic
-from headgate.flow.adaptive import AdaptiveSettings, Decision, DecisionKind, MemoryRule
-from headgate.flow.adaptive_sentence import decision_sentence
+from headgate.flow.adaptive import (
+    AdaptiveSettings,
+    Decision,
+    DecisionKind,
+    MemoryRule,
+    PublishLimit,
+)
+from headgate.flow.adaptive_sentence import decision_sentence, publish_limit_text
 from headgate.flow.memory_share import NO_EFFECT_S, UNNAMED_CYCLES
 
 logger = logging.getLogger("headgate.adaptive")
@@ -27,12 +35,24 @@ _NO_TOPIC: Final = -1
 """In place of a topic's number: about all of them."""
 
 
+class _Late(NamedTuple):
+    """A decision that could not be told when it was made."""
+
+    topic: Topic
+    decision: Decision
+    at_ns: int
+
+
 class AdaptiveLog:
     """See the module."""
 
     def __init__(self) -> None:
         self._told: dict[tuple[int, str], None] = {}
         """Topics, by number, and what was said of each in this minute."""
+        self._last: dict[int, DecisionKind] = {}
+        """What was told of each topic last in this minute."""
+        self._late: dict[int, _Late] = {}
+        """What was decided last about each topic, where it could not be told."""
         self._since_ns: int | None = None
         self._left_out = 0
         self._failure_ns: int | None = None
@@ -47,6 +67,11 @@ class AdaptiveLog:
         """Other settings are in force."""
         logger.info("%s SETTINGS %s", TAG, _mode(settings))
 
+    def begin_anew(self) -> None:
+        """The mode changed, or all limits are lifted: every topic may have its lines again."""
+        self._told.clear()
+        self._last.clear()
+
     def decided(self, topic: Topic, decision: Decision, now_ns: int) -> None:
         """A limit began or ended, or would have; steps in between are told to who debugs."""
         kind = decision.kind
@@ -54,13 +79,21 @@ class AdaptiveLog:
             if logger.isEnabledFor(logging.DEBUG):
                 logger.debug("%s topic=%s: %s", TAG, topic.name, decision_sentence(decision))
             return
+        self._turned(topic, decision, now_ns, now_ns)
+
+    def _turned(self, topic: Topic, decision: Decision, at_ns: int, now_ns: int) -> None:
+        kind, number = decision.kind, topic.log.number
         if decision.observe_only:
             word = "activate" if kind is DecisionKind.ACTIVATED else "deactivate"
             what = f"OBSERVE-ONLY would-{word}"
         else:
             what = kind.name
-        if not self._may_tell(topic.log.number, what, now_ns):
+        if not self._may_tell(number, what, now_ns):
+            if number in self._late or len(self._late) < LINES_MAX:
+                self._late[number] = _Late(topic, decision, at_ns)
             return
+        self._late.pop(number, None)
+        self._last[number] = kind
         inputs = decision.inputs
         if kind is DecisionKind.ACTIVATED:
             figures = (
@@ -70,7 +103,19 @@ class AdaptiveLog:
         else:
             figures = f"naturalMsgRate={inputs.natural_messages_per_s or 0:.1f}/s"
         sentence = decision_sentence(decision)
+        if at_ns < now_ns:
+            sentence += f" ({(now_ns - at_ns) // NS_PER_S} s ago)"
         logger.info("%s %s topic=%s %s: %s", TAG, what, topic.name, figures, sentence)
+
+    def both(
+        self, topic: Topic, set_limit: str, adaptive: PublishLimit, holds: str, now_ns: int
+    ) -> None:
+        """A topic has a publish limit that is set, as ``set_limit`` says, and the controller's."""
+        if self._may_tell(topic.log.number, f"BOTH-LIMITS {holds}", now_ns):
+            logger.info(
+                "%s BOTH-LIMITS topic=%s adaptive=%s set=%s: the tighter one holds, %s",
+                TAG, topic.name, publish_limit_text(adaptive), set_limit, holds,
+            )  # fmt: skip
 
     def everybody(
         self,
@@ -122,10 +167,19 @@ class AdaptiveLog:
         """Tell of what was left out when the minute is over."""
         if self._since_ns is None or now_ns - self._since_ns < QUIET_NS:
             return
-        if self._left_out:
-            logger.info("%s %d more lines in the last minute were left out", TAG, self._left_out)
+        late = [
+            each
+            for number, each in self._late.items()
+            if self._last.get(number) is not each.decision.kind
+        ]
+        left_out = self._left_out - len(late)
+        if left_out:
+            logger.info("%s %d more lines in the last minute were left out", TAG, left_out)
         self._since_ns, self._left_out = None, 0
-        self._told.clear()
+        self._late.clear()
+        self.begin_anew()
+        for each in late:
+            self._turned(each.topic, each.decision, each.at_ns, now_ns)
 
     def _may_tell(self, number: int, what: str, now_ns: int) -> bool:
         if self._since_ns is None:

@@ -29,6 +29,7 @@ from headgate.flow.limits import (
     is_tighter,
     tighter,
 )
+from headgate.flow.sentence import limit_text
 from headgate.metadata.catalog import Catalog
 from headgate.metadata.policies import PublishRate
 
@@ -57,6 +58,26 @@ def rate_of(policy: RatePolicy | None) -> PublishRate | None:
         publish_throttling_rate_in_byte=policy.bytes,
         unlimited=True if policy.unlimited else UNSET,
     )
+
+
+def set_limit_text(effective: EffectiveLimit) -> str:
+    """A limit that is set, in each dimension, and where: ``100 msg/s and 1,000 B/s (topic
+    policy)``."""
+    limit = effective.limit
+    if limit is None:
+        return "none"
+    dimensions = [each for each in Dimension if limit.amount(each) is not None]
+    text = " and ".join(limit_text(limit, dimension) for dimension in dimensions)
+    return f"{text} ({effective.source})"
+
+
+def holding_text(effective: EffectiveLimit) -> str:
+    """What holds in which dimension: ``topic policy in messages, adaptive controller in bytes``."""
+    found: dict[str, list[str]] = {}
+    for dimension in Dimension:
+        if effective.limit is not None and effective.limit.amount(dimension) is not None:
+            found.setdefault(effective.source_of(dimension), []).append(dimension.name.lower())
+    return ", ".join(f"{source} in {' and '.join(names)}" for source, names in found.items())
 
 
 class PublishLimitTable:

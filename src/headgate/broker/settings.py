@@ -423,6 +423,11 @@ class Settings:
         "The age of each durable subscription's oldest unacknowledged message on /metrics.",
         dynamic=True,
     )
+    splitTopicAndPartitionLabelInPrometheus: bool = _key(
+        False,
+        "On /metrics a partition's series have the partitioned topic as topic and the number as "
+        "partition, -1 for a topic without partitions.",
+    )
     headgateTelemetryEnabled: bool = _key(True, "Publish the telemetry records.")
     headgateTelemetryTopic: str = _key(
         "persistent://headgate/telemetry/samples",

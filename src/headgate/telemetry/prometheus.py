@@ -14,6 +14,7 @@ import asyncio
 from typing import TYPE_CHECKING, Final
 
 from headgate.base.counters import safe_sum
+from headgate.base.names import PARTITION_SUFFIX, TopicName
 from headgate.base.units import NS_PER_S
 from headgate.broker.publish_limits import PUBLISH_BROKER, PUBLISH_TOPIC
 from headgate.flow.account import LABELS
@@ -131,6 +132,7 @@ class _Renderer:
         self._totals = Totals()
         self._cluster = f'{{cluster="{escape(broker.settings.clusterName)}"'
         self._with_topics = broker.settings.exposeTopicLevelMetricsInPrometheus
+        self._splits_partitions = broker.settings.splitTopicAndPartitionLabelInPrometheus
         lines_of = self._page.lines_of
         self._topic_lines = [(s.name, lines_of(s)) for s in (*TOPIC_SERIES, *WRITE_SERIES)]
         self._subscription_lines = [(s.name, lines_of(s)) for s in SUBSCRIPTION_SERIES]
@@ -191,6 +193,12 @@ class _Renderer:
     def _namespace_labels(self, namespace: str) -> str:
         return f'{self._cluster},namespace="{escape(namespace)}"'
 
+    def _topic_labels(self, name: TopicName) -> str:
+        if not self._splits_partitions:
+            return f',topic="{escape(name.full)}"'
+        topic = name.full if name.partition < 0 else name.full.rpartition(PARTITION_SUFFIX)[0]
+        return f',topic="{escape(topic)}",partition="{name.partition}"'
+
     def _broker_samples(self) -> None:
         self._quotas.broker(self._cluster)
         if self._broker.adaptive is not None:
@@ -226,7 +234,7 @@ class _Renderer:
         name = topic.name
         namespace = str(name.namespace)
         self._totals.topics_by_namespace[namespace] += 1
-        labels = f'{self._namespace_labels(namespace)},topic="{escape(name.full)}"'
+        labels = f"{self._namespace_labels(namespace)}{self._topic_labels(name)}"
         if self._with_topics:
             end = labels + "} "
             values = (*values, *write_values(topic))

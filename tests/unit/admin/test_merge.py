@@ -9,8 +9,17 @@ from headgate.broker.stats import ConsumerStats, PublisherStats, SubscriptionSta
 
 
 def test_of_nothing_is_zero() -> None:
-    merged = merge_topic_stats([])
-    assert merged == TopicStats(oldest_backlog_message_age_seconds=0)
+    assert merge_topic_stats([]) == TopicStats()
+
+
+def test_without_a_backlog_the_age_is_that_of_none() -> None:
+    """As of each partition; Pulsar's sum begins at 0, which is the age of a new message."""
+    assert merge_topic_stats([]).oldest_backlog_message_age_seconds == -1
+    merged = merge_topic_stats([TopicStats(), TopicStats()])
+    assert merged.oldest_backlog_message_age_seconds == -1
+    assert merged.oldest_backlog_message_subscription_name is msgspec.UNSET
+    new = TopicStats(oldest_backlog_message_age_seconds=0)
+    assert merge_topic_stats([TopicStats(), new]).oldest_backlog_message_age_seconds == 0
 
 
 def test_amounts_add_up_and_the_last_quota_stays() -> None:

@@ -348,6 +348,40 @@ def test_d15_lines_of_the_log_are_few(caplog: pytest.LogCaptureFixture) -> None:
     assert len(lines) <= 4
 
 
+def test_an_emergency_stop_and_the_return_to_live_are_told(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """The document's troubleshooting: ACTIVATED while it is, DEACTIVATED when it is no more."""
+    caplog.set_level(logging.INFO, "headgate.adaptive")
+
+    async def story(world: World) -> None:
+        await world.start()
+        await limit_topic(world, 350)
+        publisher, reader = await overloaded(world)
+        while not controller(world).active_count:
+            await asyncio.sleep(0.1)
+        await asyncio.sleep(4)
+        await change_setting(world, f"{PREFIX}ObserveOnly", "true")
+        await asyncio.sleep(4)
+        await change_setting(world, f"{PREFIX}ObserveOnly", "false")
+        await asyncio.sleep(4)
+        publisher.per_s, reader.per_s = 10, 2_000
+        await asyncio.sleep(25)
+        assert not controller(world).active_count
+
+    with World(7, settings=ON) as world:
+        world.run(story(world))
+    lines = [line.removeprefix("[AdaptiveThrottle] ") for line in caplog.messages]
+    turns = [line.split(" topic=")[0] for line in lines if "ACTIVATED" in line or "would" in line]
+    assert turns == [
+        "ACTIVATED", "DEACTIVATED", "OBSERVE-ONLY would-activate", "ACTIVATED", "DEACTIVATED",
+    ]  # fmt: skip
+    both = [line for line in lines if line.startswith(f"BOTH-LIMITS topic={TOPIC} adaptive=")]
+    assert both
+    assert " set=350 msg/s (topic policy): the tighter one holds, " in both[0]
+    assert both[-1].endswith("adaptive controller in messages and bytes")
+
+
 @played(settings=ON, memory=MEMORY)
 async def test_d10_memory_pressure_slows_who_takes_the_memory(world: World) -> None:
     """Rule 5.3: the others, and the broker's own topics, keep their rate."""

@@ -84,6 +84,69 @@ def test_a_topic_has_a_line_of_each_kind_a_minute(lines: pytest.LogCaptureFixtur
     assert len(lines.messages) == 4
 
 
+def test_a_change_of_the_mode_leaves_nothing_out(lines: pytest.LogCaptureFixture) -> None:
+    """Slowed, stopped by observe-only, live again and let go, within a minute."""
+    log, rig = AdaptiveLog(), Rig()
+    log.decided(rig.topic, BEGUN, 0)
+    log.begin_anew()
+    log.decided(rig.topic, replace(ENDED, rule=Rule.LET_GO), NS_PER_S)
+    log.decided(rig.topic, replace(BEGUN, observe_only=True), 2 * NS_PER_S)
+    log.begin_anew()
+    log.decided(rig.topic, BEGUN, 3 * NS_PER_S)
+    log.decided(rig.topic, ENDED, 4 * NS_PER_S)
+    words = [
+        line.removeprefix("[AdaptiveThrottle] ").split(" topic=")[0] for line in lines.messages
+    ]
+    assert words == [
+        "ACTIVATED", "DEACTIVATED", "OBSERVE-ONLY would-activate", "ACTIVATED", "DEACTIVATED",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("seconds", [4, 5])
+def test_the_minute_ends_with_how_a_topic_is(lines: pytest.LogCaptureFixture, seconds: int) -> None:
+    """The last of a topic is never left out, only late."""
+    log, rig = AdaptiveLog(), Rig()
+    for second in range(1, seconds + 1):
+        log.decided(rig.topic, BEGUN if second % 2 else ENDED, second * NS_PER_S)
+    log.cycle_ended(61 * NS_PER_S)
+    begun, ended, *rest = lines.messages
+    assert " ACTIVATED " in begun
+    assert " DEACTIVATED " in ended
+    if seconds == 4:  # as its last line says
+        assert rest == ["[AdaptiveThrottle] 2 more lines in the last minute were left out"]
+    else:
+        assert rest[0] == "[AdaptiveThrottle] 2 more lines in the last minute were left out"
+        assert rest[1].startswith("[AdaptiveThrottle] ACTIVATED topic=")
+        assert rest[1].endswith("(56 s ago)")
+    log.cycle_ended(122 * NS_PER_S)
+    assert len(lines.messages) == len(rest) + 2
+
+
+def test_a_late_line_is_told_once_and_not_after_a_newer_one(
+    lines: pytest.LogCaptureFixture,
+) -> None:
+    log, rig = AdaptiveLog(), Rig()
+    for decision in (BEGUN, ENDED, BEGUN):
+        log.decided(rig.topic, decision, 0)
+    log.begin_anew()
+    log.decided(rig.topic, ENDED, NS_PER_S)
+    log.cycle_ended(60 * NS_PER_S)
+    assert [" DEACTIVATED " in line for line in lines.messages] == [False, True, True, False]
+    assert "left out" in lines.messages[-1]
+
+
+def test_where_both_limits_meet(lines: pytest.LogCaptureFixture) -> None:
+    log, rig = AdaptiveLog(), Rig()
+    for holds in ("topic policy in messages", "adaptive controller in messages") * 2:
+        log.both(rig.topic, "100 msg/s (topic policy)", PublishLimit(75, 800), holds, 0)
+    first, second = lines.messages
+    assert first == (
+        "[AdaptiveThrottle] BOTH-LIMITS topic=persistent://acme/ns/t adaptive=75 msg/s and 800 B/s"
+        " set=100 msg/s (topic policy): the tighter one holds, topic policy in messages"
+    )
+    assert second.endswith("adaptive controller in messages")
+
+
 def test_many_topics_have_not_a_line_each(lines: pytest.LogCaptureFixture) -> None:
     log, rig = AdaptiveLog(), Rig()
     for number in range(LINES_MAX + 50):
@@ -91,7 +154,20 @@ def test_many_topics_have_not_a_line_each(lines: pytest.LogCaptureFixture) -> No
         log.decided(rig.engine.load_topic(name, FakeLog(number + 10)), BEGUN, 0)
     assert len(lines.messages) == LINES_MAX
     log.cycle_ended(60 * NS_PER_S)
-    assert lines.messages[-1].endswith("50 more lines in the last minute were left out")
+    # These fifty are told late, as many as that are at most.
+    assert len(lines.messages) == LINES_MAX + 50
+    assert all("(60 s ago)" in line for line in lines.messages[LINES_MAX:])
+
+
+def test_of_very_many_topics_some_are_left_out(lines: pytest.LogCaptureFixture) -> None:
+    log, rig = AdaptiveLog(), Rig()
+    for number in range(3 * LINES_MAX):
+        name = parse_topic(f"persistent://acme/ns/t{number}")
+        log.decided(rig.engine.load_topic(name, FakeLog(number + 10)), BEGUN, 0)
+    log.cycle_ended(60 * NS_PER_S)
+    assert len(lines.messages) == 2 * LINES_MAX + 1
+    left_out = lines.messages[LINES_MAX]
+    assert left_out.endswith(f"{LINES_MAX} more lines in the last minute were left out")
 
 
 def test_a_failure_is_told_with_its_trace_and_then_once_a_minute(

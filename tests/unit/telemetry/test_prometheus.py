@@ -107,6 +107,31 @@ def test_counts_backlog_and_time() -> None:
         world.run(scenario(world))
 
 
+@pytest.mark.parametrize("splits", [False, True])
+def test_partitions_have_a_label_of_their_own_where_that_is_asked_for(splits: bool) -> None:
+    """``splitTopicAndPartitionLabelInPrometheus``: on every series of topics and subscriptions, -1
+    for a topic without partitions."""
+
+    async def scenario(world: World) -> None:
+        await world.start()
+        client = await world.connect()
+        for name in (NAME, f"{NAME}-partition-12"):
+            await client.subscribe(name, "s")
+        _, samples = await page(world)
+        found = {
+            (sample.labels["topic"], sample.labels.get("partition"))
+            for sample in samples
+            if "topic" in sample.labels
+        }
+        if splits:
+            assert found == {(NAME, "-1"), (NAME, "12")}
+        else:
+            assert found == {(NAME, None), (f"{NAME}-partition-12", None)}
+
+    with World(settings={"splitTopicAndPartitionLabelInPrometheus": str(splits).lower()}) as world:
+        world.run(scenario(world))
+
+
 def test_throttled_events_are_six_for_each_subscription_and_settled() -> None:
     async def scenario(world: World) -> None:
         broker = await world.start()
