@@ -35,6 +35,14 @@ class InvariantError(AssertionError):
     """Headgate broke its own promise. Never caught: the process must not go on."""
 
 
+def broken(what: str, error: BaseException) -> InvariantError:
+    """What an ``error`` that nobody expected comes to where ``what`` must not end half done: raise
+    it from ``error``. An invariant that broke stays itself."""
+    if isinstance(error, InvariantError):
+        return error
+    return InvariantError(f"{what} failed by an error of ours: {type(error).__name__}: {error}")
+
+
 def invariant(condition: object, message: str) -> None:
     """Raise :class:`InvariantError` with ``message`` unless ``condition`` holds.
 

@@ -161,6 +161,8 @@ class AdminFacade:
             raise RefusalError(503, "Broker is not ready")
         if broker.writer.failed is not None:
             raise RefusalError(500, str(broker.writer.failed))
+        if bugs := broker.sweeps.bugs():
+            raise RefusalError(500, "; ".join(bugs))
         broker.begin_turn()
         try:
             cursor_id = broker.log.create_cursor(HEALTH_TOPIC_NUMBER, "health", AckSet(), {})

@@ -12,7 +12,7 @@ import logging
 from collections.abc import Callable
 from functools import partial
 
-from headgate.base.errors import StorageError
+from headgate.base.errors import StorageError, broken
 from headgate.broker.lanes import Lane
 from headgate.broker.trouble import Trouble
 from headgate.engine.engine import Engine
@@ -89,6 +89,12 @@ class Committer:
             return
         if not (self._log.staged_records or self._urgent):
             return
+        try:
+            self._begin()
+        except Exception as error:
+            raise broken("the beginning of a commit", error) from error
+
+    def _begin(self) -> None:
         self._urgent = False
         self._stage_acks()
         waiting, self._waiting = self._waiting, []
@@ -123,6 +129,16 @@ class Committer:
         waiting: list[asyncio.Future[None]],
         _: object,
         error: BaseException | None,
+    ) -> None:
+        """Take note of how a commit ended. After an error that nobody expected nobody knows what is
+        on the disk, and those who wait for it would wait for ever."""
+        try:
+            self._ended(batch, waiting, error)
+        except Exception as bug:
+            raise broken("a commit", bug) from bug
+
+    def _ended(
+        self, batch: Batch, waiting: list[asyncio.Future[None]], error: BaseException | None
     ) -> None:
         self.in_flight = False
         self._begin_turn()

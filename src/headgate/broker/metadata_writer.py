@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from headgate.base.errors import StorageError
+from headgate.base.errors import StorageError, broken
 from headgate.broker.lanes import Lane
 from headgate.metadata.catalog import Catalog, Change
 from headgate.metadata.store import MetadataStore
@@ -89,8 +89,11 @@ class MetadataWriter:
 
         def done(_: object, error: BaseException | None) -> None:
             if error is None:
-                self._catalog.apply(change)
-                self._applied(change)
+                try:
+                    self._catalog.apply(change)
+                    self._applied(change)
+                except Exception as bug:
+                    raise broken("a stored change of metadata", bug) from bug
                 if not future.cancelled():
                     future.set_result(None)
                 return

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 
-from headgate.base.errors import CorruptionError, StorageError
+from headgate.base.errors import CorruptionError, InvariantError, StorageError, broken
 from headgate.base.units import MIB, NS_PER_S
 from headgate.broker.committer import Committer
 from headgate.broker.lanes import Lane
@@ -160,19 +160,25 @@ class Reader:
         if error is None:
             self._open.append(OpenRead(subscription, plan, entries_of(plan, data), plan.count))
             if self._rest is None:
-                self._take_slice()
+                self._next_slice()
             return
         self._no_longer_wanted(plan.topic_number)
-        if not isinstance(error, StorageError):
+        if isinstance(error, InvariantError):
             raise error
         if not subscription.removed:
             self._refused(subscription, error)
         self._fetch()
 
-    def _refused(self, subscription: Subscription, error: StorageError) -> None:
-        if subscription.read_failed != str(error):
-            logger.error("reading %s for %s: %s", subscription.topic.name, subscription.name, error)
-        subscription.read_failed = str(error)
+    def _refused(self, subscription: Subscription, error: BaseException) -> None:
+        """Try again later. Nothing was changed by reading, so that holds for errors of ours, too:
+        they are told with their traceback, and explain has them as it has the disk's."""
+        is_expected = isinstance(error, StorageError)
+        reason = str(error) if is_expected else f"an error of ours, {error!r}"
+        if subscription.read_failed != reason:
+            names = subscription.topic.name, subscription.name
+            trace = None if is_expected else error
+            logger.error("reading %s for %s: %s", *names, reason, exc_info=trace)
+        subscription.read_failed = reason
         engine = self._engine
         engine.wake_at(engine.now_ns + RETRY_NS, partial(self._try_again, subscription))
 
@@ -197,7 +203,14 @@ class Reader:
         self._rest = None
         if self._open:
             self._begin_turn()
+            self._next_slice()
+
+    def _next_slice(self) -> None:
+        try:
             self._take_slice()
+        except Exception as error:
+            # Who waits for what was read would wait for ever.
+            raise broken("handing out what was read", error) from error
 
     def _take_slice(self) -> None:
         """Take a slice out of the reads in turn, then rest."""
@@ -232,6 +245,7 @@ class Reader:
         taken: list[tuple[int, int, bytes]] = []
         size_bytes = 0
         damage: CorruptionError | None = None
+        bug: Exception | None = None
         try:
             for entry in islice(read.entries, entries_max):
                 taken.append(entry)
@@ -240,6 +254,10 @@ class Reader:
                     break
         except CorruptionError as error:
             damage = error
+        except InvariantError:
+            raise
+        except Exception as error:
+            bug = error
         cache, by_number = self._engine.cache, self._engine.by_number
         own = 0
         # Backwards: where they do not all fit into the cache, those that are sent first stay.
@@ -249,6 +267,12 @@ class Reader:
                 cache.put(topic.cache, ordinal, body)
                 topic.entries_read += 1
             own += topic_number == number
+        if bug is not None:
+            # What came before it is in memory: it is served when this is tried again.
+            if read.left:
+                self._no_longer_wanted(number)
+                self._refused(subscription, bug)
+            return len(taken), size_bytes, True
         is_over = damage is not None or (len(taken) < entries_max and size_bytes < bytes_max)
         if read.left:
             is_over |= self._taken(read, own, damage)

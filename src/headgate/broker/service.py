@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from headgate.base.clock import Clock
-from headgate.base.errors import StorageError
+from headgate.base.errors import HeadgateError, StorageError, broken
 from headgate.base.log_time import published_in_log_ms
 from headgate.base.names import parse_topic
 from headgate.base.units import MIB, NS_PER_MS
@@ -218,10 +218,20 @@ class Broker:
     def _flush(self) -> None:
         self._flush_scheduled = False
         self.begin_turn()
-        more = self.engine.flush()
+        try:
+            more = self.engine.flush()
+        except HeadgateError:
+            more = False
+            logger.exception("a turn failed")
+        except Exception as error:
+            raise broken("a turn", error) from error
         actions, self.on_flush = self.on_flush, []
         for action in actions:
-            action()
+            try:
+                action()
+            except Exception:
+                # Of one connection: the others' words are not held back.
+                logger.exception("the end of a turn failed by an error of ours")
         self.committer.kick()
         if more:
             self.schedule_flush()

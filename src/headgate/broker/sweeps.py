@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
-from headgate.base.errors import HeadgateError, InvariantError, StorageError
+from headgate.base.errors import HeadgateError, InvariantError, StorageError, broken
 from headgate.base.units import NS_PER_S
 from headgate.broker.history import History
 from headgate.broker.parked_history import ParkedHistory
@@ -58,7 +58,8 @@ class Sweeps:
         self._tasks: list[asyncio.Task[None]] = []
         self._job_running = False
         self._full_rounds = 0
-        self._upkeep_trouble = Trouble(logger, "upkeep of the log")
+        self._troubles: dict[str, Trouble] = {}
+        """Of each sweep and each kind of job of the log."""
         self._stopped = False
 
     def start(self) -> None:
@@ -87,10 +88,18 @@ class Sweeps:
             task.cancel()
         self._tasks.clear()
 
+    def bugs(self) -> list[str]:
+        """What fails by an error of ours just now, though it is tried again and again."""
+        return [trouble.bug for trouble in self._troubles.values() if trouble.bug]
+
+    def _trouble(self, what: str) -> Trouble:
+        return self._troubles.setdefault(what, Trouble(logger, what))
+
     async def _repeat(
         self, sweep: Callable[[], Awaitable[None]], period_s: Callable[[], float]
     ) -> None:
-        loop = self._broker.loop
+        loop, engine = self._broker.loop, self._broker.engine
+        trouble = self._trouble(getattr(sweep, "__name__", str(sweep)))
         while True:
             began_s = loop.time()
             # In short naps, so that a period that is changed meanwhile counts at once.
@@ -98,16 +107,21 @@ class Sweeps:
                 await asyncio.sleep(min(rest_s, NAP_S))
             try:
                 await sweep()
+                trouble.succeeded(engine.now_ns)
             except InvariantError:
                 raise
-            except HeadgateError as error:
-                logger.error("%s: %s", getattr(sweep, "__name__", sweep), error)
-            except Exception:
-                logger.exception("%s failed by an error of ours", getattr(sweep, "__name__", sweep))
+            except Exception as error:
+                trouble.failed(error, engine.now_ns)
 
     def _ended(self, task: asyncio.Task[None]) -> None:
-        """Nobody waits for a sweep: what ended it is told to whoever watches the loop."""
-        if not task.cancelled() and (error := task.exception()) is not None:
+        """Nobody waits for a sweep: what ended it is told to whoever watches the loop. That is a
+        broken invariant, since all else is tried again."""
+        error: BaseException | None = None
+        if not task.cancelled():
+            error = task.exception()
+        elif not self._stopped:
+            error = InvariantError("a sweep was cancelled by what it waited for")
+        if error is not None:
             self._broker.loop.call_exception_handler(
                 {"message": "a sweep ended", "exception": error, "task": task}
             )
@@ -147,7 +161,13 @@ class Sweeps:
         log, committer = self._broker.log, self._broker.committer
         while not self._job_running and not self._stopped:
             due = log.maintenance_due()
-            job = log.maintenance_step()
+            try:
+                job = log.maintenance_step()
+            except HeadgateError as error:
+                self._trouble("upkeep of the log").failed(error, self._broker.engine.now_ns)
+                break
+            except Exception as error:
+                raise broken("a step of the log's upkeep", error) from error
             if job is not None:
                 self._job_running = True
                 self._broker.lanes.commit.submit(job.run, partial(self._job_done, job))
@@ -156,16 +176,22 @@ class Sweeps:
         committer.kick()
 
     def _job_done(self, job: Job, _: object, error: BaseException | None) -> None:
+        """Take note of how a job ended. One that failed for whatever reason is due again, since
+        the power may end it anywhere: doing it a second time changes nothing."""
         self._job_running = False
         self._broker.begin_turn()
-        if error is not None and not isinstance(error, StorageError):
+        if isinstance(error, InvariantError):
             raise error
-        self._broker.log.finish_job(job, error)
+        try:
+            self._broker.log.finish_job(job, None if error is None else _known(job, error))
+        except Exception as bug:
+            raise broken(f"the end of a job of the log ({job.name})", bug) from bug
+        trouble = self._trouble(f"upkeep of the log ({job.name})")
         if error is None:
-            self._upkeep_trouble.succeeded(self._broker.engine.now_ns)
+            trouble.succeeded(self._broker.engine.now_ns)
             self._broker.loop.call_soon(self.log_upkeep)
         else:
-            self._upkeep_trouble.failed(error, self._broker.engine.now_ns)
+            trouble.failed(error, self._broker.engine.now_ns)
         self._broker.committer.kick()
 
     async def sample_rates(self) -> None:
@@ -248,3 +274,10 @@ class Sweeps:
         """Whether it is used again, or gone, since it was found inactive."""
         self._broker.begin_turn()
         return not topic.is_live or not self._is_inactive(topic)
+
+
+def _known(job: Job, error: BaseException) -> StorageError:
+    """What the log is told of a job that failed, also by an error of ours."""
+    if isinstance(error, StorageError):
+        return error
+    return StorageError(f"{job.name} of segment {job.segment}: {error!r}", retryable=True)

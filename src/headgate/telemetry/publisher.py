@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from headgate.base.errors import HeadgateError
+from headgate.base.errors import HeadgateError, InvariantError
 from headgate.base.names import parse_topic
 from headgate.base.positions import Position
 from headgate.base.units import NS_PER_MS, NS_PER_S
@@ -99,6 +99,7 @@ class TelemetryPublisher:
             outcome={"topics": len(self._broker.engine.topics)},
         )
         self._task = self._broker.loop.create_task(self._run(), name="telemetry")
+        self._task.add_done_callback(self._ended)
 
     async def stop(self) -> None:
         """Publish what is known and end. The broker still runs."""
@@ -130,7 +131,21 @@ class TelemetryPublisher:
             # The wall clock may be set meanwhile: back by so much that the end is far again.
             while 0 < (left_ns := end_ns - clock.wall_ns()) <= interval_ns:
                 await asyncio.sleep(left_ns / NS_PER_S)
-            await self.publish_window(clock.wall_ns() // interval_ns * interval_ns)
+            try:
+                await self.publish_window(clock.wall_ns() // interval_ns * interval_ns)
+            except InvariantError:
+                raise
+            except Exception as error:
+                if not self._failing:
+                    logger.exception("a window of telemetry failed by an error of ours")
+                self.failed(repr(error))
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        """A broken invariant goes where those of callbacks go."""
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self._broker.loop.call_exception_handler(
+                {"message": "telemetry ended", "exception": error, "task": task}
+            )
 
     async def publish_window(self, end_ns: int) -> None:
         """Sample and publish the window that ends at ``end_ns`` (wall clock). Raises nothing but

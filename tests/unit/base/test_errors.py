@@ -10,6 +10,7 @@ from headgate.base.errors import (
     InputError,
     InvariantError,
     StorageError,
+    broken,
     invariant,
 )
 
@@ -45,3 +46,10 @@ def test_a_storage_error_says_whether_a_later_try_can_succeed(retryable: bool) -
     error = StorageError("no space left on segment 3", retryable=retryable)
     assert error.retryable is retryable
     assert str(error) == "no space left on segment 3"
+
+
+def test_what_nobody_expected_becomes_a_broken_invariant() -> None:
+    found = broken("a commit", KeyError("x"))
+    assert str(found) == "a commit failed by an error of ours: KeyError: 'x'"
+    already = InvariantError("two owners")
+    assert broken("a commit", already) is already

@@ -9,8 +9,11 @@ import logging
 import pytest
 
 from headgate.base.ack_set import AckSet
+from headgate.base.errors import InvariantError
 from headgate.base.names import parse_topic
 from headgate.base.units import MIB, NS_PER_S
+from headgate.engine.producer import Producer
+from headgate.engine.topic import Topic
 from headgate.record.codec import Batch
 from headgate.record.fields import FULL_PERIOD_NS, MESSAGE_BYTES_MAX, Kind
 from headgate.telemetry.publisher import PRODUCER_NAME, TelemetryPublisher
@@ -116,6 +119,45 @@ def test_a_start_is_told() -> None:
         assert json.loads(event["outcome"]) == {"topics": 1}
 
     with World() as world:
+        world.run(scenario(world))
+
+
+def test_a_window_that_fails_by_an_error_of_ours_is_not_the_last(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def scenario(world: World) -> None:
+        broker, publisher = await start(world)
+        world._watch.close()
+        connected, left = publisher._connected, [3]
+
+        async def failing() -> tuple[Producer, Topic]:
+            left[0] -= 1
+            if left[0] >= 0:
+                raise KeyError("ours")
+            return await connected()
+
+        publisher._connected = failing  # type: ignore[method-assign]
+        await run_for(publisher, 65)
+        assert len(records(broker)) in (3, 4)
+        assert publisher.statistics().failures == 3
+
+    with World() as world, caplog.at_level(logging.INFO):
+        world.run(scenario(world))
+    assert caplog.text.count("a window of telemetry failed by an error of ours") == 1
+    assert "telemetry is published to persistent://headgate/telemetry/samples again" in caplog.text
+
+
+def test_a_broken_invariant_in_a_window_ends_the_process() -> None:
+    async def scenario(world: World) -> None:
+        _, publisher = await start(world)
+
+        async def failing() -> tuple[Producer, Topic]:
+            raise InvariantError("two owners")
+
+        publisher._connected = failing  # type: ignore[method-assign]
+        await run_for(publisher, 65)
+
+    with World() as world, pytest.raises(InvariantError, match="two owners"):
         world.run(scenario(world))
 
 
