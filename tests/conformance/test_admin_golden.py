@@ -43,6 +43,7 @@ CLIENTS = {197: "use_t1", 209: "use_pt2", 218: "leave_slow"}
 
 _ABSENT = "a limit that the request leaves out is none, where Pulsar takes 0 and blocks everybody"
 _BOTH = "applied=true shows the other type as well, which Pulsar enforces and leaves out"
+_NAMED = "which key it is about, and why"
 _OFF = {"limit": -1, "limitSize": -1, "limitTime": -1, "policy": "producer_request_hold"}
 
 # What is answered otherwise on purpose, by the line: why, and the values by their places.
@@ -52,6 +53,10 @@ DEVIATIONS: dict[int, tuple[str, dict[str, Any]]] = {
     78: (_ABSENT, {"message_age.limit": -1, "message_age.limitSize": -1}),
     80: (_ABSENT, {"destination_storage.limitTime": -1, "message_age.limit": -1,
                    "message_age.limitSize": -1}),
+    221: ("LookupData has the key, which a Pulsar without TLS leaves out", {"brokerUrlTls": ""}),
+    232: (_NAMED, {"reason": "Can't update non-dynamic configuration: there is no setting 'nope'"}),
+    233: (_NAMED, {"reason": "Can't update non-dynamic configuration: brokerServicePort is read "
+                             "when the broker starts, and only then"}),
     195: (_BOTH, {"message_age": _OFF}),
 }  # fmt: skip
 

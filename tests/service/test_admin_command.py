@@ -140,7 +140,9 @@ def test_a_dynamic_setting(operator: Operator) -> None:
     assert operator.say("brokers", "get-all-dynamic-config") == ""
     done = operator.run("brokers", "update-dynamic-config", "-c", "clusterName", "-v", "x")
     assert (done.returncode, done.stderr.splitlines()[0]) == (
-        1, "Can't update non-dynamic configuration",
+        1,
+        "Can't update non-dynamic configuration: clusterName is read when the broker starts, and "
+        "only then",
     )  # fmt: skip
 
 

@@ -6,7 +6,8 @@ from typing import Any
 
 from headgate.admin.operations import Operation
 from headgate.admin.routing import EMPTY, NO_CONTENT, Call, Reply, Route, as_json, as_text
-from headgate.metadata.errors import RefusalError, not_allowed, not_found
+from headgate.base.nearest import did_you_mean
+from headgate.metadata.errors import RefusalError, conflict, not_allowed, not_found
 
 _A = "/admin/v2"
 
@@ -31,6 +32,17 @@ async def get_cluster(call: Call) -> Reply:
         "brokerClientSslFactoryPlugin": ("org.apache.pulsar.common.util.DefaultPulsarSslFactory"),
     }
     return as_json(reply)
+
+
+async def create_cluster(call: Call) -> Reply:
+    """Refuse to make a cluster: there is one, this broker's own."""
+    name = call.params["cluster"]
+    clusters = call.facade.catalog.clusters()
+    if name in clusters:
+        raise conflict("Cluster already exists")
+    raise RefusalError(
+        405, f"Cluster {name[:80]!r} cannot be made: this broker is the whole of {clusters[0]}"
+    )
 
 
 async def list_brokers(call: Call) -> Reply:
@@ -102,8 +114,7 @@ async def runtime_settings(call: Call) -> Reply:
 async def set_setting(call: Call) -> Reply:
     """Change a dynamic setting now and for later starts."""
     name, value = call.params["name"], call.params["value"]
-    if name not in call.facade.dynamic_settings():
-        raise not_allowed("Can't update non-dynamic configuration")
+    _check_dynamic(call, name, "Can't update non-dynamic configuration")
     call.facade.check_setting(name, value)
     await call.facade.commit(call.facade.catalog.plan_setting(name, value))
     return EMPTY
@@ -112,11 +123,20 @@ async def set_setting(call: Call) -> Reply:
 async def reset_setting(call: Call) -> Reply:
     """Go back to a dynamic setting's start-up value."""
     name = call.params["name"]
-    if name not in call.facade.dynamic_settings():
-        raise not_allowed("Can't delete non-dynamic configuration")
+    _check_dynamic(call, name, "Can't delete non-dynamic configuration")
     call.facade.check_setting(name, None)
     await call.facade.commit(call.facade.catalog.plan_setting(name, None))
     return EMPTY
+
+
+def _check_dynamic(call: Call, name: str, refusal: str) -> None:
+    dynamic = call.facade.dynamic_settings()
+    if name in dynamic:
+        return
+    if name in call.facade.runtime_settings():
+        raise not_allowed(f"{refusal}: {name} is read when the broker starts, and only then")
+    hint = did_you_mean(name, dynamic)
+    raise not_allowed(f"{refusal}: there is no setting {name[:80]!r}{hint}")
 
 
 def _check_cluster(call: Call) -> None:
@@ -133,6 +153,8 @@ ROUTES = (
           "List the clusters", reply=list[str]),
     Route("GET", f"{_A}/clusters/{{cluster}}", Operation.CLUSTER_READ, get_cluster,
           "Addresses of a cluster", reply=dict[str, Any]),
+    Route("PUT", f"{_A}/clusters/{{cluster}}", Operation.CLUSTER_CREATE, create_cluster,
+          "Always refused: there is one cluster"),
     Route("GET", f"{_A}/brokers", _R, list_brokers, "List the brokers", reply=list[str]),
     Route("GET", f"{_A}/brokers/{{cluster}}", _R, list_brokers,
           "List a cluster's brokers", reply=list[str]),

@@ -21,6 +21,7 @@ async def lookup(call: Call) -> Reply:
             "httpUrl": info.web_url,
             "nativeUrl": info.broker_url,
             "brokerUrlSsl": "",
+            "brokerUrlTls": "",
         }
     )
 

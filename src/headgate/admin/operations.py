@@ -9,6 +9,7 @@ class Operation(StrEnum):
     """One permission-worthy action; the part before the dot is what it acts on."""
 
     CLUSTER_READ = "cluster.read"
+    CLUSTER_CREATE = "cluster.create"
     BROKER_READ = "broker.read"
     BROKER_HEALTH = "broker.health"
     BROKER_QUOTAS = "broker.quotas"

@@ -112,7 +112,7 @@ def parse_overrides(texts: Sequence[str]) -> list[Assignment]:
         key, separator, value = (part.strip() for part in text.partition("="))
         if not separator or not key:
             raise InputError(f"--set {text}: key=value is allowed")
-        if key not in SETTINGS:
+        if key not in SETTINGS and key not in PROTECTING:
             hint = did_you_mean(key, SETTINGS)
             raise InputError(f"--set {text}: there is no setting {key!r}{hint}")
         found.append(Assignment(key, value, "--set"))

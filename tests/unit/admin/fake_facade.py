@@ -146,9 +146,11 @@ class FakeFacade:
         return ["dispatchThrottlingRatePerTopicInMsg", "allowAutoTopicCreation"]
 
     def runtime_settings(self) -> Mapping[str, str]:
-        return {"clusterName": "standalone", "dispatchThrottlingRatePerTopicInMsg": "0"} | (
-            self.catalog.settings()
-        )
+        return {
+            "clusterName": "standalone",
+            "brokerServicePort": "6650",
+            "dispatchThrottlingRatePerTopicInMsg": "0",
+        } | self.catalog.settings()
 
     def check_setting(self, name: str, value: str | None) -> None:
         if value is None and name in self.kept_settings:

@@ -62,11 +62,25 @@ def test_an_encoded_slash_in_a_value_survives(api: Ask) -> None:
 
 
 def test_other_settings_are_not_dynamic(api: Ask) -> None:
-    assert api("POST", f"{B}/configuration/brokerServicePort/1").reason == (
-        "Can't update non-dynamic configuration"
+    assert api("POST", f"{B}/configuration/clusterName/1").reason == (
+        "Can't update non-dynamic configuration: clusterName is read when the broker starts, and "
+        "only then"
     )
-    answer = api("DELETE", f"{B}/configuration/brokerServicePort")
-    assert (answer.status, answer.reason) == (412, "Can't delete non-dynamic configuration")
+    answer = api("DELETE", f"{B}/configuration/clusterName")
+    assert answer.status == 412
+    assert answer.reason.startswith("Can't delete non-dynamic configuration: clusterName is read")
+    assert api("POST", f"{B}/configuration/allowAutoTopicCreatoin/1").reason == (
+        "Can't update non-dynamic configuration: there is no setting 'allowAutoTopicCreatoin'; "
+        "did you mean allowAutoTopicCreation?"
+    )
+
+
+def test_the_one_cluster_is_there(api: Ask) -> None:
+    answer = api("PUT", "/admin/v2/clusters/standalone", {"serviceUrl": "http://127.0.0.1:8080"})
+    assert (answer.status, answer.reason) == (409, "Cluster already exists")
+    answer = api("PUT", "/admin/v2/clusters/other", {})
+    assert answer.status == 405
+    assert "'other' cannot be made" in answer.reason
 
 
 def test_quotas_are_verified_before_the_answer(api: Ask, broker: FakeFacade) -> None:

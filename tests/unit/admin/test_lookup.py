@@ -10,6 +10,7 @@ L = "/lookup/v2/topic"
 def test_every_topic_is_here(api: Ask) -> None:
     answer = api("GET", f"{L}/persistent/public/default/t").json()
     assert answer["brokerUrl"] == "pulsar://127.0.0.1:6650"
+    assert answer["brokerUrlTls"] == answer["brokerUrlSsl"] == ""
     assert api("GET", f"{L}/persistent/public/none/t").reason == "Namespace not found"
     assert api("GET", f"{L}/other/public/default/t").status == 404
 

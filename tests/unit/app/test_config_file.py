@@ -221,6 +221,14 @@ def test_a_protection_that_is_not_there_stops_the_start(key: str) -> None:
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize("key", PROTECTING)
+def test_nor_may_the_command_line_ask_for_one(key: str) -> None:
+    with pytest.raises(InputError) as caught:
+        load_settings(overrides=parse_overrides([f"{key}=true"]))
+    assert str(caught.value).startswith(f"--set: {key}='true' is not allowed: there is no ")
+    assert load_settings(overrides=parse_overrides([f"{key}=false"])).unsupported == (key,)
+
+
 @pytest.mark.parametrize("value", ["", "false", "False"])
 def test_a_protection_that_is_not_asked_for_changes_nothing(value: str) -> None:
     text = "".join(f"{key}={value}\n" for key in PROTECTING)

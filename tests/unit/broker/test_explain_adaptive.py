@@ -97,7 +97,8 @@ def _report(adaptive: object) -> dict[str, object]:
         "partitions": 0, "sentence": "nobody reads it", "storageBytes": 0, "quotas": [],
         "limits": [], "subscriptions": [], "perPartition": null, "publishing": {"producers": 1,
         "messagesPerS": 0.0, "bytesPerS": 0.0, "pendingEntries": 0, "parked": [],
-        "longestWaiting": [], "limits": [], "sentence": "nothing holds publishing",
+        "longestWaiting": [], "limits": [], "delaysIgnored": 0,
+        "sentence": "nothing holds publishing",
         "lastPublish": null}}"""
     report: dict[str, object] = msgspec.json.decode(text)
     return {**report, "adaptive": adaptive}

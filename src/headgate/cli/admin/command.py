@@ -9,7 +9,8 @@ from typing import Any, Final
 import click
 
 from headgate.cli import admin_client
-from headgate.cli.admin.errors import AdminUsageError
+from headgate.cli.admin.errors import AbsentError, AdminUsageError
+from headgate.cli.admin.pulsar_verbs import missing_group, missing_verb
 from headgate.cli.admin.verbs import Parameter, Server, Verb
 from headgate.cli.group import LazyGroup, SuggestingGroup
 
@@ -82,6 +83,14 @@ class VerbGroup(_Group):
             subcommand_metavar="VERB ...",
         )
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """As every group, but a verb of ``pulsar-admin`` is no slip of the pen."""
+        if not ctx.resilient_parsing and args[0] not in self.commands:
+            _refuse_absent(ctx, missing_verb(self.name or "", args[0], self.commands))
+        return super().resolve_command(ctx, args)
+
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
         """Names in the order of the table."""
         return list(self.commands)
@@ -97,6 +106,19 @@ class VerbGroup(_Group):
 
 class _AdminGroup(_Group, LazyGroup):
     """The groups, each loaded when it is called."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """As every group, but a group of ``pulsar-admin`` is no slip of the pen."""
+        if not ctx.resilient_parsing and args[0] not in self.list_commands(ctx):
+            _refuse_absent(ctx, missing_group(*args[:2]))
+        return super().resolve_command(ctx, args)
+
+
+def _refuse_absent(ctx: click.Context, text: str) -> None:
+    if text:
+        raise AbsentError(text, ctx)
 
 
 def _start(admin_url: str, request_timeout: int) -> None:

@@ -33,6 +33,14 @@ class AdminUsageError(click.ClickException):
             click.echo(f"Try '{self._ctx.command_path} --help' for help.", file, err=True)
 
 
+class AbsentError(AdminUsageError):
+    """``pulsar-admin`` has the command and Headgate does not; a list of others would bury that."""
+
+    def show(self, file: IO[Any] | None = None) -> None:
+        """Write the sentence to the standard error."""
+        click.echo(self.format_message(), file, err=True)
+
+
 class RefusedError(click.ClickException):
     """The broker answered, and not with success; or it cannot be asked this at all."""
 

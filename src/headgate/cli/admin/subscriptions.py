@@ -71,7 +71,10 @@ def expire_messages(server: Server, values: Values) -> None:
 def create_subscription(server: Server, values: Values) -> None:
     """Create a subscription at a message."""
     ledger_id, entry_id = values["messageId"]
-    body: dict[str, Any] = {"ledgerId": ledger_id, "entryId": entry_id, "partitionIndex": -1}
+    body: dict[str, Any] = {
+        "ledgerId": ledger_id, "entryId": entry_id, "partitionIndex": -1, "batchIndex": -1,
+        "batchSize": 0,
+    }  # fmt: skip
     if values["property"]:
         properties = {key: text for one in values["property"] for key, text in one.items()}
         body = {**place_body(values["messageId"]), "properties": properties}

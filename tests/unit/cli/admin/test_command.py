@@ -111,10 +111,10 @@ def test_the_broker_has_a_route_for_every_request(server: FakeServer) -> None:
         (["tenants", "get", "a", "b"], "Got unexpected extra argument (b)"),
         (["topics", "stats", "x", "-gpb=1"], "Option '-gpb' does not take a value."),
         (
-            ["namespaces", "set-subscribe-rate"],
-            "No such command 'set-subscribe-rate'; did you mean set-publish-rate?",
+            ["namespaces", "set-publsh-rate"],
+            "No such command 'set-publsh-rate'; did you mean set-publish-rate?",
         ),
-        (["schemas"], "No such command 'schemas'."),
+        (["nonsense"], "No such command 'nonsense'."),
         (["namespaces"], "Missing command."),
         ([], "Missing command."),
         (["--nonsense"], "Unknown option: '--nonsense'"),
@@ -134,6 +134,38 @@ def test_wrong_usage_ends_with_one(server: FakeServer, words: list[str], first_l
     assert (result.exit_code, result.stdout, server.asked) == (1, "", [])
     assert result.stderr.splitlines()[0].startswith(first_line)
     assert "Usage: headgate admin" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        ("topics set-message-ttl x -t 5", "Headgate does not have this yet: topics set-mess"),
+        ("topics set-message-ttl --help", "Headgate does not have this yet: topics set-mess"),
+        ("topicPolicies get-message-ttl x", "Headgate does not have this yet: topicPolicies g"),
+        ("schemas get x", "Headgate does not have this yet: schemas get\n"),
+        ("schemas", "Headgate does not have this yet: schemas\n"),
+        ("schemas gett x", "Headgate does not have this yet: schemas\n"),
+        ("--request-timeout 5 source list", "Headgate does not have this yet: source list\n"),
+        ("topics set-mesage-ttl", "No such command 'set-mesage-ttl'; did you mean set-message-ttl? "
+                                  "Headgate does not have that yet\n"),
+    ],
+)  # fmt: skip
+def test_what_pulsar_admin_has_and_headgate_does_not(
+    server: FakeServer, words: str, sentence: str
+) -> None:
+    """It was meant: a guess at another verb would mislead, and so would a list of all others."""
+    result = admin(*words.split())
+    assert result.exit_code == 1
+    assert result.stderr.startswith(sentence)
+    assert result.stderr.count("\n") == 1
+    assert server.asked == []
+
+
+def test_slips_are_told_from_verbs_that_are_not_there() -> None:
+    for words, meant in (("topics statz", "stats"), ("topics set-retentoin", "set-retention"),
+                         ("namespacs list", "namespaces")):  # fmt: skip
+        assert f"did you mean {meant}?\n" in admin(*words.split()).stderr
+    assert "did you mean" not in admin("topics", "nonsense").stderr
 
 
 def test_the_command_lines_of_the_guides_are_right(server: FakeServer) -> None:

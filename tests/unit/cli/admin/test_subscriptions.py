@@ -64,10 +64,15 @@ def test_expiry_needs_one_of_both(server: FakeServer, more: list[str], said: str
 def test_new_subscriptions_begin_at_the_end_unless_told(server: FakeServer) -> None:
     admin("topics", "create-subscription", *WORDS)
     admin("topics", "create-subscription", *WORDS, "-m", "8:5", "-p", "a=1", "-p", "b=2,c=3")
+    admin("topics", "create-subscription", *WORDS, "-m", "earliest")
+    assert json.loads(server.asked.pop()[2]) == {  # as pulsar-admin 4.0.8 sends it
+        "ledgerId": -1, "entryId": -1, "partitionIndex": -1, "batchIndex": -1, "batchSize": 0,
+    }  # fmt: skip
     method, path, body = server.asked[0]
     assert (method, path) == ("PUT", f"{SUB}?replicated=false")
     assert json.loads(body) == {
-        "ledgerId": INT64_MAX, "entryId": INT64_MAX, "partitionIndex": -1,
+        "ledgerId": INT64_MAX, "entryId": INT64_MAX, "partitionIndex": -1, "batchIndex": -1,
+        "batchSize": 0,
     }  # fmt: skip
     later = json.loads(server.asked[1][2])
     assert (later["ledgerId"], later["entryId"]) == (8, 5)
