@@ -15,7 +15,7 @@ import functools
 import itertools
 import re
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -25,14 +25,17 @@ from headgate.base.errors import HeadgateError, StorageError
 from headgate.base.names import NamespaceName, parse_topic
 from headgate.base.positions import EARLIEST, Position
 from headgate.broker.admin_facade import AdminFacade
+from headgate.broker.binding import BindingError
 from headgate.broker.facade import AtPosition
 from headgate.engine.topic import Topic
-from headgate.fs import Operation
+from headgate.fs import FaultyFs, Operation
 from headgate.ledger import LedgerSettings
+from headgate.metadata.memory_store import MemoryStore
 from headgate.metadata.policies import Retention
 from headgate.metadata.rows import TenantRow
 from headgate.metadata.store import Write
 from headgate.testing import SimProducer, World
+from headgate.testing.world import DIRECTORY
 
 NAME = "persistent://public/default/orders"
 TOPIC = parse_topic(NAME)
@@ -449,3 +452,47 @@ def test_a_cut_after_an_operation_of_the_log_that_failed(later: int) -> None:
             machine.cut_operation = index + later
 
         play(index, prepare)
+
+
+@pytest.mark.parametrize("end", ["cleanly", "power cut"])
+def test_metadata_of_any_earlier_moment_are_refused_and_the_log_stays(end: str) -> None:
+    with World(3, ledger=LEDGER) as world:
+        world.run(world.start())
+        machine, story = Machine(world), Story(world)
+        moments = [world.store.load()]
+        commit = world.store.commit
+
+        def remember(writes: Sequence[Write]) -> None:
+            commit(writes)
+            moments.append(world.store.load())
+
+        world.store.commit = remember  # type: ignore[method-assign]
+        world.run(story.whole())
+        assert story.refused == []
+        if end == "cleanly":
+            world.run(world.stop())
+        else:
+            machine.crash(1)
+        newest, disk = moments.pop(), world.fs
+        assert len(moments) > 10
+        for rows in [{}, *moments]:
+            world.fs = disk.crash_clone(None)
+            world.disk, world.store = FaultyFs(world.fs), MemoryStore(rows)
+            before = files(world)
+            with pytest.raises(BindingError):
+                world.run(world.start())
+            world.crash()
+            assert files(world) == before
+        world.fs = disk.crash_clone(None)
+        world.disk, world.store = FaultyFs(world.fs), MemoryStore(newest)
+        world.run(world.start())
+        story.check()
+
+
+def files(world: World) -> dict[str, bytes]:
+    """Everything in the log's directory."""
+    found: dict[str, bytes] = {}
+    for name in world.fs.list_directory(DIRECTORY):
+        file = world.fs.open(f"{DIRECTORY}/{name}")
+        found[name] = file.read_at(0, file.size())
+    return found

@@ -3,7 +3,8 @@
     DIR/lock                held with flock while a broker runs
     DIR/format              one line, ``headgate-data <version>``
     DIR/metadata.sqlite3    what exists (headgate.metadata)
-    DIR/log/                what it holds (headgate.ledger), with a lock and a format of its own
+    DIR/log/                what it holds (headgate.ledger), with a lock and a format of its own,
+                            and the identity that binds it to the metadata
     DIR/telemetry-names.key once names in the telemetry were to be hashed (names_key)
 
 The lock is taken before anything in the directory is looked at.
@@ -12,10 +13,14 @@ The lock is taken before anything in the directory is looked at.
 from __future__ import annotations
 
 from headgate.base.errors import StorageError
+from headgate.broker.binding import MAIN_LOG, LogPlace
 from headgate.fs import Fs
 from headgate.fs.api import Lock
+from headgate.ledger import look_at_log
 from headgate.ledger.directory import TEMPORARY_SUFFIX, read_file, write_file
 from headgate.ledger.errors import DirectoryInUseError, UnknownFormatError
+
+METADATA_NAME = "metadata.sqlite3"
 
 FORMAT_VERSION = 1
 """Grows when an older release could not use the directory."""
@@ -26,11 +31,11 @@ _FORMAT_LINE = f"headgate-data {FORMAT_VERSION}\n"
 class DataDirectory:
     """A directory that this broker owns until :meth:`close`."""
 
-    def __init__(self, path: str, lock: Lock) -> None:
+    def __init__(self, fs: Fs, path: str, lock: Lock) -> None:
         """For :meth:`open` only."""
         self.path = path
-        self.log_path = f"{path}/log"
-        self.metadata_path = f"{path}/metadata.sqlite3"
+        self.metadata_path = f"{path}/{METADATA_NAME}"
+        self._fs = fs
         self._lock = lock
 
     @classmethod
@@ -54,7 +59,28 @@ class DataDirectory:
             raise StorageError(
                 f"data directory {path} cannot be used: {error.strerror}", retryable=False
             ) from error
-        return cls(path, lock)
+        return cls(fs, path, lock)
+
+    def has_metadata(self) -> bool:
+        """Whether there is a file of metadata, be it empty.
+
+        Raises:
+            StorageError: the directory cannot be read.
+        """
+        try:
+            return METADATA_NAME in self._fs.list_directory(self.path)
+        except OSError as error:
+            raise StorageError(f"reading {self.path} failed: {error}", retryable=False) from error
+
+    def log_place(self, name: str = MAIN_LOG) -> LogPlace:
+        """One of the directory's logs, as it lies there now.
+
+        Raises:
+            UnknownFormatError: it is of a later release.
+            StorageError: it cannot be read.
+        """
+        path = f"{self.path}/{name}"
+        return LogPlace(name, path, self.metadata_path, look_at_log(self._fs, path))
 
     def close(self) -> None:
         """Let others have it."""

@@ -22,6 +22,7 @@ from headgate.app.export_settings import export_settings
 from headgate.app.listeners import advertised_host, is_loopback, listen, port_of
 from headgate.app.machine_boot import machine_boot
 from headgate.app.names_key import names_key
+from headgate.app.open_stores import open_log, open_metadata
 from headgate.app.open_telemetry import start_export
 from headgate.app.system_memory import ProcSelfMemory, process_memory
 from headgate.app.web import WebApp, WebServer
@@ -32,14 +33,12 @@ from headgate.base.units import MIB, MS_PER_S, S_PER_MINUTE
 from headgate.broker.admin_facade import AdminFacade
 from headgate.broker.facade import BrokerInfo
 from headgate.broker.lanes import ThreadLane, run_on
-from headgate.broker.log_clock import times_bound
 from headgate.broker.server import serve_binary
 from headgate.broker.service import Broker, Lanes
 from headgate.broker.settings import Settings
 from headgate.fs import OsFs
 from headgate.ledger import CommitLog, LedgerSettings
 from headgate.metadata.catalog import Catalog
-from headgate.metadata.sqlite_store import SqliteStore
 from headgate.telemetry.publisher import TelemetryPublisher
 from headgate.telemetry.route import metrics_route
 
@@ -156,19 +155,13 @@ async def _open_broker(
     )
     stack.callback(lanes.close)
     # SQLite's connection belongs to the thread that opened it.
-    store = await run_on(lanes.metadata, lambda: SqliteStore(directory.metadata_path))
+    store = await run_on(lanes.metadata, lambda: open_metadata(directory))
     stack.push_async_callback(run_on, lanes.metadata, store.close)
     catalog = Catalog(settings.clusterName, await run_on(lanes.metadata, store.load))
     log = await run_on(
-        lanes.commit,
-        lambda: CommitLog.open(
-            OsFs(),
-            directory.log_path,
-            topic_numbers=catalog.topic_numbers(),
-            entropy=os.urandom,
-            settings=ledger_settings(settings),
-            times_bound=times_bound(catalog, clock),
-        ),
+        # Both stores are read and bound to each other; nobody else uses them yet.
+        lanes.metadata,
+        lambda: open_log(directory, catalog, store, clock, ledger_settings(settings)),
     )
     stack.push_async_callback(_close_log, log, lanes)
     memory = None

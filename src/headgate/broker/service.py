@@ -21,11 +21,13 @@ from headgate.base.names import parse_topic
 from headgate.base.units import MIB, NS_PER_MS
 from headgate.broker.adaptive import adaptive_throttle
 from headgate.broker.authorization import AllowAll, Authorizer
+from headgate.broker.binding import MAIN_LOG
 from headgate.broker.committer import Committer
 from headgate.broker.counts import BrokerCounts
 from headgate.broker.cursors import CursorWork
 from headgate.broker.dynamic_settings import DynamicSettings
 from headgate.broker.facade import BrokerInfo
+from headgate.broker.identity_keeper import IdentityKeeper
 from headgate.broker.lanes import Lane
 from headgate.broker.limits import LimitsInForce, LimitTable
 from headgate.broker.log_clock import LogClock
@@ -118,6 +120,7 @@ class Broker:
         )
         self.reader = Reader(log, lanes.read, self.engine, loop, self.begin_turn, self.committer)
         self.writer = MetadataWriter(catalog, store, lanes.metadata, loop, self._metadata_applied)
+        self.identity_keeper = IdentityKeeper(catalog, {MAIN_LOG: log}, lanes.metadata)
         telemetry = parse_topic(settings.headgateTelemetryTopic)
         self.registry = TopicRegistry(
             self.engine,
@@ -191,6 +194,8 @@ class Broker:
         except StorageError as error:
             logger.error("closing: %s", error)
         await self.log_clock.keep(self.writer)
+        await self.writer.settled()
+        await self.identity_keeper.close()
         if self._wake is not None:
             self._wake.cancel()
         self.closed.set()

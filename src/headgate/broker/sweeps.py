@@ -142,6 +142,7 @@ class Sweeps:
         """Follow the clocks; let the log seal segments, write checkpoints, give up files. While the
         disk is full, acknowledged entries go at once."""
         self._broker.follow_clocks()
+        self._broker.identity_keeper.look(self._broker.engine.now_ns)
         if self._broker.log.full:
             self._full_rounds += 1
             await self.retain()

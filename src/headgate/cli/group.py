@@ -95,6 +95,10 @@ main = _Main(
     help="Flow control that explains itself, for Apache Pulsar.",
     table={
         "standalone": ("headgate.cli.standalone:standalone_command", "Run a broker."),
+        "accept-loss": (
+            "headgate.cli.accept_loss:accept_loss_command",
+            "Give up what a refused start would lose.",
+        ),
         "explain": (
             "headgate.cli.explain:explain_command",
             "Say what holds a backlog back, and which limit.",

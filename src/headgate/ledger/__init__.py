@@ -8,7 +8,9 @@ from headgate.ledger.errors import (
     LogFailedError,
     LogFullError,
     UnknownFormatError,
+    UnknownTopicsError,
 )
+from headgate.ledger.identity import Identity, LogFound, look_at_log
 from headgate.ledger.maintenance import Job
 from headgate.ledger.reader import ReadPlan, entries_of
 from headgate.ledger.settings import LedgerSettings
@@ -21,15 +23,19 @@ __all__ = [
     "CommitLog",
     "CursorState",
     "DirectoryInUseError",
+    "Identity",
     "Job",
     "LedgerInfo",
     "LedgerSettings",
     "LogFailedError",
+    "LogFound",
     "LogFullError",
     "LogStatistics",
     "ReadPlan",
     "TimesBound",
     "TopicLog",
     "UnknownFormatError",
+    "UnknownTopicsError",
     "entries_of",
+    "look_at_log",
 ]

@@ -24,6 +24,7 @@ from headgate.ledger.batch import Batch
 from headgate.ledger.directory import adopt, lock_directory
 from headgate.ledger.errors import LogFailedError, LogFullError
 from headgate.ledger.format import ENTRY_HEAD_BYTES, STAMP_BYTES, segment_name
+from headgate.ledger.identity import Identity, write_identity
 from headgate.ledger.maintenance import Job, Maintenance
 from headgate.ledger.reader import LogReader, ReadPlan, entries_of
 from headgate.ledger.recovery import prepare_first, recover
@@ -68,15 +69,19 @@ class CommitLog(Staging):
         entropy: Callable[[int], bytes],
         settings: LedgerSettings | None = None,
         times_bound: TimesBound | None = None,
+        topic_number_last: int | None = None,
+        ids_min: int = 1,
     ) -> CommitLog:
         """Own a data directory and recover what it holds. Blocks.
 
         ``topic_numbers`` are the topics that exist: records of any other number are garbage.
         ``entropy`` gives that many random bytes: with some of them this start marks the files and
         batches that it makes, so that no message can look like a part of the log.
-        ``times_bound`` bounds receive times of what the directory holds. Raises
-        :class:`DirectoryInUseError`, :class:`UnknownFormatError`, :class:`CorruptionError` and
-        :class:`StorageError`.
+        ``times_bound`` bounds receive times of what the directory holds.
+        ``topic_number_last`` is the highest number ever given, where that is known: a record with
+        a higher one refuses the start with :class:`UnknownTopicsError`. Ids of ledgers and cursors
+        below ``ids_min`` are not used. Raises :class:`DirectoryInUseError`,
+        :class:`UnknownFormatError`, :class:`CorruptionError` and :class:`StorageError` as well.
         """
         settings = settings or LedgerSettings()
         try:
@@ -86,7 +91,9 @@ class CommitLog(Staging):
         try:
             stamp = int.from_bytes(entropy(STAMP_BYTES), "little")
             writer = LogWriter(fs, directory, settings.segment_bytes, stamp)
-            state = recover(fs, directory, topic_numbers, writer, times_bound)
+            state = recover(fs, directory, topic_numbers, writer, times_bound, topic_number_last)
+            state.next_ledger_id = max(state.next_ledger_id, ids_min)
+            state.next_cursor_id = max(state.next_cursor_id, ids_min)
             adopt(fs, directory)
             ready = prepare_first(fs, directory, state, writer)
         except OSError as error:
@@ -98,6 +105,18 @@ class CommitLog(Staging):
         log = cls(fs, directory, settings, state, writer, lock)
         log._set_full(full=not ready)
         return log
+
+    @property
+    def topic_number_seen(self) -> int:
+        """The highest topic number in any record that the start found; 0 without one."""
+        return self._state.remains.number_seen
+
+    def identify(self, identity: Identity) -> None:
+        """Say durably which metadata this log belongs to. Any one thread; blocks.
+
+        Raises :class:`StorageError`; the log goes on as before.
+        """
+        write_identity(self._fs, self._directory, identity)
 
     def close(self) -> None:
         """Store what is staged, checkpoint, and let go of the directory. Blocks.

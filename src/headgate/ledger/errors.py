@@ -19,6 +19,22 @@ class LogFullError(StorageError):
         super().__init__(message, retryable=True)
 
 
+class UnknownTopicsError(HeadgateError):
+    """The log has records of a topic number that the metadata never gave: they are not its own, or
+    older than it.
+
+    Attributes:
+        number_seen: the highest number in the log.
+    """
+
+    def __init__(self, number_seen: int, number_last: int) -> None:
+        super().__init__(
+            f"the log has records of topic number {number_seen}, and the highest number that the "
+            f"metadata ever gave is {number_last}"
+        )
+        self.number_seen = number_seen
+
+
 class DirectoryInUseError(HeadgateError):
     """Another process owns the data directory."""
 

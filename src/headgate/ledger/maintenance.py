@@ -338,6 +338,7 @@ class Maintenance:
 
     def _start_delete(self, segment: int) -> Job:
         path = f"{self._directory}/{segment_name(segment)}"
+        self._state.remains.say(segment, segment_name(segment), "is deleted")
 
         def run() -> None:
             try:
@@ -349,6 +350,7 @@ class Maintenance:
 
         def done() -> None:
             self._state.segments.pop(segment, None)
+            self._state.remains.forget(segment)
             self._forget(segment)
             self.segments_deleted += 1
 

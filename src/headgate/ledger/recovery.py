@@ -17,7 +17,7 @@ from headgate.fs.api import Fs
 from headgate.ledger.checkpoint import TopicState, read_checkpoint, segment_of_checkpoint
 from headgate.ledger.directory import TEMPORARY_SUFFIX, is_adopted
 from headgate.ledger.durable_end import DURABLE_END_NAME, DurableEnd, read_durable_end
-from headgate.ledger.errors import LogFullError
+from headgate.ledger.errors import LogFullError, UnknownTopicsError
 from headgate.ledger.footer import FooterBuilder, FooterRun, read_footer
 from headgate.ledger.format import SEGMENT_HEADER_BYTES, segment_name, segment_of_name
 from headgate.ledger.replay import BatchHead, Replay
@@ -48,10 +48,14 @@ def recover(
     topic_numbers: Collection[int],
     writer: LogWriter,
     times_bound: TimesBound | None = None,
+    topic_number_last: int | None = None,
 ) -> LogState:
     """The state of the log in ``directory``.
 
-    Raises :class:`CorruptionError` naming the place when something that was durable is damaged.
+    ``topic_number_last`` is the highest number that was ever given to a topic; None when that is
+    not known. Raises :class:`UnknownTopicsError`, before anything is changed, when a record has a
+    higher one, and :class:`CorruptionError` naming the place when something that was durable is
+    damaged.
     """
     names = fs.list_directory(directory)
     recorded = read_durable_end(fs, directory)
@@ -68,6 +72,7 @@ def recover(
         if segment >= state.checkpoint_segment
     ]
     _check_durable_end(recorded, state)
+    _check_numbers(state, topic_number_last)
     _say_what_was_cut(cuts, state)
     if recorded is None and state.last_batch and is_adopted(fs, directory):
         logger.warning(
@@ -105,6 +110,7 @@ def _load_checkpoint(
     state.next_batch = checkpoint.counters.next_batch
     state.next_segment = checkpoint.counters.next_segment
     for number, saved in checkpoint.topics.items():
+        state.remains.see(number)
         if number not in known:
             continue
         topic = state.topics[number] = TopicLog(number)
@@ -113,6 +119,7 @@ def _load_checkpoint(
         for ledger_id, first, created in saved.ledgers:
             topic.open_ledger(ledger_id, first, created)
     for cursor in checkpoint.cursors.values():
+        state.remains.see(cursor.topic_number)
         if cursor.topic_number in known:
             state.put_cursor(cursor)
     return {number: saved for number, saved in checkpoint.topics.items() if number in known}
@@ -137,9 +144,14 @@ def _load_sealed(fs: Fs, directory: str, segment: int, state: LogState, replay: 
 
 
 def _load_run(segment: int, run: FooterRun, state: LogState) -> None:
+    state.remains.see(run.topic_number)
     topic = state.topics.get(run.topic_number)
     columns = run.columns
-    if topic is None or run.first_ordinal + len(columns.offsets) <= topic.first:
+    if topic is None:
+        size_bytes = columns.sizes[-1] - columns.sizes[0]
+        state.remains.add(segment, run.topic_number, len(columns.offsets), size_bytes)
+        return
+    if run.first_ordinal + len(columns.offsets) <= topic.first:
         return
     if topic.base == topic.staged_end or run.first_ordinal != topic.staged_end:
         topic.restart_at(run.first_ordinal, columns.totals_before())
@@ -225,6 +237,12 @@ def _end_of(state: LogState) -> DurableEnd:
     return DurableEnd(state.last_batch, info.segment, info.data_end)
 
 
+def _check_numbers(state: LogState, topic_number_last: int | None) -> None:
+    seen = state.remains.number_seen
+    if topic_number_last is not None and seen > topic_number_last:
+        raise UnknownTopicsError(seen, topic_number_last)
+
+
 def _settle_topics(state: LogState, replay: Replay, ends: dict[int, TopicState]) -> None:
     """Apply trims, check that no retained entry is missing, count what pins each segment."""
     for topic in state.topics.values():
@@ -283,6 +301,7 @@ def _seal_tail(
             del state.segments[segment], state.unsealed[segment]
             state.leftovers.append(segment_name(segment))
             continue
+        state.remains.say(segment, segment_name(segment), "is sealed without their index")
         builder = FooterBuilder(segment, info.data_end)
         for number in info.topics:
             builder.add(state.topics[number])

@@ -183,6 +183,9 @@ class Replay:
                         self._gap(topic, ordinal, at)
                     topic.append(messages, size - ENTRY_FIXED_BYTES, received, lag, at)
                     topic.end = topic.staged_end
+                else:
+                    size_bytes = size - ENTRY_FIXED_BYTES
+                    self._state.remains.add(self._segment, number, 1, size_bytes)
             elif kind == KIND_RUN:
                 self._run(data[at + PREFIX_BYTES : end])
             elif not self._entries_only:
@@ -198,6 +201,7 @@ class Replay:
         ledger_id, ledger_first, created = ledger
         state = self._state
         state.next_ledger_id = max(state.next_ledger_id, ledger_id + 1)
+        state.remains.see(number)
         if number not in self._known:
             return
         topic = state.topics.get(number)
@@ -220,12 +224,14 @@ class Replay:
         elif kind == KIND_CREATE:
             made = decode_cursor(payload)
             state.next_cursor_id = max(state.next_cursor_id, made.cursor_id + 1)
+            state.remains.see(made.topic_number)
             if made.topic_number in self._known:
                 state.put_cursor(made)
         elif kind == KIND_DELETE:
             state.drop_cursor(CURSOR_ID.unpack(payload)[0])
         elif kind == KIND_TRIM:
             number, _, first = TRIM.unpack(payload)
+            state.remains.see(number)
             if number in self._known:
                 self.trims[number] = max(self.trims.get(number, 0), first)
         else:

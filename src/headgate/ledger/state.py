@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from headgate.ledger.cursors import CursorState
 from headgate.ledger.format import SEGMENT_HEADER_BYTES
+from headgate.ledger.remains import Remains
 from headgate.ledger.topic_log import TopicLog
 
 
@@ -56,6 +57,8 @@ class LogState:
     """Names of files that hold nothing and are to be removed."""
     topics_bounded: int = 0
     """Topics that had a receive time beyond the bound that the start was told."""
+    remains: Remains = field(default_factory=Remains)
+    """Records of topic numbers that no topic has."""
     replayed_records: int = 0
     replayed_bytes: int = 0
 

@@ -35,6 +35,7 @@ from headgate.metadata.checks import (
     check_retention,
 )
 from headgate.metadata.errors import conflict, not_allowed, not_found
+from headgate.metadata.own_rows import TOPIC_NUMBER, OwnRows
 from headgate.metadata.policies import (
     NO_TOPIC_POLICIES,
     BacklogQuota,
@@ -50,28 +51,24 @@ from headgate.metadata.rows import (
     ClusterRow,
     CounterRow,
     Kind,
-    LogTimeRow,
     NamespaceRow,
     PartitionedRow,
     Row,
     SchemaRow,
-    SettingRow,
     TenantRow,
     TopicRow,
 )
-from headgate.metadata.state import Change, RowChange, RowState
+from headgate.metadata.state import Change, RowChange
 
 __all__ = ["Catalog", "Change", "RowChange"]
 
-_TOPIC_NUMBER = "topic_number"
-_MARK = "mark"
 _BUNDLES_DEFAULT = 4
 _NO_PROPERTIES: Mapping[str, str] = {}
 
 _Rows = list[tuple[Kind, str, Row | None]]
 
 
-class Catalog:
+class Catalog(OwnRows):
     """Tenants, namespaces, topics, policies and dynamic settings of one cluster."""
 
     def __init__(self, cluster: str, stored: Mapping[tuple[str, str], bytes]) -> None:
@@ -82,15 +79,13 @@ class Catalog:
             InputError: the rows are of a cluster of another name.
         """
         self.cluster = cluster
-        self._state = RowState(stored)
+        super().__init__(stored)
         others = [name for name in self._state.rows(Kind.CLUSTER) if name != cluster]
         if others:
             raise InputError(
                 f"clusterName is {cluster!r}, but the data directory belongs to cluster "
                 f"{others[0]!r}: use that name, or another data directory"
             )
-        counter = self._state.get(Kind.COUNTER, _TOPIC_NUMBER)
-        self._number_last = counter.value if isinstance(counter, CounterRow) else 0
         self._by_number: dict[int, TopicRow] = {}
         for row in self._state.rows(Kind.TOPIC).values():
             topic = cast(TopicRow, row)
@@ -161,21 +156,6 @@ class Catalog:
         """What is set on a namespace; nothing if it does not exist."""
         row = self.namespace(namespace)
         return NamespacePolicies() if row is None else row.policies
-
-    def settings(self) -> dict[str, str]:
-        """Dynamic settings that were overridden, with their texts."""
-        rows = self._state.rows(Kind.SETTING)
-        return {name: cast(SettingRow, rows[name]).value for name in sorted(rows)}
-
-    def log_time(self) -> LogTimeRow | None:
-        """What the time of the log goes on from; None before the first start that keeps it."""
-        return cast(LogTimeRow | None, self._state.get(Kind.LOG_TIME, _MARK))
-
-    def planned_settings(self) -> dict[str, str]:
-        """The same as they will be once every change in flight is durable."""
-        names = sorted(self._state.staged_children(Kind.SETTING, ""))
-        rows = {name: self._state.staged(Kind.SETTING, name) for name in names}
-        return {name: cast(SettingRow, row).value for name, row in rows.items()}
 
     # The life of a change.
 
@@ -493,19 +473,6 @@ class Catalog:
             rates[subscription] = rate
         return self.plan_topic_policies(topic, dispatch_rate_by_subscription=rates)
 
-    def plan_setting(self, name: str, value: str | None) -> Change:
-        """Override a dynamic setting, or (``None``) go back to the start-up value.
-
-        The caller has checked that the setting is dynamic and the value allowed.
-        """
-        return self._state.stage(
-            [(Kind.SETTING, name, None if value is None else SettingRow(value))]
-        )
-
-    def plan_log_time(self, row: LogTimeRow) -> Change:
-        """Keep what the next start finds the time of the log by."""
-        return self._state.stage([(Kind.LOG_TIME, _MARK, row)])
-
     # Helpers.
 
     def _exists(self, full_name: str) -> bool:
@@ -569,7 +536,7 @@ class Catalog:
                 joining=joining,
             )
             rows.append((Kind.TOPIC, name.full, row))
-        rows.append((Kind.COUNTER, _TOPIC_NUMBER, CounterRow(self._number_last)))
+        rows.append((Kind.COUNTER, TOPIC_NUMBER, CounterRow(self._number_last)))
         return rows
 
     def _schemas_taken_over(self, topic: TopicName, names: list[TopicName]) -> _Rows:

@@ -19,7 +19,10 @@ class Kind(StrEnum):
     """What a row is about, and what its key looks like."""
 
     COUNTER = "counter"
-    """``topic_number`` -> the highest number ever given to a topic."""
+    """``topic_number`` -> the highest number ever given to a topic; ``revision`` -> how many
+    changes were planned until the last one that is stored."""
+    IDENTITY = "identity"
+    """``data`` -> IdentityRow."""
     CLUSTER = "cluster"
     """Cluster name -> ClusterRow."""
     TENANT = "tenant"
@@ -44,6 +47,17 @@ class CounterRow(Struct, frozen=True):
     """The highest number given out so far."""
 
     value: int
+
+
+class IdentityRow(Struct, frozen=True):
+    """What binds the metadata to the logs of their data directory."""
+
+    data_id: str = ""
+    """32 hexadecimal digits, the same in every log; empty before the first start."""
+    starts_by_log: Mapping[str, int] = field(default_factory=dict)
+    """How often each log was opened for a broker; without one that never was."""
+    accepted_loss: str = ""
+    """``metadata`` or ``log``: what the operator gives up; the next start does it and forgets."""
 
 
 class ClusterRow(Struct, frozen=True):
@@ -136,6 +150,7 @@ class LogTimeRow(Struct, frozen=True, kw_only=True):
 
 Row = (
     CounterRow
+    | IdentityRow
     | ClusterRow
     | TenantRow
     | NamespaceRow
@@ -150,6 +165,7 @@ Row = (
 
 ROW_TYPES: Mapping[Kind, type[Row]] = {
     Kind.COUNTER: CounterRow,
+    Kind.IDENTITY: IdentityRow,
     Kind.CLUSTER: ClusterRow,
     Kind.TENANT: TenantRow,
     Kind.NAMESPACE: NamespaceRow,

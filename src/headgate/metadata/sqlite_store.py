@@ -1,7 +1,13 @@
 """The metadata store behind a broker: one SQLite file.
 
-    table row(kind TEXT, key TEXT, value BLOB, PRIMARY KEY (kind, key)) WITHOUT ROWID
+    table row(kind TEXT, key TEXT, value BLOB, crc INTEGER, PRIMARY KEY (kind, key)) WITHOUT ROWID
+    table total(id INTEGER PRIMARY KEY, row_count INTEGER, crc_sum INTEGER), one line with id 0
     PRAGMA application_id = 0x68676d64 ("hgmd"); PRAGMA user_version = FORMAT_VERSION
+
+``crc`` is the CRC-32 of kind, key and value with a zero byte between them; ``total`` has the number
+of rows and the sum of their checksums. So a flipped bit, a row that is lost and one that is there
+twice are found at the start, also where SQLite takes them for sound. Format 1 had neither: it is
+rewritten once, in one transaction.
 
 WAL with ``synchronous=FULL``: a commit costs one sync and survives a power cut. All calls must
 come from one thread (SQLite's own check is on). The data directory's lock, not SQLite's, keeps a
@@ -12,19 +18,36 @@ while a broker runs.
 from __future__ import annotations
 
 import sqlite3
+import zlib
 from collections.abc import Sequence
+from pathlib import Path
 
 from headgate.base.errors import CorruptionError, StorageError
 from headgate.metadata.store import Write
+from headgate.metadata.wal import wal_damage
 
 APPLICATION_ID = 0x68676D64
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 
 _UPSERT = (
-    "INSERT INTO row (kind, key, value) VALUES (?, ?, ?) "
-    "ON CONFLICT (kind, key) DO UPDATE SET value = excluded.value"
+    "INSERT INTO row (kind, key, value, crc) VALUES (?, ?, ?, ?) "
+    "ON CONFLICT (kind, key) DO UPDATE SET value = excluded.value, crc = excluded.crc"
 )
 _DELETE = "DELETE FROM row WHERE kind = ? AND key = ?"
+_CRC_OF = "SELECT crc FROM row WHERE kind = ? AND key = ?"
+_ADD = "UPDATE total SET row_count = row_count + ?, crc_sum = crc_sum + ? WHERE id = 0"
+_MAKE_ROWS = (
+    "CREATE TABLE row (kind TEXT NOT NULL, key TEXT NOT NULL, value BLOB NOT NULL, "
+    "crc INTEGER NOT NULL, PRIMARY KEY (kind, key)) WITHOUT ROWID"
+)
+_MAKE_TOTAL = (
+    "CREATE TABLE total (id INTEGER PRIMARY KEY, row_count INTEGER NOT NULL, "
+    "crc_sum INTEGER NOT NULL)"
+)
+
+
+_ERRORS = (sqlite3.Error, UnicodeDecodeError)
+"""What a call may raise: SQLite's own texts quote damaged names, which may be no texts any more."""
 
 
 class SqliteStore:
@@ -36,11 +59,12 @@ class SqliteStore:
         ``busy_timeout_s`` is how long to wait for another process to let go of it.
 
         Raises:
-            CorruptionError: it is not a metadata file, or of a format that is not known.
+            CorruptionError: it is not a metadata file, damaged, or of a format that is not known.
             StorageError: it cannot be opened, or another process has it.
         """
         self._path = path
         self._connection: sqlite3.Connection | None = None
+        self._check_wal(Path(f"{path}-wal"))
         try:
             # Opened and loaded by whoever starts the broker, then used by one lane's thread:
             # never by two at once.
@@ -48,7 +72,7 @@ class SqliteStore:
                 path, isolation_level=None, timeout=busy_timeout_s, check_same_thread=False
             )
             self._prepare(self._connection)
-        except sqlite3.Error as error:
+        except _ERRORS as error:
             self.close()
             raise self._bad_news(error) from error
         except CorruptionError:
@@ -59,14 +83,25 @@ class SqliteStore:
         """All rows.
 
         Raises:
-            CorruptionError: the file is damaged.
+            CorruptionError: the file is damaged; the text names the row where one is.
             StorageError: it cannot be read.
         """
+        connection = self._open()
+        # A damaged text is read as it is: its checksum tells.
+        connection.text_factory = lambda raw: raw.decode(errors="surrogateescape")
         try:
-            found = self._open().execute("SELECT kind, key, value FROM row").fetchall()
-        except sqlite3.Error as error:
+            self._check_pages(connection)
+            found = connection.execute("SELECT kind, key, value, crc FROM row").fetchall()
+            total = connection.execute("SELECT row_count, crc_sum FROM total WHERE id = 0")
+            row_count, crc_sum = total.fetchone() or (-1, -1)
+        except _ERRORS as error:
             raise self._bad_news(error) from error
-        return {(kind, key): value for kind, key, value in found}
+        for kind, key, value, crc in found:
+            if not isinstance(value, bytes) or crc != _crc(kind, key, value):
+                raise self._damaged(f"the row {kind} {key!r} has a wrong checksum")
+        if (len(found), sum(crc for *_, crc in found)) != (row_count, crc_sum):
+            raise self._damaged(f"it has {len(found)} rows where {row_count} were stored")
+        return {(kind, key): value for kind, key, value, _ in found}
 
     def commit(self, writes: Sequence[Write]) -> None:
         """Make all ``writes`` durable, or none.
@@ -79,16 +114,13 @@ class SqliteStore:
         try:
             connection.execute("BEGIN IMMEDIATE")
             for write in writes:
-                if write.value is None:
-                    connection.execute(_DELETE, (write.kind, write.key))
-                else:
-                    connection.execute(_UPSERT, (write.kind, write.key, write.value))
+                _change(connection, write)
             connection.execute("COMMIT")
-        except sqlite3.Error as error:
+        except _ERRORS as error:
             try:
                 if connection.in_transaction:
                     connection.execute("ROLLBACK")
-            except sqlite3.Error as worse:
+            except _ERRORS as worse:
                 raise self._bad_news(worse) from error
             raise self._bad_news(error) from error
 
@@ -112,25 +144,91 @@ class SqliteStore:
             connection.execute(f"PRAGMA application_id={APPLICATION_ID}")
         elif application_id != APPLICATION_ID:
             raise CorruptionError(f"{self._path} is a SQLite file, but no Headgate metadata")
-        elif version > FORMAT_VERSION:
+        elif not 0 <= version <= FORMAT_VERSION:
             raise CorruptionError(
                 f"metadata file {self._path} has format {version}; this version of Headgate "
                 f"knows formats up to {FORMAT_VERSION}"
             )
         connection.execute("PRAGMA journal_mode=WAL")
         connection.execute("PRAGMA synchronous=FULL")
-        connection.execute(
-            "CREATE TABLE IF NOT EXISTS row (kind TEXT NOT NULL, key TEXT NOT NULL, "
-            "value BLOB NOT NULL, PRIMARY KEY (kind, key)) WITHOUT ROWID"
-        )
-        connection.execute(f"PRAGMA user_version={FORMAT_VERSION}")
+        if version < FORMAT_VERSION:
+            connection.execute("BEGIN IMMEDIATE")
+            if version == 0:
+                connection.execute(_MAKE_ROWS)
+                connection.execute(_MAKE_TOTAL)
+                connection.execute("INSERT INTO total VALUES (0, 0, 0)")
+            else:
+                _add_checksums(connection)
+            connection.execute(f"PRAGMA user_version={FORMAT_VERSION}")
+            connection.execute("COMMIT")
 
-    def _bad_news(self, error: sqlite3.Error) -> CorruptionError | StorageError:
+    def _check_wal(self, path: Path) -> None:
+        """Raises as :meth:`__init__` when transactions behind damage would be dropped silently."""
+        try:
+            at = wal_damage(path.read_bytes())
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            raise StorageError(f"metadata file {path}: {error}", retryable=True) from error
+        if at is not None:
+            raise CorruptionError(
+                f"metadata file {path} is damaged at offset {at}, and changes that were stored "
+                "after that would be lost: put metadata and log back from the same backup"
+            )
+
+    def _check_pages(self, connection: sqlite3.Connection) -> None:
+        """Look for damage between the rows, which a later write would make worse."""
+        (verdict,) = connection.execute("PRAGMA quick_check(1)").fetchone()
+        if verdict != "ok":
+            raise self._damaged(verdict)
+
+    def _damaged(self, what: str) -> CorruptionError:
+        return CorruptionError(
+            f"metadata file {self._path} is damaged: {what}. Put metadata and log back from the "
+            "same backup"
+        )
+
+    def _bad_news(self, error: Exception) -> CorruptionError | StorageError:
+        if isinstance(error, UnicodeDecodeError):
+            return self._damaged("it holds a text that is none")
         code = getattr(error, "sqlite_errorcode", 0) & 0xFF
         text = f"metadata file {self._path}: {error}"
         if code in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT):
             return CorruptionError(text)
+        if code == sqlite3.SQLITE_ERROR:
+            return self._damaged(str(error))  # the statements are right: the tables are not there
         return StorageError(text, retryable=code in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_BUSY))
+
+
+def _crc(kind: str, key: str, value: bytes) -> int:
+    text = f"{kind}\0{key}\0".encode(errors="surrogateescape")
+    return zlib.crc32(value, zlib.crc32(text))
+
+
+def _change(connection: sqlite3.Connection, write: Write) -> None:
+    """Carry one write out, within a transaction."""
+    row = (write.kind, write.key)
+    before = connection.execute(_CRC_OF, row).fetchone()
+    crc = 0
+    if write.value is not None:
+        crc = _crc(*row, write.value)
+        connection.execute(_UPSERT, (*row, write.value, crc))
+    elif before is not None:
+        connection.execute(_DELETE, row)
+    added = (write.value is not None) - (before is not None)
+    connection.execute(_ADD, (added, crc - (before[0] if before is not None else 0)))
+
+
+def _add_checksums(connection: sqlite3.Connection) -> None:
+    """Take format 1 to 2, within a transaction."""
+    found = connection.execute("SELECT kind, key, value FROM row").fetchall()
+    connection.execute("DROP TABLE row")
+    connection.execute(_MAKE_ROWS)
+    connection.execute(_MAKE_TOTAL)
+    rows = [(*row, _crc(*row)) for row in found]
+    connection.executemany("INSERT INTO row VALUES (?, ?, ?, ?)", rows)
+    total = (len(rows), sum(crc for *_, crc in rows))
+    connection.execute("INSERT INTO total VALUES (0, ?, ?)", total)
 
 
 def _pragma(connection: sqlite3.Connection, name: str) -> int:

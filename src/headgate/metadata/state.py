@@ -19,8 +19,10 @@ from dataclasses import dataclass
 import msgspec
 
 from headgate.base.errors import CorruptionError, invariant
-from headgate.metadata.rows import ROW_TYPES, Kind, Row
+from headgate.metadata.rows import ROW_TYPES, CounterRow, Kind, Row
 from headgate.metadata.store import Write
+
+_REVISION = "revision"
 
 _encoder = msgspec.json.Encoder()
 _decoders = {kind: msgspec.json.Decoder(type_) for kind, type_ in ROW_TYPES.items()}
@@ -78,6 +80,13 @@ class RowState:
             self._sorted.setdefault((kind, parent_of(kind, key)), []).append(key)
         for keys in self._sorted.values():
             keys.sort()
+        self._revision_last = self.revision
+
+    @property
+    def revision(self) -> int:
+        """Grows with every change that becomes durable."""
+        row = self._rows[Kind.COUNTER].get(_REVISION)
+        return row.value if isinstance(row, CounterRow) else 0
 
     @property
     def in_flight_count(self) -> int:
@@ -111,9 +120,13 @@ class RowState:
                 yield key
 
     def stage(self, rows: Iterable[tuple[Kind, str, Row | None]]) -> Change:
-        """Put validated rows into the staged view."""
+        """Put validated rows, and the revision that they make, into the staged view."""
+        self._revision_last += 1
+        numbered = [*rows, (Kind.COUNTER, _REVISION, CounterRow(self._revision_last))]
         change = Change(
-            tuple(RowChange(kind, key, self.staged(kind, key), after) for kind, key, after in rows)
+            tuple(
+                RowChange(kind, key, self.staged(kind, key), after) for kind, key, after in numbered
+            )
         )
         for row in change.rows:
             self._overlay[(row.kind, row.key)] = _Staged(row.after, change)

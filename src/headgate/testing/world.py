@@ -15,6 +15,7 @@ from collections.abc import Coroutine, Mapping
 from typing import Any, TypeVar
 
 from headgate.base.units import KIB, NS_PER_MS, NS_PER_S
+from headgate.broker.binding import MAIN_LOG, LogPlace, open_bound_log
 from headgate.broker.connection import Connection
 from headgate.broker.facade import BrokerInfo
 from headgate.broker.log_clock import times_bound
@@ -23,7 +24,7 @@ from headgate.broker.server import connection_factory
 from headgate.broker.service import Broker, Lanes
 from headgate.broker.settings import Settings
 from headgate.fs import FaultyFs, MemFs, Operation
-from headgate.ledger import CommitLog, LedgerSettings
+from headgate.ledger import CommitLog, LedgerSettings, look_at_log
 from headgate.metadata.catalog import Catalog
 from headgate.metadata.memory_store import MemoryStore
 from headgate.testing.client import SimClient
@@ -159,13 +160,23 @@ class World:
         for key, text in self.settings.items():
             settings.set(key, text)
         catalog = Catalog(settings.clusterName, self.store.load())
-        log = CommitLog.open(
-            self.disk,
-            DIRECTORY,
-            topic_numbers=catalog.topic_numbers(),
-            entropy=self._source(f"log {self.starts_count}").randbytes,
-            settings=self.ledger_settings,
-            times_bound=times_bound(catalog, self.clock),
+        found = look_at_log(self.disk, DIRECTORY)
+        log = open_bound_log(
+            catalog,
+            self.store,
+            LogPlace(MAIN_LOG, DIRECTORY, "the metadata", found),
+            lambda terms: CommitLog.open(
+                self.disk,
+                DIRECTORY,
+                topic_numbers=catalog.topic_numbers(),
+                entropy=self._source(f"log {self.starts_count}").randbytes,
+                settings=self.ledger_settings,
+                times_bound=times_bound(catalog, self.clock),
+                topic_number_last=terms.topic_number_last,
+                ids_min=terms.ids_min,
+            ),
+            entropy=self._source("identity").randbytes,
+            boot_wall_ms=self.wall_ms(),
         )
         broker = Broker(
             settings=settings,

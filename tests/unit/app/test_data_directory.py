@@ -9,6 +9,7 @@ import pytest
 from headgate.app.data_directory import DataDirectory
 from headgate.base.errors import StorageError
 from headgate.fs import MemFs, OsFs
+from headgate.ledger import LogFound
 from headgate.ledger.directory import write_file
 from headgate.ledger.errors import DirectoryInUseError, UnknownFormatError
 
@@ -16,10 +17,13 @@ from headgate.ledger.errors import DirectoryInUseError, UnknownFormatError
 def test_a_new_directory_is_made_and_known_again() -> None:
     fs = MemFs()
     directory = DataDirectory.open(fs, "/data/a")
-    assert (directory.log_path, directory.metadata_path) == (
-        "/data/a/log",
-        "/data/a/metadata.sqlite3",
-    )
+    assert directory.metadata_path == "/data/a/metadata.sqlite3"
+    place = directory.log_place()
+    assert (place.path, place.metadata_path) == ("/data/a/log", directory.metadata_path)
+    assert place.found == LogFound(None, holds_records=False)
+    assert not directory.has_metadata()
+    fs.create(directory.metadata_path).close()
+    assert directory.has_metadata()
     directory.close()
     fs.make_directory("/data/a/log")
     DataDirectory.open(fs, "/data/a").close()

@@ -1,0 +1,64 @@
+"""``headgate accept-loss``: what an operator gives up, noted for the next start.
+
+It opens the stores as a start does. Only what that start refuses can be given up, so a call too
+many changes nothing, and none can be left in a script that would hide the next mistake.
+"""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from pathlib import Path
+
+import msgspec
+
+from headgate.app.data_directory import METADATA_NAME, DataDirectory
+from headgate.app.open_stores import open_log, open_metadata
+from headgate.base.clock import SystemClock
+from headgate.base.errors import InputError
+from headgate.broker.binding import MAIN_LOG, BindingError
+from headgate.fs import OsFs
+from headgate.ledger import LedgerSettings
+from headgate.metadata.catalog import Catalog
+from headgate.metadata.rows import Kind
+from headgate.metadata.sqlite_store import SqliteStore
+
+
+def accept_loss(loss: str, data_path: str) -> str:
+    """Note that ``loss`` (``metadata`` or ``log``) is given up at the next start.
+
+    Returns what was refused until now. A second call changes nothing.
+
+    Raises:
+        InputError: there is nothing of that kind to give up.
+        BindingError: what is refused has another cause.
+        HeadgateError: the directory cannot be used, or a broker runs on it.
+    """
+    if not Path(data_path, METADATA_NAME).exists() and not Path(data_path, MAIN_LOG).exists():
+        raise InputError(f"--data-dir {data_path} is no data directory: nothing is to be given up")
+    with ExitStack() as stack:
+        directory = DataDirectory.open(OsFs(), data_path)
+        stack.callback(directory.close)
+        store = open_metadata(directory)
+        stack.callback(store.close)
+        return _accept(loss, directory, store)
+
+
+def _accept(loss: str, directory: DataDirectory, store: SqliteStore) -> str:
+    rows = store.load()
+    cluster = next((key for kind, key in rows if kind == Kind.CLUSTER), "")
+    catalog = Catalog(cluster, rows)
+    row = catalog.identity
+    if row.accepted_loss == loss:
+        return "It was noted before"
+    try:
+        open_log(directory, catalog, store, SystemClock(), LedgerSettings()).close()
+    except BindingError as error:
+        if error.loss != loss:
+            raise
+        # It may have got its id meanwhile.
+        accepted = msgspec.structs.replace(catalog.identity, accepted_loss=loss)
+        store.commit(catalog.plan_identity(accepted).writes)
+        return str(error)
+    raise InputError(
+        f"nothing is to be given up in {directory.path}: metadata and log belong together"
+    )

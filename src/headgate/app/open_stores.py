@@ -1,0 +1,64 @@
+"""Opens what a data directory holds: metadata and log, as a start and ``accept-loss`` both do."""
+
+from __future__ import annotations
+
+import os
+
+from headgate.app.data_directory import DataDirectory
+from headgate.base.clock import Clock
+from headgate.base.units import NS_PER_MS
+from headgate.broker.binding import metadata_missing, open_bound_log
+from headgate.broker.log_clock import times_bound
+from headgate.fs import OsFs
+from headgate.ledger import CommitLog, LedgerSettings
+from headgate.metadata.catalog import Catalog
+from headgate.metadata.sqlite_store import SqliteStore
+
+
+def open_metadata(directory: DataDirectory) -> SqliteStore:
+    """The directory's metadata, which are made when there is nothing at all. Blocks.
+
+    Raises:
+        BindingError: they are missing, and a log is there.
+        CorruptionError: they are damaged, or of a later release.
+        StorageError: they cannot be read or made.
+    """
+    if not directory.has_metadata():
+        error = metadata_missing(directory.log_place())
+        if error is not None:
+            raise error
+    return SqliteStore(directory.metadata_path)
+
+
+def open_log(
+    directory: DataDirectory,
+    catalog: Catalog,
+    store: SqliteStore,
+    clock: Clock,
+    settings: LedgerSettings,
+) -> CommitLog:
+    """The directory's log, if it belongs to the metadata. Blocks.
+
+    Raises:
+        BindingError: they do not belong together.
+        HeadgateError: as :meth:`headgate.ledger.CommitLog.open`.
+    """
+    place = directory.log_place()
+    boot_wall_ms = clock.wall_ns() // NS_PER_MS
+    return open_bound_log(
+        catalog,
+        store,
+        place,
+        lambda terms: CommitLog.open(
+            OsFs(),
+            place.path,
+            topic_numbers=catalog.topic_numbers(),
+            entropy=os.urandom,
+            settings=settings,
+            times_bound=times_bound(catalog, clock),
+            topic_number_last=terms.topic_number_last,
+            ids_min=terms.ids_min,
+        ),
+        entropy=os.urandom,
+        boot_wall_ms=boot_wall_ms,
+    )

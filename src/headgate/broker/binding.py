@@ -1,0 +1,255 @@
+"""Metadata and logs of one data directory belong together: a start is refused when they do not.
+
+The metadata say which topics exist, a log holds their messages under numbers. Metadata that are
+missing or older than the log make its messages nobody's, and they would be deleted; a log that is
+missing or older than the metadata has lost messages without a word. Both hold
+
+* the data directory's random id, made at its first start: the other's is another's;
+* how often the log was opened: a log that knows fewer starts than the metadata is older;
+* the metadata's last revision and the highest topic number given, which the log's directory gets
+  at each start, within a second of a change and at the end: metadata that know less are older.
+  A record with a number that was never given says so as well, when the log is read.
+
+Metadata ahead of the log are what a crash leaves. Each step of binding is durable before the next,
+metadata first, and can be repeated after a crash.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final, Literal
+
+import msgspec
+
+from headgate.base.errors import HeadgateError, StorageError
+from headgate.ledger import CommitLog, Identity, LogFound, UnknownTopicsError
+from headgate.metadata.catalog import Catalog
+from headgate.metadata.rows import IdentityRow
+from headgate.metadata.store import MetadataStore
+
+logger = logging.getLogger("headgate.broker")
+
+Loss = Literal["metadata", "log"]
+"""What an operator may give up: what the metadata lack, or what the log lacks."""
+
+DATA_ID_BYTES: Final = 16
+MAIN_LOG: Final = "log"
+"""The log that every data directory has; also the name of its folder."""
+
+_TOGETHER = "Put metadata and log back from the same backup, taken while no broker ran"
+
+
+class BindingError(HeadgateError):
+    """Metadata and log do not belong together. Nothing was changed.
+
+    Attributes:
+        loss: what ``headgate accept-loss`` may give up to start all the same; None when nothing
+            would be left that is worth it.
+    """
+
+    def __init__(self, message: str, loss: Loss | None = None) -> None:
+        super().__init__(message)
+        self.loss = loss
+
+
+@dataclass(frozen=True, slots=True)
+class LogPlace:
+    """One log of a data directory, as a start finds it."""
+
+    name: str
+    path: str
+    metadata_path: str
+    found: LogFound
+
+
+@dataclass(frozen=True, slots=True)
+class LogTerms:
+    """What a log is opened with."""
+
+    topic_number_last: int | None
+    """See :meth:`headgate.ledger.CommitLog.open`."""
+    ids_min: int
+
+
+def open_bound_log(
+    catalog: Catalog,
+    store: MetadataStore,
+    place: LogPlace,
+    open_log: Callable[[LogTerms], CommitLog],
+    *,
+    entropy: Callable[[int], bytes],
+    boot_wall_ms: int,
+) -> CommitLog:
+    """Open a log that belongs to the metadata, and bind it when it was not yet. Blocks.
+
+    A directory of a release without ids is bound at its first start, with one log line.
+
+    Raises:
+        BindingError: they do not belong together.
+        StorageError: the disk refused.
+        HeadgateError: as ``open_log``.
+    """
+    row = catalog.identity
+    loss = row.accepted_loss
+    try:
+        check_binding(catalog, place)
+    except BindingError as error:
+        if error.loss is None or error.loss != loss:
+            raise
+    if loss:
+        logger.warning(
+            "what the %s of %s lacks is given up, as noted by accept-loss", loss, place.path
+        )
+    identity = place.found.identity
+    data_id = row.data_id or entropy(DATA_ID_BYTES).hex()
+    if not row.data_id:
+        row = msgspec.structs.replace(row, data_id=data_id)
+        _commit(catalog, store, row)
+    terms = LogTerms(
+        None if loss == "metadata" else catalog.topic_number_last,
+        # A log that lost records would give ids again that clients have.
+        boot_wall_ms if loss == "log" else 1,
+    )
+    try:
+        log = open_log(terms)
+    except UnknownTopicsError as error:
+        raise BindingError(
+            f"{place.metadata_path} is older than {place.path}, or another's: {error}. "
+            f"{_way_out(place, 'metadata')}",
+            "metadata",
+        ) from error
+    if place.found.holds_records and identity is None and catalog.clusters():
+        logger.info(
+            "%s and %s are of a release that did not bind them: they are bound now, by the id %s; "
+            "releases before this one cannot open them any more",
+            place.metadata_path,
+            place.path,
+            data_id,
+        )
+    try:
+        _note_start(catalog, store, place, log)
+    except BaseException as error:
+        if not loss and isinstance(error, StorageError) and error.retryable:
+            logger.warning("this start of %s is not noted: %s", place.path, error)
+            return log
+        log.close()
+        raise
+    return log
+
+
+def _note_start(catalog: Catalog, store: MetadataStore, place: LogPlace, log: CommitLog) -> None:
+    """Note this start in the log's directory, then in the metadata."""
+    row, identity = catalog.identity, place.found.identity
+    if log.full and identity is None and not row.accepted_loss:
+        return  # the disk has no room for a first segment: nothing is there to be bound
+    starts = row.starts_by_log.get(place.name, 0) + 1
+    if row.accepted_loss == "metadata" and identity is not None:
+        # Beyond what the metadata that were given up could take for a crash of theirs.
+        starts = max(starts, identity.starts + 2)
+    number = max(catalog.topic_number_last, log.topic_number_seen)
+    log.identify(Identity(row.data_id, starts, number, catalog.revision))
+    noted = msgspec.structs.replace(
+        row, starts_by_log={**row.starts_by_log, place.name: starts}, accepted_loss=""
+    )
+    _commit(catalog, store, noted, topic_number_min=number)
+
+
+def _commit(
+    catalog: Catalog, store: MetadataStore, row: IdentityRow, *, topic_number_min: int = 0
+) -> None:
+    change = catalog.plan_identity(row, topic_number_min=topic_number_min)
+    store.commit(change.writes)
+    catalog.apply(change)
+
+
+def check_binding(catalog: Catalog, place: LogPlace) -> None:
+    """Whether what is there belongs together, as far as it can be told before the log is read.
+
+    Raises:
+        BindingError: it does not.
+    """
+    row, found = catalog.identity, place.found
+    starts = row.starts_by_log.get(place.name)
+    if found.damage:
+        raise BindingError(
+            f"{found.damage}, so nobody knows whether {place.metadata_path} is of the same state. "
+            f"{_way_out(place, 'metadata')}",
+            "metadata",
+        )
+    if found.identity is None:
+        # In releases without ids a cluster in the metadata says that there was a log.
+        if starts is not None or (
+            place.name == MAIN_LOG and catalog.clusters() and not found.holds_records
+        ):
+            raise _log_missing(place)
+    elif row.data_id != found.identity.data_id:
+        raise BindingError(
+            f"{place.metadata_path} does not belong to {place.path}: "
+            + (f"its id is {row.data_id}" if row.data_id else "it has no id")
+            + f", the log's is {found.identity.data_id}. {_TOGETHER}; or, to begin without these "
+            f"messages, move {place.path} away"
+        )
+    else:
+        _check_ages(catalog, place, found.identity, starts or 0)
+
+
+def metadata_missing(place: LogPlace) -> BindingError | None:
+    """What to say when there are no metadata at all; None when there is no log either."""
+    if place.found.identity is None and not place.found.holds_records and not place.found.damage:
+        return None
+    return BindingError(
+        f"{place.metadata_path} is missing, but {place.path} is there: without the topics' names "
+        f"its messages are nobody's. {_TOGETHER}; or, to begin without these messages, move "
+        f"{place.path} away"
+    )
+
+
+def _check_ages(catalog: Catalog, place: LogPlace, identity: Identity, starts: int) -> None:
+    behind = [
+        f"{what} is {ours}, and {theirs} was known when the log was last used"
+        for what, ours, theirs in (
+            ("its last change", catalog.revision, identity.revision),
+            ("the highest topic number", catalog.topic_number_last, identity.topic_number),
+            ("its count of starts", starts + 1, identity.starts),
+        )
+        if ours < theirs
+    ]
+    if behind:
+        raise BindingError(
+            f"{place.metadata_path} is older than {place.path}, or its last changes are damaged: "
+            f"{behind[0]}. "
+            f"{_way_out(place, 'metadata')}",
+            "metadata",
+        )
+    if identity.starts < starts:
+        raise BindingError(
+            f"{place.path} is older than {place.metadata_path}: it knows of {identity.starts} "
+            f"starts, the metadata of {starts}. "
+            f"{_way_out(place, 'log')}",
+            "log",
+        )
+
+
+def _log_missing(place: LogPlace) -> BindingError:
+    what = "is not bound, as it was once" if place.found.holds_records else "is missing or empty"
+    return BindingError(
+        f"{place.path} {what}, but {place.metadata_path} says that it had topics' messages. "
+        f"{_way_out(place, 'log')}",
+        "log",
+    )
+
+
+_GIVEN_UP: Final[dict[Loss, str]] = {
+    "metadata": "messages of topics that these metadata do not know",
+    "log": "messages and subscriptions that this log does not hold",
+}
+
+
+def _way_out(place: LogPlace, loss: Loss) -> str:
+    folder = place.metadata_path.rpartition("/")[0]
+    return (
+        f"{_TOGETHER}; or, to give up {_GIVEN_UP[loss]}, run: "
+        f"headgate accept-loss {loss} --data-dir {folder or '.'}"
+    )

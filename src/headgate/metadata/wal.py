@@ -1,0 +1,69 @@
+"""Whether SQLite's write-ahead log is damaged where SQLite would only find it short.
+
+SQLite takes a WAL up to its last transaction that is whole, and says nothing of what follows: after
+a power cut that is the transaction that nobody was told of. A damaged frame in the middle is taken
+for the same, and every later transaction is gone without a word.
+
+A transaction is written only when the one before it was synced. So where frames that are not whole
+are followed by the last frame of a transaction, and that by another whole frame, what is not whole
+was durable once. Each frame's checksum goes on from the one stored before it, so what follows
+damage can be checked. The header lies in one sector and is never written in part: one that is not
+whole is damaged, unless it is all zeros, as where a file grew and nothing was stored.
+
+Damage in the last two transactions cannot be told from a torn tail here: the revision of the
+metadata, which the log's directory knows as well, tells it.
+
+The format is SQLite's, big-endian; see "WAL-mode File Format" in its documentation.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Final
+
+_HEADER = struct.Struct(">8I")
+_FRAME = struct.Struct(">6I")
+_MAGIC_LITTLE: Final = 0x377F0682
+"""Checksums are of little-endian words; of big-endian ones when it is one more."""
+_U32 = 0xFFFFFFFF
+
+Sum = tuple[int, int]
+
+
+def wal_damage(data: bytes) -> int | None:
+    """Where a WAL is damaged for certain: 0, or the offset of a frame; None when it is nowhere.
+
+    An empty or missing WAL is ``b""``.
+    """
+    if len(data) < _HEADER.size or not any(data[: _HEADER.size]):
+        return None
+    magic, _, page_bytes, _, salt_1, salt_2, *stored = _HEADER.unpack_from(data)
+    order = "<" if magic == _MAGIC_LITTLE else ">"
+    before: Sum = (stored[0], stored[1])
+    if before != _sum(data[: _HEADER.size - 8], (0, 0), order):
+        return 0
+    damaged_at: int | None = None
+    ended = False
+    size = _FRAME.size + page_bytes
+    for at in range(_HEADER.size, len(data) - size + 1, size):
+        _, pages_after, frame_salt_1, frame_salt_2, *stored = _FRAME.unpack_from(data, at)
+        summed = _sum(data[at : at + 8], before, order)
+        summed = _sum(data[at + _FRAME.size : at + size], summed, order)
+        before = (stored[0], stored[1])
+        if (frame_salt_1, frame_salt_2) != (salt_1, salt_2) or summed != before:
+            damaged_at = at if damaged_at is None else damaged_at
+        elif damaged_at is not None:
+            if ended:
+                return damaged_at
+            ended = pages_after != 0
+    return None
+
+
+def _sum(data: bytes, before: Sum, order: str) -> Sum:
+    """SQLite's checksum of an even number of words, going on from ``before``."""
+    first, second = before
+    words = iter(struct.unpack(f"{order}{len(data) // 4}I", data))
+    for even, odd in zip(words, words, strict=True):
+        first = (first + even + second) & _U32
+        second = (second + odd + first) & _U32
+    return first, second

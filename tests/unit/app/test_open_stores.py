@@ -1,0 +1,63 @@
+"""Metadata and log are opened together; no metadata are made beside a log that had some."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import pytest
+
+from headgate.app.data_directory import DataDirectory
+from headgate.app.open_stores import open_log, open_metadata
+from headgate.base.clock import SystemClock
+from headgate.broker.binding import BindingError
+from headgate.fs import OsFs
+from headgate.ledger import LedgerSettings
+from headgate.metadata.catalog import Catalog
+
+SMALL = LedgerSettings(segment_bytes=65_536)
+
+
+@contextmanager
+def owned(path: Path) -> Iterator[DataDirectory]:
+    directory = DataDirectory.open(OsFs(), str(path))
+    with closing(directory):
+        yield directory
+
+
+def run(path: Path) -> str:
+    """Open and close both; returns the id that binds them."""
+    with owned(path) as directory, closing(open_metadata(directory)) as store:
+        catalog = Catalog("c", store.load())
+        open_log(directory, catalog, store, SystemClock(), SMALL).close()
+        found = directory.log_place().found
+        assert found.identity is not None
+        assert found.identity.data_id == catalog.identity.data_id
+        return found.identity.data_id
+
+
+def test_a_new_directory_gets_an_id_and_keeps_it(tmp_path: Path) -> None:
+    first = run(tmp_path / "a")
+    assert len(first) == 32
+    assert run(tmp_path / "a") == first
+    assert run(tmp_path / "b") != first
+
+
+def test_no_metadata_are_made_beside_a_log(tmp_path: Path) -> None:
+    run(tmp_path)
+    (tmp_path / "metadata.sqlite3").unlink()
+    before = sorted(tmp_path.rglob("*"))
+    with (
+        owned(tmp_path) as directory,
+        pytest.raises(BindingError, match=r"metadata\.sqlite3 is missing, but .*/log is there"),
+    ):
+        open_metadata(directory)
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_a_directory_that_is_cleared_of_both_begins_anew(tmp_path: Path) -> None:
+    first = run(tmp_path)
+    (tmp_path / "metadata.sqlite3").unlink()
+    (tmp_path / "log").rename(tmp_path.parent / f"{tmp_path.name}-moved-away")
+    assert run(tmp_path) != first
