@@ -189,7 +189,9 @@ def test_memory_slows_who_takes_it_and_nobody_else(broker: BrokerProcess, rest: 
         ):
             wait_until(lambda: (explained(rest, light) or {}).get("naturalMessagesPerS", 0) > 10)
             assert figures(broker)["memory_pressure"] == 0
-            # What every broker takes is far more than that.
+            # What every broker takes is far more than that. In three such cycles a flood is seen to
+            # grow, so that nobody else is asked.
+            change(rest, IntervalMs=1_000)
             change(rest, MemoryLowWatermarkPct=0.001)
             change(rest, MemoryHighWatermarkPct=0.002)
             wait_until(lambda: is_slowed(rest, heavy) and flood.waiting > 500)
@@ -199,6 +201,7 @@ def test_memory_slows_who_takes_it_and_nobody_else(broker: BrokerProcess, rest: 
             assert explained(rest, light)["decisions"] == []
             assert trickle.waiting < 20
             change(rest, MemoryHighWatermarkPct=1, MemoryLowWatermarkPct=0.99)
+            change(rest, IntervalMs=INTERVAL_MS)
         flood.sending.finish()
         wait_until(lambda: not is_slowed(rest, heavy))
     assert re.search(r"ACTIVATED .*memoryPressure=[^0]", lines_of(broker, heavy)[0])

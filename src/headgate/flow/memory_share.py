@@ -22,7 +22,9 @@ GROWTH_BYTES_MIN: Final = 64 * KIB
 GROWTH_PARTS: Final = 100
 """A topic takes part from this part of all topics' growth on: a hundredth."""
 UNNAMED_CYCLES: Final = 3
-"""So many cycles in a row at full pressure in which no topic took part."""
+"""So many cycles in a row at full pressure in which no topic took part; all of them together last
+at least :data:`UNNAMED_NS_MIN`, or at a short interval nobody would have had the time to grow."""
+UNNAMED_NS_MIN: Final = 2 * NS_PER_S
 NO_EFFECT_S: Final = 60
 NO_EFFECT_NS: Final = NO_EFFECT_S * NS_PER_S
 EFFECT_SHARE: Final = 0.01
@@ -46,6 +48,7 @@ class MemoryAttribution:
     """Over all topics; a cycle costs each of them O(1)."""
 
     __slots__ = (
+        "_began_ns",
         "_episode",
         "_growth_before_bytes",
         "_growth_bytes",
@@ -53,6 +56,7 @@ class MemoryAttribution:
         "_lowest_share",
         "_since_ns",
         "_unnamed_cycles",
+        "_unnamed_since_ns",
         "is_everybody",
         "is_given_up",
         "pressure",
@@ -70,7 +74,10 @@ class MemoryAttribution:
         self._growth_before_bytes = 0
         self._is_anyone = False
         """Whether any topic has taken part in this cycle."""
+        self._began_ns = 0
+        """When this cycle began."""
         self._unnamed_cycles = 0
+        self._unnamed_since_ns = 0
         self._since_ns = 0
         """When memory last came down while everybody was slowed, or was not at full pressure."""
         self._lowest_share = 0.0
@@ -84,7 +91,10 @@ class MemoryAttribution:
         Says when everybody begins to be slowed with this cycle, or ends to be without effect.
         """
         is_unnamed = self.pressure >= 1.0 and not self._is_anyone and not self.is_everybody
+        if not self._unnamed_cycles:
+            self._unnamed_since_ns = self._began_ns
         self._unnamed_cycles = self._unnamed_cycles + 1 if is_unnamed else 0
+        self._began_ns = now_ns
         was_anyone, self._is_anyone = self._is_anyone, False
         if pressure > 0.0 and self.pressure <= 0.0:
             self._episode += 1
@@ -95,11 +105,15 @@ class MemoryAttribution:
             self.is_everybody = self.is_given_up = False
         elif self.is_everybody:
             return self._look_for_effect(used_share, now_ns, is_enforced and was_anyone)
-        elif pressure >= 1.0 and self._unnamed_cycles >= UNNAMED_CYCLES and not self.is_given_up:
+        elif pressure >= 1.0 and self._is_nobody_named(now_ns) and not self.is_given_up:
             self.is_everybody = True
             self._since_ns, self._lowest_share = now_ns, used_share
             return MemoryRule.EVERYBODY
         return None
+
+    def _is_nobody_named(self, now_ns: int) -> bool:
+        lasted_ns = now_ns - self._unnamed_since_ns
+        return self._unnamed_cycles >= UNNAMED_CYCLES and lasted_ns >= UNNAMED_NS_MIN
 
     def _look_for_effect(
         self, used_share: float, now_ns: int, is_anyone_slowed: bool

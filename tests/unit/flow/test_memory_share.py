@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.base.units import KIB, MIB, NS_PER_S
+from headgate.base.units import KIB, MIB, NS_PER_MS, NS_PER_S
 from headgate.flow.adaptive import MemoryRule
 from headgate.flow.memory_share import HeldMemory, MemoryAttribution
 
@@ -194,3 +195,15 @@ def test_while_nobody_publishes_no_effect_is_asked_for() -> None:
         topics.now_ns += NS_PER_S
         assert topics.attribution.begin(1.0, 0.9, topics.now_ns) is None
     assert unnamed(topics, 61) == [1.0] * 60 + [0]
+
+
+@pytest.mark.parametrize(("interval_ms", "cycles"), [(10, 201), (100, 21), (700, 4), (5_000, 4)])
+def test_at_any_interval_a_topic_has_the_time_to_be_seen(interval_ms: int, cycles: int) -> None:
+    """Three cycles, and two seconds."""
+    attribution, now_ns = MemoryAttribution(), 10 * NS_PER_S
+    held = HeldMemory()
+    for cycle in range(1, cycles + 1):
+        now_ns += interval_ms * NS_PER_MS
+        turned = attribution.begin(1.0, 0.9, now_ns)
+        assert (turned is MemoryRule.EVERYBODY) is (cycle == cycles)
+        attribution.pressure_on(held, 5)
