@@ -10,10 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from pyspark.sql import SparkSession
 
 from headgate.pipeline import jobs
+from headgate.pipeline.kernels.sharing import TOPIC_KEY, WAITERS, waiters
 from headgate.pipeline.refresh import refresh
 from headgate.pipeline.session import prepare_session
 from headgate.pipeline.store.delta_log import commit_append, ensure_table
@@ -162,10 +164,21 @@ def test_a_range_is_judged_as_row_by_row(spark: SparkSession, folder: Path) -> N
     for row in rows_of(folder, "intervals").sort_by("from_ns").to_pylist():
         if row["kind"] == "subscription" and row["from_ns"] < until_ns:
             by_subject.setdefault(tuple(row[name] for name in ATTRIBUTION_KEY), []).append(row)
+    sharing = rows_of(folder, "intervals").filter(
+        (pc.field("kind") == "subscription")
+        & (pc.field("from_ns") < until_ns)
+        & (pc.field("to_ns") > since_ns)
+    )
+    shared = {
+        tuple(row[name] for name in TOPIC_KEY): row[WAITERS.name]
+        for row in waiters(sharing).to_pylist()
+    }
+    assert set(shared.values()) == {2}
     for row in found:
         minutes = by_subject[tuple(row[name] for name in ATTRIBUTION_KEY)]
         inside = [minute for minute in minutes if minute["to_ns"] > since_ns]
-        expected = judge_minutes(inside, proven_rate_per_s(minutes))
+        count = shared.get(tuple(row[name] for name in TOPIC_KEY), 0)
+        expected = judge_minutes(inside, proven_rate_per_s(minutes), count)
         assert set(expected) == {column.name for column in JUDGEMENT_COLUMNS}
         for name, value in expected.items():
             assert_close(row[name], value, (name, expected))

@@ -217,6 +217,7 @@ def situation(broker: Broker, parts: Sequence[Part]) -> Steps[Situation]:
         _circumstances(subscriptions, seen, level, limit),
         since_s=since_s,
         since_at_least=at_least,
+        silent_s=_silent_s(hour),
         batches_count_as_one=broker.engine.throttle_counts_entries,
     )
     said = sentence(judgement, facts) if settled else _settling(seen.total_end("backlog"))
@@ -359,6 +360,22 @@ def _stretches(run: Sequence[Point]) -> Iterator[Stretch]:
             oldest_age_ns=min(first.age_ns, point.age_ns),
         )
         first = point
+
+
+def _silent_s(hour: Sequence[Sequence[Point]]) -> float:
+    """For how long none of the partitions' consumers has acknowledged anything, as far as known."""
+    acked_ns = [
+        next(
+            (
+                later.at_ns
+                for later, earlier in pairwise(reversed(run))
+                if later.acked > earlier.acked
+            ),
+            run[0].at_ns,
+        )
+        for run in hour
+    ]
+    return (max(run[-1].at_ns for run in hour) - max(acked_ns)) / NS_PER_S
 
 
 def _evicted_by(subscriptions: Sequence[Subscription]) -> str:

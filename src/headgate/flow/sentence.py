@@ -20,6 +20,11 @@ INFERRED_TEXT = "(inferred from counters)"
 _MOST = 0.5
 _KEEPS_UP = 0.95
 """Who was handed this part of what was published reads as fast as that is."""
+_HANGS = "look whether it hangs, fails or forgets to acknowledge"
+_SILENT_S_MIN = 30.0
+_SILENT_ACKS_MIN = 5.0
+"""Who acknowledged nothing for so long, in which that many were due at its own mean rate, may
+hang. Fewer are no sign: some acknowledge once a minute."""
 _LEVEL_NAMES = ("subscription", "topic", "broker-wide")
 
 
@@ -33,7 +38,8 @@ class Circumstances:
     ``permits`` of ``permits_max`` are free now, half of them were for ``hungry_share`` of the
     time. ``batches_count_as_one``: limits in messages count a batch as one. Rates are messages a
     second, ``bytes_per_message`` is a mean. ``since_s``: for how many seconds this has been so, or
-    for longer if ``since_at_least``. ``stopped_by``: the consumer state that took most time, as
+    for longer if ``since_at_least``. ``silent_s``: for how many seconds up to the end nothing was
+    acknowledged. ``stopped_by``: the consumer state that took most time, as
     its label. ``evicted`` messages a backlog quota took before they were acknowledged, in the time
     that was judged; ``evicted_by`` is the one that did so last
     (:func:`headgate.flow.quota_sentence.quota_text`). ``partitions``: over how many the figures are
@@ -56,6 +62,7 @@ class Circumstances:
     bytes_per_message: float | None = None
     since_s: float | None = None
     since_at_least: bool = False
+    silent_s: float | None = None
     stopped_by: str = ""
     evicted: int = 0
     evicted_by: str = ""
@@ -222,7 +229,7 @@ def _consumer(judgement: Judgement, facts: Circumstances) -> str:
     elif facts.acked_per_s is not None:
         rate = f"only {number(facts.acked_per_s)} msg/s"
         if facts.acked_per_s < NOTHING_PER_S:
-            rate, advice = "nothing", "look whether it hangs, fails or forgets to acknowledge"
+            rate, advice = "nothing", _HANGS
         if keeps_pace:
             rate = f"{number(facts.acked_per_s)} msg/s"
         text = f"the consumer acknowledges {rate}"
@@ -230,6 +237,9 @@ def _consumer(judgement: Judgement, facts: Circumstances) -> str:
             text += f" of {number(facts.appended_per_s)} msg/s published"
         stays = abs(judgement.growth) <= (1 - _KEEPS_UP) * facts.backlog
         text += ", so what waits stays" * (keeps_pace and stays)
+    if not facts.evicted and facts.silent_s is not None and _fell_silent(facts):
+        text += f", nothing for the last {duration(facts.silent_s)}"
+        advice = _HANGS
     if facts.since_s is not None:
         text += f",{_since(facts)} now"
     if facts.stopped_by in _STOPPED:
@@ -241,6 +251,14 @@ def _consumer(judgement: Judgement, facts: Circumstances) -> str:
         told = _limit_and_source(facts.limit, counted, facts.limit_source)
         text += f"; the limit of {told} is not what holds it back"
     return f"{text}; {advice}"
+
+
+def _fell_silent(facts: Circumstances) -> bool:
+    """Whether a consumer that has acknowledged before has ceased to, while messages wait."""
+    if facts.silent_s is None or facts.acked_per_s is None or not facts.backlog:
+        return False
+    due = facts.acked_per_s * facts.silent_s
+    return facts.silent_s >= _SILENT_S_MIN and due >= _SILENT_ACKS_MIN
 
 
 def _keeps_pace(facts: Circumstances) -> bool:

@@ -21,6 +21,7 @@ from pyspark.sql import types as T  # noqa: N812
 from headgate.base.units import NS_PER_S
 from headgate.flow.proven import HELD_BY_OTHERS, HELD_SHARE_MAX
 from headgate.flow.verdict import YOUNG_NS
+from headgate.pipeline.kernels import sharing
 from headgate.pipeline.kernels.attribution import (
     INPUT_COLUMNS,
     PROVEN_RATE,
@@ -61,7 +62,9 @@ def attribution(minutes: DataFrame, hours: Collection[int]) -> DataFrame:
     rows, hour = _subscriptions(minutes), _hour()
     proven = _proven(rows, [(of - _LOOK_BACK_HOURS, of) for of in wanted])
     place = F.array_position(F.array(*(F.lit(of) for of in wanted)), hour) - 1
-    judged = _with_proven(rows.where(hour.isin(wanted)).select(*INPUT_COLUMNS), proven, place)
+    asked = rows.where(hour.isin(wanted))
+    judged = _with_proven(asked.select(*INPUT_COLUMNS), proven, place)
+    judged = _with_waiters(judged, asked, (*sharing.TOPIC_KEY, "minute"))
 
     def kernel(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
@@ -74,7 +77,7 @@ def range_judgements(minutes: DataFrame, since_ns: int, until_ns: int) -> DataFr
     """One row per subscription for the minutes that touch ``[since_ns, until_ns)``, judged from
     their summed seconds. Minutes before the range only prove the consumer's rate."""
     before_end = _subscriptions(minutes).where(F.col("from_ns") < until_ns)
-    inside = before_end.where(F.col("to_ns") > since_ns).select(*INPUT_COLUMNS)
+    inside = before_end.where(F.col("to_ns") > since_ns)
 
     def sum_up(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
@@ -84,9 +87,10 @@ def range_judgements(minutes: DataFrame, since_ns: int, until_ns: int) -> DataFr
         for table in whole_subjects(batches, ATTRIBUTION_KEY):
             yield from range_table(table).to_batches()
 
-    runs = inside.mapInArrow(sum_up, spark_schema(RUN_COLUMNS))
+    runs = inside.select(*INPUT_COLUMNS).mapInArrow(sum_up, spark_schema(RUN_COLUMNS))
+    proven = _with_proven(runs, _proven(before_end, [_ALL_HOURS]), F.lit(0))
     return (
-        _with_proven(runs, _proven(before_end, [_ALL_HOURS]), F.lit(0))
+        _with_waiters(proven, inside, sharing.TOPIC_KEY)
         .repartition(*ATTRIBUTION_KEY)
         .sortWithinPartitions(*SORT_COLUMNS)
         .mapInArrow(judge, spark_schema(RANGE_COLUMNS))
@@ -157,3 +161,20 @@ def _with_proven(rows: DataFrame, proven: DataFrame, place: Column) -> DataFrame
     )
     rate = F.get(F.col(RATES), place.cast("int")).alias(PROVEN_RATE.name)
     return rows.join(F.broadcast(renamed), same, "left").select(*rows.columns, rate)
+
+
+def _with_waiters(rows: DataFrame, minutes: DataFrame, place: Sequence[str]) -> DataFrame:
+    """The rows with how many subscriptions waited for their topic's limit at the same ``place``, as
+    :func:`headgate.pipeline.kernels.sharing.waiters` counts them: null for less than two.
+
+    Few topics have such a limit in force, and of these few columns are counted.
+    """
+    name = sharing.WAITERS.name
+    held_ns = reduce(add, (_number(field) for field in sharing.HUNGRY_FIELDS))
+    total_ns = reduce(add, (_number(field) for field in STATE_FIELD_NAMES))
+    waited = (held_ns > 0) & (held_ns >= sharing.WAITING_SHARE_MIN * total_ns)
+    each = minutes.where(waited).select(*place, "subscription").distinct()
+    counted = each.groupBy(*place).agg(F.count("*").alias(name)).where(F.col(name) > 1)
+    renamed = counted.select(name, *(F.col(key).alias(f"waited_{key}") for key in place))
+    same = reduce(and_, (F.col(key).eqNullSafe(F.col(f"waited_{key}")) for key in place))
+    return rows.join(F.broadcast(renamed), same, "left").select(*rows.columns, name)

@@ -368,3 +368,31 @@ def test_what_is_inferred_says_so_at_its_end(verdict: Verdict) -> None:
     measured = sentence(_judgement(verdict), FACTS)
     inferred = sentence(replace(_judgement(verdict), is_inferred=True), FACTS)
     assert inferred == f"{measured[:-1]} (inferred from counters)."
+
+
+HUNG = replace(
+    FACTS, limit=None, acked_per_s=40.0, silent_s=95.0, since_s=None, stopped_by="awaiting_ack"
+)
+
+
+def test_a_consumer_that_fell_silent_may_hang() -> None:
+    said = sentence(_judgement(Verdict.CONSUMER), HUNG)
+    assert said == (
+        "CONSUMER: the consumer acknowledges only 40 msg/s of 300 msg/s published, nothing for the"
+        " last 95 s (everything is with the consumer, unacknowledged); look whether it hangs, fails"
+        " or forgets to acknowledge."
+    )
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [
+        replace(HUNG, silent_s=29.0),
+        replace(HUNG, silent_s=None),
+        replace(HUNG, acked_per_s=0.1, silent_s=45.0),
+        replace(HUNG, backlog=0),
+    ],
+    ids=["a moment", "not known", "its usual pause", "nothing waits"],
+)
+def test_a_pause_is_no_sign(facts: Circumstances) -> None:
+    assert "look whether it hangs" not in sentence(_judgement(Verdict.CONSUMER), facts)

@@ -61,8 +61,12 @@ def _stretch(minute: Minute) -> Stretch:
     )
 
 
-def judge_minutes(minutes: Sequence[Minute], proven_per_s: float | None) -> dict[str, Any]:
+def judge_minutes(
+    minutes: Sequence[Minute], proven_per_s: float | None, topic_waiters: int = 0
+) -> dict[str, Any]:
     """Judge one subscription over its minutes, in time order; at least one.
+
+    ``topic_waiters``: how many subscriptions waited for the topic's limit, where there are several.
 
     Returns the columns of ``tables.JUDGEMENT_COLUMNS``.
     """
@@ -103,7 +107,7 @@ def judge_minutes(minutes: Sequence[Minute], proven_per_s: float | None) -> dict
         is_inferred=inferred,
     )
     judgement = judge(evidence)
-    facts = _circumstances(evidence, judgement, minutes, cells, held)
+    facts = _circumstances(evidence, judgement, minutes, cells, held, topic_waiters)
     return {
         **_columns(judgement),
         "growth_messages": end - start,
@@ -213,6 +217,7 @@ def _circumstances(
     minutes: Sequence[Minute],
     cells: Sequence[Sequence[int]],
     held: Mapping[Level, Minute],
+    topic_waiters: int,
 ) -> Circumstances:
     last = minutes[-1]
     named = next((v for v in (judgement.verdict, judgement.second) if v in THROTTLED), None)
@@ -229,7 +234,7 @@ def _circumstances(
         ),
         limit_changed=changed,
         limit_at_end=at_end,
-        waiting_subscriptions=int(_is_sole(judgement, held, minutes)),
+        waiting_subscriptions=_waiting(judgement, held, minutes, topic_waiters),
         permits=last["permits"] if last["consumers"] else None,
         hungry_share=hungry_share(evidence.cells_ns, level),
         appended_per_s=evidence.appended / window_s,
@@ -239,6 +244,7 @@ def _circumstances(
             evidence.delivered_bytes / evidence.delivered if evidence.delivered else None
         ),
         since_s=_since_s(judgement.verdict, held, minutes, cells),
+        silent_s=_silent_s(minutes),
         stopped_by=stopped_by(evidence.cells_ns),
         evicted=evidence.evicted,
         evicted_by=_evicted_by(minutes),
@@ -257,6 +263,28 @@ def _evicted_by(minutes: Sequence[Minute]) -> str:
     text = f"the {kind} quota of " + (size_text(limit) if size else time_text(limit / NS_PER_S))
     source = evicting[-1]["evicted_by_source"]
     return f"{text} ({source})" if source else text
+
+
+def _silent_s(minutes: Sequence[Minute]) -> float:
+    """How long nothing was acknowledged, at the end."""
+    begin = minutes[-1]["to_ns"]
+    for minute in reversed(minutes):
+        if minute["acked"]:
+            break
+        begin = minute["from_ns"]
+    return (minutes[-1]["to_ns"] - begin) / NS_PER_S
+
+
+def _waiting(
+    judgement: Judgement,
+    held: Mapping[Level, Minute],
+    minutes: Sequence[Minute],
+    topic_waiters: int,
+) -> int:
+    """How many subscriptions waited for the topic limit that is blamed; 0 where it is not known."""
+    if judgement.verdict is not Verdict.THROTTLED_TOPIC or judgement.dimension is None:
+        return 0
+    return topic_waiters if topic_waiters > 1 else int(_is_sole(judgement, held, minutes))
 
 
 def _is_sole(judgement: Judgement, held: Mapping[Level, Minute], minutes: Sequence[Minute]) -> bool:

@@ -18,6 +18,7 @@ from headgate.pipeline.kernels.ranges import (
     permits_of,
     range_windows,
     told_of,
+    waiting_of,
 )
 from headgate.pipeline.kernels.sentences import Told, sentence_column
 from headgate.pipeline.kernels.verdict_arrays import (
@@ -82,8 +83,8 @@ _PLACE: Final = ("date", "hour", "minute", *ATTRIBUTION_KEY, "broker")
 
 
 def attribution_table(table: pa.Table) -> pa.Table:
-    """The rows of ``attribution``, one for each row of ``table``: :data:`INPUT_COLUMNS` and
-    :data:`PROVEN_RATE`."""
+    """The rows of ``attribution``, one for each row of ``table``: :data:`INPUT_COLUMNS`,
+    :data:`PROVEN_RATE` and :data:`sharing.WAITERS`."""
     windows = minute_windows(table)
     judged = judge_arrays(windows.evidence())
     columns: dict[str, Any] = {
@@ -96,7 +97,7 @@ def attribution_table(table: pa.Table) -> pa.Table:
 
 def range_table(runs: pa.Table) -> pa.Table:
     """One row of :data:`RANGE_COLUMNS` for each subscription in its runs, which are sorted by
-    ``ranges.SORT_COLUMNS`` and have :data:`PROVEN_RATE`."""
+    ``ranges.SORT_COLUMNS`` and have :data:`PROVEN_RATE` and :data:`sharing.WAITERS`."""
     schema = arrow_schema(RANGE_COLUMNS)
     if runs.num_rows == 0:
         return schema.empty_table()
@@ -121,7 +122,8 @@ def _told_of_minutes(table: pa.Table, windows: Windows, judged: JudgementArrays)
         permits=permits_of(table),
         evicted_by=table.select(EVICTED_BY),
         since_s=np.where(most == judged.verdict, span_s, np.nan),
-        is_sole=_is_sole(windows, judged),
+        silent_s=np.where(windows.sums["acked"] == 0, span_s, 0.0),
+        waiting=waiting_of(table, judged, _is_sole(windows, judged)),
     )
 
 

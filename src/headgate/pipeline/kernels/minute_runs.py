@@ -57,6 +57,7 @@ RUN_COLUMNS: Final = (
     *(TableColumn(name, LONG) for name in (*HELD_FIRST_COLUMNS, *FIRST_LIMIT_COLUMNS)),
     TableColumn("last_most", LONG, "Code of whom its last minute blames most, NONE included."),
     TableColumn("last_most_from_ns", LONG, "Since when each minute of it has blamed the same."),
+    TableColumn("silent_from_ns", LONG, "Since when each minute of it acknowledged nothing."),
     TableColumn("got_messages", LONG, "Delivered in minutes with a topic limit in messages."),
     TableColumn("got_bytes", LONG, "Delivered in minutes with a topic limit in bytes."),
     TableColumn("allowed_messages", DOUBLE, "What that limit allowed in the time accounted for."),
@@ -117,6 +118,7 @@ def minute_runs(table: pa.Table) -> pa.Table:
         **dict(zip(HELD_FIRST_COLUMNS, held_ns(cells)[:, first], strict=True)),
         **{name: values[first] for name, values in amounts.items()},
         **_streaks(table, starts, shares, last),
+        "silent_from_ns": silent_from_ns(table, starts)[last],
         **_use_of_topic_limit(table, cells, limits.per_s()[Level.TOPIC], first),
     }
     arrays = {
@@ -148,8 +150,19 @@ def _streaks(table: pa.Table, starts: Flags, shares: Any, last: Longs) -> dict[s
     begins = starts.copy()
     begins[1:] |= most[1:] != most[:-1]
     place = np.maximum.accumulate(np.where(begins, np.arange(len(most)), 0))
+    from_ns = longs(table, "from_ns")
+    return {"last_most": most[last].astype(np.int64), "last_most_from_ns": from_ns[place][last]}
+
+
+def silent_from_ns(table: pa.Table, starts: Flags) -> Longs:
+    """Of each minute since when, in its run, nothing was acknowledged; its end if something was in
+    itself. ``starts``: which rows begin a run."""
+    silent = longs(table, "acked") == 0
+    begins = starts.copy()
+    begins[1:] |= ~silent[:-1]
+    place = np.maximum.accumulate(np.where(begins, np.arange(len(silent)), 0))
     since = longs(table, "from_ns")[place]
-    return {"last_most": most[last].astype(np.int64), "last_most_from_ns": since[last]}
+    return np.asarray(np.where(silent, since, longs(table, "to_ns")), dtype=np.int64)
 
 
 def _use_of_topic_limit(table: pa.Table, cells: Longs, rates: Any, first: Longs) -> dict[str, Any]:

@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 from headgate.flow.proven import Stretch, proven_ack_per_s
 from headgate.pipeline.kernels.attribution import PROVEN_RATE, range_table
 from headgate.pipeline.kernels.minute_runs import minute_runs
+from headgate.pipeline.kernels.sharing import WAITERS
 from headgate.record.fields import STATE_FIELD_NAMES
 
 _PROOF_COLUMNS: Final = (
@@ -23,11 +24,14 @@ _PROOF_COLUMNS: Final = (
 )
 
 
-def judge_one_range(minutes: pa.Table, since_ns: int, until_ns: int) -> dict[str, Any] | None:
+def judge_one_range(
+    minutes: pa.Table, since_ns: int, until_ns: int, topic_waiters: int | None = None
+) -> dict[str, Any] | None:
     """Judge the minutes that touch ``[since_ns, until_ns)``; None when there are none.
 
     ``minutes`` are one subscription's, in order, with ``kernels.attribution.INPUT_COLUMNS``; those
-    before the range only prove the consumer's rate. The row has ``RANGE_COLUMNS``.
+    before the range only prove the consumer's rate. ``topic_waiters``: ``sharing.WAITERS`` of its
+    topic. The row has ``RANGE_COLUMNS``.
     """
     before_end = minutes.filter(pc.less(minutes["from_ns"], until_ns))
     inside = before_end.filter(pc.greater(before_end["to_ns"], since_ns))
@@ -35,8 +39,9 @@ def judge_one_range(minutes: pa.Table, since_ns: int, until_ns: int) -> dict[str
         return None
     runs = minute_runs(inside)
     proven = pa.array([_proven_rate_per_s(before_end)] * runs.num_rows, pa.float64())
+    others = pa.array([topic_waiters] * runs.num_rows, pa.int64())
     judged: list[dict[str, Any]] = range_table(
-        runs.append_column(PROVEN_RATE.name, proven)
+        runs.append_column(PROVEN_RATE.name, proven).append_column(WAITERS.name, others)
     ).to_pylist()
     return judged[0]
 

@@ -24,7 +24,15 @@ from headgate.pipeline.kernels.minute_runs import (
     moves_with_rate,
 )
 from headgate.pipeline.kernels.sentences import Told
-from headgate.pipeline.kernels.verdict_arrays import LEVEL_CODES, NOBODY, JudgementArrays, Longs
+from headgate.pipeline.kernels.sharing import WAITERS
+from headgate.pipeline.kernels.verdict_arrays import (
+    LEVEL_CODES,
+    NOBODY,
+    Doubles,
+    Flags,
+    JudgementArrays,
+    Longs,
+)
 from headgate.pipeline.kernels.windows import (
     EVICTED_BY,
     LIMIT_PARTS,
@@ -140,6 +148,15 @@ def told_of(ranges: Ranges, judged: JudgementArrays) -> Told:
     streaks = _Streaks(
         *(longs(runs, name).tolist() for name in ("last_most", "last_most_from_ns", "from_ns"))
     )
+    is_sole = np.array(
+        [
+            level_codes[i] == Level.TOPIC
+            and judged.dimension[i] != NOBODY
+            and _is_sole(ranges, i, ("messages", "bytes")[judged.dimension[i]])
+            for i in windows
+        ],
+        np.bool_,
+    )
     return Told(
         sources=tuple(
             _source(runs, level).take(pa.array(at, pa.int64()))
@@ -150,15 +167,8 @@ def told_of(ranges: Ranges, judged: JudgementArrays) -> Told:
         since_s=np.array(
             [_since_s(ranges, streaks, i, judged.verdict[i], level_codes[i]) for i in windows]
         ),
-        is_sole=np.array(
-            [
-                level_codes[i] == Level.TOPIC
-                and judged.dimension[i] != NOBODY
-                and _is_sole(ranges, i, ("messages", "bytes")[judged.dimension[i]])
-                for i in windows
-            ],
-            np.bool_,
-        ),
+        silent_s=_silent_s(ranges),
+        waiting=waiting_of(runs.take(last), judged, is_sole),
         at_end=at_end,
         changed=np.array(changed, np.bool_),
     )
@@ -286,6 +296,30 @@ def _since_s(ranges: Ranges, streaks: _Streaks, window: int, verdict: int, level
     if begin_ns is None:
         return math.nan
     return (int(ranges.windows.to_ns[window]) - begin_ns) / NS_PER_S
+
+
+def _silent_s(ranges: Ranges) -> Doubles:
+    """How long nothing was acknowledged at the end of each range."""
+    silent_ns, from_ns, to_ns = (
+        longs(ranges.runs, name).tolist() for name in ("silent_from_ns", "from_ns", "to_ns")
+    )
+    found = ranges.windows.to_ns.copy()
+    for window, last in enumerate(ranges.ends.tolist()):
+        for run in range(last, ranges.begins[window] - 1, -1):
+            if silent_ns[run] == to_ns[run]:
+                break
+            found[window] = silent_ns[run]
+            if silent_ns[run] != from_ns[run]:
+                break
+    return np.asarray((ranges.windows.to_ns - found) / NS_PER_S, dtype=np.float64)
+
+
+def waiting_of(rows: pa.Table, judged: JudgementArrays, is_sole: Flags) -> Longs:
+    """How many subscriptions waited for the topic limit that a window blames: the column
+    :data:`WAITERS` of its row, or the one that had all of it; 0 without such a limit."""
+    blamed = (LEVEL_CODES[judged.verdict] == Level.TOPIC) & (judged.dimension != NOBODY)
+    several = longs(rows, WAITERS.name)
+    return np.where(blamed, np.where(several > 1, several, is_sole), 0).astype(np.int64)
 
 
 def _is_sole(ranges: Ranges, window: int, counted: str) -> bool:

@@ -62,15 +62,17 @@ class Told:
     limits in force at the end, and whether they are others; None where a window is too short for
     that. ``permits``: null where nobody is connected. ``evicted_by``: the quota that evicted last,
     with the columns ``windows.EVICTED_BY``. ``since_s``: how long the verdict has been
-    the same, NaN where it is not at the end. ``is_sole``: the topic limit was this subscription's
-    alone.
+    the same, NaN where it is not at the end. ``silent_s``: for how long nothing was acknowledged at
+    the end. ``waiting``: how many subscriptions waited for the topic limit that is blamed, 0 where
+    none is or it is not known.
     """
 
     sources: tuple[pa.Array, ...]
     permits: pa.Array
     evicted_by: pa.Table
     since_s: Doubles
-    is_sole: Flags
+    silent_s: Doubles
+    waiting: Longs
     at_end: LimitArrays | None = None
     changed: Flags | None = None
 
@@ -152,62 +154,27 @@ def _circumstances(
         at_end = _limits(told.at_end, levels, rows)
     delivered = windows.sums["msgs_out"][rows]
     size = windows.sums["bytes_out"][rows] / np.maximum(delivered, 1)
-    columns = (
-        windows.backlog_end[rows].tolist(),
-        limits,
-        _sources(told.sources, levels, rows),
-        changed,
-        at_end,
-        told.is_sole[rows].tolist(),
-        told.permits.take(pa.array(rows)).to_pylist(),
-        _optional(_hungry_share(windows.cells_ns[:, rows], levels)),
-        (windows.sums["appended"] / window_s)[rows].tolist(),
-        (windows.sums["msgs_out"] / window_s)[rows].tolist(),
-        (windows.sums["acked"] / window_s)[rows].tolist(),
-        _optional(np.where(delivered > 0, size, np.nan)),
-        _optional(told.since_s[rows]),
-        _stopped_by(windows.cells_ns[:, rows]),
-        windows.sums["evicted"][rows].tolist(),
-        _evicted_by(told.evicted_by, windows.sums["evicted"], rows),
-    )
-    return (
-        Circumstances(
-            backlog=backlog,
-            limit=limit,
-            limit_source=source,
-            limit_changed=is_changed,
-            limit_at_end=limit_at_end,
-            waiting_subscriptions=int(is_sole),
-            permits=permits,
-            hungry_share=hungry_share,
-            appended_per_s=appended_per_s,
-            delivered_per_s=delivered_per_s,
-            acked_per_s=acked_per_s,
-            bytes_per_message=bytes_per_message,
-            since_s=since_s,
-            stopped_by=stopped_by,
-            evicted=evicted,
-            evicted_by=evicted_by,
-        )
-        for (
-            backlog,
-            limit,
-            source,
-            is_changed,
-            limit_at_end,
-            is_sole,
-            permits,
-            hungry_share,
-            appended_per_s,
-            delivered_per_s,
-            acked_per_s,
-            bytes_per_message,
-            since_s,
-            stopped_by,
-            evicted,
-            evicted_by,
-        ) in zip(*columns, strict=True)
-    )
+    columns: dict[str, list[Any]] = {
+        "backlog": windows.backlog_end[rows].tolist(),
+        "limit": limits,
+        "limit_source": _sources(told.sources, levels, rows),
+        "limit_changed": changed,
+        "limit_at_end": at_end,
+        "waiting_subscriptions": told.waiting[rows].tolist(),
+        "permits": told.permits.take(pa.array(rows)).to_pylist(),
+        "hungry_share": _optional(_hungry_share(windows.cells_ns[:, rows], levels)),
+        "appended_per_s": (windows.sums["appended"] / window_s)[rows].tolist(),
+        "delivered_per_s": (windows.sums["msgs_out"] / window_s)[rows].tolist(),
+        "acked_per_s": (windows.sums["acked"] / window_s)[rows].tolist(),
+        "bytes_per_message": _optional(np.where(delivered > 0, size, np.nan)),
+        "since_s": _optional(told.since_s[rows]),
+        "silent_s": told.silent_s[rows].tolist(),
+        "stopped_by": _stopped_by(windows.cells_ns[:, rows]),
+        "evicted": windows.sums["evicted"][rows].tolist(),
+        "evicted_by": _evicted_by(told.evicted_by, windows.sums["evicted"], rows),
+    }
+    for values in zip(*columns.values(), strict=True):
+        yield Circumstances(**dict(zip(columns, values, strict=True)))
 
 
 def _evicted_by(quotas: pa.Table, evicted: Longs, rows: Longs) -> list[str]:

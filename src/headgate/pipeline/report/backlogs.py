@@ -22,6 +22,8 @@ from headgate.pipeline.kernels.blame import (
     weight_s,
 )
 from headgate.pipeline.kernels.one_range import judge_one_range
+from headgate.pipeline.kernels.sharing import INPUT_COLUMNS as SHARING_COLUMNS
+from headgate.pipeline.kernels.sharing import TOPIC_KEY, WAITERS, waiters
 from headgate.pipeline.render import topic_text
 from headgate.pipeline.report.grid import Grid, Values, account_span, instants, numbers
 from headgate.pipeline.report.totals import largest, matching, totals
@@ -162,10 +164,14 @@ def _offenders(
         span,
         *filters,
     )
+    others = waiters(
+        intervals.rows(SHARING_COLUMNS, Span(grid.start_ns, grid.end_ns), subscriptions, filters[0])
+    )
     found = []
     for key in keys:
         minutes = matching(accounts, ATTRIBUTION_KEY, key).sort_by("minute")
-        judged = judge_one_range(minutes, grid.start_ns, grid.end_ns)
+        here = matching(others, TOPIC_KEY, key)[WAITERS.name].to_pylist()
+        judged = judge_one_range(minutes, grid.start_ns, grid.end_ns, here[0] if here else None)
         # Of minutes that had somebody to blame the range may have nobody.
         if judged is not None and judged["verdict"] != Verdict.NONE.value:
             mine = matching(series, ATTRIBUTION_KEY, key)

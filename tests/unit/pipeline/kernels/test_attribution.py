@@ -21,6 +21,7 @@ from tests.unit.pipeline.random_minutes import minutes_of_one
 from tests.unit.pipeline.row_by_row import judge_minutes
 
 PROVEN = st.sampled_from([None, 5.0, 100.0, 2_000.0])
+WAITERS = st.none() | st.integers(2, 5)
 
 
 def assert_same(found: Mapping[str, Any], expected: Mapping[str, Any]) -> None:
@@ -32,22 +33,24 @@ def assert_same(found: Mapping[str, Any], expected: Mapping[str, Any]) -> None:
 
 
 @settings(max_examples=300, deadline=None)
-@given(minutes_of_one(), PROVEN)
-def test_minutes_are_judged_as_row_by_row(rows: list[dict[str, Any]], proven: float | None) -> None:
-    for found, row in zip(judge_each(rows, proven), rows, strict=True):
-        assert_same(found, judge_minutes([row], proven))
+@given(minutes_of_one(), PROVEN, WAITERS)
+def test_minutes_are_judged_as_row_by_row(
+    rows: list[dict[str, Any]], proven: float | None, waiters: int | None
+) -> None:
+    for found, row in zip(judge_each(rows, proven, waiters), rows, strict=True):
+        assert_same(found, judge_minutes([row], proven, waiters or 0))
         assert (found["minute"], found["hour"]) == (row["minute"], row["hour"])
         assert (found["topic"], found["broker"]) == (row["topic"], row["broker"])
 
 
 @settings(max_examples=300, deadline=None)
-@given(minutes_of_one(), PROVEN, st.integers(1, 8))
+@given(minutes_of_one(), PROVEN, st.integers(1, 8), WAITERS)
 def test_a_range_is_judged_as_row_by_row(
-    rows: list[dict[str, Any]], proven: float | None, batch_rows: int
+    rows: list[dict[str, Any]], proven: float | None, batch_rows: int, waiters: int | None
 ) -> None:
     """However its minutes are cut into batches."""
-    (found,) = judge_ranges(rows, proven, batch_rows)
-    assert_same(found, judge_minutes(rows, proven))
+    (found,) = judge_ranges(rows, proven, batch_rows, waiters)
+    assert_same(found, judge_minutes(rows, proven, waiters or 0))
     assert found["broker"] == rows[-1]["broker"]
 
 

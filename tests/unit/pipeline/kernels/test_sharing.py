@@ -1,0 +1,57 @@
+"""How many subscriptions waited for one topic limit."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+
+from headgate.pipeline.kernels.sharing import INPUT_COLUMNS, TOPIC_KEY, waiters
+from headgate.pipeline.tables.arrow_types import table_arrow_schema
+from headgate.pipeline.tables.intervals import INTERVALS
+from headgate.record.fields import STATE_FIELD_NAMES
+from tests.unit.pipeline.judged import judge_each, judge_ranges
+from tests.unit.pipeline.play import HUNGRY, S, minutes, play
+
+ROWS = minutes(play(180))
+LIMITED = [row for row in ROWS if row["topic"].endswith("/topic-limit")]
+HELD = next(name for name in STATE_FIELD_NAMES if HUNGRY["topic"] in name)
+
+
+def counted(rows: list[dict[str, Any]], *place: str) -> list[dict[str, Any]]:
+    table = pa.Table.from_pylist(rows, table_arrow_schema(INTERVALS))
+    names = [*TOPIC_KEY, *place]
+    columns = list(dict.fromkeys([*INPUT_COLUMNS, *names]))
+    found: list[dict[str, Any]] = waiters(table.select(columns), names).to_pylist()
+    return found
+
+
+def test_two_that_wait_are_two_and_one_is_nobody() -> None:
+    (found,) = counted(ROWS)
+    assert found["topic"].endswith("/topic-limit")
+    assert found["topic_waiters"] == 2
+    assert counted([row for row in LIMITED if row["subscription"] == "one"]) == []
+
+
+def test_each_minute_by_itself() -> None:
+    several = counted(ROWS, "minute")
+    assert len(several) == len(LIMITED) / 2
+    assert {row["topic_waiters"] for row in several} == {2}
+
+
+def test_who_was_held_for_a_moment_did_not_wait() -> None:
+    moment = [
+        row | ({HELD: S} if row["subscription"] == "two" else {}) | {"state_caught_up_ns": 59 * S}
+        for row in LIMITED
+    ]
+    assert counted(moment) == []
+
+
+def test_the_sentence_says_what_explain_says() -> None:
+    """Of each that shares a limit, for a minute and for a range."""
+    for found in (*judge_each(LIMITED, None, 2), *judge_ranges(LIMITED, None, topic_waiters=2)):
+        assert "held 2 waiting subscriptions" in found["sentence"]
+        assert "500 msg/s are published for each of them" in found["sentence"]
+        assert found["sentence"].endswith("so raise it above their sum.")
+    for found in judge_each([row for row in ROWS if row["topic"].endswith("/sub-limit")], None, 2):
+        assert "held this subscription" in found["sentence"]
