@@ -32,6 +32,7 @@ class Operation(StrEnum):
     TOPIC_UPDATE = "topic.update"
     TOPIC_DELETE = "topic.delete"
     TOPIC_UNLOAD = "topic.unload"
+    TOPIC_ACCEPT_DAMAGE = "topic.accept-damage"
     TOPIC_STATS = "topic.stats"
     TOPIC_MESSAGES = "topic.messages"
     TOPIC_POLICY_READ = "topic.policy.read"

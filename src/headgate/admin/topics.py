@@ -81,6 +81,13 @@ async def unload_topic(call: Call) -> Reply:
     return NO_CONTENT
 
 
+async def accept_damage(call: Call) -> Reply:
+    """Serve a damaged topic as it is, without what is lost."""
+    for part in existing_parts(call):
+        await call.facade.accept_damage(part)
+    return NO_CONTENT
+
+
 async def create_partitioned(call: Call) -> Reply:
     """Create a partitioned topic with its partitions."""
     topic = topic_name(call)
@@ -265,6 +272,8 @@ ROUTES = (
     Route("PUT", _T, Operation.TOPIC_CREATE, create_topic, "Create a topic", body=dict[str, str]),
     Route("DELETE", _T, Operation.TOPIC_DELETE, delete_topic, "Delete a topic"),
     Route("PUT", f"{_T}/unload", Operation.TOPIC_UNLOAD, unload_topic, "Unload a topic"),
+    Route("PUT", f"{_T}/acceptDamage", Operation.TOPIC_ACCEPT_DAMAGE, accept_damage,
+          "Serve a damaged topic as it is, without what is lost"),
     Route("PUT", f"{_T}/partitions", Operation.TOPIC_CREATE, create_partitioned,
           "Create a partitioned topic", body=int | PartitionedMetadata),
     Route("GET", f"{_T}/partitions", Operation.TOPIC_READ, get_partitioned,

@@ -18,6 +18,7 @@ from headgate.base.positions import EARLIEST, LATEST, Position
 from headgate.base.units import MS_PER_S
 from headgate.broker import cursors, entries, publish_limits
 from headgate.broker.authorization import check_allowed
+from headgate.broker.damage import accept_damage, damage_text
 from headgate.broker.explain import explain_top, explain_topic
 from headgate.broker.facade import (
     AtPosition,
@@ -172,6 +173,8 @@ class AdminFacade:
             raise RefusalError(503 if error.retryable else 500, str(error)) from error
         if broker.log.full:
             raise RefusalError(503, "The disk is full: publishes are refused until there is room")
+        if damage := damage_text(broker):
+            raise RefusalError(500, damage)
 
     async def explain_top(self, count: int) -> Any:
         """See the protocol."""
@@ -196,6 +199,10 @@ class AdminFacade:
         await self._broker.registry.unload(topic)
         self._broker.begin_turn()
         self._broker.registry.get(topic)
+
+    async def accept_damage(self, topic: TopicName) -> None:
+        """See the protocol."""
+        await accept_damage(self._broker, self._topic(topic))
 
     async def topic_stats(self, topic: TopicName, options: StatsOptions) -> TopicStats:
         """See the protocol."""

@@ -15,6 +15,8 @@ _BY_TYPE: tuple[tuple[type[HeadgateError], ServerError], ...] = (
     (errors.ProducersHeldError, ServerError.PRODUCER_BLOCKED_QUOTA_EXCEEDED_ERROR),
     (errors.ProducersRefusedError, ServerError.PRODUCER_BLOCKED_QUOTA_EXCEEDED_EXCEPTION),
     (errors.ConsumerBusyError, ServerError.CONSUMER_BUSY),
+    # One that clients try again: when the loss is accepted, they come back by themselves.
+    (errors.DamagedError, ServerError.PERSISTENCE_ERROR),
     (errors.TopicFencedError, ServerError.SERVICE_NOT_READY),
     (errors.SubscriptionBusyError, ServerError.METADATA_ERROR),
     (IncompatibleSchemaError, ServerError.INCOMPATIBLE_SCHEMA),

@@ -24,7 +24,9 @@ async def entry_body(broker: Broker, topic: Topic, ordinal: int) -> bytes:
     Raises:
         StorageError: it could not be read.
         CorruptionError: it was read and is damaged.
+        DamagedError: something of the topic is lost, and nobody has accepted that.
     """
+    topic.check_sound()
     body = topic.cache.get(ordinal)
     if body is not None:
         return body

@@ -11,12 +11,19 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from heapq import nlargest
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from headgate.base.names import PARTITION_SUFFIX, TopicName, parse_topic
 from headgate.base.units import NS_PER_MS, NS_PER_S
+from headgate.broker.damage import (
+    damage_of,
+    damages,
+    subscription_damage_sentence,
+    topic_damage_sentence,
+)
 from headgate.broker.explain_adaptive import adaptive_state
 from headgate.broker.explain_limits import (
     broker_limit,
@@ -28,6 +35,7 @@ from headgate.broker.explain_publishing import held_topics, publishing
 from headgate.broker.explain_quotas import nearest_quotas, quota_states
 from headgate.broker.explain_types import (
     AccountWindow,
+    DamageState,
     LimitRef,
     LimitState,
     StateTime,
@@ -84,6 +92,10 @@ async def explain_top(broker: Broker, count: int) -> dict[str, Any]:
         subscriptions=reports,
         quotas=await nearest_quotas(broker, count),
         publishing=await held_topics(broker, count),
+        damaged=[
+            DamageState(topic=one.topic, subscription=one.subscription or None, damage=one.text)
+            for one in islice(damages(broker), count)
+        ],
     )
     return _plain(report)
 
@@ -188,6 +200,7 @@ def _fields(
     judgement = found.judgement
     largest = max(parts, key=lambda part: part.backlog_messages)
     labels = LABELS[largest.account.cell]
+    damage = next(filter(None, map(damage_of, parts)), "")
     consumers = [consumer for part in parts for consumer in part.consumers]
     began_ms, began_s = _since(broker, found.backlog_since_ns)
     since_ms, since_s = _since(broker, found.verdict_since_ns)
@@ -221,7 +234,8 @@ def _fields(
         "would_have_grown": judgement.would_have_grown,
         "proven_ack_per_s": found.proven_ack_per_s,
         "limit": _limit_ref(found),
-        "sentence": found.sentence,
+        "damage": damage or None,
+        "sentence": subscription_damage_sentence(parts) if damage else found.sentence,
     }
 
 
@@ -270,12 +284,16 @@ def _topic_report(
     if not all(topic.is_system for topic in topics):
         limits.append(above)
     side = yield from publishing(broker, topics)
-    worst = subscriptions[0] if subscriptions else None
+    damaged = (report for report in subscriptions if report.damage)
+    worst = next(damaged, subscriptions[0] if subscriptions else None)
+    damage = next((topic.log.damage for topic in topics if topic.log.damage), "")
+    said = NOBODY if worst is None else f"{worst.subscription}: {worst.sentence}"
     return TopicReport(
         topic=name.full,
         at=iso_time(broker.engine.now_ms),
         partitions=partitions,
-        sentence=NOBODY if worst is None else f"{worst.subscription}: {worst.sentence}",
+        sentence=topic_damage_sentence(damage) if damage else said,
+        damage=damage or None,
         storage_bytes=sum(topic.storage_bytes() for topic in topics),
         publishing=side,
         quotas=quota_states(topics),

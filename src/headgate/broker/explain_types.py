@@ -269,6 +269,9 @@ class SubscriptionReport(Struct, frozen=True, kw_only=True, rename="camel"):
     proven_ack_per_s: float | None
     """95th percentile of its ack rate while unthrottled with a backlog, in the last hour."""
     limit: LimitRef | None
+    damage: str | None
+    """Where the disk lost something of it, or of its topic; null where it did not. The sentence is
+    about that, then."""
     sentence: str
 
 
@@ -361,7 +364,9 @@ class TopicReport(Struct, frozen=True, kw_only=True, rename="camel"):
     partitions: int
     """0: not partitioned."""
     sentence: str
-    """About the subscription with the largest backlog."""
+    """About the subscription with the largest backlog; about damage where there is any."""
+    damage: str | None
+    """Where the disk lost something of the topic; null where it did not."""
     storage_bytes: int
     publishing: Publishing
     quotas: list[QuotaState]
@@ -374,6 +379,17 @@ class TopicReport(Struct, frozen=True, kw_only=True, rename="camel"):
     """Largest backlog first."""
     per_partition: list[TopicReport] | None
     """The partitions one by one; null unless asked for."""
+
+
+class DamageState(Struct, frozen=True, kw_only=True, rename="camel"):
+    """A topic or subscription that cannot go on because the disk lost something of it."""
+
+    topic: str
+    """Full name; of a partitioned topic the partition's."""
+    subscription: str | None
+    """Null: the whole topic."""
+    damage: str
+    """Where, and what is lost."""
 
 
 class TopReport(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -393,3 +409,5 @@ class TopReport(Struct, frozen=True, kw_only=True, rename="camel"):
     publishing: list[TopicPublishingReport]
     """Topics whose producers are held now, those with most messages that wait first; as many as
     subscriptions at most."""
+    damaged: list[DamageState]
+    """What the disk lost something of; as many as subscriptions at most."""

@@ -222,6 +222,10 @@ class Facade(Protocol):
     async def unload_topic(self, topic: TopicName) -> None:
         """Close its producers and consumers and forget what is in memory; clients reconnect."""
 
+    async def accept_damage(self, topic: TopicName) -> None:
+        """Serve a topic that lost something as it is: entries that are lost are skipped, and its
+        subscriptions stand where they are known to have been."""
+
     async def topic_stats(self, topic: TopicName, options: StatsOptions) -> TopicStats:
         """Its counters, rates, producers and subscriptions."""
 

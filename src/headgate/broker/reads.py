@@ -95,11 +95,7 @@ class Reader:
         number = subscription.topic.log.number
         damage = self._damaged.get((number, ordinal))
         if damage is not None:
-            dispatcher = subscription.dispatcher
-            dispatcher.reading = False
-            # A reader ahead of its deliveries comes to it later.
-            if dispatcher.next_run()[0] == ordinal:
-                subscription.read_failed = damage
+            self._meet(subscription, ordinal, damage)
             return
         now_ns = self._engine.now_ns
         if self.is_idle() and now_ns - self._busy_until_ns >= BREAK_NS:
@@ -107,6 +103,22 @@ class Reader:
         self._wanted[number] += 1
         self._queue.append((subscription, ordinal))
         self._fetch()
+
+    def _meet(self, subscription: Subscription, ordinal: int, damage: str) -> None:
+        dispatcher = subscription.dispatcher
+        dispatcher.reading = False
+        log = subscription.topic.log
+        if log.is_lost(ordinal) and not log.damage:
+            subscription.skip_lost(ordinal)
+            subscription.entries_read()
+        # A reader ahead of its deliveries comes to it later.
+        elif dispatcher.next_run()[0] == ordinal:
+            self._engine.damaged_topics.add(log.number)
+            subscription.damaged_entry = subscription.read_failed = damage
+
+    def damaged_entries(self, number: int) -> list[int]:
+        """Entries of a topic that were read and found damaged since the start."""
+        return sorted(ordinal for topic, ordinal in self._damaged if topic == number)
 
     def is_idle(self) -> bool:
         """Whether nothing is waited for, being read or held."""

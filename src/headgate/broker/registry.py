@@ -122,10 +122,12 @@ class TopicRegistry:
         Raises:
             TopicNotFoundError: it does not exist and was not to be created.
             RefusalError: its namespace does not exist, or the name cannot be used.
+            DamagedError: something of it is lost, and nobody has accepted that.
         """
         self.check_usable(name)
         topic = self.get(name)
         if topic is not None:
+            topic.check_sound()
             return topic
         if not (create and self._settings.allowAutoTopicCreation):
             raise TopicNotFoundError(name)
@@ -182,12 +184,15 @@ class TopicRegistry:
             is_system=self.is_system(name),
         )
         for cursor in self._log.cursors_of(row.number):
-            topic.add_subscription(
+            subscription = topic.add_subscription(
                 cursor.name,
                 cursor.ack_set,
                 cursor_id=cursor.cursor_id,
                 properties=dict(cursor.properties),
             )
+            subscription.damage = cursor.damage
+        if topic.log.damage or any(one.damage for one in topic.subscriptions.values()):
+            self._engine.damaged_topics.add(row.number)
         self.joining.loaded(topic)
         return topic
 

@@ -229,6 +229,8 @@ class Sweeps:
         """Give up acknowledged entries that retention no longer asks for, by whole ledgers."""
         log = self._broker.log
         async for topic in self._topics():
+            if topic.log.damage:
+                continue  # nobody knows who owes what of it
             keep_from = release(
                 log,
                 topic,
@@ -265,6 +267,7 @@ class Sweeps:
         period_ns = broker.settings.brokerDeleteInactiveTopicsFrequencySeconds * NS_PER_S
         return (
             topic.is_unused()
+            and not topic.log.damage
             and not topic.is_system
             and topic.name.partition < 0
             and broker.engine.now_ns - topic.idle_since_ns >= period_ns

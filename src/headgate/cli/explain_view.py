@@ -161,6 +161,12 @@ def _top(page: _Page, answer: Report) -> None:
         page.blank()
         page.add(f"{_short(near['topic'])}: {near['quota']['sentence']}.")
     _held_topics(page, answer)
+    if answer["damaged"]:
+        page.blank()
+        page.add("Damaged on the disk, and standing still until that is accepted:", bold=True)
+    for one in answer["damaged"]:
+        whose = f", subscription {one['subscription']}" if one["subscription"] else ""
+        page.add(f"{_short(one['topic'])}{whose}: {one['damage']}.", first=INDENT, rest=INDENT)
     left_out = answer["withBacklog"] - len(reports)
     if left_out > 0:
         page.blank()
@@ -196,7 +202,8 @@ def _topic(page: _Page, answer: Report) -> None:
         page.blank()
         _subscription(page, report)
     if not answer["subscriptions"]:
-        page.add(answer["sentence"].capitalize())
+        said = answer["sentence"].capitalize()
+        page.add(f"DAMAGED: {answer['sentence']}" if answer["damage"] else said)
     page.blank()
     own = (limit for report in answer["subscriptions"] for limit in report["limits"])
     _limits(page, [*own, *answer["limits"], *answer["publishing"]["limits"]])
@@ -329,6 +336,10 @@ def _say(page: _Page, report: Report) -> None:
     """The backlog, the verdict and its sentence."""
     verdict, said = str(report["verdict"]), str(report["sentence"])
     level = report["confidenceLevel"]
+    if report["damage"]:
+        page.add(_backlog(report), first=INDENT, rest=INDENT)
+        page.add(f"DAMAGED: {said}", first=INDENT, rest=INDENT, fg="red", bold=True)
+        return
     if level == "settling":
         page.add(said, first=INDENT, rest=INDENT)
         return
@@ -363,6 +374,8 @@ def _backlog(report: Report) -> str:
 
 
 def _keeps_up(report: Report) -> bool:
+    if report["damage"]:
+        return False
     return bool(report["verdict"] == "NONE" and report["confidenceLevel"] != "settling")
 
 

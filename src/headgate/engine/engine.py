@@ -117,6 +117,9 @@ class Engine:
         self.gate = BrokerGate()
         self.topics: dict[str, Topic] = {}
         self.by_number: dict[int, Topic] = {}
+        self.damaged_topics: set[int] = set()
+        """Numbers of topics of which, or of whose subscriptions, something was lost at some time.
+        """
         self.now_ns = now_ns
         self.now_ms = now_ms
         self.log_ms = log_ms

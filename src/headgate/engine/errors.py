@@ -25,6 +25,16 @@ class ProducersRefusedError(EngineError):
     """The topic has reached a backlog quota that refuses producers."""
 
 
+class DamagedError(EngineError):
+    """The disk lost something of the topic or subscription, and nobody has accepted that yet."""
+
+    def __init__(self, name: str, damage: str) -> None:
+        super().__init__(
+            f"{name} is damaged: {damage}. Have it served as it is with "
+            f"'headgate admin topics accept-damage', or delete it"
+        )
+
+
 class ConsumerBusyError(EngineError):
     """The subscription has consumers that this one cannot join."""
 

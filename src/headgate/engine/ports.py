@@ -33,6 +33,11 @@ class EntryLog(Protocol):
     first: int
     end: int
     staged_end: int
+    damage: str
+    """Where and what of it is lost on the disk; empty while nothing is, or that was accepted."""
+
+    def is_lost(self, ordinal: int, /) -> bool:
+        """Whether an entry that is still held is known to be lost on the disk."""
 
     def position(self, ordinal: int, /) -> Position:
         """Pulsar's id of an entry that is held or staged."""

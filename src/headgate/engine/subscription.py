@@ -12,7 +12,12 @@ from typing import TYPE_CHECKING
 from headgate.base.ack_set import AckSet
 from headgate.base.errors import InputError, invariant
 from headgate.engine.consumer import Consumer
-from headgate.engine.errors import ConsumerBusyError, SubscriptionBusyError, TopicFencedError
+from headgate.engine.errors import (
+    ConsumerBusyError,
+    DamagedError,
+    SubscriptionBusyError,
+    TopicFencedError,
+)
 from headgate.engine.held_back import HeldBack
 from headgate.engine.rates import RateMeter
 from headgate.engine.types import SubscriptionType
@@ -45,6 +50,8 @@ class Subscription:
         "consumers",
         "created_ms",
         "cursor_id",
+        "damage",
+        "damaged_entry",
         "dirty",
         "dispatcher",
         "done_bytes",
@@ -125,6 +132,10 @@ class Subscription:
         self._count_done()
         self.read_failed = ""
         """Why its next entry cannot be read; empty while all is well."""
+        self.damage = ""
+        """What of its acknowledgements is lost on the disk; empty while nothing is."""
+        self.damaged_entry = ""
+        """Where its next entry is damaged: it stands still there. Empty while it does not."""
         self.throttled = False
         """Whether it waits at a budget now."""
         self.held_back = HeldBack()
@@ -208,12 +219,16 @@ class Subscription:
 
         Raises:
             TopicFencedError: the subscription is being moved or closed; try again.
+            DamagedError: something of it is lost, and nobody has accepted that.
             ConsumerBusyError: the connected consumers have another type, or exclude others.
         """
         if self.topic.fenced:
             raise TopicFencedError("Topic is temporarily unavailable")
         if self.fenced:
             raise TopicFencedError(f"Subscription {self.name} is fenced")
+        self.topic.check_sound()
+        if self.damage:
+            raise DamagedError(f"{self.topic.name}, subscription {self.name},", self.damage)
         if self.consumers and subscription_type is not self.type:
             raise ConsumerBusyError("Subscription is of different type")
         if self.consumers and subscription_type is SubscriptionType.EXCLUSIVE:
@@ -389,6 +404,27 @@ class Subscription:
             ordinal = max(ordinal, last + 1)
         return self.skip_to(min(ordinal + count, log.end))
 
+    def skip_lost(self, ordinal: int) -> None:
+        """Give up one entry that is lost on the disk, which an administrator has accepted."""
+        log, acks = self.topic.log, self.acks
+        if not log.first <= ordinal < log.end or acks.is_acked(ordinal):
+            return
+        messages = log.message_count(ordinal)
+        self.dispatcher.acked(ordinal, messages)
+        if acks.partials is not None:
+            messages -= acks.partly_acked(ordinal)
+        acks.ack(ordinal)
+        self.done_entries += 1
+        self.done_messages += messages
+        self.done_bytes += log.size_bytes(ordinal)
+        self.skipped_messages += messages
+        self._acks_changed()
+
+    def damage_accepted(self) -> None:
+        """Go on with what is left."""
+        self.damage = self.damaged_entry = self.read_failed = ""
+        self.entries_read()
+
     def reset(self, ordinal: int) -> None:
         """Seek: the next entry delivered is ``ordinal``, all below count as done, none above.
 
@@ -399,6 +435,7 @@ class Subscription:
         target = min(max(ordinal, log.first), log.end)
         before = self.done_messages
         self.acks.reset(target - 1)
+        self.damage = ""  # nothing of what it was before counts any more
         self._count_done()
         moved = self.done_messages - before
         if moved >= 0:
@@ -411,7 +448,7 @@ class Subscription:
 
     def _moved(self) -> None:
         engine = self.topic.engine
-        self.read_failed = ""
+        self.damaged_entry = self.read_failed = ""
         self.last_mark_delete_ms = engine.now_ms
         self.dispatcher.cursor_moved()
         self.held_back.forget()

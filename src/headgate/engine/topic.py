@@ -15,6 +15,7 @@ from headgate.base.errors import StorageError
 from headgate.base.names import TopicName
 from headgate.engine.cache import TopicCache
 from headgate.engine.errors import (
+    DamagedError,
     ProducerBusyError,
     ProducerFencedError,
     SubscriptionBusyError,
@@ -169,11 +170,13 @@ class Topic:
 
         Raises:
             TopicFencedError: the topic is being closed; the client may try again.
+            DamagedError: something of it is lost, and nobody has accepted that.
             ProducerFencedError: it wants the topic for itself and is not alone.
             ProducerBusyError: its name is taken, or another has the topic for itself.
         """
         if self.fenced:
             raise TopicFencedError("Topic is temporarily unavailable")
+        self.check_sound()
         if producer.access_mode is AccessMode.EXCLUSIVE and self.producers:
             raise ProducerFencedError("Topic has other connected producers")
         if any(p.access_mode is AccessMode.EXCLUSIVE for p in self.producers.values()):
@@ -184,6 +187,11 @@ class Topic:
             )
         self.producers[producer.name] = producer
         producer.topic = self
+
+    def check_sound(self) -> None:
+        """Raises :class:`DamagedError` while something of it is lost that nobody has accepted."""
+        if self.log.damage:
+            raise DamagedError(str(self.name), self.log.damage)
 
     def remove_producer(self, producer: Producer) -> None:
         """Disconnect a producer; what it has staged is still stored, its receipts go nowhere.

@@ -21,6 +21,8 @@ class Chunk:
     """One past its last byte."""
     parts: list[bytes]
     """Its bytes; ``parts[0]`` is the BATCH record, filled in when the batch is sealed."""
+    next_cursor_id: int = 0
+    """The first cursor id that neither it nor what is before it uses."""
     records: int = 0
     """Records in it, the BATCH record not counted."""
     touched: list[TopicLog] = field(default_factory=list)

@@ -32,6 +32,8 @@ class CursorState:
     name: str
     ack_set: AckSet
     properties: Mapping[str, str]
+    damage: str = ""
+    """Where acknowledgements of it may be lost; empty while it is complete."""
 
 
 def encode_cursor(cursor: CursorState) -> bytes:

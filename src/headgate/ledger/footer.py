@@ -48,11 +48,43 @@ class FooterRun:
 
 
 @dataclass(frozen=True, slots=True)
+class FooterEntry:
+    """What an index says of one entry."""
+
+    topic: int
+    ordinal: int
+    offset: int
+    messages: int
+    size_bytes: int
+    received_ms: int
+    lag_ms: int
+
+
+@dataclass(frozen=True, slots=True)
 class Footer:
     """All that a sealed segment says about itself."""
 
     data_end: int
     runs: tuple[FooterRun, ...]
+
+    def entries(self) -> dict[int, FooterEntry]:
+        """Every entry by its offset. Lost ones, which share that of the entry before them, are not
+        there."""
+        found: dict[int, FooterEntry] = {}
+        for run in self.runs:
+            columns = run.columns
+            for at, offset in enumerate(columns.offsets):
+                if offset not in found:
+                    found[offset] = FooterEntry(
+                        run.topic_number,
+                        run.first_ordinal + at,
+                        offset,
+                        columns.messages[at + 1] - columns.messages[at],
+                        columns.sizes[at + 1] - columns.sizes[at],
+                        columns.received[at + 1],
+                        columns.publish_lags[at + 1],
+                    )
+        return found
 
 
 class FooterBuilder:

@@ -38,6 +38,8 @@ message is in. Batch numbers only grow and are never used twice. Payloads::
     CREATE   a cursor: see cursors.py
     DELETE   u64 cursor id
     ACKS     u64 cursor id | acknowledgement changes (see headgate.base.ack_changes)
+    ACCEPT   u32 topic | u32 n | n * (u64 first ordinal, u64 one past the last): an operator accepts
+             that these entries are lost, and whatever else the topic and its cursors may have lost
 
 Batch n + 1 is written only after batch n is durable. So a damaged batch with a valid one after it
 was durable once, and so was all before the end that is recorded apart (see durable_end.py): that
@@ -68,6 +70,9 @@ KIND_TRIM: Final = 4
 KIND_CREATE: Final = 5
 KIND_DELETE: Final = 6
 KIND_ACKS: Final = 7
+KIND_ACCEPT: Final = 8
+KINDS: Final = range(KIND_RUN, KIND_ACCEPT + 1)
+"""What a batch's records may be of, after its first."""
 
 SEGMENT_MAGIC: Final = b"HGSEGMT\0"
 BATCH_MAGIC: Final = b"HGBATCH\0"
@@ -94,6 +99,8 @@ BATCH_RECORD_BYTES: Final = PREFIX_BYTES + BATCH.size
 RUN = struct.Struct("<IIQQQqQQq")
 RUN_RECORD_BYTES: Final = PREFIX_BYTES + RUN.size
 TRIM = struct.Struct("<IIQ")
+ACCEPT = struct.Struct("<II")
+ORDINALS = struct.Struct("<QQ")
 CURSOR_ID = struct.Struct("<Q")
 
 U32_MASK: Final = 0xFFFFFFFF

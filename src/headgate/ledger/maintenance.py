@@ -20,8 +20,7 @@ from headgate.fs.api import Fs
 from headgate.ledger.checkpoint import (
     CheckpointBuilder,
     Counters,
-    checkpoint_name,
-    segment_of_checkpoint,
+    checkpoint_names,
 )
 from headgate.ledger.errors import LogFullError
 from headgate.ledger.footer import FooterBuilder
@@ -315,12 +314,8 @@ class Maintenance:
     def _write_checkpoint(self, builder: CheckpointBuilder) -> None:
         try:
             builder.write(self._fs, self._directory)
-            for name in self._fs.list_directory(self._directory):
-                other = segment_of_checkpoint(name)
-                if other is not None and other < builder.segment:
-                    self._fs.remove(f"{self._directory}/{name}")
         except OSError as error:
-            doing = f"writing {checkpoint_name(builder.segment)}"
+            doing = f"writing {checkpoint_names(builder.segment)[0]}"
             raise self._writer.refused(error, doing) from error
 
     def _to_delete(self) -> int | None:

@@ -14,22 +14,32 @@ from typing import NamedTuple
 
 from headgate.base.errors import CorruptionError
 from headgate.fs.api import Fs
-from headgate.ledger.checkpoint import TopicState, read_checkpoint, segment_of_checkpoint
+from headgate.ledger.checkpoint import CheckpointBuilder, Counters, TopicState
+from headgate.ledger.checkpoint_choice import Chosen, load_checkpoint
 from headgate.ledger.directory import TEMPORARY_SUFFIX, is_adopted
 from headgate.ledger.durable_end import DURABLE_END_NAME, DurableEnd, read_durable_end
 from headgate.ledger.errors import LogFullError, UnknownTopicsError
 from headgate.ledger.footer import FooterBuilder, FooterRun, read_footer
-from headgate.ledger.format import SEGMENT_HEADER_BYTES, segment_name, segment_of_name
-from headgate.ledger.replay import BatchHead, Replay
+from headgate.ledger.format import (
+    BATCH_RECORD_BYTES,
+    SEGMENT_HEADER_BYTES,
+    segment_name,
+    segment_of_name,
+)
+from headgate.ledger.replay import BatchHead, Replay, first_head
 from headgate.ledger.state import LogState, SegmentInfo
+from headgate.ledger.suspects import Loss
 from headgate.ledger.times_bound import TimesBound, bound_times
-from headgate.ledger.topic_log import TopicLog
 from headgate.ledger.writer import LogWriter
 
 logger = logging.getLogger("headgate.ledger")
 
 _ID_JUMP = 1 << 20
 """Ids skipped after an unclean end: more than a lost tail can have used."""
+_BLIND_ID_JUMP = 1 << 32
+"""Ids skipped when nothing says how many were used."""
+_PLACES_MAX = 5
+"""So many places are named in one line."""
 
 
 class _Cut(NamedTuple):
@@ -50,30 +60,34 @@ def recover(
     times_bound: TimesBound | None = None,
     topic_number_last: int | None = None,
 ) -> LogState:
-    """The state of the log in ``directory``.
+    """The state of the log in ``directory``. Topics and cursors that lost something say so.
 
     ``topic_number_last`` is the highest number that was ever given to a topic; None when that is
     not known. Raises :class:`UnknownTopicsError`, before anything is changed, when a record has a
-    higher one, and :class:`CorruptionError` naming the place when something that was durable is
-    damaged.
+    higher one, and :class:`CorruptionError` naming the file when one is missing that was durable.
     """
     names = fs.list_directory(directory)
     recorded = read_durable_end(fs, directory)
     segments = sorted(s for s in map(segment_of_name, names) if s is not None)
     state = LogState()
-    ends = _load_checkpoint(fs, directory, names, frozenset(topic_numbers), state)
-    replay = Replay(state, topic_numbers)
+    chosen = load_checkpoint(fs, directory, names, frozenset(topic_numbers), state)
+    blind = not chosen.is_found and _needs_checkpoint(fs, directory, segments, recorded, chosen)
+    replay = Replay(
+        state,
+        topic_numbers,
+        durable_end=(0, 0) if recorded is None else recorded[1:],
+        without_checkpoint=blind,
+    )
     for segment in segments:
         if segment < state.checkpoint_segment:
             _load_sealed(fs, directory, segment, state, replay)
-    cuts = [
-        _replay_segment(fs, directory, segment, state, replay)
-        for segment in segments
-        if segment >= state.checkpoint_segment
-    ]
-    _check_durable_end(recorded, state)
+    later = [segment for segment in segments if segment >= state.checkpoint_segment]
+    _check_last_file(fs, directory, later, recorded, state)
+    cuts = _replay_segments(
+        fs, directory, later, state, replay, refuse_gaps=not (blind or chosen.is_older)
+    )
     _check_numbers(state, topic_number_last)
-    _say_what_was_cut(cuts, state)
+    _say_what_was_found(directory, cuts, replay, state)
     if recorded is None and state.last_batch and is_adopted(fs, directory):
         logger.warning(
             "%s/%s is missing or damaged and made anew: until now the end of the log was known "
@@ -81,48 +95,61 @@ def recover(
             directory,
             DURABLE_END_NAME,
         )
-    _settle_topics(state, replay, ends)
+    if blind and not later:
+        replay.suspects.hidden(f"{directory} has neither checkpoint nor segments")
+    is_worse = _settle_topics(state, replay, chosen.topics)
     if times_bound is not None:
         state.topics_bounded = bound_times(state.topics.values(), times_bound)
-    if any(segment >= state.checkpoint_segment for segment in segments):
-        state.next_ledger_id += _ID_JUMP
-        state.next_cursor_id += _ID_JUMP
-        state.next_batch += _ID_JUMP
+    jump = _BLIND_ID_JUMP if blind else _ID_JUMP if later else 0
+    state.next_ledger_id += jump
+    state.next_cursor_id += jump
+    state.next_batch += jump
     _roll_trimmed(state)
-    state.next_segment = max([state.next_segment, *(s + 1 for s in segments)])
+    if recorded is not None:
+        state.last_batch = max(state.last_batch, recorded.batch)
+        state.next_batch = max(state.next_batch, recorded.batch + 1)
+    after = 1 if recorded is None else recorded.segment + 1
+    state.next_segment = max(
+        [state.next_segment, chosen.next_segment, after, *(s + 1 for s in segments)]
+    )
     _seal_tail(names, segments, state, writer)
     writer.durable_end.begin(_end_of(state))
+    if is_worse or chosen.bad or blind:
+        _write_checkpoint(fs, directory, state)
     return state
 
 
-def _load_checkpoint(
-    fs: Fs, directory: str, names: list[str], known: frozenset[int], state: LogState
-) -> dict[int, TopicState]:
-    """Take over a checkpoint; returns what it says of the known topics."""
-    found = [s for s in map(segment_of_checkpoint, names) if s is not None]
-    if not found:
-        return {}
-    checkpoint = read_checkpoint(fs, directory, max(found))
-    state.checkpoint_segment = checkpoint.segment
-    state.last_batch = state.checkpoint_last_batch = checkpoint.last_batch
-    state.next_ledger_id = checkpoint.counters.next_ledger_id
-    state.next_cursor_id = checkpoint.counters.next_cursor_id
-    state.next_batch = checkpoint.counters.next_batch
-    state.next_segment = checkpoint.counters.next_segment
-    for number, saved in checkpoint.topics.items():
-        state.remains.see(number)
-        if number not in known:
-            continue
-        topic = state.topics[number] = TopicLog(number)
-        topic.restart_at(saved.end, saved.totals)
-        topic.first = saved.first
-        for ledger_id, first, created in saved.ledgers:
-            topic.open_ledger(ledger_id, first, created)
-    for cursor in checkpoint.cursors.values():
-        state.remains.see(cursor.topic_number)
-        if cursor.topic_number in known:
-            state.put_cursor(cursor)
-    return {number: saved for number, saved in checkpoint.topics.items() if number in known}
+def _needs_checkpoint(
+    fs: Fs,
+    directory: str,
+    segments: list[int],
+    recorded: DurableEnd | None,
+    chosen: Chosen,
+) -> bool:
+    """Whether a log without a usable checkpoint must have had one. Says so."""
+    head = None
+    if segments:
+        head = first_head(_beginning(fs, directory, segments[0]), segments[0])
+    needed = bool(chosen.bad)
+    if head is not None:
+        needed |= head.previous > 0
+    elif recorded is not None:
+        needed |= recorded.batch > 0 and not segments
+    if needed:
+        logger.warning(
+            "%s in %s: everything is made anew from the segments that there are",
+            "; ".join(chosen.bad) or "the checkpoint is missing",
+            directory,
+        )
+    return needed
+
+
+def _beginning(fs: Fs, directory: str, segment: int) -> bytes:
+    file = fs.open(f"{directory}/{segment_name(segment)}")
+    try:
+        return file.read_at(0, SEGMENT_HEADER_BYTES + BATCH_RECORD_BYTES)
+    finally:
+        file.close()
 
 
 def _load_sealed(fs: Fs, directory: str, segment: int, state: LogState, replay: Replay) -> None:
@@ -139,11 +166,11 @@ def _load_sealed(fs: Fs, directory: str, segment: int, state: LogState, replay: 
     else:
         info.data_end = footer.data_end
         for run in footer.runs:
-            _load_run(segment, run, state)
+            _load_run(segment, run, state, replay)
     file.close()
 
 
-def _load_run(segment: int, run: FooterRun, state: LogState) -> None:
+def _load_run(segment: int, run: FooterRun, state: LogState, replay: Replay) -> None:
     state.remains.see(run.topic_number)
     topic = state.topics.get(run.topic_number)
     columns = run.columns
@@ -153,13 +180,84 @@ def _load_run(segment: int, run: FooterRun, state: LogState) -> None:
         return
     if run.first_ordinal + len(columns.offsets) <= topic.first:
         return
-    if topic.base == topic.staged_end or run.first_ordinal != topic.staged_end:
-        topic.restart_at(run.first_ordinal, columns.totals_before())
+    totals = columns.totals_before()
+    if topic.base < topic.staged_end < run.first_ordinal:
+        place = f"before {segment_name(segment)}"
+        replay.suspects.losses.append(
+            Loss(topic.number, topic.staged_end, run.first_ordinal, place)
+        )
+        topic.lose(run.first_ordinal, totals)
+    elif topic.base == topic.staged_end or run.first_ordinal != topic.staged_end:
+        topic.restart_at(run.first_ordinal, totals)
     topic.extend(segment, columns)
 
 
+def _check_last_file(
+    fs: Fs,
+    directory: str,
+    segments: list[int],
+    recorded: DurableEnd | None,
+    state: LogState,
+) -> None:
+    """Raise when the file in which the log ended is missing or empty: it can be put back, and what
+    is not there cannot be judged."""
+    if recorded is None or recorded.segment < state.checkpoint_segment:
+        return
+    if recorded.offset <= SEGMENT_HEADER_BYTES:
+        return
+    name = segment_name(recorded.segment)
+    what = "is missing"
+    if recorded.segment in segments:
+        file = fs.open(f"{directory}/{name}")
+        data = file.read_at(SEGMENT_HEADER_BYTES, recorded.offset)
+        file.close()
+        if data.strip(b"\0"):
+            return
+        what = "is empty"
+    raise CorruptionError(
+        f"{name} {what}, and batch {recorded.batch}, which ends at its offset {recorded.offset}, "
+        f"was durable: put the file back from where it went, or give up what is lost by removing "
+        f"{DURABLE_END_NAME} beside it"
+    )
+
+
+def _replay_segments(
+    fs: Fs,
+    directory: str,
+    segments: list[int],
+    state: LogState,
+    replay: Replay,
+    *,
+    refuse_gaps: bool,
+) -> list[_Cut | None]:
+    heads = [first_head(_beginning(fs, directory, segment), segment) for segment in segments]
+    cuts: list[_Cut | None] = []
+    before = state.checkpoint_segment - 1
+    for at, segment in enumerate(segments):
+        head = heads[at]
+        if refuse_gaps and head is not None and segment > before + 1:
+            _check_gap(before + 1, segment, head, state)
+        follows = None
+        if any(other is not None for other in heads[at + 1 :]):
+            following = heads[at + 1]
+            is_next = following is not None and segments[at + 1] == segment + 1
+            follows = following.previous if following is not None and is_next else 0
+        cuts.append(_replay_segment(fs, directory, segment, state, replay, follows))
+        before = segment
+    return cuts
+
+
+def _check_gap(missing: int, segment: int, head: BatchHead, state: LogState) -> None:
+    if head.previous > state.last_batch:
+        raise CorruptionError(
+            f"{segment_name(missing)} is missing: batch {state.last_batch} is followed by batch "
+            f"{head.number} of {segment_name(segment)}. Put the file back from where it went, or "
+            "give up what is lost by making an empty file of that name"
+        )
+
+
 def _replay_segment(
-    fs: Fs, directory: str, segment: int, state: LogState, replay: Replay
+    fs: Fs, directory: str, segment: int, state: LogState, replay: Replay, follows: int | None
 ) -> _Cut | None:
     file = fs.open(f"{directory}/{segment_name(segment)}")
     size = file.size()
@@ -172,39 +270,40 @@ def _replay_segment(
     limit = size if footer is None else footer.data_end
     data = file.read_at(0, limit)
     file.close()
-    info.data_end = replay.segment(data, segment, limit)
+    info.data_end = replay.segment(data, segment, limit, footer, follows=follows)
     info.last_batch = state.last_batch
     state.replayed_bytes += info.data_end - SEGMENT_HEADER_BYTES
-    if footer is not None and info.data_end < limit:
-        raise CorruptionError(
-            f"{segment_name(segment)} is damaged at offset {info.data_end}: "
-            f"its footer says that records go on to offset {limit}"
-        )
     rest_bytes = len(data[info.data_end :].rstrip(b"\0"))
     if footer is not None or not rest_bytes:
         return None
     return _Cut(segment, info.data_end, rest_bytes, replay.torn)
 
 
-def _check_durable_end(recorded: DurableEnd | None, state: LogState) -> None:
-    """Raise when the good records end before what was durable."""
-    if recorded is None or recorded.segment < state.checkpoint_segment:
-        return
-    info = state.segments.get(recorded.segment)
-    if info is not None and info.data_end >= recorded.offset:
-        return
-    name = segment_name(recorded.segment)
-    if info is None:
-        what = f"{name} is missing"
-    elif info.data_end == SEGMENT_HEADER_BYTES:
-        what = f"{name} is empty"
-    else:
-        what = f"{name} is damaged at offset {info.data_end}"
-    raise CorruptionError(
-        f"{what}, and batch {recorded.batch}, which ends at its offset {recorded.offset}, was "
-        f"durable: put the file back from where it went, or give up what is lost by removing "
-        f"{DURABLE_END_NAME} beside it"
-    )
+def _say_what_was_found(
+    directory: str, cuts: list[_Cut | None], replay: Replay, state: LogState
+) -> None:
+    """A line for what was cut, one for what was set right and one for what is lost."""
+    _say_what_was_cut(cuts, state)
+    if replay.mended:
+        logger.warning(
+            "%s: one wrong bit was set right in each of %d places: %s",
+            directory,
+            len(replay.mended),
+            _some(replay.mended),
+        )
+    if replay.holes:
+        logger.error(
+            "%s is damaged in %d places: %s. Topics that lost something, or may have, refuse "
+            "until that is accepted; all others go on",
+            directory,
+            len(replay.holes),
+            _some(replay.holes),
+        )
+
+
+def _some(places: list[str]) -> str:
+    more = len(places) - _PLACES_MAX
+    return ", ".join(places[:_PLACES_MAX]) + (f" and {more} more" if more > 0 else "")
 
 
 def _say_what_was_cut(cuts: list[_Cut | None], state: LogState) -> None:
@@ -243,25 +342,35 @@ def _check_numbers(state: LogState, topic_number_last: int | None) -> None:
         raise UnknownTopicsError(seen, topic_number_last)
 
 
-def _settle_topics(state: LogState, replay: Replay, ends: dict[int, TopicState]) -> None:
-    """Apply trims, check that no retained entry is missing, count what pins each segment."""
+def _settle_topics(state: LogState, replay: Replay, ends: dict[int, TopicState]) -> bool:
+    """Apply trims, note which retained entries are missing, count what pins each segment. Returns
+    whether anybody is found damaged now."""
+    losses = replay.suspects.losses
     for topic in state.topics.values():
         first = max(topic.first, replay.trims.get(topic.number, 0))
         saved = ends.get(topic.number)
         if saved is not None and topic.end < saved.end:
-            topic.restart_at(saved.end, saved.totals)
+            if first < saved.end and topic.base < topic.end:
+                losses.append(Loss(topic.number, topic.end, saved.end, "a segment file"))
+                topic.lose(saved.end, saved.totals)
+            else:
+                topic.restart_at(saved.end, saved.totals)
         if topic.base > first:
-            raise CorruptionError(
-                f"entries {first} to {topic.base - 1} of topic number {topic.number} are missing: "
-                "a segment file is gone"
+            replay.suspects.doubts.setdefault(
+                topic.number,
+                f"entries {first} to {topic.base - 1} are missing: a segment file is gone",
             )
+            first = topic.first = topic.base
         topic.trim(first)
         topic.rewind()
+    _drop_doubled_cursors(state)
+    is_worse = replay.suspects.settle()
+    for topic in state.topics.values():
         for segment in topic.segments():
             info = state.segments[segment]
             info.live_runs += 1
             info.topics[topic.number] = None
-    _drop_doubled_cursors(state)
+    return is_worse
 
 
 def _roll_trimmed(state: LogState) -> None:
@@ -311,6 +420,27 @@ def _seal_tail(
             del state.unsealed[segment]
         if not info.sealed:
             writer.sync(segment)
+
+
+def _write_checkpoint(fs: Fs, directory: str, state: LogState) -> None:
+    """What is damaged is judged once: from here on a start goes by what was found now."""
+    if state.unsealed:
+        return
+    builder = CheckpointBuilder(state.next_segment, state.last_batch)
+    for topic in state.topics.values():
+        builder.add_topic(topic)
+    for cursor in state.cursors.values():
+        builder.add_cursor(cursor)
+    builder.add_counters(
+        Counters(state.next_ledger_id, state.next_cursor_id, state.next_batch, state.next_segment)
+    )
+    try:
+        builder.write(fs, directory)
+    except OSError as error:
+        logger.warning("%s: no checkpoint could be written: %s", directory, error)
+        return
+    state.checkpoint_segment = state.next_segment
+    state.checkpoint_last_batch = state.last_batch
 
 
 def prepare_first(fs: Fs, directory: str, state: LogState, writer: LogWriter) -> bool:

@@ -17,6 +17,7 @@ from headgate.ledger.checkpoint import Counters
 from headgate.ledger.cursors import CursorState, encode_cursor
 from headgate.ledger.errors import LogFailedError, LogFullError
 from headgate.ledger.format import (
+    ACCEPT,
     BATCH,
     BATCH_MAGIC,
     BATCH_RECORD_BYTES,
@@ -25,6 +26,7 @@ from headgate.ledger.format import (
     ENTRY_FIXED_BYTES,
     ENTRY_HEAD_BYTES,
     ENTRY_REST,
+    KIND_ACCEPT,
     KIND_ACKS,
     KIND_BATCH,
     KIND_CREATE,
@@ -32,6 +34,7 @@ from headgate.ledger.format import (
     KIND_ENTRY,
     KIND_RUN,
     KIND_TRIM,
+    ORDINALS,
     PREFIX_BYTES,
     RECORD_VERSION,
     RUN,
@@ -84,10 +87,7 @@ class Staging:
 
     def topic(self, number: int) -> TopicLog:
         """The log of a topic; made when it is new."""
-        found = self._state.topics.get(number)
-        if found is None:
-            found = self._state.topics[number] = TopicLog(number)
-        return found
+        return self._state.topic(number)
 
     def drop_topic(self, number: int) -> None:
         """Forget a topic and its cursors. Its number must never come back.
@@ -184,6 +184,8 @@ class Staging:
             return
         changes = cursor.ack_set.take_changes()
         if changes is not None:
+            if changes.reset:
+                cursor.damage = ""  # all of its state is said anew
             payload = CURSOR_ID.pack(cursor_id) + changes.to_bytes()
             self._stage_control(Control(KIND_ACKS, cursor_id), payload)
 
@@ -212,6 +214,26 @@ class Staging:
         if first_ordinal > topic.first and self.failed is None:
             payload = TRIM.pack(topic.number, 0, first_ordinal)
             self._stage_control(Control(KIND_TRIM, topic.number, first_ordinal), payload)
+
+    def accept_damage(self, number: int, lost: Iterable[int]) -> None:
+        """Stage that whatever a topic and its cursors have lost is accepted: they are served as
+        they are from now on. ``lost`` are entries that were found damaged since the start.
+
+        Should its batch fail, a start finds them damaged again. Raises :class:`LogFullError` and
+        :class:`LogFailedError`.
+        """
+        if self.failed is not None:
+            raise self.failed
+        topic = self.topic(number)
+        for ordinal in lost:
+            topic.note_lost(ordinal, ordinal + 1)
+        rows = [row for row in topic.lost if row[1] > topic.first]
+        payload = ACCEPT.pack(number, len(rows)) + b"".join(ORDINALS.pack(*row) for row in rows)
+        self._make_room(PREFIX_BYTES + len(payload), for_entry=True)
+        self._append_record(KIND_ACCEPT, payload)
+        topic.damage = ""
+        for cursor in self.cursors_of(number):
+            cursor.damage = ""
 
     @property
     def has_held(self) -> bool:
@@ -385,6 +407,7 @@ class Staging:
         if chunk.records == 0:
             return
         chunk.end = self._offset
+        chunk.next_cursor_id = self._state.next_cursor_id
         self._state.enter_segment(chunk.segment)
         self._closed.append(chunk)
         self._begin_chunk(chunk.segment, chunk.end)
@@ -500,7 +523,7 @@ class Staging:
             chunk.number,
             previous,
             self._state.next_ledger_id,
-            self._state.next_cursor_id,
+            chunk.next_cursor_id,
             chunk.segment,
             self._writer.stamp,
             chunk.records,

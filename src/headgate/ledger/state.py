@@ -62,6 +62,13 @@ class LogState:
     replayed_records: int = 0
     replayed_bytes: int = 0
 
+    def topic(self, number: int) -> TopicLog:
+        """The log of a topic; made when it is new."""
+        found = self.topics.get(number)
+        if found is None:
+            found = self.topics[number] = TopicLog(number)
+        return found
+
     def put_cursor(self, cursor: CursorState) -> None:
         """Enter a cursor, or what is now said of it."""
         self.cursors[cursor.cursor_id] = cursor

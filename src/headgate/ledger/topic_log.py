@@ -35,6 +35,7 @@ from typing import Final, NamedTuple
 
 from headgate.base.errors import invariant
 from headgate.base.positions import EARLIEST, Position
+from headgate.ledger.format import SEGMENT_HEADER_BYTES
 
 _make_tuple = tuple.__new__
 
@@ -100,8 +101,8 @@ class TopicLog:
 
     __slots__ = (
         "_base", "_cum_bytes", "_cum_messages", "_ledger_created", "_ledger_first", "_ledger_ids",
-        "_offsets", "_publish_lags", "_received", "_run_first", "_run_segment", "end", "first",
-        "ledger_limit", "mark", "number", "staged_end",
+        "_offsets", "_publish_lags", "_received", "_run_first", "_run_segment", "damage", "end",
+        "first", "ledger_limit", "lost", "mark", "number", "staged_end",
     )  # fmt: skip
 
     def __init__(self, number: int) -> None:
@@ -117,6 +118,10 @@ class TopicLog:
         """The batch that last touched the topic; for the log only."""
         self.ledger_limit = -1
         """The ordinal at which another ledger is opened; for the log only."""
+        self.damage = ""
+        """Where and what of the topic is lost; empty while nothing is, or that was accepted."""
+        self.lost: list[tuple[int, int]] = []
+        """Entries that are not there, ``(first, one past the last)``, ascending and disjoint."""
         self._base = 0
         self._offsets = array("I")
         self._received = array("q", (0,))
@@ -404,6 +409,42 @@ class TopicLog:
         low, high = from_ordinal - self._base, end - self._base
         return bisect_left(self._offsets, offset_limit, low, high) + self._base
 
+    # What is lost ---------------------------------------------------------------------------
+
+    def note_lost(self, first: int, stop: int) -> None:
+        """These entries are not there, or not as they were stored."""
+        rows = sorted([*self.lost, (first, stop)])
+        self.lost = []
+        for low, high in rows:
+            if self.lost and low <= self.lost[-1][1]:
+                self.lost[-1] = (self.lost[-1][0], max(high, self.lost[-1][1]))
+            else:
+                self.lost.append((low, high))
+
+    def is_lost(self, ordinal: int) -> bool:
+        """Whether an entry is known to be lost."""
+        return any(first <= ordinal < stop for first, stop in self.lost)
+
+    def lose(self, stop: int, totals: TopicTotals | None) -> None:
+        """Index the entries up to before ``stop`` as lost: a read of one finds another record in
+        its place. ``totals`` is what the topic had come to then, None when nobody knows."""
+        count = stop - self.staged_end
+        if not self._run_segment:
+            self.restart_at(stop, totals or self.totals(self.staged_end))
+            return
+        messages, size = count, 0
+        received_ms, lag_ms = self._received[-1], self._publish_lags[-1]
+        if totals is not None:
+            messages = max(totals.messages - self._cum_messages[-1], count)
+            size = max(totals.size_bytes - self._cum_bytes[-1], 0)
+            received_ms, lag_ms = totals.received_ms, totals.publish_lag_ms
+        offset = self._offsets[-1] if self._offsets else SEGMENT_HEADER_BYTES
+        for left in range(count, 0, -1):
+            # The first stands for the messages of all, so that the sums are right again.
+            amount = messages - count + 1 if left == count else 1
+            self.append(amount, size if left == count else 0, received_ms, lag_ms, offset)
+        self.end = self.staged_end
+
     # What recovery does ---------------------------------------------------------------------
 
     def restart_at(self, ordinal: int, totals: TopicTotals) -> None:
@@ -423,8 +464,8 @@ class TopicLog:
         self._offsets.extend(columns.offsets)
         self._received.extend(islice(columns.received, 1, None))
         self._publish_lags.extend(islice(columns.publish_lags, 1, None))
-        self._cum_messages.extend(islice(columns.messages, 1, None))
-        self._cum_bytes.extend(islice(columns.sizes, 1, None))
+        _extend_sums(self._cum_messages, columns.messages)
+        _extend_sums(self._cum_bytes, columns.sizes)
         self.staged_end = self.end = self._base + len(self._offsets)
 
     def bound_times(self, before_segment: int | None, received_ms: int) -> bool:
@@ -467,3 +508,10 @@ class TopicLog:
         del self._offsets[:count], self._received[:count], self._publish_lags[:count]
         del self._cum_messages[:count], self._cum_bytes[:count]
         self._base += count
+
+
+def _extend_sums(sums: array[int], more: array[int]) -> None:
+    """Go on with running sums; where entries are lost of which nobody knows what they held, the
+    two do not join."""
+    step = sums[-1] - more[0]
+    sums.extend(islice(more, 1, None) if not step else (value + step for value in more[1:]))

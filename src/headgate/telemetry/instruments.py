@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final
 
+from headgate.broker.damage import damage_counts
 from headgate.telemetry import readings, series
 from headgate.telemetry.adaptive_figures import PULSAR_BROKER, PULSAR_TOPIC
 from headgate.telemetry.readings import Values
@@ -138,6 +139,9 @@ BROKER_INSTRUMENTS: Final = (
           lambda broker, _: broker.counts.delays_ignored),
     _ours(series.CHECK_DEFECTS_SERIES, COUNTER, "{topic}",
           lambda broker, _: broker.engine.quotas.defects_count),
+    _ours(series.DAMAGE_SERIES[0], GAUGE, "{topic}", lambda broker, _: damage_counts(broker)[0]),
+    _ours(series.DAMAGE_SERIES[1], GAUGE, "{subscription}",
+          lambda broker, _: damage_counts(broker)[1]),
     _ours(series.LIMIT_SERIES, GAUGE, "1/s", readings.broker_limit),
 )  # fmt: skip
 

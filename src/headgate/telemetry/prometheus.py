@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 from headgate.base.counters import safe_sum
 from headgate.base.names import PARTITION_SUFFIX, TopicName
 from headgate.base.units import NS_PER_S
+from headgate.broker.damage import damage_counts
 from headgate.broker.publish_limits import PUBLISH_BROKER, PUBLISH_TOPIC
 from headgate.flow.account import LABELS
 from headgate.flow.limits import Dimension, EffectiveLimit, Level
@@ -29,6 +30,7 @@ from headgate.telemetry.series import (
     BACKLOG_AGE_SERIES,
     BROKER_LABELS,
     BROKER_SERIES,
+    DAMAGE_SERIES,
     HELD_BACK_SERIES,
     LIMIT_SERIES,
     NAMESPACE_SERIES,
@@ -201,6 +203,7 @@ class _Renderer:
 
     def _broker_samples(self) -> None:
         self._quotas.broker(self._cluster)
+        self._figures(DAMAGE_SERIES, damage_counts(self._broker), self._cluster)
         if self._broker.adaptive is not None:
             figures = broker_figures(self._broker.adaptive)
             self._figures(ADAPTIVE_SERIES, figures, self._cluster)

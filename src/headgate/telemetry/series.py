@@ -262,6 +262,23 @@ EVICTIONS_OF_BROKER_SERIES: Final = _broker(
     " when a topic goes (PIP-323).",
     "quota_type",
 )
+DAMAGE_SERIES: Final = (
+    Series(
+        "headgate_damaged_topics",
+        "gauge",
+        BROKER_LABELS,
+        "topics",
+        "Topics that refuse because the disk lost something of them, which nobody has accepted.",
+    ),
+    Series(
+        "headgate_damaged_subscriptions",
+        "gauge",
+        BROKER_LABELS,
+        "subscriptions",
+        "Subscriptions of other topics that refuse, or stand in front of a message that is damaged"
+        " on the disk.",
+    ),
+)
 CHECK_DURATION_SERIES: Final = Series(
     "pulsar_storage_backlog_quota_check_duration_seconds",
     "histogram",
@@ -432,6 +449,7 @@ SUMMED_SUBSCRIPTION_NAMES: Final = frozenset(
 SERIES: Final = (
     *BROKER_SERIES,
     EVICTIONS_OF_BROKER_SERIES,
+    *DAMAGE_SERIES,
     CHECK_DURATION_SERIES,
     CHECK_DEFECTS_SERIES,
     *ADAPTIVE_SERIES,

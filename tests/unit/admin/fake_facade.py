@@ -73,6 +73,7 @@ class FakeTopic:
     producers: list[str] = field(default_factory=list)
     subscriptions: dict[str, FakeSubscription] = field(default_factory=dict)
     unloaded: int = 0
+    accepted: int = 0
 
 
 class FakeClock:
@@ -214,6 +215,9 @@ class FakeFacade:
 
     async def unload_topic(self, topic: TopicName) -> None:
         self.topic(topic).unloaded += 1
+
+    async def accept_damage(self, topic: TopicName) -> None:
+        self.topic(topic).accepted += 1
 
     async def topic_stats(self, topic: TopicName, options: StatsOptions) -> TopicStats:
         found = self.topic(topic)

@@ -20,6 +20,8 @@ def test_a_topics_life(api: Ask, broker: FakeFacade) -> None:
     assert api("GET", P).json() == [f"{FULL}/t"]
     assert api("PUT", f"{P}/t/unload").status == 204
     assert broker.topic(parse_topic("t")).unloaded == 1
+    assert api("PUT", f"{P}/t/acceptDamage").status == 204
+    assert broker.topic(parse_topic("t")).accepted == 1
     assert api("DELETE", f"{P}/t").status == 204
     assert api("DELETE", f"{P}/t").reason == f"Topic {FULL}/t not found"
     assert api("PUT", f"{P}/t/unload").status == 404

@@ -42,6 +42,8 @@ BODY = b"x" * 100
 class FakeLog:
     """Entries of one message, durable at once."""
 
+    damage = ""
+
     def __init__(self, number: int) -> None:
         self.number = number
         self.first = self.end = self.staged_end = 0

@@ -23,6 +23,7 @@ EMPTY = {
     "subscriptionsTotal": 0,
     "quotas": [],
     "publishing": [],
+    "damaged": [],
     "withBacklog": 0,
     "subscriptions": [],
 }

@@ -268,6 +268,26 @@ def test_delays_that_are_ignored_are_said(answers: dict[str, Any]) -> None:
     )
 
 
+def test_damage_is_told_in_its_own_words(answers: dict[str, Any]) -> None:
+    top = answers["top"]
+    worst = {**top["subscriptions"][0], "damage": "there", "sentence": "it is damaged: there."}
+    lost = {"topic": "persistent://acme/shop/lost", "subscription": None, "damage": "file 1"}
+    part = {**lost, "subscription": "s", "damage": "file 2"}
+    text = page({**top, "subscriptions": [worst], "damaged": [lost, part]})
+    assert "    DAMAGED: it is damaged: there.\n" in text
+    assert "THROTTLED" not in text
+    assert (
+        """
+Damaged on the disk, and standing still until that is accepted:
+    acme/shop/lost: file 1.
+    acme/shop/lost, subscription s: file 2.
+"""
+        in text
+    )
+    topic = {**answers["orders"], "subscriptions": [], "damage": "x", "sentence": "it is gone."}
+    assert "\nDAMAGED: it is gone.\n" in page(topic)
+
+
 @pytest.mark.parametrize("width", [1, 40, 80, 100, 160])
 def test_lines_fit_and_names_stay_whole(answers: dict[str, Any], width: int) -> None:
     long = "persistent://acme/shop/" + "long-name." * 12

@@ -28,6 +28,11 @@ START_MS = 1_700_000_000_000
 class FakeLog:
     """Entries of one topic in lists; ``end`` moves when a test says that they are durable."""
 
+    damage = ""
+
+    def is_lost(self, ordinal: int) -> bool:
+        return False
+
     def __init__(self, number: int) -> None:
         self.number = number
         self.first = 0

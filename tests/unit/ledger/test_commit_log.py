@@ -27,8 +27,8 @@ def test_a_failed_start_lets_go_of_the_directory() -> None:
     log = open_log(fs)
     append(log, 1, b"a" * 5000)
     append(log, 1, b"b" * 5000)
-    log.close()
-    name = f"{DIRECTORY}/0000000000000001.log"
+    fs = fs.crash_clone()
+    name = f"{DIRECTORY}/0000000000000002.log"
     fs.remove(name)
     for _ in range(2):
         with pytest.raises(CorruptionError):

@@ -12,7 +12,6 @@ from headgate.ledger.durable_end import DURABLE_END_NAME
 from headgate.ledger.format import (
     BATCH_RECORD_BYTES,
     ENTRY_HEAD_BYTES,
-    SEGMENT_HEADER_BYTES,
     segment_name,
 )
 from tests.unit.ledger.support import (
@@ -117,7 +116,7 @@ def test_a_stale_tail_of_another_life_is_not_content() -> None:
     assert bodies_of(open_log(torn), 1) == [b"good"]
 
 
-def test_every_flipped_byte_of_the_records_is_noticed() -> None:
+def test_every_flipped_byte_of_the_records_is_noticed(caplog: pytest.LogCaptureFixture) -> None:
     fs = MemFs()
     log = open_log(fs)
     append(log, 1, b"one", b"two")
@@ -128,18 +127,24 @@ def test_every_flipped_byte_of_the_records_is_noticed() -> None:
     for at in range(data_end(log)):
         damaged = crashed(fs)
         overwrite(damaged, path(), at, bytes([good[at] ^ 0x40]))
-        if at < last:
-            if 36 <= at < SEGMENT_HEADER_BYTES:
-                with pytest.raises(CorruptionError, match="header"):
-                    open_log(damaged)
-                continue
-            with pytest.raises(CorruptionError, match=r"0000000000000001\.log"):
-                open_log(damaged)
+        caplog.clear()
+        again = open_log(damaged)
+        topic = again.topic(1)
+        assert not again.topic(2).damage
+        if at >= last:
+            assert bodies_of(again, 1)[:3] == [b"one", b"two", b"three"]
+            assert "cut " in caplog.text or "set right" in caplog.text
+        elif topic.damage:
+            assert "0000000000000001.log offset" in topic.damage
+            assert topic.end == 4
+            assert len(topic.lost) == 1
+            assert "is damaged in 1 places: 0000000000000001.log offset" in caplog.text
         else:
-            assert bodies_of(open_log(damaged), 1) == [b"one", b"two", b"three"]
+            assert bodies_of(again, 1) == [b"one", b"two", b"three", b"four"]
+            assert "one wrong bit was set right in each of 1 places" in caplog.text
 
 
-def test_damage_names_the_batches_around_it() -> None:
+def test_damage_names_its_place() -> None:
     fs = MemFs()
     log = open_log(fs)
     append(log, 1, b"one")
@@ -148,8 +153,12 @@ def test_damage_names_the_batches_around_it() -> None:
     append(log, 1, b"three")
     damaged = crashed(fs)
     overwrite(damaged, path(), at + BATCH_RECORD_BYTES + ENTRY_HEAD_BYTES + 1, b"\xff")
-    with pytest.raises(CorruptionError, match="damaged in the middle: batch 1 is followed"):
-        open_log(damaged)
+    place = at + BATCH_RECORD_BYTES
+    again = open_log(damaged)
+    assert again.topic(1).damage == (
+        f"0000000000000001.log offset {place} is damaged: entry 1 is lost"
+    )
+    assert not again.topic(2).damage
 
 
 def test_a_missing_segment_is_damage() -> None:
@@ -160,8 +169,12 @@ def test_a_missing_segment_is_damage() -> None:
     assert len(log._state.segments) > 3
     damaged = crashed(fs)
     damaged.remove(path(2))
-    with pytest.raises(CorruptionError, match="damaged in the middle"):
+    with pytest.raises(CorruptionError, match=r"0002\.log is missing: batch 2 is followed by"):
         open_log(damaged)
+    damaged.create(path(2))
+    again = open_log(damaged)
+    assert again.topic(1).damage.startswith("before 0000000000000003.log offset 144")
+    assert again.topic(2).damage
 
 
 def test_a_missing_sealed_segment_is_damage() -> None:
@@ -171,8 +184,9 @@ def test_a_missing_sealed_segment_is_damage() -> None:
         append(log, 1, b"%d" % at * 3000)
     log.close()
     fs.remove(path(1))
-    with pytest.raises(CorruptionError, match="entries 0 to 1 of topic number 1 are missing"):
-        open_log(fs)
+    again = open_log(fs)
+    assert again.topic(1).damage == "entries 0 to 1 are missing: a segment file is gone"
+    assert not again.topic(2).damage
 
 
 def test_records_of_unknown_topics_are_garbage() -> None:
@@ -293,19 +307,31 @@ def test_the_last_times_outlive_the_entries_where_only_a_run_followed() -> None:
     assert again.topic(1).totals(1) == (1, 1, 9_000, 1_000)
 
 
-def test_a_damaged_checkpoint_stops_the_start() -> None:
+def test_a_damaged_checkpoint_is_made_anew_from_its_copy(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     fs = MemFs()
     log = open_log(fs)
     append(log, 1, b"a")
     log.create_cursor(1, "s", AckSet(), {"k": "v"})
     log.close()
-    (name,) = [n for n in fs.list_directory(DIRECTORY) if n.endswith(".checkpoint")]
-    for at in range(fs.open(f"{DIRECTORY}/{name}").size()):
-        damaged = fs.crash_clone()
-        byte = content(fs, f"{DIRECTORY}/{name}")[at]
-        overwrite(damaged, f"{DIRECTORY}/{name}", at, bytes([byte ^ 1]))
-        with pytest.raises(CorruptionError, match="checkpoint"):
-            open_log(damaged)
+    names = [n for n in fs.list_directory(DIRECTORY) if "checkpoint" in n]
+    for name in names:
+        whole = content(fs, f"{DIRECTORY}/{name}")
+        for at in range(len(whole)):
+            damaged = fs.crash_clone()
+            overwrite(damaged, f"{DIRECTORY}/{name}", at, bytes([whole[at] ^ 1]))
+            caplog.clear()
+            again = open_log(damaged)
+            assert bodies_of(again, 1) == [b"a"]
+            assert [cursor.name for cursor in again.cursors_of(1)] == ["s"]
+            if name == names[0]:
+                (line,) = caplog.messages
+                assert line.startswith(f"{name} is damaged: its checksum is wrong in /data: made")
+                assert line.endswith(f"from {names[1]}")
+                caplog.clear()
+                open_log(damaged.crash_clone())
+            assert not caplog.messages
 
 
 def test_of_two_cursors_with_one_name_the_younger_holds() -> None:

@@ -48,11 +48,16 @@ def test_another_version_is_named(version: int) -> None:
         replay(segment(CRC.pack(crc32c(bytes(rest))) + bytes(rest)))
 
 
-def test_a_gap_in_a_topic_is_named() -> None:
+def test_a_gap_in_a_topic_is_a_loss() -> None:
     size = ENTRY_FIXED_BYTES + 1
     rest = ENTRY_REST.pack(size, KIND_ENTRY, RECORD_VERSION, 0, 1, 1, 1, 5, 0, 0) + b"x"
-    with pytest.raises(CorruptionError, match="entry 5 of topic number 1 where entry 0 belongs"):
-        replay(segment(CRC.pack(crc32c(rest)) + rest))
+    state = LogState(topics={1: TopicLog(1)})
+    found = Replay(state, [1])
+    data = segment(CRC.pack(crc32c(rest)) + rest)
+    found.segment(data, 1, len(data))
+    assert found.suspects.settle()
+    named = "before 0000000000000001.log offset 144: what belongs before entry 5 is lost"
+    assert state.topics[1].damage == named
 
 
 def test_an_empty_segment_is_no_damage() -> None:
@@ -62,8 +67,12 @@ def test_an_empty_segment_is_no_damage() -> None:
 
 
 def test_a_first_batch_that_follows_another_is_damage() -> None:
-    with pytest.raises(CorruptionError, match="damaged in the middle"):
-        replay(segment(number=9, previous=8))
+    state = LogState()
+    found = Replay(state, [1])
+    data = segment(number=9, previous=8)
+    found.segment(data, 1, len(data))
+    assert found.holes == ["before 0000000000000001.log offset 64"]
+    assert found.suspects.topics == {1: "before 0000000000000001.log offset 64"}
 
 
 def test_a_batch_head_is_checked() -> None:

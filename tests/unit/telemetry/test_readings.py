@@ -119,7 +119,12 @@ def test_what_a_topic_without_a_quota_does_not_have() -> None:
         await publish(world, 3)
         names = set(await everything(broker))
         own = {name for name in names if name.startswith("headgate.")}
-        assert own == {"headgate.backlog.quota.check.defects", "headgate.delays.ignored.messages"}
+        assert own == {
+            "headgate.backlog.quota.check.defects",
+            "headgate.damaged.subscriptions",
+            "headgate.damaged.topics",
+            "headgate.delays.ignored.messages",
+        }
 
     with World() as world:
         world.run(scenario(world))

@@ -162,6 +162,8 @@ _TOPICS: Final = (
          (TOPIC_NAME, _FORCE), send("DELETE", _PARTITIONS, ("force={force}", "deleteSchema=true"))),
     Verb("unload", "Close a topic's connections and forget what is in memory.", (TOPIC_NAME,),
          send("PUT", f"{TOPIC_PATH}/unload")),
+    Verb("accept-damage", "Serve a damaged topic as it is, without what is lost.", (TOPIC_NAME,),
+         send("PUT", f"{TOPIC_PATH}/acceptDamage")),
     Verb("lookup", "Print the address of the broker that serves a topic.", (TOPIC_NAME,), lookup),
     Verb(
         "partitioned-lookup", "Print the address of the broker that serves each partition.",

@@ -1,0 +1,227 @@
+"""Damage isolates its topics: they refuse and say where; all others go on, until it is accepted."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from headgate.base.names import parse_topic
+from headgate.base.positions import EARLIEST
+from headgate.broker.admin_facade import AdminFacade
+from headgate.broker.damage import damage_counts, damage_of, damage_text, damages
+from headgate.broker.explain import explain_top, explain_topic
+from headgate.engine.subscription import Subscription
+from headgate.ledger.format import CURSOR_ID, KIND_ACKS, PREFIX, PREFIX_BYTES
+from headgate.metadata.errors import RefusalError
+from headgate.testing import World
+from headgate.testing.errors import RefusedError
+from headgate.testing.world import DIRECTORY
+from headgate.wire.codes import ServerError
+from tests.unit.broker.playing import TOPIC, played
+
+OTHER = "persistent://public/default/other"
+PLACE = "0000000000000001.log offset"
+
+
+async def store(world: World, topic: str, *payloads: bytes) -> None:
+    """Publish with a subscription ``s`` that has acknowledged nothing."""
+    client = await world.connect()
+    await client.subscribe(topic, "s")
+    producer = await client.producer(topic)
+    for payload in payloads:
+        await producer.send(payload)
+    client.close()
+    await asyncio.sleep(0.2)
+
+
+def spoil(world: World, payload: bytes) -> None:
+    """Change two bytes of the record that holds ``payload``, on the disk."""
+    for name in world.fs.list_directory(DIRECTORY):
+        file = world.fs.open(f"{DIRECTORY}/{name}", writable=True)
+        at = file.read_at(0, file.size()).find(payload)
+        if at >= 0 and name.endswith(".log"):
+            file.write_at(at, [b"?!"])
+            file.sync_data()
+            return
+    raise AssertionError(payload)
+
+
+def subscription(world: World, topic: str = TOPIC) -> Subscription:
+    return world.broker.engine.topics[topic].subscriptions["s"]
+
+
+async def damaged_world(world: World) -> None:
+    """Two topics of three messages; after a kill the second message of one is damaged."""
+    await store(world, TOPIC, b"first", b"the second", b"third")
+    await store(world, OTHER, b"one", b"two", b"three")
+    world.crash()
+    spoil(world, b"the second")
+    await world.start()
+
+
+async def health(world: World) -> str:
+    try:
+        await AdminFacade(world.broker).check_health()
+    except RefusalError as error:
+        return f"{error.status}: {error.reason}"
+    return "ok"
+
+
+@played()
+async def test_the_damaged_topic_refuses_with_the_place_and_others_go_on(world: World) -> None:
+    await damaged_world(world)
+    client = await world.connect()
+    for attempt in (client.producer(TOPIC), client.subscribe(TOPIC, "s")):
+        with pytest.raises(RefusedError) as caught:
+            await attempt
+        assert caught.value.code == ServerError.PERSISTENCE_ERROR
+        assert PLACE in str(caught.value)
+        assert "headgate admin topics accept-damage" in str(caught.value)
+    consumer = await client.subscribe(OTHER, "s")
+    await (await client.producer(OTHER)).send(b"four")
+    got = [(await consumer.receive()).payload for _ in range(4)]
+    assert got == [b"one", b"two", b"three", b"four"]
+    assert (await health(world)).startswith(
+        f"500: damaged on the disk, and standing still until that is accepted: {TOPIC}"
+    )
+
+
+@played()
+async def test_explain_and_figures_say_it_in_their_own_words(world: World) -> None:
+    await damaged_world(world)
+    broker = world.broker
+    assert damage_counts(broker) == (1, 0)
+    (damage,) = damages(broker)
+    assert (damage.topic, damage.subscription) == (TOPIC, "")
+    await asyncio.sleep(90)
+    report = await explain_topic(broker, parse_topic(TOPIC))
+    assert report["damage"].startswith(PLACE)
+    assert report["sentence"].startswith("this topic is damaged on the disk and refuses producers")
+    (own,) = report["subscriptions"]
+    assert own["damage"] == report["damage"]
+    assert own["sentence"] == report["sentence"]
+    (shown,) = (await explain_top(broker, 10))["damaged"]
+    assert (shown["topic"], shown["subscription"]) == (TOPIC, None)
+    sound = await explain_topic(broker, parse_topic(OTHER))
+    assert (sound["damage"], sound["subscriptions"][0]["damage"]) == (None, None)
+
+
+@played()
+async def test_what_is_accepted_is_served_without_what_is_lost_also_after_a_restart(
+    world: World,
+) -> None:
+    await damaged_world(world)
+    await AdminFacade(world.broker).accept_damage(parse_topic(TOPIC))
+    assert await health(world) == "ok"
+    for restart in (False, True, True):
+        if restart:
+            world.crash()
+            await world.start()
+        client = await world.connect()
+        consumer = await client.subscribe(TOPIC, "s")
+        got = [(await consumer.receive()).payload for _ in range(2)]
+        assert got == [b"first", b"third"]
+        reader = await client.subscribe(TOPIC, "reader", durable=False, start=EARLIEST)
+        got = [(await reader.receive()).payload for _ in range(2)]
+        assert got == [b"first", b"third"]
+        assert damage_text(world.broker) == ""
+        client.close()
+        await asyncio.sleep(0.2)
+    await (await (await world.connect()).producer(TOPIC)).send(b"fourth")
+
+
+@played()
+async def test_a_restart_finds_what_was_not_accepted_damaged_again(world: World) -> None:
+    await damaged_world(world)
+    said = damage_text(world.broker)
+    for ending in (world.crash, world.stop):
+        ended = ending()
+        if ended is not None:
+            await ended
+        await world.start()
+        assert damage_text(world.broker) == said
+
+
+@played()
+async def test_a_damaged_topic_can_be_deleted(world: World) -> None:
+    await damaged_world(world)
+    await AdminFacade(world.broker).delete_topic(parse_topic(TOPIC), force=True)
+    assert await health(world) == "ok"
+    await store(world, TOPIC, b"anew")
+
+
+@played()
+async def test_a_subscription_that_meets_damage_shows_it_and_skips_it_once_it_is_accepted(
+    world: World,
+) -> None:
+    await store(world, TOPIC, b"first", b"the second", b"third")
+    world.crash()
+    await world.start()
+    await world.stop()  # all is below the checkpoint now: only a read finds it
+    spoil(world, b"the second")
+    await world.start()
+    client = await world.connect()
+    consumer = await client.subscribe(TOPIC, "s")
+    assert (await consumer.receive()).payload == b"first"
+    await asyncio.sleep(0.5)
+    assert "entry 1 of topic" in damage_of(subscription(world))
+    assert damage_counts(world.broker) == (0, 1)
+    assert f"{TOPIC}, subscription s (entry 1 of topic" in await health(world)
+    (own,) = (await explain_topic(world.broker, parse_topic(TOPIC)))["subscriptions"]
+    assert own["sentence"].startswith("it stands in front of a message that is damaged")
+    await AdminFacade(world.broker).accept_damage(parse_topic(TOPIC))
+    assert (await consumer.receive()).payload == b"third"
+    assert await health(world) == "ok"
+    assert subscription(world).skipped_messages == 1
+
+
+def spoil_acks(world: World, cursor_id: int) -> None:
+    """Make an ACKS record unreadable."""
+    for name in world.fs.list_directory(DIRECTORY):
+        if not name.endswith(".log"):
+            continue
+        file = world.fs.open(f"{DIRECTORY}/{name}", writable=True)
+        data = file.read_at(0, file.size())
+        at = data.find(CURSOR_ID.pack(cursor_id), 64)
+        while at >= 0:
+            if PREFIX.unpack_from(data, at - PREFIX_BYTES)[2] == KIND_ACKS:
+                file.write_at(at + 8, [b"\xff\xff\xff\xff"])
+                file.sync_data()
+                return
+            at = data.find(CURSOR_ID.pack(cursor_id), at + 1)
+    raise AssertionError(cursor_id)
+
+
+@played()
+async def test_a_damaged_subscription_is_healed_by_a_reset(world: World) -> None:
+    await store(world, TOPIC, b"first", b"second")
+    client = await world.connect()
+    consumer = await client.subscribe(TOPIC, "s")
+    await consumer.ack((await consumer.receive()).position)
+    await asyncio.sleep(0.2)
+    await (await client.producer(TOPIC)).send(b"third")
+    cursor_id = subscription(world).cursor_id
+    assert cursor_id is not None
+    world.crash()
+    spoil_acks(world, cursor_id)
+    await world.start()
+    assert "acknowledgements of this subscription" in subscription(world).damage
+    client = await world.connect()
+    with pytest.raises(RefusedError, match="subscription s, is damaged"):
+        await client.subscribe(TOPIC, "s")
+    await client.subscribe(TOPIC, "another")
+    (own,) = [
+        report
+        for report in (await explain_topic(world.broker, parse_topic(TOPIC)))["subscriptions"]
+        if report["damage"]
+    ]
+    assert own["sentence"].startswith("this subscription is damaged on the disk and refuses")
+    topic = world.broker.engine.topics[TOPIC]
+    subscription(world).reset(topic.log.first)
+    await world.broker.log_durable()
+    world.crash()
+    await world.start()
+    assert damage_text(world.broker) == ""
+    consumer = await (await world.connect()).subscribe(TOPIC, "s")
+    assert (await consumer.receive()).payload == b"first"
