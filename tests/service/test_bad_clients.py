@@ -359,6 +359,25 @@ def test_broken_http(broker: BrokerProcess, neighbour: Neighbour) -> None:
             client.close()
 
 
+def test_scrapes_that_are_never_read(broker: BrokerProcess, neighbour: Neighbour) -> None:
+    """They share one page, and none of them has it for itself."""
+    many = "/admin/v2/persistent/public/default/many"
+    assert broker.request("PUT", f"{many}/partitions", b"800")[0] == 204
+    assert broker.request("PUT", f"{many}/subscription/s")[0] == 204
+    size = len(broker.get("/metrics")[1])
+    assert size > 4 * MIB
+    before = resident_bytes(broker.pid)
+    with neighbour.unharmed():
+        for _ in range(30):
+            client = dial(broker, web=True)
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
+            client.sendall(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            time.sleep(0.1)
+        assert len(broker.get("/metrics")[1]) > size / 2
+        assert resident_bytes(broker.pid) - before < ROOM
+    assert broker.request("DELETE", f"{many}/partitions?force=true")[0] == 204
+
+
 # At the end: their time has nearly passed -------------------------------------------------------
 
 

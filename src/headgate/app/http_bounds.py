@@ -116,6 +116,8 @@ class BoundedHttpProtocol(HttpToolsProtocol):
     def on_message_begin(self) -> None:
         """See httptools: the first byte of a request."""
         super().on_message_begin()
+        # So that an application can end a connection whose answer it cannot finish.
+        self.scope["extensions"] = {"headgate.abort": {"call": self.transport.abort}}
         self._head_bytes = 0
         self._in_head = self._just_begun = True
         if self._timer is None:

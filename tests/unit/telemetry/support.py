@@ -13,7 +13,7 @@ from headgate.flow.quota import QuotaPolicy
 from headgate.metadata.policies import BacklogQuota, DispatchRate, PublishRate, QuotaKind
 from headgate.record.codec import Batch, decode
 from headgate.record.fields import Kind
-from headgate.telemetry.prometheus import render_parts
+from headgate.telemetry.prometheus import render
 from headgate.telemetry.publisher import TelemetryPublisher
 from headgate.testing import World
 from headgate.wire.entry import payload_of
@@ -38,7 +38,7 @@ class Sample(NamedTuple):
 
 async def rendered(broker: Broker) -> str:
     """The metrics page as a whole."""
-    return b"".join(await render_parts(broker)).decode()
+    return b"".join((await render(broker)).as_text()).decode()
 
 
 def read_page(text: str) -> tuple[dict[str, str], list[Sample]]:

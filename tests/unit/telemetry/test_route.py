@@ -3,17 +3,34 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import gzip
+import weakref
 from typing import Any
 
+import pytest
 from starlette.applications import Starlette
 
-from headgate.telemetry.route import CONTENT_TYPE, WRITE_BYTES, MetricsEndpoint, metrics_route
+from headgate.broker.service import Broker
+from headgate.telemetry import route
+from headgate.telemetry.compressed import Compressed
+from headgate.telemetry.route import (
+    CONTENT_TYPE,
+    REST_PARTS,
+    REST_S_MAX,
+    WRITE_BYTES,
+    MetricsEndpoint,
+    metrics_route,
+    takes_gzip,
+)
 from headgate.testing import World
 from tests.unit.denying import Deny
 from tests.unit.telemetry.support import publish, read_page
 
 
-async def call(app: Any, method: str = "GET", path: str = "/metrics") -> tuple[Any, ...]:
+async def call(
+    app: Any, method: str = "GET", path: str = "/metrics", encoding: str = ""
+) -> tuple[Any, ...]:
     """Status, headers and body."""
     sent: list[dict[str, Any]] = []
     asked = False
@@ -30,7 +47,8 @@ async def call(app: Any, method: str = "GET", path: str = "/metrics") -> tuple[A
 
     scope = {
         "type": "http", "asgi": {"version": "3.0", "spec_version": "2.4"}, "method": method,
-        "path": path, "raw_path": path.encode(), "query_string": b"", "headers": [],
+        "path": path, "raw_path": path.encode(), "query_string": b"",
+        "headers": [(b"accept-encoding", encoding.encode())] if encoding else [],
         "http_version": "1.1", "scheme": "http", "root_path": "", "server": ("h", 1),
     }  # fmt: skip
     await app(scope, receive, send)
@@ -89,7 +107,115 @@ def test_a_scrape_that_gives_up_leaves_the_others_their_page() -> None:
         tasks = [loop.create_task(endpoint.page()) for _ in range(2)]
         await asyncio.sleep(0)
         tasks[0].cancel()
-        assert b"pulsar_broker_topics_count" in b"".join(await tasks[1])
+        assert b"pulsar_broker_topics_count" in b"".join((await tasks[1]).as_text())
+
+    with World() as world:
+        world.run(scenario(world))
+
+
+@pytest.mark.parametrize(
+    ("accepted", "expected"),
+    [
+        ("", False),
+        ("gzip", True),
+        ("deflate, GZIP;q=0.5", True),
+        ("*", True),
+        ("x-gzip", True),
+        ("identity", False),
+        ("gzip; q=0", False),
+        ("gzip;q=0.000, deflate", False),
+        ("gzipped", False),
+    ],
+)
+def test_who_takes_gzip(accepted: str, expected: bool) -> None:
+    assert takes_gzip(accepted) is expected
+
+
+def test_a_scrape_is_compressed_for_who_takes_it() -> None:
+    async def scenario(world: World) -> None:
+        broker = await world.start()
+        await publish(world, 2)
+        app = Starlette(routes=[metrics_route(broker)])
+        _, plain_headers, plain = await call(app)
+        _, headers, packed = await call(app, encoding="gzip")
+        assert headers["content-encoding"] == "gzip"
+        assert headers["vary"] == plain_headers["vary"] == "Accept-Encoding"
+        assert "content-encoding" not in plain_headers
+        assert int(headers["content-length"]) == len(packed) < len(plain) / 3
+        assert read_page(gzip.decompress(packed).decode())[0] == read_page(plain.decode())[0]
+        _, headers, body = await call(app, "HEAD", encoding="gzip")
+        assert body == b""
+        assert int(headers["content-length"]) > 0
+
+    with World() as world:
+        world.run(scenario(world))
+
+
+def slow_making(seconds: float) -> None:
+    """Have a page take so long to be made."""
+    make = route.render
+
+    async def slowly(broker: Broker) -> Compressed:
+        await asyncio.sleep(seconds)
+        return await make(broker)
+
+    route.render = slowly  # type: ignore[assignment]
+
+
+@pytest.fixture(autouse=True)
+def _render(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(route, "render", route.render)
+
+
+def test_a_page_that_took_long_is_given_again_for_a_while() -> None:
+    async def scenario(world: World) -> None:
+        endpoint = MetricsEndpoint(await world.start())
+        slow_making(1.0)
+        first = await endpoint.page()
+        await asyncio.sleep(REST_PARTS - 0.5)
+        assert await endpoint.page() is first
+        await asyncio.sleep(1)
+        second = await endpoint.page()
+        assert second is not first
+        await asyncio.sleep(REST_PARTS - 0.5)
+        assert await endpoint.page() is second
+
+    with World() as world:
+        world.run(scenario(world))
+
+
+def test_pages_are_held_by_who_reads_them_and_the_last_two_at_most() -> None:
+    async def scenario(world: World) -> None:
+        endpoint = MetricsEndpoint(await world.start())
+        slow_making(1.0)
+        pages = []
+        for _ in range(4):
+            pages.append(await endpoint.page())
+            await asyncio.sleep(REST_S_MAX)
+        assert [page.is_closed for page in pages] == [True, True, False, False]
+        assert endpoint._latest is None
+        held = weakref.ref(pages.pop())
+        gc.collect()
+        assert held() is None
+
+    with World() as world:
+        world.run(scenario(world))
+
+
+def test_who_reads_too_slowly_is_cut_off() -> None:
+    async def scenario(world: World) -> None:
+        broker = await world.start()
+        await publish(world, 2)
+        endpoint = MetricsEndpoint(broker)
+        page = await endpoint.page()
+        cut = asyncio.Event()
+        streaming = route._stream(page, page.as_text(), cut.set)
+        page.close()
+        reading = asyncio.ensure_future(anext(streaming))
+        await asyncio.wait_for(cut.wait(), 1)
+        await asyncio.sleep(1)
+        assert not reading.done()
+        reading.cancel()
 
     with World() as world:
         world.run(scenario(world))
