@@ -1,4 +1,4 @@
-"""What ``./dev test-peer`` plays: Java's client, Spark against a Pulsar, and tables in an S3."""
+"""What ``./dev test-peer`` plays: clients of Java and Go, Spark against a Pulsar, tables in S3."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ MAINS = tuple(
 )
 """The Java programs, in the order in which they share a broker: the last one changes settings."""
 JAVA_LIMIT_S = 240
+GO_LIMIT_S = 120
 SPARK_LIMIT_S = 600
 """When what hangs is ended."""
 
@@ -52,6 +53,22 @@ def play_java(java: str, classpath: str) -> int:
             broker.close()
 
 
+def play_go(program: str) -> int:
+    """Start a broker, have the program play against it, and return its status."""
+    with tempfile.TemporaryDirectory() as folder:
+        broker = BrokerProcess(Path(folder))
+        broker.start()
+        try:
+            return subprocess.run(
+                [program, broker.service_url], timeout=GO_LIMIT_S, check=False
+            ).returncode
+        except subprocess.TimeoutExpired:
+            sys.stderr.write(f"The Go program was given up after {GO_LIMIT_S} s\n")
+            return 1
+        finally:
+            broker.close()
+
+
 def play_spark(java: str, jars: Path) -> int:
     """Start an Apache Pulsar, run the Spark tests against it, and return their status."""
     with tempfile.TemporaryDirectory() as folder, ApachePulsar(java, jars, Path(folder)) as peer:
@@ -78,9 +95,14 @@ def _pytest(files: tuple[str, ...], variables: dict[str, str]) -> int:
         return 1
 
 
-def run(java: str, classpath: str, jars: str, s3_python: str) -> int:
-    """All three; 0 if all were right."""
-    return play_s3(s3_python) or play_java(java, classpath) or play_spark(java, Path(jars))
+def run(java: str, classpath: str, jars: str, s3_python: str, go_program: str) -> int:
+    """All four; 0 if all were right."""
+    return (
+        play_s3(s3_python)
+        or play_java(java, classpath)
+        or play_go(go_program)
+        or play_spark(java, Path(jars))
+    )
 
 
 if __name__ == "__main__":

@@ -137,7 +137,7 @@ def _package(_arguments: Sequence[str]) -> int:
 COMMANDS: Final = (
     Command("demo", "", "builds several kinds of backlog and explains each one", _demo),
     Command("test", "[LANE...] [-- PYTEST ARGS]", "runs every test, or some lanes", _test),
-    Command("test-peer", "", "plays with Java's client, a Pulsar and an S3 (Maven)", _test_peer),
+    Command("test-peer", "", "plays with Java's and Go's clients, a Pulsar, an S3", _test_peer),
     Command("serve", "[ARGS]", "starts a broker: headgate standalone ARGS", _serve),
     Command("headgate", "ARGS", "runs any other headgate command", _run_headgate),
     Command("lint", "", "checks style and types (ruff, mypy)", _lint),

@@ -53,14 +53,15 @@ def plays(monkeypatch: pytest.MonkeyPatch, *statuses: int | None) -> Runs:
 
 
 def test_it_builds_and_hands_on_the_status(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    runs = plays(monkeypatch, 0, 0, 1)
+    runs = plays(monkeypatch, 0, 0, 0, 1)
     assert peer.play_peer(Path("/some/python")) == 1
-    build, fetch, run = runs.commands
-    assert [build[0], fetch[0]] == ["mvn", "mvn"]
+    build, go, fetch, run = runs.commands
+    assert [build[0], go[0], fetch[0]] == ["mvn", "go", "mvn"]
     assert [build[-1], fetch[-1]] == ["process-classes", "process-resources"]
+    assert go[1:4] == ["build", "-C", str(peer.GO_PROJECT)]
     assert run[:3] == ["/some/python", "-m", "tests.peer.run"]
     assert run[4].endswith("/lib/*")
-    assert run[5:] == [str(peer.PULSAR_JARS), "/s3/python"]
+    assert run[5:] == [str(peer.PULSAR_JARS), "/s3/python", str(peer.GO_PROGRAM)]
     assert cache.is_dir()
 
 
@@ -70,7 +71,18 @@ def test_what_maven_said_is_told(cache: Path, monkeypatch: pytest.MonkeyPatch) -
         peer.maven(peer.PROJECT, "process-classes", "building")
 
 
-@pytest.mark.parametrize("statuses", [(None,), (0, 0, None)], ids=["Maven", "peer test"])
+def test_a_tool_that_is_not_there_is_named(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def captured(command: Sequence[str], limit_s: float, *, folder: Path) -> None:
+        raise FileNotFoundError(2, "No such file or directory", command[0])
+
+    monkeypatch.setattr(peer, "captured", captured)
+    with pytest.raises(DevError, match="mvn is needed"):
+        peer.play_peer(Path("/some/python"))
+
+
+@pytest.mark.parametrize(
+    "statuses", [(None,), (0, None), (0, 0, 0, None)], ids=["Maven", "Go", "peer test"]
+)
 def test_what_hangs_is_given_up(
     cache: Path, monkeypatch: pytest.MonkeyPatch, statuses: tuple[int | None, ...]
 ) -> None:
