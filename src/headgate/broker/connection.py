@@ -505,7 +505,7 @@ class Connection(asyncio.BufferedProtocol):
         if entry is None:
             return False
         self._pending_count -= entry[0].pending_count
-        self.delays.behind.pop(producer_id, None)
+        self.delays.forget(producer_id)
         self.broker.engine.intake.answered()
         self.go_on()
         return True

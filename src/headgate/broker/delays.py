@@ -33,6 +33,11 @@ ENDS_ONE_SEND: Final = "Pulsar-Java-v"
 REASON: Final = "Delayed delivery is not supported: send the message without a delay"
 
 
+WAITING_MAX: Final = 10_000
+"""Refusals on one connection that wait for their turn. Beyond that none is kept, and its client's
+own send timeout ends the send, so that one that sends on and on takes no memory."""
+
+
 class _Behind:
     """Refusals of one producer's sends that wait for the answers to those before."""
 
@@ -46,12 +51,13 @@ class _Behind:
 class DelayedSends:
     """The SENDs of one connection that ask for a delay."""
 
-    __slots__ = ("_connection", "behind")
+    __slots__ = ("_connection", "_waiting_count", "behind")
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
         self.behind: dict[int, _Behind] = {}
         """By producer id; empty nearly always."""
+        self._waiting_count = 0
 
     def refuses(self, producer: Producer, topic: Topic, sequence_id: int, messages: int) -> bool:
         """Take a SEND that asks for a delay: refuse it, or count that its delay is ignored."""
@@ -75,9 +81,16 @@ class DelayedSends:
         behind.answers += 1
         waiting = behind.waiting
         while waiting and waiting[0][0] <= behind.answers:
+            self._waiting_count -= 1
             self._refuse(producer_id, waiting.popleft()[1])
         if not waiting:
             del self.behind[producer_id]
+
+    def forget(self, producer_id: int) -> None:
+        """A producer is gone: nothing of it has a turn any more."""
+        behind = self.behind.pop(producer_id, None)
+        if behind is not None:
+            self._waiting_count -= len(behind.waiting)
 
     def _refuse_in_turn(self, producer: Producer, sequence_id: int) -> None:
         ahead = producer.pending_count + len(producer.parked or ())
@@ -85,7 +98,9 @@ class DelayedSends:
             self._refuse(producer.producer_id, sequence_id)
             return
         behind = self.behind.setdefault(producer.producer_id, _Behind())
-        behind.waiting.append((behind.answers + ahead, sequence_id))
+        if self._waiting_count < WAITING_MAX:
+            self._waiting_count += 1
+            behind.waiting.append((behind.answers + ahead, sequence_id))
 
     def _refuse(self, producer_id: int, sequence_id: int) -> None:
         code = ServerError.NOT_ALLOWED_ERROR

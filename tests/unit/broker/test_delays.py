@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from headgate.base.names import parse_topic
-from headgate.broker.delays import REASON
+from headgate.broker.delays import REASON, WAITING_MAX
 from headgate.broker.explain import explain_topic
 from headgate.testing import RefusedError, SimClient, SimProducer, World
 from headgate.wire.codes import ServerError
@@ -83,6 +83,7 @@ async def test_of_a_producer_that_goes_nothing_is_left(world: World) -> None:
     assert len(connection.delays.behind) == 2
     connection._end_producer(producer.producer_id)
     assert list(connection.delays.behind) == [other.producer_id]
+    assert connection.delays._waiting_count == 1
     world.lanes[0].thaw()
     await asyncio.gather(*sent, return_exceptions=True)
     assert not connection.delays.behind
@@ -111,3 +112,26 @@ def test_others_are_delivered_at_once_and_counted(version: str) -> None:
 async def test_a_time_that_is_past_is_no_delay(world: World) -> None:
     producer = await (await connect(world, JAVA)).producer(TOPIC)
     await producer.send(b"x", delay_ms=-HOUR_MS)
+
+
+@played()
+async def test_a_producer_that_sends_on_and_on_takes_no_memory(world: World) -> None:
+    """What waits behind a message that is not answered for long is bounded."""
+    client = await connect(world, JAVA)
+    producer = await client.producer(TOPIC)
+    world.lanes[0].freeze()
+    plain = producer.send_nowait(b"x")
+    late = [producer.send_nowait(b"x", delay_ms=HOUR_MS) for _ in range(WAITING_MAX + 5)]
+    await asyncio.sleep(60)
+    (connection,) = world.broker.connections
+    assert len(connection.delays.behind[producer.producer_id].waiting) == WAITING_MAX
+    world.lanes[0].thaw()
+    await plain
+    await asyncio.sleep(1)
+    assert not connection.delays.behind
+    assert [isinstance(f.exception(), RefusedError) for f in late[:3]] == [True] * 3
+    assert sum(f.done() for f in late) == WAITING_MAX
+    assert connection.delays._waiting_count == 0
+    for future in late:
+        assert not future.done() or future.exception()
+    await producer.send(b"x")
