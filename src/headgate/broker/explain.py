@@ -58,6 +58,8 @@ from headgate.metadata.errors import not_found
 if TYPE_CHECKING:
     from headgate.broker.service import Broker
 
+SETTLING = "SETTLING"
+"""The verdict while there is none yet."""
 HIGH_CONFIDENCE = 0.7
 MEDIUM_CONFIDENCE = 0.3
 SLICE_TOPICS = 200
@@ -203,7 +205,8 @@ def _fields(
     damage = next(filter(None, map(damage_of, parts)), "")
     consumers = [consumer for part in parts for consumer in part.consumers]
     began_ms, began_s = _since(broker, found.backlog_since_ns)
-    since_ms, since_s = _since(broker, found.verdict_since_ns)
+    since_ms, since_s = _since(broker, found.verdict_since_ns if found.settled else None)
+    known_ms, known_s = _instant(broker, found.known_since_ns)
     return {
         "topic": name or largest.topic.name.full,
         "subscription": largest.name,
@@ -221,17 +224,19 @@ def _fields(
         "oldest_age_s": max(point.age_ns for point in found.window.end) / NS_PER_S,
         "backlog_since": began_ms,
         "backlog_since_s": began_s,
-        "verdict": judgement.verdict.value,
-        "second": None if judgement.second is None else judgement.second.value,
-        "bystander": judgement.bystander,
+        "known_since": known_ms,
+        "known_since_s": known_s,
+        "verdict": judgement.verdict.value if found.settled else SETTLING,
+        "second": judgement.second.value if found.settled and judgement.second else None,
+        "bystander": found.settled and judgement.bystander,
         "verdict_since": since_ms,
         "verdict_since_s": since_s,
-        "confidence": judgement.confidence,
+        "confidence": judgement.confidence if found.settled else 0.0,
         "confidence_level": _confidence_level(found),
         "window_s": found.window.length_ns / NS_PER_S,
         "growth_messages": judgement.growth,
         "shares": {verdict.value: share for verdict, share in judgement.shares.items()},
-        "would_have_grown": judgement.would_have_grown,
+        "would_have_grown": judgement.would_have_grown if found.settled else None,
         "proven_ack_per_s": found.proven_ack_per_s,
         "limit": _limit_ref(found),
         "damage": damage or None,
@@ -341,7 +346,12 @@ def _window_report(seen: Window) -> AccountWindow:
 
 def _limit_ref(found: Situation) -> LimitRef | None:
     dimension = found.judgement.dimension
-    if found.limit_level is None or found.limit.limit is None or dimension is None:
+    if (
+        not found.settled
+        or found.limit_level is None
+        or found.limit.limit is None
+        or dimension is None
+    ):
         return None
     return LimitRef(
         level=found.limit_level.name.lower(),
@@ -353,7 +363,7 @@ def _limit_ref(found: Situation) -> LimitRef | None:
 
 def _confidence_level(found: Situation) -> str:
     if not found.settled:
-        return "settling"
+        return SETTLING.lower()
     confidence = found.judgement.confidence
     if confidence >= HIGH_CONFIDENCE:
         return "high"
@@ -362,8 +372,10 @@ def _confidence_level(found: Situation) -> str:
 
 def _since(broker: Broker, since_ns: int | None) -> tuple[str | None, float | None]:
     """A monotonic instant as people see it, and how many seconds ago it was."""
-    if since_ns is None:
-        return None, None
+    return (None, None) if since_ns is None else _instant(broker, since_ns)
+
+
+def _instant(broker: Broker, since_ns: int) -> tuple[str, float]:
     ago_ns = broker.engine.now_ns - since_ns
     return iso_time(broker.engine.now_ms - ago_ns // NS_PER_MS), ago_ns / NS_PER_S
 

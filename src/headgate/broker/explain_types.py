@@ -248,17 +248,25 @@ class SubscriptionReport(Struct, frozen=True, kw_only=True, rename="camel"):
     backlog_since: str | None
     """When the backlog began; null while only messages in flight are unacknowledged."""
     backlog_since_s: float | None
+    known_since: str
+    """From when on the broker has watched all of it: since its start, or the topic's load, or an
+    hour at most. A backlog may be older; what held it before that, nobody knows."""
+    known_since_s: float
     verdict: str
-    """NONE, CONSUMER, NO_CONSUMER, THROTTLED_SUBSCRIPTION, _TOPIC, _BROKER or BROKER."""
+    """NONE, CONSUMER, NO_CONSUMER, THROTTLED_SUBSCRIPTION, _TOPIC, _BROKER or BROKER; while it is
+    too early for one SETTLING: then ``second``, ``verdictSince``, ``wouldHaveGrown`` and ``limit``
+    are null, and the confidence is 0."""
     second: str | None
     """Also named: within 5 %, or a limiter that merely stands by."""
     bystander: bool
     verdict_since: str | None
-    """Back to when the account has said so without a break, as far as the last hour is known."""
+    """Back to when the account has said so without a break, as far as it is known: not before
+    ``knownSince``. Where the backlog is older the sentence says "at least"."""
     verdict_since_s: float | None
     confidence: float
     confidence_level: str
-    """``settling`` (less than three seconds are known), ``low``, ``medium`` or ``high``."""
+    """``settling`` (less than three seconds are known; of a backlog that is older than what is
+    known, and would be the broker's, less than ten), ``low``, ``medium`` or ``high``."""
     window_s: float
     """What the verdict is about: since the backlog began, at most the last 60 s."""
     growth_messages: int

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from headgate.base.units import MS_PER_S, NS_PER_S
 from headgate.broker.history import (
@@ -31,7 +31,7 @@ from headgate.flow.limits import Dimension, EffectiveLimit, Level
 from headgate.flow.proven import Stretch, hungry_share, proven_ack_per_s, stopped_by
 from headgate.flow.quota import QuotaType
 from headgate.flow.quota_sentence import quota_text
-from headgate.flow.sentence import Circumstances, sentence
+from headgate.flow.sentence import Circumstances, duration, sentence
 from headgate.flow.verdict import (
     THROTTLED,
     Evidence,
@@ -47,7 +47,10 @@ if TYPE_CHECKING:
 
 SETTLED_NS = 3 * NS_PER_S
 """A verdict on less than this is called settling."""
-SETTLED_S = SETTLED_NS // NS_PER_S
+
+STARTED_NS = 10 * NS_PER_S
+"""For so long after the broker came to a backlog that was there already, as after a restart,
+clients come back and what was in memory is fetched: that says nothing of what holds it."""
 
 HALF = 0.5
 NEARLY_ALL = 0.98
@@ -99,6 +102,8 @@ class Situation:
     judgement: Judgement
     settled: bool
     is_calm: bool
+    known_since_ns: int
+    """Monotonic instant from which on all of it is known, within the last hour."""
     backlog_since_ns: int | None
     """Monotonic instant at which the backlog began; None while it is calm."""
     verdict_since_ns: int | None
@@ -201,12 +206,16 @@ def situation(broker: Broker, parts: Sequence[Part]) -> Steps[Situation]:
         proven_ack_per_s=proven,
     )
     judgement = judge(evidence)
-    settled = seen.length_ns >= SETTLED_NS
     began_ns = min((_began_ns(part) for part in troubled), default=None)
+    known = _Known(max(run[0].at_ns for run in hour), began_ns, now_ns)
+    needed_ns = SETTLED_NS
+    if judgement.verdict is Verdict.BROKER and known.is_late:
+        needed_ns = STARTED_NS
+    settled = seen.length_ns >= SETTLED_NS and now_ns - known.since_ns >= needed_ns
     since_ns: int | None = max(part.calm.since_ns for part in parts)
     at_least = False
     if troubled:
-        since_ns, at_least = yield from _blamed_since_ns(judgement, hour, began_ns)
+        since_ns, at_least = yield from _blamed_since_ns(judgement, hour, known)
     named = named_level(judgement)
     level = named
     if level is None and judgement.verdict is Verdict.CONSUMER:
@@ -220,25 +229,54 @@ def situation(broker: Broker, parts: Sequence[Part]) -> Steps[Situation]:
         silent_s=_silent_s(hour),
         batches_count_as_one=broker.engine.throttle_counts_entries,
     )
-    said = sentence(judgement, facts) if settled else _settling(seen.total_end("backlog"))
+    settling = _settling(seen.total_end("backlog"), known, needed_ns)
     return Situation(
         parts=subscriptions,
         window=seen,
         judgement=judgement,
         settled=settled,
         is_calm=not troubled,
+        known_since_ns=known.since_ns,
         backlog_since_ns=began_ns,
         verdict_since_ns=since_ns,
         limit_level=named,
         limit=NO_LIMIT if named is None else limits[named],
         proven_ack_per_s=proven,
-        sentence=said,
+        sentence=sentence(judgement, facts) if settled else settling,
     )
 
 
-def _settling(waiting: int) -> str:
+class _Known(NamedTuple):
+    """How far back a subscription is known, beside when its backlog began."""
+
+    since_ns: int
+    began_ns: int | None
+    now_ns: int
+
+    @property
+    def is_late(self) -> bool:
+        """Whether the backlog was there when the broker came to it, within the last hour."""
+        # An hour's first point is up to five minutes younger.
+        is_hour = self.now_ns - self.since_ns > HOUR_NS - 5 * MINUTE_NS
+        return (
+            self.began_ns is not None
+            and self.began_ns < self.since_ns - SUB_WINDOW_NS
+            and not is_hour
+        )
+
+    def is_start(self, at_ns: int) -> bool:
+        """Whether that was when the broker had just come to a backlog that was there already."""
+        return self.is_late and at_ns < self.since_ns + STARTED_NS
+
+
+def _settling(waiting: int, known: _Known, needed_ns: int) -> str:
     what = f"{waiting:,} messages wait" if waiting != 1 else "1 message waits"
-    return f"settling: {what if waiting else 'nothing waits'}, a verdict needs {SETTLED_S} s."
+    text = f"settling: {what if waiting else 'nothing waits'}, "
+    if known.began_ns is not None and known.is_late:
+        waited_s = (known.now_ns - known.began_ns) / NS_PER_S
+        watched_s = (known.now_ns - known.since_ns) / NS_PER_S
+        text += f"for {duration(waited_s)} already, and are watched for {duration(watched_s)}; "
+    return f"{text}a verdict needs {needed_ns // NS_PER_S} s."
 
 
 def named_level(judgement: Judgement) -> Level | None:
@@ -290,11 +328,11 @@ def _chunks(
 
 
 def _blamed_since_ns(
-    judgement: Judgement, hour: Sequence[Sequence[Point]], began_ns: int | None
+    judgement: Judgement, hour: Sequence[Sequence[Point]], known: _Known
 ) -> Steps[tuple[int | None, bool]]:
     """Back to when the account has blamed the same without a break, but not before the backlog
     began or the blamed limit became what it is; and whether it may be longer, because no more is
-    known. None when it does not do so at present."""
+    known: what went on just after a restart is no break. None when it does not do so at present."""
     since_ns = None
     is_whole = True
     named = [verdict for verdict in (judgement.verdict, judgement.second) if verdict is not None]
@@ -303,14 +341,15 @@ def _blamed_since_ns(
         shares = blame_shares(cells_ns)
         blamed = min(1.0, sum(shares[verdict] for verdict in named))
         if max(shares, key=lambda blame: shares[blame]) not in named or blamed < HALF:
-            is_whole = False
+            is_whole = known.is_start(begin_ns)
             if since_ns is not None and since_ns <= end_ns:
                 since_ns = end_ns - round((end_ns - begin_ns) * blamed)
             break
         # The older, the coarser is what is known: what else there was came before.
         since_ns = end_ns - round((end_ns - begin_ns) * blamed)
         end_ns = begin_ns
-        is_whole = blamed > NEARLY_ALL
+        is_whole = blamed > NEARLY_ALL or known.is_start(begin_ns)
+    began_ns = known.began_ns
     if since_ns is None or began_ns is None:
         return since_ns, False
     changed_ns = _changed_ns(judgement.verdict, hour)

@@ -28,6 +28,10 @@ NOTHING_HOLDS: Final = "nothing holds publishing"
 DECISIONS_SHOWN: Final = 3
 """Of the adaptive controller, before the last one."""
 
+WATCHED_LATE_S: Final = 3
+WATCHED_S_MAX: Final = 55 * MINUTE_S
+"""Beyond that it is the hour that a broker remembers."""
+
 RATE_SHOWN_MIN: Final = 0.05
 """Messages a second; less is called steady."""
 
@@ -370,6 +374,9 @@ def _backlog(report: Report) -> str:
         text += ", steady"
     if report["backlogSinceS"] is not None:
         text += f"; there for {span(report['backlogSinceS'])}"
+        known_s = report["knownSinceS"]
+        if known_s < WATCHED_S_MAX and report["backlogSinceS"] - known_s > WATCHED_LATE_S:
+            text += f", of which this broker has watched {span(known_s)}"
     return text
 
 

@@ -17,7 +17,7 @@ File ``%016x.checkpoint`` (named after the segment where replay starts), little 
              | u64 number of the last batch before that segment
     items    u32 size | u8 kind | payload
              kind 1 topic: u32 number | u32 ledgers | u64 first | u64 end | u64 messages before end
-                           | u64 bytes before end | i64 receive time (wall ms) of the last entry
+                           | u64 bytes before end | i64 receive time (ms) of the last entry
                            | u32 its publish lag (ms)
                            | ledgers * (u64 id, u64 first, i64 created ms)
              kind 2 cursor: see cursors.py

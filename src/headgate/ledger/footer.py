@@ -2,7 +2,7 @@
 
 It starts where the records end and ends where the file ends::
 
-    columns      per run: u32 * n offsets | i64 * (n + 1) receive times (wall ms) before
+    columns      per run: u32 * n offsets | i64 * (n + 1) receive times (ms) before
                  | u32 * (n + 1) publish lags (ms) before | i64 * (n + 1) messages before
                  | i64 * (n + 1) bytes before
     directory    per run: u32 topic | u32 n | u64 first ordinal | u64 file offset of its columns

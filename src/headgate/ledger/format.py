@@ -1,6 +1,7 @@
 """The bytes of the log: segment header, record prefix and the payload of each record kind.
 
-All integers are little endian. A *segment* is a file ``%016x.log``::
+All integers are little endian, all times those of the log (see headgate.base.log_time), in
+milliseconds. A *segment* is a file ``%016x.log``::
 
     offset 0   8s magic "HGSEGMT\\0" | u32 version | u32 zero | u64 segment id
            24  u64 stamp: random bits of the start that made the file, which nobody is told
@@ -26,13 +27,13 @@ message is in. Batch numbers only grow and are never used twice. Payloads::
              | u64 next ledger id | u64 next cursor id | u64 segment id | u64 stamp | u32 records
              | u32 bytes of the whole batch, this record included
     RUN      u32 topic | u32 publish lag (ms) of the entry before the next | u64 ordinal of the next
-             entry | u64 messages before it | u64 bytes before it | i64 receive time (wall ms) of
+             entry | u64 messages before it | u64 bytes before it | i64 receive time (ms) of
              the entry before it | u64 ledger id | u64 first ordinal of that ledger
-             | i64 ledger opened at (wall ms)
+             | i64 ledger opened at (ms)
              Written before the first entry of a topic in each segment and of each ledger, so a
              segment can be understood without any other. Both times are 0 where there never was
              an entry.
-    ENTRY    u32 topic | u32 messages | u64 ordinal | i64 received at (wall ms) | u32 publish lag:
+    ENTRY    u32 topic | u32 messages | u64 ordinal | i64 received at (ms) | u32 publish lag:
              so many ms before that it counts as published (see topic_log.py) | body
     TRIM     u32 topic | u32 zero | u64 first ordinal that is kept
     CREATE   a cursor: see cursors.py

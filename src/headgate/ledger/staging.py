@@ -138,19 +138,20 @@ class Staging:
     # Staging --------------------------------------------------------------------------------
 
     def stage_entry(
-        self, topic: TopicLog, message_count: int, wall_ms: int, publish_ms: int, body: bytes
+        self, topic: TopicLog, message_count: int, log_ms: int, publish_ms: int, body: bytes
     ) -> int:
         """Stage an entry; returns its ordinal. It is visible when its batch is complete.
 
-        ``wall_ms`` is the wall clock now and ``publish_ms`` what the producer says, 0 when that is
-        not known; the times that the entry gets of them never run backwards in its topic.
+        ``log_ms`` is the time of the log now (see headgate.base.log_time) and ``publish_ms`` what
+        the producer says, as such a time, 0 when that is not known; the times that the entry gets
+        of them never run backwards in its topic.
         Raises :class:`LogFullError` while :attr:`full`, :class:`LogFailedError` once failed.
         """
         size = len(body)
         if self._offset + size + _ENTRY_ROOM > self._limit:
             self._make_room(size + _ENTRY_ROOM, for_entry=True)
         ordinal = topic.staged_end
-        received_ms, lag_ms = topic.times_of_next(wall_ms, publish_ms)
+        received_ms, lag_ms = topic.times_of_next(log_ms, publish_ms)
         if topic.mark != self._number or ordinal >= topic.ledger_limit:
             self._touch(topic, received_ms)
         offset = self._offset
@@ -189,23 +190,23 @@ class Staging:
             payload = CURSOR_ID.pack(cursor_id) + changes.to_bytes()
             self._stage_control(Control(KIND_ACKS, cursor_id), payload)
 
-    def ledger_is_over(self, topic: TopicLog, wall_ms: int) -> bool:
+    def ledger_is_over(self, topic: TopicLog, log_ms: int) -> bool:
         """Whether a topic's last ledger, which it must have, is to be closed by its age or size."""
         settings = self._settings
         _, first, created_ms = topic.last_ledger()
-        age_ms = wall_ms - created_ms
+        age_ms = log_ms - created_ms
         large = topic.staged_ledger_bytes() >= settings.ledger_bytes_max
         crowded = topic.staged_end - first >= settings.ledger_entries_max
         return age_ms >= settings.ledger_age_ms_max or (
             (large or crowded) and age_ms >= settings.ledger_age_ms_min
         )
 
-    def roll_ledger(self, topic: TopicLog, wall_ms: int) -> None:
+    def roll_ledger(self, topic: TopicLog, log_ms: int) -> None:
         """Close a topic's last ledger, so that it can be trimmed; nothing happens when it is empty.
 
         The next entry belongs to a new one. Nothing is staged for it.
         """
-        topic.roll_ledger(self._state.next_ledger_id, wall_ms)
+        topic.roll_ledger(self._state.next_ledger_id, log_ms)
         self._state.next_ledger_id += 1
 
     def stage_trim(self, topic: TopicLog, first_ordinal: int) -> None:

@@ -8,8 +8,8 @@ of any range, and so any backlog, is one subtraction.
 An entry has two times, and neither ever runs backwards in its topic, so that each can be searched
 by bisection:
 
-* the *receive time*, for ages: the broker's wall clock when the entry was staged, or the receive
-  time of the entry before it where the clock has stepped back;
+* the *receive time*, for ages: the time of the log (see headgate.base.log_time) when the entry was
+  staged, or the receive time of the entry before it where that is later;
 * the *publish time*, for seeks: what the producer says, but not after the receive time and not
   before the publish time of the entry before. It is kept as the *publish lag*, how many
   milliseconds it is before the receive time: at most :data:`PUBLISH_LAG_MS_MAX`, 49.7 days, also
@@ -54,7 +54,7 @@ class TopicTotals(NamedTuple):
     size_bytes: int
     """Bytes of bodies since the topic's creation."""
     received_ms: int
-    """The receive time of the entry before, wall clock; 0 when there never was one."""
+    """The receive time of the entry before; 0 when there never was one."""
     publish_lag_ms: int
     """How long before that it was published."""
 
@@ -89,7 +89,7 @@ class LedgerInfo:
     size_bytes: int
     """Bytes of its entries that are still retained."""
     created_ms: int
-    """When it was opened, wall clock."""
+    """When it was opened, by the time of the log."""
 
 
 class TopicLog:
@@ -149,7 +149,7 @@ class TopicLog:
         return totals[at + 1] - totals[at]
 
     def received_ms(self, ordinal: int) -> int:
-        """When the broker got this entry, wall clock; never before the entry before it."""
+        """When the broker got this entry; never before the entry before it."""
         return self._received[ordinal - self._base + 1]
 
     def published_ms(self, ordinal: int) -> int:
@@ -170,13 +170,13 @@ class TopicLog:
         at = ordinal - self._base
         return self._cum_bytes[at if at > 0 else 0]
 
-    def ordinal_received_at_or_after(self, wall_ms: int) -> int:
-        """The first retained entry received at or after a wall time; ``end`` when there is none.
+    def ordinal_received_at_or_after(self, log_ms: int) -> int:
+        """The first retained entry received at or after a time; ``end`` when there is none.
 
         Exact, and of ``log n`` steps: receive times never run backwards.
         """
         before = self._base - 1
-        return bisect_left(self._received, wall_ms, self.first - before, self.end - before) + before
+        return bisect_left(self._received, log_ms, self.first - before, self.end - before) + before
 
     def ordinal_published_at_or_after(self, publish_ms: int) -> int:
         """As :meth:`ordinal_received_at_or_after`, by :meth:`published_ms`."""
@@ -249,14 +249,14 @@ class TopicLog:
 
     # What the log does ----------------------------------------------------------------------
 
-    def times_of_next(self, wall_ms: int, publish_ms: int) -> tuple[int, int]:
+    def times_of_next(self, log_ms: int, publish_ms: int) -> tuple[int, int]:
         """``(receive time, publish lag)`` in milliseconds of an entry that is staged now.
 
-        ``wall_ms`` is the wall clock and ``publish_ms`` what the producer says, 0 when it says
+        ``log_ms`` is the time of the log and ``publish_ms`` what the producer says, 0 when it says
         nothing. Times that a record carries are indexed as they are.
         """
         before_ms = self._received[-1]
-        received_ms = wall_ms if wall_ms > before_ms else before_ms
+        received_ms = log_ms if log_ms > before_ms else before_ms
         if not 0 < publish_ms < received_ms:
             return received_ms, 0
         earliest_ms = before_ms - self._publish_lags[-1]

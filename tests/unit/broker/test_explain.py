@@ -226,6 +226,24 @@ def test_a_limit_that_was_just_removed_is_still_blamed_but_no_longer_shown() -> 
     assert "the topic limit held this subscription" in report["sentence"]
 
 
+def test_while_it_settles_there_is_no_verdict() -> None:
+    broker = VirtualBroker()
+    topic = broker.topic(name("t"), 100)
+    broker.client(broker.subscription(topic, "s", limit=10), FAST)
+    broker.run(2)
+    (report,) = top(broker)["subscriptions"]
+    assert (report["verdict"], report["confidence"]) == ("SETTLING", 0.0)
+    nothing = {report[key] for key in ("second", "verdictSince", "verdictSinceS", "limit")}
+    assert nothing == {None}
+    assert report["wouldHaveGrown"] is None
+    assert report["knownSinceS"] == pytest.approx(1, abs=1)
+    broker.run(3)
+    (report,) = top(broker)["subscriptions"]
+    assert report["verdict"] == "THROTTLED_SUBSCRIPTION"
+    assert report["knownSinceS"] == pytest.approx(4, abs=1)
+    assert report["knownSince"].endswith("Z")
+
+
 def test_what_keeps_up_has_no_since() -> None:
     broker = VirtualBroker()
     subscription = broker.subscription(broker.topic(name("fine"), 50), "s")

@@ -336,6 +336,72 @@ def test_a_backlog_that_stood_before_the_broker_looked_counts_by_its_age() -> No
     assert found.backlog_since_ns == pytest.approx(broker.engine.now_ns - 31 * S, abs=S)
 
 
+def restarted(*, limit: int = 0, back_s: float = 3.0) -> tuple[VirtualBroker, Subscription]:
+    """A backlog of four minutes to which a broker comes; its consumer comes back after a while."""
+    broker = VirtualBroker()
+    topic = broker.topic("t", 60)
+    broker.publish(topic, 50_000)
+    broker.run(240)
+    subscription = broker.subscription(topic, limit=limit)
+    subscription.reset(0)
+    broker.run(back_s)
+    if limit:
+        broker.client(subscription, FAST)
+    return broker, subscription
+
+
+@pytest.mark.parametrize("seconds", [12, 63, 150])
+def test_after_a_restart_it_is_at_least_as_long_as_the_broker_looks(
+    seconds: int,
+) -> None:
+    """What went on while clients came back is no beginning: the backlog is older."""
+    broker, subscription = restarted(limit=20)
+    broker.run(seconds)
+    found = judge(broker, subscription)
+    assert found.judgement.verdict is Verdict.THROTTLED_SUBSCRIPTION
+    held = found.sentence.partition(" held this subscription for ")[2]
+    assert held.startswith("at least "), found.sentence
+    since_s = (broker.engine.now_ns - (found.verdict_since_ns or 0)) / S
+    known_s = (broker.engine.now_ns - found.known_since_ns) / S
+    assert seconds - 3 <= since_s <= known_s == pytest.approx(seconds + 3, abs=1.5)
+    assert found.backlog_since_ns is not None
+    assert broker.engine.now_ns - found.backlog_since_ns > 240 * S
+
+
+def test_what_began_after_the_restart_began_then() -> None:
+    broker, subscription = restarted(back_s=0.0)
+    client = broker.client(subscription, 100)
+    broker.run(60)
+    broker.limit_topic(subscription.topic, 5)
+    broker.run(120)
+    found = judge(broker, subscription)
+    assert client is not None
+    assert found.judgement.verdict is Verdict.THROTTLED_TOPIC
+    assert "at least" not in found.sentence
+
+
+def test_settling_says_how_old_and_how_long_watched() -> None:
+    broker, subscription = restarted(back_s=2.2)
+    found = judge(broker, subscription)
+    assert not found.settled
+    assert found.sentence == (
+        "settling: 64,531 messages wait, for 4 min already, and are watched for 1 s; "
+        "a verdict needs 3 s."
+    )
+
+
+def test_a_broker_that_fetches_what_it_had_in_memory_is_not_blamed_at_once() -> None:
+    broker, subscription = restarted(limit=1_000, back_s=0.2)
+    broker.turn_ticks = 10
+    broker.run(6)
+    early = judge(broker, subscription)
+    assert (early.judgement.verdict, early.settled) == (Verdict.BROKER, False)
+    assert early.sentence.endswith("a verdict needs 10 s.")
+    broker.run(6)
+    later = judge(broker, subscription)
+    assert (later.judgement.verdict, later.settled) == (Verdict.BROKER, True)
+
+
 # -- over partitions ----------------------------------------------------------------------------
 
 

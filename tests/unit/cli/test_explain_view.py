@@ -166,13 +166,17 @@ def test_how_a_backlog_moves(answers: dict[str, Any]) -> None:
     report = answers["first"]["subscriptions"][0]
 
     def line(**changes: Any) -> str:
-        changed = report | {"backlogMessages": 1_200, "windowS": 60.0, "backlogSinceS": 7_500.0}
-        text = page(answers["first"] | {"subscriptions": [changed | changes]})
+        old = {"backlogSinceS": 7_500.0, "knownSinceS": 3_590.0}
+        changed = report | old | {"backlogMessages": 1_200, "windowS": 60.0} | changes
+        text = page(answers["first"] | {"subscriptions": [changed]})
         return text.splitlines()[3].strip()
 
     assert line(growthMessages=90) == "backlog 1,200, growing 1.5/s; there for 2 h 5 min"
     assert line(growthMessages=2) == "backlog 1,200, steady; there for 2 h 5 min"
     assert line(growthMessages=-2, backlogSinceS=None) == "backlog 1,200, steady"
+    watched = "; there for 2 h 5 min, of which this broker has watched 11 min"
+    assert line(growthMessages=0, knownSinceS=660.0) == f"backlog 1,200, steady{watched}"
+    assert line(growthMessages=0, knownSinceS=7_498.0).endswith("; there for 2 h 5 min")
     assert line(growthMessages=-600) == (
         "backlog 1,200, shrinking 10/s, gone in 2 min at this pace; there for 2 h 5 min"
     )
