@@ -251,15 +251,19 @@ def test_a_slow_neighbour_gets_what_it_takes_and_the_other_the_rest(played: Play
 # Rule 1.5: changes -------------------------------------------------------------------------------
 
 
-def test_a_cut_counts_what_was_delivered(played: Played) -> None:
+def test_a_cut_counts_what_was_delivered_in_proportion(played: Played) -> None:
+    """From 400/s to 100: what went before counts a quarter, so that the pace is the new one at
+    once, without a hole."""
     marks, arrivals = played.marks, played.only(CHANGED)
     assert arrived(played, [CHANGED], played.begin - 5, marks["cut"]) <= 400
     applied = marks["cut, done"] + APPLIES_S
     assert arrived(played, [CHANGED], applied, marks["raised"]) <= 100
     for at in arrivals.at:
         if applied + played.late_s < at < marks["raised"]:
-            assert arrivals.count(at - 1 + played.late_s, at) <= 100
-    begin = applied + 1
+            since = at - 1 + played.late_s
+            before = arrivals.count(since, marks["cut"]) if since < marks["cut"] else 0
+            assert before / 4 + arrivals.count(max(since, applied), at) <= 100
+    begin = applied
     lost_s = played.noise.lost_s(played.pids[CHANGED.name], begin, marks["raised"])
     expected = 100 * (marks["raised"] - begin - lost_s) * USED
     assert arrivals.count(begin, marks["raised"]) >= expected - 2
