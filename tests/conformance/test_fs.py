@@ -111,6 +111,13 @@ def test_what_is_missing_is_not_found(fs: Fs, root: str) -> None:
         fs.create(f"{root}/none/x")
 
 
+def test_room_on_the_file_system(fs: Fs, root: str) -> None:
+    space = fs.space(root)
+    assert 0 < space.free_bytes <= space.size_bytes
+    with pytest.raises(FileNotFoundError):
+        fs.space(f"{root}/none")
+
+
 def test_a_lock_has_one_holder(fs: Fs, root: str) -> None:
     lock = fs.lock(f"{root}/lock")
     with pytest.raises(BlockingIOError):

@@ -56,7 +56,8 @@ def test_publish_limits_bite_in_stories() -> None:
     them."""
     wanted = {"publish limit of MESSAGES", "publish limit of BYTES", "not read",
               "parked by topic_rate", "parked by broker_rate", "parked by backlog_quota",
-              "parked by pending_limit", "parked by adaptive", "slowed", "observed"}  # fmt: skip
+              "parked by pending_limit", "parked by adaptive", "parked by disk_full", "slowed",
+              "observed"}  # fmt: skip
     assert unseen_in_stories(wanted) == set()
 
 

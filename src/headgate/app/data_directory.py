@@ -5,6 +5,7 @@
     DIR/metadata.sqlite3    what exists (headgate.metadata)
     DIR/log/                what it holds (headgate.ledger), with a lock and a format of its own,
                             and the identity that binds it to the metadata
+    DIR/reserve             room that is kept for the metadata (disk_reserve)
     DIR/telemetry-names.key once names in the telemetry were to be hashed (names_key)
 
 The lock is taken before anything in the directory is looked at.
@@ -35,6 +36,7 @@ class DataDirectory:
         """For :meth:`open` only."""
         self.path = path
         self.metadata_path = f"{path}/{METADATA_NAME}"
+        self.reserve_path = f"{path}/reserve"
         self._fs = fs
         self._lock = lock
 

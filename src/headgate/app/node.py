@@ -18,6 +18,7 @@ from typing import Any
 from headgate import __version__
 from headgate.admin.app import AdminApp
 from headgate.app.data_directory import DataDirectory
+from headgate.app.disk_reserve import DiskReserve
 from headgate.app.export_settings import export_settings
 from headgate.app.listeners import advertised_host, is_loopback, listen, port_of
 from headgate.app.machine_boot import machine_boot
@@ -155,7 +156,9 @@ async def _open_broker(
     )
     stack.callback(lanes.close)
     # SQLite's connection belongs to the thread that opened it.
-    store = await run_on(lanes.metadata, lambda: open_metadata(directory))
+    reserve = DiskReserve(OsFs(), directory.reserve_path)
+    await run_on(lanes.metadata, reserve.keep)  # before the log takes what there is
+    store = await run_on(lanes.metadata, lambda: open_metadata(directory, reserve.give))
     stack.push_async_callback(run_on, lanes.metadata, store.close)
     catalog = Catalog(settings.clusterName, await run_on(lanes.metadata, store.load))
     log = await run_on(
@@ -181,6 +184,7 @@ async def _open_broker(
         memory=memory,
         machine=machine_boot(),
     )
+    broker.disk.keep_reserve = reserve.keep
     # Made before the topics are loaded, so that it sees each of them from there on.
     telemetry = TelemetryPublisher(broker, entropy=os.urandom, names_key=names_hash_key)
     stack.push_async_callback(broker.close)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 
 from headgate.app.data_directory import DataDirectory
 from headgate.base.clock import Clock
@@ -15,8 +16,12 @@ from headgate.metadata.catalog import Catalog
 from headgate.metadata.sqlite_store import SqliteStore
 
 
-def open_metadata(directory: DataDirectory) -> SqliteStore:
+def open_metadata(
+    directory: DataDirectory, make_room: Callable[[], bool] = lambda: False
+) -> SqliteStore:
     """The directory's metadata, which are made when there is nothing at all. Blocks.
+
+    ``make_room`` is asked when the disk is full, as :class:`SqliteStore` says.
 
     Raises:
         BindingError: they are missing, and a log is there.
@@ -27,7 +32,7 @@ def open_metadata(directory: DataDirectory) -> SqliteStore:
         error = metadata_missing(directory.log_place())
         if error is not None:
             raise error
-    return SqliteStore(directory.metadata_path)
+    return SqliteStore(directory.metadata_path, make_room=make_room)
 
 
 def open_log(

@@ -31,6 +31,13 @@ class StorageError(HeadgateError):
         self.retryable = retryable
 
 
+class NoRoomError(StorageError):
+    """The disk takes no more for now: room may be made while the broker runs."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, retryable=True)
+
+
 class InvariantError(AssertionError):
     """Headgate broke its own promise. Never caught: the process must not go on."""
 

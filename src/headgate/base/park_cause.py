@@ -17,6 +17,8 @@ class ParkCause(IntEnum):
     MEMORY = 5
     """Its connection is not read, because too much waits that is not its own: it has seconds only.
     Where its own is too much, the cause is what that waits for."""
+    DISK_FULL = 6
+    """The log has no room for it."""
 
     @property
     def label(self) -> str:

@@ -39,6 +39,7 @@ from headgate.broker.topic_stats import topic_stats
 from headgate.engine.errors import EngineError, SubscriptionBusyError
 from headgate.engine.subscription import Subscription
 from headgate.engine.topic import Topic
+from headgate.flow.disk_sentence import disk_sentence
 from headgate.ledger import TopicLog
 from headgate.metadata.catalog import Catalog, Change
 from headgate.metadata.errors import RefusalError, conflict, not_allowed, not_found
@@ -172,7 +173,7 @@ class AdminFacade:
         except StorageError as error:
             raise RefusalError(503 if error.retryable else 500, str(error)) from error
         if broker.log.full:
-            raise RefusalError(503, "The disk is full: publishes are refused until there is room")
+            raise RefusalError(503, disk_sentence(broker.disk.facts()).replace("the", "The", 1))
         if damage := damage_text(broker):
             raise RefusalError(500, damage)
 

@@ -12,7 +12,8 @@ import logging
 from collections.abc import Callable
 from functools import partial
 
-from headgate.base.errors import StorageError, broken
+from headgate.base.errors import NoRoomError, StorageError, broken
+from headgate.broker.disk_watch import DiskWatch
 from headgate.broker.lanes import Lane
 from headgate.broker.trouble import Trouble
 from headgate.engine.engine import Engine
@@ -42,12 +43,14 @@ class Committer:
         loop: asyncio.AbstractEventLoop,
         begin_turn: Callable[[], None],
         room_made: Callable[[], None],
+        disk: DiskWatch,
     ) -> None:
         self._log = log
         self._lane = lane
         self._engine = engine
         self._begin_turn = begin_turn
         self._room_made = room_made
+        self._disk = disk
         self._loop = loop
         self._trouble = Trouble(logger, "storing")
         self.in_flight = False
@@ -55,6 +58,8 @@ class Committer:
         self._began_ns = 0
         """When the commit in flight was handed to the log."""
         self._urgent = False
+        self._had_no_room = False
+        """Whether the disk had no room for the last commit."""
         self._dirty_cursors: list[Subscription] = []
         self._waiting: list[asyncio.Future[None]] = []
         self._ack_timer: asyncio.TimerHandle | None = None
@@ -73,7 +78,8 @@ class Committer:
         self.kick()
 
     def durable(self) -> asyncio.Future[None]:
-        """A future that is done when everything staged until now is durable.
+        """A future that is done when everything staged until now is durable, but for entries for
+        which the disk has no room.
 
         It fails with :class:`StorageError` when that could not be done.
         """
@@ -144,6 +150,7 @@ class Committer:
         self._begin_turn()
         if error is None:
             self.commits_count += 1
+            self._had_no_room = False
             self._trouble.succeeded(self._engine.now_ns)
             by_number = self._engine.by_number
             storage_ns = self._engine.now_ns - self._began_ns
@@ -170,11 +177,29 @@ class Committer:
     def _failed(
         self, batch: Batch, waiting: list[asyncio.Future[None]], error: StorageError
     ) -> None:
-        self._trouble.failed(error, self._engine.now_ns)
+        """Entries that may be stored later stay: at the disk, or in the next commit."""
         self._log.fail(batch, error)
-        for topic in self._engine.by_number.values():
-            if topic.pending_count:
+        no_room = False
+        if isinstance(error, NoRoomError):
+            no_room = True
+            self._disk.no_room(error)
+        else:
+            self._trouble.failed(error, self._engine.now_ns)
+        self._disk.look()
+        for topic in list(self._engine.by_number.values()):
+            if not topic.pending_count:
+                continue
+            if not error.retryable or (no_room and topic.is_system):
                 topic.append_failed(error)
+            elif self._log.full:
+                topic.append_held()
+            else:
+                topic.append_again()
+        if no_room and not self._had_no_room:
+            # Whatever rode along is staged again by itself, into the room that was kept for it.
+            self._waiting = waiting + self._waiting
+            self._urgent = self._had_no_room = True
+            return
         self._settle(waiting + self._waiting, error)
         self._waiting = []
 

@@ -401,6 +401,10 @@ class Connection(asyncio.BufferedProtocol):
         """See :class:`headgate.engine.ports.ProducerPort`."""
         self._pending_count += 1
 
+    def send_taken_back(self) -> None:
+        """See :class:`headgate.engine.ports.ProducerPort`."""
+        self._pending_count -= 1
+
     @property
     def has_room(self) -> bool:
         """See :class:`headgate.engine.ports.ProducerPort`."""

@@ -33,6 +33,7 @@ from headgate.broker.explain_limits import (
 )
 from headgate.broker.explain_publishing import held_topics, publishing
 from headgate.broker.explain_quotas import nearest_quotas, quota_states
+from headgate.broker.explain_storage import storage_state
 from headgate.broker.explain_types import (
     AccountWindow,
     DamageState,
@@ -91,6 +92,7 @@ async def explain_top(broker: Broker, count: int) -> dict[str, Any]:
         broker=broker.info.broker_id,
         subscriptions_total=len(found),
         with_backlog=len(waiting),
+        storage=storage_state(broker),
         subscriptions=reports,
         quotas=await nearest_quotas(broker, count),
         publishing=await held_topics(broker, count),
@@ -300,6 +302,7 @@ def _topic_report(
         sentence=topic_damage_sentence(damage) if damage else said,
         damage=damage or None,
         storage_bytes=sum(topic.storage_bytes() for topic in topics),
+        storage=storage_state(broker),
         publishing=side,
         quotas=quota_states(topics),
         adaptive=adaptive_state(broker, topics),

@@ -140,8 +140,8 @@ class ParkedState(Struct, frozen=True, kw_only=True, rename="camel"):
     cause: str
     """``topic_rate`` (its publish limit), ``broker_rate``, ``adaptive`` (a limit of the adaptive
     controller), ``backlog_quota``, ``pending_limit`` (its connection has as many unanswered
-    messages as it may) or ``memory`` (its connection is not read, because too much waits that is
-    not its own: there are no messages then)."""
+    messages as it may), ``memory`` (its connection is not read, because too much waits that is not
+    its own: there are no messages then) or ``disk_full``."""
     producers: int
     """That wait now."""
     unread: int
@@ -364,6 +364,20 @@ class AdaptiveState(Struct, frozen=True, kw_only=True, rename="camel"):
     """The last of them in words."""
 
 
+class StorageState(Struct, frozen=True, kw_only=True, rename="camel"):
+    """What the disk does to everybody; the same for all topics of users."""
+
+    sentence: str
+    """What is to be said of it; empty while it holds nobody up."""
+    disk_full: bool
+    """Whether what producers send waits for room on it now (cause ``disk_full``)."""
+    disk_full_s: float
+    """Time in which it did, since the start."""
+    free_bytes: int | None
+    """Of the file system under the data directory; null where that is not known."""
+    size_bytes: int | None
+
+
 class TopicReport(Struct, frozen=True, kw_only=True, rename="camel"):
     """``explain TOPIC``."""
 
@@ -376,6 +390,7 @@ class TopicReport(Struct, frozen=True, kw_only=True, rename="camel"):
     damage: str | None
     """Where the disk lost something of the topic; null where it did not."""
     storage_bytes: int
+    storage: StorageState
     publishing: Publishing
     quotas: list[QuotaState]
     """The backlog quotas in force."""
@@ -409,6 +424,7 @@ class TopReport(Struct, frozen=True, kw_only=True, rename="camel"):
     """A partitioned topic's counts once."""
     with_backlog: int
     """How many of them have any unacknowledged message."""
+    storage: StorageState
     subscriptions: list[SubscriptionReport]
     """Largest backlog first; the partitions of a topic are summed."""
     quotas: list[TopicQuotaReport]

@@ -55,6 +55,7 @@ async def create_producer(connection: Connection, command: BaseCommand) -> None:
             return
         if topic.quota is not None and not topic.fenced:
             topic.quota.check_newcomer()
+        broker.engine.disk_hold.check_newcomer(connection)
         topic.add_producer(producer)
         connection.producers[producer_id] = (producer, topic)
         _answer(connection, request.request_id, producer, version)

@@ -25,6 +25,7 @@ from headgate.broker.binding import MAIN_LOG
 from headgate.broker.committer import Committer
 from headgate.broker.counts import BrokerCounts
 from headgate.broker.cursors import CursorWork
+from headgate.broker.disk_watch import DiskWatch
 from headgate.broker.dynamic_settings import DynamicSettings
 from headgate.broker.facade import BrokerInfo
 from headgate.broker.identity_keeper import IdentityKeeper
@@ -115,8 +116,9 @@ class Broker:
         self.log_clock = LogClock(clock, catalog, log, machine)
         self.begin_turn()
         self.started_ms = self.engine.now_ms
+        self.disk = DiskWatch(log, lanes.metadata, self.engine)
         self.committer = Committer(
-            log, lanes.commit, self.engine, loop, self.begin_turn, self.publish_room
+            log, lanes.commit, self.engine, loop, self.begin_turn, self.publish_room, self.disk
         )
         self.reader = Reader(log, lanes.read, self.engine, loop, self.begin_turn, self.committer)
         self.writer = MetadataWriter(catalog, store, lanes.metadata, loop, self._metadata_applied)

@@ -11,7 +11,13 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
-from headgate.base.errors import HeadgateError, InvariantError, StorageError, broken
+from headgate.base.errors import (
+    HeadgateError,
+    InvariantError,
+    NoRoomError,
+    StorageError,
+    broken,
+)
 from headgate.base.units import NS_PER_S
 from headgate.broker.history import History
 from headgate.broker.parked_history import ParkedHistory
@@ -142,6 +148,7 @@ class Sweeps:
         """Follow the clocks; let the log seal segments, write checkpoints, give up files. While the
         disk is full, acknowledged entries go at once."""
         self._broker.follow_clocks()
+        self._broker.begin_turn()
         self._broker.identity_keeper.look(self._broker.engine.now_ns)
         if self._broker.log.full:
             self._full_rounds += 1
@@ -149,6 +156,7 @@ class Sweeps:
         else:
             self._full_rounds = 0
         self.log_upkeep()
+        self._broker.disk.watch()
 
     async def keep_log_time(self) -> None:
         """Write the mark of the log's time when that is due. Apart from the upkeep, which must not
@@ -169,6 +177,7 @@ class Sweeps:
                 break
             except Exception as error:
                 raise broken("a step of the log's upkeep", error) from error
+            self._broker.disk.look()
             if job is not None:
                 self._job_running = True
                 self._broker.lanes.commit.submit(job.run, partial(self._job_done, job))
@@ -191,8 +200,11 @@ class Sweeps:
         if error is None:
             trouble.succeeded(self._broker.engine.now_ns)
             self._broker.loop.call_soon(self.log_upkeep)
+        elif isinstance(error, NoRoomError):
+            self._broker.disk.no_room(error)
         else:
             trouble.failed(error, self._broker.engine.now_ns)
+        self._broker.disk.look()
         self._broker.committer.kick()
 
     async def sample_rates(self) -> None:

@@ -51,8 +51,10 @@ THROTTLE_TYPES: Final[dict[ParkCause, ThrottleType | None]] = {
     ParkCause.BACKLOG_QUOTA: None,
     ParkCause.PENDING_LIMIT: ThrottleType.ConnectionMaxPendingPublishRequestsExceeded,
     ParkCause.MEMORY: ThrottleType.IOThreadMaxPendingPublishBytesExceeded,
+    ParkCause.DISK_FULL: None,
 }
-"""What Pulsar would call each cause. A quota does not throttle there: it disconnects."""
+"""What Pulsar would call each cause. A quota does not throttle there: it disconnects. Nor does a
+full disk: there the write fails."""
 
 
 class ConnectionThrottle:

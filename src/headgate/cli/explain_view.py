@@ -152,6 +152,10 @@ def _top(page: _Page, answer: Report) -> None:
         page.add(f"{head}, no backlog.", bold=True)
     else:
         page.add(f"{head}; the largest backlogs:", bold=True)
+    storage = answer.get("storage", {})  # a broker of an earlier release tells nothing of it
+    if storage.get("sentence"):
+        page.blank()
+        page.add(_whole(storage["sentence"]), bold=True)
     for place, report in enumerate(backlogs, start=1):
         page.blank()
         page.add(f"{_topic_name(report)}  subscription {report['subscription']}",
@@ -175,6 +179,10 @@ def _top(page: _Page, answer: Report) -> None:
     if left_out > 0:
         page.blank()
         page.add(f"{left_out:,} more with fewer messages: --count shows more.")
+
+
+def _whole(sentence: str) -> str:
+    return f"{sentence[:1].upper()}{sentence[1:]}."
 
 
 def _held_topics(page: _Page, answer: Report) -> None:

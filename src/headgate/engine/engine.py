@@ -16,6 +16,7 @@ from typing import NamedTuple, cast
 from headgate.base.names import TopicName
 from headgate.base.units import MIB, NS_PER_MS, NS_PER_S
 from headgate.engine.cache import EntryCache
+from headgate.engine.disk_hold import DiskHold
 from headgate.engine.dispatch_shared import SharedDispatcher
 from headgate.engine.dispatch_single import SingleActiveDispatcher
 from headgate.engine.dispatcher import Dispatcher
@@ -133,6 +134,7 @@ class Engine:
         self.quotas = QuotaKeeper(self)
         self.intake = Intake(self)
         self.parked = ParkedBounds(self)
+        self.disk_hold = DiskHold(self)
         self.published: dict[Topic, None] | None = None
         """Users' topics that published since the adaptive controller looked; None without one."""
         self.written_ns = now_ns

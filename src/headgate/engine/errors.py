@@ -21,6 +21,10 @@ class ProducersHeldError(EngineError):
     """The topic has reached a backlog quota that holds producers; there is no room for another."""
 
 
+class DiskFullError(ProducersHeldError):
+    """The disk is full, and the connection parked as much of what was sent as it may."""
+
+
 class ProducersRefusedError(EngineError):
     """The topic has reached a backlog quota that refuses producers."""
 

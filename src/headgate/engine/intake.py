@@ -1,9 +1,10 @@
 """What may be appended now, and what waits: publish limits, quotas, full connections (law 3).
 
-A SEND passes three questions in this order. Has its connection room for one more unanswered SEND?
-Has its topic's backlog quota room? Do the publish limits, static and adaptive, of topic and broker
-allow it? At the first no it waits in its producer's own queue, and so does what its producer sends
-after it; others go on. Limits are charged in the turn in which the entry is handed to the log.
+A SEND passes four questions in this order. Has the disk room? Has its connection room for one more
+unanswered SEND? Has its topic's backlog quota room? Do the publish limits, static and adaptive, of
+topic and broker allow it? At the first no it waits in its producer's own queue, and so does what
+its producer sends after it; others go on. Limits are charged in the turn in which the entry is
+handed to the log. The disk is not asked for a SEND that arrives: the log then refuses it.
 
 The limits are a tree of gates as those of dispatch are, with a producer in a subscription's place:
 producers share their topic's limit max-min fairly, topics the broker's. A topic without limits,
@@ -112,17 +113,19 @@ class Intake:
         if place is None:
             return self._charge(producer, messages, size_bytes)
         if not producer.ending:
-            self._enter(topic, producer, place)
+            self.enter(topic, producer, place)
         return PARKED
 
     def wait_for_answers(self, topic: Topic, producer: Producer, send: ParkedSend) -> None:
         """A SEND arrived whose connection has as many unanswered ones as it may."""
         if not producer.parked and not producer.ending:
-            self._enter(topic, producer, Place.CONNECTION)
+            self.enter(topic, producer, Place.CONNECTION)
         self.park(topic, producer, send)
 
-    def _refused(self, topic: Topic, producer: Producer) -> Place | None:
+    def refused(self, topic: Topic, producer: Producer) -> Place | None:
         """Where the next SEND of a producer has to wait; None if it may be staged."""
+        if self._engine.disk_hold.is_full:
+            return Place.DISK
         if not producer.port.has_room:
             return Place.CONNECTION
         return self._refused_by_topic(topic, producer)
@@ -167,7 +170,7 @@ class Intake:
             topic.parking = Parking()
         return topic.parking
 
-    def _enter(self, topic: Topic, producer: Producer, place: Place) -> None:
+    def enter(self, topic: Topic, producer: Producer, place: Place) -> None:
         """A producer waits there from now on."""
         if producer.place is place:
             return
@@ -183,15 +186,24 @@ class Intake:
         elif place is Place.QUOTA:
             self._engine.parked.arm_hold(topic, parking, now_ns)
             self._engine.parked.held(topic)
+        elif place is Place.DISK:
+            self._engine.disk_hold.entered(producer)
+            self._engine.parked.held(topic)
         topic.settle_admission()
 
-    def park(self, topic: Topic, producer: Producer, send: ParkedSend) -> None:
-        """Keep a SEND that was not admitted, or forget it with a producer that is ending."""
+    def park(
+        self, topic: Topic, producer: Producer, send: ParkedSend, *, first: bool = False
+    ) -> None:
+        """Keep a SEND that was not admitted, behind what its producer has waiting (or, ``first``,
+        before it), or forget it with a producer that is ending."""
         if producer.ending:
             return  # forgotten
         if producer.parked is None:
             producer.parked = deque()
-        producer.parked.append(send)
+        if first:
+            producer.parked.appendleft(send)
+        else:
+            producer.parked.append(send)
         self._parking_of(topic).count(producer, 1, send)
         self._engine.parked.parked(producer, len(send.body))
 
@@ -225,12 +237,12 @@ class Intake:
     @property
     def is_busy(self) -> bool:
         """Whether :meth:`work` has more to do at once."""
-        return bool(self._with_room or self._ready)
+        return bool(self._with_room or self._ready or self._engine.disk_hold.may_go)
 
     def work(self, entries_max: int) -> int:
-        """Stage what waited at connections or the gate and may go, about ``entries_max`` of it;
-        return how much that was."""
-        used = 0
+        """Stage what waited at the disk, connections or the gate and may go, about ``entries_max``
+        of it; return how much that was."""
+        used = self._engine.disk_hold.work(entries_max)
         while self._with_room and used < entries_max:
             port = next(iter(self._with_room))
             del self._with_room[port]
@@ -254,17 +266,17 @@ class Intake:
         while ring and used < entries_max:
             producer = ring[0]
             topic = cast("Topic", producer.topic)
-            refused = self._refused(topic, producer)
+            refused = self.refused(topic, producer)
             used += 1
             if not producer.parked:
                 continue  # a quota that refuses producers ended it just now
             if refused is place:
                 break
             if refused is not None:
-                self._enter(topic, producer, refused)
+                self.enter(topic, producer, refused)
                 continue
-            self._stage_next(topic, producer)
-            if producer.parked:
+            self.stage_next(topic, producer)
+            if ring and ring[0] is producer:
                 ring.rotate(-1)
         return used
 
@@ -280,17 +292,17 @@ class Intake:
             if used >= entries_max:
                 self._ready.append(producer)
                 break
-            refused = self._refused(topic, producer)
+            refused = self.refused(topic, producer)
             if not producer.parked:
                 break  # a quota that refuses producers ended it just now
             if refused is not None:
-                self._enter(topic, producer, refused)
+                self.enter(topic, producer, refused)
                 break
-            self._stage_next(topic, producer)
+            self.stage_next(topic, producer)
             used += 1
         return used
 
-    def _stage_next(self, topic: Topic, producer: Producer) -> None:
+    def stage_next(self, topic: Topic, producer: Producer) -> None:
         """The oldest waiting SEND of a producer goes."""
         parking, parked = cast(Parking, topic.parking), cast("deque[ParkedSend]", producer.parked)
         now_ns, send = self._engine.now_ns, parked.popleft()

@@ -2,10 +2,10 @@
 
 * Over a bound the connection that parks most is read no further, never one that parks nothing
   (law 3.1). A good deal beyond the bound of all, the producer that parks most is closed.
-* What a quota holds never pauses a socket, because the acknowledgements that end the hold may come
-  over it: there the producer that parks most is closed, and what it parked is forgotten. So it is
-  with what the adaptive limit holds on a connection that has consumers. A quota's hold also ends so
-  after ``headgateHoldParkMs`` (law 4.3).
+* What a quota or a full disk holds never pauses a socket, because the acknowledgements that end
+  the hold may come over it: there the producer that parks most is closed, and what it parked is
+  forgotten. So it is with what the adaptive limit holds on a connection that has consumers. These
+  holds also end so after ``headgateHoldParkMs`` (law 4.3).
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class ParkedBounds:
             most = max(self._producers[port], key=_parked_bytes)
             if most.topic is None:
                 break
-            most.topic.end_producer(most)
+            self._end(most.topic, most)
 
     def left(self, producer: Producer, count: int, size_bytes: int) -> None:
         """So many SENDs of a producer, of so many bytes in all, wait no longer."""
@@ -88,26 +88,33 @@ class ParkedBounds:
         return port.parked_bytes > bound and port not in self._paused
 
     def held(self, topic: Topic) -> None:
-        """From now on a quota or the adaptive limit holds what a topic parks, or some of it: of its
-        producers on connections that are not read those are closed for which these may not be
+        """A quota, the disk or the adaptive limit holds from now on what a topic parks, or some: of
+        its producers on connections that are not read those are closed for which these may not be
         paused, so that these are read again."""
         over = None if topic.quota is None else topic.quota.over
         evicts = over is not None and not over.policy.stops_producers
         for port in list(self._paused):
             for producer in list(self._producers.get(port, ())):
-                if producer.topic is topic and not evicts and _needs_reading(producer):
-                    topic.end_producer(producer)
+                may_wait = evicts and producer.place is not Place.DISK
+                if producer.topic is topic and not may_wait and _needs_reading(producer):
+                    self._end(topic, producer)
 
     def _relieve(self, port: ProducerPort, read_on_at: int) -> bool:
         """Have a connection park less (True), or no more until at most so much is parked in all
         (False). Of what it must not be paused for, the producer that parks most is closed."""
         most = max(self._producers[port], key=_parked_bytes)
         if most.topic is not None and _needs_reading(most):
-            most.topic.end_producer(most)
+            self._end(most.topic, most)
             return True
         self._paused[port] = read_on_at
         port.pause_for_parked()
         return False
+
+    def _end(self, topic: Topic, producer: Producer) -> None:
+        """Close a producer for what it parks."""
+        if producer.place is Place.DISK:
+            self._engine.disk_hold.over_bound(producer.port)
+        topic.end_producer(producer)
 
     def _resume(self, ports: list[ProducerPort]) -> None:
         few = self._engine.limits.parked_bytes_per_connection_max // 2
@@ -121,6 +128,7 @@ class ParkedBounds:
 
     def holds_due(self) -> None:
         """How long a hold may be was changed: look at everybody who waits."""
+        self._engine.disk_hold.holds_due()
         topics = {p.topic: None for mine in self._producers.values() for p in mine}
         for topic in topics:
             if topic is not None and topic.parking is not None:
@@ -162,7 +170,7 @@ def _needs_reading(producer: Producer) -> bool:
     """Whether its wait may end only by what comes over its connection."""
     parking = None if producer.topic is None else producer.topic.parking
     cause = None if parking is None else parking.cause_of(producer)
-    return cause is ParkCause.BACKLOG_QUOTA or (
+    return cause in (ParkCause.BACKLOG_QUOTA, ParkCause.DISK_FULL) or (
         cause is ParkCause.ADAPTIVE and producer.port.brings_acks
     )
 

@@ -1,8 +1,9 @@
 """SENDs that wait before their append, each in its producer's own queue (laws 3.1 and 4.3).
 
 A producer with waiting SENDs stands in one place: at its topic's backlog quota, at the gate of the
-publish limits, or at its connection, for answers to what it sent before. All of a topic that stand
-at the gate wait for the same limits, so that the gate's cause is one for all of them.
+publish limits, at its connection, for answers to what it sent before, or at a full disk. All of a
+topic that stand at the gate wait for the same limits, so that the gate's cause is one for all of
+them.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ class Place(IntEnum):
     QUOTA = 0
     GATE = 1
     CONNECTION = 2
+    DISK = 3
 
 
 class ParkedSend(NamedTuple):
@@ -59,7 +61,7 @@ class Parking:
     )
 
     def __init__(self) -> None:
-        self._by_place = [[0, 0, 0], [0, 0, 0], [0, 0, 0]]
+        self._by_place = [[0, 0, 0] for _ in Place]
         """Producers, messages and bytes in each place."""
         self._causes: set[ParkCause] = set()
         """Those that something waits for now."""
@@ -77,8 +79,8 @@ class Parking:
         """When it is looked who has waited for the quota too long; 0 for never."""
 
     def __bool__(self) -> bool:
-        at_quota, at_gate, at_connection = self._by_place
-        return bool(at_quota[0] or at_gate[0] or at_connection[0])
+        at_quota, at_gate, at_connection, at_disk = self._by_place
+        return bool(at_quota[0] or at_gate[0] or at_connection[0] or at_disk[0])
 
     @property
     def messages(self) -> int:
@@ -165,8 +167,8 @@ class Parking:
         producer.port.unthrottled(producer.throttled_by)
 
     def _ring(self, producer: Producer, place: Place) -> deque[Producer] | None:
-        """Those in one place, in the order of their turns; the gate keeps its own."""
-        if place is Place.GATE:
+        """Those in one place, in the order of their turns; the gate and the disk keep their own."""
+        if place is Place.GATE or place is Place.DISK:
             return None
         return self.quota_ring if place is Place.QUOTA else producer.port.waiting
 
@@ -231,6 +233,8 @@ class Parking:
     def _cause_of(self, place: Place) -> ParkCause:
         if place is Place.CONNECTION:
             return ParkCause.PENDING_LIMIT
+        if place is Place.DISK:
+            return ParkCause.DISK_FULL
         if place is Place.QUOTA or self._is_over:
             return ParkCause.BACKLOG_QUOTA
         return self._gate_cause

@@ -96,6 +96,9 @@ class ProducerPort(Protocol):
     def send_staged(self) -> None:
         """A SEND that waited is staged now: its receipt or failure follows."""
 
+    def send_taken_back(self) -> None:
+        """A SEND that was staged was not stored and waits again."""
+
     def send_refused(self, producer_id: int, sequence_id: int, reason: str, /) -> None:
         """A SEND that waited cannot be staged: tell its producer, and end it."""
 
@@ -134,6 +137,9 @@ class FreePort:
         """See :class:`ProducerPort`."""
 
     def send_staged(self) -> None:
+        """See :class:`ProducerPort`."""
+
+    def send_taken_back(self) -> None:
         """See :class:`ProducerPort`."""
 
 

@@ -11,7 +11,7 @@ from collections import deque
 from typing import TYPE_CHECKING
 
 from headgate.base.ack_set import AckSet
-from headgate.base.errors import StorageError
+from headgate.base.errors import NoRoomError, StorageError
 from headgate.base.names import TopicName
 from headgate.engine.cache import TopicCache
 from headgate.engine.errors import (
@@ -117,8 +117,8 @@ class Topic:
         self.cache: TopicCache = {}
         self.producers: dict[str, Producer] = {}
         self.subscriptions: dict[str, Subscription] = {}
-        self._pending: deque[tuple[Producer, int, int, int]] = deque()
-        """Producer, sequence ids and charged messages of each."""
+        self._pending: deque[tuple[Producer, int, int, int, int, bytes]] = deque()
+        """Producer, sequence ids, charged messages, messages and body of each."""
         self._arrivals: deque[tuple[int, int]] = deque()
         """For each turn in which entries were staged: the first of them, and when."""
         self._arrived_ns = -1
@@ -218,12 +218,12 @@ class Topic:
     ) -> bool:
         """Stage one entry; its receipt follows when it is durable, in send order.
 
-        False: it waits, for room in a backlog quota or under a publish limit. It is staged when it
-        may (:meth:`ProducerPort.send_staged`), or forgotten when its producer is closed before.
-        ``charged`` messages of one that waited are charged already.
+        False: it waits, for room in a backlog quota or on the disk, or under a publish limit. It is
+        staged when it may (:meth:`ProducerPort.send_staged`), or forgotten when its producer is
+        closed before. ``charged`` messages of one that waited are charged already.
 
         Raises:
-            StorageError: the log takes no more (full disk, failed disk).
+            StorageError: the disk failed; or it is full, and this is a topic of the system.
         """
         engine = self.engine
         if self.staged_bytes >= self.admit_below:
@@ -234,9 +234,13 @@ class Topic:
                 return False
         try:
             ordinal = engine.effects.append(self, message_count, body)
-        except StorageError:
+        except StorageError as error:
             self._give_back(charged, len(body))
-            raise
+            if self.is_system or not isinstance(error, NoRoomError):
+                raise
+            send = (sequence_id, highest_sequence_id, message_count, body, engine.now_ns)
+            engine.disk_hold.no_room(self, producer, ParkedSend(*send))
+            return False
         if self.subscriptions:
             engine.cache.put(self.cache, ordinal, body)
         if engine.now_ns != self._arrived_ns:
@@ -248,7 +252,9 @@ class Topic:
         producer.pending_count += 1
         producer.messages_published += message_count
         producer.bytes_published += size
-        self._pending.append((producer, sequence_id, highest_sequence_id, charged))
+        self._pending.append(
+            (producer, sequence_id, highest_sequence_id, charged, message_count, body)
+        )
         return True
 
     def park(
@@ -265,18 +271,20 @@ class Topic:
         engine.intake.wait_for_answers(self, producer, send)
 
     def stage_parked(self, producer: Producer, send: ParkedSend, charged: int) -> None:
-        """Stage a SEND that waited and may go now. Where the log takes no more, its producer is
-        told and ended."""
+        """Stage a SEND that waited and may go now. Where the disk has failed, its producer is told
+        and ended."""
         self.admit_below = NO_MARK
         sequence_id, highest_sequence_id, message_count, body, _ = send
+        ids = (sequence_id, highest_sequence_id)
         try:
-            self.publish(producer, sequence_id, highest_sequence_id, message_count, body, charged)
+            is_staged = self.publish(producer, *ids, message_count, body, charged)
         except StorageError as error:
             self.settle_admission()
             producer.port.send_refused(producer.producer_id, sequence_id, str(error))
         else:
             self.settle_admission()
-            producer.port.send_staged()
+            if is_staged:
+                producer.port.send_staged()
 
     def settle_admission(self) -> None:
         """Set up to how many staged bytes nothing that is sent has to wait."""
@@ -345,7 +353,7 @@ class Topic:
         pending = self._pending
         position = log.position
         for ordinal in range(self.visible, log.end):
-            producer, sequence_id, highest_sequence_id, _ = pending.popleft()
+            producer, sequence_id, highest_sequence_id, _, _, _ = pending.popleft()
             producer.pending_count -= 1
             if not producer.closed:
                 producer.port.send_receipt(
@@ -408,12 +416,43 @@ class Topic:
         self._arrivals.clear()
         self._arrived_ns = -1
         for size in sizes:
-            producer, sequence_id, _, charged = self._pending.popleft()
+            producer, sequence_id, _, charged, _, _ = self._pending.popleft()
             self._give_back(charged, size)
             producer.pending_count -= 1
             if not producer.closed:
                 producer.port.send_failed(producer.producer_id, sequence_id, str(error))
         self.staged_bytes = self.log.bytes_before(self.log.staged_end)
+        self._answered()
+
+    def append_again(self) -> None:
+        """A commit failed for a moment: stage once more what was staged since the last durable
+        entry, under the same ordinals."""
+        for _, _, _, _, message_count, body in self._pending:
+            self.engine.effects.append(self, message_count, body)
+
+    def append_held(self) -> None:
+        """The disk has no room for what was staged since the last durable entry: it waits until
+        there is some, each producer's before what that sent later."""
+        taken: list[tuple[Producer, ParkedSend]] = []
+        ordinal, arrivals = self.log.end, self._arrivals
+        for producer, sequence_id, highest_sequence_id, charged, messages, body in self._pending:
+            while len(arrivals) > 1 and arrivals[1][0] <= ordinal:
+                arrivals.popleft()
+            self.cache.pop(ordinal, None)
+            ordinal += 1
+            self._give_back(charged, len(body))
+            producer.pending_count -= 1
+            producer.messages_published -= messages
+            producer.bytes_published -= len(body)
+            if not producer.closed:
+                send = (sequence_id, highest_sequence_id, messages, body, arrivals[0][1])
+                taken.append((producer, ParkedSend(*send)))
+        self._pending.clear()
+        self._sizes.clear()
+        arrivals.clear()
+        self._arrived_ns = -1
+        self.staged_bytes = self.log.bytes_before(self.log.staged_end)
+        self.engine.disk_hold.take_back(self, taken)
         self._answered()
 
     @property

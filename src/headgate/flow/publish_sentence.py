@@ -36,6 +36,7 @@ _HOLDERS: Final = {
     ParkCause.BACKLOG_QUOTA: "the backlog quota",
     ParkCause.PENDING_LIMIT: "too many unanswered messages of a connection",
     ParkCause.MEMORY: "too much that waited in memory",
+    ParkCause.DISK_FULL: "the full disk",
 }
 
 
@@ -62,12 +63,18 @@ class Held:
     unread: int = 0
 
 
-def publish_sentence(causes: Sequence[Held], *, partitions: int = 1, stopped: bool = False) -> str:
+def publish_sentence(
+    causes: Sequence[Held],
+    *,
+    partitions: int = 1,
+    stopped: bool = False,
+    disk_full: bool = False,
+) -> str:
     """Say what holds publishing; no line break, no full stop.
 
     ``partitions``: of how many the topic is made; each has its topic's limit by itself.
     ``stopped``: a backlog quota is reached, so that no message is accepted. Its producers may have
-    been disconnected, so that nothing waits.
+    been disconnected, so that nothing waits. ``disk_full``: no message is accepted either.
     """
     now = sorted(
         (held for held in causes if held.producers),
@@ -76,7 +83,11 @@ def publish_sentence(causes: Sequence[Held], *, partitions: int = 1, stopped: bo
     if now:
         others = (_waits(held, partitions) for held in now[1:])
         return "; ".join([_now(now[0], partitions), *others])
-    head = "the backlog quota lets nobody publish now" if stopped else "nothing waits now"
+    head = "nothing waits now"
+    if stopped:
+        head = "the backlog quota lets nobody publish now"
+    elif disk_full:
+        head = "the disk is full: what is published now waits for room"
     for name, lately in (
         ("minute", [(held.minute_s, held) for held in causes]),
         ("hour", [(held.hour_s, held) for held in causes]),
@@ -88,7 +99,7 @@ def publish_sentence(causes: Sequence[Held], *, partitions: int = 1, stopped: bo
         ]
         if told:
             return f"{head}; {' and '.join(told)} of the last {name}"
-    return head if stopped else NOTHING_HOLDS
+    return head if stopped or disk_full else NOTHING_HOLDS
 
 
 def _now(held: Held, partitions: int) -> str:
@@ -138,6 +149,8 @@ def _waits(held: Held, partitions: int) -> str:
     wait = f"{who} {'waits' if is_one else 'wait'} for"
     if held.cause is ParkCause.BACKLOG_QUOTA:
         return f"{wait} room in the backlog quota"
+    if held.cause is ParkCause.DISK_FULL:
+        return f"{wait} room on the disk, which is full"
     if held.cause is ParkCause.PENDING_LIMIT:
         what = "what it" if is_one else "what they"
         return f"{wait} answers to {what} sent before ({PENDING_SETTING})"

@@ -1,8 +1,8 @@
 """All disk access: the :class:`Fs` protocol and its three implementations."""
 
-from headgate.fs.api import File, Fs, Lock
+from headgate.fs.api import File, Fs, Lock, Space
 from headgate.fs.faulty_fs import FaultyFs, Operation
 from headgate.fs.mem_fs import MemFs
 from headgate.fs.os_fs import OsFs
 
-__all__ = ["FaultyFs", "File", "Fs", "Lock", "MemFs", "Operation", "OsFs"]
+__all__ = ["FaultyFs", "File", "Fs", "Lock", "MemFs", "Operation", "OsFs", "Space"]

@@ -15,7 +15,16 @@ Rules of the interface:
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import NamedTuple, Protocol
+
+
+class Space(NamedTuple):
+    """The file system that a directory is on."""
+
+    free_bytes: int
+    """What this process may still write."""
+    size_bytes: int
+    """What it holds in all."""
 
 
 class Lock(Protocol):
@@ -79,6 +88,9 @@ class Fs(Protocol):
 
     def sync_directory(self, path: str) -> None:
         """Make the names in a directory durable."""
+
+    def space(self, path: str) -> Space:
+        """How much room the file system has that ``path`` is on."""
 
     def lock(self, path: str) -> Lock:
         """Lock the file ``path`` (made when missing).

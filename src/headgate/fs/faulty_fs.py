@@ -11,7 +11,7 @@ import errno
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from headgate.fs.api import File, Fs, Lock
+from headgate.fs.api import File, Fs, Lock, Space
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +78,10 @@ class FaultyFs:
         """See :meth:`headgate.fs.Fs.sync_directory`."""
         self._ask("sync_directory", path)
         self.inner.sync_directory(path)
+
+    def space(self, path: str) -> Space:
+        """Passed through: no fault is planned for it."""
+        return self.inner.space(path)
 
     def lock(self, path: str) -> Lock:
         """See :meth:`headgate.fs.Fs.lock`."""

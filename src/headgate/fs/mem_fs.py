@@ -13,6 +13,11 @@ import posixpath
 import random
 from collections.abc import Sequence
 
+from headgate.fs.api import Space
+
+UNBOUNDED_BYTES = 1 << 60
+"""What a disk without a capacity says to be its size."""
+
 PAGE_BYTES = 512
 """A power cut keeps or loses a write in pieces of this size, at offsets that are multiples."""
 
@@ -180,6 +185,13 @@ class MemFs:
     def sync_directory(self, path: str) -> None:
         """See :meth:`headgate.fs.Fs.sync_directory`."""
         self._durable[_clean(path)] = dict(self._names[_clean(path)])
+
+    def space(self, path: str) -> Space:
+        """See :meth:`headgate.fs.Fs.space`; without a capacity it is a very large disk."""
+        if _clean(path) not in self._names:
+            raise FileNotFoundError(errno.ENOENT, "no such directory", path)
+        size_bytes = UNBOUNDED_BYTES if self.capacity_bytes is None else self.capacity_bytes
+        return Space(max(0, size_bytes - self.used_bytes()), size_bytes)
 
     def lock(self, path: str) -> MemLock:
         """See :meth:`headgate.fs.Fs.lock`."""

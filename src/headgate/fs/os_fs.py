@@ -8,6 +8,8 @@ import fcntl
 import os
 from collections.abc import Sequence
 
+from headgate.fs.api import Space
+
 _IOV_PARTS_MAX = min(1024, os.sysconf("SC_IOV_MAX"))
 """How many parts one ``pwritev`` takes."""
 _JOIN_PART_BYTES_MAX = 16 * 1024
@@ -158,6 +160,11 @@ class OsFs:
             os.fsync(fd)
         finally:
             os.close(fd)
+
+    def space(self, path: str) -> Space:
+        """See :meth:`headgate.fs.Fs.space`."""
+        found = os.statvfs(path)
+        return Space(found.f_bavail * found.f_frsize, found.f_blocks * found.f_frsize)
 
     def lock(self, path: str) -> OsLock:
         """See :meth:`headgate.fs.Fs.lock`."""

@@ -1,5 +1,6 @@
 """The commit log: entries, acknowledgements and cursors of all topics, durable in one stream."""
 
+from headgate.fs.api import Space
 from headgate.ledger.batch import Batch
 from headgate.ledger.commit_log import CommitLog
 from headgate.ledger.cursors import CursorState
@@ -32,6 +33,7 @@ __all__ = [
     "LogFullError",
     "LogStatistics",
     "ReadPlan",
+    "Space",
     "TimesBound",
     "TopicLog",
     "UnknownFormatError",

@@ -19,7 +19,7 @@ import contextlib
 from collections.abc import Callable, Collection
 
 from headgate.base.errors import StorageError, invariant
-from headgate.fs.api import Fs, Lock
+from headgate.fs.api import Fs, Lock, Space
 from headgate.ledger.batch import Batch
 from headgate.ledger.directory import adopt, lock_directory
 from headgate.ledger.errors import LogFailedError, LogFullError
@@ -28,6 +28,7 @@ from headgate.ledger.identity import Identity, write_identity
 from headgate.ledger.maintenance import Job, Maintenance
 from headgate.ledger.reader import LogReader, ReadPlan, entries_of
 from headgate.ledger.recovery import prepare_first, recover
+from headgate.ledger.room import check_room, no_room_to_begin
 from headgate.ledger.settings import LedgerSettings
 from headgate.ledger.staging import Staging
 from headgate.ledger.state import LogState
@@ -89,6 +90,7 @@ class CommitLog(Staging):
         except OSError as error:
             raise StorageError(f"opening {directory} failed: {error}", retryable=True) from error
         try:
+            check_room(fs, directory, settings)
             stamp = int.from_bytes(entropy(STAMP_BYTES), "little")
             writer = LogWriter(fs, directory, settings.segment_bytes, stamp)
             state = recover(fs, directory, topic_numbers, writer, times_bound, topic_number_last)
@@ -96,6 +98,8 @@ class CommitLog(Staging):
             state.next_cursor_id = max(state.next_cursor_id, ids_min)
             adopt(fs, directory)
             ready = prepare_first(fs, directory, state, writer)
+            if not (ready or state.segments or topic_numbers):
+                raise no_room_to_begin(fs, directory, settings)
         except OSError as error:
             lock.release()
             raise StorageError(f"reading {directory} failed: {error}", retryable=True) from error
@@ -146,7 +150,12 @@ class CommitLog(Staging):
                 self.commit(batch)
             job = self._maintenance.step(force_checkpoint=True)
             if job is not None:
-                job.run()
+                try:
+                    job.run()
+                except LogFullError:
+                    if self.has_held:
+                        raise
+                    return  # everything is stored; the next start replays it
                 self.finish_job(job)
 
     # Batches: what maintenance has to know about them ---------------------------------------
@@ -215,6 +224,17 @@ class CommitLog(Staging):
         """The newest receive time of all topics; 0 when nothing was ever stored."""
         topics = self._state.topics.values()
         return max((topic.newest_received_ms for topic in topics), default=0)
+
+    # The disk -------------------------------------------------------------------------------
+
+    @property
+    def segment_bytes(self) -> int:
+        """What the log needs of the disk at once."""
+        return self._settings.segment_bytes
+
+    def space(self) -> Space:
+        """How much room the file system has. Blocks. Raises :class:`OSError`."""
+        return self._fs.space(self._directory)
 
     # Maintenance ----------------------------------------------------------------------------
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headgate.base.errors import HeadgateError, StorageError
+from headgate.base.errors import HeadgateError, NoRoomError, StorageError
 
 
 class LogFailedError(StorageError):
@@ -12,11 +12,8 @@ class LogFailedError(StorageError):
         super().__init__(message, retryable=False)
 
 
-class LogFullError(StorageError):
+class LogFullError(NoRoomError):
     """The disk is full. Publishing can go on when room is made; consuming goes on now."""
-
-    def __init__(self, message: str) -> None:
-        super().__init__(message, retryable=True)
 
 
 class UnknownTopicsError(HeadgateError):

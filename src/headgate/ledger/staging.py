@@ -68,7 +68,7 @@ class Staging:
         self._state = state
         self._writer = writer
         self.full = False
-        """The disk is full: entries are refused, everything else goes on. Read only for others."""
+        """The disk is full: no entry is taken, everything else goes on. Read only for others."""
         self.failed: LogFailedError | None = None
         """Why nothing is stored until a restart; None while all is well. Read only for others."""
         self._limit = settings.segment_bytes
@@ -419,7 +419,7 @@ class Staging:
             if self.failed is not None:
                 raise self.failed
             if self.full:
-                raise LogFullError("the disk is full: publishes are refused until there is room")
+                raise LogFullError("the disk is full: what is published waits until there is room")
         if self._offset + size > self._settings.segment_bytes:
             self.roll()
 

@@ -19,10 +19,10 @@ from __future__ import annotations
 
 import sqlite3
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from headgate.base.errors import CorruptionError, StorageError
+from headgate.base.errors import CorruptionError, NoRoomError, StorageError
 from headgate.metadata.store import Write
 from headgate.metadata.wal import wal_damage
 
@@ -53,23 +53,40 @@ _ERRORS = (sqlite3.Error, UnicodeDecodeError)
 class SqliteStore:
     """Rows in a SQLite file. Open, use and close it in one thread."""
 
-    def __init__(self, path: str, *, busy_timeout_s: float = 1.0) -> None:
+    def __init__(
+        self,
+        path: str,
+        *,
+        busy_timeout_s: float = 1.0,
+        make_room: Callable[[], bool] = lambda: False,
+    ) -> None:
         """Open ``path``, or create it (its folder must exist).
 
-        ``busy_timeout_s`` is how long to wait for another process to let go of it.
+        ``busy_timeout_s`` is how long to wait for another process to let go of it. ``make_room``
+        is asked when the disk is full; what failed is tried again while it returns True.
 
         Raises:
             CorruptionError: it is not a metadata file, damaged, or of a format that is not known.
             StorageError: it cannot be opened, or another process has it.
         """
         self._path = path
+        self._make_room = make_room
         self._connection: sqlite3.Connection | None = None
         self._check_wal(Path(f"{path}-wal"))
+        while True:
+            try:
+                self._connect(busy_timeout_s)
+                return
+            except NoRoomError:
+                if not make_room():
+                    raise
+
+    def _connect(self, busy_timeout_s: float) -> None:
         try:
             # Opened and loaded by whoever starts the broker, then used by one lane's thread:
             # never by two at once.
             self._connection = sqlite3.connect(
-                path, isolation_level=None, timeout=busy_timeout_s, check_same_thread=False
+                self._path, isolation_level=None, timeout=busy_timeout_s, check_same_thread=False
             )
             self._prepare(self._connection)
         except _ERRORS as error:
@@ -110,6 +127,15 @@ class SqliteStore:
             StorageError: ``retryable``, and nothing was changed, if the disk was full or busy.
                 After any other error, what lies in the WAL may count at the next start.
         """
+        while True:
+            try:
+                self._commit(writes)
+                return
+            except NoRoomError:
+                if not self._make_room():
+                    raise
+
+    def _commit(self, writes: Sequence[Write]) -> None:
         connection = self._open()
         try:
             connection.execute("BEGIN IMMEDIATE")
@@ -197,7 +223,9 @@ class SqliteStore:
             return CorruptionError(text)
         if code == sqlite3.SQLITE_ERROR:
             return self._damaged(str(error))  # the statements are right: the tables are not there
-        return StorageError(text, retryable=code in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_BUSY))
+        if code == sqlite3.SQLITE_FULL:
+            return NoRoomError(text)
+        return StorageError(text, retryable=code == sqlite3.SQLITE_BUSY)
 
 
 def _crc(kind: str, key: str, value: bytes) -> int:

@@ -154,12 +154,13 @@ def _state_fields() -> tuple[Field, ...]:
 def _parked_fields() -> tuple[Field, ...]:
     fields: list[Field] = []
     for i, cause in enumerate(PARK_CAUSES):
-        fields.append(Field(60 + 3 * i, f"parked_{cause}_ns", _I, _CUM, "ns",
+        base = 60 + 3 * i if i < 6 else 85 + 3 * (i - 6)  # 80 to 84 were taken when the last came
+        fields.append(Field(base, f"parked_{cause}_ns", _I, _CUM, "ns",
                             f"Wall time while at least one SEND was held by {cause}."))
         if cause == "memory":
             continue
         for j, unit in enumerate(DIMENSIONS):
-            fields.append(Field(61 + 3 * i + j, f"parked_{cause}_{unit}", _I, _LEVEL, unit,
+            fields.append(Field(base + 1 + j, f"parked_{cause}_{unit}", _I, _LEVEL, unit,
                                 f"{unit.capitalize()} held by {cause} now."))
     return tuple(fields)
 

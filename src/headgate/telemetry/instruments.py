@@ -142,6 +142,11 @@ BROKER_INSTRUMENTS: Final = (
     _ours(series.DAMAGE_SERIES[0], GAUGE, "{topic}", lambda broker, _: damage_counts(broker)[0]),
     _ours(series.DAMAGE_SERIES[1], GAUGE, "{subscription}",
           lambda broker, _: damage_counts(broker)[1]),
+    _ours(series.DISK_FREE_SERIES, GAUGE, "By", readings.disk_free_bytes),
+    _ours(series.DISK_SIZE_SERIES, GAUGE, "By", readings.disk_size_bytes),
+    _ours(series.DISK_FULL_SERIES, GAUGE, "1",
+          lambda broker, _: int(broker.disk.full_since_ns is not None)),
+    _ours(series.DISK_FULL_SECONDS_SERIES, COUNTER, "s", readings.disk_full_seconds),
     _ours(series.LIMIT_SERIES, GAUGE, "1/s", readings.broker_limit),
 )  # fmt: skip
 

@@ -45,6 +45,7 @@ from headgate.telemetry.series import (
     WRITE_SERIES,
     Series,
 )
+from headgate.telemetry.storage_metrics import StorageLines
 from headgate.telemetry.subjects import cells_of
 from headgate.telemetry.values import (
     Number,
@@ -249,6 +250,7 @@ class _Renderer:
     def _broker_samples(self) -> None:
         self._quotas.broker(self._cluster)
         self._figures(DAMAGE_SERIES, damage_counts(self._broker), self._cluster)
+        StorageLines(self._broker, self._page.lines_of).broker(self._cluster)
         if self._broker.adaptive is not None:
             figures = broker_figures(self._broker.adaptive)
             self._figures(ADAPTIVE_SERIES, figures, self._cluster)

@@ -83,6 +83,21 @@ def connections_limited(broker: Broker, _: object) -> Values:
     )
 
 
+def disk_free_bytes(broker: Broker, _: object) -> int | None:
+    """Room that is left on the file system."""
+    return None if broker.disk.space is None else broker.disk.space.free_bytes
+
+
+def disk_size_bytes(broker: Broker, _: object) -> int | None:
+    """Size of the file system."""
+    return None if broker.disk.space is None else broker.disk.space.size_bytes
+
+
+def disk_full_seconds(broker: Broker, _: object) -> float:
+    """Time in which what was sent waited for room."""
+    return broker.disk.full_ns(broker.engine.now_ns) / NS_PER_S
+
+
 def broker_limit(broker: Broker, _: object) -> Values:
     """The broker's limits in force: of dispatch, and of publishing."""
     yield from _limit("broker", broker.in_force.of_broker())

@@ -296,6 +296,30 @@ CHECK_DEFECTS_SERIES: Final = Series(
     " bug.",
 )
 
+
+def _disk(name: str, kind: str, unit: str, meaning: str) -> Series:
+    return Series(f"headgate_disk_{name}", kind, BROKER_LABELS, unit, meaning)
+
+
+DISK_FREE_SERIES: Final = _disk(
+    "free_bytes", "gauge", "bytes",
+    "Room that is left on the file system of the data directory, looked at every 5 s.",
+)  # fmt: skip
+DISK_SIZE_SERIES: Final = _disk("size_bytes", "gauge", "bytes", "Size of that file system.")
+DISK_FULL_SERIES: Final = _disk(
+    "full", "gauge", "1",
+    "1 while what producers send waits because the log has no room, else 0.",
+)  # fmt: skip
+DISK_FULL_SECONDS_SERIES: Final = _disk(
+    "full_seconds_total", "counter", "s", "Time in which it waited so, since the start."
+)
+DISK_SERIES: Final = (
+    DISK_FREE_SERIES,
+    DISK_SIZE_SERIES,
+    DISK_FULL_SERIES,
+    DISK_FULL_SECONDS_SERIES,
+)
+
 QUOTA_SIZE_SERIES: Final = _topic(
     "storage_backlog_quota_limit", "bytes", "Size quota in force; -1 without one."
 )
@@ -351,7 +375,7 @@ PARKED_SECONDS_SERIES: Final = _quota(
     "publish_parked_seconds_total", "counter", "s",
     "Time in which at least one message that was sent waited in the broker, by cause, since the"
     " topic was loaded. The causes are ``topic_rate``, ``broker_rate``, ``adaptive``,"
-    " ``backlog_quota``, ``pending_limit`` and ``memory``.", "cause",
+    " ``backlog_quota``, ``pending_limit``, ``memory`` and ``disk_full``.", "cause",
 )  # fmt: skip
 PARKED_MESSAGES_SERIES: Final = _quota(
     "publish_parked_messages", "gauge", "messages", "Messages that wait now.", "cause"
@@ -452,6 +476,7 @@ SERIES: Final = (
     *DAMAGE_SERIES,
     CHECK_DURATION_SERIES,
     CHECK_DEFECTS_SERIES,
+    *DISK_SERIES,
     *ADAPTIVE_SERIES,
     *NAMESPACE_SERIES,
     *TOPIC_SERIES,

@@ -356,8 +356,11 @@ def test_a_start_on_a_full_disk_is_not_noted_and_the_next_one_is_fine(
 
 
 def test_a_disk_too_full_for_a_first_segment_leaves_nothing_bound() -> None:
-    directory = Directory(MemFs(capacity_bytes=9_000))
-    directory.open().close()
+    directory = Directory(MemFs(capacity_bytes=100_000))
+    directory.fs.make_directory("/others")
+    directory.fs.create("/others/file").allocate(95_000)
+    with pytest.raises(StorageError, match="no room for the first segment"):
+        directory.open()
     assert directory.catalog().identity.starts_by_log == {}
     assert directory.place().found.identity is None
 

@@ -33,15 +33,18 @@ def fail_on(kind: str, number: int = errno.EIO) -> Callable[[Operation], None]:
 
 @contextlib.contextmanager
 def logged() -> Iterator[list[str]]:
-    """What is logged of commits meanwhile."""
+    """What is logged of commits and the disk meanwhile."""
     lines: list[str] = []
     handler = logging.Handler()
     handler.emit = lambda record: lines.append(record.getMessage())  # type: ignore[method-assign]
-    logger.addHandler(handler)
+    loggers = (logger, logging.getLogger("headgate.disk"))
+    for each in loggers:
+        each.addHandler(handler)
     try:
         yield lines
     finally:
-        logger.removeHandler(handler)
+        for each in loggers:
+            each.removeHandler(handler)
 
 
 def commits_count(world: World) -> int:
@@ -178,7 +181,7 @@ async def test_what_fails_again_and_again_is_not_tried_without_a_pause(world: Wo
     made = [log.create_cursor(number, f"c{i}", AckSet(), {"x": "y" * 60_000}) for i in range(4)]
     before = world.lanes[0].jobs_count
     durable = world.broker.committer.durable()
-    with pytest.raises(StorageError, match="full"):
+    with pytest.raises(StorageError, match="no room"):
         await durable
     await asyncio.sleep(10)
     assert world.lanes[0].jobs_count - before < 2 * 10 / RETRY_DELAY_S
@@ -196,18 +199,20 @@ async def test_a_disk_that_stays_full_is_two_lines_in_the_log(world: World) -> N
     client = await world.connect()
     with logged() as lines:
         world.disk.plan = fail_on("write", errno.ENOSPC)
+        waiting = []
         for index in range(200):
             producer = await client.producer(f"{TOPIC}-{index}")
-            with contextlib.suppress(RefusedError):
-                await producer.send(b"x" * 1_000)
+            waiting.append(producer.send_nowait(b"x" * 1_000))
             await asyncio.sleep(0.5)
         (begun,) = lines
-        assert begun.startswith("storing fails: ")
+        assert begun.startswith("the disk is full: what producers send waits for room")
+        assert begun.endswith("(writing 0000000000000001.log failed: [Errno 28] as planned)")
         world.disk.plan = lambda _: None
         await asyncio.sleep(12)
-        await (await client.producer(TOPIC)).send(b"room again")
+        assert await (await client.producer(TOPIC)).send(b"room again")
+        await asyncio.gather(*waiting[-20:])
         assert len(lines) == 2
-        assert lines[1].startswith("storing works again, after ")
+        assert lines[1].startswith("the disk has room again: what producers sent waited for ")
 
 
 @played(ledger=LedgerSettings(segment_bytes=8 * 1024))

@@ -8,6 +8,7 @@ import errno
 import pytest
 
 from headgate.base.errors import StorageError
+from headgate.base.park_cause import ParkCause
 from headgate.base.positions import EARLIEST, Position
 from headgate.fs import Operation
 from headgate.ledger import LedgerSettings
@@ -15,6 +16,7 @@ from headgate.testing import ConnectionLostError, NetworkProfile, RefusedError, 
 from headgate.wire import client as frames
 from headgate.wire.codes import ProducerAccessMode, ServerError
 from tests.unit.broker.playing import TOPIC, played
+from tests.unit.broker.publishing import in_order
 
 
 @played()
@@ -168,27 +170,32 @@ async def test_a_flood_is_read_as_fast_as_it_is_stored(world: World) -> None:
     ),
     capacity_bytes=256 * 1024,
 )
-async def test_a_full_disk_refuses_publishes_and_recovers(world: World) -> None:
+async def test_a_full_disk_holds_what_is_sent_and_lets_it_go_in_order(world: World) -> None:
     client = await world.connect()
     producer = await client.producer(TOPIC)
     consumer = await client.subscribe(TOPIC, "s")
-    sent = await asyncio.gather(
-        *[producer.send_nowait(b"x" * 1_000) for _ in range(300)], return_exceptions=True
-    )
-    refused = [answer for answer in sent if isinstance(answer, RefusedError)]
-    assert refused
-    assert {answer.code for answer in refused} == {ServerError.PERSISTENCE_ERROR}
-    subscription = world.broker.engine.topics[TOPIC].subscriptions["s"]
-    while subscription.backlog_entries:
+    sent = [producer.send_nowait(b"%d " % number + b"x" * 1_000) for number in range(300)]
+    await asyncio.sleep(5)
+    stored = sum(receipt.done() for receipt in sent)
+    assert 0 < stored < 300
+    assert in_order(sent[:stored])
+    topic = world.broker.engine.topics[TOPIC]
+    assert topic.parking is not None
+    assert topic.parking.waiting(ParkCause.DISK_FULL).messages == 300 - stored
+    while topic.subscriptions["s"].backlog_entries:
         message = await consumer.receive()
         await consumer.ack(message.position)
-    with pytest.raises(RefusedError):
-        await (await client.producer(TOPIC)).send(b"still full")
     assert not consumer.queue
+    # What is subscribed to and acknowledged is stored, so a power cut would lose none of it.
+    other = await client.subscribe(TOPIC, "other", start=EARLIEST)
+    await other.ack((await other.receive()).position)
     world.fs.capacity_bytes = None
-    await asyncio.sleep(3)
-    await (await client.producer(TOPIC)).send(b"room again")
-    assert (await consumer.receive()).payload == b"room again"
+    await asyncio.gather(*sent)
+    assert in_order(sent)
+    found = [(await consumer.receive()).payload.split()[0] for _ in range(300 - stored)]
+    assert found == [b"%d" % number for number in range(stored, 300)]
+    assert not topic.parking
+    assert not consumer.queue
 
 
 @played()
@@ -211,74 +218,134 @@ async def test_a_failed_disk_ends_publishing_and_says_so(world: World) -> None:
     assert (await consumer.receive()).payload == b"stored"
 
 
-def answered(futures: list[asyncio.Future[Position]]) -> list[str]:
-    """What became of each SEND: stored, refused or ended (its producer was closed)."""
-    words = {type(None): "stored", RefusedError: "refused", ConnectionLostError: "ended"}
-    return [words[type(future.exception())] for future in futures]
+@played()
+async def test_what_found_no_room_is_stored_later_once_and_in_order(world: World) -> None:
+    await refused_for_a_moment(world, errno.ENOSPC)
 
 
 @played()
-async def test_after_a_failed_commit_nothing_overtakes_what_was_refused(world: World) -> None:
+async def test_what_a_bad_moment_refused_is_stored_next_once_and_in_order(world: World) -> None:
+    await refused_for_a_moment(world, errno.EMFILE)
+
+
+async def refused_for_a_moment(world: World, code: int) -> None:
+    """A commit fails: what was in it, and what came after it, is stored all the same, and no
+    producer hears of it."""
     client = await world.connect()
     producer, other = await client.producer(TOPIC), await client.producer(f"{TOPIC}-2")
     consumer = await client.subscribe(TOPIC, "s")
     await producer.send(b"0")
     world.lanes[0].freeze()
     sent = [producer.send_nowait(b"%d" % number) for number in range(1, 4)]
+    beside = other.send_nowait(b"was in it, too")
     await asyncio.sleep(0.1)
 
     def plan(operation: Operation) -> None:
         if operation.kind == "write":
             world.disk.plan = lambda _: None
-            raise OSError(errno.ENOSPC, "no space left")
+            raise OSError(code, "not now")
 
     world.disk.plan = plan
     world.lanes[0].thaw()
-    while producer.is_open and len(sent) < 1_000:
-        # The last of these are on their way when the refusals are.
+    while len(sent) < 500:
+        # Some of these are on their way when the commit fails.
         sent.append(producer.send_nowait(b"%d" % (len(sent) + 1)))
         await asyncio.sleep(0.000_1)
-    await asyncio.sleep(1)
-    words = answered(sent)
-    assert words[:3] == ["refused"] * 3
-    assert "stored" not in words
-    assert "ended" in words
-    assert client.is_open
-    again = await client.producer(TOPIC, name=producer.name)
-    await asyncio.gather(*[again.send_nowait(b"%d" % (n + 1)) for n in range(len(sent))])
+    await asyncio.gather(*sent, beside)
+    assert world.disk.plan is not plan
+    assert in_order(sent)
     received = [(await consumer.receive()).payload for _ in range(len(sent) + 1)]
     assert received == [b"%d" % number for number in range(len(sent) + 1)]
-    await other.send(b"was not in it")
+    assert not consumer.queue
+    topic = world.broker.engine.topics[TOPIC]
+    assert (topic.messages_in(), producer.is_open) == (501, True)
 
 
 @played(ledger=LedgerSettings(segment_bytes=8_192))
-async def test_after_a_full_disk_nothing_overtakes_what_was_refused(world: World) -> None:
+async def test_a_disk_that_is_full_now_and_then_harms_no_order(world: World) -> None:
     client = await world.connect()
-    producer = await client.producer(TOPIC)
+    producers = [await client.producer(TOPIC) for _ in range(3)]
     consumer = await client.subscribe(TOPIC, "s")
 
     def full(operation: Operation) -> None:
         if operation.kind in ("create", "allocate"):
             raise OSError(errno.ENOSPC, "no space left")
 
-    world.disk.plan = full
-    sent: list[asyncio.Future[Position]] = []
-    while producer.is_open and len(sent) < 1_000:
-        sent.append(producer.send_nowait(b"%d" % len(sent)))
-        await asyncio.sleep(0.001)
+    sent: list[list[asyncio.Future[Position]]] = [[], [], []]
+    for step in range(900):
+        world.disk.plan = full if step % 200 < 150 else lambda _: None
+        sent[step % 3].append(producers[step % 3].send_nowait(b"%d %d" % (step % 3, step)))
+        await asyncio.sleep(0.01)
     world.disk.plan = lambda _: None
-    await asyncio.sleep(1)
-    words = answered(sent)
-    refused = words.index("refused")
-    assert "stored" not in words[refused:]
-    again = await client.producer(TOPIC, name=producer.name)
-    first_lost = next(i for i, word in enumerate(words) if word != "stored")
-    for number in range(first_lost, len(sent)):
-        await again.send(b"%d" % number)
-    first_seen: dict[bytes, None] = {}
-    while consumer.queue:
-        first_seen[(await consumer.receive()).payload] = None
-    assert list(first_seen) == [b"%d" % number for number in range(len(sent))]
+    await asyncio.gather(*sent[0], *sent[1], *sent[2])
+    assert all(in_order(mine) for mine in sent)
+    received = [(await consumer.receive()).payload.split() for _ in range(900)]
+    for mine in range(3):
+        steps = [int(step) for whose, step in received if int(whose) == mine]
+        assert steps == list(range(mine, 900, 3))
+    assert world.broker.disk.full_ns(world.broker.engine.now_ns) > 0
+
+
+@played(ledger=LedgerSettings(segment_bytes=64 * 1024))
+async def test_beyond_the_bounds_a_full_disk_closes_producers_and_no_connection(
+    world: World,
+) -> None:
+    client = await world.connect()
+    producer, modest = await client.producer(TOPIC), await client.producer(f"{TOPIC}-2")
+    consumer = await client.subscribe(TOPIC, "s")
+    position = await producer.send(b"stored")
+    world.broker.engine.limits.parked_bytes_per_connection_max = 20_000
+
+    def full(operation: Operation) -> None:
+        if operation.kind in ("create", "allocate"):
+            raise OSError(errno.ENOSPC, "no space left")
+
+    world.disk.plan = full
+    sent = [producer.send_nowait(b"x" * 1_000) for _ in range(70)]
+    await asyncio.sleep(2)
+    assert world.broker.log.full
+    sent += [producer.send_nowait(b"x" * 1_000) for _ in range(50)]
+    kept = modest.send_nowait(b"waits")
+    await asyncio.sleep(3)
+    assert not producer.is_open
+    assert modest.is_open
+    # It would send all of it again at once.
+    with pytest.raises(RefusedError, match="the disk is full") as refusal:
+        await client.producer(TOPIC)
+    assert refusal.value.code == ServerError.PRODUCER_BLOCKED_QUOTA_EXCEEDED_ERROR
+    await consumer.ack(position)
+    world.disk.plan = lambda _: None
+    await kept
+    again = await client.producer(TOPIC)
+    await again.send(b"room again")
+    stored = [receipt for receipt in sent if receipt.done() and not receipt.exception()]
+    assert world.broker.engine.topics[TOPIC].messages_in() == len(stored) + 2
+
+
+@played(ledger=LedgerSettings(segment_bytes=8_192))
+async def test_who_waits_too_long_for_a_full_disk_is_closed_and_may_wait_again(
+    world: World,
+) -> None:
+    client = await world.connect()
+    producer = await client.producer(TOPIC)
+
+    def full(operation: Operation) -> None:
+        if operation.kind in ("create", "allocate"):
+            raise OSError(errno.ENOSPC, "no space left")
+
+    world.disk.plan = full
+    sent = [producer.send_nowait(b"x" * 1_000) for _ in range(50)]
+    await asyncio.sleep(19)
+    assert producer.is_open
+    await asyncio.sleep(5)
+    assert not producer.is_open
+    await asyncio.gather(*sent, return_exceptions=True)
+    again = await client.producer(TOPIC)
+    kept = again.send_nowait(b"sent again")
+    await asyncio.sleep(5)
+    assert not kept.done()
+    world.disk.plan = lambda _: None
+    await kept
 
 
 @played()
@@ -346,18 +413,16 @@ async def test_a_metadata_disk_that_refuses_costs_one_answer(world: World) -> No
     ),
     capacity_bytes=256 * 1024,
 )
-async def test_consumers_go_on_while_publishes_are_refused(world: World) -> None:
+async def test_consumers_go_on_while_the_disk_is_full(world: World) -> None:
     client, reader = await world.connect(), await world.connect()
     producers = [await client.producer(f"{TOPIC}-{index}") for index in range(3)]
     consumers = [await reader.subscribe(p.topic, "s", queue_size=10) for p in producers]
-    answers = await asyncio.gather(
-        *[p.send_nowait(b"x" * 1_000) for _ in range(100) for p in producers],
-        return_exceptions=True,
-    )
+    answers = [p.send_nowait(b"x" * 1_000) for _ in range(100) for p in producers]
+    await asyncio.sleep(5)
+    assert not all(answer.done() for answer in answers)
     stored = [answers[index::3] for index in range(3)]
-    assert any(isinstance(answer, RefusedError) for answer in answers)
     for consumer, of_topic in zip(consumers, stored, strict=True):
-        positions = [answer for answer in of_topic if not isinstance(answer, BaseException)]
+        positions = [answer.result() for answer in of_topic if answer.done()]
         got = [(await consumer.receive()).position for _ in positions]
         assert got == positions
         await consumer.ack_through(got[-1])

@@ -10,11 +10,13 @@ import pytest
 
 from headgate.base.errors import InvariantError
 from headgate.broker.identity_keeper import IdentityKeeper
-from headgate.fs import Operation
+from headgate.fs import MemFs, Operation
 from headgate.ledger import Identity, look_at_log
 from headgate.metadata.rows import TenantRow
 from headgate.testing import World
 from headgate.testing.world import DIRECTORY
+from tests.unit.ledger.support import DIRECTORY as LOG_DIRECTORY
+from tests.unit.ledger.support import open_log
 
 TENANT = TenantRow(allowed_clusters=("standalone",))
 
@@ -79,11 +81,16 @@ def test_what_the_disk_refuses_is_tried_again_and_told_once(
 
 
 def test_a_log_that_was_never_bound_gets_nothing() -> None:
-    with World(capacity_bytes=65_536) as world:
+    with World() as world:
         world.run(world.start())
+        fs = MemFs()
+        other = open_log(fs, ())
+        keeper = IdentityKeeper(world.broker.catalog, {"other": other}, world.lanes[2])
+        keeper.look(0)
         world.advance(3)
-        assert look_at_log(world.disk, DIRECTORY).identity is None
-        world.run(world.stop())
+        world.run(keeper.close())
+        assert look_at_log(fs, LOG_DIRECTORY).identity is None
+        other.close()
 
 
 def test_an_error_of_ours_is_not_hidden(caplog: pytest.LogCaptureFixture) -> None:

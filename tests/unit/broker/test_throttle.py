@@ -48,10 +48,11 @@ def test_which_of_pulsars_are_reentrant() -> None:
     }
 
 
-def test_every_cause_has_its_type_but_a_quota_which_throttles_nobody() -> None:
+def test_every_cause_has_its_type_but_quota_and_disk_which_throttle_nobody() -> None:
     assert set(THROTTLE_TYPES) == set(ParkCause)
     assert [cause for cause, kind in THROTTLE_TYPES.items() if kind is None] == [
-        ParkCause.BACKLOG_QUOTA
+        ParkCause.BACKLOG_QUOTA,
+        ParkCause.DISK_FULL,
     ]
     kinds = [kind for kind in THROTTLE_TYPES.values() if kind is not None]
     assert len(set(kinds)) == len(kinds)

@@ -91,6 +91,8 @@ class FakePort(FreePort):
         self.closed: list[int] = []
         self.staged_count = 0
         """SENDs that waited and were staged then."""
+        self.taken_back_count = 0
+        """SENDs that were staged and wait again."""
         self.refusals: list[tuple[int, str]] = []
         self.active: list[tuple[int, bool]] = []
         self.engine: Engine | None = None
@@ -107,6 +109,9 @@ class FakePort(FreePort):
 
     def send_staged(self) -> None:
         self.staged_count += 1
+
+    def send_taken_back(self) -> None:
+        self.taken_back_count += 1
 
     def throttled(self, cause: ParkCause) -> None:
         self.causes[cause] += 1

@@ -369,6 +369,8 @@ def test_a_start_on_a_full_disk_refuses_entries_and_nothing_else() -> None:
     log = open_log(fs)
     append(log, 1, b"a")
     after = crashed(fs)
+    after.make_directory("/others")
+    after.create("/others/file").allocate(4 * SMALL.segment_bytes)
     after.capacity_bytes = after.used_bytes() - SMALL.segment_bytes + 1000
     again = open_log(after)
     assert again.full

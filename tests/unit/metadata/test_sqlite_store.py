@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from headgate.base.errors import CorruptionError, StorageError
+from headgate.base.errors import CorruptionError, NoRoomError, StorageError
 from headgate.metadata.sqlite_store import SqliteStore
 from headgate.metadata.store import MetadataStore, Write
 from tests.unit.metadata.store_suite import SUITE, Reopen
@@ -92,6 +92,28 @@ def test_only_what_was_rolled_back_for_sure_may_be_tried_again(
         store.commit([Write("a", "1", b"x")])
     assert caught.value.retryable is retryable
     inner.close()
+
+
+def test_a_full_disk_is_asked_for_room_as_long_as_there_is_some(path: str) -> None:
+    asked: list[None] = []
+
+    def make_room() -> bool:
+        asked.append(None)
+        if len(asked) == 2:
+            store._connection = inner
+        return len(asked) <= 2
+
+    store = SqliteStore(path, make_room=make_room)
+    inner = store._open()
+    full: sqlite3.Connection = Failing(inner, COMMIT=sqlite3.SQLITE_FULL)  # type: ignore[assignment]
+    store._connection = full
+    store.commit([Write("a", "1", b"x")])
+    assert store.load() == {("a", "1"): b"x"}
+    store._connection = full
+    with pytest.raises(NoRoomError):
+        store.commit([Write("a", "2", b"x")])
+    inner.close()
+    assert len(asked) == 3
 
 
 def test_a_file_in_use_is_refused(store: SqliteStore, path: str) -> None:

@@ -124,6 +124,8 @@ def test_what_a_topic_without_a_quota_does_not_have() -> None:
             "headgate.damaged.subscriptions",
             "headgate.damaged.topics",
             "headgate.delays.ignored.messages",
+            "headgate.disk.full",
+            "headgate.disk.full.seconds",
         }
 
     with World() as world:

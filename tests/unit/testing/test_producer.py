@@ -42,8 +42,8 @@ async def test_a_batch_is_one_entry_of_several_messages(world: World) -> None:
 @played()
 async def test_a_refused_send_says_why(world: World) -> None:
     producer = await (await world.connect()).producer(TOPIC)
-    world.lanes[0].fail_next(StorageError("no room", retryable=True))
-    with pytest.raises(RefusedError, match="no room") as refusal:
+    world.lanes[0].fail_next(StorageError("broken", retryable=False))
+    with pytest.raises(RefusedError, match="broken") as refusal:
         await producer.send(b"x")
     assert refusal.value.code == ServerError.PERSISTENCE_ERROR
 

@@ -183,7 +183,7 @@ def _told(
     if cause is ParkCause.BACKLOG_QUOTA:
         text, source = _longest_quota(minutes, before)
         return HeldThen(cause, seconds, messages or 0, text, source)
-    if cause in (ParkCause.PENDING_LIMIT, ParkCause.MEMORY):
+    if cause in (ParkCause.PENDING_LIMIT, ParkCause.MEMORY, ParkCause.DISK_FULL):
         return HeldThen(cause, seconds, messages or 0)
     longest = _longest_limit(cause, minutes, before)
     if longest is None:

@@ -50,6 +50,7 @@ PARK_COLORS: Final = {
     "backlog_quota": ORANGE,
     "pending_limit": BLUE,
     "memory": GREEN,
+    "disk_full": SKY,
 }
 """By cause of parking."""
 
@@ -72,5 +73,6 @@ PARK_NAMES: Final = {
     "backlog_quota": "backlog quota",
     "pending_limit": "unanswered sends",
     "memory": "broker's memory",
+    "disk_full": "full disk",
 }
 """As legends have them."""

@@ -1,0 +1,48 @@
+"""The disk on /metrics."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+
+from headgate.fs import Operation
+from headgate.ledger import LedgerSettings
+from headgate.testing import World
+from tests.unit.telemetry.support import NAME, Sample, read_page, rendered, value_of
+
+
+async def samples_of(world: World) -> list[Sample]:
+    return read_page(await rendered(world.broker))[1]
+
+
+def full(operation: Operation) -> None:
+    if operation.kind in ("create", "allocate"):
+        raise OSError(errno.ENOSPC, "no space left")
+
+
+def test_room_and_the_time_without() -> None:
+    async def scenario(world: World) -> None:
+        await world.start()
+        await asyncio.sleep(8)
+        samples = await samples_of(world)
+        assert value_of(samples, "headgate_disk_size_bytes") == 1_000_000
+        free_bytes = value_of(samples, "headgate_disk_free_bytes")
+        assert free_bytes == 1_000_000 - world.fs.used_bytes()
+        assert value_of(samples, "headgate_disk_full") == 0
+        assert value_of(samples, "headgate_disk_full_seconds_total") == 0
+        producer = await (await world.connect()).producer(NAME)
+        world.disk.plan = full
+        for _ in range(50):
+            producer.send_nowait(b"x" * 1_000)
+            await asyncio.sleep(0.01)
+        await asyncio.sleep(10)
+        samples = await samples_of(world)
+        assert value_of(samples, "headgate_disk_full") == 1
+        assert 9.5 < value_of(samples, "headgate_disk_full_seconds_total") < 11
+        parked = value_of(
+            samples, "headgate_publish_parked_messages", topic=NAME, cause="disk_full"
+        )
+        assert parked > 0
+
+    with World(ledger=LedgerSettings(segment_bytes=16 * 1024), capacity_bytes=1_000_000) as world:
+        world.run(scenario(world))
