@@ -30,7 +30,9 @@ from tests.sim.test_ledger_power_cuts import (
     TOPICS,
     Driver,
     Model,
+    PowerCutError,
     acked_below,
+    cut_at,
     run,
 )
 
@@ -61,7 +63,7 @@ def overwrite(fs: MemFs, name: str, at: int, data: bytes) -> None:
     file.sync_data()
 
 
-def open_log(fs: MemFs, seed: int = 0) -> CommitLog:
+def open_log(fs: MemFs | FaultyFs, seed: int = 0) -> CommitLog:
     return CommitLog.open(
         fs,
         DIRECTORY,
@@ -244,3 +246,29 @@ def test_companion_files_may_all_be_lost_but_the_checkpoint_tells_of_subscriptio
         checkpoints = [name for name in others if segment_of_checkpoint(name) is not None]
         if not set(checkpoints) <= set(lost):
             assert not any(log.topic(number).damage for number in TOPICS)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_power_cut_while_a_damaged_log_is_opened_hides_nothing(seed: int) -> None:
+    driver = lived(seed, 36)
+    rng = random.Random(f"twice {seed}")
+    whole = left(driver)
+    names = [name for name in whole.list_directory(DIRECTORY) if segment_of_name(name) is not None]
+    for _ in range(6):
+        fs = whole.crash_clone()
+        spoil(fs, rng.choice(names), rng)
+        probe = FaultyFs(fs.crash_clone())
+        try:
+            first = open_log(probe)
+        except CorruptionError:
+            continue
+        damaged = {number for number in TOPICS if first.topic(number).damage}
+        for step in range(probe.operations_count):
+            again = cut_at(step)
+            again.inner = fs.crash_clone()
+            with pytest.raises(PowerCutError):
+                open_log(again)
+            assert isinstance(again.inner, MemFs)
+            log = open_log(again.inner.crash_clone(step), step)
+            check(log, driver.model, driver.confirmed)
+            assert damaged <= {number for number in TOPICS if log.topic(number).damage}

@@ -80,7 +80,7 @@ def recover(
     )
     for segment in segments:
         if segment < state.checkpoint_segment:
-            _load_sealed(fs, directory, segment, state, replay)
+            _load_sealed(fs, directory, segment, state, replay, recorded)
     later = [segment for segment in segments if segment >= state.checkpoint_segment]
     _check_last_file(fs, directory, later, recorded, state)
     cuts = _replay_segments(
@@ -112,10 +112,10 @@ def recover(
     state.next_segment = max(
         [state.next_segment, chosen.next_segment, after, *(s + 1 for s in segments)]
     )
+    if is_worse or chosen.bad or blind:
+        _write_checkpoint(fs, directory, state, writer)
     _seal_tail(names, segments, state, writer)
     writer.durable_end.begin(_end_of(state))
-    if is_worse or chosen.bad or blind:
-        _write_checkpoint(fs, directory, state)
     return state
 
 
@@ -152,7 +152,14 @@ def _beginning(fs: Fs, directory: str, segment: int) -> bytes:
         file.close()
 
 
-def _load_sealed(fs: Fs, directory: str, segment: int, state: LogState, replay: Replay) -> None:
+def _load_sealed(
+    fs: Fs,
+    directory: str,
+    segment: int,
+    state: LogState,
+    replay: Replay,
+    recorded: DurableEnd | None,
+) -> None:
     """Index a segment before the checkpoint from its footer; from its records when that fails."""
     file = fs.open(f"{directory}/{segment_name(segment)}")
     size = file.size()
@@ -162,7 +169,11 @@ def _load_sealed(fs: Fs, directory: str, segment: int, state: LogState, replay: 
     except CorruptionError:
         footer = None
     if footer is None:
-        info.data_end = replay.index_only(file.read_at(0, size), segment)
+        # The last one may have been cut, and not sealed since.
+        limit = size
+        if recorded is not None and recorded.segment == segment:
+            limit = recorded.offset
+        info.data_end = replay.index_only(file.read_at(0, limit), segment)
     else:
         info.data_end = footer.data_end
         for run in footer.runs:
@@ -330,10 +341,10 @@ def _say_what_was_cut(cuts: list[_Cut | None], state: LogState) -> None:
 
 def _end_of(state: LogState) -> DurableEnd:
     """Where everything that was found ends; it is durable by now."""
-    info = next(reversed(state.segments.values()), None)
-    if info is None:
-        return DurableEnd(state.last_batch, 0, 0)
-    return DurableEnd(state.last_batch, info.segment, info.data_end)
+    for info in reversed(state.segments.values()):
+        if info.data_end > SEGMENT_HEADER_BYTES:
+            return DurableEnd(state.last_batch, info.segment, info.data_end)
+    return DurableEnd(state.last_batch, 0, 0)
 
 
 def _check_numbers(state: LogState, topic_number_last: int | None) -> None:
@@ -422,10 +433,15 @@ def _seal_tail(
             writer.sync(segment)
 
 
-def _write_checkpoint(fs: Fs, directory: str, state: LogState) -> None:
-    """What is damaged is judged once: from here on a start goes by what was found now."""
-    if state.unsealed:
-        return
+def _write_checkpoint(fs: Fs, directory: str, state: LogState, writer: LogWriter) -> None:
+    """What is damaged is judged once: from here on a start goes by what was found now.
+
+    Before anything is sealed, for an index that is made now knows nothing of what is lost.
+    """
+    for segment in state.unsealed:
+        if state.segments[segment].data_end > SEGMENT_HEADER_BYTES:
+            writer.sync(segment)
+    writer.durable_end.begin(_end_of(state))
     builder = CheckpointBuilder(state.next_segment, state.last_batch)
     for topic in state.topics.values():
         builder.add_topic(topic)
