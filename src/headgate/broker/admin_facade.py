@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from headgate.base.ack_set import AckSet
-from headgate.base.errors import InputError, StorageError
+from headgate.base.errors import CorruptionError, InputError, StorageError
 from headgate.base.names import TopicName
 from headgate.base.positions import EARLIEST, LATEST, Position
 from headgate.base.units import MS_PER_S
@@ -36,7 +36,7 @@ from headgate.broker.retention import default_retention, retention_of
 from headgate.broker.settings import SETTINGS
 from headgate.broker.stats import InternalStats, TopicStats
 from headgate.broker.topic_stats import topic_stats
-from headgate.engine.errors import EngineError, SubscriptionBusyError
+from headgate.engine.errors import DamagedError, EngineError, SubscriptionBusyError
 from headgate.engine.subscription import Subscription
 from headgate.engine.topic import Topic
 from headgate.flow.disk_sentence import disk_sentence
@@ -217,7 +217,8 @@ class AdminFacade:
 
     async def last_message(self, topic: TopicName) -> FoundMessage:
         """See the protocol."""
-        return await entries.last_message(self._broker, self._topic(topic))
+        with _refusals():
+            return await entries.last_message(self._broker, self._topic(topic))
 
     async def message_at(self, topic: TopicName, publish_ms: int) -> FoundMessage:
         """See the protocol. Publish times are those that the log dates its entries by."""
@@ -234,7 +235,8 @@ class AdminFacade:
         ordinal = log.ordinal_at_or_after(*position)
         if ordinal >= log.end or log.position(ordinal) != position:
             raise not_found("Message id not found")
-        return await entries.stored_entry(self._broker, found, ordinal)
+        with _refusals():
+            return await entries.stored_entry(self._broker, found, ordinal)
 
     # -- subscriptions ---------------------------------------------------------------------
 
@@ -343,6 +345,8 @@ def _refusals() -> Iterator[None]:
         yield
     except SubscriptionBusyError as error:
         raise not_allowed(str(error)) from error
+    except (DamagedError, CorruptionError) as error:
+        raise RefusalError(500, str(error)) from error
     except EngineError as error:
         # Topics and subscriptions that are being closed or moved: come again.
         raise RefusalError(503, str(error)) from error

@@ -48,6 +48,7 @@ async def create_subscription(
 
     Raises:
         TopicFencedError: the topic is being closed; the client may try again.
+        DamagedError: something of it is lost, and nobody has accepted that.
         NotAllowedError: a reader has that name.
         StorageError: it could not be stored, and is given up.
         InputError: its name or properties are too long to be stored.
@@ -56,6 +57,7 @@ async def create_subscription(
     async def work() -> Subscription:
         broker.begin_turn()
         _check_open(topic)
+        topic.check_sound()
         known = topic.subscriptions.get(name)
         if known is not None:
             if not known.is_durable:

@@ -11,6 +11,7 @@ from headgate.base.positions import EARLIEST
 from headgate.broker.admin_facade import AdminFacade
 from headgate.broker.damage import damage_counts, damage_of, damage_text, damages
 from headgate.broker.explain import explain_top, explain_topic
+from headgate.broker.facade import AtPosition
 from headgate.engine.subscription import Subscription
 from headgate.ledger.format import CURSOR_ID, KIND_ACKS, PREFIX, PREFIX_BYTES
 from headgate.metadata.errors import RefusalError
@@ -85,6 +86,27 @@ async def test_the_damaged_topic_refuses_with_the_place_and_others_go_on(world: 
     assert (await health(world)).startswith(
         f"500: damaged on the disk, and standing still until that is accepted: {TOPIC}"
     )
+
+
+@played()
+async def test_the_admin_api_names_the_place_too(world: World) -> None:
+    await damaged_world(world)
+    facade, topic = AdminFacade(world.broker), parse_topic(TOPIC)
+    log = world.broker.engine.topics[TOPIC].log
+    latest = AtPosition(EARLIEST)
+    for attempt in (
+        facade.entry(topic, log.position(0)),
+        facade.last_message(topic),
+        facade.create_subscription(topic, "new", latest, {}),
+    ):
+        with pytest.raises(RefusalError) as caught:
+            await attempt
+        assert caught.value.status == 500
+        assert PLACE in caught.value.reason
+    await facade.accept_damage(topic)
+    assert (await facade.entry(topic, log.position(0))).payload == b"first"
+    with pytest.raises(RefusalError, match="entry 1 of topic number"):
+        await facade.entry(topic, log.position(1))
 
 
 @played()
