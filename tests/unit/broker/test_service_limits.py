@@ -178,6 +178,7 @@ async def test_a_topic_that_is_only_named_like_a_partition_has_policies_of_its_o
     await client.subscribe(like, "s")
     await client.subscribe(TOPIC, "s")
     await limit(world, like, 40)
+    assert (own_limit(world, like), own_limit(world, TOPIC)) == ([40], [])
     await limit(world, TOPIC, 50)
     assert (own_limit(world, like), own_limit(world, TOPIC)) == ([40], [50])
 
@@ -190,6 +191,7 @@ async def test_who_becomes_a_partition_has_its_topics_policies_at_once(world: Wo
     for name in parts:
         await client.subscribe(name, "s")
         await limit(world, name, 40)
+    assert [own_limit(world, name) for name in parts] == [[40], [40]]
     await world.broker.writer.commit(catalog.plan_create_partitioned(NAME, 2, now_ms=1))
     assert [own_limit(world, name) for name in parts] == [[], []]
     await limit(world, TOPIC, 50)
