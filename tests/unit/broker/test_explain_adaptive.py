@@ -95,7 +95,8 @@ def test_it_is_told_in_words_and_steps() -> None:
 def _report(adaptive: object) -> dict[str, object]:
     text = """{"topic": "persistent://public/default/orders", "at": "2026-11-22T06:30:02.000Z",
         "partitions": 0, "sentence": "nobody reads it", "storageBytes": 0, "quotas": [],
-        "limits": [], "subscriptions": [], "perPartition": null, "publishing": {"producers": 1,
+        "limits": [], "subscriptions": [], "perPartition": null, "damage": null,
+        "publishing": {"producers": 1,
         "messagesPerS": 0.0, "bytesPerS": 0.0, "pendingEntries": 0, "parked": [],
         "longestWaiting": [], "limits": [], "delaysIgnored": 0,
         "sentence": "nothing holds publishing",
