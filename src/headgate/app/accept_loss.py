@@ -50,8 +50,10 @@ def _accept(loss: str, directory: DataDirectory, store: SqliteStore) -> str:
     row = catalog.identity
     if row.accepted_loss == loss:
         return "It was noted before"
+    names = dict.fromkeys([MAIN_LOG, *row.starts_by_log])
     try:
-        open_log(directory, catalog, store, SystemClock(), LedgerSettings()).close()
+        for name in names:
+            open_log(directory, catalog, store, SystemClock(), LedgerSettings(), name).close()
     except BindingError as error:
         if error.loss != loss:
             raise

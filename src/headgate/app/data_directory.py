@@ -6,6 +6,7 @@
     DIR/log/                what it holds (headgate.ledger), with a lock and a format of its own,
                             and the identity that binds it to the metadata
     DIR/reserve             room that is kept for the metadata (disk_reserve)
+    DIR/telemetry-log/      the same for the telemetry's topic (telemetry_log)
     DIR/telemetry-names.key once names in the telemetry were to be hashed (names_key)
 
 The lock is taken before anything in the directory is looked at.

@@ -26,6 +26,7 @@ from headgate.app.names_key import names_key
 from headgate.app.open_stores import open_log, open_metadata
 from headgate.app.open_telemetry import start_export
 from headgate.app.system_memory import ProcSelfMemory, process_memory
+from headgate.app.telemetry_log import has_telemetry_log, open_telemetry_log
 from headgate.app.web import WebApp, WebServer
 from headgate.app.web_guard import OwnNames, WebGuard
 from headgate.base.clock import Clock, SystemClock
@@ -33,7 +34,7 @@ from headgate.base.errors import InvariantError
 from headgate.base.units import MIB, MS_PER_S, S_PER_MINUTE
 from headgate.broker.admin_facade import AdminFacade
 from headgate.broker.facade import BrokerInfo
-from headgate.broker.lanes import ThreadLane, run_on
+from headgate.broker.lanes import Lane, ThreadLane, run_on
 from headgate.broker.server import serve_binary
 from headgate.broker.service import Broker, Lanes
 from headgate.broker.settings import Settings
@@ -149,10 +150,12 @@ async def _open_broker(
     """Recover what the directory holds and start the broker on it."""
     names_hash_key = names_key(settings, directory.path)
     clock: Clock = SystemClock()
+    bounds = ledger_settings(settings)
     lanes = Lanes(
         ThreadLane(loop, "headgate-commit"),
         ThreadLane(loop, "headgate-read"),
         ThreadLane(loop, "headgate-metadata"),
+        ThreadLane(loop, "headgate-telemetry"),
     )
     stack.callback(lanes.close)
     # SQLite's connection belongs to the thread that opened it.
@@ -164,9 +167,22 @@ async def _open_broker(
     log = await run_on(
         # Both stores are read and bound to each other; nobody else uses them yet.
         lanes.metadata,
-        lambda: open_log(directory, catalog, store, clock, ledger_settings(settings)),
+        lambda: open_log(
+            directory,
+            catalog,
+            store,
+            clock,
+            bounds,
+            is_last=not has_telemetry_log(catalog, settings),
+        ),
     )
-    stack.push_async_callback(_close_log, log, lanes)
+    stack.push_async_callback(_close_log, log, lanes.commit)
+    telemetry_log = await run_on(
+        lanes.metadata,
+        lambda: open_telemetry_log(directory, catalog, store, clock, settings, log, bounds),
+    )
+    if telemetry_log is not None:
+        stack.push_async_callback(_close_log, telemetry_log, lanes.telemetry)
     memory = None
     if settings.adaptivePublisherThrottlingEnabled:
         system = ProcSelfMemory()
@@ -179,6 +195,7 @@ async def _open_broker(
         catalog=catalog,
         store=store,
         log=log,
+        telemetry_log=telemetry_log,
         lanes=lanes,
         info=info,
         memory=memory,
@@ -194,9 +211,10 @@ async def _open_broker(
     return broker
 
 
-async def _close_log(log: CommitLog, lanes: Lanes) -> None:
-    """Close the log when the last job on it has come back to the loop."""
-    await run_on(lanes.commit, lambda: None)
+async def _close_log(log: CommitLog, lane: Lane | None) -> None:
+    """Close a log when the last job on it has come back to the loop."""
+    if lane is not None:
+        await run_on(lane, lambda: None)
     log.close()
 
 

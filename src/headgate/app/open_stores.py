@@ -8,7 +8,7 @@ from collections.abc import Callable
 from headgate.app.data_directory import DataDirectory
 from headgate.base.clock import Clock
 from headgate.base.units import NS_PER_MS
-from headgate.broker.binding import metadata_missing, open_bound_log
+from headgate.broker.binding import MAIN_LOG, metadata_missing, open_bound_log
 from headgate.broker.log_clock import times_bound
 from headgate.fs import OsFs
 from headgate.ledger import CommitLog, LedgerSettings
@@ -41,14 +41,19 @@ def open_log(
     store: SqliteStore,
     clock: Clock,
     settings: LedgerSettings,
+    name: str = MAIN_LOG,
+    *,
+    is_last: bool = True,
 ) -> CommitLog:
-    """The directory's log, if it belongs to the metadata. Blocks.
+    """One of the directory's logs, if it belongs to the metadata. Blocks. ``is_last``: see
+    :func:`headgate.broker.binding.open_bound_log`.
 
     Raises:
         BindingError: they do not belong together.
         HeadgateError: as :meth:`headgate.ledger.CommitLog.open`.
     """
-    place = directory.log_place()
+    place = directory.log_place(name)
+    is_main = name == MAIN_LOG
     boot_wall_ms = clock.wall_ns() // NS_PER_MS
     return open_bound_log(
         catalog,
@@ -57,13 +62,14 @@ def open_log(
         lambda terms: CommitLog.open(
             OsFs(),
             place.path,
-            topic_numbers=catalog.topic_numbers(),
+            topic_numbers=catalog.topic_numbers_in("" if is_main else name),
             entropy=os.urandom,
             settings=settings,
-            times_bound=times_bound(catalog, clock),
+            times_bound=times_bound(catalog, clock) if is_main else None,
             topic_number_last=terms.topic_number_last,
             ids_min=terms.ids_min,
         ),
         entropy=os.urandom,
         boot_wall_ms=boot_wall_ms,
+        is_last=is_last,
     )

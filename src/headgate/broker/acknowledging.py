@@ -42,7 +42,7 @@ def acknowledge(connection: Connection, command: BaseCommand) -> int:
             if problem:
                 _refuse(connection, ack, ServerError.NOT_ALLOWED_ERROR, problem)
             else:
-                _answer_when_durable(connection, ack)
+                _answer_when_durable(connection, subscription, ack)
         return 1
     count = len(ack.message_id)
     if count > SLICE_IDS:
@@ -50,7 +50,7 @@ def acknowledge(connection: Connection, command: BaseCommand) -> int:
         return 1
     _ack_entries(consumer, subscription, ack.message_id)
     if ack.HasField("request_id"):
-        _answer_when_durable(connection, ack)
+        _answer_when_durable(connection, subscription, ack)
     return count or 1
 
 
@@ -66,7 +66,7 @@ def _ack_in_slices(
         _ack_entries(consumer, subscription, ids)
         yield len(ids)
     if ack.HasField("request_id"):
-        _answer_when_durable(connection, ack)
+        _answer_when_durable(connection, subscription, ack)
 
 
 def is_still(connection: Connection, entry: tuple[Consumer, Subscription]) -> bool:
@@ -121,7 +121,9 @@ def _refuse(connection: Connection, ack: CommandAck, code: ServerError, problem:
     connection.write(encode.ack_response(ack.consumer_id, ack.request_id, code, problem))
 
 
-def _answer_when_durable(connection: Connection, ack: CommandAck) -> None:
+def _answer_when_durable(
+    connection: Connection, subscription: Subscription, ack: CommandAck
+) -> None:
     consumer_id, request_id = ack.consumer_id, ack.request_id
 
     def stored(future: asyncio.Future[None]) -> None:
@@ -132,4 +134,5 @@ def _answer_when_durable(connection: Connection, ack: CommandAck) -> None:
             code = ServerError.PERSISTENCE_ERROR
             connection.write(encode.ack_response(consumer_id, request_id, code, str(error)))
 
-    connection.broker.committer.durable().add_done_callback(stored)
+    committer = connection.broker.logs.of(subscription.topic).committer
+    committer.durable().add_done_callback(stored)

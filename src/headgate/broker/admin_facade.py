@@ -268,15 +268,16 @@ class AdminFacade:
     async def skip_messages(self, topic: TopicName, name: str, count: int) -> None:
         """See the protocol."""
         await self._settled(topic, name)
-        self._subscription(topic, name).skip_messages(count)
-        await self._broker.log_durable()
+        subscription = self._subscription(topic, name)
+        subscription.skip_messages(count)
+        await self._broker.log_durable(subscription.topic)
 
     async def clear_backlog(self, topic: TopicName, name: str) -> None:
         """See the protocol."""
         await self._settled(topic, name)
         subscription = self._subscription(topic, name)
         subscription.skip_to(subscription.topic.log.end)
-        await self._broker.log_durable()
+        await self._broker.log_durable(subscription.topic)
 
     async def reset_cursor(self, topic: TopicName, name: str, to: AtPosition | AtTime) -> None:
         """See the protocol."""
@@ -300,7 +301,7 @@ class AdminFacade:
             ordinal = self._ordinal(subscription.topic, replace(what, excluded=True))
         if not subscription.skip_to(ordinal, expired=True):
             return False
-        await self._broker.log_durable()
+        await self._broker.log_durable(subscription.topic)
         return True
 
     # -- finding ---------------------------------------------------------------------------
@@ -313,7 +314,7 @@ class AdminFacade:
         return topic
 
     def _log(self, topic: Topic) -> TopicLog:
-        return self._broker.log.topic(topic.log.number)
+        return self._broker.log_of(topic)
 
     def _subscription(self, name: TopicName, subscription: str) -> Subscription:
         found = self._topic(name).subscriptions.get(subscription)

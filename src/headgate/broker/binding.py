@@ -81,10 +81,12 @@ def open_bound_log(
     *,
     entropy: Callable[[int], bytes],
     boot_wall_ms: int,
+    is_last: bool = True,
 ) -> CommitLog:
     """Open a log that belongs to the metadata, and bind it when it was not yet. Blocks.
 
-    A directory of a release without ids is bound at its first start, with one log line.
+    A directory of a release without ids is bound at its first start, with one log line. What an
+    operator accepted holds for all logs, until the one that ``is_last``.
 
     Raises:
         BindingError: they do not belong together.
@@ -129,7 +131,7 @@ def open_bound_log(
             data_id,
         )
     try:
-        _note_start(catalog, store, place, log)
+        _note_start(catalog, store, place, log, is_last=is_last)
     except BaseException as error:
         if not loss and isinstance(error, StorageError) and error.retryable:
             logger.warning("this start of %s is not noted: %s", place.path, error)
@@ -139,7 +141,9 @@ def open_bound_log(
     return log
 
 
-def _note_start(catalog: Catalog, store: MetadataStore, place: LogPlace, log: CommitLog) -> None:
+def _note_start(
+    catalog: Catalog, store: MetadataStore, place: LogPlace, log: CommitLog, *, is_last: bool
+) -> None:
     """Note this start in the log's directory, then in the metadata."""
     row, identity = catalog.identity, place.found.identity
     if log.full and identity is None and not row.accepted_loss:
@@ -151,7 +155,9 @@ def _note_start(catalog: Catalog, store: MetadataStore, place: LogPlace, log: Co
     number = max(catalog.topic_number_last, log.topic_number_seen)
     log.identify(Identity(row.data_id, starts, number, catalog.revision))
     noted = msgspec.structs.replace(
-        row, starts_by_log={**row.starts_by_log, place.name: starts}, accepted_loss=""
+        row,
+        starts_by_log={**row.starts_by_log, place.name: starts},
+        accepted_loss="" if is_last else row.accepted_loss,
     )
     _commit(catalog, store, noted, topic_number_min=number)
 

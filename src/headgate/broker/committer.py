@@ -18,6 +18,7 @@ from headgate.broker.lanes import Lane
 from headgate.broker.trouble import Trouble
 from headgate.engine.engine import Engine
 from headgate.engine.subscription import Subscription
+from headgate.engine.topic import Topic
 from headgate.ledger import Batch, CommitLog
 
 logger = logging.getLogger("headgate.commit")
@@ -43,14 +44,18 @@ class Committer:
         loop: asyncio.AbstractEventLoop,
         begin_turn: Callable[[], None],
         room_made: Callable[[], None],
-        disk: DiskWatch,
+        disk: DiskWatch | None,
+        owns: Callable[[Topic], bool],
     ) -> None:
+        """``disk`` holds what has no room; None: that fails. ``owns`` says whether a topic is in
+        this log."""
         self._log = log
         self._lane = lane
         self._engine = engine
         self._begin_turn = begin_turn
         self._room_made = room_made
         self._disk = disk
+        self._owns = owns
         self._loop = loop
         self._trouble = Trouble(logger, "storing")
         self.in_flight = False
@@ -179,17 +184,18 @@ class Committer:
     ) -> None:
         """Entries that may be stored later stay: at the disk, or in the next commit."""
         self._log.fail(batch, error)
-        no_room = False
-        if isinstance(error, NoRoomError):
-            no_room = True
-            self._disk.no_room(error)
-        else:
+        disk = self._disk
+        no_room = disk is not None and isinstance(error, NoRoomError)
+        if disk is None or not isinstance(error, NoRoomError):
             self._trouble.failed(error, self._engine.now_ns)
-        self._disk.look()
+        else:
+            disk.no_room(error)
+        if disk is not None:
+            disk.look()
         for topic in list(self._engine.by_number.values()):
-            if not topic.pending_count:
+            if not (topic.pending_count and self._owns(topic)):
                 continue
-            if not error.retryable or (no_room and topic.is_system):
+            if not error.retryable or disk is None or (no_room and topic.is_system):
                 topic.append_failed(error)
             elif self._log.full:
                 topic.append_held()

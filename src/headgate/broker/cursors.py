@@ -65,11 +65,11 @@ async def create_subscription(
             return known
         log = topic.log
         acks = AckSet(min(max(at_ordinal, log.first), log.end) - 1)
-        cursor_id = broker.log.create_cursor(log.number, name, acks, properties)
+        cursor_id = broker.logs.of(topic).log.create_cursor(log.number, name, acks, properties)
         try:
-            await broker.log_durable()
+            await broker.log_durable(topic)
         except StorageError:
-            broker.log.delete_cursor(cursor_id)
+            broker.logs.of(topic).log.delete_cursor(cursor_id)
             raise
         finally:
             broker.begin_turn()
@@ -110,8 +110,9 @@ async def delete_subscription(
             if subscription.cursor_id is not None:
                 # What is staged to end a cursor stays staged over a failed commit, so memory
                 # follows at once in any case.
-                broker.log.delete_cursor(subscription.cursor_id)
-                await broker.log_durable()
+                log = broker.logs.of(subscription.topic).log
+                log.delete_cursor(subscription.cursor_id)
+                await broker.log_durable(subscription.topic)
         finally:
             broker.begin_turn()
             _remove(subscription)
@@ -136,7 +137,7 @@ async def seek(broker: Broker, subscription: Subscription, ordinal: int) -> None
             subscription.disconnect_consumers()
             subscription.reset(ordinal)
             if subscription.is_durable:
-                await broker.log_durable()
+                await broker.log_durable(subscription.topic)
         finally:
             broker.begin_turn()
             if not subscription.removed:

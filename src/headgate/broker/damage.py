@@ -106,7 +106,8 @@ async def accept_damage(broker: Broker, topic: Topic) -> None:
         StorageError: it could not be stored; after a restart they are damaged again.
     """
     number = topic.log.number
-    broker.log.accept_damage(number, broker.reader.damaged_entries(number))
+    worked = broker.logs.of(topic)
+    worked.log.accept_damage(number, worked.reader.damaged_entries(number))
     for subscription in topic.subscriptions.values():
         subscription.damage_accepted()
-    await broker.log_durable()
+    await broker.log_durable(topic)

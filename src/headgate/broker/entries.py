@@ -30,8 +30,9 @@ async def entry_body(broker: Broker, topic: Topic, ordinal: int) -> bytes:
     body = topic.cache.get(ordinal)
     if body is not None:
         return body
-    plan = broker.log.locate(broker.log.topic(topic.log.number), ordinal, 1, 1)
-    found = await run_on(broker.lanes.read, partial(broker.log.read, plan))
+    log = broker.logs.of(topic).log
+    plan = log.locate(log.topic(topic.log.number), ordinal, 1, 1)
+    found = await run_on(broker.lanes.read, partial(log.read, plan))
     broker.begin_turn()
     return found[0][2]
 

@@ -8,6 +8,7 @@ the machine, and the receive times in the log, to go by.
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from typing import Final
 
 from headgate.base.clock import Clock, Reading, read_together
@@ -47,15 +48,18 @@ def times_bound(catalog: Catalog, clock: Clock) -> TimesBound:
 class LogClock:
     """The clocks of one broker."""
 
-    def __init__(self, clock: Clock, catalog: Catalog, log: CommitLog, machine: str) -> None:
-        """Go on from what the last start left. ``machine`` names the boot of the machine, or is
-        empty: then its running time is not gone by."""
+    def __init__(
+        self, clock: Clock, catalog: Catalog, logs: Sequence[CommitLog], machine: str
+    ) -> None:
+        """Go on from what the last start left. The first of ``logs`` is the main one. ``machine``
+        names the boot of the machine, or is empty: then its running time is not gone by."""
         self._clock = clock
         self._catalog = catalog
         now = read_together(clock)
         row = catalog.log_time()
         mark = None if row is None else _mark_of(row)
-        newest_ms = log.newest_received_ms()
+        log = logs[0]
+        newest_ms = max(each.newest_received_ms() for each in logs)
         self._time = LogTime(mark, newest_ms, machine, now.running_ns, now.wall_ns)
         wall_ms = now.wall_ns // NS_PER_MS
         self._bound_before_segment = log.active_segment()

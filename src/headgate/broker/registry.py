@@ -12,12 +12,12 @@ from collections.abc import Awaitable, Callable, Iterable
 from headgate.base.errors import StorageError
 from headgate.base.names import TopicName, parse_topic
 from headgate.broker.joining import Joining
+from headgate.broker.logs import Logs
 from headgate.broker.metadata_writer import MetadataWriter, OutcomeUnknownError
 from headgate.broker.one_by_one import OneByOne
 from headgate.broker.settings import Settings
 from headgate.engine.engine import Engine
 from headgate.engine.topic import Topic
-from headgate.ledger import CommitLog
 from headgate.metadata.catalog import Catalog
 from headgate.metadata.errors import RefusalError, not_found
 from headgate.metadata.rows import Kind, TopicRow
@@ -53,22 +53,23 @@ class TopicRegistry:
     def __init__(
         self,
         engine: Engine,
-        log: CommitLog,
+        logs: Logs,
         catalog: Catalog,
         writer: MetadataWriter,
         settings: Settings,
-        log_durable: Callable[[], Awaitable[None]],
+        log_durable: Callable[[Topic], Awaitable[None]],
         *,
         system_topics: Iterable[str] = (),
     ) -> None:
         self._engine = engine
-        self._log = log
+        self._logs = logs
         self._catalog = catalog
         self._writer = writer
         self._settings = settings
         self._log_durable = log_durable
         self._system_topics = frozenset(system_topics)
-        self.joining = Joining(log, catalog, writer, log_durable, self.get)
+        main = logs.main
+        self.joining = Joining(main.log, catalog, writer, main.committer.durable, self.get)
         self._work = OneByOne()
         """Which topics, by base name, are being unloaded or deleted."""
 
@@ -176,14 +177,15 @@ class TopicRegistry:
             await self.joining.joined(change)
 
     def _load(self, name: TopicName, row: TopicRow) -> Topic:
+        log = self._logs.enter(row.number, row.log).log
         topic = self._engine.load_topic(
             name,
-            self._log.topic(row.number),
+            log.topic(row.number),
             incarnation=row.number,
             created_ms=row.created_ms,
             is_system=self.is_system(name),
         )
-        for cursor in self._log.cursors_of(row.number):
+        for cursor in log.cursors_of(row.number):
             subscription = topic.add_subscription(
                 cursor.name,
                 cursor.ack_set,
@@ -219,7 +221,7 @@ class TopicRegistry:
                 return
             topic.fence()
             try:
-                await self._log_durable()
+                await self._log_durable(topic)
             except StorageError:
                 topic.fenced = False  # what it staged was refused to its producers
                 raise
@@ -273,7 +275,7 @@ class TopicRegistry:
                 if deleted is not None:
                     deleted.fence()  # also one that was loaded meanwhile
                     self._engine.unload_topic(deleted, deleted=True)
-                self._log.drop_topic(row.before.number)
+                self._logs.drop_topic(row.before.number, row.before.log)
 
 
 def _check_unused(topic: Topic) -> None:

@@ -1,7 +1,7 @@
 """One broker: its engine, its log, its metadata and the turns of its event loop.
 
 A broker owns its data directory, its ports and its topics, and nothing of it is a global. It runs
-on the event loop that it is started on; blocking work goes to its three lanes. Everything that
+on the event loop that it is started on; blocking work goes to its lanes. Everything that
 reaches the engine does so inside a turn: :meth:`Broker.begin_turn` reads the clock once, and
 :meth:`Broker._flush` dispatches what the turn made possible before the loop rests.
 """
@@ -32,6 +32,7 @@ from headgate.broker.identity_keeper import IdentityKeeper
 from headgate.broker.lanes import Lane
 from headgate.broker.limits import LimitsInForce, LimitTable
 from headgate.broker.log_clock import LogClock
+from headgate.broker.logs import TELEMETRY_LOG, Logs, WorkedLog
 from headgate.broker.memory import MemorySource
 from headgate.broker.metadata_writer import MetadataWriter
 from headgate.broker.publish_limits import PublishLimitsInForce, PublishLimitTable
@@ -41,13 +42,14 @@ from headgate.broker.reads import Reader
 from headgate.broker.registry import TopicRegistry
 from headgate.broker.settings import Settings
 from headgate.broker.sweeps import Sweeps
+from headgate.broker.upkeep import Upkeep
 from headgate.engine.engine import Engine, EngineLimits
 from headgate.engine.eviction import Eviction
 from headgate.engine.subscription import Subscription
 from headgate.engine.topic import Topic
 from headgate.flow.limits import RateLimit
 from headgate.flow.quota import NO_QUOTAS, Quota, Quotas
-from headgate.ledger import CommitLog
+from headgate.ledger import CommitLog, TopicLog
 from headgate.metadata.catalog import Catalog, Change
 from headgate.metadata.rows import Kind
 from headgate.metadata.store import MetadataStore
@@ -66,11 +68,14 @@ class Lanes:
     commit: Lane
     read: Lane
     metadata: Lane
+    telemetry: Lane | None = None
+    """Commits of the telemetry's log, if there is one: those of users do not wait for them."""
 
     def close(self) -> None:
-        """End all three, finishing what was submitted. Blocks."""
-        for lane in (self.read, self.metadata, self.commit):
-            lane.close()
+        """End all of them, finishing what was submitted. Blocks."""
+        for lane in (self.read, self.metadata, self.telemetry, self.commit):
+            if lane is not None:
+                lane.close()
 
 
 _NAMES_WITH_POLICIES = frozenset((Kind.TOPIC_POLICIES, Kind.PARTITIONED))
@@ -89,6 +94,7 @@ class Broker:
         catalog: Catalog,
         store: MetadataStore,
         log: CommitLog,
+        telemetry_log: CommitLog | None = None,
         lanes: Lanes,
         info: BrokerInfo,
         authorizer: Authorizer | None = None,
@@ -113,26 +119,18 @@ class Broker:
         self.dynamic = DynamicSettings(settings)
         self.engine = self._make_engine()
         self.in_force = LimitsInForce(self.limits, self.engine)
-        self.log_clock = LogClock(clock, catalog, log, machine)
+        logs = (log,) if telemetry_log is None else (log, telemetry_log)
+        self.log_clock = LogClock(clock, catalog, logs, machine)
         self.begin_turn()
         self.started_ms = self.engine.now_ms
         self.disk = DiskWatch(log, lanes.metadata, self.engine)
-        self.committer = Committer(
-            log, lanes.commit, self.engine, loop, self.begin_turn, self.publish_room, self.disk
-        )
-        self.reader = Reader(log, lanes.read, self.engine, loop, self.begin_turn, self.committer)
+        self.logs = self._work_logs(telemetry_log)
+        self.committer = self.logs.main.committer
+        self.reader = self.logs.main.reader
         self.writer = MetadataWriter(catalog, store, lanes.metadata, loop, self._metadata_applied)
-        self.identity_keeper = IdentityKeeper(catalog, {MAIN_LOG: log}, lanes.metadata)
-        telemetry = parse_topic(settings.headgateTelemetryTopic)
-        self.registry = TopicRegistry(
-            self.engine,
-            log,
-            catalog,
-            self.writer,
-            settings,
-            self.log_durable,
-            system_topics=[telemetry.full],
-        )
+        by_name = dict(zip((MAIN_LOG, TELEMETRY_LOG), logs, strict=False))
+        self.identity_keeper = IdentityKeeper(catalog, by_name, lanes.metadata)
+        self.registry = self._make_registry()
         self.cursor_work = CursorWork()
         self.sweeps = Sweeps(self)
         self.adaptive = adaptive_throttle(self, memory)
@@ -150,6 +148,38 @@ class Broker:
         self._flush_scheduled = False
         self._wake: asyncio.TimerHandle | None = None
         self._wake_ns = 0
+
+    def _work_logs(self, telemetry_log: CommitLog | None) -> Logs:
+        main = self._work_log(self.log, self.lanes.commit, self.disk, "the log")
+        if telemetry_log is None:
+            return Logs(main, None)
+        lane = self.lanes.telemetry or self.lanes.commit
+        return Logs(main, self._work_log(telemetry_log, lane, None, "the telemetry's log"))
+
+    def _work_log(self, log: CommitLog, lane: Lane, disk: DiskWatch | None, what: str) -> WorkedLog:
+        engine, loop, begin_turn = self.engine, self.loop, self.begin_turn
+
+        def owns(topic: Topic) -> bool:
+            return self.logs.of(topic).log is log
+
+        committer = Committer(log, lane, engine, loop, begin_turn, self.publish_room, disk, owns)
+        reader = Reader(log, self.lanes.read, engine, loop, begin_turn, committer)
+        upkeep = Upkeep(log, lane, engine, loop, begin_turn, committer, disk, what)
+        return WorkedLog(log, lane, committer, reader, upkeep)
+
+    def _make_registry(self) -> TopicRegistry:
+        telemetry = parse_topic(self.settings.headgateTelemetryTopic)
+        if self.logs.telemetry is not None:
+            self.catalog.keep_in(telemetry, TELEMETRY_LOG)
+        return TopicRegistry(
+            self.engine,
+            self.logs,
+            self.catalog,
+            self.writer,
+            self.settings,
+            self.log_durable,
+            system_topics=[telemetry.full],
+        )
 
     def _make_engine(self) -> Engine:
         return Engine(
@@ -185,16 +215,18 @@ class Broker:
         """Stop the sweeps and make everything staged durable. Connections are closed already."""
         self.is_ready = False
         self.sweeps.stop()
-        self.reader.close()
+        for worked in self.logs:
+            worked.reader.close()
         self.begin_turn()
         if self.adaptive is not None:
             self.adaptive.stop()
         for topic in list(self.engine.topics.values()):
             topic.fence()
-        try:
-            await self.log_durable()
-        except StorageError as error:
-            logger.error("closing: %s", error)
+        for worked in self.logs:
+            try:
+                await worked.committer.durable()
+            except StorageError as error:
+                logger.error("closing: %s", error)
         await self.log_clock.keep(self.writer)
         await self.writer.settled()
         await self.identity_keeper.close()
@@ -239,7 +271,8 @@ class Broker:
             except Exception:
                 # Of one connection: the others' words are not held back.
                 logger.exception("the end of a turn failed by an error of ours")
-        self.committer.kick()
+        for worked in self.logs:
+            worked.committer.kick()
         if more:
             self.schedule_flush()
         else:
@@ -278,8 +311,8 @@ class Broker:
         # In an order that a simulation can repeat.
         for connection in sorted(self.read_paused, key=lambda paused: paused.address):
             connection.resume_reading()
-        if self.log.maintenance_due():
-            self.sweeps.log_upkeep()
+        for worked in self.logs:
+            worked.upkeep.run_if_due()
 
     def unique_name(self) -> str:
         """A producer or consumer name that nobody else has, now or after a restart."""
@@ -289,16 +322,22 @@ class Broker:
     def ordinal_at_time(self, topic: Topic, publish_ms: int) -> int:
         """The first entry that was published at or after a time of the wall clock; the end if
         there is none."""
-        log = self.log.topic(topic.log.number)
+        log = self.log_of(topic)
         return log.ordinal_published_at_or_after(publish_ms - self.log_clock.skew_ms)
 
-    async def log_durable(self) -> None:
-        """Return when everything staged until now is durable.
+    def log_of(self, topic: Topic) -> TopicLog:
+        """A topic's entries, with all that its log knows of them."""
+        number = topic.log.number
+        return self.logs.numbered(number).log.topic(number)
+
+    async def log_durable(self, topic: Topic | None = None) -> None:
+        """Return when everything staged until now in a topic's log, or the main one, is durable.
 
         Raises:
             StorageError: it could not be stored.
         """
-        await self.committer.durable()
+        committer = self.committer if topic is None else self.logs.of(topic).committer
+        await committer.durable()
 
     # -- settings, policies, limits --------------------------------------------------------
 
@@ -392,7 +431,6 @@ class _Effects:
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
-        self._stage = broker.log.stage_entry
         self.work_pending = broker.schedule_flush
 
     def append(self, topic: Topic, message_count: int, body: bytes) -> int:
@@ -402,15 +440,16 @@ class _Effects:
         log_ms, publish_ms = broker.engine.log_ms, publish_time_ms_of(body)
         if skew_ms := broker.log_clock.skew_ms:
             publish_ms = published_in_log_ms(publish_ms, log_ms, skew_ms)
-        return self._stage(topic.log, message_count, log_ms, publish_ms, body)  # type: ignore[arg-type]
+        stage = broker.logs.of(topic).log.stage_entry
+        return stage(topic.log, message_count, log_ms, publish_ms, body)  # type: ignore[arg-type]
 
     def read(self, subscription: Subscription, ordinal: int) -> None:
         """See :class:`headgate.engine.ports.Effects`."""
-        self._broker.reader.read(subscription, ordinal)
+        self._broker.logs.of(subscription.topic).reader.read(subscription, ordinal)
 
     def acks_changed(self, subscription: Subscription) -> None:
         """See :class:`headgate.engine.ports.Effects`."""
-        self._broker.committer.acks_changed(subscription)
+        self._broker.logs.of(subscription.topic).committer.acks_changed(subscription)
 
     def quota_turned(self, topic: Topic, quota: Quota, exceeded: bool) -> None:
         """See :class:`headgate.engine.ports.Effects`."""

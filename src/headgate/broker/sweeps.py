@@ -11,13 +11,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
-from headgate.base.errors import (
-    HeadgateError,
-    InvariantError,
-    NoRoomError,
-    StorageError,
-    broken,
-)
+from headgate.base.errors import HeadgateError, InvariantError
 from headgate.base.units import NS_PER_S
 from headgate.broker.history import History
 from headgate.broker.parked_history import ParkedHistory
@@ -26,7 +20,6 @@ from headgate.broker.retention import release, retention_of
 from headgate.broker.trouble import Trouble
 from headgate.engine.rates import SAMPLE_PERIOD_NS
 from headgate.engine.topic import Topic
-from headgate.ledger import Job
 from headgate.metadata.policies import Retention
 
 if TYPE_CHECKING:
@@ -62,10 +55,9 @@ class Sweeps:
         """What it says about publishing by."""
         self.quotas = QuotaSweep(broker)
         self._tasks: list[asyncio.Task[None]] = []
-        self._job_running = False
         self._full_rounds = 0
         self._troubles: dict[str, Trouble] = {}
-        """Of each sweep and each kind of job of the log."""
+        """Of each sweep."""
         self._stopped = False
 
     def start(self) -> None:
@@ -88,15 +80,18 @@ class Sweeps:
             self._tasks.append(task)
 
     def stop(self) -> None:
-        """End all sweeps; a job of the log that runs is the last one."""
+        """End all sweeps; a job of a log that runs is the last one."""
         self._stopped = True
+        for worked in self._broker.logs:
+            worked.upkeep.stop()
         for task in self._tasks:
             task.cancel()
         self._tasks.clear()
 
     def bugs(self) -> list[str]:
         """What fails by an error of ours just now, though it is tried again and again."""
-        return [trouble.bug for trouble in self._troubles.values() if trouble.bug]
+        own = [trouble.bug for trouble in self._troubles.values() if trouble.bug]
+        return own + [bug for worked in self._broker.logs for bug in worked.upkeep.bugs()]
 
     def _trouble(self, what: str) -> Trouble:
         return self._troubles.setdefault(what, Trouble(logger, what))
@@ -150,7 +145,10 @@ class Sweeps:
         self._broker.follow_clocks()
         self._broker.begin_turn()
         self._broker.identity_keeper.look(self._broker.engine.now_ns)
-        if self._broker.log.full:
+        logs = self._broker.logs
+        if logs.telemetry is not None:
+            logs.telemetry.log.leave_room(leave=logs.main.log.full)
+        if logs.main.log.full:
             self._full_rounds += 1
             await self.retain()
         else:
@@ -166,46 +164,9 @@ class Sweeps:
             await broker.log_clock.keep(broker.writer)
 
     def log_upkeep(self) -> None:
-        """Run the log's due maintenance: short steps here, blocking jobs on the commit lane."""
-        log, committer = self._broker.log, self._broker.committer
-        while not self._job_running and not self._stopped:
-            due = log.maintenance_due()
-            try:
-                job = log.maintenance_step()
-            except HeadgateError as error:
-                self._trouble("upkeep of the log").failed(error, self._broker.engine.now_ns)
-                break
-            except Exception as error:
-                raise broken("a step of the log's upkeep", error) from error
-            self._broker.disk.look()
-            if job is not None:
-                self._job_running = True
-                self._broker.lanes.commit.submit(job.run, partial(self._job_done, job))
-            if not due:
-                break
-        committer.kick()
-
-    def _job_done(self, job: Job, _: object, error: BaseException | None) -> None:
-        """Take note of how a job ended. One that failed for whatever reason is due again, since
-        the power may end it anywhere: doing it a second time changes nothing."""
-        self._job_running = False
-        self._broker.begin_turn()
-        if isinstance(error, InvariantError):
-            raise error
-        try:
-            self._broker.log.finish_job(job, None if error is None else _known(job, error))
-        except Exception as bug:
-            raise broken(f"the end of a job of the log ({job.name})", bug) from bug
-        trouble = self._trouble(f"upkeep of the log ({job.name})")
-        if error is None:
-            trouble.succeeded(self._broker.engine.now_ns)
-            self._broker.loop.call_soon(self.log_upkeep)
-        elif isinstance(error, NoRoomError):
-            self._broker.disk.no_room(error)
-        else:
-            trouble.failed(error, self._broker.engine.now_ns)
-        self._broker.disk.look()
-        self._broker.committer.kick()
+        """Run the due maintenance of every log: see :mod:`headgate.broker.upkeep`."""
+        for worked in self._broker.logs:
+            worked.upkeep.run()
 
     async def sample_rates(self) -> None:
         """Take the samples that the rates in stats are computed from."""
@@ -239,10 +200,10 @@ class Sweeps:
 
     async def retain(self) -> None:
         """Give up acknowledged entries that retention no longer asks for, by whole ledgers."""
-        log = self._broker.log
         async for topic in self._topics():
             if topic.log.damage:
                 continue  # nobody knows who owes what of it
+            log = self._broker.logs.of(topic).log
             keep_from = release(
                 log,
                 topic,
@@ -258,7 +219,8 @@ class Sweeps:
                     ):
                         subscription.skip_to(keep_from)
                 log.stage_trim(log.topic(topic.log.number), keep_from)
-        self._broker.committer.kick()
+        for worked in self._broker.logs:
+            worked.committer.kick()
 
     async def delete_inactive(self) -> None:
         """Delete topics that nobody has used for a whole period and that hold nothing retained."""
@@ -290,10 +252,3 @@ class Sweeps:
         """Whether it is used again, or gone, since it was found inactive."""
         self._broker.begin_turn()
         return not topic.is_live or not self._is_inactive(topic)
-
-
-def _known(job: Job, error: BaseException) -> StorageError:
-    """What the log is told of a job that failed, also by an error of ours."""
-    if isinstance(error, StorageError):
-        return error
-    return StorageError(f"{job.name} of segment {job.segment}: {error!r}", retryable=True)

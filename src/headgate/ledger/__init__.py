@@ -3,6 +3,7 @@
 from headgate.fs.api import Space
 from headgate.ledger.batch import Batch
 from headgate.ledger.commit_log import CommitLog
+from headgate.ledger.copying import copy_topic
 from headgate.ledger.cursors import CursorState
 from headgate.ledger.errors import (
     DirectoryInUseError,
@@ -38,6 +39,7 @@ __all__ = [
     "TopicLog",
     "UnknownFormatError",
     "UnknownTopicsError",
+    "copy_topic",
     "entries_of",
     "look_at_log",
 ]

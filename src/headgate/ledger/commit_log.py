@@ -141,6 +141,11 @@ class CommitLog(Staging):
 
     def _close_cleanly(self) -> None:
         self._maintenance.abandon()
+        self.checkpoint()
+
+    def checkpoint(self) -> None:
+        """Make what is staged durable and write a checkpoint, so that nothing before is replayed.
+        Blocks; no job and no batch may be in hand. Raises :class:`StorageError`."""
         for cursor_id in self._state.cursors:
             self.stage_acks(cursor_id)
         wanted = self._maintenance.checkpoints + 1 + self._maintenance.checkpoint_begun
@@ -237,6 +242,13 @@ class CommitLog(Staging):
         return self._fs.space(self._directory)
 
     # Maintenance ----------------------------------------------------------------------------
+
+    def leave_room(self, *, leave: bool) -> None:
+        """While ``leave``, the log is :attr:`full` and makes no segment: another one, for which
+        the disk has no room, gets what becomes free."""
+        self._maintenance.leaves_room = leave
+        if leave and self.failed is None:
+            self._set_full(full=True)
 
     def maintenance_due(self) -> bool:
         """Whether :meth:`maintenance_step` has something to do now."""

@@ -101,6 +101,8 @@ class Maintenance:
         self._awaited: int | None = None
         self._resting = False
         self._make_way = False
+        self.leaves_room = False
+        """No segment is made now: another log needs the room."""
         self._dead_waits = False
         """Sealed segments without live entries wait for a checkpoint, to be deleted."""
         self.records_since = state.replayed_records
@@ -156,7 +158,7 @@ class Maintenance:
         dead = self._to_delete()
         if dead is not None:
             return self._start_delete(dead)
-        if self._host.full:
+        if self._host.full and not self.leaves_room:
             if prepare is not None:
                 return self._start_prepare(prepare)
             self._host.full = False

@@ -45,8 +45,8 @@ class Remains:
         text = ", ".join(map(str, numbers[:NUMBERS_SAID_MAX]))
         more = len(numbers) - NUMBERS_SAID_MAX
         logger.info(
-            "%s %s: it holds %d entries with %d bytes of topic number%s %s%s, which no topic has: "
-            "deleted before the broker last started",
+            "%s %s: it holds %d entries with %d bytes of topic number%s %s%s, which no topic of "
+            "this log has: deleted or moved before the broker last started",
             name,
             happens,
             sum(entries for entries, _ in found.values()),

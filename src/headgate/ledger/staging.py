@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from itertools import chain
+from typing import Final
 
 from headgate.base.ack_set import AckSet
 from headgate.base.errors import StorageError, invariant
@@ -54,6 +55,8 @@ from headgate.ledger.writer import LogWriter
 
 _ENTRY_ROOM = ENTRY_HEAD_BYTES + RUN_RECORD_BYTES
 """What an entry may need beside its body."""
+LEDGERS_GIVEN: Final = 1 << 62
+"""As a topic's ``ledger_limit``: its ledgers are opened by somebody else."""
 _LEDGER_RECHECK_ENTRIES = 1_000
 """A full ledger that is too young to be closed is looked at again after so many entries."""
 _pack_entry = ENTRY_REST.pack
@@ -88,6 +91,19 @@ class Staging:
     def topic(self, number: int) -> TopicLog:
         """The log of a topic; made when it is new."""
         return self._state.topic(number)
+
+    def adopt_topic(self, number: int, other: TopicLog) -> TopicLog:
+        """A topic that goes on where one of another log begins, without its entries and ledgers.
+
+        Its number must be new to this log, and ids of ledgers stay unique in it.
+        """
+        invariant(number not in self._state.topics, f"topic {number} is in this log already")
+        topic = self.topic(number)
+        topic.restart_at(other.first, other.totals(other.first))
+        topic.first = other.first
+        ids = [ledger_id for ledger_id, _, _ in other.ledger_rows()]
+        self._state.next_ledger_id = max(self._state.next_ledger_id, *(i + 1 for i in ids), 1)
+        return topic
 
     def drop_topic(self, number: int) -> None:
         """Forget a topic and its cursors. Its number must never come back.
@@ -445,6 +461,8 @@ class Staging:
     def _open_ledger_if_due(self, topic: TopicLog, received_ms: int) -> bool:
         ordinal = topic.staged_end
         ledger_id = self._state.next_ledger_id
+        if topic.ledger_limit == LEDGERS_GIVEN:
+            return topic.last_ledger()[1] == ordinal
         if topic.ledger_limit >= 0:
             last_id, first, _ = topic.last_ledger()
             if ordinal == first:

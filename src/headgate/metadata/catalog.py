@@ -87,6 +87,8 @@ class Catalog(OwnRows):
                 f"{others[0]!r}: use that name, or another data directory"
             )
         self._by_number: dict[int, TopicRow] = {}
+        self._log_by_name: dict[str, str] = {}
+        """Where topics of these names are made; all others in the main log."""
         for row in self._state.rows(Kind.TOPIC).values():
             topic = cast(TopicRow, row)
             self._by_number[topic.number] = topic
@@ -127,8 +129,16 @@ class Catalog(OwnRows):
         return self._by_number.get(number)
 
     def topic_numbers(self) -> set[int]:
-        """Numbers of all topics. The log's records of other numbers are garbage."""
+        """Numbers of all topics."""
         return set(self._by_number)
+
+    def topic_numbers_in(self, log: str) -> set[int]:
+        """Numbers of the topics that a log holds. Its records of other numbers are garbage."""
+        return {number for number, row in self._by_number.items() if row.log == log}
+
+    def keep_in(self, topic: TopicName, log: str) -> None:
+        """From now on a topic of that name is made in a log of its own."""
+        self._log_by_name[topic.full] = log
 
     def partitioned_topics(self, namespace: NamespaceName, domain: str = PERSISTENT) -> list[str]:
         """Full names of a namespace's partitioned topics, sorted."""
@@ -325,6 +335,18 @@ class Catalog(OwnRows):
             raise conflict("This topic already exists")
         joining = base is not None
         return self._state.stage(self._new_topics([topic], now_ms, properties, joining=joining))
+
+    def plan_move_topic(self, topic: TopicName, log: str) -> Change:
+        """Note that another log holds a topic's messages from now on.
+
+        Raises:
+            RefusalError: 404 if there is no such topic.
+        """
+        row = self._state.staged(Kind.TOPIC, topic.full)
+        if row is None:
+            raise not_found(f"Topic {topic} not found")
+        moved = msgspec.structs.replace(cast(TopicRow, row), log=log)
+        return self._state.stage([(Kind.TOPIC, topic.full, moved)])
 
     def plan_create_partitioned(
         self,
@@ -534,6 +556,7 @@ class Catalog(OwnRows):
                 created_ms=now_ms,
                 properties=dict(properties),
                 joining=joining,
+                log=self._log_by_name.get(name.full, ""),
             )
             rows.append((Kind.TOPIC, name.full, row))
         rows.append((Kind.COUNTER, TOPIC_NUMBER, CounterRow(self._number_last)))

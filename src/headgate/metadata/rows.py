@@ -100,6 +100,8 @@ class TopicRow(Struct, frozen=True, kw_only=True, omit_defaults=True):
     properties: Mapping[str, str] = field(default_factory=dict)
     joining: bool = False
     """A partition beside older ones, whose subscriptions it may not all have yet."""
+    log: str = ""
+    """The log that holds its messages; empty for the main one."""
 
     @property
     def incarnation(self) -> int:

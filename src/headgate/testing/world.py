@@ -14,15 +14,18 @@ import random
 from collections.abc import Coroutine, Mapping
 from typing import Any, TypeVar
 
+from headgate.base.names import parse_topic
 from headgate.base.units import KIB, NS_PER_MS, NS_PER_S
 from headgate.broker.binding import MAIN_LOG, LogPlace, open_bound_log
 from headgate.broker.connection import Connection
 from headgate.broker.facade import BrokerInfo
 from headgate.broker.log_clock import times_bound
+from headgate.broker.logs import TELEMETRY_LOG
 from headgate.broker.memory import MemorySource
 from headgate.broker.server import connection_factory
 from headgate.broker.service import Broker, Lanes
 from headgate.broker.settings import Settings
+from headgate.broker.taking_over import take_over
 from headgate.fs import FaultyFs, MemFs, Operation
 from headgate.ledger import CommitLog, LedgerSettings, look_at_log
 from headgate.metadata.catalog import Catalog
@@ -37,6 +40,7 @@ from headgate.testing.transport import NetworkProfile, SimNetwork
 T = TypeVar("T")
 
 DIRECTORY = "/data"
+TELEMETRY_DIRECTORY = "/telemetry"
 
 SMALL_SEGMENTS = LedgerSettings(segment_bytes=256 * KIB)
 """What a world's log is cut into unless its test says otherwise: segments live in memory here."""
@@ -62,6 +66,7 @@ class World:
         network: NetworkProfile | None = None,
         capacity_bytes: int | None = None,
         memory: MemorySource | None = None,
+        telemetry_log: bool = False,
     ) -> None:
         self.seed = seed
         self.rng = random.Random(seed)
@@ -73,6 +78,7 @@ class World:
         self.fs = MemFs(capacity_bytes)
         self.disk = FaultyFs(self.fs)
         self.store = MemoryStore()
+        self.has_telemetry_log = telemetry_log
         self.memory = memory
         """What the broker's adaptive controller is told of its memory."""
         self.clients: list[SimClient] = []
@@ -155,29 +161,20 @@ class World:
 
     async def _start(self) -> Broker:
         chance = self._source(f"lanes {self.starts_count}")
-        self.lanes = [SimLane(self.loop, chance) for _ in range(3)]
+        lanes_count = 4 if self.has_telemetry_log else 3
+        self.lanes = [SimLane(self.loop, chance) for _ in range(lanes_count)]
         settings = Settings()
         for key, text in self.settings.items():
             settings.set(key, text)
         catalog = Catalog(settings.clusterName, self.store.load())
-        found = look_at_log(self.disk, DIRECTORY)
-        log = open_bound_log(
-            catalog,
-            self.store,
-            LogPlace(MAIN_LOG, DIRECTORY, "the metadata", found),
-            lambda terms: CommitLog.open(
-                self.disk,
-                DIRECTORY,
-                topic_numbers=catalog.topic_numbers(),
-                entropy=self._source(f"log {self.starts_count}").randbytes,
-                settings=self.ledger_settings,
-                times_bound=times_bound(catalog, self.clock),
-                topic_number_last=terms.topic_number_last,
-                ids_min=terms.ids_min,
-            ),
-            entropy=self._source("identity").randbytes,
-            boot_wall_ms=self.wall_ms(),
-        )
+        log = self._open_log(catalog, MAIN_LOG, DIRECTORY, "")
+        telemetry_log = None
+        if self.has_telemetry_log:
+            telemetry_log = self._open_log(
+                catalog, TELEMETRY_LOG, TELEMETRY_DIRECTORY, TELEMETRY_LOG
+            )
+            topic = parse_topic(settings.headgateTelemetryTopic)
+            take_over(catalog, self.store, log, telemetry_log, topic)
         broker = Broker(
             settings=settings,
             clock=self.clock,
@@ -185,6 +182,7 @@ class World:
             catalog=catalog,
             store=self.store,
             log=log,
+            telemetry_log=telemetry_log,
             lanes=Lanes(*self.lanes),
             info=BrokerInfo(
                 broker_id="127.0.0.1:8080",
@@ -201,6 +199,27 @@ class World:
         self._broker = broker
         return broker
 
+    def _open_log(self, catalog: Catalog, name: str, path: str, rows_say: str) -> CommitLog:
+        place = LogPlace(name, path, "the metadata", look_at_log(self.disk, path))
+        is_main = name == MAIN_LOG
+        return open_bound_log(
+            catalog,
+            self.store,
+            place,
+            lambda terms: CommitLog.open(
+                self.disk,
+                path,
+                topic_numbers=catalog.topic_numbers_in(rows_say),
+                entropy=self._source(f"{name} {self.starts_count}").randbytes,
+                settings=self.ledger_settings,
+                times_bound=times_bound(catalog, self.clock) if is_main else None,
+                topic_number_last=terms.topic_number_last,
+                ids_min=terms.ids_min,
+            ),
+            entropy=self._source("identity").randbytes,
+            boot_wall_ms=self.wall_ms(),
+        )
+
     def built(self, broker: Broker) -> None:
         """A broker is about to start. A subclass may watch it from its first turn on."""
 
@@ -212,7 +231,8 @@ class World:
         await asyncio.sleep(0)
         await self.loop.create_task(broker.close(), context=self._context)
         broker.lanes.close()
-        broker.log.close()
+        for worked in broker.logs:
+            worked.log.close()
         self.loop.kill_host(self.starts_count)
         await asyncio.sleep(0)
 

@@ -10,6 +10,7 @@ import asyncio
 import dataclasses
 import logging
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -150,10 +151,9 @@ def test_a_broken_invariant_in_a_job_ends_the_process() -> None:
             raise InvariantError("two owners")
 
         job = Job("seal", 1, work, lambda: None)
-        world.broker.sweeps._job_running = True
-        world.broker.lanes.commit.submit(
-            job.run, lambda done, error: world.broker.sweeps._job_done(job, done, error)
-        )
+        upkeep = world.broker.logs.main.upkeep
+        upkeep._job_running = True
+        world.broker.lanes.commit.submit(job.run, partial(upkeep._job_done, job))
         await asyncio.sleep(5)
 
     with pytest.raises(InvariantError, match="two owners"):

@@ -1,0 +1,55 @@
+"""The telemetry's log beside the main one, so that three days of it pin nothing else's segments.
+
+Releases before this one kept it in the main log; a start moves it (headgate.broker.taking_over).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+from headgate.app.data_directory import DataDirectory
+from headgate.app.open_stores import open_log
+from headgate.base.clock import Clock
+from headgate.base.names import parse_topic
+from headgate.base.units import MIB
+from headgate.broker.logs import TELEMETRY_LOG
+from headgate.broker.settings import Settings
+from headgate.broker.taking_over import take_over
+from headgate.ledger import CommitLog, LedgerSettings
+from headgate.metadata.catalog import Catalog
+from headgate.metadata.sqlite_store import SqliteStore
+
+SEGMENT_BYTES: Final = 8 * MIB
+"""Some hours of telemetry: what is kept too long goes in steps of this."""
+
+
+def has_telemetry_log(catalog: Catalog, settings: Settings) -> bool:
+    """Whether there is one, or is to be one."""
+    return TELEMETRY_LOG in catalog.identity.starts_by_log or settings.headgateTelemetryEnabled
+
+
+def open_telemetry_log(
+    directory: DataDirectory,
+    catalog: Catalog,
+    store: SqliteStore,
+    clock: Clock,
+    settings: Settings,
+    main: CommitLog,
+    main_settings: LedgerSettings,
+) -> CommitLog | None:
+    """The telemetry's log with all telemetry in it; None when there is none and none is published.
+    Blocks.
+
+    Raises as :func:`headgate.app.open_stores.open_log`.
+    """
+    if not has_telemetry_log(catalog, settings):
+        return None
+    own = replace(main_settings, segment_bytes=SEGMENT_BYTES)
+    log = open_log(directory, catalog, store, clock, own, TELEMETRY_LOG)
+    try:
+        take_over(catalog, store, main, log, parse_topic(settings.headgateTelemetryTopic))
+    except BaseException:
+        log.close()
+        raise
+    return log

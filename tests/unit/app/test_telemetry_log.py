@@ -1,0 +1,93 @@
+"""The telemetry's log beside the main one: made when it is needed, never missed without a word."""
+
+from __future__ import annotations
+
+import shutil
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from headgate.app.accept_loss import accept_loss
+from headgate.app.open_stores import open_log, open_metadata
+from headgate.app.telemetry_log import SEGMENT_BYTES, has_telemetry_log, open_telemetry_log
+from headgate.base.clock import SystemClock
+from headgate.base.names import parse_topic
+from headgate.broker.binding import BindingError
+from headgate.broker.logs import TELEMETRY_LOG
+from headgate.broker.settings import Settings
+from headgate.metadata.catalog import Catalog
+from tests.unit.app.test_open_stores import SMALL, owned
+from tests.unit.ledger.support import append, bodies_of
+
+CLOCK = SystemClock()
+
+
+def settings(*, enabled: bool) -> Settings:
+    made = Settings()
+    made.set("headgateTelemetryEnabled", str(enabled).lower())
+    return made
+
+
+def start(path: Path, *, enabled: bool = True, messages: int = 0) -> list[bytes] | None:
+    """Start and stop as a broker does. Returns what the telemetry's log holds, None without one;
+    ``messages`` are first stored in the main log, as an earlier release did."""
+    asked = settings(enabled=enabled)
+    topic = parse_topic(asked.headgateTelemetryTopic)
+    with owned(path) as directory, closing(open_metadata(directory)) as store:
+        catalog = Catalog("c", store.load())
+        both = has_telemetry_log(catalog, asked)
+        with closing(open_log(directory, catalog, store, CLOCK, SMALL, is_last=not both)) as main:
+            if messages:
+                for change in (
+                    catalog.plan_first_boot(system_namespaces=[topic.namespace]),
+                    catalog.plan_create_topic(topic, now_ms=1),
+                ):
+                    if change is not None:
+                        store.commit(change.writes)
+                        catalog.apply(change)
+                append(main, 1, *(b"%d" % at for at in range(messages)))
+            log = open_telemetry_log(directory, catalog, store, CLOCK, asked, main, SMALL)
+            if log is None:
+                return None
+            with closing(log):
+                row = catalog.topic(topic.full)
+                return [] if row is None else bodies_of(log, row.number)
+
+
+def test_it_is_made_when_telemetry_is_published(tmp_path: Path) -> None:
+    assert start(tmp_path, enabled=False) is None
+    assert not (tmp_path / TELEMETRY_LOG).exists()
+    assert start(tmp_path) == []
+    assert start(tmp_path, enabled=False) == []
+
+
+def test_what_the_main_log_holds_is_moved(tmp_path: Path) -> None:
+    assert start(tmp_path, messages=3) == [b"0", b"1", b"2"]
+    assert start(tmp_path) == [b"0", b"1", b"2"]
+
+
+def test_one_that_is_gone_is_missed(tmp_path: Path) -> None:
+    start(tmp_path, messages=3)
+    shutil.rmtree(tmp_path / TELEMETRY_LOG)
+    with pytest.raises(BindingError, match="telemetry-log is missing or empty"):
+        start(tmp_path)
+    assert "telemetry-log is missing or empty" in accept_loss("log", str(tmp_path))
+    assert start(tmp_path) == []
+    shutil.rmtree(tmp_path / TELEMETRY_LOG)
+    with pytest.raises(BindingError, match="telemetry-log is missing or empty"):
+        start(tmp_path)
+
+
+def test_a_main_log_that_is_gone_is_accepted_with_the_telemetry_in_place(tmp_path: Path) -> None:
+    start(tmp_path, messages=3)
+    shutil.rmtree(tmp_path / "log")
+    with pytest.raises(BindingError, match="/log is missing or empty"):
+        start(tmp_path)
+    assert "/log is missing or empty" in accept_loss("log", str(tmp_path))
+    assert start(tmp_path) == [b"0", b"1", b"2"]
+
+
+def test_its_segments_are_small() -> None:
+    assert replace(SMALL, segment_bytes=SEGMENT_BYTES).segment_bytes == 8 << 20
