@@ -2,7 +2,7 @@
 
 JSON and CSV hold every value in full, one row at a time, so that a table of any size passes.
 For people, names may be folded over lines and are never cut, nor is a number; where the columns do
-not fit beside each other, each row is a paragraph.
+not fit beside each other, or a sentence would be a narrow column, each row is a paragraph.
 """
 
 from __future__ import annotations
@@ -27,6 +27,10 @@ WIDTH_MAX: Final = 200
 
 _FOLDED_MIN: Final = 16
 """Characters that a column of names gets at least; below, rows become paragraphs."""
+_SENTENCE_MIN: Final = 48
+"""Characters that a column of sentences gets at least: a narrow one is read word by word."""
+_SENTENCE_WORDS_MIN: Final = 6
+"""What has so many words is a sentence; names have none."""
 _PADDING: Final = 2
 _ISO_DAY: Final = len("2026-11-21T10:00:00")
 
@@ -136,9 +140,13 @@ def _is_number(value: Any) -> bool:
 
 
 def _solid_width(name: str, texts: Sequence[Mapping[str, str]], is_number: bool) -> int:
-    """The least width of a column: numbers, times and headings whole, names folded."""
+    """The least width of a column: numbers, times and headings whole, names folded, and sentences
+    wide enough to be read."""
     longest = max(len(row[name]) for row in texts)
-    limit = longest if is_number else min(longest, max(_FOLDED_MIN, _ISO_DAY + 1))
+    folded = max(_FOLDED_MIN, _ISO_DAY + 1)
+    if any(len(row[name].split()) >= _SENTENCE_WORDS_MIN for row in texts):
+        folded = _SENTENCE_MIN
+    limit = longest if is_number else min(longest, folded)
     return max(limit, len(name))
 
 

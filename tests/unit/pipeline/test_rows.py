@@ -74,6 +74,22 @@ def test_a_narrow_table_becomes_paragraphs_with_every_value() -> None:
     assert all(len(line) <= 50 for line in lines)
 
 
+def test_a_sentence_is_never_a_narrow_column() -> None:
+    said = "the topic limit of 60 msg/s (topic policy) held 2 waiting subscriptions for 35 s"
+    row = {"topic": "persistent://public/default/orders", "backlog": 2_522, "sentence": said}
+    out = io.StringIO()
+    write_rows("table", tuple(row), [row], out, width=80)
+    assert [line.rstrip() for line in out.getvalue().splitlines()] == [
+        "topic     persistent://public/default/orders",
+        "backlog   2,522",
+        "sentence  the topic limit of 60 msg/s (topic policy) held 2 waiting",
+        "          subscriptions for 35 s",
+    ]
+    wide = io.StringIO()
+    write_rows("table", tuple(row), [row], wide, width=120)
+    assert "sentence" in wide.getvalue().splitlines()[0]
+
+
 def test_instants_in_nanoseconds_can_be_copied() -> None:
     out = io.StringIO()
     write_rows("table", ("time_ns", "count"), [{"time_ns": 1_795_338_265, "count": 1_000}], out)
