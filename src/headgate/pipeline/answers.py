@@ -213,8 +213,12 @@ def _settings_text(rows: Rows) -> str:
     row = rows[0]
     best = sum(other["rank"] == row["rank"] for other in rows)
     which = "the best one" if best == 1 else f"the first of the {best:,} best ones"
-    lines = [f"To set {which}, {row['name']}:", "", "  in broker.conf, for the next start"]
-    lines += [f"    {line}" for line in row["conf"]]
+    if not row["conf"] and not row["commands"]:
+        return f"{which.capitalize()}, {row['name']}, is in force: there is nothing to set.\n"
+    lines = [f"To set {which}, {row['name']}:"]
+    if row["conf"]:
+        lines += ["", "  in broker.conf, for the next start"]
+        lines += [f"    {line}" for line in row["conf"]]
     if row["commands"]:
         lines += ["", "  in a running broker, as far as that can be"]
         lines += [f"    {line}" for line in row["commands"]]

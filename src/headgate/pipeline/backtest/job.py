@@ -22,12 +22,15 @@ from headgate.flow.limits import ADAPTIVE_SOURCE
 from headgate.pipeline.backtest.buckets import BUCKET, pack, sorted_by, unpack
 from headgate.pipeline.backtest.grid import Grid
 from headgate.pipeline.backtest.levels import (
+    IS_ADAPTIVE,
     LIMIT_COLUMNS,
     SOURCE_COLUMNS,
+    VALUE_COLUMNS,
     Namespace,
     is_settled,
     known_name,
     namespaces_of,
+    value_name,
     with_older,
 )
 from headgate.pipeline.backtest.paste import paste
@@ -103,12 +106,15 @@ def replays(
     )
 
 
+_NATURAL_RATES: Final = ("natural_rate_messages_per_s", "natural_rate_bytes_per_s")
+
 LEVEL_COLUMNS: Final = (
     "cluster",
     "topic",
     "window_end_ns",
     *SOURCE_COLUMNS.values(),
-    *(name for names in LIMIT_COLUMNS.values() for name in names),
+    *(name for names in VALUE_COLUMNS.values() for name in names),
+    *_NATURAL_RATES,
 )
 """What :func:`topic_sources` uses of ``bronze_samples``."""
 
@@ -123,12 +129,18 @@ def topic_sources(samples: DataFrame) -> DataFrame:
     found: list[Column] = []
     for setting, source in SOURCE_COLUMNS.items():
         is_set = reduce(or_, (F.col(name).isNotNull() for name in LIMIT_COLUMNS[setting]))
+        within = F.col("window_end_ns")
         tells = F.when(F.col(source).isNull(), ~is_set).otherwise(F.col(source) != ADAPTIVE_SOURCE)
         found += [
-            F.max_by(source, F.when(tells, F.col("window_end_ns"))).alias(source),
+            F.max_by(source, F.when(tells, within)).alias(source),
+            F.max_by(F.struct(*VALUE_COLUMNS[setting]), F.when(tells, within)).alias(
+                value_name(setting)
+            ),
             F.max(tells).alias(known_name(setting)),
         ]
-    return samples.groupBy("cluster", "topic").agg(*found)
+    # Only a topic that the controller watches has one.
+    watched = reduce(or_, (F.col(name).isNotNull() for name in _NATURAL_RATES))
+    return samples.groupBy("cluster", "topic").agg(F.max(watched).alias(IS_ADAPTIVE), *found)
 
 
 def point_totals(rows: DataFrame) -> DataFrame:
@@ -284,7 +296,7 @@ def _write(
 
 def _row(grid: Grid, place: Ranked, namespaces: list[Namespace]) -> dict[str, Any]:
     point = grid.points[place.totals.grid_point]
-    pasted = paste(point.policy, namespaces)
+    pasted = paste(point.policy, namespaces, point.written)
     own = asdict(place)
     totals = own.pop("totals")
     return {

@@ -7,7 +7,7 @@ policy of their own, which would else go before it.
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -15,13 +15,12 @@ from headgate.base.units import MS_PER_S, NS_PER_MS
 from headgate.flow.adaptive import AdaptiveSettings
 from headgate.flow.limits import TOPIC_POLICY
 from headgate.flow.quota import Quota, QuotaPolicy, QuotaType
-from headgate.pipeline.backtest.levels import SOURCE_COLUMNS, Namespace, Setting
+from headgate.pipeline.backtest.levels import SOURCE_COLUMNS, Namespace, Setting, Value
 from headgate.pipeline.backtest.policy import Policy, Rates, Recorded
 from headgate.pipeline.render import topics_text
 
 _PREFIX: Final = "adaptivePublisherThrottling"
 _UPDATE: Final = "headgate admin brokers update-dynamic-config"
-_WATERMARKS: Final = ("Memory", "Backlog")
 NAMESPACE: Final = "TENANT/NAMESPACE"
 """Stands where the caller knows no namespace."""
 LISTED_MAX: Final = 10
@@ -39,46 +38,91 @@ class Paste:
     ``#`` are for who reads them."""
 
 
-def paste(policy: Policy, namespaces: Sequence[Namespace] = ()) -> Paste:
-    """How to set a policy; nothing for what it leaves as recorded.
+def paste(
+    policy: Policy, namespaces: Sequence[Namespace] = (), written: Collection[str] = ()
+) -> Paste:
+    """How to set a policy; nothing for what it leaves as recorded, nor for what telemetry says to
+    be in force already.
 
     The controller is set for the whole broker, limits and quotas for each of ``namespaces`` and for
-    their topics that have policies of their own.
+    their topics that have policies of their own. ``written``: settings of the controller that the
+    grid file has. Of the others those that are at their defaults are not told: telemetry does not
+    say what is set in the broker.
     """
     conf: list[str] = []
     commands: list[str] = []
-    if policy.adaptive is None:
-        conf.append(f"{_PREFIX}Enabled=false")
-    else:
-        keys = _adaptive_keys(policy.adaptive)
+    known = [each.is_adaptive for each in namespaces if each.is_adaptive is not None]
+    is_on = any(known) if known else None
+    if policy.adaptive is not None:
+        keys = _told_keys(policy.adaptive, written)
         conf.append(f"{_PREFIX}Enabled=true")
         conf += [f"{_PREFIX}{key}={_text(value)}" for key, value in keys.items()]
-        # A low watermark has to lie below the present high one: first make room.
-        room = {f"{name}HighWatermarkPct": 1.0 for name in _WATERMARKS}
-        for part in (room, keys):
-            commands += [
-                f"{_UPDATE} --config {_PREFIX}{key} --value {_text(value)}"
-                for key, value in part.items()
-            ]
-    for setting, verb in _verbs(policy).items():
-        commands += _commands(setting, verb, namespaces or (Namespace(NAMESPACE),))
+        if not is_on:
+            where = "The controller is off;" if is_on is False else "Where the controller is off,"
+            start = f"before a start with {_PREFIX}Enabled=true:"
+            commands.append(f"# {where} these have no effect {start}")
+        commands += [
+            f"{_UPDATE} --config {_PREFIX}{key} --value {_text(value)}"
+            for key, value in keys.items()
+        ]
+        if policy.adaptive.observe_only:
+            commands.append("# It only observes: it decides and tells, and limits nobody.")
+        commands.append(f"# Settings of {_PREFIX}* that are not listed are at their defaults.")
+    elif is_on is not False:
+        conf.append(f"{_PREFIX}Enabled=false")
+    for setting, (verb, value) in _verbs(policy).items():
+        commands += _commands(setting, verb, value, namespaces or (Namespace(NAMESPACE),))
     return Paste(tuple(conf), tuple(commands))
 
 
-def _adaptive_keys(settings: AdaptiveSettings) -> dict[str, Any]:
+_KEYS: Final = {
+    "observe_only": "ObserveOnly",
+    "interval_ms": "IntervalMs",
+    "memory_low": "MemoryLowWatermarkPct",
+    "memory_high": "MemoryHighWatermarkPct",
+    "backlog_low": "BacklogLowWatermarkPct",
+    "backlog_high": "BacklogHighWatermarkPct",
+    "min_rate_factor": "MinRateFactor",
+    "max_rate_change_factor": "MaxRateChangeFactor",
+    "law": "Law",
+    "drain_set_point": "DrainSetPointPct",
+    "drain_horizon_ms": "DrainHorizonMs",
+}
+"""Keys of the broker by the names of a grid file."""
+
+
+def _values(settings: AdaptiveSettings) -> dict[str, Any]:
+    """The values by the names of a grid file, as the broker's keys have them."""
     return {
-        "ObserveOnly": settings.observe_only,
-        "IntervalMs": settings.interval_ns // NS_PER_MS,
-        "MemoryLowWatermarkPct": settings.memory_low,
-        "MemoryHighWatermarkPct": settings.memory_high,
-        "BacklogLowWatermarkPct": settings.backlog_low,
-        "BacklogHighWatermarkPct": settings.backlog_high,
-        "MinRateFactor": settings.min_rate_factor,
-        "MaxRateChangeFactor": settings.max_rate_change_factor,
-        "Law": settings.law.value,
-        "DrainSetPointPct": settings.drain_set_point,
-        "DrainHorizonMs": settings.drain_horizon_ns // NS_PER_MS,
+        "observe_only": settings.observe_only,
+        "interval_ms": settings.interval_ns // NS_PER_MS,
+        "memory_low": settings.memory_low,
+        "memory_high": settings.memory_high,
+        "backlog_low": settings.backlog_low,
+        "backlog_high": settings.backlog_high,
+        "min_rate_factor": settings.min_rate_factor,
+        "max_rate_change_factor": settings.max_rate_change_factor,
+        "law": settings.law.value,
+        "drain_set_point": settings.drain_set_point,
+        "drain_horizon_ms": settings.drain_horizon_ns // NS_PER_MS,
     }
+
+
+def _told_keys(settings: AdaptiveSettings, written: Collection[str]) -> dict[str, Any]:
+    """Keys with their values: the law, and what is written or differs from its default; in an order
+    in which a broker at its defaults refuses none."""
+    defaults, values = _values(AdaptiveSettings()), _values(settings)
+    told = [
+        name for name in values
+        if name == "law" or name in written or values[name] != defaults[name]
+    ]  # fmt: skip
+    for kind in ("memory", "backlog"):
+        low, high = f"{kind}_low", f"{kind}_high"
+        # A low watermark has to lie below the high one at every step.
+        if low in told and high in told and values[low] >= defaults[high]:
+            at, to = told.index(low), told.index(high)
+            told[at], told[to] = high, low
+    return {_KEYS[name]: values[name] for name in told}
 
 
 def _text(value: Any) -> str:
@@ -96,20 +140,22 @@ class _Verb:
         return f"headgate admin {group} {self.name} {shlex.quote(subject)} {self.options}"
 
 
-def _verbs(policy: Policy) -> dict[Setting, _Verb]:
-    """How to set what a policy does not leave as recorded."""
-    found = {}
+def _verbs(policy: Policy) -> dict[Setting, tuple[_Verb, Value]]:
+    """How to set what a policy does not leave as recorded, and what is in force then."""
+    found: dict[Setting, tuple[_Verb, Value]] = {}
     publish = policy.publish
     if isinstance(publish, Rates):
         rates = (("-m", publish.messages_per_s), ("-b", publish.bytes_per_s))
         limits = " ".join(f"{flag} {rate}" for flag, rate in rates if rate is not None)
-        found[Setting.PUBLISH] = _Verb("set-publish-rate", limits or "--unlimited")
+        verb = _Verb("set-publish-rate", limits or "--unlimited")
+        found[Setting.PUBLISH] = (verb, tuple(rate for _, rate in rates))
     for setting, quota_type, quota in (
         (Setting.SIZE_QUOTA, QuotaType.SIZE, policy.size_quota),
         (Setting.TIME_QUOTA, QuotaType.TIME, policy.time_quota),
     ):
         if not isinstance(quota, Recorded):
-            found[setting] = _Verb("set-backlog-quota", _quota_options(quota_type, quota))
+            verb = _Verb("set-backlog-quota", _quota_options(quota_type, quota))
+            found[setting] = (verb, _quota_value(quota))
     return found
 
 
@@ -123,18 +169,33 @@ def _quota_options(quota_type: QuotaType, quota: Quota | None) -> str:
     return f"{option} {limit} --policy {policy.value} --type {quota_type.pulsar_name}"
 
 
-def _commands(setting: Setting, verb: _Verb, namespaces: Sequence[Namespace]) -> list[str]:
+def _quota_value(quota: Quota | None) -> Value:
+    if quota is None:
+        return (None, None)
+    scale = NS_PER_MS if quota.type is QuotaType.TIME else 1
+    return (quota.limit * scale, quota.policy.value)
+
+
+def _commands(
+    setting: Setting, verb: _Verb, value: Value, namespaces: Sequence[Namespace]
+) -> list[str]:
     levels = [namespace.levels.get(setting) for namespace in namespaces]
     # Where all topics have policies of their own the namespace's would change none of them.
     wide = [
         namespace.name
         for namespace, own in zip(namespaces, levels, strict=True)
-        if own is None or own.others or own.unknown
+        if own is None or own.unknown or (own.others and own.other_values != {value})
     ]
     found = [verb.command("namespaces", name) for name in wide[:LISTED_MAX]]
     if len(wide) > LISTED_MAX:
         found.append(f"# {len(wide) - LISTED_MAX:,} more namespaces were replayed: set each alike.")
-    topics = [topic for own in levels if own is not None for topic in own.own]
+    topics = [
+        topic
+        for own in levels
+        if own is not None
+        for topic in own.own
+        if own.own_values.get(topic) != frozenset({value})
+    ]
     if topics:
         have = "has a policy of its" if len(topics) == 1 else "have policies of their"
         found.append(

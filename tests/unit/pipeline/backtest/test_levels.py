@@ -6,13 +6,16 @@ from typing import Any
 
 from headgate.flow.limits import ADAPTIVE_SOURCE, TOPIC_POLICY
 from headgate.pipeline.backtest.levels import (
+    IS_ADAPTIVE,
     LIMIT_COLUMNS,
     SOURCE_COLUMNS,
+    VALUE_COLUMNS,
     Levels,
     Setting,
     is_settled,
     known_name,
     namespaces_of,
+    value_name,
     with_older,
 )
 from headgate.pipeline.tables.bronze import BRONZE_SAMPLES
@@ -21,10 +24,10 @@ from headgate.pipeline.tables.intervals import INTERVALS
 
 def row(topic: str, publish: str | None, *, is_known: bool = True, **more: Any) -> dict[str, Any]:
     """A topic with nothing but a publish limit in force."""
-    nothing = dict.fromkeys(SOURCE_COLUMNS.values())
+    nothing = dict.fromkeys([*SOURCE_COLUMNS.values(), *map(value_name, Setting)])
     known = {known_name(setting): True for setting in Setting}
     own = {"publish_limit_source": publish, "publish_limit_source_known": is_known}
-    return {"topic": f"persistent://{topic}"} | nothing | known | own | more
+    return {"topic": f"persistent://{topic}"} | nothing | known | own | {IS_ADAPTIVE: False} | more
 
 
 def test_a_topic_s_own_policy_is_told_from_all_others() -> None:
@@ -71,8 +74,28 @@ def test_a_name_that_two_clusters_have_is_one_topic() -> None:
     assert found.levels[Setting.SIZE_QUOTA] == Levels(others=1)
 
 
+def test_what_is_in_force_is_told_of_each_topic_and_of_the_others() -> None:
+    def limit(messages: float | None) -> dict[str, Any]:
+        fields = dict(zip(VALUE_COLUMNS[Setting.PUBLISH], (messages, None), strict=True))
+        return {value_name(Setting.PUBLISH): fields}
+
+    (found,) = namespaces_of(
+        [
+            row("a/b/own", TOPIC_POLICY, cluster="x", **limit(5.0)),
+            row("a/b/own", TOPIC_POLICY, cluster="y", **limit(6.0)),
+            row("a/b/one", "namespace policy a/b", **limit(7.0)),
+            row("a/b/two", None, **{IS_ADAPTIVE: True}),
+        ]
+    )
+    levels = found.levels[Setting.PUBLISH]
+    assert levels.own_values == {"persistent://a/b/own": {(5.0, None), (6.0, None)}}
+    assert levels.other_values == {(7.0, None), (None, None)}
+    assert found.is_adaptive
+
+
 def test_the_columns_are_those_of_the_tables() -> None:
     for table in (BRONZE_SAMPLES, INTERVALS):
         names = set(table.column_names())
         assert set(SOURCE_COLUMNS.values()) <= names
         assert {name for limits in LIMIT_COLUMNS.values() for name in limits} <= names
+        assert {name for values in VALUE_COLUMNS.values() for name in values} <= names

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +12,8 @@ from headgate.broker.settings import Settings
 from headgate.flow.adaptive import AdaptiveSettings, Law
 from headgate.flow.quota import Quota, QuotaPolicy, QuotaType
 from headgate.pipeline.backtest.levels import Levels, Namespace, Setting
-from headgate.pipeline.backtest.paste import LISTED_MAX, NAMESPACE, paste
-from headgate.pipeline.backtest.policy import Policy, Rates
+from headgate.pipeline.backtest.paste import LISTED_MAX, NAMESPACE, Paste, paste
+from headgate.pipeline.backtest.policy import Point, Policy, Rates, settings_of
 
 
 def namespace(name: str, setting: Setting = Setting.PUBLISH, **levels: Any) -> Namespace:
@@ -26,6 +26,7 @@ A, B = namespace("acme/a"), namespace("acme/b")
 CLI = (Path(__file__).resolve().parents[4] / "docs/reference/cli.md").read_text()
 SIZE = Quota(QuotaType.SIZE, 5_000, QuotaPolicy.HOLD, "grid")
 TIME = Quota(QuotaType.TIME, 60_000, QuotaPolicy.EVICTION, "grid")
+ADAPTIVE_NAMES = frozenset(field.name.replace("_ns", "_ms") for field in fields(AdaptiveSettings))
 DRAIN = AdaptiveSettings(law=Law.DRAIN, backlog_low=0.4, backlog_high=0.6)
 
 
@@ -105,7 +106,8 @@ def test_what_is_none_is_said_to_be_none() -> None:
 
 
 def test_the_settings_of_the_controller_are_the_broker_s() -> None:
-    found = dict(line.split("=") for line in paste(Policy(adaptive=DRAIN)).conf)
+    everything = settings_of(Point(0, "", Policy(adaptive=DRAIN), ADAPTIVE_NAMES))["adaptive"]
+    found = dict(line.split("=") for line in paste(Policy(adaptive=DRAIN), (), everything).conf)
     names = {key for key in _field_names() if key.startswith("adaptivePublisherThrottling")}
     assert set(found) == names - {"adaptivePublisherThrottlingPerTopicMetricsEnabled"}
     assert found["adaptivePublisherThrottlingLaw"] == "drain"
@@ -114,21 +116,73 @@ def test_the_settings_of_the_controller_are_the_broker_s() -> None:
     assert found["adaptivePublisherThrottlingDrainHorizonMs"] == "10000"
 
 
+def test_each_setting_that_differs_is_told_once() -> None:
+    found = paste(Policy(adaptive=DRAIN))
+    keys = ["Law", "BacklogLowWatermarkPct", "BacklogHighWatermarkPct"]
+    told = sorted(f"adaptivePublisherThrottling{key}" for key in keys)
+    assert sorted(line.split("=")[0] for line in found.conf[1:]) == told
+    commands = [line for line in found.commands if not line.startswith("#")]
+    assert sorted(command.split()[-3] for command in commands) == told
+    assert found.commands[-1] == (
+        "# Settings of adaptivePublisherThrottling* that are not listed are at their defaults."
+    )
+    everything = paste(Policy(adaptive=DRAIN), (), {"memory_low"})
+    assert "adaptivePublisherThrottlingMemoryLowWatermarkPct=0.7" in everything.conf
+
+
+def test_what_has_no_effect_is_said_so() -> None:
+    off, on = replace(A, is_adaptive=False), replace(A, is_adaptive=True)
+    start = "these have no effect before a start with adaptivePublisherThrottlingEnabled=true:"
+    law = Policy(adaptive=replace(DRAIN, observe_only=True))
+    assert paste(law, [off]).commands[0] == f"# The controller is off; {start}"
+    assert paste(law).commands[0] == f"# Where the controller is off, {start}"
+    assert not paste(law, [on]).commands[0].startswith("#")
+    assert "# It only observes: it decides and tells, and limits nobody." in paste(law).commands
+    assert paste(Policy(), [off]).conf == ()
+    assert paste(Policy(), [on]).conf == ("adaptivePublisherThrottlingEnabled=false",)
+
+
+def test_what_is_in_force_is_not_told() -> None:
+    policy = Policy(Rates(7), None, SIZE, TIME)
+    values = {
+        Setting.PUBLISH: (7.0, None),
+        Setting.SIZE_QUOTA: (5_000, "producer_request_hold"),
+        Setting.TIME_QUOTA: (60_000_000_000, "consumer_backlog_eviction"),
+    }
+    topics = ("persistent://a/b/x", "persistent://a/b/y")
+    alike = {
+        setting: Levels(topics, 3, 0, dict.fromkeys(topics, frozenset({value})), frozenset({value}))
+        for setting, value in values.items()
+    }
+    assert paste(policy, [Namespace("a/b", alike, is_adaptive=False)]) == Paste((), ())
+    other = {topics[0]: frozenset({(8.0, None)}), topics[1]: frozenset({(7.0, None)})}
+    changed = alike | {Setting.PUBLISH: replace(alike[Setting.PUBLISH], own_values=other)}
+    comment, command = paste(policy, [Namespace("a/b", changed)]).commands
+    assert comment.startswith("# 1 topic has a policy of its own for the publish limit")
+    assert command == f"headgate admin topicPolicies set-publish-rate {topics[0]} -m 7"
+    stricter = replace(alike[Setting.PUBLISH], other_values=frozenset({(7.0, None), (1.0, None)}))
+    wide = paste(policy, [Namespace("a/b", alike | {Setting.PUBLISH: stricter})]).commands
+    assert wide == ("headgate admin namespaces set-publish-rate a/b -m 7",)
+
+
 def _field_names() -> set[str]:
     return set(Settings.__dataclass_fields__)
 
 
-@pytest.mark.parametrize(("low", "high"), [(0.7, 0.8), (0.95, 0.99)])
-def test_watermarks_move_in_an_order_that_is_never_refused(low: float, high: float) -> None:
-    """Whatever they are now: the low one stays below the high one at every command."""
-    moved = replace(DRAIN, backlog_low=0.1, backlog_high=0.2)
-    present = {"Low": low, "High": high}
+@pytest.mark.parametrize(("low", "high"), [(0.1, 0.2), (0.95, 0.99), (0.6, 0.9)])
+def test_watermarks_move_in_an_order_that_a_broker_at_its_defaults_takes(
+    low: float, high: float
+) -> None:
+    """The low one stays below the high one at every command."""
+    moved = replace(DRAIN, backlog_low=low, backlog_high=high)
+    default = AdaptiveSettings()
+    present = {"Low": default.backlog_low, "High": default.backlog_high}
     for command in paste(Policy(adaptive=moved)).commands:
         if "Backlog" in command:
             key, value = command.split()[-3::2]
             present["Low" if "Low" in key else "High"] = float(value)
             assert present["Low"] < present["High"]
-    assert present == {"Low": 0.1, "High": 0.2}
+    assert present == {"Low": low, "High": high}
 
 
 def test_the_commands_are_in_the_reference() -> None:
