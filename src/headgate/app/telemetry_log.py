@@ -5,12 +5,14 @@ Releases before this one kept it in the main log; a start moves it (headgate.bro
 
 from __future__ import annotations
 
+import logging
 from dataclasses import replace
 from typing import Final
 
 from headgate.app.data_directory import DataDirectory
 from headgate.app.open_stores import open_log
 from headgate.base.clock import Clock
+from headgate.base.errors import StorageError
 from headgate.base.names import parse_topic
 from headgate.base.units import MIB
 from headgate.broker.logs import TELEMETRY_LOG
@@ -19,6 +21,8 @@ from headgate.broker.taking_over import take_over
 from headgate.ledger import CommitLog, LedgerSettings
 from headgate.metadata.catalog import Catalog
 from headgate.metadata.sqlite_store import SqliteStore
+
+logger = logging.getLogger("headgate.app")
 
 SEGMENT_BYTES: Final = 8 * MIB
 """Some hours of telemetry: what is kept too long goes in steps of this."""
@@ -38,15 +42,21 @@ def open_telemetry_log(
     main: CommitLog,
     main_settings: LedgerSettings,
 ) -> CommitLog | None:
-    """The telemetry's log with all telemetry in it; None when there is none and none is published.
-    Blocks.
+    """The telemetry's log with all telemetry in it; None when there is none, and none is published
+    or the disk has no room for it. Blocks.
 
     Raises as :func:`headgate.app.open_stores.open_log`.
     """
     if not has_telemetry_log(catalog, settings):
         return None
     own = replace(main_settings, segment_bytes=SEGMENT_BYTES)
-    log = open_log(directory, catalog, store, clock, own, TELEMETRY_LOG)
+    try:
+        log = open_log(directory, catalog, store, clock, own, TELEMETRY_LOG)
+    except StorageError as error:
+        if TELEMETRY_LOG in catalog.identity.starts_by_log:
+            raise
+        logger.warning("the telemetry goes to the main log until the next start: %s", error)
+        return None
     try:
         take_over(catalog, store, main, log, parse_topic(settings.headgateTelemetryTopic))
     except BaseException:

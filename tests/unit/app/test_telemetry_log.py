@@ -9,14 +9,17 @@ from pathlib import Path
 
 import pytest
 
+from headgate.app import telemetry_log
 from headgate.app.accept_loss import accept_loss
 from headgate.app.open_stores import open_log, open_metadata
 from headgate.app.telemetry_log import SEGMENT_BYTES, has_telemetry_log, open_telemetry_log
 from headgate.base.clock import SystemClock
+from headgate.base.errors import StorageError
 from headgate.base.names import parse_topic
 from headgate.broker.binding import BindingError
 from headgate.broker.logs import TELEMETRY_LOG
 from headgate.broker.settings import Settings
+from headgate.ledger import CommitLog
 from headgate.metadata.catalog import Catalog
 from tests.unit.app.test_open_stores import SMALL, owned
 from tests.unit.ledger.support import append, bodies_of
@@ -87,6 +90,22 @@ def test_a_main_log_that_is_gone_is_accepted_with_the_telemetry_in_place(tmp_pat
         start(tmp_path)
     assert "/log is missing or empty" in accept_loss("log", str(tmp_path))
     assert start(tmp_path) == [b"0", b"1", b"2"]
+
+
+def test_without_room_for_it_the_main_log_serves(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object, **__: object) -> CommitLog:
+        raise StorageError("no room for the first segment", retryable=True)
+
+    monkeypatch.setattr(telemetry_log, "open_log", refuse)
+    assert start(tmp_path, messages=3) is None
+    assert "goes to the main log until the next start: no room for the first" in caplog.text
+    monkeypatch.undo()
+    assert start(tmp_path) == [b"0", b"1", b"2"]
+    monkeypatch.setattr(telemetry_log, "open_log", refuse)
+    with pytest.raises(StorageError):
+        start(tmp_path)
 
 
 def test_its_segments_are_small() -> None:

@@ -109,7 +109,7 @@ def test_without_room_it_stays_where_it_is(caplog: pytest.LogCaptureFixture) -> 
         wanted = await older(world)
         world.fs.make_directory("/others")
         world.fs.create("/others/file").allocate(300_000)
-        world.fs.capacity_bytes = world.fs.used_bytes() + 1_500 + SMALL.segment_bytes
+        world.fs.capacity_bytes = world.fs.used_bytes() + 12_000 + 2 * SMALL.segment_bytes
         await world.start()
         await check(world, wanted)
         assert not is_moved(world)
