@@ -50,18 +50,21 @@ def deflate(text: bytes | bytearray) -> Block:
 class Compressed:
     """A whole text. It may be :meth:`closed <close>` while somebody still reads it."""
 
-    def __init__(self, blocks: list[Block]) -> None:
-        self._blocks = blocks
-        self.size_bytes = sum(block.size_bytes for block in blocks)
+    def __init__(self) -> None:
+        self._blocks: list[Block] = []
+        self._crc = 0
+        self.size_bytes = 0
         """Of the text."""
-        crc = 0
-        for block in blocks:
-            crc = combine(crc, block.crc, block.size_bytes)
-        self._tail = _LAST_BLOCK + _GZIP_TAIL.pack(crc, self.size_bytes & 0xFFFFFFFF)
-        deflated_bytes = sum(len(block.deflated) for block in blocks)
-        self.gzip_bytes = len(_GZIP_HEAD) + deflated_bytes + len(self._tail)
+        self.gzip_bytes = len(_GZIP_HEAD) + len(_LAST_BLOCK) + _GZIP_TAIL.size
         """Of the text as gzip."""
         self.is_closed = False
+
+    def add(self, block: Block) -> None:
+        """Put a block behind the others. Takes 5 us."""
+        self._blocks.append(block)
+        self._crc = combine(self._crc, block.crc, block.size_bytes)
+        self.size_bytes += block.size_bytes
+        self.gzip_bytes += len(block.deflated)
 
     def close(self) -> None:
         """Let the memory go, whoever still refers to this."""
@@ -79,7 +82,7 @@ class Compressed:
         for block in self._each():
             yield block.deflated
         if not self.is_closed:
-            yield self._tail
+            yield _LAST_BLOCK + _GZIP_TAIL.pack(self._crc, self.size_bytes & 0xFFFFFFFF)
 
     def _each(self) -> Iterator[Block]:
         index = 0

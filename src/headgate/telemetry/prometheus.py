@@ -219,12 +219,12 @@ class _Renderer:
         """What :meth:`walk` rendered, with the sums."""
         self._add_sums()
         await self._give_way()
-        blocks: list[Block] = []
-        for block in self._page.blocks(SERIES):
-            blocks.append(block)
-            if len(blocks) % SLICE_BLOCKS == 0:
+        page = Compressed()
+        for number, block in enumerate(self._page.blocks(SERIES)):
+            page.add(block)
+            if number % SLICE_BLOCKS == 0:
                 await asyncio.sleep(0)
-        return Compressed(blocks)
+        return page
 
     def _add_sums(self) -> None:
         self._broker_samples()

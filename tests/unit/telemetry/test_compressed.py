@@ -12,7 +12,10 @@ from headgate.telemetry.compressed import BLOCK_BYTES, Compressed, combine, defl
 
 
 def compressed(texts: list[bytes]) -> Compressed:
-    return Compressed([deflate(text) for text in texts])
+    page = Compressed()
+    for text in texts:
+        page.add(deflate(text))
+    return page
 
 
 @pytest.mark.parametrize(
