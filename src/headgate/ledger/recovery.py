@@ -226,8 +226,8 @@ def _check_last_file(
             return
         what = "is empty"
     raise CorruptionError(
-        f"{name} {what}, and batch {recorded.batch}, which ends at its offset {recorded.offset}, "
-        f"was durable: put the file back from where it went, or give up what is lost by removing "
+        f"{directory}/{name} {what}, and batch {recorded.batch}, which ends at its offset "
+        f"{recorded.offset}, was durable: put the file back, or give up what is lost by removing "
         f"{DURABLE_END_NAME} beside it"
     )
 

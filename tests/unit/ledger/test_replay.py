@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from headgate.base.errors import CorruptionError
+from headgate.ledger import replay as replay_module
 from headgate.ledger.format import (
     BATCH,
     BATCH_MAGIC,
@@ -12,6 +13,7 @@ from headgate.ledger.format import (
     ENTRY_FIXED_BYTES,
     ENTRY_REST,
     KIND_BATCH,
+    KIND_DELETE,
     KIND_ENTRY,
     RECORD_VERSION,
     crc32c,
@@ -84,3 +86,17 @@ def test_a_batch_head_is_checked() -> None:
         damaged = bytearray(data)
         damaged[at] ^= 1
         assert batch_head(bytes(damaged), 64) is None
+
+
+def test_records_that_are_tried_to_be_mended_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where a whole stretch is rubbish, a start must not take minutes over it."""
+    tried: list[int] = []
+    monkeypatch.setattr(replay_module, "MENDING_TRIES_MAX", 3)
+    monkeypatch.setattr(replay_module, "mended_record", lambda _data, at, *_: tried.append(at))
+    sound = record(KIND_DELETE, bytes(8), 1)
+    broken = sound[:-1] + b"?"
+    data = segment(*[broken, sound] * 6)
+    state = LogState(topics={1: TopicLog(1)})
+    found = Replay(state, [1], durable_end=(1, len(data)))
+    found.segment(data, 1, len(data))
+    assert len(tried) == 3
