@@ -41,7 +41,12 @@ from headgate.pipeline.scrapes.folder import broker_folders
 from headgate.pipeline.scrapes.ingest import ingest_scrapes
 from headgate.pipeline.scrapes.mixture import refuse_mixture
 from headgate.pipeline.session import batches_by_count, create_session, prepare_session
-from headgate.pipeline.store.delta_log import ensure_table, opened_table, table_files
+from headgate.pipeline.store.delta_log import (
+    ensure_table,
+    missing_columns,
+    opened_table,
+    table_files,
+)
 from headgate.pipeline.store.delta_writer import BRONZE, FORMAT
 from headgate.pipeline.store.folder import (
     checkpoint_id,
@@ -52,6 +57,7 @@ from headgate.pipeline.store.folder import (
     work_folder,
 )
 from headgate.pipeline.store.holds import writer_options
+from headgate.pipeline.store.maintenance import table_names
 from headgate.pipeline.store.scan import TableScan, existing_tables
 from headgate.pipeline.stream_listener import listening
 from headgate.pipeline.stream_metrics import StreamMetrics, served_metrics
@@ -299,8 +305,8 @@ def _bring_up_to_date(
     progress: Progress,
 ) -> None:
     remarks: list[str] = []
+    _create_tables(root, progress)
     with progress.stage(f"Reading telemetry into {root}") as stage:
-        _create_tables(root)
         if source.scrapes is not None:
             remarks = ingest_scrapes(spark, source.scrapes, root)
         else:
@@ -362,8 +368,8 @@ def run_stream(
         _opened(source, _asked(source, messages), name, progress, is_long=True) as spark,
     ):
         frame = _stream(spark, source, messages, STREAM_PATIENCE_MS)
+        _create_tables(root, progress)
         with progress.stage(f"Bringing {root} up to date") as stage:
-            _create_tables(root)
             # A run that was killed may have left bronze rows that nothing is derived from yet.
             tables.bring_up_to_date(spark)
             stage.result = _bronze_text(root)
@@ -475,9 +481,20 @@ def _await_idle(query: StreamingQuery) -> None:
         time.sleep(0.05)
 
 
-def _create_tables(root: str) -> None:
+def _create_tables(root: str, progress: Progress) -> None:
+    """Make the tables that are not there; those of an earlier release get what this one has."""
+    told = []
+    for name in table_names(root):
+        table = TABLES.get(name)
+        columns = missing_columns(opened_table(root, table), table) if table else []
+        if columns:
+            told.append(f"{name} gets {', '.join(columns)}")
     for table in TABLES.values():
         ensure_table(root, table)
+    if told:
+        progress.say(
+            f"{root} is of an earlier release: {'; '.join(told)}. Rows that are there have null."
+        )
 
 
 def _bronze_text(root: str) -> str:

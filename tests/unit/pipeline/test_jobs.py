@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from datetime import date
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
@@ -16,8 +17,17 @@ from pyspark.errors import PySparkException
 from headgate.base.errors import InputError
 from headgate.pipeline import jobs
 from headgate.pipeline.failures import PipelineError
-from headgate.pipeline.jobs import _plain_errors, run_attribute, run_once, run_stream
+from headgate.pipeline.jobs import (
+    _create_tables,
+    _plain_errors,
+    run_attribute,
+    run_once,
+    run_stream,
+)
 from headgate.pipeline.options import AttributeOptions, SourceOptions, StreamOptions
+from headgate.pipeline.progress import Progress
+from headgate.pipeline.tables.arrow_types import table_arrow_schema
+from headgate.pipeline.tables.intervals import INTERVALS
 from tests.unit.pipeline.scrapes.texts import write_scrapes
 
 
@@ -115,3 +125,22 @@ def test_a_table_that_cannot_be_opened_is_told_in_a_sentence(tmp_path: Path) -> 
     source = SourceOptions(str(tmp_path / "tables"), scrapes=str(scrapes))
     with pytest.raises(PipelineError, match="all of it"):
         run_once(source, io.StringIO())
+
+
+def test_tables_of_an_earlier_release_get_their_columns_with_one_line(tmp_path: Path) -> None:
+    older = pa.schema([f for f in table_arrow_schema(INTERVALS) if f.name != "parked_disk_full_ns"])
+    DeltaTable.create(
+        tmp_path / INTERVALS.name,
+        older,
+        partition_by=list(INTERVALS.partition_by),
+        name=INTERVALS.name,
+        configuration={"headgate.layout": "1"},
+        raise_if_key_not_exists=False,
+    )
+    said = io.StringIO()
+    for _ in range(2):
+        _create_tables(str(tmp_path), Progress(said))
+    assert said.getvalue() == (
+        f"{tmp_path} is of an earlier release: intervals gets parked_disk_full_ns. "
+        "Rows that are there have null.\n"
+    )

@@ -72,9 +72,9 @@ def ensure_table(root: str, table: Table) -> DeltaTable:
         # Or a run that was killed while it created the table left the log's folder, empty.
         check_held(root)
         return _created(place, table)
-    have = {field.name for field in delta.schema().fields}
-    missing = [f for f in Schema.from_arrow(schema).fields if f.name not in have]
-    if missing:
+    absent = set(missing_columns(delta, table))
+    if absent:
+        missing = [field for field in Schema.from_arrow(schema).fields if field.name in absent]
         check_held(root)
         commit(
             place,
@@ -86,6 +86,12 @@ def ensure_table(root: str, table: Table) -> DeltaTable:
         )
         delta = opened_table(root, table)
     return delta
+
+
+def missing_columns(delta: DeltaTable, table: Table) -> list[str]:
+    """Columns that this release has and the folder's table has not: an earlier one wrote it."""
+    have = {field.name for field in delta.schema().fields}
+    return [name for name in table.column_names() if name not in have]
 
 
 def _created(place: Place, table: Table) -> DeltaTable:
