@@ -9,6 +9,7 @@ from typing import Any, Final, TextIO
 
 from headgate.base.units import NS_PER_S
 from headgate.flow.verdict import Verdict, blamed_shares, nobody_text
+from headgate.pipeline.forgotten import is_forgotten
 from headgate.pipeline.rows import WIDTH_MIN, write_rows
 from headgate.pipeline.tables.attribution import BLAMES
 from headgate.pipeline.times import instant
@@ -89,10 +90,16 @@ def _rounded(value: float | None) -> float | None:
 
 
 def worst_first(rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Growing backlogs first, then by name."""
+    """Growing backlogs first, those that nobody uses any more behind the others; then by name."""
     return sorted(
         rows,
-        key=lambda row: (-row["growth_messages"], row["topic"] or "", row["subscription"] or ""),
+        key=lambda row: (
+            row["growth_messages"] <= 0,
+            is_forgotten(row),
+            -row["growth_messages"],
+            row["topic"] or "",
+            row["subscription"] or "",
+        ),
     )
 
 
@@ -125,6 +132,8 @@ def write_judgements(
     begin, end = min(row["from_ns"] for row in rows), max(row["to_ns"] for row in rows)
     title = f"{instant(begin)} to {instant(end)}: {subscriptions_text(len(rows))}"
     title += ", the fastest growing backlog first" * (len(rows) > 1)
+    if len({is_forgotten(row) for row in rows if row["growth_messages"] > 0}) > 1:
+        title += ", those without a consumer throughout behind the others"
     for line in wrap(title, wrapper.width):
         out.write(f"{bold(line, color)}\n")
     clusters = {row["cluster"] for row in rows}

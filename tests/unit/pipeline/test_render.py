@@ -39,6 +39,22 @@ def test_json_is_an_array_of_rows() -> None:
     assert rows[0]["seconds"] == 60
 
 
+def test_subscriptions_that_nobody_uses_stand_behind_other_growing_ones() -> None:
+    """They grow as fast as their topics, and would fill the first screens."""
+    (alone,) = (row for row in JUDGED if row["topic"].endswith("/alone"))
+    rows = [*JUDGED, alone | {"growth_messages": 10**9, "subscription": "audit"}]
+    assert alone["verdict"] == "NO_CONSUMER"
+    order = [row["topic"].rsplit("/", 1)[1] for row in worst_first(rows)]
+    assert order[-3:] == ["alone", "alone", "keeps-up"]
+    out = io.StringIO()
+    write_judgements(rows, "table", out, width=WIDTH_MAX)
+    title = " ".join(out.getvalue().partition("\n\n")[0].split())
+    assert title.endswith("backlog first, those without a consumer throughout behind the others")
+    # One whose consumer has gone, after it has shown how fast it is, is nobody's leftover.
+    left = alone | {"growth_messages": 10**9, "proven_rate_per_s": 80.0}
+    assert worst_first([*JUDGED, left])[0] is left
+
+
 def test_csv_has_a_column_for_each_share() -> None:
     out, empty = io.StringIO(), io.StringIO()
     write_judgements(JUDGED, "csv", out)

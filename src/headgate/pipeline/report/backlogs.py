@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from headgate.base.units import NS_PER_S
 from headgate.flow.verdict import Verdict
+from headgate.pipeline.forgotten import forgotten
 from headgate.pipeline.kernels.attribution import INPUT_COLUMNS
 from headgate.pipeline.kernels.blame import (
     BLAME_INPUT,
@@ -38,8 +40,14 @@ from headgate.record.fields import Kind
 
 _BLAME_SECONDS: Final = tuple(f"blame_{blame.lower()}_s" for blame in BLAMES)
 _COURSE: Final = ("minute", "from_ns", "to_ns", "backlog_messages")
+_SUMMED: Final = ("growth_messages", "backlog_messages", "acked", "proven_rate_per_s")
+_FORGOTTEN_SHARE_MAX: Final = 0.25
+"""Of the places of the worst, that forgotten subscriptions take from others."""
 _FAULT_SHARE_MIN: Final = 0.01
 """Who was to blame for less than this part of the time is not counted as a case."""
+
+
+Flags = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -66,6 +74,8 @@ class Offender:
     """Largest backlog in each step of the grid; not a number without an account."""
     shares: dict[str, Values]
     """For each blame its share of each step's time."""
+    is_forgotten: bool
+    """It had no consumer throughout: :mod:`headgate.pipeline.forgotten`."""
 
     @property
     def growth_per_s(self) -> float:
@@ -74,18 +84,33 @@ class Offender:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Forgotten:
+    """Subscriptions that had no consumer throughout, with a backlog."""
+
+    subscriptions: int = 0
+    growth_messages: int = 0
+    """By how much those that grew did together."""
+    name: tuple[str, str] = ("", "")
+    """Topic and subscription of the largest backlog among them."""
+    backlog_messages: int = 0
+    """Of that one, at most."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Backlogs:
     """All of them in figures, the worst one by one."""
 
     subscriptions: int
     growing: int
-    """How many are larger at the end, where somebody was to blame."""
+    """How many are larger at the end, where somebody was to blame; the forgotten ones are not
+    among them."""
     growth_messages: int
     """By how much these grew together."""
     blame_seconds: dict[str, float]
     """Time blamed on each, summed over the growing ones."""
     offenders: tuple[Offender, ...]
-    """The fastest growing first."""
+    """The fastest growing first; the forgotten ones come after all others."""
+    forgotten: Forgotten = field(default_factory=Forgotten)
 
 
 def backlogs(
@@ -98,6 +123,8 @@ def backlogs(
         [
             ("growth_messages", "sum"),
             ("backlog_messages", "max"),
+            ("acked", "sum"),
+            ("proven_rate_per_s", "max"),
             *((name, "sum") for name in _BLAME_SECONDS),
         ],
     )
@@ -106,8 +133,14 @@ def backlogs(
     seconds = [found[f"{name}_sum"] for name in _BLAME_SECONDS]
     faults = np.sum([numbers(column) for column in seconds[1:]], axis=0)
     is_case = faults > _FAULT_SHARE_MIN * (faults + numbers(seconds[0]))
-    growing = found.filter(pa.array(is_case & (numbers(found["growth_messages_sum"]) > 0)))
-    keys = _worst(found.filter(pa.array(is_case)), top)
+    left = is_case & _forgotten(found)
+    grew = numbers(found["growth_messages_sum"]) > 0
+    growing = found.filter(pa.array(is_case & grew & ~left))
+    nobodys = found.filter(pa.array(left))
+    cases = found.filter(pa.array(is_case & ~left))
+    # Of those that nobody uses one looks like the other.
+    unread = _worst(nobodys, max(top - cases.num_rows, math.floor(_FORGOTTEN_SHARE_MAX * top)))
+    keys = _worst(cases, top - len(unread))
     return Backlogs(
         found.num_rows,
         growing.num_rows,
@@ -116,19 +149,44 @@ def backlogs(
             blame: pc.sum(growing[f"{name}_sum"]).as_py() or 0.0
             for blame, name in zip(BLAMES, _BLAME_SECONDS, strict=True)
         },
-        _offenders(attribution, intervals, span, grid, keys),
+        _offenders(attribution, intervals, span, grid, keys, unread),
+        _told(nobodys),
     )
 
 
 def _weighed(attribution: TableScan, span: Span) -> Iterator[pa.RecordBatch]:
     """Rows with shares turned into seconds of blame, which can be summed."""
-    names = (*ATTRIBUTION_KEY, "growth_messages", "backlog_messages")
+    names = (*ATTRIBUTION_KEY, *_SUMMED)
     for batch in attribution.batches((*names, *BLAME_INPUT, *WEIGHT_INPUT), span):
         seconds = blamed_s(batch)
         yield pa.record_batch(
             [*(batch.column(name) for name in names), *(seconds[blame] for blame in BLAMES)],
             names=[*names, *_BLAME_SECONDS],
         )
+
+
+def _forgotten(found: pa.Table) -> Flags:
+    """Which of the totals are of subscriptions that nobody uses any more."""
+    seconds = {name: numbers(found[f"{name}_sum"]) for name in _BLAME_SECONDS}
+    whole = np.sum(list(seconds.values()), axis=0)
+    lacking = seconds["blame_no_consumer_s"]
+    share = np.divide(lacking, whole, out=np.zeros_like(whole), where=whole > 0)
+    return forgotten(share, numbers(found["acked_sum"]), numbers(found["proven_rate_per_s_max"]))
+
+
+def _told(nobodys: pa.Table) -> Forgotten:
+    if not nobodys.num_rows:
+        return Forgotten()
+    largest_backlog = numbers(nobodys["backlog_messages_max"])
+    place = int(np.argmax(np.nan_to_num(largest_backlog)))
+    row = nobodys.slice(place, 1).to_pylist()[0]
+    growth = np.nan_to_num(numbers(nobodys["growth_messages_sum"]))
+    return Forgotten(
+        nobodys.num_rows,
+        int(np.maximum(growth, 0).sum()),
+        (topic_text(row), row["subscription"] or ""),
+        row["backlog_messages_max"] or 0,
+    )
 
 
 def _worst(cases: pa.Table, top: int) -> list[dict[str, Any]]:
@@ -151,8 +209,10 @@ def _offenders(
     intervals: TableScan,
     span: Span,
     grid: Grid,
-    keys: Sequence[dict[str, Any]],
+    of_somebody: Sequence[dict[str, Any]],
+    forgotten_ones: Sequence[dict[str, Any]],
 ) -> tuple[Offender, ...]:
+    keys = [*of_somebody, *forgotten_ones]
     if not keys:
         return ()
     filters = [(name, sorted({row[name] for row in keys})) for name in ("topic", "subscription")]
@@ -168,19 +228,26 @@ def _offenders(
         intervals.rows(SHARING_COLUMNS, Span(grid.start_ns, grid.end_ns), subscriptions, filters[0])
     )
     found = []
-    for key in keys:
+    for place, key in enumerate(keys):
         minutes = matching(accounts, ATTRIBUTION_KEY, key).sort_by("minute")
         here = matching(others, TOPIC_KEY, key)[WAITERS.name].to_pylist()
         judged = judge_one_range(minutes, grid.start_ns, grid.end_ns, here[0] if here else None)
         # Of minutes that had somebody to blame the range may have nobody.
         if judged is not None and judged["verdict"] != Verdict.NONE.value:
             mine = matching(series, ATTRIBUTION_KEY, key)
-            found.append(_offender(key, judged, mine, grid))
-    return tuple(sorted(found, key=lambda o: (-o.growth_messages, -o.peak_messages, o.topic)))
+            is_forgotten = place >= len(of_somebody)
+            found.append(_offender(key, judged, mine, grid, is_forgotten=is_forgotten))
+    found.sort(key=lambda o: (o.is_forgotten, -o.growth_messages, -o.peak_messages, o.topic))
+    return tuple(found)
 
 
 def _offender(
-    key: dict[str, Any], judged: dict[str, Any], series: pa.Table, grid: Grid
+    key: dict[str, Any],
+    judged: dict[str, Any],
+    series: pa.Table,
+    grid: Grid,
+    *,
+    is_forgotten: bool,
 ) -> Offender:
     places = grid.places(instants(series["minute"]))
     weight = numbers(weight_s(series))
@@ -204,4 +271,5 @@ def _offender(
         account_span(series),
         grid.largest(places, numbers(series["backlog_messages"])),
         shares,
+        is_forgotten,
     )

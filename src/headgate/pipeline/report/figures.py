@@ -7,7 +7,7 @@ HTML of sorts.
 from __future__ import annotations
 
 import html
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from itertools import pairwise
 from typing import Any, Final
@@ -36,6 +36,7 @@ from headgate.pipeline.report.publishing import HeldTopic, Limiter
 from headgate.pipeline.report.quality import Quality
 from headgate.pipeline.report.quotas import Breach, Eviction, QuotaTopic
 from headgate.pipeline.times import Span
+from headgate.record.fields import QUOTA_TYPES
 
 _HEIGHT: Final = 300
 _TALL: Final = 400
@@ -61,6 +62,10 @@ _TICK_STEPS_S: Final = tuple(
     )
     for count in counts
 )
+_PIXELS: Final = 150
+"""That charts' axes are high, at least."""
+_PIXELS_WIDE: Final = 1_100
+"""That charts are wide on a page of its full width."""
 _WIDTH_LINE: Final = 2
 _DECIMALS: Final = 4
 
@@ -72,6 +77,19 @@ def label(name: str, length: int = _NAME_MAX) -> str:
         half = (length - 1) // 2
         short = f"{short[:half]}…{short[-half:]}"
     return html.escape(short)
+
+
+def _can_be_seen(values: Values, axis_length: float) -> bool:
+    """Whether values are at any place as high as a pixel, on an axis of that length.
+
+    What is lower is not drawn: a bar has at least a pixel, and a legend names what it cannot show.
+    """
+    return float(np.nanmax(values, initial=0.0)) * _PIXELS > axis_length
+
+
+def _highest_stack(stacked: Iterable[Values]) -> float:
+    """How long the axis is over which values are stacked."""
+    return float(np.sum([np.nan_to_num(values) for values in stacked], axis=0).max(initial=0.0))
 
 
 def _values(values: Values) -> list[float | None]:
@@ -197,7 +215,7 @@ def backlog_figure(offender: Offender, grid: Grid) -> go.Figure:
         row=1, col=1,
     )  # fmt: skip
     for blame, values in offender.shares.items():
-        if blame != "NONE" and values.max(initial=0) > 0:
+        if blame != "NONE" and _can_be_seen(values, 1.0):
             figure.add_trace(_share(own, 100 * values, blame), row=2, col=1)
     _layout(figure, _TALL, barmode="stack")
     _over(figure, grid)
@@ -222,14 +240,13 @@ def held_figure(held: HeldTopic, grid: Grid) -> go.Figure:
     figure = go.Figure()
     own = grid.within(held.span)
     lengths_s = np.maximum(np.diff(own.edges_ns), 1) / NS_PER_S
-    for cause, values in held.parked_s.items():
-        if values.max(initial=0) > 0:
+    shares = {cause: values / lengths_s for cause, values in held.parked_s.items()}
+    highest = _highest_stack(shares.values())
+    for cause, values in shares.items():
+        if _can_be_seen(values, highest):
             figure.add_trace(
-                _bars(
-                    own, 100 * values / lengths_s, PARK_NAMES[cause], PARK_COLORS[cause],
-                    "%{y:.0f} %",
-                )
-            )  # fmt: skip
+                _bars(own, 100 * values, PARK_NAMES[cause], PARK_COLORS[cause], "%{y:.0f} %")
+            )
     _layout(figure, _HEIGHT, barmode="stack")
     _over(figure, grid)
     figure.update_yaxes(title_text="held (% of time)", rangemode="tozero")
@@ -246,13 +263,15 @@ def limiter_figure(limiter: Limiter, grid: Grid) -> go.Figure:
         (limiter.offered_per_s, "offered", GREY),
         (limiter.granted_per_s, "granted", SLATE),
     ):
-        figure.add_trace(_rate(own, values, name, color, hovertemplate=hover, fill="tozeroy"))
-    figure.add_trace(
-        _rate(
-            own, limiter.limit_per_s, "limit", LIMIT_COLORS.get(limiter.level, VERMILION),
-            hovertemplate=hover, line={"dash": "dash"},
-        )
-    )  # fmt: skip
+        if not np.isnan(values).all():
+            figure.add_trace(_rate(own, values, name, color, hovertemplate=hover, fill="tozeroy"))
+    if not np.isnan(limiter.limit_per_s).all():
+        figure.add_trace(
+            _rate(
+                own, limiter.limit_per_s, "limit", LIMIT_COLORS.get(limiter.level, VERMILION),
+                hovertemplate=hover, line={"dash": "dash"},
+            )
+        )  # fmt: skip
     _layout(figure, _HEIGHT)
     _over(figure, grid)
     figure.update_yaxes(title_text=f"{unit} a second", rangemode="tozero")
@@ -276,7 +295,7 @@ def quota_figure(topic: QuotaTopic, grid: Grid) -> go.Figure:
             )  # fmt: skip
     end = time_text(grid.known_to_ns)
     if topic.breach is not None:
-        end = max(end, *_add_breach(figure, topic.breach))
+        end = max(end, *_add_breach(figure, topic.breach, grid))
     figure.add_trace(
         go.Scatter(
             x=[time_text(grid.known_from_ns), end], y=[100, 100], name="full", mode="lines",
@@ -290,7 +309,7 @@ def quota_figure(topic: QuotaTopic, grid: Grid) -> go.Figure:
     return figure
 
 
-def _add_breach(figure: go.Figure, breach: Breach) -> tuple[str, ...]:
+def _add_breach(figure: go.Figure, breach: Breach, grid: Grid) -> tuple[str, ...]:
     """Lines from the last use to the limit, likely and at the band's edges; when they end."""
     use = 100 * breach.use
     begin = time_text(breach.from_ns)
@@ -302,7 +321,8 @@ def _add_breach(figure: go.Figure, breach: Breach) -> tuple[str, ...]:
 
     likely, latest = breach.likely_s, breach.latest_s
     earliest = likely if breach.earliest_s is None else breach.earliest_s
-    if 0 < earliest <= _HORIZON_S and latest is not None:
+    shown_s = (grid.known_to_ns - grid.known_from_ns) / NS_PER_S + likely
+    if 0 < earliest <= _HORIZON_S and latest is not None and _is_wide(latest - earliest, shown_s):
         # Beyond the horizon the band is cut off where the slowest line is by then.
         reach = min(latest, _HORIZON_S)
         top = use + (100 - use) * (reach / latest if latest else 1)
@@ -324,15 +344,24 @@ def _add_breach(figure: go.Figure, breach: Breach) -> tuple[str, ...]:
     return tuple(ends)
 
 
+def _is_wide(seconds: float, axis_s: float) -> bool:
+    """Whether a length of time is a pixel wide on an axis of that length."""
+    return seconds * _PIXELS_WIDE > axis_s
+
+
 def eviction_figure(lost: Sequence[Eviction], grid: Grid) -> go.Figure:
     """Messages lost over time, stacked by quota."""
     figure = go.Figure()
+    nothing = np.zeros(grid.count)
+    by_quota = {
+        quota: np.sum([e.messages_lost for e in lost if e.quota == quota] or [nothing], axis=0)
+        for quota in QUOTA_TYPES
+    }
+    highest = _highest_stack(by_quota.values())
     for quota, color in (("size", SLATE), ("time", GREY)):
-        found = [e.messages_lost for e in lost if e.quota == quota]
-        if found:
-            figure.add_trace(
-                _bars(grid, np.sum(found, axis=0), f"{quota} quota", color, "%{y:,} messages")
-            )
+        values = by_quota[quota]
+        if _can_be_seen(values, highest):
+            figure.add_trace(_bars(grid, values, f"{quota} quota", color, "%{y:,} messages"))
     _layout(figure, _HEIGHT, barmode="stack")
     _over(figure, grid)
     figure.update_yaxes(
@@ -346,6 +375,8 @@ def pareto_figure(run: BacktestRun) -> go.Figure:
     figure = go.Figure()
 
     def points(found: Sequence[GridPoint], name: str, **style: Any) -> None:
+        if not found:
+            return
         figure.add_trace(
             go.Scatter(
                 x=[p.parked_seconds for p in found], y=[p.seconds_over_quota for p in found],
@@ -363,13 +394,14 @@ def pareto_figure(run: BacktestRun) -> go.Figure:
         marker={"color": VERMILION, "size": 10},
     )  # fmt: skip
     steps = lower_left(run.points)
-    figure.add_trace(
-        go.Scatter(
-            x=[p.parked_seconds for p in steps], y=[p.seconds_over_quota for p in steps],
-            name="best of these two", mode="lines", hoverinfo="skip",
-            line={"color": VERMILION, "width": 1, "shape": "hv"},
-        )
-    )  # fmt: skip
+    if len(steps) > 1:
+        figure.add_trace(
+            go.Scatter(
+                x=[p.parked_seconds for p in steps], y=[p.seconds_over_quota for p in steps],
+                name="best of these two", mode="lines", hoverinfo="skip",
+                line={"color": VERMILION, "width": 1, "shape": "hv"},
+            )
+        )  # fmt: skip
     _layout(figure, _TALL)
     figure.update_layout(hovermode="closest")
     figure.update_xaxes(title_text="producers held (s, all topics)", rangemode="tozero")

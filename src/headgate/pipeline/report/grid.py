@@ -63,6 +63,11 @@ class Grid:
         """Where what is known ends: the last step may not be over."""
         return self.end_ns if self.known.until_ns is None else self.known.until_ns
 
+    @property
+    def known_s(self) -> float:
+        """How long what is known is, in seconds; more than 0."""
+        return max(1, self.known_to_ns - self.known_from_ns) / NS_PER_S
+
     def within(self, span: Span) -> Grid:
         """The same steps where no more is known than this: of a subject that came later or ended
         earlier than others."""

@@ -17,6 +17,7 @@ from headgate.pipeline.report.backlogs import Backlogs, backlogs
 from headgate.pipeline.report.backtest_section import backtest_section
 from headgate.pipeline.report.backtests import newest_run
 from headgate.pipeline.report.grid import ACCOUNT_COLUMNS, Grid, account_span
+from headgate.pipeline.report.happened import happened
 from headgate.pipeline.report.page import Head, page_html
 from headgate.pipeline.report.publishing import held_topics, limiters
 from headgate.pipeline.report.quality import Quality, quality
@@ -126,9 +127,7 @@ class _Report:
         sections.append(backtest_section(run, self._charts))
         at(7, 8)
         sections.append(page_sections.quality_section(known, self.grid, self._charts))
-        said = page_sections.happened(
-            found, quotas or Quotas(), held or (), lost or Evictions(), known
-        )
+        said = happened(found, quotas or Quotas(), held or (), lost or Evictions(), known)
         return page_html(self._head(found, known, written), said, sections, self._charts.by_id)
 
     def _scores(self, quotas: Quotas) -> list[dict[str, Any]]:

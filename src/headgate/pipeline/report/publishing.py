@@ -40,6 +40,10 @@ class HeldTopic:
     """For each cause how long at least one send was held."""
     sentence: str
     """Of the minute in which they were held longest."""
+    sentence_ns: int
+    """Start of that minute."""
+    held_share: float
+    """Part of the range for which the cause that held longest did, 0 to 1."""
     span: Span
     """From its first account to its last, which may begin and end within a minute."""
     parked_s: dict[str, Values]
@@ -66,6 +70,8 @@ class Limiter:
     """Part of the counted time with somebody waiting, 0 to 1."""
     sentence: str
     """Of the minute in which most was held."""
+    sentence_ns: int
+    """Start of that minute."""
     span: Span
     """From its first account to its last, which may begin and end within a minute."""
     limit_per_s: Values
@@ -94,14 +100,18 @@ def held_topics(scan: TableScan, span: Span, grid: Grid, top: int) -> tuple[Held
 
 
 def _held_topic(key: dict[str, Any], rows: pa.Table, grid: Grid) -> HeldTopic:
-    places = grid.places(instants(rows["minute"]))
+    minutes_ns = instants(rows["minute"])
+    places = grid.places(minutes_ns)
     parked = {c: np.nan_to_num(numbers(rows[name])) / NS_PER_S for c, name in _PARKED.items()}
     worst = int(np.argmax(np.max(list(parked.values()), axis=0)))
+    seconds = {cause: float(values.sum()) for cause, values in parked.items()}
     return HeldTopic(
         key["cluster"] or "",
         topic_text(key),
-        {cause: float(values.sum()) for cause, values in parked.items()},
+        seconds,
         rows["sentence"][worst].as_py() or "",
+        int(minutes_ns[worst]),
+        min(1.0, max(seconds.values()) / grid.known_s),
         account_span(rows),
         {cause: grid.total(places, values) for cause, values in parked.items()},
     )
@@ -122,7 +132,7 @@ def limiters(scan: TableScan, span: Span, grid: Grid, top: int) -> tuple[Limiter
     rows = scan.rows(
         [
             *LIMITER_KEY, "minute", *_COUNTED, "limit_per_s", "offered", "granted", "held",
-            "sentence",
+            "waiting_ns", "sentence",
         ],
         span,
         ("subject", sorted({key["subject"] for key in keys})),
@@ -146,10 +156,13 @@ def _with_lengths(scan: TableScan, span: Span) -> Iterator[pa.RecordBatch]:
 
 
 def _limiter(key: dict[str, Any], rows: pa.Table, grid: Grid) -> Limiter:
-    places = grid.places(instants(rows["minute"]))
+    minutes_ns = instants(rows["minute"])
+    places = grid.places(minutes_ns)
     length_s = numbers(_counted_ns(rows)) / NS_PER_S
     held = np.nan_to_num(numbers(rows["held"]))
     seconds = grid.total(places, length_s)
+    # Where nothing was held, that in which they waited longest.
+    worst = int(np.lexsort((np.nan_to_num(numbers(rows["waiting_ns"])), held))[-1])
 
     def per_s(name: str) -> Values:
         amount = grid.total(places, numbers(rows[name]))
@@ -162,7 +175,8 @@ def _limiter(key: dict[str, Any], rows: pa.Table, grid: Grid) -> Limiter:
         key["dimension"],
         int(held.sum()),
         min(1.0, key["waiting_ns_sum"] / max(1, key["length_ns_sum"])),
-        rows["sentence"][int(np.argmax(held))].as_py() or "",
+        rows["sentence"][worst].as_py() or "",
+        int(minutes_ns[worst]),
         account_span(rows),
         grid.mean(places, numbers(rows["limit_per_s"]), length_s),
         per_s("offered"),

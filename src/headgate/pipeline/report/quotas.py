@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -11,9 +13,21 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headgate.base.units import NS_PER_S, NS_PER_US
-from headgate.pipeline.breach_times import BREACH_COLUMNS, counted_from_ns, likely_ns
+from headgate.pipeline.breach_times import counted_from_ns
 from headgate.pipeline.render import topic_text
 from headgate.pipeline.report.grid import Grid, Values, instants, numbers
+from headgate.pipeline.report.quota_states import (
+    ACT_COLUMNS,
+    ACTED,
+    APPROACHED,
+    REACHED,
+    WAS_REACHED,
+    TopicKey,
+    acted,
+    newest,
+    reached_quota,
+    with_acts,
+)
 from headgate.pipeline.report.totals import largest, matching, totals
 from headgate.pipeline.store.scan import TableScan
 from headgate.pipeline.tables.columns import MINUTE_NS
@@ -25,6 +39,7 @@ _FRESH_NS: Final = 10 * MINUTE_NS
 """A forecast of a minute that ended so long before the range's end says nothing of it."""
 _LOSERS_SHOWN: Final = 3
 _USES: Final = ("size_use", "time_use", "size_use_max", "time_use_max")
+_EVICTED: Final = tuple(f"eviction_{quota}_messages" for quota in QUOTA_TYPES)
 _BANDS: Final = ("seconds_to_breach_earliest", "seconds_to_breach", "seconds_to_breach_latest")
 
 
@@ -60,15 +75,26 @@ class QuotaTopic:
     peak_use: float | None
     """Largest of both in the range, also within minutes; None where there is none, as of a limit
     of 0."""
+    state: str
+    """``REACHED``, ``APPROACHED``, ``WAS_REACHED`` or empty."""
+    reached_quota: str
+    """Which was reached last in the range, ``size`` or ``time``; empty: none, or not known."""
     held_s: float
     """Seconds in which a quota held producers."""
+    held_share: float
+    """Part of the range that these are, 0 to 1."""
+    evicted_messages: int
     policy: str
     breach: Breach | None
     """None also where the last minute is not of the range's end."""
     sentence: str
     """Of its last minute."""
+    sentence_ns: int
+    """Start of that minute."""
     until_ns: int
     """Where what is known of it ends, which may be within a minute."""
+    has_acted: bool
+    """Whether one was reached in the range."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -76,9 +102,14 @@ class Quotas:
     """The topics that are shown, and how it stands with all of them."""
 
     topics: tuple[QuotaTopic, ...] = ()
-    """Those that break soonest, then those that were fullest."""
+    """Those that are reached, those that break soonest, those that were reached earlier, then those
+    that were fullest."""
+    reached: int = 0
+    """Topics with a quota that was reached in the newest minutes, shown or not."""
     approached: int = 0
-    """Topics with a breach at the range's end, shown or not."""
+    """Other topics with a breach ahead at the range's end."""
+    were_reached: int = 0
+    """Topics with one that was reached, but not in the newest minutes; some are approached anew."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -110,55 +141,51 @@ class Evictions:
 
 def quota_topics(scan: TableScan, span: Span, grid: Grid, top: int) -> Quotas:
     """Topics of ``quota_usage``; ``top`` of them are shown."""
+    names = dict.fromkeys((*TOPIC_KEY, *_USES, *ACT_COLUMNS))
     found = totals(
-        scan.batches([*TOPIC_KEY, *_USES], span),
+        with_acts(scan.batches(list(names), span)),
         TOPIC_KEY,
-        [(name, "max") for name in _USES],
+        [*((name, "max") for name in _USES), ("held_seconds", "sum"), (ACTED, "sum")],
     )
     if found is None:
         return Quotas()
-    peak = np.fmax.reduce([numbers(found[f"{name}_max"]) for name in _USES])
     until_ns = grid.end_ns if span.until_ns is None else span.until_ns
     # Not the grid's end: on long ranges its last step goes beyond all rows.
     fresh = Span(max(span.since_ns or 0, until_ns - _FRESH_NS), until_ns)
-    near = _soonest(scan, fresh)
-    keys = near[:top]
-    chosen = {tuple(key.values()) for key in keys}
-    for row in largest(found, np.nan_to_num(peak), top):
-        key = {name: row[name] for name in TOPIC_KEY}
-        if len(keys) < top and tuple(key.values()) not in chosen:
-            keys.append(key)
+    now = newest(scan, fresh)
+    did_act = found.filter(pc.greater(found[f"{ACTED}_sum"], 0)).to_pylist()
+    did_act.sort(key=lambda row: (-(row["held_seconds_sum"] or 0.0), str(_key(row))))
+    before = [key for row in did_act if (key := _key(row)) not in now.reached]
+    reached = [key for row in did_act if (key := _key(row)) in now.reached]
+    # What is still to come has room beside what is reached, however much that is.
+    room = max(top - len(now.near), math.ceil(top / 2))
+    peak = np.fmax.reduce([numbers(found[f"{name}_max"]) for name in _USES])
+    fullest = [_key(row) for row in largest(found, np.nan_to_num(peak), top)]
+    chosen = list(dict.fromkeys((*reached[:room], *now.near, *before, *reached, *fullest)))[:top]
+    keys = [dict(zip(TOPIC_KEY, key, strict=True)) for key in chosen]
     rows = scan.rows(
         [
-            *TOPIC_KEY, "minute", "to_ns", *_USES, "size_policy", "time_policy",
-            "held_seconds", "breach_quota", "method", "forecast_at", *_BANDS, "sentence",
+            *TOPIC_KEY, "minute", "to_ns", "size_use", "time_use", "size_policy", "time_policy",
+            "breach_quota", "method", "forecast_at", *_BANDS, *_EVICTED, "sentence",
+            *(name for name in ACT_COLUMNS if name not in _BANDS),
         ],
         span,
         ("topic", sorted({key["topic"] for key in keys})),
     ).sort_by("minute")  # fmt: skip
-    topics = (_quota_topic(key, matching(rows, TOPIC_KEY, key), fresh, grid) for key in keys)
-    return Quotas(tuple(topics), len(near))
+    topics = tuple(
+        _quota_topic(key, matching(rows, TOPIC_KEY, key), fresh, grid, _key(key) in now.reached)
+        for key in keys
+    )
+    return Quotas(topics, len(reached), len(now.near), len(before))
 
 
-def _soonest(scan: TableScan, fresh: Span) -> list[dict[str, Any]]:
-    """Keys of the topics whose newest minute in ``fresh`` has a breach: reached ones first, then by
-    the instant."""
-    latest: dict[tuple[Any, ...], dict[str, Any]] = {}
-    for batch in scan.batches([*TOPIC_KEY, *BREACH_COLUMNS], fresh):
-        for row in batch.to_pylist():
-            key = tuple(row[name] for name in TOPIC_KEY)
-            if key not in latest or latest[key]["minute"] < row["minute"]:
-                latest[key] = row
-    near = [
-        (row["seconds_to_breach"] > 0, at_ns, key)
-        for key, row in latest.items()
-        if (at_ns := likely_ns(row)) is not None
-    ]
-    near.sort(key=lambda found: (*found[:2], str(found[2])))
-    return [dict(zip(TOPIC_KEY, key, strict=True)) for _, _, key in near]
+def _key(row: Mapping[str, Any]) -> TopicKey:
+    return tuple(row[name] for name in TOPIC_KEY)
 
 
-def _quota_topic(key: dict[str, Any], rows: pa.Table, fresh: Span, grid: Grid) -> QuotaTopic:
+def _quota_topic(
+    key: dict[str, Any], rows: pa.Table, fresh: Span, grid: Grid, is_reached: bool
+) -> QuotaTopic:
     places = grid.places(instants(rows["minute"]))
     # Rows of older folders do not tell the most of a minute, but how much it was at its end.
     size, time = (
@@ -167,32 +194,47 @@ def _quota_topic(key: dict[str, Any], rows: pa.Table, fresh: Span, grid: Grid) -
     )
     last = rows.slice(rows.num_rows - 1).to_pylist()[0]
     uses = np.concatenate([size, time])
-    end_ns = since_epoch_us(last["minute"]) * NS_PER_US + MINUTE_NS
-    breach = None
-    if last["seconds_to_breach"] is not None and end_ns > (fresh.since_ns or 0):
-        quota = last["breach_quota"] or "size"
-        breach = Breach(
-            quota,
-            last["method"] or "",
-            counted_from_ns(last),
-            1.0 if last[f"{quota}_use"] is None else last[f"{quota}_use"],
-            last["seconds_to_breach_earliest"],
-            last["seconds_to_breach"],
-            last["seconds_to_breach_latest"],
-        )
+    minute_ns = since_epoch_us(last["minute"]) * NS_PER_US
+    end_ns = minute_ns + MINUTE_NS
+    breach = _breach(last) if end_ns > (fresh.since_ns or 0) else None
     policies = [last[f"{q}_policy"] for q in ("size", "time") if last[f"{q}_policy"]]
+    acts = np.flatnonzero(acted(rows))
+    state = APPROACHED if breach is not None else WAS_REACHED if acts.size else ""
+    held_s = float(np.nansum(numbers(rows["held_seconds"])))
     return QuotaTopic(
-        key["cluster"] or "",
-        key["topic"],
-        topic_text(key),
-        grid.largest(places, size),
-        grid.largest(places, time),
-        None if np.isnan(uses).all() else float(np.nanmax(uses)),
-        float(np.nansum(numbers(rows["held_seconds"]))),
-        ", ".join(dict.fromkeys(policies)),
-        breach,
-        last["sentence"] or "",
-        end_ns if last["to_ns"] is None else last["to_ns"],
+        cluster=key["cluster"] or "",
+        name=key["topic"],
+        topic=topic_text(key),
+        size_use=grid.largest(places, size),
+        time_use=grid.largest(places, time),
+        peak_use=None if np.isnan(uses).all() else float(np.nanmax(uses)),
+        state=REACHED if is_reached else state,
+        reached_quota=reached_quota(rows.slice(acts[-1], 1).to_pylist()[0]) if acts.size else "",
+        held_s=held_s,
+        held_share=min(1.0, held_s / grid.known_s),
+        evicted_messages=sum(int(np.nansum(numbers(rows[name]))) for name in _EVICTED),
+        policy=", ".join(dict.fromkeys(policies)),
+        breach=breach,
+        sentence=last["sentence"] or "",
+        sentence_ns=minute_ns,
+        until_ns=end_ns if last["to_ns"] is None else last["to_ns"],
+        has_acted=bool(acts.size),
+    )
+
+
+def _breach(last: dict[str, Any]) -> Breach | None:
+    """What a topic's last minute expects."""
+    if last["seconds_to_breach"] is None:
+        return None
+    quota = last["breach_quota"] or "size"
+    return Breach(
+        quota,
+        last["method"] or "",
+        counted_from_ns(last),
+        1.0 if last[f"{quota}_use"] is None else last[f"{quota}_use"],
+        last["seconds_to_breach_earliest"],
+        last["seconds_to_breach"],
+        last["seconds_to_breach_latest"],
     )
 
 

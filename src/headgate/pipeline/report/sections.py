@@ -12,20 +12,19 @@ from headgate.flow.sentence import number, percent
 from headgate.pipeline.render import messages_text, subscriptions_text
 from headgate.pipeline.report import figures
 from headgate.pipeline.report.backlogs import Backlogs, Offender
-from headgate.pipeline.report.colors import BLAME_COLORS, BLAME_NAMES, PARK_NAMES
+from headgate.pipeline.report.colors import BLAME_COLORS, PARK_NAMES, QUOTA_COLOR, SLATE
 from headgate.pipeline.report.grid import Grid
 from headgate.pipeline.report.publishing import HeldTopic, Limiter
 from headgate.pipeline.report.quality import Quality
+from headgate.pipeline.report.quota_states import APPROACHED, REACHED
 from headgate.pipeline.report.quotas import (
     Breach,
     Eviction,
-    Evictions,
-    Quotas,
     QuotaTopic,
     breach_time_ns,
 )
 from headgate.pipeline.tables.quotas import BROKER_METHOD, THEIL_SEN_METHOD
-from headgate.pipeline.times import instant
+from headgate.pipeline.times import instant, minute_text
 
 SCORE_NAMES: Final = ("topic", "quota")
 """The columns of a score that are no figures; they stand first."""
@@ -64,6 +63,16 @@ class TableView:
     rows: tuple[tuple[str, ...], ...]
     numeric: frozenset[int] = frozenset()
     """Columns of numbers, by place."""
+
+    @property
+    def shown(self) -> TableView:
+        """Without the columns in which every cell is empty."""
+        kept = [i for i in range(len(self.columns)) if any(row[i] for row in self.rows)]
+        return TableView(
+            tuple(self.columns[i] for i in kept),
+            tuple(tuple(row[i] for i in kept) for row in self.rows),
+            frozenset(place for place, i in enumerate(kept) if i in self.numeric),
+        )
 
 
 @dataclass(slots=True)
@@ -112,13 +121,15 @@ def backlog_section(found: Backlogs, grid: Grid, charts: Charts) -> Section:
         "backlogs",
         "Backlogs",
         "The fastest growing and the largest. Above, messages not acknowledged; below, whom each "
-        "minute is blamed on.",
+        "minute is blamed on."
+        + " Those that had no consumer throughout stand last."
+        * _some_are_forgotten(found),
     )
     for place, offender in enumerate(found.offenders, start=1):
         section.blocks.append(
             Block(
                 f"{place}. {name_text(offender)}",
-                _said(offender),
+                said_text(offender),
                 charts.add(figures.backlog_figure(offender, grid)),
                 f"Backlog of {name_text(offender)} over time, above the causes of its minutes",
                 offender.verdict,
@@ -131,9 +142,19 @@ def backlog_section(found: Backlogs, grid: Grid, charts: Charts) -> Section:
     return section
 
 
+def _some_are_forgotten(found: Backlogs) -> bool:
+    """Where there are also others."""
+    return len({offender.is_forgotten for offender in found.offenders}) > 1
+
+
 def name_text(offender: Offender) -> str:
     """Topic and subscription, without the scheme."""
-    return f"{short(offender.topic)} / {offender.subscription}"
+    return subscription_text(offender.topic, offender.subscription)
+
+
+def subscription_text(topic: str, subscription: str) -> str:
+    """A subscription by its topic and name, without the scheme."""
+    return f"{short(topic)} / {subscription}"
 
 
 def short(topic: str) -> str:
@@ -141,12 +162,21 @@ def short(topic: str) -> str:
     return topic.removeprefix("persistent://")
 
 
-def _said(offender: Offender) -> str:
+def said_text(offender: Offender) -> str:
+    """Its sentence without the verdict before it."""
     return _capital(offender.sentence.removeprefix(f"{offender.verdict}: "))
 
 
 def _capital(said: str) -> str:
     return said[:1].upper() + said[1:]
+
+
+def _of_minute(minute_ns: int, said: str, which: str = "") -> str:
+    """A sentence about one minute, which says which one that is."""
+    if not said:
+        return ""
+    when = f"{which}, {minute_text(minute_ns)}" if which else minute_text(minute_ns)
+    return f"{when}: {said}"
 
 
 def growth_text(offender: Offender) -> str:
@@ -169,50 +199,74 @@ def quota_section(found: Sequence[QuotaTopic], grid: Grid, charts: Charts) -> Se
     section = Section(
         "quotas",
         "Backlog quotas",
-        "Those that are reached soonest, then the fullest. The band spans the earliest and latest "
-        "times at which the forecast expects the limit.",
+        "Those that are reached, those that will be soonest, then the fullest. The band spans the "
+        "earliest and latest times at which the forecast expects the limit.",
     )
     for topic in found:
         facts = "" if topic.peak_use is None else f"at most {100 * topic.peak_use:,.0f} % used; "
         facts += f"policy {topic.policy or 'unknown'}"
-        if topic.held_s > 0:
-            facts += f"; held producers for {time_text(topic.held_s)}"
         section.blocks.append(
             Block(
                 short(topic.topic),
-                _capital(topic.sentence),
+                _of_minute(topic.sentence_ns, topic.sentence, "In its last minute"),
                 charts.add(figures.quota_figure(topic, grid)),
                 f"Use of the backlog quotas of {short(topic.topic)} over time",
-                facts=facts,
+                topic.state,
+                QUOTA_COLOR if topic.state == REACHED else SLATE,
+                "; ".join((facts, *quota_acts(topic))),
             )
         )
-    near = [topic for topic in found if topic.breach is not None]
-    if near:
+    listed = [topic for topic in found if topic.state][:ROWS_SHOWN]
+    if listed:
         section.table = TableView(
-            ("topic", "quota", "likely at (UTC)", "in", "earliest", "latest", "forecast"),
-            tuple(
-                (short(topic.topic), *_breach_cells(topic.breach))
-                for topic in near[:ROWS_SHOWN]
-                if topic.breach is not None
+            (
+                "topic", "quota", "stands", "held producers", "messages evicted",
+                "likely at (UTC)", "in", "earliest", "latest", "forecast",
             ),
-            frozenset({2, 3, 4, 5}),
-        )
+            tuple(_quota_row(topic) for topic in listed),
+            frozenset({3, 4, 5, 6, 7, 8}),
+        )  # fmt: skip
         section.note = (
-            "Times run from the end of what is known of a topic, as those of its sentence do; one "
-            "breach in ten comes before the earliest, and one in ten after the latest."
+            "Reached: in one of the newest ten minutes it held or refused producers, evicted, or "
+            "was full. "
         )
+        if any(topic.state == APPROACHED for topic in listed):
+            section.note += (
+                "Times run from the end of what is known of a topic, as those of its sentence do; "
+                "one breach in ten comes before the earliest, and one in ten after the latest."
+            )
     return section
 
 
+def quota_acts(topic: QuotaTopic) -> list[str]:
+    """What quotas did over the range: ``held producers for 37 min (62 % of the range)``."""
+    said = []
+    if topic.held_s > 0:
+        share = percent(topic.held_share)
+        said.append(f"held producers for {time_text(topic.held_s)} ({share} of the range)")
+    if topic.evicted_messages:
+        said.append(f"evicted {messages_text(topic.evicted_messages)}")
+    return said
+
+
+def _quota_row(topic: QuotaTopic) -> tuple[str, ...]:
+    breach = topic.breach if topic.state == APPROACHED else None
+    return (
+        short(topic.topic),
+        topic.reached_quota if breach is None else breach.quota,
+        topic.state,
+        f"{time_text(topic.held_s)} ({percent(topic.held_share)})" if topic.held_s > 0 else "",
+        f"{topic.evicted_messages:,}" if topic.evicted_messages else "",
+        *(("",) * 5 if breach is None else _breach_cells(breach)),
+    )
+
+
 def _breach_cells(breach: Breach) -> tuple[str, ...]:
-    if breach.likely_s == 0:
-        return (breach.quota, "reached", "", "", "", "")
     earliest = "not known" if breach.earliest_s is None else about_text(breach.earliest_s)
     latest = "beyond a day" if breach.method == THEIL_SEN_METHOD else "not known"
     if breach.latest_s is not None:
         latest = about_text(breach.latest_s)
     return (
-        breach.quota,
         instant(breach_time_ns(breach)).removesuffix(" UTC"),
         about_text(breach.likely_s),
         earliest,
@@ -229,11 +283,16 @@ def producer_section(found: Sequence[HeldTopic], grid: Grid, charts: Charts) -> 
         "producers",
         "Producers",
         "Topics whose sends waited before they were stored, by how long the main cause held "
-        "them; causes may overlap.",
+        "them, with the part of the range that this is; causes may overlap.",
         table=TableView(
             ("topic", "held", "longest by", "the worst minute"),
             tuple(
-                (short(t.topic), time_text(t.longest_s), main_cause(t), _capital(t.sentence))
+                (
+                    short(t.topic),
+                    _held_text(t),
+                    main_cause(t),
+                    _of_minute(t.sentence_ns, t.sentence),
+                )
                 for t in found[:ROWS_SHOWN]
             ),
             frozenset({1}),
@@ -250,6 +309,11 @@ def producer_section(found: Sequence[HeldTopic], grid: Grid, charts: Charts) -> 
             )
         )
     return section
+
+
+def _held_text(topic: HeldTopic) -> str:
+    """``37 min (62 %)``: by the main cause, and which part of the range that is."""
+    return f"{time_text(topic.longest_s)} ({percent(topic.held_share)})"
 
 
 def main_cause(topic: HeldTopic) -> str:
@@ -269,7 +333,7 @@ def limiter_section(found: Sequence[Limiter], grid: Grid, charts: Charts) -> Sec
         section.blocks.append(
             Block(
                 f"{limiter.level.replace('_', ' ')} limit of {subject}, {limiter.dimension}",
-                _capital(limiter.sentence),
+                _of_minute(limiter.sentence_ns, limiter.sentence, "In its worst minute"),
                 charts.add(figures.limiter_figure(limiter, grid)),
                 f"Limit of {subject} with what was offered and granted, over time",
                 facts=f"somebody waited for {percent(limiter.waiting_share)} of the counted time",
@@ -380,74 +444,6 @@ def quality_section(found: Quality, grid: Grid, charts: Charts) -> Section:
 
 def _counted(count: int, one: str, many: str) -> str:
     return f"{count:,} {one if count == 1 else many}"
-
-
-def happened(
-    found: Backlogs,
-    quotas: Quotas,
-    held: Sequence[HeldTopic],
-    lost: Evictions,
-    known: Quality,
-) -> list[str]:
-    """What happened, in sentences: the most urgent first."""
-    said = [_backlogs_sentence(found)]
-    said += [
-        f"{name_text(o)} {growth_text(o)}: {o.verdict} (confidence {o.confidence:.2f}). {_said(o)}"
-        for o in found.offenders[:3]
-        if o.growth_messages > 0
-    ]
-    soonest = next((topic for topic in quotas.topics if topic.breach is not None), None)
-    if soonest is not None and soonest.breach is not None:
-        first = soonest.breach
-        said.append(
-            f"The next quota that is reached is the {first.quota} quota of "
-            f"{short(soonest.topic)}, likely at {instant(breach_time_ns(first))}"
-            if first.likely_s > 0
-            else f"The {first.quota} quota of {short(soonest.topic)} is full"
-        )
-        others = quotas.approached - 1
-        said[-1] += (
-            f"; {others:,} more {'is' if others == 1 else 'are'} approached." if others > 0 else "."
-        )
-    if held:
-        said.append(
-            f"Producers of {short(held[0].topic)} were held longest: "
-            f"{time_text(held[0].longest_s)} by the {main_cause(held[0])}."
-        )
-    if lost.worst:
-        said.append(
-            f"Backlog quotas evicted {messages_text(lost.messages)}, most from "
-            f"{short(lost.worst[0].topic)}."
-        )
-    if known.completeness is not None and known.completeness < 0.99:
-        said.append(
-            f"Only {100 * known.completeness:.1f} % of the time is covered by telemetry: amounts "
-            "are right, times are less sure."
-        )
-    return said
-
-
-def _backlogs_sentence(found: Backlogs) -> str:
-    if not found.growing:
-        return (
-            f"No backlog grew through anybody's fault; {subscriptions_text(found.subscriptions)} "
-            "had telemetry."
-        )
-    blamed = {b: s for b, s in found.blame_seconds.items() if b != "NONE" and s > 0}
-    whole = sum(blamed.values())
-    parts = [
-        f"{_blame_text(b)} ({100 * s / whole:.0f} %)"
-        for b, s in sorted(blamed.items(), key=lambda item: -item[1])[:3]
-    ]
-    return (
-        f"The backlogs of {found.growing:,} of {subscriptions_text(found.subscriptions)} grew, by "
-        f"{found.growth_messages:,} messages together; their time is blamed on {', '.join(parts)}."
-    )
-
-
-def _blame_text(blame: str) -> str:
-    """``the topic limit``; where there is nobody, no article goes with it."""
-    return "the lack of a consumer" if blame == "NO_CONSUMER" else f"the {BLAME_NAMES[blame]}"
 
 
 def range_text(grid: Grid) -> str:

@@ -11,6 +11,7 @@ from headgate.pipeline.report.backtests import BacktestRun, GridPoint
 from headgate.pipeline.report.grid import Grid
 from headgate.pipeline.report.publishing import HeldTopic, Limiter
 from headgate.pipeline.report.quality import Quality
+from headgate.pipeline.report.quota_states import APPROACHED, REACHED
 from headgate.pipeline.report.quotas import Breach, Eviction, QuotaTopic
 from headgate.pipeline.tables.attribution import BLAMES
 from headgate.pipeline.tables.columns import MINUTE_NS
@@ -42,6 +43,7 @@ def offender(**more: Any) -> Offender:
         "span": SPAN,
         "backlog": np.array([1_000.0, np.nan, 2_000.0]),
         "shares": shares,
+        "is_forgotten": False,
     }
     return Offender(**facts | more)
 
@@ -62,13 +64,32 @@ def quota_topic(breach: Breach | None = None, **more: Any) -> QuotaTopic:
         "size_use": np.array([0.5, 0.6, 0.7]),
         "time_use": np.full(3, np.nan),
         "peak_use": 0.7,
-        "held_s": 12.0,
+        "state": "" if breach is None else APPROACHED,
+        "reached_quota": "",
+        "held_s": 0.0,
+        "held_share": 0.0,
+        "evicted_messages": 0,
         "policy": "producer_request_hold",
         "breach": breach,
-        "sentence": "It fills.",
+        "sentence": "it fills",
+        "sentence_ns": T0 + 2 * MINUTE_NS,
         "until_ns": GRID.end_ns,
+        "has_acted": False,
     }
     return QuotaTopic(**facts | more)
+
+
+def reached_topic(**more: Any) -> QuotaTopic:
+    """One that held producers for two of three minutes."""
+    facts: dict[str, Any] = {
+        "topic": "persistent://public/default/full",
+        "state": REACHED,
+        "reached_quota": "size",
+        "held_s": 112.0,
+        "held_share": 0.62,
+        "has_acted": True,
+    }
+    return quota_topic(**{"breach": near_breach()} | facts | more)
 
 
 def near_breach(**more: Any) -> Breach:
@@ -91,9 +112,8 @@ def held_topic() -> HeldTopic:
         "topic_rate": np.array([10.0, 20.0, 0.0]),
         "memory": np.array([0.0, 0.0, 5.0]),
     }
-    return HeldTopic(
-        "c1", EVIL, {c: float(v.sum()) for c, v in parked.items()}, "The worst <i>.", SPAN, parked
-    )
+    seconds = {c: float(v.sum()) for c, v in parked.items()}
+    return HeldTopic("c1", EVIL, seconds, "the worst <i>", T0 + MINUTE_NS, 1 / 6, SPAN, parked)
 
 
 def limiter(**more: Any) -> Limiter:
@@ -105,7 +125,8 @@ def limiter(**more: Any) -> Limiter:
         "dimension": "bytes",
         "held": 10,
         "waiting_share": 0.25,
-        "sentence": "Somebody waits.",
+        "sentence": "somebody waits",
+        "sentence_ns": T0 + MINUTE_NS,
         "span": SPAN,
         "limit_per_s": np.full(3, 100.0),
         "offered_per_s": np.array([90.0, 160.0, np.nan]),

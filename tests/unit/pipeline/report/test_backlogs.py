@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -92,6 +93,47 @@ def test_the_time_of_a_limiter_that_stood_by_is_the_consumers(root: Path, tmp_pa
     assert slow.shares["CONSUMER"].tolist() == [1, 1, 1]
     assert found.blame_seconds["THROTTLED_TOPIC"] == 0
     assert found.blame_seconds["CONSUMER"] == pytest.approx(180 * found.growing)
+
+
+def forgotten_rows(row: dict[str, Any], count: int) -> list[dict[str, Any]]:
+    """The minute of as many subscriptions that nobody reads, all growing fast."""
+    shares = {"verdict": "NO_CONSUMER", "share_no_consumer": 1.0, "share_consumer": 0.0}
+    shares |= {"share_none": 0.0, "acked": 0, "proven_rate_per_s": None, "growth_messages": 10**6}
+    return [row | shares | {"subscription": f"old-{i}"} for i in range(count)]
+
+
+def test_subscriptions_that_nobody_uses_do_not_drown_the_rest(root: Path, tmp_path: Path) -> None:
+    played_rows = minutes(play(180, 10))
+    alone = [row for row in played_rows if row["topic"] == NS + "alone"]
+    unread = [row | {"subscription": f"old-{i}"} for row in alone for i in range(20)]
+    write(tmp_path, "intervals", [*played_rows, *unread])
+    known = [judged(row) for row in played_rows]
+    known += [row for minute in alone for row in forgotten_rows(judged(minute), 20)]
+    write(tmp_path, "attribution", known)
+    before, found = asked(root), asked(tmp_path)
+    assert (found.subscriptions, found.growing) == (before.subscriptions + 20, before.growing)
+    assert found.growth_messages == before.growth_messages
+    assert found.blame_seconds["NO_CONSUMER"] == 0
+    told = found.forgotten
+    assert (told.subscriptions, told.growth_messages) == (20, 3 * 20 * 10**6)
+    assert (told.name[0], told.backlog_messages) == (NS + "alone", 36_000)
+    assert [o.is_forgotten for o in found.offenders] == [False] * 7 + [True] * 3
+    assert [o.is_forgotten for o in asked(tmp_path, 4).offenders] == [False] * 3 + [True]
+    assert [o.is_forgotten for o in asked(tmp_path, 1).offenders] == [False]
+    assert before.forgotten.subscriptions == 0
+
+
+def test_a_consumer_that_has_left_is_not_forgotten(root: Path, tmp_path: Path) -> None:
+    """It acknowledged within the range, or shortly before it."""
+    alone = [judged(row) for row in minutes(play(180, 10)) if row["topic"] == NS + "alone"]
+    rows = [row for minute in alone for row in forgotten_rows(minute, 1)]
+    acked = [row | {"acked": 5 * (i == 0)} for i, row in enumerate(rows)]
+    proven = [row | {"proven_rate_per_s": 40.0, "subscription": "b"} for row in rows]
+    write(tmp_path, "attribution", [*acked, *proven])
+    scans = TableScan(str(tmp_path), "attribution"), TableScan(str(root), "intervals")
+    found = backlogs(*scans, SPAN, GRID, 10)
+    assert (found.growing, found.forgotten.subscriptions) == (2, 0)
+    assert found.blame_seconds["NO_CONSUMER"] == pytest.approx(360)
 
 
 def test_a_range_without_rows_has_nobody(root: Path) -> None:

@@ -96,6 +96,41 @@ def test_held_seconds_are_stacked_by_cause() -> None:
     assert figure.layout.barmode == "stack"
 
 
+def test_causes_that_cannot_be_seen_are_neither_drawn_nor_named() -> None:
+    """A tenth of a percent of a minute is no pixel high, but a bar has always one."""
+    shares = dict.fromkeys(BLAMES, np.zeros(3)) | {
+        "CONSUMER": np.array([0.9, 0.0, 0.0]), "BROKER": np.array([0.001, 0.0, 0.002]),
+    }  # fmt: skip
+    assert set(traces(figures.backlog_figure(facts.offender(shares=shares), GRID))) == {
+        "backlog", "consumer",
+    }  # fmt: skip
+    many = Grid(GRID.start_ns, MINUTE_NS, 1_440)
+    area = {blame: np.resize(values, 1_440) for blame, values in shares.items()}
+    long = facts.offender(backlog=np.ones(1_440), shares=area)
+    assert set(traces(figures.backlog_figure(long, many))) == {"backlog", "consumer"}
+    parked = dict.fromkeys(PARK_CAUSES, np.zeros(3)) | {
+        "topic_rate": np.array([50.0, 20.0, 0.0]), "memory": np.array([0.1, 0.0, 0.0]),
+    }  # fmt: skip
+    held = dataclasses.replace(facts.held_topic(), parked_s=parked)
+    assert set(traces(figures.held_figure(held, GRID))) == {"topic's publish limit"}
+    # Where the axis is shorter, the same is as high as the chart.
+    alone = dataclasses.replace(held, parked_s=parked | {"topic_rate": np.zeros(3)})
+    assert set(traces(figures.held_figure(alone, GRID))) == {"broker's memory"}
+    none = dataclasses.replace(facts.eviction("time"), messages_lost=np.zeros(3))
+    assert set(traces(figures.eviction_figure([facts.eviction(), none], GRID))) == {"size quota"}
+
+
+def test_what_has_no_points_is_not_in_a_legend() -> None:
+    limiter = facts.limiter(limit_per_s=np.full(3, np.nan), offered_per_s=np.full(3, np.nan))
+    assert set(traces(figures.limiter_figure(limiter, GRID))) == {"granted"}
+    alone = figures.pareto_figure(facts.run(1))
+    assert set(traces(alone)) == {"Pareto front"}
+    day = Grid.over(T0, T0 + 1_440 * MINUTE_NS)
+    thin = facts.near_breach(from_ns=day.end_ns, earliest_s=299.0, latest_s=301.0)
+    figure = figures.quota_figure(facts.quota_topic(thin, size_use=np.ones(1_440)), day)
+    assert set(traces(figure)) == {"size quota", "likely", "full"}
+
+
 def test_a_minute_that_is_not_over_is_drawn_as_far_as_it_went() -> None:
     """What came later than others, and ended earlier, is as high as its rate was."""
     span = Span(GRID.start_ns + 30 * S, GRID.end_ns - 40 * S)

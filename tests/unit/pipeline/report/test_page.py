@@ -65,6 +65,13 @@ def test_names_are_text_and_nothing_else(page: str) -> None:
     assert "&lt;/script&gt;&lt;img src=x onerror=alert(1)&gt;" in page
 
 
+def test_columns_without_a_cell_are_not_on_the_page(page: str) -> None:
+    assert "<th>stands</th>" in page
+    assert 'data-of="stands">approached</td>' in page
+    assert "<th>held producers</th>" not in page
+    assert "<td></td>" not in page
+
+
 def test_the_library_is_there_once_and_nothing_is_fetched(page: str) -> None:
     assert page.count(PLOTLY) == 1
     tags = Tags()

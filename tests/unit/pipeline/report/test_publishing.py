@@ -38,7 +38,8 @@ def test_topics_by_how_long_they_were_held(tmp_path: Path) -> None:
     assert held.seconds["topic_rate"] == 30
     assert held.seconds["memory"] == 5
     assert held.parked_s["topic_rate"].tolist() == [10, 20, 0]
-    assert held.sentence == "Held in minute 1."
+    assert (held.sentence, held.sentence_ns) == ("Held in minute 1.", T0 + MINUTE_NS)
+    assert (worse.held_share, held.held_share) == (50 / 180, 30 / 180)
     assert [t.topic for t in held_topics(scan, SPAN, GRID, 1)] == [worse.topic]
     assert held_topics(scan, Span(T0 - 2, T0 - 1), GRID, 1) == ()
 
@@ -74,9 +75,17 @@ def test_limiters_by_how_long_somebody_waited(tmp_path: Path) -> None:
     busy, slow = limiters(TableScan(str(tmp_path), "throttle_timeline"), SPAN, GRID, 10)
     assert (busy.level, busy.subject) == ("topic", NS + "busy")
     assert (slow.held, slow.waiting_share, slow.sentence) == (12_600, 0.5, "Worst.")
+    assert (busy.sentence_ns, slow.sentence_ns) == (T0, T0 + MINUTE_NS)
     np.testing.assert_equal(slow.limit_per_s, [100, 200, np.nan])
     np.testing.assert_equal(slow.offered_per_s, [160, 160, np.nan])
     np.testing.assert_equal(slow.granted_per_s, [100, 100, np.nan])
+
+
+def test_where_nothing_was_held_the_minute_of_the_longest_wait_is_told(tmp_path: Path) -> None:
+    rows = [limiter_row(p, held=0, waiting_ns=NS_PER_S * (p == 2)) for p in range(3)]
+    write(tmp_path, "throttle_timeline", rows)
+    (found,) = limiters(TableScan(str(tmp_path), "throttle_timeline"), SPAN, GRID, 10)
+    assert found.sentence_ns == T0 + 2 * MINUTE_NS
 
 
 def test_amounts_are_of_the_whole_minute_where_rows_were_lost(tmp_path: Path) -> None:

@@ -29,7 +29,7 @@ def calm(place: int, topic: str, use: float) -> dict[str, object]:
 @pytest.fixture
 def scan(tmp_path: Path) -> TableScan:
     rows = [quota_row(place) for place in range(4)]
-    rows += [quota_row(p, NS + "sooner", seconds_to_breach=7.0, held_seconds=3.0) for p in (2, 3)]
+    rows += [quota_row(p, NS + "sooner", seconds_to_breach=7.0) for p in (2, 3)]
     rows += [calm(p, NS + "full", 0.99) for p in range(4)]
     # Approached in the first minute only: that is over by the range's end.
     rows += [quota_row(0, NS + "calmed"), calm(3, NS + "calmed", 0.1)]
@@ -55,7 +55,8 @@ def test_a_topic_with_its_course_and_breach(scan: TableScan) -> None:
     assert (breach.from_ns, breach.use) == (T0, pytest.approx(0.3))
     assert (breach.earliest_s, breach.likely_s, breach.latest_s) == (540, 600, 720)
     assert breach_time_ns(breach) == T0 + 600 * NS_PER_S
-    assert sooner.held_s == 6
+    assert (sooner.state, sooner.held_s, sooner.has_acted) == ("approached", 0, False)
+    assert (sooner.sentence_ns, sooner.sentence) == (T0 + 3 * MINUTE_NS, "The size quota fills.")
 
 
 def test_breaches_are_ordered_by_their_instants_reached_ones_first(tmp_path: Path) -> None:
@@ -69,8 +70,50 @@ def test_breaches_are_ordered_by_their_instants_reached_ones_first(tmp_path: Pat
     write(tmp_path, "quota_usage", rows)
     found = quota_topics(TableScan(str(tmp_path), "quota_usage"), SPAN, GRID, 4).topics
     assert [t.topic.removeprefix(NS) for t in found] == ["full", "anew", "sooner", "later"]
+    assert found[0].state == "reached"
     at_s = [(breach_time_ns(t.breach) - T0) / NS_PER_S for t in found if t.breach]
     assert at_s == [240, 540, 600, 740]
+
+
+def test_a_quota_that_holds_is_reached_also_where_it_has_room_at_the_end(tmp_path: Path) -> None:
+    """It lets producers go on a little below its limit, and holds them again."""
+    no_acts = {"eviction_size_acts": 0, "eviction_size_messages": 0}
+    rows = [quota_row(p, NS + "holds", held_seconds=45.0 * (p < 3), **no_acts) for p in range(4)]
+    rows += [quota_row(p, NS + "evicts", seconds_to_breach=0.0, eviction_size_acts=1,
+                       eviction_size_messages=500) for p in (2, 3)]  # fmt: skip
+    rows += [quota_row(3, NS + "fills", seconds_to_breach=9.0)]
+    write(tmp_path, "quota_usage", rows)
+    found = quota_topics(TableScan(str(tmp_path), "quota_usage"), SPAN, GRID, 9)
+    assert [t.topic.removeprefix(NS) for t in found.topics] == ["holds", "evicts", "fills"]
+    assert [t.state for t in found.topics] == ["reached", "reached", "approached"]
+    holds, evicts, _ = found.topics
+    assert (holds.held_s, holds.held_share) == (135, 135 / 240)
+    assert (evicts.reached_quota, evicts.evicted_messages) == ("size", 1_000)
+    assert (found.reached, found.approached, found.were_reached) == (2, 1, 0)
+
+
+def test_what_was_reached_earlier_is_told_apart(tmp_path: Path) -> None:
+    rows = [quota_row(0, NS + "held", held_seconds=30.0), calm(24, NS + "held", 0.1)]
+    rows += [quota_row(0, NS + "again", held_seconds=50.0), quota_row(24, NS + "again")]
+    rows += [calm(24, NS + "fullest", 0.9)]
+    write(tmp_path, "quota_usage", rows)
+    span, grid = Span(T0, T0 + 25 * MINUTE_NS), Grid(T0, MINUTE_NS, 25)
+    found = quota_topics(TableScan(str(tmp_path), "quota_usage"), span, grid, 9)
+    states = {t.topic.removeprefix(NS): (t.state, t.has_acted) for t in found.topics}
+    assert states == {
+        "again": ("approached", True), "held": ("was reached", True), "fullest": ("", False),
+    }  # fmt: skip
+    assert list(states) == ["again", "held", "fullest"]
+    assert (found.reached, found.approached, found.were_reached) == (0, 1, 2)
+
+
+def test_what_is_to_come_has_room_beside_what_is_reached(tmp_path: Path) -> None:
+    rows = [quota_row(3, f"{NS}full-{i}", seconds_to_breach=0.0) for i in range(9)]
+    write(tmp_path, "quota_usage", [*rows, quota_row(3)])
+    scan = TableScan(str(tmp_path), "quota_usage")
+    states = [t.state for t in quota_topics(scan, SPAN, GRID, 4).topics]
+    assert states == ["reached", "reached", "reached", "approached"]
+    assert len(quota_topics(scan, SPAN, GRID, 4).topics) == 4
 
 
 def test_seconds_run_from_the_end_of_what_is_known(tmp_path: Path) -> None:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any
 
 import pytest
 
 from headgate.pipeline.report import sections
 from headgate.pipeline.report.grid import Grid
-from headgate.pipeline.report.quotas import Evictions, Quotas
 from headgate.pipeline.report.sections import Charts
 from tests.unit.pipeline.play import T0, S
 from tests.unit.pipeline.report import facts
@@ -56,7 +54,30 @@ def test_every_section_with_data_has_charts_of_its_own() -> None:
 def test_producers_are_held_as_long_as_by_the_main_cause() -> None:
     table = sections.producer_section([facts.held_topic()], GRID, Charts()).table
     assert table is not None
-    assert table.rows[0][1:3] == ("30 s", "topic's publish limit")
+    assert table.rows[0][1:] == (
+        "30 s (17 %)", "topic's publish limit", "2025-11-21 10:01 UTC: the worst <i>",
+    )  # fmt: skip
+
+
+def test_a_sentence_of_one_minute_names_it() -> None:
+    (quota,) = sections.quota_section([facts.quota_topic()], GRID, Charts()).blocks
+    (limit,) = sections.limiter_section([facts.limiter()], GRID, Charts()).blocks
+    assert quota.text == "In its last minute, 2025-11-21 10:02 UTC: it fills"
+    assert limit.text == "In its worst minute, 2025-11-21 10:01 UTC: somebody waits"
+    (unsaid,) = sections.quota_section([facts.quota_topic(sentence="")], GRID, Charts()).blocks
+    assert unsaid.text == ""
+
+
+def test_columns_in_which_all_is_empty_are_not_shown() -> None:
+    table = sections.quota_section([facts.reached_topic()], GRID, Charts()).table
+    assert table is not None
+    assert table.shown.columns == ("topic", "quota", "stands", "held producers")
+    assert table.shown.rows == (("public/default/full", "size", "reached", "112 s (62 %)"),)
+    assert table.shown.numeric == {3}
+    both = [facts.reached_topic(), facts.quota_topic(facts.near_breach())]
+    wide = sections.quota_section(both, GRID, Charts()).table
+    assert wide is not None
+    assert wide.shown.columns == tuple(c for c in wide.columns if c != "messages evicted")
 
 
 def test_an_offender_is_told_in_full() -> None:
@@ -78,46 +99,6 @@ def test_growth_in_words(growth: int, said: str) -> None:
     assert sections.growth_text(facts.offender(growth_messages=growth)) == said
 
 
-def test_what_happened_most_urgent_first() -> None:
-    found = facts.backlogs(facts.offender())
-    quotas = Quotas((facts.quota_topic(facts.near_breach()),), 1_200)
-    lost = Evictions((facts.eviction(),), 5_000)
-    said = sections.happened(found, quotas, [facts.held_topic()], lost, facts.quality())
-    assert said[0] == (
-        "The backlogs of 1 of 1,000 subscriptions grew, by 1,200 messages together; their time is "
-        "blamed on the topic limit (75 %), the consumer (25 %)."
-    )
-    assert "THROTTLED_TOPIC (confidence 0.90). The topic limit" in said[1]
-    assert said[2].endswith("likely at 2025-11-21 10:08:00 UTC; 1,199 more are approached.")
-    assert "held longest: 30 s by the topic's publish limit" in said[3]
-    assert said[4].startswith("Backlog quotas evicted 5,000 messages, most from ")
-    assert said[5].startswith("Only 75.0 % of the time")
-
-
-def test_where_nobody_reads_the_sentence_is_still_one() -> None:
-    found = dataclasses.replace(
-        facts.backlogs(facts.offender()), blame_seconds={"NO_CONSUMER": 3.0, "BROKER": 1.0}
-    )
-    quotas = Quotas((facts.quota_topic(facts.near_breach()),), 2)
-    said = sections.happened(found, quotas, (), Evictions(), facts.quality())
-    assert "blamed on the lack of a consumer (75 %), the broker (25 %)." in said[0]
-    assert said[2].endswith("; 1 more is approached.")
-
-
-def test_a_quiet_range_is_told_in_a_sentence() -> None:
-    quiet = facts.quality(completeness=1.0)
-    said = sections.happened(facts.backlogs(), Quotas(), (), Evictions(), quiet)
-    assert said == ["No backlog grew through anybody's fault; 1,000 subscriptions had telemetry."]
-
-
-def test_a_full_quota_is_full() -> None:
-    full = Quotas((facts.quota_topic(facts.near_breach(likely_s=0.0)),), 1)
-    known = facts.quality(completeness=None)
-    said = sections.happened(facts.backlogs(), full, (), Evictions(), known)
-    assert said[1].startswith("The size quota of ")
-    assert said[1].endswith(" is full.")
-
-
 @pytest.mark.parametrize(
     ("breach", "cells"),
     [
@@ -133,7 +114,6 @@ def test_a_full_quota_is_full() -> None:
                 "by the broker, from its present rate",
             ),
         ),
-        ({"likely_s": 0.0}, ("reached", "", "", "", "")),
     ],
 )  # fmt: skip
 def test_a_breach_in_a_row(breach: dict[str, Any], cells: tuple[str, ...]) -> None:
@@ -141,7 +121,7 @@ def test_a_breach_in_a_row(breach: dict[str, Any], cells: tuple[str, ...]) -> No
     topic = facts.quota_topic(facts.near_breach(**breach))
     section = sections.quota_section([topic], GRID, Charts())
     assert section.table is not None
-    assert section.table.rows[0][1:] == ("size", *cells)
+    assert section.table.shown.rows[0][1:] == ("size", "approached", *cells)
     assert "from the end of what is known" in section.note
 
 

@@ -1,0 +1,30 @@
+"""Who counts as forgotten: nobody there all the time, and nobody the day before."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from headgate.pipeline.forgotten import forgotten, is_forgotten
+
+
+@pytest.mark.parametrize(
+    ("share", "acked", "proven", "is_one"),
+    [
+        (1.0, 0, None, True),
+        (0.995, None, None, True),
+        (0.98, 0, None, False),
+        (1.0, 3, None, False),
+        (1.0, 0, 50.0, False),
+        (0.0, 0, None, False),
+    ],
+)
+def test_forgotten(share: float, acked: int | None, proven: float | None, is_one: bool) -> None:
+    row = {"share_no_consumer": share, "acked": acked, "proven_rate_per_s": proven}
+    assert is_forgotten(row) is is_one
+
+
+def test_many_at_once() -> None:
+    unknown = np.full(2, np.nan)
+    found = forgotten(np.array([1.0, np.nan]), unknown, unknown)
+    assert found.tolist() == [True, False]
