@@ -299,6 +299,8 @@ class Reader:
         read.left -= own
         stop = plan.first_ordinal + plan.count
         is_astray = False
+        if damage is not None and stop - read.left < subscription.topic.log.first:
+            damage, read.left = None, 0  # it was trimmed meanwhile, and its place given back
         if damage is not None:
             self._note_damage(subscription, stop - read.left, damage)
             read.left = 0

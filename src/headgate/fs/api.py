@@ -58,6 +58,10 @@ class File(Protocol):
     def truncate(self, size: int) -> None:
         """Cut or lengthen the file to exactly ``size`` bytes."""
 
+    def punch(self, offset: int, size: int) -> bool:
+        """Give back the room of a range, which reads as zeros from then on; the file stays as long
+        as it is. False where the file system cannot do that: then nothing happens."""
+
     def size(self) -> int:
         """The file's length now."""
 

@@ -21,12 +21,12 @@ class Operation:
     index: int
     """Its number, counted from 0 since the :class:`FaultyFs` was made."""
     kind: str
-    """``read``, ``write``, ``sync``, ``allocate``, ``truncate``, ``create``, ``open``,
-    ``rename``, ``remove``, ``sync_directory`` or ``lock``."""
+    """``read``, ``write``, ``sync``, ``allocate``, ``truncate``, ``punch``, ``create``,
+    ``open``, ``rename``, ``remove``, ``sync_directory`` or ``lock``."""
     path: str
     """The file or directory; a rename's source."""
     size: int
-    """Bytes to read, write, allocate or truncate to; else 0."""
+    """Bytes to read, write, allocate, punch or truncate to; else 0."""
 
 
 Plan = Callable[[Operation], int | None]
@@ -136,6 +136,11 @@ class FaultyFile:
         """See :meth:`headgate.fs.File.truncate`."""
         self._fs._ask("truncate", self._path, size)
         self._inner.truncate(size)
+
+    def punch(self, offset: int, size: int) -> bool:
+        """See :meth:`headgate.fs.File.punch`."""
+        self._fs._ask("punch", self._path, size)
+        return self._inner.punch(offset, size)
 
     def size(self) -> int:
         """Passed through: no fault is planned for it."""

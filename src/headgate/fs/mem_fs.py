@@ -25,14 +25,16 @@ PAGE_BYTES = 512
 class _Inode:
     """A file's content, whatever its names."""
 
-    __slots__ = ("allocated", "data", "synced", "unsynced")
+    __slots__ = ("allocated", "data", "holes", "synced", "unsynced")
 
     def __init__(self) -> None:
         self.data = bytearray()
         self.synced = b""
         self.unsynced: list[tuple[int, bytes | None]] = []
         self.allocated = 0
-        """Bytes counted against the disk's capacity."""
+        """Bytes counted against the disk's capacity, but for the holes."""
+        self.holes: set[int] = set()
+        """Pages that were given back."""
 
     def after_crash(self, rng: random.Random | None) -> bytes:
         """What a power cut leaves of it; see :meth:`MemFs.crash_clone`."""
@@ -102,8 +104,19 @@ class MemFile:
         if self._fs._grow(self._inode, size) is not None:
             raise OSError(errno.ENOSPC, "no space left on device")
         self._inode.allocated = size
+        self._inode.holes = {page for page in self._inode.holes if page * PAGE_BYTES < size}
         _resize(self._inode.data, size)
         self._inode.unsynced.append((size, None))
+
+    def punch(self, offset: int, size: int) -> bool:
+        """See :meth:`headgate.fs.File.punch`. Until the file is truncated or emptied its holes
+        stay: nobody here writes to a file that has some."""
+        self._may_write()
+        _put(self._inode.data, offset, bytes(size))
+        self._inode.unsynced.append((offset, bytes(size)))
+        pages = range(-(-offset // PAGE_BYTES), (offset + size) // PAGE_BYTES)
+        self._inode.holes.update(pages)
+        return True
 
     def size(self) -> int:
         """See :meth:`headgate.fs.File.size`."""
@@ -230,13 +243,15 @@ class MemFs:
                     copy.synced = inode.after_crash(rng)
                     copy.data = bytearray(copy.synced)
                     copy.allocated = len(copy.synced)
+                    copy.holes = set(inode.holes)
                 clone._names[path][name] = copy
             clone._durable[path] = dict(clone._names[path])
         return clone
 
     def used_bytes(self) -> int:
         """What all named files take of the capacity."""
-        return sum(i.allocated for names in self._names.values() for i in names.values())
+        inodes = [inode for names in self._names.values() for inode in names.values()]
+        return sum(inode.allocated - len(inode.holes) * PAGE_BYTES for inode in inodes)
 
     def _grow(self, inode: _Inode, size: int) -> int | None:
         """Account for a file growing to ``size``; on a full disk: how far it may grow."""

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import errno
 import fcntl
 import os
-from collections.abc import Sequence
+import sys
+from collections.abc import Callable, Sequence
 
 from headgate.fs.api import Space
 
@@ -16,6 +18,25 @@ _JOIN_PART_BYTES_MAX = 16 * 1024
 """Below this size on average, parts are copied into one write: measured 4 times as fast as
 ``pwritev`` for 2,000 parts of 64 bytes, 1.6 times for 1 KiB, and one system call."""
 _UNSUPPORTED = frozenset({errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL})
+
+
+_PUNCH_HOLE_KEEP_SIZE = 0x02 | 0x01
+"""``FALLOC_FL_PUNCH_HOLE`` and ``FALLOC_FL_KEEP_SIZE`` of Linux."""
+
+
+def _find_fallocate() -> Callable[[int, int, int, int], int] | None:
+    """Linux's ``fallocate``, which Python does not have; None elsewhere."""
+    if not sys.platform.startswith("linux"):
+        return None
+    function = getattr(ctypes.CDLL(None, use_errno=True), "fallocate64", None)
+    if function is None:
+        function = getattr(ctypes.CDLL(None, use_errno=True), "fallocate", None)
+    if function is not None:
+        function.argtypes = [ctypes.c_int, ctypes.c_int, ctypes.c_int64, ctypes.c_int64]
+    return function
+
+
+_fallocate = _find_fallocate()
 
 
 class OsFile:
@@ -91,6 +112,17 @@ class OsFile:
     def truncate(self, size: int) -> None:
         """See :meth:`headgate.fs.File.truncate`."""
         os.ftruncate(self._fd, size)
+
+    def punch(self, offset: int, size: int) -> bool:
+        """See :meth:`headgate.fs.File.punch`."""
+        if _fallocate is None:
+            return False
+        if _fallocate(self._fd, _PUNCH_HOLE_KEEP_SIZE, offset, size) == 0:
+            return True
+        code = ctypes.get_errno()
+        if code in _UNSUPPORTED:
+            return False
+        raise OSError(code, os.strerror(code), self._path)
 
     def size(self) -> int:
         """See :meth:`headgate.fs.File.size`."""

@@ -25,8 +25,9 @@ from headgate.ledger.checkpoint import (
 from headgate.ledger.errors import LogFullError
 from headgate.ledger.footer import FooterBuilder
 from headgate.ledger.format import segment_name
+from headgate.ledger.holes import WASTE_PART, HoleFinder, holes
 from headgate.ledger.settings import LedgerSettings
-from headgate.ledger.state import LogState
+from headgate.ledger.state import LogState, SegmentInfo
 from headgate.ledger.writer import LogWriter
 
 _MAKING_ROOM: Final = ("seal", "checkpoint", "reserve")
@@ -105,6 +106,10 @@ class Maintenance:
         """No segment is made now: another log needs the room."""
         self._dead_waits = False
         """Sealed segments without live entries wait for a checkpoint, to be deleted."""
+        self._holes: tuple[HoleFinder, Iterator[int]] | None = None
+        self._hole_waits: dict[int, int] = {}
+        """What holes would give back of segments that are not behind a checkpoint yet."""
+        self._can_punch = True
         self.records_since = state.replayed_records
         """Records since the start of the segment where replay would begin."""
         self.bytes_since = state.replayed_bytes
@@ -123,6 +128,8 @@ class Maintenance:
         if not self._host.full and self._to_prepare() is not None:
             return True
         if self._make_way or self._to_seal() is not None or self._to_delete() is not None:
+            return True
+        if self._to_punch() is not None:
             return True
         if self._target is None:
             return self._checkpoint_wanted()
@@ -158,6 +165,9 @@ class Maintenance:
         dead = self._to_delete()
         if dead is not None:
             return self._start_delete(dead)
+        worn = self._to_punch()
+        if worn is not None:
+            return self._step_punch(worn)
         if self._host.full and not self.leaves_room:
             if prepare is not None:
                 return self._start_prepare(prepare)
@@ -273,6 +283,7 @@ class Maintenance:
         where a segment could be deleted behind it."""
         return (
             self._dead_waits
+            or 2 * sum(self._hole_waits.values()) >= self._settings.segment_bytes
             or 2 * self.records_since >= self._settings.checkpoint_records
             or 2 * self.bytes_since >= self._settings.checkpoint_bytes
         )
@@ -309,6 +320,8 @@ class Maintenance:
             self._state.checkpoint_segment = target
             self._state.checkpoint_last_batch = last_batch
             self._state.check_dead = True
+            self._state.worn.update(dict.fromkeys(self._hole_waits))
+            self._hole_waits.clear()
             self.checkpoints += 1
 
         return self._start(Job("checkpoint", target, lambda: self._write_checkpoint(builder), done))
@@ -332,6 +345,56 @@ class Maintenance:
                 self._dead_waits = True
         self._state.check_dead = False
         return None
+
+    def _to_punch(self) -> int | None:
+        """A sealed segment that lost entries and is still needed for others."""
+        worn = self._state.worn
+        if not (worn and self._can_punch):
+            return None
+        for segment in list(worn):
+            info = self._state.segments.get(segment)
+            if info is None or (info.sealed and not info.live_runs):
+                del worn[segment]
+            elif info.sealed:
+                return segment
+        return None
+
+    def _step_punch(self, segment: int) -> Job | None:
+        info = self._state.segments[segment]
+        if self._holes is None or self._holes[0].segment != segment:
+            self._holes = (HoleFinder(info), iter([*info.topics]))
+        finder, numbers = self._holes
+        left = False
+        for number in islice(numbers, self._settings.slice_items):
+            left = True
+            topic = self._state.topics.get(number)
+            if topic is not None:
+                finder.add(topic)
+        if left:
+            return None
+        self._holes = None
+        del self._state.worn[segment]
+        waste_bytes = finder.dead_bytes - info.dead_bytes
+        if waste_bytes < self._settings.segment_bytes // WASTE_PART:
+            return None
+        if segment >= self._state.checkpoint_segment:
+            self._hole_waits[segment] = waste_bytes
+            return None
+        return self._start_punch(segment, info, finder)
+
+    def _start_punch(self, segment: int, info: SegmentInfo, finder: HoleFinder) -> Job:
+        self._state.remains.say(segment, segment_name(segment), "gives back their room")
+        self._state.remains.forget(segment)
+        held, smallest = finder.held(), self._settings.hole_bytes_min
+
+        def run() -> None:
+            ranges = holes(held, info.data_end, smallest)
+            self._can_punch = self._writer.punch(segment, ranges)
+
+        def done() -> None:
+            info.dead_bytes = finder.dead_bytes
+
+        return self._start(Job("punch", segment, run, done))
 
     def _start_delete(self, segment: int) -> Job:
         path = f"{self._directory}/{segment_name(segment)}"

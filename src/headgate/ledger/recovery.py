@@ -381,6 +381,7 @@ def _settle_topics(state: LogState, replay: Replay, ends: dict[int, TopicState])
             info = state.segments[segment]
             info.live_runs += 1
             info.topics[topic.number] = None
+            state.worn[segment] = None
     return is_worse
 
 

@@ -31,6 +31,8 @@ class LedgerSettings:
     """A full ledger younger than this is kept (managedLedgerMinLedgerRolloverTimeMinutes)."""
     ledger_age_ms_max: int = 240 * _MINUTE_MS
     """A ledger older than this is full (managedLedgerMaxLedgerRolloverTimeMinutes)."""
+    hole_bytes_min: int = 64 * KIB
+    """Smaller parts of a segment that nobody holds stay: they would cut files into many pieces."""
     slice_items: int = 256
     """How many topics or cursors one step of maintenance handles on the loop."""
 
@@ -44,6 +46,7 @@ class LedgerSettings:
         _within("ledger_bytes_max", self.ledger_bytes_max, 1, 1 << 60)
         _within("ledger_age_ms_min", self.ledger_age_ms_min, 0, 1 << 60)
         _within("ledger_age_ms_max", self.ledger_age_ms_max, self.ledger_age_ms_min, 1 << 60)
+        _within("hole_bytes_min", self.hole_bytes_min, 1, GIB)
         _within("slice_items", self.slice_items, 1, 1 << 20)
 
 

@@ -25,6 +25,8 @@ class SegmentInfo:
     """It has a durable footer and gets no more records."""
     last_batch: int = 0
     """Number of its last durable batch; 0 when there is none or it is not known."""
+    dead_bytes: int = 0
+    """How much of it nobody held when holes were last made."""
 
 
 @dataclass(slots=True)
@@ -51,6 +53,8 @@ class LogState:
     """Number of the last batch before that segment."""
     unsealed: dict[int, None] = field(default_factory=dict)
     """Segments without a footer, ascending."""
+    worn: dict[int, None] = field(default_factory=dict)
+    """Segments that lost entries since it was last looked whether holes are worth it."""
     check_dead: bool = True
     """Some segment may have lost its last live run since this was last looked at."""
     leftovers: list[str] = field(default_factory=list)
@@ -105,5 +109,6 @@ class LogState:
             info = self.segments.get(segment)
             if info is not None:
                 info.live_runs -= 1
+                self.worn[segment] = None
                 if info.live_runs == 0:
                     self.check_dead = True

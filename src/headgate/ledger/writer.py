@@ -189,6 +189,22 @@ class LogWriter:
         self._sync(file, segment)
         self._small.add(segment)
 
+    def punch(self, segment: int, ranges: list[tuple[int, int]]) -> bool:
+        """Give back parts of a sealed segment; False where the file system cannot do that.
+
+        Raises :class:`StorageError`, which is never final: nothing that is held is touched.
+        """
+        name = segment_name(segment)
+        try:
+            file = self._fs.open(f"{self._directory}/{name}", writable=True)
+            try:
+                return all(file.punch(offset, size) for offset, size in ranges)
+            finally:
+                file.close()
+        except OSError as error:
+            doing = f"giving back room of {name}"
+            raise StorageError(f"{doing} failed: {error}", retryable=True) from error
+
     def discard(self, segment: int) -> None:
         """Give back the room of a segment that was prepared and has no records."""
         self._wipe_refused()

@@ -388,6 +388,7 @@ def _ledger_settings(rng: random.Random) -> LedgerSettings:
         checkpoint_bytes=segment_bytes * rng.choice((1, 4, 50)),
         ledger_entries_max=rng.choice((3, 20, 1000)),
         ledger_age_ms_min=0,
+        hole_bytes_min=rng.choice((1, 4 * KIB)),
         slice_items=rng.choice((1, 4, 256)),
     )
 

@@ -6,11 +6,13 @@ import asyncio
 import logging
 
 from headgate.base.names import parse_topic
+from headgate.base.positions import EARLIEST
 from headgate.base.units import MIB, NS_PER_MS, NS_PER_S, NS_PER_US
 from headgate.broker.read_pace import BURST, BURST_NS, COMMIT_WAIT_S, COMMIT_WAITS_MAX
 from headgate.broker.reads import OPEN_READS_MAX, READ_ENTRIES_MAX
 from headgate.engine.subscription import Subscription
 from headgate.ledger import LedgerSettings
+from headgate.ledger.format import segment_name
 from headgate.testing import SimConsumer, World
 from headgate.testing.world import DIRECTORY
 from tests.unit.broker.playing import TOPIC, played
@@ -326,3 +328,26 @@ async def test_a_damaged_entry_is_named_once(world: World) -> None:
     logger.removeHandler(handler)
     assert len(named) == 1
     assert "entry 4 of topic" in named[0]
+
+
+@played()
+async def test_what_is_trimmed_while_it_is_read_is_no_damage(world: World) -> None:
+    """Its place in the file may have been given back to the file system meanwhile."""
+    await store(world, b"first", b"second")
+    world.lanes[1].freeze()
+    client = await world.connect()
+    reader = await client.reader(TOPIC, EARLIEST)
+    await asyncio.sleep(0.1)
+    topic, log = world.broker.engine.topics[TOPIC], world.broker.log
+    of_topic = log.topic(topic.log.number)
+    segment = of_topic.segments()[0]
+    log.roll_ledger(of_topic, 0)
+    log.stage_trim(of_topic, 2)
+    await world.broker.log_durable()
+    file = world.fs.open(f"{DIRECTORY}/{segment_name(segment)}", writable=True)
+    file.write_at(64, [bytes(file.size() - 64)])
+    world.lanes[1].thaw()
+    await asyncio.sleep(1)
+    assert not [*world.broker.reader.damaged_entries(of_topic.number)]
+    await (await client.producer(TOPIC)).send(b"third")
+    assert (await reader.receive()).payload == b"third"

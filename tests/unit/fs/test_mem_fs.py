@@ -88,3 +88,23 @@ def test_locks_do_not_survive() -> None:
     fs.make_directory("/d")
     fs.lock("/d/lock")
     fs.crash_clone().lock("/d/lock")
+
+
+def test_a_hole_gives_its_room_back() -> None:
+    fs = MemFs()
+    fs.make_directory("/d")
+    file = fs.create("/d/x")
+    file.write_at(0, [b"x" * 10_000])
+    file.sync_data()
+    fs.sync_directory("/d")
+    before = fs.used_bytes()
+    assert file.punch(4_096, 4_096)
+    assert before - fs.used_bytes() == 4_096
+    assert file.read_at(4_095, 3) == b"x\0\0"
+    assert file.size() == 10_000
+    assert fs.crash_clone().open("/d/x").read_at(5_000, 1) == b"x"  # it was not synced
+    file.truncate(5_000)
+    assert fs.used_bytes() == 5_000 - 1_024
+    reading = fs.open("/d/x")
+    with pytest.raises(OSError, match="reading"):
+        reading.punch(0, 512)

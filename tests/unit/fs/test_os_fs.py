@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import ctypes
 import errno
 import os
 from pathlib import Path
 
 import pytest
 
-from headgate.fs import OsFs
+from headgate.fs import OsFs, os_fs
 
 
 def test_short_reads_and_writes_are_finished(
@@ -62,3 +63,38 @@ def test_a_file_that_nobody_holds_is_closed(tmp_path: Path) -> None:
     file = OsFs().create(str(tmp_path / "x"))
     del file
     assert len(os.listdir("/proc/self/fd")) == before
+
+
+def test_a_hole_gives_its_room_back(tmp_path: Path) -> None:
+    file = OsFs().create(str(tmp_path / "x"))
+    file.write_at(0, [b"x" * 400_000])
+    file.sync_data()
+    before = os.stat(tmp_path / "x").st_blocks
+    if file.punch(65_536, 262_144):  # most file systems can
+        assert os.stat(tmp_path / "x").st_blocks < before
+        assert file.read_at(65_535, 3) == b"x\0\0"
+        assert file.read_at(65_536 + 262_144, 1) == b"x"
+    assert file.size() == 400_000
+    file.close()
+
+
+@pytest.mark.parametrize(
+    ("code", "is_refused"), [(errno.EOPNOTSUPP, True), (errno.ENOSYS, True), (errno.EIO, False)]
+)
+def test_where_no_hole_can_be_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int, is_refused: bool
+) -> None:
+    def fail(_fd: int, _mode: int, _offset: int, _size: int) -> int:
+        ctypes.set_errno(code)
+        return -1
+
+    file = OsFs().create(str(tmp_path / "x"))
+    monkeypatch.setattr(os_fs, "_fallocate", fail)
+    if is_refused:
+        assert not file.punch(0, 4096)
+    else:
+        with pytest.raises(OSError, match=os.strerror(code)):
+            file.punch(0, 4096)
+    monkeypatch.setattr(os_fs, "_fallocate", None)
+    assert not file.punch(0, 4096)
+    file.close()
