@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from headgate.base.errors import HeadgateError
 from headgate.base.names import NamespaceName, TopicName, parse_topic
+from headgate.broker.connection_bounds import TURN_WORK_MAX
 from headgate.broker.registry import check_persistent
 from headgate.metadata.errors import RefusalError
 from headgate.wire import encode
@@ -79,17 +80,29 @@ async def partition_metadata(connection: Connection, command: BaseCommand) -> No
     connection.write(encode.partition_metadata(request.request_id, partitions))
 
 
-async def topics_of_namespace(connection: Connection, command: BaseCommand) -> None:
+def topics_of_namespace(connection: Connection, command: BaseCommand) -> None:
     """List a namespace's topics, each partition by itself; the broker's own stay hidden. One that
-    does not exist has none: whoever waits for topics by a pattern may come before it."""
+    does not exist has none: whoever waits for topics by a pattern may come before it.
+
+    A short question with a long answer: of each connection one is made in a turn, and none for a
+    peer that does not take those before.
+    """
     request = command.getTopicsOfNamespace
+    try:
+        namespace = NamespaceName.parse(request.namespace)
+    except HeadgateError as error:
+        connection.refuse(command, error)
+        return
+    lists_topics = request.mode != TopicListMode.NON_PERSISTENT
+    connection.carry_on(_list_topics(connection, request.request_id, namespace, lists_topics))
+
+
+def _list_topics(
+    connection: Connection, request_id: int, namespace: NamespaceName, lists_topics: bool
+) -> Iterator[int]:
     broker = connection.broker
-    namespace = NamespaceName.parse(request.namespace)
-    topics: list[str] = []
-    if request.mode != TopicListMode.NON_PERSISTENT:
-        topics = [
-            name
-            for name in broker.catalog.topics(namespace)
-            if not broker.registry.is_system(parse_topic(name))
-        ]
-    connection.write(encode.topics_of_namespace(request.request_id, topics))
+    topics = broker.catalog.topics(namespace) if lists_topics else []
+    hidden = broker.registry.system_topics
+    names = [name for name in topics if name not in hidden]
+    connection.write(encode.topics_of_namespace(request_id, names))
+    yield TURN_WORK_MAX

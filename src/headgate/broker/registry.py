@@ -67,7 +67,8 @@ class TopicRegistry:
         self._writer = writer
         self._settings = settings
         self._log_durable = log_durable
-        self._system_topics = frozenset(system_topics)
+        self.system_topics = frozenset(system_topics)
+        """Full names of the topics that the broker itself owns."""
         main = logs.main
         self.joining = Joining(main.log, catalog, writer, main.committer.durable, self.get)
         self._work = OneByOne()
@@ -76,7 +77,7 @@ class TopicRegistry:
     def is_system(self, name: TopicName) -> bool:
         """Whether the broker itself owns it: no limits, only the broker may produce. Other topics
         of its namespace are everybody's."""
-        return name.full in self._system_topics
+        return name.full in self.system_topics
 
     def partitions(self, name: TopicName) -> int:
         """Partitions of a partitioned topic; 0 if it is not partitioned (or does not exist)."""

@@ -257,7 +257,8 @@ class FrameDecoder:
         if not command.HasField(FIELD_OF_TYPE[kind]):
             raise self._fail(f"command {CommandType(kind).name} came without its fields")
         self._start = frame_end
-        if kind not in _WITHOUT_TEXT and not self._check_text(command, PARTS_MAX):
+        # The field of its type is a message, too, and 0 stands for too many.
+        if kind not in _WITHOUT_TEXT and not self._check_text(command, PARTS_MAX + 2):
             raise CommandTooLongError(
                 f"{CommandType(kind).name} of more than {PARTS_MAX} parts, "
                 f"such as properties: {PARTS_MAX} are allowed",

@@ -114,6 +114,28 @@ async def make_topics(world: World) -> None:
     client.close()
 
 
+@played()
+async def test_long_answers_are_made_one_in_a_turn(world: World) -> None:
+    """Others wait for one of them, not for all that somebody asked for at once."""
+    await make_topics(world)
+    client = await world.connect()
+    server = server_side(world, client)
+    turn, made_in, write = 0, [], server.write
+
+    def note(frame: bytes) -> None:
+        made_in.append(turn)
+        write(frame)
+
+    server.write = note  # type: ignore[method-assign]
+    questions = b"".join(question(10_000 + index) for index in range(20))
+    server.get_buffer(-1)[: len(questions)] = questions
+    server.buffer_updated(len(questions))
+    while turn < 100:
+        await asyncio.sleep(0)
+        turn += 1
+    assert len(made_in) == len(set(made_in)) == 20
+
+
 @played(settings={"keepAliveIntervalSeconds": "5"})
 async def test_answers_that_are_read_late_are_bounded(world: World) -> None:
     await make_topics(world)

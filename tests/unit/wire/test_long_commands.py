@@ -167,6 +167,18 @@ def test_a_long_command_is_refused_and_the_next_is_read() -> None:
     assert frame[0].type == CommandType.PING
 
 
+def test_as_many_properties_as_are_told_are_allowed() -> None:
+    made = decoder()
+    properties = dict.fromkeys(map(str, range(1_000)), "v")
+    made.feed(client.subscribe(6, 5, "t", "s", properties=properties))
+    frame = made.next_frame()
+    assert frame is not None
+    assert len(frame[0].subscribe.subscription_properties) == 1_000
+    made.feed(client.subscribe(6, 5, "t", "s", properties={**properties, "one": "more"}))
+    with pytest.raises(CommandTooLongError):
+        made.next_frame()
+
+
 def test_many_parts_are_refused_and_the_next_is_read() -> None:
     made = decoder()
     properties = dict.fromkeys(map(str, range(1_500)), "v")
