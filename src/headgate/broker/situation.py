@@ -270,12 +270,12 @@ class _Known(NamedTuple):
 
 
 def _settling(waiting: int, known: _Known, needed_ns: int) -> str:
-    what = f"{waiting:,} messages wait" if waiting != 1 else "1 message waits"
+    what, are = (f"{waiting:,} messages wait", "are") if waiting != 1 else ("1 message waits", "is")
     text = f"settling: {what if waiting else 'nothing waits'}, "
     if known.began_ns is not None and known.is_late:
         waited_s = (known.now_ns - known.began_ns) / NS_PER_S
         watched_s = (known.now_ns - known.since_ns) / NS_PER_S
-        text += f"for {duration(waited_s)} already, and are watched for {duration(watched_s)}; "
+        text += f"for at least {duration(waited_s)}, and {are} watched for {duration(watched_s)}; "
     return f"{text}a verdict needs {needed_ns // NS_PER_S} s."
 
 

@@ -381,10 +381,13 @@ def _backlog(report: Report) -> str:
     else:
         text += ", steady"
     if report["backlogSinceS"] is not None:
-        text += f"; there for {span(report['backlogSinceS'])}"
-        known_s = report["knownSinceS"]
-        if known_s < WATCHED_S_MAX and report["backlogSinceS"] - known_s > WATCHED_LATE_S:
-            text += f", of which this broker has watched {span(known_s)}"
+        since_s, known_s = report["backlogSinceS"], report["knownSinceS"]
+        if known_s < WATCHED_S_MAX and since_s - known_s > WATCHED_LATE_S:
+            # The age of its oldest message: earlier ones may have been acknowledged since.
+            text += f"; there for at least {span(since_s)}, of which this broker has watched "
+            text += span(known_s)
+        else:
+            text += f"; there for {span(since_s)}"
     return text
 
 

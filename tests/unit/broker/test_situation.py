@@ -385,7 +385,7 @@ def test_settling_says_how_old_and_how_long_watched() -> None:
     found = judge(broker, subscription)
     assert not found.settled
     assert found.sentence == (
-        "settling: 64,531 messages wait, for 4 min already, and are watched for 1 s; "
+        "settling: 64,531 messages wait, for at least 4 min, and are watched for 1 s; "
         "a verdict needs 3 s."
     )
 

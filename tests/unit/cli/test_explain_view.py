@@ -174,7 +174,7 @@ def test_how_a_backlog_moves(answers: dict[str, Any]) -> None:
     assert line(growthMessages=90) == "backlog 1,200, growing 1.5/s; there for 2 h 5 min"
     assert line(growthMessages=2) == "backlog 1,200, steady; there for 2 h 5 min"
     assert line(growthMessages=-2, backlogSinceS=None) == "backlog 1,200, steady"
-    watched = "; there for 2 h 5 min, of which this broker has watched 11 min"
+    watched = "; there for at least 2 h 5 min, of which this broker has watched 11 min"
     assert line(growthMessages=0, knownSinceS=660.0) == f"backlog 1,200, steady{watched}"
     assert line(growthMessages=0, knownSinceS=7_498.0).endswith("; there for 2 h 5 min")
     assert line(growthMessages=-600) == (
