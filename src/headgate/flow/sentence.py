@@ -222,6 +222,12 @@ def _consumer(judgement: Judgement, facts: Circumstances) -> str:
     if judgement.bystander or judgement.second not in THROTTLED:
         advice += ", a higher limit would not"
     keeps_pace = _keeps_pace(facts)
+    if keeps_pace and _is_over(judgement, facts):
+        return (
+            f"the consumer acknowledges {number(facts.acked_per_s or 0)} msg/s of "
+            f"{number(facts.appended_per_s or 0)} msg/s published; messages waited for "
+            f"{percent(1 - judgement.shares[Verdict.NONE])} of the time, and none does any more"
+        )
     if facts.evicted:
         text, advice = _too_late(facts)
     elif facts.acked_per_s is not None and judgement.growth < 0 and not keeps_pace:
@@ -235,7 +241,7 @@ def _consumer(judgement: Judgement, facts: Circumstances) -> str:
         text = f"the consumer acknowledges {rate}"
         if facts.appended_per_s is not None:
             text += f" of {number(facts.appended_per_s)} msg/s published"
-        stays = abs(judgement.growth) <= (1 - _KEEPS_UP) * facts.backlog
+        stays = facts.backlog > 0 and abs(judgement.growth) <= (1 - _KEEPS_UP) * facts.backlog
         text += ", so what waits stays" * (keeps_pace and stays)
     if not facts.evicted and facts.silent_s is not None and _fell_silent(facts):
         text += f", nothing for the last {duration(facts.silent_s)}"
@@ -251,6 +257,12 @@ def _consumer(judgement: Judgement, facts: Circumstances) -> str:
         told = _limit_and_source(facts.limit, counted, facts.limit_source)
         text += f"; the limit of {told} is not what holds it back"
     return f"{text}; {advice}"
+
+
+def _is_over(judgement: Judgement, facts: Circumstances) -> bool:
+    """Whether nothing waits at the end, as for most of the time, so that nothing need change."""
+    waits = facts.backlog > 0 or facts.evicted > 0
+    return not waits and judgement.growth <= 0 and judgement.shares[Verdict.NONE] > _MOST
 
 
 def _fell_silent(facts: Circumstances) -> bool:

@@ -396,3 +396,16 @@ def test_a_consumer_that_fell_silent_may_hang() -> None:
 )
 def test_a_pause_is_no_sign(facts: Circumstances) -> None:
     assert "look whether it hangs" not in sentence(_judgement(Verdict.CONSUMER), facts)
+
+
+def test_what_waited_for_a_moment_needs_no_faster_consumer() -> None:
+    """As over a restart of the broker, for which one message was eight seconds old."""
+    judgement = replace(_judgement(Verdict.CONSUMER, idle=0.86), growth=0)
+    kept = Circumstances(acked_per_s=2.1, appended_per_s=2.1, stopped_by="awaiting_ack")
+    assert sentence(judgement, kept) == (
+        "CONSUMER: the consumer acknowledges 2.1 msg/s of 2.1 msg/s published; messages waited for"
+        " 14 % of the time, and none does any more."
+    )
+    most = replace(judgement, shares={**judgement.shares, Verdict.NONE: 0.3})
+    assert "what waits stays" not in sentence(most, kept)
+    assert "what waits stays" in sentence(most, replace(kept, backlog=500))
