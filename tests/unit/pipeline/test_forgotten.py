@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 
-from headgate.pipeline.forgotten import forgotten, is_forgotten
+from headgate.pipeline.forgotten import is_forgotten
 
 
 @pytest.mark.parametrize(
@@ -22,9 +21,3 @@ from headgate.pipeline.forgotten import forgotten, is_forgotten
 def test_forgotten(share: float, acked: int | None, proven: float | None, is_one: bool) -> None:
     row = {"share_no_consumer": share, "acked": acked, "proven_rate_per_s": proven}
     assert is_forgotten(row) is is_one
-
-
-def test_many_at_once() -> None:
-    unknown = np.full(2, np.nan)
-    found = forgotten(np.array([1.0, np.nan]), unknown, unknown)
-    assert found.tolist() == [True, False]

@@ -171,7 +171,8 @@ def _forgotten(found: pa.Table) -> Flags:
     whole = np.sum(list(seconds.values()), axis=0)
     lacking = seconds["blame_no_consumer_s"]
     share = np.divide(lacking, whole, out=np.zeros_like(whole), where=whole > 0)
-    return forgotten(share, numbers(found["acked_sum"]), numbers(found["proven_rate_per_s_max"]))
+    facts = (found[name].to_pylist() for name in ("acked_sum", "proven_rate_per_s_max"))
+    return np.array([forgotten(*row) for row in zip(share.tolist(), *facts, strict=True)], np.bool_)
 
 
 def _told(nobodys: pa.Table) -> Forgotten:
