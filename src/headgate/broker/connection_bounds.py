@@ -49,6 +49,10 @@ OBJECTS_MAX = 10_000
 DESCRIPTION_BYTES_MAX = 64 * KIB
 """Names, metadata and properties of one producer or consumer: they are kept as long as it is."""
 
+DESCRIPTIONS_BYTES_MAX = 16 * MIB
+"""... of one that comes beside n others: an n-th of this, so that all of one connection together
+keep five times as much at most. With all objects that are allowed it is 1.6 KiB each."""
+
 UNREAD_BYTES_MAX = MIB
 """Answers for a peer that does not read them, before it is read no further."""
 
@@ -82,8 +86,10 @@ def check_room(connection: Connection, request: CommandProducer | CommandSubscri
     size_bytes = request.ByteSize()
     if request.HasField("schema"):
         size_bytes -= request.schema.ByteSize()
-    if size_bytes > DESCRIPTION_BYTES_MAX:
+    allowed_bytes = min(DESCRIPTION_BYTES_MAX, DESCRIPTIONS_BYTES_MAX // (present + 1))
+    if size_bytes > allowed_bytes:
+        beside = f" beside {present} others of this connection" * (present > 0)
         raise NotAllowedError(
             f"Names, metadata and properties take {size_bytes} bytes: "
-            f"{DESCRIPTION_BYTES_MAX} are allowed"
+            f"{allowed_bytes} are allowed{beside}"
         )

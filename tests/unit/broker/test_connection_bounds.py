@@ -13,6 +13,7 @@ from headgate.broker.connection_bounds import (
     COMMAND_BYTES_MAX,
     COMMANDS_MAX,
     DESCRIPTION_BYTES_MAX,
+    DESCRIPTIONS_BYTES_MAX,
     OBJECTS_MAX,
     UNREAD_BYTES_MAX,
 )
@@ -321,25 +322,42 @@ async def test_what_is_remembered_of_closed_producers_is_forgotten(world: World)
     await client.lost
 
 
-def describing(kind: CommandType, size_bytes: int, *, schema_bytes: int = 0) -> bytes:
+def describing(
+    kind: CommandType, size_bytes: int, *, schema_bytes: int = 0, object_id: int = 1
+) -> bytes:
     """A PRODUCER or SUBSCRIBE whose metadata has about ``size_bytes``."""
     command = BaseCommand(type=kind)
     if kind == CommandType.PRODUCER:
         asked = command.producer
-        asked.producer_id = 1
+        asked.producer_id = object_id
     else:
         asked = command.subscribe
-        asked.consumer_id = 1
+        asked.consumer_id = object_id
         asked.subscription = "s"
         asked.subType = SHARED
     asked.topic = TOPIC
-    asked.request_id = 1
+    asked.request_id = 1_000_000
     asked.metadata.add(key="k", value="v" * size_bytes)
     if schema_bytes:
         asked.schema.name = ""
         asked.schema.type = 0
         asked.schema.schema_data = b"x" * schema_bytes
     return encode_frame(command)
+
+
+@played()
+async def test_what_many_producers_say_of_themselves_is_bounded_together(world: World) -> None:
+    """Ten thousand of the longest descriptions would keep 640 MiB."""
+    client = await world.connect()
+    producers = [await client.producer(TOPIC, name=f"p{index}") for index in range(300)]
+    client.write(describing(CommandType.PRODUCER, 60_000, object_id=400))
+    await asyncio.sleep(1)
+    (refused,) = client.unexpected
+    allowed = DESCRIPTIONS_BYTES_MAX // 301
+    assert f"{allowed} are allowed beside 300 others" in refused.error.message
+    client.write(describing(CommandType.PRODUCER, allowed - 200, object_id=400))
+    await asyncio.sleep(1)
+    assert len(server_side(world, client).producers) == len(producers) + 1
 
 
 @pytest.mark.parametrize("kind", [CommandType.PRODUCER, CommandType.SUBSCRIBE])
