@@ -258,10 +258,10 @@ class Settings:
     )
     headgateMaxParkedBytesPerConnection: int = _key(
         8 * MIB,
-        "Bytes of parked sends (they wait for a publish limit or a backlog quota) that one "
-        "connection may have in the broker, each with 160 bytes beside its own; over that it is "
-        "read no further where a limit holds them, and the producer that has most of them is "
-        "disconnected where a quota does.",
+        "Bytes of parked sends (they wait for a publish limit, a backlog quota or room on the "
+        "disk) that one connection may have in the broker, each with 160 bytes beside its own; "
+        "over that it is read no further where a limit holds them, and the producer that has most "
+        "of them is disconnected where a quota or a full disk does.",
         dynamic=True,
         minimum=1,
     )
