@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import gc
 import gzip
+import random
 import weakref
 from typing import Any
 
 import pytest
 from starlette.applications import Starlette
 
+from headgate.base.units import MIB
 from headgate.broker.service import Broker
 from headgate.telemetry import route
 from headgate.telemetry.compressed import Compressed
@@ -216,6 +218,28 @@ def test_who_reads_too_slowly_is_cut_off() -> None:
         await asyncio.sleep(1)
         assert not reading.done()
         reading.cancel()
+
+    with World() as world:
+        world.run(scenario(world))
+
+
+def test_the_pages_of_20_000_topics_fit_into_32_mib() -> None:
+    """Two of them, which is what slow readers can hold; worked out from some topics' size."""
+    topics, promised = 100, 20_000
+
+    async def scenario(world: World) -> None:
+        broker = await world.start()
+        client, chance = await world.connect(), random.Random(7)
+        for number in range(topics):
+            name = f"persistent://public/default/orders-{number}"
+            producer = await client.producer(name)
+            await client.subscribe(name, "billing")
+            for _ in range(chance.randrange(4)):
+                await producer.send(chance.randbytes(chance.randrange(1, 3_000)))
+        page = await MetricsEndpoint(broker).page()
+        text = b"".join(page.as_text()).decode()
+        assert all(f'/orders-{number}"' in text for number in range(topics))
+        assert 2 * page.gzip_bytes * promised <= 32 * MIB * topics
 
     with World() as world:
         world.run(scenario(world))
