@@ -186,6 +186,19 @@ def test_older_metadata_are_refused_also_when_no_topic_was_made_since(
     assert str(error).endswith("run: headgate accept-loss metadata --data-dir /data")
 
 
+def test_a_number_that_the_log_was_told_of_and_the_metadata_never_gave_is_refused() -> None:
+    """Whatever their revision says."""
+    directory = Directory().run("a")
+    catalog = directory.catalog()
+    log = directory.open(catalog)
+    row, number = catalog.identity, catalog.topic_number_last + 1
+    log.identify(Identity(row.data_id, row.starts_by_log[MAIN_LOG], number, catalog.revision))
+    log.close()
+    error = directory.refusal()
+    assert "the highest topic number is 1, and 2 was known when the log was last used" in str(error)
+    assert error.loss == "metadata"
+
+
 def test_a_number_in_the_log_that_was_never_given_is_refused() -> None:
     """As after a crash within the second in which the log's directory had not heard of it."""
     directory = Directory().run("a")
