@@ -9,6 +9,7 @@ import tempfile
 from pathlib import Path
 
 from tests.peer.apache_pulsar import ApachePulsar
+from tests.peer.full_disk import play_on_full_disk
 from tests.peer.s3_server import PYTHON_VARIABLE
 from tests.service.process import BrokerProcess
 
@@ -16,6 +17,8 @@ MAINS = tuple(
     f"headgate.peer.{name}" for name in ("Schemas", "Delays", "Patterns", "BacklogQuotas")
 )
 """The Java programs, in the order in which they share a broker: the last one changes settings."""
+FULL_DISK = "headgate.peer.FullDisk"
+"""The one with a broker of its own, on a disk that becomes full."""
 JAVA_LIMIT_S = 240
 GO_LIMIT_S = 120
 SPARK_LIMIT_S = 600
@@ -96,11 +99,13 @@ def _pytest(files: tuple[str, ...], variables: dict[str, str]) -> int:
 
 
 def run(java: str, classpath: str, jars: str, s3_python: str, go_program: str) -> int:
-    """All four; 0 if all were right."""
+    """All of them; 0 if all were right."""
     return (
         play_s3(s3_python)
         or play_java(java, classpath)
+        or play_on_full_disk([java, "-cp", classpath, FULL_DISK], JAVA_LIMIT_S)
         or play_go(go_program)
+        or play_on_full_disk([go_program], GO_LIMIT_S)
         or play_spark(java, Path(jars))
     )
 

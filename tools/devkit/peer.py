@@ -24,7 +24,7 @@ GO_PROGRAM: Final = CACHE / "peer-go"
 PULSAR_PROJECT: Final = PROJECT.parent / "pulsar" / "pom.xml"
 PULSAR_JARS: Final = CACHE / "apache-pulsar" / "lib"
 BUILD_LIMIT_S: Final = 600
-RUN_LIMIT_S: Final = 1_600
+RUN_LIMIT_S: Final = 2_000
 
 
 def play_peer(python: Path) -> int:

@@ -1,5 +1,6 @@
-// What an application with the Go client sees of schemas and delays: a line for each case on the
-// standard output, and status 1 when one is not as promised. Argument: the broker's service URL.
+// What an application with the Go client sees of schemas and delays, or of a full disk: a line for
+// each case on the standard output, and status 1 when one is not as promised. Arguments: the
+// broker's service URL, and "full-disk" for the latter.
 package main
 
 import (
@@ -55,8 +56,12 @@ func main() {
 		os.Exit(1)
 	}
 	cases := &Cases{}
-	schemas(cases, client)
-	delays(cases, client)
+	if len(os.Args) > 2 && os.Args[2] == "full-disk" {
+		fullDisk(cases, client)
+	} else {
+		schemas(cases, client)
+		delays(cases, client)
+	}
 	client.Close()
 	if cases.failures > 0 {
 		fmt.Println(cases.failures, "not as promised")
