@@ -154,6 +154,27 @@ async def test_what_is_accepted_is_served_without_what_is_lost_also_after_a_rest
 
 
 @played()
+async def test_nothing_of_a_damaged_topic_is_given_up(world: World) -> None:
+    """Though all that is known to be owed is acknowledged: nobody knows what else there was."""
+    client = await world.connect()
+    consumer, producer = await client.subscribe(TOPIC, "s"), await client.producer(TOPIC)
+    for payload in (b"first", b"the second", b"third"):
+        await producer.send(payload)
+        await consumer.ack((await consumer.receive()).position)
+    await asyncio.sleep(0.5)
+    world.crash()
+    spoil(world, b"the second")
+    await world.start()
+    log = world.broker.engine.topics[TOPIC].log
+    assert log.damage
+    await asyncio.sleep(300)
+    assert (log.first, log.end) == (0, 3)
+    await AdminFacade(world.broker).accept_damage(parse_topic(TOPIC))
+    await asyncio.sleep(120)
+    assert (log.first, log.end) == (3, 3)
+
+
+@played()
 async def test_a_restart_finds_what_was_not_accepted_damaged_again(world: World) -> None:
     await damaged_world(world)
     said = damage_text(world.broker)

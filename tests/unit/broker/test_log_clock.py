@@ -109,6 +109,19 @@ def test_a_step_evicts_nothing_and_a_quota_goes_on() -> None:
 
 
 @played()
+async def test_what_grew_old_while_the_machine_slept_goes_at_once(world: World) -> None:
+    """Timers do not count that time."""
+    await prepared(world, b"old")
+    await time_quota(world, 600)
+    await asyncio.sleep(100)
+    world.clock.sleep(499 * NS_PER_S)
+    await asyncio.sleep(0.5)
+    assert (evicted(world), backlog(world)) == (0, 1)
+    await asyncio.sleep(2)
+    assert (evicted(world), backlog(world)) == (1, 0)
+
+
+@played()
 async def test_a_message_from_a_clock_that_was_ten_years_ahead_holds_nothing(world: World) -> None:
     producer = await prepared(world, b"1")
     step(world, YEARS_S)
