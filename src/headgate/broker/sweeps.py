@@ -30,12 +30,19 @@ logger = logging.getLogger("headgate.sweeps")
 SLICE_TOPICS = 200
 """Topics that one step of a sweep looks at: well under a millisecond."""
 
+SLICE_RETAINED = 20
+"""Of topics of which something may go: these take longer."""
+
 UPKEEP_PERIOD_S = 1.0
 """How often the log is asked whether it has something to do."""
 
 FULL_ROUNDS = 10
 """After so many rounds of upkeep on a full disk what nobody acknowledged goes too, where nobody
 has a claim to it."""
+
+GROWN_SEGMENTS = 2
+GROWN_PERIOD_NS = 5 * NS_PER_S
+"""After so many new segments, and so long, it is looked what may go though no check is due."""
 
 NAP_S = 1.0
 """Within this a changed period of a sweep counts."""
@@ -56,6 +63,9 @@ class Sweeps:
         self.quotas = QuotaSweep(broker)
         self._tasks: list[asyncio.Task[None]] = []
         self._full_rounds = 0
+        self._retained_ns = 0
+        self._retained_segment = 0
+        """When, and in which segment, retention was last looked at."""
         self._troubles: dict[str, Trouble] = {}
         """Of each sweep."""
         self._stopped = False
@@ -153,8 +163,16 @@ class Sweeps:
             await self.retain()
         else:
             self._full_rounds = 0
+            if self._has_grown():
+                await self.retain()
         self.log_upkeep()
         self._broker.disk.watch()
+
+    def _has_grown(self) -> bool:
+        """Whether so much was published since the last look at what may go that another is due."""
+        since_ns = self._broker.engine.now_ns - self._retained_ns
+        segments = self._broker.log.active_segment() - self._retained_segment
+        return segments >= GROWN_SEGMENTS and since_ns >= GROWN_PERIOD_NS
 
     async def keep_log_time(self) -> None:
         """Write the mark of the log's time when that is due. Apart from the upkeep, which must not
@@ -200,7 +218,13 @@ class Sweeps:
 
     async def retain(self) -> None:
         """Give up acknowledged entries that retention no longer asks for, by whole ledgers."""
+        self._retained_ns = self._broker.engine.now_ns
+        self._retained_segment = self._broker.log.active_segment()
+        looks = 0
         async for topic in self._topics():
+            first = topic.log.first
+            if first == topic.log.end or topic.slowest_durable_ordinal() <= first:
+                continue  # quickly: most topics, most times
             if topic.log.damage:
                 continue  # nobody knows who owes what of it
             log = self._broker.logs.of(topic).log
@@ -219,6 +243,10 @@ class Sweeps:
                     ):
                         subscription.skip_to(keep_from)
                 log.stage_trim(log.topic(topic.log.number), keep_from)
+            looks += 1
+            if looks % SLICE_RETAINED == 0:
+                await asyncio.sleep(0)
+                self._broker.begin_turn()
         for worked in self._broker.logs:
             worked.committer.kick()
 

@@ -86,6 +86,17 @@ def test_no_time_at_all_does_not_ask_the_clock() -> None:
     assert unclaimed_end(log, 1, Retention(0, -1), log_ms=5) == 1
 
 
+@played(settings={"retentionCheckIntervalInSeconds": "1000000"})
+async def test_much_that_is_published_is_given_up_without_waiting_for_a_check(world: World) -> None:
+    client = await world.connect()
+    consumer = await client.subscribe(TOPIC, "s")
+    for _ in range(30):
+        await publish(client, 30)
+        await take(consumer, 30)
+        await asyncio.sleep(1)
+    assert used(world) < 20 * SEGMENT  # of 34 that were written
+
+
 # -- room comes back ---------------------------------------------------------------------------
 
 
