@@ -32,6 +32,8 @@ _SENTENCE_MIN: Final = 48
 _SENTENCE_WORDS_MIN: Final = 6
 """What has so many words is a sentence; names have none."""
 _PADDING: Final = 2
+_BETWEEN: Final = _PADDING + 1
+"""Characters between two columns."""
 _ISO_DAY: Final = len("2026-11-21T10:00:00")
 
 Row = Mapping[str, Any]
@@ -114,9 +116,11 @@ def _write_table(
     texts = [{name: _cell(name, row[name]) for name in shown} for row in rows]
     numeric = {name for name in shown if all(_is_number(row[name]) for row in rows)}
     solid = {name: _solid_width(name, texts, name in numeric) for name in shown}
-    if sum(solid.values()) + _PADDING * len(shown) > width:
+    spare = width - sum(solid.values()) - _BETWEEN * len(shown)
+    if spare < 0:
         _write_paragraphs(shown, texts, console)
         return len(rows)
+    widths = _widths(solid, texts, spare)
     table = Table(
         box=box.SIMPLE_HEAD,
         show_edge=False,
@@ -126,7 +130,7 @@ def _write_table(
     )
     for name in shown:
         table.add_column(
-            Text(name), overflow="fold", min_width=solid[name],
+            Text(name), overflow="fold", width=widths[name],
             justify="right" if name in numeric else "left",
         )  # fmt: skip
     for row in texts:
@@ -148,6 +152,22 @@ def _solid_width(name: str, texts: Sequence[Mapping[str, str]], is_number: bool)
         folded = _SENTENCE_MIN
     limit = longest if is_number else min(longest, folded)
     return max(limit, len(name))
+
+
+def _widths(
+    solid: Mapping[str, int], texts: Sequence[Mapping[str, str]], spare: int
+) -> dict[str, int]:
+    """What columns get of the characters that are left: the shortest first all that they can use.
+
+    Rich itself would take what a name could spare from a sentence, and then cut the line.
+    """
+    longest = {name: max(len(row[name]) for row in texts) for name in solid}
+    widths = dict(solid)
+    for name in sorted(solid, key=longest.__getitem__):
+        more = min(spare, max(0, longest[name] - solid[name]))
+        widths[name] += more
+        spare -= more
+    return widths
 
 
 def _write_paragraphs(

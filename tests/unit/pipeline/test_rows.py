@@ -90,6 +90,24 @@ def test_a_sentence_is_never_a_narrow_column() -> None:
     assert "sentence" in wide.getvalue().splitlines()[0]
 
 
+@pytest.mark.parametrize("width", [*range(86, 130), 150, 199])
+def test_no_line_is_cut_beside_a_sentence(width: int) -> None:
+    """Names are folded where a sentence needs the room, and every letter is there."""
+    said = "the topic's publish limit of 50 msg/s (topic policy) let 1,771 messages through, 95 %"
+    row = {
+        "minute": datetime(2026, 11, 21, 10, tzinfo=UTC),
+        "subject": "persistent://public/default/limited-by-a-policy",
+        "sentence": said,
+    }
+    out = io.StringIO()
+    write_rows("table", tuple(row), [row], out, width=width)
+    lines = out.getvalue().splitlines()
+    assert all(len(line) <= width for line in lines)
+    letters = sorted("".join(lines).replace("─", "").replace(" ", ""))
+    expected = "".join([*row, "2026-11-21T10:00:00Z", row["subject"], said])  # type: ignore[list-item]
+    assert letters == sorted(expected.replace(" ", ""))
+
+
 def test_instants_in_nanoseconds_can_be_copied() -> None:
     out = io.StringIO()
     write_rows("table", ("time_ns", "count"), [{"time_ns": 1_795_338_265, "count": 1_000}], out)
