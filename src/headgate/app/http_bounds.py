@@ -91,7 +91,14 @@ class BoundedHttpProtocol(HttpToolsProtocol):
     def _not_taken(self) -> None:
         self._write_timer = None
         if self.transport.get_write_buffer_size():
-            self.transport.abort()  # closing would wait for the client again
+            self._abort()
+
+    def _abort(self) -> None:
+        """End the connection; closing would wait for the client again. What the application writes
+        until it hears of that goes nowhere, instead of failing."""
+        if self.cycle is not None:
+            self.cycle.disconnected = True
+        self.transport.abort()
 
     # -- the request -----------------------------------------------------------------------
 
@@ -117,7 +124,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         """See httptools: the first byte of a request."""
         super().on_message_begin()
         # So that an application can end a connection whose answer it cannot finish.
-        self.scope["extensions"] = {"headgate.abort": {"call": self.transport.abort}}
+        self.scope["extensions"] = {"headgate.abort": {"call": self._abort}}
         self._head_bytes = 0
         self._in_head = self._just_begun = True
         if self._timer is None:

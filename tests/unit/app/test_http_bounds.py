@@ -7,7 +7,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 import pytest
-from starlette.types import Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn import Config
 from uvicorn.server import ServerState
 
@@ -33,6 +33,8 @@ class Wire(asyncio.Transport):
         """What the client has not taken."""
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
+        if self.aborted:
+            raise RuntimeError("the handler is closed")  # as uvloop's
         self.written += bytes(data)
 
     def close(self) -> None:
@@ -70,12 +72,12 @@ async def _answer(_scope: Scope, receive: Receive, send: Send) -> None:
 Story = Callable[[BoundedHttpProtocol, Wire], Coroutine[Any, Any, None]]
 
 
-def play(story: Story) -> None:
+def play(story: Story, app: ASGIApp = _answer) -> None:
     """Run a story with an open connection, in virtual time."""
     loop = SimLoop(ManualClock())
 
     async def whole() -> None:
-        config = Config(_answer, log_config=None, lifespan="off", timeout_keep_alive=100)
+        config = Config(app, log_config=None, lifespan="off", timeout_keep_alive=100)
         protocol = BoundedHttpProtocol(config, ServerState(), {}, loop)
         wire = Wire()
         protocol.connection_made(wire)
@@ -237,6 +239,32 @@ def test_who_takes_nothing_of_an_answer_is_cut_off() -> None:
         assert wire.aborted
 
     play(story)
+
+
+def test_what_is_written_for_one_who_was_cut_off_is_no_failure() -> None:
+    """The transport lets the application go on before it says that the connection is lost."""
+    ended: list[Exception | None] = []
+
+    async def in_two_parts(_scope: Scope, _receive: Receive, send: Send) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b"one", "more_body": True})
+        try:
+            await send({"type": "http.response.body", "body": b"two"})
+            ended.append(None)
+        except RuntimeError as error:
+            ended.append(error)
+
+    async def story(protocol: BoundedHttpProtocol, wire: Wire) -> None:
+        wire.unread_bytes = 300_000
+        protocol.data_received(GET)
+        protocol.pause_writing()
+        await asyncio.sleep(WRITE_TIMEOUT_S + 1)
+        assert wire.aborted
+        protocol.resume_writing()
+        await asyncio.sleep(0.1)
+
+    play(story, in_two_parts)
+    assert ended == [None]
 
 
 def test_who_takes_an_answer_slowly_is_not() -> None:
