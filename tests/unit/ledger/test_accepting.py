@@ -8,6 +8,7 @@ from headgate.base.ack_set import AckSet
 from headgate.base.errors import CorruptionError
 from headgate.fs import MemFs
 from headgate.ledger import CommitLog
+from headgate.ledger.errors import LogFullError
 from headgate.ledger.format import BATCH_RECORD_BYTES, ENTRY_HEAD_BYTES
 from tests.unit.ledger.support import append, bodies_of, commit, open_log, overwrite, path
 
@@ -74,6 +75,15 @@ def test_an_acceptance_that_is_not_durable_is_none() -> None:
     log.accept_damage(1, [])
     assert log.topic(1).damage == ""
     assert open_log(fs.crash_clone()).topic(1).damage
+
+
+def test_an_acceptance_that_a_full_disk_refuses_changes_nothing() -> None:
+    _, log = damaged_log()
+    said = log.topic(1).damage
+    log.leave_room(leave=True)
+    with pytest.raises(LogFullError):
+        log.accept_damage(1, [3])
+    assert (log.topic(1).damage, log.topic(1).lost) == (said, [(1, 2)])
 
 
 def test_a_sound_topic_has_nothing_to_accept() -> None:
