@@ -54,10 +54,12 @@ class HoleFinder:
         return self._info.data_end - SEGMENT_HEADER_BYTES - self._live_bytes
 
     def held(self) -> list[tuple[array[int], array[int]]]:
-        """Offsets and running sizes of all that is held, as they are now."""
+        """Offsets and running sizes of all that is held, as they are now: what was trimmed since it
+        was added is not held any more, and the index of it may be gone."""
         found = []
         for topic, first, end in self._held:
-            columns = topic.columns(first, end)
+            kept = max(first, topic.first)
+            columns = topic.columns(kept, max(end, kept))
             found.append((columns.offsets, columns.sizes))
         return found
 

@@ -100,6 +100,25 @@ def test_a_finder_counts_what_is_dead() -> None:
     assert finder.dead_bytes == 0
 
 
+def test_a_topic_that_is_trimmed_after_it_was_added_keeps_the_rest() -> None:
+    topic = TopicLog(1)
+    topic.open_ledger(1, 0, 0)
+    for segment in (1, 2):
+        topic.open_run(segment)
+        for at in range(5_000):
+            topic.append(1, 100, 0, 0, 64 + at * 200)
+    topic.end = topic.staged_end
+    finder = HoleFinder(SegmentInfo(2, data_end=2_000_000))
+    finder.add(topic)
+    topic.trim(6_000)
+    assert topic.base == 6_000  # the index of what was trimmed is gone
+    ((offsets, sizes),) = finder.held()
+    assert list(offsets) == [64 + at * 200 for at in range(1_000, 5_000)]
+    assert len(sizes) == len(offsets) + 1
+    topic.trim(10_000)
+    assert [list(offsets) for offsets, _ in finder.held()] == [[]]
+
+
 # -- in a log ------------------------------------------------------------------------------------
 
 
