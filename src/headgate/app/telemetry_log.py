@@ -15,6 +15,7 @@ from headgate.base.clock import Clock
 from headgate.base.errors import StorageError
 from headgate.base.names import parse_topic
 from headgate.base.units import MIB
+from headgate.broker.binding import forget_accepted_loss
 from headgate.broker.logs import TELEMETRY_LOG
 from headgate.broker.settings import Settings
 from headgate.broker.taking_over import take_over
@@ -55,6 +56,7 @@ def open_telemetry_log(
     except StorageError as error:
         if TELEMETRY_LOG in catalog.identity.starts_by_log:
             raise
+        forget_accepted_loss(catalog, store)
         logger.warning("the telemetry goes to the main log until the next start: %s", error)
         return None
     try:

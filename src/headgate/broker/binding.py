@@ -170,6 +170,18 @@ def _commit(
     catalog.apply(change)
 
 
+def forget_accepted_loss(catalog: Catalog, store: MetadataStore) -> None:
+    """What an operator accepted holds no longer: the log that :func:`open_bound_log` is called for
+    last is not opened at this start. Blocks.
+
+    Raises:
+        StorageError: the disk refused.
+    """
+    row = catalog.identity
+    if row.accepted_loss:
+        _commit(catalog, store, msgspec.structs.replace(row, accepted_loss=""))
+
+
 def check_binding(catalog: Catalog, place: LogPlace) -> None:
     """Whether what is there belongs together, as far as it can be told before the log is read.
 

@@ -92,12 +92,13 @@ def test_a_main_log_that_is_gone_is_accepted_with_the_telemetry_in_place(tmp_pat
     assert start(tmp_path) == [b"0", b"1", b"2"]
 
 
+def refuse(*_: object, **__: object) -> CommitLog:
+    raise StorageError("no room for the first segment", retryable=True)
+
+
 def test_without_room_for_it_the_main_log_serves(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refuse(*_: object, **__: object) -> CommitLog:
-        raise StorageError("no room for the first segment", retryable=True)
-
     monkeypatch.setattr(telemetry_log, "open_log", refuse)
     assert start(tmp_path, messages=3) is None
     assert "goes to the main log until the next start: no room for the first" in caplog.text
@@ -105,6 +106,21 @@ def test_without_room_for_it_the_main_log_serves(
     assert start(tmp_path) == [b"0", b"1", b"2"]
     monkeypatch.setattr(telemetry_log, "open_log", refuse)
     with pytest.raises(StorageError):
+        start(tmp_path)
+
+
+def test_what_was_accepted_holds_for_one_start_also_without_room_for_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start(tmp_path, enabled=False)
+    shutil.rmtree(tmp_path / "log")
+    with pytest.raises(BindingError, match="/log is missing or empty"):
+        start(tmp_path)
+    accept_loss("log", str(tmp_path))
+    monkeypatch.setattr(telemetry_log, "open_log", refuse)
+    assert start(tmp_path) is None
+    shutil.rmtree(tmp_path / "log")
+    with pytest.raises(BindingError, match="/log is missing or empty"):
         start(tmp_path)
 
 
