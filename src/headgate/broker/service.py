@@ -379,10 +379,10 @@ class Broker:
                 self.engine.quotas_of_topic(topic)
 
     def _topics_under(self, change: Change, *, everywhere: bool) -> list[Topic]:
-        if everywhere:
-            return list(self.engine.topics.values())
         """Those whose policies a change may have changed: also by making, or ending to make,
         partitions of topics that are named like some."""
+        if everywhere:
+            return list(self.engine.topics.values())
         namespaces = {row.key for row in change.rows if row.kind is Kind.NAMESPACE}
         names = {row.key for row in change.rows if row.kind in _NAMES_WITH_POLICIES}
         return [
