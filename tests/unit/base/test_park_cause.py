@@ -14,4 +14,5 @@ def test_the_labels_in_their_order() -> None:
         (3, "backlog_quota"),
         (4, "pending_limit"),
         (5, "memory"),
+        (6, "disk_full"),
     ]
