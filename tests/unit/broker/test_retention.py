@@ -11,6 +11,7 @@ from headgate.base.positions import EARLIEST
 from headgate.base.units import KIB, MIB
 from headgate.broker.internal_stats import internal_stats
 from headgate.broker.retention import unclaimed_end
+from headgate.broker.sweeps import FULL_ROUNDS
 from headgate.engine.topic import Topic
 from headgate.ledger import LedgerSettings, TopicLog
 from headgate.metadata.policies import Retention
@@ -248,6 +249,24 @@ async def test_a_disk_without_a_single_byte_left_is_freed_too(world: World) -> N
 @played(settings={"retentionCheckIntervalInSeconds": "1000000"}, capacity_bytes=6 * SEGMENT)
 async def test_a_full_disk_is_freed_after_a_restart(world: World) -> None:
     await fill_and_drain(world, restart=True)
+
+
+@played(settings={"retentionCheckIntervalInSeconds": "1000000"}, capacity_bytes=6 * SEGMENT)
+async def test_what_nobody_subscribed_to_goes_on_a_disk_that_stays_full(world: World) -> None:
+    """Not within the first seconds; what waits is stored then."""
+    client = await world.connect()
+    producer = await client.producer(TOPIC)
+    sent = []
+    while not world.broker.log.full:
+        sent.append(producer.send_nowait(BODY))
+        await asyncio.sleep(0.01)
+    await asyncio.sleep(FULL_ROUNDS - 2)
+    assert world.broker.log.full
+    assert topic_of(world).log.first == 0
+    await asyncio.sleep(4)
+    assert not world.broker.log.full
+    assert topic_of(world).log.first > 50
+    assert len(await asyncio.gather(*sent)) == len(sent)
 
 
 async def fill_and_drain(world: World, *, squeeze: bool = False, restart: bool = False) -> None:
