@@ -223,6 +223,7 @@ def test_a_start_at_the_end_holds_while_messages_arrive(option: dict[str, str]) 
     end = reader.latestOffset(start, ReadAllAvailable())
     assert end == start == offset(t="3:5:-1:-1"), "the first batch fixes the start"
     admin.held[T] = held((3, 11))
+    assert reader.initialOffset() == start, "the first answer is kept"
     assert planned(reader, reader.initialOffset(), end) == []
     following = reader.latestOffset(end, ReadAllAvailable())
     assert planned(reader, end, following) == [6, 7, 8, 9, 10]

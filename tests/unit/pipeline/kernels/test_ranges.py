@@ -147,3 +147,19 @@ def test_a_limit_that_moves_with_the_publish_rate_is_one_limit() -> None:
     text = judge_minutes(then_plain, None)["sentence"]
     assert "above the publish rate" in text
     assert "; by the end it was 200 msg/s" in text
+
+
+@pytest.mark.parametrize(("silent", "told"), [(1, "30 s"), (2, "90 s")])
+def test_of_a_consumer_that_fell_silent_it_is_said_what_explain_says(
+    silent: int, told: str
+) -> None:
+    """However its mean over the range is; more consumers would not help."""
+    slow = next(one for one in SITUATIONS if one.verdict == "CONSUMER")
+    rows = of(slow)
+    assert "faster or more consumers would help" in judge_minutes(rows, None)["sentence"]
+    last = len(rows) - silent
+    hangs = [row | ({"acked": 0} if at >= last else {}) for at, row in enumerate(rows)]
+    sentence = judge_minutes(hangs, None)["sentence"]
+    assert f"nothing for the last {told}" in sentence
+    assert sentence.endswith("look whether it hangs, fails or forgets to acknowledge.")
+    assert "more consumers" not in sentence
