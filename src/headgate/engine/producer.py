@@ -93,6 +93,8 @@ class Producer:
         self.ending = False
         """Whether it takes no more, and is closed when what it staged is answered."""
         self.messages_published = 0
+        """Of it and stored. What is staged may be taken back by a full disk, and no figure that is
+        shown as a counter may fall."""
         self.bytes_published = 0
         self.chunks_published = 0
         self.rates = RateMeter(3)

@@ -250,8 +250,6 @@ class Topic:
         self._sizes.append(size)
         self.staged_bytes += size
         producer.pending_count += 1
-        producer.messages_published += message_count
-        producer.bytes_published += size
         self._pending.append(
             (producer, sequence_id, highest_sequence_id, charged, message_count, body)
         )
@@ -353,8 +351,10 @@ class Topic:
         pending = self._pending
         position = log.position
         for ordinal in range(self.visible, log.end):
-            producer, sequence_id, highest_sequence_id, _, _, _ = pending.popleft()
+            producer, sequence_id, highest_sequence_id, _, messages, body = pending.popleft()
             producer.pending_count -= 1
+            producer.messages_published += messages
+            producer.bytes_published += len(body)
             if not producer.closed:
                 producer.port.send_receipt(
                     producer.producer_id, sequence_id, highest_sequence_id, position(ordinal)
@@ -442,8 +442,6 @@ class Topic:
             ordinal += 1
             self._give_back(charged, len(body))
             producer.pending_count -= 1
-            producer.messages_published -= messages
-            producer.bytes_published -= len(body)
             if not producer.closed:
                 send = (sequence_id, highest_sequence_id, messages, body, arrivals[0][1])
                 taken.append((producer, ParkedSend(*send)))

@@ -85,7 +85,7 @@ def test_what_was_in_the_commit_waits_before_what_came_after_it() -> None:
     rig.send(2, body=b"in it")
     rig.is_full = True
     rig.send(2, body=b"after")
-    assert rig.producer.messages_published == 3
+    assert rig.producer.messages_published == 1
     rig.lose()
     assert (rig.waiting(), rig.producer.pending_count) == (4, 0)
     assert rig.port.taken_back_count == 2
@@ -96,6 +96,15 @@ def test_what_was_in_the_commit_waits_before_what_came_after_it() -> None:
     assert rig.log.bodies[1:] == [b"in it", b"in it", b"after", b"after"]
     assert [sequence for sequence, _ in rig.port.receipts] == [0, 1, 2, 3, 4]
     assert rig.producer.messages_published == 5
+
+
+def test_what_is_taken_back_makes_no_rate_negative() -> None:
+    rig = FullRig()
+    rig.send(2)
+    rig.producer.rates.sample(rig.producer.counters(), rig.engine.now_ns)
+    rig.lose()
+    rates = rig.producer.rates.per_second(rig.producer.counters(), rig.engine.now_ns + NS_PER_S)
+    assert rates == (0.0, 0.0, 0.0)
 
 
 def test_a_bad_moment_changes_nothing_but_the_time() -> None:
