@@ -46,9 +46,10 @@ class Committer:
         room_made: Callable[[], None],
         disk: DiskWatch | None,
         owns: Callable[[Topic], bool],
+        what: str,
     ) -> None:
         """``disk`` holds what has no room; None: that fails. ``owns`` says whether a topic is in
-        this log."""
+        this log, which ``what`` names in log lines."""
         self._log = log
         self._lane = lane
         self._engine = engine
@@ -57,7 +58,7 @@ class Committer:
         self._disk = disk
         self._owns = owns
         self._loop = loop
-        self._trouble = Trouble(logger, "storing")
+        self._trouble = Trouble(logger, f"storing in {what}")
         self.in_flight = False
         """Whether a batch is being written."""
         self._began_ns = 0

@@ -162,7 +162,9 @@ class Broker:
         def owns(topic: Topic) -> bool:
             return self.logs.of(topic).log is log
 
-        committer = Committer(log, lane, engine, loop, begin_turn, self.publish_room, disk, owns)
+        committer = Committer(
+            log, lane, engine, loop, begin_turn, self.publish_room, disk, owns, what
+        )
         reader = Reader(log, self.lanes.read, engine, loop, begin_turn, committer)
         upkeep = Upkeep(log, lane, engine, loop, begin_turn, committer, disk, what)
         return WorkedLog(log, lane, committer, reader, upkeep)

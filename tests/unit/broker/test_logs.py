@@ -18,6 +18,7 @@ from headgate.telemetry.publisher import TelemetryPublisher
 from headgate.testing import World
 from headgate.testing.world import DIRECTORY, TELEMETRY_DIRECTORY
 from tests.unit.broker.playing import TOPIC, played
+from tests.unit.broker.test_committer import logged
 
 SYSTEM = "persistent://headgate/telemetry/samples"
 SEGMENT = 64 * KIB
@@ -127,8 +128,10 @@ async def test_a_commit_of_it_that_fails_is_nobody_elses(world: World) -> None:
     world.lanes[0].freeze()
     sending = asyncio.ensure_future(producer.send(b"mine"))
     made = publisher(world)
-    await made.publish_window(world.clock.wall_ns())
-    await asyncio.sleep(0.5)
+    with logged() as lines:
+        await made.publish_window(world.clock.wall_ns())
+        await asyncio.sleep(0.5)
+    assert lines == ["storing in the telemetry's log fails: no room"]
     assert not sending.done()
     world.lanes[0].thaw()
     await sending
