@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from headgate.flow.quota_sentence import time_text
 from headgate.flow.sentence import percent
@@ -23,6 +24,10 @@ from headgate.pipeline.report.sections import (
     subscription_text,
 )
 from headgate.pipeline.times import instant
+
+_BLAMES_TOLD_MAX: Final = 3
+_SHARE_TOLD_MIN: Final = 0.005
+"""Less reads as 0 %."""
 
 
 def happened(
@@ -103,9 +108,10 @@ def _backlogs_sentence(found: Backlogs) -> str:
     blamed = {b: s for b, s in found.blame_seconds.items() if b != "NONE" and s > 0}
     whole = sum(blamed.values())
     most = sorted(blamed.items(), key=lambda item: -item[1])
-    parts = [f"{percent(s / whole)} on {_blame_text(b)}" for b, s in most[:3]]
-    rest = sum(s for _, s in most[3:])
-    if rest >= 0.005 * whole:
+    told = [(b, s) for b, s in most[:_BLAMES_TOLD_MAX] if s >= _SHARE_TOLD_MIN * whole]
+    parts = [f"{percent(s / whole)} on {_blame_text(b)}" for b, s in told]
+    rest = whole - sum(s for _, s in told)
+    if rest >= _SHARE_TOLD_MIN * whole:
         parts.append(f"{percent(rest / whole)} on others")
     return (
         f"The backlogs of {found.growing:,} of {others} grew, by "

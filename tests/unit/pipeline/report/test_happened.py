@@ -125,3 +125,11 @@ def test_small_blames_are_told_together() -> None:
         "(100 s, summed over these subscriptions), 50 % is blamed on the consumer, 10 %" in said[0]
     )
     assert said[0].endswith("10 % on the subscription limit, 30 % on others.")
+
+
+def test_no_blame_of_nothing_is_told() -> None:
+    """What the broker takes in between is there in every range."""
+    seconds = {"CONSUMER": 300.0, "BROKER": 0.4, "NO_CONSUMER": 0.1}
+    found = dataclasses.replace(facts.backlogs(facts.offender()), blame_seconds=seconds)
+    said = happened(found, Quotas(), (), Evictions(), facts.quality())
+    assert said[0].endswith("these subscriptions), 100 % is blamed on the consumer.")
