@@ -66,9 +66,10 @@ async def ready(call: Call) -> Reply:
 
 
 async def health(call: Call) -> Reply:
-    """``ok`` once a commit to the log has worked."""
-    await call.facade.check_health()
-    return as_text("ok")
+    """``ok`` once a commit to the log has worked; ``ok, but`` and what is wrong all the same where
+    the disk is slow or connections are refused."""
+    text = await call.facade.check_health()
+    return as_text(f"ok, but {text}" if text else "ok")
 
 
 async def check_backlog_quotas(call: Call) -> Reply:

@@ -38,7 +38,7 @@ class DataDirectory:
         self.path = path
         self.metadata_path = f"{path}/{METADATA_NAME}"
         self.reserve_path = f"{path}/reserve"
-        self._fs = fs
+        self.fs = fs
         self._lock = lock
 
     @classmethod
@@ -71,7 +71,7 @@ class DataDirectory:
             StorageError: the directory cannot be read.
         """
         try:
-            return METADATA_NAME in self._fs.list_directory(self.path)
+            return METADATA_NAME in self.fs.list_directory(self.path)
         except OSError as error:
             raise StorageError(f"reading {self.path} failed: {error}", retryable=False) from error
 
@@ -83,7 +83,7 @@ class DataDirectory:
             StorageError: it cannot be read.
         """
         path = f"{self.path}/{name}"
-        return LogPlace(name, path, self.metadata_path, look_at_log(self._fs, path))
+        return LogPlace(name, path, self.metadata_path, look_at_log(self.fs, path))
 
     def close(self) -> None:
         """Let others have it."""

@@ -50,10 +50,18 @@ class BoundedHttpProtocol(HttpToolsProtocol):
     _declined: bytes | None = None
     """The head of the present request without its offer, while it was not read again."""
 
+    @staticmethod
+    def refuses(_: asyncio.BaseTransport) -> bool:
+        """Whether a connection is one too many. A subclass knows."""
+        return False
+
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """See :class:`asyncio.Protocol`."""
         super().connection_made(transport)
-        self._wait(HEAD_TIMEOUT_S)
+        if self.refuses(transport):
+            transport.abort()
+        else:
+            self._wait(HEAD_TIMEOUT_S)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """See :class:`asyncio.Protocol`."""

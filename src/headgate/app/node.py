@@ -12,12 +12,14 @@ import os
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from headgate import __version__
 from headgate.admin.app import AdminApp
 from headgate.app.data_directory import DataDirectory
+from headgate.app.descriptors import descriptors_max
 from headgate.app.disk_reserve import DiskReserve
 from headgate.app.export_settings import export_settings
 from headgate.app.listeners import advertised_host, is_loopback, listen, port_of
@@ -38,7 +40,7 @@ from headgate.broker.lanes import Lane, ThreadLane, run_on
 from headgate.broker.server import serve_binary
 from headgate.broker.service import Broker, Lanes
 from headgate.broker.settings import Settings
-from headgate.fs import OsFs
+from headgate.fs import OsFs, SpareFiles
 from headgate.ledger import CommitLog, LedgerSettings
 from headgate.metadata.catalog import Catalog
 from headgate.telemetry.publisher import TelemetryPublisher
@@ -95,7 +97,9 @@ class Node:
                     "address can read, write and delete",
                     settings.bindAddress,
                 )
-            directory = DataDirectory.open(OsFs(), data_path)
+            spare = SpareFiles()
+            stack.callback(spare.close)
+            directory = DataDirectory.open(OsFs(spare), data_path)
             stack.callback(directory.close)
             info = broker_info(settings, port_of(binary), port_of(web), directory)
             broker = await _open_broker(settings, directory, info, loop, stack)
@@ -105,7 +109,9 @@ class Node:
             stack.push_async_callback(server.close)
             admin = AdminApp(AdminFacade(broker), broker.clock)
             app = WebApp(admin, {"/metrics": metrics_route(broker)}, on_bug)
-            web_server = await WebServer.start(WebGuard(app, OwnNames.of(settings)), web)
+            guarded = WebGuard(app, OwnNames.of(settings))
+            refuses = partial(broker.door.refuses, web=True)
+            web_server = await WebServer.start(guarded, web, refuses)
             stack.push_async_callback(web_server.close)
             urls = Urls(info.broker_url, info.web_url)
             return cls(broker, urls, data_path, stack.pop_all())
@@ -159,7 +165,7 @@ async def _open_broker(
     )
     stack.callback(lanes.close)
     # SQLite's connection belongs to the thread that opened it.
-    reserve = DiskReserve(OsFs(), directory.reserve_path)
+    reserve = DiskReserve(directory.fs, directory.reserve_path)
     await run_on(lanes.metadata, reserve.keep)  # before the log takes what there is
     store = await run_on(lanes.metadata, lambda: open_metadata(directory, reserve.give))
     stack.push_async_callback(run_on, lanes.metadata, store.close)
@@ -202,6 +208,7 @@ async def _open_broker(
         machine=machine_boot(),
     )
     broker.disk.keep_reserve = reserve.keep
+    broker.door.set_limit(descriptors_max())
     # Made before the topics are loaded, so that it sees each of them from there on.
     telemetry = TelemetryPublisher(broker, entropy=os.urandom, names_key=names_hash_key)
     stack.push_async_callback(broker.close)

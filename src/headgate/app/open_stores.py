@@ -10,7 +10,6 @@ from headgate.base.clock import Clock
 from headgate.base.units import NS_PER_MS
 from headgate.broker.binding import MAIN_LOG, metadata_missing, open_bound_log
 from headgate.broker.log_clock import times_bound
-from headgate.fs import OsFs
 from headgate.ledger import CommitLog, LedgerSettings
 from headgate.metadata.catalog import Catalog
 from headgate.metadata.sqlite_store import SqliteStore
@@ -60,7 +59,7 @@ def open_log(
         store,
         place,
         lambda terms: CommitLog.open(
-            OsFs(),
+            directory.fs,
             place.path,
             topic_numbers=catalog.topic_numbers_in("" if is_main else name),
             entropy=os.urandom,

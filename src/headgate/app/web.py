@@ -78,11 +78,17 @@ class WebServer:
         self._task = task
 
     @classmethod
-    async def start(cls, app: ASGIApp, listener: socket.socket) -> WebServer:
-        """Serve ``app`` on a listening socket, which is closed with the server."""
+    async def start(
+        cls,
+        app: ASGIApp,
+        listener: socket.socket,
+        refuses: Callable[[asyncio.BaseTransport], bool] = lambda _: False,
+    ) -> WebServer:
+        """Serve ``app`` on a listening socket, which is closed with the server. Connections that
+        ``refuses`` does not want are ended at once."""
         config = uvicorn.Config(
             app,
-            http=BoundedHttpProtocol,
+            http=type("Http", (BoundedHttpProtocol,), {"refuses": staticmethod(refuses)}),
             ws="none",
             lifespan="off",
             interface="asgi3",

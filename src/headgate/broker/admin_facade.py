@@ -20,6 +20,7 @@ from headgate.broker import cursors, entries, publish_limits
 from headgate.broker.authorization import check_allowed
 from headgate.broker.damage import accept_damage, damage_text
 from headgate.broker.explain import explain_top, explain_topic
+from headgate.broker.explain_storage import storage_state
 from headgate.broker.facade import (
     AtPosition,
     AtTime,
@@ -156,7 +157,7 @@ class AdminFacade:
         """See the protocol."""
         return self._broker.is_ready
 
-    async def check_health(self) -> None:
+    async def check_health(self) -> str:
         """See the protocol. Commits the beginning and end of a cursor that nobody has."""
         broker = self._broker
         if not broker.is_ready:
@@ -176,6 +177,7 @@ class AdminFacade:
             raise RefusalError(503, disk_sentence(broker.disk.facts()).replace("the", "The", 1))
         if damage := damage_text(broker):
             raise RefusalError(500, damage)
+        return storage_state(broker).sentence
 
     async def explain_top(self, count: int) -> Any:
         """See the protocol."""

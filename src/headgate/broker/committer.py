@@ -13,6 +13,7 @@ from collections.abc import Callable
 from functools import partial
 
 from headgate.base.errors import NoRoomError, StorageError, broken
+from headgate.broker.commit_pace import CommitPace
 from headgate.broker.disk_watch import DiskWatch
 from headgate.broker.lanes import Lane
 from headgate.broker.trouble import Trouble
@@ -61,8 +62,7 @@ class Committer:
         self._trouble = Trouble(logger, f"storing in {what}")
         self.in_flight = False
         """Whether a batch is being written."""
-        self._began_ns = 0
-        """When the commit in flight was handed to the log."""
+        self.pace = CommitPace(engine)
         self._urgent = False
         self._had_no_room = False
         """Whether the disk had no room for the last commit."""
@@ -119,7 +119,7 @@ class Committer:
             return
         self.in_flight = True
         self._begin_turn()
-        self._began_ns = self._engine.now_ns
+        self.pace.began()
         self._lane.submit(
             partial(self._log.write_batch, batch), partial(self._written, batch, waiting)
         )
@@ -154,12 +154,12 @@ class Committer:
     ) -> None:
         self.in_flight = False
         self._begin_turn()
+        storage_ns = self.pace.ended()
         if error is None:
             self.commits_count += 1
             self._had_no_room = False
             self._trouble.succeeded(self._engine.now_ns)
             by_number = self._engine.by_number
-            storage_ns = self._engine.now_ns - self._began_ns
             for log in self._log.complete(batch):
                 topic = by_number.get(log.number)
                 if topic is not None:

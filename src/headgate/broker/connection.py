@@ -111,6 +111,9 @@ class Connection(asyncio.BufferedProtocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """See :class:`asyncio.BaseProtocol`."""
         self._transport = cast(asyncio.Transport, transport)
+        if self.broker.door.refuses(transport):
+            self._transport.abort()
+            return
         peername = transport.get_extra_info("peername")
         self.address = f"/{peername[0]}:{peername[1]}" if peername else ""
         self.is_open = True

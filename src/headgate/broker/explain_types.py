@@ -376,6 +376,15 @@ class StorageState(Struct, frozen=True, kw_only=True, rename="camel"):
     free_bytes: int | None
     """Of the file system under the data directory; null where that is not known."""
     size_bytes: int | None
+    disk_slow: bool
+    """Whether commits take so long that it is worth a word."""
+    commit_mean_s: float | None
+    """Of the commits of the last ten seconds; null where there was none."""
+    commit_longest_s: float | None
+    commit_running_s: float
+    """For how long the present one has run; 0 without one."""
+    connections_refused: int
+    """Since the start, because file descriptors were short."""
 
 
 class TopicReport(Struct, frozen=True, kw_only=True, rename="camel"):

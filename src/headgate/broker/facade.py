@@ -163,8 +163,9 @@ class Facade(Protocol):
     def is_ready(self) -> bool:
         """Whether recovery is done and clients are served."""
 
-    async def check_health(self) -> None:
-        """Prove that a commit to the log works. Returns when it did.
+    async def check_health(self) -> str:
+        """Prove that a commit to the log works. Returns when it did, with what is wrong all the
+        same: that the disk is slow, that connections are refused; empty if nothing is.
 
         Raises:
             RefusalError: 503 or 500 with what is wrong.

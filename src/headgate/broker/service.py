@@ -26,6 +26,7 @@ from headgate.broker.committer import Committer
 from headgate.broker.counts import BrokerCounts
 from headgate.broker.cursors import CursorWork
 from headgate.broker.disk_watch import DiskWatch
+from headgate.broker.door import Door
 from headgate.broker.dynamic_settings import DynamicSettings
 from headgate.broker.facade import BrokerInfo
 from headgate.broker.identity_keeper import IdentityKeeper
@@ -123,6 +124,7 @@ class Broker:
         self.log_clock = LogClock(clock, catalog, logs, machine)
         self.begin_turn()
         self.started_ms = self.engine.now_ms
+        self.door = Door(self.engine)
         self.disk = DiskWatch(log, lanes.metadata, self.engine)
         self.logs = self._work_logs(telemetry_log)
         self.committer = self.logs.main.committer

@@ -166,7 +166,8 @@ class Sweeps:
             if self._has_grown():
                 await self.retain()
         self.log_upkeep()
-        self._broker.disk.watch()
+        for watched in (self._broker.disk, self._broker.committer.pace, self._broker.door):
+            watched.watch()
 
     def _has_grown(self) -> bool:
         """Whether so much was published since the last look at what may go that another is due."""

@@ -207,6 +207,9 @@ def _topic(page: _Page, answer: Report) -> None:
         title += f" ({count(partitions, 'partition')})"
     page.add(f"{title}, {_instant(answer['at'])}", bold=True)
     page.add(_publishing(answer))
+    storage = answer.get("storage", {})
+    if storage.get("sentence") and not storage["diskFull"]:  # that is the publishing side's own
+        page.add(_whole(storage["sentence"]))
     _held(page, answer["publishing"], partitioned=bool(partitions))
     _quotas(page, answer["quotas"], partitioned=bool(partitions))
     _adaptive(page, answer["adaptive"], answer["at"])

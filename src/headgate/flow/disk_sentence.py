@@ -1,4 +1,5 @@
-"""What is to be said about the disk under the messages: that it is full, how much room there is.
+"""What is to be said about the disk under the messages: that it is full or slow, how much room it
+has.
 
 ``explain``, the health check and the broker's log say it with the same words.
 """
@@ -12,6 +13,16 @@ from headgate.flow.sentence import duration
 
 ALL_WELL: Final = ""
 """Nothing is to be said."""
+
+SLOW_COMMIT_S: Final = 0.1
+"""A disk is slow when a commit takes so long on average: ten times what one of a spinning disk
+does. Every receipt comes late by that, and every producer that waits for one."""
+
+COMMITS_MIN: Final = 3
+"""A slow one by itself is an accident."""
+
+SLOW_RUNNING_S: Final = 1.0
+"""A disk is slow, too, when a commit takes so long or has not ended for so long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,3 +57,42 @@ def room_text(facts: DiskFacts) -> str:
         return ""
     free = f"{facts.free_bytes:,} of {facts.size_bytes:,} bytes are free"
     return f"{free}, the log goes on with {facts.segment_bytes:,}"
+
+
+@dataclass(frozen=True, slots=True)
+class PaceFacts:
+    """The commits of the last ``window_s`` seconds: how many, their mean and the longest.
+    ``running_s``: for how long the one in hand has run."""
+
+    commits: int = 0
+    mean_s: float = 0.0
+    longest_s: float = 0.0
+    running_s: float = 0.0
+    window_s: float = 0.0
+
+    @property
+    def is_slow(self) -> bool:
+        """Whether it is worth a word."""
+        if self.running_s >= SLOW_RUNNING_S or self.mean_s >= SLOW_RUNNING_S:
+            return True
+        return self.mean_s >= SLOW_COMMIT_S and self.commits >= COMMITS_MIN
+
+
+def pace_sentence(facts: PaceFacts) -> str:
+    """Say that the disk is slow; no line break, no full stop, empty if it is not."""
+    if not facts.is_slow:
+        return ALL_WELL
+    told = []
+    if facts.commits:
+        text = f"a commit takes {_seconds(facts.mean_s)}"
+        if facts.commits > 1:
+            text += f" (the mean of {facts.commits:,} in the last {facts.window_s:g} s; the longest"
+            text += f" took {_seconds(facts.longest_s)})"
+        told.append(text)
+    if facts.running_s >= SLOW_RUNNING_S:
+        told.append(f"one has run for {duration(facts.running_s)} now")
+    return f"the disk is slow: {' and '.join(told)}, and no message has its receipt before that"
+
+
+def _seconds(value: float) -> str:
+    return f"{value * 1_000:.0f} ms" if value < 1 else f"{value:.1f} s"

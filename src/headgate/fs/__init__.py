@@ -4,5 +4,6 @@ from headgate.fs.api import File, Fs, Lock, Space
 from headgate.fs.faulty_fs import FaultyFs, Operation
 from headgate.fs.mem_fs import MemFs
 from headgate.fs.os_fs import OsFs
+from headgate.fs.spare_files import SpareFiles
 
-__all__ = ["FaultyFs", "File", "Fs", "Lock", "MemFs", "Operation", "OsFs", "Space"]
+__all__ = ["FaultyFs", "File", "Fs", "Lock", "MemFs", "Operation", "OsFs", "Space", "SpareFiles"]

@@ -11,12 +11,14 @@ import sys
 from collections.abc import Callable, Sequence
 
 from headgate.fs.api import Space
+from headgate.fs.spare_files import SpareFiles
 
 _IOV_PARTS_MAX = min(1024, os.sysconf("SC_IOV_MAX"))
 """How many parts one ``pwritev`` takes."""
 _JOIN_PART_BYTES_MAX = 16 * 1024
 """Below this size on average, parts are copied into one write: measured 4 times as fast as
 ``pwritev`` for 2,000 parts of 64 bytes, 1.6 times for 1 KiB, and one system call."""
+_NO_FILES = frozenset({errno.EMFILE, errno.ENFILE})
 _UNSUPPORTED = frozenset({errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL})
 
 
@@ -157,7 +159,11 @@ class OsLock:
 class OsFs:
     """The real disk."""
 
-    __slots__ = ()
+    __slots__ = ("_spare",)
+
+    def __init__(self, spare: SpareFiles | None = None) -> None:
+        """``spare`` descriptors are for what is written, when the process has no others."""
+        self._spare = spare
 
     def make_directory(self, path: str) -> None:
         """See :meth:`headgate.fs.Fs.make_directory`."""
@@ -166,12 +172,26 @@ class OsFs:
     def create(self, path: str) -> OsFile:
         """See :meth:`headgate.fs.Fs.create`."""
         flags = os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
-        return OsFile(os.open(path, flags, 0o644), path)
+        return OsFile(self._open(path, flags), path)
 
     def open(self, path: str, *, writable: bool = False) -> OsFile:
         """See :meth:`headgate.fs.Fs.open`."""
-        flags = (os.O_RDWR if writable else os.O_RDONLY) | os.O_CLOEXEC
-        return OsFile(os.open(path, flags), path)
+        if not writable:
+            return OsFile(os.open(path, os.O_RDONLY | os.O_CLOEXEC), path)
+        return OsFile(self._open(path, os.O_RDWR | os.O_CLOEXEC), path)
+
+    def _open(self, path: str, flags: int) -> int:
+        spare = self._spare
+        while True:
+            try:
+                fd = os.open(path, flags, 0o644)
+            except OSError as error:
+                if error.errno not in _NO_FILES or spare is None or not spare.give():
+                    raise
+            else:
+                if spare is not None:
+                    spare.keep()
+                return fd
 
     def list_directory(self, path: str) -> list[str]:
         """See :meth:`headgate.fs.Fs.list_directory`."""
@@ -187,7 +207,7 @@ class OsFs:
 
     def sync_directory(self, path: str) -> None:
         """See :meth:`headgate.fs.Fs.sync_directory`."""
-        fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        fd = self._open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             os.fsync(fd)
         finally:

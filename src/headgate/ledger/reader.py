@@ -7,6 +7,7 @@ slice at a time. Each body is checked against its CRC32C before it is given out.
 
 from __future__ import annotations
 
+import errno
 import threading
 from array import array
 from collections.abc import Iterator
@@ -28,6 +29,7 @@ from headgate.ledger.format import (
 )
 
 _OPEN_FILES_MAX = 64
+_NO_FILES = frozenset({errno.EMFILE, errno.ENFILE})
 _CRC_END = 4
 
 
@@ -95,7 +97,7 @@ class LogReader:
         with self._lock:
             file = self._files.pop(segment, None)
             if file is None:
-                file = self._fs.open(f"{self._directory}/{segment_name(segment)}")
+                file = self._open(f"{self._directory}/{segment_name(segment)}")
                 # Commits share the disk. What a kernel reads ahead, in pieces of its own size and
                 # at its own time, made one commit in a hundred twice as long.
                 file.expect_random_reads()
@@ -103,6 +105,16 @@ class LogReader:
                     del self._files[next(iter(self._files))]
             self._files[segment] = file
             return file
+
+    def _open(self, path: str) -> File:
+        """Where there are no more descriptors, at the cost of those that are kept for later."""
+        try:
+            return self._fs.open(path)
+        except OSError as error:
+            if error.errno not in _NO_FILES or not self._files:
+                raise
+        self._files.clear()
+        return self._fs.open(path)
 
 
 def entries_of(plan: ReadPlan, data: bytes) -> Iterator[tuple[int, int, bytes]]:

@@ -147,6 +147,14 @@ BROKER_INSTRUMENTS: Final = (
     _ours(series.DISK_FULL_SERIES, GAUGE, "1",
           lambda broker, _: int(broker.disk.full_since_ns is not None)),
     _ours(series.DISK_FULL_SECONDS_SERIES, COUNTER, "s", readings.disk_full_seconds),
+    _ours(series.COMMITS_SERIES, COUNTER, "{commit}",
+          lambda broker, _: broker.committer.pace.count),
+    _ours(series.COMMIT_SECONDS_SERIES, COUNTER, "s", readings.commit_seconds),
+    _ours(series.COMMIT_LONGEST_SERIES, GAUGE, "s",
+          lambda broker, _: broker.committer.pace.facts().longest_s),
+    _ours(series.COMMIT_RUNNING_SERIES, GAUGE, "s", readings.commit_running_seconds),
+    _ours(series.CONNECTIONS_REFUSED_SERIES, COUNTER, "{connection}",
+          lambda broker, _: broker.door.refused_count),
     _ours(series.LIMIT_SERIES, GAUGE, "1/s", readings.broker_limit),
 )  # fmt: skip
 

@@ -98,6 +98,16 @@ def disk_full_seconds(broker: Broker, _: object) -> float:
     return broker.disk.full_ns(broker.engine.now_ns) / NS_PER_S
 
 
+def commit_seconds(broker: Broker, _: object) -> float:
+    """Time that commits took."""
+    return broker.committer.pace.sum_ns / NS_PER_S
+
+
+def commit_running_seconds(broker: Broker, _: object) -> float:
+    """For how long the present one has run."""
+    return broker.committer.pace.running_ns() / NS_PER_S
+
+
 def broker_limit(broker: Broker, _: object) -> Values:
     """The broker's limits in force: of dispatch, and of publishing."""
     yield from _limit("broker", broker.in_force.of_broker())

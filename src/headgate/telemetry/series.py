@@ -313,11 +313,37 @@ DISK_FULL_SERIES: Final = _disk(
 DISK_FULL_SECONDS_SERIES: Final = _disk(
     "full_seconds_total", "counter", "s", "Time in which it waited so, since the start."
 )
-DISK_SERIES: Final = (
+COMMITS_SERIES: Final = Series(
+    "headgate_commits_total", "counter", BROKER_LABELS, "commits",
+    "Group commits of the log since the start, those that failed included.",
+)  # fmt: skip
+COMMIT_SECONDS_SERIES: Final = Series(
+    "headgate_commit_seconds_total", "counter", BROKER_LABELS, "s",
+    "Their time, from when one was handed to the disk until it was durable: what every receipt"
+    " takes at least.",
+)  # fmt: skip
+COMMIT_LONGEST_SERIES: Final = Series(
+    "headgate_commit_longest_seconds", "gauge", BROKER_LABELS, "s",
+    "The longest commit of the last 10 s; 0 where there was none.",
+)  # fmt: skip
+COMMIT_RUNNING_SERIES: Final = Series(
+    "headgate_commit_running_seconds", "gauge", BROKER_LABELS, "s",
+    "For how long the present commit has run; 0 without one.",
+)  # fmt: skip
+CONNECTIONS_REFUSED_SERIES: Final = Series(
+    "headgate_connections_refused_total", "counter", BROKER_LABELS, "connections",
+    "Connections that were refused since the start because file descriptors were short.",
+)  # fmt: skip
+STORAGE_SERIES: Final = (
     DISK_FREE_SERIES,
     DISK_SIZE_SERIES,
     DISK_FULL_SERIES,
     DISK_FULL_SECONDS_SERIES,
+    COMMITS_SERIES,
+    COMMIT_SECONDS_SERIES,
+    COMMIT_LONGEST_SERIES,
+    COMMIT_RUNNING_SERIES,
+    CONNECTIONS_REFUSED_SERIES,
 )
 
 QUOTA_SIZE_SERIES: Final = _topic(
@@ -476,7 +502,7 @@ SERIES: Final = (
     *DAMAGE_SERIES,
     CHECK_DURATION_SERIES,
     CHECK_DEFECTS_SERIES,
-    *DISK_SERIES,
+    *STORAGE_SERIES,
     *ADAPTIVE_SERIES,
     *NAMESPACE_SERIES,
     *TOPIC_SERIES,

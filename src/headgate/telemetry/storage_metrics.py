@@ -1,4 +1,4 @@
-"""Samples of the disk under the messages on ``GET /metrics``."""
+"""Samples of what all topics stand on, on ``GET /metrics``: the disk, commits, connections."""
 
 from __future__ import annotations
 
@@ -6,6 +6,11 @@ from typing import TYPE_CHECKING
 
 from headgate.base.units import NS_PER_S
 from headgate.telemetry.series import (
+    COMMIT_LONGEST_SERIES,
+    COMMIT_RUNNING_SERIES,
+    COMMIT_SECONDS_SERIES,
+    COMMITS_SERIES,
+    CONNECTIONS_REFUSED_SERIES,
     DISK_FREE_SERIES,
     DISK_FULL_SECONDS_SERIES,
     DISK_FULL_SERIES,
@@ -34,6 +39,12 @@ class StorageLines:
         full_ns = disk.full_ns(self._broker.engine.now_ns)
         self._add(DISK_FULL_SERIES, labels, int(disk.full_since_ns is not None))
         self._add(DISK_FULL_SECONDS_SERIES, labels, f"{full_ns / NS_PER_S:.3f}")
+        pace = self._broker.committer.pace
+        self._add(COMMITS_SERIES, labels, pace.count)
+        self._add(COMMIT_SECONDS_SERIES, labels, f"{pace.sum_ns / NS_PER_S:.6f}")
+        self._add(COMMIT_LONGEST_SERIES, labels, f"{pace.facts().longest_s:.6f}")
+        self._add(COMMIT_RUNNING_SERIES, labels, f"{pace.running_ns() / NS_PER_S:.3f}")
+        self._add(CONNECTIONS_REFUSED_SERIES, labels, self._broker.door.refused_count)
 
     def _add(self, series: Series, labels: str, value: int | str) -> None:
         self._lines_of(series).append(f"{series.name}{labels}}} {value}")

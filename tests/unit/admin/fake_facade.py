@@ -105,6 +105,7 @@ class FakeFacade:
         self.clock = FakeClock()
         self.authorizer: Authorizer = AllowAll()
         self.ready = True
+        self.ailment = ""
         self.auto_partitions: int | None = 0
         self.default_retention = Retention()
         self.quota_checks = 0
@@ -162,9 +163,10 @@ class FakeFacade:
     def is_ready(self) -> bool:
         return self.ready
 
-    async def check_health(self) -> None:
+    async def check_health(self) -> str:
         if not self.ready:
             raise RefusalError(503, "the broker is starting")
+        return self.ailment
 
     def effective_dispatch_rate(
         self,

@@ -24,6 +24,9 @@ def test_who_this_is(api: Ask) -> None:
 def test_health(api: Ask, broker: FakeFacade) -> None:
     assert api("GET", f"{B}/health?topicVersion=V2").body == b"ok"
     assert api("GET", f"{B}/ready").body == b"ok"
+    broker.ailment = "the disk is slow"
+    reply = api("GET", f"{B}/health")
+    assert (reply.status, reply.body) == (200, b"ok, but the disk is slow")
     broker.ready = False
     assert api("GET", f"{B}/ready").status == 500
     assert (api("GET", f"{B}/health").status, api("GET", f"{B}/health").reason) == (

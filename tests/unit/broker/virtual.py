@@ -24,7 +24,7 @@ from headgate.engine.engine import Engine
 from headgate.engine.subscription import Subscription
 from headgate.engine.topic import Topic
 from headgate.engine.types import SubscriptionType
-from headgate.flow.disk_sentence import DiskFacts
+from headgate.flow.disk_sentence import DiskFacts, PaceFacts
 from headgate.flow.limits import (
     DISPATCH_KEYS,
     EffectiveLimit,
@@ -187,6 +187,8 @@ class VirtualBroker:
         self.info = SimpleNamespace(broker_id="localhost:8080")
         self.adaptive = None
         self.disk = SimpleNamespace(facts=DiskFacts, full_ns=lambda _: 0)
+        self.committer = SimpleNamespace(pace=SimpleNamespace(facts=PaceFacts))
+        self.door = SimpleNamespace(sentence="", refused_count=0)
         self.rates: dict[str, float] = {}
         self.clients: list[Client] = []
         self.turn_ticks = 1

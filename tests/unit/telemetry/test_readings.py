@@ -124,6 +124,11 @@ def test_what_a_topic_without_a_quota_does_not_have() -> None:
             "headgate.damaged.subscriptions",
             "headgate.damaged.topics",
             "headgate.delays.ignored.messages",
+            "headgate.commit.longest.seconds",
+            "headgate.commit.running.seconds",
+            "headgate.commit.seconds",
+            "headgate.commits",
+            "headgate.connections.refused",
             "headgate.disk.full",
             "headgate.disk.full.seconds",
         }

@@ -46,3 +46,30 @@ def test_room_and_the_time_without() -> None:
 
     with World(ledger=LedgerSettings(segment_bytes=16 * 1024), capacity_bytes=1_000_000) as world:
         world.run(scenario(world))
+
+
+def test_commits_and_refused_connections() -> None:
+    async def scenario(world: World) -> None:
+        await world.start()
+        producer = await (await world.connect()).producer(NAME)
+        lane = world.lanes[0]
+        before = await samples_of(world)
+        lane.latency_ns_min = lane.latency_ns_max = 200_000_000
+        for _ in range(10):
+            await producer.send(b"x")
+        world.broker.door.refused_count = 7
+        lane.freeze()
+        producer.send_nowait(b"x")
+        await asyncio.sleep(4)
+        samples = await samples_of(world)
+        name = "headgate_commits_total"
+        assert value_of(samples, name) - value_of(before, name) >= 10
+        seconds = value_of(samples, "headgate_commit_seconds_total")
+        assert 2 <= seconds <= 3
+        assert value_of(samples, "headgate_commit_longest_seconds") >= 0.2
+        assert 3.9 < value_of(samples, "headgate_commit_running_seconds") < 4.5
+        assert value_of(samples, "headgate_connections_refused_total") == 7
+        lane.thaw()
+
+    with World() as world:
+        world.run(scenario(world))

@@ -1,0 +1,80 @@
+"""Connections are refused before the descriptors of the broker itself are gone."""
+
+from __future__ import annotations
+
+import asyncio
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from headgate.base.units import NS_PER_S
+from headgate.broker.door import RESERVE_MAX, Door
+from headgate.testing import ConnectionLostError, World
+from tests.unit.broker.playing import TOPIC, played
+
+
+def transport(number: int | None) -> Any:
+    """One of a socket with that descriptor; None for one in memory."""
+    socket = None if number is None else SimpleNamespace(fileno=lambda: number)
+    return SimpleNamespace(get_extra_info=lambda name: socket if name == "socket" else None)
+
+
+def door(limit: int | None) -> Door:
+    engine: Any = SimpleNamespace(now_ns=0)
+    made = Door(engine)
+    made.set_limit(limit)
+    return made
+
+
+def test_a_quarter_of_few_and_a_bound_of_many_are_the_brokers_own() -> None:
+    few = door(256)
+    assert [few.refuses(transport(number)) for number in (191, 192, 255)] == [False, True, True]
+    assert [few.refuses(transport(number), web=True) for number in (223, 224)] == [False, True]
+    assert few.refused_count == 3
+    many = door(100_000)
+    assert not many.refuses(transport(100_000 - RESERVE_MAX - 1))
+    assert many.refuses(transport(100_000 - RESERVE_MAX))
+
+
+def test_without_a_limit_or_a_socket_nobody_is_refused() -> None:
+    assert not door(None).refuses(transport(1 << 30))
+    assert not door(8).refuses(transport(None))
+
+
+def test_it_is_told_once_and_its_end_too(caplog: pytest.LogCaptureFixture) -> None:
+    engine: Any = SimpleNamespace(now_ns=0)
+    tight = Door(engine)
+    tight.set_limit(1_024)
+    assert tight.sentence == ""
+    for second in range(60):
+        engine.now_ns = second * NS_PER_S
+        assert tight.refuses(transport(1_000))
+        tight.watch()
+    assert tight.sentence == (
+        "connections are refused: all but 256 of 1,024 file descriptors (ulimit -n) are in use, "
+        "and these are the broker's own"
+    )
+    engine.now_ns += 9 * NS_PER_S
+    tight.watch()
+    assert caplog.messages == [tight.sentence]
+    engine.now_ns += NS_PER_S
+    tight.watch()
+    assert tight.sentence == ""
+    assert caplog.messages[1:] == [
+        "connections are accepted again, after 60 that were refused; none was for 10 s"
+    ]
+
+
+@played()
+async def test_a_refused_connection_ends_at_once_and_others_go_on(world: World) -> None:
+    client = await world.connect()
+    producer = await client.producer(TOPIC)
+    before = world.broker.counts.connections_accepted
+    world.broker.door.refuses = lambda _, *, web=False: True  # type: ignore[method-assign]
+    with pytest.raises(ConnectionLostError):
+        await world.connect()
+    await asyncio.sleep(1)
+    assert world.broker.counts.connections_accepted == before
+    assert len(world.broker.connections) == 1
+    assert await producer.send(b"x")
