@@ -14,6 +14,8 @@ The lock is taken before anything in the directory is looked at.
 
 from __future__ import annotations
 
+import re
+
 from headgate.base.errors import StorageError
 from headgate.broker.binding import MAIN_LOG, LogPlace
 from headgate.fs import Fs
@@ -28,6 +30,10 @@ FORMAT_VERSION = 1
 """Grows when an older release could not use the directory."""
 
 _FORMAT_LINE = f"headgate-data {FORMAT_VERSION}\n"
+_TO_RESTORE = (
+    "put it back from a backup, or make it anew with the one line "
+    f"'{_FORMAT_LINE.strip()}' if a release like this one wrote the directory"
+)
 
 
 class DataDirectory:
@@ -103,6 +109,10 @@ def _lock(fs: Fs, path: str) -> Lock:
 def _check_format(fs: Fs, path: str) -> None:
     names = fs.list_directory(path)
     if "format" not in names:
+        if METADATA_NAME in names or MAIN_LOG in names:
+            raise UnknownFormatError(
+                f"data directory {path} lacks its file 'format': {_TO_RESTORE}"
+            )
         foreign = [name for name in names if name not in ("lock", f"format{TEMPORARY_SUFFIX}")]
         if foreign:
             raise UnknownFormatError(
@@ -112,6 +122,11 @@ def _check_format(fs: Fs, path: str) -> None:
         write_file(fs, path, "format", [_FORMAT_LINE.encode()])
         return
     text = read_file(fs, f"{path}/format").decode("ascii", "replace")
+    if not re.fullmatch(r"headgate-data \d+\n", text):
+        raise UnknownFormatError(
+            f"file 'format' of data directory {path} is damaged: it says {text[:40]!r}; "
+            f"{_TO_RESTORE}"
+        )
     if text != _FORMAT_LINE:
         raise UnknownFormatError(
             f"data directory {path} has format {text.strip()!r}: this release knows "

@@ -95,12 +95,15 @@ def open_bound_log(
     """
     row = catalog.identity
     loss = row.accepted_loss
+    is_refused = False
     try:
         check_binding(catalog, place)
     except BindingError as error:
         if error.loss is None or error.loss != loss:
             raise
-    if loss:
+        is_refused = True
+    # One of two logs may lack something; of the metadata both logs' topics are lost.
+    if loss == "metadata" or is_refused:
         logger.warning(
             "what the %s of %s lacks is given up, as noted by accept-loss", loss, place.path
         )
@@ -122,7 +125,7 @@ def open_bound_log(
             f"{_way_out(place, 'metadata')}",
             "metadata",
         ) from error
-    if place.found.holds_records and identity is None and catalog.clusters():
+    if place.found.holds_records and identity is None and catalog.clusters() and not loss:
         logger.info(
             "%s and %s are of a release that did not bind them: they are bound now, by the id %s; "
             "releases before this one cannot open them any more",

@@ -25,6 +25,7 @@ from headgate.broker.binding import MAIN_LOG
 from headgate.broker.committer import Committer
 from headgate.broker.counts import BrokerCounts
 from headgate.broker.cursors import CursorWork
+from headgate.broker.damage import damage_text
 from headgate.broker.disk_watch import DiskWatch
 from headgate.broker.door import Door
 from headgate.broker.dynamic_settings import DynamicSettings
@@ -208,6 +209,8 @@ class Broker:
         self.begin_turn()
         self._set_broker_limits()
         self.registry.load_all()
+        if damage := damage_text(self):
+            logger.error("%s; 'headgate explain' says what can be done", damage)
         if not self.settings.backlogQuotaCheckEnabled:
             logger.warning("backlogQuotaCheckEnabled is false: no backlog quota is enforced")
         self.sweeps.start()

@@ -93,9 +93,9 @@ class CommitLog(Staging):
             check_room(fs, directory, settings)
             stamp = int.from_bytes(entropy(STAMP_BYTES), "little")
             writer = LogWriter(fs, directory, settings.segment_bytes, stamp)
-            state = recover(fs, directory, topic_numbers, writer, times_bound, topic_number_last)
-            state.next_ledger_id = max(state.next_ledger_id, ids_min)
-            state.next_cursor_id = max(state.next_cursor_id, ids_min)
+            state = recover(
+                fs, directory, topic_numbers, writer, times_bound, topic_number_last, ids_min
+            )
             adopt(fs, directory)
             ready = prepare_first(fs, directory, state, writer)
             if not (ready or state.segments or topic_numbers):

@@ -8,10 +8,12 @@ version before is opened, too, and given this one when it was found sound.
 from __future__ import annotations
 
 import logging
+import re
 from typing import Final
 
 from headgate.fs.api import Fs, Lock
 from headgate.ledger.errors import DirectoryInUseError, UnknownFormatError
+from headgate.ledger.format import segment_of_name
 
 logger = logging.getLogger("headgate.ledger")
 
@@ -23,6 +25,10 @@ _FORMAT_NAME = "format"
 _LOCK_NAME = "lock"
 _ADOPTED_TEXT = f"{_PROGRAM} {_ADOPTED_VERSION}\n"
 TEMPORARY_SUFFIX: Final = ".tmp"
+_TO_RESTORE: Final = (
+    f"put it back from a backup, or make it anew with the one line '{_PROGRAM} {FORMAT_VERSION}' "
+    "if a release like this one wrote the log"
+)
 
 
 def lock_directory(fs: Fs, directory: str) -> Lock:
@@ -71,6 +77,10 @@ def read_file(fs: Fs, path: str) -> bytes:
 def _check_format(fs: Fs, directory: str) -> None:
     names = fs.list_directory(directory)
     if _FORMAT_NAME not in names:
+        if any(segment_of_name(name) is not None for name in names):
+            raise UnknownFormatError(
+                f"log directory {directory} lacks its file {_FORMAT_NAME!r}: {_TO_RESTORE}"
+            )
         known = {_LOCK_NAME, _FORMAT_NAME + TEMPORARY_SUFFIX}
         foreign = [name for name in names if name not in known]
         if foreign:
@@ -82,6 +92,11 @@ def _check_format(fs: Fs, directory: str) -> None:
         write_file(fs, directory, _FORMAT_NAME, [line])
         return
     text = _format_text(fs, directory)
+    if not re.fullmatch(rf"{_PROGRAM} \d+\n", text):
+        raise UnknownFormatError(
+            f"file {_FORMAT_NAME!r} of log directory {directory} is damaged: it says "
+            f"{text[:40]!r}; {_TO_RESTORE}"
+        )
     if text not in {f"{_PROGRAM} {FORMAT_VERSION}\n", _ADOPTED_TEXT}:
         raise UnknownFormatError(
             f"data directory {directory} has format {text.strip()!r}; "

@@ -59,12 +59,14 @@ def recover(
     writer: LogWriter,
     times_bound: TimesBound | None = None,
     topic_number_last: int | None = None,
+    ids_min: int = 1,
 ) -> LogState:
     """The state of the log in ``directory``. Topics and cursors that lost something say so.
 
     ``topic_number_last`` is the highest number that was ever given to a topic; None when that is
-    not known. Raises :class:`UnknownTopicsError`, before anything is changed, when a record has a
-    higher one, and :class:`CorruptionError` naming the file when one is missing that was durable.
+    not known. Ids of ledgers and cursors below ``ids_min`` are not used. Raises
+    :class:`UnknownTopicsError`, before anything is changed, when a record has a higher number, and
+    :class:`CorruptionError` naming the file when one is missing that was durable.
     """
     names = fs.list_directory(directory)
     recorded = read_durable_end(fs, directory)
@@ -104,6 +106,10 @@ def recover(
     state.next_ledger_id += jump
     state.next_cursor_id += jump
     state.next_batch += jump
+    # Stored at once: what is below was given in a log that is lost, and nothing here tells it.
+    is_raised = ids_min > min(state.next_ledger_id, state.next_cursor_id)
+    state.next_ledger_id = max(state.next_ledger_id, ids_min)
+    state.next_cursor_id = max(state.next_cursor_id, ids_min)
     _roll_trimmed(state)
     if recorded is not None:
         state.last_batch = max(state.last_batch, recorded.batch)
@@ -112,7 +118,7 @@ def recover(
     state.next_segment = max(
         [state.next_segment, chosen.next_segment, after, *(s + 1 for s in segments)]
     )
-    if is_worse or chosen.bad or blind:
+    if is_worse or chosen.bad or blind or is_raised:
         _write_checkpoint(fs, directory, state, writer)
     _seal_tail(names, segments, state, writer)
     writer.durable_end.begin(_end_of(state))
@@ -247,7 +253,7 @@ def _replay_segments(
     for at, segment in enumerate(segments):
         head = heads[at]
         if refuse_gaps and head is not None and segment > before + 1:
-            _check_gap(before + 1, segment, head, state)
+            _check_gap(directory, before + 1, segment, head, state)
         follows = None
         if any(other is not None for other in heads[at + 1 :]):
             following = heads[at + 1]
@@ -258,11 +264,13 @@ def _replay_segments(
     return cuts
 
 
-def _check_gap(missing: int, segment: int, head: BatchHead, state: LogState) -> None:
+def _check_gap(
+    directory: str, missing: int, segment: int, head: BatchHead, state: LogState
+) -> None:
     if head.previous > state.last_batch:
         raise CorruptionError(
-            f"{segment_name(missing)} is missing: batch {state.last_batch} is followed by batch "
-            f"{head.number} of {segment_name(segment)}. Put the file back from where it went, or "
+            f"{directory}/{segment_name(missing)} is missing: batch {state.last_batch} is "
+            f"followed by batch {head.number} of {segment_name(segment)}. Put the file back from where it went, or "
             "give up what is lost by making an empty file of that name"
         )
 
@@ -294,7 +302,7 @@ def _say_what_was_found(
     directory: str, cuts: list[_Cut | None], replay: Replay, state: LogState
 ) -> None:
     """A line for what was cut, one for what was set right and one for what is lost."""
-    _say_what_was_cut(cuts, state)
+    _say_what_was_cut(directory, cuts, state)
     if replay.mended:
         logger.warning(
             "%s: one wrong bit was set right in each of %d places: %s",
@@ -317,7 +325,7 @@ def _some(places: list[str]) -> str:
     return ", ".join(places[:_PLACES_MAX]) + (f" and {more} more" if more > 0 else "")
 
 
-def _say_what_was_cut(cuts: list[_Cut | None], state: LogState) -> None:
+def _say_what_was_cut(directory: str, cuts: list[_Cut | None], state: LogState) -> None:
     """One line for a torn tail. Behind the records of a segment that others follow lies an index
     that was not finished, and nothing is lost with that."""
     cut = next((cut for cut in reversed(cuts) if cut is not None), None)
@@ -329,9 +337,10 @@ def _say_what_was_cut(cuts: list[_Cut | None], state: LogState) -> None:
     torn = cut.torn
     whose = "a batch" if torn is None else f"batch {torn.number} with {torn.records} records"
     logger.warning(
-        "%s: cut %d bytes behind offset %d, left over from %s that was being written when the "
+        "%s/%s: cut %d bytes behind offset %d, left over from %s that was being written when the "
         "broker or the machine went down: it may have held messages without a receipt, and "
         "acknowledgements and subscriptions that were not confirmed",
+        directory,
         segment_name(cut.segment),
         cut.size_bytes,
         cut.offset,

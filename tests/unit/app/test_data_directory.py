@@ -67,3 +67,22 @@ def test_a_directory_that_cannot_be_made(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(StorageError, match="file/data cannot be used: Not a directory"):
         DataDirectory.open(OsFs(), str(tmp_path / "file/data"))
+
+
+@pytest.mark.parametrize("kept", ["metadata.sqlite3", "log"])
+def test_a_directory_that_lost_its_format_is_not_taken_for_a_foreign_one(kept: str) -> None:
+    fs = MemFs()
+    fs.make_directory("/data")
+    fs.create(f"/data/{kept}").close()
+    with pytest.raises(UnknownFormatError, match="lacks its file 'format': put it back") as caught:
+        DataDirectory.open(fs, "/data")
+    assert "make it anew with the one line 'headgate-data 1'" in str(caught.value)
+
+
+@pytest.mark.parametrize("text", [b"", b"headgate-data", b"headgate-dat\xe1 1\n"])
+def test_a_damaged_format_is_said_to_be_damaged(text: bytes) -> None:
+    fs = MemFs()
+    fs.make_directory("/data")
+    write_file(fs, "/data", "format", [text])
+    with pytest.raises(UnknownFormatError, match="of data directory /data is damaged: it says"):
+        DataDirectory.open(fs, "/data")

@@ -46,7 +46,9 @@ class Directory:
         path = f"/data/{name}"
         return LogPlace(name, path, "/data/metadata.sqlite3", look_at_log(self.fs, path))
 
-    def open(self, catalog: Catalog | None = None, name: str = MAIN_LOG) -> CommitLog:
+    def open(
+        self, catalog: Catalog | None = None, name: str = MAIN_LOG, *, is_last: bool = True
+    ) -> CommitLog:
         catalog = catalog or self.catalog()
         place = self.place(name)
         return open_bound_log(
@@ -64,6 +66,7 @@ class Directory:
             ),
             entropy=lambda size: bytes([self.seed]) * size,
             boot_wall_ms=NOW_MS,
+            is_last=is_last,
         )
 
     def commit(self, catalog: Catalog, change: Change | None) -> None:
@@ -347,6 +350,23 @@ def test_a_log_that_is_gone_or_older_can_be_accepted(kind: str) -> None:
     assert directory.refusal().loss == "log"
 
 
+def test_a_log_that_lacks_nothing_is_not_said_to_give_something_up(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.INFO, "headgate.broker")
+    directory = Directory().run("a")
+    directory.open(name="telemetry").close()
+    directory.fs.remove("/data/telemetry/identity")
+    directory.accept("log")
+    catalog = directory.catalog()
+    directory.open(catalog, is_last=False).close()
+    assert not caplog.messages
+    directory.open(catalog, name="telemetry").close()
+    (line,) = caplog.messages
+    assert line.startswith("what the log of /data/telemetry lacks is given up")
+    assert directory.catalog().identity.accepted_loss == ""
+
+
 def test_a_loss_of_the_other_kind_is_not_accepted() -> None:
     directory = Directory().run("a")
     directory.fs = MemFs()
@@ -400,3 +420,13 @@ def test_missing_metadata_are_told_before_a_file_is_made() -> None:
         assert error is not None
         assert str(error).startswith("/data/metadata.sqlite3 is missing, but /data/log is there")
         assert error.loss is None
+
+
+def test_a_kill_right_after_a_loss_was_accepted_gives_no_id_again() -> None:
+    directory = Directory().run("a")
+    directory.fs = MemFs()
+    directory.accept("log")
+    directory.open()
+    directory.fs = directory.fs.crash_clone(None)
+    directory.run("b")
+    assert directory.open().topic(2).ledgers()[0].ledger_id >= NOW_MS

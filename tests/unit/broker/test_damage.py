@@ -88,6 +88,21 @@ async def test_the_damaged_topic_refuses_with_the_place_and_others_go_on(world: 
     )
 
 
+def test_each_start_says_what_is_damaged(caplog: pytest.LogCaptureFixture) -> None:
+    @played()
+    async def story(world: World) -> None:
+        await damaged_world(world)
+        assert f"standing still until that is accepted: {TOPIC} (" in caplog.text
+        caplog.clear()
+        world.crash()
+        await world.start()
+        (line,) = [line for line in caplog.messages if TOPIC in line]
+        assert line.startswith("damaged on the disk") and PLACE in line
+        assert line.endswith("'headgate explain' says what can be done")
+
+    story()
+
+
 @played()
 async def test_the_admin_api_names_the_place_too(world: World) -> None:
     await damaged_world(world)

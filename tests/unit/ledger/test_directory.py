@@ -58,3 +58,23 @@ def test_an_interrupted_first_start_is_not_foreign() -> None:
     fs.make_directory("/d")
     fs.create("/d/format.tmp")
     lock_directory(fs, "/d")
+
+
+def test_a_log_that_lost_its_format_is_not_taken_for_a_foreign_directory() -> None:
+    fs = MemFs()
+    fs.make_directory("/d")
+    fs.create("/d/0000000000000001.log").close()
+    with pytest.raises(
+        UnknownFormatError, match="/d lacks its file 'format': put it back"
+    ) as error:
+        lock_directory(fs, "/d")
+    assert "make it anew with the one line 'headgate-log 3'" in str(error.value)
+
+
+@pytest.mark.parametrize("text", [b"", b"headgate-log", b"headgate-lo\xe7 3\n"])
+def test_a_damaged_format_is_said_to_be_damaged(text: bytes) -> None:
+    fs = MemFs()
+    fs.make_directory("/d")
+    write_file(fs, "/d", "format", [text])
+    with pytest.raises(UnknownFormatError, match="of log directory /d is damaged: it says"):
+        lock_directory(fs, "/d")

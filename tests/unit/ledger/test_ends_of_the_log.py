@@ -89,10 +89,10 @@ def test_a_cut_is_one_line(caplog: pytest.LogCaptureFixture) -> None:
     kept = start + BATCH_RECORD_BYTES + ENTRY_HEAD_BYTES + 3
     (line,) = caplog.messages
     assert line == (
-        f"0000000000000001.log: cut {end - kept} bytes behind offset {kept}, left over from batch "
-        "2 with 2 records that was being written when the broker or the machine went down: it may "
-        "have held messages without a receipt, and acknowledgements and subscriptions that were "
-        "not confirmed"
+        f"/data/0000000000000001.log: cut {end - kept} bytes behind offset {kept}, left over from "
+        "batch 2 with 2 records that was being written when the broker or the machine went down: "
+        "it may have held messages without a receipt, and acknowledgements and subscriptions that "
+        "were not confirmed"
     )
     caplog.clear()
     open_log(after.crash_clone())
