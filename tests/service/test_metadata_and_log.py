@@ -77,8 +77,9 @@ def test_metadata_that_are_gone(how: str, make_broker: Make, tmp_path: Path) -> 
     copy_metadata(broker.data_path, tmp_path / "safe")
     copy_metadata(tmp_path / "nothing", broker.data_path)
     text = refused(broker)
-    assert text.startswith("DIR/metadata.sqlite3 is missing, but DIR/log is there: ")
-    assert "move DIR/log away" in text
+    there = "DIR/log and DIR/telemetry-log"
+    assert text.startswith(f"DIR/metadata.sqlite3 is missing, but {there} are there: ")
+    assert f"move {there} away" in text
     copy_metadata(tmp_path / "safe", broker.data_path)
     assert texts_of(broker.start(), "a", 2) == ["one", "two"]
 
@@ -138,6 +139,8 @@ def test_one_flipped_byte_in_the_wal_of_the_metadata(make_broker: Make) -> None:
     at = len(sound) // 2
     path.write_bytes(sound[:at] + bytes([sound[at] ^ 1]) + sound[at + 1 :])
     assert "metadata file DIR/metadata.sqlite3-wal is damaged at offset" in refused(broker)
+    path.unlink()  # the way out that it names
+    assert "DIR/metadata.sqlite3 does not belong to DIR/log: it has no id" in refused(broker)
     path.write_bytes(sound)
     broker.start()
     assert [texts_of(broker, name, 1) for name in "abcdefgh"] == [["one"]] * 8

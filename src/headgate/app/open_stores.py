@@ -8,8 +8,14 @@ from collections.abc import Callable
 from headgate.app.data_directory import DataDirectory
 from headgate.base.clock import Clock
 from headgate.base.units import NS_PER_MS
-from headgate.broker.binding import MAIN_LOG, metadata_missing, open_bound_log
+from headgate.broker.binding import (
+    MAIN_LOG,
+    is_loss_accepted,
+    metadata_missing,
+    open_bound_log,
+)
 from headgate.broker.log_clock import times_bound
+from headgate.broker.logs import TELEMETRY_LOG
 from headgate.ledger import CommitLog, LedgerSettings
 from headgate.metadata.catalog import Catalog
 from headgate.metadata.sqlite_store import SqliteStore
@@ -28,7 +34,7 @@ def open_metadata(
         StorageError: they cannot be read or made.
     """
     if not directory.has_metadata():
-        error = metadata_missing(directory.log_place())
+        error = metadata_missing([directory.log_place(name) for name in (MAIN_LOG, TELEMETRY_LOG)])
         if error is not None:
             raise error
     return SqliteStore(directory.metadata_path, make_room=make_room)
@@ -53,6 +59,10 @@ def open_log(
     """
     place = directory.log_place(name)
     is_main = name == MAIN_LOG
+    if is_main:
+        # Before anything is changed: a start opens the main log first.
+        for other in catalog.identity.starts_by_log:
+            is_loss_accepted(catalog, directory.log_place(other))
     boot_wall_ms = clock.wall_ns() // NS_PER_MS
     return open_bound_log(
         catalog,

@@ -17,7 +17,7 @@ metadata first, and can be repeated after a crash.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -95,13 +95,7 @@ def open_bound_log(
     """
     row = catalog.identity
     loss = row.accepted_loss
-    is_refused = False
-    try:
-        check_binding(catalog, place)
-    except BindingError as error:
-        if error.loss is None or error.loss != loss:
-            raise
-        is_refused = True
+    is_refused = is_loss_accepted(catalog, place)
     # One of two logs may lack something; of the metadata both logs' topics are lost.
     if loss == "metadata" or is_refused:
         logger.warning(
@@ -185,6 +179,21 @@ def forget_accepted_loss(catalog: Catalog, store: MetadataStore) -> None:
         _commit(catalog, store, msgspec.structs.replace(row, accepted_loss=""))
 
 
+def is_loss_accepted(catalog: Catalog, place: LogPlace) -> bool:
+    """Whether what is there does not belong together, and an operator accepted that.
+
+    Raises:
+        BindingError: it does not belong together, and nobody accepted that.
+    """
+    try:
+        check_binding(catalog, place)
+    except BindingError as error:
+        if error.loss is None or error.loss != catalog.identity.accepted_loss:
+            raise
+        return True
+    return False
+
+
 def check_binding(catalog: Catalog, place: LogPlace) -> None:
     """Whether what is there belongs together, as far as it can be told before the log is read.
 
@@ -216,14 +225,20 @@ def check_binding(catalog: Catalog, place: LogPlace) -> None:
         _check_ages(catalog, place, found.identity, starts or 0)
 
 
-def metadata_missing(place: LogPlace) -> BindingError | None:
-    """What to say when there are no metadata at all; None when there is no log either."""
-    if place.found.identity is None and not place.found.holds_records and not place.found.damage:
+def metadata_missing(places: Sequence[LogPlace]) -> BindingError | None:
+    """What to say when there are no metadata at all; None when there is none of the logs either."""
+    logs = [
+        place.path
+        for place in places
+        if place.found.identity is not None or place.found.holds_records or place.found.damage
+    ]
+    if not logs:
         return None
+    named = " and ".join(logs)
     return BindingError(
-        f"{place.metadata_path} is missing, but {place.path} is there: without the topics' names "
-        f"its messages are nobody's. {_TOGETHER}; or, to begin without these messages, move "
-        f"{place.path} away"
+        f"{places[0].metadata_path} is missing, but {named} {'is' if len(logs) == 1 else 'are'} "
+        "there: without the topics' names the messages are nobody's. "
+        f"{_TOGETHER}; or, to begin without these messages, move {named} away"
     )
 
 

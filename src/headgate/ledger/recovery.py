@@ -106,10 +106,7 @@ def recover(
     state.next_ledger_id += jump
     state.next_cursor_id += jump
     state.next_batch += jump
-    # Stored at once: what is below was given in a log that is lost, and nothing here tells it.
-    is_raised = ids_min > min(state.next_ledger_id, state.next_cursor_id)
-    state.next_ledger_id = max(state.next_ledger_id, ids_min)
-    state.next_cursor_id = max(state.next_cursor_id, ids_min)
+    is_raised = _raise_ids(state, ids_min)
     _roll_trimmed(state)
     if recorded is not None:
         state.last_batch = max(state.last_batch, recorded.batch)
@@ -123,6 +120,15 @@ def recover(
     _seal_tail(names, segments, state, writer)
     writer.durable_end.begin(_end_of(state))
     return state
+
+
+def _raise_ids(state: LogState, ids_min: int) -> bool:
+    """Use no id below this. Returns whether one would have been used: then that is to be stored at
+    once, for nothing else in the log tells it."""
+    is_raised = ids_min > min(state.next_ledger_id, state.next_cursor_id)
+    state.next_ledger_id = max(state.next_ledger_id, ids_min)
+    state.next_cursor_id = max(state.next_cursor_id, ids_min)
+    return is_raised
 
 
 def _needs_checkpoint(
@@ -270,8 +276,8 @@ def _check_gap(
     if head.previous > state.last_batch:
         raise CorruptionError(
             f"{directory}/{segment_name(missing)} is missing: batch {state.last_batch} is "
-            f"followed by batch {head.number} of {segment_name(segment)}. Put the file back from where it went, or "
-            "give up what is lost by making an empty file of that name"
+            f"followed by batch {head.number} of {segment_name(segment)}. Put the file back from "
+            "where it went, or give up what is lost by making an empty file of that name"
         )
 
 

@@ -361,7 +361,8 @@ class Replay:
     def _apply_mended(self, whole: bytes, at: int, owner: int) -> int:
         end = at + len(whole)
         _, _, kind, _, _, _ = PREFIX.unpack_from(whole)
-        self._say_mended(at)
+        if kind != KIND_ENTRY:  # an entry is known by it, and still cannot be read
+            self._say_mended(at)
         data = self._data
         self._data = data[:at] + whole + data[end:]
         self._apply(at, end, owner)

@@ -199,7 +199,9 @@ class SqliteStore:
         if at is not None:
             raise CorruptionError(
                 f"metadata file {path} is damaged at offset {at}, and changes that were stored "
-                "after that would be lost: put metadata and log back from the same backup"
+                "after that would be lost: put metadata and log back from the same backup. If "
+                "there is none, move this file away: the next start says what it lacks then, and "
+                "how to go on without that"
             )
 
     def _check_pages(self, connection: sqlite3.Connection) -> None:

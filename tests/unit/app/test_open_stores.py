@@ -61,3 +61,29 @@ def test_a_directory_that_is_cleared_of_both_begins_anew(tmp_path: Path) -> None
     (tmp_path / "metadata.sqlite3").unlink()
     (tmp_path / "log").rename(tmp_path.parent / f"{tmp_path.name}-moved-away")
     assert run(tmp_path) != first
+
+
+def test_a_telemetry_log_without_metadata_is_named_too(tmp_path: Path) -> None:
+    run(tmp_path)
+    (tmp_path / "metadata.sqlite3").unlink()
+    (tmp_path / "log").rename(tmp_path / "telemetry-log")
+    with (
+        owned(tmp_path) as directory,
+        pytest.raises(BindingError, match=r"move [^ ]*/telemetry-log away$"),
+    ):
+        open_metadata(directory)
+
+
+def test_a_start_that_lacks_the_second_log_changes_nothing(tmp_path: Path) -> None:
+    run(tmp_path)
+    with owned(tmp_path) as directory, closing(open_metadata(directory)) as store:
+        catalog = Catalog("c", store.load())
+        open_log(directory, catalog, store, SystemClock(), SMALL, "telemetry-log").close()
+    (tmp_path / "telemetry-log" / "identity").unlink()
+    before = {path: path.read_bytes() for path in (tmp_path / "log").iterdir()}
+    with owned(tmp_path) as directory, closing(open_metadata(directory)) as store:
+        catalog = Catalog("c", store.load())
+        with pytest.raises(BindingError, match="telemetry-log is not bound"):
+            open_log(directory, catalog, store, SystemClock(), SMALL)
+        assert catalog.identity.starts_by_log == {"log": 1, "telemetry-log": 1}
+    assert {path: path.read_bytes() for path in (tmp_path / "log").iterdir()} == before

@@ -410,16 +410,19 @@ def test_a_second_log_is_bound_by_the_same_id() -> None:
 
 def test_missing_metadata_are_told_before_a_file_is_made() -> None:
     empty = LogPlace("log", PATH, "/data/metadata.sqlite3", LogFound(None, holds_records=False))
-    assert metadata_missing(empty) is None
+    assert metadata_missing([empty]) is None
     for found in (
         LogFound(None, holds_records=True),
         LogFound(None, holds_records=False, damage="damaged"),
         LogFound(Identity("00" * 16, 1, 1, 1), holds_records=False),
     ):
-        error = metadata_missing(LogPlace("log", PATH, "/data/metadata.sqlite3", found))
+        place = LogPlace("log", PATH, "/data/metadata.sqlite3", found)
+        error = metadata_missing([place, empty])
         assert error is not None
         assert str(error).startswith("/data/metadata.sqlite3 is missing, but /data/log is there")
         assert error.loss is None
+    both = metadata_missing([place, LogPlace("t", "/data/t", "/data/metadata.sqlite3", found)])
+    assert str(both).endswith("to begin without these messages, move /data/log and /data/t away")
 
 
 def test_a_kill_right_after_a_loss_was_accepted_gives_no_id_again() -> None:

@@ -97,7 +97,8 @@ def test_each_start_says_what_is_damaged(caplog: pytest.LogCaptureFixture) -> No
         world.crash()
         await world.start()
         (line,) = [line for line in caplog.messages if TOPIC in line]
-        assert line.startswith("damaged on the disk") and PLACE in line
+        assert line.startswith("damaged on the disk")
+        assert PLACE in line
         assert line.endswith("'headgate explain' says what can be done")
 
     story()

@@ -12,6 +12,7 @@ from headgate.ledger.durable_end import DURABLE_END_NAME
 from headgate.ledger.format import (
     BATCH_RECORD_BYTES,
     ENTRY_HEAD_BYTES,
+    RECORD_VERSION,
     segment_name,
 )
 from tests.unit.ledger.support import (
@@ -159,6 +160,21 @@ def test_damage_names_its_place() -> None:
         f"0000000000000001.log offset {place} is damaged: entry 1 is lost"
     )
     assert not again.topic(2).damage
+
+
+def test_an_entry_that_is_lost_is_not_said_to_be_set_right(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    fs = MemFs()
+    log = open_log(fs)
+    append(log, 1, b"one")
+    version_at = data_end(log) + BATCH_RECORD_BYTES + 9
+    append(log, 1, b"two")
+    append(log, 1, b"three")
+    damaged = crashed(fs)
+    overwrite(damaged, path(), version_at, bytes([RECORD_VERSION ^ 1]))
+    assert open_log(damaged).topic(1).damage.endswith("is damaged: entry 1 is lost")
+    assert "set right" not in caplog.text
 
 
 def test_a_missing_segment_is_damage() -> None:

@@ -241,8 +241,8 @@ def test_a_flipped_bit_in_the_wal_is_refused_or_loses_the_last_changes_alone(pat
         Path(f"{path}-wal").write_bytes(wal[:at] + bytes([wal[at] ^ 1]) + wal[at + 1 :])
         try:
             found = load_of(path)
-        except CorruptionError:
-            refused += 1
+        except CorruptionError as error:
+            refused += "move this file away" in str(error)
         else:
             assert len(found) >= 10
             short += len(found) < 12
