@@ -238,7 +238,12 @@ class AdminFacade:
         if ordinal >= log.end or log.position(ordinal) != position:
             raise not_found("Message id not found")
         with _refusals():
-            return await entries.stored_entry(self._broker, found, ordinal)
+            try:
+                return await entries.stored_entry(self._broker, found, ordinal)
+            except CorruptionError:
+                if ordinal < found.log.first:  # trimmed while it was read, its place given back
+                    raise not_found("Message id not found") from None
+                raise
 
     # -- subscriptions ---------------------------------------------------------------------
 

@@ -53,7 +53,12 @@ async def last_message(broker: Broker, topic: Topic) -> FoundMessage:
     if messages > 1:
         return FoundMessage(position, messages - 1)
     # A batch of one is a batch all the same, and only the entry itself can tell.
-    body = await entry_body(broker, topic, last)
+    try:
+        body = await entry_body(broker, topic, last)
+    except CorruptionError:
+        if last < log.first:  # it was trimmed while it was read, and its place given back
+            return await last_message(broker, topic)
+        raise
     try:
         size = batch_size(parse_metadata(body))
     except RemoteProtocolError:

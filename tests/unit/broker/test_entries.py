@@ -6,11 +6,14 @@ from collections.abc import Iterator
 
 import pytest
 
+from headgate.base.errors import CorruptionError
 from headgate.base.names import parse_topic
 from headgate.base.positions import Position
 from headgate.broker import entries
+from headgate.broker.admin_facade import AdminFacade
 from headgate.broker.facade import FoundMessage
 from headgate.engine.topic import Topic
+from headgate.metadata.errors import RefusalError
 from headgate.testing import World
 from headgate.wire.entry import payload_of
 
@@ -77,6 +80,35 @@ def test_an_entry_that_is_no_message_is_no_batch(world: World) -> None:
     topic = world.run(topic_of(world, [b"a"]))
     topic.cache[0] = b"?"
     assert world.run(last(world, topic)).batch_index == -1
+
+
+def trims_while_it_reads(world: World, topic: Topic, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A read that comes when what it wants was trimmed and its place on the disk given back."""
+
+    async def read(_broker: object, _topic: object, ordinal: int) -> bytes:
+        topic.log.first = topic.log.end
+        raise CorruptionError(f"entry {ordinal} is zeros")
+
+    monkeypatch.setattr(entries, "entry_body", read)
+
+
+def test_a_message_that_is_trimmed_while_it_is_read_is_gone_and_not_damaged(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic = world.run(topic_of(world, [b"a"], [b"b"]))
+    place = topic.log.position(1)
+    trims_while_it_reads(world, topic, monkeypatch)
+    with pytest.raises(RefusalError) as caught:
+        world.run(AdminFacade(world.broker).entry(parse_topic(T), place))
+    assert (caught.value.status, str(caught.value)) == (404, "Message id not found")
+
+
+def test_a_last_message_that_is_trimmed_while_it_is_read_was_the_last(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic = world.run(topic_of(world, [b"a"], [b"b"]))
+    trims_while_it_reads(world, topic, monkeypatch)
+    assert world.run(last(world, topic)).position.entry_id == -1
 
 
 def test_when_all_was_given_up_the_last_message_is_before_the_first(world: World) -> None:
