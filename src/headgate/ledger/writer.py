@@ -124,6 +124,7 @@ class LogWriter:
         file = self._files[segment]
         size = file.size()
         try:
+            self._check_space(segment_name(segment), self._segment_bytes - size)
             file.allocate(self._segment_bytes)
         except OSError as error:
             with contextlib.suppress(OSError):
@@ -141,6 +142,7 @@ class LogWriter:
         path = f"{self._directory}/{name}"
         file: File | None = None
         try:
+            self._check_space(name, size_bytes)
             file = self._fs.create(path)
             file.allocate(size_bytes)
             file.write_at(0, [segment_header(segment, self.stamp)])
@@ -156,6 +158,15 @@ class LogWriter:
         except OSError as error:
             raise self._fail(error, f"syncing the directory for {name}") from error
         self._files[segment] = file
+
+    def _check_space(self, name: str, more_bytes: int) -> None:
+        """Reserving what is not there takes, for a moment, all that there is: from the metadata,
+        from the other log, from others on the disk; and that once a second while it is full."""
+        free_bytes = self._fs.space(self._directory).free_bytes
+        if free_bytes < more_bytes:
+            raise LogFullError(
+                f"the disk is full: {name} needs {more_bytes:,} bytes, and {free_bytes:,} are free"
+            )
 
     def seal(self, segment: int, data_end: int, footer: list[bytes]) -> None:
         """Put the footer behind the records, give back the rest of the room, close the file."""

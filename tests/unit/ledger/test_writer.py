@@ -133,3 +133,24 @@ def test_a_disk_that_fails_a_cut_or_an_enlargement_is_named(what: str) -> None:
         getattr(one, what)(1)
     with pytest.raises(LogFailedError):
         getattr(one, what)(1)
+
+
+def test_what_is_not_there_is_not_reserved() -> None:
+    """Else it would be taken, for a moment, from others on the disk: once a second while full."""
+    asked: list[str] = []
+
+    def plan(operation: Operation) -> None:
+        asked.append(operation.kind)
+
+    inner = MemFs(4_095)
+    fs = FaultyFs(inner, plan)
+    one = writer(fs)
+    asked.clear()
+    with pytest.raises(LogFullError, match="needs 4,096 bytes, and 4,095 are free"):
+        one.prepare(1)
+    one.prepare_small(1)
+    asked.clear()
+    inner.capacity_bytes = 4_095
+    with pytest.raises(LogFullError, match="needs 4,032 bytes, and 4,031 are free"):
+        one.prepare(1)
+    assert asked == []
