@@ -15,8 +15,11 @@ _PYTHON_ERROR: Final = re.compile(
 """A line that is called after an error, or any name where a traceback's indented lines end: not
 every class of errors is called one (``_pulsar.Timeout``)."""
 _WRAPPERS: Final = ("PythonException", "SparkException", "Py4JJavaError", "Py4JError")
-_WRITTEN_FOR_PEOPLE: Final = ("headgate.", "pyspark_pulsar.")
-"""Where errors come from whose text says it all, without the name of their class."""
+_WRITTEN_FOR_PEOPLE: Final = re.compile(
+    r"\b(?:headgate|pyspark_pulsar)\.[\w.]+(?:Error|Exception): (?P<text>.+)$", re.MULTILINE
+)
+"""Errors whose text says it all, without the name of their class. The engine puts those of the
+source right behind its own words, in the same line."""
 _CLIENT: Final = "_pulsar."
 """Where the errors of Pulsar's client come from; their texts do not say what was being done."""
 
@@ -48,13 +51,14 @@ def joined_causes(text: str) -> str:
 def reason_of(text: str) -> str:
     """The innermost error of an engine's many-line report, or its first line."""
     text = joined_causes(text)
+    own = [match["text"] for match in _WRITTEN_FOR_PEOPLE.finditer(text)]
+    if own:
+        return own[-1].replace(*_LOSS_ADVICE)
     found = [
         match for match in _PYTHON_ERROR.finditer(text) if not match["name"].endswith(_WRAPPERS)
     ]
     if found:
         name, said = found[-1]["name"], found[-1]["text"]
-        if name.startswith(_WRITTEN_FOR_PEOPLE):
-            return said.replace(*_LOSS_ADVICE)
         if name.startswith(_CLIENT):
             return f"a topic cannot be read from its broker: {said}"
         return f"{name.rsplit('.', 1)[-1]}: {said}"

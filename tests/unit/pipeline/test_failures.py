@@ -94,3 +94,15 @@ def test_lost_data_is_told_in_the_words_of_the_command_line() -> None:
     assert reason_of(report) == (
         "t was read up to 3:2. Without --fail-on-data-loss the job goes on without them"
     )
+
+
+def test_an_error_of_the_source_behind_the_engine_s_own_words_is_told() -> None:
+    text = (
+        "pyspark.errors.exceptions.captured.StreamingQueryException: [STREAM_FAILED] Query [id = 2]"
+        " terminated with exception: [PYTHON_STREAMING_DATA_SOURCE_RUNTIME_ERROR] Failed when"
+        " Python streaming data source perform planPartitions: pyspark_pulsar.errors.DataLossError:"
+        " t was read up to 28:19. Set failOnDataLoss=false to go on without them\n SQLSTATE: 38000"
+    )
+    assert reason_of(text) == (
+        "t was read up to 28:19. Without --fail-on-data-loss the job goes on without them"
+    )
