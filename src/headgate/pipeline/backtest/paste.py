@@ -16,7 +16,7 @@ from headgate.flow.adaptive import AdaptiveSettings
 from headgate.flow.limits import TOPIC_POLICY
 from headgate.flow.quota import Quota, QuotaPolicy, QuotaType
 from headgate.pipeline.backtest.levels import SOURCE_COLUMNS, Namespace, Setting, Value
-from headgate.pipeline.backtest.policy import Policy, Rates, Recorded
+from headgate.pipeline.backtest.policy import Policy, Rates, Recorded, adaptive_settings
 from headgate.pipeline.render import topics_text
 
 _PREFIX: Final = "adaptivePublisherThrottling"
@@ -91,35 +91,17 @@ _KEYS: Final = {
 """Keys of the broker by the names of a grid file."""
 
 
-def _values(settings: AdaptiveSettings) -> dict[str, Any]:
-    """The values by the names of a grid file, as the broker's keys have them."""
-    return {
-        "observe_only": settings.observe_only,
-        "interval_ms": settings.interval_ns // NS_PER_MS,
-        "memory_low": settings.memory_low,
-        "memory_high": settings.memory_high,
-        "backlog_low": settings.backlog_low,
-        "backlog_high": settings.backlog_high,
-        "min_rate_factor": settings.min_rate_factor,
-        "max_rate_change_factor": settings.max_rate_change_factor,
-        "law": settings.law.value,
-        "drain_set_point": settings.drain_set_point,
-        "drain_horizon_ms": settings.drain_horizon_ns // NS_PER_MS,
-    }
-
-
 def _told_keys(settings: AdaptiveSettings, written: Collection[str]) -> dict[str, Any]:
-    """Keys with their values: the law, and what is written or differs from its default; in an order
-    in which a broker at its defaults refuses none."""
-    defaults, values = _values(AdaptiveSettings()), _values(settings)
-    told = [
-        name for name in values
-        if name == "law" or name in written or values[name] != defaults[name]
-    ]  # fmt: skip
-    for kind in ("memory", "backlog"):
-        low, high = f"{kind}_low", f"{kind}_high"
+    """The broker's keys with the values that a grid file would have, in an order in which a broker
+    at its defaults refuses none."""
+    values, default = adaptive_settings(settings, written), AdaptiveSettings()
+    told = list(values)
+    for low, high, default_high in (
+        ("memory_low", "memory_high", default.memory_high),
+        ("backlog_low", "backlog_high", default.backlog_high),
+    ):
         # A low watermark has to lie below the high one at every step.
-        if low in told and high in told and values[low] >= defaults[high]:
+        if low in told and high in told and values[low] >= default_high:
             at, to = told.index(low), told.index(high)
             told[at], told[to] = high, low
     return {_KEYS[name]: values[name] for name in told}

@@ -70,7 +70,7 @@ def settings_of(point: Point) -> dict[str, Any]:
         pairs = (("messages_per_s", rates.messages_per_s), ("bytes_per_s", rates.bytes_per_s))
         found["publish"] = {name: rate for name, rate in pairs if rate is not None} or "none"
     if policy.adaptive is not None:
-        found["adaptive"] = _adaptive_settings(policy.adaptive, point.written)
+        found["adaptive"] = adaptive_settings(policy.adaptive, point.written)
     for name, quota in (("size_quota", policy.size_quota), ("time_quota", policy.time_quota)):
         if quota is None:
             found[name] = "none"
@@ -82,7 +82,7 @@ def settings_of(point: Point) -> dict[str, Any]:
     return found
 
 
-def _adaptive_settings(settings: AdaptiveSettings, written: Collection[str]) -> dict[str, Any]:
+def adaptive_settings(settings: AdaptiveSettings, written: Collection[str]) -> dict[str, Any]:
     """The law, and fields that are written or differ from their defaults; durations in
     milliseconds."""
     default = AdaptiveSettings()
