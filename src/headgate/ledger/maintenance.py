@@ -28,6 +28,7 @@ from headgate.ledger.format import segment_name
 from headgate.ledger.holes import WASTE_PART, HoleFinder, holes
 from headgate.ledger.settings import LedgerSettings
 from headgate.ledger.state import LogState, SegmentInfo
+from headgate.ledger.topic_log import TopicLog
 from headgate.ledger.writer import LogWriter
 
 _MAKING_ROOM: Final = ("seal", "checkpoint", "reserve")
@@ -250,18 +251,23 @@ class Maintenance:
             return segment if segment < self._host.settled_segment() else None
         return None
 
-    def _step_seal(self, segment: int) -> Job | None:
-        info = self._state.segments[segment]
-        if self._footer is None or self._footer[0] != segment:
-            self._footer = (segment, FooterBuilder(segment, info.data_end), iter([*info.topics]))
-        _, builder, numbers = self._footer
+    def _added(self, numbers: Iterator[int], add: Callable[[TopicLog], None]) -> bool:
+        """Add a slice of the topics of a segment, those that are there; False when none was left
+        to look at."""
         left = False
         for number in islice(numbers, self._settings.slice_items):
             left = True
             topic = self._state.topics.get(number)
             if topic is not None:
-                builder.add(topic)
-        if left:
+                add(topic)
+        return left
+
+    def _step_seal(self, segment: int) -> Job | None:
+        info = self._state.segments[segment]
+        if self._footer is None or self._footer[0] != segment:
+            self._footer = (segment, FooterBuilder(segment, info.data_end), iter([*info.topics]))
+        _, builder, numbers = self._footer
+        if self._added(numbers, builder.add):
             return None
 
         def done() -> None:
@@ -364,13 +370,7 @@ class Maintenance:
         if self._holes is None or self._holes[0].segment != segment:
             self._holes = (HoleFinder(info), iter([*info.topics]))
         finder, numbers = self._holes
-        left = False
-        for number in islice(numbers, self._settings.slice_items):
-            left = True
-            topic = self._state.topics.get(number)
-            if topic is not None:
-                finder.add(topic)
-        if left:
+        if self._added(numbers, finder.add):
             return None
         self._holes = None
         del self._state.worn[segment]
