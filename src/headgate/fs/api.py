@@ -14,8 +14,12 @@ Rules of the interface:
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
+
+NO_FILES: Final = frozenset({errno.EMFILE, errno.ENFILE})
+"""The ``errno`` of a call that found no free file descriptor."""
 
 
 class Space(NamedTuple):

@@ -7,14 +7,13 @@ slice at a time. Each body is checked against its CRC32C before it is given out.
 
 from __future__ import annotations
 
-import errno
 import threading
 from array import array
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from headgate.base.errors import CorruptionError, StorageError
-from headgate.fs.api import File, Fs
+from headgate.fs.api import NO_FILES, File, Fs
 from headgate.ledger.format import (
     ENTRY,
     ENTRY_FIXED_BYTES,
@@ -29,7 +28,6 @@ from headgate.ledger.format import (
 )
 
 _OPEN_FILES_MAX = 64
-_NO_FILES = frozenset({errno.EMFILE, errno.ENFILE})
 _CRC_END = 4
 
 
@@ -111,7 +109,7 @@ class LogReader:
         try:
             return self._fs.open(path)
         except OSError as error:
-            if error.errno not in _NO_FILES or not self._files:
+            if error.errno not in NO_FILES or not self._files:
                 raise
         self._files.clear()
         return self._fs.open(path)

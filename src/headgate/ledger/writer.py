@@ -13,7 +13,7 @@ import errno
 from typing import Final
 
 from headgate.base.errors import StorageError
-from headgate.fs.api import File, Fs
+from headgate.fs.api import NO_FILES, File, Fs
 from headgate.ledger.batch import Batch
 from headgate.ledger.durable_end import DurableEnd, DurableEndFile
 from headgate.ledger.errors import LogFailedError, LogFullError
@@ -27,7 +27,7 @@ from headgate.ledger.format import (
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 """No room on the disk, in the user's quota, or under the process's limit of file sizes: each may
 be mended while the broker runs."""
-_TRY_AGAIN = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM})
+_TRY_AGAIN = NO_FILES | {errno.ENOMEM}
 
 
 SMALL_PART: Final = 64
