@@ -10,12 +10,16 @@ import pytest
 
 from tests.service.measuring import Rest
 from tests.service.process import BrokerProcess
+from tests.service.quota_scenes import RETAINED, words
 
 
 @pytest.fixture(scope="module")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
-    """A running broker that the tests of one module share: ``service_url``, ``admin_url``."""
-    process = BrokerProcess(tmp_path_factory.mktemp("broker"))
+    """A running broker that the tests of one module share: ``service_url``, ``admin_url``.
+
+    It retains what was acknowledged, so that a test can read all that it sent once more.
+    """
+    process = BrokerProcess(tmp_path_factory.mktemp("broker"), words(**RETAINED))
     process.start()
     try:
         yield process

@@ -29,6 +29,10 @@ QUIET_S = 0.4
 """How long something that must not happen is waited for."""
 
 
+RETAINED = {"defaultRetentionTimeInMinutes": 60, "defaultRetentionSizeInMB": -1}
+"""Settings with which acknowledged messages outlive a test: else the next sweep may trim them."""
+
+
 def words(**settings: object) -> list[str]:
     """Settings as they go to the command line."""
     return [word for key, value in settings.items() for word in ("--set", f"{key}={value}")]
@@ -103,7 +107,8 @@ def fill(sending: Sending, count: int) -> int:
 
 
 def stored(url: str, topic: str) -> list[str]:
-    """Every message that the topic holds, from its first on."""
+    """Every message that the topic holds, from its first on: of acknowledged ones those that its
+    broker retains, as :data:`RETAINED` makes it do for an hour."""
     with client_of(url) as client:
         reader = client.create_reader(topic, pulsar.MessageId.earliest)
         found = []

@@ -24,6 +24,7 @@ from tests.service.quota_scenes import (
     QUIET_S,
     REFUSE,
     RELEASE_PERCENT,
+    RETAINED,
     Samples,
     Sending,
     backlog_bytes,
@@ -59,6 +60,7 @@ Make = Callable[..., BrokerProcess]
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
     """It holds producers at ten megabytes."""
     settings = words(
+        **RETAINED,
         backlogQuotaDefaultLimitBytes=LIMIT_BYTES,
         backlogQuotaDefaultRetentionPolicy=HOLD,
         headgateTelemetryIntervalMs=1_000,

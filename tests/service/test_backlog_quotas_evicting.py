@@ -31,6 +31,7 @@ from tests.service.quota_scenes import (
     HOLD,
     OVERHEAD_BYTES,
     QUIET_S,
+    RETAINED,
     Samples,
     Sending,
     quota_events,
@@ -75,7 +76,7 @@ BROKERS = {
 def brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, BrokerProcess]]:
     """One that evicts by size, one that evicts by age, one that holds by age."""
     made = {
-        name: BrokerProcess(tmp_path_factory.mktemp(name), words(**settings))
+        name: BrokerProcess(tmp_path_factory.mktemp(name), words(**RETAINED, **settings))
         for name, settings in BROKERS.items()
     }
     try:

@@ -21,6 +21,7 @@ from tests.service.quota_scenes import (
     EVICTION_PERCENT,
     HOLD,
     OVERHEAD_BYTES,
+    RETAINED,
     Sending,
     fill,
     stored,
@@ -38,7 +39,9 @@ Make = Callable[..., BrokerProcess]
 
 def broker_with(make_broker: Make, policy: str) -> BrokerProcess:
     settings = words(
-        backlogQuotaDefaultLimitBytes=LIMIT_BYTES, backlogQuotaDefaultRetentionPolicy=policy
+        **RETAINED,
+        backlogQuotaDefaultLimitBytes=LIMIT_BYTES,
+        backlogQuotaDefaultRetentionPolicy=policy,
     )
     return make_broker(words=settings).start()
 
