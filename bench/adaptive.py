@@ -14,9 +14,9 @@ from collections.abc import Callable
 
 from bench.report import Table, median
 from headgate.base.units import MIB, NS_PER_S
-from headgate.flow.adaptive import AdaptiveSettings, Cycle, Law, TopicSignals
-from headgate.flow.adaptive_topic import TopicControl
-from headgate.flow.memory_share import MemoryAttribution
+from headgate.flow.adaptive.cycle import AdaptiveSettings, Cycle, Law, TopicSignals
+from headgate.flow.adaptive.memory_share import MemoryAttribution
+from headgate.flow.adaptive.topic import TopicControl
 
 TOPICS = 100_000
 MESSAGES = 1_000

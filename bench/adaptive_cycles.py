@@ -22,7 +22,7 @@ from headgate.base.units import NS_PER_S
 from headgate.broker.adaptive import AdaptiveThrottle
 from headgate.broker.service import Broker
 from headgate.broker.settings import Settings
-from headgate.flow.quota import NO_QUOTAS, Quota, QuotaPolicy, Quotas, QuotaType
+from headgate.flow.quota.backlog_quota import NO_QUOTAS, Quota, QuotaPolicy, Quotas, QuotaType
 
 TOPICS = 100_000
 CYCLE_MS_MAX = 300.0

@@ -19,8 +19,8 @@ import pyarrow as pa
 
 from bench.processes import check_memory, watched_memory
 from bench.report import Table, number
-from headgate.flow.adaptive import AdaptiveSettings, Law
-from headgate.flow.quota import Quota, QuotaPolicy, QuotaType
+from headgate.flow.adaptive.cycle import AdaptiveSettings, Law
+from headgate.flow.quota.backlog_quota import Quota, QuotaPolicy, QuotaType
 from headgate.pipeline.backtest.grid import Grid
 from headgate.pipeline.backtest.job import run_backtest
 from headgate.pipeline.backtest.kernel import replay_points

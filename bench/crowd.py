@@ -12,8 +12,8 @@ import time
 from heapq import heappop, heappush
 
 from headgate.base.units import NS_PER_MS, NS_PER_S
-from headgate.flow.gate import BrokerGate
-from headgate.flow.limits import Level, RateLimit
+from headgate.flow.limits.gate import BrokerGate
+from headgate.flow.limits.rate_limit import Level, RateLimit
 
 ENTRY_BYTES = 1_024
 ONE_A_SECOND = RateLimit(messages=1, bytes=None)

@@ -8,8 +8,8 @@ import tracemalloc
 from collections.abc import Callable
 
 from headgate.base.units import NS_PER_S
-from headgate.flow.budget import Budget
-from headgate.flow.limits import Dimension, Level
+from headgate.flow.limits.budget import Budget
+from headgate.flow.limits.rate_limit import Dimension, Level
 
 START_NS = 1_000_000 * NS_PER_S
 BUSY_CHARGES = 20_000

@@ -16,10 +16,10 @@ from bench.crowd import Crowd, Timers, core_share
 from bench.footprint import BUSY_CHARGES, busy, heap_bytes, idle, idle_again, object_bytes
 from bench.report import Table, number
 from headgate.base.units import NS_PER_S
-from headgate.flow.gate import BrokerGate
-from headgate.flow.limits import Level, PerSecond, RateLimit
-from headgate.flow.relative import SAMPLE_NS, PublishRate
-from headgate.flow.waiter_gate import WaiterGate
+from headgate.flow.limits.gate import BrokerGate
+from headgate.flow.limits.rate_limit import Level, PerSecond, RateLimit
+from headgate.flow.limits.relative import SAMPLE_NS, PublishRate
+from headgate.flow.limits.waiter_gate import WaiterGate
 
 ENTRY_BYTES = 1_024
 STEP_NS = 20_000

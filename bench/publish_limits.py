@@ -18,8 +18,8 @@ from bench.quota_engine import Rig
 from bench.report import Table, number
 from headgate.base.units import NS_PER_MS
 from headgate.engine.producer import Producer
-from headgate.flow.limits import RateLimit
-from headgate.flow.quota import NO_QUOTAS
+from headgate.flow.limits.rate_limit import RateLimit
+from headgate.flow.quota.backlog_quota import NO_QUOTAS
 
 ROOMY_MESSAGES = RateLimit(messages=1_000_000_000, bytes=None)
 ROOMY = RateLimit(messages=1_000_000_000, bytes=1 << 50)

@@ -13,7 +13,7 @@ from headgate.engine.ports import FreePort
 from headgate.engine.producer import Producer
 from headgate.engine.subscription import Subscription
 from headgate.engine.topic import Topic
-from headgate.flow.quota import Quota, Quotas
+from headgate.flow.quota.backlog_quota import Quota, Quotas
 from headgate.fs import MemFs
 from headgate.ledger import CommitLog, LedgerSettings
 

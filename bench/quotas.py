@@ -17,7 +17,7 @@ import tracemalloc
 from bench.quota_engine import Rig
 from bench.report import Table, number
 from headgate.base.units import MIB
-from headgate.flow.quota import NO_QUOTAS, Quota, QuotaPolicy, Quotas, QuotaType
+from headgate.flow.quota.backlog_quota import NO_QUOTAS, Quota, QuotaPolicy, Quotas, QuotaType
 
 COST_PERCENT_MAX = 5.0
 SWEEP_TOPICS = 100_000

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 from itertools import product
 
-from headgate.flow.adaptive import Law
+from headgate.flow.adaptive.cycle import Law
 from headgate.testing.adaptive_scenes import LOADS, QUOTAS_S, Outcome, memory_scene, outcome
 
 LIGHT_TOPICS = 50

@@ -10,7 +10,7 @@ from typing import Any, Final
 import matplotlib as mpl
 import matplotlib.pyplot as plt
 
-from headgate.flow.adaptive import Law
+from headgate.flow.adaptive.cycle import Law
 from headgate.testing.adaptive_plant import STEPS_PER_S, Look, PlantTopic
 from headgate.testing.adaptive_scenes import DRAIN, memory_scene, scene
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import adaptive_grid
 import pytest
 
-from headgate.flow.adaptive import Law
+from headgate.flow.adaptive.cycle import Law
 from headgate.testing.adaptive_scenes import LOADS
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from headgate.flow.adaptive import AdaptiveSettings, Law, MemoryRule, PublishLimit
+from headgate.flow.adaptive.cycle import AdaptiveSettings, Law, MemoryRule, PublishLimit
 from headgate.testing.adaptive_plant import STEPS_PER_S, Plant, PlantTopic, Profile
 
 

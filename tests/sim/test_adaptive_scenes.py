@@ -10,16 +10,9 @@ from itertools import pairwise
 
 import pytest
 
-from headgate.flow.adaptive import Decision, DecisionKind, Law, Rule
+from headgate.flow.adaptive.cycle import Decision, DecisionKind, Law, Rule
 from headgate.testing.adaptive_plant import PlantTopic
-from headgate.testing.adaptive_scenes import (
-    LOAD_S,
-    LOADS,
-    QUOTAS_S,
-    memory_scene,
-    outcome,
-    scene,
-)
+from headgate.testing.adaptive_scenes import LOAD_S, LOADS, QUOTAS_S, memory_scene, outcome, scene
 
 SEEDS = range(2)
 DEMAND_LOADS = ("demand x2", "demand x4", "demand swings x4", "bursts", "always too much")

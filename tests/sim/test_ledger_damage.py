@@ -17,12 +17,7 @@ from headgate.fs import FaultyFs, MemFs
 from headgate.ledger import CommitLog
 from headgate.ledger.checkpoint import segment_of_checkpoint
 from headgate.ledger.durable_end import DURABLE_END_NAME
-from headgate.ledger.format import (
-    BATCH_RECORD_BYTES,
-    ENTRY,
-    ENTRY_HEAD_BYTES,
-    segment_of_name,
-)
+from headgate.ledger.format import BATCH_RECORD_BYTES, ENTRY, ENTRY_HEAD_BYTES, segment_of_name
 from headgate.ledger.replay import batch_head
 from tests.sim.test_ledger_power_cuts import (
     DIRECTORY,

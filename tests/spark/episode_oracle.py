@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from headgate.flow.verdict import BLAME
+from headgate.flow.account.verdict import BLAME
 from headgate.pipeline.tables.attribution import BLAMES
 from headgate.record.fields import PARK_CAUSES, STATE_FIELD_NAMES
 from tests.spark.quota_oracle import run_sql

@@ -15,7 +15,7 @@ from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from headgate.base.errors import InputError
-from headgate.flow.limits import ADAPTIVE_SOURCE, TOPIC_POLICY
+from headgate.flow.limits.precedence import ADAPTIVE_SOURCE, TOPIC_POLICY
 from headgate.pipeline import task_progress
 from headgate.pipeline.backtest.grid import Grid, parse_grid
 from headgate.pipeline.backtest.job import (

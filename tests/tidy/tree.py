@@ -46,7 +46,7 @@ class Module:
 
     @property
     def layer(self) -> str:
-        """``flow`` of ``headgate.flow.gate``; the top package itself for anything else."""
+        """``flow`` of ``headgate.flow.limits.gate``; the top package itself for anything else."""
         parts = self.name.split(".")
         return parts[1] if parts[0] == "headgate" and len(parts) > 1 else parts[0]
 

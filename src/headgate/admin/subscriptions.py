@@ -12,12 +12,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from headgate.admin.names import (
-    existing_parts,
-    single_topic,
-    subscription_name,
-    topic_name,
-)
+from headgate.admin.names import existing_parts, single_topic, subscription_name, topic_name
 from headgate.admin.operations import Operation
 from headgate.admin.routing import NO_CONTENT, Call, Reply, Route, as_json
 from headgate.admin.topics import ensure_topic

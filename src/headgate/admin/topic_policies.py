@@ -21,13 +21,7 @@ from headgate.admin.operations import Operation
 from headgate.admin.routing import EMPTY, NO_CONTENT, Call, Handler, Reply, Route, as_json
 from headgate.base.names import TopicName
 from headgate.metadata.errors import not_allowed
-from headgate.metadata.policies import (
-    BacklogQuota,
-    DispatchRate,
-    PublishRate,
-    QuotaKind,
-    Retention,
-)
+from headgate.metadata.policies import BacklogQuota, DispatchRate, PublishRate, QuotaKind, Retention
 
 
 def getter(field: str) -> Handler:

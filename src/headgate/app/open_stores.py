@@ -8,12 +8,7 @@ from collections.abc import Callable
 from headgate.app.data_directory import DataDirectory
 from headgate.base.clock import Clock
 from headgate.base.units import NS_PER_MS
-from headgate.broker.binding import (
-    MAIN_LOG,
-    is_loss_accepted,
-    metadata_missing,
-    open_bound_log,
-)
+from headgate.broker.binding import MAIN_LOG, is_loss_accepted, metadata_missing, open_bound_log
 from headgate.broker.log_clock import times_bound
 from headgate.broker.logs import TELEMETRY_LOG
 from headgate.ledger import CommitLog, LedgerSettings

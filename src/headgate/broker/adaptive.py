@@ -1,10 +1,10 @@
 """The controller of adaptive publish throttling: it looks, asks the law, and has limits enforced.
 
 Every interval it looks at the topics that published or were limited since the last time, in slices
-between which the loop serves others, and puts in force what :mod:`headgate.flow.adaptive` decides.
-Nothing ends it: what fails is counted and told, and the next cycle comes. Limits do not outlive a
-controller that fails for good (law 5.2): after ten intervals without a whole cycle, and half a
-minute, they are lifted. A broker in which it is not enabled has no such object.
+between which the loop serves others, and puts in force what :mod:`headgate.flow.adaptive.cycle`
+decides. Nothing ends it: what fails is counted and told, and the next cycle comes. Limits do not
+outlive a controller that fails for good (law 5.2): after ten intervals without a whole cycle, and
+half a minute, they are lifted. A broker in which it is not enabled has no such object.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from headgate.broker.memory import MemorySource
 from headgate.broker.publish_limits import holding_text, set_limit_text
 from headgate.broker.settings import Settings
 from headgate.engine.topic import Topic
-from headgate.flow.adaptive import (
+from headgate.flow.adaptive.cycle import (
     AdaptiveSettings,
     Cycle,
     Decision,
@@ -33,11 +33,11 @@ from headgate.flow.adaptive import (
     TopicSignals,
     outlived,
 )
-from headgate.flow.adaptive_topic import TopicControl
-from headgate.flow.limits import RateLimit
-from headgate.flow.memory_share import MemoryAttribution
-from headgate.flow.pressure import memory_pressure
-from headgate.flow.quota import Quota
+from headgate.flow.adaptive.memory_share import MemoryAttribution
+from headgate.flow.adaptive.pressure import memory_pressure
+from headgate.flow.adaptive.topic import TopicControl
+from headgate.flow.limits.rate_limit import RateLimit
+from headgate.flow.quota.backlog_quota import Quota
 
 if TYPE_CHECKING:
     from headgate.broker.service import Broker

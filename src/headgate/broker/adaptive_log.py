@@ -14,15 +14,15 @@ from typing import Final, NamedTuple
 
 from headgate.base.units import MIB, NS_PER_MS, NS_PER_S, S_PER_MINUTE
 from headgate.engine.topic import Topic
-from headgate.flow.adaptive import (
+from headgate.flow.adaptive.cycle import (
     AdaptiveSettings,
     Decision,
     DecisionKind,
     MemoryRule,
     PublishLimit,
 )
-from headgate.flow.adaptive_sentence import decision_sentence, publish_limit_text
-from headgate.flow.memory_share import NO_EFFECT_S, UNNAMED_CYCLES
+from headgate.flow.adaptive.memory_share import NO_EFFECT_S, UNNAMED_CYCLES
+from headgate.flow.sentences.adaptive import decision_sentence, publish_limit_text
 
 logger = logging.getLogger("headgate.adaptive")
 

@@ -40,17 +40,11 @@ from headgate.broker.topic_stats import topic_stats
 from headgate.engine.errors import DamagedError, EngineError, SubscriptionBusyError
 from headgate.engine.subscription import Subscription
 from headgate.engine.topic import Topic
-from headgate.flow.disk_sentence import disk_sentence
+from headgate.flow.sentences.disk import disk_sentence
 from headgate.ledger import TopicLog
 from headgate.metadata.catalog import Catalog, Change
 from headgate.metadata.errors import RefusalError, conflict, not_allowed, not_found
-from headgate.metadata.policies import (
-    BacklogQuota,
-    DispatchRate,
-    PublishRate,
-    QuotaKind,
-    Retention,
-)
+from headgate.metadata.policies import BacklogQuota, DispatchRate, PublishRate, QuotaKind, Retention
 
 if TYPE_CHECKING:
     from headgate.broker.service import Broker

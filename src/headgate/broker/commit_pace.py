@@ -9,8 +9,8 @@ from typing import Final
 from headgate.base.units import NS_PER_S
 from headgate.broker.trouble import QUIET_NS
 from headgate.engine.engine import Engine
-from headgate.flow.disk_sentence import SLOW_COMMIT_S, PaceFacts, pace_sentence
-from headgate.flow.sentence import duration
+from headgate.flow.sentences.backlog import duration
+from headgate.flow.sentences.disk import SLOW_COMMIT_S, PaceFacts, pace_sentence
 
 logger = logging.getLogger("headgate.disk")
 

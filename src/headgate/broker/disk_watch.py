@@ -18,8 +18,8 @@ from headgate.base.units import NS_PER_S
 from headgate.broker.lanes import Lane
 from headgate.broker.trouble import QUIET_NS
 from headgate.engine.engine import Engine
-from headgate.flow.disk_sentence import DiskFacts, room_text
-from headgate.flow.sentence import duration
+from headgate.flow.sentences.backlog import duration
+from headgate.flow.sentences.disk import DiskFacts, room_text
 from headgate.ledger import CommitLog, Space
 
 logger = logging.getLogger("headgate.disk")

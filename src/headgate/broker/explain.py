@@ -25,12 +25,7 @@ from headgate.broker.damage import (
     topic_damage_sentence,
 )
 from headgate.broker.explain_adaptive import adaptive_state
-from headgate.broker.explain_limits import (
-    broker_limit,
-    held_back,
-    subscription_limit,
-    topic_limit,
-)
+from headgate.broker.explain_limits import broker_limit, held_back, subscription_limit, topic_limit
 from headgate.broker.explain_publishing import held_topics, publishing
 from headgate.broker.explain_quotas import nearest_quotas, quota_states
 from headgate.broker.explain_storage import storage_state
@@ -51,9 +46,9 @@ from headgate.broker.slices import Steps, at_once, in_slices
 from headgate.broker.topic_stats import iso_time
 from headgate.engine.subscription import Subscription
 from headgate.engine.topic import Topic
-from headgate.flow.account import LABELS
-from headgate.flow.sentence import limit_text
-from headgate.flow.verdict import blame_shares
+from headgate.flow.account.account import LABELS
+from headgate.flow.account.verdict import blame_shares
+from headgate.flow.sentences.backlog import limit_text
 from headgate.metadata.errors import not_found
 
 if TYPE_CHECKING:

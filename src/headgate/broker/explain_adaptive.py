@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from headgate.broker.explain_types import AdaptiveState, DecisionState
 from headgate.broker.topic_stats import iso_time
 from headgate.engine.topic import Topic
-from headgate.flow.adaptive import Decision, PublishLimit
-from headgate.flow.adaptive_sentence import decision_sentence, publish_limit_text
+from headgate.flow.adaptive.cycle import Decision, PublishLimit
+from headgate.flow.sentences.adaptive import decision_sentence, publish_limit_text
 
 if TYPE_CHECKING:
     from headgate.broker.service import Broker

@@ -7,18 +7,14 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from headgate.base.units import NS_PER_S
-from headgate.broker.explain_types import (
-    BudgetState,
-    HeldBackState,
-    HeldSubscription,
-    LimitState,
-)
+from headgate.broker.explain_types import BudgetState, HeldBackState, HeldSubscription, LimitState
 from headgate.broker.publish_limits import PUBLISH_BROKER, PUBLISH_TOPIC
 from headgate.engine.subscription import Subscription
 from headgate.engine.topic import Topic
-from headgate.flow.limits import Dimension, EffectiveLimit, Level, RateLimit
-from headgate.flow.node import GateStatistics
-from headgate.flow.sentence import limit_text
+from headgate.flow.limits.gate_node import GateStatistics
+from headgate.flow.limits.precedence import EffectiveLimit
+from headgate.flow.limits.rate_limit import Dimension, Level, RateLimit
+from headgate.flow.sentences.backlog import limit_text
 
 if TYPE_CHECKING:
     from headgate.broker.service import Broker

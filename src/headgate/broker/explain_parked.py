@@ -16,8 +16,9 @@ from headgate.broker.publish_limits import PUBLISH_BROKER, PUBLISH_TOPIC
 from headgate.broker.slices import Steps
 from headgate.engine.parking import Parking, Place
 from headgate.engine.topic import Topic
-from headgate.flow.limits import ADAPTIVE_SOURCE, Dimension
-from headgate.flow.sentence import limit_text
+from headgate.flow.limits.precedence import ADAPTIVE_SOURCE
+from headgate.flow.limits.rate_limit import Dimension
+from headgate.flow.sentences.backlog import limit_text
 
 if TYPE_CHECKING:
     from headgate.broker.service import Broker

@@ -20,8 +20,8 @@ from headgate.broker.explain_types import (
 from headgate.broker.slices import SLICE_STEPS, Steps, at_once
 from headgate.broker.topic_stats import iso_time
 from headgate.engine.topic import Topic
-from headgate.flow.node import LARGEST_WAITERS
-from headgate.flow.publish_sentence import Held, publish_sentence
+from headgate.flow.limits.gate_node import LARGEST_WAITERS
+from headgate.flow.sentences.publish import Held, publish_sentence
 
 if TYPE_CHECKING:
     from headgate.broker.service import Broker

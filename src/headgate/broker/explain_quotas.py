@@ -11,8 +11,8 @@ from headgate.base.units import MS_PER_S, NS_PER_S, S_PER_MINUTE
 from headgate.broker.explain_types import QuotaState, TopicQuotaReport
 from headgate.engine.topic import Topic
 from headgate.engine.topic_quota import TopicQuota
-from headgate.flow.quota import Quota, QuotaType
-from headgate.flow.quota_sentence import quota_sentence, size_text, time_text
+from headgate.flow.quota.backlog_quota import Quota, QuotaType
+from headgate.flow.sentences.quota import quota_sentence, size_text, time_text
 
 if TYPE_CHECKING:
     from headgate.broker.service import Broker

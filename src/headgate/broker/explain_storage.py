@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from headgate.base.units import NS_PER_S
 from headgate.broker.explain_types import StorageState
-from headgate.flow.disk_sentence import disk_sentence, pace_sentence
+from headgate.flow.sentences.disk import disk_sentence, pace_sentence
 
 if TYPE_CHECKING:
     from headgate.broker.service import Broker

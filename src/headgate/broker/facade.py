@@ -22,13 +22,7 @@ from headgate.base.names import TopicName
 from headgate.base.positions import Position
 from headgate.broker.stats import InternalStats, TopicStats
 from headgate.metadata.catalog import Catalog, Change
-from headgate.metadata.policies import (
-    BacklogQuota,
-    DispatchRate,
-    PublishRate,
-    QuotaKind,
-    Retention,
-)
+from headgate.metadata.policies import BacklogQuota, DispatchRate, PublishRate, QuotaKind, Retention
 from headgate.wire.codes import CompressionType
 from headgate.wire.entry import ChunkFacts, KeyFacts
 

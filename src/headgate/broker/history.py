@@ -18,9 +18,9 @@ from typing import NamedTuple
 
 from headgate.base.units import NS_PER_MS, NS_PER_S, S_PER_MINUTE
 from headgate.engine.subscription import Subscription
-from headgate.flow.account import CELL_COUNT, Cell
-from headgate.flow.limits import Level
-from headgate.flow.verdict import IN_FLIGHT_NS, YOUNG_NS
+from headgate.flow.account.account import CELL_COUNT, Cell
+from headgate.flow.account.verdict import IN_FLIGHT_NS, YOUNG_NS
+from headgate.flow.limits.rate_limit import Level
 
 MINUTE_NS = S_PER_MINUTE * NS_PER_S
 HOUR_NS = 60 * MINUTE_NS

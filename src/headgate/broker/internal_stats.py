@@ -16,7 +16,7 @@ from headgate.engine.dispatch_shared import SharedDispatcher
 from headgate.engine.dispatch_single import SingleActiveDispatcher
 from headgate.engine.subscription import Subscription
 from headgate.engine.topic import Topic
-from headgate.flow.account import Cell
+from headgate.flow.account.account import Cell
 from headgate.ledger import LedgerInfo, TopicLog
 
 RUNS_SHOWN_MAX = 1_000

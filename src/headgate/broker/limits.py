@@ -17,16 +17,14 @@ from headgate.broker.settings import Settings
 from headgate.engine.engine import Engine
 from headgate.engine.subscription import Subscription
 from headgate.engine.topic import Topic
-from headgate.flow.limits import (
+from headgate.flow.limits.gate_node import GateNode
+from headgate.flow.limits.precedence import (
     DISPATCH_KEYS,
-    Dimension,
     EffectiveLimit,
-    Level,
-    RateLimit,
     RatePolicy,
     effective_limit,
 )
-from headgate.flow.node import GateNode
+from headgate.flow.limits.rate_limit import Dimension, Level, RateLimit
 from headgate.metadata.catalog import Catalog
 from headgate.metadata.policies import DispatchRate
 

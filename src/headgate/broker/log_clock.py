@@ -18,7 +18,7 @@ from headgate.base.units import NS_PER_MS, NS_PER_S, S_PER_MINUTE
 from headgate.broker.metadata_writer import MetadataWriter
 from headgate.broker.topic_stats import iso_time
 from headgate.broker.trouble import Trouble
-from headgate.flow.sentence import duration
+from headgate.flow.sentences.backlog import duration
 from headgate.ledger import CommitLog, TimesBound
 from headgate.metadata.catalog import Catalog
 from headgate.metadata.rows import LogTimeRow

@@ -17,19 +17,16 @@ from headgate.base.names import TopicName
 from headgate.broker.limits import NO_LIMIT
 from headgate.broker.settings import Settings
 from headgate.engine.topic import Topic
-from headgate.flow.limits import (
+from headgate.flow.limits.precedence import (
     ADAPTIVE_SOURCE,
     PUBLISH_KEYS,
-    Dimension,
     EffectiveLimit,
-    Level,
-    RateLimit,
     RatePolicy,
     effective_limit,
-    is_tighter,
-    tighter,
 )
-from headgate.flow.sentence import limit_text
+from headgate.flow.limits.rate_limit import Dimension, Level, RateLimit
+from headgate.flow.publish.tightest import is_tighter, tighter
+from headgate.flow.sentences.backlog import limit_text
 from headgate.metadata.catalog import Catalog
 from headgate.metadata.policies import PublishRate
 

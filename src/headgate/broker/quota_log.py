@@ -14,7 +14,7 @@ from typing import Final
 from headgate.base.units import NS_PER_S, S_PER_MINUTE
 from headgate.engine.eviction import Eviction
 from headgate.engine.topic import Topic
-from headgate.flow.quota import Quota, QuotaPolicy
+from headgate.flow.quota.backlog_quota import Quota, QuotaPolicy
 
 logger = logging.getLogger("headgate.quotas")
 

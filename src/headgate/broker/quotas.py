@@ -11,7 +11,7 @@ from headgate.base.names import TopicName
 from headgate.base.units import GIB
 from headgate.broker.settings import Settings
 from headgate.engine.topic import Topic
-from headgate.flow.quota import (
+from headgate.flow.quota.backlog_quota import (
     NO_QUOTAS,
     QuotaPolicy,
     Quotas,

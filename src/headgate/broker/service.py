@@ -49,8 +49,8 @@ from headgate.engine.engine import Engine, EngineLimits
 from headgate.engine.eviction import Eviction
 from headgate.engine.subscription import Subscription
 from headgate.engine.topic import Topic
-from headgate.flow.limits import RateLimit
-from headgate.flow.quota import NO_QUOTAS, Quota, Quotas
+from headgate.flow.limits.rate_limit import RateLimit
+from headgate.flow.quota.backlog_quota import NO_QUOTAS, Quota, Quotas
 from headgate.ledger import CommitLog, TopicLog
 from headgate.metadata.catalog import Catalog, Change
 from headgate.metadata.rows import Kind

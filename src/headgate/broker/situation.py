@@ -26,13 +26,9 @@ from headgate.broker.history import (
 from headgate.broker.limits import NO_LIMIT
 from headgate.broker.slices import Steps
 from headgate.engine.subscription import Subscription
-from headgate.flow.account import CELL_COUNT, difference
-from headgate.flow.limits import Dimension, EffectiveLimit, Level
-from headgate.flow.proven import Stretch, hungry_share, proven_ack_per_s, stopped_by
-from headgate.flow.quota import QuotaType
-from headgate.flow.quota_sentence import quota_text
-from headgate.flow.sentence import Circumstances, duration, sentence
-from headgate.flow.verdict import (
+from headgate.flow.account.account import CELL_COUNT, difference
+from headgate.flow.account.demonstrated import Stretch, hungry_share, proven_ack_per_s, stopped_by
+from headgate.flow.account.verdict import (
     THROTTLED,
     Evidence,
     Judgement,
@@ -41,6 +37,11 @@ from headgate.flow.verdict import (
     blame_shares,
     judge,
 )
+from headgate.flow.limits.precedence import EffectiveLimit
+from headgate.flow.limits.rate_limit import Dimension, Level
+from headgate.flow.quota.backlog_quota import QuotaType
+from headgate.flow.sentences.backlog import Circumstances, duration, sentence
+from headgate.flow.sentences.quota import quota_text
 
 if TYPE_CHECKING:
     from headgate.broker.service import Broker

@@ -28,8 +28,9 @@ from headgate.engine.dispatch_single import SingleActiveDispatcher
 from headgate.engine.producer import Producer
 from headgate.engine.subscription import Subscription
 from headgate.engine.topic import Topic
-from headgate.flow.account import LABELS
-from headgate.flow.limits import Dimension, EffectiveLimit, Level
+from headgate.flow.account.account import LABELS
+from headgate.flow.limits.precedence import EffectiveLimit
+from headgate.flow.limits.rate_limit import Dimension, Level
 
 if TYPE_CHECKING:
     from headgate.broker.service import Broker

@@ -11,8 +11,8 @@ from rich.text import Text
 
 from headgate.demo.adaptive import Look, Neighbours, Row, is_settled
 from headgate.demo.scenes import Subject
-from headgate.flow.quota_sentence import size_text
-from headgate.flow.sentence import percent
+from headgate.flow.sentences.backlog import percent
+from headgate.flow.sentences.quota import size_text
 
 _INDENT: Final = "  "
 _INDENT_FURTHER: Final = "    "

@@ -11,7 +11,7 @@ import urllib3
 from headgate.base.errors import HeadgateError
 from headgate.demo.findings import Finding, from_explain
 from headgate.demo.scenes import Scene
-from headgate.flow.limits import Level
+from headgate.flow.limits.rate_limit import Level
 
 _TIMEOUT_S: Final = 10
 _OK_MAX: Final = 299

@@ -10,7 +10,7 @@ from typing import Final
 from headgate.demo.admin import HttpCall, limit_calls
 from headgate.demo.findings import Finding
 from headgate.demo.scenes import Scene, Subject
-from headgate.flow.limits import Level
+from headgate.flow.limits.rate_limit import Level
 
 DRAIN_S: Final = 8
 """The new limit is chosen so that the backlog goes in about this time."""

@@ -14,7 +14,7 @@ from headgate.demo.findings import Finding
 from headgate.demo.live import colour
 from headgate.demo.rule import rule_is_right
 from headgate.demo.scenes import Scene, Subject
-from headgate.flow.verdict import Verdict, nobody_text
+from headgate.flow.account.verdict import Verdict, nobody_text
 
 _WIDTH_MAX: Final = 100
 """Longer lines are hard to read."""

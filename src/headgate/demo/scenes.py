@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from headgate.flow.limits import Level
-from headgate.flow.verdict import Verdict
+from headgate.flow.account.verdict import Verdict
+from headgate.flow.limits.rate_limit import Level
 
 NAMESPACE: Final = "public/default"
 

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 from headgate.engine.consumer import Consumer
 from headgate.engine.types import Hold, SubscriptionType
-from headgate.flow.account import LABELS, Cell, throttled_cell
-from headgate.flow.backlog import Amounts
+from headgate.flow.account.account import LABELS, Cell, throttled_cell
+from headgate.flow.quota.backlog import Amounts
 
 if TYPE_CHECKING:
     from headgate.engine.subscription import Subscription

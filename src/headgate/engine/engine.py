@@ -29,10 +29,10 @@ from headgate.engine.subscription import Subscription
 from headgate.engine.topic import Topic
 from headgate.engine.topic_quota import TopicQuota
 from headgate.engine.types import SubscriptionType
-from headgate.flow.gate import BrokerGate, TopicGate
-from headgate.flow.limits import RateLimit
-from headgate.flow.quota import NO_QUOTAS, Quotas
-from headgate.flow.relative import PublishRate
+from headgate.flow.limits.gate import BrokerGate, TopicGate
+from headgate.flow.limits.rate_limit import RateLimit
+from headgate.flow.limits.relative import PublishRate
+from headgate.flow.quota.backlog_quota import NO_QUOTAS, Quotas
 
 FLUSH_ENTRIES_MAX = 256
 """Entries handed over in one flush: less than a millisecond of work, also where limits apply."""

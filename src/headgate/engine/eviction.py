@@ -6,7 +6,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from typing import TYPE_CHECKING, NamedTuple
 
-from headgate.flow.quota import Quota
+from headgate.flow.quota.backlog_quota import Quota
 
 if TYPE_CHECKING:
     from headgate.engine.subscription import Subscription

@@ -9,9 +9,9 @@ from __future__ import annotations
 from bisect import bisect_left
 from typing import TYPE_CHECKING
 
-from headgate.flow.budget import Budget
-from headgate.flow.limits import Dimension
-from headgate.flow.throttle import ThrottledAmounts
+from headgate.flow.limits.budget import Budget
+from headgate.flow.limits.rate_limit import Dimension
+from headgate.flow.limits.throttled_events import ThrottledAmounts
 
 if TYPE_CHECKING:
     from headgate.engine.dispatcher import Dispatcher

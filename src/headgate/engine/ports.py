@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from headgate.engine.producer import Producer
     from headgate.engine.subscription import Subscription
     from headgate.engine.topic import Topic
-    from headgate.flow.adaptive import Decision
-    from headgate.flow.quota import Quota
+    from headgate.flow.adaptive.cycle import Decision
+    from headgate.flow.quota.backlog_quota import Quota
 
 
 class EntryLog(Protocol):

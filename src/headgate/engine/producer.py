@@ -13,7 +13,7 @@ from headgate.engine.types import AccessMode
 if TYPE_CHECKING:
     from headgate.engine.parking import ParkedSend, Place
     from headgate.engine.topic import Topic
-    from headgate.flow.waiter_gate import WaiterGate
+    from headgate.flow.limits.waiter_gate import WaiterGate
 
 
 class Producer:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from headgate.base.units import MS_PER_S
 from headgate.engine.eviction import Eviction
 from headgate.engine.parking import Place
-from headgate.flow.quota import due_ns
+from headgate.flow.quota.backlog_quota import due_ns
 
 if TYPE_CHECKING:
     from headgate.engine.engine import Engine

@@ -18,15 +18,15 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from headgate.base.units import NS_PER_MS, NS_PER_S
-from headgate.flow.limits import PerSecond, RateLimit
-from headgate.flow.relative import SAMPLE_NS, PublishRate
+from headgate.flow.limits.rate_limit import PerSecond, RateLimit
+from headgate.flow.limits.relative import SAMPLE_NS, PublishRate
 
 if TYPE_CHECKING:
     from headgate.engine.engine import Engine
     from headgate.engine.subscription import Subscription
     from headgate.engine.topic import Topic
-    from headgate.flow.gate import BrokerGate, TopicGate
-    from headgate.flow.waiter_gate import WaiterGate
+    from headgate.flow.limits.gate import BrokerGate, TopicGate
+    from headgate.flow.limits.waiter_gate import WaiterGate
 
     Gate = BrokerGate | TopicGate | WaiterGate
 

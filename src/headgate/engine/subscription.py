@@ -21,15 +21,15 @@ from headgate.engine.errors import (
 from headgate.engine.held_back import HeldBack
 from headgate.engine.rates import RateMeter
 from headgate.engine.types import SubscriptionType
-from headgate.flow import backlog
-from headgate.flow.account import Account, Cell
-from headgate.flow.limits import RateLimit
-from headgate.flow.waiter_gate import WaiterGate
+from headgate.flow.account.account import Account, Cell
+from headgate.flow.limits.rate_limit import RateLimit
+from headgate.flow.limits.waiter_gate import WaiterGate
+from headgate.flow.quota import backlog
 
 if TYPE_CHECKING:
     from headgate.engine.dispatcher import Dispatcher
     from headgate.engine.topic import Topic
-    from headgate.flow.quota import Quota
+    from headgate.flow.quota.backlog_quota import Quota
 
 
 class Subscription:
@@ -38,7 +38,7 @@ class Subscription:
     ``done_*`` count entries, messages and bytes below the topic's end that it has acknowledged or
     skipped, since the topic was created; everything at or below ``acks.mark_delete`` counts. Of an
     entry whose messages are acknowledged singly, those that are count, and nothing else until all
-    of them are (headgate.flow.backlog).
+    of them are (headgate.flow.quota.backlog).
     """
 
     __slots__ = (

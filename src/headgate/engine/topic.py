@@ -35,10 +35,10 @@ from headgate.engine.writes import (
     count_latency,
     count_sizes,
 )
-from headgate.flow.adaptive_topic import TopicControl
-from headgate.flow.gate import TopicGate
-from headgate.flow.limits import RateLimit
-from headgate.flow.relative import PublishRate
+from headgate.flow.adaptive.topic import TopicControl
+from headgate.flow.limits.gate import TopicGate
+from headgate.flow.limits.rate_limit import RateLimit
+from headgate.flow.limits.relative import PublishRate
 
 if TYPE_CHECKING:
     from headgate.engine.engine import Engine

@@ -16,7 +16,7 @@ from headgate.base.units import INT64_MAX
 from headgate.engine.errors import ProducersHeldError, ProducersRefusedError
 from headgate.engine.eviction import Eviction, Taken, first_kept
 from headgate.engine.least import Least
-from headgate.flow.quota import (
+from headgate.flow.quota.backlog_quota import (
     NO_QUOTAS,
     RELEASE_PERCENT,
     Approach,

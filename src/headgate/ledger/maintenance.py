@@ -17,11 +17,7 @@ from typing import Final, Protocol
 
 from headgate.base.errors import StorageError
 from headgate.fs.api import Fs
-from headgate.ledger.checkpoint import (
-    CheckpointBuilder,
-    Counters,
-    checkpoint_names,
-)
+from headgate.ledger.checkpoint import CheckpointBuilder, Counters, checkpoint_names
 from headgate.ledger.errors import LogFullError
 from headgate.ledger.footer import FooterBuilder
 from headgate.ledger.format import segment_name

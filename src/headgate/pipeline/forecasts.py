@@ -18,7 +18,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from headgate.base.clock import SystemClock
 from headgate.base.errors import InputError
 from headgate.base.units import NS_PER_S, NS_PER_US
-from headgate.flow.quota_sentence import consequence
+from headgate.flow.sentences.quota import consequence
 from headgate.pipeline.breach_times import counted_from_ns, likely_ns
 from headgate.pipeline.forecast_steps import SCORED_COLUMNS, forecast_scores, newest_usage
 from headgate.pipeline.kernels.forecast_score import Score

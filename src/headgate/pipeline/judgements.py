@@ -19,8 +19,8 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
 
 from headgate.base.units import NS_PER_S
-from headgate.flow.proven import HELD_BY_OTHERS, HELD_SHARE_MAX
-from headgate.flow.verdict import YOUNG_NS
+from headgate.flow.account.demonstrated import HELD_BY_OTHERS, HELD_SHARE_MAX
+from headgate.flow.account.verdict import YOUNG_NS
 from headgate.pipeline.kernels import sharing
 from headgate.pipeline.kernels.attribution import (
     INPUT_COLUMNS,
@@ -33,11 +33,7 @@ from headgate.pipeline.kernels.minute_runs import RUN_COLUMNS, minute_runs
 from headgate.pipeline.kernels.proven_rates import HOUR, KEYS, RATE, RATES, proven_rates
 from headgate.pipeline.kernels.ranges import SORT_COLUMNS
 from headgate.pipeline.tables.arrow_types import whole_subjects
-from headgate.pipeline.tables.attribution import (
-    ATTRIBUTION,
-    ATTRIBUTION_KEY,
-    PROVEN_LOOK_BACK_NS,
-)
+from headgate.pipeline.tables.attribution import ATTRIBUTION, ATTRIBUTION_KEY, PROVEN_LOOK_BACK_NS
 from headgate.pipeline.tables.columns import DAY_HOURS, HOUR_NS
 from headgate.pipeline.tables.schemas import spark_schema, table_schema
 from headgate.record.fields import STATE_FIELD_NAMES, Kind
@@ -111,7 +107,7 @@ def _number(name: str) -> Column:
 
 
 def _proving(minutes: DataFrame) -> DataFrame:
-    """The minutes that prove a rate, as ``headgate.flow.proven`` says, and the rate."""
+    """The minutes that demonstrate a rate, and the rate: ``headgate.flow.account.demonstrated``."""
     held = (
         name for name, is_held in zip(STATE_FIELD_NAMES, HELD_BY_OTHERS, strict=True) if is_held
     )

@@ -25,11 +25,7 @@ from headgate.pipeline.kernels.publishing import (
 from headgate.pipeline.tables.arrow_types import whole_subjects
 from headgate.pipeline.tables.columns import HOUR_NS, MINUTE_NS
 from headgate.pipeline.tables.intervals import TOPIC_KEY, TOPIC_ORDER
-from headgate.pipeline.tables.publishing import (
-    LIMITER_KEY,
-    PUBLISH_ATTRIBUTION,
-    THROTTLE_TIMELINE,
-)
+from headgate.pipeline.tables.publishing import LIMITER_KEY, PUBLISH_ATTRIBUTION, THROTTLE_TIMELINE
 from headgate.pipeline.tables.schemas import spark_schema, table_schema
 from headgate.record.fields import DIMENSIONS, Kind
 

@@ -8,7 +8,7 @@ from textwrap import TextWrapper, wrap
 from typing import Any, Final, TextIO
 
 from headgate.base.units import NS_PER_S
-from headgate.flow.verdict import Verdict, blamed_shares, nobody_text
+from headgate.flow.account.verdict import Verdict, blamed_shares, nobody_text
 from headgate.pipeline.forgotten import is_forgotten
 from headgate.pipeline.rows import WIDTH_MIN, write_rows
 from headgate.pipeline.tables.attribution import BLAMES

@@ -17,11 +17,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from headgate.pipeline.kernels.evictions import INPUT_COLUMNS as EVENT_COLUMNS
 from headgate.pipeline.kernels.evictions import evictions_table
-from headgate.pipeline.kernels.intervals import (
-    SORT_COLUMNS,
-    SUBJECT_COLUMNS,
-    interval_table,
-)
+from headgate.pipeline.kernels.intervals import SORT_COLUMNS, SUBJECT_COLUMNS, interval_table
 from headgate.pipeline.kernels.quota_usage import INPUT_COLUMNS as TOPIC_MINUTE_COLUMNS
 from headgate.pipeline.kernels.quota_usage import quota_usage_table
 from headgate.pipeline.kernels.silences import Arrivals

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from headgate.engine.topic import Topic
-from headgate.flow.adaptive import Decision, DecisionKind, PublishLimit
-from headgate.flow.adaptive_sentence import decision_sentence
+from headgate.flow.adaptive.cycle import Decision, DecisionKind, PublishLimit
+from headgate.flow.sentences.adaptive import decision_sentence
 from headgate.telemetry.events import EventLog
 from headgate.telemetry.names import Names
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from headgate.flow.limits import ABOVE_PUBLISH_RATE, EffectiveLimit
+from headgate.flow.limits.precedence import ABOVE_PUBLISH_RATE, EffectiveLimit
 from headgate.telemetry.names import PLAIN, Names
 
 

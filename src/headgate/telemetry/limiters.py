@@ -8,10 +8,10 @@ from typing import Final
 from headgate.broker.publish_limits import PUBLISH_BROKER
 from headgate.engine.producer import Producer
 from headgate.engine.subscription import Subscription
-from headgate.flow.budget import Budget
-from headgate.flow.gate import BrokerGate, TopicGate
-from headgate.flow.limits import Dimension, Level
-from headgate.flow.waiter_gate import WaiterGate
+from headgate.flow.limits.budget import Budget
+from headgate.flow.limits.gate import BrokerGate, TopicGate
+from headgate.flow.limits.rate_limit import Dimension, Level
+from headgate.flow.limits.waiter_gate import WaiterGate
 from headgate.record.fields import WAITERS_LARGEST
 from headgate.telemetry.names import PLAIN, Names
 from headgate.telemetry.subjects import SPAN_COLUMNS, Instant, Row

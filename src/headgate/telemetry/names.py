@@ -22,7 +22,7 @@ NAMES_REMEMBERED: Final = 65_536
 """Hashes kept, so that windows do not make them anew."""
 
 _NAMESPACE_POLICY: Final = "namespace policy "
-"""How :class:`headgate.flow.limits.EffectiveLimit` begins a source that has a name in it."""
+"""How an :class:`~headgate.flow.limits.precedence.EffectiveLimit` begins a source with a name."""
 
 
 class Names:

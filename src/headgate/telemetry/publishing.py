@@ -9,7 +9,7 @@ from headgate.base.park_cause import ParkCause
 from headgate.base.units import NS_PER_S
 from headgate.engine.producer import Producer
 from headgate.engine.topic import Topic
-from headgate.flow.limits import Dimension
+from headgate.flow.limits.rate_limit import Dimension
 from headgate.record.codec import Value
 from headgate.telemetry.limit_track import LimitTrack
 

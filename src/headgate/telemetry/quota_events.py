@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from headgate.engine.eviction import Eviction, Taken
 from headgate.engine.topic import Topic
-from headgate.flow.quota import Quota, QuotaType
+from headgate.flow.quota.backlog_quota import Quota, QuotaType
 from headgate.telemetry.events import EventLog
 from headgate.telemetry.names import Names
 from headgate.telemetry.quotas import event_inputs, eviction_outcome, turned_outcome

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from headgate.base.park_cause import ParkCause
 from headgate.base.units import MS_PER_S, NS_PER_S
 from headgate.broker.quota_sweep import BOUNDS_S
-from headgate.flow.quota import QuotaType
+from headgate.flow.quota.backlog_quota import QuotaType
 from headgate.telemetry.series import (
     BREACH_SERIES,
     CHECK_DEFECTS_SERIES,

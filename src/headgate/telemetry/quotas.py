@@ -7,7 +7,7 @@ from typing import Any, Final
 from headgate.base.units import NS_PER_MS, NS_PER_S
 from headgate.engine.eviction import Eviction
 from headgate.engine.topic import Topic
-from headgate.flow.quota import Quota, QuotaPolicy, Quotas, QuotaType
+from headgate.flow.quota.backlog_quota import Quota, QuotaPolicy, Quotas, QuotaType
 from headgate.record.codec import Value
 from headgate.record.fields import QUOTA_TYPES
 from headgate.telemetry.names import Names

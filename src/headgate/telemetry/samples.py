@@ -16,22 +16,17 @@ from headgate.engine.eviction import Eviction
 from headgate.engine.producer import Producer
 from headgate.engine.subscription import Subscription
 from headgate.engine.topic import Topic
-from headgate.flow.account import LABELS, Cell
-from headgate.flow.adaptive import Decision
-from headgate.flow.limits import ABOVE_PUBLISH_RATE, Dimension, EffectiveLimit, Level
-from headgate.flow.quota import Quota
+from headgate.flow.account.account import LABELS, Cell
+from headgate.flow.adaptive.cycle import Decision
+from headgate.flow.limits.precedence import ABOVE_PUBLISH_RATE, EffectiveLimit
+from headgate.flow.limits.rate_limit import Dimension, Level
+from headgate.flow.quota.backlog_quota import Quota
 from headgate.record.codec import Columns
 from headgate.record.fields import Kind
 from headgate.telemetry.controller_events import ControllerEvents
 from headgate.telemetry.events import EventLog
 from headgate.telemetry.limit_track import LimitChange, LimitTrack, limit_values
-from headgate.telemetry.limiters import (
-    LIMITER_COLUMNS,
-    Gate,
-    LimiterTrack,
-    Waiter,
-    subject_of,
-)
+from headgate.telemetry.limiters import LIMITER_COLUMNS, Gate, LimiterTrack, Waiter, subject_of
 from headgate.telemetry.names import PLAIN, Names
 from headgate.telemetry.publishing import Turn
 from headgate.telemetry.quota_events import QuotaEvents

@@ -221,7 +221,7 @@ THROTTLED_SERIES: Final = (
     _subscription("subscription_dispatch_throttled_bytes_events", "events",
                   _THROTTLED_MEANING.format("bytes"), "reason"),
 )  # fmt: skip
-"""In the order of :class:`headgate.flow.limits.Dimension`."""
+"""In the order of :class:`headgate.flow.limits.rate_limit.Dimension`."""
 
 _HELD_BACK_MEANING: Final = (
     "{} that backlog and permits allowed and a limit in {} held back, once for each limiter and"
@@ -233,7 +233,7 @@ HELD_BACK_SERIES: Final = (
     _subscription("subscription_dispatch_throttled_bytes", "bytes",
                   _HELD_BACK_MEANING.format("Bytes", "bytes"), "tenant"),
 )  # fmt: skip
-"""In the order of :class:`headgate.flow.limits.Dimension`."""
+"""In the order of :class:`headgate.flow.limits.rate_limit.Dimension`."""
 
 STATE_SERIES: Final = Series(
     "headgate_subscription_state_seconds_total",

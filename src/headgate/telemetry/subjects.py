@@ -14,9 +14,9 @@ from typing import Final
 from headgate.base.units import NS_PER_MS
 from headgate.engine.subscription import Subscription
 from headgate.engine.topic import Topic
-from headgate.flow.account import Account, Cell
-from headgate.flow.limits import Dimension, Level
-from headgate.flow.quota import NO_QUOTAS
+from headgate.flow.account.account import Account, Cell
+from headgate.flow.limits.rate_limit import Dimension, Level
+from headgate.flow.quota.backlog_quota import NO_QUOTAS
 from headgate.record.codec import Value
 from headgate.record.fields import CELL_NAMES, DIMENSIONS, STATE_FIELD_NAMES, THROTTLE_REASONS
 from headgate.telemetry.limit_track import LimitTrack, LimitValues

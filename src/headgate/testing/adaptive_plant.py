@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from headgate.base.units import MIB, NS_PER_MS, NS_PER_S
-from headgate.flow.adaptive import (
+from headgate.flow.adaptive.cycle import (
     AdaptiveSettings,
     Cycle,
     Decision,
@@ -26,10 +26,10 @@ from headgate.flow.adaptive import (
     PublishLimit,
     TopicSignals,
 )
-from headgate.flow.adaptive_topic import TopicControl
-from headgate.flow.memory_share import MemoryAttribution
-from headgate.flow.pressure import memory_pressure, quota_use
-from headgate.flow.quota import RELEASE_PERCENT
+from headgate.flow.adaptive.memory_share import MemoryAttribution
+from headgate.flow.adaptive.pressure import memory_pressure, quota_use
+from headgate.flow.adaptive.topic import TopicControl
+from headgate.flow.quota.backlog_quota import RELEASE_PERCENT
 
 STEP_NS: Final = 50 * NS_PER_MS
 STEP_MS: Final = STEP_NS // NS_PER_MS

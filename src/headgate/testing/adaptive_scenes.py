@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from headgate.base.units import MIB, MS_PER_S, NS_PER_MS
-from headgate.flow.adaptive import AdaptiveSettings, Law
+from headgate.flow.adaptive.cycle import AdaptiveSettings, Law
 from headgate.testing.adaptive_plant import Plant, PlantTopic, Profile
 
 DRAIN: Final = 1_000_000.0

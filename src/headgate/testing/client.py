@@ -16,12 +16,7 @@ from headgate.testing.consumer import SimConsumer
 from headgate.testing.errors import ConnectionLostError, refused
 from headgate.testing.producer import SimProducer
 from headgate.wire import client as frames
-from headgate.wire.codes import (
-    CommandType,
-    InitialPosition,
-    ProducerAccessMode,
-    SubscriptionType,
-)
+from headgate.wire.codes import CommandType, InitialPosition, ProducerAccessMode, SubscriptionType
 from headgate.wire.frame import FIELD_OF_TYPE, FrameDecoder
 from headgate.wire.ids import NO_REQUEST
 from headgate.wire.messages import BaseCommand, Schema

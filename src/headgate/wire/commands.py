@@ -12,12 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from headgate.wire.codes import (
-    CommandType,
-    LookupResult,
-    PartitionedMetadataResult,
-    ServerError,
-)
+from headgate.wire.codes import CommandType, LookupResult, PartitionedMetadataResult, ServerError
 from headgate.wire.frame import FIELD_OF_TYPE, encode_frame
 from headgate.wire.ids import NO_REQUEST
 from headgate.wire.messages import BaseCommand

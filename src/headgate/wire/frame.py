@@ -33,11 +33,7 @@ from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import DecodeError, EncodeError, Message
 
 from headgate.wire.codes import CommandType
-from headgate.wire.errors import (
-    CommandTooLongError,
-    LocalProtocolError,
-    RemoteProtocolError,
-)
+from headgate.wire.errors import CommandTooLongError, LocalProtocolError, RemoteProtocolError
 from headgate.wire.limits import (
     BUFFER_BYTES_START,
     BUFFER_BYTES_STEADY,

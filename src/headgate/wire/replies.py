@@ -9,12 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from headgate.base.positions import Position
-from headgate.wire.codes import (
-    CommandType,
-    LookupResult,
-    PartitionedMetadataResult,
-    ServerError,
-)
+from headgate.wire.codes import CommandType, LookupResult, PartitionedMetadataResult, ServerError
 from headgate.wire.frame import encode_frame
 from headgate.wire.ids import NO_REQUEST, message_id_of
 from headgate.wire.messages import BaseCommand, Schema

@@ -13,7 +13,7 @@ from headgate.broker.admin_facade import AdminFacade
 from headgate.broker.service import Broker
 from headgate.engine.parking import Place
 from headgate.engine.topic import Topic
-from headgate.flow.limits import Dimension, RateLimit
+from headgate.flow.limits.rate_limit import Dimension, RateLimit
 from headgate.metadata.policies import PublishRate
 from tests.sim.brokersim import adaptive
 from tests.sim.brokersim.model import ViolationError

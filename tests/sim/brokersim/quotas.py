@@ -12,7 +12,7 @@ from headgate.broker.service import Broker
 from headgate.engine.eviction import Eviction
 from headgate.engine.ports import NoObserver
 from headgate.engine.topic import Topic
-from headgate.flow.quota import Quota, QuotaPolicy, QuotaType, size_after_eviction
+from headgate.flow.quota.backlog_quota import Quota, QuotaPolicy, QuotaType, size_after_eviction
 from headgate.metadata.policies import BacklogQuota, QuotaKind
 from tests.sim.brokersim.model import Model, ViolationError, just_after
 

@@ -13,8 +13,8 @@ from headgate.broker.service import Broker
 from headgate.engine.consumer import Consumer
 from headgate.engine.dispatch_shared import SharedDispatcher
 from headgate.engine.subscription import Subscription
-from headgate.flow.account import Cell
-from headgate.flow.limits import Dimension, RateLimit
+from headgate.flow.account.account import Cell
+from headgate.flow.limits.rate_limit import Dimension, RateLimit
 from headgate.testing import World
 from headgate.wire.codes import AckType
 from headgate.wire.ids import position_of

@@ -36,13 +36,7 @@ from headgate.broker.stats import (
 from headgate.metadata.catalog import Catalog, Change
 from headgate.metadata.errors import RefusalError, conflict, not_allowed, not_found
 from headgate.metadata.memory_store import MemoryStore
-from headgate.metadata.policies import (
-    BacklogQuota,
-    DispatchRate,
-    PublishRate,
-    QuotaKind,
-    Retention,
-)
+from headgate.metadata.policies import BacklogQuota, DispatchRate, PublishRate, QuotaKind, Retention
 from headgate.wire.codes import CompressionType
 from headgate.wire.entry import ChunkFacts, KeyFacts
 

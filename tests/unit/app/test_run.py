@@ -14,13 +14,7 @@ import pytest
 from headgate import __version__
 from headgate.app.node import Node, Urls
 from headgate.app.options import StandaloneOptions
-from headgate.app.run import (
-    StopSignals,
-    allow_connections,
-    process_age_s,
-    ready_line,
-    settings_of,
-)
+from headgate.app.run import StopSignals, allow_connections, process_age_s, ready_line, settings_of
 from headgate.base.errors import InputError
 
 

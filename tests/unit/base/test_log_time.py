@@ -6,14 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.base.log_time import (
-    LATE_NS,
-    STEP_NS,
-    Continued,
-    LogTime,
-    Mark,
-    published_in_log_ms,
-)
+from headgate.base.log_time import LATE_NS, STEP_NS, Continued, LogTime, Mark, published_in_log_ms
 from headgate.base.units import NS_PER_MS, NS_PER_S
 
 WALL_NS = 1_750_000_000 * NS_PER_S

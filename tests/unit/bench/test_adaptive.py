@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bench.adaptive import MESSAGES, Crowd, state_bytes
-from headgate.flow.adaptive import Law
+from headgate.flow.adaptive.cycle import Law
 
 
 def test_calm_topics_learn_their_rate() -> None:

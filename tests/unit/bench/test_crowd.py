@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bench.crowd import Crowd, Timers, core_share
-from headgate.flow.limits import Level
+from headgate.flow.limits.rate_limit import Level
 
 
 @pytest.mark.parametrize("level", [Level.SUBSCRIPTION, Level.TOPIC])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bench.quota_engine import BATCH_ENTRIES, Rig
-from headgate.flow.quota import NO_QUOTAS, Quota, QuotaPolicy, Quotas, QuotaType
+from headgate.flow.quota.backlog_quota import NO_QUOTAS, Quota, QuotaPolicy, Quotas, QuotaType
 
 FAR = Quotas(Quota(QuotaType.SIZE, 1 << 40, QuotaPolicy.HOLD, "topic policy"), None)
 

@@ -14,8 +14,8 @@ from headgate.base.units import NS_PER_S
 from headgate.broker import adaptive
 from headgate.broker.adaptive import AdaptiveThrottle
 from headgate.engine.topic import Topic
-from headgate.flow.adaptive import Decision, DecisionKind, Law, Rule
-from headgate.flow.adaptive_topic import TopicControl
+from headgate.flow.adaptive.cycle import Decision, DecisionKind, Law, Rule
+from headgate.flow.adaptive.topic import TopicControl
 from headgate.testing import World
 from tests.unit.broker.adaptive_play import (
     ON,

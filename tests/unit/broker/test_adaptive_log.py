@@ -11,7 +11,7 @@ import pytest
 from headgate.base.names import parse_topic
 from headgate.base.units import NS_PER_S
 from headgate.broker.adaptive_log import LINES_MAX, AdaptiveLog
-from headgate.flow.adaptive import (
+from headgate.flow.adaptive.cycle import (
     Decision,
     DecisionKind,
     Inputs,

@@ -9,8 +9,8 @@ import pytest
 
 from headgate.broker.adaptive import DecisionRecord
 from headgate.broker.explain_adaptive import adaptive_state
-from headgate.flow.adaptive import DecisionKind, MemoryRule, Rule
-from headgate.flow.adaptive_sentence import decision_sentence
+from headgate.flow.adaptive.cycle import DecisionKind, MemoryRule, Rule
+from headgate.flow.sentences.adaptive import decision_sentence
 from headgate.testing import World
 from tests.unit.broker.adaptive_play import (
     ON,

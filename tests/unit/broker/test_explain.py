@@ -14,7 +14,7 @@ from headgate.broker.explain import NOBODY, SLICE_TOPICS, explain_top, explain_t
 from headgate.broker.explain_limits import broker_limit
 from headgate.broker.situation import part_of
 from headgate.broker.slices import SLICE_STEPS
-from headgate.flow.verdict import Verdict
+from headgate.flow.account.verdict import Verdict
 from headgate.metadata.errors import RefusalError
 from tests.unit.broker.virtual import VirtualBroker
 

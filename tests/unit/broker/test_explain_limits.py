@@ -5,14 +5,9 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from headgate.broker.explain_limits import (
-    broker_limit,
-    held_back,
-    subscription_limit,
-    topic_limit,
-)
+from headgate.broker.explain_limits import broker_limit, held_back, subscription_limit, topic_limit
 from headgate.broker.explain_types import HeldSubscription
-from headgate.flow.limits import RatePolicy
+from headgate.flow.limits.precedence import RatePolicy
 from tests.unit.broker.virtual import VirtualBroker
 
 FAST = 1e6

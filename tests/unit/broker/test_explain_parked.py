@@ -13,7 +13,7 @@ from headgate.broker.facade import StatsOptions
 from headgate.broker.slices import at_once
 from headgate.broker.topic_stats import topic_stats
 from headgate.engine.topic import Topic
-from headgate.flow.limits import RateLimit
+from headgate.flow.limits.rate_limit import RateLimit
 from headgate.metadata.policies import PublishRate
 from headgate.testing import SimProducer, World
 from tests.unit.broker.playing import TOPIC, played

@@ -7,7 +7,7 @@ from typing import Any
 
 from headgate.base.names import TopicName, parse_topic
 from headgate.broker.explain import explain_top, explain_topic
-from headgate.flow.publish_sentence import NOTHING_HOLDS
+from headgate.flow.sentences.publish import NOTHING_HOLDS
 from headgate.metadata.policies import BacklogQuota, PublishRate
 from headgate.testing import World
 from tests.unit.broker.playing import TOPIC, played

@@ -22,9 +22,9 @@ from headgate.broker.history import (
     changed_levels,
     look,
 )
-from headgate.flow.account import CELL_COUNT, Cell
-from headgate.flow.limits import Level
-from headgate.flow.verdict import YOUNG_NS
+from headgate.flow.account.account import CELL_COUNT, Cell
+from headgate.flow.account.verdict import YOUNG_NS
+from headgate.flow.limits.rate_limit import Level
 from tests.unit.broker.virtual import VirtualBroker
 
 FAST = 1e6

@@ -8,7 +8,7 @@ from headgate.base.names import parse_topic
 from headgate.broker.limits import LimitsInForce, LimitTable, policy_of, rate_of
 from headgate.broker.settings import Settings
 from headgate.engine.engine import Engine
-from headgate.flow.limits import EffectiveLimit, RatePolicy
+from headgate.flow.limits.precedence import EffectiveLimit, RatePolicy
 from headgate.metadata.catalog import Catalog, Change
 from headgate.metadata.policies import DispatchRate
 from tests.unit.broker.virtual import VirtualBroker

@@ -14,7 +14,7 @@ from headgate.base.units import MS_PER_S, NS_PER_S
 from headgate.broker.admin_facade import AdminFacade
 from headgate.broker.facade import AtTime, OlderThan, StatsOptions
 from headgate.broker.log_clock import LINES_MAX, times_bound
-from headgate.flow.quota import QuotaPolicy
+from headgate.flow.quota.backlog_quota import QuotaPolicy
 from headgate.ledger import LedgerSettings
 from headgate.metadata.memory_store import MemoryStore
 from headgate.metadata.policies import BacklogQuota, Retention

@@ -15,13 +15,8 @@ from headgate.broker.publish_limits import (
 from headgate.broker.settings import Settings
 from headgate.engine.engine import Engine
 from headgate.engine.topic import Topic
-from headgate.flow.limits import (
-    ADAPTIVE_SOURCE,
-    Dimension,
-    EffectiveLimit,
-    RateLimit,
-    RatePolicy,
-)
+from headgate.flow.limits.precedence import ADAPTIVE_SOURCE, EffectiveLimit, RatePolicy
+from headgate.flow.limits.rate_limit import Dimension, RateLimit
 from headgate.metadata.catalog import Catalog, Change
 from headgate.metadata.policies import DispatchRate, PublishRate
 from tests.unit.engine.harness import FakeEffects, FakeLog

@@ -9,7 +9,7 @@ import pytest
 from headgate.base.units import NS_PER_S
 from headgate.broker import quota_log
 from headgate.broker.quota_log import QuotaLog
-from headgate.flow.quota import Quota, QuotaType
+from headgate.flow.quota.backlog_quota import Quota, QuotaType
 from tests.unit.engine.quota_rig import EVICT, HOLD, QuotaRig, size_quota
 
 TEN = b"0123456789"

@@ -11,7 +11,7 @@ from headgate.base.units import GIB
 from headgate.broker import quotas
 from headgate.broker.quotas import NOT_LIMITED, QuotaTable
 from headgate.broker.settings import Settings
-from headgate.flow.quota import NO_QUOTAS, Quota, QuotaPolicy, QuotaType
+from headgate.flow.quota.backlog_quota import NO_QUOTAS, Quota, QuotaPolicy, QuotaType
 from headgate.metadata.catalog import Catalog, Change
 from headgate.metadata.policies import BacklogQuota, QuotaKind, Retention
 

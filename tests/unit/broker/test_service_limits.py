@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from headgate.base.names import parse_topic
-from headgate.flow.limits import RateLimit
+from headgate.flow.limits.rate_limit import RateLimit
 from headgate.metadata.policies import DispatchRate
 from headgate.testing import World
 from tests.unit.broker.playing import TOPIC, played

@@ -8,18 +8,11 @@ import pytest
 
 from headgate.base.units import NS_PER_S
 from headgate.broker.history import MINUTE_NS
-from headgate.broker.situation import (
-    SETTLED_NS,
-    Situation,
-    named_level,
-    part_of,
-    situation,
-    window,
-)
+from headgate.broker.situation import SETTLED_NS, Situation, named_level, part_of, situation, window
 from headgate.broker.slices import at_once
 from headgate.engine.subscription import Subscription
-from headgate.flow.limits import Level
-from headgate.flow.verdict import Verdict, blame_shares
+from headgate.flow.account.verdict import Verdict, blame_shares
+from headgate.flow.limits.rate_limit import Level
 from tests.unit.broker.virtual import VirtualBroker
 
 FAST = 1e6

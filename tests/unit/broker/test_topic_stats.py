@@ -15,7 +15,8 @@ from headgate.broker.facade import StatsOptions
 from headgate.broker.stats import TopicStats
 from headgate.broker.topic_stats import EPOCH_TEXT, iso_time, limits_view, topic_stats
 from headgate.engine.topic import Topic
-from headgate.flow.limits import EffectiveLimit, RateLimit
+from headgate.flow.limits.precedence import EffectiveLimit
+from headgate.flow.limits.rate_limit import RateLimit
 from headgate.metadata.policies import DispatchRate
 from headgate.testing import World
 from headgate.wire.codes import SubscriptionType

@@ -24,14 +24,14 @@ from headgate.engine.engine import Engine
 from headgate.engine.subscription import Subscription
 from headgate.engine.topic import Topic
 from headgate.engine.types import SubscriptionType
-from headgate.flow.disk_sentence import DiskFacts, PaceFacts
-from headgate.flow.limits import (
+from headgate.flow.limits.precedence import (
     DISPATCH_KEYS,
     EffectiveLimit,
-    Level,
     RatePolicy,
     effective_limit,
 )
+from headgate.flow.limits.rate_limit import Level
+from headgate.flow.sentences.disk import DiskFacts, PaceFacts
 
 TICK_NS = 10 * NS_PER_MS
 ACK_TICKS = 10

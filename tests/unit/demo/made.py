@@ -12,8 +12,8 @@ from headgate.demo.findings import Finding
 from headgate.demo.follow import Look
 from headgate.demo.scenes import SCENES, Scene, Subject, subjects
 from headgate.demo.spans import LOOK_EVERY_S
-from headgate.flow.limits import Level
-from headgate.flow.relative import SAMPLE_NS, PublishRate
+from headgate.flow.limits.rate_limit import Level
+from headgate.flow.limits.relative import SAMPLE_NS, PublishRate
 
 SUBJECTS = dict(subjects())
 """Every subscription of the demo with its scene."""

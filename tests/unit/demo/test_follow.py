@@ -7,13 +7,7 @@ from typing import Any
 
 import pytest
 
-from headgate.demo.follow import (
-    Look,
-    from_report,
-    problems,
-    rows,
-    surely_published_per_s,
-)
+from headgate.demo.follow import Look, from_report, problems, rows, surely_published_per_s
 from headgate.demo.spans import LOOK_EVERY_S
 from tests.unit.demo.made import MOVING, looks, scene
 

@@ -19,8 +19,8 @@ from headgate.demo.scenes import (
     clusters,
     subjects,
 )
-from headgate.flow.limits import Level
-from headgate.flow.verdict import THROTTLED, Verdict
+from headgate.flow.account.verdict import THROTTLED, Verdict
+from headgate.flow.limits.rate_limit import Level
 
 
 def test_every_kind_of_backlog_is_there() -> None:

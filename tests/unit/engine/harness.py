@@ -18,8 +18,8 @@ from headgate.engine.producer import Producer
 from headgate.engine.subscription import Subscription
 from headgate.engine.topic import Topic
 from headgate.engine.types import SubscriptionType
-from headgate.flow.limits import RateLimit
-from headgate.flow.quota import NO_QUOTAS, Quota, Quotas
+from headgate.flow.limits.rate_limit import RateLimit
+from headgate.flow.quota.backlog_quota import NO_QUOTAS, Quota, Quotas
 
 START_NS = 1_000 * NS_PER_S
 START_MS = 1_700_000_000_000

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from headgate.engine.producer import Producer
-from headgate.flow.quota import NO_QUOTAS, Quota, QuotaPolicy, Quotas, QuotaType
+from headgate.flow.quota.backlog_quota import NO_QUOTAS, Quota, QuotaPolicy, Quotas, QuotaType
 from tests.unit.engine.harness import FakePort, Rig
 
 HOLD, REFUSE, EVICT = QuotaPolicy.HOLD, QuotaPolicy.EXCEPTION, QuotaPolicy.EVICTION

@@ -19,8 +19,8 @@ from headgate.engine.quota_keeper import BUCKET_MS
 from headgate.engine.subscription import Subscription
 from headgate.engine.topic_quota import TopicQuota
 from headgate.engine.types import SubscriptionType
-from headgate.flow.limits import Dimension, RateLimit
-from headgate.flow.quota import (
+from headgate.flow.limits.rate_limit import Dimension, RateLimit
+from headgate.flow.quota.backlog_quota import (
     NO_QUOTAS,
     Quota,
     QuotaPolicy,

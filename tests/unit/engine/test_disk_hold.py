@@ -12,7 +12,7 @@ from headgate.engine.errors import DiskFullError
 from headgate.engine.parking import Place
 from headgate.engine.producer import Producer
 from headgate.engine.topic import Topic
-from headgate.flow.limits import RateLimit
+from headgate.flow.limits.rate_limit import RateLimit
 from tests.unit.engine.harness import FakePort, Rig
 
 

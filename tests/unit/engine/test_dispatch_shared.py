@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from headgate.engine.dispatch_shared import SharedDispatcher
 from headgate.engine.types import SubscriptionType
-from headgate.flow.account import Cell
+from headgate.flow.account.account import Cell
 from tests.unit.engine.harness import Rig
 
 SHARED = SubscriptionType.SHARED

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from headgate.engine.types import SubscriptionType
-from headgate.flow.account import Cell
+from headgate.flow.account.account import Cell
 from tests.unit.engine.harness import Rig
 
 FAILOVER = SubscriptionType.FAILOVER

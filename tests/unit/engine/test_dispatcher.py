@@ -9,8 +9,8 @@ from headgate.base.units import NS_PER_S
 from headgate.engine.consumer import Consumer
 from headgate.engine.engine import EngineLimits
 from headgate.engine.types import SubscriptionType
-from headgate.flow.account import LABELS, Cell, State
-from headgate.flow.limits import Dimension, Level, RateLimit
+from headgate.flow.account.account import LABELS, Cell, State
+from headgate.flow.limits.rate_limit import Dimension, Level, RateLimit
 from tests.unit.engine.harness import FakePort, Rig
 
 SHARED = SubscriptionType.SHARED

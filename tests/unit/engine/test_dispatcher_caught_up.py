@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from headgate.engine.subscription import Subscription
 from headgate.engine.types import SubscriptionType
-from headgate.flow.limits import RateLimit
+from headgate.flow.limits.rate_limit import RateLimit
 from tests.unit.engine.harness import Rig
 
 TEN = RateLimit(10, None)

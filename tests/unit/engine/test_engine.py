@@ -5,7 +5,7 @@ from __future__ import annotations
 from headgate.base.units import NS_PER_MS
 from headgate.engine.engine import PUMP_ENTRIES_MAX
 from headgate.engine.topic import Topic
-from headgate.flow.limits import RateLimit
+from headgate.flow.limits.rate_limit import RateLimit
 from tests.unit.engine.harness import START_MS, START_NS, Rig
 
 PERIOD_NS = 100 * NS_PER_MS

@@ -7,8 +7,8 @@ import pytest
 from headgate.base.units import NS_PER_S
 from headgate.engine.subscription import Subscription
 from headgate.engine.types import SubscriptionType
-from headgate.flow.account import Cell
-from headgate.flow.limits import RateLimit
+from headgate.flow.account.account import Cell
+from headgate.flow.limits.rate_limit import RateLimit
 from tests.unit.engine.harness import Rig
 
 TEN = RateLimit(10, None)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from headgate.base.ack_set import AckSet
 from headgate.engine.eviction import Eviction, Taken, first_kept
 from headgate.engine.subscription import Subscription
-from headgate.flow.quota import Quota, QuotaPolicy, QuotaType
+from headgate.flow.quota.backlog_quota import Quota, QuotaPolicy, QuotaType
 from tests.unit.engine.harness import Rig
 
 QUOTA = Quota(QuotaType.SIZE, 1, QuotaPolicy.EVICTION, "topic policy")

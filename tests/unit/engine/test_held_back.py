@@ -7,7 +7,7 @@ import pytest
 from headgate.base.units import NS_PER_S
 from headgate.engine.subscription import Subscription
 from headgate.engine.types import SubscriptionType
-from headgate.flow.limits import RateLimit
+from headgate.flow.limits.rate_limit import RateLimit
 from tests.unit.engine.harness import Rig
 
 PERMITS = 1_000_000

@@ -13,8 +13,8 @@ from headgate.base.park_cause import ParkCause
 from headgate.base.units import NS_PER_MS, NS_PER_S
 from headgate.engine.producer import Producer
 from headgate.engine.topic import Topic
-from headgate.flow.limits import RateLimit
-from headgate.flow.quota import NO_QUOTAS
+from headgate.flow.limits.rate_limit import RateLimit
+from headgate.flow.quota.backlog_quota import NO_QUOTAS
 from tests.unit.engine.harness import FakeLog, FakePort, Rig
 from tests.unit.engine.quota_rig import QuotaRig, size_quota
 

@@ -12,8 +12,8 @@ from headgate.engine.engine import EngineLimits
 from headgate.engine.parked_bounds import held_since_ns
 from headgate.engine.parking import ParkedSend, Place
 from headgate.engine.producer import Producer
-from headgate.flow.limits import RateLimit
-from headgate.flow.quota import NO_QUOTAS
+from headgate.flow.limits.rate_limit import RateLimit
+from headgate.flow.quota.backlog_quota import NO_QUOTAS
 from tests.unit.engine.harness import FakePort, Rig
 from tests.unit.engine.quota_rig import EVICT, QuotaRig, size_quota
 

@@ -19,7 +19,7 @@ from headgate.engine.engine import FLUSH_ENTRIES_MAX, WAITING_ENTRIES_MIN
 from headgate.engine.producer import Producer
 from headgate.engine.quota_keeper import LOOKS_MAX
 from headgate.engine.topic import Topic
-from headgate.flow.quota import NO_QUOTAS, Quotas, QuotaType
+from headgate.flow.quota.backlog_quota import NO_QUOTAS, Quotas, QuotaType
 from tests.unit.engine.harness import FakeLog, FakePort
 from tests.unit.engine.quota_rig import EVICT, HOLD, QuotaRig, size_quota, time_quota
 

@@ -14,9 +14,9 @@ from headgate.engine.producer import Producer
 from headgate.engine.relative import SLICE_GATES
 from headgate.engine.subscription import Subscription
 from headgate.engine.types import SubscriptionType
-from headgate.flow.limits import RateLimit
-from headgate.flow.relative import PublishRate
-from headgate.flow.waiter_gate import WaiterGate
+from headgate.flow.limits.rate_limit import RateLimit
+from headgate.flow.limits.relative import PublishRate
+from headgate.flow.limits.waiter_gate import WaiterGate
 from tests.unit.engine.harness import FakeLog, Rig
 
 STEP_MS = 10

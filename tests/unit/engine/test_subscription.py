@@ -7,7 +7,7 @@ import pytest
 from headgate.base.errors import InvariantError
 from headgate.engine.errors import ConsumerBusyError, SubscriptionBusyError, TopicFencedError
 from headgate.engine.types import SubscriptionType
-from headgate.flow.account import Cell
+from headgate.flow.account.account import Cell
 from tests.unit.engine.harness import Rig
 
 SHARED = SubscriptionType.SHARED

@@ -10,7 +10,7 @@ from headgate.engine.consumer import Consumer
 from headgate.engine.producer import Producer
 from headgate.engine.subscription import Subscription
 from headgate.engine.types import SubscriptionType
-from headgate.flow.quota import Quota, QuotaPolicy, QuotaType
+from headgate.flow.quota.backlog_quota import Quota, QuotaPolicy, QuotaType
 from tests.unit.engine.harness import FakeLog, FakePort, Rig
 
 ENTRIES = 60

@@ -7,8 +7,8 @@ import pytest
 from headgate.base.errors import InputError
 from headgate.engine.subscription import Subscription
 from headgate.engine.types import SubscriptionType
-from headgate.flow.account import Cell
-from headgate.flow.quota import Quota, QuotaPolicy, QuotaType
+from headgate.flow.account.account import Cell
+from headgate.flow.quota.backlog_quota import Quota, QuotaPolicy, QuotaType
 from tests.unit.engine.harness import Rig
 
 SHARED = SubscriptionType.SHARED

@@ -8,7 +8,7 @@ from headgate.base.errors import StorageError
 from headgate.base.units import MS_PER_S
 from headgate.engine.errors import ProducersHeldError, ProducersRefusedError
 from headgate.engine.types import SubscriptionType
-from headgate.flow.quota import NO_QUOTAS, Quotas, QuotaType
+from headgate.flow.quota.backlog_quota import NO_QUOTAS, Quotas, QuotaType
 from tests.unit.engine.quota_rig import EVICT, HOLD, REFUSE, QuotaRig, size_quota, time_quota
 
 TEN = b"0123456789"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from headgate.base.units import NS_PER_S
-from headgate.flow.adaptive import (
+from headgate.flow.adaptive.cycle import (
     AdaptiveSettings,
     Cycle,
     Decision,
@@ -13,7 +13,7 @@ from headgate.flow.adaptive import (
     PublishLimit,
     TopicSignals,
 )
-from headgate.flow.adaptive_topic import TopicControl
+from headgate.flow.adaptive.topic import TopicControl
 
 MESSAGE_BYTES = 1_000
 

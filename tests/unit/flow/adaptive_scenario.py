@@ -10,7 +10,7 @@ A file is a list of blocks, separated by empty lines; lines with ``#`` before a 
 
 Commands:
 
-    set [law=drain] [observe_only=yes] [NAME=NUMBER]    settings of flow/adaptive
+    set [law=drain] [observe_only=yes] [NAME=NUMBER]    settings of flow/adaptive/cycle
     cycles N [publish=N] [drain=N] [memory=P%] [rule=RULE] [backlog=P%] [age=P%] [waited] [slowed]
         so many seconds with so many messages (of 1,000 B) published and bytes drained in each; of
         a quota of 12,000,000 B or an age limit of 100 s that part is taken. Memory asks by the rule
@@ -22,8 +22,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from headgate.flow.adaptive import AdaptiveSettings, Decision, Law, MemoryRule
-from headgate.flow.adaptive_sentence import decision_sentence, publish_limit_text
+from headgate.flow.adaptive.cycle import AdaptiveSettings, Decision, Law, MemoryRule
+from headgate.flow.sentences.adaptive import decision_sentence, publish_limit_text
 from tests.unit.flow.adaptive_driver import Driven
 
 SEPARATOR: Final = "----"

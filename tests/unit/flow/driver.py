@@ -7,9 +7,9 @@ from bisect import bisect_left, bisect_right
 from dataclasses import dataclass, field
 
 from headgate.base.units import NS_PER_MS, NS_PER_S
-from headgate.flow.gate import BrokerGate, TopicGate
-from headgate.flow.throttle import ThrottledAmounts
-from headgate.flow.waiter_gate import WaiterGate
+from headgate.flow.limits.gate import BrokerGate, TopicGate
+from headgate.flow.limits.throttled_events import ThrottledAmounts
+from headgate.flow.limits.waiter_gate import WaiterGate
 
 START_NS = 1_234_567_891
 """Not a round instant, so that nothing works only by alignment."""

@@ -27,17 +27,10 @@ Commands (amounts per period; names are ``topic`` or ``topic/subscription`` or `
 from __future__ import annotations
 
 from headgate.base.units import NS_PER_MS, NS_PER_S
-from headgate.flow.limits import (
-    DISPATCH_KEYS,
-    Dimension,
-    Level,
-    PerSecond,
-    RateLimit,
-    RatePolicy,
-    effective_limit,
-)
-from headgate.flow.relative import SAMPLE_NS, PublishRate
-from headgate.flow.sentence import limit_text
+from headgate.flow.limits.precedence import DISPATCH_KEYS, RatePolicy, effective_limit
+from headgate.flow.limits.rate_limit import Dimension, Level, PerSecond, RateLimit
+from headgate.flow.limits.relative import SAMPLE_NS, PublishRate
+from headgate.flow.sentences.backlog import limit_text
 from tests.unit.flow.driver import START_NS, Driver, Sender
 
 SEPARATOR = "----"

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from headgate.flow.account import LABELS, difference
-from headgate.flow.limits import Level, RateLimit
-from headgate.flow.sentence import Circumstances, sentence
-from headgate.flow.verdict import Verdict
+from headgate.flow.account.account import LABELS, difference
+from headgate.flow.account.verdict import Verdict
+from headgate.flow.limits.rate_limit import Level, RateLimit
+from headgate.flow.sentences.backlog import Circumstances, sentence
 from tests.unit.flow.world import Consumer, Situation, World, verdict_of
 
 

@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from headgate.base.units import NS_PER_MS, NS_PER_S
-from headgate.flow.account import Account, Cell, difference, is_hungry, throttled_cell
-from headgate.flow.gate import BrokerGate, TopicGate
-from headgate.flow.limits import Level, RateLimit, Refusal
-from headgate.flow.verdict import Evidence, Judgement, LimitFact, judge
+from headgate.flow.account.account import Account, Cell, difference, is_hungry, throttled_cell
+from headgate.flow.account.verdict import Evidence, Judgement, LimitFact, judge
+from headgate.flow.limits.gate import BrokerGate, TopicGate
+from headgate.flow.limits.rate_limit import Level, RateLimit, Refusal
 
 TICK_NS = 10 * NS_PER_MS
 ACK_TICKS = 10

@@ -10,7 +10,7 @@ import pytest
 from headgate.base.ack_set import AckSet
 from headgate.base.errors import StorageError
 from headgate.base.partial_acks import PartialEntry
-from headgate.flow.backlog import Amounts, done_before
+from headgate.flow.quota.backlog import Amounts, done_before
 from headgate.fs import FaultyFs, MemFs, Operation
 from headgate.ledger import CommitLog, LedgerSettings
 from tests.unit.ledger.support import DIRECTORY, commit, open_log

@@ -21,12 +21,7 @@ from headgate.pipeline.kernels.silences import WINDOW_COLUMNS, arrivals, silence
 from headgate.pipeline.tables.bronze import BATCH_KIND
 from headgate.pipeline.tables.columns import HOUR_NS
 from headgate.pipeline.tables.intervals import KEY_COLUMNS
-from headgate.record.codec import (
-    BatchHeader,
-    UnknownVersionError,
-    decode_packed,
-    encode_window,
-)
+from headgate.record.codec import BatchHeader, UnknownVersionError, decode_packed, encode_window
 from headgate.record.fields import FIELDS, FULL_PERIOD_NS, STATE_FIELD_NAMES, Kind, cell_name
 
 S = 1_000_000_000

@@ -11,12 +11,9 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from headgate.flow.account import LABELS
-from headgate.flow.limits import ABOVE_PUBLISH_RATE, Dimension, Level, RateLimit
-from headgate.flow.proven import Stretch, hungry_share, proven_ack_per_s, stopped_by
-from headgate.flow.quota_sentence import size_text, time_text
-from headgate.flow.sentence import Circumstances, sentence
-from headgate.flow.verdict import (
+from headgate.flow.account.account import LABELS
+from headgate.flow.account.demonstrated import Stretch, hungry_share, proven_ack_per_s, stopped_by
+from headgate.flow.account.verdict import (
     THROTTLED,
     Evidence,
     Judgement,
@@ -25,6 +22,10 @@ from headgate.flow.verdict import (
     blame_shares,
     judge,
 )
+from headgate.flow.limits.precedence import ABOVE_PUBLISH_RATE
+from headgate.flow.limits.rate_limit import Dimension, Level, RateLimit
+from headgate.flow.sentences.backlog import Circumstances, sentence
+from headgate.flow.sentences.quota import size_text, time_text
 from headgate.pipeline.tables.attribution import BLAMES
 from headgate.pipeline.tables.bronze import INFERRED, MEASURED
 from headgate.record.fields import STATE_FIELD_NAMES
@@ -45,7 +46,7 @@ _SUMMED: Final = (*_GAINS, *_LOSSES, "msgs_out", "bytes_out", "covered_ns")
 def proven_rate_per_s(minutes: Sequence[Minute]) -> float | None:
     """What the consumers have shown they can do, in acknowledged messages a second.
 
-    None when no minute proves any: see :mod:`headgate.flow.proven`.
+    None when no minute proves any: see :mod:`headgate.flow.account.demonstrated`.
     """
     return proven_ack_per_s(_stretch(minute) for minute in minutes)
 

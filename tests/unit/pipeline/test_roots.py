@@ -7,12 +7,7 @@ from pathlib import Path
 import pytest
 
 from headgate.base.errors import InputError
-from headgate.pipeline.roots import (
-    bucket_and_prefix,
-    checked_root,
-    is_object_store,
-    resolved_root,
-)
+from headgate.pipeline.roots import bucket_and_prefix, checked_root, is_object_store, resolved_root
 
 
 @pytest.mark.parametrize(

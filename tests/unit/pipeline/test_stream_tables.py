@@ -11,12 +11,7 @@ import pytest
 from headgate.base.units import NS_PER_S
 from headgate.pipeline import stream_tables
 from headgate.pipeline.stream_metrics import StreamMetrics
-from headgate.pipeline.stream_tables import (
-    BEHIND_S,
-    REFRESH_PERIOD_S,
-    RefreshPace,
-    StreamTables,
-)
+from headgate.pipeline.stream_tables import BEHIND_S, REFRESH_PERIOD_S, RefreshPace, StreamTables
 from tests.unit.pipeline.play import T0
 from tests.unit.pipeline.report.folder import write
 

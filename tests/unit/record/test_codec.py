@@ -12,13 +12,7 @@ from hypothesis import strategies as st
 from headgate.base.errors import CorruptionError, InputError
 from headgate.record import codec
 from headgate.record.codec import BatchHeader, UnknownVersionError, decode, encode_window
-from headgate.record.fields import (
-    CELL_NAMES,
-    FIELDS,
-    MESSAGE_BYTES_MAX,
-    FieldType,
-    Kind,
-)
+from headgate.record.fields import CELL_NAMES, FIELDS, MESSAGE_BYTES_MAX, FieldType, Kind
 
 GOLDEN = Path(__file__).parent / "golden" / "sample_batch_v1.bin"
 HEADER = BatchHeader("src-1", "c1", "b1", "boot-1", 1_000_000_000, 11_000_000_000, True)

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from headgate.base.names import parse_topic
 from headgate.broker.service import Broker
 from headgate.engine.topic import Topic
-from headgate.flow.quota import QuotaPolicy
+from headgate.flow.quota.backlog_quota import QuotaPolicy
 from headgate.metadata.policies import BacklogQuota, DispatchRate, PublishRate, QuotaKind
 from headgate.record.codec import Batch, decode
 from headgate.record.fields import Kind

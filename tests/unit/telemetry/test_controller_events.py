@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from headgate.flow.adaptive import PublishLimit
+from headgate.flow.adaptive.cycle import PublishLimit
 from headgate.telemetry.controller_events import ControllerEvents
 from headgate.telemetry.events import EventLog
 from headgate.telemetry.names import PLAIN, HashedNames

@@ -5,14 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from headgate.base.units import NS_PER_S
-from headgate.flow.limits import (
+from headgate.flow.limits.precedence import (
     DISPATCH_KEYS,
     EffectiveLimit,
-    Level,
-    PerSecond,
     RatePolicy,
     effective_limit,
 )
+from headgate.flow.limits.rate_limit import Level, PerSecond
 from headgate.telemetry.limit_track import NO_LIMIT, LimitTrack, LimitValues, limit_values
 
 

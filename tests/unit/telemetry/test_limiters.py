@@ -7,7 +7,7 @@ from typing import Any
 from headgate.base.units import NS_PER_S
 from headgate.engine.subscription import Subscription
 from headgate.engine.topic import Topic
-from headgate.flow.limits import Dimension
+from headgate.flow.limits.rate_limit import Dimension
 from headgate.record.fields import WAITERS_LARGEST, Kind, Nature, field_names
 from headgate.telemetry.limiters import LIMITER_COLUMNS, Gate, LimiterTrack, Waiter, subject_of
 from headgate.telemetry.subjects import Instant

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from headgate.base.units import NS_PER_MS
-from headgate.flow.quota import NO_QUOTAS
+from headgate.flow.quota.backlog_quota import NO_QUOTAS
 from headgate.telemetry.parked import PARKED_COLUMNS, parked_values
 from tests.unit.engine.quota_rig import QuotaRig, size_quota
 

@@ -7,8 +7,8 @@ import asyncio
 import pytest
 
 from headgate.base.names import parse_topic
-from headgate.flow.account import State
-from headgate.flow.limits import Level, RateLimit
+from headgate.flow.account.account import State
+from headgate.flow.limits.rate_limit import Level, RateLimit
 from headgate.record.fields import STATE_CELLS
 from headgate.telemetry import prometheus
 from headgate.telemetry.prometheus import escape, number

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from headgate.broker.service import Broker
-from headgate.flow.limits import RateLimit
+from headgate.flow.limits.rate_limit import RateLimit
 from headgate.record.fields import Kind, field_names
 from headgate.telemetry.publishing import PUBLISH_COLUMNS
 from headgate.testing import World

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from headgate.flow.quota import Quota, QuotaType
+from headgate.flow.quota.backlog_quota import Quota, QuotaType
 from headgate.telemetry.events import EventLog
 from headgate.telemetry.names import PLAIN
 from headgate.telemetry.quota_events import QuotaEvents

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from headgate.base.units import NS_PER_MS, NS_PER_S
 from headgate.engine.eviction import Eviction, Taken
-from headgate.flow.quota import NO_QUOTAS, Quota, QuotaPolicy, Quotas, QuotaType
+from headgate.flow.quota.backlog_quota import NO_QUOTAS, Quota, QuotaPolicy, Quotas, QuotaType
 from headgate.record.fields import FIELDS, Kind
 from headgate.telemetry.names import PLAIN, HashedNames
 from headgate.telemetry.quotas import (

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from headgate.flow.quota import QuotaPolicy
+from headgate.flow.quota.backlog_quota import QuotaPolicy
 from headgate.telemetry.readings import connections_limited
 from headgate.testing import World
 from tests.unit.telemetry.support import (

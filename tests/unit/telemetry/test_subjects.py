@@ -10,8 +10,8 @@ from headgate.base.units import NS_PER_S
 from headgate.engine.consumer import Consumer
 from headgate.engine.subscription import Subscription
 from headgate.engine.types import SubscriptionType
-from headgate.flow.account import Cell
-from headgate.flow.limits import Dimension, Level
+from headgate.flow.account.account import Cell
+from headgate.flow.limits.rate_limit import Dimension, Level
 from headgate.record.fields import STATE_FIELD_NAMES, Kind, Nature, field_names
 from headgate.telemetry.limit_track import NO_LIMIT, LimitValues
 from headgate.telemetry.subjects import (

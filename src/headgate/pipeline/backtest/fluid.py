@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from math import floor, inf
 
 from headgate.base.units import MS_PER_S
-from headgate.flow.quota import (
+from headgate.flow.quota.backlog_quota import (
     QuotaPolicy,
     age_evicted_ms,
     age_exceeded,

@@ -17,8 +17,8 @@ from typing import Any, Final
 from headgate.base.errors import InputError
 from headgate.base.nearest import did_you_mean
 from headgate.base.units import MS_PER_S, NS_PER_MS, NS_PER_S
-from headgate.flow.adaptive import AdaptiveSettings, Law
-from headgate.flow.quota import Quota, QuotaPolicy, QuotaType
+from headgate.flow.adaptive.cycle import AdaptiveSettings, Law
+from headgate.flow.quota.backlog_quota import Quota, QuotaPolicy, QuotaType
 from headgate.pipeline.backtest.policy import RECORDED, Point, Policy, Rates, Recorded
 from headgate.pipeline.backtest.replay import INTERVAL_NS_MIN, Resolution
 

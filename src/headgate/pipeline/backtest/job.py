@@ -18,7 +18,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from headgate.base.clock import SystemClock
 from headgate.base.errors import InputError
 from headgate.base.units import INT64_MAX, NS_PER_S
-from headgate.flow.limits import ADAPTIVE_SOURCE
+from headgate.flow.limits.precedence import ADAPTIVE_SOURCE
 from headgate.pipeline.backtest.buckets import BUCKET, pack, sorted_by, unpack
 from headgate.pipeline.backtest.grid import Grid
 from headgate.pipeline.backtest.levels import (
@@ -38,10 +38,7 @@ from headgate.pipeline.backtest.policy import settings_text
 from headgate.pipeline.backtest.ranking import PointTotals, Ranked, rank
 from headgate.pipeline.backtest.reading import PATH, input_rows
 from headgate.pipeline.backtest.replays import replay_table
-from headgate.pipeline.backtest.series import (
-    HOLE_NS_MAX,
-    SORT_COLUMNS,
-)
+from headgate.pipeline.backtest.series import HOLE_NS_MAX, SORT_COLUMNS
 from headgate.pipeline.progress import Progress
 from headgate.pipeline.refresh import read_files
 from headgate.pipeline.store.delta_log import TableFile, ensure_table, table_files

@@ -8,10 +8,10 @@ from math import gcd, inf
 import numpy as np
 
 from headgate.base.units import NS_PER_S
-from headgate.flow.adaptive import AdaptiveSettings, Law
-from headgate.flow.drain import HORIZON_INTERVALS_MIN
-from headgate.flow.natural_rate import PEAK_HALVING_NS
-from headgate.flow.quota import Quota
+from headgate.flow.adaptive.cycle import AdaptiveSettings, Law
+from headgate.flow.adaptive.drain import HORIZON_INTERVALS_MIN
+from headgate.flow.adaptive.natural_rate import PEAK_HALVING_NS
+from headgate.flow.quota.backlog_quota import Quota
 from headgate.pipeline.backtest.kernel_state import AS_RECORDED, POINT_COLUMNS, Point
 from headgate.pipeline.backtest.load import POLICY_CODES, Doubles
 from headgate.pipeline.backtest.policy import Policy, Rates, Recorded

@@ -11,8 +11,7 @@ from typing import Any, Final, NamedTuple
 
 import numba
 
-from headgate.flow.adaptive_limits import CHANGE_MIN
-from headgate.flow.drain import (
+from headgate.flow.adaptive.drain import (
     BELIEVED,
     CALM_CYCLES,
     DRAIN_FALL,
@@ -22,9 +21,10 @@ from headgate.flow.drain import (
     STARVED_S,
     TYPICAL_WEIGHT,
 )
-from headgate.flow.natural_rate import FALL, PEAK_SHARE, PROBE, PROBE_PEAKS_MAX, RISE
-from headgate.flow.pressure import CLEAR_CYCLES
-from headgate.flow.quota import BREACH_S_MAX, EVICTION_PERCENT, RELEASE_PERCENT
+from headgate.flow.adaptive.natural_rate import FALL, PEAK_SHARE, PROBE, PROBE_PEAKS_MAX, RISE
+from headgate.flow.adaptive.pressure import CLEAR_CYCLES
+from headgate.flow.adaptive.topic_limits import CHANGE_MIN
+from headgate.flow.quota.backlog_quota import BREACH_S_MAX, EVICTION_PERCENT, RELEASE_PERCENT
 from headgate.pipeline.backtest.fluid import CHECK_S
 
 inlined: Any = numba.njit(
@@ -146,7 +146,7 @@ class Age(NamedTuple):
 
 
 class Natural(NamedTuple):
-    """As :class:`headgate.flow.natural_rate.NaturalRate`; marks count cycles."""
+    """As :class:`headgate.flow.adaptive.natural_rate.NaturalRate`; marks count cycles."""
 
     mark: float
     mark_messages: float
@@ -162,7 +162,7 @@ class Natural(NamedTuple):
 
 
 class Drain(NamedTuple):
-    """As :class:`headgate.flow.drain.DrainRate`."""
+    """As :class:`headgate.flow.adaptive.drain.DrainRate`."""
 
     mark: float
     mark_bytes: float
@@ -174,7 +174,7 @@ class Drain(NamedTuple):
 
 
 class Limits(NamedTuple):
-    """Of both laws, as :mod:`headgate.flow.adaptive_limits` has them."""
+    """Of both laws, as :mod:`headgate.flow.adaptive.topic_limits` has them."""
 
     presses: bool
     messages: float
@@ -187,7 +187,7 @@ class Limits(NamedTuple):
 
 
 class Control(NamedTuple):
-    """As :class:`headgate.flow.adaptive_topic.TopicControl`."""
+    """As :class:`headgate.flow.adaptive.topic.TopicControl`."""
 
     cycles: float
     seen: float

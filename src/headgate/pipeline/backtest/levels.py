@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Final, TypeAlias
 
-from headgate.flow.limits import TOPIC_POLICY
+from headgate.flow.limits.precedence import TOPIC_POLICY
 from headgate.pipeline.kernels.publish_limits import split_source
 
 

@@ -9,7 +9,7 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from headgate.flow.quota import QuotaPolicy
+from headgate.flow.quota.backlog_quota import QuotaPolicy
 
 Doubles: TypeAlias = npt.NDArray[np.float64]
 

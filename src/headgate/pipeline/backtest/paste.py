@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from headgate.base.units import MS_PER_S, NS_PER_MS
-from headgate.flow.adaptive import AdaptiveSettings
-from headgate.flow.limits import TOPIC_POLICY
-from headgate.flow.quota import Quota, QuotaPolicy, QuotaType
+from headgate.flow.adaptive.cycle import AdaptiveSettings
+from headgate.flow.limits.precedence import TOPIC_POLICY
+from headgate.flow.quota.backlog_quota import Quota, QuotaPolicy, QuotaType
 from headgate.pipeline.backtest.levels import SOURCE_COLUMNS, Namespace, Setting, Value
 from headgate.pipeline.backtest.policy import Policy, Rates, Recorded, adaptive_settings
 from headgate.pipeline.render import topics_text

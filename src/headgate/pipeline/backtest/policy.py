@@ -9,8 +9,8 @@ from enum import Enum
 from typing import Any, Final
 
 from headgate.base.units import MS_PER_S, NS_PER_MS
-from headgate.flow.adaptive import AdaptiveSettings
-from headgate.flow.quota import Quota, QuotaType
+from headgate.flow.adaptive.cycle import AdaptiveSettings
+from headgate.flow.quota.backlog_quota import Quota, QuotaType
 
 
 class Recorded(Enum):

@@ -17,15 +17,15 @@ from typing import Final
 
 from headgate.base.errors import InputError
 from headgate.base.units import MS_PER_S, NS_PER_MS, NS_PER_S
-from headgate.flow.adaptive import (
+from headgate.flow.adaptive.cycle import (
     AdaptiveSettings,
     Cycle,
     DecisionKind,
     PublishLimit,
     TopicSignals,
 )
-from headgate.flow.adaptive_topic import TopicControl
-from headgate.flow.quota import Quota, QuotaPolicy
+from headgate.flow.adaptive.topic import TopicControl
+from headgate.flow.quota.backlog_quota import Quota, QuotaPolicy
 from headgate.pipeline.backtest.fluid import Fluid, Pressures, Rule
 from headgate.pipeline.backtest.load import Load, Outcome, Step
 from headgate.pipeline.backtest.policy import Policy, Rates, Recorded

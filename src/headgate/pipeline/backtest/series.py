@@ -26,10 +26,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headgate.base.units import NS_PER_MS, NS_PER_S
-from headgate.flow.limits import ADAPTIVE_SOURCE
-from headgate.flow.proven import HELD_SHARE_MAX, PROVEN_PERCENTILE
-from headgate.flow.quota import QuotaPolicy
-from headgate.flow.verdict import YOUNG_NS
+from headgate.flow.account.demonstrated import HELD_SHARE_MAX, PROVEN_PERCENTILE
+from headgate.flow.account.verdict import YOUNG_NS
+from headgate.flow.limits.precedence import ADAPTIVE_SOURCE
+from headgate.flow.quota.backlog_quota import QuotaPolicy
 from headgate.pipeline.backtest.load import NO_LIMIT, POLICY_CODES, STEP_COLUMNS, Doubles, Load
 from headgate.pipeline.kernels.publish_limits import split_source
 from headgate.pipeline.tables.arrow_types import changes

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from headgate.base.units import NS_PER_S
-from headgate.flow.limits import Level
+from headgate.flow.limits.rate_limit import Level
 from headgate.pipeline.kernels.ranges import (
     SOLE_SHARE_MIN,
     permits_of,

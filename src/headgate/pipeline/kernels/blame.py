@@ -1,7 +1,8 @@
 """Whose time judged minutes were: shares of blame that may be summed over minutes. Arrow; no Spark.
 
 A minute's shares say where its messages spent their time, its verdict who is to blame. To sum blame
-over minutes, its shares are read as the verdict does (``headgate.flow.verdict.blamed_shares``):
+over minutes, its shares are read as the verdict does
+(``headgate.flow.account.verdict.blamed_shares``):
 
 - In a minute with the verdict NONE nobody is to blame: its shares are of messages in flight.
 - Where the limiter named second merely stood by (``bystander``), its share is the consumer's.

@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from headgate.base.units import S_PER_MINUTE
-from headgate.flow.quota import BREACH_S_MAX
+from headgate.flow.quota.backlog_quota import BREACH_S_MAX
 from headgate.pipeline.kernels.theil_sen import Doubles, quantiles, slope_quantiles
 
 WINDOW_MINUTES: Final = 60

@@ -20,8 +20,8 @@ from typing import Any, Final
 import pyarrow as pa
 
 from headgate.base.units import NS_PER_S, NS_PER_US
-from headgate.flow.episode_sentence import Ending, EpisodeFacts, episode_sentence
-from headgate.flow.verdict import Verdict
+from headgate.flow.account.verdict import Verdict
+from headgate.flow.sentences.episode import Ending, EpisodeFacts, episode_sentence
 from headgate.pipeline.tables.arrow_types import arrow_schema, table_arrow_schema
 from headgate.pipeline.tables.attribution import ATTRIBUTION_KEY, BLAMES, SHARE_COLUMNS
 from headgate.pipeline.tables.bronze import INFERRED, MEASURED

@@ -21,7 +21,7 @@ import numpy as np
 import pyarrow as pa
 
 from headgate.base.units import NS_PER_S
-from headgate.flow.quota import BREACH_S_MAX
+from headgate.flow.quota.backlog_quota import BREACH_S_MAX
 from headgate.pipeline.kernels.breach import (
     EDGE_SHARES,
     SAMPLES_MIN,

@@ -14,9 +14,9 @@ from typing import Any, Final
 import pyarrow as pa
 
 from headgate.base.units import NS_PER_S
-from headgate.flow.limiter_sentence import LimiterFacts, limiter_sentence
-from headgate.flow.limits import Dimension, RateLimit
-from headgate.flow.sentence import limit_text
+from headgate.flow.limits.rate_limit import Dimension, RateLimit
+from headgate.flow.sentences.backlog import limit_text
+from headgate.flow.sentences.limiter import LimiterFacts, limiter_sentence
 from headgate.pipeline.kernels.counted import counted_ns
 from headgate.pipeline.tables.arrow_types import table_arrow_schema
 from headgate.pipeline.tables.columns import HOUR_NS, hour_place

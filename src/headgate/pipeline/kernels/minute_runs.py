@@ -16,8 +16,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headgate.base.units import NS_PER_S
-from headgate.flow.account import LABELS
-from headgate.flow.limits import ABOVE_PUBLISH_RATE, Level
+from headgate.flow.account.account import LABELS
+from headgate.flow.limits.precedence import ABOVE_PUBLISH_RATE
+from headgate.flow.limits.rate_limit import Level
 from headgate.pipeline.kernels.verdict_arrays import VERDICTS, Flags, Longs, blame_shares, winners
 from headgate.pipeline.kernels.windows import (
     EVICTED_BY,

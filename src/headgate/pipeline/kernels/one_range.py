@@ -7,7 +7,7 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headgate.flow.proven import Stretch, proven_ack_per_s
+from headgate.flow.account.demonstrated import Stretch, proven_ack_per_s
 from headgate.pipeline.kernels.attribution import PROVEN_RATE, range_table
 from headgate.pipeline.kernels.minute_runs import minute_runs
 from headgate.pipeline.kernels.sharing import WAITERS

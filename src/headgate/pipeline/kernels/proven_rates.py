@@ -1,4 +1,4 @@
-"""What consumers have proven, from the rates of their proving minutes (``headgate.flow.proven``).
+"""What consumers have demonstrated, from the rates of the minutes that demonstrate one.
 
 The input has a row for each minute that proves a rate, sorted by subscription and hour; there are
 few of them, and they carry nothing but that rate.
@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from headgate.flow.proven import PROVEN_PERCENTILE
+from headgate.flow.account.demonstrated import PROVEN_PERCENTILE
 from headgate.pipeline.tables.arrow_types import arrow_schema, changes
 from headgate.pipeline.tables.attribution import ATTRIBUTION, ATTRIBUTION_KEY
 from headgate.pipeline.tables.columns import DOUBLE, LONG, TableColumn
@@ -57,6 +57,6 @@ def proven_rates(
 
 
 def _percentile(rates: np.ndarray[tuple[int], np.dtype[np.float64]]) -> float:
-    """As ``headgate.flow.proven.proven_ack_per_s`` chooses it."""
+    """As ``headgate.flow.account.demonstrated.proven_ack_per_s`` chooses it."""
     place = min(len(rates) - 1, int(PROVEN_PERCENTILE * len(rates)))
     return float(np.partition(rates, place)[place])

@@ -18,9 +18,9 @@ import pyarrow.compute as pc
 
 from headgate.base.park_cause import ParkCause
 from headgate.base.units import NS_PER_S
-from headgate.flow.held_sentence import HeldThen, held_sentence
-from headgate.flow.limits import Dimension, is_lower
-from headgate.flow.sentence import limit_text
+from headgate.flow.limits.rate_limit import Dimension, is_lower
+from headgate.flow.sentences.backlog import limit_text
+from headgate.flow.sentences.held import HeldThen, held_sentence
 from headgate.pipeline.kernels.counted import counted_ns
 from headgate.pipeline.kernels.publish_limits import (
     BROKER_LIMIT_COLUMNS,
@@ -32,11 +32,7 @@ from headgate.pipeline.tables.arrow_types import arrow_schema, changes, table_ar
 from headgate.pipeline.tables.bronze import INFERRED, MEASURED
 from headgate.pipeline.tables.columns import HOUR_NS, MINUTE_NS, hour_place
 from headgate.pipeline.tables.intervals import TOPIC_COLUMNS, TOPIC_KEY, TOPIC_ORDER
-from headgate.pipeline.tables.publishing import (
-    HELD_COLUMNS,
-    PUBLISH_ATTRIBUTION,
-    PUBLISH_LEVELS,
-)
+from headgate.pipeline.tables.publishing import HELD_COLUMNS, PUBLISH_ATTRIBUTION, PUBLISH_LEVELS
 from headgate.record.fields import PARKED_FIELD_NAMES, QUOTA_TYPES
 
 _SUMMED: Final = ("covered_ns", "msgs_in", "bytes_in")

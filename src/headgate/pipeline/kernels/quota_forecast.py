@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headgate.base.units import NS_PER_MS, NS_PER_S
-from headgate.flow.quota import EVICTION_PERCENT
+from headgate.flow.quota.backlog_quota import EVICTION_PERCENT
 from headgate.pipeline.kernels.breach import SAMPLES_MIN, Band, Breach, approaches, band, breach
 from headgate.pipeline.kernels.level_windows import (
     Flags,

@@ -1,4 +1,4 @@
-"""The sentences of many judgements, by ``headgate.flow.sentence``: only as many as differ.
+"""The sentences of many judgements, by ``headgate.flow.sentences.backlog``: only as many as differ.
 
 A healthy minute's sentence says nothing but a rate, so one is built for each rate and copied;
 every other one has figures of its own.
@@ -15,12 +15,12 @@ import numpy as np
 import pyarrow as pa
 
 from headgate.base.units import NS_PER_S
-from headgate.flow.account import LABELS
-from headgate.flow.limits import Dimension, Level, RateLimit
-from headgate.flow.proven import CONSUMER_STATES
-from headgate.flow.quota_sentence import quota_text
-from headgate.flow.sentence import Circumstances, sentence
-from headgate.flow.verdict import Judgement, Verdict
+from headgate.flow.account.account import LABELS
+from headgate.flow.account.demonstrated import CONSUMER_STATES
+from headgate.flow.account.verdict import Judgement, Verdict
+from headgate.flow.limits.rate_limit import Dimension, Level, RateLimit
+from headgate.flow.sentences.backlog import Circumstances, sentence
+from headgate.flow.sentences.quota import quota_text
 from headgate.pipeline.kernels.verdict_arrays import (
     LEVEL_CODES,
     NOBODY,
@@ -35,7 +35,7 @@ from headgate.pipeline.kernels.windows import LimitArrays, Windows
 _NONE: Final = VERDICTS.index(Verdict.NONE)
 _RATES_KEPT: Final = 1 << 16
 
-# Of equal times the last label counts, as in ``headgate.flow.proven.stopped_by``.
+# Of equal times the last label counts, as in ``headgate.flow.account.demonstrated.stopped_by``.
 _STOPPING: Final = sorted(
     (
         (labels.state.value, cell)
@@ -229,7 +229,7 @@ def _sources(sources: tuple[pa.Array, ...], levels: Longs, rows: Longs) -> list[
 
 
 def _hungry_share(cells_ns: Longs, levels: Longs) -> Doubles:
-    """As ``headgate.flow.proven.hungry_share``; NaN for None."""
+    """As ``headgate.flow.account.demonstrated.hungry_share``; NaN for None."""
     hungry = np.stack([cells_ns[cells].sum(axis=0) for cells in _HUNGRY])
     total = cells_ns.sum(axis=0)
     share = hungry[levels, np.arange(len(levels))] / np.maximum(total, 1)
@@ -237,7 +237,7 @@ def _hungry_share(cells_ns: Longs, levels: Longs) -> Doubles:
 
 
 def _stopped_by(cells_ns: Longs) -> list[str]:
-    """As ``headgate.flow.proven.stopped_by``."""
+    """As ``headgate.flow.account.demonstrated.stopped_by``."""
     held = cells_ns[[cell for _, cell in _STOPPING]]
     place = np.where(held.max(axis=0, initial=0) > 0, held.argmax(axis=0), len(_STOPPING))
     names = [*(name for name, _ in _STOPPING), ""]

@@ -1,4 +1,4 @@
-"""The verdict law of ``headgate.flow.verdict`` over many windows at once.
+"""The verdict law of ``headgate.flow.account.verdict`` over many windows at once.
 
 There the law stands and is explained; here is what it comes to in array arithmetic, under the same
 names and in the same order, so that the two can be read side by side. A test holds them together,
@@ -14,9 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from headgate.base.units import NS_PER_S
-from headgate.flow.account import CELL_COUNT, LABELS
-from headgate.flow.limits import Dimension, Level
-from headgate.flow.verdict import (
+from headgate.flow.account.account import CELL_COUNT, LABELS
+from headgate.flow.account.verdict import (
     BLAME,
     CLOSE_SHARE,
     GROWTH_NS_MAX,
@@ -27,6 +26,7 @@ from headgate.flow.verdict import (
     YOUNG_NS,
     Verdict,
 )
+from headgate.flow.limits.rate_limit import Dimension, Level
 
 Longs: TypeAlias = npt.NDArray[np.int64]
 Doubles: TypeAlias = npt.NDArray[np.float64]
@@ -64,7 +64,7 @@ _HELD_CELLS: Final = tuple(
 
 @dataclass(frozen=True, slots=True)
 class EvidenceArrays:
-    """Field by field ``headgate.flow.verdict.Evidence``, for n windows.
+    """Field by field ``headgate.flow.account.verdict.Evidence``, for n windows.
 
     ``cells_ns`` is [CELL_COUNT, n], ``limits_per_s`` [Level, Dimension, n]; NaN where there is no
     limit and where no rate was proven. ``votes`` stands for the sub-windows: [VERDICTS, n], the
@@ -92,7 +92,7 @@ class EvidenceArrays:
 
 @dataclass(frozen=True, slots=True)
 class JudgementArrays:
-    """Field by field ``headgate.flow.verdict.Judgement``, for n windows.
+    """Field by field ``headgate.flow.account.verdict.Judgement``, for n windows.
 
     ``verdict`` and ``second`` are codes, ``shares`` is [VERDICTS, n], ``dimension`` a
     :class:`Dimension` and ``would_have_grown`` 0 or 1; :data:`NOBODY` stands for None.
@@ -123,7 +123,7 @@ def winners(shares: Doubles) -> Codes:
 
 
 def judge_arrays(evidence: EvidenceArrays) -> JudgementArrays:
-    """Apply the law to every window, as ``headgate.flow.verdict.judge`` does to one."""
+    """Apply the law to every window, as ``headgate.flow.account.verdict.judge`` does to one."""
     shares = blame_shares(evidence.cells_ns)
     growth = evidence.backlog_end - evidence.backlog_start
     certainty = np.where(evidence.is_inferred, INFERRED_CONFIDENCE, 1.0)

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headgate.base.units import NS_PER_S
-from headgate.flow.limits import Level
+from headgate.flow.limits.rate_limit import Level
 from headgate.pipeline.kernels.verdict_arrays import (
     NOBODY,
     VERDICTS,

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headgate.base.units import NS_PER_S
-from headgate.flow.verdict import Verdict
+from headgate.flow.account.verdict import Verdict
 from headgate.pipeline.forgotten import forgotten
 from headgate.pipeline.kernels.attribution import INPUT_COLUMNS
 from headgate.pipeline.kernels.blame import (
@@ -30,11 +30,7 @@ from headgate.pipeline.render import topic_text
 from headgate.pipeline.report.grid import Grid, Values, account_span, instants, numbers
 from headgate.pipeline.report.totals import largest, matching, totals
 from headgate.pipeline.store.scan import TableScan
-from headgate.pipeline.tables.attribution import (
-    ATTRIBUTION_KEY,
-    BLAMES,
-    PROVEN_LOOK_BACK_NS,
-)
+from headgate.pipeline.tables.attribution import ATTRIBUTION_KEY, BLAMES, PROVEN_LOOK_BACK_NS
 from headgate.pipeline.times import Span
 from headgate.record.fields import Kind
 

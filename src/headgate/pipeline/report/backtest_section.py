@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import Final
 
-from headgate.flow.quota_sentence import size_text, time_text
-from headgate.flow.sentence import percent
+from headgate.flow.sentences.backlog import percent
+from headgate.flow.sentences.quota import size_text, time_text
 from headgate.pipeline.backtest.words import CENSORED_TEXT, TIE_TEXT, rank_text, settings_count
 from headgate.pipeline.render import topics_text
 from headgate.pipeline.report import figures

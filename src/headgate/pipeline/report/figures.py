@@ -17,7 +17,7 @@ import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from headgate.base.units import MS_PER_S, NS_PER_MS, NS_PER_S
-from headgate.flow.quota_sentence import time_text as length_text
+from headgate.flow.sentences.quota import time_text as length_text
 from headgate.pipeline.report.backlogs import Offender
 from headgate.pipeline.report.backtests import BacktestRun, GridPoint
 from headgate.pipeline.report.colors import (

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from headgate.flow.quota_sentence import time_text
-from headgate.flow.sentence import percent
+from headgate.flow.sentences.backlog import percent
+from headgate.flow.sentences.quota import time_text
 from headgate.pipeline.render import messages_text, subscriptions_text
 from headgate.pipeline.report.backlogs import Backlogs, Forgotten
 from headgate.pipeline.report.colors import BLAME_NAMES

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from headgate.base.units import NS_PER_S
-from headgate.flow.quota_sentence import about_text, size_text, time_text
-from headgate.flow.sentence import number, percent
+from headgate.flow.sentences.backlog import number, percent
+from headgate.flow.sentences.quota import about_text, size_text, time_text
 from headgate.pipeline.render import messages_text, subscriptions_text
 from headgate.pipeline.report import figures
 from headgate.pipeline.report.backlogs import Backlogs, Offender
@@ -17,12 +17,7 @@ from headgate.pipeline.report.grid import Grid
 from headgate.pipeline.report.publishing import HeldTopic, Limiter
 from headgate.pipeline.report.quality import Quality
 from headgate.pipeline.report.quota_states import APPROACHED, REACHED
-from headgate.pipeline.report.quotas import (
-    Breach,
-    Eviction,
-    QuotaTopic,
-    breach_time_ns,
-)
+from headgate.pipeline.report.quotas import Breach, Eviction, QuotaTopic, breach_time_ns
 from headgate.pipeline.tables.quotas import BROKER_METHOD, THEIL_SEN_METHOD
 from headgate.pipeline.times import instant, minute_text
 

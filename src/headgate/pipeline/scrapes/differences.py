@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from headgate.base.units import NS_PER_S
-from headgate.flow.account import LABELS
-from headgate.flow.inferred import (
+from headgate.flow.account.account import LABELS
+from headgate.flow.account.inferred import (
     Between,
     Counted,
     Look,

@@ -7,8 +7,8 @@ from math import inf
 from hypothesis import strategies as st
 
 from headgate.base.units import NS_PER_S
-from headgate.flow.adaptive import AdaptiveSettings, Law
-from headgate.flow.quota import Quota, QuotaPolicy, QuotaType
+from headgate.flow.adaptive.cycle import AdaptiveSettings, Law
+from headgate.flow.quota.backlog_quota import Quota, QuotaPolicy, QuotaType
 from headgate.pipeline.backtest.load import NO_LIMIT, Load, Step, steps_of
 from headgate.pipeline.backtest.policy import RECORDED, Policy, Rates
 

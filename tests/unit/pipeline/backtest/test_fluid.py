@@ -6,7 +6,7 @@ from math import inf
 
 import pytest
 
-from headgate.flow.quota import QuotaPolicy
+from headgate.flow.quota.backlog_quota import QuotaPolicy
 from headgate.pipeline.backtest.fluid import Fluid, Pressures, Rule
 
 HOLD, EXCEPTION, EVICTION = QuotaPolicy.HOLD, QuotaPolicy.EXCEPTION, QuotaPolicy.EVICTION

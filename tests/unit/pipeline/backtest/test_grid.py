@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from headgate.base.errors import InputError
-from headgate.flow.adaptive import AdaptiveSettings, Law
+from headgate.flow.adaptive.cycle import AdaptiveSettings, Law
 from headgate.pipeline.backtest.grid import POINTS_MAX, load_grid, parse_grid
 from headgate.pipeline.backtest.policy import Policy, Rates
 from headgate.pipeline.backtest.replay import Resolution

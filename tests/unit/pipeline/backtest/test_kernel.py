@@ -8,8 +8,8 @@ import numpy as np
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from headgate.flow.adaptive import AdaptiveSettings, Law
-from headgate.flow.quota import Quota, QuotaPolicy, QuotaType
+from headgate.flow.adaptive.cycle import AdaptiveSettings, Law
+from headgate.flow.quota.backlog_quota import Quota, QuotaPolicy, QuotaType
 from headgate.pipeline.backtest import kernel, kernel_state
 from headgate.pipeline.backtest.kernel import replay_points
 from headgate.pipeline.backtest.kernel_block import LANES

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from headgate.flow.limits import ADAPTIVE_SOURCE, TOPIC_POLICY
+from headgate.flow.limits.precedence import ADAPTIVE_SOURCE, TOPIC_POLICY
 from headgate.pipeline.backtest.levels import (
     IS_ADAPTIVE,
     LIMIT_COLUMNS,

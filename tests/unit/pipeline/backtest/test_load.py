@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import inf
 
-from headgate.flow.quota import QuotaPolicy
+from headgate.flow.quota.backlog_quota import QuotaPolicy
 from headgate.pipeline.backtest.load import (
     OUTCOME_COLUMNS,
     POLICY_CODES,

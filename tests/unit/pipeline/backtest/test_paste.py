@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from headgate.broker.settings import Settings
-from headgate.flow.adaptive import AdaptiveSettings, Law
-from headgate.flow.quota import Quota, QuotaPolicy, QuotaType
+from headgate.flow.adaptive.cycle import AdaptiveSettings, Law
+from headgate.flow.quota.backlog_quota import Quota, QuotaPolicy, QuotaType
 from headgate.pipeline.backtest.levels import Levels, Namespace, Setting
 from headgate.pipeline.backtest.paste import LISTED_MAX, NAMESPACE, Paste, paste
 from headgate.pipeline.backtest.policy import Point, Policy, Rates, settings_of

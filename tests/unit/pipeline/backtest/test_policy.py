@@ -6,16 +6,10 @@ import json
 
 import pytest
 
-from headgate.flow.adaptive import AdaptiveSettings, Law
-from headgate.flow.quota import Quota, QuotaPolicy, QuotaType
+from headgate.flow.adaptive.cycle import AdaptiveSettings, Law
+from headgate.flow.quota.backlog_quota import Quota, QuotaPolicy, QuotaType
 from headgate.pipeline.backtest.grid import parse_grid
-from headgate.pipeline.backtest.policy import (
-    Point,
-    Policy,
-    Rates,
-    settings_text,
-    settings_words,
-)
+from headgate.pipeline.backtest.policy import Point, Policy, Rates, settings_text, settings_words
 
 SIZE = Quota(QuotaType.SIZE, 5_000, QuotaPolicy.HOLD, "grid")
 TIME = Quota(QuotaType.TIME, 60_000, QuotaPolicy.EVICTION, "grid")

@@ -12,8 +12,8 @@ import pytest
 
 from headgate.base.errors import InputError
 from headgate.base.units import NS_PER_S
-from headgate.flow.adaptive import AdaptiveSettings, Law
-from headgate.flow.quota import Quota, QuotaPolicy, QuotaType
+from headgate.flow.adaptive.cycle import AdaptiveSettings, Law
+from headgate.flow.quota.backlog_quota import Quota, QuotaPolicy, QuotaType
 from headgate.pipeline.backtest.load import Load, Outcome, Step, steps_of
 from headgate.pipeline.backtest.policy import Policy, Rates
 from headgate.pipeline.backtest.replay import Resolution, replay, timing

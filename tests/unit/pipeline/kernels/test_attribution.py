@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headgate.flow.verdict import INFERRED_CONFIDENCE
+from headgate.flow.account.verdict import INFERRED_CONFIDENCE
 from headgate.pipeline.kernels.attribution import attribution_table, range_table
 from headgate.pipeline.kernels.minute_runs import minute_runs
 from headgate.pipeline.tables.arrow_types import table_arrow_schema

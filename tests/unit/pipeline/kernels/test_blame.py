@@ -7,8 +7,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from headgate.flow.verdict import Verdict
-from headgate.flow.verdict import blamed_shares as blamed_shares_of_one
+from headgate.flow.account.verdict import Verdict
+from headgate.flow.account.verdict import blamed_shares as blamed_shares_of_one
 from headgate.pipeline.kernels.blame import (
     BLAME_INPUT,
     LIMITERS,

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headgate.flow.verdict import YOUNG_NS, Verdict, blame_shares
+from headgate.flow.account.verdict import YOUNG_NS, Verdict, blame_shares
 from headgate.pipeline.kernels.episodes import (
     INPUT_COLUMNS,
     JUDGED_COLUMNS,

@@ -9,12 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.pipeline.kernels.forecast_score import (
-    SCORE_COLUMNS,
-    Score,
-    pinball,
-    score_table,
-)
+from headgate.pipeline.kernels.forecast_score import SCORE_COLUMNS, Score, pinball, score_table
 from headgate.pipeline.tables.arrow_types import arrow_schema
 from tests.unit.pipeline.level_play import MINUTE, Row, rows_of, table_of
 from tests.unit.pipeline.play import T0, S

@@ -6,12 +6,7 @@ import numpy as np
 import pytest
 
 from headgate.pipeline.kernels.breach import WINDOW_MINUTES
-from headgate.pipeline.kernels.level_windows import (
-    Minutes,
-    sample_counts,
-    window_starts,
-    windows,
-)
+from headgate.pipeline.kernels.level_windows import Minutes, sample_counts, window_starts, windows
 
 NS = 1_000_000_000
 FIRST = 29_000_000

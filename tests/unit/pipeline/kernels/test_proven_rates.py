@@ -1,4 +1,4 @@
-"""Proven rates over windows of hours are those of ``headgate.flow.proven``."""
+"""Proven rates over windows of hours are those of ``headgate.flow.account.demonstrated``."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headgate.base.units import NS_PER_S
-from headgate.flow.account import CELL_COUNT
-from headgate.flow.proven import Stretch, proven_ack_per_s
+from headgate.flow.account.account import CELL_COUNT
+from headgate.flow.account.demonstrated import Stretch, proven_ack_per_s
 from headgate.pipeline.kernels.proven_rates import (
     HOUR,
     KEYS,

@@ -8,7 +8,8 @@ import pytest
 
 from headgate.base.park_cause import ParkCause
 from headgate.base.units import MIB, NS_PER_S
-from headgate.flow.limits import ADAPTIVE_SOURCE, RateLimit
+from headgate.flow.limits.precedence import ADAPTIVE_SOURCE
+from headgate.flow.limits.rate_limit import RateLimit
 from headgate.pipeline.kernels.publish_limits import PublishLimit, limit_of, quota_of
 
 _NAMES = ("publish_limit_messages_per_s", "publish_limit_bytes_per_s", "publish_limit_source")

@@ -9,11 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.pipeline.kernels.quota_forecast import (
-    QuotaForecast,
-    RowForecast,
-    row_forecasts,
-)
+from headgate.pipeline.kernels.quota_forecast import QuotaForecast, RowForecast, row_forecasts
 from headgate.pipeline.kernels.quota_usage import quota_usage_table
 from headgate.pipeline.tables.columns import HOUR_NS
 from tests.unit.pipeline.level_play import MINUTE, Row, rows_of, table_of

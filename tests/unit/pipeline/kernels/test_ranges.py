@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from headgate.flow.account import LABELS
+from headgate.flow.account.account import LABELS
 from headgate.pipeline.kernels.attribution import RANGE_COLUMNS
 from headgate.pipeline.tables.attribution import BLAMES, SHARE_COLUMNS
 from headgate.record.fields import STATE_CELLS, STATE_FIELD_NAMES

@@ -1,4 +1,4 @@
-"""The law over arrays is the law of ``headgate.flow.verdict``, window by window."""
+"""The law over arrays is the law of ``headgate.flow.account.verdict``, window by window."""
 
 from __future__ import annotations
 
@@ -13,9 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headgate.base.units import NS_PER_S
-from headgate.flow.account import CELL_COUNT, Cell
-from headgate.flow.limits import Dimension, Level
-from headgate.flow.verdict import (
+from headgate.flow.account.account import CELL_COUNT, Cell
+from headgate.flow.account.verdict import (
     IN_FLIGHT_NS,
     INFERRED_CONFIDENCE,
     YOUNG_NS,
@@ -25,7 +24,8 @@ from headgate.flow.verdict import (
     Verdict,
     judge,
 )
-from headgate.flow.verdict import blame_shares as shares_of_one
+from headgate.flow.account.verdict import blame_shares as shares_of_one
+from headgate.flow.limits.rate_limit import Dimension, Level
 from headgate.pipeline.kernels.verdict_arrays import (
     NOBODY,
     VERDICTS,

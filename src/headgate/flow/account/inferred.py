@@ -1,0 +1,203 @@
+"""The account of time as counters let one infer it, for brokers that keep none.
+
+Two looks at a subscription, some seconds apart, and what was counted between them. The law of
+``docs/telemetry.md`` section 5: each look speaks for the half of the time next to it, by the order
+of states of the account. Where a look shows messages waiting although a consumer is there, the
+limiters' events say how much of that time was theirs; the rest is the consumer's.
+
+A backlog is in entries, as brokers count it: a batch is one. So is what moves it
+(:class:`Moved`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from headgate.base.errors import InputError
+from headgate.base.units import NS_PER_S
+from headgate.flow.account.account import CELL_COUNT, Cell, throttled_cell
+from headgate.flow.account.verdict import YOUNG_NS
+from headgate.flow.limits.rate_limit import Dimension, Level
+
+EVENT_NS = NS_PER_S
+"""A throttled event stands for at most this much time: the retry of a Pulsar broker."""
+
+BUSY_NS = YOUNG_NS
+"""A consumer that holds messages for longer, on average, has more than it can do."""
+
+EVENT_COUNT = len(Level) * len(Dimension)
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """A subscription at one instant.
+
+    ``backlog`` and ``delayed`` (of it, not yet due) are entries, ``unacked`` messages with
+    consumers; a Pulsar broker counts the latter for Shared and Key_Shared only, and says 0 for
+    others. ``permits`` is the sum over its consumers, None where it is not told.
+    """
+
+    backlog: int
+    delayed: int = 0
+    unacked: int = 0
+    consumers: int = 0
+    blocked: bool = False
+    permits: int | None = None
+
+    @property
+    def deliverable(self) -> int:
+        """Entries that are due and not acknowledged."""
+        return max(0, self.backlog - max(0, self.delayed))
+
+
+@dataclass(frozen=True, slots=True)
+class Between:
+    """Two looks and what was counted between them.
+
+    ``acked`` is in messages, ``entry_messages`` their mean number in an entry (at least 1).
+    ``events`` are throttled events by level, then dimension.
+
+    Raises :class:`InputError` for a time that is not positive or another number of events.
+    """
+
+    elapsed_ns: int
+    start: Look
+    end: Look
+    acked: int = 0
+    entry_messages: float = 1.0
+    events: Sequence[int] = (0,) * EVENT_COUNT
+
+    def __post_init__(self) -> None:
+        if self.elapsed_ns < 1:
+            raise InputError(f"elapsed_ns is {self.elapsed_ns}; looks lie some time apart")
+        if len(self.events) != EVENT_COUNT:
+            raise InputError(f"{len(self.events)} kinds of events; there are {EVENT_COUNT}")
+
+
+def inferred_cells(between: Between) -> tuple[int, ...]:
+    """Nanoseconds per cell (index :class:`Cell`); their sum is ``elapsed_ns``."""
+    cells = [0] * CELL_COUNT
+    first_ns = between.elapsed_ns // 2
+    halves = ((between.start, first_ns), (between.end, between.elapsed_ns - first_ns))
+    contested = []
+    for look, ns in halves:
+        cell = _plain_cell(look, between.entry_messages)
+        if cell is None:
+            contested.append((look, ns))
+        else:
+            cells[cell] += ns
+    contested_ns = sum(ns for _, ns in contested)
+    # Several limiters may count the same wait, so their events are not added up.
+    throttled_ns = min(contested_ns, max(between.events) * EVENT_NS)
+    shares = shared_out(throttled_ns, [ns for _, ns in contested])
+    for (look, ns), held_ns in zip(contested, shares, strict=True):
+        has_room = _has_room(look, between)
+        for index, part_ns in enumerate(shared_out(held_ns, between.events)):
+            level, dimension = divmod(index, len(Dimension))
+            cells[throttled_cell(Level(level), Dimension(dimension), hungry=has_room)] += part_ns
+        # Only free permits that are told clear a consumer; without them it is the likelier cause.
+        idle = has_room and look.permits is not None
+        cells[Cell.DISPATCHING if idle else Cell.NO_PERMITS] += ns - held_ns
+    return tuple(cells)
+
+
+def _plain_cell(look: Look, entry_messages: float) -> Cell | None:
+    """The state that a look shows; None where it is a limiter, the consumers or the broker."""
+    if not look.deliverable:
+        return Cell.CAUGHT_UP
+    if look.consumers <= 0:
+        return Cell.NO_CONSUMER
+    if look.unacked >= look.deliverable * entry_messages:
+        return Cell.AWAITING_ACK
+    return Cell.UNACKED_LIMIT if look.blocked else None
+
+
+def _has_room(look: Look, between: Between) -> bool:
+    """Whether the consumers could take more: half of what they have room for is free, or, where
+    permits are not told, what they hold is soon acknowledged."""
+    if look.permits is not None:
+        return look.permits > 0 and look.permits >= look.unacked
+    return look.unacked * between.elapsed_ns <= BUSY_NS * between.acked
+
+
+def shared_out(total: int, weights: Sequence[int]) -> list[int]:
+    """Whole parts of ``total`` in proportion to the weights, which are not negative. The parts sum
+    to ``total``, or to 0 where no weight is positive."""
+    whole = sum(weights)
+    parts: list[int] = []
+    given = running = 0
+    for weight in weights:
+        running += weight
+        upto = total * running // whole if whole else 0
+        parts.append(upto - given)
+        given = upto
+    return parts
+
+
+def stretched_cells(cells_ns: Sequence[int], elapsed_ns: int) -> tuple[int, ...]:
+    """A broker's own account between two scrapes, made as long as the time between them: the
+    instants at which the texts were written are not known exactly. No time at all stays none."""
+    return tuple(shared_out(elapsed_ns, cells_ns))
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """What moved a backlog, in entries: it grew by ``appended + rewound - acked - skipped -
+    evicted`` less what expired."""
+
+    appended: int
+    rewound: int
+    acked: int
+    skipped: int
+    evicted: int
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """What is known of a backlog's growth. ``growth`` and ``expired`` are entries, ``published``
+    messages. ``was_acked``: whether an acknowledgement was seen. ``acked_at_most``: entries, by
+    the broker's rate of acknowledgements, asked for only when a quota ``evicted`` something."""
+
+    growth: int
+    published: int
+    entry_messages: float = 1.0
+    expired: int = 0
+    was_acked: bool = True
+    evicted: bool = False
+    acked_at_most: int = 0
+
+
+def moved(counted: Counted) -> Moved:
+    """The causes of a growth that broker counters do not tell; they always add up to it.
+
+    What grew beyond all that was published was rewound. What left is acknowledged, but for what a
+    quota took, and skipped if nobody acknowledged anything.
+    """
+    needed = counted.growth + counted.expired
+    published = max(0, counted.published)
+    if not counted.was_acked and not counted.evicted and 0 <= needed <= published:
+        # All that came is still there: what the batches' mean size says is not needed.
+        appended = needed
+    else:
+        by_size = round(published / max(1.0, counted.entry_messages))
+        appended = min(published, max(by_size, needed))
+    rewound = max(0, needed - appended)
+    passed = appended + rewound - needed
+    if counted.evicted:
+        acked = min(passed, max(0, counted.acked_at_most))
+        return Moved(appended, rewound, acked, 0, passed - acked)
+    if not counted.was_acked:
+        return Moved(appended, rewound, 0, passed, 0)
+    return Moved(appended, rewound, passed, 0, 0)
+
+
+def oldest_age_ns(waiting: int, appended: int, elapsed_ns: int) -> int | None:
+    """Age of the oldest of ``waiting`` entries when ``appended`` came at an even pace in
+    ``elapsed_ns``, if they leave in order. At most ``elapsed_ns``: it may be older than the first
+    of two looks. One that may just have come counts as new. None: nothing waits."""
+    if waiting <= 0:
+        return None
+    if appended <= 0:
+        return elapsed_ns
+    return min(elapsed_ns, (waiting - 1) * elapsed_ns // appended)

@@ -1,0 +1,340 @@
+"""What the account of time means: whose fault a backlog is.
+
+The law of ``docs/telemetry.md`` section 1, over a frozen :class:`Evidence`, so that the broker's
+explain view and the pipeline's history judge alike:
+
+1. NONE, when the oldest deliverable unacknowledged message stayed young, the backlog did not grow
+   and no backlog quota evicted anything of it. Something is always in flight on a healthy busy
+   subscription. Over more than :data:`GROWTH_NS_MAX` growth is not asked: where all is young, what
+   waits came in the last seconds. What was evicted before it was acknowledged is no sign of health,
+   however young it was.
+2. Otherwise the class with the largest share of blame, by seconds.
+3. Before a limiter is blamed: when what is with the consumers grew and they acknowledge no more
+   than the limit, the limiter is a bystander. A slow consumer's queue is still filling. What was
+   handed over and evicted before it was acknowledged counts as if it were still with them.
+4. Two classes within 5 % of each other are both named, with low confidence.
+
+5. What is inferred from counters, and not measured by an account of time, is less sure: its
+   confidence is multiplied by :data:`INFERRED_CONFIDENCE`.
+
+The counterfactual asks: without that limit, at the rate the consumer has proven, would the
+backlog have grown all the same?
+
+``headgate.pipeline.kernels.verdict_arrays`` applies the same law to arrays; a change here is one
+there, and its test holds the two together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from headgate.base.errors import InputError
+from headgate.base.units import NS_PER_MS, NS_PER_S
+from headgate.flow.account.account import CELL_COUNT, LABELS, State
+from headgate.flow.limits.rate_limit import Dimension, Level
+
+YOUNG_NS = 2 * NS_PER_S
+"""A message younger than this is in flight, not in a backlog (an option of :func:`judge`)."""
+CLOSE_SHARE = 0.05
+"""Shares this close name both classes."""
+GROWTH_SHARE_MIN = 0.05
+"""What is with the consumers grew, if by more than this part of what they got ..."""
+IN_FLIGHT_NS = 250 * NS_PER_MS
+"""... and by more than this time's deliveries: clients group acknowledgements for 100 ms."""
+GROWTH_NS_MAX = 10 * YOUNG_NS
+"""In a longer window growth tells nothing beside the age: who fell behind for a tenth of it has an
+old message at its end."""
+INFERRED_CONFIDENCE = 0.6
+"""Counters cannot tell a hungry consumer from a busy one, nor what happened between two looks."""
+
+
+class Verdict(Enum):
+    """Whose fault. The values are what REST, tables and people read."""
+
+    NONE = "NONE"
+    CONSUMER = "CONSUMER"
+    NO_CONSUMER = "NO_CONSUMER"
+    THROTTLED_SUBSCRIPTION = "THROTTLED_SUBSCRIPTION"
+    THROTTLED_TOPIC = "THROTTLED_TOPIC"
+    THROTTLED_BROKER = "THROTTLED_BROKER"
+    BROKER = "BROKER"
+
+
+THROTTLED = (
+    Verdict.THROTTLED_SUBSCRIPTION,
+    Verdict.THROTTLED_TOPIC,
+    Verdict.THROTTLED_BROKER,
+)
+"""By :class:`Level`."""
+
+_BLAME = {
+    State.TRANSITION: Verdict.BROKER,
+    State.CAUGHT_UP: Verdict.NONE,
+    State.AWAITING_ACK: Verdict.CONSUMER,
+    State.NO_CONSUMER: Verdict.NO_CONSUMER,
+    State.UNACKED_LIMIT: Verdict.CONSUMER,
+    State.NO_PERMITS: Verdict.CONSUMER,
+    State.SOCKET_FULL: Verdict.CONSUMER,
+    State.KEY_BLOCKED: Verdict.CONSUMER,
+    State.STORAGE: Verdict.BROKER,
+    State.DISPATCHING: Verdict.BROKER,
+}
+
+
+def _blame(index: int) -> Verdict:
+    labels = LABELS[index]
+    if labels.level is None:
+        return _BLAME[labels.state]
+    return THROTTLED[labels.level] if labels.consumer == "hungry" else Verdict.CONSUMER
+
+
+BLAME: tuple[Verdict, ...] = tuple(_blame(index) for index in range(CELL_COUNT))
+"""Whom each cell blames, indexed by ``account.Cell``: every one blames exactly one."""
+
+
+@dataclass(frozen=True, slots=True)
+class LimitFact:
+    """A limit in force at one level, as rates: None where that dimension is not limited."""
+
+    level: Level
+    messages_per_s: float | None
+    bytes_per_s: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """All that the law looks at, of one subscription over one window.
+
+    Message counts are at the window's start and end or sums over it. ``cells_ns`` are
+    nanoseconds per cell (``account.difference`` of two snapshots); ``sub_windows_ns`` the same
+    for its parts, in any number. ``oldest_age_ns_max`` is the largest age the oldest deliverable
+    unacknowledged message had in the window. ``unacked``: with consumers, not acknowledged.
+    ``evicted``: what a backlog quota took before it was acknowledged; an acknowledgement of it
+    that comes afterwards is not among the ``acked``.
+    ``proven_ack_per_s`` is the 95th percentile of the ack rate while unthrottled with backlog,
+    None if that never was. ``completeness`` 0..1 says how much of the window is covered and how
+    well growth adds up. ``is_inferred``: the cells were worked out from counters.
+    """
+
+    window_ns: int
+    cells_ns: Sequence[int]
+    backlog_start: int
+    backlog_end: int
+    oldest_age_ns_max: int
+    appended: int
+    delivered: int
+    acked: int
+    unacked_start: int = 0
+    unacked_end: int = 0
+    evicted: int = 0
+    delivered_bytes: int = 0
+    limits: Sequence[LimitFact] = ()
+    sub_windows_ns: Sequence[Sequence[int]] = ()
+    proven_ack_per_s: float | None = None
+    completeness: float = 1.0
+    is_inferred: bool = False
+
+    def __post_init__(self) -> None:
+        if self.window_ns < 1:
+            raise InputError(f"window_ns is {self.window_ns}; a window is longer than nothing")
+        if any(len(cells) != CELL_COUNT for cells in (self.cells_ns, *self.sub_windows_ns)):
+            raise InputError(f"an account has {CELL_COUNT} cells")
+        if not 0.0 <= self.completeness <= 1.0:
+            raise InputError(f"completeness is {self.completeness}; it lies in 0..1")
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """The verdict and why.
+
+    ``second`` is also named: because it is within 5 %, or because it is a limiter that merely
+    stood by (``bystander``). ``shares`` of all classes sum to 1. ``dimension`` is what the blamed
+    (or bystanding) limiter counts. ``would_have_grown`` without that limit: None when nobody is
+    throttled or the consumer has proven no rate. ``growth`` in messages. ``is_inferred`` as the
+    evidence says.
+    """
+
+    verdict: Verdict
+    second: Verdict | None
+    bystander: bool
+    shares: Mapping[Verdict, float]
+    dimension: Dimension | None
+    confidence: float
+    would_have_grown: bool | None
+    growth: int
+    is_inferred: bool = False
+
+
+def blame_shares(cells_ns: Sequence[int]) -> dict[Verdict, float]:
+    """The part of the time each class is to blame for; sums to 1. No time at all blames nobody."""
+    blamed_ns = dict.fromkeys(Verdict, 0)
+    for index, ns in enumerate(cells_ns):
+        blamed_ns[BLAME[index]] += ns
+    total_ns = sum(blamed_ns.values())
+    if not total_ns:
+        return {verdict: float(verdict is Verdict.NONE) for verdict in Verdict}
+    return {verdict: ns / total_ns for verdict, ns in blamed_ns.items()}
+
+
+def blamed_shares(
+    shares: Mapping[Verdict, float], verdict: Verdict, second: Verdict | None, *, bystander: bool
+) -> dict[Verdict, float]:
+    """Shares as the verdict reads them, so that the two do not contradict each other: with NONE
+    nobody is to blame, for they are of messages in flight, and the share of a limiter that merely
+    stands by is the consumer's. They sum to 1."""
+    if verdict is Verdict.NONE:
+        return {each: float(each is Verdict.NONE) for each in Verdict}
+    found = dict(shares)
+    if bystander and second is not None:
+        found[Verdict.CONSUMER] += found[second]
+        found[second] = 0.0
+    return found
+
+
+def nobody_text(shares: Mapping[Verdict, float]) -> str:
+    """For people, instead of the shares, where the verdict is NONE."""
+    in_flight = 1.0 - shares[Verdict.NONE]
+    return f"nobody; messages were in flight for {100 * in_flight:.0f} % of it"
+
+
+def judge(evidence: Evidence, *, young_ns: int = YOUNG_NS) -> Judgement:
+    """Apply the law. ``young_ns``: up to which age a message counts as in flight."""
+    shares = blame_shares(evidence.cells_ns)
+    growth = evidence.backlog_end - evidence.backlog_start
+    certainty = INFERRED_CONFIDENCE if evidence.is_inferred else 1.0
+    if _is_healthy(evidence, growth, young_ns):
+        margin = 1.0 - evidence.oldest_age_ns_max / young_ns
+        return Judgement(
+            verdict=Verdict.NONE,
+            second=None,
+            bystander=False,
+            shares=shares,
+            dimension=None,
+            confidence=max(0.0, min(1.0, margin)) * evidence.completeness * certainty,
+            would_have_grown=None,
+            growth=growth,
+            is_inferred=evidence.is_inferred,
+        )
+    first, next_best = _two_largest(shares)
+    # A backlog although the account says that nothing waited: the evidence contradicts itself.
+    margin = 0.0 if first is Verdict.NONE else shares[first] - shares[next_best]
+    second = next_best if shares[next_best] > 0 and margin <= CLOSE_SHARE else None
+    bystander = False
+    limiter = first if first in THROTTLED else None
+    if first in THROTTLED and _stands_by(evidence, first):
+        bystander, second, first = True, first, Verdict.CONSUMER
+        margin = _growth_margin(evidence)
+    elif second in THROTTLED and first is not Verdict.NONE:
+        limiter = limiter or second
+    return Judgement(
+        verdict=first,
+        second=second,
+        bystander=bystander,
+        shares=shares,
+        dimension=None if limiter is None else _dimension(evidence.cells_ns, limiter),
+        confidence=(
+            margin * evidence.completeness * _agreement(evidence, first, second) * certainty
+        ),
+        would_have_grown=None if first not in THROTTLED else _would_have_grown(evidence, first),
+        growth=growth,
+        is_inferred=evidence.is_inferred,
+    )
+
+
+def _is_healthy(evidence: Evidence, growth: int, young_ns: int) -> bool:
+    """Young enough and not growing, but for what is in flight at any instant.
+
+    A window's mean rate says little about a producer that began late in it; but where no message
+    ever got older than clients take to acknowledge, all there is was in flight, whatever the rate.
+    """
+    if evidence.evicted:
+        return False
+    if evidence.oldest_age_ns_max <= min(young_ns, IN_FLIGHT_NS):
+        return True
+    if evidence.oldest_age_ns_max >= young_ns:
+        return False
+    in_flight = evidence.appended * IN_FLIGHT_NS / evidence.window_ns
+    return evidence.window_ns > GROWTH_NS_MAX or growth <= max(1.0, in_flight)
+
+
+def _two_largest(shares: Mapping[Verdict, float]) -> tuple[Verdict, Verdict]:
+    """The two classes with most blame. Nobody's time blames nobody, so it does not count,
+    unless there is no other."""
+    blamed = [verdict for verdict in Verdict if verdict is not Verdict.NONE]
+    blamed.sort(key=lambda verdict: -shares[verdict])
+    if shares[blamed[0]] == 0:
+        return Verdict.NONE, blamed[0]
+    return blamed[0], blamed[1]
+
+
+def _stands_by(evidence: Evidence, limiter: Verdict) -> bool:
+    """Whether the blamed limiter only holds back what a slow consumer could not use anyway."""
+    grown = _kept(evidence)
+    in_flight = evidence.delivered * IN_FLIGHT_NS / evidence.window_ns
+    if grown <= max(1.0, in_flight, GROWTH_SHARE_MIN * evidence.delivered):
+        return False
+    acked_per_s = evidence.acked * NS_PER_S / evidence.window_ns
+    limit_per_s = _limit_messages_per_s(evidence, limiter)
+    return limit_per_s is None or acked_per_s <= limit_per_s
+
+
+def _kept(evidence: Evidence) -> int:
+    """By how much what is with the consumers grew, and what was evicted out of their hands: at most
+    what they were handed and neither acknowledged nor still have."""
+    grown = evidence.unacked_end - evidence.unacked_start
+    gone = evidence.delivered - evidence.acked - grown
+    return grown + max(0, min(evidence.evicted, gone))
+
+
+def _limit_messages_per_s(evidence: Evidence, limiter: Verdict) -> float | None:
+    """The limiter's limit in messages; a limit in bytes by the mean size of what was delivered.
+    None when it is not known, as for counters of a real cluster."""
+    dimension = _dimension(evidence.cells_ns, limiter)
+    for limit in evidence.limits:
+        if limit.level == THROTTLED.index(limiter):
+            if dimension == Dimension.MESSAGES:
+                return limit.messages_per_s
+            if limit.bytes_per_s is not None and evidence.delivered_bytes > 0:
+                return limit.bytes_per_s * evidence.delivered / evidence.delivered_bytes
+    return None
+
+
+def _growth_margin(evidence: Evidence) -> float:
+    """How clearly the consumers fell behind what they got."""
+    return min(1.0, _kept(evidence) / evidence.delivered) if evidence.delivered else 0.0
+
+
+def _dimension(cells_ns: Sequence[int], limiter: Verdict) -> Dimension:
+    """What the limiter counted for most of the time it held."""
+    held_ns = [0, 0]
+    for ns, labels in zip(cells_ns, LABELS, strict=True):
+        if labels.level is not None and THROTTLED[labels.level] is limiter:
+            held_ns[Dimension[labels.dimension.upper()]] += ns
+    return Dimension.BYTES if held_ns[1] > held_ns[0] else Dimension.MESSAGES
+
+
+def _would_have_grown(evidence: Evidence, limiter: Verdict) -> bool | None:
+    """Without the limit the consumer takes its proven rate, and never less than with it."""
+    if limiter not in THROTTLED or evidence.proven_ack_per_s is None:
+        return None
+    acked_per_s = evidence.acked * NS_PER_S / evidence.window_ns
+    appended_per_s = evidence.appended * NS_PER_S / evidence.window_ns
+    return appended_per_s > max(evidence.proven_ack_per_s, acked_per_s)
+
+
+def _agreement(evidence: Evidence, first: Verdict, second: Verdict | None) -> float:
+    """The part of the blamed sub-windows, by their time, that points at the same class, or at the
+    one beside it (a bystander's sub-windows are the same story). 1 when there are none to ask.
+
+    By time, because the last sub-window is often a short one: a second must not outvote a minute.
+    """
+    agreeing_ns = asked_ns = 0
+    for cells_ns in evidence.sub_windows_ns:
+        winner, _ = _two_largest(blame_shares(cells_ns))
+        if winner is not Verdict.NONE:
+            ns = sum(cells_ns)
+            asked_ns += ns
+            agreeing_ns += ns if winner in (first, second) else 0
+    return agreeing_ns / asked_ns if asked_ns else 1.0

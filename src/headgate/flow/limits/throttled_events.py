@@ -1,0 +1,70 @@
+"""Counting what limits did to a subscription, as the two forms of PIP-406 mean it (law 2).
+
+The final form counts events. An event is a period of a limiter in which it delayed something: at
+most one per limiter, dimension and period, at least one if anything was delayed, none without
+delay. So events are counted from waits, not from decisions: the pauses of the pace inside a period
+add nothing, and a wait of ten periods is ten events.
+
+The first form counts amounts: what backlog and permits allowed and a limiter held back, once for
+each limiter and delivery attempt, however often the limiter is asked again.
+"""
+
+from __future__ import annotations
+
+from headgate.base.counters import safe_sum
+from headgate.flow.limits.budget import Budget
+from headgate.flow.limits.rate_limit import Dimension, Level
+
+
+class ThrottledEvents:
+    """The six counters of a subscription, and up to when each limiter's periods are counted."""
+
+    __slots__ = ("_counted_until_ns", "counts")
+
+    def __init__(self) -> None:
+        self.counts = [[0, 0], [0, 0], [0, 0]]
+        """By level, then dimension."""
+        self._counted_until_ns: list[int | None] = [None] * 6
+
+    def delayed(self, budget: Budget, start_ns: int, end_ns: int) -> None:
+        """``budget`` delayed something from ``start_ns`` to ``end_ns``. May be told in pieces, in
+        the order of time; overlapping pieces count once."""
+        index = 2 * budget.level + budget.dimension
+        counted_ns = self._counted_until_ns[index]
+        if counted_ns is not None and counted_ns > start_ns:
+            start_ns = counted_ns
+        if end_ns > start_ns:
+            periods = -((start_ns - end_ns) // budget.period_ns)
+            self._counted_until_ns[index] = start_ns + periods * budget.period_ns
+            self.counts[budget.level][budget.dimension] += periods
+
+
+class ThrottledAmounts:
+    """The six amounts of a subscription: messages or bytes held back, by level, then dimension.
+
+    Deliveries of a subscription are one line of slots, as long as everything that was ever handed
+    over and what waits behind it. A limiter holds back the slots between what was sent and what
+    might have gone; it counts those beyond its high-water mark. A delivery that is repeated has a
+    slot of its own.
+    """
+
+    __slots__ = ("_counted_to", "counts")
+
+    def __init__(self) -> None:
+        self.counts = [[0, 0], [0, 0], [0, 0]]
+        self._counted_to = [0] * 6
+
+    def held(
+        self, level: Level, dimension: Dimension, *, sent: int, allowed: int, waiting: int
+    ) -> None:
+        """A limiter refuses. ``sent`` was handed over since the beginning, ``waiting`` waits, the
+        first ``allowed`` of which might have gone but for limits."""
+        index = 2 * level + dimension
+        # What was acknowledged or skipped undelivered has left the line; the slots go to others.
+        counted_to = max(sent, min(self._counted_to[index], sent + waiting))
+        end = sent + min(allowed, waiting)
+        if end > counted_to:
+            counts = self.counts[level]
+            counts[dimension] = safe_sum(counts[dimension], end - counted_to)
+            counted_to = end
+        self._counted_to[index] = counted_to

@@ -1,0 +1,360 @@
+"""One waiter at the gate: its own limit, its place among the others, its throttled events.
+
+Of dispatch it is a subscription; of publishing a producer, which has no limit of its own. How an
+engine uses it, and where a waiter stands, is told in :mod:`headgate.flow.limits.gate`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from headgate.base.units import NS_PER_MS
+from headgate.flow.limits.budget import Budget
+from headgate.flow.limits.fair_share import share_of
+from headgate.flow.limits.gate_node import GateNode, GateStatistics
+from headgate.flow.limits.rate_limit import Dimension, Level, RateLimit, Refusal
+from headgate.flow.limits.throttled_events import ThrottledEvents
+
+if TYPE_CHECKING:
+    from headgate.flow.limits.gate import TopicGate
+
+CAUSE_SLACK_NS = 20 * NS_PER_MS
+"""Of two levels that both refuse, the outer one is named only if it holds for so much longer: the
+time between two slices of its pace is not a limit of its own."""
+_IDLE, _ACTIVE, _DEFERRED, _CLAIMED, _HELD, _QUEUED = range(6)
+# The last two wait: state >= _HELD.
+
+
+class WaiterGate(GateNode):
+    """One subscription or producer: its own limit, its place among others, its throttled events."""
+
+    __slots__ = (
+        "_byte_budgets",
+        "_clear_ns",
+        "_epoch",
+        "_events",
+        "_in_topic",
+        "_lost_ns",
+        "_message_budgets",
+        "_path",
+        "_share",
+        "_state",
+        "_turn",
+        "_waiting_since_ns",
+        "exempt",
+        "is_sole",
+        "limited",
+        "ticket",
+        "topic",
+        "wanting_since_ns",
+    )
+
+    def __init__(self, topic: TopicGate, owner: object) -> None:
+        super().__init__(Level.SUBSCRIPTION, owner)
+        self.topic = topic
+        self.limited = False
+        """Whether any budget at any level applies; the engine skips the gate while it is False."""
+        self.is_sole = False
+        """Whether it is one budget only: then nothing else can be what a wait is for."""
+        self.exempt = False
+        """Whether it passes free and uncharged; see :meth:`set_exempt`."""
+        self.ticket = 0
+        """Its place in its topic's queue."""
+        self.wanting_since_ns = 0
+        """Since when it has wanted to send without a break; meaningful while it does."""
+        self._state = _IDLE
+        self._in_topic = False
+        self._share = 0
+        self._epoch = 0
+        self._turn = 0
+        self._clear_ns = -1
+        self._waiting_since_ns = 0
+        self._events: ThrottledEvents | None = None
+        self._path: tuple[Budget, ...] = ()
+        self._lost_ns: tuple[int, ...] = ()
+        """What each budget of the path had lost when this was last asked, or its wait began."""
+        self._message_budgets: tuple[Budget, ...] = ()
+        self._byte_budgets: tuple[Budget, ...] = ()
+        self.refresh_path(0)
+
+    # -- what the engine calls --------------------------------------------------------------
+
+    def request(self, now_ns: int) -> Refusal | None:
+        """May the next entry go now? None: yes, send one and charge it. Otherwise this
+        subscription waits from now on, in its fair turn, and the refusal says for what."""
+        state = self._state
+        if state == _CLAIMED or not self.limited:
+            return None
+        if state >= _HELD:
+            return self.cause(now_ns)
+        refused = False
+        for budget in self._path:
+            if budget.in_window < budget.limit and not budget.paced:
+                continue  # what release_ns would say first; this loop is the hot one
+            at_ns = budget.release_ns(now_ns)
+            if at_ns > now_ns:
+                budget.refused_until_ns = at_ns
+                refused = True
+        if refused or (self.topic.broker.demand and self._others_first()):
+            return self._wait(now_ns)
+        if state == _DEFERRED:
+            self._state = _ACTIVE
+        return None
+
+    def charge(self, now_ns: int, messages: int, size_bytes: int) -> None:
+        """An entry is handed to the connection: charge every budget that applies, at once."""
+        for budget in self._message_budgets:
+            budget.charge(now_ns, messages)
+        for budget in self._byte_budgets:
+            budget.charge(now_ns, size_bytes)
+        if self._state == _CLAIMED:
+            self._state = _ACTIVE
+            self._turn = 0
+        if self._in_topic:
+            topic = self.topic
+            self._share += share_of(topic.shares_of, messages, size_bytes)
+            topic.queue.served(self._share)
+            topic.charged(now_ns, messages, size_bytes)
+
+    def leave(self, now_ns: int) -> None:
+        """It no longer wants to send. Cheap and harmless when it did not wait."""
+        state = self._state
+        if state == _IDLE:
+            return
+        if state >= _HELD:
+            self.settle(now_ns)
+            self.alarm = 0
+            if self.ticket and self._in_topic:
+                self.topic.queue.forget()
+            self.ticket = 0
+        self._state = _IDLE
+        self._turn = 0
+        self._leave_topic(now_ns)
+        self._end_waiting(now_ns)
+        if state == _CLAIMED:
+            self.topic.offer(now_ns)
+
+    def defer(self, now_ns: int) -> None:
+        """It may send, but its entry is not in memory: it keeps its turn and blocks nobody.
+        ``request`` again when the entry is there."""
+        if self._state == _CLAIMED or self._state == _ACTIVE:
+            self._state = _DEFERRED
+            self.topic.offer(now_ns)
+
+    def cause(self, now_ns: int) -> Refusal | None:
+        """What it waits for at present; right after ``pop_ready``, before the charge, what the
+        wait just ended was for: the limit that released last. None if it does not wait."""
+        if self._state < _CLAIMED:
+            return None
+        if len(self._path) == 1:  # the usual case: there is nothing to choose
+            only = self._path[0]
+            at_ns = only.refused_until_ns
+            return Refusal(only.level, only.dimension, at_ns if at_ns > now_ns else now_ns)
+        since_ns = self._waiting_since_ns
+        latest_ns = now_ns
+        named: Budget | None = None
+        for budget in self._path:
+            at_ns = budget.refused_until_ns
+            if at_ns <= since_ns:
+                continue
+            if named is None or at_ns > named.refused_until_ns + (
+                0 if named.level == budget.level else CAUSE_SLACK_NS
+            ):
+                named = budget
+            if at_ns > latest_ns:
+                latest_ns = at_ns
+        if named is None:
+            if not self._path:
+                return None
+            named = (self.topic.shared or self._path)[0]
+        return Refusal(named.level, named.dimension, latest_ns)
+
+    def late_ns(self, cause: Refusal | None) -> int:
+        """For how much of its wait, since it began or this was last asked, the limit that is its
+        ``cause`` did not hold it: it allowed more, and who was to send came too late to use it."""
+        path, before = self._path, self._lost_ns
+        lost = tuple([budget.lost_ns for budget in path])
+        if cause is None or lost == before:
+            return 0
+        self._lost_ns = lost
+        for budget, then_ns, now_ns in zip(path, before, lost, strict=True):
+            if (budget.level, budget.dimension) == (cause.level, cause.dimension):
+                return now_ns - then_ns
+        return 0
+
+    def refusing(self) -> tuple[Budget, ...]:
+        """The budgets that refused when its present wait began or later: each of them alone would
+        hold it."""
+        path, since_ns = self._path, self._waiting_since_ns
+        if len(path) == 1 and path[0].refused_until_ns > since_ns:
+            return path
+        return tuple([budget for budget in path if budget.refused_until_ns > since_ns])
+
+    def close(self, now_ns: int) -> None:
+        """Nobody comes back to it. Whoever may goes to ``topic.kept`` instead."""
+        self.leave(now_ns)
+        self.topic.waiters.pop(self, None)
+
+    # -- settings and figures ---------------------------------------------------------------
+
+    def set_limit(self, limit: RateLimit | None, now_ns: int) -> None:
+        """Put its own limit in force, None for none."""
+        self._clear_ns = -1
+        if self._install(limit, now_ns):
+            self.refresh_path(now_ns)
+        if self.alarm:
+            self.topic.broker.arm(self, now_ns)
+
+    def set_exempt(self, exempt: bool, now_ns: int) -> None:
+        """Let it pass free and uncharged, or no longer. One that waits is handed out by the next
+        ``pop_ready``."""
+        self.exempt = exempt
+        self.refresh_path(now_ns)
+
+    @property
+    def throttled_events(self) -> list[list[int]]:
+        """Events by level, then dimension; exact after :meth:`settle`. Do not write to it."""
+        return [[0, 0], [0, 0], [0, 0]] if self._events is None else self._events.counts
+
+    def renewed(self, now_ns: int) -> WaiterGate:
+        """Itself, for another subscription: its windows as they are, its figures at 0."""
+        self._events = None
+        self.waiters_max = 0
+        for budget in self._kept:
+            if budget is not None:
+                budget.restart_figures(now_ns)
+        return self
+
+    def settle(self, now_ns: int) -> None:
+        """Count the periods of a wait that still goes on."""
+        if self._state >= _HELD:
+            self._count_delay(now_ns)
+
+    def statistics(self, now_ns: int) -> GateStatistics:
+        """Its own limit and whether it waits for it."""
+        held = self._state == _HELD
+        waits = [(self.owner, now_ns - self.wanting_since_ns)] if held else []
+        return self._gate_statistics(now_ns, len(waits), waits)
+
+    # -- what the tree calls ----------------------------------------------------------------
+
+    def refresh_path(self, now_ns: int) -> None:
+        """The set of budgets that apply to it changed. Whoever waited and has no limit any more is
+        handed out by the next ``pop_ready``."""
+        if self._path:
+            self.settle(now_ns)
+        path = () if self.exempt else self.budgets + self.topic.shared
+        self._path = path
+        self._lost_ns = tuple([budget.lost_ns for budget in path])
+        self._message_budgets = tuple(b for b in path if b.dimension == Dimension.MESSAGES)
+        self._byte_budgets = tuple(b for b in path if b.dimension == Dimension.BYTES)
+        self.limited = bool(path)
+        self.is_sole = len(path) == 1
+        if not path and self._state != _IDLE:
+            waits = self._state >= _HELD
+            self.leave(now_ns)
+            if waits:
+                self._line_up(now_ns)
+
+    def restart_share(self, epoch: int) -> None:
+        """Shares begin anew in its topic, with that number."""
+        if self._in_topic:
+            self._share, self._epoch = 0, epoch
+
+    def wake(self, now_ns: int) -> WaiterGate | None:
+        """Its own budget was to release it now."""
+        if self.exempt or not self.topic.shared:
+            return self.choose(now_ns)
+        at_ns = self._refuse(now_ns)
+        if at_ns > now_ns:
+            self.topic.broker.arm(self, at_ns)
+        else:
+            self._line_up(now_ns)
+        return None
+
+    def choose(self, now_ns: int) -> WaiterGate | None:
+        """It is its turn: itself, or None if its own budget holds it (then it is held)."""
+        self._turn = self.ticket
+        self.ticket = 0
+        if self.budgets and self._clear_ns != now_ns and not self.exempt:
+            at_ns = self._refuse(now_ns)
+            if at_ns > now_ns:
+                self._hold(now_ns, at_ns)
+                return None
+        # Without a limit nobody tells it what is sent: it goes and is idle.
+        self._state = _CLAIMED if self._path else _IDLE
+        self._count_delay(now_ns)
+        return self
+
+    # -- waiting ----------------------------------------------------------------------------
+
+    def _others_first(self) -> bool:
+        """Whether somebody who waits for a shared budget goes before it."""
+        topic = self.topic
+        broker = topic.broker
+        queue = topic.queue
+        if queue.waiting and (not self._in_topic or queue.precedes(self._share)):
+            return True
+        if not broker.budgets or not broker.queue.waiting:
+            return False
+        return topic.away or broker.queue.precedes(topic.share)
+
+    def _wait(self, now_ns: int) -> Refusal | None:
+        """It may not go now; every budget that refuses has noted until when."""
+        if self._state == _IDLE:
+            self.wanting_since_ns = now_ns
+        self._waiting_since_ns = now_ns
+        self._lost_ns = tuple([budget.lost_ns for budget in self._path])
+        own_ns = self._refuse(now_ns) if self.budgets else now_ns
+        if own_ns > now_ns:
+            self._hold(now_ns, own_ns)
+        else:
+            if self.budgets:
+                self._end_waiting(now_ns)
+            self._line_up(now_ns)
+        return self.cause(now_ns)
+
+    def _hold(self, now_ns: int, at_ns: int) -> None:
+        self._state = _HELD
+        self._turn = 0
+        self.waiters_max = 1
+        if self._in_topic:
+            self._leave_topic(now_ns)
+        self.topic.broker.arm(self, at_ns)
+
+    def _line_up(self, now_ns: int) -> None:
+        """Its own budget lets it go: wait for its turn at the shared ones."""
+        topic = self.topic
+        self._state = _QUEUED
+        # Whoever calls this has just asked the own budgets; a claim in the same instant need not.
+        self._clear_ns = now_ns
+        if self.exempt or not topic.shared:
+            topic.broker.arm(self, now_ns)
+            return
+        self.ticket = ticket = self._turn or next(topic.broker.tickets)
+        self._turn = 0
+        if not self._in_topic:
+            share = topic.queue.minimum()
+            if self._epoch == topic.epoch and self._share > share:
+                share = self._share
+            self._share = share
+            self._epoch = topic.epoch
+            self._in_topic = True
+            topic.change_demand(1, now_ns)
+        topic.queue.push(self._share, ticket, self)
+        topic.offer(now_ns)
+
+    def _leave_topic(self, now_ns: int) -> None:
+        if self._in_topic:
+            self._in_topic = False
+            self.topic.change_demand(-1, now_ns)
+
+    def _count_delay(self, now_ns: int) -> None:
+        """Events of the wait so far, for each limiter that refused during it."""
+        since_ns = self._waiting_since_ns
+        for budget in self._path:
+            until_ns = budget.refused_until_ns
+            if until_ns > since_ns:
+                if self._events is None:
+                    self._events = ThrottledEvents()
+                self._events.delayed(budget, since_ns, until_ns if until_ns < now_ns else now_ns)

@@ -1,0 +1,243 @@
+"""Backlog quotas: which is in force, when a topic is over it, what ends that (law 4, PIP-323).
+
+Two types, each with its own policy, both always evaluated. The *size* quota bounds the largest
+exact backlog of a stored subscription, in bytes; the *time* quota the age of the oldest message
+that any of them has not acknowledged. All functions here are arithmetic over numbers that the
+caller knows exactly; who owns the producers and cursors acts on the answers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum, StrEnum
+from math import exp
+from typing import NamedTuple
+
+from headgate.base.units import MS_PER_S, NS_PER_MS, NS_PER_S
+from headgate.flow.limits.precedence import TOPIC_POLICY
+
+RELEASE_PERCENT = 95
+"""A hold ends at this part of the limit, so that producers are not let in and cut off by turns."""
+
+EVICTION_PERCENT = 90
+"""Eviction goes down to this part of the limit, and not one entry further."""
+
+APPROACH_NS = 20 * NS_PER_S
+"""Over which time the speed of an approach is smoothed (exponentially)."""
+
+APPROACH_NS_MIN = 2 * NS_PER_S
+"""Shorter observations say nothing about a speed."""
+
+STANDSTILL_NS = 5 * NS_PER_S
+"""A level that does not rise for so long stands still."""
+
+BREACH_S_MAX = 24 * 3_600
+"""A breach that is further away than a day is none that approaches: it is the noise of a backlog
+that stands still."""
+
+
+class QuotaType(IntEnum):
+    """What a quota bounds. Indexes lists."""
+
+    SIZE = 0
+    TIME = 1
+
+    @property
+    def label(self) -> str:
+        """Its name in metrics and telemetry: ``size`` or ``time`` (PIP-323)."""
+        return self.name.lower()
+
+    @property
+    def pulsar_name(self) -> str:
+        """Its name in Pulsar's admin API."""
+        return ("destination_storage", "message_age")[self]
+
+
+class QuotaPolicy(StrEnum):
+    """What happens at the limit, by Pulsar's names."""
+
+    HOLD = "producer_request_hold"
+    """Producers stay connected; what they send waits until there is room."""
+    EXCEPTION = "producer_exception"
+    """Producers are closed, and refused until there is room."""
+    EVICTION = "consumer_backlog_eviction"
+    """The oldest messages are taken from the subscriptions that have not acknowledged them."""
+
+    @property
+    def stops_producers(self) -> bool:
+        """Whether producers wait or are refused, and subscriptions keep their messages."""
+        return self is not QuotaPolicy.EVICTION
+
+
+class QuotaSetting(NamedTuple):
+    """One quota as an administrator set it."""
+
+    limit: int | None
+    """Bytes of a size quota, seconds of a time quota; None where it was left out."""
+    policy: QuotaPolicy
+
+
+@dataclass(frozen=True, slots=True)
+class Quota:
+    """One quota in force."""
+
+    type: QuotaType
+    limit: int
+    """Bytes of a size quota, at least 0; milliseconds of a time quota, at least 1."""
+    policy: QuotaPolicy
+    source: str
+    """Where it is set: ``topic policy``, ``namespace policy acme/ns``, ``broker setting ...``."""
+
+
+class Quotas(NamedTuple):
+    """The quotas in force on a topic, at the places of :class:`QuotaType`."""
+
+    size: Quota | None
+    time: Quota | None
+
+    @property
+    def any(self) -> bool:
+        """Whether there is one."""
+        return self.size is not None or self.time is not None
+
+
+NO_QUOTAS = Quotas(None, None)
+
+
+class SetQuota(NamedTuple):
+    """Which setting decides about one type of quota, and what it amounts to."""
+
+    setting: QuotaSetting | None
+    source: str
+    """Empty when nobody set anything."""
+    quota: Quota | None
+    """None: there is none, perhaps because the setting says so."""
+
+
+def effective_quota(
+    kind: QuotaType,
+    *,
+    topic: QuotaSetting | None = None,
+    namespace: QuotaSetting | None = None,
+    namespace_name: str = "",
+    broker: QuotaSetting | None = None,
+    broker_key: str = "",
+) -> SetQuota:
+    """The quota of one type: the topic's setting, else the namespace's, else the broker's.
+
+    A setting wins as a whole, also one that says "no limit": a negative limit, one that was left
+    out, and for a time quota 0. A size limit of 0 is Pulsar's way to block everybody, since every
+    backlog reaches it.
+    """
+    for setting, source in (
+        (topic, TOPIC_POLICY),
+        (namespace, f"namespace policy {namespace_name}"),
+        (broker, f"broker setting {broker_key}"),
+    ):
+        if setting is None:
+            continue
+        limit = -1 if setting.limit is None else setting.limit
+        if kind is QuotaType.TIME:
+            limit = limit * MS_PER_S if limit > 0 else -1
+        quota = Quota(kind, limit, setting.policy, source) if limit >= 0 else None
+        return SetQuota(setting, source, quota)
+    return SetQuota(None, "", None)
+
+
+def size_exceeded(backlog_bytes: int, limit_bytes: int) -> bool:
+    """Whether nothing more may be appended; what is submitted and not yet durable counts."""
+    return backlog_bytes >= limit_bytes
+
+
+def size_released(backlog_bytes: int, limit_bytes: int, entry_bytes: int) -> bool:
+    """Whether a hold ends: at 95 % of the limit, or one entry below it where that is lower.
+
+    ``entry_bytes``: the entry that goes next, 0 if none waits. One that is larger than the limit
+    goes when the backlog is empty.
+    """
+    mark = min(limit_bytes * RELEASE_PERCENT // 100, limit_bytes - entry_bytes)
+    return backlog_bytes < limit_bytes and backlog_bytes <= max(mark, 0)
+
+
+def size_after_eviction(limit_bytes: int) -> int:
+    """The largest backlog that eviction leaves."""
+    return limit_bytes * EVICTION_PERCENT // 100
+
+
+def age_exceeded(age_ms: int, limit_ms: int) -> bool:
+    """Whether the oldest unacknowledged message is too old; ``age_ms`` is -1 without one."""
+    return age_ms >= limit_ms
+
+
+def age_released(age_ms: int, limit_ms: int) -> bool:
+    """Whether a hold ends."""
+    return age_ms < limit_ms and age_ms * 100 <= limit_ms * RELEASE_PERCENT
+
+
+def age_evicted_ms(limit_ms: int) -> int:
+    """Messages of this age and older go when the oldest is too old: none younger than 90 %."""
+    return -(-limit_ms * EVICTION_PERCENT // 100)
+
+
+class Approach:
+    """How fast a level nears its limit: a smoothed speed, from looks at any times."""
+
+    __slots__ = ("_at_ns", "_level", "_rose_ns", "_since_ns", "_speed")
+
+    def __init__(self, level: float, now_ns: int) -> None:
+        """Begin at ``level``, in any unit."""
+        self._begin(level, now_ns)
+
+    def _begin(self, level: float, now_ns: int) -> None:
+        self._level = level
+        self._at_ns = self._since_ns = self._rose_ns = now_ns
+        self._speed = 0.0
+
+    def look(self, level: float, now_ns: int) -> None:
+        """The level is this now. The speed is a mean of all stretches of time at first, and later
+        each moves it by its share of :data:`APPROACH_NS`.
+
+        A smoothed speed only ever fades. So a level that has not risen for :data:`STANDSTILL_NS`
+        has none, and one that fell to half begins anew.
+        """
+        elapsed_ns = now_ns - self._at_ns
+        if elapsed_ns <= 0:
+            return
+        if 2 * level < self._level:
+            self._begin(level, now_ns)
+            return
+        if level > self._level:
+            self._rose_ns = now_ns
+        elif now_ns - self._rose_ns >= STANDSTILL_NS:
+            self._begin(level, now_ns)
+            return
+        speed = (level - self._level) * NS_PER_S / elapsed_ns
+        # Else the first stretch would count for all that was not seen before it.
+        known = elapsed_ns / (now_ns - self._since_ns)
+        weight = max(known, 1.0 - exp(-elapsed_ns / APPROACH_NS))
+        self._speed += weight * (speed - self._speed)
+        self._level, self._at_ns = level, now_ns
+
+    def seconds_to(self, limit: float, level: float) -> float | None:
+        """Until ``level``, which it has now, reaches ``limit`` at the smoothed speed; 0 where it
+        has.
+
+        None when it does not approach: it stands, falls, was hardly observed, or would need more
+        than :data:`BREACH_S_MAX`.
+        """
+        if level >= limit:
+            return 0.0
+        if self._at_ns - self._since_ns < APPROACH_NS_MIN or self._speed <= 0.0:
+            return None
+        seconds = (limit - level) / self._speed
+        return None if seconds > BREACH_S_MAX else seconds
+
+
+def age_ms(log_ms: int, received_ms: int | None) -> int:
+    """The age of the oldest unacknowledged message at a time of the log; -1 without one."""
+    return -1 if received_ms is None else max(log_ms - received_ms, 0)
+
+
+def due_ns(received_ms: int, limit_ms: int, log_ms: int, now_ns: int) -> int:
+    """The monotonic instant at which a message that was received then is too old."""
+    return now_ns + (received_ms + limit_ms - log_ms) * NS_PER_MS

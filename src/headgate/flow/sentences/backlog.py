@@ -1,0 +1,409 @@
+"""One sentence for an operator: what holds the backlog, since when, and what would help.
+
+The words are about *this* judgement and these figures; nothing is guessed. Whatever is not known
+is left out of the sentence.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from headgate.base.units import NS_PER_S, S_PER_MINUTE
+from headgate.flow.account.verdict import CLOSE_SHARE, THROTTLED, Judgement, Verdict
+from headgate.flow.limits.rate_limit import Dimension, RateLimit
+
+_SECONDS_PER_HOUR = 60 * S_PER_MINUTE
+NOTHING_PER_S = 0.05
+"""A rate below this reads as nothing."""
+INFERRED_TEXT = "(inferred from counters)"
+"""Ends the sentence of a judgement that no account of time was measured for."""
+_MOST = 0.5
+_KEEPS_UP = 0.95
+"""Who was handed this part of what was published reads as fast as that is."""
+_HANGS = "look whether it hangs, fails or forgets to acknowledge"
+_SILENT_S_MIN = 30.0
+_SILENT_ACKS_MIN = 5.0
+"""Who acknowledged nothing for so long, in which that many were due at its own mean rate, may
+hang. Fewer are no sign: some acknowledge once a minute."""
+_LEVEL_NAMES = ("subscription", "topic", "broker-wide")
+
+
+@dataclass(frozen=True, slots=True)
+class Circumstances:
+    """What is known besides the judgement; every field may be left at its default.
+
+    ``limit`` and ``limit_source`` are those of the limiter that the judgement names, as they were
+    while it held. ``limit_changed``: another one was in force at the end, ``limit_at_end`` (None:
+    no limit any more). ``waiting_subscriptions`` wait for it now, 0 where nobody counted.
+    ``permits`` of ``permits_max`` are free now, half of them were for ``hungry_share`` of the
+    time. ``batches_count_as_one``: limits in messages count a batch as one. Rates are messages a
+    second, ``bytes_per_message`` is a mean. ``since_s``: for how many seconds this has been so, or
+    for longer if ``since_at_least``. ``silent_s``: for how many seconds up to the end nothing was
+    acknowledged. ``stopped_by``: the consumer state that took most time, as
+    its label. ``evicted`` messages a backlog quota took before they were acknowledged, in the time
+    that was judged; ``evicted_by`` is the one that did so last
+    (:func:`headgate.flow.sentences.quota.quota_text`). ``partitions``: over how many the figures
+    are summed, each with such a limit of its own; of them ``partitions_without_consumer`` have none
+    now where others have.
+    """
+
+    backlog: int = 0
+    limit: RateLimit | None = None
+    limit_source: str = ""
+    limit_changed: bool = False
+    limit_at_end: RateLimit | None = None
+    waiting_subscriptions: int = 0
+    permits: int | None = None
+    permits_max: int | None = None
+    hungry_share: float | None = None
+    appended_per_s: float | None = None
+    delivered_per_s: float | None = None
+    acked_per_s: float | None = None
+    bytes_per_message: float | None = None
+    since_s: float | None = None
+    since_at_least: bool = False
+    silent_s: float | None = None
+    stopped_by: str = ""
+    evicted: int = 0
+    evicted_by: str = ""
+    partitions: int = 1
+    partitions_without_consumer: int = 0
+    batches_count_as_one: bool = False
+
+
+_STOPPED = {
+    "awaiting_ack": "everything is with the consumer, unacknowledged",
+    "no_permits": "the consumer's receiver queue was full",
+    "unacked_limit": "the consumer reached the limit of unacknowledged messages",
+    "socket_full": "the consumer did not read its connection",
+    "key_blocked": "the owners of the next keys were not ready",
+}
+
+
+def number(value: float) -> str:
+    """A figure for people: thousands separated, a fraction only where it says something."""
+    if abs(value) >= 99.95:
+        return f"{value:,.0f}"
+    return f"{value:.1f}".removesuffix(".0")
+
+
+def duration(seconds: float) -> str:
+    """A length of time in its largest sensible unit."""
+    if seconds < 2 * S_PER_MINUTE:
+        return f"{seconds:.0f} s"
+    if seconds < 2 * _SECONDS_PER_HOUR:
+        return f"{seconds / S_PER_MINUTE:.0f} min"
+    return f"{seconds / _SECONDS_PER_HOUR:.0f} h"
+
+
+def percent(share: float) -> str:
+    """A share as ``97 %``."""
+    return f"{100 * share:.0f} %"
+
+
+def limit_text(limit: RateLimit, dimension: Dimension) -> str:
+    """``50 msg/s``, ``1,000 B/s`` or ``100 msg per 360 s``; of a limit that moves with the publish
+    rate, what it amounts to and why: ``1,200 msg/s (200 above the publish rate)``."""
+    above = _above_publish_rate(limit, dimension)
+    return _amount_text(limit, dimension) + (f" ({above})" if above else "")
+
+
+def _amount_text(limit: RateLimit, dimension: Dimension) -> str:
+    amount = limit.amount(dimension) or 0
+    text = f"{amount:,} {'msg' if dimension == Dimension.MESSAGES else 'B'}"
+    if limit.period_ns == NS_PER_S:
+        return f"{text}/s"
+    return f"{text} per {number(limit.period_ns / NS_PER_S)} s"
+
+
+def _above_publish_rate(limit: RateLimit, dimension: Dimension) -> str:
+    """Why a limit that moves with the publish rate is what it is; empty for any other."""
+    if limit.base is None:
+        return ""
+    return f"{limit.base.amount(dimension) or 0:,} {above_what(limit.times)}"
+
+
+def above_what(times: int) -> str:
+    """What a relative limit comes on top of."""
+    if times == 1:
+        return "above the publish rate"
+    if times:
+        return f"above {times} x the publish rate"
+    return "above what all topics need"
+
+
+def _limit_and_source(limit: RateLimit, dimension: Dimension, source: str) -> str:
+    """``50 msg/s (topic policy)``, ``245 msg/s (topic policy, 45 above the publish rate)``."""
+    why = ", ".join(filter(None, (source, _above_publish_rate(limit, dimension))))
+    return _amount_text(limit, dimension) + (f" ({why})" if why else "")
+
+
+def sentence(judgement: Judgement, circumstances: Circumstances) -> str:
+    """The verdict in one sentence (it ends with a full stop and holds no line break)."""
+    verdict = judgement.verdict
+    if verdict is Verdict.NONE:
+        text = _none(judgement, circumstances)
+    elif verdict is Verdict.CONSUMER:
+        text = _consumer(judgement, circumstances)
+    elif verdict is Verdict.NO_CONSUMER:
+        text = _no_consumer(judgement, circumstances)
+    elif verdict is Verdict.BROKER:
+        text = _broker(judgement, circumstances)
+    else:
+        text = _throttled(judgement, circumstances)
+    if circumstances.evicted and verdict is not Verdict.CONSUMER:
+        were = "it was" if circumstances.evicted == 1 else "they were"
+        text += f"; {_evicted(circumstances)} before {were} acknowledged"
+    if judgement.second is not None and not judgement.bystander:
+        text += (
+            f"; {judgement.second.value} is within 5 % of it"
+            f" ({percent(judgement.shares[judgement.second])} of the time), so take both in view"
+        )
+    if judgement.is_inferred:
+        text += f" {INFERRED_TEXT}"
+    return f"{verdict.value}: {text}."
+
+
+def _evicted(facts: Circumstances) -> str:
+    """``the size quota of 1 MiB (topic policy) evicted 1,200 messages``."""
+    what = "1 message" if facts.evicted == 1 else f"{facts.evicted:,} messages"
+    return f"{facts.evicted_by or 'a backlog quota'} evicted {what}"
+
+
+def _since(facts: Circumstances) -> str:
+    if facts.since_s is None:
+        return ""
+    return f" for {'at least ' * facts.since_at_least}{duration(facts.since_s)}"
+
+
+def _backlog(facts: Circumstances) -> str:
+    if not facts.backlog:
+        return ""
+    return ", 1 message waits" if facts.backlog == 1 else f", {facts.backlog:,} messages wait"
+
+
+def _none(judgement: Judgement, facts: Circumstances) -> str:
+    if judgement.shares[Verdict.NONE] == 1.0:
+        return "nothing is waiting"
+    rate = "" if facts.acked_per_s is None else f" at {number(facts.acked_per_s)} msg/s"
+    return f"the consumer keeps up{rate}; what is unacknowledged is in flight"
+
+
+def _no_consumer(judgement: Judgement, facts: Circumstances) -> str:
+    if facts.partitions_without_consumer:
+        of = f"{facts.partitions_without_consumer:,} of {facts.partitions:,}"
+        return f"{of} partitions have no consumer{_backlog(facts)}; connect one to each"
+    if facts.permits is not None:
+        most = judgement.shares[Verdict.NO_CONSUMER] > _MOST
+        during = "most of the time" if most else "a part of the time"
+        return f"no consumer was connected for {during}, now one is{_backlog(facts)}"
+    is_so = "is" if facts.since_s is None else "has been"
+    text = f"no consumer {is_so} connected{_since(facts)}{_backlog(facts)}"
+    return f"{text}; connect one, or delete the subscription if nobody needs it"
+
+
+def _named_limit(judgement: Judgement, facts: Circumstances, limiter: Verdict) -> str:
+    """``the topic limit of 50 msg/s (namespace policy acme/ns)``."""
+    text = f"the {_LEVEL_NAMES[THROTTLED.index(limiter)]} limit"
+    if facts.limit is not None and judgement.dimension is not None:
+        text += f" of {_limit_and_source(facts.limit, judgement.dimension, facts.limit_source)}"
+        if facts.batches_count_as_one and judgement.dimension == Dimension.MESSAGES:
+            text += ", a batch counting as one message,"
+    elif facts.limit_source:
+        text += f" ({facts.limit_source})"
+    if facts.partitions > 1 and limiter is not Verdict.THROTTLED_BROKER:
+        text += f" on each of {facts.partitions:,} partitions"
+    return text
+
+
+def _consumer(judgement: Judgement, facts: Circumstances) -> str:
+    text = "the consumer is the bottleneck"
+    advice = "faster or more consumers would help"
+    if judgement.bystander or judgement.second not in THROTTLED:
+        advice += ", a higher limit would not"
+    keeps_pace = _keeps_pace(facts)
+    if keeps_pace and _is_over(judgement, facts):
+        return (
+            f"the consumer acknowledges {number(facts.acked_per_s or 0)} msg/s of "
+            f"{number(facts.appended_per_s or 0)} msg/s published; messages waited for "
+            f"{percent(1 - judgement.shares[Verdict.NONE])} of the time, and none does any more"
+        )
+    if facts.evicted:
+        text, advice = _too_late(facts)
+    elif facts.acked_per_s is not None and judgement.growth < 0 and not keeps_pace:
+        text = f"the backlog drains at the consumer's own pace of {number(facts.acked_per_s)} msg/s"
+    elif facts.acked_per_s is not None:
+        rate = f"only {number(facts.acked_per_s)} msg/s"
+        if facts.acked_per_s < NOTHING_PER_S:
+            rate, advice = "nothing", _HANGS
+        if keeps_pace:
+            rate = f"{number(facts.acked_per_s)} msg/s"
+        text = f"the consumer acknowledges {rate}"
+        if facts.appended_per_s is not None:
+            text += f" of {number(facts.appended_per_s)} msg/s published"
+        stays = facts.backlog > 0 and abs(judgement.growth) <= (1 - _KEEPS_UP) * facts.backlog
+        text += ", so what waits stays" * (keeps_pace and stays)
+    if not facts.evicted and facts.silent_s is not None and _fell_silent(facts):
+        text += f", nothing for the last {duration(facts.silent_s)}"
+        advice = _HANGS
+    if facts.since_s is not None:
+        text += f",{_since(facts)} now"
+    if facts.stopped_by in _STOPPED:
+        text += f" ({_STOPPED[facts.stopped_by]})"
+    if judgement.bystander and judgement.second is not None:
+        text += f"; {_named_limit(judgement, facts, judgement.second)} only stands by"
+    elif facts.limit is not None and facts.limit_source and judgement.dimension is None:
+        counted = Dimension.BYTES if facts.limit.messages is None else Dimension.MESSAGES
+        told = _limit_and_source(facts.limit, counted, facts.limit_source)
+        text += f"; the limit of {told} is not what holds it back"
+    return f"{text}; {advice}"
+
+
+def _is_over(judgement: Judgement, facts: Circumstances) -> bool:
+    """Whether nothing waits at the end, as for most of the time, so that nothing need change."""
+    waits = facts.backlog > 0 or facts.evicted > 0
+    return not waits and judgement.growth <= 0 and judgement.shares[Verdict.NONE] > _MOST
+
+
+def _fell_silent(facts: Circumstances) -> bool:
+    """Whether a consumer that has acknowledged before has ceased to, while messages wait."""
+    if facts.silent_s is None or facts.acked_per_s is None or not facts.backlog:
+        return False
+    due = facts.acked_per_s * facts.silent_s
+    return facts.silent_s >= _SILENT_S_MIN and due >= _SILENT_ACKS_MIN
+
+
+def _keeps_pace(facts: Circumstances) -> bool:
+    """Whether a consumer acknowledges about as much as is published: so it does where a quota holds
+    the producers back to its own pace."""
+    acked, published = facts.acked_per_s, facts.appended_per_s
+    if acked is None or published is None or acked < NOTHING_PER_S:
+        return False
+    return _KEEPS_UP * published <= acked <= published / _KEEPS_UP
+
+
+def _too_late(facts: Circumstances) -> tuple[str, str]:
+    """What is known of a consumer beside whom a quota evicts, and what would help.
+
+    An acknowledgement of what is evicted counts nowhere: that few arrived in time does not say that
+    the consumer acknowledges few.
+    """
+    them = "it" if facts.evicted == 1 else "them"
+    text = f"{_evicted(facts)} before the consumer acknowledged {them}"
+    handed, published = facts.delivered_per_s, facts.appended_per_s
+    if handed is not None and handed < NOTHING_PER_S:
+        return f"{text}; it was handed nothing", "look whether it hangs; a larger quota only delays"
+    if handed is not None:
+        text += f"; it was handed {number(handed)} msg/s"
+        if published is not None:
+            text += f" of {number(published)} msg/s published"
+    if facts.acked_per_s is not None:
+        rate = f"{number(facts.acked_per_s)} msg/s"
+        if facts.acked_per_s < NOTHING_PER_S:
+            rate = "nothing"
+        text += f"{' and' if handed is not None else '; it'} acknowledged {rate} in time"
+    if handed is not None and published is not None and handed >= _KEEPS_UP * published:
+        return text, "it takes all that comes: let it acknowledge sooner, or raise the quota"
+    return text, "faster or more consumers, earlier acknowledgements or a larger quota would help"
+
+
+def _throttled(judgement: Judgement, facts: Circumstances) -> str:
+    text = f"{_named_limit(judgement, facts, judgement.verdict)} held "
+    if facts.waiting_subscriptions > 1:
+        text += f"{facts.waiting_subscriptions:,} waiting subscriptions"
+    else:
+        text += "this subscription"
+    text += _since(facts)
+    if facts.hungry_share is not None:
+        text += f"; the consumer had room for {percent(facts.hungry_share)} of the time"
+        if facts.permits is not None:
+            of = "" if facts.permits_max is None else f" of {facts.permits_max:,}"
+            text += f" ({facts.permits:,}{of} permits are free)"
+    if judgement.shares[Verdict.BROKER] > CLOSE_SHARE and judgement.second is not Verdict.BROKER:
+        behind = percent(judgement.shares[Verdict.BROKER])
+        text += f"; for {behind} of the time it was the broker itself that was behind"
+    if facts.limit_changed:
+        text += f"; by the end it was {_limit_at_end(judgement, facts)}"
+        if not _amount_at_end(judgement, facts):
+            return text  # what is gone cannot be raised
+    if judgement.would_have_grown:
+        return text + "; raising it helps only in part: less is consumed than published"
+    moot = facts.batches_count_as_one and facts.limit_changed
+    if facts.appended_per_s is not None and judgement.growth > 0 and not moot:
+        text += f"; {_advice(judgement, facts, facts.appended_per_s)}"
+    return text
+
+
+def _broker(judgement: Judgement, facts: Circumstances) -> str:
+    text = f"the broker itself took most of the time{_since(facts)}"
+    text += " (seeking, failing over, reading from disk or sending)"
+    held = sum(judgement.shares[limiter] for limiter in THROTTLED)
+    if held < CLOSE_SHARE:
+        return f"{text}, not a limit or a consumer"
+    return f"{text}; a limit held it for {percent(held)}, and raising it would not help the rest"
+
+
+def _amount_at_end(judgement: Judgement, facts: Circumstances) -> int | None:
+    """What the limit was at the end, in what it counts; None: it did not count that any more."""
+    at_end = facts.limit_at_end if facts.limit_changed else facts.limit
+    if at_end is None or judgement.dimension is None:
+        return None
+    return at_end.amount(judgement.dimension)
+
+
+def _limit_at_end(judgement: Judgement, facts: Circumstances) -> str:
+    gone = not _amount_at_end(judgement, facts)
+    if gone or facts.limit_at_end is None or judgement.dimension is None:
+        return "gone"
+    return limit_text(facts.limit_at_end, judgement.dimension)
+
+
+def _lets_through(judgement: Judgement, facts: Circumstances, needed_per_s: float) -> bool:
+    """Whether the limit, as it was at the end, is as much as that in what it counts."""
+    amount = _amount_at_end(judgement, facts)
+    at_end = facts.limit_at_end if facts.limit_changed else facts.limit
+    if not amount or at_end is None:
+        return False
+    return amount * NS_PER_S / at_end.period_ns >= needed_per_s
+
+
+def _advice(judgement: Judgement, facts: Circumstances, appended_per_s: float) -> str:
+    """How far to raise the limit, in what it counts and for all whom it holds; nothing of raising
+    where it lets through what is published."""
+    broad = judgement.verdict is Verdict.THROTTLED_BROKER
+    if facts.batches_count_as_one and judgement.dimension == Dimension.MESSAGES:
+        needed = "the batches that are published"
+        if broad:
+            needed += " to all topics"
+        elif facts.waiting_subscriptions > 1:
+            needed += ", once for each of them"
+        return f"raise it above {needed}"
+    rate = appended_per_s / (1 if broad else facts.partitions)
+    if judgement.dimension == Dimension.MESSAGES:
+        published = f"{number(rate)} msg/s are published"
+    elif facts.bytes_per_message is not None:
+        rate = round(rate * facts.bytes_per_message)
+        published = f"{number(rate)} B/s are published"
+    else:
+        return "more is published than it lets through, so raise it"
+    if broad:
+        if facts.limit_changed and _lets_through(judgement, facts, rate):
+            return f"{published} here"  # what the other topics need is not known
+        return f"{published} here, so raise it above what all topics need together"
+    if facts.partitions > 1:
+        published += " to a partition on average"
+    needed, through = "that", "which it lets through"
+    if judgement.verdict is Verdict.THROTTLED_TOPIC and facts.waiting_subscriptions != 1:
+        needed, through = "their sum", "and it lets their sum through"
+        if facts.waiting_subscriptions:
+            published += " for each of them"
+            rate *= facts.waiting_subscriptions
+        else:
+            # Where nobody counted who waits, there may be others that the limit is shared with.
+            needed = "that, or above the sum if several subscriptions share it"
+            through = "which it lets through where no other subscription shares it"
+            if _lets_through(judgement, facts, rate):
+                return f"{published}, {through}"
+    if _lets_through(judgement, facts, rate):
+        return f"{published}, {through}, so it need not be raised"
+    return f"{published}, so raise it above {needed}"

@@ -1,0 +1,89 @@
+"""One sentence about a topic's producers in a stretch of the past: what held them, for how long.
+
+The pipeline says it of a minute and of a range, with the words that ``explain`` has for the
+present (:mod:`headgate.flow.sentences.publish`). Whatever is not known is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from headgate.base.park_cause import ParkCause
+from headgate.base.units import S_PER_MINUTE
+from headgate.flow.sentences.backlog import duration, number, percent
+from headgate.flow.sentences.publish import PENDING_SETTING, SHOWN_S_MIN, holder
+
+NOTHING_HELD: Final = "nothing held publishing"
+
+_BOUNDS: Final = {
+    ParkCause.PENDING_LIMIT: PENDING_SETTING,
+    ParkCause.MEMORY: "headgateMaxParkedBytesPerConnection, maxMessagePublishBufferSizeInMB",
+}
+"""The settings of what is no limit of a topic."""
+
+
+@dataclass(frozen=True, slots=True)
+class HeldThen:
+    """What one cause held in a stretch of the past.
+
+    ``seconds``: for how long it held at least one message, ``messages``: how many it holds at the
+    end. ``limit_text`` and ``limit_source`` are those of the limit or quota as it was while it
+    held. ``limit_at_end``: another one was in force at the end (``900 msg/s``, ``gone``).
+    """
+
+    cause: ParkCause
+    seconds: float = 0.0
+    messages: int = 0
+    limit_text: str = ""
+    limit_source: str = ""
+    limit_at_end: str = ""
+
+
+def held_sentence(causes: Sequence[HeldThen], *, range_s: float | None = None) -> str:
+    """Say what held publishing; no line break, no full stop.
+
+    ``range_s``: the length of the stretch, None if it is one minute.
+    """
+    told = [held for held in causes if held.seconds >= SHOWN_S_MIN]
+    told.sort(key=lambda held: (-held.seconds, held.cause))
+    if told:
+        text = f"{_subject(told[0])} held producers for {_time(told[0].seconds)}"
+        text += "".join(f" and {_subject(held)} for {_time(held.seconds)}" for held in told[1:])
+        text += _of(told[0].seconds, range_s)
+        text += "".join(
+            f"; by the end {holder(held.cause)} was {held.limit_at_end}"
+            for held in told
+            if held.limit_at_end
+        )
+    elif any(held.seconds > 0 for held in causes):
+        text = f"{NOTHING_HELD} for as long as {number(SHOWN_S_MIN)} s"
+    else:
+        text = NOTHING_HELD
+    waiting = sum(held.messages for held in causes)
+    if waiting:
+        who = "1 message waits" if waiting == 1 else f"{waiting:,} messages wait"
+        text += f"; {who} at {'its' if range_s is None else 'their'} end"
+    return text
+
+
+def _subject(held: HeldThen) -> str:
+    """``the topic's publish limit of 10 msg/s (topic policy)``."""
+    text = holder(held.cause)
+    if held.limit_text:
+        text += f" of {held.limit_text}"
+    why = held.limit_source or _BOUNDS.get(held.cause, "")
+    # Nobody set what the controller allows.
+    return f"{text} ({why})" if why and held.cause is not ParkCause.ADAPTIVE else text
+
+
+def _of(seconds: float, range_s: float | None) -> str:
+    if range_s is None:
+        return " of this minute"
+    share = percent(min(1.0, seconds / range_s)) if range_s > 0 else percent(1.0)
+    return f" of these {_time(range_s)} ({share})"
+
+
+def _time(seconds: float) -> str:
+    return f"{number(seconds)} s" if seconds < 2 * S_PER_MINUTE else duration(seconds)

@@ -1,0 +1,94 @@
+"""One sentence about a limiter in a minute of the past: how much of it was used, and who waited.
+
+As in :mod:`headgate.flow.sentences.backlog`, whatever is not known is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from headgate.base.park_cause import ParkCause
+from headgate.flow.sentences.backlog import number, percent
+from headgate.flow.sentences.publish import holder
+
+_NAMES: Final = {
+    "subscription": "the subscription's dispatch limit",
+    "topic": "the topic's dispatch limit",
+    "broker": "the broker-wide dispatch limit",
+    "publish_topic": holder(ParkCause.TOPIC_RATE),
+    "publish_broker": holder(ParkCause.BROKER_RATE),
+}
+"""By the record's field ``level``."""
+
+_UNITS: Final = {"messages": ("message", "messages"), "bytes": ("byte", "bytes")}
+_WAITERS_TOLD_MAX: Final = 3
+
+_SHARE_SHOWN_MIN: Final = 0.005
+"""Less reads as 0 %."""
+
+
+@dataclass(frozen=True, slots=True)
+class LimiterFacts:
+    """One limiter over one minute.
+
+    ``level`` and ``dimension`` as the record names them, ``limit_text`` (``10 msg/s``) and
+    ``source`` of the limit at the minute's end. ``granted`` passed, ``held`` is by how much more
+    came to wait than left, ``use`` the part of what the limit allows that passed.
+    ``waiting_share``: the part of the time with at least one waiter, at most ``waiters_max`` at
+    once; ``waiters``: who they were and what each was granted, those with most first.
+    """
+
+    level: str
+    dimension: str
+    limit_text: str = ""
+    source: str = ""
+    granted: int | None = None
+    held: int | None = None
+    use: float | None = None
+    waiting_share: float | None = None
+    waiters_max: int | None = None
+    waiters: Sequence[tuple[str, int | None]] = ()
+
+
+def limiter_sentence(facts: LimiterFacts) -> str:
+    """Say what a limiter let through and whom it held; no line break, no full stop."""
+    text = _NAMES.get(facts.level, f"the {facts.level} limit")
+    if facts.limit_text:
+        text += f" of {facts.limit_text}"
+    if facts.source:
+        text += f" ({facts.source})"
+    if facts.granted is not None:
+        text += f" let {_amount(facts.granted, facts.dimension)} through"
+        if facts.use is not None:
+            text += f", {percent(facts.use)} of what it allows"
+    else:
+        text += " was in force"
+    if not facts.waiting_share or facts.waiting_share < _SHARE_SHOWN_MIN:
+        return f"{text}; nobody waited"
+    text += f"; somebody waited for {percent(facts.waiting_share)} of the time"
+    if facts.waiters_max:
+        text += f", at most {facts.waiters_max:,} at once"
+    if facts.held:
+        text += f", and what waits grew by {_amount(facts.held, facts.dimension)}"
+    if facts.waiters:
+        text += f"; it held {_waiters(facts)}"
+    return text
+
+
+def _amount(count: int, dimension: str) -> str:
+    one, many = _UNITS.get(dimension, ("", ""))
+    return f"{count:,} {one if count == 1 else many}".rstrip()
+
+
+def _waiters(facts: LimiterFacts) -> str:
+    """``one (granted 6,000), two (granted 300) and 4 others``."""
+    told = [
+        name if granted is None else f"{name} (granted {number(granted)})"
+        for name, granted in facts.waiters[:_WAITERS_TOLD_MAX]
+    ]
+    rest = len(facts.waiters) - len(told)
+    if rest:
+        return f"{', '.join(told)} and {rest} {'other' if rest == 1 else 'others'}"
+    return " and ".join(filter(None, (", ".join(told[:-1]), told[-1])))
