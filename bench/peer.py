@@ -102,15 +102,12 @@ class Session(asyncio.BufferedProtocol):
         self._transport: asyncio.Transport
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """See :class:`asyncio.BaseProtocol`."""
         self._transport = cast(asyncio.Transport, transport)
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        """See :class:`asyncio.BufferedProtocol`."""
         return self._decoder.get_buffer(sizehint)
 
     def buffer_updated(self, nbytes: int) -> None:
-        """See :class:`asyncio.BufferedProtocol`."""
         self._decoder.advance(nbytes)
         while (frame := self._decoder.next_frame()) is not None:
             command, body = frame

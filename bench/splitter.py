@@ -34,15 +34,12 @@ class Session(asyncio.BufferedProtocol):
         self._transport: asyncio.Transport
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """See :class:`asyncio.BaseProtocol`."""
         self._transport = cast(asyncio.Transport, transport)
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        """See :class:`asyncio.BufferedProtocol`."""
         return self._decoder.get_buffer(sizehint) if self._decoder else self._view[self._end :]
 
     def buffer_updated(self, nbytes: int) -> None:
-        """See :class:`asyncio.BufferedProtocol`."""
         if self._decoder is not None:
             self._greet(self._decoder, nbytes)
             return

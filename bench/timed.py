@@ -32,7 +32,6 @@ class TimedLane(ThreadLane):
         self._is_noted = name == "headgate-commit"
 
     def submit(self, work: Callable[[], Any], done: Done) -> None:
-        """See :class:`headgate.broker.lanes.Lane`."""
         if not self._is_noted:
             super().submit(work, done)
             return

@@ -15,6 +15,7 @@ LIBRARY_BASES = {
     "DataSource",
     "DataSourceReader",
     "DataSourceStreamReader",
+    "HttpToolsProtocol",
     "InputPartition",
     "Middleware",
     "Protocol",
@@ -43,11 +44,14 @@ def test_every_package_says_what_lives_there() -> None:
 
 
 def test_every_public_name_is_documented() -> None:
-    documented = _documented_methods()
+    documented, protocols = _documented_methods(), _documented_protocols()
     problems = []
     for module in written_modules():
+        implemented = _implemented_methods(module, protocols)
         for name, node in _public_names(module.syntax.body, ""):
-            if ast.get_docstring(node) or _inherits_docs(module, name, documented):
+            if ast.get_docstring(node) or name in implemented:
+                continue
+            if _inherits_docs(module, name, documented):
                 continue
             problems.append(f"{module.where}:{node.lineno}: {name} has no docstring")
     assert not problems, report(problems)
@@ -73,8 +77,7 @@ def _describes_a_foreign_class(node: ast.ClassDef) -> bool:
 
     By habit its docstring begins with "What this package uses of".
     """
-    is_protocol = any(ast.unparse(base).split("[")[0] == "Protocol" for base in node.bases)
-    return is_protocol and (ast.get_docstring(node) or "").startswith("What this ")
+    return _is_protocol(node) and (ast.get_docstring(node) or "").startswith("What this ")
 
 
 def _is_variant(node: Documentable) -> bool:
@@ -101,6 +104,42 @@ def _documented_methods() -> dict[str, tuple[set[str], set[str]]]:
     return found
 
 
+def _documented_protocols() -> list[tuple[set[str], set[str]]]:
+    """For each protocol of ours: its public methods, and those of them that it documents."""
+    return [
+        ({item.name for item in methods}, {m.name for m in methods if ast.get_docstring(m)})
+        for module in written_modules()
+        for node in ast.walk(module.syntax)
+        if isinstance(node, ast.ClassDef) and _is_protocol(node)
+        if (methods := _public_methods(node))
+    ]
+
+
+def _implemented_methods(module: Module, protocols: list[tuple[set[str], set[str]]]) -> set[str]:
+    """Methods, as ``Class.method``, that a protocol documents which the class implements whole."""
+    found = set()
+    for node in ast.walk(module.syntax):
+        if isinstance(node, ast.ClassDef) and not _is_protocol(node):
+            names = {item.name for item in _public_methods(node)}
+            for methods, documented in protocols:
+                if methods <= names:
+                    found |= {f"{node.name}.{method}" for method in documented}
+    return found
+
+
+def _public_methods(node: ast.ClassDef) -> list[ast.FunctionDef | ast.AsyncFunctionDef]:
+    return [
+        item
+        for item in node.body
+        if isinstance(item, ast.FunctionDef | ast.AsyncFunctionDef)
+        if not item.name.startswith("_")
+    ]
+
+
+def _is_protocol(node: ast.ClassDef) -> bool:
+    return any(ast.unparse(base).split("[")[0] == "Protocol" for base in node.bases)
+
+
 def _inherits_docs(
     module: Module, name: str, documented: dict[str, tuple[set[str], set[str]]]
 ) -> bool:
@@ -122,8 +161,6 @@ def _inherits_docs(
 def _is_protocol_class(module: Module, owner: str) -> bool:
     """Whether the class is a ``typing.Protocol``: then nobody else documents its methods."""
     return any(
-        isinstance(node, ast.ClassDef)
-        and node.name == owner
-        and any(ast.unparse(base).split("[")[0] == "Protocol" for base in node.bases)
+        isinstance(node, ast.ClassDef) and node.name == owner and _is_protocol(node)
         for node in ast.walk(module.syntax)
     )

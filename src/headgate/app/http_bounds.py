@@ -56,7 +56,6 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         return False
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """See :class:`asyncio.Protocol`."""
         super().connection_made(transport)
         if self.refuses(transport):
             transport.abort()
@@ -64,7 +63,6 @@ class BoundedHttpProtocol(HttpToolsProtocol):
             self._wait(HEAD_TIMEOUT_S)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """See :class:`asyncio.Protocol`."""
         self._stop_waiting()
         self._stop_write_timer()
         super().connection_lost(exc)
@@ -72,17 +70,17 @@ class BoundedHttpProtocol(HttpToolsProtocol):
     # -- the answer's time -----------------------------------------------------------------
 
     def pause_writing(self) -> None:
-        """See :class:`asyncio.BaseProtocol`: the client takes less than it is sent."""
+        """The client takes less than it is sent."""
         super().pause_writing()
         self._begin_write_timer()
 
     def resume_writing(self) -> None:
-        """See :class:`asyncio.BaseProtocol`: it took what was written."""
+        """It took what was written."""
         self._stop_write_timer()
         super().resume_writing()
 
     def on_response_complete(self) -> None:
-        """See uvicorn: the last of an answer is written, though perhaps not taken."""
+        """The last of an answer is written, though perhaps not taken."""
         super().on_response_complete()
         if self._write_timer is None and self.transport.get_write_buffer_size():
             self._begin_write_timer()
@@ -111,7 +109,6 @@ class BoundedHttpProtocol(HttpToolsProtocol):
     # -- the request -----------------------------------------------------------------------
 
     def data_received(self, data: bytes) -> None:
-        """See :class:`asyncio.Protocol`."""
         while data:
             self._data, self._unread = data, b""
             self._receive(data)
@@ -129,7 +126,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
             self.send_400_response(f"Request head too long: {HEAD_BYTES_MAX} bytes are allowed")
 
     def on_message_begin(self) -> None:
-        """See httptools: the first byte of a request."""
+        """The first byte of a request."""
         super().on_message_begin()
         # So that an application can end a connection whose answer it cannot finish.
         self.scope["extensions"] = {"headgate.abort": {"call": self._abort}}
@@ -139,7 +136,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
             self._wait(HEAD_TIMEOUT_S)
 
     def on_headers_complete(self) -> None:
-        """See httptools: the body comes next."""
+        """The body comes next."""
         self._in_head = False
         self._stop_waiting()
         self._wait(BODY_TIMEOUT_S)
@@ -149,13 +146,13 @@ class BoundedHttpProtocol(HttpToolsProtocol):
             super().on_headers_complete()
 
     def on_message_complete(self) -> None:
-        """See httptools: the last byte of a request."""
+        """The last byte of a request."""
         if self._declined is None:
             self._stop_waiting()
             super().on_message_complete()
 
     def _unsupported_upgrade_warning(self) -> None:
-        """See uvicorn: the parser has stopped after a head with an offer (or a CONNECT). With a new
+        """The parser has stopped after a head with an offer (or a CONNECT). With a new
         one, read the head again without the offer, and what came behind it."""
         stopped, head = sys.exception(), self._declined
         if head is None or stopped is None:

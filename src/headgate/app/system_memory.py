@@ -41,13 +41,11 @@ class ProcSelfMemory:
         return self._statm is not None
 
     def resident_bytes(self) -> int:
-        """See :meth:`headgate.broker.memory.SystemMemory.resident_bytes`."""
         if self._statm is None:
             return 0
         return int(os.pread(self._statm, _STATM_BYTES_MAX, 0).split()[1]) * self._page_bytes
 
     def free_bytes(self) -> int:
-        """See :meth:`headgate.broker.memory.SystemMemory.free_bytes`."""
         return 0 if self._mallinfo is None else int(self._mallinfo().fordblks)
 
     def close(self) -> None:

@@ -39,7 +39,7 @@ class SystemClock:
 
     @staticmethod
     def running_ns() -> int:
-        """See :class:`Clock`. Where the system has no such clock, the monotonic one."""
+        """Where the system has no such clock, the monotonic one."""
         return time.clock_gettime_ns(_RUNNING)
 
 

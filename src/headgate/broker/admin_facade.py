@@ -61,35 +61,30 @@ class AdminFacade:
 
     @property
     def catalog(self) -> Catalog:
-        """See the protocol."""
         return self._broker.catalog
 
     @property
     def info(self) -> BrokerInfo:
-        """See the protocol."""
         return self._broker.info
 
     def check_allowed(self, operation: str, resource: str) -> None:
-        """See the protocol. The broker's authorizer decides."""
+        """The broker's authorizer decides."""
         check_allowed(self._broker.authorizer, operation, resource)
 
     async def commit(self, change: Change) -> None:
-        """See the protocol."""
         await self._broker.writer.commit(change)
         await self._broker.registry.joining.joined(change)
 
     # -- settings and policies -------------------------------------------------------------
 
     def dynamic_settings(self) -> Sequence[str]:
-        """See the protocol."""
         return [name for name, info in SETTINGS.items() if info.dynamic]
 
     def runtime_settings(self) -> Mapping[str, str]:
-        """See the protocol. No setting is a secret yet."""
+        """No setting is a secret yet."""
         return {name: self._broker.settings.text(name) for name in SETTINGS}
 
     def check_setting(self, name: str, value: str | None) -> None:
-        """See the protocol."""
         try:
             self._broker.dynamic.check(name, value, self.catalog.planned_settings())
         except InputError as error:
@@ -101,7 +96,7 @@ class AdminFacade:
         topic: TopicName,
         subscription: str = "",
     ) -> DispatchRate:
-        """See the protocol. Which level decides is asked of the limit table, as enforcement does;
+        """Which level decides is asked of the limit table, as enforcement does;
         the policy is shown as it was stored."""
         if self._broker.registry.is_system(topic):
             return rate_of(None)
@@ -111,31 +106,27 @@ class AdminFacade:
         return rate_of(limits.of_subscription(topic, subscription).policy)
 
     def effective_publish_rate(self, topic: TopicName) -> PublishRate | None:
-        """See the protocol. The table that enforcement asks is asked."""
+        """The table that enforcement asks is asked."""
         if self._broker.registry.is_system(topic):
             return None
         return publish_limits.rate_of(self._broker.publish_limits.of_topic(topic).policy)
 
     def effective_retention(self, topic: TopicName) -> Retention:
-        """See the protocol."""
         return retention_of(self._broker, topic)
 
     def broker_retention(self) -> Retention:
-        """See the protocol."""
         return default_retention(self._broker.settings)
 
     def effective_backlog_quotas(self, topic: TopicName) -> Mapping[QuotaKind, BacklogQuota]:
-        """See the protocol. The table that enforcement asks is asked."""
+        """The table that enforcement asks is asked."""
         if self._broker.registry.is_system(topic):
             return NOT_LIMITED
         return self._broker.quotas.applied(topic)
 
     async def check_backlog_quotas(self) -> None:
-        """See the protocol."""
         await self._broker.sweeps.quotas.check()
 
     def auto_creation_partitions(self, topic: TopicName) -> int | None:
-        """See the protocol."""
         settings = self._broker.settings
         if not settings.allowAutoTopicCreation or not topic.is_persistent:
             return None
@@ -148,11 +139,10 @@ class AdminFacade:
     # -- the broker ------------------------------------------------------------------------
 
     def is_ready(self) -> bool:
-        """See the protocol."""
         return self._broker.is_ready
 
     async def check_health(self) -> str:
-        """See the protocol. Commits the beginning and end of a cursor that nobody has."""
+        """Commits the beginning and end of a cursor that nobody has."""
         broker = self._broker
         if not broker.is_ready:
             raise RefusalError(503, "Broker is not ready")
@@ -174,50 +164,43 @@ class AdminFacade:
         return storage_state(broker).sentence
 
     async def explain_top(self, count: int) -> Any:
-        """See the protocol."""
         self._broker.begin_turn()
         return await explain_top(self._broker, count)
 
     async def explain_topic(self, topic: TopicName, *, per_partition: bool) -> Any:
-        """See the protocol."""
         self._broker.begin_turn()
         return await explain_topic(self._broker, topic, per_partition=per_partition)
 
     # -- topics ----------------------------------------------------------------------------
 
     async def delete_topic(self, topic: TopicName, *, force: bool) -> None:
-        """See the protocol."""
         self._broker.begin_turn()
         await self._broker.registry.delete(topic, force=force)
 
     async def unload_topic(self, topic: TopicName) -> None:
-        """See the protocol. It is loaded again at once, so that its backlog stays in sight."""
+        """It is loaded again at once, so that its backlog stays in sight."""
         self._broker.begin_turn()
         await self._broker.registry.unload(topic)
         self._broker.begin_turn()
         self._broker.registry.get(topic)
 
     async def accept_damage(self, topic: TopicName) -> None:
-        """See the protocol."""
         await accept_damage(self._broker, self._topic(topic))
 
     async def topic_stats(self, topic: TopicName, options: StatsOptions) -> TopicStats:
-        """See the protocol."""
         return topic_stats(self._broker, self._topic(topic), options)
 
     async def internal_stats(self, topic: TopicName, *, metadata: bool) -> InternalStats:
-        """See the protocol."""
         found = self._topic(topic)
         skew_ms = self._broker.log_clock.skew_ms
         return internal_stats(found, self._log(found), metadata=metadata, skew_ms=skew_ms)
 
     async def last_message(self, topic: TopicName) -> FoundMessage:
-        """See the protocol."""
         with _refusals():
             return await entries.last_message(self._broker, self._topic(topic))
 
     async def message_at(self, topic: TopicName, publish_ms: int) -> FoundMessage:
-        """See the protocol. Publish times are those that the log dates its entries by."""
+        """Publish times are those that the log dates its entries by."""
         found = self._topic(topic)
         position = self._log(found).position(self._broker.ordinal_at_time(found, publish_ms))
         if position == EARLIEST:
@@ -225,7 +208,6 @@ class AdminFacade:
         return FoundMessage(position)
 
     async def entry(self, topic: TopicName, position: Position) -> StoredEntry:
-        """See the protocol."""
         found = self._topic(topic)
         log = self._log(found)
         ordinal = log.ordinal_at_or_after(*position)
@@ -242,13 +224,11 @@ class AdminFacade:
     # -- subscriptions ---------------------------------------------------------------------
 
     def subscriptions(self, topic: TopicName) -> Sequence[str]:
-        """See the protocol."""
         return list(self._topic(topic).subscriptions)
 
     async def create_subscription(
         self, topic: TopicName, name: str, at: AtPosition, properties: Mapping[str, str]
     ) -> None:
-        """See the protocol."""
         await self._settled(topic, name)
         found = self._topic(topic)
         if name in found.subscriptions:
@@ -260,28 +240,24 @@ class AdminFacade:
             )
 
     async def delete_subscription(self, topic: TopicName, name: str, *, force: bool) -> None:
-        """See the protocol."""
         await self._settled(topic, name)
         subscription = self._subscription(topic, name)
         with _refusals():
             await cursors.delete_subscription(self._broker, subscription, force=force)
 
     async def skip_messages(self, topic: TopicName, name: str, count: int) -> None:
-        """See the protocol."""
         await self._settled(topic, name)
         subscription = self._subscription(topic, name)
         subscription.skip_messages(count)
         await self._broker.log_durable(subscription.topic)
 
     async def clear_backlog(self, topic: TopicName, name: str) -> None:
-        """See the protocol."""
         await self._settled(topic, name)
         subscription = self._subscription(topic, name)
         subscription.skip_to(subscription.topic.log.end)
         await self._broker.log_durable(subscription.topic)
 
     async def reset_cursor(self, topic: TopicName, name: str, to: AtPosition | AtTime) -> None:
-        """See the protocol."""
         await self._settled(topic, name)
         subscription = self._subscription(topic, name)
         ordinal = self._ordinal(subscription.topic, to)
@@ -291,7 +267,6 @@ class AdminFacade:
     async def expire_messages(
         self, topic: TopicName, name: str, what: OlderThan | AtPosition
     ) -> bool:
-        """See the protocol."""
         await self._settled(topic, name)
         subscription = self._subscription(topic, name)
         if isinstance(what, OlderThan):

@@ -40,7 +40,6 @@ class AllowAll:
     """Everybody may do everything."""
 
     def allows(self, role: str, operation: str, resource: str) -> bool:  # noqa: ARG002
-        """See :meth:`Authorizer.allows`."""
         return True
 
 

@@ -109,7 +109,6 @@ class Connection(asyncio.BufferedProtocol):
     # -- asyncio's side --------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """See :class:`asyncio.BaseProtocol`."""
         self._transport = cast(asyncio.Transport, transport)
         if self.broker.door.refuses(transport):
             self._transport.abort()
@@ -122,24 +121,20 @@ class Connection(asyncio.BufferedProtocol):
         self.keep_alive.await_handshake()
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        """See :class:`asyncio.BufferedProtocol`."""
         return self._decoder.get_buffer(sizehint)
 
     def buffer_updated(self, nbytes: int) -> None:
-        """See :class:`asyncio.BufferedProtocol`."""
         self.broker.begin_turn()
         self._decoder.advance(nbytes)
         self.keep_alive.heard = True
         self._process()
 
     def pause_writing(self) -> None:
-        """See :class:`asyncio.BaseProtocol`."""
         self.write_paused = True
         self.writable = False
         self.keep_alive.heard = True
 
     def resume_writing(self) -> None:
-        """See :class:`asyncio.BaseProtocol`."""
         self.write_paused = False
         self._unread_bytes = 0
         self.keep_alive.heard = True  # who takes what it is sent is alive
@@ -149,7 +144,6 @@ class Connection(asyncio.BufferedProtocol):
             self.go_on()
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002
-        """See :class:`asyncio.BaseProtocol`."""
         if self._cut_timer is not None:
             self._cut_timer.cancel()
         self._leave()
@@ -390,7 +384,6 @@ class Connection(asyncio.BufferedProtocol):
     def send_receipt(
         self, producer_id: int, sequence_id: int, highest_sequence_id: int, position: Position
     ) -> None:
-        """See :class:`headgate.engine.ports.ProducerPort`."""
         # Reading goes on, if it was paused, when the whole commit is answered.
         self._pending_count -= 1
         ledger_id, entry_id = position
@@ -401,50 +394,40 @@ class Connection(asyncio.BufferedProtocol):
             self.delays.answered(producer_id)
 
     def send_staged(self) -> None:
-        """See :class:`headgate.engine.ports.ProducerPort`."""
         self._pending_count += 1
 
     def send_taken_back(self) -> None:
-        """See :class:`headgate.engine.ports.ProducerPort`."""
         self._pending_count -= 1
 
     @property
     def has_room(self) -> bool:
-        """See :class:`headgate.engine.ports.ProducerPort`."""
         maximum = self.broker.settings.maxPendingPublishRequestsPerConnection
         return not 0 < maximum <= self._pending_count
 
     @property
     def brings_acks(self) -> bool:
-        """See :class:`headgate.engine.ports.ProducerPort`."""
         return bool(self.consumers)
 
     def throttled(self, cause: ParkCause) -> None:
-        """See :class:`headgate.engine.ports.ProducerPort`."""
         self.throttle.mark(cause)
 
     def unthrottled(self, cause: ParkCause) -> None:
-        """See :class:`headgate.engine.ports.ProducerPort`."""
         self.throttle.unmark(cause)
 
     def pause_for_parked(self) -> None:
-        """See :class:`headgate.engine.ports.ProducerPort`."""
         self.throttle.set_over_bound(True)
         self._pause_reading()
 
     def resume_for_parked(self) -> None:
-        """See :class:`headgate.engine.ports.ProducerPort`."""
         self.throttle.set_over_bound(False)
         if self._is_held:
             self.broker.loop.call_soon(self.go_on)
 
     def send_refused(self, producer_id: int, sequence_id: int, reason: str) -> None:
-        """See :class:`headgate.engine.ports.ProducerPort`."""
         self._refuse_send(producer_id, sequence_id, reason)
         self._end_producer(producer_id)
 
     def send_failed(self, producer_id: int, sequence_id: int, reason: str) -> None:
-        """See :class:`headgate.engine.ports.ProducerPort`."""
         self._pending_count -= 1
         self._refuse_send(producer_id, sequence_id, reason)
         entry = self.producers.get(producer_id)
@@ -472,7 +455,6 @@ class Connection(asyncio.BufferedProtocol):
         redelivery_count: int,
         body: bytes,
     ) -> None:
-        """See :class:`headgate.engine.ports.ConsumerPort`."""
         if self._strips_checksums:
             body = strip_checksum(body)
         size = len(body)
@@ -497,7 +479,6 @@ class Connection(asyncio.BufferedProtocol):
             self.writable = False
 
     def close_producer(self, producer_id: int) -> None:
-        """See :class:`headgate.engine.ports.ProducerPort`."""
         if self.forget_producer(producer_id):
             now_ns, closed = self.broker.engine.now_ns, self._closed_producers
             closed.pop(producer_id, None)
@@ -518,7 +499,6 @@ class Connection(asyncio.BufferedProtocol):
         return True
 
     def close_consumer(self, consumer_id: int) -> None:
-        """See :class:`headgate.engine.ports.ConsumerPort`."""
         if self.consumers.pop(consumer_id, None) is not None:
             self._close_or(encode.close_consumer(consumer_id))
 
@@ -529,7 +509,6 @@ class Connection(asyncio.BufferedProtocol):
             self.broker.loop.call_soon(self.close)
 
     def active_consumer_changed(self, consumer_id: int, is_active: bool) -> None:
-        """See :class:`headgate.engine.ports.ConsumerPort`."""
         if self.peer is not None and self.peer.knows_active_consumer_change:
             self.write(encode.active_consumer_change(consumer_id, is_active=is_active))
 

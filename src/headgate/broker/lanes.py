@@ -41,16 +41,13 @@ class ThreadLane:
         self._thread.start()
 
     def submit(self, work: Callable[[], Any], done: Done) -> None:
-        """See :meth:`Lane.submit`."""
         self._jobs.put((work, done))
 
     def close(self) -> None:
-        """See :meth:`Lane.close`."""
         self._jobs.put(None)
         self._thread.join()
 
     def abandon(self) -> None:
-        """See :meth:`Lane.abandon`."""
         self._jobs.put(None)
 
     def _run(self) -> None:

@@ -73,7 +73,7 @@ class ProcessMemory:
         self._ask_again_ns = now_ns()
 
     def used_bytes(self) -> int:
-        """See :meth:`MemorySource.used_bytes`."""
+        """What the process holds without the entry cache, which gives way to everything else."""
         held_bytes = max(0, self._system.resident_bytes() - self._cache_bytes())
         if held_bytes <= self._low_share() * self.limit_bytes:
             # By the next time that it matters, what was free may long be in use.

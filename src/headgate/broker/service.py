@@ -441,7 +441,6 @@ class _Effects:
         self.work_pending = broker.schedule_flush
 
     def append(self, topic: Topic, message_count: int, body: bytes) -> int:
-        """See :class:`headgate.engine.ports.Effects`."""
         broker = self._broker
         broker.schedule_flush()
         log_ms, publish_ms = broker.engine.log_ms, publish_time_ms_of(body)
@@ -451,17 +450,13 @@ class _Effects:
         return stage(topic.log, message_count, log_ms, publish_ms, body)  # type: ignore[arg-type]
 
     def read(self, subscription: Subscription, ordinal: int) -> None:
-        """See :class:`headgate.engine.ports.Effects`."""
         self._broker.logs.of(subscription.topic).reader.read(subscription, ordinal)
 
     def acks_changed(self, subscription: Subscription) -> None:
-        """See :class:`headgate.engine.ports.Effects`."""
         self._broker.logs.of(subscription.topic).committer.acks_changed(subscription)
 
     def quota_turned(self, topic: Topic, quota: Quota, exceeded: bool) -> None:
-        """See :class:`headgate.engine.ports.Effects`."""
         self._broker.quota_log.turned(topic, quota, exceeded=exceeded)
 
     def evicted(self, topic: Topic, eviction: Eviction) -> None:
-        """See :class:`headgate.engine.ports.Effects`."""
         self._broker.quota_log.evicted(topic, eviction)

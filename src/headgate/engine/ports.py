@@ -125,22 +125,22 @@ class FreePort:
         self.waiting: deque[Producer] = deque()
 
     def throttled(self, _cause: ParkCause, /) -> None:
-        """See :class:`ProducerPort`."""
+        """Nobody is told."""
 
     def unthrottled(self, _cause: ParkCause, /) -> None:
-        """See :class:`ProducerPort`."""
+        """Nobody is told."""
 
     def pause_for_parked(self) -> None:
-        """See :class:`ProducerPort`."""
+        """There is no socket."""
 
     def resume_for_parked(self) -> None:
-        """See :class:`ProducerPort`."""
+        """There is no socket."""
 
     def send_staged(self) -> None:
-        """See :class:`ProducerPort`."""
+        """No answer is counted."""
 
     def send_taken_back(self) -> None:
-        """See :class:`ProducerPort`."""
+        """No answer is counted."""
 
 
 class ConsumerPort(Protocol):
@@ -229,29 +229,20 @@ class Observer(Protocol):
 class NoObserver:
     """The observer of an engine that nobody watches."""
 
-    def topic_loaded(self, topic: Topic, /) -> None:
-        """See :class:`Observer`."""
+    def topic_loaded(self, topic: Topic, /) -> None: ...
 
-    def topic_unloaded(self, topic: Topic, /) -> None:
-        """See :class:`Observer`."""
+    def topic_unloaded(self, topic: Topic, /) -> None: ...
 
-    def subscription_added(self, subscription: Subscription, /) -> None:
-        """See :class:`Observer`."""
+    def subscription_added(self, subscription: Subscription, /) -> None: ...
 
-    def subscription_removed(self, subscription: Subscription, /) -> None:
-        """See :class:`Observer`."""
+    def subscription_removed(self, subscription: Subscription, /) -> None: ...
 
-    def limits_changed(self, topic: Topic | None, subscription: Subscription | None, /) -> None:
-        """See :class:`Observer`."""
+    def limits_changed(self, topic: Topic | None, subscription: Subscription | None, /) -> None: ...
 
-    def publish_limits_changed(self, topic: Topic | None, /) -> None:
-        """See :class:`Observer`."""
+    def publish_limits_changed(self, topic: Topic | None, /) -> None: ...
 
-    def quota_turned(self, topic: Topic, quota: Quota, exceeded: bool, /) -> None:
-        """See :class:`Observer`."""
+    def quota_turned(self, topic: Topic, quota: Quota, exceeded: bool, /) -> None: ...
 
-    def evicted(self, topic: Topic, eviction: Eviction, /) -> None:
-        """See :class:`Observer`."""
+    def evicted(self, topic: Topic, eviction: Eviction, /) -> None: ...
 
-    def decided(self, topic: Topic, decision: Decision, /) -> None:
-        """See :class:`Observer`."""
+    def decided(self, topic: Topic, decision: Decision, /) -> None: ...

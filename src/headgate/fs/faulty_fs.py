@@ -51,12 +51,10 @@ class FaultyFs:
         self.inner.make_directory(path)
 
     def create(self, path: str) -> FaultyFile:
-        """See :meth:`headgate.fs.Fs.create`."""
         self._ask("create", path)
         return FaultyFile(self, self.inner.create(path), path)
 
     def open(self, path: str, *, writable: bool = False) -> FaultyFile:
-        """See :meth:`headgate.fs.Fs.open`."""
         self._ask("open", path)
         return FaultyFile(self, self.inner.open(path, writable=writable), path)
 
@@ -65,17 +63,14 @@ class FaultyFs:
         return self.inner.list_directory(path)
 
     def rename(self, source: str, target: str) -> None:
-        """See :meth:`headgate.fs.Fs.rename`."""
         self._ask("rename", source)
         self.inner.rename(source, target)
 
     def remove(self, path: str) -> None:
-        """See :meth:`headgate.fs.Fs.remove`."""
         self._ask("remove", path)
         self.inner.remove(path)
 
     def sync_directory(self, path: str) -> None:
-        """See :meth:`headgate.fs.Fs.sync_directory`."""
         self._ask("sync_directory", path)
         self.inner.sync_directory(path)
 
@@ -84,7 +79,6 @@ class FaultyFs:
         return self.inner.space(path)
 
     def lock(self, path: str) -> Lock:
-        """See :meth:`headgate.fs.Fs.lock`."""
         self._ask("lock", path)
         return self.inner.lock(path)
 
@@ -105,12 +99,10 @@ class FaultyFile:
         self._path = path
 
     def read_at(self, offset: int, size: int) -> bytes:
-        """See :meth:`headgate.fs.File.read_at`."""
         self._fs._ask("read", self._path, size)
         return self._inner.read_at(offset, size)
 
     def write_at(self, offset: int, parts: Sequence[bytes]) -> None:
-        """See :meth:`headgate.fs.File.write_at`."""
         kept = self._fs._ask("write", self._path, sum(map(len, parts)))
         if kept is None:
             self._inner.write_at(offset, parts)
@@ -119,7 +111,6 @@ class FaultyFile:
         raise OSError(errno.ENOSPC, "no space left on device", self._path)
 
     def sync_data(self) -> None:
-        """See :meth:`headgate.fs.File.sync_data`."""
         self._fs._ask("sync", self._path)
         self._inner.sync_data()
 
@@ -128,17 +119,14 @@ class FaultyFile:
         self._inner.expect_random_reads()
 
     def allocate(self, size: int) -> None:
-        """See :meth:`headgate.fs.File.allocate`."""
         self._fs._ask("allocate", self._path, size)
         self._inner.allocate(size)
 
     def truncate(self, size: int) -> None:
-        """See :meth:`headgate.fs.File.truncate`."""
         self._fs._ask("truncate", self._path, size)
         self._inner.truncate(size)
 
     def punch(self, offset: int, size: int) -> bool:
-        """See :meth:`headgate.fs.File.punch`."""
         self._fs._ask("punch", self._path, size)
         return self._inner.punch(offset, size)
 

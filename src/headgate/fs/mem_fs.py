@@ -66,11 +66,10 @@ class MemFile:
         self._writable = writable
 
     def read_at(self, offset: int, size: int) -> bytes:
-        """See :meth:`headgate.fs.File.read_at`."""
         return bytes(self._inode.data[offset : offset + size])
 
     def write_at(self, offset: int, parts: Sequence[bytes]) -> None:
-        """See :meth:`headgate.fs.File.write_at`. A full disk takes what still fits."""
+        """A full disk takes what still fits."""
         self._may_write()
         data = b"".join(parts)
         room = self._fs._grow(self._inode, offset + len(data))
@@ -82,15 +81,13 @@ class MemFile:
             raise OSError(errno.ENOSPC, "no space left on device")
 
     def sync_data(self) -> None:
-        """See :meth:`headgate.fs.File.sync_data`."""
         self._inode.synced = bytes(self._inode.data)
         self._inode.unsynced.clear()
 
     def expect_random_reads(self) -> None:
-        """See :meth:`headgate.fs.File.expect_random_reads`. Nothing is read ahead anyway."""
+        """Nothing is read ahead anyway."""
 
     def allocate(self, size: int) -> None:
-        """See :meth:`headgate.fs.File.allocate`."""
         self._may_write()
         if self._fs._grow(self._inode, size) is not None:
             raise OSError(errno.ENOSPC, "no space left on device")
@@ -99,7 +96,6 @@ class MemFile:
             self._inode.unsynced.append((size, None))
 
     def truncate(self, size: int) -> None:
-        """See :meth:`headgate.fs.File.truncate`."""
         self._may_write()
         if self._fs._grow(self._inode, size) is not None:
             raise OSError(errno.ENOSPC, "no space left on device")
@@ -109,7 +105,7 @@ class MemFile:
         self._inode.unsynced.append((size, None))
 
     def punch(self, offset: int, size: int) -> bool:
-        """See :meth:`headgate.fs.File.punch`. Until the file is truncated or emptied its holes
+        """Until the file is truncated or emptied its holes
         stay: nobody here writes to a file that has some."""
         self._may_write()
         _put(self._inode.data, offset, bytes(size))
@@ -119,11 +115,9 @@ class MemFile:
         return True
 
     def size(self) -> int:
-        """See :meth:`headgate.fs.File.size`."""
         return len(self._inode.data)
 
-    def close(self) -> None:
-        """See :meth:`headgate.fs.File.close`."""
+    def close(self) -> None: ...
 
     def _may_write(self) -> None:
         if not self._writable:
@@ -140,7 +134,6 @@ class MemLock:
         self._path = path
 
     def release(self) -> None:
-        """See :meth:`headgate.fs.Lock.release`."""
         self._held.discard(self._path)
 
 
@@ -155,12 +148,11 @@ class MemFs:
         self._locks: set[str] = set()
 
     def make_directory(self, path: str) -> None:
-        """See :meth:`headgate.fs.Fs.make_directory`. Directories are durable at once."""
+        """Directories are durable at once."""
         self._names.setdefault(_clean(path), {})
         self._durable.setdefault(_clean(path), {})
 
     def create(self, path: str) -> MemFile:
-        """See :meth:`headgate.fs.Fs.create`."""
         directory, name = self._split(path)
         inode = directory.get(name)
         if inode is None:
@@ -171,18 +163,15 @@ class MemFs:
         return file
 
     def open(self, path: str, *, writable: bool = False) -> MemFile:
-        """See :meth:`headgate.fs.Fs.open`."""
         return MemFile(self, self._inode(path), writable=writable)
 
     def list_directory(self, path: str) -> list[str]:
-        """See :meth:`headgate.fs.Fs.list_directory`."""
         names = self._names.get(_clean(path))
         if names is None:
             raise FileNotFoundError(errno.ENOENT, "no such directory", path)
         return sorted(names)
 
     def rename(self, source: str, target: str) -> None:
-        """See :meth:`headgate.fs.Fs.rename`."""
         inode = self._inode(source)
         source_names, source_name = self._split(source)
         target_names, target_name = self._split(target)
@@ -190,13 +179,11 @@ class MemFs:
         del source_names[source_name]
 
     def remove(self, path: str) -> None:
-        """See :meth:`headgate.fs.Fs.remove`."""
         self._inode(path)
         directory, name = self._split(path)
         del directory[name]
 
     def sync_directory(self, path: str) -> None:
-        """See :meth:`headgate.fs.Fs.sync_directory`."""
         self._durable[_clean(path)] = dict(self._names[_clean(path)])
 
     def space(self, path: str) -> Space:
@@ -207,7 +194,6 @@ class MemFs:
         return Space(max(0, size_bytes - self.used_bytes()), size_bytes)
 
     def lock(self, path: str) -> MemLock:
-        """See :meth:`headgate.fs.Fs.lock`."""
         path = _clean(path)
         if path in self._locks:
             raise BlockingIOError(errno.EWOULDBLOCK, "locked by another", path)

@@ -50,7 +50,6 @@ class OsFile:
         self._path = path
 
     def read_at(self, offset: int, size: int) -> bytes:
-        """See :meth:`headgate.fs.File.read_at`."""
         data = os.pread(self._fd, size, offset)
         if len(data) == size or not data:
             return data
@@ -65,13 +64,12 @@ class OsFile:
         return b"".join(parts)
 
     def expect_random_reads(self) -> None:
-        """See :meth:`headgate.fs.File.expect_random_reads`. A hint, where the system takes it."""
+        """A hint, where the system takes it."""
         if hasattr(os, "posix_fadvise"):
             with contextlib.suppress(OSError):
                 os.posix_fadvise(self._fd, 0, 0, os.POSIX_FADV_RANDOM)
 
     def write_at(self, offset: int, parts: Sequence[bytes]) -> None:
-        """See :meth:`headgate.fs.File.write_at`."""
         total = sum(map(len, parts))
         if total < _JOIN_PART_BYTES_MAX * len(parts):
             data = b"".join(parts)
@@ -97,11 +95,10 @@ class OsFile:
             rest = rest[written:]
 
     def sync_data(self) -> None:
-        """See :meth:`headgate.fs.File.sync_data`."""
         os.fdatasync(self._fd)
 
     def allocate(self, size: int) -> None:
-        """See :meth:`headgate.fs.File.allocate`. Falls back to a longer, sparse file."""
+        """Falls back to a longer, sparse file."""
         try:
             os.posix_fallocate(self._fd, 0, size)
         except OSError as error:
@@ -111,11 +108,9 @@ class OsFile:
                 os.ftruncate(self._fd, size)
 
     def truncate(self, size: int) -> None:
-        """See :meth:`headgate.fs.File.truncate`."""
         os.ftruncate(self._fd, size)
 
     def punch(self, offset: int, size: int) -> bool:
-        """See :meth:`headgate.fs.File.punch`."""
         if _fallocate is None:
             return False
         if _fallocate(self._fd, _PUNCH_HOLE_KEEP_SIZE, offset, size) == 0:
@@ -126,11 +121,9 @@ class OsFile:
         raise OSError(code, os.strerror(code), self._path)
 
     def size(self) -> int:
-        """See :meth:`headgate.fs.File.size`."""
         return os.fstat(self._fd).st_size
 
     def close(self) -> None:
-        """See :meth:`headgate.fs.File.close`."""
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
@@ -149,7 +142,6 @@ class OsLock:
         self._fd = fd
 
     def release(self) -> None:
-        """See :meth:`headgate.fs.Lock.release`."""
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
@@ -165,16 +157,13 @@ class OsFs:
         self._spare = spare
 
     def make_directory(self, path: str) -> None:
-        """See :meth:`headgate.fs.Fs.make_directory`."""
         os.makedirs(path, exist_ok=True)
 
     def create(self, path: str) -> OsFile:
-        """See :meth:`headgate.fs.Fs.create`."""
         flags = os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
         return OsFile(self._open(path, flags), path)
 
     def open(self, path: str, *, writable: bool = False) -> OsFile:
-        """See :meth:`headgate.fs.Fs.open`."""
         if not writable:
             return OsFile(os.open(path, os.O_RDONLY | os.O_CLOEXEC), path)
         return OsFile(self._open(path, os.O_RDWR | os.O_CLOEXEC), path)
@@ -193,19 +182,15 @@ class OsFs:
                 return fd
 
     def list_directory(self, path: str) -> list[str]:
-        """See :meth:`headgate.fs.Fs.list_directory`."""
         return sorted(os.listdir(path))
 
     def rename(self, source: str, target: str) -> None:
-        """See :meth:`headgate.fs.Fs.rename`."""
         os.replace(source, target)
 
     def remove(self, path: str) -> None:
-        """See :meth:`headgate.fs.Fs.remove`."""
         os.unlink(path)
 
     def sync_directory(self, path: str) -> None:
-        """See :meth:`headgate.fs.Fs.sync_directory`."""
         fd = self._open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             os.fsync(fd)
@@ -213,12 +198,10 @@ class OsFs:
             os.close(fd)
 
     def space(self, path: str) -> Space:
-        """See :meth:`headgate.fs.Fs.space`."""
         found = os.statvfs(path)
         return Space(found.f_bavail * found.f_frsize, found.f_blocks * found.f_frsize)
 
     def lock(self, path: str) -> OsLock:
-        """See :meth:`headgate.fs.Fs.lock`."""
         fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)

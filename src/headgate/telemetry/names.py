@@ -56,18 +56,15 @@ class HashedNames(Names):
         self._hashed = lru_cache(NAMES_REMEMBERED)(hashed)
 
     def part(self, name: str) -> str:
-        """See :meth:`Names.part`."""
         return self._hashed(name)
 
     def topic(self, name: TopicName) -> str:
-        """See :meth:`Names.topic`."""
         namespace = name.namespace
         parts = (namespace.tenant, namespace.local, name.base.local)
         partition = f"{PARTITION_SUFFIX}{name.partition}" if name.partition >= 0 else ""
         return f"{name.domain}://{'/'.join(map(self._hashed, parts))}{partition}"
 
     def limit_source(self, source: str) -> str:
-        """See :meth:`Names.limit_source`."""
         # Messages and bytes may come from two places; no name has a blank.
         return " and ".join(map(self._one_source, source.split(" and ")))
 

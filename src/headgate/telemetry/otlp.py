@@ -49,7 +49,6 @@ class OtlpExporter:
         self._exporter = OTLPMetricExporter(endpoint=endpoint, timeout=timeout_s)
 
     def export(self, batch: Batch) -> str:
-        """See :meth:`headgate.telemetry.metric_export.Exporter.export`."""
         reason = _Reason()
         _EXPORTER_LOGGER.addFilter(reason)
         try:
@@ -63,7 +62,6 @@ class OtlpExporter:
         return reason.text or "for an unknown reason"
 
     def close(self) -> None:
-        """See :meth:`headgate.telemetry.metric_export.Exporter.close`."""
         self._exporter.shutdown()
 
     def metrics_data(self, batch: Batch) -> MetricsData:

@@ -95,13 +95,11 @@ class Sampler:
     # -- what the engine tells -------------------------------------------------------------
 
     def topic_loaded(self, topic: Topic, /) -> None:
-        """See :class:`headgate.engine.ports.Observer`."""
         if not topic.is_system:
             now_ns = self._broker.clock.wall_ns()
             self._topics[topic] = TopicTrack(topic, now_ns, self._names)
 
     def topic_unloaded(self, topic: Topic, /) -> None:
-        """See :class:`headgate.engine.ports.Observer`."""
         track = self._topics.get(topic)
         if track is None:
             return
@@ -116,14 +114,12 @@ class Sampler:
         del self._topics[topic]
 
     def subscription_added(self, subscription: Subscription, /) -> None:
-        """See :class:`headgate.engine.ports.Observer`."""
         topic = self._topics.get(subscription.topic)
         if topic is not None:
             now_ns = self._broker.clock.wall_ns()
             topic.subscriptions[subscription.name] = SubscriptionTrack(subscription, topic, now_ns)
 
     def subscription_removed(self, subscription: Subscription, /) -> None:
-        """See :class:`headgate.engine.ports.Observer`."""
         topic = self._topics.get(subscription.topic)
         track = topic.subscriptions.pop(subscription.name, None) if topic is not None else None
         if track is not None:
@@ -131,7 +127,7 @@ class Sampler:
             self._farewell(Kind.SUBSCRIPTION, track.row(self._ending(), self._broker_limit.values))
 
     def limits_changed(self, topic: Topic | None, subscription: Subscription | None, /) -> None:
-        """See :class:`headgate.engine.ports.Observer`. Which limit it is now is looked up at the
+        """Which limit it is now is looked up at the
         window's end; only the budgets' figures must be taken here."""
         now_ns = self._broker.clock.wall_ns()
         if topic is None:
@@ -155,7 +151,6 @@ class Sampler:
             self._follow_budgets(gate, "subscription", name, topic.incarnation, now_ns)
 
     def publish_limits_changed(self, topic: Topic | None, /) -> None:
-        """See :class:`headgate.engine.ports.Observer`."""
         now_ns = self._broker.clock.wall_ns()
         if topic is None:
             self._publish_limit.changed_ns = now_ns
@@ -171,18 +166,15 @@ class Sampler:
             self._follow_budgets(topic.publish_gate, PUBLISH_TOPIC, name, incarnation, now_ns)
 
     def quota_turned(self, topic: Topic, quota: Quota, exceeded: bool, /) -> None:
-        """See :class:`headgate.engine.ports.Observer`."""
         if topic in self._topics:
             at_ns = self._broker.clock.wall_ns()
             self._quotas.turned(topic, quota, exceeded=exceeded, at_ns=at_ns)
 
     def evicted(self, topic: Topic, eviction: Eviction, /) -> None:
-        """See :class:`headgate.engine.ports.Observer`."""
         if topic in self._topics:
             self._quotas.evicted(topic, eviction, self._broker.clock.wall_ns())
 
     def decided(self, topic: Topic, decision: Decision, /) -> None:
-        """See :class:`headgate.engine.ports.Observer`."""
         if topic in self._topics:
             self._controller.decided(topic, decision, self._broker.clock.wall_ns())
 

@@ -53,13 +53,11 @@ class SimClient(asyncio.Protocol):
     # -- the connection --------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """See :class:`asyncio.BaseProtocol`."""
         if isinstance(transport, asyncio.Transport):
             self.transport = transport
         self.is_open = True
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """See :class:`asyncio.BaseProtocol`."""
         self.is_open = False
         error = ConnectionLostError("the connection has ended" + (f": {exc}" if exc else ""))
         waiting = [*self._requests.values(), *([self._connecting] if self._connecting else [])]
@@ -73,7 +71,6 @@ class SimClient(asyncio.Protocol):
         _settle(self.lost, None)
 
     def data_received(self, data: bytes) -> None:
-        """See :class:`asyncio.Protocol`."""
         self._decoder.feed(data)
         while (frame := self._decoder.next_frame()) is not None:
             self._receive(*frame)

@@ -24,15 +24,12 @@ class ManualClock:
         self._asleep_ns = 0
 
     def monotonic_ns(self) -> int:
-        """See :class:`headgate.base.clock.Clock`."""
         return self._now_ns
 
     def running_ns(self) -> int:
-        """See :class:`headgate.base.clock.Clock`."""
         return self._now_ns + self._asleep_ns
 
     def wall_ns(self) -> int:
-        """See :class:`headgate.base.clock.Clock`."""
         return self._now_ns + self._wall_offset_ns
 
     def advance(self, duration_ns: int) -> None:

@@ -50,13 +50,13 @@ class SimLane:
         return not self._busy and not self._jobs
 
     def submit(self, work: Work, done: Done) -> None:
-        """See :meth:`headgate.broker.lanes.Lane.submit`. A dead lane forgets it."""
+        """A dead lane forgets it."""
         if not self._dead:
             self._jobs.append((work, done))
             self._begin()
 
     def close(self) -> None:
-        """See :meth:`headgate.broker.lanes.Lane.close`: does what is waiting, at once.
+        """Does what is waiting, at once.
 
         What was done before is told first: a thread, too, ends with all results on the loop.
         """
@@ -68,7 +68,7 @@ class SimLane:
             self._report()
 
     def abandon(self) -> None:
-        """See :meth:`headgate.broker.lanes.Lane.abandon`: what is waiting goes on by itself."""
+        """What is waiting goes on by itself."""
 
     def freeze(self) -> None:
         """Begin no further work until :meth:`thaw`: a disk that hangs."""

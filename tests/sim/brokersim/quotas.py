@@ -86,11 +86,9 @@ class QuotaWatch(NoObserver):
         return int(self._stage(topic, message_count, body))
 
     def quota_turned(self, topic: Topic, quota: Quota, exceeded: bool) -> None:
-        """See :class:`headgate.engine.ports.Observer`."""
         self._seen[f"{quota.type.label} quota {'exceeded' if exceeded else 'released'}"] += 1
 
     def evicted(self, topic: Topic, eviction: Eviction) -> None:
-        """See :class:`headgate.engine.ports.Observer`."""
         quota = eviction.quota
         self._seen[f"evicted by {quota.type.label}"] += 1
         if quota.policy is not QuotaPolicy.EVICTION:
