@@ -19,10 +19,10 @@ from typing import Any, cast
 from bench.quota_engine import Rig
 from bench.report import Table, number
 from headgate.base.units import NS_PER_S
-from headgate.broker.adaptive import AdaptiveThrottle
 from headgate.broker.service import Broker
-from headgate.broker.settings import Settings
+from headgate.control.adaptive import AdaptiveThrottle
 from headgate.flow.quota.backlog_quota import NO_QUOTAS, Quota, QuotaPolicy, Quotas, QuotaType
+from headgate.policy.settings import Settings
 
 TOPICS = 100_000
 CYCLE_MS_MAX = 300.0

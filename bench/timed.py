@@ -18,7 +18,7 @@ from headgate.app import node
 from headgate.app.log_lines import start_logging
 from headgate.app.options import StandaloneOptions
 from headgate.app.run import run_standalone
-from headgate.broker.lanes import Done, ThreadLane
+from headgate.storage.lanes import Done, ThreadLane
 
 times_s: list[tuple[float, float, float]] = []
 """Of each commit: handed over, written and synced, known to the loop."""

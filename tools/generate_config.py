@@ -12,7 +12,7 @@ from types import MappingProxyType
 
 from committed_files import write_or_check
 
-from headgate.broker.settings import SETTINGS, SettingInfo, Settings
+from headgate.policy.settings import SETTINGS, SettingInfo, Settings
 
 PATH = Path("conf/broker.conf")
 COLUMNS_MAX = 100
@@ -25,7 +25,7 @@ HEAD = (
     "A dynamic setting may also be changed while the broker runs: headgate admin brokers "
     "update-dynamic-config --config KEY --value VALUE. It acts at once, is kept, and wins over "
     "this file until delete-dynamic-config.",
-    "Written by tools/generate_config.py from src/headgate/broker/settings.py. Change that, then "
+    "Written by tools/generate_config.py from src/headgate/policy/settings.py. Change that, then "
     "run the tool.",
 )
 

@@ -13,8 +13,8 @@ from committed_files import write_or_check
 
 from headgate.admin.routing import Route
 from headgate.admin.table import ROUTES
-from headgate.broker.settings import SETTINGS, SettingInfo
 from headgate.pipeline.tables.catalogue import TABLES
+from headgate.policy.settings import SETTINGS, SettingInfo
 from headgate.record.fields import FIELDS, MAJOR_VERSION, STATE_FIELD_NAMES, Field
 from headgate.telemetry.instruments import INSTRUMENTS, Instrument
 from headgate.telemetry.series import SERIES
@@ -51,7 +51,7 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 def settings_page() -> str:
     """The keys of broker.conf."""
     return (
-        _NOTE.format("src/headgate/broker/settings.py") + "# Settings\n\n"
+        _NOTE.format("src/headgate/policy/settings.py") + "# Settings\n\n"
         "Keys, types and defaults are Pulsar's where Pulsar has the key; the others begin\n"
         "with `headgate`. They are read from `--config FILE` (the syntax of `broker.conf`) and\n"
         "from `--set KEY=VALUE`, which wins. A *dynamic* one may also be changed while the broker\n"

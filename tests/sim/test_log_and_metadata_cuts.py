@@ -24,16 +24,16 @@ import pytest
 from headgate.base.errors import HeadgateError, StorageError
 from headgate.base.names import NamespaceName, parse_topic
 from headgate.base.positions import EARLIEST, Position
-from headgate.broker.admin_facade import AdminFacade
-from headgate.broker.binding import BindingError
-from headgate.broker.facade import AtPosition
 from headgate.engine.topic import Topic
+from headgate.facade.broker_facade import AdminFacade
+from headgate.facade.port import AtPosition
 from headgate.fs import FaultyFs, Operation
 from headgate.ledger import LedgerSettings
 from headgate.metadata.memory_store import MemoryStore
 from headgate.metadata.policies import Retention
 from headgate.metadata.rows import TenantRow
 from headgate.metadata.store import Write
+from headgate.storage.binding import BindingError
 from headgate.testing import SimProducer, World
 from headgate.testing.world import DIRECTORY
 

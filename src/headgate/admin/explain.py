@@ -9,8 +9,8 @@ from msgspec import Meta
 from headgate.admin.names import missing_topic, topic_name
 from headgate.admin.operations import Operation
 from headgate.admin.routing import Call, Query, Reply, Route, as_json
-from headgate.broker.explain_types import TopicReport, TopReport
 from headgate.metadata.errors import RefusalError
+from headgate.observe.explain_types import TopicReport, TopReport
 
 COUNT_DEFAULT = 10
 COUNT_MAX = 1_000

@@ -13,10 +13,9 @@ from headgate.admin.names import existing_partitioned, existing_topic, partition
 from headgate.admin.operations import Operation
 from headgate.admin.routing import Call, Reply, Route, as_json
 from headgate.base.names import TopicName
-from headgate.broker.facade import StatsOptions
-from headgate.broker.stats import InternalStats, TopicStats
 from headgate.metadata.errors import RefusalError
 from headgate.metadata.rows import PartitionedRow
+from headgate.observe.stats import InternalStats, StatsOptions, TopicStats
 
 _Stats = TypeVar("_Stats", TopicStats, InternalStats)
 

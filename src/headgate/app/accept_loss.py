@@ -15,12 +15,12 @@ from headgate.app.data_directory import METADATA_NAME, DataDirectory
 from headgate.app.open_stores import open_log, open_metadata
 from headgate.base.clock import SystemClock
 from headgate.base.errors import InputError
-from headgate.broker.binding import MAIN_LOG, BindingError
 from headgate.fs import OsFs
 from headgate.ledger import LedgerSettings
 from headgate.metadata.catalog import Catalog
 from headgate.metadata.rows import Kind
 from headgate.metadata.sqlite_store import SqliteStore
+from headgate.storage.binding import MAIN_LOG, BindingError
 
 
 def accept_loss(loss: str, data_path: str) -> str:

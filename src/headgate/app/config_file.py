@@ -21,8 +21,8 @@ from headgate.base.errors import InputError
 from headgate.base.names import parse_topic
 from headgate.base.nearest import did_you_mean, nearest
 from headgate.base.units import MS_PER_S, S_PER_MINUTE
-from headgate.broker.settings import SETTINGS, SettingError, Settings
-from headgate.broker.settings_rules import check_together
+from headgate.policy.settings import SETTINGS, SettingError, Settings
+from headgate.policy.settings_rules import check_together
 
 CONFIG_BYTES_MAX = 4 * 1024 * 1024
 """Largest settings file that is read; Pulsar's own has 100 KB."""

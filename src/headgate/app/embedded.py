@@ -15,7 +15,7 @@ from headgate.app.config_file import Assignment, load_settings
 from headgate.app.node import Node, Urls
 from headgate.app.run import SWITCH_INTERVAL_S
 from headgate.base.errors import InputError, invariant
-from headgate.broker.settings import SETTINGS, Settings
+from headgate.policy.settings import SETTINGS, Settings
 
 FREE_PORTS = {"brokerServicePort": "0", "webServicePort": "0"}
 """What an embedded broker listens on unless told otherwise."""

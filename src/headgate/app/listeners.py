@@ -11,7 +11,7 @@ import ipaddress
 import socket
 
 from headgate.base.errors import HeadgateError
-from headgate.broker.settings import Settings
+from headgate.policy.settings import Settings
 
 BACKLOG_CONNECTIONS_MAX = 1_024
 """Connections that wait to be accepted."""

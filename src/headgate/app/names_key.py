@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Final
 
 from headgate.base.errors import InputError, StorageError
-from headgate.broker.settings import Settings
 from headgate.fs import OsFs
+from headgate.policy.settings import Settings
 
 KEY_FILE_NAME: Final = "telemetry-names.key"
 """In the data directory."""

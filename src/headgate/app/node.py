@@ -34,15 +34,15 @@ from headgate.app.web_guard import OwnNames, WebGuard
 from headgate.base.clock import Clock, SystemClock
 from headgate.base.errors import InvariantError
 from headgate.base.units import MIB, MS_PER_S, S_PER_MINUTE
-from headgate.broker.admin_facade import AdminFacade
-from headgate.broker.facade import BrokerInfo
-from headgate.broker.lanes import Lane, ThreadLane, run_on
+from headgate.broker.info import BrokerInfo
 from headgate.broker.server import serve_binary
 from headgate.broker.service import Broker, Lanes
-from headgate.broker.settings import Settings
+from headgate.facade.broker_facade import AdminFacade
 from headgate.fs import OsFs, SpareFiles
 from headgate.ledger import CommitLog, LedgerSettings
 from headgate.metadata.catalog import Catalog
+from headgate.policy.settings import Settings
+from headgate.storage.lanes import Lane, ThreadLane, run_on
 from headgate.telemetry.publisher import TelemetryPublisher
 from headgate.telemetry.route import metrics_route
 

@@ -8,12 +8,12 @@ from collections.abc import Callable
 from headgate.app.data_directory import DataDirectory
 from headgate.base.clock import Clock
 from headgate.base.units import NS_PER_MS
-from headgate.broker.binding import MAIN_LOG, is_loss_accepted, metadata_missing, open_bound_log
-from headgate.broker.log_clock import times_bound
-from headgate.broker.logs import TELEMETRY_LOG
 from headgate.ledger import CommitLog, LedgerSettings
 from headgate.metadata.catalog import Catalog
 from headgate.metadata.sqlite_store import SqliteStore
+from headgate.storage.binding import MAIN_LOG, is_loss_accepted, metadata_missing, open_bound_log
+from headgate.storage.log_clock import times_bound
+from headgate.storage.logs import TELEMETRY_LOG
 
 
 def open_metadata(
@@ -46,7 +46,7 @@ def open_log(
     is_last: bool = True,
 ) -> CommitLog:
     """One of the directory's logs, if it belongs to the metadata. Blocks. ``is_last``: see
-    :func:`headgate.broker.binding.open_bound_log`.
+    :func:`headgate.storage.binding.open_bound_log`.
 
     Raises:
         BindingError: they do not belong together.

@@ -7,8 +7,8 @@ from urllib.parse import urlsplit
 
 from headgate import __version__
 from headgate.app.export_settings import ExportSettings
-from headgate.broker.lanes import ThreadLane
 from headgate.broker.service import Broker
+from headgate.storage.lanes import ThreadLane
 from headgate.telemetry.metric_export import MetricExport
 
 logger = logging.getLogger("headgate.app")

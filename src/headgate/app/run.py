@@ -20,7 +20,7 @@ from headgate import __version__
 from headgate.app.config_file import load_settings, parse_overrides, read_config, with_suggestion
 from headgate.app.node import Node
 from headgate.app.options import StandaloneOptions
-from headgate.broker.settings import Settings
+from headgate.policy.settings import Settings
 
 logger = logging.getLogger("headgate.app")
 

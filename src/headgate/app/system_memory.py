@@ -9,8 +9,8 @@ from collections.abc import Callable
 
 from headgate.app.memory_limit import memory_limit_bytes, physical_memory_bytes, read_text
 from headgate.base.clock import Clock
-from headgate.broker.memory import ProcessMemory
-from headgate.broker.settings import Settings
+from headgate.control.memory import ProcessMemory
+from headgate.policy.settings import Settings
 
 logger = logging.getLogger("headgate.app")
 
@@ -20,7 +20,7 @@ _STATM_BYTES_MAX = 256
 
 
 class ProcSelfMemory:
-    """Implements :class:`headgate.broker.memory.SystemMemory`.
+    """Implements :class:`headgate.control.memory.SystemMemory`.
 
     Without ``/proc`` (macOS) the process occupies 0; with another allocator than glibc's 2.33 or
     newer (musl, macOS) nothing is free.

@@ -1,6 +1,6 @@
 """The telemetry's log beside the main one, so that three days of it pin nothing else's segments.
 
-Releases before this one kept it in the main log; a start moves it (headgate.broker.taking_over).
+Releases before this one kept it in the main log; a start moves it (headgate.storage.taking_over).
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from headgate.base.clock import Clock
 from headgate.base.errors import StorageError
 from headgate.base.names import parse_topic
 from headgate.base.units import MIB
-from headgate.broker.binding import forget_accepted_loss
-from headgate.broker.logs import TELEMETRY_LOG
-from headgate.broker.settings import Settings
-from headgate.broker.taking_over import take_over
 from headgate.ledger import CommitLog, LedgerSettings
 from headgate.metadata.catalog import Catalog
 from headgate.metadata.sqlite_store import SqliteStore
+from headgate.policy.settings import Settings
+from headgate.storage.binding import forget_accepted_loss
+from headgate.storage.logs import TELEMETRY_LOG
+from headgate.storage.taking_over import take_over
 
 logger = logging.getLogger("headgate.app")
 

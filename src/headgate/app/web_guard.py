@@ -28,7 +28,7 @@ import msgspec
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from headgate.app.listeners import advertised_host
-from headgate.broker.settings import Settings
+from headgate.policy.settings import Settings
 
 logger = logging.getLogger("headgate.web")
 

@@ -5,7 +5,7 @@ wall clock without the steps that it made since the log began. How far the wall 
 is the *skew*, in whole milliseconds; it is 0 until somebody sets the clock. What a clock is kept
 right by, little at a time, both follow. See law 4.5 of ``docs/flow-laws.md``.
 
-This is arithmetic; ``headgate.broker.log_clock`` reads clocks, keeps the mark and tells of steps.
+This is arithmetic; ``headgate.storage.log_clock`` reads clocks, keeps the mark and tells of steps.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
 """One client connection: bytes in, commands to the engine, frames out.
 
 Hot commands (SEND, FLOW, ACK) are carried out right here, without a task or a future each; the
-others are functions of :mod:`headgate.broker.producing`, :mod:`~headgate.broker.consuming` and
-:mod:`~headgate.broker.lookups`. Whatever a client does wrong ends at most its own connection.
-Outgoing frames are gathered and written once per turn.
+others are functions of :mod:`headgate.broker.commands.producing`,
+:mod:`~headgate.broker.commands.consuming` and :mod:`~headgate.broker.commands.lookups`. Whatever a
+client does wrong ends at most its own connection. Outgoing frames are gathered and written once per
+turn.
 """
 
 from __future__ import annotations
@@ -17,9 +18,11 @@ from typing import TYPE_CHECKING, Any, cast
 from headgate.base.errors import HeadgateError, InvariantError, StorageError
 from headgate.base.park_cause import ParkCause
 from headgate.base.positions import Position
-from headgate.broker.acknowledging import acknowledge
 from headgate.broker.answers import refusal_of
 from headgate.broker.authorization import check_command
+from headgate.broker.commands.acknowledging import acknowledge
+from headgate.broker.commands.consuming import flow
+from headgate.broker.commands.delays import DelayedSends
 from headgate.broker.connection_bounds import (
     ACK_BYTES_PER_WORK,
     CLOSE_TIMEOUT_S,
@@ -30,8 +33,6 @@ from headgate.broker.connection_bounds import (
     TURN_WORK_MAX,
     UNREAD_BYTES_MAX,
 )
-from headgate.broker.consuming import flow
-from headgate.broker.delays import DelayedSends
 from headgate.broker.keep_alive import KeepAlive
 from headgate.broker.notices import Notices
 from headgate.broker.throttle import ConnectionThrottle
@@ -54,7 +55,7 @@ from headgate.wire.message_counts import check_message_count
 from headgate.wire.messages import BaseCommand
 
 if TYPE_CHECKING:
-    from headgate.broker.handlers import Handler
+    from headgate.broker.commands.table import Handler
     from headgate.broker.service import Broker
 
 logger = logging.getLogger("headgate.connection")

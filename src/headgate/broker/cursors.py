@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from headgate.base.ack_set import AckSet
 from headgate.base.errors import StorageError
 from headgate.base.units import NS_PER_S
-from headgate.broker.one_by_one import OneByOne
+from headgate.broker.keyed_mutex import KeyedMutex
 from headgate.engine.errors import NotAllowedError, SubscriptionBusyError, TopicFencedError
 from headgate.engine.subscription import Subscription
 from headgate.engine.topic import Topic
@@ -27,7 +27,7 @@ READER_RETURN_NS = 60 * NS_PER_S
 """A reader that was disconnected by its seek and is not back by then has left for good."""
 
 
-class CursorWork(OneByOne):
+class CursorWork(KeyedMutex):
     """Which subscription names are being worked on. One per broker."""
 
     async def settled(self, topic: Topic, name: str) -> None:

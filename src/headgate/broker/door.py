@@ -12,8 +12,8 @@ import logging
 from typing import Final
 
 from headgate.base.units import NS_PER_S
-from headgate.broker.trouble import QUIET_NS
 from headgate.engine.engine import Engine
+from headgate.storage.repeated_failures import QUIET_NS
 
 logger = logging.getLogger("headgate.connection")
 

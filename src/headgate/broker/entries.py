@@ -2,17 +2,58 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
 from headgate.base.errors import CorruptionError
-from headgate.broker.facade import FoundMessage, StoredEntry
-from headgate.broker.lanes import run_on
-from headgate.broker.topic_stats import iso_time
+from headgate.base.instants import iso_time
+from headgate.base.positions import Position
 from headgate.engine.topic import Topic
+from headgate.storage.lanes import run_on
 from headgate.wire.codes import CompressionType
-from headgate.wire.entry import batch_size, chunk_facts, key_facts, parse_metadata, payload_of
+from headgate.wire.entry import (
+    ChunkFacts,
+    KeyFacts,
+    batch_size,
+    chunk_facts,
+    key_facts,
+    parse_metadata,
+    payload_of,
+)
 from headgate.wire.errors import RemoteProtocolError
+
+
+@dataclass(frozen=True, slots=True)
+class FoundMessage:
+    """A message that was asked for."""
+
+    position: Position
+    batch_index: int = -1
+    """Index of the last message in its batch; -1 if the entry is not a batch."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredEntry:
+    """One entry as its producer sent it."""
+
+    payload: bytes
+    """A message, a batch or a chunk, perhaps compressed."""
+    producer_name: str
+    sequence_id: int
+    published: str
+    """When its producer says that it sent it, in ISO 8601."""
+    batch_size: int | None
+    """How many messages its batch holds; None if it is not a batch."""
+    chunk: ChunkFacts | None
+    """Which part of a chunked message it is; None if it is a message of its own."""
+    key: KeyFacts | None
+    """Its key; None if it has none. A batch's messages have keys of their own."""
+    compression: CompressionType
+    """How ``payload`` is compressed."""
+    uncompressed_bytes: int
+    """Bytes of ``payload`` before that."""
+
 
 if TYPE_CHECKING:
     from headgate.broker.service import Broker

@@ -19,12 +19,12 @@ from contextlib import contextmanager
 from headgate.base.ack_set import AckSet
 from headgate.base.errors import HeadgateError, StorageError
 from headgate.base.names import PARTITION_SUFFIX, TopicName, parse_topic
-from headgate.broker.metadata_writer import MetadataWriter
-from headgate.broker.one_by_one import OneByOne
+from headgate.broker.keyed_mutex import KeyedMutex
 from headgate.engine.topic import Topic
 from headgate.ledger import CommitLog
 from headgate.metadata.catalog import Catalog, Change
 from headgate.metadata.rows import Kind, TopicRow
+from headgate.storage.metadata_writer import MetadataWriter
 
 logger = logging.getLogger("headgate.topics")
 
@@ -49,7 +49,7 @@ class Joining:
         self._writer = writer
         self._log_durable = log_durable
         self._load = load
-        self._work = OneByOne()
+        self._work = KeyedMutex()
         self._tasks: dict[str, asyncio.Task[None]] = {}
         """What goes on by itself, by the partitioned topic."""
         self._found: dict[str, dict[str, Mapping[str, str]]] | None = None

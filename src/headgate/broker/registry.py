@@ -12,16 +12,16 @@ from collections.abc import Awaitable, Callable, Iterable
 from headgate.base.errors import StorageError
 from headgate.base.names import TopicName, parse_topic
 from headgate.broker.joining import Joining
-from headgate.broker.logs import Logs
-from headgate.broker.metadata_writer import MetadataWriter, OutcomeUnknownError
-from headgate.broker.one_by_one import OneByOne
-from headgate.broker.settings import Settings
+from headgate.broker.keyed_mutex import KeyedMutex
 from headgate.engine.engine import Engine
 from headgate.engine.topic import Topic
 from headgate.metadata.catalog import Catalog
 from headgate.metadata.errors import RefusalError, not_found
 from headgate.metadata.rows import Kind, TopicRow
 from headgate.metadata.state import Change
+from headgate.policy.settings import Settings
+from headgate.storage.logs import Logs
+from headgate.storage.metadata_writer import MetadataWriter, OutcomeUnknownError
 
 logger = logging.getLogger("headgate.topics")
 
@@ -71,7 +71,7 @@ class TopicRegistry:
         """Full names of the topics that the broker itself owns."""
         main = logs.main
         self.joining = Joining(main.log, catalog, writer, main.committer.durable, self.get)
-        self._work = OneByOne()
+        self._work = KeyedMutex()
         """Which topics, by base name, are being unloaded or deleted."""
 
     def is_system(self, name: TopicName) -> bool:

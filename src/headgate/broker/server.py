@@ -6,8 +6,8 @@ import asyncio
 import socket
 from functools import partial
 
+from headgate.broker.commands.table import HANDLERS
 from headgate.broker.connection import Connection
-from headgate.broker.handlers import HANDLERS
 from headgate.broker.service import Broker
 
 

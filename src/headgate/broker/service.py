@@ -19,32 +19,17 @@ from headgate.base.errors import HeadgateError, StorageError, broken
 from headgate.base.log_time import published_in_log_ms
 from headgate.base.names import parse_topic
 from headgate.base.units import MIB, NS_PER_MS
-from headgate.broker.adaptive import adaptive_throttle
 from headgate.broker.authorization import AllowAll, Authorizer
-from headgate.broker.binding import MAIN_LOG
-from headgate.broker.committer import Committer
 from headgate.broker.counts import BrokerCounts
 from headgate.broker.cursors import CursorWork
 from headgate.broker.damage import damage_text
-from headgate.broker.disk_watch import DiskWatch
 from headgate.broker.door import Door
-from headgate.broker.dynamic_settings import DynamicSettings
-from headgate.broker.facade import BrokerInfo
-from headgate.broker.identity_keeper import IdentityKeeper
-from headgate.broker.lanes import Lane
-from headgate.broker.limits import LimitsInForce, LimitTable
-from headgate.broker.log_clock import LogClock
-from headgate.broker.logs import TELEMETRY_LOG, Logs, WorkedLog
-from headgate.broker.memory import MemorySource
-from headgate.broker.metadata_writer import MetadataWriter
-from headgate.broker.publish_limits import PublishLimitsInForce, PublishLimitTable
+from headgate.broker.info import BrokerInfo
 from headgate.broker.quota_log import QuotaLog
-from headgate.broker.quotas import QuotaTable
-from headgate.broker.reads import Reader
 from headgate.broker.registry import TopicRegistry
-from headgate.broker.settings import Settings
 from headgate.broker.sweeps import Sweeps
-from headgate.broker.upkeep import Upkeep
+from headgate.control.adaptive import adaptive_throttle
+from headgate.control.memory import MemorySource
 from headgate.engine.engine import Engine, EngineLimits
 from headgate.engine.eviction import Eviction
 from headgate.engine.subscription import Subscription
@@ -55,6 +40,21 @@ from headgate.ledger import CommitLog, TopicLog
 from headgate.metadata.catalog import Catalog, Change
 from headgate.metadata.rows import Kind
 from headgate.metadata.store import MetadataStore
+from headgate.policy.backlog_quotas import QuotaTable
+from headgate.policy.dispatch_limits import LimitsInForce, LimitTable
+from headgate.policy.dynamic_settings import DynamicSettings
+from headgate.policy.publish_limits import PublishLimitsInForce, PublishLimitTable
+from headgate.policy.settings import Settings
+from headgate.storage.binding import MAIN_LOG
+from headgate.storage.committer import Committer
+from headgate.storage.disk_watch import DiskWatch
+from headgate.storage.identity_keeper import IdentityKeeper
+from headgate.storage.lanes import Lane
+from headgate.storage.log_clock import LogClock
+from headgate.storage.logs import TELEMETRY_LOG, Logs, WorkedLog
+from headgate.storage.metadata_writer import MetadataWriter
+from headgate.storage.reads import Reader
+from headgate.storage.upkeep import Upkeep
 from headgate.wire.publish_time import publish_time_ms_of
 
 if TYPE_CHECKING:

@@ -13,14 +13,15 @@ from typing import TYPE_CHECKING
 
 from headgate.base.errors import HeadgateError, InvariantError
 from headgate.base.units import NS_PER_S
-from headgate.broker.history import History
-from headgate.broker.parked_history import ParkedHistory
 from headgate.broker.quota_sweep import QuotaSweep
-from headgate.broker.retention import release, retention_of
-from headgate.broker.trouble import Trouble
+from headgate.broker.trimming import release
 from headgate.engine.rates import SAMPLE_PERIOD_NS
 from headgate.engine.topic import Topic
 from headgate.metadata.policies import Retention
+from headgate.observe.history import History
+from headgate.observe.parked_history import ParkedHistory
+from headgate.policy.retention import retention_of
+from headgate.storage.repeated_failures import RepeatedFailureLog
 
 if TYPE_CHECKING:
     from headgate.broker.service import Broker
@@ -57,7 +58,7 @@ class Sweeps:
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
         self.history = History()
-        """What :mod:`headgate.broker.explain` judges by."""
+        """What :mod:`headgate.observe.explain` judges by."""
         self.parked_history = ParkedHistory()
         """What it says about publishing by."""
         self.quotas = QuotaSweep(broker)
@@ -66,7 +67,7 @@ class Sweeps:
         self._retained_ns = 0
         self._retained_segment = 0
         """When, and in which segment, retention was last looked at."""
-        self._troubles: dict[str, Trouble] = {}
+        self._troubles: dict[str, RepeatedFailureLog] = {}
         """Of each sweep."""
         self._stopped = False
 
@@ -103,8 +104,8 @@ class Sweeps:
         own = [trouble.bug for trouble in self._troubles.values() if trouble.bug]
         return own + [bug for worked in self._broker.logs for bug in worked.upkeep.bugs()]
 
-    def _trouble(self, what: str) -> Trouble:
-        return self._troubles.setdefault(what, Trouble(logger, what))
+    def _trouble(self, what: str) -> RepeatedFailureLog:
+        return self._troubles.setdefault(what, RepeatedFailureLog(logger, what))
 
     async def _repeat(
         self, sweep: Callable[[], Awaitable[None]], period_s: Callable[[], float]
@@ -183,7 +184,7 @@ class Sweeps:
             await broker.log_clock.keep(broker.writer)
 
     def log_upkeep(self) -> None:
-        """Run the due maintenance of every log: see :mod:`headgate.broker.upkeep`."""
+        """Run the due maintenance of every log: see :mod:`headgate.storage.upkeep`."""
         for worked in self._broker.logs:
             worked.upkeep.run()
 

@@ -11,8 +11,8 @@ from headgate.base.units import NS_PER_MS
 from headgate.telemetry.values import Number
 
 if TYPE_CHECKING:
-    from headgate.broker.adaptive import AdaptiveThrottle
     from headgate.broker.service import Broker
+    from headgate.control.adaptive import AdaptiveThrottle
     from headgate.engine.topic import Topic
 
 PULSAR_BROKER: Final = "pulsar.broker.adaptive.throttle."

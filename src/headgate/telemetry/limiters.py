@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from headgate.broker.publish_limits import PUBLISH_BROKER
 from headgate.engine.producer import Producer
 from headgate.engine.subscription import Subscription
 from headgate.flow.limits.budget import Budget
 from headgate.flow.limits.gate import BrokerGate, TopicGate
 from headgate.flow.limits.rate_limit import Dimension, Level
 from headgate.flow.limits.waiter_gate import WaiterGate
+from headgate.policy.publish_limits import PUBLISH_BROKER
 from headgate.record.fields import WAITERS_LARGEST
 from headgate.telemetry.names import PLAIN, Names
 from headgate.telemetry.subjects import SPAN_COLUMNS, Instant, Row

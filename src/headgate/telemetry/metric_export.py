@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from headgate.base.errors import InvariantError
 from headgate.base.units import NS_PER_MS, NS_PER_S
-from headgate.broker.lanes import Lane, run_on
+from headgate.storage.lanes import Lane, run_on
 from headgate.telemetry.measurements import Batch, batches
 
 if TYPE_CHECKING:

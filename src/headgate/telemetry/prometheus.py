@@ -19,10 +19,10 @@ from headgate.base.counters import safe_sum
 from headgate.base.names import PARTITION_SUFFIX, TopicName
 from headgate.base.units import NS_PER_S
 from headgate.broker.damage import damage_counts
-from headgate.broker.publish_limits import PUBLISH_BROKER, PUBLISH_TOPIC
 from headgate.flow.account.account import LABELS
 from headgate.flow.limits.precedence import EffectiveLimit
 from headgate.flow.limits.rate_limit import Dimension, Level
+from headgate.policy.publish_limits import PUBLISH_BROKER, PUBLISH_TOPIC
 from headgate.telemetry.adaptive_figures import broker_figures, topic_figures
 from headgate.telemetry.compressed import BLOCK_BYTES, Block, Compressed, deflate
 from headgate.telemetry.namespace_sums import NamespaceSums

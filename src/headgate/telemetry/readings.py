@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Final
 
 from headgate.base.park_cause import ParkCause
 from headgate.base.units import MS_PER_S, NS_PER_S
-from headgate.broker.publish_limits import PUBLISH_BROKER, PUBLISH_TOPIC
 from headgate.flow.account.account import LABELS
 from headgate.flow.limits.precedence import EffectiveLimit
 from headgate.flow.limits.rate_limit import Dimension
 from headgate.flow.quota.backlog_quota import QuotaType
+from headgate.policy.publish_limits import PUBLISH_BROKER, PUBLISH_TOPIC
 from headgate.telemetry.adaptive_figures import broker_figures, topic_figures
 from headgate.telemetry.subjects import cells_of
 from headgate.telemetry.values import Number, backlog_age_s

@@ -11,7 +11,6 @@ from collections.abc import AsyncIterator, Collection
 from typing import TYPE_CHECKING, Final
 
 from headgate.base.park_cause import ParkCause
-from headgate.broker.publish_limits import PUBLISH_BROKER, PUBLISH_TOPIC
 from headgate.engine.eviction import Eviction
 from headgate.engine.producer import Producer
 from headgate.engine.subscription import Subscription
@@ -21,6 +20,7 @@ from headgate.flow.adaptive.cycle import Decision
 from headgate.flow.limits.precedence import ABOVE_PUBLISH_RATE, EffectiveLimit
 from headgate.flow.limits.rate_limit import Dimension, Level
 from headgate.flow.quota.backlog_quota import Quota
+from headgate.policy.publish_limits import PUBLISH_BROKER, PUBLISH_TOPIC
 from headgate.record.codec import Columns
 from headgate.record.fields import Kind
 from headgate.telemetry.controller_events import ControllerEvents

@@ -15,7 +15,7 @@ Done = Callable[[Any, BaseException | None], None]
 
 
 class SimLane:
-    """Stands for :class:`headgate.broker.lanes.ThreadLane`.
+    """Stands for :class:`headgate.storage.lanes.ThreadLane`.
 
     A job's work happens at one instant inside its latency, its result reaches the loop at the end:
     a power cut may fall before, between and after the two. The next job begins when the last one's

@@ -16,20 +16,20 @@ from typing import Any, TypeVar
 
 from headgate.base.names import parse_topic
 from headgate.base.units import KIB, NS_PER_MS, NS_PER_S
-from headgate.broker.binding import MAIN_LOG, LogPlace, open_bound_log
 from headgate.broker.connection import Connection
-from headgate.broker.facade import BrokerInfo
-from headgate.broker.log_clock import times_bound
-from headgate.broker.logs import TELEMETRY_LOG
-from headgate.broker.memory import MemorySource
+from headgate.broker.info import BrokerInfo
 from headgate.broker.server import connection_factory
 from headgate.broker.service import Broker, Lanes
-from headgate.broker.settings import Settings
-from headgate.broker.taking_over import take_over
+from headgate.control.memory import MemorySource
 from headgate.fs import FaultyFs, MemFs, Operation
 from headgate.ledger import CommitLog, LedgerSettings, look_at_log
 from headgate.metadata.catalog import Catalog
 from headgate.metadata.memory_store import MemoryStore
+from headgate.policy.settings import Settings
+from headgate.storage.binding import MAIN_LOG, LogPlace, open_bound_log
+from headgate.storage.log_clock import times_bound
+from headgate.storage.logs import TELEMETRY_LOG
+from headgate.storage.taking_over import take_over
 from headgate.testing.client import SimClient
 from headgate.testing.clock import ManualClock
 from headgate.testing.errors import ConnectionLostError

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from headgate.broker.retention import retention_of
 from headgate.broker.service import Broker
 from headgate.engine.topic import Topic
 from headgate.ledger import TopicLog
 from headgate.metadata.catalog import Catalog
 from headgate.metadata.policies import Retention
+from headgate.policy.retention import retention_of
 from headgate.wire.batch import unpack_batch
 from headgate.wire.entry import batch_size, parse_metadata, payload_of
 from tests.sim.brokersim.model import START, Cursor, Entry, Model, Presence, ViolationError

@@ -7,11 +7,11 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
 
 from headgate.base.names import parse_topic
-from headgate.broker.admin_facade import AdminFacade
 from headgate.broker.service import Broker
 from headgate.engine.eviction import Eviction
 from headgate.engine.ports import NoObserver
 from headgate.engine.topic import Topic
+from headgate.facade.broker_facade import AdminFacade
 from headgate.flow.quota.backlog_quota import Quota, QuotaPolicy, QuotaType, size_after_eviction
 from headgate.metadata.policies import BacklogQuota, QuotaKind
 from tests.sim.brokersim.model import Model, ViolationError, just_after

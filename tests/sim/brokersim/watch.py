@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from headgate.base.positions import Position
+from headgate.broker.commands.table import HANDLERS
 from headgate.broker.connection import Connection
-from headgate.broker.handlers import HANDLERS
 from headgate.broker.service import Broker
 from headgate.engine.consumer import Consumer
 from headgate.engine.dispatch_shared import SharedDispatcher

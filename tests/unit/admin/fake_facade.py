@@ -10,33 +10,28 @@ from typing import Any, Literal
 from headgate.base.names import TopicName
 from headgate.base.positions import EARLIEST, LATEST, Position
 from headgate.broker.authorization import AllowAll, Authorizer, check_allowed
-from headgate.broker.facade import (
-    AtPosition,
-    AtTime,
-    BrokerInfo,
-    FoundMessage,
-    OlderThan,
-    StatsOptions,
-    StoredEntry,
-)
-from headgate.broker.limits import LimitTable, rate_of
-from headgate.broker.publish_limits import PublishLimitTable
-from headgate.broker.publish_limits import rate_of as rate_shown
-from headgate.broker.quotas import QuotaTable
-from headgate.broker.settings import Settings
-from headgate.broker.stats import (
+from headgate.broker.entries import FoundMessage, StoredEntry
+from headgate.broker.info import BrokerInfo
+from headgate.facade.port import AtPosition, AtTime, OlderThan
+from headgate.metadata.catalog import Catalog, Change
+from headgate.metadata.errors import RefusalError, conflict, not_allowed, not_found
+from headgate.metadata.memory_store import MemoryStore
+from headgate.metadata.policies import BacklogQuota, DispatchRate, PublishRate, QuotaKind, Retention
+from headgate.observe.stats import (
     ConsumerStats,
     CursorStats,
     InternalStats,
     LedgerStats,
     PublisherStats,
+    StatsOptions,
     SubscriptionStats,
     TopicStats,
 )
-from headgate.metadata.catalog import Catalog, Change
-from headgate.metadata.errors import RefusalError, conflict, not_allowed, not_found
-from headgate.metadata.memory_store import MemoryStore
-from headgate.metadata.policies import BacklogQuota, DispatchRate, PublishRate, QuotaKind, Retention
+from headgate.policy.backlog_quotas import QuotaTable
+from headgate.policy.dispatch_limits import LimitTable, rate_of
+from headgate.policy.publish_limits import PublishLimitTable
+from headgate.policy.publish_limits import rate_of as rate_shown
+from headgate.policy.settings import Settings
 from headgate.wire.codes import CompressionType
 from headgate.wire.entry import ChunkFacts, KeyFacts
 
@@ -84,7 +79,7 @@ class FakeClock:
 
 
 class FakeFacade:
-    """Implements ``headgate.broker.facade.Facade``."""
+    """Implements ``headgate.facade.port.Facade``."""
 
     def __init__(self) -> None:
         self.store = MemoryStore()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from headgate.admin.merge import merge_topic_stats
-from headgate.broker.stats import ConsumerStats, PublisherStats, SubscriptionStats, TopicStats
+from headgate.observe.stats import ConsumerStats, PublisherStats, SubscriptionStats, TopicStats
 
 
 def test_of_nothing_is_zero() -> None:

@@ -20,7 +20,7 @@ from headgate.app.config_file import (
     with_suggestion,
 )
 from headgate.base.errors import InputError
-from headgate.broker.settings import SETTINGS, Settings
+from headgate.policy.settings import SETTINGS, Settings
 
 
 def _pairs(text: str) -> list[tuple[str, str]]:

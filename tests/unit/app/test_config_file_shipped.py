@@ -9,7 +9,7 @@ from committed_files import ROOT
 from generate_config import COLUMNS_MAX, PATH, QUICK_START, SECTIONS, pages
 
 from headgate.app.config_file import load_settings, parse_properties, read_config
-from headgate.broker.settings import SETTINGS, Settings
+from headgate.policy.settings import SETTINGS, Settings
 
 SHIPPED = (ROOT / PATH).read_text()
 _SETTING = re.compile(r"^#(?=\w+=)", re.MULTILINE)

@@ -11,7 +11,7 @@ import socket
 import pytest
 
 from headgate.app.listeners import advertised_host, bad_news, is_loopback
-from headgate.broker.settings import Settings
+from headgate.policy.settings import Settings
 
 
 @pytest.mark.parametrize(

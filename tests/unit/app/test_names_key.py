@@ -9,7 +9,7 @@ import pytest
 
 from headgate.app.names_key import KEY_FILE_NAME, names_key
 from headgate.base.errors import InputError, StorageError
-from headgate.broker.settings import Settings
+from headgate.policy.settings import Settings
 
 
 def hashing(key_file: object = "") -> Settings:

@@ -12,9 +12,9 @@ from headgate.app.data_directory import DataDirectory
 from headgate.app.node import broker_info, exception_handler, ledger_settings
 from headgate.base.errors import InvariantError
 from headgate.base.units import MIB
-from headgate.broker.settings import SETTINGS, Settings
 from headgate.fs import MemFs
 from headgate.ledger import LedgerSettings
+from headgate.policy.settings import SETTINGS, Settings
 
 MINUTE_MS = 60_000
 

@@ -11,10 +11,10 @@ import pytest
 from headgate.app.data_directory import DataDirectory
 from headgate.app.open_stores import open_log, open_metadata
 from headgate.base.clock import SystemClock
-from headgate.broker.binding import BindingError
 from headgate.fs import OsFs
 from headgate.ledger import LedgerSettings
 from headgate.metadata.catalog import Catalog
+from headgate.storage.binding import BindingError
 
 SMALL = LedgerSettings(segment_bytes=65_536)
 

@@ -10,7 +10,7 @@ import pytest
 
 from headgate.app.system_memory import ProcSelfMemory, process_memory
 from headgate.base.units import MIB
-from headgate.broker.settings import Settings
+from headgate.policy.settings import Settings
 from headgate.testing import ManualClock
 
 MISSING = "/no/such/statm"

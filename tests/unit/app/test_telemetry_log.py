@@ -16,11 +16,11 @@ from headgate.app.telemetry_log import SEGMENT_BYTES, has_telemetry_log, open_te
 from headgate.base.clock import SystemClock
 from headgate.base.errors import StorageError
 from headgate.base.names import parse_topic
-from headgate.broker.binding import BindingError
-from headgate.broker.logs import TELEMETRY_LOG
-from headgate.broker.settings import Settings
 from headgate.ledger import CommitLog
 from headgate.metadata.catalog import Catalog
+from headgate.policy.settings import Settings
+from headgate.storage.binding import BindingError
+from headgate.storage.logs import TELEMETRY_LOG
 from tests.unit.app.test_open_stores import SMALL, owned
 from tests.unit.ledger.support import append, bodies_of
 

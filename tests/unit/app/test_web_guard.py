@@ -10,7 +10,7 @@ import pytest
 from starlette.types import Message, Receive, Scope, Send
 
 from headgate.app.web_guard import SETTING, OwnNames, WebGuard, why_not
-from headgate.broker.settings import Settings
+from headgate.policy.settings import Settings
 
 NAMES = OwnNames(["broker.internal", "0.0.0.0", "[fd00::1]"], "pulsar.example, *.svc.local")
 

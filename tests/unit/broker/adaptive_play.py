@@ -6,7 +6,7 @@ from __future__ import annotations
 import asyncio
 
 from headgate.base.names import parse_topic
-from headgate.broker.adaptive import AdaptiveThrottle
+from headgate.control.adaptive import AdaptiveThrottle
 from headgate.engine.topic import Topic
 from headgate.metadata.policies import BacklogQuota, QuotaPolicyName
 from headgate.testing import SimClient, World

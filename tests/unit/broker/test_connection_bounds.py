@@ -17,7 +17,7 @@ from headgate.broker.connection_bounds import (
     OBJECTS_MAX,
     UNREAD_BYTES_MAX,
 )
-from headgate.broker.settings import INT32_MAX
+from headgate.policy.settings import INT32_MAX
 from headgate.testing import NetworkProfile, RefusedError, SimClient, World
 from headgate.wire import client as frames
 from headgate.wire.codes import CommandType, ServerError, SubscriptionType

@@ -8,13 +8,13 @@ import pytest
 
 from headgate.base.names import parse_topic
 from headgate.base.positions import EARLIEST
-from headgate.broker.admin_facade import AdminFacade
 from headgate.broker.damage import damage_counts, damage_of, damage_text, damages
-from headgate.broker.explain import explain_top, explain_topic
-from headgate.broker.facade import AtPosition
 from headgate.engine.subscription import Subscription
+from headgate.facade.broker_facade import AdminFacade
+from headgate.facade.port import AtPosition
 from headgate.ledger.format import CURSOR_ID, KIND_ACKS, PREFIX, PREFIX_BYTES
 from headgate.metadata.errors import RefusalError
+from headgate.observe.explain import explain_top, explain_topic
 from headgate.testing import World
 from headgate.testing.errors import RefusedError
 from headgate.testing.world import DIRECTORY

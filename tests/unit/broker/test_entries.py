@@ -10,9 +10,9 @@ from headgate.base.errors import CorruptionError
 from headgate.base.names import parse_topic
 from headgate.base.positions import Position
 from headgate.broker import entries
-from headgate.broker.admin_facade import AdminFacade
-from headgate.broker.facade import FoundMessage
+from headgate.broker.entries import FoundMessage
 from headgate.engine.topic import Topic
+from headgate.facade.broker_facade import AdminFacade
 from headgate.metadata.errors import RefusalError
 from headgate.testing import World
 from headgate.wire.entry import payload_of

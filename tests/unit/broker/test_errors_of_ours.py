@@ -17,11 +17,11 @@ import pytest
 
 from headgate.base.errors import InvariantError
 from headgate.base.units import KIB
-from headgate.broker import reads
-from headgate.broker.admin_facade import AdminFacade
 from headgate.broker.service import Broker
+from headgate.facade.broker_facade import AdminFacade
 from headgate.ledger import Job, LedgerSettings
 from headgate.metadata.errors import RefusalError
+from headgate.storage import reads
 from headgate.testing import World
 from tests.unit.broker.playing import TOPIC, played
 

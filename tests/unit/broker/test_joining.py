@@ -10,9 +10,9 @@ import pytest
 from headgate.base.errors import StorageError
 from headgate.base.names import TopicName
 from headgate.base.positions import LATEST
-from headgate.broker.admin_facade import AdminFacade
-from headgate.broker.facade import AtPosition
 from headgate.engine.topic import Topic
+from headgate.facade.broker_facade import AdminFacade
+from headgate.facade.port import AtPosition
 from headgate.testing import World
 from tests.unit.broker.playing import TOPIC, played
 from tests.unit.broker.test_registry import NAME, create_partitioned, soon

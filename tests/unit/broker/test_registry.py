@@ -9,10 +9,10 @@ import pytest
 
 from headgate.base.errors import StorageError
 from headgate.base.names import parse_topic
-from headgate.broker.metadata_writer import OutcomeUnknownError
 from headgate.broker.registry import TopicNotFoundError
 from headgate.ledger import CursorState
 from headgate.metadata.errors import RefusalError
+from headgate.storage.metadata_writer import OutcomeUnknownError
 from headgate.testing import RefusedError, SimProducer, World
 from headgate.wire.codes import ServerError
 from tests.unit.broker.playing import TOPIC, played

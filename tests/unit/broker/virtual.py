@@ -13,12 +13,6 @@ from headgate.base.ack_set import AckSet
 from headgate.base.names import TopicName, parse_topic
 from headgate.base.positions import Position
 from headgate.base.units import NS_PER_MS, NS_PER_S
-from headgate.broker.explain import explain_subscription
-from headgate.broker.explain_types import SubscriptionReport
-from headgate.broker.history import History
-from headgate.broker.limits import NO_LIMIT, LimitsInForce
-from headgate.broker.parked_history import ParkedHistory
-from headgate.broker.publish_limits import PublishLimitsInForce
 from headgate.engine.consumer import Consumer
 from headgate.engine.engine import Engine
 from headgate.engine.subscription import Subscription
@@ -32,6 +26,12 @@ from headgate.flow.limits.precedence import (
 )
 from headgate.flow.limits.rate_limit import Level
 from headgate.flow.sentences.disk import DiskFacts, PaceFacts
+from headgate.observe.explain import explain_subscription
+from headgate.observe.explain_types import SubscriptionReport
+from headgate.observe.history import History
+from headgate.observe.parked_history import ParkedHistory
+from headgate.policy.dispatch_limits import NO_LIMIT, LimitsInForce
+from headgate.policy.publish_limits import PublishLimitsInForce
 
 TICK_NS = 10 * NS_PER_MS
 ACK_TICKS = 10

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from headgate.base.names import parse_topic
-from headgate.broker.explain import explain_top, explain_topic
 from headgate.cli.explain_view import WIDTH_MAX, amount, count, explain_text, size, span
+from headgate.observe.explain import explain_top, explain_topic
 from tests.unit.broker.virtual import VirtualBroker
 
 FAST = 1e6

@@ -6,7 +6,6 @@ from collections import Counter
 
 import pytest
 
-from headgate.broker.settings import SETTINGS as BROKER_SETTINGS
 from headgate.demo.scenes import (
     ADAPTIVE,
     ENTRY_BYTES,
@@ -21,6 +20,7 @@ from headgate.demo.scenes import (
 )
 from headgate.flow.account.verdict import THROTTLED, Verdict
 from headgate.flow.limits.rate_limit import Level
+from headgate.policy.settings import SETTINGS as BROKER_SETTINGS
 
 
 def test_every_kind_of_backlog_is_there() -> None:

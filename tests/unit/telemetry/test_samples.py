@@ -14,9 +14,9 @@ import pytest
 from headgate.base.names import parse_topic
 from headgate.base.positions import EARLIEST, LATEST
 from headgate.base.units import NS_PER_S
-from headgate.broker.admin_facade import AdminFacade
-from headgate.broker.facade import AtPosition, OlderThan
 from headgate.broker.service import Broker
+from headgate.facade.broker_facade import AdminFacade
+from headgate.facade.port import AtPosition, OlderThan
 from headgate.record.codec import BatchHeader, decode, encode_window
 from headgate.record.fields import EVENT_NAMES, STATE_FIELD_NAMES, Kind, Nature, field_names
 from headgate.telemetry import quota_events, samples

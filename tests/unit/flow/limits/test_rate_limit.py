@@ -6,9 +6,7 @@ import pytest
 
 from headgate.base.errors import InputError
 from headgate.base.units import INT64_MAX, NS_PER_S
-from headgate.flow.limits.precedence import (
-    RatePolicy,
-)
+from headgate.flow.limits.precedence import RatePolicy
 from headgate.flow.limits.rate_limit import Dimension, PerSecond, RateLimit, is_lower
 
 

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from headgate.broker.settings import Settings
 from headgate.flow.adaptive.cycle import AdaptiveSettings, Law
 from headgate.flow.quota.backlog_quota import Quota, QuotaPolicy, QuotaType
 from headgate.pipeline.backtest.levels import Levels, Namespace, Setting
 from headgate.pipeline.backtest.paste import LISTED_MAX, NAMESPACE, Paste, paste
 from headgate.pipeline.backtest.policy import Point, Policy, Rates, settings_of
+from headgate.policy.settings import Settings
 
 
 def namespace(name: str, setting: Setting = Setting.PUBLISH, **levels: Any) -> Namespace:

@@ -1,0 +1,4 @@
+"""The controller of adaptive publish throttling, and the memory that it watches.
+
+Imports policy, engine, flow and base.
+"""

@@ -1,0 +1,221 @@
+"""Group commit: whatever was staged while the last commit ran goes into the next one.
+
+There is at most one commit in flight. Acknowledgements ride along with the next publish, or go by
+themselves after :data:`ACK_DELAY_S`, so that a stream of them costs a few commits a second and an
+acknowledgement older than a second is safe.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from functools import partial
+
+from headgate.base.errors import NoRoomError, StorageError, broken
+from headgate.engine.engine import Engine
+from headgate.engine.subscription import Subscription
+from headgate.engine.topic import Topic
+from headgate.ledger import Batch, CommitLog
+from headgate.storage.commit_pace import CommitPace
+from headgate.storage.disk_watch import DiskWatch
+from headgate.storage.lanes import Lane
+from headgate.storage.repeated_failures import RepeatedFailureLog
+
+logger = logging.getLogger("headgate.commit")
+
+ACK_DELAY_S = 0.05
+"""Longest that an acknowledgement waits for a publish to share a commit with."""
+
+RETRY_DELAY_S = 0.1
+"""How long nothing is committed after a commit that failed and may succeed later."""
+
+HELD = "the disk has no room: not stored yet, but will be when it has some, unless power fails"
+"""Said of what memory keeps until there is room."""
+
+
+class Committer:
+    """Takes what the engine staged through the log, one batch at a time."""
+
+    def __init__(
+        self,
+        log: CommitLog,
+        lane: Lane,
+        engine: Engine,
+        loop: asyncio.AbstractEventLoop,
+        begin_turn: Callable[[], None],
+        room_made: Callable[[], None],
+        disk: DiskWatch | None,
+        owns: Callable[[Topic], bool],
+        what: str,
+    ) -> None:
+        """``disk`` holds what has no room; None: that fails. ``owns`` says whether a topic is in
+        this log, which ``what`` names in log lines."""
+        self._log = log
+        self._lane = lane
+        self._engine = engine
+        self._begin_turn = begin_turn
+        self._room_made = room_made
+        self._disk = disk
+        self._owns = owns
+        self._loop = loop
+        self._trouble = RepeatedFailureLog(logger, f"storing in {what}")
+        self.in_flight = False
+        """Whether a batch is being written."""
+        self.pace = CommitPace(engine)
+        self._urgent = False
+        self._had_no_room = False
+        """Whether the disk had no room for the last commit."""
+        self._dirty_cursors: list[Subscription] = []
+        self._waiting: list[asyncio.Future[None]] = []
+        self._ack_timer: asyncio.TimerHandle | None = None
+        self._retry_timer: asyncio.TimerHandle | None = None
+        self.commits_count = 0
+
+    def acks_changed(self, subscription: Subscription) -> None:
+        """Persist this subscription's acknowledgements within :data:`ACK_DELAY_S`."""
+        self._dirty_cursors.append(subscription)
+        if self._ack_timer is None:
+            self._ack_timer = self._loop.call_later(ACK_DELAY_S, self._acks_due)
+
+    def _acks_due(self) -> None:
+        self._ack_timer = None
+        self._urgent = True
+        self.kick()
+
+    def durable(self) -> asyncio.Future[None]:
+        """A future that is done when everything staged until now is durable, but for entries for
+        which the disk has no room.
+
+        It fails with :class:`StorageError` when that could not be done.
+        """
+        future: asyncio.Future[None] = self._loop.create_future()
+        self._waiting.append(future)
+        self._urgent = True
+        self._loop.call_soon(self.kick)
+        return future
+
+    def kick(self) -> None:
+        """Start a commit if there is something to commit and none is in flight."""
+        if self.in_flight or self._retry_timer is not None:
+            return
+        if not (self._log.staged_records or self._urgent):
+            return
+        try:
+            self._begin()
+        except Exception as error:
+            raise broken("the beginning of a commit", error) from error
+
+    def _begin(self) -> None:
+        self._urgent = False
+        self._stage_acks()
+        waiting, self._waiting = self._waiting, []
+        batch = self._log.seal_batch()
+        if self._log.has_held:
+            self._settle(waiting, StorageError(HELD, retryable=True))
+            waiting = []
+        if batch is None:
+            self._settle(waiting, self._log.failed)
+            return
+        self.in_flight = True
+        self._begin_turn()
+        self.pace.began()
+        self._lane.submit(
+            partial(self._log.write_batch, batch), partial(self._written, batch, waiting)
+        )
+
+    def _retry(self) -> None:
+        self._retry_timer = None
+        self.kick()
+
+    def _stage_acks(self) -> None:
+        dirty, self._dirty_cursors = self._dirty_cursors, []
+        for subscription in dirty:
+            subscription.acks_dirty = False
+            if subscription.cursor_id is not None and not subscription.removed:
+                self._log.stage_acks(subscription.cursor_id)
+
+    def _written(
+        self,
+        batch: Batch,
+        waiting: list[asyncio.Future[None]],
+        _: object,
+        error: BaseException | None,
+    ) -> None:
+        """Take note of how a commit ended. After an error that nobody expected nobody knows what is
+        on the disk, and those who wait for it would wait for ever."""
+        try:
+            self._ended(batch, waiting, error)
+        except Exception as bug:
+            raise broken("a commit", bug) from bug
+
+    def _ended(
+        self, batch: Batch, waiting: list[asyncio.Future[None]], error: BaseException | None
+    ) -> None:
+        self.in_flight = False
+        self._begin_turn()
+        storage_ns = self.pace.ended()
+        if error is None:
+            self.commits_count += 1
+            self._had_no_room = False
+            self._trouble.succeeded(self._engine.now_ns)
+            by_number = self._engine.by_number
+            for log in self._log.complete(batch):
+                topic = by_number.get(log.number)
+                if topic is not None:
+                    topic.durable(storage_ns)
+            for log, _ in batch.trims:
+                topic = by_number.get(log.number)
+                if topic is not None:
+                    topic.trimmed()
+            self._settle(waiting, None)
+        elif isinstance(error, StorageError):
+            self._failed(batch, waiting, error)
+        else:
+            raise error
+        self._room_made()
+        if error is None or self._log.failed is not None:
+            self.kick()
+        else:
+            # What goes on being staged (acknowledgements) would fail again and again at once.
+            self._retry_timer = self._loop.call_later(RETRY_DELAY_S, self._retry)
+
+    def _failed(
+        self, batch: Batch, waiting: list[asyncio.Future[None]], error: StorageError
+    ) -> None:
+        """Entries that may be stored later stay: at the disk, or in the next commit."""
+        self._log.fail(batch, error)
+        disk = self._disk
+        no_room = disk is not None and isinstance(error, NoRoomError)
+        if disk is None or not isinstance(error, NoRoomError):
+            self._trouble.failed(error, self._engine.now_ns)
+        else:
+            disk.no_room(error)
+        if disk is not None:
+            disk.look()
+        for topic in list(self._engine.by_number.values()):
+            if not (topic.pending_count and self._owns(topic)):
+                continue
+            if not error.retryable or disk is None or (no_room and topic.is_system):
+                topic.append_failed(error)
+            elif self._log.full:
+                topic.append_held()
+            else:
+                topic.append_again()
+        if no_room and not self._had_no_room:
+            # Whatever rode along is staged again by itself, into the room that was kept for it.
+            self._waiting = waiting + self._waiting
+            self._urgent = self._had_no_room = True
+            return
+        self._settle(waiting + self._waiting, error)
+        self._waiting = []
+
+    @staticmethod
+    def _settle(waiting: list[asyncio.Future[None]], error: StorageError | None) -> None:
+        for future in waiting:
+            if future.done():
+                continue
+            if error is None:
+                future.set_result(None)
+            else:
+                future.set_exception(error)

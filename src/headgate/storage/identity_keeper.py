@@ -1,0 +1,76 @@
+"""Keeps what the logs' directories know of the metadata up to date.
+
+What is noted there tells metadata that are older, or whose last changes are damaged, at the next
+start (see :mod:`headgate.storage.binding`). So it is noted soon after each change and at the end;
+what was changed in the last second before a crash is known by the metadata alone.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+
+from headgate.base.errors import StorageError
+from headgate.ledger import CommitLog, Identity
+from headgate.metadata.catalog import Catalog
+from headgate.storage.lanes import Lane, run_on
+from headgate.storage.repeated_failures import RepeatedFailureLog
+
+logger = logging.getLogger("headgate.broker")
+
+
+class IdentityKeeper:
+    """Notes the metadata's revision and highest topic number beside each log."""
+
+    def __init__(self, catalog: Catalog, logs: Mapping[str, CommitLog], lane: Lane) -> None:
+        """``logs`` by their names in the metadata; ``lane`` is the metadata's."""
+        self._catalog = catalog
+        self._logs = logs
+        self._lane = lane
+        self._noted = 0
+        self._is_busy = False
+        self._trouble = RepeatedFailureLog(logger, "noting the metadata's revision beside the log")
+
+    def look(self, now_ns: int) -> None:
+        """Note what has changed, if anything has; a failure is tried again at the next look."""
+        revision = self._catalog.revision
+        if self._is_busy or revision == self._noted:
+            return
+        notes = self._notes()
+
+        def done(_: object, error: BaseException | None) -> None:
+            self._is_busy = False
+            if error is None:
+                self._noted = revision
+                self._trouble.succeeded(now_ns)
+            elif isinstance(error, StorageError):
+                self._trouble.failed(error, now_ns)
+            else:
+                raise error
+
+        self._is_busy = True
+        self._lane.submit(lambda: _write(notes), done)
+
+    async def close(self) -> None:
+        """Note the last state. Every change must have been stored or given up."""
+        if self._catalog.revision == self._noted:
+            return
+        notes = self._notes()
+        try:
+            await run_on(self._lane, lambda: _write(notes))
+        except StorageError as error:
+            logger.error("closing: %s", error)
+
+    def _notes(self) -> list[tuple[CommitLog, Identity]]:
+        """What to write where; nothing for a log that could not be bound when it was opened."""
+        row, number = self._catalog.identity, self._catalog.topic_number_last
+        return [
+            (log, Identity(row.data_id, starts, number, self._catalog.revision))
+            for name, log in self._logs.items()
+            if (starts := row.starts_by_log.get(name)) is not None
+        ]
+
+
+def _write(notes: list[tuple[CommitLog, Identity]]) -> None:
+    for log, identity in notes:
+        log.identify(identity)

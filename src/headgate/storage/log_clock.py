@@ -1,0 +1,201 @@
+"""The time of the log in a running broker: read, told of when the wall clock steps, and kept.
+
+The mark from which the next start finds it is a row of the metadata: written at the start, soon
+after a step, once an hour and at the end. A broker that is killed between has the running time of
+the machine, and the receive times in the log, to go by.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from typing import Final
+
+from headgate.base.clock import Clock, Reading, read_together
+from headgate.base.errors import StorageError
+from headgate.base.instants import iso_time
+from headgate.base.log_time import STEP_NS, Continued, LogTime, Mark
+from headgate.base.units import NS_PER_MS, NS_PER_S, S_PER_MINUTE
+from headgate.flow.sentences.backlog import duration
+from headgate.ledger import CommitLog, TimesBound
+from headgate.metadata.catalog import Catalog
+from headgate.metadata.rows import LogTimeRow
+from headgate.storage.metadata_writer import MetadataWriter
+from headgate.storage.repeated_failures import RepeatedFailureLog
+
+logger = logging.getLogger("headgate.clock")
+
+KEEP_NS: Final = 60 * S_PER_MINUTE * NS_PER_S
+"""The mark is written anew when it is this old."""
+
+_DAY_NS: Final = 24 * 60 * S_PER_MINUTE * NS_PER_S
+_DAYS_FROM: Final = 3
+
+LINES_MAX: Final = 20
+"""Steps that are told one by one in a :data:`LINES_PERIOD_NS`; those beyond as a number, later."""
+LINES_PERIOD_NS: Final = 60 * S_PER_MINUTE * NS_PER_S
+
+
+def times_bound(catalog: Catalog, clock: Clock) -> TimesBound:
+    """What :meth:`CommitLog.open` has to be told: the bound that was set when the log was taken
+    over from an earlier release, or the one that is set now."""
+    row = catalog.log_time()
+    if row is None:
+        return TimesBound(None, clock.wall_ns() // NS_PER_MS)
+    return TimesBound(row.bound_before_segment, row.bound_received_ms)
+
+
+class LogClock:
+    """The clocks of one broker."""
+
+    def __init__(
+        self, clock: Clock, catalog: Catalog, logs: Sequence[CommitLog], machine: str
+    ) -> None:
+        """Go on from what the last start left. The first of ``logs`` is the main one. ``machine``
+        names the boot of the machine, or is empty: then its running time is not gone by."""
+        self._clock = clock
+        self._catalog = catalog
+        now = read_together(clock)
+        row = catalog.log_time()
+        mark = None if row is None else _mark_of(row)
+        log = logs[0]
+        newest_ms = max(each.newest_received_ms() for each in logs)
+        self._time = LogTime(mark, newest_ms, machine, now.running_ns, now.wall_ns)
+        wall_ms = now.wall_ns // NS_PER_MS
+        self._bound_before_segment = log.active_segment()
+        self._bound_received_ms = wall_ms
+        if row is not None:
+            self._bound_before_segment = row.bound_before_segment
+            self._bound_received_ms = row.bound_received_ms
+        self._kept_ns: int | None = None
+        self._trouble = RepeatedFailureLog(logger, "keeping the time of the log")
+        self._telling_since_ns = now.monotonic_ns
+        self._steps_count = 0
+        self.wall_offset_ns = now.wall_ns - now.monotonic_ns
+        """What is added to the monotonic clock to get the wall clock."""
+        self.skew_ms = self._time.skew_ms
+        """How far the wall clock is ahead of the time of the log. Read for every message."""
+        if mark is not None:
+            self._tell_start(mark, now)
+        elif newest_ms:
+            self._tell_adoption(log.topics_bounded, wall_ms)
+
+    def look(self) -> bool:
+        """Follow the clocks; True when the time of the log went on by more than the monotonic
+        clock did: the machine was asleep, or learned late what time it is."""
+        now = read_together(self._clock)
+        before_ns = self.wall_offset_ns - self.skew_ms * NS_PER_MS
+        skew_before_ms = self.skew_ms
+        step_ns = self._time.look(now.running_ns, now.wall_ns)
+        self.wall_offset_ns, self.skew_ms = now.wall_ns - now.monotonic_ns, self._time.skew_ms
+        if step_ns:
+            self._kept_ns = None
+            self._tell_step(step_ns, now, taken_in=self.skew_ms == skew_before_ms)
+        return abs(self.wall_offset_ns - self.skew_ms * NS_PER_MS - before_ns) > STEP_NS
+
+    def is_due(self, now_ns: int) -> bool:
+        """Whether the mark should be written."""
+        return self._kept_ns is None or now_ns - self._kept_ns >= KEEP_NS
+
+    async def keep(self, writer: MetadataWriter) -> None:
+        """Write the mark. A failure is told once, and the next look comes back to it."""
+        now = read_together(self._clock)
+        mark = self._time.mark(now.running_ns)
+        change = self._catalog.plan_log_time(
+            LogTimeRow(
+                machine=mark.machine,
+                running_ns=mark.running_ns,
+                wall_ns=mark.wall_ns,
+                skew_ms=mark.skew_ms,
+                bound_before_segment=self._bound_before_segment,
+                bound_received_ms=self._bound_received_ms,
+            )
+        )
+        self._kept_ns = now.monotonic_ns
+        try:
+            await writer.commit(change)
+        except StorageError as error:
+            self._kept_ns = None
+            self._trouble.failed(error, now.monotonic_ns)
+        else:
+            self._trouble.succeeded(now.monotonic_ns)
+
+    # -- what is told ----------------------------------------------------------------------
+
+    def _tell_step(self, step_ns: int, now: Reading, *, taken_in: bool) -> None:
+        if now.monotonic_ns - self._telling_since_ns >= LINES_PERIOD_NS:
+            if self._steps_count > LINES_MAX:
+                untold = self._steps_count - LINES_MAX
+                logger.warning("the wall clock was set %d more times, which was not told", untold)
+            self._telling_since_ns, self._steps_count = now.monotonic_ns, 0
+        self._steps_count += 1
+        if self._steps_count > LINES_MAX:
+            return
+        what = f"the wall clock was set {_direction(step_ns)}"
+        if taken_in:
+            logger.warning(
+                "%s: this machine learned late what time it is, so messages of before the start "
+                "are that much older",
+                what,
+            )
+            return
+        logger.warning(
+            "%s: messages keep their ages, and quotas, expiry and retention by time do not see it; "
+            "seeks by time follow the wall clock",
+            what,
+        )
+
+    def _tell_start(self, mark: Mark, now: Reading) -> None:
+        down_ns, continued = self._time.down_ns, self._time.continued
+        off_ns = now.wall_ns - mark.wall_ns - down_ns
+        if continued is Continued.SET_BACK:
+            behind_ns = mark.log_ns + down_ns - (now.wall_ns - mark.skew_ms * NS_PER_MS)
+            logger.warning(
+                "the wall clock is %s before the time that the log knows: messages keep the ages "
+                "that they had, and how long the broker was down is not known",
+                _length(behind_ns),
+            )
+        elif abs(off_ns) > STEP_NS:
+            logger.warning(
+                "while the broker was down, the wall clock was set %s: the %s that passed count "
+                "as age of messages, the step does not",
+                _direction(off_ns),
+                _length(down_ns),
+            )
+        elif continued is Continued.WALL:
+            logger.info(
+                "the machine was started anew; by the wall clock %s passed since %s, and count as "
+                "age of messages",
+                _length(down_ns),
+                iso_time(mark.wall_ns // NS_PER_MS),
+            )
+
+    def _tell_adoption(self, topics_bounded: int, wall_ms: int) -> None:
+        logger.info(
+            "ages of messages go by a time of the log's own from now on, which no step of the wall "
+            "clock moves; it begins at %s",
+            iso_time(wall_ms),
+        )
+        if topics_bounded:
+            logger.warning(
+                "%d topics have messages that were received later than now, by a clock that was "
+                "ahead: they count as received at %s",
+                topics_bounded,
+                iso_time(wall_ms),
+            )
+
+
+def _mark_of(row: LogTimeRow) -> Mark:
+    return Mark(row.machine, row.running_ns, row.wall_ns, row.skew_ms)
+
+
+def _direction(step_ns: int) -> str:
+    return f"{'forward' if step_ns > 0 else 'back'} by {_length(abs(step_ns))}"
+
+
+def _length(length_ns: int) -> str:
+    if length_ns < NS_PER_S:
+        return f"{length_ns // NS_PER_MS} ms"
+    if length_ns < _DAYS_FROM * _DAY_NS:
+        return duration(length_ns / NS_PER_S)
+    return f"{length_ns // _DAY_NS:,} days"

@@ -1,0 +1,326 @@
+"""Backlog reads: entries that are no longer in memory come back through the read lane."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import Counter, deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from itertools import islice
+
+from headgate.base.errors import CorruptionError, InvariantError, StorageError, broken
+from headgate.base.units import MIB, NS_PER_S
+from headgate.engine.engine import Engine
+from headgate.engine.subscription import Subscription
+from headgate.ledger import CommitLog, ReadPlan, entries_of
+from headgate.storage.committer import Committer
+from headgate.storage.lanes import Lane
+from headgate.storage.read_pace import BREAK_NS, COMMIT_WAIT_S, COMMIT_WAITS_MAX, next_slice
+
+logger = logging.getLogger("headgate.reads")
+
+READ_ENTRIES_MAX = 512
+READ_BYTES_MAX = 4 * MIB
+"""Bounds of one read: it serves every topic that waits for the same stretch of the log."""
+
+OPEN_READS_MAX = 16
+"""Reads whose bytes are in memory, or on the way there; the next ones wait their turn."""
+
+CACHE_PARTS = 4
+"""One read brings at most this part of the cache's size, so that it is not evicted by itself."""
+
+RETRY_NS = NS_PER_S
+"""After a read that the disk refused the next try waits this long."""
+
+
+@dataclass(slots=True)
+class OpenRead:
+    """What was read for a subscription and is still to be taken out."""
+
+    subscription: Subscription
+    plan: ReadPlan
+    entries: Iterator[tuple[int, int, bytes]]
+    left: int
+    """Entries of the subscription's own topic that are not taken out."""
+
+
+class Reader:
+    """Reads for subscriptions that wait for entries on disk.
+
+    A read that the disk refuses is tried again until it succeeds. A damaged entry is never served
+    and, once it is known, never asked for again: its subscription stands still in front of it, in
+    state ``storage``, until somebody skips it.
+    """
+
+    def __init__(
+        self,
+        log: CommitLog,
+        lane: Lane,
+        engine: Engine,
+        loop: asyncio.AbstractEventLoop,
+        begin_turn: Callable[[], None],
+        committer: Committer,
+    ) -> None:
+        self._log = log
+        self._lane = lane
+        self._engine = engine
+        self._loop = loop
+        self._begin_turn = begin_turn
+        self._committer = committer
+        self._queue: deque[tuple[Subscription, int]] = deque()
+        """Who wants to read, and from which ordinal on."""
+        self._wanted: Counter[int] = Counter()
+        """How many subscriptions want entries of a topic, by its number."""
+        self._fetching = 0
+        self._open: deque[OpenRead] = deque()
+        """Each has a slice in its turn."""
+        self._busy_since_ns = 0
+        """Since when there has been something to read, but for moments between two reads."""
+        self._busy_until_ns = -BREAK_NS
+        """When the last slice was taken."""
+        self._rest: asyncio.Handle | None = None
+        """What begins the next slice."""
+        self._waits_left = 0
+        """How often it may still be put off because of a commit."""
+        self._closed = False
+        self._damaged: dict[tuple[int, int], str] = {}
+        """What is wrong with an entry, by topic number and ordinal."""
+
+    def read(self, subscription: Subscription, ordinal: int) -> None:
+        """Bring entries from ``ordinal`` on into the topic's cache."""
+        if self._closed:
+            return
+        number = subscription.topic.log.number
+        damage = self._damaged.get((number, ordinal))
+        if damage is not None:
+            self._meet(subscription, ordinal, damage)
+            return
+        now_ns = self._engine.now_ns
+        if self.is_idle() and now_ns - self._busy_until_ns >= BREAK_NS:
+            self._busy_since_ns = now_ns
+        self._wanted[number] += 1
+        self._queue.append((subscription, ordinal))
+        self._fetch()
+
+    def _meet(self, subscription: Subscription, ordinal: int, damage: str) -> None:
+        dispatcher = subscription.dispatcher
+        dispatcher.reading = False
+        log = subscription.topic.log
+        if log.is_lost(ordinal) and not log.damage:
+            subscription.skip_lost(ordinal)
+            subscription.entries_read()
+        # A reader ahead of its deliveries comes to it later.
+        elif dispatcher.next_run()[0] == ordinal:
+            self._engine.damaged_topics.add(log.number)
+            subscription.damaged_entry = subscription.read_failed = damage
+
+    def damaged_entries(self, number: int) -> list[int]:
+        """Entries of a topic that were read and found damaged since the start."""
+        return sorted(ordinal for topic, ordinal in self._damaged if topic == number)
+
+    def is_idle(self) -> bool:
+        """Whether nothing is waited for, being read or held."""
+        return not (self._wanted or self._fetching or self._open)
+
+    def close(self) -> None:
+        """Read nothing any more; who waits goes on waiting. The lane may still end what it does."""
+        self._closed = True
+        self._queue.clear()
+        self._open.clear()
+        self._wanted.clear()
+        if self._rest is not None:
+            self._rest.cancel()
+
+    # -- from the disk into memory ---------------------------------------------------------
+
+    def _fetch(self) -> None:
+        while self._queue and self._fetching + len(self._open) < OPEN_READS_MAX:
+            subscription, ordinal = self._queue.popleft()
+            topic = subscription.topic
+            if subscription.removed:
+                self._no_longer_wanted(topic.log.number)
+            elif ordinal < topic.log.first or ordinal in topic.cache:
+                # Trimmed, or another's read brought it, while this one stood in the queue.
+                self._no_longer_wanted(topic.log.number)
+                subscription.entries_read()
+            else:
+                self._submit(subscription, ordinal)
+
+    def _submit(self, subscription: Subscription, ordinal: int) -> None:
+        log = self._log.topic(subscription.topic.log.number)
+        bytes_max = min(READ_BYTES_MAX, self._engine.cache.size_bytes_max // CACHE_PARTS)
+        plan = self._log.locate(log, ordinal, READ_ENTRIES_MAX, bytes_max)
+        plan.wanted_topics.update(self._wanted)
+        self._fetching += 1
+        self._lane.submit(
+            partial(self._log.fetch, plan), partial(self._fetched, subscription, plan)
+        )
+
+    def _fetched(
+        self,
+        subscription: Subscription,
+        plan: ReadPlan,
+        data: bytes,
+        error: BaseException | None,
+    ) -> None:
+        self._fetching -= 1
+        if self._closed:
+            return
+        self._begin_turn()
+        if error is None:
+            self._open.append(OpenRead(subscription, plan, entries_of(plan, data), plan.count))
+            if self._rest is None:
+                self._next_slice()
+            return
+        self._no_longer_wanted(plan.topic_number)
+        if isinstance(error, InvariantError):
+            raise error
+        if not subscription.removed:
+            self._refused(subscription, error)
+        self._fetch()
+
+    def _refused(self, subscription: Subscription, error: BaseException) -> None:
+        """Try again later. Nothing was changed by reading, so that holds for errors of ours, too:
+        they are told with their traceback, and explain has them as it has the disk's."""
+        is_expected = isinstance(error, StorageError)
+        reason = str(error) if is_expected else f"an error of ours, {error!r}"
+        if subscription.read_failed != reason:
+            names = subscription.topic.name, subscription.name
+            trace = None if is_expected else error
+            logger.error("reading %s for %s: %s", *names, reason, exc_info=trace)
+        subscription.read_failed = reason
+        engine = self._engine
+        engine.wake_at(engine.now_ns + RETRY_NS, partial(self._try_again, subscription))
+
+    @staticmethod
+    def _try_again(subscription: Subscription) -> None:
+        if not subscription.removed:
+            subscription.entries_read()
+
+    def _no_longer_wanted(self, number: int) -> None:
+        self._wanted[number] -= 1
+        if not self._wanted[number]:
+            del self._wanted[number]
+
+    # -- from what was read to the subscriptions -------------------------------------------
+
+    def _rested(self) -> None:
+        if self._waits_left and self._committer.in_flight:
+            # A slice now would stand between its end and the receipts.
+            self._waits_left -= 1
+            self._rest = self._loop.call_later(COMMIT_WAIT_S, self._rested)
+            return
+        self._rest = None
+        if self._open:
+            self._begin_turn()
+            self._next_slice()
+
+    def _next_slice(self) -> None:
+        try:
+            self._take_slice()
+        except Exception as error:
+            # Who waits for what was read would wait for ever.
+            raise broken("handing out what was read", error) from error
+
+    def _take_slice(self) -> None:
+        """Take a slice out of the reads in turn, then rest."""
+        now_ns = self._busy_until_ns = self._engine.now_ns
+        allowed = next_slice(now_ns - self._engine.written_ns, now_ns - self._busy_since_ns)
+        entries_max, bytes_max = allowed.entries_max, allowed.bytes_max
+        for _ in range(len(self._open)):
+            read = self._open.popleft()
+            entries, size_bytes, is_over = self._take(read, entries_max, bytes_max)
+            if not is_over:
+                self._open.append(read)
+            entries_max -= entries
+            bytes_max -= size_bytes
+            if entries_max <= 0 or bytes_max <= 0:
+                break
+        self._fetch()
+        if allowed.rest_s:
+            self._waits_left = COMMIT_WAITS_MAX
+            self._rest = self._loop.call_later(allowed.rest_s, self._rested)
+        else:
+            self._waits_left = 0
+            self._rest = self._loop.call_soon(self._rested)
+
+    def _take(self, read: OpenRead, entries_max: int, bytes_max: int) -> tuple[int, int, bool]:
+        """Put entries into the caches of their topics. Return how many, their bytes, and whether
+        the read is over."""
+        subscription, number = read.subscription, read.plan.topic_number
+        if subscription.removed:
+            if read.left:
+                self._no_longer_wanted(number)
+            return 0, 0, True
+        taken: list[tuple[int, int, bytes]] = []
+        size_bytes = 0
+        damage: CorruptionError | None = None
+        bug: Exception | None = None
+        try:
+            for entry in islice(read.entries, entries_max):
+                taken.append(entry)
+                size_bytes += len(entry[2])
+                if size_bytes >= bytes_max:
+                    break
+        except CorruptionError as error:
+            damage = error
+        except InvariantError:
+            raise
+        except Exception as error:
+            bug = error
+        cache, by_number = self._engine.cache, self._engine.by_number
+        own = 0
+        # Backwards: where they do not all fit into the cache, those that are sent first stay.
+        for topic_number, ordinal, body in reversed(taken):
+            topic = by_number.get(topic_number)
+            if topic is not None and ordinal >= topic.log.first:
+                cache.put(topic.cache, ordinal, body)
+                topic.entries_read += 1
+            own += topic_number == number
+        if bug is not None:
+            # What came before it is in memory: it is served when this is tried again.
+            if read.left:
+                self._no_longer_wanted(number)
+                self._refused(subscription, bug)
+            return len(taken), size_bytes, True
+        is_over = damage is not None or (len(taken) < entries_max and size_bytes < bytes_max)
+        if read.left:
+            is_over |= self._taken(read, own, damage)
+        return len(taken), size_bytes, is_over
+
+    def _taken(self, read: OpenRead, own: int, damage: CorruptionError | None) -> bool:
+        """Tell the subscription that there is more in memory; True when it wants no more of this
+        read, because it was moved elsewhere."""
+        subscription, plan = read.subscription, read.plan
+        if own:
+            subscription.read_failed = ""
+        read.left -= own
+        stop = plan.first_ordinal + plan.count
+        is_astray = False
+        if damage is not None and stop - read.left < subscription.topic.log.first:
+            damage, read.left = None, 0  # it was trimmed meanwhile, and its place given back
+        if damage is not None:
+            self._note_damage(subscription, stop - read.left, damage)
+            read.left = 0
+        elif read.left:
+            first, _ = subscription.dispatcher.next_run()
+            is_known = first in subscription.topic.cache
+            is_astray = first >= 0 and not is_known and not stop - read.left <= first < stop
+        if read.left and not is_astray:
+            subscription.wake()
+        else:
+            self._no_longer_wanted(plan.topic_number)
+            subscription.entries_read()
+        return is_astray
+
+    def _note_damage(
+        self, subscription: Subscription, ordinal: int, error: CorruptionError
+    ) -> None:
+        """Those before it are served; whoever asks for the entry itself is told of this."""
+        place = subscription.topic.log.number, ordinal
+        if place not in self._damaged:
+            self._damaged[place] = str(error)
+            name = subscription.topic.name
+            logger.error("reading %s for %s: %s", name, subscription.name, error)

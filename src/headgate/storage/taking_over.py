@@ -1,0 +1,52 @@
+"""Moves what an earlier release stored in the main log to the log that its topic has now.
+
+A start copies the topic; its row in the metadata says where it is, and is changed when the copy is
+durable. A crash before that leaves garbage in the new log, and the next start copies anew.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from headgate.base.errors import CorruptionError, StorageError
+from headgate.base.names import TopicName
+from headgate.ledger import CommitLog, copy_topic
+from headgate.metadata.catalog import Catalog
+from headgate.metadata.store import MetadataStore
+from headgate.storage.logs import TELEMETRY_LOG
+
+logger = logging.getLogger("headgate.broker")
+
+
+def take_over(
+    catalog: Catalog, store: MetadataStore, main: CommitLog, log: CommitLog, topic: TopicName
+) -> None:
+    """Move a topic that is in the main log. Where that is not possible it stays there, and a line
+    says so. Blocks; nobody else uses the stores.
+
+    Raises:
+        StorageError: the metadata could not be stored.
+    """
+    row = catalog.topic(topic.full)
+    if row is None or row.log:
+        return
+    try:
+        entries = copy_topic(main, log, row.number)
+    except (StorageError, CorruptionError) as error:
+        logger.warning(
+            "%s stays in the main log until the next start: it could not be moved to a log of its "
+            "own: %s",
+            topic,
+            error,
+        )
+        return
+    change = catalog.plan_move_topic(topic, TELEMETRY_LOG)
+    store.commit(change.writes)
+    catalog.apply(change)
+    main.drop_topic(row.number)
+    logger.info(
+        "%s has a log of its own from now on, %s: %d entries were moved there",
+        topic,
+        TELEMETRY_LOG,
+        entries,
+    )

@@ -1,0 +1,137 @@
+"""Messages that ask to be delivered later."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from headgate.base.names import parse_topic
+from headgate.broker.commands.delays import REASON, WAITING_MAX
+from headgate.observe.explain import explain_topic
+from headgate.testing import RefusedError, SimClient, SimProducer, World
+from headgate.wire.codes import ServerError
+from tests.unit.broker.playing import TOPIC, played
+
+JAVA = "Pulsar-Java-v4.0.8"
+OTHERS = ("Pulsar-CPP-v4.2.0", "Pulsar-Go-v0.19.0", "Pulsar-Python-v3.13.0", "4.0.8", "")
+HOUR_MS = 3_600_000
+
+
+async def connect(world: World, version: str) -> SimClient:
+    client = world.open_connection()
+    await client.connect(client_version=version)
+    return client
+
+
+async def answers_of(producer: SimProducer, text: str) -> list[str]:
+    """Send at once a message for each letter, delayed ones for ``d``: in which order they end."""
+    told: list[str] = []
+    sent = []
+    for number, letter in enumerate(text):
+        future = producer.send_nowait(b"x", delay_ms=HOUR_MS if letter == "d" else 0)
+        future.add_done_callback(lambda f, t=f"{letter}{number}": told.append(t))
+        sent.append(future)
+    ends = await asyncio.gather(*sent, return_exceptions=True)
+    for letter, end in zip(text, ends, strict=True):
+        assert isinstance(end, RefusedError) == (letter == "d")
+        if isinstance(end, RefusedError):
+            assert (end.code, end.message) == (ServerError.NOT_ALLOWED_ERROR, REASON)
+    return told
+
+
+@played()
+async def test_a_java_client_is_refused_and_goes_on(world: World) -> None:
+    client = await connect(world, JAVA)
+    producer, consumer = await client.producer(TOPIC), await client.subscribe(TOPIC, "s")
+    assert await answers_of(producer, "d") == ["d0"]
+    position = await producer.send(b"x")
+    assert (await consumer.receive()).position == position
+    assert client.is_open
+    assert producer.is_open
+    assert world.broker.counts.delays_ignored == 0
+
+
+@pytest.mark.parametrize("text", ["md", "dm", "mmdmdd", "dddmmmd", "mdmdmdmd"])
+def test_the_refusal_comes_in_the_order_of_the_sends(text: str) -> None:
+    """A Java client ignores one that comes too early or too late, and its send times out."""
+
+    @played(settings={"maxPendingPublishRequestsPerConnection": "2"})
+    async def story(world: World) -> None:
+        producer = await (await connect(world, JAVA)).producer(TOPIC)
+        for _ in range(2):
+            told = await answers_of(producer, text)
+            assert [int(each[1:]) for each in told] == list(range(len(text)))
+        (connection,) = world.broker.connections
+        assert not connection.delays.behind
+
+    story()
+
+
+@played()
+async def test_of_a_producer_that_goes_nothing_is_left(world: World) -> None:
+    client = await connect(world, JAVA)
+    producer, other = await client.producer(TOPIC), await client.producer(TOPIC)
+    world.lanes[0].freeze()
+    sent = [
+        each.send_nowait(b"x", delay_ms=delay_ms)
+        for each in (producer, other)
+        for delay_ms in (0, HOUR_MS)
+    ]
+    await asyncio.sleep(0.1)
+    (connection,) = world.broker.connections
+    assert len(connection.delays.behind) == 2
+    connection._end_producer(producer.producer_id)
+    assert list(connection.delays.behind) == [other.producer_id]
+    assert connection.delays._waiting_count == 1
+    world.lanes[0].thaw()
+    await asyncio.gather(*sent, return_exceptions=True)
+    assert not connection.delays.behind
+    await other.send(b"x")
+
+
+@pytest.mark.parametrize("version", OTHERS)
+def test_others_are_delivered_at_once_and_counted(version: str) -> None:
+    @played()
+    async def story(world: World) -> None:
+        client = await connect(world, version)
+        producer, consumer = await client.producer(TOPIC), await client.subscribe(TOPIC, "s")
+        for _ in range(2):
+            await producer.send(b"late", delay_ms=HOUR_MS)
+            assert (await consumer.receive()).payload == b"late"
+        await producer.send(b"", batch=[b"late"] * 3, delay_ms=HOUR_MS)
+        await producer.send(b"now")
+        assert world.broker.counts.delays_ignored == 5
+        report = await explain_topic(world.broker, parse_topic(TOPIC), per_partition=False)
+        assert report["publishing"]["delaysIgnored"] == 5
+
+    story()
+
+
+@played()
+async def test_a_time_that_is_past_is_no_delay(world: World) -> None:
+    producer = await (await connect(world, JAVA)).producer(TOPIC)
+    await producer.send(b"x", delay_ms=-HOUR_MS)
+
+
+@played()
+async def test_a_producer_that_sends_on_and_on_takes_no_memory(world: World) -> None:
+    """What waits behind a message that is not answered for long is bounded."""
+    client = await connect(world, JAVA)
+    producer = await client.producer(TOPIC)
+    world.lanes[0].freeze()
+    plain = producer.send_nowait(b"x")
+    late = [producer.send_nowait(b"x", delay_ms=HOUR_MS) for _ in range(WAITING_MAX + 5)]
+    await asyncio.sleep(60)
+    (connection,) = world.broker.connections
+    assert len(connection.delays.behind[producer.producer_id].waiting) == WAITING_MAX
+    world.lanes[0].thaw()
+    await plain
+    await asyncio.sleep(1)
+    assert not connection.delays.behind
+    assert [isinstance(f.exception(), RefusedError) for f in late[:3]] == [True] * 3
+    assert sum(f.done() for f in late) == WAITING_MAX
+    assert connection.delays._waiting_count == 0
+    for future in late:
+        assert not future.done() or future.exception()
+    await producer.send(b"x")

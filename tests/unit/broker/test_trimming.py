@@ -1,0 +1,305 @@
+"""What goes of a topic, and that its room comes back: idle, after a restart, on a full disk."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from headgate.base.errors import HeadgateError
+from headgate.base.positions import EARLIEST
+from headgate.base.units import KIB, MIB
+from headgate.broker.sweeps import FULL_ROUNDS
+from headgate.broker.trimming import unclaimed_end
+from headgate.engine.topic import Topic
+from headgate.ledger import LedgerSettings, TopicLog
+from headgate.metadata.policies import Retention
+from headgate.observe.internal_stats import internal_stats
+from headgate.testing import SimClient, SimConsumer, World
+from tests.unit.broker.playing import TOPIC, played
+
+OTHER = f"{TOPIC}-other"
+BODY = b"x" * 10_000
+SEGMENT = 256 * KIB
+SOON = {"retentionCheckIntervalInSeconds": "10"}
+
+
+def topic_of(world: World, name: str = TOPIC) -> Topic:
+    return world.broker.engine.topics[name]
+
+
+def used(world: World) -> int:
+    """Bytes that the files of the log take."""
+    return world.fs.used_bytes()
+
+
+async def publish(client: SimClient, count: int, topic: str = TOPIC) -> None:
+    producer = await client.producer(topic)
+    for _ in range(count):
+        await producer.send(BODY)
+    await producer.close()
+
+
+async def take(consumer: SimConsumer, count: int) -> None:
+    """Receive and acknowledge."""
+    for _ in range(count):
+        await consumer.ack((await consumer.receive()).position)
+
+
+# -- which entries have no claim ---------------------------------------------------------------
+
+
+def log_of(*received_ms: int, size: int = MIB) -> TopicLog:
+    """Entries of a megabyte."""
+    log = TopicLog(1)
+    log.open_run(1)
+    log.open_ledger(7, 0, received_ms[0])
+    for at, received in enumerate(received_ms):
+        log.append(1, size, received, 0, at)
+    log.end = log.staged_end
+    return log
+
+
+@pytest.mark.parametrize(
+    ("minutes", "megabytes", "end"),
+    [
+        pytest.param(0, 0, 4, id="nothing is kept"),
+        pytest.param(0, -1, 4, id="no time at all"),
+        pytest.param(-1, 0, 4, id="no bytes at all"),
+        pytest.param(-1, -1, 0, id="everything is kept"),
+        pytest.param(2, -1, 2, id="by time, both ends included"),
+        pytest.param(-1, 3, 2, id="by size"),
+        pytest.param(-1, 9, 0, id="less than the size"),
+        pytest.param(9, 9, 0, id="younger and less"),
+        pytest.param(2, 4, 2, id="time first"),
+        pytest.param(9, 1, 4, id="size first, up to what is owed"),
+    ],
+)
+def test_what_nobody_has_a_claim_to(minutes: int, megabytes: int, end: int) -> None:
+    log = log_of(0, 60_000, 120_000, 130_000, 140_000)
+    retention = Retention(minutes, megabytes)
+    assert unclaimed_end(log, 4, retention, 180_000) == end
+    assert unclaimed_end(log, 1, retention, 180_000) == min(end, 1)
+
+
+def test_no_time_at_all_does_not_ask_the_clock() -> None:
+    log = log_of(10_000_000)
+    assert unclaimed_end(log, 1, Retention(0, -1), log_ms=5) == 1
+
+
+@played(settings={"retentionCheckIntervalInSeconds": "1000000"})
+async def test_much_that_is_published_is_given_up_without_waiting_for_a_check(world: World) -> None:
+    client = await world.connect()
+    consumer = await client.subscribe(TOPIC, "s")
+    for _ in range(30):
+        await publish(client, 30)
+        await take(consumer, 30)
+        await asyncio.sleep(1)
+    assert used(world) < 20 * SEGMENT  # of 34 that were written
+
+
+# -- room comes back ---------------------------------------------------------------------------
+
+
+@played(settings=SOON)
+async def test_an_idle_topic_gives_its_room_back(world: World) -> None:
+    """Nothing is published any more: the last ledger goes all the same."""
+    client = await world.connect()
+    before = used(world)
+    consumer = await client.subscribe(TOPIC, "s")
+    await publish(client, 200)
+    assert used(world) - before > 5 * SEGMENT
+    await take(consumer, 200)
+    await asyncio.sleep(30)
+    assert used(world) <= 2 * SEGMENT + 16 * KIB
+    assert world.broker.log.statistics().segments <= 2
+
+
+@played(settings=SOON)
+async def test_small_topics_that_go_on_pin_nothing(world: World) -> None:
+    """Each of their ledgers is closed as soon as something of it is done with."""
+    client = await world.connect()
+    before = used(world)
+    consumer = await client.subscribe(TOPIC, "s")
+    small = await client.subscribe(OTHER, "s")
+    producer = await client.producer(OTHER)
+    for _ in range(20):
+        await publish(client, 20)
+        await producer.send(b"tick")
+        await take(consumer, 20)
+        # One is always owed, so that there is never nothing owed when a sweep comes.
+        if len(small.queue) > 1:
+            await small.ack((await small.receive()).position)
+        await asyncio.sleep(2)
+    await asyncio.sleep(30)
+    assert used(world) <= before + 2 * SEGMENT
+
+
+@played(settings=SOON)
+async def test_ids_and_places_stay_what_clients_saw(world: World) -> None:
+    client = await world.connect()
+    consumer = await client.subscribe(TOPIC, "s")
+    await publish(client, 3)
+    topic = topic_of(world)
+    last = topic.log.position(2)
+    await take(consumer, 3)
+    await asyncio.sleep(30)
+
+    def look() -> None:
+        log = topic_of(world).log
+        assert (log.first, log.end) == (3, 3)
+        stats = internal_stats(topic_of(world), world.broker.log.topic(log.number), metadata=False)
+        assert stats.last_confirmed_entry == str(last)
+        assert stats.cursors["s"].mark_delete_position == str(last)
+        assert (stats.number_of_entries, stats.current_ledger_entries) == (0, 0)
+        assert [ledger.entries for ledger in stats.ledgers] == [0]
+        assert stats.ledgers[0].ledger_id > last.ledger_id
+        # Whoever comes back with an id that it saw goes on behind it.
+        for position in (EARLIEST, last, last._replace(entry_id=last.entry_id + 1)):
+            assert log.ordinal_at_or_after(*position) == 3
+        assert log.position(3).ledger_id == stats.ledgers[0].ledger_id
+
+    look()
+    client.close()
+    for end in (world.stop, None):
+        if end is None:
+            world.crash()
+        else:
+            await end()
+        await world.start()
+        look()
+    client = await world.connect()
+    seen = topic_of(world).log.position(3)
+    await publish(client, 1)
+    log = topic_of(world).log
+    assert log.position(3) >= seen
+    assert log.position(3).entry_id == 0
+    assert log.ordinal_at_or_after(*last) == 3
+    consumer = await client.subscribe(TOPIC, "s")
+    assert (await consumer.receive()).position == log.position(3)
+
+
+@played(settings=SOON)
+async def test_a_ledger_that_was_closed_while_idle_is_used_by_the_next_entry(world: World) -> None:
+    client = await world.connect()
+    consumer = await client.subscribe(TOPIC, "s")
+    await publish(client, 1)
+    await take(consumer, 1)
+    await asyncio.sleep(30)
+    promised = topic_of(world).log.position(1)
+    await publish(client, 1)
+    assert topic_of(world).log.position(1) == promised
+
+
+@played(settings=SOON)
+async def test_what_was_never_subscribed_to_stays_until_its_ledger_is_old(world: World) -> None:
+    client = await world.connect()
+    producer = await client.producer(TOPIC)
+    await producer.send(BODY)
+    await asyncio.sleep(3_000)
+    assert topic_of(world).log.first == 0
+    late = await client.subscribe(TOPIC, "late")
+    assert (await late.receive()).payload == BODY
+
+
+@played(settings=SOON, limit_s=20_000)
+async def test_an_idle_ledger_goes_when_it_is_old(world: World) -> None:
+    client = await world.connect()
+    await (await client.producer(TOPIC)).send(BODY)
+    await asyncio.sleep(15_000)
+    assert topic_of(world).log.first == 1
+
+
+@played(settings=SOON)
+async def test_a_reader_that_lags_keeps_the_last_ledger(world: World) -> None:
+    """As in Pulsar: only what is closed by age or size goes past a reader."""
+    client = await world.connect()
+    consumer = await client.subscribe(TOPIC, "s")
+    reader = await client.reader(TOPIC, EARLIEST, queue_size=0)
+    await publish(client, 5)
+    await take(consumer, 5)
+    await asyncio.sleep(30)
+    assert topic_of(world).log.first == 0
+    reader.flow(5)
+    await take(reader, 5)
+    await asyncio.sleep(30)
+    assert topic_of(world).log.first == 5
+
+
+@played(settings={"retentionCheckIntervalInSeconds": "1000000"}, capacity_bytes=6 * SEGMENT)
+async def test_a_full_disk_is_free_as_soon_as_its_messages_are_acknowledged(world: World) -> None:
+    await fill_and_drain(world)
+
+
+@played(
+    settings={"retentionCheckIntervalInSeconds": "1000000"},
+    capacity_bytes=6 * SEGMENT,
+    ledger=LedgerSettings(segment_bytes=SEGMENT, checkpoint_records=1 << 30),
+)
+async def test_a_full_disk_is_free_when_only_a_checkpoint_frees_it(world: World) -> None:
+    await fill_and_drain(world)
+
+
+@played(settings={"retentionCheckIntervalInSeconds": "1000000"}, capacity_bytes=6 * SEGMENT)
+async def test_a_disk_without_a_single_byte_left_is_freed_too(world: World) -> None:
+    """Something else on the disk takes what the log leaves."""
+    await fill_and_drain(world, squeeze=True)
+
+
+@played(settings={"retentionCheckIntervalInSeconds": "1000000"}, capacity_bytes=6 * SEGMENT)
+async def test_a_full_disk_is_freed_after_a_restart(world: World) -> None:
+    await fill_and_drain(world, restart=True)
+
+
+@played(settings={"retentionCheckIntervalInSeconds": "1000000"}, capacity_bytes=6 * SEGMENT)
+async def test_what_nobody_subscribed_to_goes_on_a_disk_that_stays_full(world: World) -> None:
+    """Not within the first seconds; what waits is stored then."""
+    client = await world.connect()
+    producer = await client.producer(TOPIC)
+    sent = []
+    while not world.broker.log.full:
+        sent.append(producer.send_nowait(BODY))
+        await asyncio.sleep(0.01)
+    await asyncio.sleep(FULL_ROUNDS - 2)
+    assert world.broker.log.full
+    assert topic_of(world).log.first == 0
+    await asyncio.sleep(4)
+    assert not world.broker.log.full
+    assert topic_of(world).log.first > 50
+    assert len(await asyncio.gather(*sent)) == len(sent)
+
+
+async def fill_and_drain(world: World, *, squeeze: bool = False, restart: bool = False) -> None:
+    client = await world.connect()
+    consumer = await client.subscribe(TOPIC, "s", queue_size=0)
+    for _ in range(3):
+        sent = await fill(world, client)
+        assert sent > 50
+        if squeeze:
+            world.fs.capacity_bytes = used(world)
+        if restart:
+            world.crash()
+            await world.start()
+            client = await world.connect()
+            consumer = await client.subscribe(TOPIC, "s", queue_size=0)
+        consumer.flow(sent)
+        await take(consumer, sent)
+        await asyncio.sleep(5)
+        world.fs.capacity_bytes = 6 * SEGMENT
+        await asyncio.sleep(2)
+        assert not world.broker.log.full
+        assert used(world) <= 3 * SEGMENT
+
+
+async def fill(world: World, client: SimClient) -> int:
+    """Publish until the disk takes no more; returns how many entries it took."""
+    count = 0
+    while not world.broker.log.full:
+        producer = await client.producer(TOPIC)
+        try:
+            while not world.broker.log.full:
+                await producer.send(BODY)
+                count += 1
+        except HeadgateError:
+            pass
+    return count

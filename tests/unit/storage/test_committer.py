@@ -1,0 +1,241 @@
+"""Group commit: what shares one, what a receipt may rest on, what failures do."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import errno
+import logging
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from headgate.base.ack_set import AckSet
+from headgate.base.errors import StorageError
+from headgate.base.units import NS_PER_S
+from headgate.fs import Operation
+from headgate.ledger import LedgerSettings
+from headgate.storage.committer import ACK_DELAY_S, RETRY_DELAY_S, logger
+from headgate.testing import RefusedError, World
+from headgate.wire.codes import ServerError
+from tests.unit.broker.playing import TOPIC, played
+
+
+def fail_on(kind: str, number: int = errno.EIO) -> Callable[[Operation], None]:
+    """A plan of the disk: every operation of that kind fails."""
+
+    def plan(operation: Operation) -> None:
+        if operation.kind == kind:
+            raise OSError(number, "as planned")
+
+    return plan
+
+
+@contextlib.contextmanager
+def logged() -> Iterator[list[str]]:
+    """What is logged of commits and the disk meanwhile."""
+    lines: list[str] = []
+    handler = logging.Handler()
+    handler.emit = lambda record: lines.append(record.getMessage())  # type: ignore[method-assign]
+    loggers = (logger, logging.getLogger("headgate.disk"))
+    for each in loggers:
+        each.addHandler(handler)
+    try:
+        yield lines
+    finally:
+        for each in loggers:
+            each.removeHandler(handler)
+
+
+def commits_count(world: World) -> int:
+    return world.broker.committer.commits_count
+
+
+@played()
+async def test_what_comes_while_a_commit_runs_shares_the_next(world: World) -> None:
+    clients = [await world.connect() for _ in range(5)]
+    producers = [await client.producer(f"{TOPIC}-{index}") for index, client in enumerate(clients)]
+    before = commits_count(world)
+    world.lanes[0].freeze()
+    first = producers[0].send_nowait(b"goes first")
+    await asyncio.sleep(0.1)
+    rest = [producer.send_nowait(b"x") for producer in producers for _ in range(20)]
+    await asyncio.sleep(0.1)
+    world.lanes[0].thaw()
+    await first
+    assert not any(future.done() for future in rest)
+    await asyncio.gather(*rest)
+    assert commits_count(world) == before + 2
+
+
+@played()
+async def test_the_time_that_the_log_takes_is_told_from_the_time_before(world: World) -> None:
+    client = await world.connect()
+    first, second = [await client.producer(f"{TOPIC}-{index}") for index in (1, 2)]
+    await asyncio.sleep(60 - world.clock.monotonic_ns() / NS_PER_S % 60)
+    world.lanes[0].freeze()
+    sent = [first.send_nowait(b"in the commit that hangs")]
+    await asyncio.sleep(0.15)
+    sent.append(second.send_nowait(b"waits for the next one"))
+    await asyncio.sleep(0.35)
+    world.lanes[0].thaw()
+    await asyncio.gather(*sent)
+    await asyncio.sleep(60)
+    world.broker.begin_turn()
+    topics = world.broker.engine.topics
+    hung, waited = [topics[f"{TOPIC}-{index}"].written_last_period() for index in (1, 2)]
+    assert 0.5 <= hung.storage_ns / NS_PER_S <= hung.latency_ns / NS_PER_S < 0.51
+    assert waited.storage_ns / NS_PER_S < 0.01
+    assert 0.35 <= waited.latency_ns / NS_PER_S < 0.37
+
+
+@played()
+async def test_acknowledgements_wait_for_company_but_not_for_long(world: World) -> None:
+    client = await world.connect()
+    producer = await client.producer(TOPIC)
+    consumer = await client.subscribe(TOPIC, "s")
+    for _ in range(10):
+        await producer.send(b"x")
+    messages = [await consumer.receive() for _ in range(10)]
+    await asyncio.sleep(1)
+    before = commits_count(world)
+    for message in messages:
+        consumer.ack_nowait(message.position)
+    await asyncio.sleep(ACK_DELAY_S / 2)
+    assert commits_count(world) == before
+    await asyncio.sleep(ACK_DELAY_S)
+    assert commits_count(world) == before + 1
+    world.crash()
+    await world.start()
+    assert world.broker.engine.topics[TOPIC].subscriptions["s"].backlog_entries == 0
+
+
+@played()
+async def test_durable_means_all_that_was_staged_before(world: World) -> None:
+    committer = world.broker.committer
+    await committer.durable()
+    before = commits_count(world)
+    await committer.durable()
+    assert commits_count(world) == before
+    producer = await (await world.connect()).producer(TOPIC)
+    world.lanes[0].freeze()
+    producer.send_nowait(b"in flight")
+    await asyncio.sleep(0.1)
+    durable = committer.durable()
+    await asyncio.sleep(1)
+    assert not durable.done()
+    world.lanes[0].thaw()
+    await durable
+    assert world.broker.engine.topics[TOPIC].log.end == 1
+
+
+@played()
+async def test_a_failed_sync_is_final(world: World) -> None:
+    client = await world.connect()
+    producer = await client.producer(TOPIC)
+    world.disk.plan = fail_on("sync")
+    with pytest.raises(RefusedError):
+        await producer.send(b"x")
+    world.disk.plan = lambda _: None
+    for _ in range(2):
+        with pytest.raises(StorageError, match="until a restart"):
+            await world.broker.log_durable()
+    with pytest.raises(RefusedError) as refusal:
+        await (await client.producer(f"{TOPIC}-2")).send(b"x")
+    assert refusal.value.code == ServerError.PERSISTENCE_ERROR
+    assert commits_count(world) == world.broker.log.statistics().batches
+
+
+@played()
+async def test_a_disk_that_fails_under_maintenance_ends_storing_too(world: World) -> None:
+    """Nothing may be called durable after the log has given up, whoever found out."""
+    client = await world.connect()
+    consumer = await client.subscribe(TOPIC, "s")
+    position = await (await client.producer(TOPIC)).send(b"x")
+    world.disk.plan = fail_on("sync")
+    world.broker.log.roll()
+    while world.broker.log.failed is None:
+        world.broker.sweeps.log_upkeep()
+        await asyncio.sleep(0.01)
+    with pytest.raises(StorageError):
+        await world.broker.log_durable()
+    with pytest.raises(RefusedError) as refusal:
+        await consumer.ack(position)
+    assert refusal.value.code == ServerError.PERSISTENCE_ERROR
+
+
+@played(
+    ledger=LedgerSettings(
+        segment_bytes=64 * 1024, checkpoint_bytes=256 * 1024, ledger_age_ms_min=0
+    ),
+)
+async def test_what_fails_again_and_again_is_not_tried_without_a_pause(world: World) -> None:
+    """The disk is full, and so is the room that was kept for acknowledgements."""
+    client = await world.connect()
+    consumer = await client.subscribe(TOPIC, "s", properties={"x": "y" * 60_000})
+    producer = await client.producer(TOPIC)
+    await asyncio.sleep(5)
+    world.disk.plan = fail_on("create", errno.ENOSPC)
+    topic = world.broker.engine.topics[TOPIC]
+    log, number = world.broker.log, topic.log.number
+    made = [log.create_cursor(number, f"c{i}", AckSet(), {"x": "y" * 60_000}) for i in range(4)]
+    before = world.lanes[0].jobs_count
+    durable = world.broker.committer.durable()
+    with pytest.raises(StorageError, match="no room"):
+        await durable
+    await asyncio.sleep(10)
+    assert world.lanes[0].jobs_count - before < 2 * 10 / RETRY_DELAY_S
+    for cursor_id in made:
+        log.delete_cursor(cursor_id)
+    world.disk.plan = lambda _: None
+    await asyncio.sleep(3)
+    await world.broker.log_durable()
+    await producer.send(b"room again")
+    assert (await consumer.receive()).payload == b"room again"
+
+
+@played(ledger=LedgerSettings(segment_bytes=8 * 1024))
+async def test_a_disk_that_stays_full_is_two_lines_in_the_log(world: World) -> None:
+    client = await world.connect()
+    with logged() as lines:
+        world.disk.plan = fail_on("write", errno.ENOSPC)
+        waiting = []
+        for index in range(200):
+            producer = await client.producer(f"{TOPIC}-{index}")
+            waiting.append(producer.send_nowait(b"x" * 1_000))
+            await asyncio.sleep(0.5)
+        (begun,) = lines
+        assert begun.startswith("the disk is full: what producers send waits for room")
+        assert begun.endswith("(writing 0000000000000001.log failed: [Errno 28] as planned)")
+        world.disk.plan = lambda _: None
+        await asyncio.sleep(12)
+        assert await (await client.producer(TOPIC)).send(b"room again")
+        await asyncio.gather(*waiting[-20:])
+        assert len(lines) == 2
+        assert lines[1].startswith("the disk has room again: what producers sent waited for ")
+
+
+@played(ledger=LedgerSettings(segment_bytes=8 * 1024))
+async def test_an_acknowledgement_that_waits_for_room_is_not_called_stored(world: World) -> None:
+    client = await world.connect()
+    producer = await client.producer(TOPIC)
+    consumer = await client.subscribe(TOPIC, "s")
+    positions = [await producer.send(b"x") for _ in range(300)]
+    await asyncio.sleep(3)
+    world.disk.plan = fail_on("create", errno.ENOSPC)
+    answered = 0
+    while not world.broker.log.has_held:
+        with contextlib.suppress(RefusedError):
+            await consumer.ack(positions[2 * answered])
+            answered += 1
+    assert answered > 20
+    for _ in range(2):
+        with pytest.raises(RefusedError, match="no room"):
+            await consumer.ack(positions[2 * answered])
+    world.disk.plan = lambda _: None
+    await asyncio.sleep(3)
+    await consumer.ack(positions[2 * answered])
+    world.crash()
+    await world.start()
+    acks = world.broker.engine.topics[TOPIC].subscriptions["s"].acks
+    assert [o for o in range(300) if acks.is_acked(o)] == [*range(0, 2 * answered + 1, 2)]

@@ -1,0 +1,125 @@
+"""The thread of a lane: order, errors, and what becomes of results that nobody waits for."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from typing import Any
+
+import pytest
+
+from headgate.storage.lanes import ThreadLane, run_on
+
+LIMIT_S = 10
+
+
+async def limited(work: Any) -> Any:
+    return await asyncio.wait_for(work, LIMIT_S)
+
+
+def test_jobs_run_in_order_on_one_thread_and_report_on_the_loop() -> None:
+    async def story() -> None:
+        loop = asyncio.get_running_loop()
+        lane = ThreadLane(loop, "lane")
+        ran: list[tuple[int, str]] = []
+        told: list[tuple[int, str]] = []
+        finished = asyncio.Event()
+
+        def work(index: int) -> int:
+            ran.append((index, threading.current_thread().name))
+            return index
+
+        def done(result: int, error: BaseException | None) -> None:
+            assert error is None
+            told.append((result, threading.current_thread().name))
+            if result == 99:
+                finished.set()
+
+        for index in range(100):
+            lane.submit(lambda index=index: work(index), done)
+        await limited(finished.wait())
+        lane.close()
+        here = threading.current_thread().name
+        assert ran == [(index, "lane") for index in range(100)]
+        assert told == [(index, here) for index in range(100)]
+
+    asyncio.run(story())
+
+
+def test_errors_go_to_who_asked_and_the_lane_goes_on() -> None:
+    def fail() -> None:
+        raise ValueError("no")
+
+    async def story() -> None:
+        lane = ThreadLane(asyncio.get_running_loop(), "lane")
+        with pytest.raises(ValueError, match="no"):
+            await limited(run_on(lane, fail))
+        assert await limited(run_on(lane, lambda: 7)) == 7
+        lane.close()
+
+    asyncio.run(story())
+
+
+def test_who_is_cancelled_hears_nothing_and_the_work_is_done() -> None:
+    async def story() -> None:
+        lane = ThreadLane(asyncio.get_running_loop(), "lane")
+        go_on, done = threading.Event(), []
+
+        def work() -> None:
+            go_on.wait(LIMIT_S)
+            done.append(True)
+
+        def fail() -> None:
+            raise ValueError("unheard")
+
+        asked = [asyncio.ensure_future(run_on(lane, job)) for job in (work, fail)]
+        await asyncio.sleep(0)
+        for future in asked:
+            future.cancel()
+        go_on.set()
+        await limited(run_on(lane, lambda: None))
+        assert done == [True]
+        assert all(future.cancelled() for future in asked)
+        lane.close()
+
+    asyncio.run(story())
+
+
+def test_closing_finishes_what_was_submitted() -> None:
+    async def story() -> None:
+        lane = ThreadLane(asyncio.get_running_loop(), "lane")
+        done: list[int] = []
+        for index in range(50):
+            lane.submit(lambda index=index: done.append(index), lambda *_: None)
+        lane.close()
+        assert done == list(range(50))
+
+    asyncio.run(story())
+
+
+def test_who_abandons_it_does_not_wait_and_the_work_is_done() -> None:
+    async def story() -> None:
+        lane = ThreadLane(asyncio.get_running_loop(), "lane")
+        go_on, done = threading.Event(), threading.Event()
+        lane.submit(lambda: go_on.wait(LIMIT_S) and done.set(), lambda *_: None)
+        lane.abandon()
+        assert not done.is_set()
+        go_on.set()
+        assert done.wait(LIMIT_S)
+
+    asyncio.run(story())
+
+
+def test_a_loop_that_is_gone_is_no_error_of_the_lane() -> None:
+    lanes: list[ThreadLane] = []
+    go_on = threading.Event()
+
+    async def story() -> None:
+        lane = ThreadLane(asyncio.get_running_loop(), "lane")
+        lanes.append(lane)
+        lane.submit(lambda: go_on.wait(LIMIT_S), lambda *_: None)
+
+    asyncio.run(story())
+    go_on.set()
+    lanes[0].close()
+    assert not lanes[0]._thread.is_alive()

@@ -1,0 +1,190 @@
+"""Metadata changes: in order, whole, visible only when durable, together when they fail."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import random
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import pytest
+
+from headgate.base.errors import StorageError
+from headgate.metadata.catalog import Catalog, Change
+from headgate.metadata.errors import RefusalError
+from headgate.metadata.memory_store import MemoryStore
+from headgate.metadata.rows import TenantRow
+from headgate.storage.metadata_writer import MetadataWriter, OutcomeUnknownError
+from headgate.testing import SimLane, SimLoop
+
+HICCUP = StorageError("the metadata's disk hiccups", retryable=True)
+TENANT = TenantRow(allowed_clusters=("c",))
+
+
+class Rig:
+    """A catalog, its store and its writer on a lane in virtual time."""
+
+    def __init__(self, loop: SimLoop) -> None:
+        self.store = MemoryStore()
+        self.catalog = Catalog("c", self.store.load())
+        self.lane = SimLane(loop, random.Random(3))
+        self.applied: list[Change] = []
+        self.writer = MetadataWriter(self.catalog, self.store, self.lane, loop, self.applied.append)
+
+    def create(self, tenant: str) -> asyncio.Future[None]:
+        """Plan a tenant and have it committed."""
+        change = self.catalog.plan_create_tenant(tenant, TENANT)
+        return asyncio.ensure_future(self.writer.commit(change))
+
+
+def play(story: Callable[[Rig], Coroutine[Any, Any, None]]) -> None:
+    loop = SimLoop()
+
+    async def whole() -> None:
+        rig = Rig(loop)
+        first = rig.catalog.plan_first_boot()
+        assert first is not None
+        await rig.writer.commit(first)
+        rig.applied.clear()
+        await story(rig)
+
+    with contextlib.closing(loop):
+        loop.run_until_complete(whole())
+
+
+def stored(rig: Rig) -> list[str]:
+    """What a restart would find."""
+    return [name for name in Catalog("c", rig.store.load()).tenants() if name.startswith("t")]
+
+
+def visible(rig: Rig) -> list[str]:
+    return [name for name in rig.catalog.tenants() if name.startswith("t")]
+
+
+def test_visible_only_when_durable_and_then_effective() -> None:
+    async def story(rig: Rig) -> None:
+        rig.lane.freeze()
+        creating = rig.create("t")
+        await asyncio.sleep(1)
+        assert (stored(rig), visible(rig), rig.applied) == ([], [], [])
+        rig.lane.thaw()
+        await creating
+        assert (stored(rig), visible(rig), len(rig.applied)) == (["t"], ["t"], 1)
+
+    play(story)
+
+
+def test_changes_are_made_in_their_order() -> None:
+    async def story(rig: Rig) -> None:
+        creating = [rig.create(f"t{index}") for index in range(5)]
+        await asyncio.gather(*creating)
+        assert stored(rig) == visible(rig) == [f"t{index}" for index in range(5)]
+        assert [change.rows[0].key for change in rig.applied] == visible(rig)
+
+    play(story)
+
+
+def test_what_was_planned_on_a_failed_change_fails_with_it() -> None:
+    async def story(rig: Rig) -> None:
+        rig.store.fail_next(HICCUP)
+        results = await asyncio.gather(
+            *[rig.create(f"t{index}") for index in range(3)], return_exceptions=True
+        )
+        assert [type(result) for result in results] == [StorageError] * 3
+        assert (stored(rig), visible(rig), rig.applied) == ([], [], [])
+        assert rig.catalog.in_flight_count == 0
+        await rig.create("t1")
+        assert stored(rig) == visible(rig) == ["t1"]
+
+    play(story)
+
+
+def test_a_change_planned_between_the_failure_and_its_news_fails_too() -> None:
+    async def story(rig: Rig) -> None:
+        rig.store.fail_next(HICCUP)
+        first = rig.create("t0")
+        while rig.lane.jobs_count < 2:
+            await asyncio.sleep(0.0001)
+        assert not first.done()
+        second = rig.create("t1")
+        results = await asyncio.gather(first, second, return_exceptions=True)
+        assert [type(result) for result in results] == [StorageError] * 2
+        assert stored(rig) == visible(rig) == []
+        await rig.create("t2")
+        assert stored(rig) == visible(rig) == ["t2"]
+
+    play(story)
+
+
+def test_a_change_that_may_be_stored_is_the_last_until_a_restart() -> None:
+    async def story(rig: Rig) -> None:
+        rig.store.crash_at(rig.store.commits, keep=True)
+        results = await asyncio.gather(
+            *[rig.create(f"t{index}") for index in range(2)], return_exceptions=True
+        )
+        assert [type(result) for result in results] == [OutcomeUnknownError, StorageError]
+        assert rig.writer.failed is results[0]
+        assert visible(rig) == []
+        assert stored(rig) == ["t0"]  # as a restart will find it
+        rig.writer._store = MemoryStore(rig.store.load())
+        with pytest.raises(StorageError, match="until a restart") as caught:
+            await rig.create("t2")
+        assert not caught.value.retryable
+        assert (stored(rig), visible(rig), rig.catalog.in_flight_count) == (["t0"], [], 0)
+
+    play(story)
+
+
+def test_a_full_disk_is_no_failure() -> None:
+    async def story(rig: Rig) -> None:
+        rig.store.fail_next(HICCUP)
+        with pytest.raises(StorageError):
+            await rig.create("t")
+        assert rig.writer.failed is None
+
+    play(story)
+
+
+def test_a_second_identical_request_is_refused_meanwhile() -> None:
+    async def story(rig: Rig) -> None:
+        creating = rig.create("t")
+        with pytest.raises(RefusalError):
+            rig.create("t")
+        await creating
+
+    play(story)
+
+
+def test_a_change_is_followed_when_who_asked_is_gone() -> None:
+    async def story(rig: Rig) -> None:
+        for failing in (False, True):
+            if failing:
+                rig.store.fail_next(HICCUP)
+            creating = rig.create(f"t{failing}")
+            await asyncio.sleep(0)
+            creating.cancel()
+            await rig.writer.settled()
+            assert rig.catalog.in_flight_count == 0
+        assert stored(rig) == visible(rig) == ["tFalse"]
+        assert len(rig.applied) == 1
+
+    play(story)
+
+
+def test_settled_waits_for_what_was_submitted_before() -> None:
+    async def story(rig: Rig) -> None:
+        await rig.writer.settled()
+        creating = rig.create("t")
+        settled = asyncio.ensure_future(rig.writer.settled())
+        await settled
+        assert creating.done()
+        rig.lane.freeze()
+        waiting = asyncio.ensure_future(rig.writer.settled())
+        await asyncio.sleep(1)
+        waiting.cancel()
+        rig.lane.thaw()
+        await asyncio.sleep(1)
+        assert waiting.cancelled()
+
+    play(story)

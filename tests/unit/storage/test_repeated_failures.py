@@ -1,0 +1,55 @@
+"""Failures that repeat are one line when they begin and one when they are over."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+
+from headgate.base.errors import StorageError
+from headgate.storage.repeated_failures import QUIET_NS, RepeatedFailureLog
+
+
+def test_a_run_of_failures_is_two_lines(caplog: pytest.LogCaptureFixture) -> None:
+    trouble = RepeatedFailureLog(logging.getLogger("headgate.test"), "commit")
+    trouble.succeeded(0)
+    for tenth in range(600):
+        trouble.failed(StorageError("no room", retryable=True), tenth * QUIET_NS // 100)
+        trouble.succeeded(tenth * QUIET_NS // 100)
+    assert caplog.messages == ["commit fails: no room"]
+    last_ns = 599 * QUIET_NS // 100
+    trouble.succeeded(last_ns + QUIET_NS - 1)
+    assert len(caplog.messages) == 1
+    trouble.succeeded(last_ns + QUIET_NS)
+    trouble.succeeded(last_ns + 2 * QUIET_NS)
+    assert caplog.messages[1:] == ["commit works again, after 600 failures"]
+    trouble.failed(StorageError("no room", retryable=True), 0)
+    assert caplog.messages[2:] == ["commit fails: no room"]
+
+
+def test_another_reason_is_told(caplog: pytest.LogCaptureFixture) -> None:
+    trouble = RepeatedFailureLog(logging.getLogger("headgate.test"), "commit")
+    for reason in ("no room", "no room", "broken", "no room"):
+        trouble.failed(StorageError(reason, retryable=True), 1)
+    assert caplog.messages == [
+        "commit fails: no room",
+        "commit fails: broken",
+        "commit fails: no room",
+    ]
+
+
+def test_an_error_of_ours_is_told_with_its_traceback_until_the_first_success(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    trouble = RepeatedFailureLog(logging.getLogger("headgate.test"), "commit")
+    for _ in range(3):
+        trouble.failed(KeyError("x"), 1)
+    assert trouble.bug == "commit fails: an error of ours, KeyError: 'x'"
+    (record,) = caplog.records
+    assert record.getMessage() == trouble.bug
+    assert record.exc_info is not None
+    trouble.failed(StorageError("no room", retryable=True), 2)
+    assert trouble.bug == ""
+    trouble.failed(KeyError("x"), 3)
+    trouble.succeeded(4)
+    assert trouble.bug == ""
