@@ -6,7 +6,6 @@ import asyncio
 import random
 
 import pytest
-from tests.unit.broker.test_committer import logged
 
 from headgate.base.errors import StorageError
 from headgate.base.names import parse_topic
@@ -19,6 +18,7 @@ from headgate.telemetry.publisher import TelemetryPublisher
 from headgate.testing import World
 from headgate.testing.world import DIRECTORY, TELEMETRY_DIRECTORY
 from tests.unit.broker.playing import TOPIC, played
+from tests.unit.storage.test_committer import logged
 
 SYSTEM = "persistent://headgate/telemetry/samples"
 SEGMENT = 64 * KIB

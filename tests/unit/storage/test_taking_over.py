@@ -7,7 +7,13 @@ import contextlib
 import logging
 
 import pytest
-from tests.unit.broker.test_logs import (
+
+from headgate.fs import FaultyFs, Operation
+from headgate.storage.logs import TELEMETRY_LOG
+from headgate.testing import World
+from headgate.testing.world import TELEMETRY_DIRECTORY
+from tests.unit.broker.playing import played
+from tests.unit.storage.test_logs import (
     SMALL,
     SYSTEM,
     files,
@@ -15,12 +21,6 @@ from tests.unit.broker.test_logs import (
     received,
     system_topic,
 )
-
-from headgate.fs import FaultyFs, Operation
-from headgate.storage.logs import TELEMETRY_LOG
-from headgate.testing import World
-from headgate.testing.world import TELEMETRY_DIRECTORY
-from tests.unit.broker.playing import played
 
 
 class CutError(Exception):

@@ -6,12 +6,12 @@ from dataclasses import replace
 from typing import Any
 
 import msgspec
-from tests.unit.broker.test_adaptive_log import BEGUN, ENDED, STEP
 
 from headgate.flow.adaptive.cycle import PublishLimit
 from headgate.telemetry.controller_events import ControllerEvents
 from headgate.telemetry.events import EventLog
 from headgate.telemetry.names import PLAIN, HashedNames
+from tests.unit.control.test_adaptive_log import BEGUN, ENDED, STEP
 from tests.unit.engine.harness import Rig
 
 
