@@ -67,7 +67,7 @@ async def create_subscription(
         acks = AckSet(min(max(at_ordinal, log.first), log.end) - 1)
         cursor_id = broker.logs.of(topic).log.create_cursor(log.number, name, acks, properties)
         try:
-            await broker.log_durable(topic)
+            await broker.when_durable(topic)
         except StorageError:
             broker.logs.of(topic).log.delete_cursor(cursor_id)
             raise
@@ -112,7 +112,7 @@ async def delete_subscription(
                 # follows at once in any case.
                 log = broker.logs.of(subscription.topic).log
                 log.delete_cursor(subscription.cursor_id)
-                await broker.log_durable(subscription.topic)
+                await broker.when_durable(subscription.topic)
         finally:
             broker.begin_turn()
             _remove(subscription)
@@ -137,7 +137,7 @@ async def seek(broker: Broker, subscription: Subscription, ordinal: int) -> None
             subscription.disconnect_consumers()
             subscription.reset(ordinal)
             if subscription.is_durable:
-                await broker.log_durable(subscription.topic)
+                await broker.when_durable(subscription.topic)
         finally:
             broker.begin_turn()
             if not subscription.removed:

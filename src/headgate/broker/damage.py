@@ -110,4 +110,4 @@ async def accept_damage(broker: Broker, topic: Topic) -> None:
     worked.log.accept_damage(number, worked.reader.damaged_entries(number))
     for subscription in topic.subscriptions.values():
         subscription.damage_accepted()
-    await broker.log_durable(topic)
+    await broker.when_durable(topic)

@@ -40,14 +40,14 @@ class Joining:
         log: CommitLog,
         catalog: Catalog,
         writer: MetadataWriter,
-        log_durable: Callable[[], Awaitable[None]],
+        when_durable: Callable[[], Awaitable[None]],
         load: Callable[[TopicName], Topic | None],
     ) -> None:
         """``load`` returns the live topic of a name, loaded if need be, and None without one."""
         self._log = log
         self._catalog = catalog
         self._writer = writer
-        self._log_durable = log_durable
+        self._when_durable = when_durable
         self._load = load
         self._work = KeyedMutex()
         self._tasks: dict[str, asyncio.Task[None]] = {}
@@ -129,7 +129,7 @@ class Joining:
                     for row in rows[start : start + SLICE_PARTITIONS]:
                         self._load(parse_topic(row.name))
                 await asyncio.sleep(0)
-            await self._log_durable()
+            await self._when_durable()
             change = self._catalog.plan_joined(row.number for row in rows)
             if change is None:
                 await self._writer.settled()  # somebody is deleting them

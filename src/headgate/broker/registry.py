@@ -57,7 +57,7 @@ class TopicRegistry:
         catalog: Catalog,
         writer: MetadataWriter,
         settings: Settings,
-        log_durable: Callable[[Topic], Awaitable[None]],
+        when_durable: Callable[[Topic], Awaitable[None]],
         *,
         system_topics: Iterable[str] = (),
     ) -> None:
@@ -66,11 +66,11 @@ class TopicRegistry:
         self._catalog = catalog
         self._writer = writer
         self._settings = settings
-        self._log_durable = log_durable
+        self._when_durable = when_durable
         self.system_topics = frozenset(system_topics)
         """Full names of the topics that the broker itself owns."""
         main = logs.main
-        self.joining = Joining(main.log, catalog, writer, main.committer.durable, self.get)
+        self.joining = Joining(main.log, catalog, writer, main.committer.when_durable, self.get)
         self._work = KeyedMutex()
         """Which topics, by base name, are being unloaded or deleted."""
 
@@ -222,7 +222,7 @@ class TopicRegistry:
                 return
             topic.fence()
             try:
-                await self._log_durable(topic)
+                await self._when_durable(topic)
             except StorageError:
                 topic.fenced = False  # what it staged was refused to its producers
                 raise

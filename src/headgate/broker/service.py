@@ -182,7 +182,7 @@ class Broker:
             self.catalog,
             self.writer,
             self.settings,
-            self.log_durable,
+            self.when_durable,
             system_topics=[telemetry.full],
         )
 
@@ -231,7 +231,7 @@ class Broker:
             topic.fence()
         for worked in self.logs:
             try:
-                await worked.committer.durable()
+                await worked.committer.when_durable()
             except StorageError as error:
                 logger.error("closing: %s", error)
         await self.log_clock.keep(self.writer)
@@ -337,14 +337,14 @@ class Broker:
         number = topic.log.number
         return self.logs.numbered(number).log.topic(number)
 
-    async def log_durable(self, topic: Topic | None = None) -> None:
+    async def when_durable(self, topic: Topic | None = None) -> None:
         """Return when everything staged until now in a topic's log, or the main one, is durable.
 
         Raises:
             StorageError: it could not be stored.
         """
         committer = self.committer if topic is None else self.logs.of(topic).committer
-        await committer.durable()
+        await committer.when_durable()
 
     # -- settings, policies, limits --------------------------------------------------------
 

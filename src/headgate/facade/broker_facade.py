@@ -149,7 +149,7 @@ class AdminFacade:
         try:
             cursor_id = broker.log.create_cursor(HEALTH_TOPIC_NUMBER, "health", AckSet(), {})
             broker.log.delete_cursor(cursor_id)
-            await broker.log_durable()
+            await broker.when_durable()
         except StorageError as error:
             raise RefusalError(503 if error.retryable else 500, str(error)) from error
         if broker.log.full:
@@ -244,13 +244,13 @@ class AdminFacade:
         await self._settled(topic, name)
         subscription = self._subscription(topic, name)
         subscription.skip_messages(count)
-        await self._broker.log_durable(subscription.topic)
+        await self._broker.when_durable(subscription.topic)
 
     async def clear_backlog(self, topic: TopicName, name: str) -> None:
         await self._settled(topic, name)
         subscription = self._subscription(topic, name)
         subscription.skip_to(subscription.topic.log.end)
-        await self._broker.log_durable(subscription.topic)
+        await self._broker.when_durable(subscription.topic)
 
     async def reset_cursor(self, topic: TopicName, name: str, to: AtPosition | AtTime) -> None:
         await self._settled(topic, name)
@@ -272,7 +272,7 @@ class AdminFacade:
             ordinal = self._ordinal(subscription.topic, replace(what, excluded=True))
         if not subscription.skip_to(ordinal, expired=True):
             return False
-        await self._broker.log_durable(subscription.topic)
+        await self._broker.when_durable(subscription.topic)
         return True
 
     # -- finding ---------------------------------------------------------------------------

@@ -83,7 +83,7 @@ class Committer:
         self._urgent = True
         self.kick()
 
-    def durable(self) -> asyncio.Future[None]:
+    def when_durable(self) -> asyncio.Future[None]:
         """A future that is done when everything staged until now is durable, but for entries for
         which the disk has no room.
 

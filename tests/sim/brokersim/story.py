@@ -289,7 +289,7 @@ class Story:
             if still_s > NO_PROGRESS_S:
                 raise ViolationError("; ".join(map(_describe, backlogs)))
             await asyncio.sleep(0.5)
-        await self.world.ask(self.world.broker.log_durable())
+        await self.world.ask(self.world.broker.when_durable())
         self.world.check_facts()
         self._look_at_unknown()
         Audit(self.model, self.world.broker, self.topics).check()
@@ -343,7 +343,7 @@ class Story:
         if facade.catalog.partitioned(base.full) is not None:
             await self.world.ask(facade.delete_topic(base, force=True))
         await asyncio.sleep(2.0)
-        await self.world.ask(self.world.broker.log_durable())
+        await self.world.ask(self.world.broker.when_durable())
         if wrong := left_over(self.world.broker):
             raise ViolationError(f"left over: {wrong}")
 

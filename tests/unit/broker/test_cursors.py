@@ -171,7 +171,7 @@ def test_a_deletion_holds_in_memory_though_it_could_not_be_stored(world: World) 
     with pytest.raises(StorageError):
         world.run(cursors.delete_subscription(world.broker, made))
     assert not topic.subscriptions
-    world.run(world.broker.log_durable())
+    world.run(world.broker.when_durable())
     world.crash()
     world.run(world.start())
     assert not world.broker.registry.get(parse_topic(T)).subscriptions  # type: ignore[union-attr]

@@ -278,7 +278,7 @@ async def test_a_damaged_subscription_is_healed_by_a_reset(world: World) -> None
     assert own["sentence"].startswith("this subscription is damaged on the disk and refuses")
     topic = world.broker.engine.topics[TOPIC]
     subscription(world).reset(topic.log.first)
-    await world.broker.log_durable()
+    await world.broker.when_durable()
     world.crash()
     await world.start()
     assert damage_text(world.broker) == ""

@@ -115,5 +115,5 @@ def test_when_all_was_given_up_the_last_message_is_before_the_first(world: World
     topic = world.run(topic_of(world, [b"a"]))
     log = world.broker.log.topic(topic.log.number)
     world.broker.log.stage_trim(log, log.end)
-    world.run(world.broker.log_durable())
+    world.run(world.broker.when_durable())
     assert world.run(last(world, topic)).position.entry_id == -1

@@ -113,15 +113,15 @@ async def test_acknowledgements_wait_for_company_but_not_for_long(world: World) 
 @played()
 async def test_durable_means_all_that_was_staged_before(world: World) -> None:
     committer = world.broker.committer
-    await committer.durable()
+    await committer.when_durable()
     before = commits_count(world)
-    await committer.durable()
+    await committer.when_durable()
     assert commits_count(world) == before
     producer = await (await world.connect()).producer(TOPIC)
     world.lanes[0].freeze()
     producer.send_nowait(b"in flight")
     await asyncio.sleep(0.1)
-    durable = committer.durable()
+    durable = committer.when_durable()
     await asyncio.sleep(1)
     assert not durable.done()
     world.lanes[0].thaw()
@@ -139,7 +139,7 @@ async def test_a_failed_sync_is_final(world: World) -> None:
     world.disk.plan = lambda _: None
     for _ in range(2):
         with pytest.raises(StorageError, match="until a restart"):
-            await world.broker.log_durable()
+            await world.broker.when_durable()
     with pytest.raises(RefusedError) as refusal:
         await (await client.producer(f"{TOPIC}-2")).send(b"x")
     assert refusal.value.code == ServerError.PERSISTENCE_ERROR
@@ -158,7 +158,7 @@ async def test_a_disk_that_fails_under_maintenance_ends_storing_too(world: World
         world.broker.sweeps.log_upkeep()
         await asyncio.sleep(0.01)
     with pytest.raises(StorageError):
-        await world.broker.log_durable()
+        await world.broker.when_durable()
     with pytest.raises(RefusedError) as refusal:
         await consumer.ack(position)
     assert refusal.value.code == ServerError.PERSISTENCE_ERROR
@@ -180,7 +180,7 @@ async def test_what_fails_again_and_again_is_not_tried_without_a_pause(world: Wo
     log, number = world.broker.log, topic.log.number
     made = [log.create_cursor(number, f"c{i}", AckSet(), {"x": "y" * 60_000}) for i in range(4)]
     before = world.lanes[0].jobs_count
-    durable = world.broker.committer.durable()
+    durable = world.broker.committer.when_durable()
     with pytest.raises(StorageError, match="no room"):
         await durable
     await asyncio.sleep(10)
@@ -189,7 +189,7 @@ async def test_what_fails_again_and_again_is_not_tried_without_a_pause(world: Wo
         log.delete_cursor(cursor_id)
     world.disk.plan = lambda _: None
     await asyncio.sleep(3)
-    await world.broker.log_durable()
+    await world.broker.when_durable()
     await producer.send(b"room again")
     assert (await consumer.receive()).payload == b"room again"
 

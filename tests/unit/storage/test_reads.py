@@ -343,7 +343,7 @@ async def test_what_is_trimmed_while_it_is_read_is_no_damage(world: World) -> No
     segment = of_topic.segments()[0]
     log.roll_ledger(of_topic, 0)
     log.stage_trim(of_topic, 2)
-    await world.broker.log_durable()
+    await world.broker.when_durable()
     file = world.fs.open(f"{DIRECTORY}/{segment_name(segment)}", writable=True)
     file.write_at(64, [bytes(file.size() - 64)])
     world.lanes[1].thaw()

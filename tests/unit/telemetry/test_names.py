@@ -100,7 +100,7 @@ async def play(world: World, names_key: bytes | None) -> tuple[list[Batch], byte
     broker.engine.unload_topic(refunds)
     await asyncio.sleep(3)
     await publisher.publish_window(broker.clock.wall_ns())
-    await broker.log_durable()
+    await broker.when_durable()
     own = broker.engine.topics[broker.settings.headgateTelemetryTopic]
     return records(broker), b"".join(bodies(broker, own))
 

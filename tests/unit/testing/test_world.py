@@ -91,7 +91,7 @@ async def test_a_stop_makes_everything_durable_and_admits_nobody(world: World) -
 @played()
 async def test_asking_ends_with_the_power(world: World) -> None:
     world.lanes[0].freeze()
-    asking = asyncio.ensure_future(world.ask(world.broker.log_durable()))
+    asking = asyncio.ensure_future(world.ask(world.broker.when_durable()))
     world.broker.log.create_cursor(1, "s", AckSet(), {})
     await asyncio.sleep(0.1)
     world.crash()

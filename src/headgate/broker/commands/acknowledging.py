@@ -135,4 +135,4 @@ def _answer_when_durable(
             connection.write(encode.ack_response(consumer_id, request_id, code, str(error)))
 
     committer = connection.broker.logs.of(subscription.topic).committer
-    committer.durable().add_done_callback(stored)
+    committer.when_durable().add_done_callback(stored)

@@ -138,7 +138,7 @@ async def close_producer(connection: Connection, command: BaseCommand) -> None:
         topic.discard_parked(producer)  # its client has given up waiting for them
         if producer.pending_count:
             with contextlib.suppress(HeadgateError):  # each SEND is answered with its own error
-                await connection.broker.log_durable(topic)
+                await connection.broker.when_durable(topic)
             connection.broker.begin_turn()
         if connection.producers.get(request.producer_id) is entry:
             connection.forget_producer(request.producer_id)

@@ -73,7 +73,7 @@ async def test_again_of_what_was_given_up_long_ago(world: World) -> None:
     await consumer.ack_through(old)
     topic = world.broker.engine.topics[TOPIC]
     world.broker.log.stage_trim(world.broker.log.topic(topic.log.number), 1)
-    await world.broker.log_durable()
+    await world.broker.when_durable()
     assert topic.log.first == topic.log.end == 1
     await consumer.ack_through(old)
     await consumer.ack(old)
