@@ -16,8 +16,8 @@ from headgate.admin.table import ROUTES
 from headgate.pipeline.tables.catalogue import TABLES
 from headgate.policy.settings import SETTINGS, SettingInfo
 from headgate.record.fields import FIELDS, MAJOR_VERSION, STATE_FIELD_NAMES, Field
-from headgate.telemetry.instruments import INSTRUMENTS, Instrument
-from headgate.telemetry.series import SERIES
+from headgate.telemetry.otel.instruments import INSTRUMENTS, Instrument
+from headgate.telemetry.prometheus.series import SERIES
 from pyspark_pulsar.chunks import ENTRIES_BETWEEN_MAX
 from pyspark_pulsar.columns import COLUMN_MEANINGS, spark_schema
 from pyspark_pulsar.options import COLUMNS, OPTIONS

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 from headgate.admin.app import AdminApp
 from headgate.base.names import parse_topic
 from headgate.base.units import NS_PER_MS
-from headgate.facade.broker_facade import AdminFacade
+from headgate.facade.admin_facade import AdminFacade
 from headgate.testing import SimConsumer, World
 from headgate.wire.codes import SubscriptionType
 from tests.unit.admin.client import Answer, ask, ask_async, encode

@@ -17,7 +17,7 @@ from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (
 from opentelemetry.proto.common.v1.common_pb2 import KeyValue
 
 from headgate import __version__
-from headgate.telemetry.instruments import BY_NAME, Kind
+from headgate.telemetry.otel.instruments import BY_NAME, Kind
 from tests.service.process import BrokerProcess, StartFailedError
 
 Make = Callable[..., BrokerProcess]
@@ -192,7 +192,7 @@ def test_without_the_variable_nothing_is_exported_or_even_loaded(
     broker = make_broker("off").start()
     assert broker.terminate() == 0
     imported = _imported(broker)
-    assert "headgate.telemetry.publisher" in imported
+    assert "headgate.telemetry.records.publisher" in imported
     assert not [name for name in imported if name.split(".")[0] in ("opentelemetry", "requests")]
     assert len(exporting.requests) == count
 

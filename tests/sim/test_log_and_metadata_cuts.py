@@ -25,8 +25,8 @@ from headgate.base.errors import HeadgateError, StorageError
 from headgate.base.names import NamespaceName, parse_topic
 from headgate.base.positions import EARLIEST, Position
 from headgate.engine.topic import Topic
-from headgate.facade.broker_facade import AdminFacade
-from headgate.facade.port import AtPosition
+from headgate.facade.admin_facade import AdminFacade
+from headgate.facade.protocol import AtPosition
 from headgate.fs import FaultyFs, Operation
 from headgate.ledger import LedgerSettings
 from headgate.metadata.memory_store import MemoryStore

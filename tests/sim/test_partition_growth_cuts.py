@@ -15,8 +15,8 @@ import pytest
 from headgate.base.errors import HeadgateError
 from headgate.base.names import parse_topic
 from headgate.base.positions import LATEST
-from headgate.facade.broker_facade import AdminFacade
-from headgate.facade.port import AtPosition
+from headgate.facade.admin_facade import AdminFacade
+from headgate.facade.protocol import AtPosition
 from headgate.testing import World
 
 BASE = parse_topic("persistent://public/default/orders")

@@ -56,8 +56,8 @@ ALLOWED: dict[str, set[str]] = {
 }  # fmt: skip
 
 STILL_UPWARD = {
-    ("headgate.broker.sweeps", "headgate.observe.history.History"),
-    ("headgate.broker.sweeps", "headgate.observe.parked_history.ParkedHistory"),
+    ("headgate.broker.sweeps", "headgate.observe.history.tracks.History"),
+    ("headgate.broker.sweeps", "headgate.observe.history.parked.ParkedHistory"),
     ("headgate.control.adaptive", "headgate.broker.service.Broker"),
     ("headgate.policy.retention", "headgate.broker.service.Broker"),
 }
@@ -136,9 +136,9 @@ NEVER_IN_STEPS = {
 """What of a DataFrame runs it, keeps it or leads to its session."""
 
 ADMIN_SEES = (
-    "headgate.facade.port",
-    "headgate.observe.stats",
-    "headgate.observe.explain_types",
+    "headgate.facade.protocol",
+    "headgate.observe.stats.fields",
+    "headgate.observe.explain.reports",
 )
 """What it asks, and the plain types of the answers, which its description shows."""
 

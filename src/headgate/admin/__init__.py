@@ -3,5 +3,5 @@
 ``app`` is the ASGI application; each other module holds the routes of one subject. A route names
 the operation that it performs (``operations``), its body and its reply, from which authorization
 and the OpenAPI description follow. Every error is ``{"reason": text}``.
-Imports ``headgate.facade.port`` and ``.stats``, ``headgate.metadata`` and ``headgate.base``.
+Imports ``headgate.facade.protocol`` and ``.stats``, ``headgate.metadata`` and ``headgate.base``.
 """

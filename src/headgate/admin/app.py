@@ -20,7 +20,7 @@ from headgate.admin.table import ROUTES
 from headgate.base.clock import Clock
 from headgate.base.errors import InputError, InvariantError, StorageError
 from headgate.base.names import PERSISTENT
-from headgate.facade.port import Facade
+from headgate.facade.protocol import Facade
 from headgate.metadata.errors import RefusalError
 
 _log = logging.getLogger("headgate.admin")

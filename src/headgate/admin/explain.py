@@ -10,7 +10,7 @@ from headgate.admin.names import missing_topic, topic_name
 from headgate.admin.operations import Operation
 from headgate.admin.routing import Call, Query, Reply, Route, as_json
 from headgate.metadata.errors import RefusalError
-from headgate.observe.explain_types import TopicReport, TopReport
+from headgate.observe.explain.reports import TopicReport, TopReport
 
 COUNT_DEFAULT = 10
 COUNT_MAX = 1_000

@@ -14,7 +14,12 @@ from typing import Any
 from msgspec import UNSET
 
 from headgate.base.counters import safe_sum
-from headgate.observe.stats import ConsumerStats, PublisherStats, SubscriptionStats, TopicStats
+from headgate.observe.stats.fields import (
+    ConsumerStats,
+    PublisherStats,
+    SubscriptionStats,
+    TopicStats,
+)
 
 _TOPIC_SUMS = (
     "msg_rate_in", "msg_throughput_in", "msg_rate_out", "msg_throughput_out", "bytes_in_counter",

@@ -19,7 +19,7 @@ from headgate.admin.operations import Operation
 from headgate.base.clock import Clock
 from headgate.base.names import NON_PERSISTENT
 from headgate.base.units import INT64_MAX, NS_PER_MS
-from headgate.facade.port import Facade
+from headgate.facade.protocol import Facade
 from headgate.metadata.errors import RefusalError
 
 JSON = "application/json"

@@ -18,7 +18,7 @@ from headgate.admin.routing import NO_CONTENT, Call, Reply, Route, as_json
 from headgate.admin.topics import ensure_topic
 from headgate.base.names import TopicName
 from headgate.base.positions import EARLIEST, LATEST, Position
-from headgate.facade.port import AtPosition, AtTime, OlderThan
+from headgate.facade.protocol import AtPosition, AtTime, OlderThan
 from headgate.metadata.errors import RefusalError, conflict, not_allowed
 from headgate.metadata.policies import JavaLong
 

@@ -15,7 +15,7 @@ from headgate.admin.routing import Call, Reply, Route, as_json
 from headgate.base.names import TopicName
 from headgate.metadata.errors import RefusalError
 from headgate.metadata.rows import PartitionedRow
-from headgate.observe.stats import InternalStats, StatsOptions, TopicStats
+from headgate.observe.stats.fields import InternalStats, StatsOptions, TopicStats
 
 _Stats = TypeVar("_Stats", TopicStats, InternalStats)
 

@@ -37,14 +37,14 @@ from headgate.base.units import MIB, MS_PER_S, S_PER_MINUTE
 from headgate.broker.info import BrokerInfo
 from headgate.broker.server import serve_binary
 from headgate.broker.service import Broker, Lanes
-from headgate.facade.broker_facade import AdminFacade
+from headgate.facade.admin_facade import AdminFacade
 from headgate.fs import OsFs, SpareFiles
 from headgate.ledger import CommitLog, LedgerSettings
 from headgate.metadata.catalog import Catalog
 from headgate.policy.settings import Settings
 from headgate.storage.lanes import Lane, ThreadLane, run_on
-from headgate.telemetry.publisher import TelemetryPublisher
-from headgate.telemetry.route import metrics_route
+from headgate.telemetry.prometheus.route import metrics_route
+from headgate.telemetry.records.publisher import TelemetryPublisher
 
 logger = logging.getLogger("headgate.app")
 

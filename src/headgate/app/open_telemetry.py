@@ -9,7 +9,7 @@ from headgate import __version__
 from headgate.app.export_settings import ExportSettings
 from headgate.broker.service import Broker
 from headgate.storage.lanes import ThreadLane
-from headgate.telemetry.metric_export import MetricExport
+from headgate.telemetry.otel.export import MetricExport
 
 logger = logging.getLogger("headgate.app")
 
@@ -17,7 +17,7 @@ logger = logging.getLogger("headgate.app")
 def start_export(broker: Broker, settings: ExportSettings) -> MetricExport:
     """Export what the running broker measures; stop it before the broker is closed."""
     # They take 0.1 s and 10 MiB, which only those pay who want them.
-    from headgate.telemetry.otlp import OtlpExporter
+    from headgate.telemetry.otel.otlp import OtlpExporter
 
     exporter = OtlpExporter(
         endpoint=settings.endpoint,

@@ -18,8 +18,8 @@ from headgate.broker.trimming import release
 from headgate.engine.rates import SAMPLE_PERIOD_NS
 from headgate.engine.topic import Topic
 from headgate.metadata.policies import Retention
-from headgate.observe.history import History
-from headgate.observe.parked_history import ParkedHistory
+from headgate.observe.history.parked import ParkedHistory
+from headgate.observe.history.tracks import History
 from headgate.policy.retention import retention_of
 from headgate.storage.repeated_failures import RepeatedFailureLog
 
@@ -58,7 +58,7 @@ class Sweeps:
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
         self.history = History()
-        """What :mod:`headgate.observe.explain` judges by."""
+        """What :mod:`headgate.observe.explain.topics` judges by."""
         self.parked_history = ParkedHistory()
         """What it says about publishing by."""
         self.quotas = QuotaSweep(broker)

@@ -1,6 +1,6 @@
 """Explain's answer as text: the sentence first, the figures that it rests on below.
 
-Takes the JSON values that ``headgate.observe.explain_types`` documents, gives plain lines. Colour
+Takes the JSON values that ``headgate.observe.explain.reports`` documents, gives plain lines. Colour
 only repeats what the words say, so a pipe and a terminal without colours lose nothing.
 """
 

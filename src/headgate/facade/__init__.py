@@ -1,4 +1,4 @@
-"""The broker as its admin API sees it: the port, and the implementation over the running broker.
+"""The broker as its admin API sees it: the protocol, and its implementation over a running broker.
 
-Imports the broker, what observes it, policy and everything below.
+It imports the broker, what observes it, policy and everything below.
 """

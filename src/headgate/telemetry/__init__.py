@@ -1,10 +1,8 @@
-"""Listens to the layers below and tells others: the Prometheus page, an OpenTelemetry collector
-and the telemetry topic.
+"""What the broker tells monitoring: the Prometheus page, OpenTelemetry metrics, the telemetry
+topic.
 
-Nothing below knows this package; it reads their figures, watches the engine through
-:class:`headgate.engine.ports.Observer` and publishes its records like any producer. ``series``
-and ``prometheus`` make ``GET /metrics``, ``route`` serves it; ``instruments`` and ``measurements``
-say what is exported, ``metric_export`` and ``otlp`` send it; ``subjects``, ``limiters``,
-``samples`` and ``events`` turn state into rows of the telemetry record, ``publisher`` sends them.
-Whatever walks all topics does so in short slices.
+It listens only, and nothing below knows it. ``prometheus`` makes and serves ``GET /metrics``,
+``otel`` exports metrics to a collector, ``records`` follows the engine as its
+:class:`headgate.engine.ports.Observer` and publishes the telemetry record like any producer. All
+walk the topics in short slices.
 """

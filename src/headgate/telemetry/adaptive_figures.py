@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from headgate.base.units import NS_PER_MS
-from headgate.telemetry.values import Number
+from headgate.telemetry.prometheus.values import Number
 
 if TYPE_CHECKING:
     from headgate.broker.service import Broker
@@ -20,7 +20,7 @@ PULSAR_TOPIC: Final = "pulsar.broker.topic.adaptive.throttle."
 
 
 def broker_figures(throttle: AdaptiveThrottle) -> tuple[Number, ...]:
-    """In the order of :data:`headgate.telemetry.series.ADAPTIVE_SERIES`."""
+    """In the order of :data:`headgate.telemetry.prometheus.series.ADAPTIVE_SERIES`."""
     status, settings = throttle.status, throttle.settings
     return (
         status.memory_pressure,
@@ -37,8 +37,8 @@ def broker_figures(throttle: AdaptiveThrottle) -> tuple[Number, ...]:
 
 
 def topic_figures(broker: Broker, topic: Topic) -> tuple[Number, ...] | None:
-    """In the order of :data:`headgate.telemetry.series.ADAPTIVE_TOPIC_SERIES`; None where there
-    are none, or nobody asks for them."""
+    """In the order of :data:`headgate.telemetry.prometheus.series.ADAPTIVE_TOPIC_SERIES`; None
+    where there are none, or nobody asks for them."""
     wanted = broker.settings.adaptivePublisherThrottlingPerTopicMetricsEnabled
     if not wanted or broker.adaptive is None or topic.control is None:
         return None

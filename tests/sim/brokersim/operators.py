@@ -12,12 +12,12 @@ from headgate.base.errors import HeadgateError, StorageError
 from headgate.base.names import parse_topic
 from headgate.base.positions import EARLIEST, LATEST, Position
 from headgate.base.units import MS_PER_S, NS_PER_S
-from headgate.facade.broker_facade import AdminFacade
-from headgate.facade.port import AtPosition, AtTime, OlderThan
+from headgate.facade.admin_facade import AdminFacade
+from headgate.facade.protocol import AtPosition, AtTime, OlderThan
 from headgate.fs import Operation
 from headgate.metadata.errors import RefusalError
 from headgate.metadata.policies import DispatchRate, Retention
-from headgate.observe.stats import StatsOptions
+from headgate.observe.stats.fields import StatsOptions
 from tests.sim.brokersim.model import START, Cursor, Presence, just_after
 from tests.sim.brokersim.publishing import limit_some
 from tests.sim.brokersim.quotas import set_some

@@ -12,7 +12,7 @@ from headgate.base.units import NS_PER_S
 from headgate.broker.service import Broker
 from headgate.engine.parking import Place
 from headgate.engine.topic import Topic
-from headgate.facade.broker_facade import AdminFacade
+from headgate.facade.admin_facade import AdminFacade
 from headgate.flow.limits.rate_limit import Dimension, RateLimit
 from headgate.metadata.policies import PublishRate
 from tests.sim.brokersim import adaptive

@@ -11,7 +11,7 @@ from headgate.broker.service import Broker
 from headgate.engine.eviction import Eviction
 from headgate.engine.ports import NoObserver
 from headgate.engine.topic import Topic
-from headgate.facade.broker_facade import AdminFacade
+from headgate.facade.admin_facade import AdminFacade
 from headgate.flow.quota.backlog_quota import Quota, QuotaPolicy, QuotaType, size_after_eviction
 from headgate.metadata.policies import BacklogQuota, QuotaKind
 from tests.sim.brokersim.model import Model, ViolationError, just_after

@@ -14,7 +14,7 @@ from headgate.base.names import parse_topic
 from headgate.base.positions import Position
 from headgate.base.units import KIB, NS_PER_MS
 from headgate.engine.subscription import Subscription
-from headgate.facade.broker_facade import AdminFacade
+from headgate.facade.admin_facade import AdminFacade
 from headgate.fs import FaultyFs, Operation
 from headgate.ledger import LedgerSettings
 from headgate.testing import NetworkProfile, SimClient

@@ -12,12 +12,12 @@ from headgate.base.positions import EARLIEST, LATEST, Position
 from headgate.broker.authorization import AllowAll, Authorizer, check_allowed
 from headgate.broker.entries import FoundMessage, StoredEntry
 from headgate.broker.info import BrokerInfo
-from headgate.facade.port import AtPosition, AtTime, OlderThan
+from headgate.facade.protocol import AtPosition, AtTime, OlderThan
 from headgate.metadata.catalog import Catalog, Change
 from headgate.metadata.errors import RefusalError, conflict, not_allowed, not_found
 from headgate.metadata.memory_store import MemoryStore
 from headgate.metadata.policies import BacklogQuota, DispatchRate, PublishRate, QuotaKind, Retention
-from headgate.observe.stats import (
+from headgate.observe.stats.fields import (
     ConsumerStats,
     CursorStats,
     InternalStats,
@@ -79,7 +79,7 @@ class FakeClock:
 
 
 class FakeFacade:
-    """Implements ``headgate.facade.port.Facade``."""
+    """Implements ``headgate.facade.protocol.Facade``."""
 
     def __init__(self) -> None:
         self.store = MemoryStore()

@@ -5,7 +5,12 @@ from __future__ import annotations
 import msgspec
 
 from headgate.admin.merge import merge_topic_stats
-from headgate.observe.stats import ConsumerStats, PublisherStats, SubscriptionStats, TopicStats
+from headgate.observe.stats.fields import (
+    ConsumerStats,
+    PublisherStats,
+    SubscriptionStats,
+    TopicStats,
+)
 
 
 def test_of_nothing_is_zero() -> None:

@@ -10,7 +10,7 @@ import pytest
 from headgate.base.names import parse_topic
 from headgate.base.positions import EARLIEST
 from headgate.broker.authorization import ASKED, AllowAll
-from headgate.facade.broker_facade import AdminFacade
+from headgate.facade.admin_facade import AdminFacade
 from headgate.metadata.errors import RefusalError
 from headgate.testing import RefusedError, SimConsumer, World
 from headgate.wire import client as frames

@@ -9,7 +9,7 @@ import pytest
 from headgate.base.names import parse_topic
 from headgate.base.park_cause import ParkCause
 from headgate.metadata.policies import BacklogQuota, PublishRate
-from headgate.observe.explain import explain_topic
+from headgate.observe.explain.topics import explain_topic
 from headgate.testing import ConnectionLostError, World
 from headgate.wire import client as frames
 from headgate.wire.codes import CommandType

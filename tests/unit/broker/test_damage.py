@@ -10,11 +10,11 @@ from headgate.base.names import parse_topic
 from headgate.base.positions import EARLIEST
 from headgate.broker.damage import damage_counts, damage_of, damage_text, damages
 from headgate.engine.subscription import Subscription
-from headgate.facade.broker_facade import AdminFacade
-from headgate.facade.port import AtPosition
+from headgate.facade.admin_facade import AdminFacade
+from headgate.facade.protocol import AtPosition
 from headgate.ledger.format import CURSOR_ID, KIND_ACKS, PREFIX, PREFIX_BYTES
 from headgate.metadata.errors import RefusalError
-from headgate.observe.explain import explain_top, explain_topic
+from headgate.observe.explain.topics import explain_top, explain_topic
 from headgate.testing import World
 from headgate.testing.errors import RefusedError
 from headgate.testing.world import DIRECTORY

@@ -12,7 +12,7 @@ from headgate.base.positions import Position
 from headgate.broker import entries
 from headgate.broker.entries import FoundMessage
 from headgate.engine.topic import Topic
-from headgate.facade.broker_facade import AdminFacade
+from headgate.facade.admin_facade import AdminFacade
 from headgate.metadata.errors import RefusalError
 from headgate.testing import World
 from headgate.wire.entry import payload_of

@@ -18,7 +18,7 @@ import pytest
 from headgate.base.errors import InvariantError
 from headgate.base.units import KIB
 from headgate.broker.service import Broker
-from headgate.facade.broker_facade import AdminFacade
+from headgate.facade.admin_facade import AdminFacade
 from headgate.ledger import Job, LedgerSettings
 from headgate.metadata.errors import RefusalError
 from headgate.storage import reads

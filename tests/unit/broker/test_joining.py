@@ -11,8 +11,8 @@ from headgate.base.errors import StorageError
 from headgate.base.names import TopicName
 from headgate.base.positions import LATEST
 from headgate.engine.topic import Topic
-from headgate.facade.broker_facade import AdminFacade
-from headgate.facade.port import AtPosition
+from headgate.facade.admin_facade import AdminFacade
+from headgate.facade.protocol import AtPosition
 from headgate.testing import World
 from tests.unit.broker.playing import TOPIC, played
 from tests.unit.broker.test_registry import NAME, create_partitioned, soon

@@ -14,7 +14,7 @@ from headgate.broker.trimming import unclaimed_end
 from headgate.engine.topic import Topic
 from headgate.ledger import LedgerSettings, TopicLog
 from headgate.metadata.policies import Retention
-from headgate.observe.internal_stats import internal_stats
+from headgate.observe.stats.internal import internal_stats
 from headgate.testing import SimClient, SimConsumer, World
 from tests.unit.broker.playing import TOPIC, played
 

@@ -26,10 +26,10 @@ from headgate.flow.limits.precedence import (
 )
 from headgate.flow.limits.rate_limit import Level
 from headgate.flow.sentences.disk import DiskFacts, PaceFacts
-from headgate.observe.explain import explain_subscription
-from headgate.observe.explain_types import SubscriptionReport
-from headgate.observe.history import History
-from headgate.observe.parked_history import ParkedHistory
+from headgate.observe.explain.reports import SubscriptionReport
+from headgate.observe.explain.topics import explain_subscription
+from headgate.observe.history.parked import ParkedHistory
+from headgate.observe.history.tracks import History
 from headgate.policy.dispatch_limits import NO_LIMIT, LimitsInForce
 from headgate.policy.publish_limits import PublishLimitsInForce
 

@@ -11,7 +11,7 @@ import pytest
 
 from headgate.base.names import parse_topic
 from headgate.cli.explain_view import WIDTH_MAX, amount, count, explain_text, size, span
-from headgate.observe.explain import explain_top, explain_topic
+from headgate.observe.explain.topics import explain_top, explain_topic
 from tests.unit.broker.virtual import VirtualBroker
 
 FAST = 1e6

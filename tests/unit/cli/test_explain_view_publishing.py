@@ -12,7 +12,7 @@ import pytest
 from headgate.base.names import TopicName, parse_topic
 from headgate.cli.explain_view import explain_text
 from headgate.metadata.policies import BacklogQuota, PublishRate
-from headgate.observe.explain import explain_top, explain_topic
+from headgate.observe.explain.topics import explain_top, explain_topic
 from headgate.testing import World
 
 ORDERS = parse_topic("persistent://public/default/orders")

@@ -10,7 +10,7 @@ import pytest
 from headgate.control.adaptive import DecisionRecord
 from headgate.flow.adaptive.cycle import DecisionKind, MemoryRule, Rule
 from headgate.flow.sentences.adaptive import decision_sentence
-from headgate.observe.explain_adaptive import adaptive_state
+from headgate.observe.states.adaptive import adaptive_state
 from headgate.testing import World
 from tests.unit.broker.adaptive_play import (
     ON,

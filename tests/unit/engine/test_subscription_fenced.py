@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from headgate.base.names import parse_topic
-from headgate.facade.broker_facade import AdminFacade
+from headgate.facade.admin_facade import AdminFacade
 from headgate.testing import RefusedError, World
 from headgate.wire.codes import ServerError
 from tests.unit.broker.playing import TOPIC, played

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from headgate.base.names import parse_topic
-from headgate.facade.broker_facade import AdminFacade
-from headgate.facade.port import AtPosition
+from headgate.facade.admin_facade import AdminFacade
+from headgate.facade.protocol import AtPosition
 from headgate.ledger import LedgerSettings
 from headgate.metadata.policies import Retention
 from headgate.testing import World

@@ -7,8 +7,8 @@ import asyncio
 import pytest
 
 from headgate.base.units import NS_PER_MS, NS_PER_S
-from headgate.facade.broker_facade import AdminFacade
-from headgate.observe.explain_storage import storage_state
+from headgate.facade.admin_facade import AdminFacade
+from headgate.observe.states.storage import storage_state
 from headgate.testing import World
 from tests.unit.broker.playing import TOPIC, played
 

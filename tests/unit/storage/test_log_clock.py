@@ -11,13 +11,13 @@ import pytest
 from headgate.base.errors import StorageError
 from headgate.base.names import parse_topic
 from headgate.base.units import MS_PER_S, NS_PER_S
-from headgate.facade.broker_facade import AdminFacade
-from headgate.facade.port import AtTime, OlderThan
+from headgate.facade.admin_facade import AdminFacade
+from headgate.facade.protocol import AtTime, OlderThan
 from headgate.flow.quota.backlog_quota import QuotaPolicy
 from headgate.ledger import LedgerSettings
 from headgate.metadata.memory_store import MemoryStore
 from headgate.metadata.policies import BacklogQuota, Retention
-from headgate.observe.stats import StatsOptions
+from headgate.observe.stats.fields import StatsOptions
 from headgate.storage.log_clock import LINES_MAX, times_bound
 from headgate.testing import SimProducer, World
 from tests.unit.broker.playing import TOPIC

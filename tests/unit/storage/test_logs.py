@@ -14,7 +14,7 @@ from headgate.base.units import KIB
 from headgate.engine.topic import Topic
 from headgate.ledger import LedgerSettings
 from headgate.storage.logs import TELEMETRY_LOG
-from headgate.telemetry.publisher import TelemetryPublisher
+from headgate.telemetry.records.publisher import TelemetryPublisher
 from headgate.testing import World
 from headgate.testing.world import DIRECTORY, TELEMETRY_DIRECTORY
 from tests.unit.broker.playing import TOPIC, played

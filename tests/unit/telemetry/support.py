@@ -13,8 +13,8 @@ from headgate.flow.quota.backlog_quota import QuotaPolicy
 from headgate.metadata.policies import BacklogQuota, DispatchRate, PublishRate, QuotaKind
 from headgate.record.codec import Batch, decode
 from headgate.record.fields import Kind
-from headgate.telemetry.prometheus import render
-from headgate.telemetry.publisher import TelemetryPublisher
+from headgate.telemetry.prometheus.render import render
+from headgate.telemetry.records.publisher import TelemetryPublisher
 from headgate.testing import World
 from headgate.wire.entry import payload_of
 

@@ -8,7 +8,7 @@ import pytest
 
 from headgate.base.errors import StorageError
 from headgate.base.names import parse_topic
-from headgate.facade.broker_facade import AdminFacade
+from headgate.facade.admin_facade import AdminFacade
 from headgate.testing import ConnectionLostError, RefusedError, World
 from headgate.wire.codes import ServerError
 from tests.unit.broker.playing import TOPIC, played

@@ -11,8 +11,8 @@ from headgate.base.names import parse_topic
 from headgate.base.positions import EARLIEST, Position
 from headgate.broker.connection_bounds import SLICE_IDS, TURN_WORK_MAX
 from headgate.engine.subscription import Subscription
-from headgate.facade.broker_facade import AdminFacade
-from headgate.facade.port import AtPosition
+from headgate.facade.admin_facade import AdminFacade
+from headgate.facade.protocol import AtPosition
 from headgate.testing import RefusedError, SimClient, SimConsumer, World
 from headgate.wire import client as frames
 from headgate.wire.codes import ServerError, SubscriptionType

@@ -8,7 +8,7 @@ import pytest
 
 from headgate.base.names import parse_topic
 from headgate.broker.commands.delays import REASON, WAITING_MAX
-from headgate.observe.explain import explain_topic
+from headgate.observe.explain.topics import explain_topic
 from headgate.testing import RefusedError, SimClient, SimProducer, World
 from headgate.wire.codes import ServerError
 from tests.unit.broker.playing import TOPIC, played

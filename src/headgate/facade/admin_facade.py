@@ -1,0 +1,324 @@
+"""The broker as the admin API uses it: :class:`headgate.facade.protocol.Facade` over the real one.
+
+Every method begins a turn before it looks at the engine, and again after each await: what it then
+does happens at one instant. What changes a cursor returns only when the change is durable.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Literal
+
+from headgate.base.ack_set import AckSet
+from headgate.base.errors import CorruptionError, InputError, StorageError
+from headgate.base.names import TopicName
+from headgate.base.positions import EARLIEST, LATEST, Position
+from headgate.base.units import MS_PER_S
+from headgate.broker import cursors, entries
+from headgate.broker.authorization import check_allowed
+from headgate.broker.damage import accept_damage, damage_text
+from headgate.broker.entries import FoundMessage, StoredEntry
+from headgate.broker.info import BrokerInfo
+from headgate.engine.errors import DamagedError, EngineError, SubscriptionBusyError
+from headgate.engine.subscription import Subscription
+from headgate.engine.topic import Topic
+from headgate.facade.protocol import AtPosition, AtTime, OlderThan
+from headgate.flow.sentences.disk import disk_sentence
+from headgate.ledger import TopicLog
+from headgate.metadata.catalog import Catalog, Change
+from headgate.metadata.errors import RefusalError, conflict, not_allowed, not_found
+from headgate.metadata.policies import BacklogQuota, DispatchRate, PublishRate, QuotaKind, Retention
+from headgate.observe.explain.topics import explain_top, explain_topic
+from headgate.observe.states.storage import storage_state
+from headgate.observe.stats.fields import InternalStats, StatsOptions, TopicStats
+from headgate.observe.stats.internal import internal_stats
+from headgate.observe.stats.topic import topic_stats
+from headgate.policy import publish_limits
+from headgate.policy.backlog_quotas import NOT_LIMITED
+from headgate.policy.dispatch_limits import rate_of
+from headgate.policy.retention import default_retention, retention_of
+from headgate.policy.settings import SETTINGS
+
+if TYPE_CHECKING:
+    from headgate.broker.service import Broker
+
+HEALTH_TOPIC_NUMBER = 0
+"""No topic has it: what a health check writes to the log is garbage to the next start."""
+
+
+class AdminFacade:
+    """Implements :class:`headgate.facade.protocol.Facade` for one broker."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+
+    @property
+    def catalog(self) -> Catalog:
+        return self._broker.catalog
+
+    @property
+    def info(self) -> BrokerInfo:
+        return self._broker.info
+
+    def check_allowed(self, operation: str, resource: str) -> None:
+        """The broker's authorizer decides."""
+        check_allowed(self._broker.authorizer, operation, resource)
+
+    async def commit(self, change: Change) -> None:
+        await self._broker.writer.commit(change)
+        await self._broker.registry.joining.joined(change)
+
+    # -- settings and policies -------------------------------------------------------------
+
+    def dynamic_settings(self) -> Sequence[str]:
+        return [name for name, info in SETTINGS.items() if info.dynamic]
+
+    def runtime_settings(self) -> Mapping[str, str]:
+        """No setting is a secret yet."""
+        return {name: self._broker.settings.text(name) for name in SETTINGS}
+
+    def check_setting(self, name: str, value: str | None) -> None:
+        try:
+            self._broker.dynamic.check(name, value, self.catalog.planned_settings())
+        except InputError as error:
+            raise not_allowed(str(error)) from error
+
+    def effective_dispatch_rate(
+        self,
+        scope: Literal["topic", "subscription"],
+        topic: TopicName,
+        subscription: str = "",
+    ) -> DispatchRate:
+        """Which level decides is asked of the limit table, as enforcement does;
+        the policy is shown as it was stored."""
+        if self._broker.registry.is_system(topic):
+            return rate_of(None)
+        limits = self._broker.limits
+        if scope == "topic":
+            return rate_of(limits.of_topic(topic).policy)
+        return rate_of(limits.of_subscription(topic, subscription).policy)
+
+    def effective_publish_rate(self, topic: TopicName) -> PublishRate | None:
+        """The table that enforcement asks is asked."""
+        if self._broker.registry.is_system(topic):
+            return None
+        return publish_limits.rate_of(self._broker.publish_limits.of_topic(topic).policy)
+
+    def effective_retention(self, topic: TopicName) -> Retention:
+        return retention_of(self._broker, topic)
+
+    def broker_retention(self) -> Retention:
+        return default_retention(self._broker.settings)
+
+    def effective_backlog_quotas(self, topic: TopicName) -> Mapping[QuotaKind, BacklogQuota]:
+        """The table that enforcement asks is asked."""
+        if self._broker.registry.is_system(topic):
+            return NOT_LIMITED
+        return self._broker.quotas.applied(topic)
+
+    async def check_backlog_quotas(self) -> None:
+        await self._broker.sweeps.quotas.check()
+
+    def auto_creation_partitions(self, topic: TopicName) -> int | None:
+        settings = self._broker.settings
+        if not settings.allowAutoTopicCreation or not topic.is_persistent:
+            return None
+        if self._broker.registry.is_system(topic):
+            return None
+        if settings.allowAutoTopicCreationType == "partitioned" and topic.partition < 0:
+            return settings.defaultNumPartitions
+        return 0
+
+    # -- the broker ------------------------------------------------------------------------
+
+    def is_ready(self) -> bool:
+        return self._broker.is_ready
+
+    async def check_health(self) -> str:
+        """Commits the beginning and end of a cursor that nobody has."""
+        broker = self._broker
+        if not broker.is_ready:
+            raise RefusalError(503, "Broker is not ready")
+        if broker.writer.failed is not None:
+            raise RefusalError(500, str(broker.writer.failed))
+        if bugs := broker.sweeps.bugs():
+            raise RefusalError(500, "; ".join(bugs))
+        broker.begin_turn()
+        try:
+            cursor_id = broker.log.create_cursor(HEALTH_TOPIC_NUMBER, "health", AckSet(), {})
+            broker.log.delete_cursor(cursor_id)
+            await broker.when_durable()
+        except StorageError as error:
+            raise RefusalError(503 if error.retryable else 500, str(error)) from error
+        if broker.log.full:
+            raise RefusalError(503, disk_sentence(broker.disk.facts()).replace("the", "The", 1))
+        if damage := damage_text(broker):
+            raise RefusalError(500, damage)
+        return storage_state(broker).sentence
+
+    async def explain_top(self, count: int) -> Any:
+        self._broker.begin_turn()
+        return await explain_top(self._broker, count)
+
+    async def explain_topic(self, topic: TopicName, *, per_partition: bool) -> Any:
+        self._broker.begin_turn()
+        return await explain_topic(self._broker, topic, per_partition=per_partition)
+
+    # -- topics ----------------------------------------------------------------------------
+
+    async def delete_topic(self, topic: TopicName, *, force: bool) -> None:
+        self._broker.begin_turn()
+        await self._broker.registry.delete(topic, force=force)
+
+    async def unload_topic(self, topic: TopicName) -> None:
+        """It is loaded again at once, so that its backlog stays in sight."""
+        self._broker.begin_turn()
+        await self._broker.registry.unload(topic)
+        self._broker.begin_turn()
+        self._broker.registry.get(topic)
+
+    async def accept_damage(self, topic: TopicName) -> None:
+        await accept_damage(self._broker, self._topic(topic))
+
+    async def topic_stats(self, topic: TopicName, options: StatsOptions) -> TopicStats:
+        return topic_stats(self._broker, self._topic(topic), options)
+
+    async def internal_stats(self, topic: TopicName, *, metadata: bool) -> InternalStats:
+        found = self._topic(topic)
+        skew_ms = self._broker.log_clock.skew_ms
+        return internal_stats(found, self._log(found), metadata=metadata, skew_ms=skew_ms)
+
+    async def last_message(self, topic: TopicName) -> FoundMessage:
+        with _refusals():
+            return await entries.last_message(self._broker, self._topic(topic))
+
+    async def message_at(self, topic: TopicName, publish_ms: int) -> FoundMessage:
+        """Publish times are those that the log dates its entries by."""
+        found = self._topic(topic)
+        position = self._log(found).position(self._broker.ordinal_at_time(found, publish_ms))
+        if position == EARLIEST:
+            raise not_found("Message ID not found")
+        return FoundMessage(position)
+
+    async def entry(self, topic: TopicName, position: Position) -> StoredEntry:
+        found = self._topic(topic)
+        log = self._log(found)
+        ordinal = log.ordinal_at_or_after(*position)
+        if ordinal >= log.end or log.position(ordinal) != position:
+            raise not_found("Message id not found")
+        with _refusals():
+            try:
+                return await entries.stored_entry(self._broker, found, ordinal)
+            except CorruptionError:
+                if ordinal < found.log.first:  # trimmed while it was read, its place given back
+                    raise not_found("Message id not found") from None
+                raise
+
+    # -- subscriptions ---------------------------------------------------------------------
+
+    def subscriptions(self, topic: TopicName) -> Sequence[str]:
+        return list(self._topic(topic).subscriptions)
+
+    async def create_subscription(
+        self, topic: TopicName, name: str, at: AtPosition, properties: Mapping[str, str]
+    ) -> None:
+        await self._settled(topic, name)
+        found = self._topic(topic)
+        if name in found.subscriptions:
+            raise conflict("Subscription already exists for topic")
+        ordinal = self._ordinal(found, at)
+        with _refusals():
+            await cursors.create_subscription(
+                self._broker, found, name, at_ordinal=ordinal, properties=properties
+            )
+
+    async def delete_subscription(self, topic: TopicName, name: str, *, force: bool) -> None:
+        await self._settled(topic, name)
+        subscription = self._subscription(topic, name)
+        with _refusals():
+            await cursors.delete_subscription(self._broker, subscription, force=force)
+
+    async def skip_messages(self, topic: TopicName, name: str, count: int) -> None:
+        await self._settled(topic, name)
+        subscription = self._subscription(topic, name)
+        subscription.skip_messages(count)
+        await self._broker.when_durable(subscription.topic)
+
+    async def clear_backlog(self, topic: TopicName, name: str) -> None:
+        await self._settled(topic, name)
+        subscription = self._subscription(topic, name)
+        subscription.skip_to(subscription.topic.log.end)
+        await self._broker.when_durable(subscription.topic)
+
+    async def reset_cursor(self, topic: TopicName, name: str, to: AtPosition | AtTime) -> None:
+        await self._settled(topic, name)
+        subscription = self._subscription(topic, name)
+        ordinal = self._ordinal(subscription.topic, to)
+        with _refusals():
+            await cursors.seek(self._broker, subscription, ordinal)
+
+    async def expire_messages(
+        self, topic: TopicName, name: str, what: OlderThan | AtPosition
+    ) -> bool:
+        await self._settled(topic, name)
+        subscription = self._subscription(topic, name)
+        if isinstance(what, OlderThan):
+            before_ms = self._broker.engine.log_ms - what.age_s * MS_PER_S
+            ordinal = self._log(subscription.topic).ordinal_received_at_or_after(before_ms)
+        else:
+            # A position that is not held any more expires nothing beyond it.
+            ordinal = self._ordinal(subscription.topic, replace(what, excluded=True))
+        if not subscription.skip_to(ordinal, expired=True):
+            return False
+        await self._broker.when_durable(subscription.topic)
+        return True
+
+    # -- finding ---------------------------------------------------------------------------
+
+    def _topic(self, name: TopicName) -> Topic:
+        self._broker.begin_turn()
+        topic = self._broker.registry.get(name)
+        if topic is None:
+            raise not_found(f"Topic {name} not found")
+        return topic
+
+    def _log(self, topic: Topic) -> TopicLog:
+        return self._broker.log_of(topic)
+
+    def _subscription(self, name: TopicName, subscription: str) -> Subscription:
+        found = self._topic(name).subscriptions.get(subscription)
+        if found is None:
+            raise not_found(f"Subscription {subscription} not found for topic {name}")
+        return found
+
+    def _ordinal(self, topic: Topic, at: AtPosition | AtTime) -> int:
+        """The entry that a place in a topic means; the topic's end if there is none."""
+        if isinstance(at, AtTime):
+            return self._broker.ordinal_at_time(topic, at.publish_ms)
+        log = self._log(topic)
+        if at.position == LATEST:
+            return log.end
+        ordinal = log.ordinal_at_or_after(*at.position)
+        if at.excluded and ordinal < log.end and log.position(ordinal) == at.position:
+            return ordinal + 1
+        return ordinal
+
+    async def _settled(self, name: TopicName, subscription: str) -> None:
+        """Return when nobody is creating, deleting or moving that subscription."""
+        await self._broker.cursor_work.settled(self._topic(name), subscription)
+
+
+@contextmanager
+def _refusals() -> Iterator[None]:
+    """What the engine refuses, with the admin API's statuses."""
+    try:
+        yield
+    except SubscriptionBusyError as error:
+        raise not_allowed(str(error)) from error
+    except (DamagedError, CorruptionError) as error:
+        raise RefusalError(500, str(error)) from error
+    except EngineError as error:
+        # Topics and subscriptions that are being closed or moved: come again.
+        raise RefusalError(503, str(error)) from error

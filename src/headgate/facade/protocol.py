@@ -1,0 +1,226 @@
+"""What the admin API needs of a broker, and nothing more: types and one Protocol.
+
+Rules:
+
+* Metadata is read from ``facade.catalog`` (always durable state). A change is planned there
+  (``catalog.plan_...``, which validates and raises :class:`RefusalError`) and made by
+  ``await facade.commit(change)``; there must be no ``await`` between the two.
+* The other methods are about *topics that hold messages*: a partition, or a topic without
+  partitions. The admin API resolves a partitioned topic and asks for each partition. Only
+  :meth:`Facade.delete_topic` and :meth:`Facade.explain_topic` take a partitioned topic's name.
+* Whatever cannot be done raises :class:`RefusalError` with Pulsar's status and text. Names are
+  checked by the caller, existence of topics too; a topic that vanished meanwhile is a 404.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
+
+from headgate.base.names import TopicName
+from headgate.base.positions import Position
+from headgate.broker.entries import FoundMessage, StoredEntry
+from headgate.broker.info import BrokerInfo
+from headgate.metadata.catalog import Catalog, Change
+from headgate.metadata.policies import BacklogQuota, DispatchRate, PublishRate, QuotaKind, Retention
+from headgate.observe.stats.fields import InternalStats, StatsOptions, TopicStats
+
+
+@dataclass(frozen=True, slots=True)
+class AtPosition:
+    """A place in a topic: the entry at ``position`` (or EARLIEST, LATEST)."""
+
+    position: Position
+    excluded: bool = False
+    """True: just after it rather than at it."""
+    batch_index: int = -1
+
+
+@dataclass(frozen=True, slots=True)
+class AtTime:
+    """A place in a topic: the first message published at or after ``publish_ms``."""
+
+    publish_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class OlderThan:
+    """Messages older than ``age_s`` seconds when the request is carried out."""
+
+    age_s: int
+
+
+class Facade(Protocol):
+    """The broker, as the admin API uses it."""
+
+    @property
+    def catalog(self) -> Catalog:
+        """What exists. Reads are immediate; see the module's rules for changes."""
+
+    @property
+    def info(self) -> BrokerInfo:
+        """Who this broker is."""
+
+    def check_allowed(self, operation: str, resource: str) -> None:
+        """Return if whoever asks may perform ``operation`` on ``resource``: a topic's full name,
+        a namespace or a tenant; empty for the broker itself.
+
+        Raises:
+            RefusalError: 403.
+        """
+
+    async def commit(self, change: Change) -> None:
+        """Make ``change`` durable, then visible, then effective (limits, loaded topics).
+
+        Raises:
+            StorageError: the disk refused; the change was abandoned.
+        """
+
+    # Dynamic settings. Overrides are in the catalog; these know what the settings mean.
+
+    def dynamic_settings(self) -> Sequence[str]:
+        """Names of the settings that may be changed while the broker runs."""
+
+    def runtime_settings(self) -> Mapping[str, str]:
+        """Every supported setting with its present value as text; secrets are masked."""
+
+    def check_setting(self, name: str, value: str | None) -> None:
+        """Return if ``value`` (``None``: the start-up value) is allowed for the dynamic setting
+        ``name``, by itself and beside what the others are or are about to be.
+
+        Raises:
+            RefusalError: 412 with the name, the value and what is allowed.
+        """
+
+    # State of the broker.
+
+    def is_ready(self) -> bool:
+        """Whether recovery is done and clients are served."""
+
+    async def check_health(self) -> str:
+        """Prove that a commit to the log works. Returns when it did, with what is wrong all the
+        same: that the disk is slow, that connections are refused; empty if nothing is.
+
+        Raises:
+            RefusalError: 503 or 500 with what is wrong.
+        """
+
+    def effective_dispatch_rate(
+        self,
+        scope: Literal["topic", "subscription"],
+        topic: TopicName,
+        subscription: str = "",
+    ) -> DispatchRate:
+        """The limit that is enforced (``applied=true``), as it is set, wherever that is.
+
+        ``subscription`` names one that may have a rate of its own. Nothing set anywhere: rates of
+        0, with period 1 and not relative.
+        """
+
+    def effective_publish_rate(self, topic: TopicName) -> PublishRate | None:
+        """The publish limit that is enforced on a topic, as it is set, wherever that is; ``None``
+        if nothing is set anywhere."""
+
+    def effective_retention(self, topic: TopicName) -> Retention:
+        """The retention that is enforced: the topic's, the namespace's or the broker's."""
+
+    def broker_retention(self) -> Retention:
+        """The retention of topics that no policy says anything about."""
+
+    def effective_backlog_quotas(self, topic: TopicName) -> Mapping[QuotaKind, BacklogQuota]:
+        """The backlog quotas that are enforced, of each type, wherever it is set."""
+
+    async def check_backlog_quotas(self) -> None:
+        """Verify the backlog quotas of all topics now. Returns when it is done."""
+
+    def auto_creation_partitions(self, topic: TopicName) -> int | None:
+        """How many partitions ``topic`` would get if a client's first use created it now.
+
+        0: it would not be partitioned. ``None``: topics are not created by using them here.
+        """
+
+    async def explain_top(self, count: int) -> Any:
+        """The ``count`` worst backlogs and what holds each; a JSON-able value."""
+
+    async def explain_topic(self, topic: TopicName, *, per_partition: bool) -> Any:
+        """What holds ``topic`` (maybe partitioned) back; a JSON-able value."""
+
+    # Topics.
+
+    async def delete_topic(self, topic: TopicName, *, force: bool) -> None:
+        """Delete a topic, or a partitioned topic with all its partitions: all or nothing.
+
+        Raises:
+            RefusalError: 412 ``Topic has N connected producers/consumers`` unless ``force``.
+        """
+
+    async def unload_topic(self, topic: TopicName) -> None:
+        """Close its producers and consumers and forget what is in memory; clients reconnect."""
+
+    async def accept_damage(self, topic: TopicName) -> None:
+        """Serve a topic that lost something as it is: entries that are lost are skipped, and its
+        subscriptions stand where they are known to have been."""
+
+    async def topic_stats(self, topic: TopicName, options: StatsOptions) -> TopicStats:
+        """Its counters, rates, producers and subscriptions."""
+
+    async def internal_stats(self, topic: TopicName, *, metadata: bool) -> InternalStats:
+        """Its ledgers and cursors; ``metadata`` adds each ledger's description."""
+
+    async def last_message(self, topic: TopicName) -> FoundMessage:
+        """Its last durable message; position ``(ledger, -1)`` or ``(-1, -1)`` if it has none."""
+
+    async def message_at(self, topic: TopicName, publish_ms: int) -> FoundMessage:
+        """The first message published at or after ``publish_ms``.
+
+        Behind the last one this is the place that the next message takes.
+
+        Raises:
+            RefusalError: 404 if the topic never held a message.
+        """
+
+    async def entry(self, topic: TopicName, position: Position) -> StoredEntry:
+        """The entry at exactly ``position``.
+
+        Raises:
+            RefusalError: 404 if the topic does not hold it.
+        """
+
+    # Subscriptions. A missing one is 404 ``Subscription S not found for topic T``.
+
+    def subscriptions(self, topic: TopicName) -> Sequence[str]:
+        """Names of its durable subscriptions and of readers that are connected now."""
+
+    async def create_subscription(
+        self, topic: TopicName, name: str, at: AtPosition, properties: Mapping[str, str]
+    ) -> None:
+        """Create a durable subscription.
+
+        Raises:
+            RefusalError: 409 ``Subscription already exists for topic``.
+        """
+
+    async def delete_subscription(self, topic: TopicName, name: str, *, force: bool) -> None:
+        """Delete a subscription.
+
+        Raises:
+            RefusalError: 412 ``Subscription has active connected consumers`` unless ``force``.
+        """
+
+    async def skip_messages(self, topic: TopicName, name: str, count: int) -> None:
+        """Acknowledge the ``count`` oldest unacknowledged entries of a subscription."""
+
+    async def clear_backlog(self, topic: TopicName, name: str) -> None:
+        """Acknowledge everything."""
+
+    async def reset_cursor(self, topic: TopicName, name: str, to: AtPosition | AtTime) -> None:
+        """Move a subscription; its consumers are disconnected and come back."""
+
+    async def expire_messages(
+        self, topic: TopicName, name: str, what: OlderThan | AtPosition
+    ) -> bool:
+        """Acknowledge the messages that are older than an age, or up to a position.
+
+        Returns whether there was anything to expire (the admin API answers 409 if not).
+        """

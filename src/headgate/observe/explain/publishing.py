@@ -1,0 +1,137 @@
+"""The publishing side of topics as explain shows it: what holds producers, whom, for how long."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from heapq import nlargest
+from typing import TYPE_CHECKING
+
+from headgate.base.instants import iso_time
+from headgate.base.park_cause import ParkCause
+from headgate.base.units import NS_PER_S
+from headgate.broker.slices import SLICE_STEPS, Steps, at_once
+from headgate.engine.topic import Topic
+from headgate.flow.limits.gate_node import LARGEST_WAITERS
+from headgate.flow.sentences.publish import Held, publish_sentence
+from headgate.observe.explain.reports import (
+    HeldProducer,
+    ParkedState,
+    Publishing,
+    TopicPublishingReport,
+)
+from headgate.observe.states.limits import publish_limits
+from headgate.observe.states.parked import parked_states
+
+if TYPE_CHECKING:
+    from headgate.broker.service import Broker
+
+SLICE_TOPICS = 200
+"""Topics looked at before other work has its turn: about a millisecond."""
+
+
+def publishing(broker: Broker, topics: Sequence[Topic]) -> Steps[Publishing]:
+    """The publishing side of a topic, given as its partitions."""
+    now_ns = broker.engine.now_ns
+    rates = [topic.rates.per_second(topic.counters(), now_ns) for topic in topics]
+    last_ms = max((topic.last_publish_ms for topic in topics), default=0)
+    waiting: list[HeldProducer] = []
+    for topic in topics:
+        if topic.parking:
+            found = [*waiting, *_held_producers(topic)]
+            waiting = nlargest(LARGEST_WAITERS, found, key=lambda held: held.messages)
+            yield
+    parked = yield from parked_states(broker, topics)
+    return Publishing(
+        producers=sum(len(topic.producers) for topic in topics),
+        messages_per_s=sum(rate[0] for rate in rates),
+        bytes_per_s=sum(rate[1] for rate in rates),
+        pending_entries=sum(topic.pending_count for topic in topics),
+        parked=parked,
+        longest_waiting=waiting,
+        limits=publish_limits(broker, topics),
+        delays_ignored=sum(topic.delays_ignored for topic in topics),
+        sentence=_sentence(parked, topics),
+        last_publish=iso_time(last_ms) if last_ms else None,
+    )
+
+
+async def held_topics(broker: Broker, count: int) -> list[TopicPublishingReport]:
+    """Users' topics whose producers are held now, at most ``count``: those with most messages that
+    wait first. Topics are looked at in slices."""
+    found = []
+    for number, topic in enumerate(list(broker.engine.topics.values()), start=1):
+        if number % SLICE_TOPICS == 0:
+            await asyncio.sleep(0)
+            broker.begin_turn()
+        parking = topic.parking
+        if parking is None or topic.is_system:
+            continue
+        paused = parking.waiting(ParkCause.MEMORY).producers
+        if parking or paused:
+            found.append((parking.messages, paused, topic.name.full, topic))
+    worst = nlargest(count, found, key=lambda each: each[:3])
+    reports = []
+    for number, (*_, topic) in enumerate(worst, start=1):
+        if number % SLICE_STEPS == 0:
+            await asyncio.sleep(0)
+            broker.begin_turn()
+        report = _held_topic(broker, topic)
+        if report is not None:
+            reports.append(report)
+    return reports
+
+
+def _held_topic(broker: Broker, topic: Topic) -> TopicPublishingReport | None:
+    parked = at_once(parked_states(broker, [topic]))
+    now = sorted((p for p in parked if p.producers), key=lambda state: -state.messages)
+    if not now:
+        return None  # what waited when it was looked at waits no more
+    return TopicPublishingReport(
+        topic=topic.name.full,
+        causes=[state.cause for state in now],
+        messages=sum(state.messages for state in now),
+        bytes=sum(state.bytes for state in now),
+        sentence=_sentence(parked, [topic]),
+    )
+
+
+def _sentence(parked: Sequence[ParkedState], topics: Sequence[Topic]) -> str:
+    causes = [
+        Held(
+            cause=ParkCause[state.cause.upper()],
+            producers=state.producers,
+            messages=state.messages,
+            minute_s=state.minute_s,
+            hour_s=state.hour_s,
+            waiting_s=state.waiting_s,
+            limit_text="" if state.limit is None else state.limit.text,
+            limit_source="" if state.limit is None else state.limit.source,
+            last_goes_s=state.last_goes_s,
+            unread=state.unread,
+        )
+        for state in parked
+    ]
+    stopped = any(topic.quota is not None and topic.quota.over is not None for topic in topics)
+    disk_full = any(topic.engine.disk_hold.is_full and not topic.is_system for topic in topics)
+    return publish_sentence(
+        causes, partitions=max(1, len(topics)), stopped=stopped, disk_full=disk_full
+    )
+
+
+def _held_producers(topic: Topic) -> list[HeldProducer]:
+    parking, now_ns = topic.parking, topic.engine.now_ns
+    if parking is None:
+        return []
+    return [
+        HeldProducer(
+            topic=topic.name.full,
+            producer=producer.name,
+            cause=cause.label,
+            messages=producer.parked_messages,
+            bytes=producer.parked_bytes,
+            waiting_s=(now_ns - producer.parked[0].arrived_ns) / NS_PER_S,
+        )
+        for producer in topic.producers.values()
+        if producer.parked and (cause := parking.cause_of(producer)) is not None
+    ]

@@ -1,0 +1,122 @@
+"""The broker's own memory of the last hour of publishing: how long what was sent waited, by cause.
+
+Explain answers "why is my producer slow" from here. Topics on which nothing ever waited cost
+nothing; of the others there is a point whenever their seconds changed between two looks, coarser
+with age as in :mod:`headgate.observe.history.tracks`. All values are cumulative, so nothing is lost
+but resolution.
+"""
+
+from __future__ import annotations
+
+import struct
+
+from headgate.base.park_cause import ParkCause
+from headgate.engine.parking import Parking
+from headgate.engine.topic import Topic
+from headgate.observe.history.tracks import grid_cell
+
+Nanoseconds = tuple[int, ...]
+"""By :class:`ParkCause`."""
+
+NOTHING: Nanoseconds = (0,) * len(ParkCause)
+
+_POINT = struct.Struct(f"<{1 + len(ParkCause)}q")
+"""When, and the seconds until then."""
+
+_THIN_EVERY_POINTS = 16
+
+
+def parked_ns(parking: Parking, now_ns: int) -> Nanoseconds:
+    """Time in which anything waited, until now."""
+    return tuple(parking.parked_ns(cause, now_ns) for cause in ParkCause)
+
+
+class ParkedTrack:
+    """The history of one topic."""
+
+    __slots__ = ("_points", "_seen_ns")
+
+    def __init__(self, at_ns: int, spent_ns: Nanoseconds) -> None:
+        """``spent_ns`` is what passed since it began, which was lately."""
+        began_ns = at_ns - max(spent_ns)
+        self._points = [_POINT.pack(began_ns, *NOTHING), _POINT.pack(at_ns, *spent_ns)]
+        self._seen_ns = at_ns
+        """Up to here nothing waited since the newest point."""
+
+    def add(self, at_ns: int, spent_ns: Nanoseconds) -> None:
+        """What has passed until now."""
+        _, *last_ns = _POINT.unpack(self._points[-1])
+        if tuple(last_ns) != spent_ns:
+            self._push(self._seen_ns, tuple(last_ns))
+            self._push(at_ns, spent_ns)
+        self._seen_ns = at_ns
+
+    def _push(self, at_ns: int, spent_ns: Nanoseconds) -> None:
+        point = _POINT.pack(at_ns, *spent_ns)
+        if point != self._points[-1]:
+            self._points.append(point)
+            if len(self._points) % _THIN_EVERY_POINTS == 0:
+                self._thin(at_ns)
+
+    def _thin(self, now_ns: int) -> None:
+        """Of each cell of the grid for its age keep the first point, and always the newest."""
+        kept: dict[object, bytes] = {}
+        for point in self._points[:-1]:
+            at_ns = _POINT.unpack(point)[0]
+            cell = grid_cell(now_ns - at_ns, at_ns)
+            if cell is not None:
+                kept.setdefault(cell, point)
+        self._points = [*kept.values(), self._points[-1]]
+
+    def since(self, start_ns: int, now_ns: int, spent_ns: Nanoseconds) -> Nanoseconds:
+        """How much of ``spent_ns``, as it is now, passed from ``start_ns`` on."""
+        points = [_POINT.unpack(point) for point in self._points]
+        last = points[-1]
+        points += [(self._seen_ns, *last[1:]), (now_ns, *spent_ns)]
+        before = points[0]
+        for after in points:
+            if after[0] >= start_ns:
+                break
+            before = after
+        length_ns = after[0] - before[0]
+        # Between two points time ran evenly, as far as is known.
+        part = min(1.0, max(0.0, (start_ns - before[0]) / length_ns)) if length_ns else 0.0
+        pairs = zip(before[1:], after[1:], spent_ns, strict=True)
+        return tuple(now - was - round((then - was) * part) for was, then, now in pairs)
+
+
+class ParkedHistory:
+    """The tracks of all topics of one broker on which anything ever waited."""
+
+    def __init__(self) -> None:
+        self._tracks: dict[Topic, ParkedTrack] = {}
+
+    def __len__(self) -> int:
+        return len(self._tracks)
+
+    def forget_gone(self) -> None:
+        """Call now and then: forget the topics that are not live any more."""
+        gone = [topic for topic in self._tracks if not topic.is_live]
+        for topic in gone:
+            del self._tracks[topic]
+
+    def observe(self, topic: Topic) -> None:
+        """Look at one topic: about once a second."""
+        if topic.parking is None:
+            return
+        now_ns = topic.engine.now_ns
+        spent_ns = parked_ns(topic.parking, now_ns)
+        track = self._tracks.get(topic)
+        if track is None:
+            self._tracks[topic] = ParkedTrack(now_ns, spent_ns)
+        else:
+            track.add(now_ns, spent_ns)
+
+    def last(self, topic: Topic, length_ns: int) -> Nanoseconds:
+        """Of the last ``length_ns`` (at most an hour) the time in which anything waited."""
+        if topic.parking is None:
+            return NOTHING
+        now_ns = topic.engine.now_ns
+        spent_ns = parked_ns(topic.parking, now_ns)
+        track = self._tracks.get(topic) or ParkedTrack(now_ns, spent_ns)
+        return track.since(now_ns - length_ns, now_ns, spent_ns)

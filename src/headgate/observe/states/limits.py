@@ -1,0 +1,151 @@
+"""The limits in force as explain shows them: what is set where, how full it is, who waits."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+from headgate.base.units import NS_PER_S
+from headgate.engine.subscription import Subscription
+from headgate.engine.topic import Topic
+from headgate.flow.limits.gate_node import GateStatistics
+from headgate.flow.limits.precedence import EffectiveLimit
+from headgate.flow.limits.rate_limit import Dimension, Level, RateLimit
+from headgate.flow.sentences.backlog import limit_text
+from headgate.observe.explain.reports import (
+    BudgetState,
+    HeldBackState,
+    HeldSubscription,
+    LimitState,
+)
+from headgate.policy.publish_limits import PUBLISH_BROKER, PUBLISH_TOPIC
+
+if TYPE_CHECKING:
+    from headgate.broker.service import Broker
+
+_IDLE: Final = GateStatistics((), 0, 0, 0, ())
+
+
+def broker_limit(broker: Broker) -> LimitState | None:
+    """The broker-wide limit; None if nothing is set."""
+    effective = broker.in_force.of_broker()
+    if not effective.source:
+        return None
+    statistics = broker.engine.gate.statistics(broker.engine.now_ns)
+    return _state("broker", "", effective, statistics, _counts_entries(broker))
+
+
+def topic_limit(broker: Broker, topic: Topic) -> LimitState | None:
+    """A topic's own limit; None if nothing is set."""
+    effective = broker.in_force.of_topic(topic)
+    if not effective.source:
+        return None
+    statistics = topic.gate.statistics(broker.engine.now_ns)
+    return _state("topic", topic.name.full, effective, statistics, _counts_entries(broker))
+
+
+def subscription_limit(broker: Broker, subscription: Subscription) -> LimitState | None:
+    """A subscription's own limit; None if nothing is set."""
+    topic = subscription.topic
+    effective = broker.in_force.of_subscription(subscription)
+    if not effective.source:
+        return None
+    statistics = subscription.gate.statistics(broker.engine.now_ns)
+    subject = f"{topic.name.full} / {subscription.name}"
+    return _state("subscription", subject, effective, statistics, _counts_entries(broker))
+
+
+def publish_limits(broker: Broker, topics: Sequence[Topic]) -> list[LimitState]:
+    """The publish limits of a topic, given as its partitions, and of the broker."""
+    limits = []
+    for topic in topics:
+        effective, gate = broker.publish_in_force.of_topic(topic), topic.publish_gate
+        if effective.source:
+            statistics = _IDLE if gate is None else gate.statistics(broker.engine.now_ns)
+            limits.append(_state(PUBLISH_TOPIC, topic.name.full, effective, statistics, False))
+    of_broker = broker.publish_in_force.of_broker()
+    if of_broker.source and not all(topic.is_system for topic in topics):
+        statistics = broker.engine.intake.gate.statistics(broker.engine.now_ns)
+        limits.append(_state(PUBLISH_BROKER, "", of_broker, statistics, False))
+    return limits
+
+
+def held_back(subscriptions: Sequence[Subscription]) -> list[HeldBackState]:
+    """What each limiter did to the parts of a subscription, summed; those that did nothing are
+    left out."""
+    events, amounts = Counter[tuple[Level, Dimension]](), Counter[tuple[Level, Dimension]]()
+    for subscription in subscriptions:
+        subscription.settle_throttling()
+        counts = subscription.held_back.counts
+        for level in Level:
+            for dimension in Dimension:
+                events[level, dimension] += subscription.gate.throttled_events[level][dimension]
+                amounts[level, dimension] += counts[level][dimension]
+    return [
+        HeldBackState(
+            level=level.name.lower(),
+            dimension=dimension.name.lower(),
+            events=count,
+            amount=amounts[level, dimension],
+        )
+        for (level, dimension), count in events.items()
+        if count or amounts[level, dimension]
+    ]
+
+
+def _text(limit: RateLimit | None, dimension: Dimension, counts_entries: bool) -> str:
+    if limit is None:
+        return ""
+    text = limit_text(limit, dimension)
+    if counts_entries and dimension == Dimension.MESSAGES:
+        text += ", a batch as one"
+    return text
+
+
+def _counts_entries(broker: Broker) -> bool:
+    """Whether dispatch limits count a batch as one message; publish limits never do."""
+    return broker.engine.throttle_counts_entries
+
+
+def _state(
+    level: str,
+    subject: str,
+    effective: EffectiveLimit,
+    statistics: GateStatistics,
+    counts_entries: bool,
+) -> LimitState:
+    limit = effective.limit
+    base = None if limit is None else limit.base
+    return LimitState(
+        level=level,
+        subject=subject,
+        source=effective.source,
+        unlimited=limit is None,
+        relative=base is not None,
+        budgets=[
+            BudgetState(
+                dimension=budget.dimension.name.lower(),
+                limit=budget.limit,
+                period_s=budget.period_ns / NS_PER_S,
+                in_window=budget.delivered_in_window,
+                debt=budget.debt,
+                granted=budget.granted,
+                above_publish_rate=None if base is None else base.amount(budget.dimension),
+                publish_rate_times=None if limit is None or base is None else limit.times,
+                text=_text(limit, budget.dimension, counts_entries),
+                source=effective.source_of(budget.dimension),
+            )
+            for budget in statistics.budgets
+        ],
+        waiters=statistics.waiters,
+        waiters_max=statistics.waiters_max,
+        waiting_s=statistics.waiting_ns / NS_PER_S,
+        longest_waiting=[
+            HeldSubscription(
+                topic=owner.topic.name.full, subscription=owner.name, waiting_s=ns / NS_PER_S
+            )
+            for owner, ns in statistics.largest_waiters
+            if isinstance(owner, Subscription)
+        ],
+    )

@@ -1,0 +1,125 @@
+"""What waits before its append, by its cause: how much, for how long, at which limit.
+
+Stats and explain show the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from headgate.base.park_cause import ParkCause
+from headgate.base.units import NS_PER_S
+from headgate.broker.slices import Steps
+from headgate.engine.parking import Parking, Place
+from headgate.engine.topic import Topic
+from headgate.flow.limits.precedence import ADAPTIVE_SOURCE
+from headgate.flow.limits.rate_limit import Dimension
+from headgate.flow.sentences.backlog import limit_text
+from headgate.observe.explain.reports import LimitRef, ParkedState
+from headgate.observe.history.tracks import HOUR_NS, MINUTE_NS
+from headgate.policy.publish_limits import PUBLISH_BROKER, PUBLISH_TOPIC
+
+if TYPE_CHECKING:
+    from headgate.broker.service import Broker
+
+
+def parked_states(broker: Broker, topics: Sequence[Topic]) -> Steps[list[ParkedState]]:
+    """What waits before the append of some partitions, by each cause that ever had any wait."""
+    known = [(topic, topic.parking) for topic in topics if topic.parking is not None]
+    history, minutes, hours = broker.sweeps.parked_history, [], []
+    for topic, _ in known:
+        minutes.append(history.last(topic, MINUTE_NS))
+        hours.append(history.last(topic, HOUR_NS))
+        yield
+    now_ns = broker.engine.now_ns
+    ever = {cause for _, parking in known for cause in parking.causes(now_ns)}
+    states = []
+    for cause in sorted(ever):
+        waiting = [parking.waiting(cause) for _, parking in known]
+        spent_ns = sum(parking.parked_ns(cause, now_ns) for _, parking in known)
+        since = [s for _, parking in known if (s := parking.since_ns(cause)) is not None]
+        most = max(zip(waiting, known, strict=True), key=lambda each: each[0])[1][0]
+        states.append(
+            ParkedState(
+                cause=cause.label,
+                producers=sum(each.producers for each in waiting),
+                unread=sum(_unread(topic, parking, cause) for topic, parking in known),
+                messages=sum(each.messages for each in waiting),
+                bytes=sum(each.bytes for each in waiting),
+                seconds=spent_ns / NS_PER_S,
+                minute_s=max(each[cause] for each in minutes) / NS_PER_S,
+                hour_s=max(each[cause] for each in hours) / NS_PER_S,
+                waiting_s=(now_ns - min(since)) / NS_PER_S if since else None,
+                last_goes_s=_last_goes_s(broker, most, cause),
+                limit=_limit_ref(broker, most, cause),
+            )
+        )
+    return states
+
+
+def _unread(topic: Topic, parking: Parking, cause: ParkCause) -> int:
+    return sum(
+        producer.is_paused_for_parked and parking.cause_of(producer) is cause
+        for producer in topic.producers.values()
+    )
+
+
+def _last_goes_s(broker: Broker, topic: Topic, cause: ParkCause) -> float | None:
+    """Of the topic of which most waits."""
+    if cause is ParkCause.BROKER_RATE:
+        limit = broker.publish_in_force.of_broker().limit
+    elif cause in (ParkCause.TOPIC_RATE, ParkCause.ADAPTIVE):
+        limit = broker.publish_in_force.of_topic(topic).limit
+    else:
+        return None
+    if limit is None or topic.parking is None:
+        return None
+    _, messages, size_bytes = topic.parking.waiting(cause)
+    rates = (limit.per_second(Dimension.MESSAGES), limit.per_second(Dimension.BYTES))
+    amounts = zip((messages, size_bytes), rates, strict=True)
+    return max((amount / rate for amount, rate in amounts if rate), default=None)
+
+
+def _limit_ref(broker: Broker, topic: Topic, cause: ParkCause) -> LimitRef | None:
+    """The publish limit that a cause means: in the dimension that those who wait wait for, else in
+    those that it may be."""
+    is_broker = cause is ParkCause.BROKER_RATE
+    if is_broker:
+        effective = broker.publish_in_force.of_broker()
+    elif cause in (ParkCause.TOPIC_RATE, ParkCause.ADAPTIVE):
+        effective = broker.publish_in_force.of_topic(topic)
+    else:
+        return None
+    limit = effective.limit
+    if limit is None:
+        return None
+    is_adaptive = cause is ParkCause.ADAPTIVE
+    dimensions = [
+        dimension
+        for dimension in Dimension
+        if limit.amount(dimension) is not None
+        and (effective.source_of(dimension) == ADAPTIVE_SOURCE) is is_adaptive
+    ]
+    refusing = _refusing(topic)
+    if refusing in dimensions:
+        dimensions = [refusing]
+    if not dimensions:
+        return None
+    sources = dict.fromkeys(effective.source_of(dimension) for dimension in dimensions)
+    return LimitRef(
+        level=PUBLISH_BROKER if is_broker else PUBLISH_TOPIC,
+        dimension=dimensions[0].name.lower() if len(dimensions) == 1 else "",
+        text=" and ".join(limit_text(limit, dimension) for dimension in dimensions),
+        source=" and ".join(sources),
+    )
+
+
+def _refusing(topic: Topic) -> Dimension | None:
+    """In what the limits refuse the next message of somebody who waits for them."""
+    for producer in topic.producers.values():
+        if producer.place is Place.GATE and producer.gate is not None:
+            refusal = producer.gate.cause(topic.engine.now_ns)
+            if refusal is not None:
+                return refusal.dimension
+    return None

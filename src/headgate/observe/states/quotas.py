@@ -1,0 +1,135 @@
+"""Backlog quotas as explain and stats show them: how full, whose backlog, what happens next."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from heapq import nsmallest
+from typing import TYPE_CHECKING
+
+from headgate.base.units import MS_PER_S, NS_PER_S, S_PER_MINUTE
+from headgate.engine.topic import Topic
+from headgate.engine.topic_quota import TopicQuota
+from headgate.flow.quota.backlog_quota import Quota, QuotaType
+from headgate.flow.sentences.quota import quota_sentence, size_text, time_text
+from headgate.observe.explain.reports import QuotaState, TopicQuotaReport
+
+if TYPE_CHECKING:
+    from headgate.broker.service import Broker
+
+SLICE_TOPICS = 200
+"""Topics looked at before other work has its turn: about a millisecond."""
+
+LATELY_NS = S_PER_MINUTE * NS_PER_S
+"""A quota that evicted or stopped producers so short a time ago is reached now: that the topic is
+below its limit is its doing."""
+
+
+def quota_states(topics: Sequence[Topic]) -> list[QuotaState]:
+    """The quotas enforced on a topic, given as its partitions: each as it stands on the fullest
+    of them."""
+    states = []
+    for kind in QuotaType:
+        found = [
+            (live, quota)
+            for topic in topics
+            if (live := topic.quota) is not None and (quota := live.quotas[kind]) is not None
+        ]
+        if found:
+            live, quota = max(found, key=lambda each: _used(each[0], each[1].type))
+            states.append(_state(live, quota, [part for part, _ in found]))
+    return states
+
+
+def _used(live: TopicQuota, kind: QuotaType) -> int:
+    """Bytes of the backlog, or milliseconds of age."""
+    return live.backlog_bytes() if kind is QuotaType.SIZE else max(live.age_ms(), 0)
+
+
+async def nearest_quotas(broker: Broker, count: int) -> list[TopicQuotaReport]:
+    """Of users' topics the quotas that are exceeded, then those that break within a day, the
+    nearest first; at most ``count``. Topics are looked at in slices."""
+    found = []
+    for number, topic in enumerate(list(broker.engine.topics.values()), start=1):
+        if number % SLICE_TOPICS == 0:
+            await asyncio.sleep(0)
+            broker.begin_turn()
+        live = topic.quota
+        # Who owes nothing has nothing to tell.
+        if live is None or not live.is_active:
+            continue
+        for kind in QuotaType:
+            left_s = live.seconds_to_breach(kind)  # 0 while exceeded
+            if _acted_s([live], kind) is not None and live.quotas[kind] is not None:
+                left_s = 0.0
+            if left_s is not None:
+                found.append((left_s, topic.name.full, kind, topic))
+    return [
+        TopicQuotaReport(topic=name, quota=state)
+        for _, name, kind, topic in nsmallest(count, found, key=lambda each: each[:3])
+        for state in quota_states([topic])
+        if state.type == kind.label
+    ]
+
+
+def _state(live: TopicQuota, quota: Quota, parts: Sequence[TopicQuota]) -> QuotaState:
+    """How ``live``, the fullest of ``parts``, stands."""
+    kind = quota.type
+    is_size = kind is QuotaType.SIZE
+    scale = 1 if is_size else MS_PER_S
+    used, age_ms = _used(live, kind), live.age_ms()
+    oldest = live.oldest()
+    slowest = live.slowest()
+    holder = slowest if is_size else oldest
+    exceeded = live.is_exceeded(kind)
+    left_s = live.seconds_to_breach(kind)
+    use = used / quota.limit if quota.limit else None
+    counts = [part.evictions(kind) for part in parts]
+    stops, now_ns = [part.stops for part in parts if part.stops], live.topic.engine.now_ns
+    lately_s = _acted_s(parts, kind)
+    sentence = quota_sentence(
+        use=use or 0.0,
+        limit_text=size_text(quota.limit) if is_size else time_text(quota.limit / scale),
+        source=quota.source,
+        kind="size" if is_size else "time",
+        policy=quota.policy.value,
+        subscription=None if oldest is None else oldest.name,
+        oldest_age_s=age_ms / MS_PER_S if age_ms >= 0 else None,
+        seconds_to_breach=left_s or None,
+        exceeded=exceeded,
+        slowest=None if slowest is None else slowest.name,
+        reached="" if lately_s is None else _ago(lately_s),
+    )
+    messages, size = (sum(count[i] for count in counts) for i in (1, 2))
+    return QuotaState(
+        topic=live.topic.name.full,
+        type=kind.label,
+        policy=quota.policy.value,
+        source=quota.source,
+        limit=quota.limit / scale,
+        used=used / scale,
+        use=use,
+        subscription=holder.name if holder is not None and used else None,
+        exceeded=exceeded,
+        seconds_to_breach=left_s,
+        stopped_s=sum(each.stopped_ns(kind, now_ns) for each in stops) / NS_PER_S,
+        producers_closed=sum(each.closed for each in stops),
+        producers_refused=sum(each.refused for each in stops),
+        evictions=sum(acts for acts, _, _ in counts),
+        evicted_messages=messages,
+        evicted_bytes=size,
+        sentence=sentence,
+    )
+
+
+def _ago(seconds: float) -> str:
+    return "just now" if seconds < 1 else f"{time_text(seconds)} ago"
+
+
+def _acted_s(parts: Sequence[TopicQuota], kind: QuotaType) -> float | None:
+    """How long ago a quota evicted or stopped producers, if that was in the last minute."""
+    last_ns = max((at for part in parts if (at := part.acted_ns(kind)) is not None), default=None)
+    if last_ns is None:
+        return None
+    ago_ns = parts[0].topic.engine.now_ns - last_ns
+    return None if ago_ns > LATELY_NS else ago_ns / NS_PER_S

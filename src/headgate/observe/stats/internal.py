@@ -1,0 +1,110 @@
+"""How a topic lies in the log and where its cursors stand, in the words of Pulsar's admin API.
+
+Ledgers here are ranges of message ids, and cursors have no ledgers of their own: the fields about
+those keep Pulsar's "none". As in Pulsar, the ledger that is being written shows no entries; those
+are in ``currentLedgerEntries``.
+"""
+
+from __future__ import annotations
+
+from itertools import islice
+
+from headgate.base.instants import iso_time
+from headgate.base.positions import EARLIEST
+from headgate.engine.dispatch_shared import SharedDispatcher
+from headgate.engine.dispatch_single import SingleActiveDispatcher
+from headgate.engine.subscription import Subscription
+from headgate.engine.topic import Topic
+from headgate.flow.account.account import Cell
+from headgate.ledger import LedgerInfo, TopicLog
+from headgate.observe.stats.fields import CursorStats, InternalStats, LedgerStats
+
+RUNS_SHOWN_MAX = 1_000
+"""Acknowledged runs of one cursor that are spelled out; a field of its own counts all."""
+
+
+def internal_stats(
+    topic: Topic, log: TopicLog, *, metadata: bool, skew_ms: int = 0
+) -> InternalStats:
+    """Ledgers and cursors of a live topic; ``metadata`` adds a description of each ledger.
+
+    ``entriesAddedCounter`` counts from the topic's creation. ``skew_ms``: how far the wall clock
+    is ahead of the time of the log, which dates ledgers.
+    """
+    ledgers = log.ledgers()
+    cursors = {name: cursor_stats(s, log) for name, s in topic.subscriptions.items()}
+    last = log.position(log.end - 1) if ledgers else EARLIEST
+    return InternalStats(
+        entries_added_counter=log.end,
+        number_of_entries=log.end - log.first,
+        total_size=topic.storage_bytes(),
+        current_ledger_entries=log.current_ledger_entries,
+        current_ledger_size=log.current_ledger_bytes,
+        last_ledger_created_timestamp=iso_time(
+            ledgers[-1].created_ms + skew_ms if ledgers else topic.created_ms
+        ),
+        waiting_cursors_count=sum(cursor.waiting_read_op for cursor in cursors.values()),
+        pending_add_entries_count=topic.pending_count,
+        last_confirmed_entry=str(last),
+        ledgers=[
+            _ledger_stats(info, skew_ms, is_open=info is ledgers[-1], metadata=metadata)
+            for info in ledgers
+        ],
+        cursors=cursors,
+    )
+
+
+def cursor_stats(subscription: Subscription, log: TopicLog) -> CursorStats:
+    """Where one subscription stands."""
+    acks = subscription.acks
+    read = read_ordinal(subscription)
+    waits = bool(subscription.consumers) and subscription.account.cell is Cell.CAUGHT_UP
+    return CursorStats(
+        mark_delete_position=str(log.position(acks.mark_delete)),
+        read_position=str(log.position(read)),
+        waiting_read_op=waits,
+        pending_read_ops=int(subscription.dispatcher.reading),
+        messages_consumed_counter=subscription.done_entries,
+        individually_deleted_messages=_runs_text(subscription, log),
+        last_ledger_switch_timestamp=iso_time(subscription.created_ms),
+        active=bool(subscription.consumers),
+        number_of_entries_since_first_not_acked_message=read - acks.mark_delete,
+        total_non_contiguous_deleted_messages_range=acks.runs_count,
+        subscription_have_pending_read=waits or subscription.dispatcher.reading,
+    )
+
+
+def read_ordinal(subscription: Subscription) -> int:
+    """The entry after the last one that was handed to a consumer."""
+    dispatcher = subscription.dispatcher
+    read = subscription.acks.mark_delete + 1
+    if isinstance(dispatcher, (SharedDispatcher, SingleActiveDispatcher)):
+        read = max(read, dispatcher.read_ordinal)
+    return min(read, subscription.topic.log.end)
+
+
+def _ledger_stats(info: LedgerInfo, skew_ms: int, *, is_open: bool, metadata: bool) -> LedgerStats:
+    stats = LedgerStats(
+        ledger_id=info.ledger_id,
+        entries=0 if is_open else info.entries,
+        size=0 if is_open else info.size_bytes,
+    )
+    if not metadata:
+        return stats
+    text = (
+        f"LedgerMetadata{{state={'OPEN' if is_open else 'CLOSED'}, "
+        f"created={iso_time(info.created_ms + skew_ms)}, digestType=CRC32C}}"
+    )
+    return LedgerStats(
+        ledger_id=stats.ledger_id, entries=stats.entries, size=stats.size, metadata=text
+    )
+
+
+def _runs_text(subscription: Subscription, log: TopicLog) -> str:
+    """Acknowledged runs beyond the mark delete position, half open as Pulsar writes them:
+    ``(8:3..8:5]`` is entries 4 and 5 of ledger 8."""
+    runs = [
+        f"({log.position(first - 1)}..{log.position(last)}]"
+        for first, last in islice(subscription.acks.acked_runs(), RUNS_SHOWN_MAX)
+    ]
+    return f"[{','.join(runs)}]"

@@ -1,0 +1,118 @@
+"""Exports the measurements at every interval, on a thread of their own.
+
+The loop takes a batch, the thread makes a request of it and sends it, and only then the next one is
+taken: a slow collector makes an export last longer and nothing wait. A collector that refuses or is
+not there ends that export; the next one is tried an interval later.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from contextlib import aclosing, suppress
+from functools import partial
+from typing import TYPE_CHECKING, Final, Protocol
+
+from headgate.base.errors import InvariantError
+from headgate.base.units import NS_PER_MS, NS_PER_S
+from headgate.storage.lanes import Lane, run_on
+from headgate.telemetry.otel.measurements import Batch, batches
+
+if TYPE_CHECKING:
+    from headgate.broker.service import Broker
+
+logger = logging.getLogger("headgate.telemetry")
+
+REST_S: Final = 0.1
+"""Between two batches: to make a request of one takes about half of it, and the thread that does
+shares the interpreter with the loop."""
+
+STOP_S: Final = 2.0
+"""How long the last export may take that a stop waits for."""
+
+
+class Exporter(Protocol):
+    """Sends batches. Used by one thread at a time, but for :meth:`close`."""
+
+    def export(self, batch: Batch) -> str:
+        """Send it, trying again if that helps; why it was not accepted, or nothing. Blocks."""
+
+    def close(self) -> None:
+        """Give up what is being tried again; nothing is sent any more. Does not block."""
+
+
+class MetricExport:
+    """Exports one broker's measurements from :meth:`start` to :meth:`stop`."""
+
+    def __init__(self, broker: Broker, exporter: Exporter, lane: Lane, *, interval_ms: int) -> None:
+        """``exporter`` works on ``lane``; both are this one's alone."""
+        self._broker = broker
+        self._exporter = exporter
+        self._lane = lane
+        self._interval_ns = interval_ms * NS_PER_MS
+        self._task: asyncio.Task[None] | None = None
+        self._failing = False
+
+    def start(self) -> None:
+        """Export for the first time after one interval."""
+        self._task = self._broker.loop.create_task(self._run(), name="metric-export")
+        self._task.add_done_callback(self._ended)
+
+    async def stop(self) -> None:
+        """Export once more, unless nobody took it the last time, and end. The broker still runs."""
+        if self._task is None:
+            return
+        self._task.cancel()
+        await asyncio.gather(self._task, return_exceptions=True)
+        self._task = None
+        if not self._failing:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._export(rest_s=0), STOP_S)
+        self._exporter.close()
+        self._lane.abandon()
+
+    async def _run(self) -> None:
+        clock = self._broker.clock
+        due_ns = clock.monotonic_ns()
+        while True:
+            # An export that took longer than the interval is followed by the next at once.
+            due_ns = max(due_ns + self._interval_ns, clock.monotonic_ns())
+            await asyncio.sleep((due_ns - clock.monotonic_ns()) / NS_PER_S)
+            await self._export(rest_s=REST_S)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        """A broken invariant goes where those of callbacks go."""
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self._broker.loop.call_exception_handler(
+                {"message": "the export of metrics ended", "exception": error, "task": task}
+            )
+
+    async def _export(self, *, rest_s: float) -> None:
+        try:
+            await self._export_all(rest_s=rest_s)
+        except InvariantError:
+            raise
+        except Exception:
+            logger.exception("an export of metrics failed by an error of ours")
+
+    async def _export_all(self, *, rest_s: float) -> None:
+        async with aclosing(batches(self._broker)) as taken:
+            async for batch in taken:
+                reason = await run_on(self._lane, partial(self._exporter.export, batch))
+                if reason:
+                    self._failed(reason)
+                    return
+                if rest_s:
+                    await asyncio.sleep(rest_s)
+        if self._failing:
+            self._failing = False
+            logger.info("metrics are exported again")
+
+    def _failed(self, reason: str) -> None:
+        """An export failed: say so once, until one succeeds."""
+        if not self._failing:
+            self._failing = True
+            interval_s = self._interval_ns / NS_PER_S
+            logger.warning(
+                "metrics are not exported, and are tried every %g s: %s", interval_s, reason
+            )

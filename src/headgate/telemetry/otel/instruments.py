@@ -1,0 +1,279 @@
+"""Every OpenTelemetry instrument: name, kind, unit, meaning, where its values are, attributes.
+
+The reference page is made from these tables, and nothing else is exported. A new instrument is one
+line here and, where a look at the subject is not enough, a reader in :mod:`.readings`; while its
+reader gives nothing, it is absent. Names that start with ``pulsar.broker.`` are Pulsar's, with its
+units and attributes; those that start with ``headgate.`` are Headgate's own series of ``/metrics``.
+
+OpenTelemetry's libraries are not needed here: only :mod:`.otlp`, which exports, loads them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING, Any, Final
+
+from headgate.broker.damage import damage_counts
+from headgate.telemetry.adaptive_figures import PULSAR_BROKER, PULSAR_TOPIC
+from headgate.telemetry.otel import readings
+from headgate.telemetry.otel.readings import Values
+from headgate.telemetry.prometheus import series
+from headgate.telemetry.prometheus.series import SUBSCRIPTION_LABELS, Series
+from headgate.telemetry.prometheus.values import Number
+
+if TYPE_CHECKING:
+    from headgate.broker.service import Broker
+    from headgate.engine.consumer import Consumer
+
+TOPIC_ATTRIBUTES: Final = (
+    "pulsar.domain", "pulsar.tenant", "pulsar.namespace", "pulsar.topic", "pulsar.partition.index",
+)  # fmt: skip
+SUBSCRIPTION_ATTRIBUTES: Final = (*TOPIC_ATTRIBUTES, "pulsar.subscription.name")
+CONSUMER_ATTRIBUTES: Final = (
+    *SUBSCRIPTION_ATTRIBUTES, "pulsar.subscription.type", "pulsar.consumer.name",
+    "pulsar.consumer.id",
+)  # fmt: skip
+PRODUCER_ATTRIBUTES: Final = (
+    *TOPIC_ATTRIBUTES, "pulsar.producer.name", "pulsar.producer.id", "pulsar.producer.access_mode",
+)  # fmt: skip
+
+
+class Kind(Enum):
+    """What may be done with the values."""
+
+    COUNTER = "counter"
+    """They only grow: a rate makes sense."""
+    UP_DOWN_COUNTER = "up-down counter"
+    """They may be summed over subjects."""
+    GAUGE = "gauge"
+    """Neither."""
+
+
+COUNTER, UP_DOWN_COUNTER, GAUGE = Kind
+
+Reader = Callable[["Broker", Any], Number | Values | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Instrument:
+    """One name that is exported, of the subjects of one table."""
+
+    name: str
+    kind: Kind
+    unit: str
+    """In UCUM's notation, as OpenTelemetry wants it."""
+    meaning: str
+    read: Reader
+    """Gives a number, or several with attributes of their own, or nothing."""
+    attributes: tuple[str, ...] = ()
+    """Those that tell several numbers apart, beside the subject's."""
+
+
+_PUBLIC_NAMES = {"quota_type": readings.QUOTA_TYPE}
+
+
+def _ours(of: Series, kind: Kind, unit: str, read: Reader) -> Instrument:
+    """A series of ``/metrics`` that is Headgate's own, under its name with dots."""
+    name = of.name.removesuffix("_total").replace("_", ".")
+    own = [label for label in of.labels if label not in SUBSCRIPTION_LABELS]
+    attributes = tuple(_PUBLIC_NAMES.get(label, label) for label in own)
+    return Instrument(name, kind, unit, of.meaning, read, attributes)
+
+
+def _adaptive(name: str, kind: Kind, unit: str, of: Sequence[Series], index: int) -> Instrument:
+    """A figure of the adaptive controller, under the name of Pulsar's draft."""
+    is_of_broker = of is series.ADAPTIVE_SERIES
+    prefix = PULSAR_BROKER if is_of_broker else PULSAR_TOPIC
+    read = readings.adaptive(index) if is_of_broker else readings.adaptive_topic(index)
+    return Instrument(prefix + name, kind, unit, of[index].meaning, read)
+
+
+_OF_BROKER, _OF_TOPIC = series.ADAPTIVE_SERIES, series.ADAPTIVE_TOPIC_SERIES
+
+ADAPTIVE_INSTRUMENTS: Final = (
+    _adaptive("memory.pressure", GAUGE, "1", _OF_BROKER, 0),
+    _adaptive("active.topic.count", GAUGE, "{topic}", _OF_BROKER, 1),
+    _adaptive("activation.count", COUNTER, "{activation}", _OF_BROKER, 2),
+    _adaptive("controller.last.evaluation.timestamp", GAUGE, "ms", _OF_BROKER, 3),
+    _adaptive("controller.evaluation.duration", GAUGE, "ms", _OF_BROKER, 4),
+    _adaptive("controller.evaluation.failure.count", COUNTER, "{failure}", _OF_BROKER, 5),
+    _ours(_OF_BROKER[6], GAUGE, "ms", readings.adaptive(6)),
+    _ours(_OF_BROKER[7], GAUGE, "1", readings.adaptive(7)),
+    _ours(_OF_BROKER[8], GAUGE, "By", readings.adaptive(8)),
+    _ours(_OF_BROKER[9], GAUGE, "By", readings.adaptive(9)),
+)
+"""Of the broker, while adaptive publish throttling is enabled."""
+
+ADAPTIVE_TOPIC_INSTRUMENTS: Final = (
+    _adaptive("active", GAUGE, "1", _OF_TOPIC, 0),
+    _adaptive("natural.publish.rate", GAUGE, "{message}/s", _OF_TOPIC, 1),
+    _adaptive("effective.publish.rate", GAUGE, "{message}/s", _OF_TOPIC, 2),
+    _adaptive("memory.pressure", GAUGE, "1", _OF_TOPIC, 3),
+    _adaptive("backlog.pressure", GAUGE, "1", _OF_TOPIC, 4),
+    _adaptive("rate.reduction.ratio", GAUGE, "1", _OF_TOPIC, 5),
+)
+"""Of each topic, where ``adaptivePublisherThrottlingPerTopicMetricsEnabled``."""
+
+BROKER_INSTRUMENTS: Final = (
+    *ADAPTIVE_INSTRUMENTS,
+    Instrument("pulsar.broker.connection.count", UP_DOWN_COUNTER, "{connection}",
+               "Connections of the binary protocol: ``active`` are open now, ``open`` were accepted"
+               " and ``close`` ended since the start.",
+               readings.connections, (readings.CONNECTION_STATUS,)),
+    Instrument("pulsar.broker.connection.create.operation.count", COUNTER, "{operation}",
+               "Connections that sent a CONNECT (``success``), and those that ended without one.",
+               readings.connections_created, (readings.CREATE_STATUS,)),
+    Instrument("pulsar.broker.connection.rate_limit.count", COUNTER, "{operation}",
+               "Times that messages of a connection began to wait, whatever for (``paused``), and"
+               " that none did any more (``resumed``); that it had as many unanswered as it may"
+               " (``throttled``), and room again (``unthrottled``).",
+               readings.connections_limited, (readings.RATE_LIMIT_OPERATION,)),
+    Instrument("pulsar.broker.request.topic.lookup.concurrent.usage", UP_DOWN_COUNTER,
+               "{operation}", "Lookups that wait for a topic to be made.",
+               lambda broker, _: broker.lookups_count),
+    Instrument("pulsar.broker.request.topic.lookup.concurrent.limit", UP_DOWN_COUNTER,
+               "{operation}", "How many may: ``maxConcurrentLookupRequest``.",
+               lambda broker, _: broker.settings.maxConcurrentLookupRequest),
+    _ours(series.DELAYS_IGNORED_SERIES, COUNTER, "{message}",
+          lambda broker, _: broker.counts.delays_ignored),
+    _ours(series.CHECK_DEFECTS_SERIES, COUNTER, "{topic}",
+          lambda broker, _: broker.engine.quotas.defects_count),
+    _ours(series.DAMAGE_SERIES[0], GAUGE, "{topic}", lambda broker, _: damage_counts(broker)[0]),
+    _ours(series.DAMAGE_SERIES[1], GAUGE, "{subscription}",
+          lambda broker, _: damage_counts(broker)[1]),
+    _ours(series.DISK_FREE_SERIES, GAUGE, "By", readings.disk_free_bytes),
+    _ours(series.DISK_SIZE_SERIES, GAUGE, "By", readings.disk_size_bytes),
+    _ours(series.DISK_FULL_SERIES, GAUGE, "1",
+          lambda broker, _: int(broker.disk.full_since_ns is not None)),
+    _ours(series.DISK_FULL_SECONDS_SERIES, COUNTER, "s", readings.disk_full_seconds),
+    _ours(series.COMMITS_SERIES, COUNTER, "{commit}",
+          lambda broker, _: broker.committer.pace.count),
+    _ours(series.COMMIT_SECONDS_SERIES, COUNTER, "s", readings.commit_seconds),
+    _ours(series.COMMIT_LONGEST_SERIES, GAUGE, "s",
+          lambda broker, _: broker.committer.pace.facts().longest_s),
+    _ours(series.COMMIT_RUNNING_SERIES, GAUGE, "s", readings.commit_running_seconds),
+    _ours(series.CONNECTIONS_REFUSED_SERIES, COUNTER, "{connection}",
+          lambda broker, _: broker.door.refused_count),
+    _ours(series.LIMIT_SERIES, GAUGE, "1/s", readings.broker_limit),
+)  # fmt: skip
+
+TOPIC_INSTRUMENTS: Final = (
+    *ADAPTIVE_TOPIC_INSTRUMENTS,
+    Instrument("pulsar.broker.topic.subscription.count", UP_DOWN_COUNTER, "{subscription}",
+               "Subscriptions, readers included.", lambda _, topic: len(topic.subscriptions)),
+    Instrument("pulsar.broker.topic.producer.count", UP_DOWN_COUNTER, "{producer}",
+               "Connected producers.", lambda _, topic: len(topic.producers)),
+    Instrument("pulsar.broker.topic.consumer.count", UP_DOWN_COUNTER, "{consumer}",
+               "Connected consumers.",
+               lambda _, topic: sum(len(s.consumers) for s in topic.subscriptions.values())),
+    Instrument("pulsar.broker.topic.message.incoming.count", COUNTER, "{message}",
+               "Messages published since the topic was loaded.",
+               lambda _, topic: topic.messages_in()),
+    Instrument("pulsar.broker.topic.message.outgoing.count", COUNTER, "{message}",
+               "Messages handed to consumers since the topic was loaded, repeats included.",
+               readings.messages_out),
+    Instrument("pulsar.broker.topic.message.incoming.size", COUNTER, "By",
+               "Bytes published since the topic was loaded.", lambda _, topic: topic.bytes_in()),
+    Instrument("pulsar.broker.topic.message.outgoing.size", COUNTER, "By",
+               "Bytes handed to consumers since the topic was loaded, repeats included.",
+               readings.bytes_out),
+    Instrument("pulsar.broker.topic.publish.rate.limit.count", COUNTER, "{event}",
+               "Times that a connection with a producer on it was read no further: see"
+               " ``pulsar_publish_rate_limit_times``.",
+               lambda _, topic: topic.publish_throttled_count),
+    Instrument("pulsar.broker.topic.storage.size", UP_DOWN_COUNTER, "By",
+               "Bytes of all entries held.", lambda _, topic: topic.storage_bytes()),
+    Instrument("pulsar.broker.topic.storage.logical.size", UP_DOWN_COUNTER, "By",
+               "The same: there is one copy.", lambda _, topic: topic.storage_bytes()),
+    Instrument("pulsar.broker.topic.storage.backlog.size", UP_DOWN_COUNTER, "By",
+               "Largest exact backlog of a durable subscription.",
+               lambda _, topic: topic.backlog_bytes()),
+    Instrument("pulsar.broker.topic.storage.backlog.quota.limit.size", UP_DOWN_COUNTER, "By",
+               "Size quota in force; -1 without one.", readings.quota_bytes),
+    Instrument("pulsar.broker.topic.storage.backlog.quota.limit.time", GAUGE, "s",
+               "Time quota in force; -1 without one.", readings.quota_s),
+    Instrument("pulsar.broker.topic.storage.backlog.quota.eviction.count", COUNTER, "{eviction}",
+               "Acts of eviction by a backlog quota since the topic was loaded, zeros included.",
+               readings.evictions, (readings.QUOTA_TYPE,)),
+    Instrument("pulsar.broker.topic.storage.backlog.age", GAUGE, "s",
+               "Age of the oldest message that a durable subscription has not acknowledged; -1"
+               " without backlog.", readings.oldest_age_s),
+    Instrument("pulsar.broker.topic.storage.entry.outgoing.count", COUNTER, "{entry}",
+               "Entries stored since the topic was loaded.",
+               lambda _, topic: topic.counters()[2]),
+    Instrument("pulsar.broker.topic.storage.entry.incoming.count", COUNTER, "{entry}",
+               "Entries read from disk since the topic was loaded.",
+               lambda _, topic: topic.entries_read),
+    _ours(series.EVICTED_MESSAGES_SERIES, COUNTER, "{message}", readings.evicted_messages),
+    _ours(series.EVICTED_BYTES_SERIES, COUNTER, "By", readings.evicted_bytes),
+    _ours(series.BREACH_SERIES, GAUGE, "s", readings.seconds_to_breach),
+    _ours(series.PRODUCERS_HELD_SERIES, UP_DOWN_COUNTER, "{producer}", readings.producers_held),
+    _ours(series.STOPPED_SECONDS_SERIES, COUNTER, "s", readings.stopped_seconds),
+    _ours(series.PRODUCERS_CLOSED_SERIES, COUNTER, "{producer}", readings.producers_closed),
+    _ours(series.PRODUCERS_REFUSED_SERIES, COUNTER, "{attempt}", readings.producers_refused),
+    _ours(series.PARKED_SECONDS_SERIES, COUNTER, "s", readings.parked_seconds),
+    _ours(series.PARKED_MESSAGES_SERIES, UP_DOWN_COUNTER, "{message}", readings.parked_messages),
+    _ours(series.PARKED_BYTES_SERIES, UP_DOWN_COUNTER, "By", readings.parked_bytes),
+    _ours(series.LIMIT_SERIES, GAUGE, "1/s", readings.topic_limit),
+)  # fmt: skip
+
+SUBSCRIPTION_INSTRUMENTS: Final = (
+    _ours(series.STATE_SERIES, COUNTER, "s", readings.state_seconds),
+    _ours(series.LIMIT_SERIES, GAUGE, "1/s", readings.subscription_limit),
+)
+
+
+def _consumers(
+    name: str, kind: Kind, unit: str, meaning: str, read: Callable[[Consumer], int]
+) -> Instrument:
+    """Its subjects are the consumers of a subscription that share a name and an id."""
+
+    def total(_: Broker, consumers: Sequence[Consumer]) -> int:
+        return sum(map(read, consumers))
+
+    return Instrument(f"pulsar.broker.consumer.{name}", kind, unit, meaning, total)
+
+
+CONSUMER_INSTRUMENTS: Final = (
+    _consumers("message.outgoing.count", COUNTER, "{message}",
+               "Messages handed to it, repeats included.", lambda c: c.messages_sent),
+    _consumers("message.outgoing.size", COUNTER, "By", "The same in bytes.",
+               lambda c: c.bytes_sent),
+    _consumers("message.ack.count", COUNTER, "{ack}", "Messages that it acknowledged.",
+               lambda c: c.messages_acked),
+    _consumers("message.redeliver.count", COUNTER, "{message}",
+               "Messages that it gave back, to be delivered again.",
+               lambda c: c.messages_redelivered),
+    _consumers("message.unack.count", UP_DOWN_COUNTER, "{message}",
+               "Messages of a Shared subscription that it has not acknowledged.",
+               lambda c: c.unacked_messages),
+    _consumers("blocked", UP_DOWN_COUNTER, "1",
+               "1 while its limit of unacknowledged messages holds it.",
+               lambda c: c.blocked_on_unacked),
+    _consumers("permit.count", UP_DOWN_COUNTER, "{permit}",
+               "Messages that it has room for; below 0 after a batch that was larger.",
+               lambda c: c.permits),
+)  # fmt: skip
+
+PRODUCER_INSTRUMENTS: Final = (
+    Instrument("pulsar.broker.producer.message.incoming.count", COUNTER, "{message}",
+               "Messages that it published.", lambda _, producer: producer.messages_published),
+    Instrument("pulsar.broker.producer.message.incoming.size", COUNTER, "By",
+               "The same in bytes.", lambda _, producer: producer.bytes_published),
+)  # fmt: skip
+
+INSTRUMENTS: Final = (
+    ("the broker", (), BROKER_INSTRUMENTS),
+    ("each topic", TOPIC_ATTRIBUTES, TOPIC_INSTRUMENTS),
+    ("each subscription", SUBSCRIPTION_ATTRIBUTES, SUBSCRIPTION_INSTRUMENTS),
+    ("each connected consumer", CONSUMER_ATTRIBUTES, CONSUMER_INSTRUMENTS),
+    ("each connected producer", PRODUCER_ATTRIBUTES, PRODUCER_INSTRUMENTS),
+)  # fmt: skip
+"""All tables: of what they tell, with which attributes."""
+
+BY_NAME: Final = {
+    instrument.name: instrument for _, _, table in INSTRUMENTS for instrument in table
+}
+"""One that several tables have is of the same kind and unit in each."""

@@ -1,0 +1,171 @@
+"""The values of all instruments, taken on the loop in slices and handed on in batches.
+
+A batch is what one request carries: nobody ever holds the values of all topics at once. All of a
+subject's values are of one turn.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from collections.abc import AsyncGenerator, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from headgate.base.units import NS_PER_MS
+from headgate.telemetry.otel.instruments import (
+    BROKER_INSTRUMENTS,
+    CONSUMER_INSTRUMENTS,
+    PRODUCER_INSTRUMENTS,
+    SUBSCRIPTION_INSTRUMENTS,
+    TOPIC_INSTRUMENTS,
+    Instrument,
+)
+from headgate.telemetry.otel.readings import Attributes
+from headgate.telemetry.prometheus.values import Number
+
+if TYPE_CHECKING:
+    from headgate.broker.service import Broker
+    from headgate.engine.consumer import Consumer
+    from headgate.engine.producer import Producer
+    from headgate.engine.subscription import Subscription
+    from headgate.engine.topic import Topic
+
+SLICE_MEASUREMENTS: Final = 400
+"""Taken before other work has its turn: about a millisecond."""
+
+BATCH_MEASUREMENTS: Final = 2_000
+"""What one request carries, and as much again of its last subject: about half a megabyte. To
+serialize it holds the interpreter for a millisecond, in which no other thread runs."""
+
+
+class Measurement(NamedTuple):
+    """One value of one instrument."""
+
+    attributes: Attributes
+    since_ns: int
+    """Wall clock: what is counted was 0 then."""
+    at_ns: int
+    """Wall clock."""
+    value: Number
+
+
+class Batch:
+    """Measurements of some subjects."""
+
+    def __init__(self) -> None:
+        self.by_name: defaultdict[str, list[Measurement]] = defaultdict(list)
+        self.size = 0
+
+    def take(
+        self,
+        broker: Broker,
+        table: Sequence[Instrument],
+        subject: Any,
+        attributes: Attributes,
+        since_ms: int,
+    ) -> None:
+        """Add what the instruments of ``table`` say of ``subject`` now."""
+        at_ns = broker.engine.now_ms * NS_PER_MS
+        since_ns = min(since_ms * NS_PER_MS, at_ns)
+        for instrument in table:
+            found = instrument.read(broker, subject)
+            if found is None:
+                continue
+            if isinstance(found, Number):
+                values = [Measurement(attributes, since_ns, at_ns, found)]
+            else:
+                values = [
+                    Measurement({**attributes, **own}, since_ns, at_ns, value)
+                    for own, value in found
+                ]
+            if values:
+                self.by_name[instrument.name] += values
+                self.size += len(values)
+
+
+async def batches(broker: Broker) -> AsyncGenerator[Batch, None]:
+    """All measurements. The loop goes on between two slices, and between two batches for as long as
+    it takes to hand one on."""
+    broker.begin_turn()
+    batch, rested_at = Batch(), 0
+    for table, subject, attributes, since_ms in _subjects(broker):
+        batch.take(broker, table, subject, attributes, since_ms)
+        if batch.size >= BATCH_MEASUREMENTS:
+            yield batch
+            batch, rested_at = Batch(), 0
+            broker.begin_turn()
+        elif batch.size - rested_at >= SLICE_MEASUREMENTS:
+            rested_at = batch.size
+            await asyncio.sleep(0)
+            broker.begin_turn()
+    if batch.size:
+        yield batch
+
+
+Subject = tuple[tuple[Instrument, ...], Any, Attributes, int]
+"""Its instruments, itself, what names it, and since when it counts (ms, wall clock)."""
+
+
+def _subjects(broker: Broker) -> Iterator[Subject]:
+    """Whatever is live when its turn comes."""
+    yield BROKER_INSTRUMENTS, broker, {}, broker.started_ms
+    for topic in list(broker.engine.topics.values()):
+        if not topic.is_live:
+            continue
+        named = _of_topic(topic)
+        yield TOPIC_INSTRUMENTS, topic, named, topic.loaded_ms
+        for producer in list(topic.producers.values()):
+            yield (
+                PRODUCER_INSTRUMENTS,
+                producer,
+                _of_producer(named, producer),
+                (producer.connected_ms),
+            )
+        for subscription in list(topic.subscriptions.values()):
+            if not subscription.removed:
+                yield from _subscription(subscription, named)
+
+
+def _subscription(subscription: Subscription, topic: Attributes) -> Iterator[Subject]:
+    named = {**topic, "pulsar.subscription.name": subscription.name}
+    yield SUBSCRIPTION_INSTRUMENTS, subscription, named, subscription.created_ms
+    # Clients may give several consumers one name; what they count is then one sum.
+    consumers: dict[tuple[str, int], list[Consumer]] = {}
+    for consumer in subscription.consumers:
+        consumers.setdefault((consumer.name, consumer.consumer_id), []).append(consumer)
+    for same in consumers.values():
+        since_ms = min(consumer.connected_ms for consumer in same)
+        yield CONSUMER_INSTRUMENTS, same, _of_consumer(named, subscription, same[0]), since_ms
+
+
+def _of_topic(topic: Topic) -> Attributes:
+    name = topic.name
+    named: dict[str, str | int] = {
+        "pulsar.domain": name.domain,
+        "pulsar.tenant": name.namespace.tenant,
+        "pulsar.namespace": str(name.namespace),
+        "pulsar.topic": name.base.full,
+    }
+    if name.partition >= 0:
+        named["pulsar.partition.index"] = name.partition
+    return named
+
+
+def _of_producer(topic: Attributes, producer: Producer) -> Attributes:
+    return {
+        **topic,
+        "pulsar.producer.name": producer.name,
+        "pulsar.producer.id": producer.producer_id,
+        "pulsar.producer.access_mode": producer.access_mode.name.lower(),
+    }
+
+
+def _of_consumer(
+    subscription_named: Attributes, subscription: Subscription, consumer: Consumer
+) -> Attributes:
+    return {
+        **subscription_named,
+        "pulsar.subscription.type": subscription.type.label,
+        "pulsar.consumer.name": consumer.name,
+        "pulsar.consumer.id": consumer.consumer_id,
+    }

@@ -1,0 +1,100 @@
+"""What is left of the topics' samples with ``exposeTopicLevelMetricsInPrometheus=false``: sums for
+each namespace, under the same names and without the topic's label, as Pulsar gives them."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Final
+
+from headgate.base.park_cause import ParkCause
+from headgate.telemetry.prometheus.parked_lines import cause_label
+from headgate.telemetry.prometheus.quota_lines import QUOTA_TYPES
+from headgate.telemetry.prometheus.series import (
+    EVICTIONS_SERIES,
+    NAMESPACE_SERIES,
+    PARKED_BYTES_SERIES,
+    PARKED_MESSAGES_SERIES,
+    SUBSCRIPTION_SERIES,
+    SUMMED_SUBSCRIPTION_NAMES,
+    SUMMED_TOPIC_NAMES,
+    TOPIC_SERIES,
+    WRITE_SERIES,
+)
+from headgate.telemetry.prometheus.values import Number, subscription_values, write_values
+
+if TYPE_CHECKING:
+    from headgate.engine.topic import Topic
+
+_OF_TOPIC: Final = tuple(
+    (place, series) for place, series in enumerate(TOPIC_SERIES)
+    if series.name in SUMMED_TOPIC_NAMES
+)  # fmt: skip
+_OF_SUBSCRIPTION: Final = tuple(
+    (place, series) for place, series in enumerate(SUBSCRIPTION_SERIES)
+    if series.name in SUMMED_SUBSCRIPTION_NAMES
+)  # fmt: skip
+_BACKLOG: Final = "pulsar_msg_backlog"
+"""Has one more label in these sums, with a real broker."""
+
+_SERIES: Final = (
+    NAMESPACE_SERIES[0],
+    *(series for _, series in _OF_TOPIC),
+    *(series for _, series in _OF_SUBSCRIPTION),
+    *WRITE_SERIES,
+)
+_PARKED: Final = (PARKED_MESSAGES_SERIES, PARKED_BYTES_SERIES)
+
+
+class NamespaceSums:
+    """Sums of one page."""
+
+    def __init__(self) -> None:
+        self._sums: dict[str, list[Number]] = {}
+        self._parked: defaultdict[tuple[str, ParkCause], list[int]] = defaultdict(lambda: [0, 0])
+        """Messages and bytes that wait now."""
+
+    def add(self, topic: Topic, values: tuple[Number, ...]) -> None:
+        """Add a topic; ``values`` are those of :data:`TOPIC_SERIES`."""
+        namespace = str(topic.name.namespace)
+        own: list[Number] = [1, *(values[place] for place, _ in _OF_TOPIC)]
+        parts = [subscription_values(each) for each in topic.subscriptions.values()]
+        own += [sum(part[place] for part in parts) for place, _ in _OF_SUBSCRIPTION]
+        own += write_values(topic)
+        known = self._sums.get(namespace)
+        self._sums[namespace] = (
+            own if known is None else [a + b for a, b in zip(known, own, strict=True)]
+        )
+        if topic.parking is not None:
+            for cause in ParkCause:
+                waiting = topic.parking.waiting(cause)
+                if waiting.messages:
+                    parked = self._parked[namespace, cause]
+                    parked[0] += waiting.messages
+                    parked[1] += waiting.bytes
+
+    def samples(
+        self,
+        evictions: Mapping[str, Sequence[int]],
+        labels_of: Callable[[str], str],
+        number: Callable[[Number], str],
+    ) -> list[tuple[str, str]]:
+        """Names, and whole lines of them. ``evictions`` are those of each namespace since the
+        start: a sum over its topics would fall with each that goes. ``labels_of`` gives a
+        namespace's labels, still open."""
+        found: list[tuple[str, str]] = []
+        for namespace, sums in self._sums.items():
+            labels = labels_of(namespace)
+            for series, value in zip(_SERIES, sums, strict=True):
+                more = ',remote_cluster="local"' if series.name == _BACKLOG else ""
+                found.append((series.name, f"{series.name}{labels}{more}}} {number(value)}"))
+        for (namespace, cause), parked in self._parked.items():
+            labels, end = labels_of(namespace), cause_label(cause)
+            for series, amount in zip(_PARKED, parked, strict=True):
+                found.append((series.name, f"{series.name}{labels}{end}{amount}"))
+        name = EVICTIONS_SERIES.name
+        for namespace in self._sums.keys() | evictions.keys():
+            labels = labels_of(namespace)
+            for end, acts in zip(QUOTA_TYPES, evictions.get(namespace, (0, 0)), strict=True):
+                found.append((name, f"{name}{labels}{end}{acts}"))
+        return found

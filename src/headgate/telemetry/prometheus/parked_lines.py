@@ -1,0 +1,43 @@
+"""Samples of what waits before its append on ``GET /metrics``, by cause."""
+
+from __future__ import annotations
+
+from headgate.base.park_cause import ParkCause
+from headgate.base.units import NS_PER_S
+from headgate.engine.topic import Topic
+from headgate.telemetry.prometheus.series import (
+    PARKED_BYTES_SERIES,
+    PARKED_MESSAGES_SERIES,
+    PARKED_SECONDS_SERIES,
+    LinesOf,
+    Series,
+)
+
+
+class ParkedLines:
+    """Adds them to one page."""
+
+    def __init__(self, lines_of: LinesOf) -> None:
+        self._lines_of = lines_of
+
+    def topic(self, topic: Topic, labels: str) -> None:
+        """One topic's, of each cause that ever had anything wait; ``labels`` are its own, still
+        open."""
+        parking, now_ns = topic.parking, topic.engine.now_ns
+        if parking is None:
+            return
+        for cause in parking.causes(now_ns):
+            end, spent_ns = cause_label(cause), parking.parked_ns(cause, now_ns)
+            self._add(PARKED_SECONDS_SERIES, labels, end, f"{spent_ns / NS_PER_S:.3f}")
+            if cause is not ParkCause.MEMORY:
+                waiting = parking.waiting(cause)
+                self._add(PARKED_MESSAGES_SERIES, labels, end, waiting.messages)
+                self._add(PARKED_BYTES_SERIES, labels, end, waiting.bytes)
+
+    def _add(self, series: Series, labels: str, end: str, value: int | str) -> None:
+        self._lines_of(series).append(f"{series.name}{labels}{end}{value}")
+
+
+def cause_label(cause: ParkCause) -> str:
+    """What ends the labels of a sample."""
+    return f',cause="{cause.label}"}} '

@@ -1,0 +1,93 @@
+"""Samples of backlog quotas on ``GET /metrics`` (PIP-323, and what it leaves open)."""
+
+from __future__ import annotations
+
+from itertools import accumulate
+from typing import TYPE_CHECKING, Final
+
+from headgate.base.park_cause import ParkCause
+from headgate.base.units import MS_PER_S, NS_PER_S
+from headgate.broker.quota_sweep import BOUNDS_S
+from headgate.flow.quota.backlog_quota import QuotaType
+from headgate.telemetry.prometheus.series import (
+    BREACH_SERIES,
+    CHECK_DEFECTS_SERIES,
+    CHECK_DURATION_SERIES,
+    EVICTED_BYTES_SERIES,
+    EVICTED_MESSAGES_SERIES,
+    EVICTIONS_OF_BROKER_SERIES,
+    EVICTIONS_SERIES,
+    PRODUCERS_CLOSED_SERIES,
+    PRODUCERS_HELD_SERIES,
+    PRODUCERS_REFUSED_SERIES,
+    QUOTA_SIZE_SERIES,
+    QUOTA_TIME_SERIES,
+    STOPPED_SECONDS_SERIES,
+    LinesOf,
+    Series,
+)
+
+if TYPE_CHECKING:
+    from headgate.broker.service import Broker
+    from headgate.engine.topic import Topic
+    from headgate.engine.topic_quota import TopicQuota
+
+QUOTA_TYPES: Final = tuple(f',quota_type="{kind.label}"}} ' for kind in QuotaType)
+"""What ends the labels of a sample for each type of quota."""
+
+
+class QuotaLines:
+    """Adds the samples of quotas to one page."""
+
+    def __init__(self, broker: Broker, lines_of: LinesOf) -> None:
+        self._broker = broker
+        self._lines_of = lines_of
+
+    def topic(self, topic: Topic, labels: str) -> None:
+        """One topic's; ``labels`` are its own, still open."""
+        quotas = self._broker.quotas.of_live(topic)
+        limit_bytes = -1 if quotas.size is None else quotas.size.limit
+        limit_s = -1 if quotas.time is None else quotas.time.limit // MS_PER_S
+        self._add(QUOTA_SIZE_SERIES, labels, "} ", limit_bytes)
+        self._add(QUOTA_TIME_SERIES, labels, "} ", limit_s)
+        quota = topic.quota
+        for kind, end in zip(QuotaType, QUOTA_TYPES, strict=True):
+            acts, messages, size = (0, 0, 0) if quota is None else quota.evictions(kind)
+            self._add(EVICTIONS_SERIES, labels, end, acts)
+            if quota is None:
+                continue
+            self._add(EVICTED_MESSAGES_SERIES, labels, end, messages)
+            self._add(EVICTED_BYTES_SERIES, labels, end, size)
+            seconds = quota.seconds_to_breach(kind)
+            if seconds is not None:
+                self._add(BREACH_SERIES, labels, end, f"{seconds:.3f}")
+        if quota is not None:
+            parking = topic.parking
+            held = 0 if parking is None else parking.waiting(ParkCause.BACKLOG_QUOTA).producers
+            self._add(PRODUCERS_HELD_SERIES, labels, "} ", held)
+            self._stops(quota, labels)
+
+    def _stops(self, quota: TopicQuota, labels: str) -> None:
+        stops, now_ns = quota.stops, quota.topic.engine.now_ns
+        for kind, end in zip(QuotaType, QUOTA_TYPES, strict=True):
+            stopped_ns = 0 if stops is None else stops.stopped_ns(kind, now_ns)
+            self._add(STOPPED_SECONDS_SERIES, labels, end, f"{stopped_ns / NS_PER_S:.3f}")
+        self._add(PRODUCERS_CLOSED_SERIES, labels, "} ", 0 if stops is None else stops.closed)
+        self._add(PRODUCERS_REFUSED_SERIES, labels, "} ", 0 if stops is None else stops.refused)
+
+    def broker(self, labels: str) -> None:
+        """The whole broker's; ``labels`` name the cluster and are still open."""
+        keeper = self._broker.engine.quotas
+        for (acts, _, _), end in zip(keeper.evicted, QUOTA_TYPES, strict=True):
+            self._add(EVICTIONS_OF_BROKER_SERIES, labels, end, acts)
+        self._add(CHECK_DEFECTS_SERIES, labels, "} ", keeper.defects_count)
+        durations = self._broker.sweeps.quotas.durations
+        lines, name = self._lines_of(CHECK_DURATION_SERIES), CHECK_DURATION_SERIES.name
+        bounds = [*(str(bound_s) for bound_s in BOUNDS_S), "+Inf"]
+        for bound, count in zip(bounds, accumulate(durations.counts), strict=True):
+            lines.append(f'{name}_bucket{labels},le="{bound}"}} {count}')
+        lines.append(f"{name}_count{labels}}} {sum(durations.counts)}")
+        lines.append(f"{name}_sum{labels}}} {durations.sum_ns / NS_PER_S:.6f}")
+
+    def _add(self, series: Series, labels: str, end: str, value: int | str) -> None:
+        self._lines_of(series).append(f"{series.name}{labels}{end}{value}")

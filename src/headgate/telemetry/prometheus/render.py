@@ -1,0 +1,341 @@
+"""The text of ``GET /metrics``, rendered in slices so that it never holds the loop for long.
+
+Format: Prometheus text 0.0.4, one TYPE block for each name, no HELP, no timestamps. All samples of
+a name stand together, so a page is built name by name while topics are walked once; after each
+slice what it gave is joined to the text of its name, whole blocks of that are compressed, and other
+work has its turn.
+
+Numbers follow Pulsar: counts as integers, rates and seconds with three decimals. Label values are
+escaped properly, which Pulsar does not do.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
+
+from headgate.base.counters import safe_sum
+from headgate.base.names import PARTITION_SUFFIX, TopicName
+from headgate.base.units import NS_PER_S
+from headgate.broker.damage import damage_counts
+from headgate.flow.account.account import LABELS
+from headgate.flow.limits.precedence import EffectiveLimit
+from headgate.flow.limits.rate_limit import Dimension, Level
+from headgate.policy.publish_limits import PUBLISH_BROKER, PUBLISH_TOPIC
+from headgate.telemetry.adaptive_figures import broker_figures, topic_figures
+from headgate.telemetry.prometheus.compressed import BLOCK_BYTES, Block, Compressed, deflate
+from headgate.telemetry.prometheus.namespace_sums import NamespaceSums
+from headgate.telemetry.prometheus.parked_lines import ParkedLines
+from headgate.telemetry.prometheus.quota_lines import QuotaLines
+from headgate.telemetry.prometheus.series import (
+    ADAPTIVE_SERIES,
+    ADAPTIVE_TOPIC_SERIES,
+    BACKLOG_AGE_SERIES,
+    BROKER_LABELS,
+    BROKER_SERIES,
+    DAMAGE_SERIES,
+    HELD_BACK_SERIES,
+    LIMIT_SERIES,
+    NAMESPACE_SERIES,
+    SERIES,
+    STATE_SERIES,
+    SUBSCRIPTION_SERIES,
+    THROTTLED_SERIES,
+    TOPIC_SERIES,
+    WRITE_SERIES,
+    Series,
+)
+from headgate.telemetry.prometheus.storage_lines import StorageLines
+from headgate.telemetry.prometheus.values import (
+    Number,
+    Totals,
+    backlog_age_s,
+    broker_values,
+    subscription_values,
+    topic_values,
+    write_values,
+)
+from headgate.telemetry.records.subjects import cells_of
+
+if TYPE_CHECKING:
+    from headgate.broker.service import Broker
+    from headgate.engine.subscription import Subscription
+    from headgate.engine.topic import Topic
+
+SLICE_SUBJECTS: Final = 32
+"""Topics and subscriptions rendered before other work has its turn: about a millisecond."""
+
+SLICE_BLOCKS: Final = 4
+"""Blocks compressed before other work has its turn."""
+
+_STATE_LABELS: Final = tuple(
+    f',state="{cell.state.value}",dimension="{cell.dimension}",consumer="{cell.consumer}"}} '
+    for cell in LABELS
+)
+_REASONS: Final = tuple(f',reason="{level.name.lower()}"}} ' for level in Level)
+_FLAGS: Final = ("false", "true")
+_DIMENSIONS: Final = tuple(dimension.name.lower() for dimension in Dimension)
+
+
+def escape(value: str) -> str:
+    """A label value as the text format wants it between quotes."""
+    if "\\" in value or '"' in value or "\n" in value:
+        return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return value
+
+
+def number(value: Number) -> str:
+    """A sample's value: integers plain, others with three decimals."""
+    return f"{value:.3f}" if isinstance(value, float) else str(value)
+
+
+class Page:
+    """One page in the making: for each name, lines of this slice, text that is not yet a block's
+    worth, and blocks."""
+
+    def __init__(self) -> None:
+        self._lines: dict[str, list[str]] = {}
+        self._texts: dict[str, bytearray] = {}
+        self._blocks: dict[str, list[Block]] = {}
+        self._full: list[str] = []
+        """Names that have a block's worth of text."""
+
+    def lines_of(self, series: Series) -> list[str]:
+        """Where samples of ``series`` are put, each a whole line without its end."""
+        return self.lines_named(series.name)
+
+    def lines_named(self, name: str) -> list[str]:
+        """The same for the series of a name."""
+        return self._lines.setdefault(name, [])
+
+    def end_slice(self) -> None:
+        """Join what the slice gave."""
+        for name, lines in self._lines.items():
+            if lines:
+                lines.append("")
+                text = self._texts.setdefault(name, bytearray())
+                text += "\n".join(lines).encode()
+                lines.clear()
+                if len(text) >= BLOCK_BYTES:
+                    self._full.append(name)
+
+    def compress_one(self) -> bool:
+        """Make a block of what is one's worth; False if there was none. Takes 0.2 ms."""
+        if not self._full:
+            return False
+        name = self._full[-1]
+        text = self._texts[name]
+        self._blocks.setdefault(name, []).append(deflate(text[:BLOCK_BYTES]))
+        del text[:BLOCK_BYTES]
+        if len(text) < BLOCK_BYTES:
+            self._full.pop()
+        return True
+
+    def blocks(self, all_series: tuple[Series, ...]) -> Iterator[Block]:
+        """The page, in order; names without samples are left out."""
+        text = bytearray()
+        for series in all_series:
+            blocks, rest = self._blocks.get(series.name, []), self._texts.get(series.name)
+            if rest is None:
+                continue
+            text += f"# TYPE {series.family} {series.type}\n".encode()
+            if blocks:
+                yield deflate(text)
+                yield from blocks
+                text.clear()
+            text += rest
+            if len(text) >= BLOCK_BYTES:
+                yield deflate(text)
+                text.clear()
+        yield deflate(text)
+
+
+async def render(broker: Broker) -> Compressed:
+    """The page of ``GET /metrics``. A million samples are hundreds of megabytes of text, so it is
+    compressed while it is made."""
+    renderer = _Renderer(broker)
+    await renderer.walk()
+    return await renderer.page()
+
+
+class _Renderer:
+    """Walks the topics of one broker once."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        self._page = Page()
+        self._totals = Totals()
+        self._cluster = f'{{cluster="{escape(broker.settings.clusterName)}"'
+        self._with_topics = broker.settings.exposeTopicLevelMetricsInPrometheus
+        self._splits_partitions = broker.settings.splitTopicAndPartitionLabelInPrometheus
+        lines_of = self._page.lines_of
+        self._topic_lines = [(s.name, lines_of(s)) for s in (*TOPIC_SERIES, *WRITE_SERIES)]
+        self._subscription_lines = [(s.name, lines_of(s)) for s in SUBSCRIPTION_SERIES]
+        self._throttled_lines = [(s.name, lines_of(s)) for s in THROTTLED_SERIES]
+        self._held_back_lines = [(s.name, lines_of(s)) for s in HELD_BACK_SERIES]
+        self._age_lines = lines_of(BACKLOG_AGE_SERIES)
+        self._with_ages = broker.settings.exposeSubscriptionBacklogAgeInPrometheus
+        self._state_lines = lines_of(STATE_SERIES)
+        self._limit_lines = lines_of(LIMIT_SERIES)
+        self._quotas = QuotaLines(broker, lines_of)
+        self._parked = ParkedLines(lines_of)
+        self._sums = NamespaceSums()
+
+    async def walk(self) -> None:
+        """Render every topic that is live when its turn comes."""
+        engine = self._broker.engine
+        self._broker.begin_turn()
+        self._limit(self._cluster, "broker", self._broker.in_force.of_broker())
+        self._limit(self._cluster, PUBLISH_BROKER, self._broker.publish_in_force.of_broker())
+        done = 0
+        for topic in list(engine.topics.values()):
+            if not topic.is_live:
+                continue
+            labels = self._topic(topic)
+            done += 1
+            for subscription in list(topic.subscriptions.values()):
+                if subscription.removed:
+                    continue
+                if self._with_topics:
+                    self._subscription(subscription, labels)
+                    done += 1
+                if done >= SLICE_SUBJECTS:
+                    done = 0
+                    await self._give_way()
+            if done >= SLICE_SUBJECTS:
+                done = 0
+                await self._give_way()
+
+    async def _give_way(self) -> None:
+        self._page.end_slice()
+        await asyncio.sleep(0)
+        while self._page.compress_one():
+            for _ in range(SLICE_BLOCKS - 1):
+                self._page.compress_one()
+            await asyncio.sleep(0)
+        self._broker.begin_turn()
+
+    async def page(self) -> Compressed:
+        """What :meth:`walk` rendered, with the sums."""
+        self._add_sums()
+        await self._give_way()
+        page = Compressed()
+        for number, block in enumerate(self._page.blocks(SERIES)):
+            page.add(block)
+            if number % SLICE_BLOCKS == 0:
+                await asyncio.sleep(0)
+        return page
+
+    def _add_sums(self) -> None:
+        self._broker_samples()
+        if self._with_topics:
+            lines = self._page.lines_of(NAMESPACE_SERIES[0])
+            for namespace, count in self._totals.topics_by_namespace.items():
+                label = f"{self._namespace_labels(namespace)}}} {count}"
+                lines.append(NAMESPACE_SERIES[0].name + label)
+        else:
+            evictions = self._broker.engine.quotas.evictions_by_namespace
+            for name, line in self._sums.samples(evictions, self._namespace_labels, number):
+                self._page.lines_named(name).append(line)
+
+    def _namespace_labels(self, namespace: str) -> str:
+        return f'{self._cluster},namespace="{escape(namespace)}"'
+
+    def _topic_labels(self, name: TopicName) -> str:
+        if not self._splits_partitions:
+            return f',topic="{escape(name.full)}"'
+        topic = name.full if name.partition < 0 else name.full.rpartition(PARTITION_SUFFIX)[0]
+        return f',topic="{escape(topic)}",partition="{name.partition}"'
+
+    def _broker_samples(self) -> None:
+        self._quotas.broker(self._cluster)
+        self._figures(DAMAGE_SERIES, damage_counts(self._broker), self._cluster)
+        StorageLines(self._broker, self._page.lines_of).broker(self._cluster)
+        if self._broker.adaptive is not None:
+            figures = broker_figures(self._broker.adaptive)
+            self._figures(ADAPTIVE_SERIES, figures, self._cluster)
+        totals, info = self._totals, self._broker.info
+        version = f',version="{escape(info.version)}",commit=""'
+        host = escape(info.broker_id.rpartition(":")[0])
+        connections = f',broker="{host}",metric="broker_connection"'
+        own_labels: dict[str, tuple[str, ...]] = {
+            "version": (version,),
+            "system_topic": tuple(f',system_topic="{flag}"' for flag in _FLAGS),
+            "system_subscription": tuple(f',system_subscription="{flag}"' for flag in _FLAGS),
+            "broker": (connections,),
+        }
+        for series, values in zip(BROKER_SERIES, broker_values(self._broker, totals), strict=True):
+            own = series.labels[len(BROKER_LABELS) :]
+            all_labels = own_labels[own[0]] if own else ("",)
+            lines = self._page.lines_of(series)
+            for labels, value in zip(all_labels, values, strict=True):
+                lines.append(f"{series.name}{self._cluster}{labels}}} {number(value)}")
+
+    def _figures(
+        self, all_series: tuple[Series, ...], figures: tuple[Number, ...], labels: str
+    ) -> None:
+        for series, figure in zip(all_series, figures, strict=True):
+            line = f"{series.name}{labels}}} {number(figure)}"
+            self._page.lines_of(series).append(line)
+
+    def _topic(self, topic: Topic) -> str:
+        """Add a topic to the sums and to the page; return its labels, still open."""
+        values = topic_values(topic, self._totals)
+        name = topic.name
+        namespace = str(name.namespace)
+        self._totals.topics_by_namespace[namespace] += 1
+        labels = f"{self._namespace_labels(namespace)}{self._topic_labels(name)}"
+        if self._with_topics:
+            end = labels + "} "
+            values = (*values, *write_values(topic))
+            for (series, lines), value in zip(self._topic_lines, values, strict=True):
+                lines.append(series + end + number(value))
+            self._limit(labels, "topic", self._broker.in_force.of_topic(topic))
+            self._limit(labels, PUBLISH_TOPIC, self._broker.publish_in_force.of_topic(topic))
+            self._quotas.topic(topic, labels)
+            self._parked.topic(topic, labels)
+            if (figures := topic_figures(self._broker, topic)) is not None:
+                self._figures(ADAPTIVE_TOPIC_SERIES, figures, labels)
+        else:
+            self._sums.add(topic, values)
+        return labels
+
+    def _subscription(self, subscription: Subscription, topic_labels: str) -> None:
+        now_ns = self._broker.engine.now_ns
+        labels = f'{topic_labels},subscription="{escape(subscription.name)}"'
+        end = labels + "} "
+        values = subscription_values(subscription)
+        for (series, lines), value in zip(self._subscription_lines, values, strict=True):
+            lines.append(series + end + number(value))
+        if self._with_ages and (age_s := backlog_age_s(subscription)) is not None:
+            self._age_lines.append(BACKLOG_AGE_SERIES.name + end + number(age_s))
+        subscription.settle_throttling()
+        events = subscription.gate.throttled_events
+        tenant = f',tenant="{escape(subscription.topic.name.namespace.tenant)}"}} '
+        held_back = subscription.held_back.counts
+        for dimension, (series, lines) in enumerate(self._held_back_lines):
+            amount = safe_sum(*(level[dimension] for level in held_back))
+            lines.append(f"{series}{labels}{tenant}{amount}")
+        for dimension, (series, lines) in enumerate(self._throttled_lines):
+            for level, reason in enumerate(_REASONS):
+                lines.append(f"{series}{labels}{reason}{events[level][dimension]}")
+        prefix = STATE_SERIES.name + labels
+        for cell, spent_ns in enumerate(cells_of(subscription.account, now_ns)):
+            if spent_ns:
+                seconds = number(spent_ns / NS_PER_S)
+                self._state_lines.append(f"{prefix}{_STATE_LABELS[cell]}{seconds}")
+        limit = self._broker.in_force.of_subscription(subscription)
+        self._limit(labels, "subscription", limit)
+
+    def _limit(self, labels: str, limiter: str, effective: EffectiveLimit) -> None:
+        if effective.limit is None:
+            return
+        for dimension in Dimension:
+            rate = effective.limit.per_second(dimension)
+            if rate is not None:
+                self._limit_lines.append(
+                    f'{LIMIT_SERIES.name}{labels},limiter="{limiter}"'
+                    f',dimension="{_DIMENSIONS[dimension]}"'
+                    f',source="{escape(effective.source_of(dimension))}"}} {number(rate)}'
+                )

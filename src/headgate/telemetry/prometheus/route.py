@@ -1,0 +1,152 @@
+"""``GET /metrics`` as a Starlette route.
+
+All scrapes share one page, compressed (:mod:`headgate.telemetry.prometheus.compressed`): those that
+come while it is made wait for it, and those that come soon after get it again where making it took
+long. A slow reader holds no page of its own: when two later ones are there, what it reads is let
+go and its connection ends.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import weakref
+from collections.abc import AsyncIterator, Callable, Iterator
+from typing import TYPE_CHECKING, Final
+
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+from starlette.routing import Route
+
+from headgate.base.units import KIB
+from headgate.broker.authorization import check_allowed
+from headgate.metadata.errors import RefusalError
+from headgate.telemetry.prometheus.compressed import Compressed
+from headgate.telemetry.prometheus.render import render
+
+if TYPE_CHECKING:
+    from headgate.broker.service import Broker
+
+logger = logging.getLogger("headgate.metrics")
+
+CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
+"""Prometheus 3 refuses a page without it."""
+
+OPERATION: Final = "metrics.read"
+"""What a scrape does: the name that authorization decides about."""
+
+WRITE_BYTES: Final = 256 * KIB
+"""What is written to the socket at a time."""
+
+QUICK_S: Final = 0.25
+"""A page that took less to make is made anew for each scrape."""
+REST_PARTS: Final = 4
+"""Others are given again for so many times what they took, so that pages take a fifth of the
+broker's time at most ..."""
+REST_S_MAX: Final = 10.0
+"""... but not for longer, which is less than scrapes are apart."""
+
+
+class MetricsEndpoint:
+    """Makes one page at a time, and keeps the last two at most."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        self._making: asyncio.Task[Compressed] | None = None
+        self._latest: Compressed | None = None
+        """While somebody may get it."""
+        self._read: list[weakref.ref[Compressed]] = []
+        """Pages that may still be read, the newest last."""
+        self._fresh_until_s = 0.0
+
+    async def __call__(self, request: Request) -> Response:
+        """Answer a scrape, if the broker's authorizer allows it."""
+        try:
+            check_allowed(self._broker.authorizer, OPERATION, "")
+        except RefusalError as refusal:
+            return Response(refusal.reason, refusal.status, media_type="text/plain")
+        page = await self.page()
+        packs = takes_gzip(request.headers.get("accept-encoding", ""))
+        size_bytes = page.gzip_bytes if packs else page.size_bytes
+        headers = {"content-length": str(size_bytes), "vary": "Accept-Encoding"}
+        if packs:
+            headers["content-encoding"] = "gzip"
+        pieces: Iterator[bytes] = iter(())
+        if request.method != "HEAD":
+            pieces = page.as_gzip() if packs else page.as_text()
+        abort = request.scope.get("extensions", {}).get("headgate.abort", {}).get("call")
+        return StreamingResponse(
+            _stream(page, pieces, abort), headers=headers, media_type=CONTENT_TYPE
+        )
+
+    async def page(self) -> Compressed:
+        """The latest page if it is fresh, the one that is being made, or else a new one. A scrape
+        that gives up leaves the others their page."""
+        loop = asyncio.get_running_loop()
+        if self._latest is not None and loop.time() < self._fresh_until_s:
+            return self._latest
+        if self._making is None:
+            self._making = loop.create_task(self._make())
+            self._making.add_done_callback(self._made)
+        return await asyncio.shield(self._making)
+
+    async def _make(self) -> Compressed:
+        loop = asyncio.get_running_loop()
+        begun_s = loop.time()
+        page = await render(self._broker)
+        now_s = loop.time()
+        took_s = now_s - begun_s
+        rest_s = min(REST_PARTS * took_s, REST_S_MAX) if took_s >= QUICK_S else 0.0
+        self._fresh_until_s = now_s + rest_s
+        before = [old for held in self._read if (old := held()) is not None]
+        for old in before[:-1]:
+            old.close()
+        self._read = [weakref.ref(each) for each in (*before[-1:], page)]
+        self._latest = page
+        loop.call_later(rest_s, self._let_go, page)
+        return page
+
+    def _let_go(self, page: Compressed) -> None:
+        """A page that nobody gets any more stays only with those who read it."""
+        if page is self._latest:
+            self._latest = None
+
+    def _made(self, task: asyncio.Task[Compressed]) -> None:
+        self._making = None
+        if not task.cancelled():
+            task.exception()  # every scrape may have given up: then nobody else looks at it
+
+
+async def _stream(
+    page: Compressed, pieces: Iterator[bytes], abort: Callable[[], None] | None
+) -> AsyncIterator[bytes]:
+    gathered: list[bytes] = []
+    size = 0
+    for piece in pieces:
+        gathered.append(piece)
+        size += len(piece)
+        if size >= WRITE_BYTES:
+            yield b"".join(gathered)
+            await asyncio.sleep(0)
+            gathered.clear()
+            size = 0
+    if page.is_closed and abort is not None:
+        logger.info("a scrape that reads too slowly is cut off: later pages are there")
+        abort()
+        await asyncio.Event().wait()  # the end of its connection ends this
+    yield b"".join(gathered)
+
+
+def takes_gzip(accepted: str) -> bool:
+    """Whether an Accept-Encoding header allows gzip."""
+    for part in accepted.split(","):
+        name, _, parameters = part.partition(";")
+        if name.strip().lower() in ("gzip", "x-gzip", "*"):
+            return parameters.replace(" ", "").lower() not in ("q=0", "q=0.0", "q=0.00", "q=0.000")
+    return False
+
+
+def metrics_route(broker: Broker) -> Route:
+    """The route that ``headgate.app`` mounts beside the admin API; ``/metrics/`` is redirected to
+    it by Starlette."""
+    return Route("/metrics", MetricsEndpoint(broker).__call__, methods=["GET"])

@@ -1,0 +1,191 @@
+"""The numbers of ``GET /metrics``, taken from the state that they tell of.
+
+Each function gives the values of one group of :mod:`headgate.telemetry.prometheus.series`, in its
+order.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from headgate.base.park_cause import ParkCause
+from headgate.base.units import MS_PER_S
+from headgate.engine.dispatch_shared import SharedDispatcher
+
+if TYPE_CHECKING:
+    from headgate.broker.service import Broker
+    from headgate.engine.subscription import Subscription
+    from headgate.engine.topic import Topic
+
+Number = int | float
+
+
+@dataclass(slots=True)
+class Totals:
+    """Sums over the broker, gathered while its topics are walked."""
+
+    topics: int = 0
+    subscriptions: int = 0
+    producers: int = 0
+    consumers: int = 0
+    rate_in: float = 0.0
+    rate_out: float = 0.0
+    throughput_in: float = 0.0
+    throughput_out: float = 0.0
+    in_bytes: list[int] = field(default_factory=lambda: [0, 0])
+    """Of users' topics, of the broker's own."""
+    out_bytes: list[int] = field(default_factory=lambda: [0, 0])
+    storage_bytes: int = 0
+    write_rate: float = 0.0
+    """Entries a second."""
+    read_rate: float = 0.0
+    backlog_entries: int = 0
+    topics_by_namespace: defaultdict[str, int] = field(default_factory=lambda: defaultdict(int))
+
+
+def broker_values(broker: Broker, totals: Totals) -> list[tuple[Number, ...]]:
+    """Values of :data:`BROKER_SERIES`: one of each, but one for each value of a label of its own
+    where there is such a label (``system_topic``, ``system_subscription``)."""
+    counts = broker.counts
+    return [
+        (1.0,),
+        (totals.topics,),
+        (totals.subscriptions,),
+        (totals.producers,),
+        (totals.consumers,),
+        (totals.rate_in,),
+        (totals.rate_out,),
+        (totals.throughput_in,),
+        (totals.throughput_out,),
+        tuple(totals.in_bytes),
+        tuple(totals.out_bytes),
+        (totals.storage_bytes,),
+        (totals.storage_bytes,),
+        (totals.write_rate,),
+        (totals.read_rate,),
+        (totals.read_rate,),
+        (totals.backlog_entries,),
+        (sum(c.throttle.is_by(ParkCause.PENDING_LIMIT) for c in broker.connections),),
+        (counts.lookups_answered,),
+        (counts.lookups_failed,),
+        (broker.lookups_count,),
+        (len(broker.connections),),
+        (counts.connections_accepted,),
+        (counts.connections_established,),
+        (counts.connections_failed,),
+        (counts.connections_closed,),
+        (counts.delays_ignored,),
+    ]
+
+
+def topic_values(topic: Topic, totals: Totals) -> tuple[Number, ...]:
+    """Values of :data:`TOPIC_SERIES`, which are added to ``totals`` as well."""
+    engine = topic.engine
+    subscriptions = topic.subscriptions.values()
+    rate_in, throughput_in, write_rate, read_rate = topic.rates.per_second(
+        topic.counters(), engine.now_ns
+    )
+    rate_out = throughput_out = 0.0
+    consumers = backlog_entries = 0
+    bytes_out = topic.bytes_out_removed
+    oldest_ms: int | None = None
+    for subscription in subscriptions:
+        rates = subscription.rates.per_second(subscription.counters(), engine.now_ns)
+        rate_out += rates[0]
+        throughput_out += rates[1]
+        consumers += len(subscription.consumers)
+        backlog_entries += subscription.backlog_entries
+        bytes_out += subscription.bytes_sent
+        if subscription.is_durable and (received_ms := subscription.oldest_unacked_ms()):
+            oldest_ms = received_ms if oldest_ms is None else min(oldest_ms, received_ms)
+    storage_bytes, bytes_in = topic.storage_bytes(), topic.bytes_in()
+    totals.topics += 1
+    totals.subscriptions += len(subscriptions)
+    totals.producers += len(topic.producers)
+    totals.consumers += consumers
+    totals.rate_in += rate_in
+    totals.rate_out += rate_out
+    totals.throughput_in += throughput_in
+    totals.throughput_out += throughput_out
+    totals.in_bytes[topic.is_system] += bytes_in
+    totals.out_bytes[topic.is_system] += bytes_out
+    totals.storage_bytes += storage_bytes
+    totals.write_rate += write_rate
+    totals.read_rate += read_rate
+    totals.backlog_entries += backlog_entries
+    return (
+        len(subscriptions),
+        len(topic.producers),
+        consumers,
+        rate_in,
+        rate_out,
+        throughput_in,
+        throughput_out,
+        topic.messages_in(),
+        bytes_in,
+        throughput_in / rate_in if rate_in else 0.0,
+        backlog_entries,
+        storage_bytes,
+        storage_bytes,
+        topic.backlog_bytes(),
+        -1 if oldest_ms is None else _age_s(engine.log_ms, oldest_ms),
+        write_rate,
+        read_rate,
+        read_rate,
+        topic.publish_throttled_count,
+    )
+
+
+def _age_s(log_ms: int, received_ms: int) -> int:
+    return max(0, log_ms - received_ms) // MS_PER_S
+
+
+def write_values(topic: Topic) -> list[Number]:
+    """Values of :data:`WRITE_SERIES`."""
+    figures = topic.written_last_period()
+    entries = figures.entries
+    return [
+        *figures.latency,
+        entries,
+        figures.latency_us,
+        *figures.storage,
+        entries,
+        figures.storage_us,
+        *figures.sizes,
+        entries,
+        figures.size_bytes,
+    ]
+
+
+def subscription_values(subscription: Subscription) -> tuple[Number, ...]:
+    """Values of :data:`SUBSCRIPTION_SERIES`."""
+    dispatcher = subscription.dispatcher
+    now_ns = subscription.topic.engine.now_ns
+    blocked = isinstance(dispatcher, SharedDispatcher) and dispatcher.blocked_on_unacked
+    return (
+        subscription.backlog_entries,
+        subscription.backlog_entries,
+        dispatcher.given_back().messages,
+        dispatcher.in_flight_messages(),
+        int(blocked),
+        len(subscription.consumers),
+        *subscription.rates.per_second(subscription.counters(), now_ns),
+        subscription.expired_messages,
+        subscription.messages_sent,
+        subscription.bytes_sent,
+        subscription.last_expire_ms,
+        subscription.last_acked_ms,
+        subscription.last_flow_ms,
+        subscription.last_sent_ms,
+        subscription.last_mark_delete_ms,
+    )
+
+
+def backlog_age_s(subscription: Subscription) -> int | None:
+    """Age of what a stored subscription owes the longest; None for others, and without backlog."""
+    received_ms = subscription.oldest_unacked_ms() if subscription.is_durable else None
+    if received_ms is None:
+        return None
+    return _age_s(subscription.topic.engine.log_ms, received_ms)

@@ -1,0 +1,77 @@
+"""Decisions of the adaptive controller as events of the telemetry.
+
+A limit that begins or ends is an event at its instant. Steps in between come with every cycle: of
+one window and topic only the last is told, with the limit that stood before the first.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from headgate.engine.topic import Topic
+from headgate.flow.adaptive.cycle import Decision, DecisionKind, PublishLimit
+from headgate.flow.sentences.adaptive import decision_sentence
+from headgate.telemetry.records.events import EventLog
+from headgate.telemetry.records.names import Names
+
+
+@dataclass(slots=True)
+class _Steps:
+    """Changes of one window."""
+
+    old: PublishLimit | None
+    last: Decision
+    at_ns: int
+
+
+class ControllerEvents:
+    """Gathers what the controller of one broker decides until a window ends."""
+
+    def __init__(self, events: EventLog, names: Names) -> None:
+        self._events = events
+        self._names = names
+        self._steps: dict[Topic, _Steps] = {}
+
+    def decided(self, topic: Topic, decision: Decision, at_ns: int) -> None:
+        """A limit began, changed or ended, or would have."""
+        if decision.kind is DecisionKind.CHANGED:
+            steps = self._steps.get(topic)
+            if steps is None:
+                self._steps[topic] = _Steps(decision.old, decision, at_ns)
+            else:
+                steps.last, steps.at_ns = decision, at_ns
+            return
+        self.topic_unloaded(topic)  # what it did before stands before it
+        self._tell(topic, decision, decision.old, at_ns)
+
+    def end_window(self) -> None:
+        """Tell what has been gathered."""
+        for topic in list(self._steps):
+            self.topic_unloaded(topic)
+
+    def topic_unloaded(self, topic: Topic) -> None:
+        """Tell what was gathered of one topic."""
+        steps = self._steps.pop(topic, None)
+        if steps is not None:
+            self._tell(topic, steps.last, steps.old, steps.at_ns)
+
+    def _tell(self, topic: Topic, decision: Decision, old: PublishLimit | None, at_ns: int) -> None:
+        self._events.add(
+            at_ns,
+            "controller_decision",
+            topic=self._names.topic(topic.name),
+            incarnation=topic.incarnation,
+            inputs={"law": decision.law, **decision.inputs._asdict(), "limit": _limit(old)},
+            outcome={
+                "kind": decision.kind,
+                "observe_only": decision.observe_only,
+                "rule": decision.rule,
+                "limit": _limit(decision.new),
+                "sentence": decision_sentence(decision),
+            },
+        )
+
+
+def _limit(limit: PublishLimit | None) -> dict[str, Any] | None:
+    return None if limit is None else limit._asdict()

@@ -1,0 +1,124 @@
+"""The publishing side of one topic as the telemetry follows it: its limit, and whom it held."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+from headgate.base.park_cause import ParkCause
+from headgate.base.units import NS_PER_S
+from headgate.engine.producer import Producer
+from headgate.engine.topic import Topic
+from headgate.flow.limits.rate_limit import Dimension
+from headgate.record.codec import Value
+from headgate.telemetry.records.limit_track import LimitTrack
+
+PUBLISH_COLUMNS: Final = (
+    "publish_limit_messages_per_s", "publish_limit_bytes_per_s", "publish_limit_source",
+    "natural_rate_messages_per_s", "natural_rate_bytes_per_s",
+)  # fmt: skip
+
+LIMIT_CAUSES: Final = (ParkCause.TOPIC_RATE, ParkCause.BROKER_RATE, ParkCause.ADAPTIVE)
+"""Those that are publish limits."""
+
+
+_NOBODY: Final[Mapping[Producer, tuple[int, int]]] = {}
+
+
+class Turn(NamedTuple):
+    """Publish limits began to hold a topic's producers, or do not any more."""
+
+    began: bool
+    cause: ParkCause
+    """The one that held most of the window; of an end the one that was told to begin."""
+
+
+class PublishTrack:
+    """One live topic."""
+
+    __slots__ = ("_before", "_granted", "_held_ns", "_holding", "_topic", "limit")
+
+    def __init__(self, topic: Topic, since_ns: int) -> None:
+        self._topic = topic
+        self.limit = LimitTrack(since_ns)
+        """As it is set; ``values`` have what is in force."""
+        self._before: dict[Producer, tuple[int, int]] | None = None
+        """What each had published when the window began; None while no limit is in use."""
+        self._granted = _NOBODY
+        self._held_ns = (0,) * len(LIMIT_CAUSES)
+        self._holding: ParkCause | None = None
+
+    def values(self) -> tuple[Value, ...]:
+        """In the order of :data:`PUBLISH_COLUMNS`."""
+        limit = self.limit.values
+        period_s = (limit.period_ns or NS_PER_S) / NS_PER_S
+        control = self._topic.control
+        natural = None if control is None or not control.natural.is_known else control.natural
+        return (
+            None if limit.messages is None else limit.messages / period_s,
+            None if limit.bytes is None else limit.bytes / period_s,
+            limit.source,
+            None if natural is None else natural.messages,
+            None if natural is None else natural.bytes,
+        )
+
+    # -- what was granted ------------------------------------------------------------------
+
+    def begin(self) -> None:
+        """A limit is in use from now on: count what it grants."""
+        if self._before is None:
+            self._before = self._published()
+
+    def end_window(self) -> None:
+        """Count what each producer was granted in the window that ends now."""
+        if not self._topic.engine.intake.is_limited(self._topic):
+            self._before = None
+            self._granted = _NOBODY
+            return
+        now = self._published()
+        before = now if self._before is None else self._before
+        self._before = now
+        self._granted = {
+            producer: (messages - of[0], size - of[1])
+            for producer, (messages, size) in now.items()
+            for of in (before.get(producer, (0, 0)),)
+        }
+
+    def granted(self, producer: Producer, dimension: Dimension) -> int:
+        """What one producer was granted in the last window, in messages or bytes."""
+        return self._granted.get(producer, (0, 0))[dimension]
+
+    def _published(self) -> dict[Producer, tuple[int, int]]:
+        return {
+            producer: (producer.messages_published, producer.bytes_published)
+            for producer in self._topic.producers.values()
+        }
+
+    # -- who waits -------------------------------------------------------------------------
+
+    def waiting(self, dimension: Dimension) -> int:
+        """Messages or bytes that stand before the publish limits now."""
+        parking = self._topic.parking
+        if parking is None:
+            return 0
+        return sum(parking.waiting(cause)[1 + dimension] for cause in LIMIT_CAUSES)
+
+    def turn(self) -> Turn | None:
+        """Whether limits began to hold producers in the window that ends now, or held none any
+        more. Told by windows, as of subscriptions."""
+        parking, now_ns = self._topic.parking, self._topic.engine.now_ns
+        if parking is None:
+            return None
+        before, self._held_ns = (
+            self._held_ns,
+            tuple(parking.parked_ns(cause, now_ns) for cause in LIMIT_CAUSES),
+        )
+        held_ns = [b - a for a, b in zip(before, self._held_ns, strict=True)]
+        longest_ns = max(held_ns)
+        if longest_ns and self._holding is None:
+            self._holding = LIMIT_CAUSES[held_ns.index(longest_ns)]
+            return Turn(True, self._holding)
+        if not longest_ns and self._holding is not None:
+            cause, self._holding = self._holding, None
+            return Turn(False, cause)
+        return None

@@ -1,0 +1,108 @@
+"""Backlog quotas as the telemetry tells them: columns of a topic's row, and events."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from headgate.base.units import NS_PER_MS, NS_PER_S
+from headgate.engine.eviction import Eviction
+from headgate.engine.topic import Topic
+from headgate.flow.quota.backlog_quota import Quota, QuotaPolicy, Quotas, QuotaType
+from headgate.record.codec import Value
+from headgate.record.fields import QUOTA_TYPES
+from headgate.telemetry.records.names import Names
+
+TOLD_MAX: Final = 100
+"""Subscriptions that one eviction names: those that lost most."""
+
+LIMIT_COLUMNS: Final = (
+    "quota_size_limit_bytes", "quota_size_policy", "quota_size_source",
+    "quota_time_limit_ns", "quota_time_policy", "quota_time_source",
+)  # fmt: skip
+
+COUNT_COLUMNS: Final = (
+    *(f"eviction_{kind}_{part}" for kind in QUOTA_TYPES for part in ("acts", "messages", "bytes")),
+)  # fmt: skip
+
+BREACH_COLUMNS: Final = tuple(f"quota_{kind}_breach_ns" for kind in QUOTA_TYPES)
+"""They change by themselves, as ages do, and are no change by themselves."""
+
+_ACTIONS: Final = {
+    QuotaPolicy.HOLD: "producers_held",
+    QuotaPolicy.EXCEPTION: "producers_closed",
+    QuotaPolicy.EVICTION: "evicting",
+}
+
+
+def limit_values(quotas: Quotas, names: Names) -> tuple[Value, ...]:
+    """What is in force, in the order of :data:`LIMIT_COLUMNS`."""
+    values: list[Value] = []
+    for quota in quotas:
+        if quota is None:
+            values += (None, None, None)
+            continue
+        limit = quota.limit if quota.type is QuotaType.SIZE else quota.limit * NS_PER_MS
+        values += (limit, quota.policy.value, names.limit_source(quota.source))
+    return tuple(values)
+
+
+def evicted_by_values(quota: Quota | None, names: Names) -> tuple[Value, ...]:
+    """The quota that evicted last: its type, its limit (bytes or ns) and where it is set."""
+    if quota is None:
+        return (None, None, None)
+    limit = quota.limit if quota.type is QuotaType.SIZE else quota.limit * NS_PER_MS
+    return (quota.type.label, limit, names.limit_source(quota.source))
+
+
+def count_values(topic: Topic) -> tuple[Value, ...]:
+    """What was lost, in the order of :data:`COUNT_COLUMNS`."""
+    quota = topic.quota
+    if quota is None:
+        return (0,) * len(COUNT_COLUMNS)
+    return tuple(n for kind in QuotaType for n in quota.evictions(kind))
+
+
+def breach_values(topic: Topic) -> tuple[Value, ...]:
+    """Until each quota is reached, in the order of :data:`BREACH_COLUMNS`."""
+    if topic.quota is None:
+        return (None, None)
+    seconds = (topic.quota.seconds_to_breach(kind) for kind in QuotaType)
+    return tuple(None if left_s is None else round(left_s * NS_PER_S) for left_s in seconds)
+
+
+def event_inputs(quota: Quota, backlog_bytes: int, age_ms: int, names: Names) -> dict[str, Any]:
+    """What a quota decided upon, as an event tells it."""
+    is_size = quota.type is QuotaType.SIZE
+    limit = {"limit_bytes": quota.limit} if is_size else {"limit_ns": quota.limit * NS_PER_MS}
+    return {
+        "quota": quota.type.label,
+        "policy": quota.policy.value,
+        "source": names.limit_source(quota.source),
+        **limit,
+        "backlog_bytes": backlog_bytes,
+        "oldest_age_ns": _age_ns(age_ms),
+    }
+
+
+def turned_outcome(quota: Quota, exceeded: bool) -> dict[str, Any]:
+    """What became of the producers."""
+    return {"action": _ACTIONS[quota.policy] if exceeded else "producers_let_go_on"}
+
+
+def eviction_outcome(act: Eviction, names: Names) -> dict[str, Any]:
+    """What was lost."""
+    return {
+        "messages": act.messages,
+        "bytes": act.bytes,
+        "backlog_bytes": act.backlog_bytes,
+        "oldest_age_ns": _age_ns(act.age_ms),
+        "subscriptions": [
+            {"subscription": names.part(name), "messages": messages, "bytes": size}
+            for name, messages, size in act.taken[:TOLD_MAX]
+        ],
+        "subscriptions_more": max(0, len(act.taken) - TOLD_MAX),
+    }
+
+
+def _age_ns(age_ms: int) -> int | None:
+    return age_ms * NS_PER_MS if age_ms >= 0 else None

@@ -1,0 +1,316 @@
+"""Topics and subscriptions as the telemetry follows them: what was sent, what changed since.
+
+A track holds one subject from its loading to its unloading. Its row is a tuple in the order of
+``TOPIC_COLUMNS`` or ``SUBSCRIPTION_COLUMNS``; None says that nothing changed but the time spent in
+the present state, which the record lets a reader fill in (docs/telemetry.md 3). The age of the
+oldest message grows by itself and is no change either.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from headgate.base.units import NS_PER_MS
+from headgate.engine.subscription import Subscription
+from headgate.engine.topic import Topic
+from headgate.flow.account.account import Account, Cell
+from headgate.flow.limits.rate_limit import Dimension, Level
+from headgate.flow.quota.backlog_quota import NO_QUOTAS
+from headgate.record.codec import Value
+from headgate.record.fields import CELL_NAMES, DIMENSIONS, STATE_FIELD_NAMES, THROTTLE_REASONS
+from headgate.telemetry.records.limit_track import LimitTrack, LimitValues
+from headgate.telemetry.records.names import PLAIN, Names
+from headgate.telemetry.records.parked import PARKED_COLUMNS, parked_values
+from headgate.telemetry.records.publishing import PUBLISH_COLUMNS, PublishTrack
+from headgate.telemetry.records.quotas import (
+    BREACH_COLUMNS,
+    COUNT_COLUMNS,
+    LIMIT_COLUMNS,
+    breach_values,
+    count_values,
+    evicted_by_values,
+    limit_values,
+)
+
+Row = tuple[Value, ...]
+
+FIRST_THROTTLED: Final = int(Cell.SUBSCRIPTION_MESSAGES_HUNGRY)
+"""Cells from here on are waits at a limiter."""
+
+SPAN_COLUMNS: Final = ("covered_from_ns", "covered_to_ns", "counting_since_ns", "gone")
+
+TOPIC_COLUMNS: Final = (
+    "topic", "partition", "incarnation", *SPAN_COLUMNS, "oldest_age_ns", "oldest_subscription",
+    *BREACH_COLUMNS, "msgs_in", "bytes_in", "msgs_out", "bytes_out", "storage_bytes",
+    "backlog_bytes", "producers", *LIMIT_COLUMNS, *COUNT_COLUMNS, *PARKED_COLUMNS,
+    *PUBLISH_COLUMNS,
+)  # fmt: skip
+
+SUBSCRIPTION_COLUMNS: Final = (
+    "topic", "partition", "incarnation", "subscription", *SPAN_COLUMNS, "oldest_age_ns", "state",
+    "type", "consumers", "appended", "msgs_out", "bytes_out", "acked", "skipped", "rewound",
+    "redelivered", "expired", "evicted", "evicted_by", "evicted_by_limit", "evicted_by_source",
+    "backlog_messages", "backlog_bytes", "unacked", "permits",
+    *(f"throttled_{reason}_{unit}_events" for reason in THROTTLE_REASONS for unit in DIMENSIONS),
+    *(f"throttled_{reason}_{unit}" for reason in THROTTLE_REASONS for unit in DIMENSIONS),
+    *(f"limit_{level}_{part}" for level in THROTTLE_REASONS
+      for part in ("messages", "bytes", "period_ns", "source")),
+    *STATE_FIELD_NAMES,
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Instant:
+    """When rows are taken."""
+
+    window_start_ns: int
+    """Wall clock; the end of the window before."""
+    window_end_ns: int
+    """Wall clock: the ``covered_to_ns`` of the rows."""
+    full: bool = False
+    """Every subject has a row."""
+    gone: bool = False
+    """The subject ends at the window's end."""
+
+
+def cells_of(account: Account, now_ns: int) -> tuple[int, ...]:
+    """Nanoseconds per cell, never less than at an earlier call.
+
+    Only a wait at a limiter may be told anew, so only then is it booked: an account that is merely
+    looked at keeps saying that nothing happened (``Account.since_ns``).
+    """
+    if account.cell >= FIRST_THROTTLED:
+        return account.snapshot(now_ns)
+    return account.peek(now_ns)
+
+
+class TopicTrack:
+    """One live topic."""
+
+    __slots__ = (
+        "_sent",
+        "base_name",
+        "covered_ns",
+        "limit",
+        "loaded_ns",
+        "names",
+        "publishing",
+        "quota_limits",
+        "since_ns",
+        "subscriptions",
+        "topic",
+    )
+
+    def __init__(self, topic: Topic, since_ns: int, names: Names = PLAIN) -> None:
+        self.topic = topic
+        self.names = names
+        self.base_name = names.topic(topic.name.base)
+        self.since_ns = self.covered_ns = since_ns
+        self.loaded_ns = topic.engine.now_ns
+        """The turn in which it was loaded: its stored subscriptions were loaded in the same."""
+        self.subscriptions: dict[str, SubscriptionTrack] = {}
+        self.limit = LimitTrack(since_ns)
+        self.publishing = PublishTrack(topic, since_ns)
+        self.quota_limits: Row = limit_values(NO_QUOTAS, names)
+        """The quotas in force, as a row has them."""
+        self._sent: Row = ()
+
+    @property
+    def partition(self) -> int | None:
+        """As a row has it."""
+        return self.topic.partition if self.topic.partition >= 0 else None
+
+    def row(self, at: Instant) -> Row | None:
+        """Its row at that instant; None if there is nothing to say."""
+        if at.window_end_ns <= self.covered_ns:
+            return None
+        topic = self.topic
+        messages_out, bytes_out = topic.messages_out_removed, topic.bytes_out_removed
+        for subscription in topic.subscriptions.values():
+            messages_out += subscription.messages_sent
+            bytes_out += subscription.bytes_sent
+        values: Row = (
+            topic.messages_in(),
+            topic.bytes_in(),
+            messages_out,
+            bytes_out,
+            topic.storage_bytes(),
+            topic.backlog_bytes(),
+            len(topic.producers),
+            *self.quota_limits,
+            *count_values(topic),
+            *parked_values(topic),
+            *self.publishing.values(),
+        )
+        if values == self._sent and not (at.full or at.gone):
+            return None
+        self._sent = values
+        covered_from_ns, self.covered_ns = self.covered_ns, at.window_end_ns
+        age_ns, oldest = self._oldest()
+        return (
+            self.base_name,
+            self.partition,
+            topic.incarnation,
+            covered_from_ns,
+            at.window_end_ns,
+            self.since_ns,
+            at.gone,
+            age_ns,
+            oldest,
+            *breach_values(topic),
+            *values,
+        )
+
+    def _oldest(self) -> tuple[int | None, str | None]:
+        oldest_ms: int | None = None
+        name: str | None = None
+        for subscription in self.topic.subscriptions.values():
+            if subscription.is_durable:
+                received_ms = subscription.oldest_unacked_ms()
+                if received_ms is not None and (oldest_ms is None or received_ms < oldest_ms):
+                    oldest_ms, name = received_ms, subscription.name
+        if oldest_ms is None or name is None:
+            return None, None
+        age_ns = max(0, self.topic.engine.log_ms - oldest_ms) * NS_PER_MS
+        return age_ns, self.names.part(name)
+
+
+class SubscriptionTrack:
+    """One live subscription."""
+
+    __slots__ = (
+        "_appended_before",
+        "_cell_at_sent",
+        "_cell_ns_at_sent",
+        "_events_before",
+        "_handed_before",
+        "_rewound_before",
+        "_sent",
+        "_sent_ns",
+        "cells_ns",
+        "covered_ns",
+        "holding",
+        "limit",
+        "name",
+        "sent_in_window",
+        "since_ns",
+        "subscription",
+        "topic",
+    )
+
+    def __init__(self, subscription: Subscription, topic: TopicTrack, since_ns: int) -> None:
+        log = subscription.topic.log
+        engine = subscription.topic.engine
+        self.subscription = subscription
+        self.name = topic.names.part(subscription.name)
+        """As a row has it."""
+        self.topic = topic
+        self.since_ns = self.covered_ns = since_ns
+        self.limit = LimitTrack(since_ns)
+        self.holding: Cell | None = None
+        """The limiter that held it in the window before."""
+        self.cells_ns = cells_of(subscription.account, engine.now_ns)
+        """Its account at the end of the window before."""
+        self.sent_in_window = (0, 0)
+        """What it was handed in the last window, by :class:`Dimension`."""
+        self._handed_before = (subscription.messages_sent, subscription.bytes_sent)
+        self._appended_before = log.messages_before(log.end)
+        # What a new subscription finds in the topic it was given by its creation at the earliest;
+        # what a loaded one finds is its old backlog.
+        is_new = engine.now_ns != topic.loaded_ns
+        self._rewound_before = -subscription.backlog_messages if is_new else 0
+        # The gate, with its counters, outlives an unload of the topic.
+        subscription.gate.settle(engine.now_ns)
+        counted = subscription.gate.throttled_events
+        self._events_before = tuple(n for level in counted for n in level)
+        self._sent: Row = ()
+        self._sent_ns = 0
+        self._cell_at_sent = subscription.account.cell
+        self._cell_ns_at_sent = 0
+
+    def row(self, at: Instant, broker_limit: LimitValues) -> Row | None:
+        """Its row at that instant; None if there is nothing to say. ``cells_ns`` and
+        ``sent_in_window`` are brought up to it in any case."""
+        subscription = self.subscription
+        now_ns = subscription.topic.engine.now_ns
+        handed, before = (subscription.messages_sent, subscription.bytes_sent), self._handed_before
+        self.sent_in_window = (handed[0] - before[0], handed[1] - before[1])
+        self._handed_before = handed
+        account = subscription.account
+        if subscription.throttled:
+            subscription.dispatcher.settle_late(now_ns)
+        cells_ns = self.cells_ns = cells_of(account, now_ns)
+        if at.window_end_ns <= self.covered_ns:
+            return None
+        cell = account.cell
+        values = self._values(broker_limit)
+        # The cells add up to the elapsed time: if all of it went into the present cell, which was
+        # the present one then, no other cell changed.
+        stayed = cell is self._cell_at_sent and (
+            cells_ns[cell] - self._cell_ns_at_sent == now_ns - self._sent_ns
+        )
+        if stayed and values == self._sent and not (at.full or at.gone):
+            return None
+        self._sent, self._sent_ns = values, now_ns
+        self._cell_at_sent, self._cell_ns_at_sent = cell, cells_ns[cell]
+        covered_from_ns, self.covered_ns = self.covered_ns, at.window_end_ns
+        received_ms = subscription.oldest_unacked_ms()
+        age_ns = None
+        if received_ms is not None:
+            age_ns = max(0, subscription.topic.engine.log_ms - received_ms) * NS_PER_MS
+        return (
+            self.topic.base_name,
+            self.topic.partition,
+            subscription.topic.incarnation,
+            self.name,
+            covered_from_ns,
+            at.window_end_ns,
+            self.since_ns,
+            at.gone,
+            age_ns,
+            CELL_NAMES[cell],
+            *values,
+            *cells_ns,
+        )
+
+    def _values(self, broker_limit: LimitValues) -> Row:
+        subscription = self.subscription
+        log = subscription.topic.log
+        subscription.settle_throttling()
+        counted = (n for level in subscription.gate.throttled_events for n in level)
+        events = (n - before for n, before in zip(counted, self._events_before, strict=True))
+        return (
+            subscription.type.label if subscription.type_known else None,
+            len(subscription.consumers),
+            log.messages_before(log.end) - self._appended_before,
+            subscription.messages_sent,
+            subscription.bytes_sent,
+            subscription.acked_messages,
+            subscription.skipped_messages,
+            subscription.rewound_messages - self._rewound_before,
+            subscription.redelivered_messages,
+            subscription.expired_messages,
+            subscription.evicted_messages,
+            *evicted_by_values(subscription.evicted_by, self.topic.names),
+            subscription.backlog_messages,
+            subscription.backlog_bytes,
+            subscription.dispatcher.in_flight_messages(),
+            sum(consumer.permits for consumer in subscription.consumers),
+            *events,
+            *(n for level in subscription.held_back.counts for n in level),
+            *self.limit.values,
+            *self.topic.limit.values,
+            *broker_limit,
+        )
+
+    def limit_at(self, level: Level, broker_limit: LimitValues) -> LimitValues:
+        """The effective limit of a level as this subscription meets it."""
+        return (self.limit.values, self.topic.limit.values, broker_limit)[level]
+
+    def waiting_amount(self, dimension: Dimension) -> int:
+        """Messages or bytes that stand before a limiter: with nobody and not acknowledged. 0 when
+        no limiter holds it now."""
+        if not self.subscription.throttled:
+            return 0
+        return self.subscription.dispatcher.waiting()[dimension]

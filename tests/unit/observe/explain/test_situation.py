@@ -1,0 +1,555 @@
+"""Whose fault is it now: every situation judged from the broker's own last minute."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from headgate.base.units import NS_PER_S
+from headgate.broker.slices import at_once
+from headgate.engine.subscription import Subscription
+from headgate.flow.account.verdict import Verdict, blame_shares
+from headgate.flow.limits.rate_limit import Level
+from headgate.observe.explain.situation import (
+    SETTLED_NS,
+    Situation,
+    named_level,
+    part_of,
+    situation,
+    window,
+)
+from headgate.observe.history.tracks import MINUTE_NS
+from tests.unit.broker.virtual import VirtualBroker
+
+FAST = 1e6
+S = NS_PER_S
+
+
+def judge(broker: VirtualBroker, *parts: Subscription) -> Situation:
+    own: Any = broker
+    return at_once(situation(own, [part_of(own, part) for part in parts]))
+
+
+def verdict(broker: VirtualBroker, *parts: Subscription) -> Verdict:
+    found = judge(broker, *parts)
+    assert found.settled
+    return found.judgement.verdict
+
+
+# -- what each situation was built to be --------------------------------------------------------
+
+
+@pytest.mark.parametrize("seconds", [5, 30, 90])
+def test_the_situations_of_the_demo(seconds: int) -> None:
+    broker = VirtualBroker()
+
+    def subscribe(name: str, published: float, rate: float | None, **limits: int) -> Subscription:
+        topic = broker.topic(name, published)
+        made = broker.subscription(topic, "s", limit=limits.get("subscription"))
+        if "topic" in limits:
+            broker.limit_topic(topic, limits["topic"])
+        if rate is not None:
+            broker.client(made, rate)
+        return made
+
+    slow = subscribe("slow", 300, 100)
+    held = subscribe("held", 300, FAST, subscription=100)
+    shared = subscribe("shared", 200, FAST, topic=50)
+    second = broker.subscription(shared.topic, "second")
+    broker.client(second, FAST)
+    keeps_up = subscribe("keeps-up", 300, FAST)
+    alone = subscribe("alone", 100, None)
+    broker.run(seconds)
+    assert verdict(broker, slow) is Verdict.CONSUMER
+    assert verdict(broker, held) is Verdict.THROTTLED_SUBSCRIPTION
+    assert verdict(broker, shared) is Verdict.THROTTLED_TOPIC
+    assert verdict(broker, second) is Verdict.THROTTLED_TOPIC
+    assert verdict(broker, keeps_up) is Verdict.NONE
+    assert verdict(broker, alone) is Verdict.NO_CONSUMER
+    assert "held 2 waiting subscriptions for" in judge(broker, shared).sentence
+    # At first its queue takes everything.
+    stopped_by = "everything is with the consumer, unacknowledged"
+    if seconds > 20:
+        stopped_by = "the consumer's receiver queue was full"
+    assert f" now ({stopped_by});" in judge(broker, slow).sentence
+    for each in (slow, held, shared, second, alone):
+        assert judge(broker, each).judgement.confidence > 0.7
+
+
+def test_held_by_the_broker_limit() -> None:
+    broker = VirtualBroker()
+    broker.limit_broker(100)
+    subscriptions = []
+    for i in range(3):
+        subscriptions.append(broker.subscription(broker.topic(f"t{i}", 100)))
+        broker.client(subscriptions[-1], FAST)
+    broker.run(10)
+    for subscription in subscriptions:
+        found = judge(broker, subscription)
+        assert found.judgement.verdict is Verdict.THROTTLED_BROKER
+        assert found.limit_level is Level.BROKER
+        assert found.limit.limit is not None
+        assert found.limit.limit.messages == 100
+        assert "the broker-wide limit of 100 msg/s (broker setting" in found.sentence
+        assert "held 3 waiting subscriptions" in found.sentence
+        assert found.sentence.endswith("so raise it above what all topics need together.")
+
+
+@pytest.mark.parametrize(("rate", "meant"), [(400, "CONSUMER"), (600, "THROTTLED_SUBSCRIPTION")])
+def test_the_busy_limit_and_the_bottleneck(rate: float, meant: str) -> None:
+    """A consumer of 400/s under a limit of 500/s is throttled most of the time by the clock,
+    because clients return permits in lumps; it is the bottleneck all the same."""
+    broker = VirtualBroker()
+    subscription = broker.subscription(broker.topic("t", 800), limit=500)
+    broker.client(subscription, rate, queue=1_000)
+    broker.run(40)
+    assert verdict(broker, subscription).value == meant
+
+
+@pytest.mark.parametrize(
+    ("turn_ticks", "used", "meant"), [(2, 1.0, 0.0), (3, 0.67, 0.33), (10, 0.2, 0.8)]
+)
+def test_what_a_slow_broker_leaves_of_a_limit_is_its_own(
+    turn_ticks: int, used: float, meant: float
+) -> None:
+    """A stall is caught up to 20 ms. Of a turn of 30 ms the limit explains two thirds, and of one
+    of 100 ms a fifth, whoever shares it; what is left of the time is the broker's."""
+    broker = VirtualBroker()
+    own = broker.subscription(broker.topic("own", 2_000), limit=1_000)
+    shared = broker.topic("shared", 1_000)
+    broker.limit_topic(shared, 1_000)
+    parts = [broker.subscription(shared, name) for name in ("a", "b")]
+    for each in (own, *parts):
+        broker.client(each, FAST, queue=5_000)
+    broker.turn_ticks = turn_ticks
+    broker.run(60)
+    # At first, when nothing waits, a period's amount goes at once.
+    assert own.messages_sent / 60_000 == pytest.approx(used, abs=0.05)
+    assert sum(part.messages_sent for part in parts) / 60_000 == pytest.approx(used, abs=0.05)
+    for each in (own, *parts):
+        found = judge(broker, each)
+        shares = found.judgement.shares
+        assert shares[Verdict.BROKER] == pytest.approx(meant, abs=0.05)
+        limiter = Verdict.THROTTLED_SUBSCRIPTION if each is own else Verdict.THROTTLED_TOPIC
+        assert shares[limiter] == pytest.approx(1 - meant, abs=0.05)
+        if meant == 0.0:
+            assert "the broker itself" not in found.sentence
+        elif meant < used:
+            assert found.judgement.verdict is limiter
+            assert "% of the time it was the broker itself that was behind" in found.sentence
+        else:
+            assert found.judgement.verdict is Verdict.BROKER
+            assert "; a limit held it for " in found.sentence
+
+
+def test_a_slow_broker_takes_no_time_from_a_busy_consumer() -> None:
+    broker = VirtualBroker()
+    subscription = broker.subscription(broker.topic("t", 800), limit=500)
+    broker.client(subscription, 300, queue=1_000)
+    broker.turn_ticks = 3
+    broker.run(40)
+    found = judge(broker, subscription)
+    assert found.judgement.verdict is Verdict.CONSUMER
+    assert found.judgement.shares[Verdict.BROKER] < 0.1
+
+
+def test_after_a_burst_the_silence_is_the_limits() -> None:
+    """An idle limit lets a period's amount through at once, and nothing after it for a period."""
+    broker = VirtualBroker()
+    topic = broker.topic("t")
+    subscription = broker.subscription(topic, limit=100)
+    broker.client(subscription, FAST)
+    for _ in range(20):
+        broker.publish(topic, 150)
+        broker.run(2.5)
+    seconds = sum(ns for ns in subscription.account.peek(broker.engine.now_ns)) / S
+    shares = blame_shares(subscription.account.peek(broker.engine.now_ns))
+    assert seconds == pytest.approx(50)
+    assert shares[Verdict.THROTTLED_SUBSCRIPTION] > 0.5
+    assert shares[Verdict.BROKER] < 0.01
+
+
+# -- from when on -------------------------------------------------------------------------------
+
+
+def test_it_settles_within_three_seconds() -> None:
+    broker = VirtualBroker()
+    subscription = broker.subscription(broker.topic("t", 100), limit=10)
+    broker.client(subscription, FAST)
+    broker.run(1)
+    young = judge(broker, subscription)
+    assert young.settled is False
+    assert young.sentence.startswith("settling: ")
+    assert "a verdict needs 3 s" in young.sentence
+    broker.run(SETTLED_NS / S + 1)
+    assert judge(broker, subscription).settled is True
+
+
+def test_one_message_waits() -> None:
+    broker = VirtualBroker()
+    topic = broker.topic("t")
+    subscription = broker.subscription(topic)
+    broker.publish(topic, 1)
+    broker.run(0.5)
+    assert judge(broker, subscription).sentence.startswith("settling: 1 message waits, ")
+
+
+def test_before_the_first_round_the_present_is_all_there_is() -> None:
+    broker = VirtualBroker()
+    subscription = broker.subscription(broker.topic("t"))
+    found = judge(broker, subscription)
+    assert broker.sweeps.history.track(subscription) is None
+    assert found.window.length_ns == 1
+    assert found.is_calm is True
+    assert found.settled is False
+
+
+def test_the_minute_before_the_trouble_is_no_evidence() -> None:
+    """An hour of keeping up must not outweigh ten seconds without a consumer."""
+    broker = VirtualBroker()
+    subscription = broker.subscription(broker.topic("t", 100))
+    client = broker.client(subscription, FAST)
+    broker.run(55)
+    assert verdict(broker, subscription) is Verdict.NONE
+    assert judge(broker, subscription).backlog_since_ns is None
+    subscription.remove_consumer(client.consumer)
+    broker.clients.clear()
+    left_ns = broker.engine.now_ns
+    broker.run(10)
+    found = judge(broker, subscription)
+    assert found.judgement.verdict is Verdict.NO_CONSUMER
+    assert found.judgement.shares[Verdict.NO_CONSUMER] > 0.85
+    assert found.backlog_since_ns == pytest.approx(left_ns, abs=2 * S)
+    assert found.verdict_since_ns == pytest.approx(left_ns, abs=3 * S)
+
+
+def test_a_verdict_is_about_at_most_the_last_minute() -> None:
+    broker = VirtualBroker()
+    topic = broker.topic("t", 100)
+    subscription = broker.subscription(topic)
+    broker.run(90)
+    assert verdict(broker, subscription) is Verdict.NO_CONSUMER
+    broker.client(subscription, 20)
+    began_ns = broker.engine.now_ns
+    broker.run(70)
+    found = judge(broker, subscription)
+    assert found.window.length_ns <= MINUTE_NS
+    assert found.judgement.verdict is Verdict.CONSUMER
+    # The backlog is older than what is to blame for it now.
+    assert found.backlog_since_ns is not None
+    assert found.verdict_since_ns is not None
+    assert found.backlog_since_ns < began_ns - 80 * S
+    assert found.verdict_since_ns >= began_ns - 5 * S
+
+
+def test_what_another_limit_did_is_no_evidence() -> None:
+    broker = VirtualBroker()
+    topic = broker.topic("t", 100)
+    subscription = broker.subscription(topic)
+    broker.limit_topic(topic, 20)
+    broker.client(subscription, 50)
+    broker.run(40)
+    assert verdict(broker, subscription) is Verdict.THROTTLED_TOPIC
+    broker.limit_topic(topic, 1_000)
+    broker.run(25)
+    found = judge(broker, subscription)
+    assert found.judgement.verdict is Verdict.CONSUMER
+    assert found.window.length_ns < 27 * S
+
+
+def test_a_limit_holds_since_it_is_what_it_is() -> None:
+    broker = VirtualBroker()
+    topic = broker.topic("t", 100)
+    subscription = broker.subscription(topic)
+    broker.limit_topic(topic, 20)
+    broker.client(subscription, FAST)
+    broker.run(25)
+    assert "of 20 msg/s (topic policy) held this subscription for 24 s" in (
+        judge(broker, subscription).sentence
+    )
+    broker.limit_topic(topic, 101)
+    broker.run(7)
+    assert "of 101 msg/s (topic policy) held this subscription for 6 s" in (
+        judge(broker, subscription).sentence
+    )
+    # Another level's limit, which holds nobody, changes nothing of that.
+    broker.limit_broker(1_000_000)
+    broker.run(7)
+    found = judge(broker, subscription)
+    assert found.window.length_ns < 8 * S
+    assert "of 101 msg/s (topic policy) held this subscription for 13 s" in found.sentence
+    # The backlog is older.
+    assert broker.engine.now_ns - (found.backlog_since_ns or 0) > 36 * S
+
+
+def test_a_limit_of_another_level_is_another_situation_however_soon() -> None:
+    """A broker setting that follows a topic policy begins anew, as the policy did."""
+    broker = VirtualBroker()
+    topic = broker.topic("t", 100)
+    subscription = broker.subscription(topic)
+    broker.limit_topic(topic, 60)
+    broker.client(subscription, FAST)
+    broker.run(30)
+    broker.limit_topic(topic, 80)
+    broker.run(7)
+    assert verdict(broker, subscription) is Verdict.THROTTLED_TOPIC
+    broker.limit_broker(40)
+    broker.run(2)
+    assert judge(broker, subscription).sentence.startswith("settling: ")
+    broker.run(3)
+    found = judge(broker, subscription)
+    assert found.judgement.verdict is Verdict.THROTTLED_BROKER
+    assert found.judgement.confidence > 0.9
+    assert found.window.length_ns < 6 * S
+
+
+def test_since_when_may_be_longer_than_an_hour() -> None:
+    broker = VirtualBroker()
+    topic = broker.topic("t")
+    subscription = broker.subscription(topic)
+    broker.publish(topic, 10)
+    for _ in range(70):  # something happens each minute, so the hour is full of points
+        broker.run(60)
+        broker.publish(topic, 1)
+    broker.run(5)
+    found = judge(broker, subscription)
+    assert found.judgement.verdict is Verdict.NO_CONSUMER
+    assert found.backlog_since_ns is not None
+    assert found.verdict_since_ns is not None
+    assert broker.engine.now_ns - found.backlog_since_ns >= 70 * 60 * S
+    known_s = (broker.engine.now_ns - found.verdict_since_ns) / S
+    assert 55 * 60 <= known_s <= 65 * 60
+    assert "connected for at least " in found.sentence
+
+
+def test_a_backlog_that_stood_before_the_broker_looked_counts_by_its_age() -> None:
+    broker = VirtualBroker()
+    topic = broker.topic("t")
+    broker.publish(topic, 10)
+    broker.run(30)
+    subscription = broker.subscription(topic)
+    subscription.reset(0)
+    broker.run(1)
+    found = judge(broker, subscription)
+    assert found.is_calm is False
+    assert found.backlog_since_ns == pytest.approx(broker.engine.now_ns - 31 * S, abs=S)
+
+
+def restarted(*, limit: int = 0, back_s: float = 3.0) -> tuple[VirtualBroker, Subscription]:
+    """A backlog of four minutes to which a broker comes; its consumer comes back after a while."""
+    broker = VirtualBroker()
+    topic = broker.topic("t", 60)
+    broker.publish(topic, 50_000)
+    broker.run(240)
+    subscription = broker.subscription(topic, limit=limit)
+    subscription.reset(0)
+    broker.run(back_s)
+    if limit:
+        broker.client(subscription, FAST)
+    return broker, subscription
+
+
+@pytest.mark.parametrize("seconds", [12, 63, 150])
+def test_after_a_restart_it_is_at_least_as_long_as_the_broker_looks(
+    seconds: int,
+) -> None:
+    """What went on while clients came back is no beginning: the backlog is older."""
+    broker, subscription = restarted(limit=20)
+    broker.run(seconds)
+    found = judge(broker, subscription)
+    assert found.judgement.verdict is Verdict.THROTTLED_SUBSCRIPTION
+    held = found.sentence.partition(" held this subscription for ")[2]
+    assert held.startswith("at least "), found.sentence
+    since_s = (broker.engine.now_ns - (found.verdict_since_ns or 0)) / S
+    known_s = (broker.engine.now_ns - found.known_since_ns) / S
+    assert seconds - 3 <= since_s <= known_s == pytest.approx(seconds + 3, abs=1.5)
+    assert found.backlog_since_ns is not None
+    assert broker.engine.now_ns - found.backlog_since_ns > 240 * S
+
+
+def test_what_began_after_the_restart_began_then() -> None:
+    broker, subscription = restarted(back_s=0.0)
+    client = broker.client(subscription, 100)
+    broker.run(60)
+    broker.limit_topic(subscription.topic, 5)
+    broker.run(120)
+    found = judge(broker, subscription)
+    assert client is not None
+    assert found.judgement.verdict is Verdict.THROTTLED_TOPIC
+    assert "at least" not in found.sentence
+
+
+def test_settling_says_how_old_and_how_long_watched() -> None:
+    broker, subscription = restarted(back_s=2.2)
+    found = judge(broker, subscription)
+    assert not found.settled
+    assert found.sentence == (
+        "settling: 64,531 messages wait, for at least 4 min, and are watched for 1 s; "
+        "a verdict needs 3 s."
+    )
+
+
+def test_a_broker_that_fetches_what_it_had_in_memory_is_not_blamed_at_once() -> None:
+    broker, subscription = restarted(limit=1_000, back_s=0.2)
+    broker.turn_ticks = 10
+    broker.run(6)
+    early = judge(broker, subscription)
+    assert (early.judgement.verdict, early.settled) == (Verdict.BROKER, False)
+    assert early.sentence.endswith("a verdict needs 10 s.")
+    broker.run(6)
+    later = judge(broker, subscription)
+    assert (later.judgement.verdict, later.settled) == (Verdict.BROKER, True)
+
+
+# -- over partitions ----------------------------------------------------------------------------
+
+
+def test_partitions_are_judged_as_one() -> None:
+    broker = VirtualBroker()
+    parts = []
+    for i in range(3):
+        topic = broker.topic(f"t-partition-{i}", 40)
+        broker.limit_topic(topic, 10)
+        parts.append(broker.subscription(topic))
+        broker.client(parts[-1], FAST)
+    broker.run(20)
+    found = judge(broker, *parts)
+    assert found.judgement.verdict is Verdict.THROTTLED_TOPIC
+    assert found.window.gained("appended") == pytest.approx(
+        3 * 40 * found.window.length_ns / S, 0.1
+    )
+    assert found.window.per_second("sent") == pytest.approx(30, rel=0.15)
+    assert sum(found.window.cells_ns) == 3 * found.window.length_ns
+    assert found.window.total_end("backlog") == sum(part.backlog_messages for part in parts)
+    assert "of 10 msg/s (topic policy) on each of 3 partitions held this" in found.sentence
+    assert "; 40 msg/s are published to a partition on average" in found.sentence
+
+
+def test_a_partition_without_trouble_does_not_hide_the_others() -> None:
+    broker = VirtualBroker()
+    calm = broker.subscription(broker.topic("t-partition-0", 10))
+    broker.client(calm, FAST)
+    stuck = broker.subscription(broker.topic("t-partition-1", 10))
+    broker.run(30)
+    found = judge(broker, calm, stuck)
+    assert found.is_calm is False
+    assert found.judgement.verdict is Verdict.NO_CONSUMER
+
+
+# -- what the consumer has proven ---------------------------------------------------------------
+
+
+def test_a_consumer_proves_its_rate_while_nothing_throttles_it() -> None:
+    broker = VirtualBroker()
+    topic = broker.topic("t", 300)
+    subscription = broker.subscription(topic)
+    broker.client(subscription, 100, queue=100)
+    broker.run(30)
+    assert judge(broker, subscription).proven_ack_per_s == pytest.approx(100, rel=0.1)
+    broker.limits.messages[(topic.name.full, "s")] = 20
+    broker.engine.limits_of_topic(topic)
+    broker.run(30)
+    found = judge(broker, subscription)
+    assert found.judgement.verdict is Verdict.THROTTLED_SUBSCRIPTION
+    assert found.proven_ack_per_s == pytest.approx(100, rel=0.1)
+    # 300 a second are published: without the limit it would have grown all the same.
+    assert found.judgement.would_have_grown is True
+    assert "raising it helps only in part" in found.sentence
+
+
+def test_who_never_had_enough_has_proven_nothing() -> None:
+    broker = VirtualBroker()
+    keeps_up = broker.subscription(broker.topic("a", 100))
+    broker.client(keeps_up, FAST)
+    held = broker.subscription(broker.topic("b", 100), limit=10)
+    broker.client(held, FAST)
+    broker.run(30)
+    assert judge(broker, keeps_up).proven_ack_per_s is None
+    assert judge(broker, held).proven_ack_per_s is None
+    assert judge(broker, held).judgement.would_have_grown is None
+
+
+# -- small parts --------------------------------------------------------------------------------
+
+
+def test_the_window_is_as_long_as_is_known() -> None:
+    broker = VirtualBroker()
+    subscription = broker.subscription(broker.topic("t", 10))
+    broker.run(20)
+    seen = window([part_of(broker, subscription)], MINUTE_NS)  # type: ignore[arg-type]
+    assert 18 * S <= seen.length_ns <= 20 * S
+    assert seen.gained("appended") == pytest.approx(10 * seen.length_ns / S, abs=11)
+    assert seen.total_start("backlog") + seen.gained("appended") == seen.total_end("backlog")
+    assert seen.age_ns_max == pytest.approx(20 * S, abs=S)
+
+
+def test_the_level_that_a_judgement_names() -> None:
+    broker = VirtualBroker()
+    held = broker.subscription(broker.topic("a", 100), limit=10)
+    broker.client(held, FAST)
+    slow = broker.subscription(broker.topic("b", 100))
+    broker.client(slow, 10)
+    broker.run(5)
+    assert named_level(judge(broker, held).judgement) is Level.SUBSCRIPTION
+    assert named_level(judge(broker, slow).judgement) is None
+    assert judge(broker, slow).limit.limit is None
+
+
+def test_who_has_come_by_now_is_not_said_to_be_missing() -> None:
+    broker = VirtualBroker()
+    subscription = broker.subscription(broker.topic("t", 50), limit=20)
+    broker.run(37)
+    broker.client(subscription, FAST)
+    broker.run(20)
+    found = judge(broker, subscription)
+    assert found.judgement.verdict is Verdict.NO_CONSUMER
+    assert found.judgement.confidence < 0.5
+    assert "no consumer was connected for most of the time, now one is, 2," in found.sentence
+
+
+@pytest.mark.parametrize("held_s", [45, 83, 200])
+def test_since_when_is_true_where_the_history_is_coarse(held_s: int) -> None:
+    """What held before, in the same coarse step, is not counted to it."""
+    broker = VirtualBroker()
+    subscription = broker.subscription(broker.topic("t", 50), limit=20)
+    broker.run(37)
+    broker.client(subscription, FAST)
+    broker.run(held_s)
+    found = judge(broker, subscription)
+    assert found.judgement.verdict is Verdict.THROTTLED_SUBSCRIPTION
+    assert found.verdict_since_ns is not None
+    since_s = (broker.engine.now_ns - found.verdict_since_ns) / NS_PER_S
+    assert since_s == pytest.approx(held_s, abs=1.5)
+
+
+@pytest.mark.parametrize("limits", [(5_000,), (5_000, 0), (7, 5_000)])
+def test_a_limit_that_is_set_on_an_idle_backlog_begins_a_situation_once(
+    limits: tuple[int, ...],
+) -> None:
+    """Nothing else happens to it: the look that sees the change must be kept."""
+    broker = VirtualBroker()
+    topic = broker.topic("t")
+    subscription = broker.subscription(topic)
+    for _ in range(3):
+        broker.publish(topic, 200)
+        broker.run(4)
+    broker.run(20)
+    for messages in limits:
+        broker.limit_topic(topic, messages)
+        broker.run(0.5)
+    broker.run(12)
+    found = judge(broker, subscription)
+    assert found.settled
+    assert found.judgement.verdict is Verdict.NO_CONSUMER
+
+
+def test_a_batch_that_counts_as_one_is_said() -> None:
+    broker = VirtualBroker()
+    broker.engine.throttle_counts_entries = True
+    subscription = broker.subscription(broker.topic("t", 100), limit=10)
+    broker.client(subscription, FAST)
+    broker.run(20)
+    found = judge(broker, subscription)
+    assert "10 msg/s (topic policy), a batch counting as one message, held" in found.sentence
+    assert found.sentence.endswith("raise it above the batches that are published.")

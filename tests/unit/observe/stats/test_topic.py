@@ -1,0 +1,277 @@
+"""Statistics of a topic on a whole broker: what was done is what is shown."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterator
+
+import msgspec
+import pytest
+
+from headgate.base.instants import iso_time
+from headgate.base.names import parse_topic
+from headgate.base.positions import Position
+from headgate.engine.topic import Topic
+from headgate.flow.limits.precedence import EffectiveLimit
+from headgate.flow.limits.rate_limit import RateLimit
+from headgate.metadata.policies import DispatchRate
+from headgate.observe.stats.fields import StatsOptions, TopicStats
+from headgate.observe.stats.topic import limits_view, topic_stats
+from headgate.testing import World
+from headgate.wire.codes import SubscriptionType
+
+T = "persistent://public/default/t"
+NAME = parse_topic(T)
+ALL = StatsOptions(earliest_time=True)
+
+
+@pytest.fixture
+def world() -> Iterator[World]:
+    with World() as made:
+        made.run(made.start())
+        yield made
+
+
+def shown(world: World, options: StatsOptions = ALL) -> TopicStats:
+    broker = world.broker
+    broker.begin_turn()
+    topic = broker.registry.get(NAME)
+    assert topic is not None
+    return topic_stats(broker, topic, options)
+
+
+async def limit_topic(world: World, messages: int) -> None:
+    catalog = world.broker.catalog
+    rate = DispatchRate(dispatch_throttling_rate_in_msg=messages)
+    await world.broker.writer.commit(catalog.plan_topic_policies(NAME, dispatch_rate=rate))
+
+
+def test_an_unused_topic_shows_nothing(world: World) -> None:
+    world.run(world.broker.registry.create(NAME))
+    stats = shown(world)
+    assert stats.msg_in_counter == stats.storage_size == stats.backlog_size == 0
+    assert stats.oldest_backlog_message_age_seconds == -1
+    assert stats.oldest_backlog_message_subscription_name is msgspec.UNSET
+    assert stats.earliest_msg_publish_time_in_backlogs == 0
+    assert stats.owner_broker == "127.0.0.1:8080"
+    assert stats.headgate["oldestAgeSeconds"] is None
+
+
+def test_counters_backlog_and_ages(world: World) -> None:
+    async def play() -> None:
+        client = await world.connect()
+        consumer = await client.subscribe(T, "s", name="c", properties={"team": "blue"})
+        producer = await client.producer(T, name="p")
+        for _ in range(4):
+            await producer.send(b"", batch=[b"x" * 10] * 5)
+        await consumer.ack((await consumer.receive()).position)
+
+    world.run(play())
+    sent_ms = world.wall_ms()
+    world.advance(8)
+    stats = shown(world)
+    assert (stats.msg_in_counter, stats.msg_out_counter) == (20, 20)
+    assert stats.bytes_in_counter == stats.storage_size == stats.bytes_out_counter > 200
+    assert stats.backlog_size == stats.storage_size * 3 // 4
+    assert stats.oldest_backlog_message_age_seconds == 8
+    assert stats.oldest_backlog_message_subscription_name == "s"
+    assert abs(stats.earliest_msg_publish_time_in_backlogs - sent_ms) < 100
+    subscription = stats.subscriptions["s"]
+    assert (subscription.msg_backlog, subscription.msg_backlog_no_delayed) == (3, 3)
+    assert subscription.backlog_size == stats.backlog_size
+    assert (subscription.type, subscription.active_consumer_name) == ("Exclusive", "c")
+    assert subscription.subscription_properties == {"team": "blue"}
+    assert subscription.unacked_messages == 0
+    (consumer,) = subscription.consumers
+    assert (consumer.consumer_name, consumer.msg_out_counter) == ("c", 20)
+    assert (consumer.avg_messages_per_entry, consumer.available_permits) == (5, 980)
+    assert abs(consumer.last_consumed_timestamp - sent_ms) < 100
+    assert consumer.last_acked_timestamp >= consumer.last_consumed_timestamp
+    assert consumer.last_acked_time == iso_time(consumer.last_acked_timestamp)
+    (publisher,) = stats.publishers
+    assert (publisher.producer_name, publisher.access_mode) == ("p", "Shared")
+    account = subscription.headgate
+    assert account["state"] == "awaiting_ack"
+    assert account["backlogMessages"] == account["unackedMessages"] == 15
+    assert account["oldestAgeSeconds"] == pytest.approx(8, abs=0.1)
+    assert 7.5 < account["stateSeconds"]["awaiting_ack"] < 8.5
+
+
+def test_rates_cover_the_last_seconds(world: World) -> None:
+    async def play() -> None:
+        client = await world.connect()
+        consumer = await client.subscribe(T, "s")
+        producer = await client.producer(T)
+        for _ in range(6):
+            for _ in range(10):
+                await producer.send(b"x" * 100)
+                await consumer.ack((await consumer.receive()).position)
+            await asyncio.sleep(1)
+
+    world.run(play())
+    stats = shown(world)
+    assert stats.msg_rate_in == pytest.approx(10, rel=0.5)
+    assert stats.msg_rate_out == pytest.approx(10, rel=0.5)
+    assert stats.average_msg_size == pytest.approx(stats.storage_size / 60, rel=0.01)
+    assert stats.subscriptions["s"].message_ack_rate == pytest.approx(10, rel=0.5)
+    world.advance(15)
+    assert shown(world).msg_rate_in == 0
+
+
+def test_options_leave_things_out(world: World) -> None:
+    async def play() -> None:
+        client = await world.connect()
+        await client.subscribe(T, "s")
+        await (await client.producer(T)).send(b"x")
+
+    world.run(play())
+    stats = shown(
+        world, StatsOptions(backlog_size=False, exclude_publishers=True, exclude_consumers=True)
+    )
+    subscription = stats.subscriptions["s"]
+    assert (stats.publishers, subscription.consumers, subscription.backlog_size) == ([], [], -1)
+    assert subscription.earliest_msg_publish_time_in_backlog == 0
+    assert stats.earliest_msg_publish_time_in_backlogs == 0
+
+
+def test_a_shared_subscription_shows_what_its_consumers_hold(world: World) -> None:
+    async def play() -> None:
+        client = await world.connect()
+        consumer = await client.subscribe(T, "s", kind=SubscriptionType.SHARED)
+        producer = await client.producer(T)
+        for _ in range(3):
+            await producer.send(b"x")
+        await consumer.receive()
+        await consumer.ack((await consumer.receive()).position)
+
+    world.run(play())
+    subscription = shown(world).subscriptions["s"]
+    assert (subscription.type, subscription.unacked_messages) == ("Shared", 2)
+    assert subscription.active_consumer_name is msgspec.UNSET
+    assert subscription.consumers[0].unacked_messages == 2
+    assert subscription.non_contiguous_deleted_messages_ranges == 1
+
+
+def test_a_reader_is_not_durable_and_counts_in_no_backlog_of_the_topic(world: World) -> None:
+    async def play() -> None:
+        client = await world.connect()
+        await (await client.producer(T)).send(b"x")
+        start = Position(-1, -1)
+        await client.subscribe(T, "r", durable=False, start=start, queue_size=0)
+
+    world.run(play())
+    stats = shown(world)
+    reader = stats.subscriptions["r"]
+    assert not reader.is_durable
+    assert not reader.durable
+    assert (reader.msg_backlog, stats.backlog_size) == (1, 0)
+    assert stats.oldest_backlog_message_age_seconds == -1
+
+
+def test_throttled_events_and_the_limit_that_throttles(world: World) -> None:
+    async def play() -> None:
+        client = await world.connect()
+        consumer = await client.subscribe(T, "s")
+        producer = await client.producer(T)
+        await limit_topic(world, 10)
+        for _ in range(60):
+            producer.send_nowait(b"x")
+        await consumer.receive()
+
+    world.run(play())
+    world.advance(3)
+    stats = shown(world)
+    subscription = stats.subscriptions["s"]
+    assert subscription.dispatch_throttled_msg_events_by_topic_limit >= 2
+    assert subscription.dispatch_throttled_bytes_events_by_topic_limit == 0
+    assert subscription.dispatch_throttled_msg_events_by_subscription_limit == 0
+    assert subscription.dispatch_throttled_msg_events_by_broker_limit == 0
+    assert subscription.dispatch_throttled_msgs == 50
+    assert subscription.dispatch_throttled_bytes == 0
+    account = subscription.headgate
+    assert account["state"] == "throttled_topic"
+    assert (account["dimension"], account["consumer"]) == ("messages", "hungry")
+    limit = {"messages": 10, "bytes": None, "periodSeconds": 1.0, "source": "topic policy"}
+    assert account["limits"] == stats.headgate["limits"] == {"topic": limit}
+    (throttled,) = account["throttledSeconds"]
+    assert throttled["seconds"] == account["stateSeconds"]["throttled_topic"] > 2
+    elapsed_ns = world.clock.monotonic_ns() - _opened_ns(world)
+    assert sum(account["stateSeconds"].values()) == pytest.approx(elapsed_ns / 1e9)
+
+
+def _opened_ns(world: World) -> int:
+    return world.broker.engine.topics[T].subscriptions["s"].account.opened_ns
+
+
+def test_a_failed_read_is_said(world: World) -> None:
+    async def play() -> None:
+        client = await world.connect()
+        await client.subscribe(T, "s")
+        world.broker.engine.topics[T].subscriptions["s"].read_failed = "bad sector"
+
+    world.run(play())
+    assert shown(world).subscriptions["s"].headgate["readFailed"] == "bad sector"
+
+
+def test_a_subscription_without_consumers_since_the_load_has_no_type(world: World) -> None:
+    async def play() -> None:
+        client = await world.connect()
+        consumer = await client.subscribe(T, "s")
+        await (await client.producer(T)).send(b"x")
+        await consumer.close()
+        await world.broker.registry.unload(NAME)
+
+    world.run(play())
+    subscription = shown(world).subscriptions["s"]
+    assert subscription.type == "None"
+    assert subscription.headgate["state"] == "no_consumer"
+
+
+def test_a_level_without_limit_is_left_out() -> None:
+    limits = {
+        "topic": EffectiveLimit(None, ""),
+        "broker": EffectiveLimit(RateLimit(None, 5, 2_000_000_000), "somewhere"),
+    }
+    assert limits_view(limits) == {
+        "broker": {"messages": None, "bytes": 5, "periodSeconds": 2.0, "source": "somewhere"}
+    }
+
+
+def test_the_limits_above_are_asked_for_once_however_many_subscriptions(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A relative limit counts the topic's subscriptions: once for each would be their square."""
+
+    async def play() -> None:
+        client = await world.connect()
+        for number in range(5):
+            await client.subscribe(T, f"s{number}")
+        catalog = world.broker.catalog
+        rate = DispatchRate(7, relative_to_publish_rate=True)
+        await world.broker.writer.commit(catalog.plan_topic_policies(NAME, dispatch_rate=rate))
+
+    world.run(play())
+    relative = world.broker.engine.relative
+    asked: list[Topic] = []
+
+    def followers(topic: Topic) -> int:
+        asked.append(topic)
+        return 5
+
+    monkeypatch.setattr(relative, "followers", followers)
+    stats = shown(world)
+    assert len(asked) == 1
+    limits = [each.headgate["limits"] for each in stats.subscriptions.values()]
+    assert limits == [{"topic": stats.headgate["limits"]["topic"]}] * 5
+
+
+def test_everything_can_be_written_as_json(world: World) -> None:
+    async def play() -> None:
+        client = await world.connect()
+        await client.subscribe(T, "s")
+        await (await client.producer(T)).send(b"x")
+
+    world.run(play())
+    text = json.loads(msgspec.json.encode(shown(world)))
+    assert text["subscriptions"]["s"]["headgate"]["state"] == "awaiting_ack"

@@ -1,0 +1,65 @@
+"""The table of series, held against a scrape of a real broker."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from headgate.engine.writes import LATENCY_BOUNDS_NS, SIZE_BOUNDS_BYTES
+from headgate.telemetry.prometheus.series import (
+    BACKLOG_AGE_SERIES,
+    HELD_BACK_SERIES,
+    LATENCY_BUCKETS,
+    SERIES,
+    SIZE_BUCKETS,
+    STATE_SERIES,
+    Series,
+)
+from tests.unit.telemetry.support import read_page
+
+GOLDEN = (Path(__file__).parent / "golden" / "metrics-4.0.8.txt").read_text()
+TYPES, SAMPLES = read_page(GOLDEN)
+OURS = tuple(series for series in SERIES if series.name.startswith("headgate_"))
+LATER = (BACKLOG_AGE_SERIES, *HELD_BACK_SERIES)
+"""Of releases after the one that was scraped; no release has those of PIP-406's first form."""
+
+
+@pytest.mark.parametrize(
+    "series", [s for s in SERIES if s not in OURS + LATER], ids=lambda s: s.name
+)
+def test_pulsars_series_have_pulsars_types_and_labels(series: Series) -> None:
+    assert TYPES[series.family] == series.type
+    name = f"{series.name}_count" if series.type == "histogram" else series.name
+    seen = [sample for sample in SAMPLES if sample.name == name]
+    assert seen
+    for sample in seen:
+        assert tuple(sample.labels) == series.labels
+
+
+def test_every_name_stands_once_and_is_explained() -> None:
+    names = [series.name for series in SERIES]
+    assert len(set(names)) == len(names)
+    for series in SERIES:
+        assert re.fullmatch(r"[a-z0-9_]+", series.name)
+        assert series.unit
+        assert series.meaning.endswith(".")
+
+
+def test_counters_are_those_that_pulsar_calls_so_and_headgates() -> None:
+    counters = {s.name: s.family for s in SERIES if s.type == "counter"}
+    assert counters == {
+        "pulsar_broker_lookup_answers_total": "pulsar_broker_lookup_answers",
+        "pulsar_broker_lookup_failures_total": "pulsar_broker_lookup_failures",
+        **{series.name: series.name for series in OURS if series.name.endswith("_total")},
+    }
+    assert STATE_SERIES in OURS
+
+
+def test_buckets_have_the_bounds_that_their_names_say() -> None:
+    milliseconds = [name.removeprefix("le_").replace("_", ".") for name in LATENCY_BUCKETS]
+    assert [float(ms) * 1e6 for ms in milliseconds[:-1]] == list(LATENCY_BOUNDS_NS)
+    units = {"": 1, "kb": 1_024, "mb": 1_048_576}
+    sizes = [name.removeprefix("le_").partition("_") for name in SIZE_BUCKETS]
+    assert [int(n) * units[unit] for n, _, unit in sizes[:-1]] == list(SIZE_BOUNDS_BYTES)

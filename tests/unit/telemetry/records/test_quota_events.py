@@ -1,0 +1,104 @@
+"""What quotas do is told by windows: one pair of turns, one sum of evictions (rule 4.6)."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from headgate.flow.quota.backlog_quota import Quota, QuotaType
+from headgate.telemetry.records.events import EventLog
+from headgate.telemetry.records.names import PLAIN
+from headgate.telemetry.records.quota_events import QuotaEvents
+from tests.unit.engine.quota_rig import EVICT, QuotaRig, size_quota
+
+TEN = b"0123456789"
+
+
+class Told:
+    """Events of one window, taken apart."""
+
+    def __init__(self) -> None:
+        self.log = EventLog()
+        self.quotas = QuotaEvents(self.log, PLAIN)
+
+    def window(self) -> list[dict[str, Any]]:
+        self.quotas.end_window()
+        columns = self.log.take()
+        if columns is None:
+            return []
+        rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+        for row in rows:
+            row["inputs"], row["outcome"] = json.loads(row["inputs"]), json.loads(row["outcome"])
+        return rows
+
+
+@pytest.fixture
+def rig() -> QuotaRig:
+    return QuotaRig(size_quota(100))
+
+
+def quota_of(rig: QuotaRig) -> Quota:
+    assert rig.quotas.size is not None
+    return rig.quotas.size
+
+
+def test_a_quota_that_turns_over_and_over_is_told_once_a_window(rig: QuotaRig) -> None:
+    told, quota = Told(), quota_of(rig)
+    for at_ns in range(10, 100, 20):
+        told.quotas.turned(rig.topic, quota, exceeded=True, at_ns=at_ns)
+        told.quotas.turned(rig.topic, quota, exceeded=False, at_ns=at_ns + 10)
+    events = told.window()
+    assert [(event["event"], event["time_ns"]) for event in events] == [
+        ("quota_exceeded", 10),
+        ("quota_released", 100),
+    ]
+    assert told.window() == []
+
+
+def test_one_that_goes_on_is_released_in_the_window_in_which_it_ends(rig: QuotaRig) -> None:
+    told, quota = Told(), quota_of(rig)
+    told.quotas.turned(rig.topic, quota, exceeded=True, at_ns=1)
+    assert [event["event"] for event in told.window()] == ["quota_exceeded"]
+    told.quotas.turned(rig.topic, quota, exceeded=False, at_ns=2)
+    told.quotas.turned(rig.topic, quota, exceeded=True, at_ns=3)
+    assert told.window() == []
+    told.quotas.turned(rig.topic, quota, exceeded=False, at_ns=4)
+    (event,) = told.window()
+    assert (event["event"], event["time_ns"]) == ("quota_released", 4)
+    assert event["inputs"]["quota"] == "size"
+    assert event["outcome"] == {"action": "producers_let_go_on"}
+
+
+def test_acts_of_a_window_are_one_event_with_their_sums() -> None:
+    rig, told = QuotaRig(size_quota(100, EVICT)), Told()
+    rig.subscribe("audit"), rig.subscribe("billing")
+    rig.publish(40, body=TEN)
+    acts = rig.effects.evictions
+    assert len(acts) > 3
+    for at_ns, act in enumerate(acts):
+        told.quotas.evicted(rig.topic, act, at_ns)
+    (event,) = told.window()
+    assert (event["event"], event["time_ns"]) == ("eviction", len(acts) - 1)
+    outcome = event["outcome"]
+    assert outcome["acts"] == len(acts)
+    assert outcome["messages"] == sum(act.messages for act in acts)
+    assert outcome["bytes"] == sum(act.bytes for act in acts)
+    assert event["inputs"]["backlog_bytes"] == acts[0].backlog_bytes_before
+    assert outcome["backlog_bytes"] == acts[-1].backlog_bytes
+    assert {loss["subscription"] for loss in outcome["subscriptions"]} == {"audit", "billing"}
+    assert sum(loss["messages"] for loss in outcome["subscriptions"]) == outcome["messages"]
+    assert told.window() == []
+
+
+def test_a_topic_that_goes_is_told_about_at_once(rig: QuotaRig) -> None:
+    told, quota = Told(), quota_of(rig)
+    told.quotas.turned(rig.topic, quota, exceeded=True, at_ns=1)
+    told.quotas.turned(rig.topic, quota, exceeded=False, at_ns=2)
+    other = Quota(QuotaType.TIME, 1_000, quota.policy, "topic policy")
+    told.quotas.turned(rig.topic, other, exceeded=True, at_ns=3)
+    told.quotas.topic_unloaded(rig.topic)
+    assert [event["event"] for event in told.window()] == [
+        "quota_exceeded", "quota_exceeded", "quota_released",
+    ]  # fmt: skip

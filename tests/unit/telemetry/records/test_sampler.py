@@ -1,0 +1,496 @@
+"""What changed, and nothing else: the sampler over a whole broker in virtual time."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from headgate.base.names import parse_topic
+from headgate.base.positions import EARLIEST, LATEST
+from headgate.base.units import NS_PER_S
+from headgate.broker.service import Broker
+from headgate.facade.admin_facade import AdminFacade
+from headgate.facade.protocol import AtPosition, OlderThan
+from headgate.record.codec import BatchHeader, decode, encode_window
+from headgate.record.fields import EVENT_NAMES, STATE_FIELD_NAMES, Kind, Nature, field_names
+from headgate.telemetry.records import quota_events
+from headgate.telemetry.records import sampler as samples
+from headgate.telemetry.records.sampler import MESSAGE_ROWS, Sampler, Tables
+from headgate.telemetry.records.subjects import Instant
+from headgate.testing import SimConsumer, World
+from headgate.wire.codes import SubscriptionType
+from tests.unit.telemetry.support import NAME, limit, publish, rows, topic_of
+
+Row = dict[str, Any]
+
+
+class Watch:
+    """A sampler whose windows are taken by hand."""
+
+    def __init__(self, broker: Broker) -> None:
+        self.broker = broker
+        self.sampler = Sampler(broker)
+        self.ended_ns = broker.clock.wall_ns()
+
+    async def parts(self, *, full: bool = False) -> list[Tables]:
+        end_ns = self.broker.clock.wall_ns()
+        at = Instant(self.ended_ns, end_ns, full=full)
+        self.ended_ns = end_ns
+        return [tables async for tables in self.sampler.tables(at)]
+
+    async def window(self, *, full: bool = False) -> dict[Kind, list[Row]]:
+        """The rows by kind, as a reader decodes them."""
+        start_ns = self.ended_ns
+        found: dict[Kind, list[Row]] = {kind: [] for kind in Kind}
+        for tables in await self.parts(full=full):
+            header = BatchHeader("s", "c", "b", "boot", start_ns, self.ended_ns)
+            batches = [decode(data) for data in encode_window(header, 0, tables)]
+            for kind in Kind:
+                found[kind] += rows(batches, kind)
+        return found
+
+    async def after(self, seconds: float, **options: Any) -> dict[Kind, list[Row]]:
+        await asyncio.sleep(seconds)
+        return await self.window(**options)
+
+
+async def watch(world: World) -> Watch:
+    return Watch(await world.start())
+
+
+def events(window: dict[Kind, list[Row]]) -> list[str]:
+    return [row["event"] for row in window[Kind.EVENT]]
+
+
+def names(window: dict[Kind, list[Row]], kind: Kind, field: str = "subscription") -> list[str]:
+    return [row[field] for row in window[kind]]
+
+
+def test_only_what_changed_has_a_row() -> None:
+    async def scenario(world: World) -> None:
+        own = await watch(world)
+        await publish(world, 3)
+        await publish(world, 1, "persistent://public/default/quiet")
+        client = await world.connect()
+        await client.subscribe(NAME, "s")
+        first = await own.after(1)
+        assert sorted(names(first, Kind.TOPIC, "topic")) == [
+            NAME, "persistent://public/default/quiet",
+        ]  # fmt: skip
+        assert names(first, Kind.SUBSCRIPTION) == ["s"]
+        assert not any((await own.after(1)).values())
+        await publish(world, 1)
+        second = await own.after(1)
+        assert names(second, Kind.TOPIC, "topic") == [NAME]
+        assert names(second, Kind.SUBSCRIPTION) == ["s"]
+        assert second[Kind.TOPIC][0]["covered_from_ns"] == first[Kind.TOPIC][0]["covered_to_ns"]
+        everything = await own.after(1, full=True)
+        assert len(everything[Kind.TOPIC]) == 2
+        assert len(everything[Kind.SUBSCRIPTION]) == 1
+
+    with World() as world:
+        world.run(scenario(world))
+
+
+def test_nothing_of_the_brokers_own_topics() -> None:
+    async def scenario(world: World) -> None:
+        own = await watch(world)
+        topic = await own.broker.registry.create(
+            parse_topic(own.broker.settings.headgateTelemetryTopic)
+        )
+        client = await world.connect()
+        await client.subscribe(topic.name.full, "pipeline")
+        await limit(own.broker, 5, topic.name.full)
+        assert not any((await own.after(1, full=True)).values())
+        own.broker.engine.unload_topic(topic)
+        assert not any((await own.after(1, full=True)).values())
+
+    with World() as world:
+        world.run(scenario(world))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_every_backlog_adds_up_in_every_window(seed: int) -> None:
+    """Growth is appended + rewound - acked - skipped - expired, whatever happens; what is
+    cumulative never falls, spans have no holes, states fill the time."""
+
+    async def scenario(world: World) -> None:
+        own = await watch(world)
+        deeds = Deeds(world, random.Random(seed))
+        await publish(world, 20)
+        before: dict[str, Row] = {}
+        found: dict[tuple[str, int], int] = {}
+        for _ in range(25):
+            deed = await deeds.one()
+            window = await own.after(1)
+            for row in window[Kind.SUBSCRIPTION]:
+                name = row["subscription"]
+                gained = row["appended"] + row["rewound"]
+                lost = row["acked"] + row["skipped"] + row["expired"]
+                # A subscription that is loaded finds its old backlog; a new one counts from zero.
+                old = row["backlog_messages"] - gained + lost
+                assert old == 0 or deed == "unload" or (name, row["counting_since_ns"]) in found
+                assert found.setdefault((name, row["counting_since_ns"]), old) == old, deed
+                spent_ns = sum(row.get(field) or 0 for field in STATE_FIELD_NAMES)
+                assert spent_ns == row["covered_to_ns"] - row["counting_since_ns"]
+                if row["gone"]:
+                    before.pop(name, None)
+                    continue
+                last = before.get(name)
+                covered_from_ns = row["counting_since_ns"]
+                if last is not None and last["counting_since_ns"] == row["counting_since_ns"]:
+                    covered_from_ns = last["covered_to_ns"]
+                    for field in field_names(Kind.SUBSCRIPTION, Nature.CUMULATIVE):
+                        assert (row.get(field) or 0) >= (last.get(field) or 0), (deed, field)
+                assert row["covered_from_ns"] == covered_from_ns
+                before[name] = row
+        assert len(deeds.done) > 7
+
+    with World(seed) as world:
+        world.run(scenario(world))
+
+
+class Deeds:
+    """What producers, consumers and operators do, one after the other, by chance."""
+
+    def __init__(self, world: World, chance: random.Random) -> None:
+        self.world = world
+        self.facade = AdminFacade(world.broker)
+        self.name = parse_topic(NAME)
+        self.chance = chance
+        self.done: set[str] = set()
+        self._next = 0
+        self._consumers: list[SimConsumer] = []
+
+    async def one(self) -> str:
+        """Do something and say what."""
+        names = self.facade.subscriptions(self.name)
+        deeds = [self.publish, self.subscribe, self.create]
+        if names:
+            deeds += [self.skip, self.clear, self.seek, self.expire, self.delete, self.unload]
+        if any(consumer.is_open and consumer.queue for consumer in self._consumers):
+            deeds += [self.acknowledge] * 4 + [self.redeliver]
+        deed = self.chance.choice(deeds)
+        await deed()
+        self.done.add(deed.__name__)
+        return deed.__name__
+
+    def some(self) -> str:
+        return self.chance.choice(list(self.facade.subscriptions(self.name)))
+
+    async def publish(self) -> None:
+        await publish(self.world, self.chance.randint(1, 9))
+
+    async def subscribe(self) -> None:
+        client = await self.world.connect()
+        self._next += 1
+        earliest = self.chance.random() < 0.5
+        consumer = await client.subscribe(
+            NAME, f"s{self._next}", kind=SubscriptionType.SHARED, earliest=earliest
+        )
+        self._consumers.append(consumer)
+
+    async def create(self) -> None:
+        self._next += 1
+        at = self.chance.choice([EARLIEST, LATEST])
+        await self.facade.create_subscription(self.name, f"s{self._next}", AtPosition(at), {})
+
+    async def skip(self) -> None:
+        await self.facade.skip_messages(self.name, self.some(), self.chance.randint(1, 5))
+
+    async def clear(self) -> None:
+        await self.facade.clear_backlog(self.name, self.some())
+
+    async def seek(self) -> None:
+        at = self.chance.choice([EARLIEST, LATEST])
+        await self.facade.reset_cursor(self.name, self.some(), AtPosition(at))
+
+    async def expire(self) -> None:
+        await self.facade.expire_messages(self.name, self.some(), OlderThan(2))
+
+    async def delete(self) -> None:
+        await self.facade.delete_subscription(self.name, self.some(), force=True)
+
+    async def unload(self) -> None:
+        await self.facade.unload_topic(self.name)
+
+    async def acknowledge(self) -> None:
+        for consumer in self._consumers:
+            if consumer.is_open and consumer.queue:
+                await consumer.ack(consumer.receive_nowait().position)
+
+    async def redeliver(self) -> None:
+        for consumer in self._consumers:
+            if consumer.is_open:
+                consumer.redeliver()
+
+
+def test_a_subscription_that_goes_has_a_last_row() -> None:
+    async def scenario(world: World) -> None:
+        own = await watch(world)
+        topic = await publish(world, 5)
+        client = await world.connect()
+        consumer = await client.subscribe(NAME, "s", queue_size=2)
+        await own.after(1)
+        await asyncio.sleep(0.5)
+        await consumer.unsubscribe()
+        ended_ns = own.broker.clock.wall_ns()
+        window = await own.after(0.5)
+        (row,) = window[Kind.SUBSCRIPTION]
+        assert (row["subscription"], row["gone"], row["backlog_messages"]) == ("s", True, 5)
+        assert abs(row["covered_to_ns"] - ended_ns) < NS_PER_S // 10
+        assert row["incarnation"] == topic.incarnation
+        (of_topic,) = window[Kind.TOPIC]
+        assert (of_topic["gone"], of_topic["backlog_bytes"]) == (False, 0)
+        assert not any((await own.after(1)).values())
+
+    with World() as world:
+        world.run(scenario(world))
+
+
+def test_a_name_made_anew_is_another_subject() -> None:
+    async def scenario(world: World) -> None:
+        own = await watch(world)
+        await publish(world, 5)
+        first = (await own.after(1))[Kind.TOPIC][0]
+        await AdminFacade(own.broker).delete_topic(parse_topic(NAME), force=True)
+        await publish(world, 2)
+        last, new = (await own.after(1))[Kind.TOPIC]
+        assert (last["gone"], last["incarnation"]) == (True, first["incarnation"])
+        assert new["incarnation"] > first["incarnation"]
+        assert (new["gone"], new["msgs_in"]) == (False, 2)
+        assert new["counting_since_ns"] == new["covered_from_ns"] >= last["covered_to_ns"]
+
+    with World() as world:
+        world.run(scenario(world))
+
+
+def test_after_a_restart_old_backlogs_are_not_rewound() -> None:
+    async def scenario(world: World) -> None:
+        await world.start()
+        await publish(world, 6)
+        client = await world.connect()
+        consumer = await client.subscribe(NAME, "s")
+        await consumer.ack((await consumer.receive()).position)
+        await world.stop()
+        own = await watch(world)
+        window = await own.after(1)
+        (row,) = window[Kind.SUBSCRIPTION]
+        assert (row["backlog_messages"], row["appended"], row["rewound"]) == (5, 0, 0)
+        assert row["state"] == "no_consumer"
+
+    with World() as world:
+        world.run(scenario(world))
+
+
+def test_limits_that_change_are_told_with_their_source() -> None:
+    async def scenario(world: World) -> None:
+        own = await watch(world)
+        await publish(world, 1)
+        client = await world.connect()
+        await client.subscribe(NAME, "s")
+        first = await own.after(1)
+        assert events(first) == []
+        assert first[Kind.LIMITER] == []
+        changed_ns = own.broker.clock.wall_ns()
+        await limit(own.broker, 50)
+        window = await own.after(1)
+        (event,) = window[Kind.EVENT]
+        assert (event["event"], event["topic"], event["subscription"]) == (
+            "limit_changed", NAME, "s",
+        )  # fmt: skip
+        assert 0 <= event["time_ns"] - changed_ns < NS_PER_S // 10
+        assert json.loads(event["inputs"])["level"] == "subscription"
+        assert json.loads(event["inputs"])["before"]["messages"] is None
+        assert json.loads(event["outcome"]) == {
+            "messages": 50, "bytes": None, "period_ns": NS_PER_S, "source": "topic policy",
+        }  # fmt: skip
+        (row,) = window[Kind.SUBSCRIPTION]
+        assert (row["limit_subscription_messages"], row["limit_subscription_source"]) == (
+            50, "topic policy",
+        )  # fmt: skip
+        (limiter,) = window[Kind.LIMITER]
+        assert (limiter["level"], limiter["subject"]) == ("subscription", f"{NAME}|s")
+        assert (limiter["limit"], limiter["limit_source"]) == (50, "topic policy")
+        assert 0 <= limiter["counting_since_ns"] - changed_ns < NS_PER_S // 10
+        await limit(own.broker, 50)
+        assert events(await own.after(1)) == []
+        await limit(own.broker, 0)
+        gone = await own.after(1)
+        assert events(gone) == ["limit_changed"]
+        assert [row["gone"] for row in gone[Kind.LIMITER]] == [True]
+        assert gone[Kind.SUBSCRIPTION][0].get("limit_subscription_messages") is None
+
+    with World() as world:
+        world.run(scenario(world))
+
+
+def test_the_brokers_limit_is_everybodys() -> None:
+    async def scenario(world: World) -> None:
+        own = await watch(world)
+        await publish(world, 1)
+        client = await world.connect()
+        await client.subscribe(NAME, "s")
+        window = await own.after(1)
+        (row,) = window[Kind.SUBSCRIPTION]
+        source = "broker setting dispatchThrottlingRateInMsg"
+        assert (row["limit_broker_messages"], row["limit_broker_source"]) == (70, source)
+        (limiter,) = window[Kind.LIMITER]
+        assert (limiter["level"], limiter["incarnation"]) == ("broker", 0)
+        assert limiter["subject"] == own.broker.info.broker_id
+        assert limiter["limit_source"] == source
+        assert events(window) == []
+
+    with World(settings={"dispatchThrottlingRateInMsg": "70"}) as world:
+        world.run(scenario(world))
+
+
+def test_throttling_is_told_by_windows_not_by_waits() -> None:
+    async def scenario(world: World) -> None:
+        own = await watch(world)
+        await publish(world, 1)
+        client = await world.connect()
+        consumer = await client.subscribe(NAME, "s")
+        await limit(own.broker, 10)
+        await own.after(1)
+        began_ns = own.ended_ns
+        await publish(world, 40)
+        windows = [await own.after(1) for _ in range(7)]
+        told = [event for window in windows for event in window[Kind.EVENT]]
+        assert [event["event"] for event in told] == ["throttle_began", "throttle_ended"]
+        began, ended = told
+        assert began["time_ns"] == began_ns
+        assert ended["time_ns"] - began_ns in range(3 * NS_PER_S, 6 * NS_PER_S)
+        inputs = json.loads(began["inputs"])
+        assert (inputs["level"], inputs["dimension"]) == ("subscription", "messages")
+        assert (inputs["messages"], inputs["source"]) == (10, "topic policy")
+        assert json.loads(began["outcome"]) == {"consumer": "hungry"}
+        assert len(consumer.queue) == 41
+        limiters = [row for window in windows for row in window[Kind.LIMITER]]
+        assert limiters[0]["waiter_1"] == "s"
+        assert limiters[-1]["offered"] == limiters[-1]["granted"] == 40
+        granted = [row["granted"] for row in limiters]
+        assert granted == sorted(granted)
+
+    with World() as world:
+        world.run(scenario(world))
+
+
+def test_throttling_does_not_begin_before_its_subscription() -> None:
+    async def scenario(world: World) -> None:
+        own = await watch(world)
+        await publish(world, 40)
+        await limit(own.broker, 10)
+        await asyncio.sleep(1)
+        client = await world.connect()
+        await client.subscribe(NAME, "s")
+        window = await own.after(1)
+        (row,) = window[Kind.SUBSCRIPTION]
+        told = [event for event in window[Kind.EVENT] if event["event"] == "throttle_began"]
+        assert [event["time_ns"] for event in told] == [row["counting_since_ns"]]
+
+    with World() as world:
+        world.run(scenario(world))
+
+
+def test_event_names_are_those_of_the_record() -> None:
+    source = "".join(Path(module.__file__).read_text() for module in (samples, quota_events))
+    told = set(re.findall(r'"(limit_changed|throttle_\w+|quota_\w+|eviction)"', source))
+    assert told == {
+        "limit_changed", "throttle_began", "throttle_ended",
+        "quota_exceeded", "quota_released", "eviction",
+    }  # fmt: skip
+    assert told < set(EVENT_NAMES)
+
+
+def test_many_subjects_come_in_parts_and_let_others_run() -> None:
+    async def scenario(world: World) -> None:
+        broker = await world.start()
+        for i in range(600):
+            await broker.registry.create(parse_topic(f"persistent://public/default/t{i}"))
+        own = Watch(broker)
+        await asyncio.sleep(1)
+        turns = 0
+
+        async def count_turns() -> None:
+            nonlocal turns
+            while True:
+                turns += 1
+                await asyncio.sleep(0)
+
+        counting = asyncio.get_running_loop().create_task(count_turns())
+        parts = await own.parts()
+        counting.cancel()
+        sizes = [len(part[Kind.TOPIC]["topic"]) for part in parts]
+        assert sum(sizes) == 600
+        assert len(sizes) == 3
+        assert max(sizes) <= MESSAGE_ROWS + samples.SLICE_SUBJECTS
+        assert turns >= 600 // samples.SLICE_SUBJECTS
+
+    with World() as world:
+        world.run(scenario(world))
+
+
+def test_a_topic_that_goes_during_the_walk_is_told_with_the_next_window() -> None:
+    async def scenario(world: World) -> None:
+        broker = await world.start()
+        for i in range(100):
+            await broker.registry.create(parse_topic(f"persistent://public/default/t{i}"))
+        own = Watch(broker)
+        await asyncio.sleep(1)
+        walking = asyncio.get_running_loop().create_task(own.window())
+        await asyncio.sleep(0)
+        last = topic_of(broker, "persistent://public/default/t99")
+        broker.engine.unload_topic(last)
+        seen = names(await walking, Kind.TOPIC, "topic")
+        assert len(seen) == 99
+        (row,) = (await own.after(1))[Kind.TOPIC]
+        assert (row["topic"], row["gone"]) == (last.name.full, True)
+
+    with World() as world:
+        world.run(scenario(world))
+
+
+def test_last_rows_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(samples, "FAREWELLS_MAX", 2)
+
+    async def scenario(world: World) -> None:
+        own = await watch(world)
+        for i in range(4):
+            await own.broker.registry.create(parse_topic(f"persistent://public/default/t{i}"))
+        await own.after(1)
+        await asyncio.sleep(0.5)
+        for topic in list(own.broker.engine.topics.values()):
+            own.broker.engine.unload_topic(topic)
+        assert len((await own.after(1))[Kind.TOPIC]) == 2
+        assert own.sampler.dropped_rows_count == 2
+
+    with World() as world:
+        world.run(scenario(world))
+
+
+def test_it_may_begin_on_a_broker_that_runs() -> None:
+    async def scenario(world: World) -> None:
+        broker = await world.start()
+        await publish(world, 3)
+        client = await world.connect()
+        consumer = await client.subscribe(NAME, "s")
+        await limit(broker, 9)
+        await asyncio.sleep(1)
+        assert len(consumer.queue) == 3
+        own = Watch(broker)
+        window = await own.after(1)
+        (row,) = window[Kind.SUBSCRIPTION]
+        assert (row["appended"], row["backlog_messages"]) == (0, 3)
+        (limiter,) = window[Kind.LIMITER]
+        assert (limiter["limit"], limiter["granted"]) == (9, 0)
+        assert events(window) == []
+
+    with World() as world:
+        world.run(scenario(world))
