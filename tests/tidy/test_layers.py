@@ -260,19 +260,6 @@ def test_imports_stand_at_the_top() -> None:
     assert not problems, report(problems)
 
 
-def test_there_are_no_cycles() -> None:
-    names = {module.name for module in modules()}
-    graph = {
-        module.name: sorted(
-            {_module_of(found.target, names) for found in module.imports() if found.executed}
-            - {"", module.name}
-        )
-        for module in modules()
-    }
-    cycle = _find_cycle(graph)
-    assert not cycle, " -> ".join(cycle)
-
-
 def _targets(module: Module) -> Iterator[tuple[int, str]]:
     for found in module.imports():
         if not found.target.startswith("__future__"):
@@ -288,32 +275,3 @@ def _module_of(target: str, names: Collection[str]) -> str:
     while target and target not in names:
         target = target.rpartition(".")[0]
     return target
-
-
-def _find_cycle(graph: dict[str, list[str]]) -> list[str]:
-    """Some cycle of the graph, or nothing: depth first, with the path kept."""
-    finished: set[str] = set()
-    for start in graph:
-        path: list[str] = []
-        stack: list[tuple[str, Iterator[str]]] = []
-        if start not in finished:
-            path, stack = [start], [(start, iter(graph[start]))]
-        while stack:
-            node, rest = stack[-1]
-            following = next(rest, None)
-            if following is None:
-                finished.add(node)
-                stack.pop()
-                path.pop()
-            elif following in path:
-                return [*path[path.index(following) :], following]
-            elif following not in finished:
-                path.append(following)
-                stack.append((following, iter(graph.get(following, []))))
-    return []
-
-
-def test_the_cycle_finder_finds_one() -> None:
-    graph = {"a": ["b"], "b": ["c", "d"], "c": [], "d": ["b"]}
-    assert _find_cycle(graph) == ["b", "d", "b"]
-    assert _find_cycle({"a": ["b", "c"], "b": ["c"], "c": []}) == []
