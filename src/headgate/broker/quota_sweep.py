@@ -11,12 +11,10 @@ from bisect import bisect_left
 from typing import TYPE_CHECKING, Final
 
 from headgate.base.units import NS_PER_S
+from headgate.broker.slices import live_topics
 
 if TYPE_CHECKING:
     from headgate.broker.service import Broker
-
-SLICE_TOPICS: Final = 500
-"""Topics verified before other work has its turn: a millisecond or two."""
 
 SLICE_LOOKS: Final = 100
 """Topics whose speed is noted before other work has its turn."""
@@ -52,11 +50,9 @@ class QuotaSweep:
         if not broker.settings.backlogQuotaCheckEnabled:
             return
         began_ns = broker.clock.monotonic_ns()
-        topics = list(broker.engine.topics.values())
-        for start in range(0, len(topics), SLICE_TOPICS):
-            await asyncio.sleep(0)
-            broker.begin_turn()
-            broker.engine.quotas.verify(topics[start : start + SLICE_TOPICS])
+        broker.begin_turn()
+        async for topic in live_topics(broker.engine, broker.begin_turn):
+            broker.engine.quotas.verify(topic)
         self.durations.observe(broker.clock.monotonic_ns() - began_ns)
 
     async def look(self) -> None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from headgate.base.errors import HeadgateError, InvariantError
 from headgate.base.units import NS_PER_S
 from headgate.broker.quota_sweep import QuotaSweep
+from headgate.broker.slices import live_topics
 from headgate.broker.trimming import release
 from headgate.engine.rates import SAMPLE_PERIOD_NS
 from headgate.engine.topic import Topic
@@ -27,9 +28,6 @@ if TYPE_CHECKING:
     from headgate.broker.service import Broker
 
 logger = logging.getLogger("headgate.sweeps")
-
-SLICE_TOPICS = 200
-"""Topics that one step of a sweep looks at: well under a millisecond."""
 
 SLICE_RETAINED = 20
 """Of topics of which something may go: these take longer."""
@@ -138,15 +136,9 @@ class Sweeps:
                 {"message": "a sweep ended", "exception": error, "task": task}
             )
 
-    async def _topics(self) -> AsyncIterator[Topic]:
-        """Every live topic, giving way to other work after each slice."""
-        topics = list(self._broker.engine.topics.values())
-        for index, topic in enumerate(topics):
-            if index % SLICE_TOPICS == 0:
-                await asyncio.sleep(0)
-                self._broker.begin_turn()
-            if topic.is_live:
-                yield topic
+    def _topics(self) -> AsyncIterator[Topic]:
+        self._broker.begin_turn()
+        return live_topics(self._broker.engine, self._broker.begin_turn)
 
     # -- the sweeps ------------------------------------------------------------------------
 

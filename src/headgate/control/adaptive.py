@@ -42,11 +42,11 @@ from headgate.policy.settings import Settings
 if TYPE_CHECKING:
     from headgate.broker.service import Broker
 
-SLICE_TOPICS: Final = 400
-"""Topics between which others have their turn: a millisecond or two."""
+SLICE_EVALUATIONS: Final = 400
+"""Topics evaluated in one slice of a cycle, if none is decided about: a millisecond or two."""
 
-DECISION_TOPICS: Final = 10
-"""A decision takes as long as a look at so many more: it is put in force, kept and told."""
+DECISION_EVALUATIONS: Final = 10
+"""A decision takes as long as so many more evaluations: it is enforced, recorded and logged."""
 
 INFINITE: Final = float("inf")
 
@@ -236,12 +236,12 @@ class AdaptiveThrottle:
         broker = self._broker
         broker.begin_turn()
         began_ns = broker.clock.monotonic_ns()
-        left = SLICE_TOPICS
+        left = SLICE_EVALUATIONS
         for topic in self._work:
             left -= 1
             try:
                 if self._look(topic):
-                    left -= DECISION_TOPICS
+                    left -= DECISION_EVALUATIONS
             except InvariantError:
                 raise
             except Exception as error:

@@ -8,7 +8,7 @@ touched and at every budget that has room again. A flush is bounded; what is lef
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from heapq import heappop, heappush
 from typing import NamedTuple, cast
@@ -216,6 +216,16 @@ class Engine:
         self.effects.work_pending()
 
     # -- topics ----------------------------------------------------------------------------
+
+    def live_topics(self) -> Iterator[Topic]:
+        """The topics that are loaded now, in the order in which they were loaded.
+
+        The caller may let others run between two of them. A topic that is unloaded before the walk
+        reaches it is left out; one that is loaded after the walk began is not part of it.
+        """
+        for topic in list(self.topics.values()):
+            if topic.is_live:
+                yield topic
 
     def load_topic(
         self,

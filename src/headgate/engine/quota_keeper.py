@@ -195,14 +195,13 @@ class QuotaKeeper:
             if quota.topic.is_live and quota.look():
                 active.append(quota)
 
-    def verify(self, topics: list[Topic]) -> None:
-        """Check the state of some topics against a count of everything, and mend what is wrong."""
-        for topic in topics:
-            quota = topic.quota
-            if quota is None or not quota.is_active or topic.fenced:
-                continue
-            if quota.is_dirty:
-                continue  # it is looked at before this turn ends
-            if not quota.is_right():
-                self.defects_count += 1
-                quota.evaluate()
+    def verify(self, topic: Topic) -> None:
+        """Compare a topic's state with a count of everything; repair and count a difference."""
+        quota = topic.quota
+        if quota is None or not quota.is_active or topic.fenced:
+            return
+        if quota.is_dirty:
+            return  # it is evaluated before this turn ends
+        if not quota.is_right():
+            self.defects_count += 1
+            quota.evaluate()

@@ -8,7 +8,15 @@ from typing import Any
 
 import pytest
 
-from headgate.broker.slices import SLICE_STEPS, Steps, at_once, in_slices
+from headgate.broker.slices import (
+    SLICE_STEPS,
+    SLICE_TOPICS,
+    Steps,
+    at_once,
+    in_slices,
+    live_topics,
+)
+from tests.unit.broker.virtual import VirtualBroker
 
 
 class Turns:
@@ -66,3 +74,28 @@ def test_an_error_of_the_work_is_its_callers() -> None:
         at_once(failing())
     with pytest.raises(KeyError):
         asyncio.run(in_slices(broker, failing()))
+
+
+def test_a_walk_leaves_out_topics_that_end_and_does_not_visit_topics_that_come_meanwhile() -> None:
+    broker = VirtualBroker()
+    names = [f"persistent://public/default/t{i}" for i in range(2 * SLICE_TOPICS + 1)]
+    for name in names:
+        broker.topic(name)
+    turns = Turns()
+    seen: set[str] = set()
+
+    async def walk() -> None:
+        others = asyncio.ensure_future(change_some())
+        async for topic in live_topics(broker.engine, turns.begin_turn):
+            seen.add(topic.name.full)
+        await others
+
+    async def change_some() -> None:
+        assert len(seen) == SLICE_TOPICS
+        broker.topic("persistent://public/default/late")
+        for name in (names[0], names[-1]):  # one that was visited, one that was not
+            broker.engine.unload_topic(broker.engine.topics[name])
+
+    asyncio.run(walk())
+    assert seen == set(names[:-1])
+    assert turns.count == 2

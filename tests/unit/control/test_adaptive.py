@@ -256,7 +256,7 @@ async def first_slice(world: World) -> list[Topic]:
     await asyncio.sleep(1.2)
     assert controller(world).active_count == 0
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(adaptive, "SLICE_TOPICS", 1)
+        patch.setattr(adaptive, "SLICE_EVALUATIONS", 1)
         controller(world)._begin()
     assert controller(world).active_count == 1
     return topics

@@ -262,7 +262,7 @@ class Story:
     def do_look(self, _: int, __: int) -> None:
         keeper = self.rig.engine.quotas
         keeper.look(keeper.look_round())
-        keeper.verify([self.rig.topic])
+        keeper.verify(self.rig.topic)
         assert keeper.defects_count == 0
 
     # -- what must hold --------------------------------------------------------------------

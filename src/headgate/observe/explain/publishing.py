@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from headgate.base.instants import iso_time
 from headgate.base.park_cause import ParkCause
 from headgate.base.units import NS_PER_S
-from headgate.broker.slices import SLICE_STEPS, Steps, at_once
+from headgate.broker.slices import SLICE_STEPS, Steps, at_once, live_topics
 from headgate.engine.topic import Topic
 from headgate.flow.limits.gate_node import LARGEST_WAITERS
 from headgate.flow.sentences.publish import Held, publish_sentence
@@ -25,9 +25,6 @@ from headgate.observe.states.parked import parked_states
 
 if TYPE_CHECKING:
     from headgate.broker.service import Broker
-
-SLICE_TOPICS = 200
-"""Topics looked at before other work has its turn: about a millisecond."""
 
 
 def publishing(broker: Broker, topics: Sequence[Topic]) -> Steps[Publishing]:
@@ -60,10 +57,7 @@ async def held_topics(broker: Broker, count: int) -> list[TopicPublishingReport]
     """Users' topics whose producers are held now, at most ``count``: those with most messages that
     wait first. Topics are looked at in slices."""
     found = []
-    for number, topic in enumerate(list(broker.engine.topics.values()), start=1):
-        if number % SLICE_TOPICS == 0:
-            await asyncio.sleep(0)
-            broker.begin_turn()
+    async for topic in live_topics(broker.engine, broker.begin_turn):
         parking = topic.parking
         if parking is None or topic.is_system:
             continue

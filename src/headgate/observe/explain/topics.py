@@ -7,7 +7,6 @@ subscriptions than for ten.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from heapq import nlargest
@@ -25,7 +24,7 @@ from headgate.broker.damage import (
     subscription_damage_sentence,
     topic_damage_sentence,
 )
-from headgate.broker.slices import Steps, at_once, in_slices
+from headgate.broker.slices import Steps, at_once, in_slices, live_topics
 from headgate.engine.subscription import Subscription
 from headgate.engine.topic import Topic
 from headgate.flow.account.account import LABELS
@@ -58,8 +57,6 @@ SETTLING = "SETTLING"
 """The verdict while there is none yet."""
 HIGH_CONFIDENCE = 0.7
 MEDIUM_CONFIDENCE = 0.3
-SLICE_TOPICS = 200
-"""Topics looked at before other work has its turn: well under a millisecond."""
 NOBODY = "nobody subscribes to this topic."
 
 
@@ -112,10 +109,7 @@ async def _walk(broker: Broker) -> list[_Backlog]:
     """All subscriptions of users' topics, in slices: nobody's publishing waits for an operator."""
     found: list[_Backlog] = []
     partitioned: dict[str, dict[str, _Backlog]] = {}
-    for number, topic in enumerate(list(broker.engine.topics.values()), start=1):
-        if number % SLICE_TOPICS == 0:
-            await asyncio.sleep(0)
-            broker.begin_turn()
+    async for topic in live_topics(broker.engine, broker.begin_turn):
         if topic.is_system:
             continue
         base = topic.name.full.rpartition(PARTITION_SUFFIX)[0] if topic.partition >= 0 else ""

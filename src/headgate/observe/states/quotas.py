@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from heapq import nsmallest
 from typing import TYPE_CHECKING
 
 from headgate.base.units import MS_PER_S, NS_PER_S, S_PER_MINUTE
+from headgate.broker.slices import live_topics
 from headgate.engine.topic import Topic
 from headgate.engine.topic_quota import TopicQuota
 from headgate.flow.quota.backlog_quota import Quota, QuotaType
@@ -16,9 +16,6 @@ from headgate.observe.explain.reports import QuotaState, TopicQuotaReport
 
 if TYPE_CHECKING:
     from headgate.broker.service import Broker
-
-SLICE_TOPICS = 200
-"""Topics looked at before other work has its turn: about a millisecond."""
 
 LATELY_NS = S_PER_MINUTE * NS_PER_S
 """A quota that evicted or stopped producers so short a time ago is reached now: that the topic is
@@ -50,10 +47,7 @@ async def nearest_quotas(broker: Broker, count: int) -> list[TopicQuotaReport]:
     """Of users' topics the quotas that are exceeded, then those that break within a day, the
     nearest first; at most ``count``. Topics are looked at in slices."""
     found = []
-    for number, topic in enumerate(list(broker.engine.topics.values()), start=1):
-        if number % SLICE_TOPICS == 0:
-            await asyncio.sleep(0)
-            broker.begin_turn()
+    async for topic in live_topics(broker.engine, broker.begin_turn):
         live = topic.quota
         # Who owes nothing has nothing to tell.
         if live is None or not live.is_active:

@@ -109,9 +109,7 @@ Subject = tuple[tuple[Instrument, ...], Any, Attributes, int]
 def _subjects(broker: Broker) -> Iterator[Subject]:
     """Whatever is live when its turn comes."""
     yield BROKER_INSTRUMENTS, broker, {}, broker.started_ms
-    for topic in list(broker.engine.topics.values()):
-        if not topic.is_live:
-            continue
+    for topic in broker.engine.live_topics():
         named = _of_topic(topic)
         yield TOPIC_INSTRUMENTS, topic, named, topic.loaded_ms
         for producer in list(topic.producers.values()):

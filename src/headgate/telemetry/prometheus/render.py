@@ -184,14 +184,11 @@ class _Renderer:
 
     async def walk(self) -> None:
         """Render every topic that is live when its turn comes."""
-        engine = self._broker.engine
         self._broker.begin_turn()
         self._limit(self._cluster, "broker", self._broker.in_force.of_broker())
         self._limit(self._cluster, PUBLISH_BROKER, self._broker.publish_in_force.of_broker())
         done = 0
-        for topic in list(engine.topics.values()):
-            if not topic.is_live:
-                continue
+        for topic in self._broker.engine.live_topics():
             labels = self._topic(topic)
             done += 1
             for subscription in list(topic.subscriptions.values()):

@@ -88,7 +88,7 @@ class Sampler:
         self._rows: dict[Kind, list[Row]] = {kind: [] for kind in _COLUMNS}
         self._rows_count = 0
         self._engine.observer = self
-        for topic in list(self._engine.topics.values()):
+        for topic in self._engine.live_topics():
             self.topic_loaded(topic)
             self.limits_changed(topic, None)
             self.publish_limits_changed(topic)

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from headgate.base.names import parse_topic
-from headgate.broker.slices import SLICE_STEPS
+from headgate.broker.slices import SLICE_STEPS, SLICE_TOPICS
 from headgate.flow.account.verdict import Verdict
 from headgate.metadata.errors import RefusalError
 from headgate.observe.explain.situation import part_of
-from headgate.observe.explain.topics import NOBODY, SLICE_TOPICS, explain_top, explain_topic
+from headgate.observe.explain.topics import NOBODY, explain_top, explain_topic
 from headgate.observe.states.limits import broker_limit
 from tests.unit.broker.virtual import VirtualBroker
 
