@@ -51,7 +51,7 @@ class QuotaSweep:
             return
         began_ns = broker.clock.monotonic_ns()
         broker.begin_turn()
-        async for topic in live_topics(broker.engine, broker.begin_turn):
+        async for topic in live_topics(broker.engine, broker):
             broker.engine.quotas.verify(topic)
         self.durations.observe(broker.clock.monotonic_ns() - began_ns)
 

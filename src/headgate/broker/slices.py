@@ -1,22 +1,27 @@
-"""Long answers in slices: work is a generator that yields wherever others may have their turn.
+"""Long work on the loop in slices of about a millisecond, between which the loop serves others.
 
-The same work can be done at once, where there is little of it, or by a task that lets the loop go
-on between slices of about a millisecond.
+A walk over topics is an asynchronous generator. Other work is a generator that yields where it may
+be interrupted; the caller runs it at once, where there is little of it, or in slices.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Generator
-from typing import TYPE_CHECKING, Final, TypeVar
+from collections.abc import AsyncIterator, Generator
+from typing import Final, Protocol, TypeVar
 
 from headgate.engine.engine import Engine
 from headgate.engine.topic import Topic
 
-if TYPE_CHECKING:
-    from headgate.broker.service import Broker
-
 T = TypeVar("T")
+
+
+class Turns(Protocol):
+    """What begins a turn of the broker."""
+
+    def begin_turn(self) -> None:
+        """Read the clock: everything until the next call happens at this instant."""
+
 
 Steps = Generator[None, None, T]
 """Work that yields after each step and returns its result."""
@@ -28,7 +33,7 @@ SLICE_TOPICS: Final = 200
 """Live topics of one slice: well under a millisecond, where each takes a few microseconds."""
 
 
-async def live_topics(engine: Engine, begin_turn: Callable[[], None]) -> AsyncIterator[Topic]:
+async def live_topics(engine: Engine, turns: Turns) -> AsyncIterator[Topic]:
     """The walk of :meth:`Engine.live_topics`, in slices between which the loop serves others.
 
     The first slice belongs to the caller's turn; each later one begins its own. Topics that are
@@ -38,7 +43,7 @@ async def live_topics(engine: Engine, begin_turn: Callable[[], None]) -> AsyncIt
         yield topic
         if visited % SLICE_TOPICS == 0:
             await asyncio.sleep(0)
-            begin_turn()
+            turns.begin_turn()
 
 
 def at_once(steps: Steps[T]) -> T:
@@ -51,9 +56,8 @@ def at_once(steps: Steps[T]) -> T:
             return result
 
 
-async def in_slices(broker: Broker, steps: Steps[T]) -> T:
-    """The result of ``steps``. Each slice is a turn of the broker: what one has found may be gone
-    in the next."""
+async def in_slices(turns: Turns, steps: Steps[T]) -> T:
+    """The result of ``steps``. What one slice finds may be gone in the next."""
     number = 0
     while True:
         number += 1
@@ -64,4 +68,4 @@ async def in_slices(broker: Broker, steps: Steps[T]) -> T:
             return result
         if number % SLICE_STEPS == 0:
             await asyncio.sleep(0)
-            broker.begin_turn()
+            turns.begin_turn()

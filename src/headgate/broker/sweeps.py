@@ -138,7 +138,7 @@ class Sweeps:
 
     def _topics(self) -> AsyncIterator[Topic]:
         self._broker.begin_turn()
-        return live_topics(self._broker.engine, self._broker.begin_turn)
+        return live_topics(self._broker.engine, self._broker)
 
     # -- the sweeps ------------------------------------------------------------------------
 

@@ -86,7 +86,7 @@ def test_a_walk_leaves_out_topics_that_end_and_does_not_visit_topics_that_come_m
 
     async def walk() -> None:
         others = asyncio.ensure_future(change_some())
-        async for topic in live_topics(broker.engine, turns.begin_turn):
+        async for topic in live_topics(broker.engine, turns):
             seen.add(topic.name.full)
         await others
 

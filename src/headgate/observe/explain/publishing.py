@@ -57,7 +57,7 @@ async def held_topics(broker: Broker, count: int) -> list[TopicPublishingReport]
     """Users' topics whose producers are held now, at most ``count``: those with most messages that
     wait first. Topics are looked at in slices."""
     found = []
-    async for topic in live_topics(broker.engine, broker.begin_turn):
+    async for topic in live_topics(broker.engine, broker):
         parking = topic.parking
         if parking is None or topic.is_system:
             continue

@@ -109,7 +109,7 @@ async def _walk(broker: Broker) -> list[_Backlog]:
     """All subscriptions of users' topics, in slices: nobody's publishing waits for an operator."""
     found: list[_Backlog] = []
     partitioned: dict[str, dict[str, _Backlog]] = {}
-    async for topic in live_topics(broker.engine, broker.begin_turn):
+    async for topic in live_topics(broker.engine, broker):
         if topic.is_system:
             continue
         base = topic.name.full.rpartition(PARTITION_SUFFIX)[0] if topic.partition >= 0 else ""

@@ -47,7 +47,7 @@ async def nearest_quotas(broker: Broker, count: int) -> list[TopicQuotaReport]:
     """Of users' topics the quotas that are exceeded, then those that break within a day, the
     nearest first; at most ``count``. Topics are looked at in slices."""
     found = []
-    async for topic in live_topics(broker.engine, broker.begin_turn):
+    async for topic in live_topics(broker.engine, broker):
         live = topic.quota
         # Who owes nothing has nothing to tell.
         if live is None or not live.is_active:
