@@ -31,16 +31,9 @@ from headgate.flow.limits.rate_limit import Dimension, Level
 from headgate.flow.quota.backlog_quota import QuotaType
 from headgate.flow.sentences.backlog import Circumstances, duration, sentence
 from headgate.flow.sentences.quota import quota_text
-from headgate.observe.history.tracks import (
-    HOUR_NS,
-    MINUTE_NS,
-    Calm,
-    Point,
-    begin_calm,
-    changed_levels,
-    later,
-    look,
-)
+from headgate.observe.history.backlog_phase import BacklogPhase, calm_phase
+from headgate.observe.history.grid import HOUR_NS, MINUTE_NS
+from headgate.observe.history.points import Point, changed_levels, later, look
 from headgate.policy.dispatch_limits import NO_LIMIT
 
 if TYPE_CHECKING:
@@ -125,7 +118,7 @@ class Part:
     """The newest kept point."""
     seen_ns: int
     """Up to here nothing happened since ``last``."""
-    calm: Calm
+    phase: BacklogPhase
 
     @property
     def now(self) -> Point:
@@ -145,10 +138,10 @@ def part_of(broker: Broker, subscription: Subscription) -> Part:
     now = look(subscription, broker.engine.now_ns, broker.engine.log_ms)
     track = broker.sweeps.history.track(subscription)
     if track is None:
-        return Part(subscription, [now, now], now, now.at_ns, begin_calm(now))
+        return Part(subscription, [now, now], now, now.at_ns, calm_phase(now))
     hour = [*track.since(broker.engine.now_ns - HOUR_NS), now]
     last = hour[-2]
-    return Part(subscription, hour, last, track.seen_ns, track.calm.then(now))
+    return Part(subscription, hour, last, track.seen_ns, track.phase.after(now))
 
 
 def parts_of(broker: Broker, subscriptions: Sequence[Subscription]) -> Steps[list[Part]]:
@@ -181,8 +174,8 @@ def situation(broker: Broker, parts: Sequence[Part]) -> Steps[Situation]:
     """Judge one subscription, given as its partitions' parts (at least one)."""
     now_ns = max(part.now.at_ns for part in parts)
     subscriptions = [part.subscription for part in parts]
-    troubled = [part for part in parts if not part.calm.is_calm]
-    begin_ns = min(part.calm.begin_ns for part in troubled or parts)
+    troubled = [part for part in parts if not part.phase.is_calm]
+    begin_ns = min(part.phase.begin_ns for part in troubled or parts)
     runs = [part.points(max(begin_ns, now_ns - MINUTE_NS)) for part in parts]
     seen = _window(runs)
     limits = broker.in_force.on(subscriptions[0])
@@ -213,7 +206,7 @@ def situation(broker: Broker, parts: Sequence[Part]) -> Steps[Situation]:
     if judgement.verdict is Verdict.BROKER and known.is_late:
         needed_ns = STARTED_NS
     settled = seen.length_ns >= SETTLED_NS and now_ns - known.since_ns >= needed_ns
-    since_ns: int | None = max(part.calm.since_ns for part in parts)
+    since_ns: int | None = max(part.phase.since_ns for part in parts)
     at_least = False
     if troubled:
         since_ns, at_least = yield from _blamed_since_ns(judgement, hour, known)
@@ -306,7 +299,7 @@ def _facts(
 
 def _began_ns(part: Part) -> int:
     """When a backlog began: what was there before the broker looked counts by its age."""
-    return min(part.calm.since_ns, part.now.at_ns - part.now.age_ns)
+    return min(part.phase.since_ns, part.now.at_ns - part.now.age_ns)
 
 
 def _chunks(

@@ -44,7 +44,7 @@ from headgate.observe.explain.reports import (
     TopReport,
 )
 from headgate.observe.explain.situation import Part, Situation, Window, parts_of, situation, window
-from headgate.observe.history.tracks import HOUR_NS, MINUTE_NS
+from headgate.observe.history.grid import HOUR_NS, MINUTE_NS
 from headgate.observe.states.adaptive import adaptive_state
 from headgate.observe.states.limits import broker_limit, held_back, subscription_limit, topic_limit
 from headgate.observe.states.quotas import nearest_quotas, quota_states

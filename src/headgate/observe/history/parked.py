@@ -1,9 +1,7 @@
-"""The broker's own memory of the last hour of publishing: how long what was sent waited, by cause.
+"""How long published messages waited before their append in the last hour, by cause.
 
-Explain answers "why is my producer slow" from here. Topics on which nothing ever waited cost
-nothing; of the others there is a point whenever their seconds changed between two looks, coarser
-with age as in :mod:`headgate.observe.history.tracks`. All values are cumulative, so nothing is lost
-but resolution.
+Explain answers "why is my producer slow" from here. A topic on which nothing ever waited costs
+nothing; each other topic has a point whenever its seconds changed, thinned out with age.
 """
 
 from __future__ import annotations
@@ -13,7 +11,7 @@ import struct
 from headgate.base.park_cause import ParkCause
 from headgate.engine.parking import Parking
 from headgate.engine.topic import Topic
-from headgate.observe.history.tracks import grid_cell
+from headgate.observe.history.grid import THIN_EVERY_POINTS, grid_cell
 
 Nanoseconds = tuple[int, ...]
 """By :class:`ParkCause`."""
@@ -21,13 +19,11 @@ Nanoseconds = tuple[int, ...]
 NOTHING: Nanoseconds = (0,) * len(ParkCause)
 
 _POINT = struct.Struct(f"<{1 + len(ParkCause)}q")
-"""When, and the seconds until then."""
-
-_THIN_EVERY_POINTS = 16
+"""An instant, and the nanoseconds of each cause until then."""
 
 
 def parked_ns(parking: Parking, now_ns: int) -> Nanoseconds:
-    """Time in which anything waited, until now."""
+    """Time in which anything waited for each cause, until now."""
     return tuple(parking.parked_ns(cause, now_ns) for cause in ParkCause)
 
 
@@ -37,14 +33,14 @@ class ParkedTrack:
     __slots__ = ("_points", "_seen_ns")
 
     def __init__(self, at_ns: int, spent_ns: Nanoseconds) -> None:
-        """``spent_ns`` is what passed since it began, which was lately."""
+        """``spent_ns`` passed since the wait began, which was at most one round ago."""
         began_ns = at_ns - max(spent_ns)
         self._points = [_POINT.pack(began_ns, *NOTHING), _POINT.pack(at_ns, *spent_ns)]
         self._seen_ns = at_ns
         """Up to here nothing waited since the newest point."""
 
     def add(self, at_ns: int, spent_ns: Nanoseconds) -> None:
-        """What has passed until now."""
+        """Add the time spent until now."""
         _, *last_ns = _POINT.unpack(self._points[-1])
         if tuple(last_ns) != spent_ns:
             self._push(self._seen_ns, tuple(last_ns))
@@ -55,11 +51,11 @@ class ParkedTrack:
         point = _POINT.pack(at_ns, *spent_ns)
         if point != self._points[-1]:
             self._points.append(point)
-            if len(self._points) % _THIN_EVERY_POINTS == 0:
+            if len(self._points) % THIN_EVERY_POINTS == 0:
                 self._thin(at_ns)
 
     def _thin(self, now_ns: int) -> None:
-        """Of each cell of the grid for its age keep the first point, and always the newest."""
+        """Keep the first point of each cell of the grid, and always the newest."""
         kept: dict[object, bytes] = {}
         for point in self._points[:-1]:
             at_ns = _POINT.unpack(point)[0]
@@ -69,7 +65,7 @@ class ParkedTrack:
         self._points = [*kept.values(), self._points[-1]]
 
     def since(self, start_ns: int, now_ns: int, spent_ns: Nanoseconds) -> Nanoseconds:
-        """How much of ``spent_ns``, as it is now, passed from ``start_ns`` on."""
+        """How much of ``spent_ns``, the present amounts, passed from ``start_ns`` on."""
         points = [_POINT.unpack(point) for point in self._points]
         last = points[-1]
         points += [(self._seen_ns, *last[1:]), (now_ns, *spent_ns)]
@@ -79,7 +75,7 @@ class ParkedTrack:
                 break
             before = after
         length_ns = after[0] - before[0]
-        # Between two points time ran evenly, as far as is known.
+        # What is known fits an even spread between two points.
         part = min(1.0, max(0.0, (start_ns - before[0]) / length_ns)) if length_ns else 0.0
         pairs = zip(before[1:], after[1:], spent_ns, strict=True)
         return tuple(now - was - round((then - was) * part) for was, then, now in pairs)
@@ -95,13 +91,13 @@ class ParkedHistory:
         return len(self._tracks)
 
     def forget_gone(self) -> None:
-        """Call now and then: forget the topics that are not live any more."""
+        """Forget the topics that are no longer live. Call it once a round."""
         gone = [topic for topic in self._tracks if not topic.is_live]
         for topic in gone:
             del self._tracks[topic]
 
     def observe(self, topic: Topic) -> None:
-        """Look at one topic: about once a second."""
+        """Note one topic. Call it about once a second."""
         if topic.parking is None:
             return
         now_ns = topic.engine.now_ns
@@ -113,7 +109,7 @@ class ParkedHistory:
             track.add(now_ns, spent_ns)
 
     def last(self, topic: Topic, length_ns: int) -> Nanoseconds:
-        """Of the last ``length_ns`` (at most an hour) the time in which anything waited."""
+        """Time in which anything waited, out of the last ``length_ns`` (at most an hour)."""
         if topic.parking is None:
             return NOTHING
         now_ns = topic.engine.now_ns

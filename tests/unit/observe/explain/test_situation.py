@@ -19,7 +19,7 @@ from headgate.observe.explain.situation import (
     situation,
     window,
 )
-from headgate.observe.history.tracks import MINUTE_NS
+from headgate.observe.history.grid import MINUTE_NS
 from tests.unit.broker.virtual import VirtualBroker
 
 FAST = 1e6

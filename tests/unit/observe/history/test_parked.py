@@ -6,8 +6,8 @@ import pytest
 
 from headgate.base.park_cause import ParkCause
 from headgate.base.units import NS_PER_S
+from headgate.observe.history.grid import HOUR_NS, MINUTE_NS
 from headgate.observe.history.parked import NOTHING, ParkedHistory, ParkedTrack
-from headgate.observe.history.tracks import HOUR_NS, MINUTE_NS
 from tests.unit.engine.quota_rig import NO_QUOTAS, QuotaRig, size_quota
 
 QUOTA = ParkCause.BACKLOG_QUOTA

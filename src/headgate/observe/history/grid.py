@@ -1,0 +1,32 @@
+"""How finely the history is kept: the older its points are, the fewer of them.
+
+A point a second for 10 s, each 5 s for a minute, each minute for ten and each five minutes for the
+hour. All values in a point are cumulative, so a coarser grid loses resolution, never amounts.
+"""
+
+from __future__ import annotations
+
+from headgate.base.units import NS_PER_S, S_PER_MINUTE
+
+MINUTE_NS = S_PER_MINUTE * NS_PER_S
+HOUR_NS = 60 * MINUTE_NS
+
+THIN_EVERY_POINTS = 16
+"""A track drops the points that are too many for their age whenever it got so many new ones."""
+
+_GRIDS_NS = (
+    (10 * NS_PER_S, 1),
+    (MINUTE_NS + 5 * NS_PER_S, 5 * NS_PER_S),
+    (10 * MINUTE_NS, MINUTE_NS),
+    (HOUR_NS + 5 * MINUTE_NS, 5 * MINUTE_NS),
+)
+"""(Age up to which it applies, length of a cell). Each grid divides the next, so that the first
+point of a coarse cell was the first of its finer one and survives."""
+
+
+def grid_cell(age_ns: int, at_ns: int) -> tuple[int, int] | None:
+    """Of all points in the same cell of the grid for their age the first is kept; None: too old."""
+    for until_ns, grid_ns in _GRIDS_NS:
+        if age_ns < until_ns:
+            return grid_ns, at_ns // grid_ns
+    return None

@@ -1,0 +1,171 @@
+"""One subscription's counters at one instant, and their compact form in memory."""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass, replace
+
+from headgate.base.units import NS_PER_MS
+from headgate.engine.subscription import Subscription
+from headgate.flow.account.account import CELL_COUNT, Cell
+from headgate.flow.limits.rate_limit import Level
+
+LIMIT_HASH_BITS = 21
+"""Bits of the hash of one level's limit; those of three levels fit into 63."""
+LIMIT_HASH_MAX = (1 << LIMIT_HASH_BITS) - 1
+
+_HEAD = struct.Struct("<16q")
+_AT = struct.Struct("<q")
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One subscription at one instant. Counts are messages and cumulative; ``in_flight`` and the
+    ages are levels."""
+
+    cell: Cell
+    """The state that the account is in."""
+    cells_ns: tuple[int, ...]
+    """Time in each state of the account."""
+    at_ns: int
+    appended: int
+    """Messages appended to the topic since its creation."""
+    done: int
+    """Of them those that are not in the backlog."""
+    sent: int
+    sent_bytes: int
+    acked: int
+    skipped: int
+    rewound: int
+    expired: int
+    evicted: int
+    redelivered: int
+    in_flight: int
+    age_ns: int
+    """Age of the oldest unacknowledged message; 0 without backlog."""
+    age_ns_max: int
+    """The largest such age since the point before."""
+    limits: int
+    """Hashes of the limits in force, which :func:`changed_levels` compares."""
+
+    @property
+    def backlog(self) -> int:
+        """Messages not acknowledged."""
+        return self.appended - self.done
+
+
+def age_ns(subscription: Subscription, log_ms: int) -> int:
+    """Age of the oldest unacknowledged message of a subscription; 0 without backlog."""
+    oldest_ms = subscription.oldest_unacked_ms()
+    return 0 if oldest_ms is None else max(0, log_ms - oldest_ms) * NS_PER_MS
+
+
+def look(subscription: Subscription, now_ns: int, log_ms: int, *, keep: bool = False) -> Point:
+    """The subscription at this instant. ``keep`` says that the point will be kept, so that its
+    account must be booked up to now."""
+    log, account = subscription.topic.log, subscription.account
+    if keep and subscription.throttled:
+        subscription.dispatcher.settle_late(now_ns)
+    age = age_ns(subscription, log_ms)
+    return Point(
+        at_ns=now_ns,
+        appended=log.messages_before(log.end),
+        done=subscription.done_messages,
+        sent=subscription.messages_sent,
+        sent_bytes=subscription.bytes_sent,
+        acked=subscription.acked_messages,
+        skipped=subscription.skipped_messages,
+        rewound=subscription.rewound_messages,
+        expired=subscription.expired_messages,
+        evicted=subscription.evicted_messages,
+        redelivered=subscription.redelivered_messages,
+        in_flight=subscription.dispatcher.in_flight_messages(),
+        age_ns=age,
+        age_ns_max=age,
+        limits=_limits_hash(subscription),
+        cell=account.cell,
+        cells_ns=account.snapshot(now_ns) if keep else account.peek(now_ns),
+    )
+
+
+def _limits_hash(subscription: Subscription) -> int:
+    """:data:`LIMIT_HASH_BITS` bits for each level, 0 where it has no limit."""
+    if not subscription.gate.limited:
+        return 0
+    # Limits as they are set: one that follows the publish rate stays the same limit.
+    topic = subscription.topic
+    hashes = 0
+    for level, limit in zip(
+        Level, (subscription.limit, topic.limit, topic.engine.broker_limit), strict=True
+    ):
+        if limit is not None:
+            hashes |= (hash(limit) % (LIMIT_HASH_MAX - 1) + 1) << LIMIT_HASH_BITS * level
+    return hashes
+
+
+def changed_levels(before: Point, after: Point) -> frozenset[Level]:
+    """The levels at which another limit was in force at the second point."""
+    different = before.limits ^ after.limits
+    return frozenset(
+        level for level in Level if different >> LIMIT_HASH_BITS * level & LIMIT_HASH_MAX
+    )
+
+
+def encode(point: Point) -> bytes:
+    """The compact form: a fixed head, then the cells that are not zero.
+
+    An account visits about five of its 22 cells.
+    """
+    mask = 0
+    spent = []
+    for index, ns in enumerate(point.cells_ns):
+        if ns:
+            mask |= 1 << index
+            spent.append(ns)
+    return struct.pack(
+        f"<{16 + len(spent)}q",
+        point.at_ns,
+        point.appended,
+        point.done,
+        point.sent,
+        point.sent_bytes,
+        point.acked,
+        point.skipped,
+        point.rewound,
+        point.expired,
+        point.evicted,
+        point.redelivered,
+        point.in_flight,
+        point.age_ns,
+        point.age_ns_max,
+        point.limits,
+        point.cell << CELL_COUNT | mask,
+        *spent,
+    )
+
+
+def decode(record: bytes) -> Point:
+    """The point that :func:`encode` packed."""
+    *figures, where = _HEAD.unpack_from(record)
+    cells = [0] * CELL_COUNT
+    offset = _HEAD.size
+    for index in range(CELL_COUNT):
+        if where >> index & 1:
+            cells[index] = _AT.unpack_from(record, offset)[0]
+            offset += _AT.size
+    return Point(Cell(where >> CELL_COUNT), tuple(cells), *figures)
+
+
+def at_ns_of(record: bytes) -> int:
+    """When a packed point was taken, without unpacking all of it."""
+    at_ns: int = _AT.unpack_from(record)[0]
+    return at_ns
+
+
+def later(point: Point, at_ns: int) -> Point:
+    """The same subscription at a later instant, if it did nothing but wait in between."""
+    elapsed_ns = at_ns - point.at_ns
+    cells = list(point.cells_ns)
+    cells[point.cell] += elapsed_ns
+    age = point.age_ns + elapsed_ns if point.backlog else 0
+    return replace(point, at_ns=at_ns, age_ns=age, age_ns_max=age, cells_ns=tuple(cells))
