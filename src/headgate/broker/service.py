@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING
 
 from headgate.base.clock import Clock
 from headgate.base.errors import HeadgateError, StorageError, broken
-from headgate.base.log_time import published_in_log_ms
 from headgate.base.names import parse_topic
 from headgate.base.units import MIB, NS_PER_MS
 from headgate.broker.authorization import AllowAll, Authorizer
@@ -24,21 +23,18 @@ from headgate.broker.counts import BrokerCounts
 from headgate.broker.cursors import CursorWork
 from headgate.broker.damage import damage_text
 from headgate.broker.door import Door
+from headgate.broker.effects import EngineEffects
 from headgate.broker.info import BrokerInfo
+from headgate.broker.policy_updates import PolicyLookup, PolicyUpdates, engine_limits
 from headgate.broker.quota_log import QuotaLog
 from headgate.broker.registry import TopicRegistry
 from headgate.broker.sweeps import Sweeps
 from headgate.control.adaptive import adaptive_throttle
 from headgate.control.memory import MemorySource
-from headgate.engine.engine import Engine, EngineLimits
-from headgate.engine.eviction import Eviction
-from headgate.engine.subscription import Subscription
+from headgate.engine.engine import Engine
 from headgate.engine.topic import Topic
-from headgate.flow.limits.rate_limit import RateLimit
-from headgate.flow.quota.backlog_quota import NO_QUOTAS, Quota, Quotas
 from headgate.ledger import CommitLog, TopicLog
 from headgate.metadata.catalog import Catalog, Change
-from headgate.metadata.rows import Kind
 from headgate.metadata.store import MetadataStore
 from headgate.policy.backlog_quotas import QuotaTable
 from headgate.policy.dispatch_limits import LimitsInForce, LimitTable
@@ -55,7 +51,6 @@ from headgate.storage.logs import TELEMETRY_LOG, Logs, WorkedLog
 from headgate.storage.metadata_writer import MetadataWriter
 from headgate.storage.reads import Reader
 from headgate.storage.upkeep import Upkeep
-from headgate.wire.publish_time import publish_time_ms_of
 
 if TYPE_CHECKING:
     from headgate.broker.connection import Connection
@@ -78,10 +73,6 @@ class Lanes:
         for lane in (self.read, self.metadata, self.telemetry, self.commit):
             if lane is not None:
                 lane.close()
-
-
-_NAMES_WITH_POLICIES = frozenset((Kind.TOPIC_POLICIES, Kind.PARTITIONED))
-_KINDS_OF_POLICIES = _NAMES_WITH_POLICIES | {Kind.SETTING, Kind.NAMESPACE}
 
 
 class Broker:
@@ -119,15 +110,19 @@ class Broker:
         self.quotas = QuotaTable(catalog, settings)
         self.quota_log = QuotaLog()
         self.dynamic = DynamicSettings(settings)
-        self.engine = self._make_engine()
-        self.in_force = LimitsInForce(self.limits, self.engine)
         logs = (log,) if telemetry_log is None else (log, telemetry_log)
         self.log_clock = LogClock(clock, catalog, logs, machine)
+        effects = EngineEffects(self.log_clock, self.quota_log, self.schedule_flush)
+        self.engine = self._make_engine(effects)
+        self.in_force = LimitsInForce(self.limits, self.engine)
+        self._policies = PolicyUpdates(
+            self.engine, catalog, settings, self.dynamic, self.limits, self.publish_limits
+        )
         self.begin_turn()
         self.started_ms = self.engine.now_ms
         self.door = Door(self.engine)
         self.disk = DiskWatch(log, lanes.metadata, self.engine)
-        self.logs = self._work_logs(telemetry_log)
+        self.logs = effects.logs = self._work_logs(telemetry_log)
         self.committer = self.logs.main.committer
         self.reader = self.logs.main.reader
         self.writer = MetadataWriter(catalog, store, lanes.metadata, loop, self._metadata_applied)
@@ -186,28 +181,28 @@ class Broker:
             system_topics=[telemetry.full],
         )
 
-    def _make_engine(self) -> Engine:
+    def _make_engine(self, effects: EngineEffects) -> Engine:
+        policies = PolicyLookup(self.settings, self.limits, self.publish_limits, self.quotas)
         return Engine(
-            _Effects(self),
-            limits=_engine_limits(self.settings),
+            effects,
+            limits=engine_limits(self.settings),
             cache_bytes_max=self.settings.managedLedgerCacheSizeMB * MIB,
-            limits_of=self._limit_of,
-            quotas_of=self._quotas_of,
-            publish_limit_of=self._publish_limit_of,
+            limits_of=policies.dispatch_limit,
+            quotas_of=policies.backlog_quotas,
+            publish_limit_of=policies.publish_limit,
         )
 
     # -- life ------------------------------------------------------------------------------
 
     async def start(self) -> None:
         """Make what every broker has, load the stored topics and begin the sweeps."""
-        self.dynamic.use(self.catalog.settings())
-        self._set_engine_limits()
+        self._policies.use_stored_settings()
         telemetry = parse_topic(self.settings.headgateTelemetryTopic)
         change = self.catalog.plan_first_boot(system_namespaces=[telemetry.namespace])
         if change is not None:
             await self.writer.commit(change)
         self.begin_turn()
-        self._set_broker_limits()
+        self._policies.set_broker_limits()
         self.registry.load_all()
         if damage := damage_text(self):
             logger.error("%s; 'headgate explain' says what can be done", damage)
@@ -240,6 +235,14 @@ class Broker:
         if self._wake is not None:
             self._wake.cancel()
         self.closed.set()
+
+    def _metadata_applied(self, change: Change) -> None:
+        """A change of metadata is durable: it takes effect in this turn."""
+        self.begin_turn()
+        self.registry.joining.applied(change)
+        if self._policies.apply_settings(change) and self.adaptive is not None:
+            self.adaptive.settings_changed()
+        self._policies.apply_policies(change)
 
     # -- the turn --------------------------------------------------------------------------
 
@@ -345,118 +348,3 @@ class Broker:
         """
         committer = self.committer if topic is None else self.logs.of(topic).committer
         await committer.when_durable()
-
-    # -- settings, policies, limits --------------------------------------------------------
-
-    def _limit_of(self, topic: Topic, subscription: str | None) -> RateLimit | None:
-        if topic.is_system:
-            return None
-        if subscription is None:
-            return self.limits.of_topic(topic.name).limit
-        return self.limits.of_subscription(topic.name, subscription).limit
-
-    def _publish_limit_of(self, topic: Topic) -> RateLimit | None:
-        return None if topic.is_system else self.publish_limits.of_topic(topic.name).limit
-
-    def _quotas_of(self, topic: Topic) -> Quotas:
-        if topic.is_system or not self.settings.backlogQuotaCheckEnabled:
-            return NO_QUOTAS
-        return self.quotas.of_topic(topic.name)
-
-    def _metadata_applied(self, change: Change) -> None:
-        """A change is durable: bring limits and settings into force (within this turn)."""
-        self.begin_turn()
-        self.registry.joining.applied(change)
-        kinds = {row.kind for row in change.rows}
-        settings_changed = Kind.SETTING in kinds
-        if settings_changed:
-            for row in change.rows:
-                if row.kind is Kind.SETTING:
-                    text = self.catalog.settings().get(row.key, "back to its start-up value")
-                    logger.info("dynamic setting %s: %s", row.key, text)
-            self.dynamic.use(self.catalog.settings())
-            self._set_engine_limits()
-            self._set_broker_limits()
-            if self.adaptive is not None:
-                self.adaptive.settings_changed()
-        if kinds & _KINDS_OF_POLICIES:
-            for topic in self._topics_under(change, everywhere=settings_changed):
-                self.engine.limits_of_topic(topic)
-                self.engine.publish_limit_of_topic(topic)
-                self.engine.quotas_of_topic(topic)
-
-    def _topics_under(self, change: Change, *, everywhere: bool) -> list[Topic]:
-        """Those whose policies a change may have changed: also by making, or ending to make,
-        partitions of topics that are named like some."""
-        if everywhere:
-            return list(self.engine.topics.values())
-        namespaces = {row.key for row in change.rows if row.kind is Kind.NAMESPACE}
-        names = {row.key for row in change.rows if row.kind in _NAMES_WITH_POLICIES}
-        return [
-            topic
-            for topic in self.engine.topics.values()
-            if str(topic.name.namespace) in namespaces
-            or topic.name.full in names
-            or (topic.partition >= 0 and topic.name.base.full in names)
-        ]
-
-    def _set_broker_limits(self) -> None:
-        self.engine.set_broker_limit(self.limits.of_broker().limit)
-        publish_limit = self.publish_limits.of_broker().limit
-        if publish_limit != self.engine.intake.limit:
-            self.engine.intake.set_broker_limit(publish_limit)
-
-    def _set_engine_limits(self) -> None:
-        engine, settings = self.engine, self.settings
-        engine.limits.parked_bytes_per_connection_max = settings.headgateMaxParkedBytesPerConnection
-        hold_park_ns = settings.headgateHoldParkMs * NS_PER_MS
-        if hold_park_ns != engine.limits.hold_park_ns:
-            engine.limits.hold_park_ns = hold_park_ns
-            engine.parked.holds_due()
-        engine.parked.look()
-        engine.intake.answered()
-        engine.throttle_counts_entries = settings.dispatchThrottlingOnBatchMessageEnabled
-        engine.throttle_spares_caught_up = (
-            not settings.dispatchThrottlingOnNonBacklogConsumerEnabled
-        )
-
-
-def _engine_limits(settings: Settings) -> EngineLimits:
-    return EngineLimits(
-        settings.maxUnackedMessagesPerConsumer,
-        settings.maxUnackedMessagesPerSubscription,
-        settings.activeConsumerFailoverDelayTimeMillis * NS_PER_MS,
-        settings.managedLedgerCursorBackloggedThreshold,
-        settings.headgateHoldParkMs * NS_PER_MS,
-        settings.headgateMaxParkedBytesPerConnection,
-        settings.maxMessagePublishBufferSizeInMB * MIB,
-    )
-
-
-class _Effects:
-    """What the engine asks for, carried out by the broker's parts."""
-
-    def __init__(self, broker: Broker) -> None:
-        self._broker = broker
-        self.work_pending = broker.schedule_flush
-
-    def append(self, topic: Topic, message_count: int, body: bytes) -> int:
-        broker = self._broker
-        broker.schedule_flush()
-        log_ms, publish_ms = broker.engine.log_ms, publish_time_ms_of(body)
-        if skew_ms := broker.log_clock.skew_ms:
-            publish_ms = published_in_log_ms(publish_ms, log_ms, skew_ms)
-        stage = broker.logs.of(topic).log.stage_entry
-        return stage(topic.log, message_count, log_ms, publish_ms, body)  # type: ignore[arg-type]
-
-    def read(self, subscription: Subscription, ordinal: int) -> None:
-        self._broker.logs.of(subscription.topic).reader.read(subscription, ordinal)
-
-    def acks_changed(self, subscription: Subscription) -> None:
-        self._broker.logs.of(subscription.topic).committer.acks_changed(subscription)
-
-    def quota_turned(self, topic: Topic, quota: Quota, exceeded: bool) -> None:
-        self._broker.quota_log.turned(topic, quota, exceeded=exceeded)
-
-    def evicted(self, topic: Topic, eviction: Eviction) -> None:
-        self._broker.quota_log.evicted(topic, eviction)

@@ -309,5 +309,7 @@ async def test_telemetry_owns_its_topic_and_not_the_namespace(world: World) -> N
     assert not broker.engine.topics[TOPIC].is_system
     change = broker.catalog.plan_setting("dispatchThrottlingRatePerTopicInMsg", "5")
     await broker.writer.commit(change)
-    assert broker._limit_of(broker.engine.topics[TOPIC], None) is not None
+    limit = broker.engine.topics[TOPIC].limit
+    assert limit is not None
+    assert limit.messages == 5
     assert await client.topics("public/default") == [TOPIC]

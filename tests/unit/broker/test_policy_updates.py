@@ -1,4 +1,4 @@
-"""What the broker as a whole does with dispatch limits: every key and policy acts, and lasts."""
+"""Changed settings and policies: each acts on live topics at once, and lasts."""
 
 from __future__ import annotations
 

@@ -1,0 +1,55 @@
+"""Carries out what the engine asks for: appends, reads, stored acknowledgements, log lines."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from headgate.base.log_time import published_in_log_ms
+from headgate.broker.quota_log import QuotaLog
+from headgate.engine.eviction import Eviction
+from headgate.engine.subscription import Subscription
+from headgate.engine.topic import Topic
+from headgate.flow.quota.backlog_quota import Quota
+from headgate.storage.log_clock import LogClock
+from headgate.storage.logs import Logs
+from headgate.wire.publish_time import publish_time_ms_of
+
+
+class EngineEffects:
+    """Implements :class:`headgate.engine.ports.Effects` on the logs of one broker."""
+
+    logs: Logs
+    """Set before the first topic is loaded: the logs need the engine, which needs its effects."""
+
+    def __init__(
+        self, log_clock: LogClock, quota_log: QuotaLog, schedule_flush: Callable[[], None]
+    ) -> None:
+        self._log_clock = log_clock
+        self._quota_log = quota_log
+        self.work_pending = schedule_flush
+        """The engine calls this after each event: no method, which would cost one more call."""
+
+    def append(self, topic: Topic, message_count: int, body: bytes) -> int:
+        """Stage an entry in its topic's log and return its ordinal."""
+        self.work_pending()
+        log_ms, publish_ms = topic.engine.log_ms, publish_time_ms_of(body)
+        if skew_ms := self._log_clock.skew_ms:
+            publish_ms = published_in_log_ms(publish_ms, log_ms, skew_ms)
+        stage = self.logs.of(topic).log.stage_entry
+        return stage(topic.log, message_count, log_ms, publish_ms, body)  # type: ignore[arg-type]
+
+    def read(self, subscription: Subscription, ordinal: int) -> None:
+        """Read entries into the topic's cache, off the loop."""
+        self.logs.of(subscription.topic).reader.read(subscription, ordinal)
+
+    def acks_changed(self, subscription: Subscription) -> None:
+        """Store a subscription's acknowledgements with one of the next commits."""
+        self.logs.of(subscription.topic).committer.acks_changed(subscription)
+
+    def quota_turned(self, topic: Topic, quota: Quota, exceeded: bool) -> None:
+        """Log that a backlog quota was reached."""
+        self._quota_log.turned(topic, quota, exceeded=exceeded)
+
+    def evicted(self, topic: Topic, eviction: Eviction) -> None:
+        """Log what a backlog quota evicted."""
+        self._quota_log.evicted(topic, eviction)

@@ -1,0 +1,153 @@
+"""Puts settings and policies in force on live topics, at start and when a change is durable.
+
+The engine asks for the limits and quotas of each topic that it loads. When an administrator changes
+a policy or a dynamic setting, the topics that the change may concern get theirs again.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from headgate.base.units import MIB, NS_PER_MS
+from headgate.engine.engine import Engine, EngineLimits
+from headgate.engine.topic import Topic
+from headgate.flow.limits.rate_limit import RateLimit
+from headgate.flow.quota.backlog_quota import NO_QUOTAS, Quotas
+from headgate.metadata.catalog import Catalog, Change
+from headgate.metadata.rows import Kind
+from headgate.policy.backlog_quotas import QuotaTable
+from headgate.policy.dispatch_limits import LimitTable
+from headgate.policy.dynamic_settings import DynamicSettings
+from headgate.policy.publish_limits import PublishLimitTable
+from headgate.policy.settings import Settings
+
+logger = logging.getLogger("headgate.broker")
+
+_NAMES_WITH_POLICIES = frozenset((Kind.TOPIC_POLICIES, Kind.PARTITIONED))
+_KINDS_OF_POLICIES = _NAMES_WITH_POLICIES | {Kind.SETTING, Kind.NAMESPACE}
+
+
+def engine_limits(settings: Settings) -> EngineLimits:
+    """The bounds of an engine that starts with ``settings``."""
+    return EngineLimits(
+        settings.maxUnackedMessagesPerConsumer,
+        settings.maxUnackedMessagesPerSubscription,
+        settings.activeConsumerFailoverDelayTimeMillis * NS_PER_MS,
+        settings.managedLedgerCursorBackloggedThreshold,
+        settings.headgateHoldParkMs * NS_PER_MS,
+        settings.headgateMaxParkedBytesPerConnection,
+        settings.maxMessagePublishBufferSizeInMB * MIB,
+    )
+
+
+class PolicyLookup:
+    """The limits and quotas that a topic gets when the engine loads it. The broker's own topics
+    have none."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        limits: LimitTable,
+        publish_limits: PublishLimitTable,
+        quotas: QuotaTable,
+    ) -> None:
+        self._settings = settings
+        self._limits = limits
+        self._publish_limits = publish_limits
+        self._quotas = quotas
+
+    def dispatch_limit(self, topic: Topic, subscription: str | None) -> RateLimit | None:
+        """The dispatch limit of one subscription, or (None) of the topic; None for no limit."""
+        if topic.is_system:
+            return None
+        if subscription is None:
+            return self._limits.of_topic(topic.name).limit
+        return self._limits.of_subscription(topic.name, subscription).limit
+
+    def publish_limit(self, topic: Topic) -> RateLimit | None:
+        """The publish limit of a topic; None for no limit."""
+        return None if topic.is_system else self._publish_limits.of_topic(topic.name).limit
+
+    def backlog_quotas(self, topic: Topic) -> Quotas:
+        """The backlog quotas of a topic."""
+        if topic.is_system or not self._settings.backlogQuotaCheckEnabled:
+            return NO_QUOTAS
+        return self._quotas.of_topic(topic.name)
+
+
+class PolicyUpdates:
+    """Brings changed settings and policies into force, within the turn of the caller."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        catalog: Catalog,
+        settings: Settings,
+        dynamic: DynamicSettings,
+        limits: LimitTable,
+        publish_limits: PublishLimitTable,
+    ) -> None:
+        self._engine = engine
+        self._catalog = catalog
+        self._settings = settings
+        self._dynamic = dynamic
+        self._limits = limits
+        self._publish_limits = publish_limits
+
+    def use_stored_settings(self) -> None:
+        """Apply the stored dynamic settings to the engine."""
+        self._dynamic.use(self._catalog.settings())
+        engine, settings = self._engine, self._settings
+        engine.limits.parked_bytes_per_connection_max = settings.headgateMaxParkedBytesPerConnection
+        hold_park_ns = settings.headgateHoldParkMs * NS_PER_MS
+        if hold_park_ns != engine.limits.hold_park_ns:
+            engine.limits.hold_park_ns = hold_park_ns
+            engine.parked.holds_due()
+        engine.parked.look()
+        engine.intake.answered()
+        engine.throttle_counts_entries = settings.dispatchThrottlingOnBatchMessageEnabled
+        engine.throttle_spares_caught_up = (
+            not settings.dispatchThrottlingOnNonBacklogConsumerEnabled
+        )
+
+    def set_broker_limits(self) -> None:
+        """Apply the dispatch limit and the publish limit of the whole broker."""
+        self._engine.set_broker_limit(self._limits.of_broker().limit)
+        publish_limit = self._publish_limits.of_broker().limit
+        if publish_limit != self._engine.intake.limit:
+            self._engine.intake.set_broker_limit(publish_limit)
+
+    def apply_settings(self, change: Change) -> bool:
+        """Apply the dynamic settings of a durable change; returns whether it has any."""
+        keys = [row.key for row in change.rows if row.kind is Kind.SETTING]
+        for key in keys:
+            text = self._catalog.settings().get(key, "back to its start-up value")
+            logger.info("dynamic setting %s: %s", key, text)
+        if keys:
+            self.use_stored_settings()
+            self.set_broker_limits()
+        return bool(keys)
+
+    def apply_policies(self, change: Change) -> None:
+        """Apply the limits and quotas of a durable change to the live topics that it concerns."""
+        kinds = {row.kind for row in change.rows}
+        if kinds & _KINDS_OF_POLICIES:
+            for topic in self._topics_under(change, everywhere=Kind.SETTING in kinds):
+                self._engine.limits_of_topic(topic)
+                self._engine.publish_limit_of_topic(topic)
+                self._engine.quotas_of_topic(topic)
+
+    def _topics_under(self, change: Change, *, everywhere: bool) -> list[Topic]:
+        """The live topics whose policies a change may have changed. If a topic becomes partitioned,
+        or stops being so, that changes the policies of topics named like its partitions."""
+        if everywhere:
+            return list(self._engine.topics.values())
+        namespaces = {row.key for row in change.rows if row.kind is Kind.NAMESPACE}
+        names = {row.key for row in change.rows if row.kind in _NAMES_WITH_POLICIES}
+        return [
+            topic
+            for topic in self._engine.topics.values()
+            if str(topic.name.namespace) in namespaces
+            or topic.name.full in names
+            or (topic.partition >= 0 and topic.name.base.full in names)
+        ]
