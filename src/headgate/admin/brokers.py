@@ -6,7 +6,7 @@ from typing import Any
 
 from headgate.admin.operations import Operation
 from headgate.admin.routing import EMPTY, NO_CONTENT, Call, Reply, Route, as_json, as_text
-from headgate.base.nearest import did_you_mean
+from headgate.base.input_errors import did_you_mean
 from headgate.metadata.errors import RefusalError, conflict, not_allowed, not_found
 
 _A = "/admin/v2"

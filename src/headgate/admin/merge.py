@@ -13,7 +13,7 @@ from typing import Any
 
 from msgspec import UNSET
 
-from headgate.base.counters import safe_sum
+from headgate.base.units import safe_sum
 from headgate.observe.stats.fields import (
     ConsumerStats,
     PublisherStats,

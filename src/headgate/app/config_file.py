@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from headgate.base.errors import InputError
+from headgate.base.input_errors import closest_match, did_you_mean
 from headgate.base.names import parse_topic
-from headgate.base.nearest import did_you_mean, nearest
 from headgate.base.units import MS_PER_S, S_PER_MINUTE
 from headgate.policy.settings import SETTINGS, SettingError, Settings
 from headgate.policy.settings_rules import check_together
@@ -121,7 +121,7 @@ def parse_overrides(texts: Sequence[str]) -> list[Assignment]:
 
 def with_suggestion(key: str) -> str:
     """An unknown key, with the one that may be meant if a slip of the pen leads there."""
-    close = nearest(key, SETTINGS, TYPO_RATIO)
+    close = closest_match(key, SETTINGS, TYPO_RATIO)
     return f"{key} (did you mean {close}?)" if close else key
 
 

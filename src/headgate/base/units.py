@@ -1,4 +1,4 @@
-"""Units, so that no bare power of ten stands in the code."""
+"""Numbers that the code refers to by name: powers of ten, sizes, and the bounds of a Java long."""
 
 from __future__ import annotations
 
@@ -17,3 +17,10 @@ INT64_MAX = (1 << 63) - 1
 """Pulsar's ids, rates and counters are Java longs; this is the largest."""
 
 UINT64_MASK = (1 << 64) - 1
+
+
+def safe_sum(count: int, *increments: int) -> int:
+    """Add to a counter that restarts before it exceeds a Java ``long`` (PIP-406)."""
+    for increment in increments:
+        count = increment if INT64_MAX - count < increment else count + increment
+    return count

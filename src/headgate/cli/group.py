@@ -15,7 +15,7 @@ import click
 
 from headgate import __version__
 from headgate.base.errors import CorruptionError, HeadgateError, InputError
-from headgate.base.nearest import did_you_mean
+from headgate.base.input_errors import did_you_mean
 
 EXIT_INTERRUPTED = 130
 """Exit status after Ctrl-C, as shells have it."""

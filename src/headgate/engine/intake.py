@@ -22,8 +22,8 @@ from headgate.engine.parking import ParkedSend, Parking, Place
 from headgate.engine.ports import ProducerPort
 from headgate.engine.producer import Producer
 from headgate.flow.limits.gate import BrokerGate, TopicGate
+from headgate.flow.limits.precedence import is_tighter, tighter
 from headgate.flow.limits.rate_limit import Level, RateLimit, Refusal
-from headgate.flow.publish.tightest import is_tighter, tighter
 
 if TYPE_CHECKING:
     from headgate.engine.engine import Engine

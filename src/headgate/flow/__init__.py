@@ -6,7 +6,7 @@ set, ``relative`` the publish rate that some follow, ``throttle`` what is counte
 ``account`` the seconds a subscription spent in each state, ``verdict`` and ``sentence`` what that
 account means, ``backlog`` what a subscription still owes, ``quota`` how large and how old that may
 become, ``quota_sentence`` how near it is to that. What holds producers is told by
-``publish_sentence`` (now) and ``held_sentence`` (then), a limiter's minute by
+``publish_sentence`` (now) and ``past_publish_sentence`` (then), a limiter's minute by
 ``limiter_sentence``, a backlog from its beginning to its end by ``episode_sentence``. Adaptive
 publish throttling is ``adaptive`` (its words), ``natural_rate``, the laws ``pressure`` and
 ``drain``, ``memory_share`` (who takes the memory), ``adaptive_limits`` (both laws on one topic),

@@ -16,7 +16,7 @@ from typing import Any, Final, TextIO
 from pyspark.sql import SparkSession
 
 from headgate.base.clock import SystemClock
-from headgate.base.faults import Faults
+from headgate.base.input_errors import InputErrors
 from headgate.base.units import NS_PER_S, NS_PER_US
 from headgate.pipeline.backtest.grid import Grid, load_grid
 from headgate.pipeline.backtest.job import check_run_id
@@ -92,16 +92,16 @@ def run_forecast(options: ForecastOptions, out: TextIO, err: TextIO) -> int:
     """
     now_ns = SystemClock.wall_ns()
     folder = options.folder
-    faults, span, at_ns, within_ns = Faults(), Span(), None, None
-    with faults.kept():
+    faults, span, at_ns, within_ns = InputErrors(), Span(), None, None
+    with faults.collecting():
         span = parse_span(folder.since, folder.until, now_ns)
-    with faults.kept():
+    with faults.collecting():
         if options.at is not None:
             at_ns = parse_time(options.at, now_ns, "--at")
-    with faults.kept():
+    with faults.collecting():
         if options.within is not None:
             within_ns = parse_duration(options.within, "--fail-within")
-    with faults.kept():
+    with faults.collecting():
         existing_tables(folder.out)
         # What is not there is said before Spark is started.
         TableScan(folder.out, INTERVALS.name if options.is_score else QUOTA_USAGE.name)
@@ -156,15 +156,15 @@ def run_backtest(options: BacktestOptions, out: TextIO, err: TextIO) -> str:
     """
     now_ns = SystemClock.wall_ns()
     folder = options.folder
-    faults, span, grid = Faults(), Span(), Grid(())
-    with faults.kept():
+    faults, span, grid = InputErrors(), Span(), Grid(())
+    with faults.collecting():
         span = parse_span(folder.since, folder.until, now_ns)
-    with faults.kept():
+    with faults.collecting():
         grid = load_grid(options.grid)
     run_id = options.run_id or f"{datetime.fromtimestamp(now_ns // NS_PER_S, UTC):%Y%m%dT%H%M%SZ}"
-    with faults.kept():
+    with faults.collecting():
         check_run_id(run_id)
-    with faults.kept():
+    with faults.collecting():
         existing_tables(folder.out)
     faults.raise_any()
     root, progress = resolved_root(folder.out), Progress(err)

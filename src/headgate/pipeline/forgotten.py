@@ -16,10 +16,10 @@ NO_CONSUMER_SHARE_MIN: Final = 0.99
 
 def forgotten(no_consumer_share: float, acked: int | None, proven_rate_per_s: float | None) -> bool:
     """Of a subscription over a range: whether it was without a consumer throughout, with nothing
-    acknowledged, and without a rate that a consumer has proven in the day before.
+    acknowledged, and without a rate that a consumer has demonstrated in the day before.
 
-    None is what is not known. Where a consumer left before the range began, its proven rate tells
-    that it was there: that subscription is not forgotten.
+    None is what is not known. Where a consumer left before the range began, its demonstrated rate
+    tells that it was there: that subscription is not forgotten.
     """
     return no_consumer_share >= NO_CONSUMER_SHARE_MIN and not acked and proven_rate_per_s is None
 

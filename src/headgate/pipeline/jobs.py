@@ -62,7 +62,7 @@ from headgate.pipeline.store.scan import TableScan, existing_tables
 from headgate.pipeline.stream_listener import listening
 from headgate.pipeline.stream_metrics import StreamMetrics, served_metrics
 from headgate.pipeline.stream_tables import StreamTables
-from headgate.pipeline.tables.attribution import PROVEN_LOOK_BACK_NS
+from headgate.pipeline.tables.attribution import DEMONSTRATED_LOOK_BACK_NS
 from headgate.pipeline.tables.bronze import BATCH_KIND, BRONZE_QUARANTINE, BRONZE_SAMPLES
 from headgate.pipeline.tables.catalogue import TABLES
 from headgate.pipeline.tables.columns import HOUR_NS, MINUTE_NS
@@ -171,7 +171,7 @@ def judge_range(
     return _judged_range(
         spark, root, since_ns, until_ns, judgements.range_judgements,
         columns=judgements.MINUTE_COLUMNS, kinds=(Kind.SUBSCRIPTION,),
-        look_back_ns=PROVEN_LOOK_BACK_NS,
+        look_back_ns=DEMONSTRATED_LOOK_BACK_NS,
     )  # fmt: skip
 
 

@@ -2,8 +2,8 @@
 output, no collect.
 
 The wide rows of minutes are never shuffled: each is judged where it was read. What a consumer has
-proven needs a day of minutes, but of these only the few that prove a rate, and of them only that
-rate; it is worked out on the side and comes back as one small row for each subscription.
+demonstrated needs a day of minutes, but of these only the few that prove a rate, and of them only
+that rate; it is worked out on the side and comes back as one small row for each subscription.
 """
 
 from __future__ import annotations
@@ -23,17 +23,21 @@ from headgate.flow.account.demonstrated import HELD_BY_OTHERS, HELD_SHARE_MAX
 from headgate.flow.account.verdict import YOUNG_NS
 from headgate.pipeline.kernels import sharing
 from headgate.pipeline.kernels.attribution import (
+    DEMONSTRATED_RATE,
     INPUT_COLUMNS,
-    PROVEN_RATE,
     RANGE_COLUMNS,
     attribution_table,
     range_table,
 )
+from headgate.pipeline.kernels.demonstrated_rates import HOUR, KEYS, RATE, RATES, demonstrated_rates
 from headgate.pipeline.kernels.minute_runs import RUN_COLUMNS, minute_runs
-from headgate.pipeline.kernels.proven_rates import HOUR, KEYS, RATE, RATES, proven_rates
 from headgate.pipeline.kernels.ranges import SORT_COLUMNS
 from headgate.pipeline.tables.arrow_types import whole_subjects
-from headgate.pipeline.tables.attribution import ATTRIBUTION, ATTRIBUTION_KEY, PROVEN_LOOK_BACK_NS
+from headgate.pipeline.tables.attribution import (
+    ATTRIBUTION,
+    ATTRIBUTION_KEY,
+    DEMONSTRATED_LOOK_BACK_NS,
+)
 from headgate.pipeline.tables.columns import DAY_HOURS, HOUR_NS
 from headgate.pipeline.tables.schemas import spark_schema, table_schema
 from headgate.record.fields import STATE_FIELD_NAMES, Kind
@@ -45,21 +49,21 @@ MINUTE_COLUMNS: Final = tuple(
 )
 """What the steps here use of ``intervals``."""
 
-_LOOK_BACK_HOURS = PROVEN_LOOK_BACK_NS // HOUR_NS
+_LOOK_BACK_HOURS = DEMONSTRATED_LOOK_BACK_NS // HOUR_NS
 _ALL_HOURS = (-(1 << 62), 1 << 62)
 
 
 def attribution(minutes: DataFrame, hours: Collection[int]) -> DataFrame:
     """Rows of ``attribution`` for some hours, from ``intervals`` of these and the day before.
 
-    A consumer's proven rate is taken over the minute's hour and the 24 hours before it.
+    A consumer's demonstrated rate is taken over the minute's hour and the 24 hours before it.
     """
     wanted = sorted(hours)
     rows, hour = _subscriptions(minutes), _hour()
-    proven = _proven(rows, [(of - _LOOK_BACK_HOURS, of) for of in wanted])
+    demonstrated = _demonstrated(rows, [(of - _LOOK_BACK_HOURS, of) for of in wanted])
     place = F.array_position(F.array(*(F.lit(of) for of in wanted)), hour) - 1
     asked = rows.where(hour.isin(wanted))
-    judged = _with_proven(asked.select(*INPUT_COLUMNS), proven, place)
+    judged = _with_demonstrated(asked.select(*INPUT_COLUMNS), demonstrated, place)
     judged = _with_waiters(judged, asked, (*sharing.TOPIC_KEY, "minute"))
 
     def kernel(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -84,9 +88,9 @@ def range_judgements(minutes: DataFrame, since_ns: int, until_ns: int) -> DataFr
             yield from range_table(table).to_batches()
 
     runs = inside.select(*INPUT_COLUMNS).mapInArrow(sum_up, spark_schema(RUN_COLUMNS))
-    proven = _with_proven(runs, _proven(before_end, [_ALL_HOURS]), F.lit(0))
+    demonstrated = _with_demonstrated(runs, _demonstrated(before_end, [_ALL_HOURS]), F.lit(0))
     return (
-        _with_waiters(proven, inside, sharing.TOPIC_KEY)
+        _with_waiters(demonstrated, inside, sharing.TOPIC_KEY)
         .repartition(*ATTRIBUTION_KEY)
         .sortWithinPartitions(*SORT_COLUMNS)
         .mapInArrow(judge, spark_schema(RANGE_COLUMNS))
@@ -127,14 +131,14 @@ def _proving(minutes: DataFrame) -> DataFrame:
     )
 
 
-def _proven(minutes: DataFrame, windows: Sequence[tuple[int, int]]) -> DataFrame:
+def _demonstrated(minutes: DataFrame, windows: Sequence[tuple[int, int]]) -> DataFrame:
     """One row per subscription that proves any rate: its rate over each window of hours."""
     firsts, lasts = [first for first, _ in windows], [last for _, last in windows]
     rates = T.StructField(RATES, T.ArrayType(T.DoubleType()))
 
     def kernel(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for table in whole_subjects(batches, ATTRIBUTION_KEY):
-            yield from proven_rates(table, firsts, lasts).to_batches()
+            yield from demonstrated_rates(table, firsts, lasts).to_batches()
 
     return (
         _proving(minutes)
@@ -144,18 +148,18 @@ def _proven(minutes: DataFrame, windows: Sequence[tuple[int, int]]) -> DataFrame
     )
 
 
-def _with_proven(rows: DataFrame, proven: DataFrame, place: Column) -> DataFrame:
-    """The rows with the proven rate at a place, from 0, of their subscription's list.
+def _with_demonstrated(rows: DataFrame, demonstrated: DataFrame, place: Column) -> DataFrame:
+    """The rows with the demonstrated rate at a place, from 0, of their subscription's list.
 
     The lists are sent to every worker: a number for each subscription and wanted hour.
     """
-    renamed = proven.select(
-        F.col(RATES), *(F.col(name).alias(f"proven_{name}") for name in ATTRIBUTION_KEY)
+    renamed = demonstrated.select(
+        F.col(RATES), *(F.col(name).alias(f"demonstrated_{name}") for name in ATTRIBUTION_KEY)
     )
     same = reduce(
-        and_, (F.col(name).eqNullSafe(F.col(f"proven_{name}")) for name in ATTRIBUTION_KEY)
+        and_, (F.col(name).eqNullSafe(F.col(f"demonstrated_{name}")) for name in ATTRIBUTION_KEY)
     )
-    rate = F.get(F.col(RATES), place.cast("int")).alias(PROVEN_RATE.name)
+    rate = F.get(F.col(RATES), place.cast("int")).alias(DEMONSTRATED_RATE.name)
     return rows.join(F.broadcast(renamed), same, "left").select(*rows.columns, rate)
 
 

@@ -9,7 +9,7 @@ from typing import Final, Literal
 from urllib.parse import quote, urlsplit
 
 from headgate.base.errors import InputError
-from headgate.base.faults import Faults
+from headgate.base.input_errors import InputErrors
 from headgate.base.names import InvalidNameError, parse_topic
 from headgate.pipeline.roots import checked_root, is_object_store
 
@@ -77,8 +77,8 @@ class SourceOptions:
 
         And for two tokens, and for rules of TLS where no URL has it. All faults are told at once.
         """
-        faults = Faults()
-        with faults.kept():
+        faults = InputErrors()
+        with faults.collecting():
             _check_folders(self.out, self.work)
         if len(self.broker_urls) != len(self.web_urls) or not self.broker_urls:
             faults.add(

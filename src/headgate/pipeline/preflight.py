@@ -8,7 +8,7 @@ from typing import Final
 import urllib3
 
 from headgate.base.errors import InputError
-from headgate.base.faults import Faults
+from headgate.base.input_errors import InputErrors
 from headgate.pipeline.options import SourceOptions
 from pyspark_pulsar.access import tls_refusal
 from pyspark_pulsar.admin import AdminClient, Answer, cause_of, http_transport
@@ -43,9 +43,9 @@ def check_brokers(source: SourceOptions) -> None:
     Raises:
         InputError: one does not; the text has a line for each, and says how to go on.
     """
-    faults = Faults()
+    faults = InputErrors()
     for broker_url, web_url in zip(source.broker_urls, source.web_urls, strict=True):
-        with faults.kept():
+        with faults.collecting():
             connection = _connection(source, broker_url, web_url)
             _check_web(connection, web_url, source.topic)
             _check_binary(connection)

@@ -41,7 +41,7 @@ from headgate.pipeline.store.delta_log import (
 from headgate.pipeline.store.delta_writer import FORMAT
 from headgate.pipeline.store.holds import writer_options
 from headgate.pipeline.store.place import place_of
-from headgate.pipeline.tables.attribution import ATTRIBUTION, PROVEN_LOOK_BACK_NS
+from headgate.pipeline.tables.attribution import ATTRIBUTION, DEMONSTRATED_LOOK_BACK_NS
 from headgate.pipeline.tables.bronze import BATCH_KIND, BRONZE_EVENTS, BRONZE_SAMPLES
 from headgate.pipeline.tables.columns import HOUR_NS, MINUTE_NS, Table
 from headgate.pipeline.tables.episodes import EPISODES
@@ -289,14 +289,14 @@ _DERIVATIONS: Final = (
         _interval_rows,
         look_back_hours=SILENCE_HOURS_MAX,
     ),
-    # A consumer's proven rate looks back a day.
+    # A consumer's demonstrated rate looks back a day.
     _by_hour(
         ATTRIBUTION,
         INTERVALS,
         judgements.attribution,
         columns=judgements.MINUTE_COLUMNS,
         kind=Kind.SUBSCRIPTION.value,
-        look_back_hours=PROVEN_LOOK_BACK_NS // HOUR_NS,
+        look_back_hours=DEMONSTRATED_LOOK_BACK_NS // HOUR_NS,
     ),
     _Derivation(
         EPISODES, ATTRIBUTION, _touched_episodes, _around, _episode_rows, look_back_hours=1

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headgate.base.errors import InputError
-from headgate.base.nearest import did_you_mean, nearest
+from headgate.base.input_errors import closest_match, did_you_mean
 from headgate.pipeline.backtest.policy import settings_words
 from headgate.pipeline.options import Format
 from headgate.pipeline.rows import write_rows
@@ -198,7 +198,7 @@ def _columns(options: ShowOptions, scan: Scan) -> tuple[str, ...]:
 
 
 def _with_meant(name: str, known: Sequence[str]) -> str:
-    close = nearest(name, known)
+    close = closest_match(name, known)
     return f"{name!r} (did you mean {close}?)" if close else repr(name)
 
 

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from headgate.base.errors import InputError
-from headgate.base.faults import Faults
+from headgate.base.input_errors import InputErrors
 from headgate.base.units import INT64_MAX, NS_PER_S, NS_PER_US
 
 _AGO: Final = re.compile(r"(\d+(?:\.\d+)?)\s*(s|m|h|d)")
@@ -75,11 +75,11 @@ def parse_span(since: str | None, until: str | None, now_ns: int) -> Span:
     Raises:
         InputError: one is malformed, or both, or the range is empty.
     """
-    faults = Faults()
+    faults = InputErrors()
     since_ns = until_ns = None
-    with faults.kept():
+    with faults.collecting():
         since_ns = None if since is None else parse_time(since, now_ns, "--since")
-    with faults.kept():
+    with faults.collecting():
         until_ns = None if until is None else parse_time(until, now_ns, "--until")
     faults.raise_any()
     if since_ns is not None and since_ns >= (now_ns if until_ns is None else until_ns):

@@ -21,9 +21,10 @@ from headgate.flow.limits.precedence import (
     EffectiveLimit,
     RatePolicy,
     effective_limit,
+    is_tighter,
+    tighter,
 )
 from headgate.flow.limits.rate_limit import Dimension, Level, RateLimit
-from headgate.flow.publish.tightest import is_tighter, tighter
 from headgate.flow.sentences.backlog import limit_text
 from headgate.metadata.catalog import Catalog
 from headgate.metadata.policies import PublishRate

@@ -12,7 +12,7 @@ from headgate.pipeline.tables.arrow_types import table_arrow_schema
 from headgate.pipeline.tables.attribution import BLAMES
 from headgate.pipeline.tables.intervals import INTERVALS
 from headgate.record.fields import STATE_FIELD_NAMES
-from tests.unit.pipeline.judged import with_proven_rate
+from tests.unit.pipeline.judged import with_demonstrated_rate
 
 SUBSCRIPTIONS, MINUTES = 1_000, 10
 ROWS = hour_rows(FIRST_HOUR, range(SUBSCRIPTIONS), MINUTES, seed=1)
@@ -32,7 +32,7 @@ def test_each_account_adds_up_to_the_time_covered() -> None:
 
 
 def test_most_minutes_are_healthy_and_every_verdict_is_there() -> None:
-    judged = attribution_table(with_proven_rate(ROWS.select(INPUT_COLUMNS), None))
+    judged = attribution_table(with_demonstrated_rate(ROWS.select(INPUT_COLUMNS), None))
     verdicts = Counter(judged["verdict"].to_pylist())
     assert set(verdicts) == set(BLAMES)
     assert 0.8 < verdicts["NONE"] / judged.num_rows < 0.9

@@ -121,7 +121,7 @@ class Situation:
             "acked": self.acked,
         }
 
-    def evidence(self, limits: list[LimitFact], proven: float | None = None) -> Evidence:
+    def evidence(self, limits: list[LimitFact], demonstrated: float | None = None) -> Evidence:
         """Of the time between the first and the last mark."""
         marks = self.snapshots
         first, last = marks[0], marks[-1]
@@ -141,7 +141,7 @@ class Situation:
                 difference(b["cells"], a["cells"])  # type: ignore[arg-type]
                 for a, b in pairwise(marks)
             ],
-            proven_ack_per_s=proven,
+            demonstrated_ack_per_s=demonstrated,
         )
 
 

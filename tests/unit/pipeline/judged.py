@@ -20,10 +20,10 @@ def input_table(rows: Sequence[Mapping[str, Any]]) -> pa.Table:
     return pa.Table.from_pylist(list(rows), table_arrow_schema(INTERVALS)).select(INPUT_COLUMNS)
 
 
-def with_proven_rate(
+def with_demonstrated_rate(
     table: pa.Table, per_s: float | None, topic_waiters: int | None = None
 ) -> pa.Table:
-    """The same with one proven rate for all, and so many that wait for each topic's limit."""
+    """The same with one demonstrated rate for all, and so many that wait for each topic's limit."""
     rates = pa.array([per_s] * table.num_rows, pa.float64())
     waiters = pa.array([topic_waiters] * table.num_rows, pa.int64())
     return table.append_column("proven_rate_per_s", rates).append_column(WAITERS.name, waiters)
@@ -34,7 +34,7 @@ def judge_each(
 ) -> list[dict[str, Any]]:
     """Every minute by itself."""
     found: list[dict[str, Any]] = attribution_table(
-        with_proven_rate(input_table(rows), per_s, topic_waiters)
+        with_demonstrated_rate(input_table(rows), per_s, topic_waiters)
     ).to_pylist()
     return found
 
@@ -54,6 +54,6 @@ def judge_ranges(
         ]
     ).sort_by([(name, "ascending") for name in SORT_COLUMNS])
     found: list[dict[str, Any]] = range_table(
-        with_proven_rate(runs, per_s, topic_waiters)
+        with_demonstrated_rate(runs, per_s, topic_waiters)
     ).to_pylist()
     return found

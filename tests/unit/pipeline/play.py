@@ -199,7 +199,7 @@ STORY = (
         source="topic policy, above the publish rate",
     ),
     Situation(_NS + "left", "s", "NO_CONSUMER", 200, 0, 0, {"no_consumer": 1.0}, consumers=0),
-    # It was slow for long enough to have proven a rate, and drains now.
+    # It was slow for long enough to have demonstrated a rate, and drains now.
     Situation(
         _NS + "drains", "s", "CONSUMER", 100, 300, 300, {"no_permits": 0.97, "storage": 0.03}
     ),

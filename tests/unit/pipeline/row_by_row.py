@@ -12,7 +12,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from headgate.flow.account.account import LABELS
-from headgate.flow.account.demonstrated import Stretch, hungry_share, proven_ack_per_s, stopped_by
+from headgate.flow.account.demonstrated import (
+    Interval,
+    demonstrated_ack_per_s,
+    hungry_share,
+    stopped_by,
+)
 from headgate.flow.account.verdict import (
     THROTTLED,
     Evidence,
@@ -48,12 +53,12 @@ def proven_rate_per_s(minutes: Sequence[Minute]) -> float | None:
 
     None when no minute proves any: see :mod:`headgate.flow.account.demonstrated`.
     """
-    return proven_ack_per_s(_stretch(minute) for minute in minutes)
+    return demonstrated_ack_per_s(_interval(minute) for minute in minutes)
 
 
-def _stretch(minute: Minute) -> Stretch:
+def _interval(minute: Minute) -> Interval:
     backlog = min(minute["backlog_messages_start"] or 0, minute["backlog_messages"] or 0)
-    return Stretch(
+    return Interval(
         covered_ns=_accounted_ns(minute),
         cells_ns=_cells(minute),
         acked=minute["acked"] or 0,
@@ -63,7 +68,7 @@ def _stretch(minute: Minute) -> Stretch:
 
 
 def judge_minutes(
-    minutes: Sequence[Minute], proven_per_s: float | None, topic_waiters: int = 0
+    minutes: Sequence[Minute], demonstrated_per_s: float | None, topic_waiters: int = 0
 ) -> dict[str, Any]:
     """Judge one subscription over its minutes, in time order; at least one.
 
@@ -103,7 +108,7 @@ def judge_minutes(
         delivered_bytes=sums["bytes_out"],
         limits=_limit_facts(held),
         sub_windows_ns=cells if len(cells) > 1 else (),
-        proven_ack_per_s=proven_per_s,
+        demonstrated_ack_per_s=demonstrated_per_s,
         completeness=completeness * (1.0 - unexplained),
         is_inferred=inferred,
     )
@@ -120,7 +125,7 @@ def judge_minutes(
         "from_ns": first["from_ns"],
         "to_ns": last["to_ns"],
         "oldest_age_max_ns": oldest,
-        "proven_rate_per_s": proven_per_s,
+        "proven_rate_per_s": demonstrated_per_s,
         "completeness": completeness,
         "accounted_ns": evidence.window_ns,
         "evidence": INFERRED if evidence.is_inferred else MEASURED,

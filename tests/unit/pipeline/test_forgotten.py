@@ -8,7 +8,7 @@ from headgate.pipeline.forgotten import is_forgotten
 
 
 @pytest.mark.parametrize(
-    ("share", "acked", "proven", "is_one"),
+    ("share", "acked", "demonstrated", "is_one"),
     [
         (1.0, 0, None, True),
         (0.995, None, None, True),
@@ -18,6 +18,8 @@ from headgate.pipeline.forgotten import is_forgotten
         (0.0, 0, None, False),
     ],
 )
-def test_forgotten(share: float, acked: int | None, proven: float | None, is_one: bool) -> None:
-    row = {"share_no_consumer": share, "acked": acked, "proven_rate_per_s": proven}
+def test_forgotten(
+    share: float, acked: int | None, demonstrated: float | None, is_one: bool
+) -> None:
+    row = {"share_no_consumer": share, "acked": acked, "proven_rate_per_s": demonstrated}
     assert is_forgotten(row) is is_one

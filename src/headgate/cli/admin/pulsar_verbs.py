@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from headgate.base.nearest import nearest
+from headgate.base.input_errors import closest_match
 
 PULSAR_VERBS: Final[Mapping[str, frozenset[str]]] = {
     group: frozenset(verbs.split())
@@ -220,7 +220,7 @@ def missing_verb(group: str, verb: str, present: Iterable[str]) -> str:
     verbs = PULSAR_VERBS.get(group, frozenset())
     if verb in verbs:
         return _sentence(group, verb)
-    meant = nearest(verb, sorted(verbs | set(present)))
+    meant = closest_match(verb, sorted(verbs | set(present)))
     if meant is None or meant in present:
         return ""
     return f"No such command {verb!r}; did you mean {meant}? Headgate does not have that yet"

@@ -8,7 +8,7 @@ from typing import Any, Final
 import click
 
 from headgate.base.errors import InputError
-from headgate.base.nearest import did_you_mean
+from headgate.base.input_errors import did_you_mean
 from headgate.cli import terminal
 from headgate.cli.pipeline.common import (
     EXIT_FOUND,

@@ -1,10 +1,11 @@
-"""What an account says of the consumers: what they have shown they can do, and what stopped them.
+"""What an account of time says about the consumers of a subscription.
 
-A consumer proves its rate only in a stretch in which it had as much as it could take: an old
-message waited, somebody was connected, and no limiter held anything back. Where all is young it
-takes what is published, however fast it is. Where a backlog quota evicted messages nothing is
-proven either: an acknowledgement that comes after that counts nowhere, so the rate says too little.
-The broker asks over its own history and the pipeline over stored minutes; both ask here.
+Consumers demonstrate their rate only in an interval in which they had as much as they could take:
+an old message waited, a consumer was connected, and no limiter held anything back. Where all
+messages are young, consumers take what is published, however fast they are. An interval in which a
+backlog quota evicted messages demonstrates nothing either: an acknowledgement that comes after the
+eviction is not counted, so the rate would be too low. The broker applies these rules to its own
+history, the pipeline to stored minutes.
 """
 
 from __future__ import annotations
@@ -18,10 +19,10 @@ from headgate.flow.account.verdict import BLAME, YOUNG_NS, Verdict
 from headgate.flow.limits.rate_limit import Level
 
 HELD_SHARE_MAX = 0.05
-"""A stretch proves a rate if at most this part of its time is in :data:`HELD_BY_OTHERS`."""
+"""An interval demonstrates a rate if at most this part of it is in :data:`HELD_BY_OTHERS`."""
 
-PROVEN_PERCENTILE = 0.95
-"""Which of the rates of all proving stretches counts: nearly the best, but no single fluke."""
+DEMONSTRATED_PERCENTILE = 0.95
+"""Which of the demonstrated rates counts: nearly the best, but no single outlier."""
 
 HELD_BY_OTHERS: tuple[bool, ...] = tuple(
     labels.level is not None
@@ -35,19 +36,18 @@ CONSUMER_STATES: frozenset[State] = frozenset(
     for labels, blamed in zip(LABELS, BLAME, strict=True)
     if blamed is Verdict.CONSUMER and labels.level is None
 )
-"""Those in which nobody but a consumer stops a subscription."""
+"""The states in which only a consumer stops a subscription."""
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
-    """One subscription over one stretch of time.
+class Interval:
+    """One subscription over one interval.
 
     ``covered_ns`` is how much of it is accounted for, ``cells_ns`` nanoseconds per cell in it
     (``account.difference`` of two snapshots), ``acked`` messages acknowledged in it, ``evicted``
-    those that a backlog quota took.
-    ``oldest_age_ns``: how old a message waited in it, as far as is known: the smaller of the ages
-    at its two ends, or, where these are not kept, the largest in it (then 0 if either end had no
-    backlog).
+    messages that a backlog quota evicted.
+    ``oldest_age_ns`` is the age of the oldest waiting message: the smaller of the ages at the two
+    ends, or, where these are not kept, the largest age in between (0 if either end had no backlog).
     """
 
     covered_ns: int
@@ -57,28 +57,30 @@ class Stretch:
     evicted: int = 0
 
 
-def proven_ack_per_s(stretches: Iterable[Stretch], *, young_ns: int = YOUNG_NS) -> float | None:
-    """Acknowledged messages a second that the consumers have shown they can do; None if no stretch
-    proves any. A message younger than ``young_ns`` is in flight, not waiting."""
+def demonstrated_ack_per_s(
+    intervals: Iterable[Interval], *, young_ns: int = YOUNG_NS
+) -> float | None:
+    """The rate that the consumers have demonstrated, in acknowledged messages per second; None
+    without such an interval. A message younger than ``young_ns`` is in flight, not waiting."""
     rates = sorted(
-        stretch.acked * NS_PER_S / stretch.covered_ns
-        for stretch in stretches
-        if _proves(stretch, young_ns)
+        interval.acked * NS_PER_S / interval.covered_ns
+        for interval in intervals
+        if _demonstrates(interval, young_ns)
     )
     if not rates:
         return None
-    return rates[min(len(rates) - 1, int(PROVEN_PERCENTILE * len(rates)))]
+    return rates[min(len(rates) - 1, int(DEMONSTRATED_PERCENTILE * len(rates)))]
 
 
-def _proves(stretch: Stretch, young_ns: int) -> bool:
-    if stretch.covered_ns <= 0 or stretch.oldest_age_ns < young_ns or stretch.evicted:
+def _demonstrates(interval: Interval, young_ns: int) -> bool:
+    if interval.covered_ns <= 0 or interval.oldest_age_ns < young_ns or interval.evicted:
         return False
-    held_ns = sum(ns for ns, held in zip(stretch.cells_ns, HELD_BY_OTHERS, strict=True) if held)
-    return held_ns <= HELD_SHARE_MAX * stretch.covered_ns
+    held_ns = sum(ns for ns, held in zip(interval.cells_ns, HELD_BY_OTHERS, strict=True) if held)
+    return held_ns <= HELD_SHARE_MAX * interval.covered_ns
 
 
 def stopped_by(cells_ns: Sequence[int]) -> str:
-    """The consumer state that took most of the time, as its label; empty if none took any."""
+    """The label of the consumer state that took most of the time; empty if none took any."""
     held = [
         (ns, labels.state.value)
         for ns, labels in zip(cells_ns, LABELS, strict=True)

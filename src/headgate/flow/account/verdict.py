@@ -17,7 +17,7 @@ explain view and the pipeline's history judge alike:
 5. What is inferred from counters, and not measured by an account of time, is less sure: its
    confidence is multiplied by :data:`INFERRED_CONFIDENCE`.
 
-The counterfactual asks: without that limit, at the rate the consumer has proven, would the
+The counterfactual asks: without that limit, at the rate the consumer has demonstrated, would the
 backlog have grown all the same?
 
 ``headgate.pipeline.kernels.verdict_arrays`` applies the same law to arrays; a change here is one
@@ -113,9 +113,9 @@ class Evidence:
     unacknowledged message had in the window. ``unacked``: with consumers, not acknowledged.
     ``evicted``: what a backlog quota took before it was acknowledged; an acknowledgement of it
     that comes afterwards is not among the ``acked``.
-    ``proven_ack_per_s`` is the 95th percentile of the ack rate while unthrottled with backlog,
-    None if that never was. ``completeness`` 0..1 says how much of the window is covered and how
-    well growth adds up. ``is_inferred``: the cells were worked out from counters.
+    ``demonstrated_ack_per_s`` is the 95th percentile of the ack rate while unthrottled with
+    backlog, None if that never was. ``completeness`` 0..1 says how much of the window is covered
+    and how well growth adds up. ``is_inferred``: the cells were worked out from counters.
     """
 
     window_ns: int
@@ -132,7 +132,7 @@ class Evidence:
     delivered_bytes: int = 0
     limits: Sequence[LimitFact] = ()
     sub_windows_ns: Sequence[Sequence[int]] = ()
-    proven_ack_per_s: float | None = None
+    demonstrated_ack_per_s: float | None = None
     completeness: float = 1.0
     is_inferred: bool = False
 
@@ -152,8 +152,8 @@ class Judgement:
     ``second`` is also named: because it is within 5 %, or because it is a limiter that merely
     stood by (``bystander``). ``shares`` of all classes sum to 1. ``dimension`` is what the blamed
     (or bystanding) limiter counts. ``would_have_grown`` without that limit: None when nobody is
-    throttled or the consumer has proven no rate. ``growth`` in messages. ``is_inferred`` as the
-    evidence says.
+    throttled or the consumer has demonstrated no rate. ``growth`` in messages. ``is_inferred`` as
+    the evidence says.
     """
 
     verdict: Verdict
@@ -316,12 +316,12 @@ def _dimension(cells_ns: Sequence[int], limiter: Verdict) -> Dimension:
 
 
 def _would_have_grown(evidence: Evidence, limiter: Verdict) -> bool | None:
-    """Without the limit the consumer takes its proven rate, and never less than with it."""
-    if limiter not in THROTTLED or evidence.proven_ack_per_s is None:
+    """Without the limit the consumer takes its demonstrated rate, and never less than with it."""
+    if limiter not in THROTTLED or evidence.demonstrated_ack_per_s is None:
         return None
     acked_per_s = evidence.acked * NS_PER_S / evidence.window_ns
     appended_per_s = evidence.appended * NS_PER_S / evidence.window_ns
-    return appended_per_s > max(evidence.proven_ack_per_s, acked_per_s)
+    return appended_per_s > max(evidence.demonstrated_ack_per_s, acked_per_s)
 
 
 def _agreement(evidence: Evidence, first: Verdict, second: Verdict | None) -> float:

@@ -32,7 +32,7 @@ EFFECT_SHARE: Final = 0.01
 pressure is not full any more: then it is held."""
 
 
-class HeldMemory:
+class MemoryBaseline:
     """What one topic held when the pressure was last clear; made with its first look."""
 
     __slots__ = ("base_bytes", "episode")
@@ -126,7 +126,7 @@ class MemoryAttribution:
         self.is_everybody, self.is_given_up = False, True
         return MemoryRule.NO_EFFECT
 
-    def pressure_on(self, held: HeldMemory, held_bytes: int) -> float:
+    def pressure_on(self, held: MemoryBaseline, held_bytes: int) -> float:
         """What the memory asks of a topic that holds so much now: the pressure, or nothing."""
         base = held.base_bytes
         # What waits because everybody is slowed is no growth of the topic's own.

@@ -24,7 +24,7 @@ from headgate.flow.adaptive.cycle import (
     TopicSignals,
 )
 from headgate.flow.adaptive.drain import DrainRate, drain_target, seconds_to_breach
-from headgate.flow.adaptive.memory_share import HeldMemory
+from headgate.flow.adaptive.memory_share import MemoryBaseline
 from headgate.flow.adaptive.natural_rate import NaturalRate
 from headgate.flow.adaptive.pressure import backlog_pressure
 from headgate.flow.adaptive.topic_limits import TopicLimits, differs
@@ -49,7 +49,7 @@ class TopicControl:
 
     def __init__(self) -> None:
         self.natural = NaturalRate()
-        self.held = HeldMemory()
+        self.held = MemoryBaseline()
         """For :class:`headgate.flow.adaptive.memory_share.MemoryAttribution`."""
         self._drain: DrainRate | None = None
         self._limits: TopicLimits | None = None

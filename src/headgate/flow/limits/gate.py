@@ -36,7 +36,7 @@ from headgate.flow.limits.budget import Budget
 from headgate.flow.limits.fair_share import FairQueue, share_of
 from headgate.flow.limits.gate_node import GateNode, GateStatistics
 from headgate.flow.limits.rate_limit import Level, RateLimit
-from headgate.flow.limits.retired_gates import KeptGates
+from headgate.flow.limits.retired_gates import RetiredGates
 from headgate.flow.limits.waiter_gate import WaiterGate
 
 
@@ -177,7 +177,7 @@ class TopicGate(GateNode):
         super().__init__(Level.TOPIC, owner)
         self.broker = broker
         self.waiters: dict[WaiterGate, None] = {}
-        self.kept = KeptGates()
+        self.kept = RetiredGates()
         """Those of ``waiters`` that closed while their windows still count."""
         self.queue: FairQueue[WaiterGate] = FairQueue()
         self.demand = 0

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from headgate.flow.limits.waiter_gate import WaiterGate
 
 
-class KeptGates:
+class RetiredGates:
     """The gates of one topic's closed subscriptions, each while its window is not clear."""
 
     __slots__ = ("_durable", "_readers")

@@ -11,7 +11,7 @@ each limiter and delivery attempt, however often the limiter is asked again.
 
 from __future__ import annotations
 
-from headgate.base.counters import safe_sum
+from headgate.base.units import safe_sum
 from headgate.flow.limits.budget import Budget
 from headgate.flow.limits.rate_limit import Dimension, Level
 

@@ -1,8 +1,8 @@
 """One sentence about a topic's producers: what holds them now, or held them lately.
 
 ``explain`` says it from the broker's own memory; of a stretch of the past
-:mod:`headgate.flow.sentences.held` says it. As in :mod:`headgate.flow.sentences.backlog`, whatever
-is not known is left out.
+:mod:`headgate.flow.sentences.past_publish` says it. As in :mod:`headgate.flow.sentences.backlog`,
+whatever is not known is left out.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _HOLDERS: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class PublishHold:
     """What one cause holds now, and for how long it held anything lately.
 
     ``limit_text`` and ``limit_source`` are those of the publish limit as it is now, if the cause is
@@ -64,7 +64,7 @@ class Held:
 
 
 def publish_sentence(
-    causes: Sequence[Held],
+    causes: Sequence[PublishHold],
     *,
     partitions: int = 1,
     stopped: bool = False,
@@ -102,7 +102,7 @@ def publish_sentence(
     return head if stopped or disk_full else NOTHING_HOLDS
 
 
-def _now(held: Held, partitions: int) -> str:
+def _now(held: PublishHold, partitions: int) -> str:
     text = _waits(held, partitions)
     if held.messages:
         is_one = held.messages == 1
@@ -122,7 +122,7 @@ def _now(held: Held, partitions: int) -> str:
     return text
 
 
-def _unread(held: Held) -> str:
+def _unread(held: PublishHold) -> str:
     if held.producers == 1:
         return "its connection is not read"
     if held.unread == held.producers:
@@ -139,7 +139,7 @@ def _part(seconds: float, name: str) -> str:
     return _share(seconds) if name == "minute" else duration(seconds)
 
 
-def _waits(held: Held, partitions: int) -> str:
+def _waits(held: PublishHold, partitions: int) -> str:
     """``2 producers wait for the topic's publish limit of 10 msg/s (topic policy)``."""
     is_one = held.producers == 1
     who = f"{held.producers:,} {'producer' if is_one else 'producers'}"
@@ -162,7 +162,7 @@ def _waits(held: Held, partitions: int) -> str:
     return text + _each(held, partitions)
 
 
-def _subject(held: Held, partitions: int) -> str:
+def _subject(held: PublishHold, partitions: int) -> str:
     """``the topic's publish limit, now 10 msg/s (topic policy),``: it may have been another."""
     text = holder(held.cause)
     if held.limit_text and held.cause in PUBLISH_LIMITS:
@@ -178,7 +178,7 @@ def holder(cause: ParkCause) -> str:
     return _HOLDERS[cause]
 
 
-def _each(held: Held, partitions: int) -> str:
+def _each(held: PublishHold, partitions: int) -> str:
     """The controller gives each partition a limit of its own, of which one is told."""
     if partitions == 1 or held.cause is ParkCause.BROKER_RATE:
         return ""

@@ -13,7 +13,7 @@ from headgate.base.units import NS_PER_S
 from headgate.broker.slices import SLICE_STEPS, Steps, at_once, live_topics
 from headgate.engine.topic import Topic
 from headgate.flow.limits.gate_node import LARGEST_WAITERS
-from headgate.flow.sentences.publish import Held, publish_sentence
+from headgate.flow.sentences.publish import PublishHold, publish_sentence
 from headgate.observe.explain.reports import (
     HeldProducer,
     ParkedState,
@@ -92,7 +92,7 @@ def _held_topic(broker: Broker, topic: Topic) -> TopicPublishingReport | None:
 
 def _sentence(parked: Sequence[ParkedState], topics: Sequence[Topic]) -> str:
     causes = [
-        Held(
+        PublishHold(
             cause=ParkCause[state.cause.upper()],
             producers=state.producers,
             messages=state.messages,

@@ -273,7 +273,7 @@ class SubscriptionReport(Struct, frozen=True, kw_only=True, rename="camel"):
     """Over that window."""
     shares: dict[str, float]
     would_have_grown: bool | None
-    """Without the limit, at the consumer's proven rate; null when no limit is blamed."""
+    """Without the limit, at the consumer's demonstrated rate; null when no limit is blamed."""
     proven_ack_per_s: float | None
     """95th percentile of its ack rate while unthrottled with a backlog, in the last hour."""
     limit: LimitRef | None

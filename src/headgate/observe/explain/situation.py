@@ -16,7 +16,12 @@ from headgate.base.units import MS_PER_S, NS_PER_S
 from headgate.broker.slices import Steps
 from headgate.engine.subscription import Subscription
 from headgate.flow.account.account import CELL_COUNT, difference
-from headgate.flow.account.demonstrated import Stretch, hungry_share, proven_ack_per_s, stopped_by
+from headgate.flow.account.demonstrated import (
+    Interval,
+    demonstrated_ack_per_s,
+    hungry_share,
+    stopped_by,
+)
 from headgate.flow.account.verdict import (
     THROTTLED,
     Evidence,
@@ -103,7 +108,7 @@ class Situation:
     verdict_since_ns: int | None
     limit_level: Level | None
     limit: EffectiveLimit
-    proven_ack_per_s: float | None
+    demonstrated_ack_per_s: float | None
     sentence: str
 
 
@@ -180,7 +185,7 @@ def situation(broker: Broker, parts: Sequence[Part]) -> Steps[Situation]:
     seen = _window(runs)
     limits = broker.in_force.on(subscriptions[0])
     hour = [part.hour for part in parts]
-    proven = yield from _proven_ack_per_s(hour)
+    demonstrated = yield from _demonstrated_ack_per_s(hour)
     chunks = yield from _chunks(runs, max(SUB_WINDOW_NS, seen.length_ns // SUB_WINDOWS))
     evidence = Evidence(
         window_ns=seen.length_ns,
@@ -197,7 +202,7 @@ def situation(broker: Broker, parts: Sequence[Part]) -> Steps[Situation]:
         delivered_bytes=seen.gained("sent_bytes"),
         limits=_facts(limits, len(parts), broker.engine.throttle_counts_entries),
         sub_windows_ns=[cells_ns for _, cells_ns in chunks] if len(chunks) > 1 else (),
-        proven_ack_per_s=proven,
+        demonstrated_ack_per_s=demonstrated,
     )
     judgement = judge(evidence)
     began_ns = min((_began_ns(part) for part in troubled), default=None)
@@ -235,7 +240,7 @@ def situation(broker: Broker, parts: Sequence[Part]) -> Steps[Situation]:
         verdict_since_ns=since_ns,
         limit_level=named,
         limit=NO_LIMIT if named is None else limits[named],
-        proven_ack_per_s=proven,
+        demonstrated_ack_per_s=demonstrated,
         sentence=sentence(judgement, facts) if settled else settling,
     )
 
@@ -366,26 +371,26 @@ def _changed_ns(blamed: Verdict, hour: Sequence[Sequence[Point]]) -> int | None:
     return max(changes, default=None)
 
 
-def _proven_ack_per_s(hour: Sequence[Sequence[Point]]) -> Steps[float | None]:
+def _demonstrated_ack_per_s(hour: Sequence[Sequence[Point]]) -> Steps[float | None]:
     """What the consumers have shown to be able to: summed over partitions, None if any has not."""
     total = 0.0
     for run in hour:
-        proven = proven_ack_per_s(_stretches(run))
-        if proven is None:
+        demonstrated = demonstrated_ack_per_s(_intervals(run))
+        if demonstrated is None:
             return None
-        total += proven
+        total += demonstrated
         yield
     return total
 
 
-def _stretches(run: Sequence[Point]) -> Iterator[Stretch]:
+def _intervals(run: Sequence[Point]) -> Iterator[Interval]:
     """The parts of a history that are long enough to prove a rate."""
     first = run[0]
     for point in run[1:]:
         elapsed_ns = point.at_ns - first.at_ns
         if elapsed_ns < SUB_WINDOW_NS:
             continue
-        yield Stretch(
+        yield Interval(
             covered_ns=elapsed_ns,
             cells_ns=difference(point.cells_ns, first.cells_ns),
             acked=point.acked - first.acked,

@@ -228,7 +228,7 @@ def _fields(
         "growth_messages": judgement.growth,
         "shares": {verdict.value: share for verdict, share in judgement.shares.items()},
         "would_have_grown": judgement.would_have_grown if found.settled else None,
-        "proven_ack_per_s": found.proven_ack_per_s,
+        "proven_ack_per_s": found.demonstrated_ack_per_s,
         "limit": _limit_ref(found),
         "damage": damage or None,
         "sentence": subscription_damage_sentence(parts) if damage else found.sentence,

@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec import UNSET
 
-from headgate.base.counters import safe_sum
 from headgate.base.instants import iso_time
-from headgate.base.units import MS_PER_S, NS_PER_MS, NS_PER_S
+from headgate.base.units import MS_PER_S, NS_PER_MS, NS_PER_S, safe_sum
 from headgate.broker.slices import at_once
 from headgate.engine.consumer import Consumer
 from headgate.engine.dispatch_shared import SharedDispatcher

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from headgate.base.errors import InputError
-from headgate.base.nearest import did_you_mean
+from headgate.base.input_errors import did_you_mean
 from headgate.base.units import MS_PER_S, NS_PER_MS, NS_PER_S
 from headgate.flow.adaptive.cycle import AdaptiveSettings, Law
 from headgate.flow.quota.backlog_quota import Quota, QuotaPolicy, QuotaType

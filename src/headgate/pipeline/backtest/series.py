@@ -9,8 +9,8 @@ to the queue.
 
 Consumers showed what they can where old messages waited at the end of a step: there what they
 drained is the capacity, with all that limited their dispatch, for another publish policy would not
-have lifted that. Where they caught up, their proven rate counts (of steps with old messages at both
-ends), or what they drained if that is more.
+have lifted that. Where they caught up, their demonstrated rate counts (of steps with old messages
+at both ends), or what they drained if that is more.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headgate.base.units import NS_PER_MS, NS_PER_S
-from headgate.flow.account.demonstrated import HELD_SHARE_MAX, PROVEN_PERCENTILE
+from headgate.flow.account.demonstrated import DEMONSTRATED_PERCENTILE, HELD_SHARE_MAX
 from headgate.flow.account.verdict import YOUNG_NS
 from headgate.flow.limits.precedence import ADAPTIVE_SOURCE
 from headgate.flow.quota.backlog_quota import QuotaPolicy
@@ -300,11 +300,11 @@ def _load(
     is_old = pieces.end_age_ns >= YOUNG_NS
     is_measured = _in_steps(at, ends, spans * is_old)[kept] >= most
     is_old &= pieces.age_ns >= YOUNG_NS
-    is_proven = _in_steps(at, ends, spans * is_old)[kept] >= most
+    is_demonstrated = _in_steps(at, ends, spans * is_old)[kept] >= most
     steps = np.empty((len(kept), len(STEP_COLUMNS)))
     steps[:, 0] = wanted / seconds
     steps[:, 1] = _message_bytes(messages, accepted)
-    steps[:, 2] = _capacity(drained / seconds, is_measured, is_proven)
+    steps[:, 2] = _capacity(drained / seconds, is_measured, is_demonstrated)
     place = np.clip(np.searchsorted(pieces.from_ns, edges[kept] + step_ns, "left") - 1, 0, None)
     steps[:, 3:] = columns.levels[:, pieces.row[place]].T
     start = max(0, int(np.searchsorted(pieces.from_ns, edges[kept[0]], "right")) - 1)
@@ -349,8 +349,8 @@ def _message_bytes(messages: Doubles, size_bytes: Doubles) -> Doubles:
     return np.asarray(np.maximum(sizes[place], 1.0))
 
 
-def _capacity(drained: Doubles, is_measured: Flags, is_proven: Flags) -> Doubles:
+def _capacity(drained: Doubles, is_measured: Flags, is_demonstrated: Flags) -> Doubles:
     """Bytes a second that consumers could take in each step."""
-    rates = np.sort(drained[is_proven]) if is_proven.any() else np.sort(drained)[-1:]
-    proven = rates[min(len(rates) - 1, int(PROVEN_PERCENTILE * len(rates)))]
-    return np.where(is_measured, drained, np.maximum(drained, proven))
+    rates = np.sort(drained[is_demonstrated]) if is_demonstrated.any() else np.sort(drained)[-1:]
+    demonstrated = rates[min(len(rates) - 1, int(DEMONSTRATED_PERCENTILE * len(rates)))]
+    return np.where(is_measured, drained, np.maximum(drained, demonstrated))

@@ -69,8 +69,8 @@ INPUT_COLUMNS: Final = (
 )
 """What of ``intervals`` a judgement looks at."""
 
-PROVEN_RATE: Final = next(c for c in JUDGEMENT_COLUMNS if c.name == "proven_rate_per_s")
-"""The column that is joined to the input: the consumers' proven rate."""
+DEMONSTRATED_RATE: Final = next(c for c in JUDGEMENT_COLUMNS if c.name == "proven_rate_per_s")
+"""The column that is joined to the input: the consumers' demonstrated rate."""
 
 RANGE_COLUMNS: Final = (
     *(column for column in ATTRIBUTION.columns if column.name in ATTRIBUTION_KEY),
@@ -84,7 +84,7 @@ _PLACE: Final = ("date", "hour", "minute", *ATTRIBUTION_KEY, "broker")
 
 def attribution_table(table: pa.Table) -> pa.Table:
     """The rows of ``attribution``, one for each row of ``table``: :data:`INPUT_COLUMNS`,
-    :data:`PROVEN_RATE` and :data:`sharing.WAITERS`."""
+    :data:`DEMONSTRATED_RATE` and :data:`sharing.WAITERS`."""
     windows = minute_windows(table)
     judged = judge_arrays(windows.evidence())
     columns: dict[str, Any] = {
@@ -97,7 +97,7 @@ def attribution_table(table: pa.Table) -> pa.Table:
 
 def range_table(runs: pa.Table) -> pa.Table:
     """One row of :data:`RANGE_COLUMNS` for each subscription in its runs, which are sorted by
-    ``ranges.SORT_COLUMNS`` and have :data:`PROVEN_RATE` and :data:`sharing.WAITERS`."""
+    ``ranges.SORT_COLUMNS`` and have :data:`DEMONSTRATED_RATE` and :data:`sharing.WAITERS`."""
     schema = arrow_schema(RANGE_COLUMNS)
     if runs.num_rows == 0:
         return schema.empty_table()

@@ -7,8 +7,8 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headgate.flow.account.demonstrated import Stretch, proven_ack_per_s
-from headgate.pipeline.kernels.attribution import PROVEN_RATE, range_table
+from headgate.flow.account.demonstrated import Interval, demonstrated_ack_per_s
+from headgate.pipeline.kernels.attribution import DEMONSTRATED_RATE, range_table
 from headgate.pipeline.kernels.minute_runs import minute_runs
 from headgate.pipeline.kernels.sharing import WAITERS
 from headgate.record.fields import STATE_FIELD_NAMES
@@ -38,23 +38,23 @@ def judge_one_range(
     if inside.num_rows == 0:
         return None
     runs = minute_runs(inside)
-    proven = pa.array([_proven_rate_per_s(before_end)] * runs.num_rows, pa.float64())
+    demonstrated = pa.array([_demonstrated_rate_per_s(before_end)] * runs.num_rows, pa.float64())
     others = pa.array([topic_waiters] * runs.num_rows, pa.int64())
     judged: list[dict[str, Any]] = range_table(
-        runs.append_column(PROVEN_RATE.name, proven).append_column(WAITERS.name, others)
+        runs.append_column(DEMONSTRATED_RATE.name, demonstrated).append_column(WAITERS.name, others)
     ).to_pylist()
     return judged[0]
 
 
-def _proven_rate_per_s(minutes: pa.Table) -> float | None:
+def _demonstrated_rate_per_s(minutes: pa.Table) -> float | None:
     """By the law itself, row by row: a day has no more than 1,440 minutes."""
-    return proven_ack_per_s(map(_stretch, minutes.select(_PROOF_COLUMNS).to_pylist()))
+    return demonstrated_ack_per_s(map(_interval, minutes.select(_PROOF_COLUMNS).to_pylist()))
 
 
-def _stretch(minute: dict[str, Any]) -> Stretch:
+def _interval(minute: dict[str, Any]) -> Interval:
     cells_ns = [minute[name] or 0 for name in STATE_FIELD_NAMES]
     backlog = min(minute["backlog_messages_start"] or 0, minute["backlog_messages"] or 0)
-    return Stretch(
+    return Interval(
         covered_ns=sum(cells_ns) or minute["covered_ns"],
         cells_ns=cells_ns,
         acked=minute["acked"] or 0,

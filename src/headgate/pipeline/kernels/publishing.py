@@ -20,7 +20,7 @@ from headgate.base.park_cause import ParkCause
 from headgate.base.units import NS_PER_S
 from headgate.flow.limits.rate_limit import Dimension, is_lower
 from headgate.flow.sentences.backlog import limit_text
-from headgate.flow.sentences.held import HeldThen, held_sentence
+from headgate.flow.sentences.past_publish import PastPublishHold, past_publish_sentence
 from headgate.pipeline.kernels.counted import counted_ns
 from headgate.pipeline.kernels.publish_limits import (
     BROKER_LIMIT_COLUMNS,
@@ -158,7 +158,7 @@ def held_over(
         "evidence": (
             INFERRED if any(minute["evidence"] == INFERRED for minute in minutes) else MEASURED
         ),
-        "sentence": held_sentence(told, range_s=span_ns / NS_PER_S if is_range else None),
+        "sentence": past_publish_sentence(told, range_s=span_ns / NS_PER_S if is_range else None),
     }
 
 
@@ -170,22 +170,22 @@ def _sum(minutes: Sequence[Minute], name: str) -> int | None:
 
 def _told(
     cause: ParkCause, held_ns: int, minutes: Sequence[Minute], before: Minute | None
-) -> HeldThen:
+) -> PastPublishHold:
     """What the sentence says of one cause: of its limits the one that held for longest."""
     messages = 0 if cause is ParkCause.MEMORY else minutes[-1][f"parked_{cause.label}_messages"]
     seconds = held_ns / NS_PER_S
     if not held_ns:
-        return HeldThen(cause, messages=messages or 0)
+        return PastPublishHold(cause, messages=messages or 0)
     if cause is ParkCause.BACKLOG_QUOTA:
         text, source = _longest_quota(minutes, before)
-        return HeldThen(cause, seconds, messages or 0, text, source)
+        return PastPublishHold(cause, seconds, messages or 0, text, source)
     if cause in (ParkCause.PENDING_LIMIT, ParkCause.MEMORY, ParkCause.DISK_FULL):
-        return HeldThen(cause, seconds, messages or 0)
+        return PastPublishHold(cause, seconds, messages or 0)
     longest = _longest_limit(cause, minutes, before)
     if longest is None:
-        return HeldThen(cause, seconds, messages or 0)
+        return PastPublishHold(cause, seconds, messages or 0)
     at_end = limit_of(cause, minutes[-1])
-    return HeldThen(
+    return PastPublishHold(
         cause,
         seconds,
         messages or 0,

@@ -40,9 +40,9 @@ from headgate.pipeline.kernels.windows import (
     LimitArrays,
     Windows,
     cells_of,
+    demonstrated_of,
     limits_of,
     longs,
-    proven_of,
 )
 from headgate.pipeline.tables.arrow_types import changes
 from headgate.pipeline.tables.attribution import ATTRIBUTION_KEY
@@ -121,7 +121,7 @@ def range_windows(runs: pa.Table) -> Ranges:
         unacked_end=longs(runs, "unacked")[ends],
         oldest_age_max_ns=np.maximum.reduceat(longs(runs, "oldest_age_max_ns"), begins),
         limits=LimitArrays(*np.moveaxis(amounts, 2, 0)),
-        proven_per_s=proven_of(runs)[begins],
+        demonstrated_per_s=demonstrated_of(runs)[begins],
         is_inferred=np.logical_or.reduceat(
             runs.column("is_inferred").to_numpy().astype(np.bool_), begins
         ),

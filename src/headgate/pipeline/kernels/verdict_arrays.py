@@ -67,8 +67,8 @@ class EvidenceArrays:
     """Field by field ``headgate.flow.account.verdict.Evidence``, for n windows.
 
     ``cells_ns`` is [CELL_COUNT, n], ``limits_per_s`` [Level, Dimension, n]; NaN where there is no
-    limit and where no rate was proven. ``votes`` stands for the sub-windows: [VERDICTS, n], the
-    time of those that point at each class (:func:`winners`); None for windows without any.
+    limit and where no rate was demonstrated. ``votes`` stands for the sub-windows: [VERDICTS, n],
+    the time of those that point at each class (:func:`winners`); None for windows without any.
     """
 
     window_ns: Longs
@@ -84,7 +84,7 @@ class EvidenceArrays:
     evicted: Longs
     delivered_bytes: Longs
     limits_per_s: Doubles
-    proven_ack_per_s: Doubles
+    demonstrated_ack_per_s: Doubles
     completeness: Doubles
     is_inferred: Flags
     votes: Longs | None = None
@@ -238,10 +238,10 @@ def _dimension(held_ns: Longs, limiter: Any) -> Codes:
 
 
 def _would_have_grown(evidence: EvidenceArrays) -> Codes:
-    proven = evidence.proven_ack_per_s
+    demonstrated = evidence.demonstrated_ack_per_s
     appended_per_s = evidence.appended.astype(np.float64) * NS_PER_S / evidence.window_ns
-    grown = appended_per_s > np.fmax(proven, _acked_per_s(evidence))
-    return np.where(np.isnan(proven), NOBODY, grown).astype(np.int8)
+    grown = appended_per_s > np.fmax(demonstrated, _acked_per_s(evidence))
+    return np.where(np.isnan(demonstrated), NOBODY, grown).astype(np.int8)
 
 
 def _agreement(evidence: EvidenceArrays, first: Any, second: Any) -> Any:

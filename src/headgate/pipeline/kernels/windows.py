@@ -66,7 +66,7 @@ class LimitArrays:
 @dataclass(frozen=True, slots=True)
 class Windows:
     """n windows. ``sums`` has :data:`SUMMED`, ``cells_ns`` is [cell, n], ``limits`` those that
-    held, ``votes`` as in :class:`EvidenceArrays`; a rate that is not proven is NaN."""
+    held, ``votes`` as in :class:`EvidenceArrays`; a rate that is not demonstrated is NaN."""
 
     from_ns: Longs
     to_ns: Longs
@@ -78,7 +78,7 @@ class Windows:
     unacked_end: Longs
     oldest_age_max_ns: Longs
     limits: LimitArrays
-    proven_per_s: Doubles
+    demonstrated_per_s: Doubles
     is_inferred: Flags
     votes: Longs | None = None
 
@@ -121,7 +121,7 @@ class Windows:
             evicted=self.sums["evicted"],
             delivered_bytes=self.sums["bytes_out"],
             limits_per_s=self.limits.per_s(),
-            proven_ack_per_s=self.proven_per_s,
+            demonstrated_ack_per_s=self.demonstrated_per_s,
             completeness=self.completeness() * (1.0 - unexplained),
             is_inferred=self.is_inferred,
             votes=self.votes,
@@ -170,7 +170,7 @@ def inferred_rows(table: pa.Table) -> Flags:
     return np.asarray(column.to_numpy(), dtype=np.bool_)
 
 
-def proven_of(table: pa.Table) -> Doubles:
+def demonstrated_of(table: pa.Table) -> Doubles:
     """The column ``proven_rate_per_s``; null is NaN."""
     column = table.column("proven_rate_per_s")
     if column.null_count:
@@ -191,7 +191,7 @@ def minute_windows(table: pa.Table) -> Windows:
         unacked_end=longs(table, "unacked"),
         oldest_age_max_ns=longs(table, "oldest_age_max_ns"),
         limits=limits_of(table),
-        proven_per_s=proven_of(table),
+        demonstrated_per_s=demonstrated_of(table),
         is_inferred=inferred_rows(table),
     )
 
@@ -199,7 +199,7 @@ def minute_windows(table: pa.Table) -> Windows:
 def judgement_columns(windows: Windows, judged: JudgementArrays) -> dict[str, pa.Array]:
     """The columns of ``tables.attribution.JUDGEMENT_COLUMNS`` but the sentence."""
     shares = {f"share_{blame.lower()}": pa.array(judged.shares[_CODES[blame]]) for blame in BLAMES}
-    proven = windows.proven_per_s
+    demonstrated = windows.demonstrated_per_s
     grown = judged.would_have_grown
     return {
         "growth_messages": pa.array(judged.growth),
@@ -216,7 +216,7 @@ def judgement_columns(windows: Windows, judged: JudgementArrays) -> dict[str, pa
         "second": _names(_VERDICT_NAMES, judged.second),
         "bystander": pa.array(judged.bystander),
         "dimension": _names(_DIMENSIONS, judged.dimension),
-        "proven_rate_per_s": pa.array(proven, mask=np.isnan(proven)),
+        "proven_rate_per_s": pa.array(demonstrated, mask=np.isnan(demonstrated)),
         "grows_without_limit": pa.array(grown == 1, mask=grown == NOBODY),
         "confidence": pa.array(judged.confidence),
         "completeness": pa.array(windows.completeness()),

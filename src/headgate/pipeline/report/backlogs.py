@@ -30,7 +30,7 @@ from headgate.pipeline.render import topic_text
 from headgate.pipeline.report.grid import Grid, Values, account_span, instants, numbers
 from headgate.pipeline.report.totals import largest, matching, totals
 from headgate.pipeline.store.scan import TableScan
-from headgate.pipeline.tables.attribution import ATTRIBUTION_KEY, BLAMES, PROVEN_LOOK_BACK_NS
+from headgate.pipeline.tables.attribution import ATTRIBUTION_KEY, BLAMES, DEMONSTRATED_LOOK_BACK_NS
 from headgate.pipeline.times import Span
 from headgate.record.fields import Kind
 
@@ -213,9 +213,9 @@ def _offenders(
     if not keys:
         return ()
     filters = [(name, sorted({row[name] for row in keys})) for name in ("topic", "subscription")]
-    proven = Span(grid.start_ns - PROVEN_LOOK_BACK_NS, span.until_ns)
+    demonstrated = Span(grid.start_ns - DEMONSTRATED_LOOK_BACK_NS, span.until_ns)
     subscriptions = ("kind", [Kind.SUBSCRIPTION.value])
-    accounts = intervals.rows(INPUT_COLUMNS, proven, subscriptions, *filters)
+    accounts = intervals.rows(INPUT_COLUMNS, demonstrated, subscriptions, *filters)
     series = attribution.rows(
         tuple(dict.fromkeys((*ATTRIBUTION_KEY, *_COURSE, *BLAME_INPUT, *WEIGHT_INPUT))),
         span,

@@ -16,8 +16,8 @@ from headgate.pipeline.tables.columns import (
 )
 from headgate.pipeline.tables.intervals import INTERVALS
 
-PROVEN_LOOK_BACK_NS: Final = 24 * HOUR_NS
-"""How far back ``attribution`` looks for a consumer's proven rate."""
+DEMONSTRATED_LOOK_BACK_NS: Final = 24 * HOUR_NS
+"""How far back ``attribution`` looks for a consumer's demonstrated rate."""
 
 BLAMES: Final = (
     "NONE",
@@ -59,7 +59,7 @@ JUDGEMENT_COLUMNS: Final = (
     TableColumn("second", STRING, "The cause named second, or null."),
     TableColumn("bystander", ColumnType.BOOLEAN, "second is a limiter that merely stood by."),
     TableColumn("dimension", STRING, "What the named limiter counts: messages, bytes or null."),
-    TableColumn("proven_rate_per_s", DOUBLE, "The consumers' proven rate, or null."),
+    TableColumn("proven_rate_per_s", DOUBLE, "The consumers' demonstrated rate, or null."),
     TableColumn(
         "grows_without_limit",
         ColumnType.BOOLEAN,

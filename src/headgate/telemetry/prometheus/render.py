@@ -15,9 +15,8 @@ import asyncio
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
-from headgate.base.counters import safe_sum
 from headgate.base.names import PARTITION_SUFFIX, TopicName
-from headgate.base.units import NS_PER_S
+from headgate.base.units import NS_PER_S, safe_sum
 from headgate.broker.damage import damage_counts
 from headgate.flow.account.account import LABELS
 from headgate.flow.limits.precedence import EffectiveLimit

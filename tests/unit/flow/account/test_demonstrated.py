@@ -8,9 +8,9 @@ from headgate.base.units import NS_PER_MS, NS_PER_S
 from headgate.flow.account.account import CELL_COUNT, Cell, State
 from headgate.flow.account.demonstrated import (
     CONSUMER_STATES,
-    Stretch,
+    Interval,
+    demonstrated_ack_per_s,
     hungry_share,
-    proven_ack_per_s,
     stopped_by,
 )
 from headgate.flow.account.verdict import YOUNG_NS
@@ -25,14 +25,14 @@ def cells(**seconds: float) -> list[int]:
     return found
 
 
-def stretch(acked: int, *, oldest_s: float = 10, **seconds: float) -> Stretch:
+def interval(acked: int, *, oldest_s: float = 10, **seconds: float) -> Interval:
     account = cells(**seconds)
-    return Stretch(sum(account), account, acked, round(oldest_s * NS_PER_S))
+    return Interval(sum(account), account, acked, round(oldest_s * NS_PER_S))
 
 
 def test_a_consumer_that_had_enough_proves_its_rate() -> None:
-    assert proven_ack_per_s([stretch(500, no_permits=9, dispatching=1)]) == 50
-    assert proven_ack_per_s([stretch(500, awaiting_ack=10)]) == 50
+    assert demonstrated_ack_per_s([interval(500, no_permits=9, dispatching=1)]) == 50
+    assert demonstrated_ack_per_s([interval(500, awaiting_ack=10)]) == 50
 
 
 @pytest.mark.parametrize(
@@ -40,27 +40,29 @@ def test_a_consumer_that_had_enough_proves_its_rate() -> None:
     ["caught_up", "no_consumer", "transition", "topic_messages_hungry", "broker_bytes_busy"],
 )
 def test_time_that_others_held_proves_nothing(held_by: str) -> None:
-    assert proven_ack_per_s([stretch(500, no_permits=9.5, **{held_by: 0.5})]) == 50
-    assert proven_ack_per_s([stretch(500, no_permits=9.4, **{held_by: 0.6})]) is None
+    assert demonstrated_ack_per_s([interval(500, no_permits=9.5, **{held_by: 0.5})]) == 50
+    assert demonstrated_ack_per_s([interval(500, no_permits=9.4, **{held_by: 0.6})]) is None
 
 
-def test_where_all_is_young_nothing_is_proven() -> None:
+def test_where_all_is_young_nothing_is_demonstrated() -> None:
     young_s = (YOUNG_NS - NS_PER_MS) / NS_PER_S
-    assert proven_ack_per_s([stretch(500, no_permits=10, oldest_s=young_s)]) is None
-    old = stretch(500, no_permits=10, oldest_s=YOUNG_NS / NS_PER_S)
-    assert proven_ack_per_s([old]) == 50
-    assert proven_ack_per_s([old], young_ns=YOUNG_NS + 1) is None
+    assert demonstrated_ack_per_s([interval(500, no_permits=10, oldest_s=young_s)]) is None
+    old = interval(500, no_permits=10, oldest_s=YOUNG_NS / NS_PER_S)
+    assert demonstrated_ack_per_s([old]) == 50
+    assert demonstrated_ack_per_s([old], young_ns=YOUNG_NS + 1) is None
 
 
 def test_a_stretch_without_time_proves_nothing() -> None:
-    assert proven_ack_per_s([Stretch(0, cells(), 500, 10 * NS_PER_S)]) is None
-    assert proven_ack_per_s([]) is None
+    assert demonstrated_ack_per_s([Interval(0, cells(), 500, 10 * NS_PER_S)]) is None
+    assert demonstrated_ack_per_s([]) is None
 
 
 def test_one_fluke_in_a_hundred_does_not_count() -> None:
-    usual = [stretch(100, no_permits=10) for _ in range(99)]
-    assert proven_ack_per_s([*usual, stretch(90_000, no_permits=10)]) == 10
-    assert proven_ack_per_s([stretch(100, no_permits=10), stretch(200, no_permits=10)]) == 20
+    usual = [interval(100, no_permits=10) for _ in range(99)]
+    assert demonstrated_ack_per_s([*usual, interval(90_000, no_permits=10)]) == 10
+    assert (
+        demonstrated_ack_per_s([interval(100, no_permits=10), interval(200, no_permits=10)]) == 20
+    )
 
 
 def test_the_consumer_state_that_took_most_time_stopped_it() -> None:

@@ -200,12 +200,12 @@ def test_what_is_merely_in_flight_makes_no_bystander() -> None:
     assert judge(held).verdict is Verdict.THROTTLED_SUBSCRIPTION
 
 
-def test_the_counterfactual_asks_the_consumers_proven_rate() -> None:
+def test_the_counterfactual_asks_the_consumers_demonstrated_rate() -> None:
     held = _evidence(TOPIC_MESSAGES_HUNGRY=1.0)
     assert judge(held).would_have_grown is None
-    assert judge(replace(held, proven_ack_per_s=100.0)).would_have_grown is True
-    assert judge(replace(held, proven_ack_per_s=200.0)).would_have_grown is False
-    consumer = replace(_evidence(NO_PERMITS=1.0), proven_ack_per_s=100.0)
+    assert judge(replace(held, demonstrated_ack_per_s=100.0)).would_have_grown is True
+    assert judge(replace(held, demonstrated_ack_per_s=200.0)).would_have_grown is False
+    consumer = replace(_evidence(NO_PERMITS=1.0), demonstrated_ack_per_s=100.0)
     assert judge(consumer).would_have_grown is None
 
 

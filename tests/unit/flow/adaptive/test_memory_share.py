@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from headgate.base.units import KIB, MIB, NS_PER_MS, NS_PER_S
 from headgate.flow.adaptive.cycle import MemoryRule
-from headgate.flow.adaptive.memory_share import HeldMemory, MemoryAttribution
+from headgate.flow.adaptive.memory_share import MemoryAttribution, MemoryBaseline
 
 
 class Topics:
@@ -16,7 +16,7 @@ class Topics:
 
     def __init__(self, count: int) -> None:
         self.attribution = MemoryAttribution()
-        self.held = [HeldMemory() for _ in range(count)]
+        self.held = [MemoryBaseline() for _ in range(count)]
         self.now_ns = 0
         self.used_share = 0.9
         self.is_enforced = True
@@ -201,7 +201,7 @@ def test_while_nobody_publishes_no_effect_is_asked_for() -> None:
 def test_at_any_interval_a_topic_has_the_time_to_be_seen(interval_ms: int, cycles: int) -> None:
     """Three cycles, and two seconds."""
     attribution, now_ns = MemoryAttribution(), 10 * NS_PER_S
-    held = HeldMemory()
+    held = MemoryBaseline()
     for cycle in range(1, cycles + 1):
         now_ns += interval_ms * NS_PER_MS
         turned = attribution.begin(1.0, 0.9, now_ns)

@@ -12,6 +12,8 @@ from headgate.flow.limits.precedence import (
     RateKeys,
     RatePolicy,
     effective_limit,
+    is_tighter,
+    tighter,
 )
 from headgate.flow.limits.rate_limit import Dimension, Level, RateLimit
 
@@ -118,3 +120,15 @@ def test_unlimited_ends_the_search() -> None:
 def test_the_broker_settings_are_relative_as_a_whole() -> None:
     found = effective_limit(DISPATCH_KEYS[Level.TOPIC], broker_messages=5, broker_relative=True)
     assert found.limit == RateLimit(5, None, relative=True)
+
+
+def test_the_tighter_of_two_limits() -> None:
+    """Rule 3.3: in each dimension by itself."""
+    five = RateLimit(messages=5, bytes=None)
+    assert tighter(None, None) is None
+    assert tighter(five, None) == tighter(None, five) == five
+    assert tighter(RateLimit(5, 100), RateLimit(None, 70)) == RateLimit(5, 70)
+    assert is_tighter(five, None, Dimension.MESSAGES)
+    assert is_tighter(five, RateLimit(6, None), Dimension.MESSAGES)
+    assert not is_tighter(five, five, Dimension.MESSAGES)
+    assert not is_tighter(five, RateLimit(6, 70), Dimension.BYTES)

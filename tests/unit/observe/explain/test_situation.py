@@ -437,7 +437,7 @@ def test_a_partition_without_trouble_does_not_hide_the_others() -> None:
     assert found.judgement.verdict is Verdict.NO_CONSUMER
 
 
-# -- what the consumer has proven ---------------------------------------------------------------
+# -- what the consumer has demonstrated ----------------------------------------------------------
 
 
 def test_a_consumer_proves_its_rate_while_nothing_throttles_it() -> None:
@@ -446,27 +446,27 @@ def test_a_consumer_proves_its_rate_while_nothing_throttles_it() -> None:
     subscription = broker.subscription(topic)
     broker.client(subscription, 100, queue=100)
     broker.run(30)
-    assert judge(broker, subscription).proven_ack_per_s == pytest.approx(100, rel=0.1)
+    assert judge(broker, subscription).demonstrated_ack_per_s == pytest.approx(100, rel=0.1)
     broker.limits.messages[(topic.name.full, "s")] = 20
     broker.engine.limits_of_topic(topic)
     broker.run(30)
     found = judge(broker, subscription)
     assert found.judgement.verdict is Verdict.THROTTLED_SUBSCRIPTION
-    assert found.proven_ack_per_s == pytest.approx(100, rel=0.1)
+    assert found.demonstrated_ack_per_s == pytest.approx(100, rel=0.1)
     # 300 a second are published: without the limit it would have grown all the same.
     assert found.judgement.would_have_grown is True
     assert "raising it helps only in part" in found.sentence
 
 
-def test_who_never_had_enough_has_proven_nothing() -> None:
+def test_who_never_had_enough_has_demonstrated_nothing() -> None:
     broker = VirtualBroker()
     keeps_up = broker.subscription(broker.topic("a", 100))
     broker.client(keeps_up, FAST)
     held = broker.subscription(broker.topic("b", 100), limit=10)
     broker.client(held, FAST)
     broker.run(30)
-    assert judge(broker, keeps_up).proven_ack_per_s is None
-    assert judge(broker, held).proven_ack_per_s is None
+    assert judge(broker, keeps_up).demonstrated_ack_per_s is None
+    assert judge(broker, held).demonstrated_ack_per_s is None
     assert judge(broker, held).judgement.would_have_grown is None
 
 

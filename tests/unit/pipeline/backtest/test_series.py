@@ -96,7 +96,7 @@ def test_steps_in_which_a_limit_held_all_along_are_censored() -> None:
     assert load_of(rows).censored_share == 0.5
 
 
-def test_the_drain_is_measured_where_old_messages_waited_and_proven_elsewhere() -> None:
+def test_the_drain_is_measured_where_old_messages_waited_and_demonstrated_elsewhere() -> None:
     old, young = 5 * S, S
     rows = [
         sample(10, bytes_in=10_000, backlog_bytes=9_000, oldest_age_ns=old),

@@ -15,12 +15,12 @@ from headgate.pipeline.kernels.minute_runs import minute_runs
 from headgate.pipeline.tables.arrow_types import table_arrow_schema
 from headgate.pipeline.tables.attribution import ATTRIBUTION
 from headgate.pipeline.tables.bronze import INFERRED
-from tests.unit.pipeline.judged import input_table, judge_each, judge_ranges, with_proven_rate
+from tests.unit.pipeline.judged import input_table, judge_each, judge_ranges, with_demonstrated_rate
 from tests.unit.pipeline.play import SITUATIONS, T0, Broker, S, minutes, play
 from tests.unit.pipeline.random_minutes import minutes_of_one
 from tests.unit.pipeline.row_by_row import judge_minutes
 
-PROVEN = st.sampled_from([None, 5.0, 100.0, 2_000.0])
+DEMONSTRATED = st.sampled_from([None, 5.0, 100.0, 2_000.0])
 WAITERS = st.none() | st.integers(2, 5)
 
 
@@ -33,24 +33,24 @@ def assert_same(found: Mapping[str, Any], expected: Mapping[str, Any]) -> None:
 
 
 @settings(max_examples=300, deadline=None)
-@given(minutes_of_one(), PROVEN, WAITERS)
+@given(minutes_of_one(), DEMONSTRATED, WAITERS)
 def test_minutes_are_judged_as_row_by_row(
-    rows: list[dict[str, Any]], proven: float | None, waiters: int | None
+    rows: list[dict[str, Any]], demonstrated: float | None, waiters: int | None
 ) -> None:
-    for found, row in zip(judge_each(rows, proven, waiters), rows, strict=True):
-        assert_same(found, judge_minutes([row], proven, waiters or 0))
+    for found, row in zip(judge_each(rows, demonstrated, waiters), rows, strict=True):
+        assert_same(found, judge_minutes([row], demonstrated, waiters or 0))
         assert (found["minute"], found["hour"]) == (row["minute"], row["hour"])
         assert (found["topic"], found["broker"]) == (row["topic"], row["broker"])
 
 
 @settings(max_examples=300, deadline=None)
-@given(minutes_of_one(), PROVEN, st.integers(1, 8), WAITERS)
+@given(minutes_of_one(), DEMONSTRATED, st.integers(1, 8), WAITERS)
 def test_a_range_is_judged_as_row_by_row(
-    rows: list[dict[str, Any]], proven: float | None, batch_rows: int, waiters: int | None
+    rows: list[dict[str, Any]], demonstrated: float | None, batch_rows: int, waiters: int | None
 ) -> None:
     """However its minutes are cut into batches."""
-    (found,) = judge_ranges(rows, proven, batch_rows, waiters)
-    assert_same(found, judge_minutes(rows, proven, waiters or 0))
+    (found,) = judge_ranges(rows, demonstrated, batch_rows, waiters)
+    assert_same(found, judge_minutes(rows, demonstrated, waiters or 0))
     assert found["broker"] == rows[-1]["broker"]
 
 
@@ -65,7 +65,7 @@ def test_a_range_does_not_depend_on_the_order_of_its_rows(rows: list[Any], rando
 def test_one_row_for_each_minute() -> None:
     player = Broker(start_ns=T0 + 3_500 * S)
     rows = minutes([m for _ in range(200) for m in player.window()])
-    found = attribution_table(with_proven_rate(input_table(rows), None))
+    found = attribution_table(with_demonstrated_rate(input_table(rows), None))
     assert found.schema == table_arrow_schema(ATTRIBUTION)
     assert found.num_rows == len(rows) == 4 * len(SITUATIONS)
     wanted = {(s.topic, s.subscription): s.verdict for s in SITUATIONS}
@@ -97,6 +97,6 @@ def test_one_inferred_minute_makes_a_range_inferred() -> None:
 
 def test_no_rows_are_no_rows() -> None:
     none = input_table([])
-    assert attribution_table(with_proven_rate(none, None)).num_rows == 0
+    assert attribution_table(with_demonstrated_rate(none, None)).num_rows == 0
     assert minute_runs(none).num_rows == 0
-    assert range_table(with_proven_rate(minute_runs(none), None)).num_rows == 0
+    assert range_table(with_demonstrated_rate(minute_runs(none), None)).num_rows == 0

@@ -16,9 +16,9 @@ from tests.unit.pipeline.play import SITUATIONS, S, Situation, minutes, play
 ROWS = minutes(play(150))
 
 
-def judge_minutes(rows: list[dict[str, Any]], proven_per_s: float | None) -> dict[str, Any]:
+def judge_minutes(rows: list[dict[str, Any]], demonstrated_per_s: float | None) -> dict[str, Any]:
     """One subscription over its minutes."""
-    (row,) = judge_ranges(rows, proven_per_s)
+    (row,) = judge_ranges(rows, demonstrated_per_s)
     return row
 
 
@@ -118,7 +118,7 @@ def test_missing_time_lowers_confidence_and_completeness() -> None:
     assert judged["confidence"] < judge_minutes(rows, None)["confidence"]
 
 
-def test_counterfactual_asks_the_proven_rate() -> None:
+def test_counterfactual_asks_the_demonstrated_rate() -> None:
     held = of(SITUATIONS[1])
     assert judge_minutes(held, None)["grows_without_limit"] is None
     assert judge_minutes(held, 300.0)["grows_without_limit"] is True

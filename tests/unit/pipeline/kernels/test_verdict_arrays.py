@@ -53,7 +53,7 @@ def arrays(windows: Sequence[Evidence]) -> EvidenceArrays:
         if window.sub_windows_ns:
             parts = np.array(window.sub_windows_ns, np.int64).T
             np.add.at(votes[:, place], winners(blame_shares(parts)), parts.sum(axis=0))
-    proven = [window.proven_ack_per_s for window in windows]
+    demonstrated = [window.demonstrated_ack_per_s for window in windows]
     return EvidenceArrays(
         window_ns=longs("window_ns"),
         cells_ns=np.array([window.cells_ns for window in windows], np.int64).T,
@@ -68,7 +68,7 @@ def arrays(windows: Sequence[Evidence]) -> EvidenceArrays:
         evicted=longs("evicted"),
         delivered_bytes=longs("delivered_bytes"),
         limits_per_s=limits,
-        proven_ack_per_s=np.array([math.nan if p is None else p for p in proven]),
+        demonstrated_ack_per_s=np.array([math.nan if p is None else p for p in demonstrated]),
         completeness=np.array([window.completeness for window in windows]),
         is_inferred=np.array([window.is_inferred for window in windows]),
         votes=votes if any(window.sub_windows_ns for window in windows) else None,
@@ -135,7 +135,7 @@ EVIDENCE = st.builds(
         unique_by=lambda fact: fact.level,
     ),
     sub_windows_ns=st.one_of(st.just(()), st.lists(CELLS, max_size=4)),
-    proven_ack_per_s=RATES,
+    demonstrated_ack_per_s=RATES,
     completeness=st.sampled_from([0.0, 0.3, 1.0]),
     is_inferred=st.booleans(),
 )

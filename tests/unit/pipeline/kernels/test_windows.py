@@ -17,7 +17,7 @@ from headgate.pipeline.kernels.windows import (
 )
 from headgate.pipeline.tables.attribution import BLAMES, JUDGEMENT_COLUMNS
 from headgate.record.fields import STATE_FIELD_NAMES
-from tests.unit.pipeline.judged import input_table, with_proven_rate
+from tests.unit.pipeline.judged import input_table, with_demonstrated_rate
 from tests.unit.pipeline.play import SITUATIONS, S, minutes, play
 
 ROWS = [row for row in minutes(play(60)) if row["topic"] == SITUATIONS[0].topic]
@@ -33,7 +33,7 @@ def test_limits_as_rates() -> None:
 
 def test_growth_that_nothing_explains_makes_evidence_less_complete() -> None:
     rows = [ROWS[0], ROWS[0] | {"backlog_messages": ROWS[0]["backlog_messages"] + 30_000}]
-    windows = minute_windows(with_proven_rate(input_table(rows), None))
+    windows = minute_windows(with_demonstrated_rate(input_table(rows), None))
     assert windows.residual().tolist() == [0, 30_000]
     complete, less = windows.evidence().completeness.tolist()
     assert complete == 1.0
@@ -43,10 +43,10 @@ def test_growth_that_nothing_explains_makes_evidence_less_complete() -> None:
 
 def test_what_is_missing_counts_nothing() -> None:
     empty = dict.fromkeys((*SUMMED, *STATE_FIELD_NAMES, "unacked", "oldest_age_max_ns"))
-    windows = minute_windows(with_proven_rate(input_table([ROWS[0] | empty]), None))
+    windows = minute_windows(with_demonstrated_rate(input_table([ROWS[0] | empty]), None))
     assert all(windows.sums[name].tolist() == [0] for name in SUMMED)
     assert windows.evidence().window_ns.tolist() == [1]
-    assert np.isnan(windows.proven_per_s).all()
+    assert np.isnan(windows.demonstrated_per_s).all()
 
 
 def test_a_row_without_evidence_was_measured() -> None:
@@ -55,7 +55,7 @@ def test_a_row_without_evidence_was_measured() -> None:
 
 
 def test_columns_are_those_of_the_table() -> None:
-    windows = minute_windows(with_proven_rate(input_table(ROWS), 100.0))
+    windows = minute_windows(with_demonstrated_rate(input_table(ROWS), 100.0))
     columns = judgement_columns(windows, judge_arrays(windows.evidence()))
     assert {*columns, "sentence"} == {column.name for column in JUDGEMENT_COLUMNS}
     assert columns["verdict"].to_pylist() == ["CONSUMER"]
@@ -68,6 +68,6 @@ def test_rates_go_over_lost_rows_as_the_amounts_do() -> None:
     """The rows of 30 s are lost: the next one had all that was counted meanwhile."""
     holed = ROWS[0] | {"covered_ns": 30 * S}
     unknown = holed | dict.fromkeys(STATE_FIELD_NAMES)
-    windows = minute_windows(with_proven_rate(input_table([*ROWS, holed, unknown]), None))
+    windows = minute_windows(with_demonstrated_rate(input_table([*ROWS, holed, unknown]), None))
     assert windows.accounted_ns().tolist() == [60 * S, 60 * S, 30 * S]
     assert windows.completeness().tolist() == [1.0, 0.5, 0.5]

@@ -128,8 +128,8 @@ def test_a_consumer_that_has_left_is_not_forgotten(root: Path, tmp_path: Path) -
     alone = [judged(row) for row in minutes(play(180, 10)) if row["topic"] == NS + "alone"]
     rows = [row for minute in alone for row in forgotten_rows(minute, 1)]
     acked = [row | {"acked": 5 * (i == 0)} for i, row in enumerate(rows)]
-    proven = [row | {"proven_rate_per_s": 40.0, "subscription": "b"} for row in rows]
-    write(tmp_path, "attribution", [*acked, *proven])
+    demonstrated = [row | {"proven_rate_per_s": 40.0, "subscription": "b"} for row in rows]
+    write(tmp_path, "attribution", [*acked, *demonstrated])
     scans = TableScan(str(tmp_path), "attribution"), TableScan(str(root), "intervals")
     found = backlogs(*scans, SPAN, GRID, 10)
     assert (found.growing, found.forgotten.subscriptions) == (2, 0)

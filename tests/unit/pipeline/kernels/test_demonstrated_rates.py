@@ -11,14 +11,14 @@ from hypothesis import strategies as st
 
 from headgate.base.units import NS_PER_S
 from headgate.flow.account.account import CELL_COUNT
-from headgate.flow.account.demonstrated import Stretch, proven_ack_per_s
-from headgate.pipeline.kernels.proven_rates import (
+from headgate.flow.account.demonstrated import Interval, demonstrated_ack_per_s
+from headgate.pipeline.kernels.demonstrated_rates import (
+    DEMONSTRATED_SCHEMA,
     HOUR,
     KEYS,
-    PROVEN_SCHEMA,
     RATE,
     RATES,
-    proven_rates,
+    demonstrated_rates,
 )
 from headgate.pipeline.tables.arrow_types import arrow_schema
 
@@ -38,8 +38,8 @@ def table(rates: Mapping[str, Sequence[tuple[int, int]]]) -> pa.Table:
 
 def by_law(rates: Sequence[tuple[int, int]], window: tuple[int, int]) -> float | None:
     """The same over stretches of a second of which each proves its rate."""
-    return proven_ack_per_s(
-        Stretch(NS_PER_S, [0] * CELL_COUNT, rate, 5 * NS_PER_S)
+    return demonstrated_ack_per_s(
+        Interval(NS_PER_S, [0] * CELL_COUNT, rate, 5 * NS_PER_S)
         for hour, rate in rates
         if window[0] <= hour <= window[1]
     )
@@ -53,12 +53,12 @@ def by_law(rates: Sequence[tuple[int, int]], window: tuple[int, int]) -> float |
     )
 )
 def test_each_window_has_the_rate_of_the_law(rates: dict[str, Any]) -> None:
-    found = proven_rates(table(rates), FIRSTS, LASTS)
-    assert found.schema == PROVEN_SCHEMA
+    found = demonstrated_rates(table(rates), FIRSTS, LASTS)
+    assert found.schema == DEMONSTRATED_SCHEMA
     assert {row["subscription"]: row[RATES] for row in found.to_pylist()} == {
         name: [by_law(of, window) for window in WINDOWS] for name, of in rates.items()
     }
 
 
 def test_without_a_proving_minute_there_is_no_row() -> None:
-    assert proven_rates(table({}), FIRSTS, LASTS).num_rows == 0
+    assert demonstrated_rates(table({}), FIRSTS, LASTS).num_rows == 0

@@ -25,7 +25,7 @@ _BOUNDS: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class HeldThen:
+class PastPublishHold:
     """What one cause held in a stretch of the past.
 
     ``seconds``: for how long it held at least one message, ``messages``: how many it holds at the
@@ -41,7 +41,9 @@ class HeldThen:
     limit_at_end: str = ""
 
 
-def held_sentence(causes: Sequence[HeldThen], *, range_s: float | None = None) -> str:
+def past_publish_sentence(
+    causes: Sequence[PastPublishHold], *, range_s: float | None = None
+) -> str:
     """Say what held publishing; no line break, no full stop.
 
     ``range_s``: the length of the stretch, None if it is one minute.
@@ -68,7 +70,7 @@ def held_sentence(causes: Sequence[HeldThen], *, range_s: float | None = None) -
     return text
 
 
-def _subject(held: HeldThen) -> str:
+def _subject(held: PastPublishHold) -> str:
     """``the topic's publish limit of 10 msg/s (topic policy)``."""
     text = holder(held.cause)
     if held.limit_text:

@@ -1,9 +1,8 @@
-"""Counters end before Java's numbers do."""
+"""Counters restart before they exceed what a Java long holds."""
 
 from __future__ import annotations
 
-from headgate.base.counters import safe_sum
-from headgate.base.units import INT64_MAX
+from headgate.base.units import INT64_MAX, safe_sum
 
 
 def test_a_sum_that_java_cannot_hold_begins_anew() -> None:

@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from headgate.flow.account.demonstrated import PROVEN_PERCENTILE
+from headgate.flow.account.demonstrated import DEMONSTRATED_PERCENTILE
 from headgate.pipeline.tables.arrow_types import arrow_schema, changes
 from headgate.pipeline.tables.attribution import ATTRIBUTION, ATTRIBUTION_KEY
 from headgate.pipeline.tables.columns import DOUBLE, LONG, TableColumn
@@ -20,16 +20,16 @@ from headgate.pipeline.tables.columns import DOUBLE, LONG, TableColumn
 HOUR: Final = TableColumn("proving_hour", LONG, "Hour of the minute, counted since the epoch.")
 RATE: Final = TableColumn("proving_rate_per_s", DOUBLE, "Messages acknowledged a second in it.")
 KEYS: Final = tuple(column for column in ATTRIBUTION.columns if column.name in ATTRIBUTION_KEY)
-RATES: Final = "proven_rates_per_s"
-"""Column of the output: a list, one rate for each window of hours, null where none is proven."""
+RATES: Final = "demonstrated_rates_per_s"
+"""Column of the output: a list, one rate for each window of hours, null where none is."""
 
-PROVEN_SCHEMA: Final = arrow_schema(KEYS).append(pa.field(RATES, pa.list_(pa.float64())))
+DEMONSTRATED_SCHEMA: Final = arrow_schema(KEYS).append(pa.field(RATES, pa.list_(pa.float64())))
 
 
-def proven_rates(
+def demonstrated_rates(
     table: pa.Table, first_hours: Sequence[int], last_hours: Sequence[int]
 ) -> pa.Table:
-    """One row for each subscription: its proven rate over each window of hours.
+    """One row for each subscription: its demonstrated rate over each window of hours.
 
     ``table`` has the key, :data:`HOUR` and :data:`RATE`; the windows are given by their first and
     last hour, both inside.
@@ -53,10 +53,10 @@ def proven_rates(
     offsets = np.arange(len(begins) + 1, dtype=np.int32) * len(first_hours)
     column = pa.ListArray.from_arrays(pa.array(offsets), pa.array(flat, mask=np.isnan(flat)))
     keys = table.select(ATTRIBUTION_KEY).take(pa.array(begins))
-    return keys.append_column(RATES, column).cast(PROVEN_SCHEMA)
+    return keys.append_column(RATES, column).cast(DEMONSTRATED_SCHEMA)
 
 
 def _percentile(rates: np.ndarray[tuple[int], np.dtype[np.float64]]) -> float:
-    """As ``headgate.flow.account.demonstrated.proven_ack_per_s`` chooses it."""
-    place = min(len(rates) - 1, int(PROVEN_PERCENTILE * len(rates)))
+    """As ``headgate.flow.account.demonstrated.demonstrated_ack_per_s`` chooses it."""
+    place = min(len(rates) - 1, int(DEMONSTRATED_PERCENTILE * len(rates)))
     return float(np.partition(rates, place)[place])
