@@ -57,7 +57,7 @@ class _Effects:
         self.now_ms = START_MS
 
     def append(self, topic: Topic, message_count: int, body: bytes, /) -> int:
-        return self._log.stage_entry(topic.log, message_count, self.now_ms, 0, body)  # type: ignore[arg-type]
+        return self._log.stage_entry(topic.log, message_count, self.now_ms, 0, body)
 
     def read(self, _subscription: Subscription, _ordinal: int, /) -> None:
         raise RuntimeError("everything is in memory")

@@ -36,7 +36,7 @@ class EngineEffects:
         if skew_ms := self._log_clock.skew_ms:
             publish_ms = published_in_log_ms(publish_ms, log_ms, skew_ms)
         stage = self.logs.of(topic).log.stage_entry
-        return stage(topic.log, message_count, log_ms, publish_ms, body)  # type: ignore[arg-type]
+        return stage(topic.log, message_count, log_ms, publish_ms, body)
 
     def read(self, subscription: Subscription, ordinal: int) -> None:
         """Read entries into the topic's cache, off the loop."""

@@ -72,7 +72,7 @@ async def entry_body(broker: Broker, topic: Topic, ordinal: int) -> bytes:
     if body is not None:
         return body
     log = broker.logs.of(topic).log
-    plan = log.locate(log.topic(topic.log.number), ordinal, 1, 1)
+    plan = log.locate(topic.log, ordinal, 1, 1)
     found = await run_on(broker.lanes.read, partial(log.read, plan))
     broker.begin_turn()
     return found[0][2]

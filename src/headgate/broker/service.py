@@ -33,7 +33,7 @@ from headgate.control.adaptive import adaptive_throttle
 from headgate.control.memory import MemorySource
 from headgate.engine.engine import Engine
 from headgate.engine.topic import Topic
-from headgate.ledger import CommitLog, TopicLog
+from headgate.ledger import CommitLog
 from headgate.metadata.catalog import Catalog, Change
 from headgate.metadata.store import MetadataStore
 from headgate.policy.backlog_quotas import QuotaTable
@@ -332,13 +332,7 @@ class Broker:
     def ordinal_at_time(self, topic: Topic, publish_ms: int) -> int:
         """The first entry that was published at or after a time of the wall clock; the end if
         there is none."""
-        log = self.log_of(topic)
-        return log.ordinal_published_at_or_after(publish_ms - self.log_clock.skew_ms)
-
-    def log_of(self, topic: Topic) -> TopicLog:
-        """A topic's entries, with all that its log knows of them."""
-        number = topic.log.number
-        return self.logs.numbered(number).log.topic(number)
+        return topic.log.ordinal_published_at_or_after(publish_ms - self.log_clock.skew_ms)
 
     async def when_durable(self, topic: Topic | None = None) -> None:
         """Return when everything staged until now in a topic's log, or the main one, is durable.

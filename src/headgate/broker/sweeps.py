@@ -236,7 +236,7 @@ class Sweeps:
                         and subscription.acks.mark_delete + 1 < keep_from
                     ):
                         subscription.skip_to(keep_from)
-                log.stage_trim(log.topic(topic.log.number), keep_from)
+                log.stage_trim(topic.log, keep_from)
             looks += 1
             if looks % SLICE_RETAINED == 0:
                 await asyncio.sleep(0)

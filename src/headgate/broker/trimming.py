@@ -13,18 +13,15 @@ held. What differs is when a topic's last ledger is closed:
 from __future__ import annotations
 
 from bisect import bisect_right
-from typing import TYPE_CHECKING
 
 from headgate.base.units import MIB, MS_PER_S, S_PER_MINUTE
+from headgate.engine.ports import EntryLog
 from headgate.engine.topic import Topic
-from headgate.ledger import CommitLog, TopicLog
+from headgate.ledger import CommitLog
 from headgate.metadata.policies import Retention
 
-if TYPE_CHECKING:
-    pass
 
-
-def unclaimed_end(log: TopicLog, owed: int, retention: Retention, log_ms: int) -> int:
+def unclaimed_end(log: EntryLog, owed: int, retention: Retention, log_ms: int) -> int:
     """One past the entries that nobody has a claim to.
 
     ``owed`` is the first that some subscription owes. As Pulsar: either bound of the retention
@@ -48,13 +45,13 @@ def unclaimed_end(log: TopicLog, owed: int, retention: Retention, log_ms: int) -
 
 def release(log: CommitLog, topic: Topic, retention: Retention, log_ms: int, *, need: bool) -> int:
     """The first entry to keep; closes the last ledger where that is due, and for ``need``."""
-    of_topic = log.topic(topic.log.number)
+    of_topic = topic.log
     if of_topic.first == of_topic.end:
         return of_topic.first
     goes = unclaimed_end(of_topic, topic.slowest_durable_ordinal(), retention, log_ms)
     if goes <= of_topic.first:
         return of_topic.first
-    if goes > of_topic.last_ledger()[1] and (
+    if goes > of_topic.ledgers()[-1].first_ordinal and (
         need or _is_done_with(topic, goes) or log.ledger_is_over(of_topic, log_ms)
     ):
         log.roll_ledger(of_topic, log_ms)

@@ -7,6 +7,7 @@ none may call back into the engine before it returns.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from headgate.base.park_cause import ParkCause
@@ -22,31 +23,71 @@ if TYPE_CHECKING:
     from headgate.flow.quota.backlog_quota import Quota
 
 
+class LedgerRange(Protocol):
+    """One ledger of a topic: a range of message ids. ``headgate.ledger.LedgerInfo`` is one."""
+
+    @property
+    def ledger_id(self) -> int:
+        """Pulsar's number of the ledger."""
+
+    @property
+    def first_ordinal(self) -> int:
+        """The ordinal of the ledger's entry 0."""
+
+    @property
+    def entries(self) -> int:
+        """Entries that the ledger ever got, trimmed ones included."""
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of the ledger's retained entries."""
+
+    @property
+    def created_ms(self) -> int:
+        """When the ledger was opened, in the time of the log."""
+
+
 class EntryLog(Protocol):
     """One topic's stored entries, known by ordinal. ``headgate.ledger.TopicLog`` is one.
 
-    ``first`` is the first ordinal still held, ``end`` one past the last durable one (all that may
-    be seen), ``staged_end`` one past the last that was handed over for storing.
+    The ordinals are plain attributes because each message reads them. ``first`` is the first
+    retained entry, ``end`` is one past the last durable entry (only these are visible) and
+    ``staged_end`` is one past the last entry that was handed over for storing.
     """
 
     number: int
+    """The topic's number in the log. The log identifies topics by it and never reuses it."""
     first: int
     end: int
     staged_end: int
     damage: str
-    """Where and what of it is lost on the disk; empty while nothing is, or that was accepted."""
+    """Where and what the topic lost on the disk; empty if nothing or if that was accepted."""
+
+    @property
+    def current_ledger_entries(self) -> int:
+        """Entries in the last ledger; 0 if there is no ledger."""
+
+    @property
+    def current_ledger_bytes(self) -> int:
+        """Retained bytes in the last ledger; 0 if there is no ledger."""
+
+    def ledgers(self) -> Sequence[LedgerRange]:
+        """The ledgers with retained entries and the last ledger, oldest first."""
 
     def is_lost(self, ordinal: int, /) -> bool:
-        """Whether an entry that is still held is known to be lost on the disk."""
+        """Whether the disk is known to have lost a retained entry."""
 
     def position(self, ordinal: int, /) -> Position:
-        """Pulsar's id of an entry that is held or staged."""
+        """Pulsar's message id of a retained or staged entry."""
 
     def ordinal_at_or_after(self, ledger_id: int, entry_id: int, /) -> int:
-        """The entry with this id, else the next one held; ``end`` when there is none."""
+        """The entry with this id, else the next retained one; ``end`` if there is none."""
 
     def ordinal_received_at_or_after(self, received_ms: int, /) -> int:
-        """The first durable entry that the broker received then or later; ``end`` if none was."""
+        """The first durable entry that the broker received then or later; ``end`` if none."""
+
+    def ordinal_published_at_or_after(self, publish_ms: int, /) -> int:
+        """The first durable entry that was published then or later; ``end`` if none."""
 
     def message_count(self, ordinal: int, /) -> int:
         """Messages in the entry: more than one for a batch."""

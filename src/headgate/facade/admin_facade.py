@@ -26,7 +26,6 @@ from headgate.engine.subscription import Subscription
 from headgate.engine.topic import Topic
 from headgate.facade.protocol import AtPosition, AtTime, OlderThan
 from headgate.flow.sentences.disk import disk_sentence
-from headgate.ledger import TopicLog
 from headgate.metadata.catalog import Catalog, Change
 from headgate.metadata.errors import RefusalError, conflict, not_allowed, not_found
 from headgate.metadata.policies import BacklogQuota, DispatchRate, PublishRate, QuotaKind, Retention
@@ -188,7 +187,7 @@ class AdminFacade:
     async def internal_stats(self, topic: TopicName, *, metadata: bool) -> InternalStats:
         found = self._topic(topic)
         skew_ms = self._broker.log_clock.skew_ms
-        return internal_stats(found, self._log(found), metadata=metadata, skew_ms=skew_ms)
+        return internal_stats(found, metadata=metadata, skew_ms=skew_ms)
 
     async def last_message(self, topic: TopicName) -> FoundMessage:
         with _refusals():
@@ -197,14 +196,14 @@ class AdminFacade:
     async def message_at(self, topic: TopicName, publish_ms: int) -> FoundMessage:
         """Publish times are those that the log dates its entries by."""
         found = self._topic(topic)
-        position = self._log(found).position(self._broker.ordinal_at_time(found, publish_ms))
+        position = found.log.position(self._broker.ordinal_at_time(found, publish_ms))
         if position == EARLIEST:
             raise not_found("Message ID not found")
         return FoundMessage(position)
 
     async def entry(self, topic: TopicName, position: Position) -> StoredEntry:
         found = self._topic(topic)
-        log = self._log(found)
+        log = found.log
         ordinal = log.ordinal_at_or_after(*position)
         if ordinal >= log.end or log.position(ordinal) != position:
             raise not_found("Message id not found")
@@ -266,7 +265,7 @@ class AdminFacade:
         subscription = self._subscription(topic, name)
         if isinstance(what, OlderThan):
             before_ms = self._broker.engine.log_ms - what.age_s * MS_PER_S
-            ordinal = self._log(subscription.topic).ordinal_received_at_or_after(before_ms)
+            ordinal = subscription.topic.log.ordinal_received_at_or_after(before_ms)
         else:
             # A position that is not held any more expires nothing beyond it.
             ordinal = self._ordinal(subscription.topic, replace(what, excluded=True))
@@ -284,9 +283,6 @@ class AdminFacade:
             raise not_found(f"Topic {name} not found")
         return topic
 
-    def _log(self, topic: Topic) -> TopicLog:
-        return self._broker.log_of(topic)
-
     def _subscription(self, name: TopicName, subscription: str) -> Subscription:
         found = self._topic(name).subscriptions.get(subscription)
         if found is None:
@@ -297,7 +293,7 @@ class AdminFacade:
         """The entry that a place in a topic means; the topic's end if there is none."""
         if isinstance(at, AtTime):
             return self._broker.ordinal_at_time(topic, at.publish_ms)
-        log = self._log(topic)
+        log = topic.log
         if at.position == LATEST:
             return log.end
         ordinal = log.ordinal_at_or_after(*at.position)

@@ -34,7 +34,7 @@ from headgate.ledger.staging import Staging
 from headgate.ledger.state import LogState
 from headgate.ledger.statistics import LogStatistics
 from headgate.ledger.times_bound import TimesBound
-from headgate.ledger.topic_log import TopicLog
+from headgate.ledger.topic_log import NumberedTopic, TopicLog
 from headgate.ledger.writer import LogWriter
 
 
@@ -179,13 +179,16 @@ class CommitLog(Staging):
 
     # Reading --------------------------------------------------------------------------------
 
-    def locate(self, topic: TopicLog, ordinal: int, count_max: int, bytes_max: int) -> ReadPlan:
+    def locate(
+        self, handle: NumberedTopic, ordinal: int, count_max: int, bytes_max: int
+    ) -> ReadPlan:
         """Plan a read of entries from ``ordinal`` (``first`` <= it < ``end``) on.
 
         At least one entry, at most ``count_max`` and, beyond the first, ``bytes_max`` of bodies;
         no more than one extent holds. Add topic numbers to ``wanted_topics`` of the plan to get
         their entries in the extent too.
         """
+        topic = self._topics[handle.number]
         invariant(topic.first <= ordinal < topic.end, "a read of an entry that is not there")
         segment, run_end = topic.run_of(ordinal)
         end = min(run_end, ordinal + max(count_max, 1))

@@ -50,7 +50,7 @@ from headgate.ledger.format import (
 from headgate.ledger.held import Control, Held
 from headgate.ledger.settings import LedgerSettings
 from headgate.ledger.state import LogState
-from headgate.ledger.topic_log import TopicLog
+from headgate.ledger.topic_log import NumberedTopic, TopicLog
 from headgate.ledger.writer import LogWriter
 
 _ENTRY_ROOM = ENTRY_HEAD_BYTES + RUN_RECORD_BYTES
@@ -69,6 +69,7 @@ class Staging:
     def __init__(self, settings: LedgerSettings, state: LogState, writer: LogWriter) -> None:
         self._settings = settings
         self._state = state
+        self._topics = state.topics
         self._writer = writer
         self.full = False
         """The disk is full: no entry is taken, everything else goes on. Read only for others."""
@@ -154,7 +155,7 @@ class Staging:
     # Staging --------------------------------------------------------------------------------
 
     def stage_entry(
-        self, topic: TopicLog, message_count: int, log_ms: int, publish_ms: int, body: bytes
+        self, handle: NumberedTopic, message_count: int, log_ms: int, publish_ms: int, body: bytes
     ) -> int:
         """Stage an entry; returns its ordinal. It is visible when its batch is complete.
 
@@ -163,6 +164,7 @@ class Staging:
         of them never run backwards in its topic.
         Raises :class:`LogFullError` while :attr:`full`, :class:`LogFailedError` once failed.
         """
+        topic = self._topics[handle.number]
         size = len(body)
         if self._offset + size + _ENTRY_ROOM > self._limit:
             self._make_room(size + _ENTRY_ROOM, for_entry=True)
@@ -206,9 +208,9 @@ class Staging:
             payload = CURSOR_ID.pack(cursor_id) + changes.to_bytes()
             self._stage_control(Control(KIND_ACKS, cursor_id), payload)
 
-    def ledger_is_over(self, topic: TopicLog, log_ms: int) -> bool:
+    def ledger_is_over(self, handle: NumberedTopic, log_ms: int) -> bool:
         """Whether a topic's last ledger, which it must have, is to be closed by its age or size."""
-        settings = self._settings
+        topic, settings = self._topics[handle.number], self._settings
         _, first, created_ms = topic.last_ledger()
         age_ms = log_ms - created_ms
         large = topic.staged_ledger_bytes() >= settings.ledger_bytes_max
@@ -217,16 +219,17 @@ class Staging:
             (large or crowded) and age_ms >= settings.ledger_age_ms_min
         )
 
-    def roll_ledger(self, topic: TopicLog, log_ms: int) -> None:
+    def roll_ledger(self, handle: NumberedTopic, log_ms: int) -> None:
         """Close a topic's last ledger, so that it can be trimmed; nothing happens when it is empty.
 
         The next entry belongs to a new one. Nothing is staged for it.
         """
-        topic.roll_ledger(self._state.next_ledger_id, log_ms)
+        self._topics[handle.number].roll_ledger(self._state.next_ledger_id, log_ms)
         self._state.next_ledger_id += 1
 
-    def stage_trim(self, topic: TopicLog, first_ordinal: int) -> None:
+    def stage_trim(self, handle: NumberedTopic, first_ordinal: int) -> None:
         """Entries below ``first_ordinal`` (at most ``end``) are gone for ever once durable."""
+        topic = self._topics[handle.number]
         invariant(first_ordinal <= topic.end, "a trim beyond what is durable")
         if first_ordinal > topic.first and self.failed is None:
             payload = TRIM.pack(topic.number, 0, first_ordinal)

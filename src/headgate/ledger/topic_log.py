@@ -31,7 +31,7 @@ from array import array
 from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
 from itertools import islice
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Protocol
 
 from headgate.base.errors import invariant
 from headgate.base.positions import EARLIEST, Position
@@ -44,6 +44,14 @@ _COMPACT_ENTRIES_MIN = 1024
 
 PUBLISH_LAG_MS_MAX: Final = 0xFFFFFFFF
 """The most that a publish time is before the receive time: what 4 bytes hold, 49.7 days."""
+
+
+class NumberedTopic(Protocol):
+    """Anything that names a topic of the log by its number; a :class:`TopicLog` does."""
+
+    @property
+    def number(self) -> int:
+        """The topic's number: never reused."""
 
 
 class TopicTotals(NamedTuple):

@@ -149,9 +149,8 @@ class Reader:
                 self._submit(subscription, ordinal)
 
     def _submit(self, subscription: Subscription, ordinal: int) -> None:
-        log = self._log.topic(subscription.topic.log.number)
         bytes_max = min(READ_BYTES_MAX, self._engine.cache.size_bytes_max // CACHE_PARTS)
-        plan = self._log.locate(log, ordinal, READ_ENTRIES_MAX, bytes_max)
+        plan = self._log.locate(subscription.topic.log, ordinal, READ_ENTRIES_MAX, bytes_max)
         plan.wanted_topics.update(self._wanted)
         self._fetching += 1
         self._lane.submit(

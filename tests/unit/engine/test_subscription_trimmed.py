@@ -28,7 +28,7 @@ async def test_a_cursor_moved_back_while_entries_go_owes_what_is_left(world: Wor
     change = facade.catalog.plan_topic_policies(name, retention=None)
     await world.ask(facade.commit(change))
     topic = world.broker.engine.topics[TOPIC]
-    world.broker.log.stage_trim(world.broker.log.topic(topic.log.number), 6)
+    world.broker.log.stage_trim(topic.log, 6)
     await world.ask(facade.reset_cursor(name, "s", AtPosition(receipts[0])))
     subscription = topic.subscriptions["s"]
     assert topic.log.first == 6

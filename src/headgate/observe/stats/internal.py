@@ -13,26 +13,25 @@ from headgate.base.instants import iso_time
 from headgate.base.positions import EARLIEST
 from headgate.engine.dispatch_shared import SharedDispatcher
 from headgate.engine.dispatch_single import SingleActiveDispatcher
+from headgate.engine.ports import LedgerRange
 from headgate.engine.subscription import Subscription
 from headgate.engine.topic import Topic
 from headgate.flow.account.account import Cell
-from headgate.ledger import LedgerInfo, TopicLog
 from headgate.observe.stats.fields import CursorStats, InternalStats, LedgerStats
 
 RUNS_SHOWN_MAX = 1_000
 """Acknowledged runs of one cursor that are spelled out; a field of its own counts all."""
 
 
-def internal_stats(
-    topic: Topic, log: TopicLog, *, metadata: bool, skew_ms: int = 0
-) -> InternalStats:
+def internal_stats(topic: Topic, *, metadata: bool, skew_ms: int = 0) -> InternalStats:
     """Ledgers and cursors of a live topic; ``metadata`` adds a description of each ledger.
 
     ``entriesAddedCounter`` counts from the topic's creation. ``skew_ms``: how far the wall clock
     is ahead of the time of the log, which dates ledgers.
     """
+    log = topic.log
     ledgers = log.ledgers()
-    cursors = {name: cursor_stats(s, log) for name, s in topic.subscriptions.items()}
+    cursors = {name: cursor_stats(s) for name, s in topic.subscriptions.items()}
     last = log.position(log.end - 1) if ledgers else EARLIEST
     return InternalStats(
         entries_added_counter=log.end,
@@ -54,9 +53,9 @@ def internal_stats(
     )
 
 
-def cursor_stats(subscription: Subscription, log: TopicLog) -> CursorStats:
+def cursor_stats(subscription: Subscription) -> CursorStats:
     """Where one subscription stands."""
-    acks = subscription.acks
+    acks, log = subscription.acks, subscription.topic.log
     read = read_ordinal(subscription)
     waits = bool(subscription.consumers) and subscription.account.cell is Cell.CAUGHT_UP
     return CursorStats(
@@ -65,7 +64,7 @@ def cursor_stats(subscription: Subscription, log: TopicLog) -> CursorStats:
         waiting_read_op=waits,
         pending_read_ops=int(subscription.dispatcher.reading),
         messages_consumed_counter=subscription.done_entries,
-        individually_deleted_messages=_runs_text(subscription, log),
+        individually_deleted_messages=_runs_text(subscription),
         last_ledger_switch_timestamp=iso_time(subscription.created_ms),
         active=bool(subscription.consumers),
         number_of_entries_since_first_not_acked_message=read - acks.mark_delete,
@@ -83,7 +82,7 @@ def read_ordinal(subscription: Subscription) -> int:
     return min(read, subscription.topic.log.end)
 
 
-def _ledger_stats(info: LedgerInfo, skew_ms: int, *, is_open: bool, metadata: bool) -> LedgerStats:
+def _ledger_stats(info: LedgerRange, skew_ms: int, *, is_open: bool, metadata: bool) -> LedgerStats:
     stats = LedgerStats(
         ledger_id=info.ledger_id,
         entries=0 if is_open else info.entries,
@@ -100,9 +99,10 @@ def _ledger_stats(info: LedgerInfo, skew_ms: int, *, is_open: bool, metadata: bo
     )
 
 
-def _runs_text(subscription: Subscription, log: TopicLog) -> str:
+def _runs_text(subscription: Subscription) -> str:
     """Acknowledged runs beyond the mark delete position, half open as Pulsar writes them:
     ``(8:3..8:5]`` is entries 4 and 5 of ledger 8."""
+    log = subscription.topic.log
     runs = [
         f"({log.position(first - 1)}..{log.position(last)}]"
         for first, last in islice(subscription.acks.acked_runs(), RUNS_SHOWN_MAX)

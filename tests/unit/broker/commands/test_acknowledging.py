@@ -72,7 +72,7 @@ async def test_again_of_what_was_given_up_long_ago(world: World) -> None:
     old = await producer.send(b"old")
     await consumer.ack_through(old)
     topic = world.broker.engine.topics[TOPIC]
-    world.broker.log.stage_trim(world.broker.log.topic(topic.log.number), 1)
+    world.broker.log.stage_trim(topic.log, 1)
     await world.broker.when_durable()
     assert topic.log.first == topic.log.end == 1
     await consumer.ack_through(old)

@@ -32,7 +32,7 @@ def shown(world: World, *, metadata: bool = False) -> InternalStats:
     broker.begin_turn()
     topic = broker.registry.get(NAME)
     assert topic is not None
-    return internal_stats(topic, broker.log.topic(topic.log.number), metadata=metadata)
+    return internal_stats(topic, metadata=metadata)
 
 
 def test_an_unused_topic_has_no_ledger(world: World) -> None:
