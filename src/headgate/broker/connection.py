@@ -18,11 +18,10 @@ from typing import TYPE_CHECKING, Any, cast
 from headgate.base.errors import HeadgateError, InvariantError, StorageError
 from headgate.base.park_cause import ParkCause
 from headgate.base.positions import Position
-from headgate.broker.answers import refusal_of
 from headgate.broker.authorization import check_command
 from headgate.broker.commands.acknowledging import acknowledge
 from headgate.broker.commands.consuming import flow
-from headgate.broker.commands.delays import DelayedSends
+from headgate.broker.commands.delayed_sends import DelayedSends
 from headgate.broker.connection_bounds import (
     ACK_BYTES_PER_WORK,
     CLOSE_TIMEOUT_S,
@@ -34,8 +33,8 @@ from headgate.broker.connection_bounds import (
     UNREAD_BYTES_MAX,
 )
 from headgate.broker.keep_alive import KeepAlive
-from headgate.broker.notices import Notices
-from headgate.broker.throttle import ConnectionThrottle
+from headgate.broker.refusals import RefusalLog, protocol_error
+from headgate.broker.throttle_tracker import ThrottleTracker
 from headgate.broker.waiting_commands import WaitingCommands
 from headgate.engine.consumer import Consumer
 from headgate.engine.errors import NotAllowedError
@@ -79,9 +78,9 @@ class Connection(asyncio.BufferedProtocol):
         makes each. A CLOSE takes it out, and whoever made it gives up."""
         self.writable = True
         self.is_open = False
-        self.notices = Notices()
+        self.refusal_log = RefusalLog()
         self.delays = DelayedSends(self)
-        self.throttle = ConnectionThrottle(self)
+        self.throttle = ThrottleTracker(self)
         self._table = ConnectionTable()
         self._message_bytes_max = broker.settings.maxMessageSize
         frame_size_max = frame_bytes_max(self._message_bytes_max)
@@ -276,8 +275,8 @@ class Connection(asyncio.BufferedProtocol):
 
     def refuse(self, command: BaseCommand, error: HeadgateError) -> bool:
         """Answer that a command failed; False if there is no such answer."""
-        code, text = refusal_of(error)
-        self.notices.refused(self.address, command.type, code, text)
+        code, text = protocol_error(error)
+        self.refusal_log.refused(self.address, command.type, code, text)
         reply = commands.refuse(command, code, text)
         if reply is not None:
             self.write(reply)

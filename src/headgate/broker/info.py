@@ -1,4 +1,4 @@
-"""Who a broker is, as its clients see it."""
+"""Facts about one broker that its clients and its operator see."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class BrokerInfo:
-    """Who this broker is, as clients see it. Fixed once its ports are known."""
+    """The identity of a broker. It is fixed once the ports are known."""
 
     broker_id: str
     """``host:web port``, as in ``GET /admin/v2/brokers``."""
@@ -18,3 +18,29 @@ class BrokerInfo:
     version: str
     metadata_url: str
     """Where the metadata is, as ``internal-configuration`` shows it."""
+
+
+@dataclass(slots=True)
+class BrokerCounts:
+    """Counters since the start of the broker that belong to no topic."""
+
+    connections_accepted: int = 0
+    connections_established: int = 0
+    """Connections that sent a CONNECT."""
+    connections_failed: int = 0
+    """Connections that ended without a CONNECT."""
+    connections_closed: int = 0
+    """Connections that ended, for any reason."""
+    connections_paused: int = 0
+    """Times a connection began to be throttled, for any reason."""
+    connections_resumed: int = 0
+    """Times a connection stopped being throttled."""
+    connections_throttled: int = 0
+    """Times a connection reached its maximum of unanswered SENDs."""
+    connections_unthrottled: int = 0
+    """Times a connection fell below that maximum again."""
+    lookups_answered: int = 0
+    lookups_failed: int = 0
+    """LOOKUPs that were refused."""
+    delays_ignored: int = 0
+    """Messages that asked for delayed delivery and were delivered at once."""

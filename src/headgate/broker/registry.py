@@ -11,8 +11,8 @@ from collections.abc import Awaitable, Callable, Iterable
 
 from headgate.base.errors import StorageError
 from headgate.base.names import TopicName, parse_topic
-from headgate.broker.joining import Joining
 from headgate.broker.keyed_mutex import KeyedMutex
+from headgate.broker.partition_subscriptions import PartitionSubscriptions
 from headgate.engine.engine import Engine
 from headgate.engine.topic import Topic
 from headgate.metadata.catalog import Catalog
@@ -70,7 +70,9 @@ class TopicRegistry:
         self.system_topics = frozenset(system_topics)
         """Full names of the topics that the broker itself owns."""
         main = logs.main
-        self.joining = Joining(main.log, catalog, writer, main.committer.when_durable, self.get)
+        self.partition_subscriptions = PartitionSubscriptions(
+            main.log, catalog, writer, main.committer.when_durable, self.get
+        )
         self._work = KeyedMutex()
         """Which topics, by base name, are being unloaded or deleted."""
 
@@ -175,7 +177,7 @@ class TopicRegistry:
             await self._writer.settled()
         else:
             await self._writer.commit(change)
-            await self.joining.joined(change)
+            await self.partition_subscriptions.joined(change)
 
     def _load(self, name: TopicName, row: TopicRow) -> Topic:
         log = self._logs.enter(row.number, row.log).log
@@ -196,12 +198,12 @@ class TopicRegistry:
             subscription.damage = cursor.damage
         if topic.log.damage or any(one.damage for one in topic.subscriptions.values()):
             self._engine.damaged_topics.add(row.number)
-        self.joining.loaded(topic)
+        self.partition_subscriptions.loaded(topic)
         return topic
 
     def load_all(self) -> None:
         """Load every stored topic: at start, so that backlogs show before anybody connects."""
-        with self.joining.many():
+        with self.partition_subscriptions.many():
             for number in sorted(self._catalog.topic_numbers()):
                 row = self._catalog.topic_by_number(number)
                 if row is not None:

@@ -19,15 +19,14 @@ from headgate.base.errors import HeadgateError, StorageError, broken
 from headgate.base.names import parse_topic
 from headgate.base.units import MIB, NS_PER_MS
 from headgate.broker.authorization import AllowAll, Authorizer
-from headgate.broker.counts import BrokerCounts
-from headgate.broker.cursors import CursorWork
+from headgate.broker.connection_admission import ConnectionAdmission
 from headgate.broker.damage import damage_text
-from headgate.broker.door import Door
 from headgate.broker.effects import EngineEffects
-from headgate.broker.info import BrokerInfo
+from headgate.broker.info import BrokerCounts, BrokerInfo
 from headgate.broker.policy_updates import PolicyLookup, PolicyUpdates, engine_limits
 from headgate.broker.quota_log import QuotaLog
 from headgate.broker.registry import TopicRegistry
+from headgate.broker.subscriptions import CursorWork
 from headgate.broker.sweeps import Sweeps
 from headgate.control.adaptive import adaptive_throttle
 from headgate.control.memory import MemorySource
@@ -120,7 +119,7 @@ class Broker:
         )
         self.begin_turn()
         self.started_ms = self.engine.now_ms
-        self.door = Door(self.engine)
+        self.door = ConnectionAdmission(self.engine)
         self.disk = DiskWatch(log, lanes.metadata, self.engine)
         self.logs = effects.logs = self._work_logs(telemetry_log)
         self.committer = self.logs.main.committer
@@ -239,7 +238,7 @@ class Broker:
     def _metadata_applied(self, change: Change) -> None:
         """A change of metadata is durable: it takes effect in this turn."""
         self.begin_turn()
-        self.registry.joining.applied(change)
+        self.registry.partition_subscriptions.applied(change)
         if self._policies.apply_settings(change) and self.adaptive is not None:
             self.adaptive.settings_changed()
         self._policies.apply_policies(change)

@@ -16,7 +16,8 @@ from headgate.base.errors import CorruptionError, InputError, StorageError
 from headgate.base.names import TopicName
 from headgate.base.positions import EARLIEST, LATEST, Position
 from headgate.base.units import MS_PER_S
-from headgate.broker import cursors, entries
+from headgate.broker import entries
+from headgate.broker import subscriptions as cursors
 from headgate.broker.authorization import check_allowed
 from headgate.broker.damage import accept_damage, damage_text
 from headgate.broker.entries import FoundMessage, StoredEntry
@@ -67,7 +68,7 @@ class AdminFacade:
 
     async def commit(self, change: Change) -> None:
         await self._broker.writer.commit(change)
-        await self._broker.registry.joining.joined(change)
+        await self._broker.registry.partition_subscriptions.joined(change)
 
     # -- settings and policies -------------------------------------------------------------
 

@@ -13,8 +13,8 @@ from headgate.base.units import INT64_MAX, MS_PER_S
 from headgate.broker.commands.acknowledging import is_still
 from headgate.broker.commands.schemas import agree
 from headgate.broker.connection_bounds import SLICE_IDS, check_room
-from headgate.broker.cursors import create_subscription, delete_subscription, seek
 from headgate.broker.entries import last_message
+from headgate.broker.subscriptions import create_subscription, delete_subscription, seek
 from headgate.engine.consumer import Consumer
 from headgate.engine.errors import (
     ConsumerBusyError,

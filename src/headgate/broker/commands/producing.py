@@ -9,7 +9,7 @@ from headgate.base.errors import HeadgateError, invariant
 from headgate.base.names import TopicName, check_subscription, parse_topic
 from headgate.broker.commands.schemas import NO_VERSION, agree
 from headgate.broker.connection_bounds import check_room
-from headgate.broker.cursors import create_subscription
+from headgate.broker.subscriptions import create_subscription
 from headgate.engine.errors import NotAllowedError, ProducerBusyError, TopicFencedError
 from headgate.engine.producer import Producer
 from headgate.engine.topic import Topic

@@ -97,7 +97,7 @@ async def delete_subscription(
     async def work() -> None:
         broker.begin_turn()
         _check_open(subscription.topic)
-        await broker.registry.joining.settled(subscription.topic)
+        await broker.registry.partition_subscriptions.settled(subscription.topic)
         broker.begin_turn()
         _check_open(subscription.topic)
         if subscription.removed:

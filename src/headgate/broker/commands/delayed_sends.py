@@ -63,14 +63,14 @@ class DelayedSends:
         """Take a SEND that asks for a delay: refuse it, or count that its delay is ignored."""
         connection = self._connection
         client = "" if connection.peer is None else connection.peer.client_version
-        address, notices = connection.address, connection.notices
+        address, refusal_log = connection.address, connection.refusal_log
         if client.startswith(ENDS_ONE_SEND):
-            notices.refused(address, CommandType.SEND, ServerError.NOT_ALLOWED_ERROR, REASON)
+            refusal_log.refused(address, CommandType.SEND, ServerError.NOT_ALLOWED_ERROR, REASON)
             self._refuse_in_turn(producer, sequence_id)
             return True
         topic.delays_ignored += messages
         connection.broker.counts.delays_ignored += messages
-        notices.delay_ignored(address, producer.name, topic.name)
+        refusal_log.delay_ignored(address, producer.name, topic.name)
         return False
 
     def answered(self, producer_id: int) -> None:

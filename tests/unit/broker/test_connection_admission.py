@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from headgate.base.units import NS_PER_S
-from headgate.broker.door import RESERVE_MAX, Door
+from headgate.broker.connection_admission import RESERVE_MAX, ConnectionAdmission
 from headgate.testing import ConnectionLostError, World
 from tests.unit.broker.playing import TOPIC, played
 
@@ -20,9 +20,9 @@ def transport(number: int | None) -> Any:
     return SimpleNamespace(get_extra_info=lambda name: socket if name == "socket" else None)
 
 
-def door(limit: int | None) -> Door:
+def door(limit: int | None) -> ConnectionAdmission:
     engine: Any = SimpleNamespace(now_ns=0)
-    made = Door(engine)
+    made = ConnectionAdmission(engine)
     made.set_limit(limit)
     return made
 
@@ -44,7 +44,7 @@ def test_without_a_limit_or_a_socket_nobody_is_refused() -> None:
 
 def test_it_is_told_once_and_its_end_too(caplog: pytest.LogCaptureFixture) -> None:
     engine: Any = SimpleNamespace(now_ns=0)
-    tight = Door(engine)
+    tight = ConnectionAdmission(engine)
     tight.set_limit(1_024)
     assert tight.sentence == ""
     for second in range(60):

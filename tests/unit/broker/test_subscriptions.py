@@ -9,8 +9,8 @@ import pytest
 
 from headgate.base.errors import StorageError
 from headgate.base.names import parse_topic
-from headgate.broker import cursors
-from headgate.broker.cursors import READER_RETURN_NS
+from headgate.broker import subscriptions as cursors
+from headgate.broker.subscriptions import READER_RETURN_NS
 from headgate.engine.errors import SubscriptionBusyError, TopicFencedError
 from headgate.engine.subscription import Subscription
 from headgate.engine.topic import Topic

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from headgate.broker.counts import BrokerCounts
+from headgate.broker.info import BrokerCounts
 from headgate.testing import RefusedError, World
 from tests.unit.broker.playing import TOPIC, played
 

@@ -32,7 +32,7 @@ SLICE_PARTITIONS = 8
 """Partitions that are loaded before others have their turn."""
 
 
-class Joining:
+class PartitionSubscriptions:
     """The partitions of one broker that join others."""
 
     def __init__(

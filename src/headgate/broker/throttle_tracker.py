@@ -57,7 +57,7 @@ THROTTLE_TYPES: Final[dict[ParkCause, ThrottleType | None]] = {
 full disk: there the write fails."""
 
 
-class ConnectionThrottle:
+class ThrottleTracker:
     """What throttles one connection, by cause."""
 
     __slots__ = ("_connection", "_counts", "_is_buffer_full", "_is_over_bound", "_total")

@@ -22,7 +22,7 @@ RESERVE_PART: Final = 4
 """The broker keeps :data:`RESERVE_MAX` of the descriptors, or this part of few."""
 
 
-class Door:
+class ConnectionAdmission:
     """The bound on connections of one broker."""
 
     def __init__(self, engine: Engine) -> None:

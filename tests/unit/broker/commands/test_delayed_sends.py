@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from headgate.base.names import parse_topic
-from headgate.broker.commands.delays import REASON, WAITING_MAX
+from headgate.broker.commands.delayed_sends import REASON, WAITING_MAX
 from headgate.observe.explain.topics import explain_topic
 from headgate.testing import RefusedError, SimClient, SimProducer, World
 from headgate.wire.codes import ServerError

@@ -1,0 +1,83 @@
+"""Refusals of commands: an error code for the client, a line in the log for the operator.
+
+Clients act on the code: some codes make them retry, others fail the call at once. The log line
+tells the operator why a client fails, for example that it uses a feature which Headgate lacks.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Final
+
+from headgate.base.errors import HeadgateError, InputError, StorageError
+from headgate.base.names import InvalidNameError
+from headgate.engine import errors
+from headgate.metadata.errors import IncompatibleSchemaError, RefusalError
+from headgate.wire.codes import CommandType, ServerError
+
+logger = logging.getLogger("headgate.connection")
+
+LINES_MAX: Final = 8
+"""Most log lines for one connection: a client that repeats itself must not fill the log."""
+
+_BY_TYPE: tuple[tuple[type[HeadgateError], ServerError], ...] = (
+    (InvalidNameError, ServerError.INVALID_TOPIC_NAME),
+    (errors.ProducerBusyError, ServerError.PRODUCER_BUSY),
+    (errors.ProducerFencedError, ServerError.PRODUCER_FENCED),
+    (errors.ProducersHeldError, ServerError.PRODUCER_BLOCKED_QUOTA_EXCEEDED_ERROR),
+    (errors.ProducersRefusedError, ServerError.PRODUCER_BLOCKED_QUOTA_EXCEEDED_EXCEPTION),
+    (errors.ConsumerBusyError, ServerError.CONSUMER_BUSY),
+    # Clients retry after this one, so they reconnect once an administrator accepts the loss.
+    (errors.DamagedError, ServerError.PERSISTENCE_ERROR),
+    (errors.TopicFencedError, ServerError.SERVICE_NOT_READY),
+    (errors.SubscriptionBusyError, ServerError.METADATA_ERROR),
+    (IncompatibleSchemaError, ServerError.INCOMPATIBLE_SCHEMA),
+    (errors.NotAllowedError, ServerError.NOT_ALLOWED_ERROR),
+    (StorageError, ServerError.PERSISTENCE_ERROR),
+    (InputError, ServerError.METADATA_ERROR),
+)
+
+_BY_STATUS = {
+    401: ServerError.AUTHORIZATION_ERROR,
+    403: ServerError.AUTHORIZATION_ERROR,
+    404: ServerError.TOPIC_NOT_FOUND,
+    405: ServerError.NOT_ALLOWED_ERROR,
+    412: ServerError.METADATA_ERROR,
+    429: ServerError.TOO_MANY_REQUESTS,
+}
+
+
+def protocol_error(error: HeadgateError) -> tuple[ServerError, str]:
+    """The protocol's code and the text with which a command that raised ``error`` is answered."""
+    if isinstance(error, RefusalError):
+        return _BY_STATUS.get(error.status, ServerError.UNKNOWN_ERROR), error.reason
+    for kind, code in _BY_TYPE:
+        if isinstance(error, kind):
+            return code, str(error)
+    return ServerError.UNKNOWN_ERROR, str(error)
+
+
+class RefusalLog:
+    """Logs what one connection is refused, each text once."""
+
+    def __init__(self) -> None:
+        self._logged: set[str] = set()
+
+    def refused(self, address: str, kind: int, code: ServerError, text: str) -> None:
+        """Log that a command of type ``kind`` was answered with ``code`` and ``text``, if retrying
+        it can never succeed: its client was written for another broker."""
+        if code in (ServerError.NOT_ALLOWED_ERROR, ServerError.INCOMPATIBLE_SCHEMA):
+            self._log(logging.INFO, f"{address}: {CommandType(kind).name} refused: {text}")
+
+    def delay_ignored(self, address: str, producer_name: str, topic_name: object) -> None:
+        """Log that a producer's messages ask for a delay that they do not get."""
+        self._log(
+            logging.WARNING,
+            f"{address}: producer {producer_name[:80]!r} of {topic_name} asks for delayed "
+            "delivery, which is not supported: its messages are delivered at once",
+        )
+
+    def _log(self, level: int, text: str) -> None:
+        if text not in self._logged and len(self._logged) < LINES_MAX:
+            self._logged.add(text)
+            logger.log(level, "%s", text)
