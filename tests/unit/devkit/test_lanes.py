@@ -1,33 +1,59 @@
-"""Which lanes run, and what becomes of one that fails, hangs or is empty."""
+"""Which lanes run, and what ``./dev test`` says of one that fails, hangs, is slow or is empty."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 from devkit import lanes
 from devkit.console import DevError
+from devkit.lanes import Outcome
 from devkit.lanes import TestLane as Lane
+from devkit.processes import GivenUpError
 
 PYTHON = Path(sys.executable)
+QUIETLY = ["-p", "no:cacheprovider"]
 
 
 @pytest.fixture
 def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A tree with the two lanes ``good`` and ``empty``."""
-    # This process may be one of two, which is nothing to the lanes that it runs.
+    # This process may be an xdist worker; pytest in the lanes must not take itself for one.
     monkeypatch.delenv("PYTEST_XDIST_WORKER_COUNT", raising=False)
-    good = Lane("good", ("tests/good",), 60)
-    empty = Lane("empty", ("tests/empty",), 60)
+    good = Lane("good", ("tests/good",), budget_s=60, limit_s=60)
+    empty = Lane("empty", ("tests/empty",), budget_s=60, limit_s=60)
     monkeypatch.setattr(lanes, "ROOT", tmp_path)
     monkeypatch.setattr(lanes, "LANES", (good, empty))
     monkeypatch.setattr(lanes, "NAMES", ("lint", "good", "empty"))
     (tmp_path / "tests/good").mkdir(parents=True)
     (tmp_path / "tests/empty").mkdir()
     (tmp_path / "tests/good/test_it.py").write_text("def test_it():\n    pass\n")
-    (tmp_path / "pytest.ini").write_text("[pytest]\n")
+    (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers = alone: by itself\n")
     return tmp_path
+
+
+@dataclass
+class Shown:
+    """Stands for :func:`devkit.processes.shown`: each command ends with a given status."""
+
+    statuses: dict[str, int] = field(default_factory=dict)
+    """By a word of the command; 0 for a command without such a word."""
+    commands: list[list[str]] = field(default_factory=list)
+
+    def __call__(self, command: Sequence[str], limit_s: float, folder: Path) -> int:
+        self.commands.append([*command])
+        return next((self.statuses[word] for word in command if word in self.statuses), 0)
+
+
+@pytest.fixture
+def shown(monkeypatch: pytest.MonkeyPatch) -> Shown:
+    """The commands that lanes start, instead of starting them."""
+    made = Shown()
+    monkeypatch.setattr(lanes, "shown", made)
+    return made
 
 
 def test_all_lanes_with_tests_run_unless_some_are_named(tree: Path) -> None:
@@ -42,44 +68,45 @@ def test_an_unknown_lane_is_refused_with_those_that_exist() -> None:
         lanes.wanted_lanes(["units"])
 
 
-def test_a_lane_that_passes(tree: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    assert tree.exists()
-    assert lanes.run_lanes(PYTHON, ["good"], ["-p", "no:cacheprovider"]) == 0
-    captured = capfd.readouterr()
-    assert "= 1 passed in " in captured.out
-    assert "every lane passed" in captured.out.splitlines()[-1]
-
-
-def test_a_lane_in_two_processes(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    text = (
-        "import os\n\ndef test_it():\n    assert os.environ['PYTEST_XDIST_WORKER_COUNT'] == '2'\n"
-    )
-    for name in ("test_it.py", "test_other.py"):
-        (tree / "tests/good" / name).write_text(text)
-    assert lanes.run_lanes(PYTHON, ["good"], ["-p", "no:cacheprovider"]) == 1
-    monkeypatch.setattr(lanes, "LANES", (Lane("good", ("tests/good",), 60, processes=2),))
-    assert lanes.run_lanes(PYTHON, ["good"], ["-p", "no:cacheprovider"]) == 0
-
-
-def test_a_lane_of_marked_tests(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tree / "pytest.ini").write_text("[pytest]\nmarkers = alone: by itself\n")
+def test_a_real_lane_in_two_processes_passes_and_names_its_slowest_tests(
+    tree: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    two = Lane("good", ("tests/good",), 60, 60, processes=2, marks="not alone")
+    monkeypatch.setattr(lanes, "LANES", (two,))
     (tree / "tests/good/test_it.py").write_text(
-        "import pytest\n\n@pytest.mark.alone\ndef test_it():\n    raise ValueError\n\n"
-        "def test_other():\n    pass\n"
+        "import os, pytest\n\n\n@pytest.mark.alone\ndef test_alone():\n    raise ValueError\n\n\n"
+        "def test_it():\n    assert os.environ['PYTEST_XDIST_WORKER_COUNT'] == '2'\n"
     )
-    both = [
-        Lane(marks.split()[0], ("tests/good",), 60, marks=marks) for marks in ("not alone", "alone")
-    ]
-    monkeypatch.setattr(lanes, "LANES", both)
-    assert lanes.run_lanes(PYTHON, ["not"], ["-p", "no:cacheprovider"]) == 0
-    assert lanes.run_lanes(PYTHON, ["alone"], ["-p", "no:cacheprovider"]) == 1
+    assert lanes.run_lanes(PYTHON, ["good"], QUIETLY) == 0
+    output = capfd.readouterr().out
+    assert "= 1 passed in " in output
+    assert "slowest of 1 tests:" in output
+    assert output.splitlines()[-4].endswith(" s   tests/good/test_it.py::test_it")
+    assert output.splitlines()[-1].endswith("of   60 s   every lane passed")
+
+
+def test_a_lane_is_dealt_out_by_files_and_selected_by_its_marks(
+    tree: Path, shown: Shown, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert tree.exists()
+    assert lanes.run_lanes(PYTHON, ["good"], ["-k", "it"]) == 0
+    two = Lane("good", ("tests/good",), 60, 60, processes=2, marks="not alone")
+    monkeypatch.setattr(lanes, "LANES", (two,))
+    assert lanes.run_lanes(PYTHON, ["good"], []) == 0
+    first, second = shown.commands
+    assert not {"-n", "-m"} & set(first[3:])
+    assert first[-2:] == ["-k", "it"]
+    assert second[5 : second.index("tests/good")] == [
+        "-n", "2", "--dist", "loadfile", "-m", "not alone"
+    ]  # fmt: skip
 
 
 def test_one_failure_fails_the_whole_and_the_others_still_run(
-    tree: Path, capfd: pytest.CaptureFixture[str]
+    tree: Path, shown: Shown, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    (tree / "tests/empty/test_bad.py").write_text("def test_bad():\n    raise ValueError\n")
-    assert lanes.run_lanes(PYTHON, ["empty", "good"], ["-p", "no:cacheprovider"]) == 1
+    (tree / "tests/empty/test_bad.py").touch()
+    shown.statuses["tests/empty"] = 1
+    assert lanes.run_lanes(PYTHON, ["empty", "good"], []) == 1
     output = capfd.readouterr().out
     assert "lane empty: failed with status 1" in output
     assert "lane good: passed" in output
@@ -87,21 +114,48 @@ def test_one_failure_fails_the_whole_and_the_others_still_run(
 
 
 def test_a_lane_that_is_named_and_empty_fails(
-    tree: Path, capfd: pytest.CaptureFixture[str]
+    tree: Path, shown: Shown, capfd: pytest.CaptureFixture[str]
 ) -> None:
     assert lanes.run_lanes(PYTHON, ["empty"], []) == 1
     assert "there are no tests in tests/empty" in capfd.readouterr().out
-    (tree / "tests/empty/test_none.py").write_text("")
-    assert lanes.run_lanes(PYTHON, ["empty"], ["-p", "no:cacheprovider"]) == 1
+    assert not shown.commands
+    (tree / "tests/empty/test_none.py").touch()
+    shown.statuses["pytest"] = pytest.ExitCode.NO_TESTS_COLLECTED
+    assert lanes.run_lanes(PYTHON, ["empty"], []) == 1
     assert "pytest found no test to run" in capfd.readouterr().out
 
 
-def test_a_lane_that_hangs_is_given_up(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tree / "tests/good/test_it.py").write_text(
-        "import threading\n\ndef test_it():\n    threading.Event().wait()\n"
+def test_a_lane_that_hangs_is_ended_and_named(
+    tree: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def hang(*_: object) -> int:
+        raise GivenUpError("pytest hangs")
+
+    assert tree.exists()
+    monkeypatch.setattr(lanes, "shown", hang)
+    assert lanes.run_lanes(PYTHON, ["good"], []) == 1
+    assert "lane good: ended after 60 s" in capfd.readouterr().out
+
+
+def test_a_lane_over_its_budget_is_named_and_passes() -> None:
+    slow, quick, red = (
+        Outcome("slow", 61.04, 60, ""),
+        Outcome("quick", 1, 60, ""),
+        Outcome("red", 70, 60, "failed with status 1"),
     )
-    monkeypatch.setattr(lanes, "LANES", (Lane("good", ("tests/good",), 1),))
-    assert lanes.run_lanes(PYTHON, ["good"], ["-p", "no:cacheprovider"]) == 1
+    assert lanes.summary_lines([slow, quick]) == [
+        "  slow          61.0 s of   60 s   passed, over its budget of 60 s",
+        "  quick          1.0 s of   60 s   passed",
+        "  total         62.0 s of  120 s   every lane passed",
+    ]
+    last = lanes.summary_lines([slow, quick, red])[-1]
+    assert last == "  total        132.0 s of  180 s   failed: red"
+    assert red.verdict == "failed with status 1, over its budget of 60 s"
+
+
+def test_the_budgets_of_all_lanes_are_eleven_minutes() -> None:
+    assert sum(lanes.budget_s_of(name) for name in lanes.NAMES) <= 11 * 60
+    assert all(lanes.budget_s_of(lane.name) < lane.limit_s for lane in lanes.LANES)
 
 
 def test_every_folder_of_tests_belongs_to_a_lane() -> None:
