@@ -59,7 +59,6 @@ STILL_UPWARD = {
     ("headgate.broker.sweeps", "headgate.observe.history.tracks.History"),
     ("headgate.broker.sweeps", "headgate.observe.history.parked.ParkedHistory"),
     ("headgate.control.adaptive", "headgate.broker.service.Broker"),
-    ("headgate.policy.retention", "headgate.broker.service.Broker"),
 }
 
 # What a package may import from outside, besides the standard library.

@@ -11,14 +11,10 @@ import logging
 from headgate.base.units import MIB, NS_PER_MS
 from headgate.engine.engine import Engine, EngineLimits
 from headgate.engine.topic import Topic
-from headgate.flow.limits.rate_limit import RateLimit
-from headgate.flow.quota.backlog_quota import NO_QUOTAS, Quotas
 from headgate.metadata.catalog import Catalog, Change
 from headgate.metadata.rows import Kind
-from headgate.policy.backlog_quotas import QuotaTable
-from headgate.policy.dispatch_limits import LimitTable
 from headgate.policy.dynamic_settings import DynamicSettings
-from headgate.policy.publish_limits import PublishLimitTable
+from headgate.policy.resolver import PolicyResolver
 from headgate.policy.settings import Settings
 
 logger = logging.getLogger("headgate.broker")
@@ -40,41 +36,6 @@ def engine_limits(settings: Settings) -> EngineLimits:
     )
 
 
-class PolicyLookup:
-    """The limits and quotas that a topic gets when the engine loads it. The broker's own topics
-    have none."""
-
-    def __init__(
-        self,
-        settings: Settings,
-        limits: LimitTable,
-        publish_limits: PublishLimitTable,
-        quotas: QuotaTable,
-    ) -> None:
-        self._settings = settings
-        self._limits = limits
-        self._publish_limits = publish_limits
-        self._quotas = quotas
-
-    def dispatch_limit(self, topic: Topic, subscription: str | None) -> RateLimit | None:
-        """The dispatch limit of one subscription, or (None) of the topic; None for no limit."""
-        if topic.is_system:
-            return None
-        if subscription is None:
-            return self._limits.of_topic(topic.name).limit
-        return self._limits.of_subscription(topic.name, subscription).limit
-
-    def publish_limit(self, topic: Topic) -> RateLimit | None:
-        """The publish limit of a topic; None for no limit."""
-        return None if topic.is_system else self._publish_limits.of_topic(topic.name).limit
-
-    def backlog_quotas(self, topic: Topic) -> Quotas:
-        """The backlog quotas of a topic."""
-        if topic.is_system or not self._settings.backlogQuotaCheckEnabled:
-            return NO_QUOTAS
-        return self._quotas.of_topic(topic.name)
-
-
 class PolicyUpdates:
     """Brings changed settings and policies into force, within the turn of the caller."""
 
@@ -84,15 +45,13 @@ class PolicyUpdates:
         catalog: Catalog,
         settings: Settings,
         dynamic: DynamicSettings,
-        limits: LimitTable,
-        publish_limits: PublishLimitTable,
+        policies: PolicyResolver,
     ) -> None:
         self._engine = engine
         self._catalog = catalog
         self._settings = settings
         self._dynamic = dynamic
-        self._limits = limits
-        self._publish_limits = publish_limits
+        self._policies = policies
 
     def use_stored_settings(self) -> None:
         """Apply the stored dynamic settings to the engine."""
@@ -112,8 +71,8 @@ class PolicyUpdates:
 
     def set_broker_limits(self) -> None:
         """Apply the dispatch limit and the publish limit of the whole broker."""
-        self._engine.set_broker_limit(self._limits.of_broker().limit)
-        publish_limit = self._publish_limits.of_broker().limit
+        self._engine.set_broker_limit(self._policies.dispatch_limits.of_broker().limit)
+        publish_limit = self._policies.publish_limits.of_broker().limit
         if publish_limit != self._engine.intake.limit:
             self._engine.intake.set_broker_limit(publish_limit)
 

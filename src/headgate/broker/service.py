@@ -23,7 +23,7 @@ from headgate.broker.connection_admission import ConnectionAdmission
 from headgate.broker.damage import damage_text
 from headgate.broker.effects import EngineEffects
 from headgate.broker.info import BrokerCounts, BrokerInfo
-from headgate.broker.policy_updates import PolicyLookup, PolicyUpdates, engine_limits
+from headgate.broker.policy_updates import PolicyUpdates, engine_limits
 from headgate.broker.quota_log import QuotaLog
 from headgate.broker.registry import TopicRegistry
 from headgate.broker.subscriptions import CursorWork
@@ -35,10 +35,9 @@ from headgate.engine.topic import Topic
 from headgate.ledger import CommitLog
 from headgate.metadata.catalog import Catalog, Change
 from headgate.metadata.store import MetadataStore
-from headgate.policy.backlog_quotas import QuotaTable
-from headgate.policy.dispatch_limits import LimitsInForce, LimitTable
 from headgate.policy.dynamic_settings import DynamicSettings
-from headgate.policy.publish_limits import PublishLimitsInForce, PublishLimitTable
+from headgate.policy.limits_in_force import DispatchLimitsInForce, PublishLimitsInForce
+from headgate.policy.resolver import PolicyResolver
 from headgate.policy.settings import Settings
 from headgate.storage.binding import MAIN_LOG
 from headgate.storage.committer import Committer
@@ -103,19 +102,18 @@ class Broker:
         self.lanes = lanes
         self.info = info
         self.authorizer: Authorizer = authorizer or AllowAll()
-        self.limits = LimitTable(catalog, settings)
-        self.publish_limits = PublishLimitTable(catalog, settings)
-        self.publish_in_force = PublishLimitsInForce(self.publish_limits)
-        self.quotas = QuotaTable(catalog, settings)
+        system_topics = [parse_topic(settings.headgateTelemetryTopic).full]
+        self.policies = PolicyResolver(catalog, settings, system_topics)
+        self.publish_in_force = PublishLimitsInForce(self.policies.publish_limits)
         self.quota_log = QuotaLog()
         self.dynamic = DynamicSettings(settings)
         logs = (log,) if telemetry_log is None else (log, telemetry_log)
         self.log_clock = LogClock(clock, catalog, logs, machine)
         effects = EngineEffects(self.log_clock, self.quota_log, self.schedule_flush)
         self.engine = self._make_engine(effects)
-        self.in_force = LimitsInForce(self.limits, self.engine)
-        self._policies = PolicyUpdates(
-            self.engine, catalog, settings, self.dynamic, self.limits, self.publish_limits
+        self.in_force = DispatchLimitsInForce(self.policies.dispatch_limits, self.engine)
+        self._policy_updates = PolicyUpdates(
+            self.engine, catalog, settings, self.dynamic, self.policies
         )
         self.begin_turn()
         self.started_ms = self.engine.now_ms
@@ -181,27 +179,26 @@ class Broker:
         )
 
     def _make_engine(self, effects: EngineEffects) -> Engine:
-        policies = PolicyLookup(self.settings, self.limits, self.publish_limits, self.quotas)
         return Engine(
             effects,
             limits=engine_limits(self.settings),
             cache_bytes_max=self.settings.managedLedgerCacheSizeMB * MIB,
-            limits_of=policies.dispatch_limit,
-            quotas_of=policies.backlog_quotas,
-            publish_limit_of=policies.publish_limit,
+            limits_of=self.policies.enforced_dispatch_limit,
+            quotas_of=self.policies.enforced_quotas,
+            publish_limit_of=self.policies.enforced_publish_limit,
         )
 
     # -- life ------------------------------------------------------------------------------
 
     async def start(self) -> None:
         """Make what every broker has, load the stored topics and begin the sweeps."""
-        self._policies.use_stored_settings()
+        self._policy_updates.use_stored_settings()
         telemetry = parse_topic(self.settings.headgateTelemetryTopic)
         change = self.catalog.plan_first_boot(system_namespaces=[telemetry.namespace])
         if change is not None:
             await self.writer.commit(change)
         self.begin_turn()
-        self._policies.set_broker_limits()
+        self._policy_updates.set_broker_limits()
         self.registry.load_all()
         if damage := damage_text(self):
             logger.error("%s; 'headgate explain' says what can be done", damage)
@@ -239,9 +236,9 @@ class Broker:
         """A change of metadata is durable: it takes effect in this turn."""
         self.begin_turn()
         self.registry.partition_subscriptions.applied(change)
-        if self._policies.apply_settings(change) and self.adaptive is not None:
+        if self._policy_updates.apply_settings(change) and self.adaptive is not None:
             self.adaptive.settings_changed()
-        self._policies.apply_policies(change)
+        self._policy_updates.apply_policies(change)
 
     # -- the turn --------------------------------------------------------------------------
 

@@ -21,7 +21,6 @@ from headgate.engine.topic import Topic
 from headgate.metadata.policies import Retention
 from headgate.observe.history.parked import ParkedHistory
 from headgate.observe.history.tracks import History
-from headgate.policy.retention import retention_of
 from headgate.storage.repeated_failures import RepeatedFailureLog
 
 if TYPE_CHECKING:
@@ -225,7 +224,7 @@ class Sweeps:
             keep_from = release(
                 log,
                 topic,
-                retention_of(self._broker, topic.name),
+                self._broker.policies.retention(topic.name),
                 self._broker.engine.log_ms,
                 need=self._full_rounds >= FULL_ROUNDS,
             )
@@ -267,7 +266,7 @@ class Sweeps:
             and not topic.is_system
             and topic.name.partition < 0
             and broker.engine.now_ns - topic.idle_since_ns >= period_ns
-            and retention_of(broker, topic.name) == Retention(0, 0)
+            and broker.policies.retention(topic.name) == Retention(0, 0)
         )
 
     def _is_in_use(self, topic: Topic) -> bool:

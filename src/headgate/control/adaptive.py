@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from headgate.base.errors import InvariantError
 from headgate.base.park_cause import ParkCause
 from headgate.base.units import NS_PER_MS, NS_PER_S
-from headgate.control.adaptive_log import AdaptiveLog
+from headgate.control.adaptive_log import AdaptiveLog, holding_text, set_limit_text
 from headgate.control.memory import MemorySource
 from headgate.engine.topic import Topic
 from headgate.flow.adaptive.cycle import (
@@ -36,7 +36,6 @@ from headgate.flow.adaptive.pressure import memory_pressure
 from headgate.flow.adaptive.topic import TopicControl
 from headgate.flow.limits.rate_limit import RateLimit
 from headgate.flow.quota.backlog_quota import Quota
-from headgate.policy.publish_limits import holding_text, set_limit_text
 from headgate.policy.settings import Settings
 
 if TYPE_CHECKING:
@@ -355,7 +354,7 @@ class AdaptiveThrottle:
         broker, control = self._broker, topic.control
         if control is None or control.limit is None:
             return
-        told = set_limit_text(broker.publish_limits.of_topic(topic.name))
+        told = set_limit_text(broker.policies.publish_limits.of_topic(topic.name))
         holds = holding_text(broker.publish_in_force.of_topic(topic))
         if self._both.get(topic) != (told, holds):
             self._both[topic] = told, holds

@@ -22,7 +22,10 @@ from headgate.flow.adaptive.cycle import (
     PublishLimit,
 )
 from headgate.flow.adaptive.memory_share import NO_EFFECT_S, UNNAMED_CYCLES
+from headgate.flow.limits.precedence import EffectiveLimit
+from headgate.flow.limits.rate_limit import Dimension
 from headgate.flow.sentences.adaptive import decision_sentence, publish_limit_text
+from headgate.flow.sentences.backlog import limit_text
 
 logger = logging.getLogger("headgate.adaptive")
 
@@ -189,6 +192,27 @@ class AdaptiveLog:
             return False
         self._told[number, what] = None
         return True
+
+
+def set_limit_text(effective: EffectiveLimit) -> str:
+    """A limit that is set, in each dimension, and where: ``100 msg/s and 1,000 B/s (topic
+    policy)``."""
+    limit = effective.limit
+    if limit is None:
+        return "none"
+    dimensions = [each for each in Dimension if limit.amount(each) is not None]
+    text = " and ".join(limit_text(limit, dimension) for dimension in dimensions)
+    return f"{text} ({effective.source})"
+
+
+def holding_text(effective: EffectiveLimit) -> str:
+    """Which source limits which dimension: ``topic policy in messages, adaptive controller in
+    bytes``."""
+    found: dict[str, list[str]] = {}
+    for dimension in Dimension:
+        if effective.limit is not None and effective.limit.amount(dimension) is not None:
+            found.setdefault(effective.source_of(dimension), []).append(dimension.name.lower())
+    return ", ".join(f"{source} in {' and '.join(names)}" for source, names in found.items())
 
 
 def _mode(settings: AdaptiveSettings) -> str:

@@ -35,10 +35,7 @@ from headgate.observe.states.storage import storage_state
 from headgate.observe.stats.fields import InternalStats, StatsOptions, TopicStats
 from headgate.observe.stats.internal import internal_stats
 from headgate.observe.stats.topic import topic_stats
-from headgate.policy import publish_limits
-from headgate.policy.backlog_quotas import NOT_LIMITED
-from headgate.policy.dispatch_limits import rate_of
-from headgate.policy.retention import default_retention, retention_of
+from headgate.policy.retention import default_retention
 from headgate.policy.settings import SETTINGS
 
 if TYPE_CHECKING:
@@ -91,32 +88,21 @@ class AdminFacade:
         topic: TopicName,
         subscription: str = "",
     ) -> DispatchRate:
-        """Which level decides is asked of the limit table, as enforcement does;
-        the policy is shown as it was stored."""
-        if self._broker.registry.is_system(topic):
-            return rate_of(None)
-        limits = self._broker.limits
         if scope == "topic":
-            return rate_of(limits.of_topic(topic).policy)
-        return rate_of(limits.of_subscription(topic, subscription).policy)
+            return self._broker.policies.applied_dispatch_rate(topic)
+        return self._broker.policies.applied_subscription_rate(topic, subscription)
 
     def effective_publish_rate(self, topic: TopicName) -> PublishRate | None:
-        """The table that enforcement asks is asked."""
-        if self._broker.registry.is_system(topic):
-            return None
-        return publish_limits.rate_of(self._broker.publish_limits.of_topic(topic).policy)
+        return self._broker.policies.applied_publish_rate(topic)
 
     def effective_retention(self, topic: TopicName) -> Retention:
-        return retention_of(self._broker, topic)
+        return self._broker.policies.retention(topic)
 
     def broker_retention(self) -> Retention:
         return default_retention(self._broker.settings)
 
     def effective_backlog_quotas(self, topic: TopicName) -> Mapping[QuotaKind, BacklogQuota]:
-        """The table that enforcement asks is asked."""
-        if self._broker.registry.is_system(topic):
-            return NOT_LIMITED
-        return self._broker.quotas.applied(topic)
+        return self._broker.policies.applied_quotas(topic)
 
     async def check_backlog_quotas(self) -> None:
         await self._broker.sweeps.quotas.check()

@@ -1,4 +1,7 @@
-"""Settings, and which limit, quota and retention is in force: one resolver each, for all who ask.
+"""Which settings, limits, quotas and retention are in force.
 
-Imports the engine's types, metadata, flow and base.
+``settings`` is the table of all settings and ``dynamic_settings`` changes them at run time. The
+``resolver`` finds the most specific policy for a topic; its tables are ``limit_table``,
+``quota_table`` and ``retention``. ``limits_in_force`` adds what changes by the second. May import
+``engine`` for its types, ``metadata``, ``flow`` and ``base``.
 """

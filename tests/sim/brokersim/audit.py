@@ -9,7 +9,6 @@ from headgate.engine.topic import Topic
 from headgate.ledger import TopicLog
 from headgate.metadata.catalog import Catalog
 from headgate.metadata.policies import Retention
-from headgate.policy.retention import retention_of
 from headgate.wire.batch import unpack_batch
 from headgate.wire.entry import batch_size, parse_metadata, payload_of
 from tests.sim.brokersim.model import START, Cursor, Entry, Model, Presence, ViolationError
@@ -168,7 +167,7 @@ def not_given_back(broker: Broker) -> list[str]:
         if any(s.is_durable for s in topic.subscriptions.values())
         and not any(s.backlog_entries for s in topic.subscriptions.values())
         and topic.log.first < topic.log.end
-        and retention_of(broker, topic.name) == Retention()
+        and broker.policies.retention(topic.name) == Retention()
     ]
     active = broker.log.active_segment()
     return kept + [

@@ -74,7 +74,7 @@ class QuotaWatch(NoObserver):
         """What is staged was below the limit the instant before, whatever the policy: so a backlog
         is never passed by more than one entry, unless a limit was lowered or a cursor set back."""
         if not topic.is_system:
-            size = self._broker.quotas.of_topic(topic.name).size
+            size = self._broker.policies.quotas.of_topic(topic.name).size
             backlog_bytes = _backlog_bytes(topic)
             if size is not None:
                 self._seen["append below a limit"] += 1

@@ -27,10 +27,7 @@ from headgate.observe.stats.fields import (
     SubscriptionStats,
     TopicStats,
 )
-from headgate.policy.backlog_quotas import QuotaTable
-from headgate.policy.dispatch_limits import LimitTable, rate_of
-from headgate.policy.publish_limits import PublishLimitTable
-from headgate.policy.publish_limits import rate_of as rate_shown
+from headgate.policy.resolver import PolicyResolver
 from headgate.policy.settings import Settings
 from headgate.wire.codes import CompressionType
 from headgate.wire.entry import ChunkFacts, KeyFacts
@@ -84,6 +81,7 @@ class FakeFacade:
     def __init__(self) -> None:
         self.store = MemoryStore()
         self.catalog = Catalog("standalone", self.store.load())
+        self._policies = PolicyResolver(self.catalog, Settings())
         self.info = BrokerInfo(
             broker_id="127.0.0.1:8080",
             broker_url="pulsar://127.0.0.1:6650",
@@ -163,24 +161,21 @@ class FakeFacade:
         topic: TopicName,
         subscription: str = "",
     ) -> DispatchRate:
-        table = LimitTable(self.catalog, Settings())
         if scope == "topic":
-            return rate_of(table.of_topic(topic).policy)
-        return rate_of(table.of_subscription(topic, subscription).policy)
+            return self._policies.applied_dispatch_rate(topic)
+        return self._policies.applied_subscription_rate(topic, subscription)
 
     def effective_publish_rate(self, topic: TopicName) -> PublishRate | None:
-        return rate_shown(PublishLimitTable(self.catalog, Settings()).of_topic(topic).policy)
+        return self._policies.applied_publish_rate(topic)
 
     def effective_retention(self, topic: TopicName) -> Retention:
-        own = self.catalog.topic_policies(topic).retention
-        of_namespace = self.catalog.namespace_policies(topic.namespace).retention
-        return own or of_namespace or self.broker_retention()
+        return self._policies.retention(topic)
 
     def broker_retention(self) -> Retention:
         return self.default_retention
 
     def effective_backlog_quotas(self, topic: TopicName) -> Mapping[QuotaKind, BacklogQuota]:
-        return QuotaTable(self.catalog, Settings()).applied(topic)
+        return self._policies.applied_quotas(topic)
 
     async def check_backlog_quotas(self) -> None:
         self.quota_checks += 1

@@ -95,7 +95,7 @@ async def test_unlimited_is_no_limit_and_lasts(world: World) -> None:
     unlimited = DispatchRate(unlimited=True)
     await world.broker.writer.commit(catalog.plan_topic_policies(NAME, dispatch_rate=unlimited))
     assert in_force(world, "topic") == []
-    assert world.broker.limits.of_topic(NAME).source == "topic policy"
+    assert world.broker.policies.dispatch_limits.of_topic(NAME).source == "topic policy"
     world.crash()
     await world.start()
     assert in_force(world, "topic") == []

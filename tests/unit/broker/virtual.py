@@ -30,8 +30,7 @@ from headgate.observe.explain.reports import SubscriptionReport
 from headgate.observe.explain.topics import explain_subscription
 from headgate.observe.history.parked import ParkedHistory
 from headgate.observe.history.tracks import History
-from headgate.policy.dispatch_limits import NO_LIMIT, LimitsInForce
-from headgate.policy.publish_limits import PublishLimitsInForce
+from headgate.policy.limits_in_force import NO_LIMIT, DispatchLimitsInForce, PublishLimitsInForce
 
 TICK_NS = 10 * NS_PER_MS
 ACK_TICKS = 10
@@ -180,7 +179,7 @@ class VirtualBroker:
             now_ns=START_NS,
             now_ms=START_MS,
         )
-        self.in_force = LimitsInForce(self.limits, self.engine)
+        self.in_force = DispatchLimitsInForce(self.limits, self.engine)
         self.publish_in_force = PublishLimitsInForce(NoPublishLimits())
         self.sweeps = SimpleNamespace(history=History(), parked_history=ParkedHistory())
         self.registry = Registry(self.engine)

@@ -1,8 +1,8 @@
 """Which limit is in force, and where it is set (law 1.8).
 
-One function, :func:`effective_limit`, answers for REST, metrics, explain and enforcement alike,
-so that they cannot disagree. The order is Pulsar's: the most specific policy
-that says anything wins *as a whole*; its missing dimension is "no limit" and is not inherited.
+The order is Pulsar's: the most specific policy that says anything wins *as a whole*; its missing
+dimension is "no limit" and is not inherited. :func:`most_specific` decides for rate limits, quotas
+and retention alike, and REST, metrics, explain and enforcement share the answer.
 A policy whose rates are both <= 0 says nothing and the next level applies, unless it says
 "unlimited": that ends the search, and there is no limit at this level.
 """
@@ -10,13 +10,15 @@ A policy whose rates are both <= 0 says nothing and the next level applies, unle
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from headgate.base.units import NS_PER_S
 from headgate.flow.limits.rate_limit import Dimension, Level, RateLimit
 
 TOPIC_POLICY = "topic policy"
 """Where a limit or quota is set that somebody set for the topic itself."""
+
+P = TypeVar("P")
 
 ADAPTIVE_SOURCE = "adaptive controller"
 """Where a publish limit comes from that nobody set."""
@@ -107,6 +109,23 @@ class EffectiveLimit:
         return self.source
 
 
+def namespace_policy_source(namespace: str) -> str:
+    """The source text of what is set for a namespace."""
+    return f"namespace policy {namespace}".rstrip()
+
+
+def most_specific(*candidates: tuple[P | None, str]) -> tuple[P, str] | None:
+    """The first candidate with a policy, and its source; None if no candidate has one.
+
+    Candidates are pairs of a policy and its source, the most specific first. A policy that says
+    nothing is None.
+    """
+    for policy, source in candidates:
+        if policy is not None:
+            return policy, source
+    return None
+
+
 def effective_limit(
     broker_keys: RateKeys,
     *,
@@ -127,13 +146,14 @@ def effective_limit(
     them by level. The caller passes the policies that belong to the same level. ``namespace`` is
     its printed name. ``broker_relative``: the settings are meant on top of the publish rate.
     """
-    for policy, source in (
-        (subscription_policy, "subscription policy"),
-        (topic_policy, TOPIC_POLICY),
-        (namespace_policy, f"namespace policy {namespace}".rstrip()),
-    ):
-        if policy is not None and not policy.says_nothing():
-            return EffectiveLimit(policy.limit(), source, policy)
+    found = most_specific(
+        (_if_it_says_anything(subscription_policy), "subscription policy"),
+        (_if_it_says_anything(topic_policy), TOPIC_POLICY),
+        (_if_it_says_anything(namespace_policy), namespace_policy_source(namespace)),
+    )
+    if found is not None:
+        policy, source = found
+        return EffectiveLimit(policy.limit(), source, policy)
     settings = RatePolicy(broker_messages, broker_bytes, relative=broker_relative)
     limit = settings.limit()
     if limit is None:
@@ -165,3 +185,7 @@ def is_tighter(limit: RateLimit, other: RateLimit | None, dimension: Dimension) 
 
 def _least(one: int | None, other: int | None) -> int | None:
     return min((amount for amount in (one, other) if amount is not None), default=None)
+
+
+def _if_it_says_anything(policy: RatePolicy | None) -> RatePolicy | None:
+    return None if policy is None or policy.says_nothing() else policy

@@ -14,7 +14,7 @@ from math import exp
 from typing import NamedTuple
 
 from headgate.base.units import MS_PER_S, NS_PER_MS, NS_PER_S
-from headgate.flow.limits.precedence import TOPIC_POLICY
+from headgate.flow.limits.precedence import TOPIC_POLICY, most_specific, namespace_policy_source
 
 RELEASE_PERCENT = 95
 """A hold ends at this part of the limit, so that producers are not let in and cut off by turns."""
@@ -129,19 +129,19 @@ def effective_quota(
     out, and for a time quota 0. A size limit of 0 is Pulsar's way to block everybody, since every
     backlog reaches it.
     """
-    for setting, source in (
+    found = most_specific(
         (topic, TOPIC_POLICY),
-        (namespace, f"namespace policy {namespace_name}"),
+        (namespace, namespace_policy_source(namespace_name)),
         (broker, f"broker setting {broker_key}"),
-    ):
-        if setting is None:
-            continue
-        limit = -1 if setting.limit is None else setting.limit
-        if kind is QuotaType.TIME:
-            limit = limit * MS_PER_S if limit > 0 else -1
-        quota = Quota(kind, limit, setting.policy, source) if limit >= 0 else None
-        return SetQuota(setting, source, quota)
-    return SetQuota(None, "", None)
+    )
+    if found is None:
+        return SetQuota(None, "", None)
+    setting, source = found
+    limit = -1 if setting.limit is None else setting.limit
+    if kind is QuotaType.TIME:
+        limit = limit * MS_PER_S if limit > 0 else -1
+    quota = Quota(kind, limit, setting.policy, source) if limit >= 0 else None
+    return SetQuota(setting, source, quota)
 
 
 def size_exceeded(backlog_bytes: int, limit_bytes: int) -> bool:

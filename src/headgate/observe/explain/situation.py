@@ -39,7 +39,7 @@ from headgate.flow.sentences.quota import quota_text
 from headgate.observe.history.backlog_phase import BacklogPhase, calm_phase
 from headgate.observe.history.grid import HOUR_NS, MINUTE_NS
 from headgate.observe.history.points import Point, changed_levels, later, look
-from headgate.policy.dispatch_limits import NO_LIMIT
+from headgate.policy.limits_in_force import NO_LIMIT
 
 if TYPE_CHECKING:
     from headgate.broker.service import Broker

@@ -19,7 +19,7 @@ from headgate.observe.explain.reports import (
     HeldSubscription,
     LimitState,
 )
-from headgate.policy.publish_limits import PUBLISH_BROKER, PUBLISH_TOPIC
+from headgate.policy.limits_in_force import PUBLISH_BROKER, PUBLISH_TOPIC
 
 if TYPE_CHECKING:
     from headgate.broker.service import Broker

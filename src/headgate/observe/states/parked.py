@@ -18,7 +18,7 @@ from headgate.flow.limits.rate_limit import Dimension
 from headgate.flow.sentences.backlog import limit_text
 from headgate.observe.explain.reports import LimitRef, ParkedState
 from headgate.observe.history.grid import HOUR_NS, MINUTE_NS
-from headgate.policy.publish_limits import PUBLISH_BROKER, PUBLISH_TOPIC
+from headgate.policy.limits_in_force import PUBLISH_BROKER, PUBLISH_TOPIC
 
 if TYPE_CHECKING:
     from headgate.broker.service import Broker

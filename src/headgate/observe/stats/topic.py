@@ -86,7 +86,7 @@ def topic_stats(broker: Broker, topic: Topic, options: StatsOptions) -> TopicSta
         owner_broker=broker.info.broker_id,
         headgate=_topic_account(broker, topic, limits_above, None if oldest is None else oldest[0]),
     )
-    quotas = broker.quotas.of_live(topic)
+    quotas = broker.policies.shown_quotas(topic)
     if quotas.size is not None:
         stats.backlog_quota_limit_size = quotas.size.limit
     if quotas.time is not None:
@@ -153,7 +153,7 @@ def subscription_stats(
 ) -> SubscriptionStats:
     """One subscription, now. ``unacked_messages`` counts Shared deliveries only, as Pulsar's.
 
-    ``limits_above`` are :meth:`~headgate.policy.dispatch_limits.LimitsInForce.above` its topic:
+    ``limits_above`` are :meth:`~headgate.policy.limits_in_force.LimitsInForce.above` its topic:
     asked for once, as they cost O(subscriptions) where they are relative.
     """
     now_ns = broker.engine.now_ns

@@ -16,7 +16,7 @@ from headgate.flow.account.account import LABELS
 from headgate.flow.limits.precedence import EffectiveLimit
 from headgate.flow.limits.rate_limit import Dimension
 from headgate.flow.quota.backlog_quota import QuotaType
-from headgate.policy.publish_limits import PUBLISH_BROKER, PUBLISH_TOPIC
+from headgate.policy.limits_in_force import PUBLISH_BROKER, PUBLISH_TOPIC
 from headgate.telemetry.adaptive_figures import broker_figures, topic_figures
 from headgate.telemetry.prometheus.values import Number, backlog_age_s
 from headgate.telemetry.records.subjects import cells_of
@@ -138,13 +138,13 @@ def oldest_age_s(_: Broker, topic: Topic) -> int:
 
 def quota_bytes(broker: Broker, topic: Topic) -> int:
     """The size quota in force; -1 without one."""
-    size = broker.quotas.of_live(topic).size
+    size = broker.policies.shown_quotas(topic).size
     return -1 if size is None else size.limit
 
 
 def quota_s(broker: Broker, topic: Topic) -> int:
     """The time quota in force; -1 without one."""
-    time = broker.quotas.of_live(topic).time
+    time = broker.policies.shown_quotas(topic).time
     return -1 if time is None else time.limit // MS_PER_S
 
 

@@ -45,7 +45,7 @@ class QuotaLines:
 
     def topic(self, topic: Topic, labels: str) -> None:
         """One topic's; ``labels`` are its own, still open."""
-        quotas = self._broker.quotas.of_live(topic)
+        quotas = self._broker.policies.shown_quotas(topic)
         limit_bytes = -1 if quotas.size is None else quotas.size.limit
         limit_s = -1 if quotas.time is None else quotas.time.limit // MS_PER_S
         self._add(QUOTA_SIZE_SERIES, labels, "} ", limit_bytes)

@@ -21,7 +21,7 @@ from headgate.broker.damage import damage_counts
 from headgate.flow.account.account import LABELS
 from headgate.flow.limits.precedence import EffectiveLimit
 from headgate.flow.limits.rate_limit import Dimension, Level
-from headgate.policy.publish_limits import PUBLISH_BROKER, PUBLISH_TOPIC
+from headgate.policy.limits_in_force import PUBLISH_BROKER, PUBLISH_TOPIC
 from headgate.telemetry.adaptive_figures import broker_figures, topic_figures
 from headgate.telemetry.prometheus.compressed import BLOCK_BYTES, Block, Compressed, deflate
 from headgate.telemetry.prometheus.namespace_sums import NamespaceSums

@@ -20,7 +20,7 @@ from headgate.flow.adaptive.cycle import Decision
 from headgate.flow.limits.precedence import ABOVE_PUBLISH_RATE, EffectiveLimit
 from headgate.flow.limits.rate_limit import Dimension, Level
 from headgate.flow.quota.backlog_quota import Quota
-from headgate.policy.publish_limits import PUBLISH_BROKER, PUBLISH_TOPIC
+from headgate.policy.limits_in_force import PUBLISH_BROKER, PUBLISH_TOPIC
 from headgate.record.codec import Columns
 from headgate.record.fields import Kind
 from headgate.telemetry.records.controller_events import ControllerEvents
@@ -330,7 +330,7 @@ class Sampler:
     def _refresh_broker_limit(self) -> None:
         limit, broker = self._broker_limit, self._broker
         if limit.changed_ns:
-            effective = broker.limits.of_broker()
+            effective = broker.policies.dispatch_limits.of_broker()
             if (change := limit.change(effective, self._names)) is not None:
                 self._tell_limit(change, "broker")
             self._name_sources(self._engine.gate, effective)
@@ -346,11 +346,13 @@ class Sampler:
     def _refresh_topic_limit(self, track: TopicTrack) -> None:
         limit, topic = track.limit, track.topic
         if limit.changed_ns:
-            effective = self._broker.limits.of_topic(topic.name)
+            effective = self._broker.policies.dispatch_limits.of_topic(topic.name)
             if (change := limit.change(effective, self._names)) is not None:
                 self._tell_limit(change, "topic", topic)
             self._name_sources(topic.gate, effective)
-            track.quota_limits = quota_limit_values(self._broker.quotas.of_live(topic), self._names)
+            track.quota_limits = quota_limit_values(
+                self._broker.policies.shown_quotas(topic), self._names
+            )
         if limit.moves:
             limit.values = limit_values(self._broker.in_force.of_topic(topic), self._names)
 
@@ -358,7 +360,7 @@ class Sampler:
         limit, topic = track.publishing.limit, track.topic
         if limit.changed_ns:
             # What is set is an event; what the controller allows has events of its own.
-            effective = self._broker.publish_limits.of_topic(topic.name)
+            effective = self._broker.policies.publish_limits.of_topic(topic.name)
             if (change := limit.change(effective, self._names)) is not None:
                 self._tell_limit(change, PUBLISH_TOPIC, topic)
             effective = self._broker.publish_in_force.of_topic(topic)
@@ -369,7 +371,9 @@ class Sampler:
     def _refresh_subscription_limit(self, track: SubscriptionTrack) -> None:
         limit, own = track.limit, track.subscription
         if limit.changed_ns:
-            effective = self._broker.limits.of_subscription(own.topic.name, own.name)
+            effective = self._broker.policies.dispatch_limits.of_subscription(
+                own.topic.name, own.name
+            )
             if (change := limit.change(effective, self._names)) is not None:
                 self._tell_limit(change, "subscription", own.topic, own.name)
             self._name_sources(own.gate, effective)

@@ -11,8 +11,8 @@ from headgate.base.units import GIB
 from headgate.flow.quota.backlog_quota import NO_QUOTAS, Quota, QuotaPolicy, QuotaType
 from headgate.metadata.catalog import Catalog, Change
 from headgate.metadata.policies import BacklogQuota, QuotaKind, Retention
-from headgate.policy import backlog_quotas as quotas
-from headgate.policy.backlog_quotas import NOT_LIMITED, QuotaTable
+from headgate.policy import quota_table as quotas
+from headgate.policy.quota_table import NOT_LIMITED, QuotaTable
 from headgate.policy.settings import Settings
 
 T = parse_topic("t")

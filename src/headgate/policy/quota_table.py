@@ -1,7 +1,4 @@
-"""Which backlog quotas are in force on a topic and where they are set (law 4).
-
-Enforcement, REST's ``applied=true``, stats, /metrics, telemetry and explain all ask here.
-"""
+"""The backlog quotas as policies and settings define them (law 4)."""
 
 from __future__ import annotations
 
@@ -9,9 +6,7 @@ from collections.abc import Mapping
 
 from headgate.base.names import TopicName
 from headgate.base.units import GIB
-from headgate.engine.topic import Topic
 from headgate.flow.quota.backlog_quota import (
-    NO_QUOTAS,
     QuotaPolicy,
     Quotas,
     QuotaSetting,
@@ -24,12 +19,12 @@ from headgate.metadata.policies import QUOTA_KINDS, BacklogQuota, QuotaKind
 from headgate.policy.settings import Settings
 
 SHARED_MAX = 4_096
-"""Different quotas that are remembered, so that topics with the same ones share them."""
+"""Distinct quotas that the table remembers, so that topics with equal quotas share one object."""
 
 NOT_LIMITED: Mapping[QuotaKind, BacklogQuota] = {
     kind: BacklogQuota("producer_request_hold") for kind in QUOTA_KINDS
 }
-"""What REST shows where there is no quota at all."""
+"""What REST shows for a topic without quotas."""
 
 _KINDS: Mapping[QuotaType, QuotaKind] = {
     QuotaType.SIZE: "destination_storage",
@@ -38,7 +33,7 @@ _KINDS: Mapping[QuotaType, QuotaKind] = {
 
 
 class QuotaTable:
-    """Backlog quotas of one broker's topics, as they are set."""
+    """The backlog quotas for each name; a partition has the quotas of its topic."""
 
     def __init__(self, catalog: Catalog, settings: Settings) -> None:
         self._catalog = catalog
@@ -46,22 +41,14 @@ class QuotaTable:
         self._shared: dict[Quotas, Quotas] = {}
 
     def of_topic(self, topic: TopicName) -> Quotas:
-        """The quotas in force on one topic (on each partition by itself)."""
+        """The quotas of one topic, or of one partition."""
         found = Quotas(*(self.setting_of(topic, kind).quota for kind in QuotaType))
         if len(self._shared) >= SHARED_MAX:
             self._shared.clear()
         return self._shared.setdefault(found, found)
 
-    def of_live(self, topic: Topic) -> Quotas:
-        """The same of a live topic: what is enforced on it, or would be if quotas were."""
-        if topic.is_system:
-            return NO_QUOTAS
-        if not self._settings.backlogQuotaCheckEnabled:
-            return self.of_topic(topic.name)
-        return NO_QUOTAS if topic.quota is None else topic.quota.quotas
-
     def setting_of(self, topic: TopicName, kind: QuotaType) -> SetQuota:
-        """Which setting decides about one type of quota."""
+        """One type of quota, and the policy or setting that defines it."""
         namespace = self._catalog.namespace_policies(topic.namespace)
         broker, key = self._of_broker(kind)
         return effective_quota(
@@ -74,7 +61,7 @@ class QuotaTable:
         )
 
     def applied(self, topic: TopicName) -> dict[QuotaKind, BacklogQuota]:
-        """Both types as REST shows what is enforced, wherever that is set."""
+        """Both types as REST shows them."""
         shown: dict[QuotaKind, BacklogQuota] = {}
         for kind in QuotaType:
             found = self.setting_of(topic, kind)
@@ -93,7 +80,7 @@ class QuotaTable:
             limit = settings.backlogQuotaDefaultLimitSecond
             return QuotaSetting(limit, policy), "backlogQuotaDefaultLimitSecond"
         if settings.backlogQuotaDefaultLimitGB > 0:
-            # A part of a byte is not "nobody may publish", which 0 would be.
+            # 0 would block all producers; a fraction of a byte does not mean that.
             limit = max(int(settings.backlogQuotaDefaultLimitGB * GIB), 1)
             return QuotaSetting(limit, policy), "backlogQuotaDefaultLimitGB"
         limit = settings.backlogQuotaDefaultLimitBytes

@@ -1,0 +1,142 @@
+"""The rate limits of live topics as the broker enforces them at present.
+
+A :class:`~headgate.policy.limit_table.LimitTable` knows what is set. A dispatch limit that is
+relative to the publish rate amounts to more while messages are published, and the adaptive
+controller may allow a publisher less than what is set.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final, Protocol
+
+from headgate.base.names import TopicName
+from headgate.engine.engine import Engine
+from headgate.engine.subscription import Subscription
+from headgate.engine.topic import Topic
+from headgate.flow.limits.gate_node import GateNode
+from headgate.flow.limits.precedence import ADAPTIVE_SOURCE, EffectiveLimit, is_tighter, tighter
+from headgate.flow.limits.rate_limit import Dimension, RateLimit
+
+NO_LIMIT: Final = EffectiveLimit(None, "")
+
+PUBLISH_TOPIC: Final = "publish_topic"
+PUBLISH_BROKER: Final = "publish_broker"
+"""Names of the levels of publish limits; those of dispatch limits are the names of
+:class:`~headgate.flow.limits.rate_limit.Level`."""
+
+
+class PublishLimitSource(Protocol):
+    """The publish limits that are set."""
+
+    def of_broker(self) -> EffectiveLimit:
+        """The limit of the whole broker."""
+
+    def of_topic(self, topic: TopicName, /) -> EffectiveLimit:
+        """The limit of one topic."""
+
+
+class DispatchLimitSource(PublishLimitSource, Protocol):
+    """The dispatch limits that are set."""
+
+    def of_subscription(self, topic: TopicName, subscription: str, /) -> EffectiveLimit:
+        """The limit of one subscription of one topic."""
+
+
+class DispatchLimitsInForce:
+    """The dispatch limits of live topics and subscriptions; system topics have none."""
+
+    def __init__(self, table: DispatchLimitSource, engine: Engine) -> None:
+        self._table = table
+        self._engine = engine
+
+    def of_broker(self) -> EffectiveLimit:
+        """What the whole broker may deliver now."""
+        return _with_present_amounts(self._table.of_broker(), self._engine.gate, times=0)
+
+    def of_topic(self, topic: Topic) -> EffectiveLimit:
+        """What a topic may deliver now."""
+        if topic.is_system:
+            return NO_LIMIT
+        effective = self._table.of_topic(topic.name)
+        if effective.limit is None or not effective.limit.relative:
+            return effective  # the usual case; counting is O(subscriptions)
+        times = self._engine.relative.followers(topic)
+        return _with_present_amounts(effective, topic.gate, times=times)
+
+    def of_subscription(self, subscription: Subscription) -> EffectiveLimit:
+        """What the broker may deliver to a subscription now."""
+        topic = subscription.topic
+        if topic.is_system:
+            return NO_LIMIT
+        effective = self._table.of_subscription(topic.name, subscription.name)
+        return _with_present_amounts(effective, subscription.gate, times=1)
+
+    def on(self, subscription: Subscription) -> list[EffectiveLimit]:
+        """The limits that apply to a subscription, indexed by level."""
+        return [self.of_subscription(subscription), *self.above(subscription.topic)]
+
+    def above(self, topic: Topic) -> list[EffectiveLimit]:
+        """The limits that the subscriptions of a topic share: the topic's and the broker's."""
+        if topic.is_system:
+            return [NO_LIMIT, NO_LIMIT]
+        return [self.of_topic(topic), self.of_broker()]
+
+
+class PublishLimitsInForce:
+    """The publish limits of live topics; system topics have none."""
+
+    def __init__(self, table: PublishLimitSource) -> None:
+        self._table = table
+
+    def of_broker(self) -> EffectiveLimit:
+        """What all topics together may receive now."""
+        return self._table.of_broker()
+
+    def of_topic(self, topic: Topic) -> EffectiveLimit:
+        """What a topic may receive now: in each dimension the tighter of the limit that is set and
+        the adaptive one."""
+        if topic.is_system:
+            return NO_LIMIT
+        return _with_adaptive(self._table.of_topic(topic.name), topic.adaptive_limit)
+
+    def on(self, topic: Topic) -> list[EffectiveLimit]:
+        """The limits that apply to a topic: its own and the broker's."""
+        if topic.is_system:
+            return [NO_LIMIT, NO_LIMIT]
+        return [self.of_topic(topic), self.of_broker()]
+
+
+def _with_present_amounts(
+    effective: EffectiveLimit, gate: GateNode, *, times: int
+) -> EffectiveLimit:
+    """If the limit is relative, the same with the amounts that its gate enforces; ``times`` is how
+    often they contain the publish rate."""
+    limit = effective.limit
+    if limit is None or not limit.relative or not gate.budgets:
+        return effective
+    amounts = {budget.dimension: budget.limit for budget in gate.budgets}
+    now = RateLimit(
+        amounts.get(Dimension.MESSAGES),
+        amounts.get(Dimension.BYTES),
+        limit.period_ns,
+        base=limit,
+        times=times,
+    )
+    return replace(effective, limit=now)
+
+
+def _with_adaptive(effective: EffectiveLimit, adaptive: RateLimit | None) -> EffectiveLimit:
+    if adaptive is None:
+        return effective
+    limit = tighter(effective.limit, adaptive)
+    sources = []
+    for dimension in Dimension:
+        source = ""
+        if limit is not None and limit.amount(dimension) is not None:
+            is_adaptive = is_tighter(adaptive, effective.limit, dimension)
+            source = ADAPTIVE_SOURCE if is_adaptive else effective.source_of(dimension)
+        sources.append(source)
+    of_messages, of_bytes = sources
+    source = " and ".join(dict.fromkeys(filter(None, sources)))
+    return EffectiveLimit(limit, source, effective.policy, (of_messages, of_bytes))
