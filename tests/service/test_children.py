@@ -39,8 +39,8 @@ def modules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_it_is_told_and_answers_by_lines(modules: Path) -> None:
     with Child("echo", ["echo_child"], modules) as child:
         assert child.next_line(_LIMIT_S) == "in "
-        child.tell("one")
-        child.tell("two")
+        child.send("one")
+        child.send("two")
         assert [child.next_line(_LIMIT_S) for _ in range(2)] == ["heard one", "heard two"]
         child.check()
     with pytest.raises(ChildFailedError, match="echo: it ended with status 0"):

@@ -160,7 +160,7 @@ def test_a_log_that_is_gone_and_given_up(make_broker: Make, tmp_path: Path) -> N
          "--data-dir", str(broker.data_path)],
         capture_output=True, text=True, timeout=60, check=True,
     )  # fmt: skip
-    assert accepted.stdout.endswith("Noted: the next start gives it up.\n")
+    assert accepted.stdout.endswith("Noted: the next start accepts this loss.\n")
     broker.start()
     assert "lacks is given up, as noted by accept-loss" in broker.log()
     publish(broker, "a", "new")

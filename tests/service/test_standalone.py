@@ -155,7 +155,7 @@ def test_a_busy_port(make_broker: Make, word: str, key: str) -> None:
 def test_an_address_of_another_machine(make_broker: Make) -> None:
     broker = make_broker(words=["--set", "bindAddress=192.0.2.1"])
     assert _failure(broker) == "Error: bindAddress='192.0.2.1' is not an address of this machine"
-    assert "everybody who can reach" not in broker.log()  # nobody can: it is not bound
+    assert "every client that reaches" not in broker.log()  # nobody can: it is not bound
 
 
 def test_a_foreign_directory(make_broker: Make) -> None:

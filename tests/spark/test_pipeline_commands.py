@@ -89,4 +89,4 @@ def test_a_stream_tells_prometheus(tmp_path: Path) -> None:
     assert "headgate_pipeline_input_messages_total 1.0" in said
     assert re.search(r'table_rows\{table="attribution"\} \d', said)
     assert re.search(r"batch 1: 1 message in \d+\.\d s", err.getvalue())
-    assert err.getvalue().endswith("Stopped; the next run goes on from here.\n")
+    assert err.getvalue().endswith("Stopped; the next run continues from here.\n")

@@ -1,7 +1,7 @@
-"""``headgate accept-loss``: what an operator gives up, noted for the next start.
+"""``headgate accept-loss``: notes for the next start which loss the operator accepts.
 
-It opens the stores as a start does. Only what that start refuses can be given up, so a call too
-many changes nothing, and none can be left in a script that would hide the next mistake.
+It opens the stores as a start does, and accepts only the loss that this start refuses. So a second
+call changes nothing, and a call left in a script hides no later mistake.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from headgate.storage.binding import MAIN_LOG, BindingError
 
 
 def accept_loss(loss: str, data_path: str) -> str:
-    """Note that ``loss`` (``metadata`` or ``log``) is given up at the next start.
+    """Note that the next start accepts the ``loss`` (``metadata`` or ``log``).
 
-    Returns what was refused until now. A second call changes nothing.
+    Returns the reason for which starts were refused. A second call changes nothing.
 
     Raises:
-        InputError: there is nothing of that kind to give up.
-        BindingError: what is refused has another cause.
+        InputError: no start is refused for such a loss.
+        BindingError: a start is refused for another reason.
         HeadgateError: the directory cannot be used, or a broker runs on it.
     """
     if not Path(data_path, METADATA_NAME).exists() and not Path(data_path, MAIN_LOG).exists():
-        raise InputError(f"--data-dir {data_path} is no data directory: nothing is to be given up")
+        raise InputError(f"--data-dir {data_path} is no data directory: there is no loss to accept")
     with ExitStack() as stack:
         directory = DataDirectory.open(OsFs(), data_path)
         stack.callback(directory.close)
@@ -62,5 +62,5 @@ def _accept(loss: str, directory: DataDirectory, store: SqliteStore) -> str:
         store.commit(catalog.plan_identity(accepted).writes)
         return str(error)
     raise InputError(
-        f"nothing is to be given up in {directory.path}: metadata and log belong together"
+        f"there is no loss to accept in {directory.path}: metadata and log belong together"
     )

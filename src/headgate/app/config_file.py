@@ -1,13 +1,13 @@
-"""Settings from Pulsar's ``broker.conf`` and from the command line, checked as a whole.
+"""Settings from Pulsar's ``broker.conf``, with overrides of the command line.
 
 The syntax is that of Java's property files, as Pulsar reads it: ``key=value`` (also ``key: value``
-and ``key value``), ``#`` and ``!`` begin comments, a backslash at a line's end goes on in the next
+and ``key value``), ``#`` and ``!`` begin comments, a backslash at a line's end continues the
 line, ``\\t \\n \\r \\f \\\\ \\uXXXX`` are escapes, the last line of a key counts, and blanks around
 a value do not. An empty value means what it means in Pulsar's own file: not set.
 
-Keys that Headgate does not have are kept apart, so that they can be named in one warning: a
-``broker.conf`` of a real cluster has hundreds of them. Those that ask for protection are refused
-(:data:`PROTECTING`). A key of the command line is meant, so there an unknown one is an error.
+A ``broker.conf`` of a real cluster has hundreds of keys that Headgate does not have. They are kept
+apart and named in one warning. Keys that ask for a protection which Headgate lacks are refused
+(:data:`PROTECTING`). On the command line an unknown key is an error.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ PROTECTING = {
     "tlsEnabled": "TLS",
     "encryptionRequireOnProducer": "check that messages are encrypted",
 }
-"""Keys that Headgate does not have, with what each asks for. Who sets one counts on protection: a
-broker that started without it would be open, and only a line of its log would say so."""
+"""Keys that Headgate does not have, with the protection that each asks for. An operator who sets
+one relies on it: a broker that ignored the key would be open, and only its log would show that."""
 
 TYPO_RATIO = 0.95
-"""Keys of a real ``broker.conf`` are much alike: only what differs in a letter or two is a slip."""
+"""Keys of a real ``broker.conf`` are much alike: a slip differs in a letter or two."""
 
 _SEPARATOR = re.compile(r"(?<!\\)(?:\\\\)*(?P<gap>[ \t\f]*[=:][ \t\f]*|[ \t\f]+)")
 _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
@@ -120,7 +120,7 @@ def parse_overrides(texts: Sequence[str]) -> list[Assignment]:
 
 
 def with_suggestion(key: str) -> str:
-    """An unknown key, with the one that may be meant if a slip of the pen leads there."""
+    """An unknown key, with the known one of which it may be a typing error."""
     close = closest_match(key, SETTINGS, TYPO_RATIO)
     return f"{key} (did you mean {close}?)" if close else key
 
@@ -158,7 +158,7 @@ def load_settings(
 
 
 def check_settings(settings: Settings) -> list[str]:
-    """What is wrong with values that each look well by themselves, one sentence for each."""
+    """One sentence for each contradiction between values that are allowed one by one."""
     problems = check_together(settings)
     if not _CLUSTER_NAME.fullmatch(settings.clusterName):
         problems.append(

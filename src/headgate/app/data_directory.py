@@ -1,15 +1,15 @@
-"""A broker's data directory: its layout, who owns it, and what wrote it.
+"""A broker's data directory, which one process owns at a time.
 
     DIR/lock                held with flock while a broker runs
     DIR/format              one line, ``headgate-data <version>``
     DIR/metadata.sqlite3    what exists (headgate.metadata)
-    DIR/log/                what it holds (headgate.ledger), with a lock and a format of its own,
+    DIR/log/                what it holds (headgate.ledger), with its own lock and format,
                             and the identity that binds it to the metadata
-    DIR/reserve             room that is kept for the metadata (disk_reserve)
+    DIR/reserve             disk space reserved for the metadata (disk_reserve)
     DIR/telemetry-log/      the same for the telemetry's topic (telemetry_log)
-    DIR/telemetry-names.key once names in the telemetry were to be hashed (names_key)
+    DIR/telemetry-names.key made when names in the telemetry are hashed (names_key)
 
-The lock is taken before anything in the directory is looked at.
+A start takes the lock before it reads anything in the directory.
 """
 
 from __future__ import annotations
@@ -49,11 +49,11 @@ class DataDirectory:
 
     @classmethod
     def open(cls, fs: Fs, path: str) -> DataDirectory:
-        """Own ``path``, which is made when missing. Blocks.
+        """Lock ``path``; create it if it is missing. Blocks.
 
         Raises:
             DirectoryInUseError: another broker runs on it.
-            UnknownFormatError: it is not Headgate's, or of a format that is not known.
+            UnknownFormatError: it is not Headgate's, or its format is unknown.
             StorageError: it cannot be made, read or written.
         """
         try:
@@ -82,7 +82,7 @@ class DataDirectory:
             raise StorageError(f"reading {self.path} failed: {error}", retryable=False) from error
 
     def log_place(self, name: str = MAIN_LOG) -> LogPlace:
-        """One of the directory's logs, as it lies there now.
+        """One of the directory's logs, as it is on disk now.
 
         Raises:
             UnknownFormatError: it is of a later release.
@@ -92,7 +92,7 @@ class DataDirectory:
         return LogPlace(name, path, self.metadata_path, look_at_log(self.fs, path))
 
     def close(self) -> None:
-        """Let others have it."""
+        """Release the lock."""
         self._lock.release()
 
 
@@ -124,7 +124,7 @@ def _check_format(fs: Fs, path: str) -> None:
     text = read_file(fs, f"{path}/format").decode("ascii", "replace")
     if not re.fullmatch(r"headgate-data \d+\n", text):
         raise UnknownFormatError(
-            f"file 'format' of data directory {path} is damaged: it says {text[:40]!r}; "
+            f"file 'format' of data directory {path} is damaged: its content is {text[:40]!r}; "
             f"{_TO_RESTORE}"
         )
     if text != _FORMAT_LINE:

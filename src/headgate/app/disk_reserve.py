@@ -1,9 +1,9 @@
-"""Room that is kept free for the metadata, so that a full disk stops neither new subscriptions to
-new topics nor deletions, which are what makes room again.
+"""Disk space reserved for the metadata.
 
-    DIR/reserve    a file of zeros, given up a piece at a time
+    DIR/reserve    a file of zeros, released piece by piece
 
-All of it belongs to the metadata's thread.
+On a full disk the metadata still takes new subscriptions, new topics and deletions, and deletions
+are what frees space. Only the metadata's thread uses this module.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ RESERVE_BYTES: Final = 8 * MIB
 """Hundreds of changes: one takes a few pages of 4 KiB."""
 
 PIECE_BYTES: Final = MIB
-"""Given up at once: less would be used up by the next change, more by somebody else."""
+"""Released at a time: the next change would use up less, and the log would take more."""
 
 
 class DiskReserve:
     """The reserve of one data directory."""
 
     def __init__(self, fs: Fs, path: str) -> None:
-        """``path`` is the file's; it is made by :meth:`keep`."""
+        """``path`` is the file's; :meth:`keep` makes it."""
         self._fs = fs
         self._path = path
         self._kept_bytes = 0
         self._is_sure = False
-        """Whether what the file says is there: a copy may be full of holes."""
+        """Whether the file's blocks are allocated: a copy may be sparse."""
         with contextlib.suppress(OSError):
             file = fs.open(path)
             self._kept_bytes = file.size()
@@ -41,11 +41,11 @@ class DiskReserve:
 
     @property
     def kept_bytes(self) -> int:
-        """What is left of it."""
+        """Bytes that are still reserved."""
         return self._kept_bytes
 
     def keep(self) -> None:
-        """Take the room that is missing, if there is some. Blocks, and raises nothing."""
+        """Fill the reserve up if the disk has room. Blocks, and raises nothing."""
         if self._is_sure and self._kept_bytes >= RESERVE_BYTES:
             return
         with contextlib.suppress(OSError):
@@ -59,13 +59,13 @@ class DiskReserve:
         try:
             file.allocate(RESERVE_BYTES)
         except OSError:
-            file.truncate(0)  # what was had of it belongs to others
+            file.truncate(0)  # a part of it is of no use here
             self._kept_bytes = 0
             raise
         self._kept_bytes, self._is_sure = RESERVE_BYTES, True
 
-    def give(self) -> bool:
-        """Give a piece up; False when none is left. Blocks, and raises nothing."""
+    def release(self) -> bool:
+        """Free one piece; False when none is left. Blocks, and raises nothing."""
         left_bytes = max(0, self._kept_bytes - PIECE_BYTES)
         if not self._kept_bytes:
             return False
@@ -80,8 +80,8 @@ class DiskReserve:
             return False
         self._kept_bytes = left_bytes
         logger.warning(
-            "the disk is full: a change of the metadata took from the room that is kept for them, "
-            "of which %s bytes are left",
+            "the disk is full: a change of the metadata used the space reserved for them; "
+            "%s bytes are left",
             f"{left_bytes:,}",
         )
         return True

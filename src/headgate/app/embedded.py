@@ -1,4 +1,4 @@
-"""A broker inside another program, for demonstrations and tests: it runs in a thread of its own."""
+"""A broker on a thread of another program, for demonstrations and tests."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from headgate.base.errors import InputError, invariant
 from headgate.policy.settings import SETTINGS, Settings
 
 FREE_PORTS = {"brokerServicePort": "0", "webServicePort": "0"}
-"""What an embedded broker listens on unless told otherwise."""
+"""The default ports of an embedded broker."""
 
 
 class EmbeddedBroker:
     """A broker on a thread; a context manager that starts and stops it.
 
     It sets the interpreter's switch interval, as ``headgate standalone`` does: the program's other
-    threads give way more often while it runs.
+    threads yield more often while it runs.
     """
 
     def __init__(self, data_path: str, settings: Mapping[str, str] | None = None) -> None:

@@ -1,7 +1,7 @@
-"""OpenTelemetry's environment variables: whether metrics are exported, how often and where to.
+"""OpenTelemetry's environment variables for the export of metrics.
 
-What they mean is OpenTelemetry's specification; that nothing is exported without
-``OTEL_SDK_DISABLED=false`` is Pulsar's. A value that the export could not follow stops the start.
+Their meaning is OpenTelemetry's. As in Pulsar, nothing is exported without
+``OTEL_SDK_DISABLED=false``. The broker does not start with a value that the export cannot honour.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _OTLP = "otlp"
 
 @dataclass(frozen=True, slots=True)
 class ExportSettings:
-    """What the exporter is not left to read by itself."""
+    """The settings that the exporter is given; it reads the others from the environment."""
 
     endpoint: str
     """The whole address."""
@@ -38,10 +38,10 @@ class ExportSettings:
 
 
 def export_settings(environment: Mapping[str, str]) -> ExportSettings | None:
-    """What the environment asks for; None if that is no export.
+    """The export that the environment asks for; None without one.
 
     Raises:
-        InputError: a variable has a value that is not allowed. An export that is off allows all.
+        InputError: a variable has a value that is not allowed; not while the export is off.
     """
     values = {name: text.strip() for name, text in environment.items() if text.strip()}
     disabled = values.get("OTEL_SDK_DISABLED", _OFF).lower()
@@ -65,7 +65,7 @@ def export_settings(environment: Mapping[str, str]) -> ExportSettings | None:
 
 
 def _of_metrics(values: Mapping[str, str], name: str, default: str) -> str:
-    """What is set for metrics, or else for all signals."""
+    """The value for metrics, or else for all signals."""
     general = values.get(f"OTEL_EXPORTER_OTLP_{name}", default)
     return values.get(f"OTEL_EXPORTER_OTLP_METRICS_{name}", general)
 
@@ -76,7 +76,7 @@ def _refused(name: str, value: str, allowed: str) -> InputError:
 
 
 Rule = tuple[Callable[[str], bool], str]
-"""Whether a text is allowed, and what is."""
+"""A test of a text, and a description of what it allows."""
 
 
 def _one_of(*allowed: str) -> Rule:
@@ -124,5 +124,4 @@ _RULES: Final[dict[str, Rule]] = {
         "CLIENT_KEY": _FILE,
     }.items()
 }
-"""Of the variables that the export follows. Those of the whole set that are not here say nothing
-about metrics, or about how the SDK makes them."""
+"""By variable that the export uses. The others of OpenTelemetry do not concern metrics."""

@@ -1,12 +1,12 @@
-"""Uvicorn's HTTP protocol with bounds for a request: the size of its head, the time of all and of
-its answer.
+"""Uvicorn's HTTP protocol with bounds on each request.
 
-Uvicorn leaves them to a proxy in front of it; here a single client could otherwise fill the
-broker's memory with one header line, or hold connections and tasks for ever without a word.
+The size of a request's head is bounded, and the time for the request and for reading its response.
+Uvicorn leaves these bounds to a proxy. Without them a single client could fill the broker's memory
+with one header line, or hold connections and tasks for ever.
 
-A client may offer to go on in another protocol (``Upgrade: h2c``, as the JDK's does by default).
-The offer is declined by answering as if it had not been made. Uvicorn would carry the request out
-without its body, and understand nothing more on the connection.
+A client may offer to change to another protocol (``Upgrade: h2c``, as the JDK's does by default).
+This class ignores the offer. Uvicorn would run the request without its body, and could not parse
+the rest of the connection.
 """
 
 from __future__ import annotations
@@ -17,21 +17,20 @@ import sys
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 HEAD_BYTES_MAX = 64 * 1024
-"""Longest request line and headers together; what one read brings may come on top."""
+"""Bound on request line and headers together; exceeded by one read at most."""
 
 HEAD_TIMEOUT_S = 10.0
-"""How long a client may take for them, from its connection or from their first byte."""
+"""Time for the head, from the connection or from the head's first byte."""
 
 BODY_TIMEOUT_S = 30.0
-"""How long a client may take for a body, from the end of the head. Time in which this side reads
-nothing from it is not the client's: then it gets as much again."""
+"""Time for a body, from the end of the head. If the broker pauses reading, the time starts anew."""
 
 WRITE_TIMEOUT_S = 30.0
-"""How long a client may take for what is written to it at a time, 256 KiB at most. Who asks and
-does not read would otherwise keep an answer in memory for ever."""
+"""Time in which a client must read each part of a response, 256 KiB at most. A client that never
+reads would otherwise keep the response in memory."""
 
 _OFFER = frozenset({b"upgrade", b"http2-settings"})
-"""Headers that offer another protocol, and what ``Connection`` says of them."""
+"""Headers that offer another protocol, and their names in ``Connection``."""
 
 
 class BoundedHttpProtocol(HttpToolsProtocol):
@@ -44,15 +43,15 @@ class BoundedHttpProtocol(HttpToolsProtocol):
     _write_timer: asyncio.TimerHandle | None = None
     _limit_s = HEAD_TIMEOUT_S
     _data = b""
-    """What is being read."""
+    """The bytes in the parser."""
     _unread = b""
-    """What is read next, before anything else that arrives."""
+    """Bytes to parse next, before any that arrive."""
     _declined: bytes | None = None
-    """The head of the present request without its offer, while it was not read again."""
+    """The head of the present request without its offer, until it is parsed again."""
 
     @staticmethod
     def refuses(_: asyncio.BaseTransport) -> bool:
-        """Whether a connection is one too many. A subclass knows."""
+        """Whether to refuse a connection; a subclass decides."""
         return False
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -67,41 +66,41 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         self._stop_write_timer()
         super().connection_lost(exc)
 
-    # -- the answer's time -----------------------------------------------------------------
+    # -- the response's time -----------------------------------------------------------------
 
     def pause_writing(self) -> None:
-        """The client takes less than it is sent."""
+        """The client reads more slowly than the broker writes."""
         super().pause_writing()
         self._begin_write_timer()
 
     def resume_writing(self) -> None:
-        """It took what was written."""
+        """The client has read what was written."""
         self._stop_write_timer()
         super().resume_writing()
 
     def on_response_complete(self) -> None:
-        """The last of an answer is written, though perhaps not taken."""
+        """The last part of a response is written, though perhaps not read."""
         super().on_response_complete()
         if self._write_timer is None and self.transport.get_write_buffer_size():
             self._begin_write_timer()
 
     def _begin_write_timer(self) -> None:
         self._stop_write_timer()
-        self._write_timer = self.loop.call_later(WRITE_TIMEOUT_S, self._not_taken)
+        self._write_timer = self.loop.call_later(WRITE_TIMEOUT_S, self._write_timed_out)
 
     def _stop_write_timer(self) -> None:
         if self._write_timer is not None:
             self._write_timer.cancel()
             self._write_timer = None
 
-    def _not_taken(self) -> None:
+    def _write_timed_out(self) -> None:
         self._write_timer = None
         if self.transport.get_write_buffer_size():
             self._abort()
 
     def _abort(self) -> None:
-        """End the connection; closing would wait for the client again. What the application writes
-        until it hears of that goes nowhere, instead of failing."""
+        """End the connection at once: closing would wait for the client. What the application still
+        writes is dropped and does not fail."""
         if self.cycle is not None:
             self.cycle.disconnected = True
         self.transport.abort()
@@ -128,7 +127,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
     def on_message_begin(self) -> None:
         """The first byte of a request."""
         super().on_message_begin()
-        # So that an application can end a connection whose answer it cannot finish.
+        # So that an application can end a connection whose response it cannot finish.
         self.scope["extensions"] = {"headgate.abort": {"call": self._abort}}
         self._head_bytes = 0
         self._in_head = self._just_begun = True
@@ -152,8 +151,10 @@ class BoundedHttpProtocol(HttpToolsProtocol):
             super().on_message_complete()
 
     def _unsupported_upgrade_warning(self) -> None:
-        """The parser has stopped after a head with an offer (or a CONNECT). With a new
-        one, read the head again without the offer, and what came behind it."""
+        """Parse the head again without its offer, and what follows it, with a new parser.
+
+        The old parser stops after a head with an offer, or with CONNECT.
+        """
         stopped, head = sys.exception(), self._declined
         if head is None or stopped is None:
             self.transport.close()
@@ -177,14 +178,14 @@ class BoundedHttpProtocol(HttpToolsProtocol):
 
     def _wait(self, limit_s: float) -> None:
         self._limit_s = limit_s
-        self._timer = self.loop.call_later(limit_s, self._too_late)
+        self._timer = self.loop.call_later(limit_s, self._read_timed_out)
 
     def _stop_waiting(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
 
-    def _too_late(self) -> None:
+    def _read_timed_out(self) -> None:
         self._timer = None
         if self.flow.read_paused:
             self._wait(self._limit_s)

@@ -1,7 +1,7 @@
-"""The sockets that a broker listens on, and the names that clients are told.
+"""The listening sockets of a broker and their addresses.
 
-Both ports are taken before the data directory is opened, so that a busy one is known at once and
-the names are known before anything is served. Who connects meanwhile waits in the kernel's queue.
+A start binds both ports before it opens the data directory. So it fails at once if a port is busy,
+and knows its own address before it serves. Early connections wait in the kernel's queue.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ BACKLOG_CONNECTIONS_MAX = 1_024
 
 
 class ListenError(HeadgateError):
-    """An address or a port cannot be listened on: the text names the setting."""
+    """The broker cannot listen on an address or port; the text names the setting."""
 
 
 def listen(host: str, port: int, *, key: str) -> socket.socket:
@@ -42,7 +42,7 @@ def listen(host: str, port: int, *, key: str) -> socket.socket:
         listener.setblocking(False)
     except OSError as error:
         listener.close()
-        raise bad_news(error, host, port, key) from error
+        raise listen_error(error, host, port, key) from error
     return listener
 
 
@@ -58,7 +58,7 @@ def is_loopback(host: str) -> bool:
 
 
 def advertised_host(settings: Settings) -> str:
-    """The host that lookups and URLs name, ready to stand in a URL."""
+    """The host in lookups and URLs, in the form for a URL."""
     host = settings.advertisedAddress or settings.bindAddress
     address = _address(host)
     if not host or (address is not None and address.is_unspecified):
@@ -73,8 +73,8 @@ def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
         return None
 
 
-def bad_news(error: OSError, host: str, port: int, key: str) -> ListenError:
-    """Why ``port`` of ``host`` cannot be listened on, in words; ``key`` is the port's setting."""
+def listen_error(error: OSError, host: str, port: int, key: str) -> ListenError:
+    """The error for ``port`` of ``host``; ``key`` is the port's setting."""
     if error.errno == errno.EADDRINUSE:
         return ListenError(
             f"{key}={port}: the port is in use on {host}; stop what uses it, or choose another "

@@ -1,4 +1,4 @@
-"""Log lines: one format for everybody, to the standard error and, if asked, to a file as well."""
+"""The format and the destinations of log lines."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ _TIME_FORMAT = "%Y-%m-%d %H:%M:%S"
 
 
 def start_logging(level: str, file_path: str | None = None) -> None:
-    """Log from ``level`` (one of ``LOG_LEVELS``) on, to the standard error, in local time.
+    """Log from ``level`` (one of ``LOG_LEVELS``) on to the standard error, in local time.
 
-    The same lines are added to the file, if one is named.
+    With ``file_path`` the same lines are appended to that file.
 
     Raises:
         InputError: the file cannot be written to.
@@ -34,15 +34,15 @@ def start_logging(level: str, file_path: str | None = None) -> None:
     root = logging.getLogger()
     root.handlers[:] = handlers
     root.setLevel(number)
-    # What the web server says of its own life is said by the ready line and the log of the broker.
+    # The broker's ready line and log replace the web server's own lines.
     logging.getLogger("uvicorn").setLevel(max(number, logging.WARNING))
 
 
 class _LogFile(WatchedFileHandler):
-    """A file that may be moved away or removed: the next line is then in a new one.
+    """A log file that may be moved away or removed; the next line begins a new one.
 
-    A file that takes nothing any more, as on a full disk, harms nobody: the standard error has all
-    lines, and one that says so.
+    If writing fails, as on a full disk, the broker goes on. The standard error has all lines, and
+    one about the failure.
     """
 
     def __init__(self, path: str, standard_error: logging.Handler) -> None:
@@ -56,15 +56,18 @@ class _LogFile(WatchedFileHandler):
         try:
             super().emit(record)
         except OSError:
-            # Opening it anew is outside of what the parent takes care of.
+            # The parent does not catch errors of opening the file anew.
             self.handleError(record)
         self._failed_last = self._fails
 
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: ARG002, N802
         self._fails = True
         if not self._failed_last:
-            number, text = logging.WARNING, "log file %s takes no lines; the standard error does"
-            said = logging.LogRecord(
+            number, text = (
+                logging.WARNING,
+                "log file %s cannot be written; see standard error",
+            )
+            warning = logging.LogRecord(
                 "headgate.app", number, "", 0, text, (self.baseFilename,), None
             )
-            self._standard_error.handle(said)
+            self._standard_error.handle(warning)

@@ -1,15 +1,14 @@
-"""How much memory the broker may use: as it was told, or what its control groups and machine allow.
+"""The memory that the broker may use, by setting, control group or machine.
 
-A process stands in one control group of each hierarchy, and every group above binds it too. Which
-directory shows that group is in ``/proc/self/mountinfo``: a container often sees only its own part
-of the tree, under a path that says nothing of the rest.
+A process is in one control group of each hierarchy, and every group above limits it too. The
+directory of that group is in ``/proc/self/mountinfo``: a container often sees only its own part of
+the tree.
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 from typing import NamedTuple
 
 from headgate.base.units import MIB
@@ -22,26 +21,13 @@ _LIMIT_FILES = {"cgroup2": "memory.max", "cgroup": "memory.limit_in_bytes"}
 
 
 def memory_limit_bytes(setting_mb: int, physical_bytes: int, read_text: ReadText) -> int:
-    """``headgateMemoryLimitMB`` where it is set, else the tightest of all that bind the process.
+    """``headgateMemoryLimitMB`` if it is set, else the tightest limit on the process.
 
     ``physical_bytes`` is the memory of the machine.
     """
     if setting_mb > 0:
         return setting_mb * MIB
     return min([physical_bytes, *_group_limits(read_text)])
-
-
-def physical_memory_bytes() -> int:
-    """Memory of this machine."""
-    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-
-
-def read_text(path: str) -> str | None:
-    """See :data:`ReadText`; for the small files in which the kernel tells of itself."""
-    try:
-        return Path(path).read_text(errors="replace")
-    except OSError:
-        return None
 
 
 class _Mount(NamedTuple):

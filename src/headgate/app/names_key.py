@@ -1,8 +1,8 @@
-"""The key of hashed names in the telemetry: the operator's, or one that is made once.
+"""The key that hashes names in the telemetry.
 
-With ``headgateTelemetryNamesKeyFile`` it is what that file holds, without the line's end; several
-brokers that share it give a name the same hash. Without, it is made in the data directory, readable
-by the owner alone, and stays.
+It is the content of ``headgateTelemetryNamesKeyFile``, without the line's end; brokers that share
+the file give a name the same hash. Without that setting the broker makes a key once, in the data
+directory, readable by the owner alone.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ KEY_FILE_NAME: Final = "telemetry-names.key"
 """In the data directory."""
 
 KEY_BYTES_MIN: Final = 16
-"""A shorter key could be found by trying."""
+"""A shorter key could be guessed."""
 
 _MADE_BYTES = 32
 _KEY_MODE = 0o600

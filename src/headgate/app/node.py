@@ -1,7 +1,7 @@
-"""One broker with everything that is its own: directory, stores, threads, ports.
+"""One broker with its directory, stores, threads and ports.
 
-Opening goes down the list in :meth:`Node.start`; closing goes back up it, and so does a start that
-fails half way. Nothing here is global: several nodes may live in one process.
+:meth:`Node.start` opens them in order. Closing, or a start that fails half way, closes them in
+reverse order. Nothing here is global: several nodes may live in one process.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from headgate.app.descriptors import descriptors_max
 from headgate.app.disk_reserve import DiskReserve
 from headgate.app.export_settings import export_settings
 from headgate.app.listeners import advertised_host, is_loopback, listen, port_of
-from headgate.app.machine_boot import machine_boot
+from headgate.app.machine import machine_boot
 from headgate.app.names_key import names_key
 from headgate.app.open_stores import open_log, open_metadata
 from headgate.app.open_telemetry import start_export
 from headgate.app.system_memory import ProcSelfMemory, process_memory
 from headgate.app.telemetry_log import has_telemetry_log, open_telemetry_log
 from headgate.app.web import WebApp, WebServer
-from headgate.app.web_guard import OwnNames, WebGuard
+from headgate.app.web_guard import HostNames, WebGuard
 from headgate.base.clock import Clock, SystemClock
 from headgate.base.errors import InvariantError
 from headgate.base.units import MIB, MS_PER_S, S_PER_MINUTE
@@ -49,7 +49,7 @@ from headgate.telemetry.records.publisher import TelemetryPublisher
 logger = logging.getLogger("headgate.app")
 
 Bug = Callable[[BaseException], None]
-"""Told of a broken invariant. It must see to it that nothing of the node goes on."""
+"""Receives a broken invariant. It must stop everything of the node."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ class Urls:
 
 
 class Node:
-    """A running broker process's worth of parts. Made by :meth:`start`."""
+    """A running broker and its parts. Made by :meth:`start`."""
 
     def __init__(self, broker: Broker, urls: Urls, data_path: str, stack: AsyncExitStack) -> None:
         """For :meth:`start` only."""
@@ -93,8 +93,8 @@ class Node:
             stack.callback(web.close)
             if not is_loopback(settings.bindAddress):
                 logger.warning(
-                    "bindAddress=%s: there is no authentication yet; everybody who can reach this "
-                    "address can read, write and delete",
+                    "bindAddress=%s: there is no authentication yet; every client that reaches "
+                    "this address can read, write and delete",
                     settings.bindAddress,
                 )
             spare = SpareFiles()
@@ -109,7 +109,7 @@ class Node:
             stack.push_async_callback(server.close)
             admin = AdminApp(AdminFacade(broker), broker.clock)
             app = WebApp(admin, {"/metrics": metrics_route(broker)}, on_bug)
-            guarded = WebGuard(app, OwnNames.of(settings))
+            guarded = WebGuard(app, HostNames.of(settings))
             refuses = partial(broker.door.refuses, web=True)
             web_server = await WebServer.start(guarded, web, refuses)
             stack.push_async_callback(web_server.close)
@@ -117,14 +117,14 @@ class Node:
             return cls(broker, urls, data_path, stack.pop_all())
 
     async def close(self) -> None:
-        """End connections, make everything durable, let go of ports and directory."""
+        """End connections, make everything durable, release ports and directory."""
         await self._stack.aclose()
 
 
 def broker_info(
     settings: Settings, broker_port: int, web_port: int, directory: DataDirectory
 ) -> BrokerInfo:
-    """Who the broker is, now that its ports are known."""
+    """The broker's names and URLs, once its ports are known."""
     host = advertised_host(settings)
     return BrokerInfo(
         broker_id=f"{host}:{web_port}",
@@ -167,11 +167,11 @@ async def _open_broker(
     # SQLite's connection belongs to the thread that opened it.
     reserve = DiskReserve(directory.fs, directory.reserve_path)
     await run_on(lanes.metadata, reserve.keep)  # before the log takes what there is
-    store = await run_on(lanes.metadata, lambda: open_metadata(directory, reserve.give))
+    store = await run_on(lanes.metadata, lambda: open_metadata(directory, reserve.release))
     stack.push_async_callback(run_on, lanes.metadata, store.close)
     catalog = Catalog(settings.clusterName, await run_on(lanes.metadata, store.load))
     log = await run_on(
-        # Both stores are read and bound to each other; nobody else uses them yet.
+        # Opening reads both stores and binds them to each other; no other thread uses them yet.
         lanes.metadata,
         lambda: open_log(
             directory,
@@ -219,7 +219,7 @@ async def _open_broker(
 
 
 async def _close_log(log: CommitLog, lane: Lane | None) -> None:
-    """Close a log when the last job on it has come back to the loop."""
+    """Close a log after the last job on its lane."""
     if lane is not None:
         await run_on(lane, lambda: None)
     log.close()
@@ -228,7 +228,7 @@ async def _close_log(log: CommitLog, lane: Lane | None) -> None:
 def exception_handler(
     on_bug: Bug,
 ) -> Callable[[asyncio.AbstractEventLoop, dict[str, Any]], None]:
-    """What becomes of errors that nobody caught.
+    """The handler of errors that no code caught.
 
     An error in one connection's callback ended that connection already, so it is logged. A broken
     invariant means that memory cannot be trusted any more.

@@ -1,4 +1,4 @@
-"""Opens what a data directory holds: metadata and log, as a start and ``accept-loss`` both do."""
+"""Opens the stores of a data directory, for a start and for ``accept-loss``."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def open_metadata(
 ) -> SqliteStore:
     """The directory's metadata, which are made when there is nothing at all. Blocks.
 
-    ``make_room`` is asked when the disk is full, as :class:`SqliteStore` says.
+    ``make_room`` frees space when the disk is full (:class:`SqliteStore`).
 
     Raises:
         BindingError: they are missing, and a log is there.

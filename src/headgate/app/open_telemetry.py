@@ -1,4 +1,4 @@
-"""Starts the export of metrics. Without one, OpenTelemetry's libraries are not loaded."""
+"""Starts the export of metrics; only then OpenTelemetry's libraries are loaded."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ logger = logging.getLogger("headgate.app")
 
 def start_export(broker: Broker, settings: ExportSettings) -> MetricExport:
     """Export what the running broker measures; stop it before the broker is closed."""
-    # They take 0.1 s and 10 MiB, which only those pay who want them.
+    # Loading takes 0.1 s and 10 MiB, so only an export pays for it.
     from headgate.telemetry.otel.otlp import OtlpExporter
 
     exporter = OtlpExporter(

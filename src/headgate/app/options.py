@@ -1,4 +1,4 @@
-"""What the command line of ``headgate standalone`` says; costs nothing to import."""
+"""The command line of ``headgate standalone`` as a value, in a module that is cheap to import."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 DATA_DIRECTORY = "headgate-data"
-"""The data directory when none is named, in the current directory."""
+"""The default data directory, below the current one."""
 
 LOG_LEVELS = ("debug", "info", "warning", "error")
-"""What ``--log-level`` takes, most talkative first."""
+"""The values of ``--log-level``, most verbose first."""
 
 
 @dataclass(frozen=True, slots=True)

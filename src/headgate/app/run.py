@@ -1,13 +1,11 @@
-"""``headgate standalone``: one broker is the whole process, from settings to the last signal."""
+"""Runs ``headgate standalone``, from its settings to its last signal."""
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import gc
 import logging
 import os
-import resource
 import signal
 import sys
 import time
@@ -18,6 +16,7 @@ import uvloop
 
 from headgate import __version__
 from headgate.app.config_file import load_settings, parse_overrides, read_config, with_suggestion
+from headgate.app.descriptors import raise_descriptors_max
 from headgate.app.node import Node
 from headgate.app.options import StandaloneOptions
 from headgate.policy.settings import Settings
@@ -50,7 +49,7 @@ REPEAT_S = 1.0
 
 
 def settings_of(options: StandaloneOptions) -> Settings:
-    """The settings in force; keys that Headgate does not have are named in one warning.
+    """The settings in force; one warning names the keys that Headgate does not have.
 
     Raises:
         InputError: the file cannot be read, or values are not allowed.
@@ -71,14 +70,14 @@ def settings_of(options: StandaloneOptions) -> Settings:
 def run_standalone(options: StandaloneOptions, announce: Callable[[str], None]) -> None:
     """Run a broker until SIGINT or SIGTERM; a second one ends the process at once.
 
-    ``announce`` is given one line when clients are served.
+    ``announce`` receives one line when the broker serves clients.
 
     Raises:
-        HeadgateError: it cannot start: one clear sentence.
+        HeadgateError: it cannot start; the text is one sentence.
     """
     settings = settings_of(options)
     sys.setswitchinterval(SWITCH_INTERVAL_S)
-    allow_connections()
+    raise_descriptors_max()
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(_serve(settings, options.data_path, announce))
 
@@ -89,7 +88,7 @@ async def _serve(settings: Settings, data_path: str, announce: Callable[[str], N
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop.receive, number)
     node = await Node.start(settings, data_path, on_bug=_end_at_once)
-    # What was loaded to start stays for good: the collector need not walk it again and again.
+    # What the start loaded stays for ever, so the collector need not visit it.
     gc.freeze()
     gc.set_threshold(*COLLECTOR_THRESHOLDS)
     gc.enable()
@@ -100,13 +99,13 @@ async def _serve(settings: Settings, data_path: str, announce: Callable[[str], N
 
 
 class StopSignals:
-    """The first signal closes the broker; one that comes a second later, or more, ends it at once.
+    """The first signal closes the broker; one at least a second later ends it at once.
 
-    Repeats before that say the same again: ``timeout`` signals its child and then its group.
+    Earlier repeats mean the same as the first: ``timeout`` signals its child, then its group.
     """
 
     def __init__(self, now_s: Callable[[], float], end: Callable[[int], None]) -> None:
-        """``end`` leaves the process with an exit status."""
+        """``end`` ends the process with an exit status."""
         self.received = asyncio.Event()
         self._now_s = now_s
         self._end = end
@@ -119,19 +118,12 @@ class StopSignals:
             self._first_s = self._now_s()
             self.received.set()
         elif self._now_s() - self._first_s >= REPEAT_S:
-            logger.warning("second signal: ending at once; what was acknowledged is on disk")
+            logger.warning("second signal: ending at once; everything acknowledged is on disk")
             self._end(128 + number)
 
 
-def allow_connections() -> None:
-    """Raise this process's limit of open files, one for each client, as far as it may go."""
-    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    with contextlib.suppress(ValueError, OSError):
-        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
-
-
 def ready_line(node: Node, age_s: float | None) -> str:
-    """What is said when clients are served."""
+    """The line that says that the broker serves clients."""
     age = "" if age_s is None else f" in {age_s:.2f} s"
     return (
         f"Headgate {__version__} ready{age}: {node.urls.broker}  {node.urls.web}  "
@@ -140,7 +132,7 @@ def ready_line(node: Node, age_s: float | None) -> str:
 
 
 def process_age_s() -> float | None:
-    """Seconds since this process began, in steps of 10 ms; None where the system does not tell."""
+    """Seconds since this process began, in steps of 10 ms; None where that is unknown."""
     try:
         fields = Path("/proc/self/stat").read_text().rpartition(")")[2].split()
         begun_s = int(fields[19]) / os.sysconf("SC_CLK_TCK")
@@ -151,6 +143,6 @@ def process_age_s() -> float | None:
 
 
 def _end_at_once(_: BaseException) -> None:
-    """Memory cannot be trusted: end before anything of it is stored or answered."""
+    """Memory cannot be trusted: end before any of it is stored or sent."""
     logging.shutdown()
     os._exit(EXIT_BUG)

@@ -1,4 +1,4 @@
-"""The process's memory as Linux and glibc tell it, and the broker's view that is made of it."""
+"""The process's memory, as Linux and glibc report it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ import logging
 import os
 from collections.abc import Callable
 
-from headgate.app.memory_limit import memory_limit_bytes, physical_memory_bytes, read_text
+from headgate.app.machine import physical_memory_bytes, read_text
+from headgate.app.memory_limit import memory_limit_bytes
 from headgate.base.clock import Clock
 from headgate.control.memory import ProcessMemory
 from headgate.policy.settings import Settings
@@ -36,8 +37,8 @@ class ProcSelfMemory:
             self._statm = None
 
     @property
-    def tells(self) -> bool:
-        """Whether this system tells what the process occupies."""
+    def is_readable(self) -> bool:
+        """Whether this system reports the memory of a process."""
         return self._statm is not None
 
     def resident_bytes(self) -> int:
@@ -49,7 +50,7 @@ class ProcSelfMemory:
         return 0 if self._mallinfo is None else int(self._mallinfo().fordblks)
 
     def close(self) -> None:
-        """Let go of the file; the process occupies 0 from then on."""
+        """Close the file; from then on the process occupies 0."""
         if self._statm is not None:
             os.close(self._statm)
             self._statm = None
@@ -65,10 +66,10 @@ def process_memory(
 
     ``cache_bytes`` are what caches could give up at once.
     """
-    if not system.tells:
+    if not system.is_readable:
         logger.warning(
-            "%s cannot be read: adaptive publish throttling goes by backlogs alone, memory counts "
-            "as unused",
+            "%s cannot be read: adaptive publish throttling looks at backlogs alone and takes "
+            "memory as unused",
             STATM_PATH,
         )
     return ProcessMemory(

@@ -1,6 +1,6 @@
-"""The telemetry's log beside the main one, so that three days of it pin nothing else's segments.
+"""The log of the telemetry topic, separate so that it pins no segment of other topics.
 
-Releases before this one kept it in the main log; a start moves it (headgate.storage.taking_over).
+Earlier releases kept the telemetry in the main log. A start moves it: headgate.storage.taking_over.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from headgate.storage.taking_over import take_over
 logger = logging.getLogger("headgate.app")
 
 SEGMENT_BYTES: Final = 8 * MIB
-"""Some hours of telemetry: what is kept too long goes in steps of this."""
+"""Some hours of telemetry: retention trims in steps of this."""
 
 
 def has_telemetry_log(catalog: Catalog, settings: Settings) -> bool:
@@ -57,7 +57,7 @@ def open_telemetry_log(
         if TELEMETRY_LOG in catalog.identity.starts_by_log:
             raise
         forget_accepted_loss(catalog, store)
-        logger.warning("the telemetry goes to the main log until the next start: %s", error)
+        logger.warning("the main log takes the telemetry until the next start: %s", error)
         return None
     try:
         take_over(catalog, store, main, log, parse_topic(settings.headgateTelemetryTopic))

@@ -1,4 +1,4 @@
-"""The web port: uvicorn in the broker's own loop, the admin API and ``/metrics`` behind it."""
+"""The web port: uvicorn in the broker's event loop, before the admin API and ``/metrics``."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ GRACEFUL_CLOSE_S = 2
 
 
 class WebApp:
-    """Sends a request where its path says: to an application of its own, or to the main one."""
+    """Routes a request by its path: to that path's application, or else to the main one."""
 
     def __init__(
         self,
@@ -32,7 +32,7 @@ class WebApp:
     ) -> None:
         """``by_path`` has exact paths, which a slash at their end does not change.
 
-        ``on_bug`` is told of a broken invariant, which must end the process.
+        ``on_bug`` receives a broken invariant, which must end the process.
         """
         self._main = main
         self._by_path = by_path
@@ -54,7 +54,7 @@ class WebApp:
 
 
 class _Server(uvicorn.Server):
-    """Uvicorn without signal handlers (they are the process's), and with a start to wait for."""
+    """Uvicorn without signal handlers, which are the process's, and with an awaitable start."""
 
     def __init__(self, config: uvicorn.Config) -> None:
         super().__init__(config)
@@ -84,8 +84,8 @@ class WebServer:
         listener: socket.socket,
         refuses: Callable[[asyncio.BaseTransport], bool] = lambda _: False,
     ) -> WebServer:
-        """Serve ``app`` on a listening socket, which is closed with the server. Connections that
-        ``refuses`` does not want are ended at once."""
+        """Serve ``app`` on a listening socket, and close the socket with the server. A connection
+        that ``refuses`` rejects is ended at once."""
         config = uvicorn.Config(
             app,
             http=type("Http", (BoundedHttpProtocol,), {"refuses": staticmethod(refuses)}),
@@ -110,6 +110,6 @@ class WebServer:
         return cls(server, task)
 
     async def close(self) -> None:
-        """Accept nobody any more, let requests in progress finish, end idle connections."""
+        """Accept no more connections, finish requests in progress, end idle connections."""
         self._server.should_exit = True
         await self._task

@@ -1,17 +1,17 @@
-"""Which requests the web port takes at all: of tools and of its own pages, not of foreign ones.
+"""Refuses requests of foreign web pages at the web port.
 
-Any page that is open in a browser on a machine that reaches the broker can send requests there.
-Three things stop it, each by itself:
+A page that is open in a browser can send requests to any broker that the machine reaches. Each of
+three rules stops it:
 
-* ``Host`` must name this broker. A page whose own name was made to resolve to the broker's address
-  (DNS rebinding) could otherwise read and do everything. Literal IP addresses need no such name.
-* What changes something must not come from a foreign page: browsers say so in ``Origin`` and
-  ``Sec-Fetch-Site``, tools send neither.
-* A body must be JSON by its type. A page can send any other without asking first (``text/plain``, a
-  form, none), this one not.
+* ``Host`` must name this broker, or be an IP address. Otherwise a page whose name resolves to the
+  broker's address (DNS rebinding) could read and change everything.
+* A request that changes something must not come from a foreign page. Browsers report the page in
+  ``Origin`` and ``Sec-Fetch-Site``; tools send neither.
+* A body must have the content type JSON. A page can send other types (``text/plain``, a form, none)
+  without a preflight request, but not this one.
 
-What a foreign page gets by a GET it cannot read: there are no CORS headers, and every answer says
-that it is for pages of its own origin.
+A foreign page cannot read the response to a GET: there are no CORS headers, and every response is
+marked as same-origin.
 """
 
 from __future__ import annotations
@@ -39,31 +39,32 @@ _GETS_THAT_ACT: Final = frozenset({"/admin/v2/brokers/backlog-quota-check"})
 _JSON_TYPE: Final = re.compile(rb"application/([-.+\w]+\+)?json *(;.*)?", re.IGNORECASE)
 _FOREIGN_SITES: Final = frozenset({b"cross-site", b"same-site"})
 _NOTICES_MAX: Final = 8
-"""Different refusals that are told in the log, so that a page cannot fill it."""
+"""Different refusals that are logged, so that a page cannot fill the log."""
 _SHOWN_CHARACTERS: Final = 80
 
 OWN_HEADERS: Final = (
     (b"cross-origin-resource-policy", b"same-origin"),
     (b"x-content-type-options", b"nosniff"),
 )
-"""Of every answer: no foreign page may use it, no browser takes it for something else."""
+"""Headers of every response: no foreign page may use it, and no browser guesses its type."""
 
 Refusal = tuple[int, str]
 """A status and the reason."""
 
 
-class OwnNames:
-    """The names by which the web port is asked for."""
+class HostNames:
+    """The host names of the web port."""
 
-    def __init__(self, own: Iterable[str], told: str) -> None:
-        """``own`` are the broker's names, ``told`` what the setting says: names with commas
-        between them, ``*.`` before one for all below it, ``*`` alone for any."""
-        self._told = frozenset(_plain(name) for name in told.split(",") if name.strip())
+    def __init__(self, own: Iterable[str], configured: str) -> None:
+        """``own`` are the broker's names. ``configured`` is the setting: names with commas between
+        them, ``*.`` before one for all below it, ``*`` alone for any."""
+        names = configured.split(",")
+        self._configured = frozenset(_plain(name) for name in names if name.strip())
         self._own = frozenset(_plain(name) for name in own if name) | {"localhost"}
 
     @classmethod
-    def of(cls, settings: Settings) -> OwnNames:
-        """Those of a broker with these settings, on this machine."""
+    def of(cls, settings: Settings) -> HostNames:
+        """The names of a broker with these settings, on this machine."""
         own = (advertised_host(settings), settings.bindAddress, socket.gethostname())
         return cls(own, settings.headgateWebHostNames)
 
@@ -72,22 +73,22 @@ class OwnNames:
         name = _plain(host)
         if name in self._own or name.endswith(".localhost") or _is_address(name):
             return True
-        return self.told(name)
+        return self.is_configured(name)
 
-    def told(self, host: str) -> bool:
+    def is_configured(self, host: str) -> bool:
         """Whether the setting names it."""
         name = _plain(host)
         return (
-            name in self._told
-            or "*" in self._told
-            or any(each[:2] == "*." and name.endswith(each[1:]) for each in self._told)
+            name in self._configured
+            or "*" in self._configured
+            or any(each[:2] == "*." and name.endswith(each[1:]) for each in self._configured)
         )
 
 
 class WebGuard:
-    """The application of the web port behind these rules."""
+    """An ASGI application that applies these rules before another one."""
 
-    def __init__(self, app: ASGIApp, names: OwnNames) -> None:
+    def __init__(self, app: ASGIApp, names: HostNames) -> None:
         self._app = app
         self._names = names
         self._noticed: set[str] = set()
@@ -119,8 +120,8 @@ class WebGuard:
         )
 
 
-def why_not(scope: Scope, names: OwnNames) -> Refusal | None:
-    """Why a request is refused, and with which status; None if it is not."""
+def why_not(scope: Scope, names: HostNames) -> Refusal | None:
+    """The status and reason for which a request is refused; None if it is not."""
     headers: dict[bytes, bytes] = {}
     hosts: list[bytes] = []
     for name, value in scope["headers"]:
@@ -141,14 +142,14 @@ def why_not(scope: Scope, names: OwnNames) -> Refusal | None:
     return _from_foreign_page(headers, host, names) or _not_json(headers)
 
 
-def _from_foreign_page(headers: dict[bytes, bytes], host: str, names: OwnNames) -> Refusal | None:
+def _from_foreign_page(headers: dict[bytes, bytes], host: str, names: HostNames) -> Refusal | None:
     origin = headers.get(b"origin")
     if origin is not None:
         text = origin.decode("latin-1")
         try:
             where = urlsplit(text)
             is_own = where.netloc != "" and (
-                where.netloc.lower() == host.lower() or names.told(where.hostname or "")
+                where.netloc.lower() == host.lower() or names.is_configured(where.hostname or "")
             )
         except ValueError:
             is_own = False
@@ -168,10 +169,10 @@ def _not_json(headers: dict[bytes, bytes]) -> Refusal | None:
     kind = headers.get(b"content-type", b"")
     if not has_body or _JSON_TYPE.fullmatch(kind.strip()):
         return None
-    said = (
+    problem = (
         f"Content-Type is {_shown(kind.decode('latin-1'))}" if kind else "There is no Content-Type"
     )
-    return 415, f"{said}: a body is sent with 'Content-Type: application/json'"
+    return 415, f"{problem}: a body is sent with 'Content-Type: application/json'"
 
 
 def _without_port(host: str) -> str:

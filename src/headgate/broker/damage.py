@@ -96,7 +96,7 @@ def damage_text(broker: Broker) -> str:
     named = "; ".join(str(damage) for damage in found[:NAMED_MAX])
     more = len(found) - NAMED_MAX
     rest = f"; and {more} more" if more > 0 else ""
-    return f"damaged on the disk, and standing still until that is accepted: {named}{rest}"
+    return f"damaged on the disk, and stopped until the damage is accepted: {named}{rest}"
 
 
 async def accept_damage(broker: Broker, topic: Topic) -> None:

@@ -1,4 +1,4 @@
-"""``headgate accept-loss``."""
+"""The command ``headgate accept-loss``."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from headgate.app.options import DATA_DIRECTORY
     metavar="DIR",
     default=DATA_DIRECTORY,
     show_default=True,
-    help="The data directory whose start is refused.",
+    help="The data directory that a start refuses.",
 )
 def accept_loss_command(loss: str, data_path: str) -> None:
-    """Give up what a refused start would lose, so that the next start succeeds.
+    """Accept the loss for which a start is refused, so that the next start succeeds.
 
-    A start is refused when metadata and log are not of the same state. Put both back from the same
-    backup if you can. If you cannot, this gives up what is not there:
+    A broker does not start if metadata and log are of different states. If you can, restore both
+    from the same backup. If you cannot, accept the loss:
 
     \b
     metadata  the metadata are older than the log: messages of topics that were
-              made later are deleted
+              created later are deleted
     log       the log is missing or older than the metadata: its messages and
               subscriptions are gone, the topics stay
 
-    Only what the start refuses can be given up; the broker must not run.
+    Stop the broker first. Only a loss that the start refuses can be accepted.
     """
     from headgate.app.accept_loss import accept_loss
 
     click.echo(accept_loss(loss, data_path))
-    click.echo("Noted: the next start gives it up.")
+    click.echo("Noted: the next start accepts this loss.")

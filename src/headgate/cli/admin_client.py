@@ -1,6 +1,7 @@
-"""One request to an admin API, for the commands that ask a running broker.
+"""One request to the admin API of a running broker.
 
-They are typed while something burns, so this loads nothing but the standard library's HTTP client.
+Operators run the commands that use it during an incident, so it loads only the standard library's
+HTTP client.
 """
 
 from __future__ import annotations
@@ -20,11 +21,11 @@ _WITH_CONTENT: Final = ("POST", "PUT")
 
 
 class AdminUrlError(InputError):
-    """A text that is no URL of an admin API."""
+    """A text is not the URL of an admin API."""
 
 
-class SilenceError(HeadgateError):
-    """Nobody answers, or not in HTTP. The text begins with the URL and is one sentence."""
+class UnreachableError(HeadgateError):
+    """The admin API does not answer in HTTP. The text is one sentence that begins with the URL."""
 
 
 def ask(
@@ -42,14 +43,14 @@ def ask(
         url: where the admin API is; a path in it stands before ``path``. ``http`` if it has no
             scheme.
         path: encoded, from the first slash on, with its query.
-        timeout_s: longest silence in seconds, while connecting and while reading.
+        timeout_s: longest wait in seconds, while connecting and while reading.
         method: of HTTP.
         body: sent with POST and PUT alone, as ``content_type``.
         content_type: sent with POST and PUT, even without a body.
 
     Raises:
-        AdminUrlError: ``url`` cannot be.
-        SilenceError: nobody answers.
+        AdminUrlError: ``url`` is not allowed.
+        UnreachableError: the admin API does not answer.
     """
     where = split_url(url)
     connect: type[http.client.HTTPConnection] = http.client.HTTPConnection
@@ -65,15 +66,16 @@ def ask(
         reply = connection.getresponse()
         return reply, reply.read()
     except TimeoutError as error:
-        raise SilenceError(f"{url} did not answer within {timeout_s:g} s") from error
+        raise UnreachableError(f"{url} did not answer within {timeout_s:g} s") from error
     except ConnectionRefusedError as error:
-        raise SilenceError(f"{url} refuses the connection: is the broker running there?") from error
+        problem = "refuses the connection: is the broker running there?"
+        raise UnreachableError(f"{url} {problem}") from error
     except (UnicodeError, http.client.InvalidURL) as error:
         raise _wrong(url) from error
     except OSError as error:
-        raise SilenceError(f"{url} cannot be reached: {error.strerror or error}") from error
+        raise UnreachableError(f"{url} cannot be reached: {error.strerror or error}") from error
     except http.client.HTTPException as error:
-        raise SilenceError(f"{url} does not speak HTTP ({type(error).__name__})") from error
+        raise UnreachableError(f"{url} does not speak HTTP ({type(error).__name__})") from error
     finally:
         connection.close()
 

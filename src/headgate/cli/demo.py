@@ -1,4 +1,4 @@
-"""``headgate demo``."""
+"""The command ``headgate demo``."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rich.console import Console
 
 _WIDTH = 100
 _SIGNALLED = 128
-"""An exit status above says which signal ended the program, as shells have it."""
+"""Added to a signal's number, it is the exit status that shells give to a signalled program."""
 
 
 @click.command("demo")
@@ -22,28 +22,28 @@ _SIGNALLED = 128
     type=float,
     default=60.0,
     show_default=True,
-    help="How long the situations develop before they are judged.",
+    help="How long the situations develop before the demo judges them.",
 )
 @click.option(
     "--spark/--no-spark",
     default=True,
     show_default=True,
-    help="Run the pipeline too; without Spark or Java it is left out by itself.",
+    help="Run the pipeline too; the demo leaves it out if Spark or Java is missing.",
 )
 @click.option(
     "--out", metavar="DIR", type=click.Path(file_okay=False),
-    help="Folder of the pipeline's tables; a new one among the temporary files when left out.",
+    help="Folder of the pipeline's tables; by default a new temporary folder.",
 )  # fmt: skip
 def demo_command(seconds: float, spark: bool, out: str | None) -> None:
     """Build ten situations, explain each one, and repair one.
 
-    Needs headgate[demo]; headgate[spark] and Java 17 add the pipeline. Takes about 80 seconds.
-    The exit status is 1 when a verdict is not what its situation was built to be, when the relative
-    limit does not follow what is published, or when adaptive publish throttling lets a backlog
-    quota be reached or slows another producer than the one that fills it.
+    The demo needs headgate[demo] and takes about 80 seconds. headgate[spark] and Java 17 add the
+    pipeline. The exit status is 1 if a verdict differs from the situation that was built, if the
+    relative limit does not follow the publish rate, or if adaptive publish throttling lets a
+    backlog quota fill up or slows another producer than the one that fills it.
     """
     if importlib.util.find_spec("pulsar") is None:
-        # What starts the clients' processes imports it, too.
+        # The clients' processes import it.
         raise click.ClickException(
             "the demo needs the package pulsar-client: pip install 'headgate[demo]'"
         )
@@ -63,5 +63,5 @@ def demo_command(seconds: float, spark: bool, out: str | None) -> None:
 
 
 def _end(number: int, _: FrameType | None) -> None:
-    """Leave by way of what cleans up: brokers, clients and temporary files go."""
+    """Exit through the clean-up of brokers, clients and temporary files."""
     sys.exit(_SIGNALLED + number)

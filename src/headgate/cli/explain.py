@@ -1,6 +1,6 @@
-"""``headgate explain``: ask a running broker what holds its backlogs.
+"""The command ``headgate explain``, which asks a running broker what holds its backlogs.
 
-It is typed while something burns, so it loads little: no library for tables.
+Operators run it during an incident, so it loads little: no library for tables.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ TIMEOUT_S: Final = 10.0
 COUNT_MAX: Final = 1_000
 
 NO_SUCH_TOPIC: Final = ("Topic ", "Partitioned Topic ")
-"""How a broker's text begins that knows of explain, and not of the topic."""
+"""How the reason begins if a Headgate broker does not have the topic."""
 
 EXIT_NOT_ANSWERED: Final = 1
-"""Nobody answers at the URL, or not as a Headgate broker does."""
+"""No Headgate broker of this release answers at the URL."""
 EXIT_REFUSED: Final = 2
-"""The question is wrong: no such topic, a name or an option that cannot be."""
+"""The request is wrong: no such topic, or a name or option that is not allowed."""
 
 
 class ExplainError(click.ClickException):
-    """One sentence for people, with its exit status."""
+    """One sentence for the operator, with an exit status."""
 
     def __init__(self, message: str, exit_status: int) -> None:
         super().__init__(message)
@@ -57,12 +57,12 @@ class ExplainError(click.ClickException):
 def explain_command(
     topic: str | None, as_json: bool, per_partition: bool, url: str, count: int
 ) -> None:
-    """Say what holds TOPIC back, by which limit, set where, since when.
+    """Show what holds TOPIC back: the cause, the limit, where it is set, since when.
 
-    Without TOPIC: the worst backlogs. A short name means public/default.
+    Without TOPIC, list the largest backlogs. A short name means a topic of public/default.
 
-    The exit status is 0 when the broker answered, whatever it said; 1 when nobody did; 2 when the
-    question is wrong, for one because there is no such topic.
+    The exit status is 0 if the broker answered, 1 if no broker did, and 2 if the request is wrong,
+    for example because the topic does not exist.
     """
     if topic is None:
         if per_partition:
@@ -77,7 +77,15 @@ def explain_command(
     if as_json:
         click.echo(json.dumps(answer, indent=2))
         return
-    click.echo(explain_text(answer, terminal.width(), color=terminal.has_color()), nl=False)
+    try:
+        text = explain_text(answer, terminal.width(), color=terminal.has_color())
+    except KeyError as error:
+        raise ExplainError(
+            f"{url} runs an older release of Headgate, whose answer has no {error}: use that "
+            "release's headgate explain, or --json",
+            EXIT_NOT_ANSWERED,
+        ) from error
+    click.echo(text, nl=False)
 
 
 def topic_path(topic: TopicName, *, per_partition: bool) -> str:
@@ -91,18 +99,18 @@ def fetch(url: str, path: str) -> dict[str, Any]:
     """The admin API's JSON answer.
 
     Raises:
-        ExplainError: nobody answers (status 1), or the question is refused (status 2).
+        ExplainError: the broker does not answer (status 1), or refuses (status 2).
     """
     try:
         reply, body = admin_client.ask(url, path, timeout_s=TIMEOUT_S)
     except admin_client.AdminUrlError as error:
         raise ExplainError(f"--admin-url is {error}", EXIT_REFUSED) from error
-    except admin_client.SilenceError as error:
-        raise _silence(str(error)) from error
+    except admin_client.UnreachableError as error:
+        raise _unreachable(str(error)) from error
     return _answer(url, reply.status, body)
 
 
-def _silence(sentence: str) -> ExplainError:
+def _unreachable(sentence: str) -> ExplainError:
     return ExplainError(f"{sentence} (--admin-url names the admin API)", EXIT_NOT_ANSWERED)
 
 
@@ -124,4 +132,4 @@ def _answer(url: str, status: int, body: bytes) -> dict[str, Any]:
         asked_wrongly = status < http.client.INTERNAL_SERVER_ERROR
         code = EXIT_REFUSED if asked_wrongly else EXIT_NOT_ANSWERED
         raise ExplainError(f"{answer['reason']} (status {status})", code)
-    raise _silence(f"{url} does not answer as a Headgate broker does (status {status})")
+    raise _unreachable(f"{url} does not answer as a Headgate broker does (status {status})")

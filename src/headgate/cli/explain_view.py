@@ -1,7 +1,7 @@
-"""Explain's answer as text: the sentence first, the figures that it rests on below.
+"""The answer of explain as text: each sentence first, its figures below.
 
-Takes the JSON values that ``headgate.observe.explain.reports`` documents, gives plain lines. Colour
-only repeats what the words say, so a pipe and a terminal without colours lose nothing.
+The input is the JSON that ``headgate.observe.explain.reports`` documents, the output plain lines.
+Colour only repeats the words, so a pipe and a terminal without colour lose nothing.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ DAY_S: Final = 86_400
 
 SHARE_SHOWN_MIN: Final = 0.005
 NOTHING_HOLDS: Final = "nothing holds publishing"
-"""What the broker says of a topic whose producers were not held within the hour."""
+"""The broker's sentence about a topic whose producers were not held within the hour."""
 DECISIONS_SHOWN: Final = 3
-"""Of the adaptive controller, before the last one."""
+"""Decisions of the adaptive controller shown before the last one."""
 
 WATCHED_LATE_S: Final = 3
 WATCHED_S_MAX: Final = 55 * MINUTE_S
-"""Beyond that it is the hour that a broker remembers."""
+"""Longer times are limited by the hour that a broker remembers."""
 
 RATE_SHOWN_MIN: Final = 0.05
-"""Messages a second; less is called steady."""
+"""Messages a second; a backlog that changes by less is steady."""
 
 _COLORS: Final = {
     "NONE": "green",
@@ -73,7 +73,7 @@ def span(seconds: float) -> str:
 
 
 def amount(value: float) -> str:
-    """A rate for people: thousands separated, a fraction only below ten."""
+    """A rate with thousands separated, and a fraction only below ten."""
     return f"{value:,.1f}" if abs(value) < 9.95 and value != int(value) else f"{value:,.0f}"
 
 
@@ -107,8 +107,10 @@ class _Page:
         self._lines.append("")
 
     def add(self, text: str, *, first: str = "", rest: str = "", **style: Any) -> None:
-        """One paragraph behind ``first``, further lines behind ``rest``; ``style`` is of its
-        first word, or of the whole where ``bold`` is told."""
+        """Add a paragraph with the prefix ``first``, and ``rest`` on its further lines.
+
+        ``style`` applies to the first word if it has a colour, else to the first line.
+        """
         wrapper = TextWrapper(
             self._width,
             initial_indent=first,
@@ -152,7 +154,7 @@ def _top(page: _Page, answer: Report) -> None:
         page.add(f"{head}, no backlog.", bold=True)
     else:
         page.add(f"{head}; the largest backlogs:", bold=True)
-    storage = answer.get("storage", {})  # a broker of an earlier release tells nothing of it
+    storage = answer.get("storage", {})  # absent in answers of earlier releases
     if storage.get("sentence"):
         page.blank()
         page.add(_whole(storage["sentence"]), bold=True)
@@ -171,7 +173,7 @@ def _top(page: _Page, answer: Report) -> None:
     _held_topics(page, answer)
     if answer["damaged"]:
         page.blank()
-        page.add("Damaged on the disk, and standing still until that is accepted:", bold=True)
+        page.add("Damaged on the disk, and stopped until the damage is accepted:", bold=True)
     for one in answer["damaged"]:
         whose = f", subscription {one['subscription']}" if one["subscription"] else ""
         page.add(f"{_short(one['topic'])}{whose}: {one['damage']}.", first=INDENT, rest=INDENT)
@@ -186,12 +188,12 @@ def _whole(sentence: str) -> str:
 
 
 def _held_topics(page: _Page, answer: Report) -> None:
-    """Topics whose producers wait; those that only a quota holds are told with their quota."""
-    told = {near["topic"] for near in answer["quotas"] if near["quota"]["exceeded"]}
+    """Topics whose producers wait, without those that stand with their quota already."""
+    shown = {near["topic"] for near in answer["quotas"] if near["quota"]["exceeded"]}
     held = [
         report
         for report in answer["publishing"]
-        if report["causes"] != ["backlog_quota"] or report["topic"] not in told
+        if report["causes"] != ["backlog_quota"] or report["topic"] not in shown
     ]
     if held:
         page.blank()
@@ -208,7 +210,8 @@ def _topic(page: _Page, answer: Report) -> None:
     page.add(f"{title}, {_instant(answer['at'])}", bold=True)
     page.add(_publishing(answer))
     storage = answer.get("storage", {})
-    if storage.get("sentence") and not storage["diskFull"]:  # that is the publishing side's own
+    # The publishing sentence names a full disk.
+    if storage.get("sentence") and not storage["diskFull"]:
         page.add(_whole(storage["sentence"]))
     _held(page, answer["publishing"], partitioned=bool(partitions))
     _quotas(page, answer["quotas"], partitioned=bool(partitions))
@@ -217,8 +220,8 @@ def _topic(page: _Page, answer: Report) -> None:
         page.blank()
         _subscription(page, report)
     if not answer["subscriptions"]:
-        said = answer["sentence"].capitalize()
-        page.add(f"DAMAGED: {answer['sentence']}" if answer["damage"] else said)
+        sentence = answer["sentence"]
+        page.add(f"DAMAGED: {sentence}" if answer["damage"] else sentence.capitalize())
     page.blank()
     own = (limit for report in answer["subscriptions"] for limit in report["limits"])
     _limits(page, [*own, *answer["limits"], *answer["publishing"]["limits"]])
@@ -237,7 +240,7 @@ def _subscription(page: _Page, report: Report) -> None:
 
 
 def _account(report: Report) -> Iterator[tuple[str, str]]:
-    """What the sentence rests on: now, the last minute, the last hour."""
+    """The figures behind the sentence: now, the last minute, the last hour."""
     now = _state(report["state"], report["stateDimension"], report["stateConsumer"])
     if report["backlogMessages"]:
         now += (
@@ -292,7 +295,7 @@ def _limits(page: _Page, limits: Sequence[Report]) -> None:
 
 
 def _alike(limits: Sequence[Report]) -> Iterable[list[Report]]:
-    """Limits that differ in the partition only stand together."""
+    """Groups of limits that differ in the partition only."""
     found: dict[tuple[str, ...], list[Report]] = {}
     for limit in limits:
         budgets = (
@@ -311,7 +314,7 @@ def _budget_text(limits: Sequence[Report], place: int) -> str:
         return str(first["text"])
     if first["abovePublishRate"] is None:
         return f"{first['text']} x {len(budgets)}"
-    # What moves with the publish rate differs between partitions.
+    # A relative limit differs between partitions.
     least, most = (pick(b["limit"] for b in budgets) for pick in (min, max))
     rate = f"{least:,}" if least == most else f"{least:,} to {most:,}"
     unit = "msg" if first["dimension"] == "messages" else "B"
@@ -332,7 +335,7 @@ def _limit_name(limit: Report) -> str:
 
 def _waiting(waiters: int, limits: Sequence[Report]) -> str:
     if not waiters:
-        return "nobody waits"
+        return "none waiting"
     if limits[0]["level"] == "subscription":
         return "it waits"
     if limits[0]["level"].startswith("publish"):
@@ -349,20 +352,20 @@ def _waiting(waiters: int, limits: Sequence[Report]) -> str:
 
 def _say(page: _Page, report: Report) -> None:
     """The backlog, the verdict and its sentence."""
-    verdict, said = str(report["verdict"]), str(report["sentence"])
+    verdict, sentence = str(report["verdict"]), str(report["sentence"])
     level = report["confidenceLevel"]
     if report["damage"]:
         page.add(_backlog(report), first=INDENT, rest=INDENT)
-        page.add(f"DAMAGED: {said}", first=INDENT, rest=INDENT, fg="red", bold=True)
+        page.add(f"DAMAGED: {sentence}", first=INDENT, rest=INDENT, fg="red", bold=True)
         return
     if level == "settling":
-        page.add(said, first=INDENT, rest=INDENT)
+        page.add(sentence, first=INDENT, rest=INDENT)
         return
     page.add(_backlog(report), first=INDENT, rest=INDENT)
     unsure = "" if level == "high" else f", {level}"
-    said = said.removeprefix(f"{verdict}: ")
+    sentence = sentence.removeprefix(f"{verdict}: ")
     page.add(
-        f"{verdict} (confidence {report['confidence']:.2f}{unsure}): {said}",
+        f"{verdict} (confidence {report['confidence']:.2f}{unsure}): {sentence}",
         first=INDENT,
         rest=INDENT,
         fg=_COLORS.get(verdict, _THROTTLED_COLOR),
@@ -418,7 +421,7 @@ def _publishing(answer: Report) -> str:
 
 
 def _held(page: _Page, side: Report, *, partitioned: bool) -> None:
-    """What holds publishing, and the figures that this rests on; nothing if nothing ever did."""
+    """What holds publishing, with its figures; nothing if nothing ever did."""
     if side["sentence"] != NOTHING_HOLDS:
         page.add(f"{_capital(side['sentence'])}.")
     rows = []
@@ -439,8 +442,8 @@ def _held(page: _Page, side: Report, *, partitioned: bool) -> None:
         hour = (f"{span(s['hourS'])} {s['cause']}" for s in side["parked"] if s["hourS"] >= 1)
         rows.append(("last hour", ", ".join(hour)))
     if side["delaysIgnored"]:
-        asked = count(side["delaysIgnored"], "message")
-        rows.append(("delays", f"{asked} to be delivered later went at once: not supported"))
+        delayed = count(side["delaysIgnored"], "message")
+        rows.append(("delays", f"{delayed} with a delay delivered at once: not supported"))
     if rows:
         page.rows(rows)
 
@@ -488,7 +491,7 @@ def _quotas(page: _Page, quotas: Sequence[Report], *, partitioned: bool) -> None
 
 
 def _adaptive(page: _Page, adaptive: Report | None, at: str) -> None:
-    """What the adaptive controller did last, and why."""
+    """The last decision of the adaptive controller, and its reason."""
     if adaptive is None:
         return
     mode = ", observe-only" if adaptive["observeOnly"] else ""

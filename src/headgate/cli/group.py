@@ -1,7 +1,7 @@
-"""The group ``headgate``: a table of commands, loaded when they are called.
+"""The group ``headgate``, whose commands are loaded when they are called.
 
-Help texts stand in the table, so that the list of commands costs no import. A row whose module is
-not installed is not offered.
+The table of commands has their help texts, so that listing them imports nothing. A command whose
+module is not installed is not listed.
 """
 
 from __future__ import annotations
@@ -22,24 +22,27 @@ EXIT_INTERRUPTED = 130
 
 
 class SuggestingGroup(click.Group):
-    """A group that says which of its commands may be meant by one that it does not have."""
+    """A group that suggests a command for a name that it does not have."""
+
+    synonyms: Mapping[str, str] = {}
+    """Names that people try, with the command of each."""
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """As click, which in some versions does not say it, and never of commands not loaded."""
+        """As click, which suggests nothing in some versions, and no command that is not loaded."""
         name, known = args[0], self.list_commands(ctx)
-        hint = "" if name in known else did_you_mean(name, known)
+        hint = "" if name in known else did_you_mean(self.synonyms.get(name, name), known)
         if hint and not ctx.resilient_parsing:
             raise click.UsageError(f"No such command {name!r}{hint}", ctx)
         return super().resolve_command(ctx, args)
 
 
 class LazyGroup(SuggestingGroup):
-    """A group whose commands are named by ``module:attribute`` until somebody calls one."""
+    """A group whose commands are ``module:attribute`` until one is called."""
 
     def __init__(self, *, table: Mapping[str, tuple[str, str]], **attributes: Any) -> None:
-        """``table`` has for each name where its command is, and one line of help."""
+        """``table`` has the place and one line of help for each name."""
         super().__init__(**attributes)
         self._table = table
 
@@ -65,17 +68,19 @@ class LazyGroup(SuggestingGroup):
 
 
 class _WrongInputError(click.ClickException):
-    """As click's own errors about usage, without the line of usage."""
+    """As click's errors about usage, without the line of usage."""
 
     exit_code = click.UsageError.exit_code
 
 
 class _Main(LazyGroup):
-    """The top group: turns expected failures into one sentence each.
+    """The top group, which turns each expected failure into one sentence.
 
-    The exit status is 2 for input that cannot be, as for options that click itself refuses, and 1
+    The exit status is 2 for input that is not allowed, as for options that click refuses, and 1
     for everything else.
     """
+
+    synonyms = dict.fromkeys(("serve", "server", "start", "broker"), "standalone")
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
@@ -97,19 +102,19 @@ main = _Main(
         "standalone": ("headgate.cli.standalone:standalone_command", "Run a broker."),
         "accept-loss": (
             "headgate.cli.accept_loss:accept_loss_command",
-            "Give up what a refused start would lose.",
+            "Accept the loss for which a start is refused.",
         ),
         "explain": (
             "headgate.cli.explain:explain_command",
-            "Say what holds a backlog back, and which limit.",
+            "Show what holds a backlog back, and which limit.",
         ),
         "admin": (
             "headgate.cli.admin.command:admin_group",
-            "Ask and change a broker, with pulsar-admin's verbs.",
+            "Administer a broker with pulsar-admin's verbs.",
         ),
         "pipeline": (
             "headgate.cli.pipeline.command:pipeline_group",
-            "Say with Spark why backlogs grew, from telemetry.",
+            "Find out from telemetry, with Spark, why backlogs grew.",
         ),
         "demo": (
             "headgate.cli.demo:demo_command",

@@ -1,4 +1,4 @@
-"""``headgate standalone``."""
+"""The command ``headgate standalone``."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PORT = click.IntRange(0, 65_535)
     "--config",
     "config_path",
     metavar="FILE",
-    help="Settings in the syntax and with the keys of Pulsar's broker.conf.",
+    help="Settings, with the syntax and the keys of Pulsar's broker.conf.",
 )
 @click.option(
     "--data-dir",
@@ -24,33 +24,33 @@ PORT = click.IntRange(0, 65_535)
     metavar="DIR",
     default=DATA_DIRECTORY,
     show_default=True,
-    help="Where messages and metadata are kept.",
+    help="Directory of messages and metadata.",
 )
 @click.option(
-    "--broker-port", metavar="N", type=PORT, help="Port of the binary protocol; 0: a free one."
+    "--broker-port", metavar="N", type=PORT, help="Port of the binary protocol; 0 takes a free one."
 )
 @click.option(
-    "--web-port", metavar="N", type=PORT, help="Port of admin API and /metrics; 0: a free one."
+    "--web-port", metavar="N", type=PORT, help="Port of admin API and /metrics; 0 takes a free one."
 )
 @click.option(
     "--set",
     "assignments",
     metavar="KEY=VALUE",
     multiple=True,
-    help="One setting, over what the file says; may be repeated.",
+    help="One setting, which overrides the file; may be repeated.",
 )
 @click.option(
     "--log-level",
     type=click.Choice(LOG_LEVELS),
     default="info",
     show_default=True,
-    help="What is logged, to the standard error.",
+    help="Lowest level that is logged, to the standard error.",
 )
 @click.option(
     "--log-file",
     "log_path",
     metavar="FILE",
-    help="Add what is logged to this file as well; it may be moved away while the broker runs.",
+    help="Append log lines to this file too; it may be moved away while the broker runs.",
 )
 def standalone_command(
     config_path: str | None,
@@ -63,9 +63,10 @@ def standalone_command(
 ) -> None:
     """Run a broker until it is interrupted.
 
-    It speaks Pulsar's binary protocol and admin REST. One line says when it is ready and where.
+    It speaks Pulsar's binary protocol and admin REST. It prints one line with its addresses when it
+    is ready.
     """
-    # Nothing that is loaded now is ever garbage; app.run switches the collector on when it serves.
+    # Modules are never garbage; app.run switches the collector on when the broker serves.
     gc.disable()
     from headgate.app.log_lines import start_logging
     from headgate.app.run import run_standalone

@@ -1,4 +1,4 @@
-"""What commands know of the terminal that they write to."""
+"""Width and colour of the terminal."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ WIDTH_PIPED: Final = 100
 
 
 def has_color() -> bool:
-    """Whether the output is a terminal that shows colours, and nobody asked for none."""
+    """Whether the output is a terminal with colours, and no environment variable forbids them."""
     if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
         return False
     return _is_terminal()

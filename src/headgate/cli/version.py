@@ -1,4 +1,4 @@
-"""``headgate version``."""
+"""The command ``headgate version``."""
 
 from __future__ import annotations
 

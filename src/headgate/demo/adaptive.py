@@ -1,8 +1,7 @@
-"""Whether adaptive publish throttling slows the one producer that fills a backlog quota, before it
-is full, from looks at explain and at statistics.
+"""Checks that adaptive throttling slows the producer that fills a backlog quota, and no other.
 
-A look is four answers of one broker, milliseconds apart. What is published between two
-looks is the difference of sums: nothing is lost.
+A look is four answers of one broker, milliseconds apart. The messages published between two looks
+are the difference of two sums.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ SETTLED: Final = 1.2
 
 @dataclass(frozen=True, slots=True)
 class Neighbours:
-    """The two scenes: who is slowed, and who is not though the connection is the same."""
+    """Two scenes on one connection: one producer is slowed, the other is not."""
 
     slowed: tuple[Subject, Scene]
     other: tuple[Subject, Scene]
@@ -63,11 +62,11 @@ class Look:
     use: float
     """Of the quota."""
     limit_per_s: float | None
-    """What the controller allows; None without a limit."""
+    """The limit of the controller; None without one."""
 
 
 def publishing(report: Mapping[str, Any], stats: Mapping[str, Any]) -> Publishing:
-    """Of what explain and statistics say of a topic with one producer, or none."""
+    """From the answers of explain and statistics about a topic with at most one producer."""
     parked = report["publishing"]["parked"]
     return Publishing(
         published=stats["msgInCounter"],
@@ -78,7 +77,7 @@ def publishing(report: Mapping[str, Any], stats: Mapping[str, Any]) -> Publishin
 
 
 def from_reports(report: Mapping[str, Any], slowed: Publishing, other: Publishing) -> Look:
-    """A look, of what explain says of the topic with the quota, and of both topics."""
+    """A look, from explain's answer about the topic with the quota and from both topics."""
     (quota,) = report["quotas"]
     adaptive = report["adaptive"]
     is_limited = adaptive is not None and adaptive["active"] > 0
@@ -133,7 +132,7 @@ def is_settled(looks: Sequence[Look], scene: Scene) -> bool:
 
 
 def problems(looks: Sequence[Look], pair: Neighbours) -> list[str]:
-    """What is not as it was built to be, of at least two looks; for people."""
+    """A sentence for each difference from what was built, from at least two looks."""
     (subject, scene), (other, other_scene) = pair.slowed, pair.other
     first, last = looks[0], looks[-1]
     found = []
@@ -162,7 +161,7 @@ def problems(looks: Sequence[Look], pair: Neighbours) -> list[str]:
 
 
 def _waits(subject: Subject, side: Publishing, due: set[ParkCause]) -> list[str]:
-    """A line for each cause that made a topic's producer wait and should not, or the reverse."""
+    """A line for each cause that wrongly held a topic's producer, or wrongly did not."""
     labels = {cause.label for cause in due}
     found = [
         f"{subject.text}: its producer waited {seconds:.1f} s for {cause}"

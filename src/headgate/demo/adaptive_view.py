@@ -1,4 +1,4 @@
-"""How a backlog quota that fills and a producer that is slowed are shown."""
+"""Shows how a producer is slowed as its backlog quota fills."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _INDENT: Final = "  "
 _INDENT_FURTHER: Final = "    "
 _WIDTH_MAX: Final = 100
 _USED, _FREE = "=", "."
-"""What a bar is made of: the part of the quota that is used, and the rest."""
+"""The characters of a bar: the used part of the quota, and the rest."""
 _SLOWED: Final = "yellow"
 
 _HEAD: Final = " ".join(
@@ -37,7 +37,7 @@ def name(subject: Subject) -> str:
 
 
 def about(pair: Neighbours) -> str:
-    """What the lines of :func:`line` are about."""
+    """The heading of the lines of :func:`line`."""
     slowed, other = name(pair.slowed[0]), name(pair.other[0])
     return f"{slowed}: its quota fills, its producer is slowed; {other}: on the same connection"
 
@@ -75,19 +75,19 @@ def table(found: Sequence[Row], width: int) -> list[Text]:
 
 
 def explained_width(console: Console) -> int:
-    """Characters in a line of what explain says, as :func:`print_slowed` shows it."""
+    """Characters in a line of explain's text, as :func:`print_slowed` shows it."""
     return min(_WIDTH_MAX, console.width) - len(_INDENT_FURTHER)
 
 
 def print_slowed(
     console: Console, pair: Neighbours, found: Sequence[Row], quota_bytes: int, explained: str
 ) -> None:
-    """Print the table, and what explain said last."""
+    """Print the table and the last text of explain."""
     (subject, scene), (other, _) = pair.slowed, pair.other
     slowed = name(subject)
     _say(
         console,
-        f"The producer of {slowed} would publish {scene.publish_per_s}/s, its consumer does"
+        f"The producer of {slowed} would publish {scene.publish_per_s}/s, its consumer processes"
         f" {scene.consume_per_s}/s: a backlog quota ({size_text(quota_bytes)},"
         " producer_request_hold) would hold it soon. Adaptive publish throttling (law drain) slows"
         f" it before that, and not its neighbour on the same connection, the producer of"
@@ -97,25 +97,25 @@ def print_slowed(
     for text in table(found, min(_WIDTH_MAX, console.width)):
         console.print(text, soft_wrap=True)
     _say(console, f"headgate explain {slowed}:")
-    for said in explained.splitlines():
-        console.print(Text(f"{_INDENT_FURTHER}{said}", "cyan"), soft_wrap=True)
+    for text in explained.splitlines():
+        console.print(Text(f"{_INDENT_FURTHER}{text}", "cyan"), soft_wrap=True)
 
 
 def print_kept(console: Console, pair: Neighbours, looks: Sequence[Look]) -> None:
-    """Print what at least one look shows when all is as it was built to be."""
+    """Print the result, of at least one look, when everything is as it was built."""
     (subject, scene), (other, _) = pair.slowed, pair.other
     most = percent(max(look.use for look in looks))
     passed_s = max(1.0, looks[-1].at_s - looks[0].at_s)
     kept = (looks[-1].other.published - looks[0].other.published) / passed_s
     end = (
-        "in the end it may publish about what its consumer does"
+        "at the end it may publish about as fast as its consumer"
         if is_settled(looks, scene)
-        else "its limit is settling: it goes on down to what its consumer does"
+        else "its limit still falls, towards the rate of its consumer"
     )
     _say(
         console,
-        f"The quota was never reached (at most {most} of it), so it held nobody. Only the producer"
-        f" of {name(subject)} was slowed, and {end}; {name(other)} kept {kept:.0f}/s.",
+        f"The quota was never reached (at most {most} of it), so it held no producer. Only the"
+        f" producer of {name(subject)} was slowed, and {end}; {name(other)} kept {kept:.0f}/s.",
     )
 
 

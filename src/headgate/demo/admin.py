@@ -1,4 +1,4 @@
-"""The demo's side of admin REST: what it asks of a broker, shown as anyone could ask it."""
+"""The demo's client of admin REST."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def _path_of(topic: str) -> str:
 
 
 def limit_calls(scene: Scene, per_s: int) -> list[HttpCall]:
-    """How the limit of a scene is set to ``per_s`` messages a second, where the scene has it."""
+    """The requests that set the limit of a scene to ``per_s`` messages a second."""
     rate = {
         "dispatchThrottlingRateInMsg": per_s,
         "dispatchThrottlingRateInByte": -1,
@@ -63,7 +63,7 @@ def limit_calls(scene: Scene, per_s: int) -> list[HttpCall]:
 
 
 def topic_calls(scene: Scene) -> list[HttpCall]:
-    """What makes a scene's topics and subscriptions, before anybody connects."""
+    """The requests that create a scene's topics and subscriptions, before clients connect."""
     calls = []
     for topic in scene.topic_names():
         calls.append(HttpCall("PUT", f"/admin/v2/{_path_of(topic)}"))
@@ -74,7 +74,7 @@ def topic_calls(scene: Scene) -> list[HttpCall]:
 
 
 def quota_calls(scene: Scene, seconds: float) -> list[HttpCall]:
-    """How the backlog quota of a scene is set in a demo of ``seconds``, where the scene has one."""
+    """The requests that set the backlog quota of a scene, if any, in a demo of ``seconds``."""
     if not scene.has_quota:
         return []
     quota = {"limitSize": scene.quota_bytes(seconds), "policy": "producer_request_hold"}
@@ -101,7 +101,7 @@ class AdminClient:
         self._ask(call.method, call.path, call.body)
 
     def report(self, topic: str) -> dict[str, Any]:
-        """All that explain says of a topic.
+        """The answer of explain about a topic.
 
         Raises:
             AdminCallError: it was refused.

@@ -1,4 +1,4 @@
-"""Processes of the demo: each is told by lines what to do, and ends when its input ends."""
+"""Child processes of the demo, controlled by lines on their standard input."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from typing import Final
 from headgate.base.errors import HeadgateError
 
 _END_S: Final = 1.0
-"""A process that does not end by itself within this time is ended."""
+"""A process that has not ended within this time is killed."""
 _TAIL_CHARACTERS: Final = 2_000
 
 
@@ -25,9 +25,10 @@ class ChildFailedError(HeadgateError):
 
 
 class Child:
-    """A Python module run in a session of its own, so that Ctrl-C reaches the demo alone.
+    """A Python module in its own session, so that Ctrl-C reaches the demo alone.
 
-    Its standard error goes to a file whose end is shown if it fails.
+    It ends when its input ends. Its standard error is written to a file; the end of that file is
+    shown if it fails.
     """
 
     def __init__(
@@ -39,10 +40,10 @@ class Child:
         nice: int | None = None,
         environment: Mapping[str, str] | None = None,
     ) -> None:
-        """Start ``python -m ARGUMENTS``; what it writes to its error output goes to ``folder``.
+        """Start ``python -m ARGUMENTS``, with its error output in ``folder``.
 
-        ``nice`` is its priority, as the system counts it: more is less. None, or where the demo's
-        own is less still: that. ``environment`` is added to the demo's own.
+        ``nice`` is its niceness; None, or a lower one than the demo's, means the demo's.
+        ``environment`` is added to the demo's.
         """
         self.name = name
         self._errors_path = folder / f"{name}.log"
@@ -77,7 +78,7 @@ class Child:
                 self.lines.put(line.rstrip("\n"))
         self.lines.put(None)
 
-    def tell(self, line: str) -> None:
+    def send(self, line: str) -> None:
         """Send it one line.
 
         Raises:
@@ -115,15 +116,15 @@ class Child:
             raise self.failure(f"it ended with status {self._process.returncode}")
 
     def failure(self, what: str) -> ChildFailedError:
-        """An error that names the process and shows the end of what it said."""
-        said = self._errors_path.read_text(errors="replace").strip()[-_TAIL_CHARACTERS:]
-        return ChildFailedError(f"{self.name}: {what}" + (f":\n{said}" if said else ""))
+        """An error that names the process and shows the end of its error output."""
+        output = self._errors_path.read_text(errors="replace").strip()[-_TAIL_CHARACTERS:]
+        return ChildFailedError(f"{self.name}: {what}" + (f":\n{output}" if output else ""))
 
     def end(self) -> None:
-        """End it: by closing its input, and if that does not help, by force. Idempotent."""
+        """End it: close its input, then kill it if it still runs. Idempotent."""
         stream = self._process.stdin
         if stream is not None and not stream.closed:
-            # An error means that what it was told last did not reach it: it is gone.
+            # An error means that it ended before it read its last line.
             with contextlib.suppress(OSError):
                 stream.close()
         with contextlib.suppress(subprocess.TimeoutExpired):

@@ -1,4 +1,4 @@
-"""What was found out about one subscription: by explain now, or by the tables over the run."""
+"""The judgement of one subscription, from explain or from the tables."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ class Finding:
         return self.verdict.startswith("THROTTLED_")
 
     @property
-    def says(self) -> str:
-        """The sentence without the verdict, for where that stands beside it."""
+    def reason(self) -> str:
+        """The sentence without the verdict, for a line that shows the verdict already."""
         return self.sentence.removeprefix(f"{self.verdict}: ")
 
     def shares_text(self) -> str:

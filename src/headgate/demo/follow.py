@@ -1,4 +1,4 @@
-"""Whether a limit relative to the publish rate follows it, from looks at explain.
+"""Checks that a limit relative to the publish rate follows it.
 
 Every look is one answer of explain, so its figures are of the same instant. The rates between two
 looks are differences of sums: nothing is lost between them.
@@ -13,7 +13,7 @@ from itertools import pairwise
 from typing import Any, Final
 
 from headgate.demo.scenes import Scene, Subject
-from headgate.demo.spans import LOOK_EVERY_S, Span, mean_over_time, nearest, spans
+from headgate.demo.spans import LOOK_EVERY_S, Span, closest, mean_over_time, spans
 
 RISE_S: Final = 2.0
 """A rise is followed within this time (law 1.7); long beside the time between two looks."""
@@ -37,7 +37,7 @@ class Look:
     delivered: int
     backlog: int
     limit_per_s: int
-    """What the limit amounts to; 0 when explain shows none."""
+    """The limit in force; 0 when explain shows none."""
     source: str
     """Where the limit is set."""
 
@@ -99,13 +99,15 @@ def _row(span: Span, looks: Sequence[Look]) -> Row:
     )
 
 
-def surely_published_per_s(looks: Sequence[Look], at: int) -> float:
-    """What was published all through the :data:`RISE_S` before a look: the lesser of the rates of
-    both halves. 0 where so much is not known."""
+def sustained_rate_per_s(looks: Sequence[Look], at: int) -> float:
+    """The publish rate during the whole :data:`RISE_S` before a look.
+
+    It is the lower rate of both halves; 0 where the looks do not reach back so far.
+    """
     now_s = looks[at].at_s
     if now_s - RISE_S < looks[0].at_s - LOOK_EVERY_S / 2:
         return 0.0
-    marks = [looks[nearest(looks, now_s - ago_s)] for ago_s in (RISE_S, RISE_S / 2)]
+    marks = [looks[closest(looks, now_s - ago_s)] for ago_s in (RISE_S, RISE_S / 2)]
     rates = [
         (end.published - begin.published) / (end.at_s - begin.at_s)
         for begin, end in pairwise([*marks, looks[at]])
@@ -115,9 +117,9 @@ def surely_published_per_s(looks: Sequence[Look], at: int) -> float:
 
 
 def problems(looks: Sequence[Look], scene: Scene, seconds: float) -> list[str]:
-    """What is not as law 1.7 has it, of the looks of a demo of ``seconds``; for people."""
+    """A sentence for each difference from law 1.7, from the looks of a demo of ``seconds``."""
     above = scene.limit_per_s
-    published = [surely_published_per_s(looks, at) for at in range(len(looks))]
+    published = [sustained_rate_per_s(looks, at) for at in range(len(looks))]
     found = []
     for look, per_s in zip(looks, published, strict=True):
         if look.limit_per_s < (1 - TOLERANCE) * (per_s + above):

@@ -1,4 +1,4 @@
-"""How a limit that follows the publish rate is shown: a line or a row for every few seconds."""
+"""Shows how a limit follows the publish rate, a line for every few seconds."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from headgate.demo.scenes import Scene, Subject
 _INDENT: Final = "  "
 _WIDTH_MAX: Final = 100
 _PUBLISHED, _ABOVE = "=", "+"
-"""What a bar is made of: what is published, and what the limit lets through beyond that."""
+"""The characters of a bar: the publish rate, and what the limit allows above it."""
 
 _HEAD: Final = " ".join(
     f"{name:>{width}}"
@@ -96,6 +96,6 @@ def print_followed(
     say(
         f"Whatever was published, on average the backlog changed by {change:+.0f}/s. A rise is"
         " followed within 2 s; after a fall the limit comes down by no more than half in 2 s, so"
-        " that a producer's pause starves nobody. While it comes down, what already went in the"
-        " last second counts in proportion."
+        " that a producer's pause starves no consumer. While it comes down, deliveries of the"
+        " last second count in proportion."
     )

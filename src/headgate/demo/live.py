@@ -1,5 +1,4 @@
-"""One line for each subscription while the situations develop: a table that stays on a terminal,
-plain lines every few seconds in a pipe or a file."""
+"""The live view of the demo: a table on a terminal, plain lines in a pipe or a file."""
 
 from __future__ import annotations
 
@@ -78,10 +77,10 @@ def table(findings: Sequence[Finding], width: int) -> Table:
 
 @dataclass(frozen=True, slots=True)
 class Followed:
-    """Something that moves, such as a limit, as far as it is known."""
+    """Something that changes over time, such as a limit, up to now."""
 
     about: str
-    """What it is about, for people."""
+    """The heading of its lines."""
     lines: Sequence[Text]
     """One for each span of time."""
 
@@ -100,7 +99,7 @@ class LiveView:
     """A context in which findings are shown as they come."""
 
     def __init__(self, console: Console, seconds: float) -> None:
-        """``seconds``: how long the show takes."""
+        """The situations develop for ``seconds``."""
         self._console = console
         self._seconds = seconds
         self._live: Live | None = None

@@ -1,4 +1,4 @@
-"""Doing something so many times a second, whatever the scheduler does."""
+"""A steady rate of actions, independent of the scheduler."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from headgate.base.errors import InputError
 
 BEHIND_S_MAX = 1.0
-"""What is due but older than this is given up: a pause is not made good by a flood."""
+"""Actions that are late by more are dropped, so that a burst does not follow a pause."""
 
 LATE_S_MAX = 0.05
-"""The same for who waits: work takes its time, and what was missed is not done twice as fast."""
+"""The same for :meth:`Pace.wait_s`: a worker that was late does not work faster afterwards."""
 
 
 class Pace:
@@ -40,8 +40,8 @@ class Pace:
     def wait_s(self, now_s: float) -> float:
         """How long until the next is due; it counts as done. 0 when it is late.
 
-        What was late by more than :data:`LATE_S_MAX` is given up: an idle time, or one in which
-        the machine was busy with other things, is never made good.
+        An action that is late by more than :data:`LATE_S_MAX` is dropped, so a pause or a busy
+        machine causes no burst.
         """
         self._next_s = max(self._next_s, now_s - LATE_S_MAX)
         wait_s = max(0.0, self._next_s - now_s)

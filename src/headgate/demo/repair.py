@@ -1,4 +1,4 @@
-"""The last step: raise the one limit that explain names, and watch the backlog go."""
+"""The last step of the demo: raises the limit that explain names."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from headgate.demo.scenes import Scene, Subject
 from headgate.flow.limits.rate_limit import Level
 
 DRAIN_S: Final = 8
-"""The new limit is chosen so that the backlog goes in about this time."""
+"""The new limit drains the backlog in about this time."""
 _ROUND_PER_S: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
 class Repair:
-    """What is to be raised, and for whom."""
+    """The limit to raise, and the subscriptions that it holds."""
 
     scene: Scene
     named: Finding
@@ -37,10 +37,10 @@ class Repair:
 def plan_repair(
     meant: Iterable[tuple[Subject, Scene]], findings: Mapping[Subject, Finding]
 ) -> Repair | None:
-    """Choose the worst backlog that explain lays at a limit's door; None when there is none.
+    """Choose the largest backlog that explain blames on a limit; None without one.
 
-    A limit relative to the publish rate needs no repair: whatever is published, its backlog goes.
-    The new limit lets through what is published and, in :data:`DRAIN_S`, what has gathered.
+    A limit relative to the publish rate needs no repair: its backlog drains at every publish rate.
+    The new limit is the publish rate plus the backlog over :data:`DRAIN_S`.
     """
     scenes = dict(meant)
     throttled = [

@@ -1,4 +1,4 @@
-"""The demo's table: per subscription the judgement, what was built, and what PIP-406 alone says."""
+"""The table of the demo, with one block for each subscription."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _INDENT: Final = "    "
 
 @dataclass(frozen=True, slots=True)
 class ReportRow:
-    """One subscription: what was built, what was found and what the rule says."""
+    """One subscription: its scene, its finding and the answer of PIP-406's rule."""
 
     scene: Scene
     finding: Finding
@@ -36,7 +36,7 @@ class ReportRow:
 
     @property
     def rule_is_right(self) -> bool:
-        """Whether PIP-406's rule alone would have told as much."""
+        """Whether PIP-406's rule alone gives the same cause."""
         return rule_is_right(self.rule, self.scene.verdict.value)
 
 
@@ -53,17 +53,17 @@ def rows(
     ]
 
 
-def wrong(
+def wrong_verdicts(
     meant: Sequence[tuple[Subject, Scene]], findings: Mapping[Subject, Finding], by: str
 ) -> list[str]:
-    """A line for each subscription whose verdict is missing or not what it was built to be."""
+    """A line for each subscription whose verdict is missing or differs from what was built."""
     lines = []
     for subject, scene in meant:
         finding = findings.get(subject)
-        said = "nothing" if finding is None else finding.verdict
-        if said != scene.verdict.value:
-            meant_to_be = scene.verdict.value
-            lines.append(f"{subject.text}: {by} says {said}, it was built to be {meant_to_be}")
+        found = "no verdict" if finding is None else finding.verdict
+        if found != scene.verdict.value:
+            built = scene.verdict.value
+            lines.append(f"{subject.text}: {by} finds {found}, the situation was built as {built}")
     return lines
 
 
@@ -81,17 +81,17 @@ def first_line(finding: Finding) -> str:
 
 
 def blame_text(finding: Finding) -> str:
-    """Whom its time is blamed on."""
+    """The verdicts that its time is blamed on."""
     if finding.verdict == Verdict.NONE.value:
         return nobody_text({verdict: finding.shares.get(verdict.value, 0.0) for verdict in Verdict})
     return finding.shares_text()
 
 
 def rule_text(row: ReportRow) -> str:
-    """What the rule says, and whether that is so."""
+    """The answer of the rule, marked if it is wrong."""
     if row.rule_is_right:
         return row.rule
-    return f"{row.rule}: not so"
+    return f"{row.rule}: wrong"
 
 
 def print_report(console: Console, report: Sequence[ReportRow]) -> None:
@@ -101,12 +101,12 @@ def print_report(console: Console, report: Sequence[ReportRow]) -> None:
     for row in report:
         _print_row(console, row, width)
     right = sum(row.rule_is_right for row in report)
-    said = (
+    text = (
         f"PIP-406's rule alone (backlog high and no throttled events: the consumer) is right for"
         f" {right} of {len(report)}. It cannot tell a limiter that holds a backlog from one that is"
         " merely busy, nor a slow consumer from none at all. The rule for Prometheus:"
     )
-    console.print(textwrap.fill(said, width), style="bold")
+    console.print(textwrap.fill(text, width), style="bold")
 
 
 def _print_row(console: Console, row: ReportRow, width: int) -> None:
@@ -115,13 +115,13 @@ def _print_row(console: Console, row: ReportRow, width: int) -> None:
     line.highlight_words([f" {finding.verdict} "], colour(finding.verdict))
     console.print(line, soft_wrap=True)
     fields = [
-        ("", finding.says, ""),
+        ("", finding.reason, ""),
         ("blame", blame_text(finding), ""),
         ("built", row.scene.built, ""),
         ("PIP-406", rule_text(row), "" if row.rule_is_right else "yellow"),
     ]
     if not row.is_right:
-        fields.append(("WRONG", f"built to be {row.scene.verdict.value}", "bold red"))
+        fields.append(("WRONG", f"built as {row.scene.verdict.value}", "bold red"))
     for name, text, style in fields:
         _print_field(console, name, text, style, width)
     console.print()

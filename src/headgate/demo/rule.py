@@ -1,4 +1,4 @@
-"""What PIP-406 alone can say: backlog high and no throttled events, so it is the consumer.
+"""PIP-406's rule: with a high backlog and no throttled events, blame the consumer.
 
 Its two metrics count how often each level's limit delayed a delivery. Two scrapes of /metrics are
 enough to apply the rule; :data:`PROMQL` is the same for a Prometheus.
@@ -30,7 +30,7 @@ unless on (cluster, namespace, topic, subscription) (
     + increase({_EVENTS[1]}[1m])
   ) > 0
 )"""
-"""Lists the subscriptions whose backlog the rule lays at the consumer's door."""
+"""Lists the subscriptions whose backlog the rule blames on the consumer."""
 
 Scrape = Mapping[Subject, "Sample"]
 
@@ -39,7 +39,7 @@ _LABEL: Final = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
 
 
 class Sample:
-    """What the rule reads of one subscription in one scrape."""
+    """The series of one subscription in one scrape."""
 
     def __init__(self) -> None:
         self.backlog = 0
@@ -64,10 +64,10 @@ def parse_scrape(page: str) -> dict[Subject, Sample]:
     return dict(found)
 
 
-def rule_says(before: Sample | None, after: Sample | None) -> str:
+def rule_answer(before: Sample | None, after: Sample | None) -> str:
     """``no backlog``, ``the consumer``, or which limits.
 
-    The rule does not know a missing consumer from a slow one, nor a limiter that merely stands by.
+    The rule cannot tell a missing consumer from a slow one, nor a busy limiter from a cause.
     """
     if after is None or after.backlog <= HIGH_BACKLOG:
         return "no backlog"
@@ -82,8 +82,8 @@ def rule_says(before: Sample | None, after: Sample | None) -> str:
     return f"the {max(grown, key=lambda reason: grown[reason])} limit"
 
 
-def rule_is_right(says: str, verdict: str) -> bool:
-    """Whether the rule's word agrees with what a situation was built to be."""
+def rule_is_right(answer: str, verdict: str) -> bool:
+    """Whether the rule's answer is the cause that a situation was built with."""
     meant = {
         "NONE": "no backlog",
         "CONSUMER": "the consumer",
@@ -91,4 +91,4 @@ def rule_is_right(says: str, verdict: str) -> bool:
         "THROTTLED_TOPIC": "the topic limit",
         "THROTTLED_BROKER": "the broker limit",
     }
-    return meant.get(verdict) == says
+    return meant.get(verdict) == answer

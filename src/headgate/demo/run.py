@@ -1,4 +1,4 @@
-"""``headgate demo`` from its first line to its exit status."""
+"""Runs ``headgate demo`` from its first line to its exit status."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ from headgate.demo import adaptive, adaptive_view, follow, follow_view
 from headgate.demo.findings import Finding
 from headgate.demo.live import Followed, LiveView
 from headgate.demo.repair import is_drained, plan_repair
-from headgate.demo.report import print_report, rows, wrong
-from headgate.demo.rule import PROMQL, rule_says
+from headgate.demo.report import print_report, rows, wrong_verdicts
+from headgate.demo.rule import PROMQL, rule_answer
 from headgate.demo.scenes import SCENES, Scene, Subject, subjects
 from headgate.demo.spans import LOOK_EVERY_S
 from headgate.demo.spark import SparkJob, SparkSpec, what_is_missing
 from headgate.demo.stage import Stage
 
 EXIT_WRONG: Final = 1
-"""Exit status when a verdict is not what its situation was built to be."""
+"""Exit status when a result differs from what was built."""
 
 SECONDS: Final = 60.0
-"""How long the situations develop unless told otherwise."""
+"""Default time in which the situations develop."""
 SECONDS_MIN: Final = 10.0
 """A shorter run settles nothing."""
 
@@ -48,13 +48,13 @@ NEXT_STAGES: Final = {
     "read": "computing intervals",
     "intervals": "computing attribution and judging",
 }
-"""What the Spark job does after each of its stages."""
+"""The work of the Spark job after each of its stages."""
 
 NEXT: Final = (
     "Next: headgate standalone, then headgate explain (in a checkout: ./dev serve, "
     "./dev headgate explain)"
 )
-"""How one goes on with a broker of one's own."""
+"""The commands to continue with."""
 
 WHAT_SPARK_ADDS: Final = (
     "headgate[spark] with Java 17 adds the pipeline: the same judgement from telemetry in tables"
@@ -63,7 +63,7 @@ WHAT_SPARK_ADDS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class DemoOptions:
-    """What the command line says."""
+    """The options of the command line."""
 
     seconds: float = SECONDS
     """How long the situations develop before they are judged."""
@@ -112,7 +112,7 @@ class Demo:
                 self._say(f"broker {cluster:<13} {urls.broker}   {urls.web}")
             subject, scene = self._moving
             old = scene.old_backlog(self._options.seconds)
-            self._say(f"{subject.text}: {old:,} messages wait since before its broker's restart")
+            self._say(f"{subject.text}: {old:,} messages were there before its broker's restart")
             job = None
             if not missing:
                 self._tables_path = stack.enter_context(tables_folder(self._options.out))
@@ -132,17 +132,17 @@ class Demo:
         return SparkJob(spec, folder)
 
     def _play(self, stage: Stage, job: SparkJob | None, missing: str) -> list[str]:
-        """Steps 2 to 7; what is not as it was built to be."""
+        """Play steps 2 to 7; return a line for each difference from what was built."""
         begin_ns = time.time_ns()
         stage.go()
         before = stage.scrape()
-        self._title(2, "Ten situations develop; the brokers' own account (explain) says why")
+        self._title(2, "Ten situations develop; the brokers' account (explain) shows why")
         seen = self._watch(stage, job)
         after = stage.scrape()
         width = adaptive_view.explained_width(self._console)
         explained = stage.explain_text(self._pair.slowed[0], width)
-        wrongs = wrong(self._meant, seen, "explain")
-        rule = {s: rule_says(before.get(s), after.get(s)) for s, _ in self._meant}
+        wrongs = wrong_verdicts(self._meant, seen, "explain")
+        rule = {s: rule_answer(before.get(s), after.get(s)) for s, _ in self._meant}
         if job is None:
             self._title(3, f"Tables by Spark are left out: {missing}")
             self._say(WHAT_SPARK_ADDS)
@@ -151,7 +151,7 @@ class Demo:
         else:
             self._title(3, "The same from telemetry: Spark reads what the brokers published")
             found = self._judge(job, begin_ns)
-            wrongs += wrong(self._meant, found, "the pipeline")
+            wrongs += wrong_verdicts(self._meant, found, "the pipeline")
             self._title(4, "Whose fault: judged from the tables over the whole run")
         print_report(self._console, rows(self._meant, found, rule))
         self._console.print(Text(PROMQL, "dim"))
@@ -177,7 +177,7 @@ class Demo:
                 time.sleep(_pause_s(time.monotonic() - begin_s, LOOK_EVERY_S))
 
     def _followed(self) -> list[Followed]:
-        """The limits that move, as far as they were seen."""
+        """The limits that move, up to now."""
         pair, seconds = self._pair, self._options.seconds
         moving = [follow_view.line(row) for row in follow.rows(self._looks, seconds)]
         slowed = [
@@ -189,7 +189,7 @@ class Demo:
         ]
 
     def _show_followed(self) -> list[str]:
-        """Show how it moved; what is not as it should be."""
+        """Show how the limit moved; return a line for each problem."""
         self._title(5, "A limit that moves: relative to the publish rate")
         subject, scene = self._moving
         seconds = self._options.seconds
@@ -198,7 +198,7 @@ class Demo:
         return [f"{subject.text}: {each}" for each in follow.problems(self._looks, scene, seconds)]
 
     def _show_slowed(self, explained: str) -> list[str]:
-        """Show how the quota filled and who was slowed; what is not as it should be."""
+        """Show how the quota filled and the producer was slowed; return a line for each problem."""
         self._title(6, "A quota that is never reached: adaptive publish throttling")
         pair, looks, seconds = self._pair, self._adaptive_looks, self._options.seconds
         adaptive_view.print_slowed(
@@ -228,7 +228,7 @@ class Demo:
         return {finding.subject: finding for finding in found}
 
     def _repair(self, stage: Stage) -> list[str]:
-        """Raise the limit that explain names, until its backlog has drained; what went wrong."""
+        """Raise the limit that explain names until its backlog has drained; the problems."""
         self._title(7, "Repair: raise the one limit that explain names")
         # Backlogs have grown since the last look: Spark takes its time.
         repair = plan_repair(self._meant, stage.explain())
@@ -236,7 +236,7 @@ class Demo:
             return ["explain blames no limit, so there is none to raise"]
         named = repair.named
         self._say(
-            f"explain says for {named.subject.text}: {named.limit_level} limit {named.limit_text}"
+            f"explain names for {named.subject.text}: {named.limit_level} limit {named.limit_text}"
             f" ({named.limit_source}); raised to {repair.new_per_s:,} msg/s:"
         )
         admin = stage.admin(repair.scene.cluster)
@@ -281,9 +281,9 @@ class Demo:
         self._console.print()
         for problem in problems:
             self._console.print(f"WRONG: {problem}", style="bold red", markup=False)
-        verdict = "Every verdict is what its situation was built to be"
+        verdict = "Every verdict matches the situation that was built"
         if problems:
-            verdict = "Not everything is as it was built to be, see above"
+            verdict = "Some results differ from what was built, see above"
         style = "bold red" if problems else "bold green"
         self._console.print(f"{verdict}; {time.monotonic() - begin_s:.0f} s.", style=style)
         if self._tables_path:
@@ -297,7 +297,7 @@ class Demo:
 def tables_folder(path: str | None) -> Iterator[str]:
     """The absolute path of the tables' folder; a new one where none is given.
 
-    A new folder stays unless the demo breaks off: what it would hold is of no use to anybody.
+    A new folder stays unless the demo is interrupted, which leaves its tables incomplete.
     """
     if path is not None:
         yield str(Path(path).absolute())
@@ -316,7 +316,7 @@ def _pause_s(elapsed_s: float, every_s: float) -> float:
 
 
 def run_demo(options: DemoOptions, console: Console) -> int:
-    """Play the demo and return the exit status: 0, or 1 when something is not as it was built.
+    """Play the demo and return the exit status: 0, or 1 if a result differs from what was built.
 
     Raises:
         InputError: an option is not allowed.

@@ -1,5 +1,4 @@
-"""The situations of the demo, as data: what is published, consumed and limited, and whose fault
-the backlog is meant to be."""
+"""The situations of the demo as data."""
 
 from __future__ import annotations
 
@@ -15,8 +14,8 @@ NAMESPACE: Final = "public/default"
 MAIN: Final = "demo"
 WIDE: Final = "demo-wide"
 ADAPTIVE: Final = "demo-adaptive"
-"""Names of the clusters. A limit on a whole broker touches all its topics, so that scene has a
-broker of its own; so have those under adaptive publish throttling, which is set for a broker."""
+"""Names of the clusters. A broker limit and adaptive publish throttling apply to a whole broker, so
+their scenes have separate brokers."""
 
 SETTINGS: Final[Mapping[str, Mapping[str, str]]] = {
     ADAPTIVE: {
@@ -24,13 +23,13 @@ SETTINGS: Final[Mapping[str, Mapping[str, str]]] = {
         "adaptivePublisherThrottlingLaw": "drain",
     }
 }
-"""What a cluster's broker has set beyond what all have."""
+"""Settings of single clusters, beside those of all."""
 
 ENTRY_BYTES: Final = 250
-"""What one of the demo's messages counts for a backlog quota, about."""
+"""Approximate size of a message of the demo in a backlog quota."""
 _QUOTA_S_MIN: Final = 20
 _QUOTA_S_MAX: Final = 60
-"""What a quota holds lasts a consumer as long as the demo, between these: so it fills in any."""
+"""Bounds on the seconds that a full quota lasts its consumer: so it fills in every demo."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +43,7 @@ class Scene:
     subscriptions: tuple[str, ...]
     publish_per_s: int
     consume_per_s: int | None
-    """What a consumer processes; None: whatever comes."""
+    """The rate of a consumer; None: as fast as messages come."""
     queue_size: int
     """The consumer's receiver queue."""
     has_consumer: bool
@@ -53,9 +52,9 @@ class Scene:
     limit_per_s: int
     """Messages a second at that level; 0 without a limit."""
     verdict: Verdict
-    """Whose fault it was built to be."""
+    """The cause that it is built with."""
     built: str
-    """The same for people, in a few words."""
+    """The same in a few words."""
     relative: bool = False
     """Whether the limit is on top of what is published. Such a scene begins with an old backlog:
     without one the limit would hold nothing."""
@@ -63,8 +62,7 @@ class Scene:
     """Publish rates after ``publish_per_s``, all for equal parts of the demo's time; the last one
     stays."""
     pending_max: int | None = None
-    """So many messages may wait for their receipts; a producer that has as many publishes no more
-    until one comes. None: it never waits."""
+    """Bound on messages without a receipt, at which the producer pauses; None: it never pauses."""
     has_quota: bool = False
     """Whether a backlog quota by size holds its producers when it is reached."""
 
@@ -85,7 +83,7 @@ class Scene:
         """Messages that wait before a demo of ``seconds`` begins to publish, for each subscription.
 
         The backlog shrinks by the limit; it lasts half as long again as the demo and two minutes,
-        for whatever follows it and for a busy machine.
+        for the steps after it and for a busy machine.
         """
         return round(self.limit_per_s * (1.5 * seconds + 60)) if self.relative else 0
 
@@ -126,7 +124,7 @@ SCENES: Final = (
     ),
     Scene(
         "no-consumer", MAIN, ("returns",), ("archive",), 50, None, 100, False, None, 0,
-        Verdict.NO_CONSUMER, "a subscription that nobody reads",
+        Verdict.NO_CONSUMER, "a subscription without a consumer",
     ),
     # Its verdict does not depend on where a minute of the tables begins, though the rates change:
     # there is a backlog all the time and the consumer takes what comes, so the limit is all that

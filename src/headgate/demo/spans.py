@@ -1,4 +1,4 @@
-"""What is looked at twice a second, put together to a few spans that people can read."""
+"""Sums up two looks a second into a few spans of time."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def spans(looks: Sequence[_Look], seconds: float) -> list[tuple[Span, Sequence[_
         edges_s.append(edge_s)
         if edge_s == seconds:
             break
-    at = [nearest(looks, begin_s + edge_s) for edge_s in edges_s]
+    at = [closest(looks, begin_s + edge_s) for edge_s in edges_s]
     return [
         (Span(begin, end), looks[first : last + 1])
         for (first, last), (begin, end) in zip(pairwise(at), pairwise(edges_s), strict=True)
@@ -56,8 +56,8 @@ def spans(looks: Sequence[_Look], seconds: float) -> list[tuple[Span, Sequence[_
     ]
 
 
-def nearest(looks: Sequence[Timed], at_s: float) -> int:
-    """Which of the looks (at least one) was nearest to an instant."""
+def closest(looks: Sequence[Timed], at_s: float) -> int:
+    """Which of the looks (at least one) was closest to an instant."""
     after = bisect_left(looks, at_s, key=lambda look: look.at_s)
     around = range(max(0, after - 1), min(after + 1, len(looks)))
     return min(around, key=lambda number: abs(looks[number].at_s - at_s))

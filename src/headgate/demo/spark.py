@@ -1,4 +1,4 @@
-"""The demo's side of its Spark job: whether there can be one, and what it says."""
+"""The demo's control of its Spark job."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ JAVA_MIN: Final = 17
 
 @dataclass(frozen=True, slots=True)
 class SparkSpec:
-    """What the job reads and writes."""
+    """The input and output of the job."""
 
     broker_urls: tuple[str, ...]
     web_urls: tuple[str, ...]
@@ -58,7 +58,7 @@ class SparkSpec:
 
 
 def what_is_missing() -> str:
-    """What Spark would need and is not there, for people; empty when nothing is missing."""
+    """A sentence about what Spark needs and the machine lacks; empty when nothing is missing."""
     missing = [name for name in _PACKAGES if importlib.util.find_spec(name) is None]
     if missing:
         return f"the package {missing[0]} is not installed"
@@ -70,7 +70,7 @@ def what_is_missing() -> str:
 
 
 def java_problem(java: str) -> str:
-    """What is wrong with a ``java`` command; empty when it is new enough for Spark."""
+    """The problem of a ``java`` command; empty when it is new enough for Spark."""
     try:
         answer = subprocess.run(
             [java, "-version"], capture_output=True, text=True, timeout=_JAVA_S, check=False
@@ -98,10 +98,10 @@ class SparkJob:
             environment=_temporary_files_in(folder),
         )
         self.progress = "Spark starts"
-        """What it does now, for people."""
+        """The present step of the job, as a sentence."""
 
     def look(self) -> str:
-        """Take in what it said, and return :attr:`progress`.
+        """Read the job's new lines and return :attr:`progress`.
 
         Raises:
             ChildFailedError: it has ended.
@@ -120,13 +120,13 @@ class SparkJob:
     ) -> list[Finding]:
         """Have everything read and the range judged (ns since the epoch).
 
-        ``tick`` is told each stage that is done, and what it came to, for people.
+        ``tick`` receives each finished stage with a sentence about its result.
 
         Raises:
             ChildFailedError: it has ended, or took too long.
         """
         self.look()
-        self._child.tell(json.dumps({"since_ns": since_ns, "until_ns": until_ns}))
+        self._child.send(json.dumps({"since_ns": since_ns, "until_ns": until_ns}))
         while True:
             facts = json.loads(self._child.next_line(_STAGE_S))
             self.progress = progress_text(facts)
@@ -148,7 +148,7 @@ class SparkJob:
 
 
 def _temporary_files_in(folder: Path) -> dict[str, str]:
-    """So that nothing of Spark is left however it ends."""
+    """Environment that keeps Spark's temporary files in ``folder``, however it ends."""
     options = f'{os.environ.get("JDK_JAVA_OPTIONS", "")} "-Djava.io.tmpdir={folder}"'.strip()
     return {
         "SPARK_LOCAL_DIRS": str(folder),
@@ -158,7 +158,7 @@ def _temporary_files_in(folder: Path) -> dict[str, str]:
 
 
 def persistently(work: Callable[[], None], failed: Callable[[Exception], None]) -> None:
-    """Do ``work``, again if it fails, :data:`ATTEMPTS` times in all; ``failed`` is told between.
+    """Do ``work``, up to :data:`ATTEMPTS` times while it fails; ``failed`` receives each error.
 
     Raises:
         HeadgateError: at once; another attempt would not help.
@@ -178,7 +178,7 @@ def persistently(work: Callable[[], None], failed: Callable[[Exception], None]) 
 
 
 def progress_text(facts: Mapping[str, Any]) -> str:
-    """One of the job's lines, for people."""
+    """One of the job's lines as a sentence."""
     stage = facts["stage"]
     if stage == "again":
         return f"Spark tries again: {facts['reason']}"

@@ -1,4 +1,4 @@
-"""What the demo stands on: brokers in this process, clients in others, everything in one folder."""
+"""The brokers and clients of the demo, with one folder for their files."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ _CONNECTED_S: Final = 30.0
 _PUBLISHED_S: Final = 60.0
 _EXPLAINED_S: Final = 60.0
 _PRIORITY: Final = -10
-"""Brokers and clients need little, but in time: a broker that is late a tenth of a second at every
-turn holds its limits and yet delivers less than they allow, and then that is what explain says."""
+"""Brokers and clients need little time, but without delay. A broker that is a tenth of a second
+late in each turn delivers less than its limits allow, and explain then blames the broker."""
 _SWITCH_INTERVAL_S: Final = 0.000_5
-"""The brokers and the show share this interpreter. Each time that it changes hands one thread waits
-until another is awake, on a busy machine for milliseconds: it must not happen at every turn."""
+"""The brokers and the display share this interpreter. At each switch one thread waits until another
+is awake, on a busy machine for milliseconds: it must not happen in every turn."""
 _SETTINGS: Final = {"headgateTelemetryIntervalMs": "1000"}
 
 
@@ -37,8 +37,8 @@ class Stage:
     """Brokers with the scenes' topics and limits, and the scenes' clients. A context manager."""
 
     def __init__(self, folder: Path, scenes: Sequence[Scene], seconds: float) -> None:
-        """``folder`` is for the brokers' data and the clients' logs; ``seconds``: how long the
-        situations develop."""
+        """``folder`` holds the brokers' data and the clients' logs; the situations develop for
+        ``seconds``."""
         self._folder = folder
         self._seconds = seconds
         self._scenes = tuple(scenes)
@@ -67,18 +67,18 @@ class Stage:
             self._stack.callback(admin.close)
         sys.setswitchinterval(_SWITCH_INTERVAL_S)
         for scene in self._scenes:
-            # Where there is an old backlog, its topics are there.
+            # Topics with an old backlog exist already.
             made = [] if scene.relative else topic_calls(scene)
             limits = limit_calls(scene, scene.limit_per_s) + quota_calls(scene, self._seconds)
             for call in [*made, *limits]:
                 self._admins[scene.cluster].call(call)
 
     def _make_old_backlogs(self, cluster: str, data: str) -> None:
-        """Publish what is to be an old backlog, to a broker that ends then.
+        """Publish the old backlogs to a broker that then ends.
 
-        The restart makes it one. A broker that had just taken the messages would know them as what
-        is published now, and a relative limit would begin with that; in the tables the backlog
-        would have grown in the minute in which the demo begins. So this one tells no telemetry.
+        The restart makes them old. Without it the broker would count the messages in its present
+        publish rate, and a relative limit would begin with that rate. This broker publishes no
+        telemetry: in the tables the backlog would otherwise grow in the demo's first minute.
         """
         scenes = [each for each in self._scenes if each.cluster == cluster and each.relative]
         if not scenes:
@@ -113,10 +113,10 @@ class Stage:
     def go(self) -> None:
         """Let the producers publish."""
         for child in self._workers:
-            child.tell("go")
+            child.send("go")
 
     def explain(self) -> dict[Subject, Finding]:
-        """What every broker says now about every subscription of the scenes.
+        """The present finding of explain for every subscription of the scenes.
 
         Raises:
             HeadgateError: a client process has ended, or a broker refused.
@@ -131,7 +131,7 @@ class Stage:
         }
 
     def look(self, subject: Subject) -> Look:
-        """What the relative limit over a subscription amounts to now.
+        """The present amount of the relative limit over a subscription.
 
         Raises:
             AdminCallError: the broker refused.
@@ -139,7 +139,7 @@ class Stage:
         return from_report(self._admins[subject.cluster].report(subject.topic), subject)
 
     def look_at_both(self, pair: adaptive.Neighbours) -> adaptive.Look:
-        """How full the backlog quota is now, and what is published beside it.
+        """The present use of the backlog quota, and the publish rates of both producers.
 
         Raises:
             AdminCallError: the broker refused.
@@ -154,8 +154,8 @@ class Stage:
         )
 
     def explain_text(self, subject: Subject, width: int) -> str:
-        """What ``headgate explain`` prints now of a topic itself, before its subscriptions, in
-        lines of at most ``width``.
+        """The text of ``headgate explain`` about a topic, up to its subscriptions, in lines of at
+        most ``width``.
 
         Raises:
             ChildFailedError: it failed.
@@ -187,15 +187,15 @@ class Stage:
 
 
 def _come_first() -> None:
-    """Put this process, and those that it starts, before others, where that is allowed and the
-    user has not arranged it otherwise."""
+    """Raise the priority of this process and its children, if that is allowed and the user has
+    not set one."""
     if os.getpriority(os.PRIO_PROCESS, 0) == 0:
         with suppress(PermissionError):
             os.setpriority(os.PRIO_PROCESS, 0, _PRIORITY)
 
 
 def old_backlogs(scenes: Sequence[Scene], broker_url: str, seconds: float) -> WorkSpec:
-    """What is to be published before a demo of ``seconds`` begins."""
+    """The messages to publish before a demo of ``seconds`` begins."""
     return WorkSpec(
         backlogs=tuple(
             BacklogSpec(broker_url, topic, scene.old_backlog(seconds))
@@ -208,8 +208,10 @@ def old_backlogs(scenes: Sequence[Scene], broker_url: str, seconds: float) -> Wo
 def client_work(
     scenes: Sequence[Scene], broker_urls: dict[str, str], seconds: float
 ) -> dict[str, WorkSpec]:
-    """What the two client processes do in a demo of ``seconds``, by name. Consumers come first:
-    they are to be there before anything is published."""
+    """The work of the two client processes in a demo of ``seconds``, by name.
+
+    Consumers come first: they connect before anything is published.
+    """
     consumers = tuple(
         ConsumerSpec(
             broker_urls[scene.cluster], topic, subscription, scene.consume_per_s, scene.queue_size

@@ -1,8 +1,8 @@
-"""The clients of the demo: ``python -m headgate.demo.workers SPEC`` in a process of its own.
+"""The client processes of the demo: ``python -m headgate.demo.workers SPEC``.
 
 ``SPEC`` is JSON: ``backlogs``, ``producers`` and ``consumers``, each with the URL of its broker.
-The process publishes the backlogs, writes ``ready`` when all are connected, begins to publish at
-its rates when it is told ``go``, and ends when its standard input ends: so it never outlives the
+The process publishes the backlogs and writes ``ready`` when all clients are connected. It publishes
+at its rates after it reads ``go``, and ends when its standard input ends, so it never outlives the
 demo. The client is the unmodified ``pulsar-client``.
 """
 
@@ -27,7 +27,7 @@ _PAYLOAD: Final = b"x" * 200
 _PENDING_MAX: Final = 100_000
 """More than ever waits for its receipt."""
 _RECEIVE_MS: Final = 500
-"""How long a consumer waits before it looks whether it is to end."""
+"""How long a consumer waits for a message at a time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,13 +40,13 @@ class ProducerSpec:
     """Each for ``phase_s`` seconds, the last one for ever."""
     phase_s: float
     pending_max: int | None = None
-    """So many messages may wait for their receipts: what would be published while as many do is
-    given up. None: they never are too many."""
+    """Bound on messages without a receipt; messages that are due while it is reached are dropped.
+    None: no bound."""
 
 
 @dataclass(frozen=True, slots=True)
 class BacklogSpec:
-    """Messages that are to be there before anybody else comes."""
+    """Messages to publish before the other clients connect."""
 
     service_url: str
     topic: str
@@ -61,13 +61,13 @@ class ConsumerSpec:
     topic: str
     subscription: str
     rate_per_s: int | None
-    """What it processes; None: whatever comes."""
+    """The rate that it processes; None: as fast as messages come."""
     queue_size: int
 
 
 @dataclass(frozen=True, slots=True)
 class WorkSpec:
-    """What one process does."""
+    """The work of one process."""
 
     producers: tuple[ProducerSpec, ...] = ()
     consumers: tuple[ConsumerSpec, ...] = ()
@@ -164,18 +164,18 @@ class _Sending:
         self._pace = PhasedPace(spec.rates_per_s, spec.phase_s, begin_s)
         self._pending_max = _PENDING_MAX if spec.pending_max is None else spec.pending_max
         self._refused = refused
-        self._sent = self._told = 0
+        self._sent = self._answered = 0
 
     def send_due(self, now_s: float) -> None:
         for _ in range(self._pace.due(now_s)):
-            if self._sent - self._told >= self._pending_max:
+            if self._sent - self._answered >= self._pending_max:
                 return
             self._sent += 1
-            self._producer.send_async(_PAYLOAD, self._tell)
+            self._producer.send_async(_PAYLOAD, self._count)
 
-    def _tell(self, result: Any, message_id: Any) -> None:
+    def _count(self, result: Any, message_id: Any) -> None:
         # Only the client's thread comes here.
-        self._told += 1
+        self._answered += 1
         _note(self._refused, result, message_id)
 
 
@@ -196,7 +196,7 @@ def _producer(clients: Clients, service_url: str, topic: str) -> Any:
 
 
 def work(spec: WorkSpec, clients: Clients, stop: threading.Event, go: threading.Event) -> None:
-    """Connect everybody, say so, and work until ``stop``; publishing waits for ``go``."""
+    """Connect all clients, write ``ready``, work until ``stop``; publishing waits for ``go``."""
     for backlog in spec.backlogs:
         producer = _producer(clients, backlog.service_url, backlog.topic)
         publish_at_once(producer, backlog.messages)
@@ -232,7 +232,7 @@ def _obey(stop: threading.Event, go: threading.Event) -> None:
 
 
 def main() -> None:
-    """The process."""
+    """Run the process."""
     spec = WorkSpec.from_json(sys.argv[1])
     stop, go = threading.Event(), threading.Event()
     threading.Thread(target=_obey, args=(stop, go), daemon=True).start()

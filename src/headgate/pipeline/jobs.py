@@ -392,7 +392,7 @@ def run_stream(
             finally:
                 query.stop()
         tables.between_batches(spark)
-    progress.say("Stopped; the next run goes on from here.")
+    progress.say("Stopped; the next run continues from here.")
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Only what a start refuses can be given up, and then the next start does it."""
+"""Only a loss that a start refuses can be accepted, and the next start does it."""
 
 from __future__ import annotations
 

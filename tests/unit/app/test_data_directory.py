@@ -84,5 +84,5 @@ def test_a_damaged_format_is_said_to_be_damaged(text: bytes) -> None:
     fs = MemFs()
     fs.make_directory("/data")
     write_file(fs, "/data", "format", [text])
-    with pytest.raises(UnknownFormatError, match="of data directory /data is damaged: it says"):
+    with pytest.raises(UnknownFormatError, match="/data is damaged: its content is"):
         DataDirectory.open(fs, "/data")

@@ -1,4 +1,4 @@
-"""Room that is kept for the metadata, and given up piece by piece."""
+"""Disk space reserved for the metadata, released piece by piece."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ def disk(capacity_bytes: int | None = None) -> MemFs:
 def test_it_is_given_up_piece_by_piece_and_taken_again() -> None:
     fs = disk()
     reserve = DiskReserve(fs, PATH)
-    assert not reserve.give()
+    assert not reserve.release()
     reserve.keep()
     assert fs.used_bytes() == reserve.kept_bytes == RESERVE_BYTES
     pieces = 0
-    while reserve.give():
+    while reserve.release():
         pieces += 1
         assert fs.used_bytes() == reserve.kept_bytes == RESERVE_BYTES - pieces * PIECE_BYTES
     assert pieces == RESERVE_BYTES // PIECE_BYTES
@@ -36,7 +36,7 @@ def test_without_room_nothing_of_it_is_kept() -> None:
     reserve = DiskReserve(fs, PATH)
     reserve.keep()
     assert (fs.used_bytes(), reserve.kept_bytes) == (0, 0)
-    assert not reserve.give()
+    assert not reserve.release()
 
 
 def test_what_an_earlier_run_left_counts_and_is_looked_at_once() -> None:
@@ -47,7 +47,7 @@ def test_what_an_earlier_run_left_counts_and_is_looked_at_once() -> None:
     before = fs.used_bytes()
     reserve.keep()
     assert fs.used_bytes() == RESERVE_BYTES >= before
-    assert DiskReserve(fs, PATH).give()
+    assert DiskReserve(fs, PATH).release()
 
 
 def test_a_disk_that_fails_means_no_reserve() -> None:
@@ -59,7 +59,7 @@ def test_a_disk_that_fails_means_no_reserve() -> None:
         raise OSError(errno.EIO, "broken")
 
     fs.plan = plan
-    assert not reserve.give()
+    assert not reserve.release()
     assert reserve.kept_bytes == 0
     reserve.keep()
     assert reserve.kept_bytes == 0

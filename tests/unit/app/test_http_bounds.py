@@ -1,4 +1,4 @@
-"""A request has a time for its head and its body, and its head a size; further ones begin anew."""
+"""Bounds on each request of a connection: time for head and body, size of the head."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ import socket
 
 import pytest
 
-from headgate.app.listeners import advertised_host, bad_news, is_loopback
+from headgate.app.listeners import advertised_host, is_loopback, listen_error
 from headgate.policy.settings import Settings
 
 
@@ -59,4 +59,4 @@ def test_what_clients_are_told(bind: str, advertised: str, expected: str) -> Non
 )
 def test_errors_name_the_setting(number: int, message: str) -> None:
     error = OSError(number, "whatever")
-    assert str(bad_news(error, "::1", 80, "webServicePort")).startswith(message)
+    assert str(listen_error(error, "::1", 80, "webServicePort")).startswith(message)

@@ -107,7 +107,7 @@ def test_a_file_that_takes_nothing_any_more_harms_nobody(
     folder.rmdir()
     logger.info("fourth")
     said = [line.partition(": ")[2] for line in capsys.readouterr().err.splitlines()]
-    failed = f"log file {path} takes no lines; the standard error does"
+    failed = f"log file {path} cannot be written; see standard error"
     assert said == ["first", failed, "second", "third", "fourth", failed]
 
 
@@ -116,4 +116,4 @@ def test_a_full_disk(capsys: pytest.CaptureFixture[str]) -> None:
     logging.getLogger("headgate.app").info("heard")
     heard, failed = capsys.readouterr().err.splitlines()
     assert heard.endswith(" heard")
-    assert failed.endswith(" log file /dev/full takes no lines; the standard error does")
+    assert failed.endswith(" log file /dev/full cannot be written; see standard error")

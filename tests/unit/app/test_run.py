@@ -1,9 +1,8 @@
-"""Settings of a start, and what is said when it is ready."""
+"""Settings of a start, its ready line and its signals."""
 
 from __future__ import annotations
 
 import logging
-import resource
 import signal
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,7 +13,7 @@ import pytest
 from headgate import __version__
 from headgate.app.node import Node, Urls
 from headgate.app.options import StandaloneOptions
-from headgate.app.run import StopSignals, allow_connections, process_age_s, ready_line, settings_of
+from headgate.app.run import StopSignals, process_age_s, ready_line, settings_of
 from headgate.base.errors import InputError
 
 
@@ -51,16 +50,6 @@ def test_the_ready_line_has_every_address() -> None:
         "http://127.0.0.1:8080  data in /data"
     )
     assert " ready: pulsar" in ready_line(node, None)
-
-
-def test_as_many_files_as_the_system_allows() -> None:
-    saved = resource.getrlimit(resource.RLIMIT_NOFILE)
-    try:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (min(256, saved[1]), saved[1]))
-        allow_connections()
-        assert resource.getrlimit(resource.RLIMIT_NOFILE) == (saved[1], saved[1])
-    finally:
-        resource.setrlimit(resource.RLIMIT_NOFILE, saved)
 
 
 def test_the_age_of_this_process_is_known_or_not() -> None:

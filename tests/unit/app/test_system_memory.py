@@ -36,7 +36,7 @@ def system() -> Iterator[ProcSelfMemory]:
 
 def test_pages_in_use_count(system: ProcSelfMemory) -> None:
     if not Path("/proc/self/statm").exists():
-        assert not system.tells
+        assert not system.is_readable
         assert system.resident_bytes() == 0
         return
     before_bytes = system.resident_bytes()
@@ -73,7 +73,7 @@ def test_another_allocator_has_nothing_free() -> None:
     memory.close()
 
 
-def test_without_a_system_that_tells_the_signal_is_absent(
+def test_without_a_readable_system_the_signal_is_absent(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     settings = Settings(headgateMemoryLimitMB=100)
@@ -82,8 +82,8 @@ def test_without_a_system_that_tells_the_signal_is_absent(
     assert memory.limit_bytes == 100 * MIB
     assert memory.used_bytes() == 0
     assert [record.message for record in caplog.records] == [
-        "/proc/self/statm cannot be read: adaptive publish throttling goes by backlogs alone, "
-        "memory counts as unused"
+        "/proc/self/statm cannot be read: adaptive publish throttling looks at backlogs alone "
+        "and takes memory as unused"
     ]
 
 
@@ -95,5 +95,5 @@ def test_the_low_watermark_is_the_setting_of_the_moment() -> None:
     assert system.asked_count == 0
     settings.adaptivePublisherThrottlingMemoryLowWatermarkPct = 1e-9
     memory.used_bytes()
-    assert system.asked_count == (1 if system.tells else 0)
+    assert system.asked_count == (1 if system.is_readable else 0)
     system.close()

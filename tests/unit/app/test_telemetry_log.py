@@ -1,4 +1,4 @@
-"""The telemetry's log beside the main one: made when it is needed, never missed without a word."""
+"""The telemetry's log: made when it is needed, and a line says when it is missing."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def test_without_room_for_it_the_main_log_serves(
 ) -> None:
     monkeypatch.setattr(telemetry_log, "open_log", refuse)
     assert start(tmp_path, messages=3) is None
-    assert "goes to the main log until the next start: no room for the first" in caplog.text
+    assert "main log takes the telemetry until the next start: no room for the first" in caplog.text
     monkeypatch.undo()
     assert start(tmp_path) == [b"0", b"1", b"2"]
     monkeypatch.setattr(telemetry_log, "open_log", refuse)

@@ -1,4 +1,4 @@
-"""What the web port takes: tools and its own pages, whatever a foreign page may send."""
+"""The web port serves tools and refuses foreign pages."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import logging
 import pytest
 from starlette.types import Message, Receive, Scope, Send
 
-from headgate.app.web_guard import SETTING, OwnNames, WebGuard, why_not
+from headgate.app.web_guard import SETTING, HostNames, WebGuard, why_not
 from headgate.policy.settings import Settings
 
-NAMES = OwnNames(["broker.internal", "0.0.0.0", "[fd00::1]"], "pulsar.example, *.svc.local")
+NAMES = HostNames(["broker.internal", "0.0.0.0", "[fd00::1]"], "pulsar.example, *.svc.local")
 
 
 def scope_of(
@@ -73,15 +73,15 @@ def test_what_to_set_is_said() -> None:
 
 
 def test_any_name_may_be_allowed() -> None:
-    assert OwnNames([], "*").has("evil.example")
-    assert not OwnNames([], "").has("evil.example")
+    assert HostNames([], "*").has("evil.example")
+    assert not HostNames([], "").has("evil.example")
 
 
 def test_names_of_a_broker() -> None:
     settings = Settings()
     settings.set("advertisedAddress", "broker-7.example")
     settings.set("headgateWebHostNames", "proxy.example")
-    names = OwnNames.of(settings)
+    names = HostNames.of(settings)
     assert names.has("broker-7.example")
     assert names.has("proxy.example")
     assert not names.has("example")

@@ -84,7 +84,7 @@ async def test_the_damaged_topic_refuses_with_the_place_and_others_go_on(world: 
     got = [(await consumer.receive()).payload for _ in range(4)]
     assert got == [b"one", b"two", b"three", b"four"]
     assert (await health(world)).startswith(
-        f"500: damaged on the disk, and standing still until that is accepted: {TOPIC}"
+        f"500: damaged on the disk, and stopped until the damage is accepted: {TOPIC}"
     )
 
 

@@ -20,14 +20,14 @@ def test_what_is_given_up_is_said(tmp_path: Path) -> None:
     result = CliRunner().invoke(main, words)
     assert result.exit_code == 0
     assert "is older than" in result.stdout
-    assert result.stdout.endswith("\nNoted: the next start gives it up.\n")
+    assert result.stdout.endswith("\nNoted: the next start accepts this loss.\n")
 
 
 def test_nothing_to_give_up_is_wrong_input(tmp_path: Path) -> None:
     run(tmp_path)
     result = CliRunner().invoke(main, ["accept-loss", "log", "--data-dir", str(tmp_path)])
     assert result.exit_code == 2
-    assert result.stderr.startswith("Error: nothing is to be given up in ")
+    assert result.stderr.startswith("Error: there is no loss to accept in ")
 
 
 def test_what_is_lost_has_to_be_named() -> None:

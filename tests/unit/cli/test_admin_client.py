@@ -7,7 +7,7 @@ import socket
 
 import pytest
 
-from headgate.cli.admin_client import AdminUrlError, SilenceError, ask, split_url
+from headgate.cli.admin_client import AdminUrlError, UnreachableError, ask, split_url
 from tests.unit.cli.admin.fake_server import FakeServer, Reply
 
 
@@ -66,7 +66,7 @@ def test_urls_are_taken_apart() -> None:
 )
 def test_nobody_answers(server: FakeServer, failure: Exception, text: str) -> None:
     server.failure = failure
-    with pytest.raises(SilenceError) as caught:
+    with pytest.raises(UnreachableError) as caught:
         ask("http://b:1", "/", timeout_s=0.5)
     assert str(caught.value).startswith("http://b:1 ")
     assert text in str(caught.value)

@@ -223,6 +223,14 @@ def test_somebody_else_answers(server: Server, status: int, body: bytes) -> None
     assert f"does not answer as a Headgate broker does (status {status})" in result.stderr
 
 
+def test_an_older_broker_is_named(server: Server) -> None:
+    server.reply = Reply(200, b'{"subscriptions": [], "broker": "b", "subscriptionsTotal": 0}')
+    result = explain()
+    assert result.exit_code == 1
+    assert "http://127.0.0.1:8080 runs an older release of Headgate" in result.stderr
+    assert "whose answer has no 'at'" in result.stderr
+
+
 def test_it_loads_little() -> None:
     """An answer within 0.3 s leaves no time for libraries of tables, HTTP or the broker."""
     heavy = ("rich", "urllib3", "asyncio", "msgspec", "google", "headgate.broker", "headgate.flow")

@@ -243,7 +243,7 @@ def test_a_limit_that_was_overdrawn(answers: dict[str, Any]) -> None:
     budgets = [limit["budgets"][0] | {"inWindow": 1_250, "debt": 1_200, "periodS": 360.0}]
     overdrawn = report | {"limits": [limit | {"budgets": budgets, "waiters": 0}]}
     text = page(topic | {"subscriptions": [overdrawn]}, WIDTH_MAX)
-    assert "; 1,250 in the last 6 min, 1,200 over it, paid by waiting; nobody waits\n" in text
+    assert "; 1,250 in the last 6 min, 1,200 over it, paid by waiting; none waiting\n" in text
 
 
 @pytest.mark.parametrize(
@@ -267,7 +267,7 @@ def test_delays_that_are_ignored_are_said(answers: dict[str, Any]) -> None:
     answer = answers["fine"]
     assert "delays" not in page(answer)
     side = answer["publishing"] | {"delaysIgnored": 12}
-    assert "delays  12 messages to be delivered later went at once: not supported" in page(
+    assert "delays  12 messages with a delay delivered at once: not supported" in page(
         answer | {"publishing": side}
     )
 
@@ -282,7 +282,7 @@ def test_damage_is_told_in_its_own_words(answers: dict[str, Any]) -> None:
     assert "THROTTLED" not in text
     assert (
         """
-Damaged on the disk, and standing still until that is accepted:
+Damaged on the disk, and stopped until the damage is accepted:
     acme/shop/lost: file 1.
     acme/shop/lost, subscription s: file 2.
 """

@@ -52,10 +52,16 @@ def test_without_a_command_help_is_shown() -> None:
     assert "standalone" in CliRunner().invoke(main, []).output
 
 
-def test_an_unknown_command_is_misunderstood() -> None:
+def test_an_unknown_command_is_refused() -> None:
+    result = CliRunner().invoke(main, ["xyzzy"])
+    assert result.exit_code == 2
+    assert "No such command 'xyzzy'" in result.output
+
+
+def test_a_synonym_of_a_command_names_the_command() -> None:
     result = CliRunner().invoke(main, ["serve"])
     assert result.exit_code == 2
-    assert "No such command 'serve'" in result.output
+    assert "No such command 'serve'; did you mean standalone?" in result.output
 
 
 @pytest.mark.parametrize(

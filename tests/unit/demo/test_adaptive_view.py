@@ -70,7 +70,7 @@ def test_the_table_and_what_explain_says(width: int) -> None:
     text = console.export_text()
     assert max(map(len, text.splitlines())) == min(width, 100)
     said = " ".join(text.split())
-    assert "would publish 400/s, its consumer does 100/s: a backlog quota (1.5 MiB," in said
+    assert "would publish 400/s, its consumer processes 100/s: a backlog quota (1.5 MiB," in said
     assert text.endswith("\n    Adaptive throttling: slowed.\n")
     assert "\n  headgate explain videos:\n" in text
 
@@ -78,8 +78,8 @@ def test_the_table_and_what_explain_says(width: int) -> None:
 @pytest.mark.parametrize(
     ("seconds", "said"),
     [
-        (60, "and in the end it may publish about what its consumer does; chats kept 100/s."),
-        (12, "and its limit is settling: it goes on down to what its consumer does; chats kept"),
+        (60, "and at the end it may publish about as fast as its consumer; chats kept 100/s."),
+        (12, "and its limit still falls, towards the rate of its consumer; chats kept"),
     ],
 )
 def test_what_it_shows(seconds: float, said: str) -> None:

@@ -57,7 +57,7 @@ def test_of_the_tables() -> None:
     found = from_table(row)
     assert (found.subject.cluster, found.subject.text) == ("demo-wide", "sensors-a / store")
     assert (found.backlog, found.growth, found.confidence) == (5, -2, 0.0)
-    assert found.says == "nothing is waiting."
+    assert found.reason == "nothing is waiting."
 
 
 def test_shares_are_largest_first_and_without_what_rounds_to_nothing() -> None:
@@ -67,5 +67,5 @@ def test_shares_are_largest_first_and_without_what_rounds_to_nothing() -> None:
 
 
 def test_the_sentence_stands_beside_its_verdict_without_it() -> None:
-    assert finding("orders / billing").says == "this is why."
-    assert finding("orders / billing", sentence="settling: 5 wait.").says == "settling: 5 wait."
+    assert finding("orders / billing").reason == "this is why."
+    assert finding("orders / billing", sentence="settling: 5 wait.").reason == "settling: 5 wait."

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from headgate.demo.follow import Look, from_report, problems, rows, surely_published_per_s
+from headgate.demo.follow import Look, from_report, problems, rows, sustained_rate_per_s
 from headgate.demo.spans import LOOK_EVERY_S
 from tests.unit.demo.made import MOVING, looks, scene
 
@@ -82,7 +82,7 @@ def test_looks_that_come_late_change_no_rate() -> None:
 
 def test_surely_published_is_what_held_for_two_seconds() -> None:
     seen = looks(60)
-    known = [surely_published_per_s(seen, at) for at in range(len(seen))]
+    known = [sustained_rate_per_s(seen, at) for at in range(len(seen))]
     at = {look.at_s - seen[0].at_s: per_s for look, per_s in zip(seen, known, strict=True)}
     assert at[1.5] == 0.0
     assert at[19.5] == pytest.approx(100, abs=2)

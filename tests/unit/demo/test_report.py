@@ -9,7 +9,14 @@ import pytest
 from rich.console import Console
 
 from headgate.demo.findings import Finding
-from headgate.demo.report import ReportRow, blame_text, first_line, head_line, print_report, wrong
+from headgate.demo.report import (
+    ReportRow,
+    blame_text,
+    first_line,
+    head_line,
+    print_report,
+    wrong_verdicts,
+)
 from headgate.demo.report import rows as report_rows
 from headgate.demo.scenes import Subject
 from tests.unit.demo.made import SUBJECTS, all_findings, finding, scene, subject
@@ -47,12 +54,12 @@ def test_the_rules_word_is_weighed() -> None:
 
 def test_a_verdict_that_is_not_what_was_built_is_named() -> None:
     found = all_findings()
-    assert wrong(_MEANT, found, "explain") == []
+    assert wrong_verdicts(_MEANT, found, "explain") == []
     del found[subject("orders / billing")]
     found[subject("clicks / search")] = finding("clicks / search", verdict="CONSUMER")
-    assert wrong(_MEANT, found, "explain") == [
-        "orders / billing: explain says nothing, it was built to be CONSUMER",
-        "clicks / search: explain says CONSUMER, it was built to be THROTTLED_TOPIC",
+    assert wrong_verdicts(_MEANT, found, "explain") == [
+        "orders / billing: explain finds no verdict, the situation was built as CONSUMER",
+        "clicks / search: explain finds CONSUMER, the situation was built as THROTTLED_TOPIC",
     ]
 
 
@@ -80,8 +87,8 @@ def test_a_subscription_in_full() -> None:
 def test_what_is_wrong_stands_out() -> None:
     row = finding("payments / audit", verdict="CONSUMER")
     text = _printed({row.subject: row})
-    assert "    WRONG    built to be THROTTLED_SUBSCRIPTION\n" in text
-    assert "    PIP-406  the consumer: not so\n" in text
+    assert "    WRONG    built as THROTTLED_SUBSCRIPTION\n" in text
+    assert "    PIP-406  the consumer: wrong\n" in text
     assert "is right for 0 of 1." in " ".join(text.split())
 
 

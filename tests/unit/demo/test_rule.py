@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from headgate.demo.rule import PROMQL, Sample, parse_scrape, rule_is_right, rule_says
+from headgate.demo.rule import PROMQL, Sample, parse_scrape, rule_answer, rule_is_right
 from headgate.demo.scenes import Subject
 
 _TOPIC = "persistent://public/default/clicks"
@@ -58,7 +58,7 @@ def test_a_page_without_the_series_gives_nothing() -> None:
     ],
 )
 def test_the_rule(before: Sample | None, after: Sample | None, says: str) -> None:
-    assert rule_says(before, after) == says
+    assert rule_answer(before, after) == says
 
 
 def test_what_the_rule_cannot_tell() -> None:

@@ -166,7 +166,7 @@ def test_all_goes_well(play: _Play) -> None:
     assert play.steps == ["brokers", "clients", "go", "end"]
     titles = [line[0] for line in text.splitlines() if line[:1].isdigit() and line[1:3] == "  "]
     assert titles == ["1", "2", "3", "4", "5", "6", "7"]
-    assert "parcels / tracking: 4,500 messages wait since before its broker's restart" in text
+    assert "parcels / tracking: 4,500 messages were there before its broker's restart" in text
     assert "left out: --no-spark was given" in text
     assert "published 300/s -> limit 350/s -> delivered 350/s -> backlog -50/s" in text
     assert re.search(
@@ -177,7 +177,7 @@ def test_all_goes_well(play: _Play) -> None:
     assert run.WHAT_SPARK_ADDS in text
     assert "drained: that limit was the cause" in text
     assert text.endswith(
-        "Every verdict is what its situation was built to be; 20 s.\n" + f"{run.NEXT}\n"
+        "Every verdict matches the situation that was built; 20 s.\n" + f"{run.NEXT}\n"
     )
 
 
@@ -188,7 +188,7 @@ def test_the_limit_is_raised_that_explain_names(play: _Play) -> None:
     (call,) = play.calls
     assert call.path.endswith("/payments/subscriptionDispatchRate")
     assert call.curl(_Admin.web_url) in text
-    assert "explain says for payments / audit: subscription limit 50 msg/s (topic policy)" in text
+    assert "explain names for payments / audit: subscription limit 50 msg/s (topic policy)" in text
 
 
 class _Job:
@@ -276,7 +276,7 @@ def test_the_tables_judge_too(play: _Play, job: _Job, tmp_path: Path) -> None:
     play.calls.clear()
     status, text = _run_with_spark(tmp_path)
     assert status == EXIT_WRONG
-    assert "orders / billing: the pipeline says NONE, it was built to be CONSUMER" in text
+    assert "orders / billing: the pipeline finds NONE, the situation was built as CONSUMER" in text
 
 
 @pytest.mark.usefixtures("job")
@@ -296,8 +296,8 @@ def test_a_wrong_verdict_is_an_exit_status(play: _Play) -> None:
     play.found[what] = replace(play.found[what], verdict="CONSUMER")
     status, text = _run()
     assert status == EXIT_WRONG
-    assert "WRONG: logins / alerts: explain says CONSUMER, it was built to be NONE" in text
-    assert "Not everything is as it was built to be" in text
+    assert "WRONG: logins / alerts: explain finds CONSUMER, the situation was built as NONE" in text
+    assert "Some results differ from what was built" in text
     assert play.calls  # the repair is shown all the same
 
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import pytest
 
-from headgate.demo.spans import LOOK_EVERY_S, Span, mean_over_time, nearest, spans
+from headgate.demo.spans import LOOK_EVERY_S, Span, closest, mean_over_time, spans
 
 
 class _Look(NamedTuple):
@@ -44,7 +44,7 @@ def test_where_looks_are_missing_there_is_no_span() -> None:
 
 @pytest.mark.parametrize(("at_s", "number"), [(0, 0), (1_000.2, 0), (1_000.3, 1), (9_999, 2)])
 def test_the_nearest_look(at_s: float, number: int) -> None:
-    assert nearest(_looks(1), at_s) == number
+    assert closest(_looks(1), at_s) == number
 
 
 def test_a_mean_over_time_weighs_by_time() -> None:

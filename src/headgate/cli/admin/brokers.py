@@ -1,4 +1,4 @@
-"""``headgate admin brokers``: the broker itself, and its dynamic settings."""
+"""The verbs of ``headgate admin brokers``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``headgate admin clusters``."""
+"""The verbs of ``headgate admin clusters``."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ class VerbCommand(click.Command):
 
 
 class _Group(SuggestingGroup):
-    """A group that ends with status 1 when it is asked wrongly."""
+    """A group that ends with status 1 on a wrong command line."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         with _usage_errors(ctx, tuple(args)):
@@ -86,7 +86,7 @@ class VerbGroup(_Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """As every group, but a verb of ``pulsar-admin`` is no slip of the pen."""
+        """As every group, but a verb of ``pulsar-admin`` is no typing error."""
         if not ctx.resilient_parsing and args[0] not in self.commands:
             _refuse_absent(ctx, missing_verb(self.name or "", args[0], self.commands))
         return super().resolve_command(ctx, args)
@@ -110,7 +110,7 @@ class _AdminGroup(_Group, LazyGroup):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """As every group, but a group of ``pulsar-admin`` is no slip of the pen."""
+        """As every group, but a group of ``pulsar-admin`` is no typing error."""
         if not ctx.resilient_parsing and args[0] not in self.list_commands(ctx):
             _refuse_absent(ctx, missing_group(*args[:2]))
         return super().resolve_command(ctx, args)
@@ -145,18 +145,18 @@ admin_group = _AdminGroup(
             default=REQUEST_TIMEOUT_S, show_default=True, help="Longest wait for an answer.",
         ),
     ],
-    help="Ask and change a broker with pulsar-admin's verbs and flags.\n\n"
-    "The exit status is 0, or 1 for every failure, as pulsar-admin has it: unlike Headgate's other "
-    "commands also when the command line is wrong.\n\n"
+    help="Administer a broker with pulsar-admin's verbs and flags.\n\n"
+    "As with pulsar-admin, the exit status is 0 or, for every failure, 1: also if the command line "
+    "is wrong, unlike Headgate's other commands.\n\n"
     "A namespace is written tenant/namespace; a topic persistent://tenant/namespace/topic, or "
     "tenant/namespace/topic, or just topic in public/default.",
     table={
         "tenants": (f"{_MODULES}.tenants:GROUP", "Tenants."),
         "clusters": (f"{_MODULES}.clusters:GROUP", "The cluster's name and addresses."),
-        "brokers": (f"{_MODULES}.brokers:GROUP", "The broker, and its dynamic settings."),
-        "namespaces": (f"{_MODULES}.namespaces:GROUP", "Namespaces, and the policies set on them."),
+        "brokers": (f"{_MODULES}.brokers:GROUP", "The broker and its dynamic settings."),
+        "namespaces": (f"{_MODULES}.namespaces:GROUP", "Namespaces and their policies."),
         "topics": (f"{_MODULES}.topics:GROUP", "Topics, their subscriptions and messages."),
-        "topicPolicies": (f"{_MODULES}.topic_policies:GROUP", "Policies set on topics."),
+        "topicPolicies": (f"{_MODULES}.topic_policies:GROUP", "Policies of topics."),
     },
     no_args_is_help=False,
     subcommand_metavar="GROUP VERB ...",

@@ -1,4 +1,4 @@
-"""How ``headgate admin`` ends when it fails: with status 1 and in ``pulsar-admin``'s words.
+"""Failures of ``headgate admin``, with ``pulsar-admin``'s texts and its exit status 1.
 
 The house's other commands end with 2 when they are asked wrongly; scripts that were written for
 ``pulsar-admin`` know 1 alone.
@@ -42,7 +42,7 @@ class AbsentError(AdminUsageError):
 
 
 class RefusedError(click.ClickException):
-    """The broker answered, and not with success; or it cannot be asked this at all."""
+    """The broker refused, or the request cannot be sent at all."""
 
     exit_code = 1
 
@@ -52,7 +52,7 @@ class RefusedError(click.ClickException):
 
 
 class NotConnectedError(click.ClickException):
-    """Nobody answers."""
+    """The broker does not answer."""
 
     exit_code = 1
 

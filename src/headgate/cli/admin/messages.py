@@ -1,4 +1,4 @@
-"""The verbs of ``headgate admin topics`` that show single messages and their ids."""
+"""The verbs of ``headgate admin topics`` that show single messages."""
 
 from __future__ import annotations
 
@@ -59,4 +59,4 @@ VERBS: Final = (
         get_message,
     ),
 )  # fmt: skip
-"""What ``topics`` does with messages."""
+"""The verbs of ``topics`` for messages."""

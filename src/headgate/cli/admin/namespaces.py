@@ -1,4 +1,4 @@
-"""``headgate admin namespaces``."""
+"""The verbs of ``headgate admin namespaces``."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ GROUP: Final = VerbGroup(
             show("/admin/v2/namespaces/{tenant}", as_lines),
         ),
         Verb(
-            "topics", "List a namespace's topics, each partition by itself.",
+            "topics", "List a namespace's topics, one name for each partition.",
             (
                 NAMESPACE_NAME,
                 option("--mode -m", "mode", topic_mode, "persistent, non_persistent or all."),

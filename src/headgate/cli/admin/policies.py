@@ -1,4 +1,4 @@
-"""The policies that namespaces and topics share: rates, retention, backlog quotas."""
+"""The policies that namespaces and topics have in common."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ RATE_OPTIONS: Final = (
     ),
     _UNLIMITED,
 )  # fmt: skip
-"""What a dispatch rate is set with."""
+"""The parameters of a dispatch rate."""
 
 PUBLISH_RATE_OPTIONS: Final = (
     option(
@@ -63,7 +63,7 @@ PUBLISH_RATE_OPTIONS: Final = (
     ),
     _UNLIMITED,
 )  # fmt: skip
-"""What a publish rate is set with."""
+"""The parameters of a publish rate."""
 
 RETENTION_OPTIONS: Final = (
     option(
@@ -79,11 +79,11 @@ RETENTION_OPTIONS: Final = (
         required=True,
     ),
 )  # fmt: skip
-"""What a retention is set with."""
+"""The parameters of a retention."""
 
 
 def quota_policy(text: str) -> str:
-    """What may happen at the limit of a backlog quota."""
+    """The policies of a backlog quota, applied when it is exceeded."""
     return _one_of(text, QUOTA_POLICIES, "retention policy type")
 
 
@@ -111,7 +111,7 @@ QUOTA_OPTIONS: Final = (
            "consumer_backlog_eviction.", required=True),
     QUOTA_TYPE,
 )  # fmt: skip
-"""What a backlog quota is set with."""
+"""The parameters of a backlog quota."""
 
 
 def rate_body(values: Values) -> dict[str, Any]:
@@ -190,7 +190,7 @@ def _rates_or_unlimited(
         return body
     if rates != (NO_LIMIT, NO_LIMIT) or values.get("relativeToPublishRate"):
         raise AdminUsageError(f"--unlimited stands alone: without {excluded}")
-    # Pulsar does not know the field, so it is sent only when it says something.
+    # Pulsar does not know the field, so it is sent only when it has a value.
     return {**body, "unlimited": True}
 
 

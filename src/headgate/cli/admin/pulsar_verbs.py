@@ -207,7 +207,7 @@ PULSAR_VERBS: Final[Mapping[str, frozenset[str]]] = {
 
 
 def missing_group(group: str, verb: str = "") -> str:
-    """What to say of a group that Headgate does not have, called with a verb: that ``pulsar-admin``
+    """The error for a group that Headgate does not have, called with a verb: that ``pulsar-admin``
     has it. Empty if that does not have it either."""
     if group not in PULSAR_VERBS:
         return ""
@@ -215,7 +215,7 @@ def missing_group(group: str, verb: str = "") -> str:
 
 
 def missing_verb(group: str, verb: str, present: Iterable[str]) -> str:
-    """What to say of a verb that is none of those ``present`` in a group: that ``pulsar-admin`` has
+    """The error for a verb that is none of those ``present`` in a group: that ``pulsar-admin`` has
     it, or one of which this is a slip. Empty if it is a slip of one that is present, or of none."""
     verbs = PULSAR_VERBS.get(group, frozenset())
     if verb in verbs:

@@ -1,4 +1,4 @@
-"""``headgate admin tenants``."""
+"""The verbs of ``headgate admin tenants``."""
 
 from __future__ import annotations
 

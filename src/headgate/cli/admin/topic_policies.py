@@ -1,4 +1,4 @@
-"""``headgate admin topicPolicies``, and the older duplicates of its verbs in ``topics``."""
+"""The verbs of ``headgate admin topicPolicies``, which ``topics`` has under older names too."""
 
 from __future__ import annotations
 
@@ -35,11 +35,13 @@ from headgate.cli.admin.verbs import (
 )
 
 APPLIED: Final = switch(
-    "--applied -ap", "applied", "What is enforced, wherever it is set, instead of what is set here."
+    "--applied -ap",
+    "applied",
+    "Show the value in force, not the one set here.",
 )
 OUR_APPLIED: Final = switch(
     "--applied -ap", "applied",
-    "What is enforced, wherever it is set, instead of what is set here. Headgate's own.",
+    "Show the value in force, not the one set here. Headgate only.",
     default=None,
 )  # fmt: skip
 """Where Pulsar has no such option, it is sent only when it is given."""

@@ -1,4 +1,4 @@
-"""``headgate admin topics``."""
+"""The verbs of ``headgate admin topics``."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def _broker(server: Server, path: str) -> str:
 
 _TOPICS: Final = (
     Verb(
-        "list", "List a namespace's topics, each partition by itself.",
+        "list", "List a namespace's topics, one name for each partition.",
         (
             NAMESPACE_NAME,
             option("--topic-domain -td", "topicDomain", topic_domain, "Only of this domain."),

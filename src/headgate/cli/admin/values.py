@@ -1,4 +1,4 @@
-"""What parameters may be: ``pulsar-admin``'s kinds of values, with its words for wrong ones.
+"""The types of parameters, with ``pulsar-admin``'s texts for wrong values.
 
 Each function reads one value from the command line and raises ``click.BadParameter`` if it cannot
 be; the command puts the option's name before the text.

@@ -1,4 +1,4 @@
-"""What a row in the tables of verbs is made of: its parameters, and the request that it sends."""
+"""A verb of ``headgate admin`` as a row of a table."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from headgate.cli.admin.output import as_json
 from headgate.cli.admin.values import namespace, topic
 
 Values = Mapping[str, Any]
-"""What the command line gave, by the parameters' labels."""
+"""Values of the command line, by the parameters' labels."""
 
 _SUCCESSES: Final = range(200, 300)
 
@@ -31,10 +31,10 @@ class Server:
     timeout_s: float
 
     def ask(self, method: str, path: str, body: Any = None, content_type: str = "") -> Answer:
-        """Send one request. ``path`` is encoded; ``body`` goes as JSON, ``None`` as nothing.
+        """Send one request. ``path`` is encoded; ``body`` is sent as JSON, ``None`` not at all.
 
         Raises:
-            NotConnectedError: nobody answers.
+            NotConnectedError: the broker does not answer.
             RefusedError: the answer is no success.
         """
         sent = b"" if body is None else json.dumps(body, separators=(",", ":")).encode()
@@ -45,7 +45,7 @@ class Server:
             )  # fmt: skip
         except admin_client.AdminUrlError as error:
             raise NotConnectedError(f"--admin-url is {error}") from error
-        except admin_client.SilenceError as error:
+        except admin_client.UnreachableError as error:
             raise NotConnectedError(f"{error} (--admin-url names the admin API)") from error
         if reply.status not in _SUCCESSES:
             raise RefusedError(_reason(data) or f"HTTP {reply.status} {reply.reason}")
@@ -55,7 +55,7 @@ class Server:
         """The JSON value at ``path``; ``None`` if nothing is set there.
 
         Raises:
-            NotConnectedError: nobody answers.
+            NotConnectedError: the broker does not answer.
             RefusedError: the answer is no success, or no JSON.
         """
         return self.ask("GET", path).json()

@@ -1,5 +1,5 @@
-"""The commands of ``headgate pipeline``: what they take, and how they end.
+"""The commands of ``headgate pipeline``.
 
-``command`` names them; each other module has one of them, or what several share (``common``).
-The work is in ``headgate.pipeline``; only those that need Spark start it.
+``command`` lists them, ``common`` has the options that they share, and each other module has one
+command. The work is in ``headgate.pipeline``; a command starts Spark only if it needs it.
 """

@@ -1,4 +1,4 @@
-"""``headgate pipeline attribute``: whose fault was it?"""
+"""The command ``headgate pipeline attribute``, which names the cause of each backlog."""
 
 from __future__ import annotations
 
@@ -48,17 +48,17 @@ class _Verdict(click.Choice[str]):
 @format_option
 @click.option(
     "--no-read", is_flag=True,
-    help="Judge what the tables hold and ask no broker, also while stream holds the folder.",
+    help="Judge from the tables alone and ask no broker; works while stream runs.",
 )  # fmt: skip
 @click.option(
     "--producers", is_flag=True,
-    help="Instead: say of each topic what held its producers, for how long and at which limit.",
+    help="Show for each topic instead what held its producers, how long, at which limit.",
 )  # fmt: skip
 @click.option(
     "--fail-on", metavar="VERDICT", multiple=True,
     type=_Verdict(),
-    help="End with status 3 when a subscription is judged so; may be repeated. THROTTLED is any of"
-    " the three limiters, ANY all but NONE.",
+    help="End with status 3 if a subscription has this verdict; may be repeated. THROTTLED is any"
+    " of the three limiters, ANY is every verdict but NONE.",
 )  # fmt: skip
 @click.option(
     "--fail-confidence", metavar="C", type=click.FloatRange(0, 1), default=0.5, show_default=True,
@@ -74,9 +74,9 @@ def attribute_command(
     fail_on: tuple[str, ...],
     fail_confidence: float,
 ) -> None:
-    """Read what the telemetry topics hold and judge each subscription over a time range.
+    """Read the telemetry topics and judge each subscription over a time range.
 
-    With --producers, each topic: why was my producer slow?
+    With --producers, judge each topic: why was my producer slow?
 
     Example: headgate pipeline attribute --out tables --since 2h
     """

@@ -1,4 +1,4 @@
-"""``headgate pipeline backtest``: what would other limits and quotas have done?"""
+"""The command ``headgate pipeline backtest``, which replays other limits and quotas."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from headgate.cli.pipeline.common import (
 from headgate.pipeline.options import BacktestOptions, FolderOptions
 
 
-@click.command("backtest", short_help="Replay other limits and quotas over what happened.")
+@click.command("backtest", short_help="Replay other limits and quotas over the past.")
 @folder_option
 @click.option(
     "--grid", metavar="FILE", required=True, type=click.Path(dir_okay=False),
@@ -28,7 +28,7 @@ from headgate.pipeline.options import BacktestOptions, FolderOptions
 @click.option(
     "--run-id",
     metavar="NAME",
-    help="Name of the run, whose rows are replaced; a new name by default.",
+    help="Name of the run, which replaces its earlier rows; a new name by default.",
 )
 @format_option
 def backtest_command(
@@ -39,10 +39,10 @@ def backtest_command(
     run_id: str | None,
     format_: Any,
 ) -> None:
-    """Replay the broker's own laws with other settings over what the tables hold.
+    """Replay the broker's own laws with other settings over the tables.
 
-    The rows, one for each grid point and topic, are the table policy_backtest; those of this run
-    are printed, the best first, and how to set the best.
+    The command writes one row for each grid point and topic to the table policy_backtest. It prints
+    the rows of this run, the best first, and the commands that set the best.
 
     Example: headgate pipeline backtest --out tables --grid grid.toml --since 1d
     """

@@ -9,12 +9,12 @@ _HERE = "headgate.cli.pipeline"
 pipeline_group = LazyGroup(
     name="pipeline",
     help=(
-        "Say why backlogs grew, from what brokers publish about themselves.\n\n"
-        "Needs headgate[spark]; run, stream, attribute, forecast and backtest also Java 17 "
-        "or newer.\n\n"
-        "Rows go to the standard output, stages and warnings to the standard error. The exit "
-        "status is 0 when it is done, 1 when the job failed, 2 when what was asked cannot be, "
-        "3 when --fail-on or --fail-within found what it looks for, and 130 after Ctrl-C.\n\n"
+        "Find out why backlogs grew, from the telemetry of brokers.\n\n"
+        "The commands need headgate[spark]; run, stream, attribute, forecast and backtest also "
+        "need Java 17 or newer.\n\n"
+        "Rows are printed to the standard output, stages and warnings to the standard error. The "
+        "exit status is 0 on success, 1 if the job failed, 2 if the request is not allowed, 3 if "
+        "--fail-on or --fail-within found a match, and 130 after Ctrl-C.\n\n"
         "Begin with: headgate pipeline run --out tables"
     ),
     table={
@@ -27,13 +27,16 @@ pipeline_group = LazyGroup(
             f"{_HERE}.attribute:attribute_command",
             "Judge each subscription over a time range.",
         ),
-        "forecast": (f"{_HERE}.forecast:forecast_command", "Say when quotas will be reached."),
+        "forecast": (
+            f"{_HERE}.forecast:forecast_command",
+            "Predict when backlog quotas are reached.",
+        ),
         "backtest": (
             f"{_HERE}.backtest:backtest_command",
-            "Replay other limits and quotas over what happened.",
+            "Replay other limits and quotas over the past.",
         ),
         "report": (f"{_HERE}.report:report_command", "Write one page about a time range."),
-        "compact": (f"{_HERE}.compact:compact_command", "Tidy up the folder of the tables."),
+        "compact": (f"{_HERE}.compact:compact_command", "Merge small files of the tables."),
         "show": (f"{_HERE}.show:show_command", "Print rows of a table."),
     },
     no_args_is_help=True,

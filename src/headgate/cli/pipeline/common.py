@@ -1,4 +1,4 @@
-"""What the pipeline's commands share: options, exit statuses, and how modules are loaded."""
+"""Options and exit statuses that the commands of ``headgate pipeline`` share."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ EXIT_FOUND: Final = 3
 """Exit status when ``--fail-on`` or ``--fail-within`` found what it looks for."""
 
 TOKEN_VARIABLE: Final = "HEADGATE_TOKEN"
-"""Environment variable of the token: a command line is seen by everybody on the machine."""
+"""Environment variable of the token: every user of the machine can see a command line."""
 
 _EXTRA_MODULES: Final = frozenset(
     {
@@ -32,14 +32,14 @@ Command = Callable[..., None]
 
 
 class SparkMissingError(HeadgateError):
-    """What the pipeline runs on is not installed."""
+    """A package that the pipeline needs is not installed."""
 
 
 def load(module: str) -> Any:
-    """A module of the pipeline, which imports what only ``headgate[spark]`` has.
+    """A module of the pipeline, which imports packages of ``headgate[spark]``.
 
     Raises:
-        SparkMissingError: something that it needs is not installed.
+        SparkMissingError: such a package is not installed.
     """
     try:
         return importlib.import_module(f"headgate.pipeline.{module}")
@@ -54,7 +54,7 @@ def load(module: str) -> Any:
 
 
 def source_options(command: Command) -> Command:
-    """What is read and to where; the command gets all of it as one ``source``."""
+    """Options of what to read and where to write; the command receives them as one ``source``."""
 
     @functools.wraps(command)
     def with_source(
@@ -84,19 +84,19 @@ def source_options(command: Command) -> Command:
     for option in (
         click.option(
             "--fail-on-data-loss", is_flag=True,
-            help="End with status 1 where telemetry was gone before it was read; else it is said,"
-            " and the job goes on.",
+            help="End with status 1 if telemetry expired before it was read; by default the job"
+            " prints the missing range and continues.",
         ),
         click.option(
-            "--tls-insecure", is_flag=True, help="Trust any certificate: for tests alone."
+            "--tls-insecure", is_flag=True, help="Trust any certificate; for tests only."
         ),
         click.option(
             "--tls-trust-certs", metavar="PATH", type=click.Path(exists=True, dir_okay=False),
-            help="PEM file of the certificate authorities to trust; else the public ones.",
+            help="PEM file of the certificate authorities to trust; the public ones by default.",
         ),
         click.option(
             "--token-file", metavar="PATH", type=click.Path(exists=True, dir_okay=False),
-            help="File of the token for the brokers; else the variable HEADGATE_TOKEN.",
+            help="File of the token for the brokers; the variable HEADGATE_TOKEN by default.",
         ),
         click.option(
             "--topic", metavar="TOPIC", default=TELEMETRY_TOPIC, show_default=True,
@@ -104,13 +104,13 @@ def source_options(command: Command) -> Command:
         ),
         click.option(
             "--work", metavar="DIR", type=click.Path(file_okay=False),
-            help="Folder of the job's own files, checkpoints and Spark's log: --out by default, so"
-            " needed where that is in S3. The same in all runs: a new one reads everything again.",
+            help="Folder of checkpoints and Spark's log; --out by default, and required if --out is"
+            " in S3. Use the same in all runs: with a new one the job reads everything again.",
         ),
         click.option(
             "--out", metavar="DIR", required=True, type=click.Path(file_okay=False),
-            help="Folder of the tables, or s3://BUCKET/PREFIX; made where it is missing, and later"
-            " runs go on with it.",
+            help="Folder of the tables, or s3://BUCKET/PREFIX. The first run creates it; later runs"
+            " continue it.",
         ),
         click.option(
             "--admin-url", "web_urls", metavar="URL", multiple=True, default=(WEB_URL,),
@@ -126,16 +126,16 @@ def source_options(command: Command) -> Command:
 
 
 def scrapes_option(command: Command) -> Command:
-    """``--scrapes``, of commands that read once; goes with :func:`source_options`."""
+    """``--scrapes``, for commands that read once; used with :func:`source_options`."""
     return click.option(
         "--scrapes", metavar="FOLDER", type=click.Path(file_okay=False),
-        help="Texts of /metrics of a Pulsar cluster, read instead of telemetry topics: files named"
-        " <milliseconds since 1970>.prom, of several brokers in a folder each. No broker is asked.",
+        help="Read /metrics texts of a Pulsar cluster instead of telemetry topics: files named"
+        " <milliseconds since 1970>.prom, in one folder for each of several brokers.",
     )(command)  # fmt: skip
 
 
 def folder_option(command: Command) -> Command:
-    """``--out``, of commands that only look at what is there."""
+    """``--out``, for commands that only read existing tables."""
     return click.option(
         "--out", metavar="DIR", required=True, type=click.Path(file_okay=False),
         help="Folder of the tables, or s3://BUCKET/PREFIX.",
@@ -149,8 +149,8 @@ def range_options(command: Command) -> Command:
     )
     since = click.option(
         "--since", metavar="TIME",
-        help="Begin of the range: with its offset, as 2026-11-21T10:00:00Z, or an age, as 30s, 15m,"
-        " 2h or 1d; as far back as the tables go by default.",
+        help="Begin of the range: a time with its offset, as 2026-11-21T10:00:00Z, or an age, as"
+        " 30s, 15m, 2h or 1d; the begin of the tables by default.",
     )  # fmt: skip
     return since(until(command))
 
@@ -160,31 +160,32 @@ def format_option(command: Command) -> Command:
     return click.option(
         "--format", "format_", type=click.Choice(["table", "json", "csv"]), default="table",
         show_default=True,
-        help="table is for people, json an array of objects, csv lines with a header.",
+        help="table for the terminal, json as an array of objects, csv with a header line.",
     )(command)  # fmt: skip
 
 
 def check_needed(name: str, needed: str, *, is_given: bool) -> None:
-    """Refuse an option of the command line that means nothing without another one.
+    """Refuse an option that has no effect without another one.
 
-    ``name`` is that of the parameter, ``needed`` the other option, and ``is_given`` says whether
-    that one was given. Raises :class:`click.UsageError`.
+    ``name`` is the parameter's name, ``needed`` the other option, which ``is_given`` or not.
+    Raises :class:`click.UsageError`.
     """
     source = click.get_current_context().get_parameter_source(name)
     if source is ParameterSource.COMMANDLINE and not is_given:
-        raise click.UsageError(f"--{name.replace('_', '-')} means nothing without {needed}.")
+        raise click.UsageError(f"--{name.replace('_', '-')} has no effect without {needed}.")
 
 
 _OF_BROKERS: Final = (
     "broker_urls", "web_urls", "topic", "token_file", "tls_trust_certs", "tls_insecure",
     "fail_on_data_loss",
 )  # fmt: skip
-"""Parameters of :func:`source_options` that only mean something where brokers are asked."""
+"""Parameters of :func:`source_options` that only apply if brokers are asked."""
 
 
 def check_no_brokers(option: str, *more: str) -> None:
-    """Refuse what the command line says about brokers, which ``option`` does not ask, and the
-    parameters ``more``; all at once.
+    """Refuse options about brokers, which ``option`` does not ask, and the parameters ``more``.
+
+    One error names all of them.
 
     Raises :class:`click.UsageError`.
     """
@@ -204,9 +205,9 @@ def check_no_brokers(option: str, *more: str) -> None:
 
 @contextmanager
 def interruptible() -> Iterator[None]:
-    """Say after Ctrl-C that nothing is lost."""
+    """Print after Ctrl-C that nothing is lost."""
     try:
         yield
     except KeyboardInterrupt:
-        click.echo("Interrupted; the next run goes on from here.", err=True)
+        click.echo("Interrupted; the next run continues from here.", err=True)
         raise

@@ -1,4 +1,4 @@
-"""``headgate pipeline compact``: fewer files, and no more history than wanted."""
+"""The command ``headgate pipeline compact``, which merges small files of the tables."""
 
 from __future__ import annotations
 
@@ -10,29 +10,29 @@ from headgate.cli.pipeline.common import check_needed, folder_option, interrupti
 from headgate.pipeline.options import RETAIN_DAYS_MIN, VACUUM_HOURS, CompactOptions
 
 
-@click.command("compact", short_help="Tidy up the folder of the tables.")
+@click.command("compact", short_help="Merge small files of the tables.")
 @folder_option
 @click.option(
     "--retain", "retain_days", metavar="DAYS", type=click.IntRange(RETAIN_DAYS_MIN),
-    help="Forget rows that are older than so many days; without it none are.",
+    help="Delete rows older than this many days; by default none.",
 )  # fmt: skip
 @click.option("--vacuum", is_flag=True, help="Delete files that no table refers to any more.")
 @click.option(
     "--vacuum-hours", metavar="N", type=click.IntRange(0), default=VACUUM_HOURS, show_default=True,
-    help="Leave files that were in use so many hours ago, for those who still read them. With 0,"
-    " who reads a table meanwhile may find a file gone and has to ask again; rows are not lost.",
+    help="Keep files that were in use within this many hours, for running queries. With 0 such a"
+    " query may miss a file and must be repeated; no row is lost.",
 )  # fmt: skip
 @click.option(
     "--dry-run", is_flag=True,
-    help="Change nothing and say what would be done, also while another job writes.",
+    help="Print what would be done and change nothing; works while another job writes.",
 )  # fmt: skip
 def compact_command(
     out: str, retain_days: int | None, vacuum: bool, vacuum_hours: int, dry_run: bool
 ) -> None:
-    """Put the many small files of each table together.
+    """Merge the many small files of each table.
 
-    For a schedule, once a day. Rows stay as they are, but for those that --retain drops. No other
-    job may write the folder meanwhile, so a stream has to be stopped.
+    Made for a daily schedule. Rows stay the same, except those that --retain deletes. No other job
+    may write the folder at the same time, so stop a stream first.
 
     Example: headgate pipeline compact --out tables --vacuum --dry-run
     """

@@ -1,4 +1,4 @@
-"""``headgate pipeline forecast``: when will quotas be reached, and were the forecasts right?"""
+"""The command ``headgate pipeline forecast``, which predicts when quotas are reached."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ from headgate.cli.pipeline.common import (
 from headgate.pipeline.options import FolderOptions, ForecastOptions
 
 
-@click.command("forecast", short_help="Say when quotas will be reached.")
+@click.command("forecast", short_help="Predict when backlog quotas are reached.")
 @folder_option
 @click.option(
     "--at", metavar="TIME",
-    help="Forecast from here, written as --since; the newest minute by default.",
+    help="Time to forecast from, written as --since; the newest minute by default.",
 )  # fmt: skip
 @click.option(
     "--score", is_flag=True,
-    help="Instead: how right the forecasts of --since to --until were (pinball loss, coverage);"
-    " a range needs this.",
+    help="Score the forecasts from --since to --until instead (pinball loss, coverage); a range"
+    " needs this option.",
 )  # fmt: skip
 @range_options
 @format_option
 @click.option(
     "--fail-within", metavar="DURATION",
-    help="End with status 3 when a quota is reached now (it evicts, holds or refuses), or likely"
+    help="End with status 3 if a quota is reached now (it evicts, holds or refuses) or probably"
     " within this time: 30s, 15m, 2h, 1d.",
 )  # fmt: skip
 def forecast_command(
@@ -46,12 +46,12 @@ def forecast_command(
     format_: Any,
     fail_within: str | None,
 ) -> None:
-    """Say for each topic with a backlog quota when it will be reached, as the tables have it.
+    """Predict from the tables when each topic reaches its backlog quota.
 
     Example: headgate pipeline forecast --out tables --fail-within 1h
     """
     if not score and (since or until):
-        raise click.UsageError("--since and --until need --score; --at says when to forecast from.")
+        raise click.UsageError("--since and --until need --score; --at is the time of a forecast.")
     if score and (at or fail_within):
         raise click.UsageError("--score takes neither --at nor --fail-within.")
     options = ForecastOptions(

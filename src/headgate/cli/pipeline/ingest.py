@@ -1,4 +1,4 @@
-"""``headgate pipeline run`` and ``headgate pipeline stream``: telemetry into tables."""
+"""The commands ``headgate pipeline run`` and ``stream``, which read telemetry into tables."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ def _days(
 @scrapes_option
 @click.option(
     "--recompute", "days", metavar="DAY", multiple=True, callback=_days,
-    help="Compute this day (UTC, such as 2026-11-21) of every derived table anew; given twice, all"
-    " from the first to the last.",
+    help="Recompute this day (UTC, such as 2026-11-21) in every derived table; given twice, all"
+    " days from the first to the last.",
 )  # fmt: skip
 def run_command(source: SourceOptions, days: tuple[date, ...]) -> None:
-    """Read what the telemetry topics hold now, bring all tables up to date, and end.
+    """Read the telemetry topics up to now, bring all tables up to date, and end.
 
-    For a schedule: it goes on where the last run stopped, and reads nothing twice.
+    Made for a schedule: it continues where the last run stopped and reads nothing twice.
 
     Example: headgate pipeline run --out tables
     """
@@ -69,11 +69,11 @@ def _seconds(_ctx: click.Context, _param: click.Parameter, value: str) -> float:
 @source_options
 @click.option(
     "--trigger", "trigger_s", metavar="SECONDS", default="5", show_default=True,
-    callback=_seconds, help=f"Time between two looks at the topics, from {TRIGGER_S_MIN:g} on.",
+    callback=_seconds, help=f"Time between two reads of the topics, at least {TRIGGER_S_MIN:g}.",
 )  # fmt: skip
 @click.option(
     "--metrics-port", metavar="N", type=click.IntRange(0, _PORT_MAX),
-    help="Serve Prometheus metrics at this port; 0 takes a free one, and says which.",
+    help="Serve Prometheus metrics at this port; 0 takes a free one and prints it.",
 )  # fmt: skip
 @click.option(
     "--metrics-host", metavar="HOST", default=METRICS_HOST, show_default=True,
@@ -85,9 +85,9 @@ def stream_command(
     metrics_port: int | None,
     metrics_host: str,
 ) -> None:
-    """Keep the tables up to date until interrupted; the next run goes on from there.
+    """Keep the tables up to date until interrupted; the next run continues from there.
 
-    Every batch with new telemetry is one line on the standard error.
+    Each batch with new telemetry prints one line to the standard error.
 
     Example: headgate pipeline stream --out tables --metrics-port 9101
     """

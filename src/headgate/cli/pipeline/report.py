@@ -1,4 +1,4 @@
-"""``headgate pipeline report``: one page that tells what happened."""
+"""The command ``headgate pipeline report``, which writes one page about a time range."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from headgate.pipeline.options import TOPICS_MAX, ReportOptions
 @range_options
 @click.option(
     "--html", metavar="FILE", type=click.Path(dir_okay=False),
-    help="The page; report.html in the folder of the tables by default. Needed where that is in"
-    " S3.",
+    help="File of the page; report.html in the folder of the tables by default. Required if that"
+    " folder is in S3.",
 )  # fmt: skip
 @click.option(
     "--top", metavar="N", type=click.IntRange(1, TOPICS_MAX), default=10, show_default=True,
-    help="How many of the worst of each sort are shown.",
+    help="Rows to show of each list of the worst.",
 )  # fmt: skip
 def report_command(
     out: str, since: str | None, until: str | None, html: str | None, top: int
 ) -> None:
-    """Write one page of HTML about a time range: what grew, why, what was held, what is next.
+    """Write one HTML page about a time range: what grew, why, what was held, what is next.
 
-    It holds all that it needs and opens without a network. No Spark is started.
+    The page opens without a network. The command starts no Spark.
 
     Example: headgate pipeline report --out tables --since 1d
     """

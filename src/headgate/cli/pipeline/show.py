@@ -1,4 +1,4 @@
-"""``headgate pipeline show``: rows of a table of the folder."""
+"""The command ``headgate pipeline show``, which prints rows of a table."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ def _names(_ctx: click.Context, _param: click.Parameter, value: str | None) -> t
 
 _HELP: Final = f"""Print rows of TABLE, without Spark.
 
-As a table: the latest 50 rows and the columns that matter most. As json or csv: all of both.
+A table has the latest 50 rows and the main columns; json and csv have all rows and columns.
 
-TABLE is {", ".join(TABLES)}; or a view: {", ".join(VIEWS)}.
+TABLE is {", ".join(TABLES)}, or a view: {", ".join(VIEWS)}.
 
 Example: headgate pipeline show attribution --out tables --since 1h
 """
@@ -57,15 +57,15 @@ Example: headgate pipeline show attribution --out tables --since 1h
 @range_options
 @click.option(
     "--limit", metavar="N", type=click.IntRange(1),
-    help="Only the latest N rows; 50 as a table, all as json or csv by default.",
+    help="Print only the latest N rows; by default 50 as a table, all as json or csv.",
 )  # fmt: skip
 @click.option(
     "--where", metavar="COLUMN=VALUE", multiple=True, callback=_pairs,
-    help="Only rows with this value, such as verdict=CONSUMER; may be repeated: several columns"
-    " must all match, several values of one are any of them.",
+    help="Print only rows with this value, such as verdict=CONSUMER. May be repeated: all columns"
+    " must match, each with one of its values.",
 )  # fmt: skip
 @click.option(
-    "--columns", metavar="A,B", callback=_names, help="Only these columns, in this order."
+    "--columns", metavar="A,B", callback=_names, help="Print only these columns, in this order."
 )
 @format_option
 def show_command(
@@ -78,7 +78,7 @@ def show_command(
     columns: tuple[str, ...],
     format_: Any,
 ) -> None:
-    """See :data:`_HELP`."""
+    """Print the rows that the options select."""
     show = load("show")
     span = parse_span(since, until, SystemClock.wall_ns())
     options = show.ShowOptions(

@@ -73,5 +73,5 @@ def check_held(root: str, lock: LockObject | None = None) -> None:
         other = f"now held by {found.hold}" if found.hold.token else "free"
         raise LockLostError(
             f"folder {root} was taken over, because this job could not renew its hold in time, and "
-            f"is {other}; nothing more is written, and the next run goes on from here"
+            f"is {other}; nothing more is written, and the next run continues from here"
         )

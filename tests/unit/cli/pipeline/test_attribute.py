@@ -101,7 +101,7 @@ def test_what_was_found_is_said(asked: list[Any]) -> None:
         ("--fail-on NONE", "'NONE' is no verdict"),
         ("--fail-on consumr", "'consumr' is no verdict; did you mean CONSUMER? ANY, THROTTLED, "),
         ("--producers --fail-on ANY", "--fail-on is about subscriptions, --producers about"),
-        ("--fail-confidence 0.9", "--fail-confidence means nothing without --fail-on."),
+        ("--fail-confidence 0.9", "--fail-confidence has no effect without --fail-on."),
         (
             "--no-read --broker-url pulsar://a:1",
             "--broker-url means nothing with --no-read, which asks no broker.",
@@ -129,4 +129,4 @@ def test_an_interrupted_attribute_says_so(monkeypatch: pytest.MonkeyPatch) -> No
     loads(monkeypatch, "attribute", run_attribute=run_attribute)
     result = attribute()
     assert (result.exit_code, result.stdout) == (EXIT_INTERRUPTED, "")
-    assert result.stderr == "Interrupted; the next run goes on from here.\n"
+    assert result.stderr == "Interrupted; the next run continues from here.\n"

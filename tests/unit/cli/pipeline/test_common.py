@@ -42,4 +42,4 @@ def test_an_interrupted_job_says_that_nothing_is_lost() -> None:
             raise KeyboardInterrupt
 
     result = CliRunner().invoke(command)
-    assert result.stderr.startswith("Interrupted; the next run goes on from here.\n")
+    assert result.stderr.startswith("Interrupted; the next run continues from here.\n")

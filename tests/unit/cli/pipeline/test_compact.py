@@ -40,7 +40,7 @@ def test_options(monkeypatch: pytest.MonkeyPatch, words: str, options: dict[str,
         ("--vacuum --vacuum-hours -1", "not in the range x>=0"),
         ("--retain x", "not a valid integer"),
         # Also the number that is the default: who says it means to delete something.
-        ("--vacuum-hours 24", "--vacuum-hours means nothing without --vacuum."),
+        ("--vacuum-hours 24", "--vacuum-hours has no effect without --vacuum."),
     ],
 )
 def test_bad_options(monkeypatch: pytest.MonkeyPatch, words: str, said: str) -> None:

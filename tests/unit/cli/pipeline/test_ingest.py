@@ -155,7 +155,7 @@ def test_a_host_for_metrics_that_nobody_serves_is_refused(monkeypatch: pytest.Mo
     words = ["pipeline", "stream", "--out", "t", "--metrics-host", "0.0.0.0"]
     result = CliRunner().invoke(main, words)
     assert result.exit_code == 2
-    assert "--metrics-host means nothing without --metrics-port." in result.stderr
+    assert "--metrics-host has no effect without --metrics-port." in result.stderr
     assert asked == []
 
 
