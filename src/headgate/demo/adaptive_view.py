@@ -97,8 +97,8 @@ def print_slowed(
     for text in table(found, min(_WIDTH_MAX, console.width)):
         console.print(text, soft_wrap=True)
     _say(console, f"headgate explain {slowed}:")
-    for text in explained.splitlines():
-        console.print(Text(f"{_INDENT_FURTHER}{text}", "cyan"), soft_wrap=True)
+    for written in explained.splitlines():
+        console.print(Text(f"{_INDENT_FURTHER}{written}", "cyan"), soft_wrap=True)
 
 
 def print_kept(console: Console, pair: Neighbours, looks: Sequence[Look]) -> None:
