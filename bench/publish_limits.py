@@ -39,8 +39,8 @@ def limit(rig: Rig, of_topics: RateLimit | None, of_broker: RateLimit | None) ->
     """Put limits in force."""
     for topic in rig.engine.topics.values():
         topic.publish_limit = of_topics
-        rig.engine.intake.put_in_force(topic)
-    rig.engine.intake.set_broker_limit(of_broker)
+        rig.engine.admission.put_in_force(topic)
+    rig.engine.admission.set_broker_limit(of_broker)
 
 
 def tabulate_path(entries: int, pairs: int) -> Table:

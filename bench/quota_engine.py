@@ -9,7 +9,7 @@ from headgate.base.units import MIB, NS_PER_MS, NS_PER_S
 from headgate.engine.consumer import Consumer
 from headgate.engine.engine import Engine
 from headgate.engine.eviction import Eviction
-from headgate.engine.ports import FreePort
+from headgate.engine.ports import UnboundedPort
 from headgate.engine.producer import Producer
 from headgate.engine.subscription import Subscription
 from headgate.engine.topic import Topic
@@ -22,7 +22,7 @@ START_MS = 1_700_000_000_000
 BATCH_ENTRIES = 100
 
 
-class _Port(FreePort):
+class _Port(UnboundedPort):
     """A connection that takes everything and says nothing."""
 
     writable = True

@@ -16,7 +16,7 @@ from collections import deque
 from headgate.app.system_memory import ProcSelfMemory, process_memory
 from headgate.base.clock import SystemClock
 from headgate.base.units import GIB, MIB
-from headgate.engine.parking import ParkedSend
+from headgate.engine.parked_send import ParkedSend
 from headgate.policy.settings import Settings
 
 SPIKE_BYTES = GIB

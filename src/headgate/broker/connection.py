@@ -396,7 +396,7 @@ class Connection(asyncio.BufferedProtocol):
     def send_staged(self) -> None:
         self._pending_count += 1
 
-    def send_taken_back(self) -> None:
+    def send_unstaged(self) -> None:
         self._pending_count -= 1
 
     @property
@@ -494,7 +494,7 @@ class Connection(asyncio.BufferedProtocol):
             return False
         self._pending_count -= entry[0].pending_count
         self.delays.forget(producer_id)
-        self.broker.engine.intake.answered()
+        self.broker.engine.admission.answered()
         self.go_on()
         return True
 

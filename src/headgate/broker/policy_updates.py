@@ -63,7 +63,7 @@ class PolicyUpdates:
             engine.limits.hold_park_ns = hold_park_ns
             engine.parked.holds_due()
         engine.parked.look()
-        engine.intake.answered()
+        engine.admission.answered()
         engine.throttle_counts_entries = settings.dispatchThrottlingOnBatchMessageEnabled
         engine.throttle_spares_caught_up = (
             not settings.dispatchThrottlingOnNonBacklogConsumerEnabled
@@ -73,8 +73,8 @@ class PolicyUpdates:
         """Apply the dispatch limit and the publish limit of the whole broker."""
         self._engine.set_broker_limit(self._policies.dispatch_limits.of_broker().limit)
         publish_limit = self._policies.publish_limits.of_broker().limit
-        if publish_limit != self._engine.intake.limit:
-            self._engine.intake.set_broker_limit(publish_limit)
+        if publish_limit != self._engine.admission.limit:
+            self._engine.admission.set_broker_limit(publish_limit)
 
     def apply_settings(self, change: Change) -> bool:
         """Apply the dynamic settings of a durable change; returns whether it has any."""

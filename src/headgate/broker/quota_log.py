@@ -75,7 +75,7 @@ class _Losses:
             f"{self.messages:,}",
             f"{self.bytes:,}",
             acts,
-            self.act.taken[0].subscription,
+            self.act.losses[0].subscription,
         )
         self.count = self.messages = self.bytes = 0
 

@@ -313,7 +313,7 @@ class Broker:
         Publishers that fill segments faster than a sweep comes round would otherwise find no
         segment prepared, and a full disk no room kept for acknowledgements.
         """
-        self.engine.intake.answered()
+        self.engine.admission.answered()
         # In an order that a simulation can repeat.
         for connection in sorted(self.read_paused, key=lambda paused: paused.address):
             connection.resume_reading()

@@ -16,7 +16,7 @@ from headgate.base.units import NS_PER_S
 from headgate.broker.quota_sweep import QuotaSweep
 from headgate.broker.slices import live_topics
 from headgate.broker.trimming import release
-from headgate.engine.rates import SAMPLE_PERIOD_NS
+from headgate.engine.rate_meter import SAMPLE_PERIOD_NS
 from headgate.engine.topic import Topic
 from headgate.metadata.policies import Retention
 from headgate.observe.history.parked import ParkedHistory

@@ -126,7 +126,7 @@ class ThrottleTracker:
         was_paused, is_paused = any(before), self.pauses_reading
         for producer, topic in self._connection.producers.values():
             if is_paused:
-                topic.read_no_further(producer, for_parked=not self._is_buffer_full)
+                topic.pause_reading(producer, for_parked=not self._is_buffer_full)
             else:
                 topic.read_on(producer)
         if not is_paused:

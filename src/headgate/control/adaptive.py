@@ -335,7 +335,7 @@ class AdaptiveThrottle:
             limit = decision.new
             topic.adaptive_limit = limit and RateLimit(limit.messages_per_s, limit.bytes_per_s)
             # Not with the steps of the way up: what an entry owes stays owed (D1).
-            broker.engine.intake.put_in_force(topic, forgives=limit is None)
+            broker.engine.admission.put_in_force(topic, forgives=limit is None)
             if limit is None:
                 self._active.pop(topic, None)
             else:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from headgate.engine.ports import ConsumerPort
-from headgate.engine.rates import RateMeter
+from headgate.engine.rate_meter import RateMeter
 
 
 class Consumer:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from headgate.engine.consumer import Consumer
 from headgate.engine.dispatcher import Dispatcher
-from headgate.engine.types import Hold, SubscriptionType
+from headgate.engine.types import NotReady, SubscriptionType
 from headgate.flow.account.account import is_hungry
 from headgate.flow.quota.backlog import Amounts
 
@@ -69,7 +69,7 @@ class SharedDispatcher(Dispatcher):
         self.read_ordinal = first
         return (first, stop) if first < stop else (-1, -1)
 
-    def pick(self) -> Consumer | Hold:
+    def pick(self) -> Consumer | NotReady:
         if not self.blocked_on_unacked:
             for level in self._levels:
                 ready = self._ready[level]
@@ -81,10 +81,10 @@ class SharedDispatcher(Dispatcher):
                     consumer.in_ready = False
         consumers = self.subscription.consumers
         if not consumers:
-            return Hold.NO_CONSUMER
+            return NotReady.NO_CONSUMER
         if self.blocked_on_unacked:
-            return Hold.UNACKED_LIMIT
-        return max((_hold_of(c) for c in consumers), key=lambda hold: hold.value)
+            return NotReady.UNACKED_LIMIT
+        return max((_not_ready_why(c) for c in consumers), key=lambda why: why.value)
 
     def permits(self) -> int:
         consumers = self.subscription.consumers
@@ -252,10 +252,10 @@ class SharedDispatcher(Dispatcher):
         return Amounts(len(self.replaying), messages, size)
 
 
-def _hold_of(consumer: Consumer) -> Hold:
+def _not_ready_why(consumer: Consumer) -> NotReady:
     """What stops one consumer that is not ready."""
     if consumer.blocked_on_unacked:
-        return Hold.UNACKED_LIMIT
+        return NotReady.UNACKED_LIMIT
     if consumer.permits <= 0:
-        return Hold.NO_PERMITS
-    return Hold.SOCKET_FULL
+        return NotReady.NO_PERMITS
+    return NotReady.SOCKET_FULL

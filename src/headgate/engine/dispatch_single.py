@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from headgate.engine.consumer import Consumer
 from headgate.engine.dispatcher import NO_AMOUNTS, RUN_ENTRIES_MAX, Dispatcher
-from headgate.engine.types import Hold, SubscriptionType
+from headgate.engine.types import NotReady, SubscriptionType
 from headgate.flow.account.account import is_hungry
 from headgate.flow.quota.backlog import Amounts
 
@@ -35,14 +35,14 @@ class SingleActiveDispatcher(Dispatcher):
         self.read_ordinal = first
         return (first, stop) if first < stop else (-1, -1)
 
-    def pick(self) -> Consumer | Hold:
+    def pick(self) -> Consumer | NotReady:
         active = self.active
         if active is None:
-            return Hold.NO_CONSUMER
+            return NotReady.NO_CONSUMER
         if active.permits <= 0:
-            return Hold.NO_PERMITS
+            return NotReady.NO_PERMITS
         if not active.port.writable:
-            return Hold.SOCKET_FULL
+            return NotReady.SOCKET_FULL
         return active
 
     def permits(self) -> int:

@@ -13,7 +13,7 @@ from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING
 
 from headgate.engine.consumer import Consumer
-from headgate.engine.types import Hold, SubscriptionType
+from headgate.engine.types import NotReady, SubscriptionType
 from headgate.flow.account.account import LABELS, Cell, throttled_cell
 from headgate.flow.quota.backlog import Amounts
 
@@ -26,11 +26,11 @@ RUN_ENTRIES_MAX = 64
 READ_AHEAD_ENTRIES = 64
 """A reader of old entries asks for the next lot when fewer than this many are in memory."""
 
-HOLD_CELLS = {
-    Hold.NO_CONSUMER: Cell.NO_CONSUMER,
-    Hold.UNACKED_LIMIT: Cell.UNACKED_LIMIT,
-    Hold.NO_PERMITS: Cell.NO_PERMITS,
-    Hold.SOCKET_FULL: Cell.SOCKET_FULL,
+NOT_READY_CELLS = {
+    NotReady.NO_CONSUMER: Cell.NO_CONSUMER,
+    NotReady.UNACKED_LIMIT: Cell.UNACKED_LIMIT,
+    NotReady.NO_PERMITS: Cell.NO_PERMITS,
+    NotReady.SOCKET_FULL: Cell.SOCKET_FULL,
 }
 
 
@@ -71,7 +71,7 @@ class Dispatcher(ABC):
         to the same consumer; (-1, -1) when everything deliverable was delivered."""
 
     @abstractmethod
-    def pick(self) -> Consumer | Hold:
+    def pick(self) -> Consumer | NotReady:
         """The consumer that takes it, or what stops all of them."""
 
     @abstractmethod
@@ -149,7 +149,7 @@ class Dispatcher(ABC):
                 return sent
             consumer = self.pick()
             if not isinstance(consumer, Consumer):
-                self._rest(HOLD_CELLS[consumer], now_ns)
+                self._rest(NOT_READY_CELLS[consumer], now_ns)
                 return sent
             if gate.limited:
                 stop = first + 1  # budgets are asked for each entry
@@ -253,9 +253,9 @@ class Dispatcher(ABC):
         """Ask the budgets; when they refuse, the account says which, and who waits for whom."""
         subscription = self.subscription
         gate, account = subscription.gate, subscription.account
-        waited, held_back = subscription.throttled, subscription.held_back
+        waited, amounts = subscription.throttled, subscription.throttled_dispatch
         if waited:
-            held_back.refused(self)  # what came while it waited waited, too
+            amounts.refused(self)  # what came while it waited waited, too
         if waited and (cause := gate.cause(now_ns)) is not None:
             if not gate.is_sole:
                 # Of several budgets that bind, the one that releases last caused all of the wait.
@@ -267,7 +267,7 @@ class Dispatcher(ABC):
             subscription.throttled = False
             return False
         subscription.throttled = True
-        held_back.refused(self)
+        amounts.refused(self)
         cell = throttled_cell(refusal.level, refusal.dimension, hungry=self.is_hungry())
         account.move(cell, now_ns)
         return True
@@ -289,7 +289,7 @@ class Dispatcher(ABC):
             subscription.gate.leave(now_ns)
         if subscription.throttled:
             subscription.throttled = False
-            subscription.held_back.refused(self)
+            subscription.throttled_dispatch.refused(self)
         if subscription.account.cell is not cell:
             subscription.account.move(cell, now_ns)
 

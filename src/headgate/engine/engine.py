@@ -15,12 +15,12 @@ from typing import NamedTuple, cast
 
 from headgate.base.names import TopicName
 from headgate.base.units import MIB, NS_PER_MS, NS_PER_S
+from headgate.engine.admission import AdmissionControl
 from headgate.engine.cache import EntryCache
-from headgate.engine.disk_hold import DiskHold
+from headgate.engine.disk_full_hold import DiskFullHold
 from headgate.engine.dispatch_shared import SharedDispatcher
 from headgate.engine.dispatch_single import SingleActiveDispatcher
 from headgate.engine.dispatcher import Dispatcher
-from headgate.engine.intake import Intake
 from headgate.engine.parked_bounds import ParkedBounds
 from headgate.engine.ports import Effects, EntryLog, NoObserver, Observer
 from headgate.engine.quota_keeper import QuotaKeeper
@@ -86,7 +86,7 @@ def _no_limits(_: Topic, __: str | None) -> RateLimit | None:
     return None
 
 
-class _Kept(NamedTuple):
+class _RetiredLimits(NamedTuple):
     """What an unloaded topic leaves behind."""
 
     gate: TopicGate | None
@@ -132,9 +132,9 @@ class Engine:
         """The broker-wide limit as it is set."""
         self.relative = RelativeLimits(self)
         self.quotas = QuotaKeeper(self)
-        self.intake = Intake(self)
+        self.admission = AdmissionControl(self)
         self.parked = ParkedBounds(self)
-        self.disk_hold = DiskHold(self)
+        self.disk_hold = DiskFullHold(self)
         self.published: dict[Topic, None] | None = None
         """Users' topics that published since the adaptive controller looked; None without one."""
         self.written_ns = now_ns
@@ -142,7 +142,7 @@ class Engine:
         self._limits_of = limits_of
         self._quotas_of = quotas_of
         self._publish_limit_of = publish_limit_of
-        self._kept: dict[int, _Kept] = {}
+        self._retired: dict[int, _RetiredLimits] = {}
         """Budgets and publish rates of unloaded topics: an unload forgives nothing (law 1.1)."""
         self._dirty: deque[Subscription] = deque()
         """In the order in which they were touched: whoever had its turn goes behind the others."""
@@ -174,7 +174,7 @@ class Engine:
         while timers and timers[0][0] <= now_ns:
             heappop(timers)[2]()
         budget = FLUSH_ENTRIES_MAX - self.quotas.work(WAITING_ENTRIES_MIN)
-        budget -= self.intake.work(WAITING_ENTRIES_MIN)
+        budget -= self.admission.work(WAITING_ENTRIES_MIN)
         budget -= self._serve_waiting(WAITING_ENTRIES_MIN)
         dirty = self._dirty
         for _ in range(len(dirty)):
@@ -187,7 +187,7 @@ class Engine:
             budget -= 1 + subscription.dispatcher.pump(now_ns, PUMP_ENTRIES_MAX)
         if self._serve_waiting(budget) >= budget or dirty:
             return True
-        return self.quotas.is_busy or self.intake.is_busy
+        return self.quotas.is_busy or self.admission.is_busy
 
     def _serve_waiting(self, entries_max: int) -> int:
         """Hand over to those whose budgets have room again, in their fair order, at about one entry
@@ -204,7 +204,7 @@ class Engine:
 
     def next_wake_ns(self) -> int | None:
         """When :meth:`flush` has something to do without any event; None for never."""
-        wakes = [self.gate.next_wake_ns(), self.intake.gate.next_wake_ns()]
+        wakes = [self.gate.next_wake_ns(), self.admission.gate.next_wake_ns()]
         if self._timers:
             wakes.append(self._timers[0][0])
         return min((wake_ns for wake_ns in wakes if wake_ns is not None), default=None)
@@ -237,7 +237,7 @@ class Engine:
         is_system: bool = False,
     ) -> Topic:
         """Make a stored topic live. Its subscriptions are added by the caller."""
-        kept = self._kept.pop(log.number, _Kept(None, None, None))
+        kept = self._retired.pop(log.number, _RetiredLimits(None, None, None))
         topic = Topic(
             self,
             name,
@@ -273,7 +273,8 @@ class Engine:
             if topic.publish_gate is not None:
                 topic.publish_gate.close(self.now_ns)
         else:
-            self._kept[topic.log.number] = _Kept(topic.gate, topic.publish_gate, publish_rate)
+            retired = _RetiredLimits(topic.gate, topic.publish_gate, publish_rate)
+            self._retired[topic.log.number] = retired
         topic.cache.clear()
         self.topics.pop(topic.name.full, None)
         self.by_number.pop(topic.log.number, None)
@@ -304,7 +305,7 @@ class Engine:
     def publish_limit_of_topic(self, topic: Topic) -> None:
         """Put the publish limit in force on a topic (law 3.3)."""
         topic.publish_limit = _same_or_new(topic.publish_limit, self._publish_limit_of(topic))
-        self.intake.put_in_force(topic, forgives=True)
+        self.admission.put_in_force(topic, forgives=True)
 
     def quotas_of_topic(self, topic: Topic) -> None:
         """Put the backlog quotas in force on a topic, within this turn."""

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from headgate.engine.subscription import Subscription
 
 
-class Taken(NamedTuple):
+class SubscriptionLoss(NamedTuple):
     """What one subscription lost."""
 
     subscription: str
@@ -27,7 +27,7 @@ class Eviction(NamedTuple):
     backlog_bytes_before: int
     age_ms_before: int
     """Of the oldest unacknowledged message; -1 without one."""
-    taken: list[Taken]
+    losses: list[SubscriptionLoss]
     """The largest loss first."""
     backlog_bytes: int
     age_ms: int
@@ -35,12 +35,12 @@ class Eviction(NamedTuple):
     @property
     def messages(self) -> int:
         """Lost by all subscriptions together."""
-        return sum(taken.messages for taken in self.taken)
+        return sum(loss.messages for loss in self.losses)
 
     @property
     def bytes(self) -> int:
         """Lost by all subscriptions together."""
-        return sum(taken.bytes for taken in self.taken)
+        return sum(loss.bytes for loss in self.losses)
 
 
 def first_kept(subscription: Subscription, excess_bytes: int) -> int:

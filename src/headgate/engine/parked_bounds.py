@@ -14,7 +14,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from headgate.base.park_cause import ParkCause
-from headgate.engine.parking import Parking, Place
+from headgate.engine.parked_send import ParkedAt
+from headgate.engine.parking import Parking
 from headgate.engine.ports import ProducerPort
 from headgate.engine.producer import Producer
 
@@ -95,7 +96,7 @@ class ParkedBounds:
         evicts = over is not None and not over.policy.stops_producers
         for port in list(self._paused):
             for producer in list(self._producers.get(port, ())):
-                may_wait = evicts and producer.place is not Place.DISK
+                may_wait = evicts and producer.parked_at is not ParkedAt.DISK
                 if producer.topic is topic and not may_wait and _needs_reading(producer):
                     self._end(topic, producer)
 
@@ -112,7 +113,7 @@ class ParkedBounds:
 
     def _end(self, topic: Topic, producer: Producer) -> None:
         """Close a producer for what it parks."""
-        if producer.place is Place.DISK:
+        if producer.parked_at is ParkedAt.DISK:
             self._engine.disk_hold.over_bound(producer.port)
         topic.end_producer(producer)
 
@@ -161,9 +162,9 @@ class ParkedBounds:
 
 def held_since_ns(producer: Producer) -> int | None:
     """Since when the oldest SEND of a producer waits for the quota; None if none does."""
-    if not producer.parked or producer.place is not Place.QUOTA:
+    if not producer.parked or producer.parked_at is not ParkedAt.QUOTA:
         return None
-    return max(producer.parked[0].arrived_ns, producer.place_since_ns)
+    return max(producer.parked[0].arrived_ns, producer.parked_at_since_ns)
 
 
 def _needs_reading(producer: Producer) -> bool:

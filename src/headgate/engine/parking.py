@@ -9,30 +9,11 @@ them.
 from __future__ import annotations
 
 from collections import deque
-from enum import IntEnum
 from typing import NamedTuple, cast
 
 from headgate.base.park_cause import ParkCause
+from headgate.engine.parked_send import ParkedAt, ParkedSend
 from headgate.engine.producer import Producer
-
-
-class Place(IntEnum):
-    """Where a producer's SENDs wait. Indexes lists."""
-
-    QUOTA = 0
-    GATE = 1
-    CONNECTION = 2
-    DISK = 3
-
-
-class ParkedSend(NamedTuple):
-    """One SEND as it arrived."""
-
-    sequence_id: int
-    highest_sequence_id: int
-    message_count: int
-    body: bytes
-    arrived_ns: int
 
 
 class Waiting(NamedTuple):
@@ -61,7 +42,7 @@ class Parking:
     )
 
     def __init__(self) -> None:
-        self._by_place = [[0, 0, 0] for _ in Place]
+        self._by_place = [[0, 0, 0] for _ in ParkedAt]
         """Producers, messages and bytes in each place."""
         self._causes: set[ParkCause] = set()
         """Those that something waits for now."""
@@ -97,7 +78,7 @@ class Parking:
         connections are not read for what is not their own."""
         if cause is ParkCause.MEMORY:
             return Waiting(self._paused_count, 0, 0)
-        places = [p for p in Place if self._cause_of(p) is cause]
+        places = [p for p in ParkedAt if self._cause_of(p) is cause]
         return Waiting(*(sum(self._by_place[p][i] for p in places) for i in range(3)))
 
     def parked_ns(self, cause: ParkCause, now_ns: int) -> int:
@@ -117,14 +98,14 @@ class Parking:
 
     # -- who waits -------------------------------------------------------------------------
 
-    def enter(self, producer: Producer, place: Place, now_ns: int) -> None:
+    def enter(self, producer: Producer, place: ParkedAt, now_ns: int) -> None:
         """All that a producer has waiting waits there from now on."""
         self._count_paused(producer, -1)
-        if producer.place is not None:
+        if producer.parked_at is not None:
             self._take_out(producer)
-        producer.place = place
+        producer.parked_at = place
         self._count_paused(producer, 1)
-        producer.place_since_ns = now_ns
+        producer.parked_at_since_ns = now_ns
         figures = self._by_place[place]
         figures[0] += 1
         figures[1] += producer.parked_messages
@@ -138,10 +119,10 @@ class Parking:
 
     def leave(self, producer: Producer, now_ns: int) -> None:
         """It has nothing waiting any more."""
-        if producer.place is not None:
+        if producer.parked_at is not None:
             self._count_paused(producer, -1)
             self._take_out(producer)
-            producer.place = None
+            producer.parked_at = None
             self._count_paused(producer, 1)
             self._restate(now_ns)
 
@@ -150,13 +131,13 @@ class Parking:
         messages, size = sign * send.message_count, sign * len(send.body)
         producer.parked_messages += messages
         producer.parked_bytes += size
-        if producer.place is not None:
-            figures = self._by_place[producer.place]
+        if producer.parked_at is not None:
+            figures = self._by_place[producer.parked_at]
             figures[1] += messages
             figures[2] += size
 
     def _take_out(self, producer: Producer) -> None:
-        place = cast(Place, producer.place)
+        place = cast(ParkedAt, producer.parked_at)
         figures = self._by_place[place]
         figures[0] -= 1
         figures[1] -= producer.parked_messages
@@ -166,11 +147,11 @@ class Parking:
             ring.remove(producer)
         producer.port.unthrottled(producer.throttled_by)
 
-    def _ring(self, producer: Producer, place: Place) -> deque[Producer] | None:
+    def _ring(self, producer: Producer, place: ParkedAt) -> deque[Producer] | None:
         """Those in one place, in the order of their turns; the gate and the disk keep their own."""
-        if place is Place.GATE or place is Place.DISK:
+        if place is ParkedAt.GATE or place is ParkedAt.DISK:
             return None
-        return self.quota_ring if place is Place.QUOTA else producer.port.waiting
+        return self.quota_ring if place is ParkedAt.QUOTA else producer.port.waiting
 
     # -- causes ----------------------------------------------------------------------------
 
@@ -184,8 +165,8 @@ class Parking:
     def retell_gate_cause(self, cause: ParkCause, now_ns: int) -> None:
         """Those at the gate waited for this limit since they were last told one: only now is it
         known which one released last."""
-        told = self._cause_of(Place.GATE)
-        if told is not cause and told is self._gate_cause and self._by_place[Place.GATE][0]:
+        told = self._cause_of(ParkedAt.GATE)
+        if told is not cause and told is self._gate_cause and self._by_place[ParkedAt.GATE][0]:
             since_ns = max(self._gate_since_ns, self._since_ns[told])
             self.set_gate_cause(cause, now_ns)
             if told not in self._causes:  # else something else still waits for it
@@ -217,7 +198,7 @@ class Parking:
 
     def _count_paused(self, producer: Producer, step: int) -> None:
         """One producer more (1) or less (-1) waits for memory, if it does."""
-        has_own = producer.is_paused_for_parked and producer.place is not None
+        has_own = producer.is_paused_for_parked and producer.parked_at is not None
         if producer.is_paused and not has_own:
             self._paused_count += step
 
@@ -228,19 +209,19 @@ class Parking:
 
     def cause_of(self, producer: Producer) -> ParkCause | None:
         """What a producer waits for now; None if it does not."""
-        return None if producer.place is None else self._cause_of(producer.place)
+        return None if producer.parked_at is None else self._cause_of(producer.parked_at)
 
-    def _cause_of(self, place: Place) -> ParkCause:
-        if place is Place.CONNECTION:
+    def _cause_of(self, place: ParkedAt) -> ParkCause:
+        if place is ParkedAt.CONNECTION:
             return ParkCause.PENDING_LIMIT
-        if place is Place.DISK:
+        if place is ParkedAt.DISK:
             return ParkCause.DISK_FULL
-        if place is Place.QUOTA or self._is_over:
+        if place is ParkedAt.QUOTA or self._is_over:
             return ParkCause.BACKLOG_QUOTA
         return self._gate_cause
 
     def _restate(self, now_ns: int) -> None:
-        causes = {self._cause_of(place) for place in Place if self._by_place[place][0]}
+        causes = {self._cause_of(place) for place in ParkedAt if self._by_place[place][0]}
         if self._paused_count:
             causes.add(ParkCause.MEMORY)
         before = self._causes

@@ -137,7 +137,7 @@ class ProducerPort(Protocol):
     def send_staged(self) -> None:
         """A SEND that waited is staged now: its receipt or failure follows."""
 
-    def send_taken_back(self) -> None:
+    def send_unstaged(self) -> None:
         """A SEND that was staged was not stored and waits again."""
 
     def send_refused(self, producer_id: int, sequence_id: int, reason: str, /) -> None:
@@ -155,7 +155,7 @@ class ProducerPort(Protocol):
         """The broker ends this producer; the client may create it again."""
 
 
-class FreePort:
+class UnboundedPort:
     """What a producer's port is that has no connection and no bounds: nothing waits for it."""
 
     has_room = True
@@ -180,7 +180,7 @@ class FreePort:
     def send_staged(self) -> None:
         """No answer is counted."""
 
-    def send_taken_back(self) -> None:
+    def send_unstaged(self) -> None:
         """No answer is counted."""
 
 

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 from headgate.base.park_cause import ParkCause
 from headgate.engine.ports import ProducerPort
-from headgate.engine.rates import RateMeter
+from headgate.engine.rate_meter import RateMeter
 from headgate.engine.types import AccessMode
 
 if TYPE_CHECKING:
-    from headgate.engine.parking import ParkedSend, Place
+    from headgate.engine.parked_send import ParkedAt, ParkedSend
     from headgate.engine.topic import Topic
     from headgate.flow.limits.waiter_gate import WaiterGate
 
@@ -36,11 +36,11 @@ class Producer:
         "metadata",
         "name",
         "parked",
+        "parked_at",
+        "parked_at_since_ns",
         "parked_bytes",
         "parked_messages",
         "pending_count",
-        "place",
-        "place_since_ns",
         "port",
         "producer_id",
         "rates",
@@ -77,9 +77,9 @@ class Producer:
         """SENDs that wait before their append, in their order."""
         self.parked_bytes = 0
         self.parked_messages = 0
-        self.place: Place | None = None
+        self.parked_at: ParkedAt | None = None
         """Where they wait; None while there are none."""
-        self.place_since_ns = 0
+        self.parked_at_since_ns = 0
         self.throttled_by = ParkCause.TOPIC_RATE
         """What its connection was told of that."""
         self.is_paused = False

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from headgate.base.units import MS_PER_S
 from headgate.engine.eviction import Eviction
-from headgate.engine.parking import Place
+from headgate.engine.parked_send import ParkedAt
 from headgate.flow.quota.backlog_quota import due_ns
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ class QuotaKeeper:
             ring = quota.ring
             used += 1
             if ring and quota.over is None:
-                used += self._engine.intake.drain(ring, Place.QUOTA, entries_max - used)
+                used += self._engine.admission.drain(ring, ParkedAt.QUOTA, entries_max - used)
             quota.settle()
             quota.is_dirty = False
             if ring and quota.over is None:

@@ -18,8 +18,8 @@ from headgate.engine.errors import (
     SubscriptionBusyError,
     TopicFencedError,
 )
-from headgate.engine.held_back import HeldBack
-from headgate.engine.rates import RateMeter
+from headgate.engine.rate_meter import RateMeter
+from headgate.engine.throttled_dispatch import ThrottledDispatch
 from headgate.engine.types import SubscriptionType
 from headgate.flow.account.account import Account, Cell
 from headgate.flow.limits.rate_limit import RateLimit
@@ -63,7 +63,6 @@ class Subscription:
         "expired_messages",
         "fenced",
         "gate",
-        "held_back",
         "last_acked_ms",
         "last_expire_ms",
         "last_flow_ms",
@@ -80,6 +79,7 @@ class Subscription:
         "rewound_messages",
         "skipped_messages",
         "throttled",
+        "throttled_dispatch",
         "topic",
         "type_known",
     )
@@ -138,7 +138,7 @@ class Subscription:
         """Where its next entry is damaged: it stands still there. Empty while it does not."""
         self.throttled = False
         """Whether it waits at a budget now."""
-        self.held_back = HeldBack()
+        self.throttled_dispatch = ThrottledDispatch()
         self.limit: RateLimit | None = None
         """As it is set; the gate has what it amounts to."""
         self.account = Account(
@@ -247,7 +247,7 @@ class Subscription:
         self.settle_throttling()
         self.consumers.remove(consumer)
         self.dispatcher.consumer_removed(consumer)
-        self.held_back.forget()
+        self.throttled_dispatch.forget()
         if not self.consumers and not self.is_durable and not self.fenced:
             # A fenced one is being moved by its reader, which comes back to it.
             self.topic.remove_subscription(self.name)
@@ -354,7 +354,7 @@ class Subscription:
         if epoch >= 0:
             consumer.epoch = epoch
         count = self.dispatcher.redeliver(consumer, ordinals)
-        self.held_back.forget()
+        self.throttled_dispatch.forget()
         self.redelivered_messages += count
         consumer.messages_redelivered += count
         self.wake()
@@ -451,7 +451,7 @@ class Subscription:
         self.damaged_entry = self.read_failed = ""
         self.last_mark_delete_ms = engine.now_ms
         self.dispatcher.cursor_moved()
-        self.held_back.forget()
+        self.throttled_dispatch.forget()
         self._acks_changed()
         self.wake()
 
@@ -492,7 +492,7 @@ class Subscription:
         """Count the wait at a limiter that still goes on: events and amounts are exact then."""
         self.gate.settle(self.topic.engine.now_ns)
         if self.throttled:
-            self.held_back.refused(self.dispatcher)
+            self.throttled_dispatch.refused(self.dispatcher)
 
     def close(self, now_ns: int) -> None:
         """Take it out of every queue. Its consumers are gone already.

@@ -21,17 +21,18 @@ from headgate.engine.errors import (
     SubscriptionBusyError,
     TopicFencedError,
 )
-from headgate.engine.parking import ParkedSend, Parking
+from headgate.engine.parked_send import ParkedSend
+from headgate.engine.parking import Parking
 from headgate.engine.ports import EntryLog
 from headgate.engine.producer import Producer
-from headgate.engine.rates import RateMeter
+from headgate.engine.rate_meter import RateMeter
 from headgate.engine.subscription import Subscription
 from headgate.engine.topic_quota import ALWAYS, NO_MARK, TopicQuota
 from headgate.engine.types import AccessMode
-from headgate.engine.writes import (
-    NOTHING_WRITTEN,
-    TopicWrites,
-    WriteFigures,
+from headgate.engine.write_histograms import (
+    NO_WRITES,
+    RecentWrites,
+    WriteHistograms,
     count_latency,
     count_sizes,
 )
@@ -124,7 +125,7 @@ class Topic:
         self._arrived_ns = -1
         self._sizes: list[int] = []
         """Bytes of each entry that is staged and not yet durable."""
-        self._writes: TopicWrites | None = None
+        self._writes: RecentWrites | None = None
         self.fenced = False
         self.visible = log.end
         """One past the last entry whose receipt went out."""
@@ -197,7 +198,7 @@ class Topic:
         """Disconnect a producer; what it has staged is still stored, its receipts go nowhere.
         What it parked is forgotten."""
         producer.closed = True
-        self.engine.intake.producer_left(producer)
+        self.engine.admission.producer_left(producer)
         self.read_on(producer)
         producer.topic = None
         if self.ending and producer in self.ending:
@@ -227,10 +228,10 @@ class Topic:
         """
         engine = self.engine
         if self.staged_bytes >= self.admit_below:
-            charged = engine.intake.admit(self, producer, message_count, len(body))
+            charged = engine.admission.admit(self, producer, message_count, len(body))
             if charged < 0:
                 send = (sequence_id, highest_sequence_id, message_count, body, engine.now_ns)
-                engine.intake.park(self, producer, ParkedSend(*send))
+                engine.admission.park(self, producer, ParkedSend(*send))
                 return False
         try:
             ordinal = engine.effects.append(self, message_count, body)
@@ -266,7 +267,7 @@ class Topic:
         """Have a SEND wait until its connection has fewer unanswered ones."""
         engine = self.engine
         send = ParkedSend(sequence_id, highest_sequence_id, message_count, body, engine.now_ns)
-        engine.intake.wait_for_answers(self, producer, send)
+        engine.admission.wait_for_answers(self, producer, send)
 
     def stage_parked(self, producer: Producer, send: ParkedSend, charged: int) -> None:
         """Stage a SEND that waited and may go now. Where the disk has failed, its producer is told
@@ -286,7 +287,7 @@ class Topic:
 
     def settle_admission(self) -> None:
         """Set up to how many staged bytes nothing that is sent has to wait."""
-        if self.parking or self.ending or self.engine.intake.is_limited(self):
+        if self.parking or self.ending or self.engine.admission.is_limited(self):
             self.admit_below = ALWAYS
         else:
             self.admit_below = NO_MARK if self.quota is None else self.quota.mark
@@ -297,7 +298,7 @@ class Topic:
             self.publish_gate.give_back(self.engine.now_ns, charged, size_bytes)
             self.engine.effects.work_pending()
 
-    def read_no_further(self, producer: Producer, *, for_parked: bool = False) -> None:
+    def pause_reading(self, producer: Producer, *, for_parked: bool = False) -> None:
         """The connection of a producer is not read because too much waits; ``for_parked``: too much
         that it parked itself."""
         if self.parking is None:
@@ -311,7 +312,7 @@ class Topic:
 
     def discard_parked(self, producer: Producer) -> None:
         """Forget what a producer has waiting: it is never stored."""
-        self.engine.intake.discard(producer)
+        self.engine.admission.discard(producer)
 
     def end_producer(self, producer: Producer) -> None:
         """Close a producer as soon as what it staged is answered: no receipt is lost, so its
@@ -375,7 +376,7 @@ class Topic:
         """Account entries that became durable now: once for each turn that staged some."""
         now_ns = self.engine.now_ns
         if self._writes is None:
-            self._writes = TopicWrites(now_ns)
+            self._writes = RecentWrites(now_ns)
         figures = self._writes.current(now_ns)
         entries = end - first
         sizes = self._sizes
@@ -402,13 +403,13 @@ class Topic:
             figures.latency_ns += took_ns * (stop - first)
             first = stop
 
-    def written_last_period(self) -> WriteFigures:
+    def writes_last_minute(self) -> WriteHistograms:
         """What was written in the last whole minute."""
         if self._writes is None:
-            return NOTHING_WRITTEN
+            return NO_WRITES
         return self._writes.last(self.engine.now_ns)
 
-    def append_failed(self, error: StorageError) -> None:
+    def fail_pending(self, error: StorageError) -> None:
         """Nothing staged since the last durable entry was stored: say so to every producer."""
         for ordinal in range(self.log.end, self.log.end + len(self._pending)):
             self.cache.pop(ordinal, None)
@@ -424,13 +425,13 @@ class Topic:
         self.staged_bytes = self.log.bytes_before(self.log.staged_end)
         self._answered()
 
-    def append_again(self) -> None:
+    def restage_pending(self) -> None:
         """A commit failed for a moment: stage once more what was staged since the last durable
         entry, under the same ordinals."""
         for _, _, _, _, message_count, body in self._pending:
             self.engine.effects.append(self, message_count, body)
 
-    def append_held(self) -> None:
+    def park_pending(self) -> None:
         """The disk has no room for what was staged since the last durable entry: it waits until
         there is some, each producer's before what that sent later."""
         taken: list[tuple[Producer, ParkedSend]] = []

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 from headgate.base.units import INT64_MAX
 from headgate.engine.errors import ProducersHeldError, ProducersRefusedError
-from headgate.engine.eviction import Eviction, Taken, first_kept
-from headgate.engine.least import Least
+from headgate.engine.eviction import Eviction, SubscriptionLoss, first_kept
+from headgate.engine.lazy_min_heap import LazyMinHeap
 from headgate.flow.quota.backlog_quota import (
     NO_QUOTAS,
     RELEASE_PERCENT,
@@ -56,7 +56,7 @@ ALWAYS = -1
 _NOTHING = (0, 0, 0)
 
 
-class Stops:
+class ProducerStops:
     """What quotas did to the producers of one topic since it was loaded. Made at the first time."""
 
     __slots__ = ("_ended_ns", "_since_ns", "_spent_ns", "closed", "refused")
@@ -126,9 +126,9 @@ class TopicQuota:
         """While fewer bytes are staged, no quota can be exceeded."""
         self.awaits_durable = False
         """By the keeper: what is staged is too old already, and looked at when it is durable."""
-        self.stops: Stops | None = None
+        self.stops: ProducerStops | None = None
         """What producers had to bear; None while that is nothing."""
-        self._heaps: tuple[Least, Least] | None = None
+        self._heaps: tuple[LazyMinHeap, LazyMinHeap] | None = None
         self._evictions: list[tuple[int, int, int]] | None = None
         self._evicted_ns: list[int | None] | None = None
         """When it last evicted, by type; None while it never did."""
@@ -253,7 +253,7 @@ class TopicQuota:
         """Keep heaps from now on, if there are many subscriptions."""
         if self._heaps is None and len(self.topic.subscriptions) > SCANNED_MAX:
             durable = self._durable()
-            self._heaps = Least(_done_bytes, durable), Least(_mark_delete, durable)
+            self._heaps = LazyMinHeap(_done_bytes, durable), LazyMinHeap(_mark_delete, durable)
 
     def evaluate(self) -> None:
         """Bring everything up to now: evict what must go, stop producers or let them go on."""
@@ -376,10 +376,10 @@ class TopicQuota:
             raise ProducersHeldError(text)
         raise ProducersRefusedError(text)
 
-    def stopping(self) -> Stops:
+    def stopping(self) -> ProducerStops:
         """What producers have to bear, to be added to."""
         if self.stops is None:
-            self.stops = Stops()
+            self.stops = ProducerStops()
         return self.stops
 
     def why(self, quota: Quota) -> str:
@@ -463,16 +463,16 @@ class TopicQuota:
     def _evict(self, quota: Quota) -> None:
         topic = self.topic
         backlog_bytes, age = self.backlog_bytes(), self.age_ms()
-        taken = []
+        losses = []
         for subscription in list(self._durable()):
             stop = self._first_kept(subscription, quota)
             messages, size = subscription.evict_to(stop, quota)
             if messages:
-                taken.append(Taken(subscription.name, messages, size))
-        if not taken:
+                losses.append(SubscriptionLoss(subscription.name, messages, size))
+        if not losses:
             return
-        taken.sort(key=lambda loss: -loss.bytes)
-        act = Eviction(quota, backlog_bytes, age, taken, self.backlog_bytes(), self.age_ms())
+        losses.sort(key=lambda loss: -loss.bytes)
+        act = Eviction(quota, backlog_bytes, age, losses, self.backlog_bytes(), self.age_ms())
         if self._evictions is None or self._evicted_ns is None:
             self._evictions, self._evicted_ns = [_NOTHING, _NOTHING], [None, None]
         self._evicted_ns[quota.type] = topic.engine.now_ns

@@ -30,7 +30,7 @@ class AccessMode(IntEnum):
     EXCLUSIVE = 1
 
 
-class Hold(Enum):
+class NotReady(Enum):
     """Why no consumer of a subscription is ready, furthest along first (docs/telemetry.md 1)."""
 
     SOCKET_FULL = 3

@@ -197,11 +197,11 @@ class Committer:
             if not (topic.pending_count and self._owns(topic)):
                 continue
             if not error.retryable or disk is None or (no_room and topic.is_system):
-                topic.append_failed(error)
+                topic.fail_pending(error)
             elif self._log.full:
-                topic.append_held()
+                topic.park_pending()
             else:
-                topic.append_again()
+                topic.restage_pending()
         if no_room and not self._had_no_room:
             # Whatever rode along is staged again by itself, into the room that was kept for it.
             self._waiting = waiting + self._waiting

@@ -201,9 +201,9 @@ def left_over(broker: Broker) -> list[str]:
         "bytes that wait": engine.parked.bytes,
         "producers that wait": engine.parked._producers,
         "connections that are paused": engine.parked._paused,
-        "connections with room": engine.intake._with_room,
-        "topics at the publish gate": engine.intake.gate.topics,
-        "publishing demand": engine.intake.gate.demand,
+        "connections with room": engine.admission._with_room,
+        "topics at the publish gate": engine.admission.gate.topics,
+        "publishing demand": engine.admission.gate.demand,
         "quotas to look at": engine.quotas._dirty,
     }
     return [f"{name}: {value}" for name, value in kept.items() if value]

@@ -10,7 +10,7 @@ from headgate.base.names import parse_topic
 from headgate.base.park_cause import ParkCause
 from headgate.base.units import NS_PER_S
 from headgate.broker.service import Broker
-from headgate.engine.parking import Place
+from headgate.engine.parked_send import ParkedAt
 from headgate.engine.topic import Topic
 from headgate.facade.admin_facade import AdminFacade
 from headgate.flow.limits.rate_limit import Dimension, RateLimit
@@ -82,9 +82,9 @@ class PublishWatch:
         effects: Any = broker.engine.effects
         self._stage = effects.append
         effects.append = self._append
-        intake: Any = broker.engine.intake
-        intake.put_in_force = self._noting(intake.put_in_force)
-        intake.set_broker_limit = self._noting(intake.set_broker_limit)
+        admission: Any = broker.engine.admission
+        admission.put_in_force = self._noting(admission.put_in_force)
+        admission.set_broker_limit = self._noting(admission.set_broker_limit)
         log: Any = broker.log
         self._fail_batch = log.fail
         log.fail = self._failed
@@ -101,7 +101,7 @@ class PublishWatch:
     def _of(self, number: int, ordinal: int, amounts: tuple[int, int]) -> _Accepted:
         engine = self._broker.engine
         limits = {each.log.number: each.publish_limit for each in engine.by_number.values()}
-        return _Accepted(engine.now_ns, number, ordinal, amounts, limits, engine.intake.limit)
+        return _Accepted(engine.now_ns, number, ordinal, amounts, limits, engine.admission.limit)
 
     def _append(self, topic: Topic, message_count: int, body: bytes) -> int:
         ordinal = int(self._stage(topic, message_count, body))
@@ -111,7 +111,7 @@ class PublishWatch:
         since_ns = self._broker.engine.now_ns - NS_PER_S
         while accepted and accepted[0].at_ns <= since_ns:
             accepted.popleft()
-        limits = [each.of_broker for each in accepted] + [self._broker.engine.intake.limit]
+        limits = [each.of_broker for each in accepted] + [self._broker.engine.admission.limit]
         self._check("the broker", list(accepted), limits)
         limits = [each.of_topic.get(number) for each in accepted] + [topic.publish_limit]
         mine = [each for each in accepted if each.number == number]
@@ -143,7 +143,7 @@ class PublishWatch:
 
     def _wakes_in_time(self) -> bool:
         """Whether the loop looks again when the first of those who wait may go."""
-        broker, due_ns = self._broker, self._broker.engine.intake.gate.next_wake_ns()
+        broker, due_ns = self._broker, self._broker.engine.admission.gate.next_wake_ns()
         return due_ns is not None and broker._wake is not None and broker._wake_ns <= due_ns
 
     def check(self) -> list[str]:
@@ -156,15 +156,15 @@ class PublishWatch:
                 self._seen[f"parked by {cause.label}"] += parking.waiting(cause).producers > 0
             for producer in topic.producers.values():
                 self._seen["not read"] += producer.is_paused
-                if not producer.parked or broker._flush_scheduled or engine.intake.is_busy:
+                if not producer.parked or broker._flush_scheduled or engine.admission.is_busy:
                     continue
                 label = f"{topic.name} {producer.name}"
-                if producer.place is Place.GATE:
-                    if not engine.intake.is_limited(topic):
+                if producer.parked_at is ParkedAt.GATE:
+                    if not engine.admission.is_limited(topic):
                         wrong.append(f"{label} waits for a limit, and there is none")
                     elif not self._wakes_in_time():
                         wrong.append(f"{label} waits for a limit, and nobody wakes it")
-                if producer.place is Place.CONNECTION and producer.port.has_room:
+                if producer.parked_at is ParkedAt.CONNECTION and producer.port.has_room:
                     wrong.append(f"{label} waits for answers, and there is room")
         for port in engine.parked._paused:
             if not port.parked_bytes:

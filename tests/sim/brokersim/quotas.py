@@ -93,7 +93,7 @@ class QuotaWatch(NoObserver):
         self._seen[f"evicted by {quota.type.label}"] += 1
         if quota.policy is not QuotaPolicy.EVICTION:
             self._fail(f"{topic.name}: {quota} evicts")
-        for taken in eviction.taken:
+        for taken in eviction.losses:
             subscription = topic.subscriptions[taken.subscription]
             if not subscription.is_durable:
                 self._fail(f"{topic.name}: the reader {subscription.name} was evicted")
@@ -122,7 +122,7 @@ class QuotaWatch(NoObserver):
                 if size != producer.parked_bytes or producer.ending:
                     wrong.append(f"{topic.name} {producer.name}: {producer.parked_bytes} of {size}")
             self._seen["parked"] += bool(waiting)
-            if any(producer.place is None for producer in waiting):
+            if any(producer.parked_at is None for producer in waiting):
                 wrong.append(f"{topic.name}: somebody waits nowhere")
             quota = topic.quota
             if quota is None or quota.is_dirty or self._broker._flush_scheduled:

@@ -282,7 +282,11 @@ async def test_deleting_a_topic_forgets_what_waits(world: World) -> None:
     await asyncio.sleep(0.1)
     await world.broker.registry.delete(NAME, force=True)
     engine = world.broker.engine
-    assert (engine.parked.bytes, engine.parked._producers, engine.intake.gate.demand) == (0, {}, 0)
+    assert (engine.parked.bytes, engine.parked._producers, engine.admission.gate.demand) == (
+        0,
+        {},
+        0,
+    )
 
 
 # -- batches and chunks ----------------------------------------------------------------------------

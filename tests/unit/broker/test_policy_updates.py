@@ -143,7 +143,8 @@ async def test_what_was_counted_survives_a_reconnect_and_no_restart(world: World
     def counted() -> tuple[int, int]:
         subscription = world.broker.engine.topics[TOPIC].subscriptions["s"]
         subscription.settle_throttling()
-        return subscription.gate.throttled_events[1][0], subscription.held_back.counts[1][0]
+        events = subscription.gate.throttled_events[1][0]
+        return events, subscription.throttled_dispatch.counts[1][0]
 
     await consume(world)
     await publish_for(world, 1_000, 0.1, batch=1)

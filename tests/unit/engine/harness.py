@@ -13,7 +13,7 @@ from headgate.base.units import NS_PER_MS, NS_PER_S
 from headgate.engine.consumer import Consumer
 from headgate.engine.engine import Engine
 from headgate.engine.eviction import Eviction
-from headgate.engine.ports import FreePort
+from headgate.engine.ports import UnboundedPort
 from headgate.engine.producer import Producer
 from headgate.engine.subscription import Subscription
 from headgate.engine.topic import Topic
@@ -74,7 +74,7 @@ class FakeLog:
         return bisect_left(self.times, received_ms)
 
 
-class FakePort(FreePort):
+class FakePort(UnboundedPort):
     """A connection that remembers what it was told."""
 
     def __init__(self) -> None:
@@ -91,7 +91,7 @@ class FakePort(FreePort):
         self.closed: list[int] = []
         self.staged_count = 0
         """SENDs that waited and were staged then."""
-        self.taken_back_count = 0
+        self.unstaged_count = 0
         """SENDs that were staged and wait again."""
         self.refusals: list[tuple[int, str]] = []
         self.active: list[tuple[int, bool]] = []
@@ -110,8 +110,8 @@ class FakePort(FreePort):
     def send_staged(self) -> None:
         self.staged_count += 1
 
-    def send_taken_back(self) -> None:
-        self.taken_back_count += 1
+    def send_unstaged(self) -> None:
+        self.unstaged_count += 1
 
     def throttled(self, cause: ParkCause) -> None:
         self.causes[cause] += 1

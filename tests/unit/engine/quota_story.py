@@ -119,27 +119,27 @@ class Story:
                 self.rig.topic.park(producer, body.sequence, 0, 1, body)
             elif not self.rig.topic.publish(producer, body.sequence, 0, 1, body):
                 self.reached["parked" if producer.parked else "forgotten"] += 1
-            if producer.place is not None:
-                self.reached[f"waits at {producer.place.name.lower()}"] += 1
+            if producer.parked_at is not None:
+                self.reached[f"waits at {producer.parked_at.name.lower()}"] += 1
 
     def do_commit(self, _: int, __: int) -> None:
         self.rig.log.end = self.rig.log.staged_end
         self.rig.topic.durable(0)
-        self.rig.engine.intake.answered()
+        self.rig.engine.admission.answered()
 
     def do_commit_some(self, which: int, _: int) -> None:
         log = self.rig.log
         log.end = min(log.staged_end, log.end + which)
         self.rig.topic.durable(0)
-        self.rig.engine.intake.answered()
+        self.rig.engine.admission.answered()
 
     def do_fail(self, _: int, __: int) -> None:
         log = self.rig.log
         for column in (log.bodies, log.counts, log.times):
             del column[log.end :]
         del self._taken[log.end :]
-        self.rig.topic.append_failed(StorageError("disk full", retryable=True))
-        self.rig.engine.intake.answered()
+        self.rig.topic.fail_pending(StorageError("disk full", retryable=True))
+        self.rig.engine.admission.answered()
 
     def do_ack(self, which: int, amount: int) -> None:
         if (found := self._subscription(which)) and found.consumers:
@@ -204,21 +204,21 @@ class Story:
     def do_limit(self, which: int, amount: int) -> None:
         """The publish limit, static or adaptive, of the topic or of the broker."""
         limit = limit_of(which, amount)
-        intake, topic = self.rig.engine.intake, self.rig.topic
+        admission, topic = self.rig.engine.admission, self.rig.topic
         if which % 3 == 0:
             self.rig.publish_limit = limit
             self.rig.engine.publish_limit_of_topic(topic)
         elif which % 3 == 1:
             topic.adaptive_limit = limit
-            intake.put_in_force(topic)
+            admission.put_in_force(topic)
         else:
-            intake.set_broker_limit(limit)
+            admission.set_broker_limit(limit)
         self._limits.append((self.rig.engine.now_ns, self._limits_now()))
 
     def _limits_now(self) -> list[float]:
         """What the topic's and the broker's limits allow a second now, in messages and in bytes."""
         topic = self.rig.topic
-        levels = ((topic.publish_limit, topic.adaptive_limit), (self.rig.engine.intake.limit,))
+        levels = ((topic.publish_limit, topic.adaptive_limit), (self.rig.engine.admission.limit,))
         return [
             min((x for limit in limits if limit and (x := limit.amount(dimension))), default=NONE)
             for limits in levels
@@ -227,7 +227,7 @@ class Story:
 
     def do_maximum(self, which: int, amount: int) -> None:
         self.ports[which % 2].maximum = 1 + amount % 10 if which % 3 else 1_000
-        self.rig.engine.intake.answered()
+        self.rig.engine.admission.answered()
 
     def do_wait(self, which: int, amount: int) -> None:
         self.rig.advance((10, 300, 3_000, 12_000)[which % 4] + amount)
@@ -250,7 +250,7 @@ class Story:
         producers = list(self.rig.topic.producers.values())
         if producers:
             self.rig.topic.remove_producer(producers[which % len(producers)])
-            self.rig.engine.intake.answered()
+            self.rig.engine.admission.answered()
 
     def do_turn(self, _: int, __: int) -> None:
         self.rig.engine.flush()
@@ -380,7 +380,7 @@ class Story:
         for producer in topic.producers.values():
             if producer.parked and (quota is None or quota.over is None):
                 assert not free or not producer.port.has_room
-            assert (producer.place is not None) == bool(producer.parked)
+            assert (producer.parked_at is not None) == bool(producer.parked)
         if quota is None:
             return
         assert quota.is_right()

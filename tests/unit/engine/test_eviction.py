@@ -7,7 +7,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from headgate.base.ack_set import AckSet
-from headgate.engine.eviction import Eviction, Taken, first_kept
+from headgate.engine.eviction import Eviction, SubscriptionLoss, first_kept
 from headgate.engine.subscription import Subscription
 from headgate.flow.quota.backlog_quota import Quota, QuotaPolicy, QuotaType
 from tests.unit.engine.harness import Rig
@@ -61,7 +61,8 @@ def test_who_owes_nothing_stays() -> None:
 
 def test_an_act_adds_up_what_all_lost() -> None:
     quota = Quota(QuotaType.SIZE, 100, QuotaPolicy.EVICTION, "topic policy")
-    act = Eviction(quota, 120, -1, [Taken("a", 3, 40), Taken("b", 1, 5)], 90, -1)
+    losses = [SubscriptionLoss("a", 3, 40), SubscriptionLoss("b", 1, 5)]
+    act = Eviction(quota, 120, -1, losses, 90, -1)
     assert (act.messages, act.bytes) == (4, 45)
 
 

@@ -10,7 +10,7 @@ from headgate.base.park_cause import ParkCause
 from headgate.base.units import NS_PER_S
 from headgate.engine.engine import EngineLimits
 from headgate.engine.parked_bounds import held_since_ns
-from headgate.engine.parking import ParkedSend, Place
+from headgate.engine.parked_send import ParkedAt, ParkedSend
 from headgate.engine.producer import Producer
 from headgate.flow.limits.rate_limit import RateLimit
 from headgate.flow.quota.backlog_quota import NO_QUOTAS
@@ -240,7 +240,7 @@ def test_the_adaptive_limit_pauses_only_who_acknowledges_nothing(port: FakePort)
     rig = held_rig(connection=50)
     limited(rig, None)
     rig.topic.adaptive_limit = RateLimit(messages=1, bytes=None)
-    rig.engine.intake.put_in_force(rig.topic)
+    rig.engine.admission.put_in_force(rig.topic)
     producer = producer_on(rig, port)
     send(rig, producer, 5)
     assert rig.topic.parking is not None
@@ -258,7 +258,7 @@ def test_a_paused_connection_whose_acknowledgements_the_adaptive_limit_needs_is_
     send(rig, producer_on(rig, port), 6)
     assert port.is_paused
     rig.topic.adaptive_limit = RateLimit(messages=None, bytes=1)
-    rig.engine.intake.put_in_force(rig.topic)
+    rig.engine.admission.put_in_force(rig.topic)
     let_go(rig, 3)
     rig.commit()
     assert (port.is_paused, port.closed) == (False, [2])
@@ -273,11 +273,11 @@ def test_since_when_a_send_is_held() -> None:
     producer = Producer(1, "p", FakePort())
     assert held_since_ns(producer) is None
     producer.parked = [ParkedSend(0, 0, 1, TEN, 5)]  # type: ignore[assignment]
-    producer.place, producer.place_since_ns = Place.GATE, 7
+    producer.parked_at, producer.parked_at_since_ns = ParkedAt.GATE, 7
     assert held_since_ns(producer) is None
-    producer.place = Place.QUOTA
+    producer.parked_at = ParkedAt.QUOTA
     assert held_since_ns(producer) == 7
-    producer.place_since_ns = 3
+    producer.parked_at_since_ns = 3
     assert held_since_ns(producer) == 5
 
 
@@ -315,7 +315,7 @@ def test_who_is_closed_for_an_adaptive_limit_is_not_counted_as_closed_by_a_quota
     rig.set_quotas(size_quota(1_000_000))
     limited(rig, None)
     rig.topic.adaptive_limit = RateLimit(messages=1, bytes=None)
-    rig.engine.intake.put_in_force(rig.topic)
+    rig.engine.admission.put_in_force(rig.topic)
     port = AckingPort()
     send(rig, producer_on(rig, port), 6)
     assert port.closed == [2]

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headgate.base.park_cause import ParkCause
-from headgate.engine.parking import ParkedSend, Parking, Place, Waiting
+from headgate.engine.parked_send import ParkedAt, ParkedSend
+from headgate.engine.parking import Parking, Waiting
 from headgate.engine.producer import Producer
 from tests.unit.engine.harness import FakePort
 
@@ -25,7 +26,8 @@ def test_who_waits_is_counted_by_its_cause() -> None:
     parking, port = Parking(), FakePort()
     first, second, third = producer(1, port), producer(2, port), producer(3)
     assert not parking
-    for one, place in ((first, Place.QUOTA), (second, Place.GATE), (third, Place.CONNECTION)):
+    places = ParkedAt.QUOTA, ParkedAt.GATE, ParkedAt.CONNECTION
+    for one, place in zip((first, second, third), places, strict=True):
         parking.enter(one, place, 0)
         parking.count(one, 1, send(10 * one.producer_id, messages=one.producer_id))
     assert parking
@@ -44,9 +46,9 @@ def test_who_waits_is_counted_by_its_cause() -> None:
 def test_since_when_something_waits_without_a_break() -> None:
     parking, one = Parking(), producer(1)
     assert parking.since_ns(ParkCause.TOPIC_RATE) is None
-    parking.enter(one, Place.GATE, 5)
+    parking.enter(one, ParkedAt.GATE, 5)
     parking.count(one, 1, send())
-    parking.enter(producer(2), Place.GATE, 7)
+    parking.enter(producer(2), ParkedAt.GATE, 7)
     assert parking.since_ns(ParkCause.TOPIC_RATE) == 5
     parking.set_gate_cause(ParkCause.BROKER_RATE, 9)
     assert parking.since_ns(ParkCause.TOPIC_RATE) is None
@@ -69,18 +71,18 @@ def test_who_parks_too_much_itself_waits_for_what_holds_that() -> None:
     """Rule 3.5; the neighbours on its connection wait for memory, and so does it once its own is
     gone."""
     parking, one, neighbour = Parking(), producer(1), producer(2)
-    parking.enter(one, Place.GATE, 0)
+    parking.enter(one, ParkedAt.GATE, 0)
     parking.count(one, 1, send())
     parking.pause(one, True, 10)
     assert parking.causes(100) == [ParkCause.TOPIC_RATE]
     parking.pause(neighbour, True, 100)
     assert parking.waiting(ParkCause.MEMORY) == Waiting(1, 0, 0)
     parking.resume(neighbour, 150)
-    parking.enter(one, Place.QUOTA, 200)
+    parking.enter(one, ParkedAt.QUOTA, 200)
     assert parking.waiting(ParkCause.MEMORY) == Waiting(0, 0, 0)
     parking.leave(one, 300)
     assert parking.waiting(ParkCause.MEMORY) == Waiting(1, 0, 0)
-    parking.enter(one, Place.GATE, 340)
+    parking.enter(one, ParkedAt.GATE, 340)
     parking.resume(one, 400)
     parking.leave(one, 400)
     assert not parking.waiting(ParkCause.MEMORY).producers
@@ -89,7 +91,7 @@ def test_who_parks_too_much_itself_waits_for_what_holds_that() -> None:
 
 def test_what_is_not_yet_durable_is_memory_for_everybody() -> None:
     parking, one = Parking(), producer(1)
-    parking.enter(one, Place.GATE, 0)
+    parking.enter(one, ParkedAt.GATE, 0)
     parking.pause(one, False, 0)
     assert parking.waiting(ParkCause.MEMORY) == Waiting(1, 0, 0)
     parking.pause(one, True, 10)
@@ -103,11 +105,11 @@ def test_turns_of_a_quota_and_of_a_connection() -> None:
     parking, port = Parking(), FakePort()
     producers = [producer(number, port) for number in range(4)]
     for one in producers[:3]:
-        parking.enter(one, Place.QUOTA, 0)
+        parking.enter(one, ParkedAt.QUOTA, 0)
     assert list(parking.quota_ring) == producers[:3]
-    parking.enter(producers[1], Place.GATE, 0)
-    parking.enter(producers[0], Place.CONNECTION, 0)
-    parking.enter(producers[3], Place.CONNECTION, 0)
+    parking.enter(producers[1], ParkedAt.GATE, 0)
+    parking.enter(producers[0], ParkedAt.CONNECTION, 0)
+    parking.enter(producers[3], ParkedAt.CONNECTION, 0)
     assert list(parking.quota_ring) == [producers[2]]
     assert list(port.waiting) == [producers[0], producers[3]]
     parking.leave(producers[0], 0)
@@ -117,8 +119,8 @@ def test_turns_of_a_quota_and_of_a_connection() -> None:
 
 def test_seconds_run_while_anything_waits_for_the_cause() -> None:
     parking, one, other = Parking(), producer(1), producer(2)
-    parking.enter(one, Place.GATE, 100)
-    parking.enter(other, Place.GATE, 150)
+    parking.enter(one, ParkedAt.GATE, 100)
+    parking.enter(other, ParkedAt.GATE, 150)
     parking.leave(one, 200)
     assert parking.parked_ns(ParkCause.TOPIC_RATE, 300) == 200
     parking.set_gate_cause(ParkCause.ADAPTIVE, 300)
@@ -135,11 +137,11 @@ def test_seconds_run_while_anything_waits_for_the_cause() -> None:
 def test_a_connection_hears_by_what_each_producer_is_held_and_the_same_when_it_is_not() -> None:
     parking, port = Parking(), FakePort()
     one = producer(1, port)
-    parking.enter(one, Place.GATE, 0)
+    parking.enter(one, ParkedAt.GATE, 0)
     parking.set_gate_cause(ParkCause.BROKER_RATE, 0)
-    parking.enter(one, Place.QUOTA, 0)
+    parking.enter(one, ParkedAt.QUOTA, 0)
     assert +port.causes == Counter([ParkCause.BACKLOG_QUOTA])
-    parking.enter(one, Place.GATE, 0)
+    parking.enter(one, ParkedAt.GATE, 0)
     assert +port.causes == Counter([ParkCause.BROKER_RATE])
     parking.leave(one, 0)
     assert not +port.causes
@@ -159,21 +161,21 @@ acts = st.lists(
 def test_figures_and_seconds_agree_with_plain_lists(story: list[tuple[str, int, int]]) -> None:
     parking, port = Parking(), FakePort()
     producers = [producer(number, port) for number in range(4)]
-    places: dict[int, Place] = {}
+    places: dict[int, ParkedAt] = {}
     sizes: Counter[int] = Counter()
     cause, over, now_ns = ParkCause.TOPIC_RATE, False, 0
     spent: Counter[ParkCause] = Counter()
 
-    def cause_at(place: Place) -> ParkCause:
-        if place is Place.CONNECTION:
+    def cause_at(place: ParkedAt) -> ParkCause:
+        if place is ParkedAt.CONNECTION:
             return ParkCause.PENDING_LIMIT
-        return ParkCause.BACKLOG_QUOTA if over or place is Place.QUOTA else cause
+        return ParkCause.BACKLOG_QUOTA if over or place is ParkedAt.QUOTA else cause
 
     for act, number, choice in story:
         one = producers[number]
         if act == "enter":
-            places[number] = Place(choice)
-            parking.enter(one, Place(choice), now_ns)
+            places[number] = ParkedAt(choice)
+            parking.enter(one, ParkedAt(choice), now_ns)
         elif act == "count" and number in places:
             sizes[number] += 10
             parking.count(one, 1, send())
@@ -205,7 +207,7 @@ def test_figures_and_seconds_agree_with_plain_lists(story: list[tuple[str, int, 
 def test_what_a_wait_was_for_may_show_at_its_end_and_what_was_told_stays() -> None:
     """Rule 3.3."""
     parking, one = Parking(), producer(1)
-    parking.enter(one, Place.GATE, 0)
+    parking.enter(one, ParkedAt.GATE, 0)
     parking.set_gate_cause(ParkCause.TOPIC_RATE, 100)
     parking.retell_gate_cause(ParkCause.BROKER_RATE, 300)
     assert parking.parked_ns(ParkCause.TOPIC_RATE, 300) == 100

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from headgate.base.park_cause import ParkCause
-from headgate.engine.ports import FreePort
+from headgate.engine.ports import UnboundedPort
 
 
 def test_nothing_waits_for_it() -> None:
-    port = FreePort()
+    port = UnboundedPort()
     for told in (port.throttled, port.unthrottled):
         told(ParkCause.TOPIC_RATE)
     port.pause_for_parked()

@@ -474,7 +474,7 @@ def test_what_a_removed_quota_kept_waiting_goes_although_the_disk_fails_meanwhil
     assert rig.stored == 12
     for column in (rig.log.bodies, rig.log.counts, rig.log.times):
         del column[rig.log.end :]
-    rig.topic.append_failed(StorageError("disk full", retryable=True))
+    rig.topic.fail_pending(StorageError("disk full", retryable=True))
     assert [sequence for sequence, _ in rig.port.failures] == [10, 11]
     assert rig.topic.quota is not None
     assert rig.topic.quota.backlog_bytes() == 100

@@ -10,7 +10,7 @@ from headgate.base.units import NS_PER_MS
 from headgate.engine.errors import ProducerBusyError, ProducerFencedError, TopicFencedError
 from headgate.engine.producer import Producer
 from headgate.engine.types import AccessMode
-from headgate.engine.writes import PERIOD_NS
+from headgate.engine.write_histograms import PERIOD_NS
 from tests.unit.engine.harness import START_MS, FakePort, Rig
 
 
@@ -48,7 +48,7 @@ def test_a_failed_commit_is_told_to_each_sender() -> None:
     rig.publish(1)
     rig.topic.publish(rig.producer, 8, 0, 1, b"x")
     rig.topic.publish(rig.producer, 9, 0, 1, b"x")
-    rig.topic.append_failed(StorageError("disk full", retryable=True))
+    rig.topic.fail_pending(StorageError("disk full", retryable=True))
     assert rig.port.failures == [(8, "disk full"), (9, "disk full")]
     assert rig.topic.pending_count == 0
     assert sorted(rig.topic.cache) == [0]
@@ -123,9 +123,9 @@ def test_writes_are_timed_from_the_turn_of_their_arrival() -> None:
     arrive(1, after_ms=30)
     # The rest of the third turn waited 30 ms + 60 ms, the last entry 60 ms.
     durable(10, after_ms=60, storage_ms=15)
-    assert rig.topic.written_last_period().entries == 0
+    assert rig.topic.writes_last_minute().entries == 0
     rig.engine.begin_turn(21 * PERIOD_NS, START_MS, START_MS)
-    figures = rig.topic.written_last_period()
+    figures = rig.topic.writes_last_minute()
     assert figures.latency == [1, 0, 2 + 3, 0, 0, 0, 3 + 1, 0, 0, 0]
     assert figures.latency_ns == (2 * 5 + 3 * 2 + 0 + 3 * 90 + 60) * NS_PER_MS
     assert figures.storage == [0, 0, 6, 0, 4, 0, 0, 0, 0, 0]
@@ -138,18 +138,18 @@ def test_a_failed_commit_leaves_no_arrivals_behind() -> None:
     rig = Rig()
     rig.engine.begin_turn(20 * PERIOD_NS, START_MS, START_MS)
     rig.topic.publish(rig.producer, 1, 0, 1, b"lost")
-    rig.topic.append_failed(StorageError("disk full", retryable=True))
+    rig.topic.fail_pending(StorageError("disk full", retryable=True))
     rig.log.bodies.clear()
     rig.log.counts.clear()
-    assert rig.topic.written_last_period().entries == 0
+    assert rig.topic.writes_last_minute().entries == 0
     # The same turn, and the ordinal of the lost one again.
     rig.topic.publish(rig.producer, 2, 0, 1, b"stored")
     rig.engine.begin_turn(20 * PERIOD_NS + 7 * NS_PER_MS, START_MS, START_MS)
     rig.log.end = 1
     rig.topic.durable(NS_PER_MS)
     rig.engine.begin_turn(21 * PERIOD_NS, START_MS, START_MS)
-    assert rig.topic.written_last_period().latency_ns == 7 * NS_PER_MS
-    assert rig.topic.written_last_period().entries == 1
+    assert rig.topic.writes_last_minute().latency_ns == 7 * NS_PER_MS
+    assert rig.topic.writes_last_minute().entries == 1
 
 
 def test_the_slowest_stored_subscription_decides_what_is_kept() -> None:

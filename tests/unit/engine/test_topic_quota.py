@@ -361,7 +361,7 @@ def test_a_failed_commit_gives_its_room_back() -> None:
     assert rig.stored == 10
     for column in (rig.log.bodies, rig.log.counts, rig.log.times):
         del column[:]
-    rig.topic.append_failed(StorageError("disk full", retryable=True))
+    rig.topic.fail_pending(StorageError("disk full", retryable=True))
     rig.flush()
     rig.commit()
     assert [sequence for sequence, _ in rig.port.receipts] == [10, 11]

@@ -52,7 +52,7 @@ def live(rig: Rig, adaptive: RateLimit | None = None) -> Topic:
     engine = Engine(FakeEffects(), publish_limit_of=rig.resolver.enforced_publish_limit)
     topic = engine.load_topic(NAME, FakeLog(1))
     topic.adaptive_limit = adaptive
-    engine.intake.put_in_force(topic)
+    engine.admission.put_in_force(topic)
     return topic
 
 

@@ -66,7 +66,7 @@ def publish_limits(broker: Broker, topics: Sequence[Topic]) -> list[LimitState]:
             limits.append(_state(PUBLISH_TOPIC, topic.name.full, effective, statistics, False))
     of_broker = broker.publish_in_force.of_broker()
     if of_broker.source and not all(topic.is_system for topic in topics):
-        statistics = broker.engine.intake.gate.statistics(broker.engine.now_ns)
+        statistics = broker.engine.admission.gate.statistics(broker.engine.now_ns)
         limits.append(_state(PUBLISH_BROKER, "", of_broker, statistics, False))
     return limits
 
@@ -77,7 +77,7 @@ def held_back(subscriptions: Sequence[Subscription]) -> list[HeldBackState]:
     events, amounts = Counter[tuple[Level, Dimension]](), Counter[tuple[Level, Dimension]]()
     for subscription in subscriptions:
         subscription.settle_throttling()
-        counts = subscription.held_back.counts
+        counts = subscription.throttled_dispatch.counts
         for level in Level:
             for dimension in Dimension:
                 events[level, dimension] += subscription.gate.throttled_events[level][dimension]

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 from headgate.base.park_cause import ParkCause
 from headgate.base.units import NS_PER_S
 from headgate.broker.slices import Steps
-from headgate.engine.parking import Parking, Place
+from headgate.engine.parked_send import ParkedAt
+from headgate.engine.parking import Parking
 from headgate.engine.topic import Topic
 from headgate.flow.limits.precedence import ADAPTIVE_SOURCE
 from headgate.flow.limits.rate_limit import Dimension
@@ -118,7 +119,7 @@ def _limit_ref(broker: Broker, topic: Topic, cause: ParkCause) -> LimitRef | Non
 def _refusing(topic: Topic) -> Dimension | None:
     """In what the limits refuse the next message of somebody who waits for them."""
     for producer in topic.producers.values():
-        if producer.place is Place.GATE and producer.gate is not None:
+        if producer.parked_at is ParkedAt.GATE and producer.gate is not None:
             refusal = producer.gate.cause(topic.engine.now_ns)
             if refusal is not None:
                 return refusal.dimension

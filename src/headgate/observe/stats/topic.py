@@ -162,7 +162,7 @@ def subscription_stats(
     )
     gate, dispatcher = subscription.gate, subscription.dispatcher
     subscription.settle_throttling()
-    events, held_back = gate.throttled_events, subscription.held_back.counts
+    events, held_back = gate.throttled_events, subscription.throttled_dispatch.counts
     of_subscription, of_topic = events[Level.SUBSCRIPTION], events[Level.TOPIC]
     of_broker = events[Level.BROKER]
     backlog = subscription.backlog_entries

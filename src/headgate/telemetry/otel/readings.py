@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from headgate.engine.parking import Parking
     from headgate.engine.subscription import Subscription
     from headgate.engine.topic import Topic
-    from headgate.engine.topic_quota import Stops, TopicQuota
+    from headgate.engine.topic_quota import ProducerStops, TopicQuota
 
 Attributes = Mapping[str, str | int]
 Values = Iterable[tuple[Attributes, Number]]
@@ -205,7 +205,7 @@ def producers_refused(_: Broker, topic: Topic) -> int | None:
     return _of_stops(topic, lambda stops: stops.refused)
 
 
-def _of_stops(topic: Topic, read: Callable[[Stops], int]) -> int | None:
+def _of_stops(topic: Topic, read: Callable[[ProducerStops], int]) -> int | None:
     if topic.quota is None:
         return None
     return 0 if topic.quota.stops is None else read(topic.quota.stops)

@@ -309,7 +309,7 @@ class _Renderer:
         subscription.settle_throttling()
         events = subscription.gate.throttled_events
         tenant = f',tenant="{escape(subscription.topic.name.namespace.tenant)}"}} '
-        held_back = subscription.held_back.counts
+        held_back = subscription.throttled_dispatch.counts
         for dimension, (series, lines) in enumerate(self._held_back_lines):
             amount = safe_sum(*(level[dimension] for level in held_back))
             lines.append(f"{series}{labels}{tenant}{amount}")

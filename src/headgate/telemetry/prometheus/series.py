@@ -142,12 +142,12 @@ TOPIC_SERIES: Final = (
 LATENCY_BUCKETS: Final = (
     "le_0_5", "le_1", "le_5", "le_10", "le_20", "le_50", "le_100", "le_200", "le_1000", "overflow",
 )  # fmt: skip
-"""Of :data:`headgate.engine.writes.LATENCY_BOUNDS_NS`, as Pulsar names them (ms)."""
+"""Of :data:`headgate.engine.write_histograms.LATENCY_BOUNDS_NS`, as Pulsar names them (ms)."""
 SIZE_BUCKETS: Final = (
     "le_128", "le_512", "le_1_kb", "le_2_kb", "le_4_kb", "le_16_kb", "le_100_kb", "le_1_mb",
     "le_overflow",
 )  # fmt: skip
-"""Of :data:`headgate.engine.writes.SIZE_BOUNDS_BYTES`."""
+"""Of :data:`headgate.engine.write_histograms.SIZE_BOUNDS_BYTES`."""
 
 
 def _buckets(name: str, unit: str, buckets: tuple[str, ...], what: str) -> tuple[Series, ...]:

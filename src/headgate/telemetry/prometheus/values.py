@@ -144,7 +144,7 @@ def _age_s(log_ms: int, received_ms: int) -> int:
 
 def write_values(topic: Topic) -> list[Number]:
     """Values of :data:`WRITE_SERIES`."""
-    figures = topic.written_last_period()
+    figures = topic.writes_last_minute()
     entries = figures.entries
     return [
         *figures.latency,

@@ -17,7 +17,7 @@ from headgate.base.errors import HeadgateError, InvariantError
 from headgate.base.names import parse_topic
 from headgate.base.positions import Position
 from headgate.base.units import NS_PER_MS, NS_PER_S
-from headgate.engine.ports import FreePort
+from headgate.engine.ports import UnboundedPort
 from headgate.engine.producer import Producer
 from headgate.engine.topic import Topic
 from headgate.record.codec import BatchHeader, encode_window, message_properties
@@ -229,7 +229,7 @@ class TelemetryPublisher:
             logger.info("telemetry is published to %s again", self._name)
 
 
-class _Port(FreePort):
+class _Port(UnboundedPort):
     """The producer's side without a connection; see :class:`headgate.engine.ports.ProducerPort`."""
 
     def __init__(self, publisher: TelemetryPublisher) -> None:

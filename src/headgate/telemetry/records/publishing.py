@@ -71,7 +71,7 @@ class PublishTrack:
 
     def end_window(self) -> None:
         """Count what each producer was granted in the window that ends now."""
-        if not self._topic.engine.intake.is_limited(self._topic):
+        if not self._topic.engine.admission.is_limited(self._topic):
             self._before = None
             self._granted = _NOBODY
             return

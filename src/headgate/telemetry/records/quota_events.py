@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass, field
 
-from headgate.engine.eviction import Eviction, Taken
+from headgate.engine.eviction import Eviction, SubscriptionLoss
 from headgate.engine.topic import Topic
 from headgate.flow.quota.backlog_quota import Quota, QuotaType
 from headgate.telemetry.records.events import EventLog
@@ -45,13 +45,13 @@ class _Acts:
     def add(self, act: Eviction, at_ns: int) -> None:
         self.at_ns, self.last = at_ns, act
         self.count += 1
-        for subscription, messages, size in act.taken:
+        for subscription, messages, size in act.losses:
             self.messages[subscription] += messages
             self.bytes[subscription] += size
 
     def sum(self) -> Eviction:
         """All of them as one act."""
-        taken = [Taken(name, n, self.bytes[name]) for name, n in self.messages.items()]
+        taken = [SubscriptionLoss(name, n, self.bytes[name]) for name, n in self.messages.items()]
         taken.sort(key=lambda loss: -loss.bytes)
         first, last = self.first, self.last
         return Eviction(

@@ -98,9 +98,9 @@ def eviction_outcome(act: Eviction, names: Names) -> dict[str, Any]:
         "oldest_age_ns": _age_ns(act.age_ms),
         "subscriptions": [
             {"subscription": names.part(name), "messages": messages, "bytes": size}
-            for name, messages, size in act.taken[:TOLD_MAX]
+            for name, messages, size in act.losses[:TOLD_MAX]
         ],
-        "subscriptions_more": max(0, len(act.taken) - TOLD_MAX),
+        "subscriptions_more": max(0, len(act.losses) - TOLD_MAX),
     }
 
 

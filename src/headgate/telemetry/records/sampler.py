@@ -161,7 +161,7 @@ class Sampler:
         if topic is None:
             self._publish_limit.changed_ns = now_ns
             info = self._broker.info
-            gate = self._engine.intake.gate
+            gate = self._engine.admission.gate
             self._follow_budgets(gate, PUBLISH_BROKER, info.broker_id, 0, now_ns)
             return
         track = self._topics.get(topic)
@@ -312,7 +312,7 @@ class Sampler:
         if (turn := publishing.turn()) is not None:
             self._tell_holding(track, turn, at)
         own: tuple[Gate, ...] = () if topic.publish_gate is None else (topic.publish_gate,)
-        for gate in (*own, self._engine.intake.gate):
+        for gate in (*own, self._engine.admission.gate):
             for budget in gate.budgets:
                 limiter = self._limiters.get((gate, budget.dimension))
                 if limiter is not None:
@@ -341,7 +341,7 @@ class Sampler:
             effective = broker.publish_in_force.of_broker()
             if (change := limit.change(effective, self._names)) is not None:
                 self._tell_limit(change, PUBLISH_BROKER)
-            self._name_sources(self._engine.intake.gate, effective)
+            self._name_sources(self._engine.admission.gate, effective)
 
     def _refresh_topic_limit(self, track: TopicTrack) -> None:
         limit, topic = track.limit, track.topic

@@ -298,7 +298,7 @@ class SubscriptionTrack:
             subscription.dispatcher.in_flight_messages(),
             sum(consumer.permits for consumer in subscription.consumers),
             *events,
-            *(n for level in subscription.held_back.counts for n in level),
+            *(n for level in subscription.throttled_dispatch.counts for n in level),
             *self.limit.values,
             *self.topic.limit.values,
             *broker_limit,

@@ -144,7 +144,7 @@ async def test_what_a_quota_holds_is_told_by_its_cause(world: World) -> None:
 async def test_topics_whose_connections_are_not_read_are_listed(world: World) -> None:
     await publish(world, "p", messages=1)
     topic = world.broker.engine.topics[TOPIC]
-    topic.read_no_further(topic.producers["p"])
+    topic.pause_reading(topic.producers["p"])
     (held,) = (await explain_top(world.broker, 10))["publishing"]
     assert (held["causes"], held["messages"]) == (["memory"], 0)
     assert "the connection of 1 producer is not read" in held["sentence"]

@@ -113,7 +113,7 @@ def test_what_limits_held_back() -> None:
     (held,) = held_back([subscription, idle])
     assert (held.level, held.dimension) == ("subscription", "messages")
     assert held.events == subscription.gate.throttled_events[0][0] >= 4
-    assert held.amount == subscription.held_back.counts[0][0] > 300
+    assert held.amount == subscription.throttled_dispatch.counts[0][0] > 300
     assert held_back([idle]) == []
 
 

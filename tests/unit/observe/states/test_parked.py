@@ -84,7 +84,7 @@ async def test_the_controllers_limit_is_another_cause_than_a_policys(world: Worl
     await publish_rate(world, PublishRate(10))
     topic = live(world)
     topic.adaptive_limit = RateLimit(5, 9_000)
-    world.broker.engine.intake.put_in_force(topic)
+    world.broker.engine.admission.put_in_force(topic)
     await crowd(world, 1, 50)
     await asyncio.sleep(1)
     (state,) = states(world).values()
@@ -93,7 +93,7 @@ async def test_the_controllers_limit_is_another_cause_than_a_policys(world: Worl
         level="publish_topic", dimension="messages", text="5 msg/s", source="adaptive controller"
     )
     topic.adaptive_limit = None
-    world.broker.engine.intake.put_in_force(topic)
+    world.broker.engine.admission.put_in_force(topic)
     await asyncio.sleep(1)
     now = states(world)
     assert now["adaptive"].limit is None

@@ -54,7 +54,7 @@ def test_each_cause_that_ever_held_anything_has_its_samples() -> None:
         assert value_of(samples, SECONDS, topic=NAME, cause="topic_rate") < 3
         topic = broker.engine.topics[NAME]
         (paused,) = topic.producers.values()
-        topic.read_no_further(paused)
+        topic.pause_reading(paused)
         await asyncio.sleep(2)
         samples = await samples_of(world)
         assert value_of(samples, SECONDS, cause="memory") == pytest.approx(2, abs=0.1)

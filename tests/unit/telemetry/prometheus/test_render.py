@@ -208,7 +208,7 @@ def test_publish_limits_are_told_beside_those_of_dispatch() -> None:
         topic = await publish(world, 1)
         await publish_limit(broker, 80, 9_000)
         topic.adaptive_limit = RateLimit(100, 2_000)
-        broker.engine.intake.put_in_force(topic)
+        broker.engine.admission.put_in_force(topic)
         _, samples = await page(world)
         limits = {
             (s.labels["limiter"], s.labels["dimension"]): (s.value, s.labels["source"])

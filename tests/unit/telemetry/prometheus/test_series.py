@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from headgate.engine.writes import LATENCY_BOUNDS_NS, SIZE_BOUNDS_BYTES
+from headgate.engine.write_histograms import LATENCY_BOUNDS_NS, SIZE_BOUNDS_BYTES
 from headgate.telemetry.prometheus.series import (
     BACKLOG_AGE_SERIES,
     HELD_BACK_SERIES,

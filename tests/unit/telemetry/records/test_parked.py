@@ -25,7 +25,7 @@ def test_what_waits_by_its_cause() -> None:
         "parked_backlog_quota_messages": 3,
         "parked_backlog_quota_bytes": 10,
     }
-    rig.topic.read_no_further(rig.producer)
+    rig.topic.pause_reading(rig.producer)
     rig.advance(500)
     rig.set_quotas(NO_QUOTAS)
     rig.commit()

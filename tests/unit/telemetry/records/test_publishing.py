@@ -59,7 +59,7 @@ def test_the_limit_in_force_is_in_the_topics_row_and_what_is_set_in_an_event() -
             80, 9_000, "topic policy",
         )  # fmt: skip
         topic.adaptive_limit = RateLimit(100, 2_000)
-        broker.engine.intake.put_in_force(topic)
+        broker.engine.admission.put_in_force(topic)
         window = await own.after(1)
         (row,) = window[Kind.TOPIC]
         assert row["publish_limit_messages_per_s"] == 80

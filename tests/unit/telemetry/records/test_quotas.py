@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from headgate.base.units import NS_PER_MS, NS_PER_S
-from headgate.engine.eviction import Eviction, Taken
+from headgate.engine.eviction import Eviction, SubscriptionLoss
 from headgate.flow.quota.backlog_quota import NO_QUOTAS, Quota, QuotaPolicy, Quotas, QuotaType
 from headgate.record.fields import FIELDS, Kind
 from headgate.telemetry.records.names import PLAIN, HashedNames
@@ -112,7 +112,7 @@ def test_what_became_of_the_producers() -> None:
 
 
 def test_an_eviction_names_those_that_lost_most() -> None:
-    taken = [Taken(f"s{n}", n, 10 * n) for n in range(TOLD_MAX + 5, 0, -1)]
+    taken = [SubscriptionLoss(f"s{n}", n, 10 * n) for n in range(TOLD_MAX + 5, 0, -1)]
     outcome = eviction_outcome(Eviction(TIME, 5_000, 95_000, taken, 900, -1), PLAIN)
     total = sum(range(TOLD_MAX + 6))
     assert (outcome["messages"], outcome["bytes"]) == (total, 10 * total)

@@ -27,7 +27,7 @@ _LATENCY_BUCKETS = len(LATENCY_BOUNDS_NS) + 1
 _SIZE_BUCKETS = len(SIZE_BOUNDS_BYTES) + 1
 
 
-class WriteFigures:
+class WriteHistograms:
     """Counts of one period."""
 
     __slots__ = ("latency", "latency_ns", "size_bytes", "sizes", "storage", "storage_ns")
@@ -60,30 +60,30 @@ class WriteFigures:
         return self.storage_ns // NS_PER_US
 
 
-NOTHING_WRITTEN = WriteFigures()
+NO_WRITES = WriteHistograms()
 """Of topics that nobody wrote to. Never changed."""
 
 
-class TopicWrites:
+class RecentWrites:
     """The present period of one topic and the one before it. Made at the first write."""
 
     __slots__ = ("_current", "_end_ns", "_last")
 
     def __init__(self, now_ns: int) -> None:
         self._end_ns = (now_ns // PERIOD_NS + 1) * PERIOD_NS
-        self._current = WriteFigures()
-        self._last = NOTHING_WRITTEN
+        self._current = WriteHistograms()
+        self._last = NO_WRITES
 
-    def current(self, now_ns: int) -> WriteFigures:
+    def current(self, now_ns: int) -> WriteHistograms:
         """Where writes that end at ``now_ns`` are counted."""
         if now_ns >= self._end_ns:
             is_next = now_ns < self._end_ns + PERIOD_NS
-            self._last = self._current if is_next else NOTHING_WRITTEN
-            self._current = WriteFigures()
+            self._last = self._current if is_next else NO_WRITES
+            self._current = WriteHistograms()
             self._end_ns = (now_ns // PERIOD_NS + 1) * PERIOD_NS
         return self._current
 
-    def last(self, now_ns: int) -> WriteFigures:
+    def last(self, now_ns: int) -> WriteHistograms:
         """The last whole period before ``now_ns``."""
         self.current(now_ns)
         return self._last

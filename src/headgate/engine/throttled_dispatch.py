@@ -20,7 +20,7 @@ NOTHING = ((0, 0), (0, 0), (0, 0))
 NOTHING_SEEN = (-1, -1)
 
 
-class HeldBack:
+class ThrottledDispatch:
     """The amounts of one subscription. They begin at 0 when its topic is loaded."""
 
     __slots__ = ("_amounts", "_refusing", "_seen")

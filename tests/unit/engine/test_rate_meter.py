@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from headgate.base.units import NS_PER_S
-from headgate.engine.rates import RateMeter
+from headgate.engine.rate_meter import RateMeter
 
 
 def test_zero_before_the_first_sample() -> None:

@@ -16,7 +16,7 @@ from weakref import WeakSet
 
 from headgate.base.units import NS_PER_S
 from headgate.engine.errors import DiskFullError
-from headgate.engine.parking import ParkedSend, Place
+from headgate.engine.parked_send import ParkedAt, ParkedSend
 from headgate.engine.ports import ProducerPort
 from headgate.engine.producer import Producer
 
@@ -28,7 +28,7 @@ LOOK_NS = NS_PER_S
 """Between two looks at who has waited too long: so much late producers are closed at most."""
 
 
-class DiskHold:
+class DiskFullHold:
     """The producers of one broker that wait for room on the disk."""
 
     def __init__(self, engine: Engine) -> None:
@@ -62,14 +62,14 @@ class DiskHold:
         """What was staged in ``topic`` was not stored; oldest first."""
         self.turned(full=True)
         for producer, _ in taken:
-            producer.port.send_taken_back()
+            producer.port.send_unstaged()
         for producer, send in reversed(taken):
             self._park(topic, producer, send)
 
     def _park(self, topic: Topic, producer: Producer, send: ParkedSend) -> None:
         if not producer.ending and not producer.closed:
-            self._engine.intake.enter(topic, producer, Place.DISK)
-            self._engine.intake.park(topic, producer, send, first=True)
+            self._engine.admission.enter(topic, producer, ParkedAt.DISK)
+            self._engine.admission.park(topic, producer, send, first=True)
 
     def entered(self, producer: Producer) -> None:
         """A producer waits here from now on."""
@@ -103,22 +103,22 @@ class DiskHold:
     def work(self, entries_max: int) -> int:
         """Stage what waits here while there is room, each producer in its turn, about
         ``entries_max`` of it; return how much that was."""
-        used, intake = 0, self._engine.intake
+        used, admission = 0, self._engine.admission
         while self.may_go and used < entries_max:
             producer = next(iter(self._waiting))
             del self._waiting[producer]
             used += 1
-            if producer.place is not Place.DISK:
+            if producer.parked_at is not ParkedAt.DISK:
                 continue
             topic = cast("Topic", producer.topic)
-            refused = intake.refused(topic, producer)
+            refused = admission.refused(topic, producer)
             if not producer.parked:
                 continue  # a quota that refuses producers ended it just now
             if refused is None:
-                intake.stage_next(topic, producer)
-            elif refused is not Place.DISK:
-                intake.enter(topic, producer, refused)
-            if producer.place is Place.DISK:
+                admission.stage_next(topic, producer)
+            elif refused is not ParkedAt.DISK:
+                admission.enter(topic, producer, refused)
+            if producer.parked_at is ParkedAt.DISK:
                 self._waiting[producer] = None
         return used
 
@@ -153,6 +153,6 @@ class DiskHold:
 
 def held_since_ns(producer: Producer) -> int | None:
     """Since when the oldest SEND of a producer waits for room on the disk; None if none does."""
-    if not producer.parked or producer.place is not Place.DISK:
+    if not producer.parked or producer.parked_at is not ParkedAt.DISK:
         return None
-    return max(producer.parked[0].arrived_ns, producer.place_since_ns)
+    return max(producer.parked[0].arrived_ns, producer.parked_at_since_ns)

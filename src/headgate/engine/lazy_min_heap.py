@@ -14,7 +14,7 @@ DEAD_MAX = 64
 """Entries that no longer count are kept up to so many, beside one for each that does."""
 
 
-class Least:
+class LazyMinHeap:
     """The stored subscription with the least of a figure that seldom falls.
 
     A heap of figures as they were when last looked at. Since they grow, each is a lower bound: the

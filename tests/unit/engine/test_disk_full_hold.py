@@ -7,9 +7,9 @@ import pytest
 from headgate.base.errors import NoRoomError, StorageError
 from headgate.base.park_cause import ParkCause
 from headgate.base.units import NS_PER_S
-from headgate.engine.disk_hold import held_since_ns
+from headgate.engine.disk_full_hold import held_since_ns
 from headgate.engine.errors import DiskFullError
-from headgate.engine.parking import Place
+from headgate.engine.parked_send import ParkedAt
 from headgate.engine.producer import Producer
 from headgate.engine.topic import Topic
 from headgate.flow.limits.rate_limit import RateLimit
@@ -45,7 +45,7 @@ class FullRig(Rig):
         self.fill()
         del self.log.bodies[self.log.end :], self.log.counts[self.log.end :]
         del self.log.times[self.log.end :]
-        self.topic.append_held()
+        self.topic.park_pending()
         self.flush()
 
     def second(self, name: str = "q") -> tuple[Producer, FakePort]:
@@ -88,7 +88,7 @@ def test_what_was_in_the_commit_waits_before_what_came_after_it() -> None:
     assert rig.producer.messages_published == 1
     rig.lose()
     assert (rig.waiting(), rig.producer.pending_count) == (4, 0)
-    assert rig.port.taken_back_count == 2
+    assert rig.port.unstaged_count == 2
     assert (rig.producer.messages_published, rig.producer.bytes_published) == (1, 4)
     assert rig.topic.staged_bytes == 4
     rig.make_room()
@@ -111,7 +111,7 @@ def test_a_bad_moment_changes_nothing_but_the_time() -> None:
     rig = FullRig()
     rig.send(3)
     del rig.log.bodies[:], rig.log.counts[:], rig.log.times[:]
-    rig.topic.append_again()
+    rig.topic.restage_pending()
     assert rig.producer.pending_count == 3
     rig.commit()
     assert [sequence for sequence, _ in rig.port.receipts] == [0, 1, 2]
@@ -138,10 +138,10 @@ def test_who_waits_for_a_limit_waits_for_the_disk_when_its_turn_comes() -> None:
     rig.publish_limit = RateLimit(1, None)
     rig.engine.publish_limit_of_topic(rig.topic)
     rig.send(3)
-    assert rig.producer.place is Place.GATE
+    assert rig.producer.parked_at is ParkedAt.GATE
     rig.fill()
     rig.advance(2_000)
-    assert rig.producer.place is Place.DISK
+    assert rig.producer.parked_at is ParkedAt.DISK
     rig.make_room()
     rig.advance(10_000)
     assert rig.log.staged_end == 3
@@ -205,7 +205,7 @@ def test_more_in_the_commit_than_may_wait_ends_its_producer_without_an_answer() 
     rig.send(5, body=b"x" * 40)
     rig.lose()
     assert (rig.port.closed, rig.port.failures, rig.waiting()) == ([1], [], 0)
-    assert rig.port.taken_back_count == 5
+    assert rig.port.unstaged_count == 5
 
 
 def test_who_waits_too_long_is_closed_and_may_come_back() -> None:
@@ -255,7 +255,7 @@ def test_a_closed_producer_leaves_nothing_behind() -> None:
     rig.send(2)
     rig.topic.remove_producer(rig.producer)
     rig.lose()
-    assert (rig.waiting(), rig.port.taken_back_count) == (0, 0)
+    assert (rig.waiting(), rig.port.unstaged_count) == (0, 0)
     rig.make_room()
     assert rig.log.staged_end == 0
 

@@ -133,7 +133,7 @@ def test_producers_share_their_topics_limit_by_messages() -> None:
 
 def test_topics_share_the_brokers_limit() -> None:
     rig = Rig()
-    rig.engine.intake.set_broker_limit(messages(100))
+    rig.engine.admission.set_broker_limit(messages(100))
     log = FakeLog(2)
     other = rig.engine.load_topic(parse_topic("persistent://acme/ns/other"), log)
     second = Producer(2, "o", FakePort())
@@ -154,14 +154,14 @@ def test_the_cause_is_the_limit_that_releases_last() -> None:
     rig.subscribe()
     limited(rig, messages(10))
     rig.topic.adaptive_limit = messages(5)
-    rig.engine.intake.put_in_force(rig.topic)
+    rig.engine.admission.put_in_force(rig.topic)
     rig.send(10, body=TEN)
     parking = rig.topic.parking
     assert parking is not None
     assert rig.log.staged_end == 5
     assert parking.waiting(ParkCause.ADAPTIVE) == (1, 5, 50)
     rig.topic.adaptive_limit = messages(20)
-    rig.engine.intake.put_in_force(rig.topic)
+    rig.engine.admission.put_in_force(rig.topic)
     rig.advance(900)
     assert rig.log.staged_end == 10
     rig.send(5, body=TEN)
@@ -219,7 +219,7 @@ def test_what_is_parked_goes_with_its_producer() -> None:
     rig.advance(3_000)
     assert rig.log.staged_end == 5
     assert not rig.topic.parking
-    assert rig.engine.intake.gate.demand == 0
+    assert rig.engine.admission.gate.demand == 0
 
 
 def test_what_was_not_stored_is_not_charged() -> None:
@@ -229,7 +229,7 @@ def test_what_was_not_stored_is_not_charged() -> None:
     rig.send(10)
     rig.log.bodies.clear()
     rig.log.counts.clear()
-    rig.topic.append_failed(StorageError("lost", retryable=True))
+    rig.topic.fail_pending(StorageError("lost", retryable=True))
     assert len(rig.port.failures) == 10
     rig.send(10)
     assert rig.log.staged_end == 10
@@ -303,7 +303,7 @@ def test_beyond_its_unanswered_sends_a_connections_producers_take_turns() -> Non
     rig.send(1, body=b"free/0")
     assert sent.names[-1] == "free"
     port.maximum = 7
-    rig.engine.intake.answered()
+    rig.engine.admission.answered()
     rig.flush()
     assert sent.names[5:] == ["p2", "p3", "p2", "p3", "p3"]
     assert not parking
@@ -325,7 +325,7 @@ def test_a_topic_without_limits_asks_nothing() -> None:
 def test_the_brokers_own_topics_have_no_limits() -> None:
     rig = Rig()
     rig.topic.is_system = True
-    rig.engine.intake.set_broker_limit(messages(1))
+    rig.engine.admission.set_broker_limit(messages(1))
     rig.send(50)
     assert rig.log.staged_end == 50
 
@@ -359,7 +359,7 @@ def test_slices_follow_each_other_closely() -> None:
 def test_a_small_share_is_had_in_full_although_others_go_first(own: int, broker: int) -> None:
     """Rule 1.4: what a topic's own limit allows is less than its fair share of the broker's."""
     rig = Rig()
-    rig.engine.intake.set_broker_limit(messages(broker))
+    rig.engine.admission.set_broker_limit(messages(broker))
     limited(rig, messages(own))
     for number in (2, 3):
         log = FakeLog(number)
@@ -385,7 +385,7 @@ def test_who_waits_goes_at_once_when_what_was_charged_before_is_lost() -> None:
     rig.log.bodies.clear()
     rig.log.counts.clear()
     pending_before = rig.effects.work_count
-    rig.topic.append_failed(StorageError("lost", retryable=True))
+    rig.topic.fail_pending(StorageError("lost", retryable=True))
     assert rig.effects.work_count > pending_before
     rig.advance(600)  # paced
     assert rig.log.staged_end == 5
@@ -401,7 +401,7 @@ def test_a_limit_that_was_removed_leaves_no_debt_to_the_next_one(level: str) -> 
         if level == "topic":
             limited(rig, limit)
         else:
-            rig.engine.intake.set_broker_limit(limit)
+            rig.engine.admission.set_broker_limit(limit)
 
     put(messages(1))
     rig.send(1, messages=100_000)
@@ -429,7 +429,7 @@ def test_the_cause_of_a_wait_is_the_limit_that_released_last() -> None:
         rig.engine.publish_limit_of_topic(topic)
         producer = Producer(number, f"w{number}", FakePort())
         topic.add_producer(producer)
-    rig.engine.intake.set_broker_limit(messages(15))
+    rig.engine.admission.set_broker_limit(messages(15))
     for topic in topics:
         (producer,) = [p for p in topic.producers.values() if p.name.startswith("w")]
         publish(topic, producer, 200)

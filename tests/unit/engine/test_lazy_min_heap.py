@@ -7,7 +7,7 @@ from typing import cast
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.engine.least import DEAD_MAX, Least
+from headgate.engine.lazy_min_heap import DEAD_MAX, LazyMinHeap
 from headgate.engine.subscription import Subscription
 
 
@@ -27,16 +27,16 @@ def figure_of(subscription: Subscription) -> int:
     return fake.figure
 
 
-def least_of(fakes: list[Fake]) -> Least:
-    return Least(figure_of, cast("list[Subscription]", fakes))
+def least_of(fakes: list[Fake]) -> LazyMinHeap:
+    return LazyMinHeap(figure_of, cast("list[Subscription]", fakes))
 
 
-def top_figure(least: Least) -> int | None:
+def top_figure(least: LazyMinHeap) -> int | None:
     top = least.top()
     return None if top is None else cast(Fake, top).figure
 
 
-def tell(least: Least, fake: Fake) -> None:
+def tell(least: LazyMinHeap, fake: Fake) -> None:
     least.changed(cast(Subscription, fake))
 
 

@@ -8,13 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headgate.base.units import NS_PER_MS
-from headgate.engine.writes import (
+from headgate.engine.write_histograms import (
     LATENCY_BOUNDS_NS,
-    NOTHING_WRITTEN,
+    NO_WRITES,
     PERIOD_NS,
     SIZE_BOUNDS_BYTES,
-    TopicWrites,
-    WriteFigures,
+    RecentWrites,
+    WriteHistograms,
     count_latency,
     count_sizes,
 )
@@ -46,10 +46,10 @@ def test_counting_many_at_once_is_counting_each(sizes: list[int]) -> None:
 
 def test_what_is_shown_is_the_last_whole_period() -> None:
     begin_ns = 7 * PERIOD_NS
-    writes = TopicWrites(begin_ns)
+    writes = RecentWrites(begin_ns)
     writes.current(begin_ns).sizes[0] += 5
     writes.current(begin_ns + PERIOD_NS - 1).sizes[0] += 1
-    assert writes.last(begin_ns + PERIOD_NS - 1) is NOTHING_WRITTEN
+    assert writes.last(begin_ns + PERIOD_NS - 1) is NO_WRITES
     assert writes.last(begin_ns + PERIOD_NS).entries == 6
     writes.current(begin_ns + PERIOD_NS + 1).sizes[2] += 2
     assert writes.last(begin_ns + 2 * PERIOD_NS - 1).entries == 6
@@ -57,15 +57,15 @@ def test_what_is_shown_is_the_last_whole_period() -> None:
 
 
 def test_after_a_period_without_writes_nothing_is_shown() -> None:
-    writes = TopicWrites(0)
+    writes = RecentWrites(0)
     writes.current(0).sizes[0] += 5
     assert writes.last(2 * PERIOD_NS).entries == 0
     writes.current(2 * PERIOD_NS).sizes[0] += 1
     assert writes.last(5 * PERIOD_NS).entries == 0
-    assert NOTHING_WRITTEN.entries == 0
+    assert NO_WRITES.entries == 0
 
 
 def test_sums_are_shown_in_microseconds() -> None:
-    figures = WriteFigures()
+    figures = WriteHistograms()
     figures.latency_ns, figures.storage_ns = 1_234_567, 999
     assert (figures.latency_us, figures.storage_us) == (1_234, 0)

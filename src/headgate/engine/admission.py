@@ -18,7 +18,8 @@ from collections import deque
 from typing import TYPE_CHECKING, cast
 
 from headgate.base.park_cause import ParkCause
-from headgate.engine.parking import ParkedSend, Parking, Place
+from headgate.engine.parked_send import ParkedAt, ParkedSend
+from headgate.engine.parking import Parking
 from headgate.engine.ports import ProducerPort
 from headgate.engine.producer import Producer
 from headgate.flow.limits.gate import BrokerGate, TopicGate
@@ -38,7 +39,7 @@ RUN_SENDS_MAX = 16
 """SENDs of one producer that are staged before others have their turn."""
 
 
-class Intake:
+class AdmissionControl:
     """The way into all topics of one broker."""
 
     def __init__(self, engine: Engine) -> None:
@@ -120,26 +121,27 @@ class Intake:
     def wait_for_answers(self, topic: Topic, producer: Producer, send: ParkedSend) -> None:
         """A SEND arrived whose connection has as many unanswered ones as it may."""
         if not producer.parked and not producer.ending:
-            self.enter(topic, producer, Place.CONNECTION)
+            self.enter(topic, producer, ParkedAt.CONNECTION)
         self.park(topic, producer, send)
 
-    def refused(self, topic: Topic, producer: Producer) -> Place | None:
+    def refused(self, topic: Topic, producer: Producer) -> ParkedAt | None:
         """Where the next SEND of a producer has to wait; None if it may be staged."""
         if self._engine.disk_hold.is_full:
-            return Place.DISK
+            return ParkedAt.DISK
         if not producer.port.has_room:
-            return Place.CONNECTION
+            return ParkedAt.CONNECTION
         return self._refused_by_topic(topic, producer)
 
-    def _refused_by_topic(self, topic: Topic, producer: Producer) -> Place | None:
+    def _refused_by_topic(self, topic: Topic, producer: Producer) -> ParkedAt | None:
         quota, parking = topic.quota, topic.parking
         if quota is not None:
-            if parking is not None and parking.quota_ring and producer.place is not Place.QUOTA:
-                return Place.QUOTA  # others came before
+            others_wait = parking is not None and parking.quota_ring
+            if others_wait and producer.parked_at is not ParkedAt.QUOTA:
+                return ParkedAt.QUOTA
             if topic.staged_bytes >= quota.mark:
                 quota.evaluate()
                 if quota.over is not None or producer.ending:
-                    return Place.QUOTA
+                    return ParkedAt.QUOTA
         gate = producer.gate
         if gate is None:
             if not self.is_limited(topic):
@@ -152,7 +154,7 @@ class Intake:
                 self._parking_of(topic).set_gate_cause(cause, self._engine.now_ns)
                 if cause is ParkCause.ADAPTIVE:
                     self._engine.parked.held(topic)
-                return Place.GATE
+                return ParkedAt.GATE
         return None
 
     def _charge(self, producer: Producer, messages: int, size_bytes: int) -> int:
@@ -171,23 +173,23 @@ class Intake:
             topic.parking = Parking()
         return topic.parking
 
-    def enter(self, topic: Topic, producer: Producer, place: Place) -> None:
+    def enter(self, topic: Topic, producer: Producer, place: ParkedAt) -> None:
         """A producer waits there from now on."""
-        if producer.place is place:
+        if producer.parked_at is place:
             return
         now_ns = self._engine.now_ns
-        if producer.gate is not None and place is not Place.GATE:
+        if producer.gate is not None and place is not ParkedAt.GATE:
             producer.gate.leave(now_ns)
         parking = self._parking_of(topic)
         parking.enter(producer, place, now_ns)
-        if place is Place.CONNECTION:
+        if place is ParkedAt.CONNECTION:
             self._full[producer.port] = None
-        elif place is Place.GATE:
+        elif place is ParkedAt.GATE:
             self._engine.effects.work_pending()  # so that the loop wakes when its turn is there
-        elif place is Place.QUOTA:
+        elif place is ParkedAt.QUOTA:
             self._engine.parked.arm_hold(topic, parking, now_ns)
             self._engine.parked.held(topic)
-        elif place is Place.DISK:
+        elif place is ParkedAt.DISK:
             self._engine.disk_hold.entered(producer)
             self._engine.parked.held(topic)
         topic.settle_admission()
@@ -247,7 +249,7 @@ class Intake:
         while self._with_room and used < entries_max:
             port = next(iter(self._with_room))
             del self._with_room[port]
-            used += 1 + self.drain(port.waiting, Place.CONNECTION, entries_max - used)
+            used += 1 + self.drain(port.waiting, ParkedAt.CONNECTION, entries_max - used)
             if port.waiting:
                 (self._with_room if port.has_room else self._full)[port] = None
         for _ in range(len(self._ready)):
@@ -261,7 +263,7 @@ class Intake:
             used += 1 + self._go_on(cast(Producer, ready.owner), RUN_SENDS_MAX)
         return used
 
-    def drain(self, ring: deque[Producer], place: Place, entries_max: int) -> int:
+    def drain(self, ring: deque[Producer], place: ParkedAt, entries_max: int) -> int:
         """Stage what waits in one place, each producer in its turn, while it may go."""
         used = 0
         while ring and used < entries_max:
