@@ -24,9 +24,9 @@ from pyspark.sql import DataFrame, SparkSession
 from bench.interval_rows import FIRST_HOUR, write_intervals
 from bench.processes import check_memory, cpu_s, watched_memory
 from bench.report import Table, median
-from headgate.pipeline import judgements
 from headgate.pipeline.refresh import read_files
 from headgate.pipeline.session import batches_by_count, create_session
+from headgate.pipeline.steps import attribution
 from headgate.pipeline.store.delta_log import ensure_table, table_files
 from headgate.pipeline.store.delta_writer import FORMAT
 from headgate.pipeline.tables.attribution import ATTRIBUTION
@@ -83,7 +83,7 @@ def by_spark(spark: SparkSession, root: str, hours: Collection[int]) -> None:
     ensure_table(root, ATTRIBUTION)
     with batches_by_count(spark):
         (
-            judgements.attribution(minutes_of(spark, root), hours)
+            attribution.attribution(minutes_of(spark, root), hours)
             .write.format(FORMAT)
             .mode("append")
             .option("root", root)
@@ -95,12 +95,12 @@ def by_spark(spark: SparkSession, root: str, hours: Collection[int]) -> None:
 
 def step_alone(spark: SparkSession, root: str, hours: Collection[int]) -> None:
     """The step without a table to write."""
-    _to_nowhere(spark, judgements.attribution(minutes_of(spark, root), hours))
+    _to_nowhere(spark, attribution.attribution(minutes_of(spark, root), hours))
 
 
 def range_alone(spark: SparkSession, root: str) -> None:
     """All minutes as one range, without the printing."""
-    _to_nowhere(spark, judgements.range_judgements(minutes_of(spark, root), 0, _INT64_MAX))
+    _to_nowhere(spark, attribution.range_judgements(minutes_of(spark, root), 0, _INT64_MAX))
 
 
 def _to_nowhere(spark: SparkSession, rows: DataFrame) -> None:

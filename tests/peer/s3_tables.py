@@ -21,7 +21,6 @@ from headgate.pipeline import jobs
 from headgate.pipeline.backtest.grid import parse_grid
 from headgate.pipeline.backtest.job import run_backtest
 from headgate.pipeline.failures import reason_of
-from headgate.pipeline.forecasts import forecast_rows
 from headgate.pipeline.options import (
     AttributeOptions,
     CompactOptions,
@@ -29,11 +28,11 @@ from headgate.pipeline.options import (
     SourceOptions,
     StreamOptions,
 )
+from headgate.pipeline.output.show import ShowOptions, show
 from headgate.pipeline.progress import Progress
+from headgate.pipeline.queries.forecast_rows import forecast_rows
 from headgate.pipeline.report.job import run_report
 from headgate.pipeline.session import prepare_session
-from headgate.pipeline.show import ShowOptions, show
-from headgate.pipeline.store import maintenance
 from headgate.pipeline.store.delta_log import (
     AppTransaction,
     commit_append,
@@ -43,19 +42,20 @@ from headgate.pipeline.store.delta_log import (
 )
 from headgate.pipeline.store.delta_writer import FORMAT
 from headgate.pipeline.store.folder import folder_lock
-from headgate.pipeline.store.holds import LockLostError, writer_options
+from headgate.pipeline.store.housekeeping import compact
+from headgate.pipeline.store.housekeeping.job import run_compact
 from headgate.pipeline.store.lease import FREE, Hold, Keeper, take
+from headgate.pipeline.store.lock_tokens import LockLostError, writer_options
 from headgate.pipeline.store.objects import lock_object
 from headgate.pipeline.store.parquet_files import TableFiles, write_tables
-from headgate.pipeline.store.place import LOG, place_of
 from headgate.pipeline.store.scan import TableScan, existing_tables
+from headgate.pipeline.store.table_store import LOG, store_of
 from headgate.pipeline.tables.arrow_types import conform, table_arrow_schema
 from headgate.pipeline.tables.bronze import BRONZE_SAMPLES
 from headgate.pipeline.tables.columns import HOUR_NS
 from headgate.pipeline.tables.intervals import INTERVALS
 from headgate.pipeline.tables.policy_backtest import POLICY_BACKTEST
 from headgate.pipeline.tables.schemas import MESSAGE_SCHEMA
-from headgate.pipeline.upkeep import run_compact
 from tests.spark.telemetry_topic import Topic
 from tests.unit.pipeline.play import T0, Broker, S, bronze, play
 from tests.unit.pipeline.store.test_lease import A, Time
@@ -106,15 +106,15 @@ def test_tables_are_those_of_a_folder(spark: SparkSession, root: str, tmp_path: 
     assert counts["attribution"] > 0
     for name in counts:
         assert rows(root, name) == rows(local, name), name
-    versions = [place_of(root).delta(name).version() for name in counts]
+    versions = [store_of(root).delta(name).version() for name in counts]
     assert judged(there, topic, reads=True) == judged(here, topic, reads=False)
-    assert [place_of(root).delta(name).version() for name in counts] == versions
+    assert [store_of(root).delta(name).version() for name in counts] == versions
 
-    files = len(table_files(place_of(root).delta("bronze_samples")))
+    files = len(table_files(store_of(root).delta("bronze_samples")))
     err = io.StringIO()
     run_compact(CompactOptions(root, vacuum=True, vacuum_hours=0), err)
     assert "Compacting bronze_samples" in err.getvalue()
-    assert len(table_files(place_of(root).delta("bronze_samples"))) < files
+    assert len(table_files(store_of(root).delta("bronze_samples"))) < files
     for name in counts:
         assert rows(root, name) == rows(local, name), name
     # What was put together is rewritten in another order, so of the columns shown alone.
@@ -234,8 +234,8 @@ def test_who_has_lost_the_lock_commits_nothing(
         assert "hush" not in str(caught.value)
         for act in (
             lambda: ensure_table(root, INTERVALS),
-            lambda: maintenance.compact_table(root, BRONZE_SAMPLES.name, files_max=0),
-            lambda: maintenance.drop_before(root, 2),
+            lambda: compact.compact_table(root, BRONZE_SAMPLES.name, files_max=0),
+            lambda: compact.drop_before(root, 2),
         ):
             with pytest.raises(LockLostError, match="now held by process 7 on host-a"):
                 act()
@@ -270,7 +270,7 @@ def test_a_commit_that_comes_after_another_s_is_refused_whatever_the_lock_says(
             patch.setattr("headgate.pipeline.store.delta_log.ensure_table", lambda *_: delta)
             with pytest.raises(LockLostError, match="version 2 of table intervals"):
                 commit_replace(root, INTERVALS, stale, [T0 // HOUR_NS], None)
-    read = place_of(root).delta(INTERVALS.name).to_pyarrow_table()
+    read = store_of(root).delta(INTERVALS.name).to_pyarrow_table()
     assert read["appended"].to_pylist() == [3]
 
 
@@ -294,14 +294,14 @@ def test_an_answer_that_gets_lost_ends_nothing_and_doubles_nothing(
                 for number, some in enumerate(files):
                     assert commit_append(root, INTERVALS, some, AppTransaction("a", number))
                 assert commit_replace(root, INTERVALS, [], [0], AppTransaction("a", 3))
-                maintenance.compact_table(root, INTERVALS.name)
+                compact.compact_table(root, INTERVALS.name)
         finally:
             proxy.stdin.close()
         lost = proxy.stdout.read().splitlines()
     # delta-rs' compaction tries again whatever it is told, and comes to the same files.
     versions = [f"{version:020d}.json 200" for version in range(6)]
     assert [line.rpartition("/")[2] for line in lost][:6] == versions
-    delta = place_of(root).delta(INTERVALS.name)
+    delta = store_of(root).delta(INTERVALS.name)
     assert sorted(delta.to_pyarrow_table()["appended"].to_pylist()) == [0, 1, 2]
     assert delta.transaction_version("a") == 3
     assert len(table_files(delta)) == 1
@@ -311,16 +311,16 @@ def test_what_was_begun_is_deleted_and_leaves_no_empty_folders(root: str) -> Non
     files = TableFiles(root, BRONZE_SAMPLES, "0")
     files.write(bronze(play(2)))
     files.abandon()
-    place = place_of(root)
-    assert place.files.get_file_info(fs.FileSelector(place.folder, allow_not_found=True)) == []
+    store = store_of(root)
+    assert store.files.get_file_info(fs.FileSelector(store.folder, allow_not_found=True)) == []
 
 
 def test_a_file_of_several_parts_is_whole(root: str) -> None:
-    place, part = place_of(root), bytes(range(256)) * (1 << 15)
-    with place.files.open_output_stream(place.path("large")) as stream:
+    store, part = store_of(root), bytes(range(256)) * (1 << 15)
+    with store.files.open_output_stream(store.path("large")) as stream:
         for _ in range(3):
             stream.write(part)
-    with place.files.open_input_stream(place.path("large")) as stream:
+    with store.files.open_input_stream(store.path("large")) as stream:
         assert stream.readall() == 3 * part
 
 
@@ -330,14 +330,14 @@ def test_the_log_is_shortened(root: str) -> None:
         for value in range(12):
             commit_append(root, INTERVALS, hour_files(root, 10, value), None)
             if value == 7:
-                place_of(root).delta(INTERVALS.name).create_checkpoint()
-        assert maintenance.clean_log(root, INTERVALS.name, versions_kept=2) == 8
-    names = place_of(root).names(INTERVALS.name, LOG)
+                store_of(root).delta(INTERVALS.name).create_checkpoint()
+        assert compact.clean_log(root, INTERVALS.name, versions_kept=2) == 8
+    names = store_of(root).names(INTERVALS.name, LOG)
     assert names[0] == f"{8:020d}.checkpoint.parquet"
     delta = DeltaTable(
-        place_of(root).uri(INTERVALS.name),
+        store_of(root).uri(INTERVALS.name),
         version=8,
-        storage_options=place_of(root).storage_options,
+        storage_options=store_of(root).storage_options,
     )
     assert delta.to_pyarrow_table().num_rows == 8
 
@@ -379,4 +379,4 @@ def test_a_job_that_reads_topics_needs_a_folder_of_its_own(root: str) -> None:
     done = headgate("run", "--out", root)
     assert done.returncode == 2
     assert "--work" in done.stderr
-    assert place_of(root).names(or_none=True) == []
+    assert store_of(root).names(or_none=True) == []

@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 
 from headgate.base.errors import InputError
 from headgate.flow.limits.precedence import ADAPTIVE_SOURCE, TOPIC_POLICY
-from headgate.pipeline import task_progress
+from headgate.pipeline.backtest import task_progress
 from headgate.pipeline.backtest.grid import Grid, parse_grid
 from headgate.pipeline.backtest.job import (
     LEVEL_COLUMNS,

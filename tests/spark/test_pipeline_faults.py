@@ -20,7 +20,7 @@ from headgate.pipeline.refresh import DERIVED
 from headgate.pipeline.session import prepare_session
 from headgate.pipeline.store.delta_writer import BRONZE, HeadgateTables, TablesWriter
 from headgate.pipeline.store.folder import checkpoint_path
-from headgate.pipeline.store.maintenance import vacuum
+from headgate.pipeline.store.housekeeping.compact import vacuum
 from headgate.pipeline.store.parquet_files import FileAdded
 from headgate.pipeline.tables.attribution import ATTRIBUTION
 from headgate.pipeline.tables.catalogue import TABLES

@@ -13,9 +13,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from headgate.base.errors import InputError
-from headgate.pipeline.answers import run_forecast
-from headgate.pipeline.forecasts import clusters_behind, forecast_rows, forecast_score
 from headgate.pipeline.options import FolderOptions, ForecastOptions
+from headgate.pipeline.queries.forecast import run_forecast
+from headgate.pipeline.queries.forecast_rows import clusters_behind, forecast_rows, forecast_score
 from headgate.pipeline.tables.columns import HOUR_NS, MINUTE_NS
 from tests.spark.forecast_oracle import KEY, forecast_oracle, forecast_rows_in_order
 from tests.spark.telemetry_topic import Topic, attribute, rows_of

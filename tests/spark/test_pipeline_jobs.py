@@ -12,12 +12,13 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from headgate.base.errors import InputError
-from headgate.pipeline import jobs, stream_tables
+from headgate.pipeline import jobs
 from headgate.pipeline.options import SourceOptions, StreamOptions
 from headgate.pipeline.refresh import DERIVED, refresh_all
 from headgate.pipeline.session import prepare_session
 from headgate.pipeline.store.delta_writer import FORMAT
 from headgate.pipeline.store.folder import checkpoint_path, folder_lock
+from headgate.pipeline.streaming import refresh_pace
 from headgate.pipeline.tables.schemas import MESSAGE_SCHEMA
 from headgate.record.fields import Kind
 from tests.spark.interval_oracle import interval_oracle
@@ -193,7 +194,7 @@ def test_a_stream_that_catches_up_has_everything_in_the_end(
         times.append(len(progress.getvalue()))
         refresh_all(session, root)
 
-    monkeypatch.setattr(stream_tables, "refresh_all", counted)
+    monkeypatch.setattr(refresh_pace, "refresh_all", counted)
     progress = io.StringIO()
     jobs.run_stream(
         StreamOptions(SourceOptions(str(tmp_path / "tables")), trigger_s=0.1),

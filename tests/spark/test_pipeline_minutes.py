@@ -19,12 +19,14 @@ import pytest
 from pyspark.errors import PythonException
 from pyspark.sql import DataFrame, SparkSession
 
-from headgate.pipeline import jobs, judgements, limit_steps, stream_tables, views
+from headgate.pipeline import jobs
 from headgate.pipeline.options import AttributeOptions, SourceOptions, StreamOptions
+from headgate.pipeline.output.views import NamespacesScan
 from headgate.pipeline.refresh import _DERIVATIONS, read_files
 from headgate.pipeline.session import batches_by_count, prepare_session
-from headgate.pipeline.show_views import NamespacesScan
+from headgate.pipeline.steps import attribution, publishing, views
 from headgate.pipeline.store.delta_log import ensure_table, table_files
+from headgate.pipeline.streaming import refresh_pace
 from headgate.pipeline.tables.attribution import ATTRIBUTION, ATTRIBUTION_KEY
 from headgate.pipeline.tables.columns import HOUR_NS, Table
 from headgate.pipeline.tables.episodes import EPISODES
@@ -185,7 +187,7 @@ def test_many_triggers_and_a_stream_give_the_rows_of_one(
     tmp_path: Path, whole: Whole, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # As if all this were of now: the stream computes after each batch.
-    monkeypatch.setattr(stream_tables, "BEHIND_S", math.inf)
+    monkeypatch.setattr(refresh_pace, "BEHIND_S", math.inf)
     messages = troubled()
     parts = (messages[300:], messages[:150], messages[150:320])
     many, streamed = tmp_path / "many", tmp_path / "streamed"
@@ -264,7 +266,7 @@ def test_a_late_batch_joins_two_episodes(spark: SparkSession, tmp_path: Path) ->
 def test_what_held_a_topic_over_a_range(spark: SparkSession, whole: Whole) -> None:
     minutes = whole.frame(spark, INTERVALS)
     since_ns, until_ns = BEGIN + 60 * S, BEGIN + 480 * S
-    rows = limit_steps.publish_judgements(minutes, since_ns, until_ns).toArrow().to_pylist()
+    rows = publishing.publish_judgements(minutes, since_ns, until_ns).toArrow().to_pylist()
     by_topic = {row["topic"].removeprefix(NS): row for row in rows if row["cluster"] == "demo"}
     assert len(rows) == 2 * len(by_topic) == 16
     raised = by_topic["raised"]
@@ -318,8 +320,8 @@ def test_batches_by_count_change_how_rows_travel_and_not_what_comes_of_them(
             yield pa.record_batch([pa.array([sum(1 for _ in batches)])], ["n"])
 
         counted = minutes.coalesce(1).mapInArrow(count, "n long").toArrow()
-        judged = judgements.attribution(minutes, hours).toArrow().to_pylist()
-        over = judgements.range_judgements(minutes, 0, 1 << 62).toArrow().to_pylist()
+        judged = attribution.attribution(minutes, hours).toArrow().to_pylist()
+        over = attribution.range_judgements(minutes, 0, 1 << 62).toArrow().to_pylist()
         key = operator.itemgetter(*ATTRIBUTION_KEY[1:2], "subscription", "from_ns")
         return counted["n"][0].as_py(), sorted(judged, key=key), sorted(over, key=key)
 

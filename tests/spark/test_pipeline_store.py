@@ -20,7 +20,6 @@ from pyspark.sql import functions as F  # noqa: N812
 from headgate.base.errors import InputError
 from headgate.pipeline import jobs
 from headgate.pipeline import refresh as refreshing
-from headgate.pipeline.object_rows import object_rows
 from headgate.pipeline.options import SourceOptions
 from headgate.pipeline.progress import Progress
 from headgate.pipeline.refresh import DERIVED, read_files, recompute, refresh, refresh_all
@@ -33,8 +32,9 @@ from headgate.pipeline.store.delta_log import (
     table_files,
 )
 from headgate.pipeline.store.delta_writer import FORMAT
-from headgate.pipeline.store.maintenance import compact, drop_before
+from headgate.pipeline.store.housekeeping.compact import compact, drop_before
 from headgate.pipeline.store.parquet_files import write_tables
+from headgate.pipeline.store.spark_reader import object_rows
 from headgate.pipeline.tables.attribution import ATTRIBUTION
 from headgate.pipeline.tables.bronze import BRONZE_EVENTS, BRONZE_SAMPLES
 from headgate.pipeline.tables.catalogue import TABLES

@@ -14,9 +14,9 @@ from pyspark.sql import SparkSession
 from headgate.pipeline import jobs
 from headgate.pipeline.options import SourceOptions, StreamOptions
 from headgate.pipeline.store.delta_log import commit_append, ensure_table
-from headgate.pipeline.store.maintenance import crowded
+from headgate.pipeline.store.housekeeping.compact import crowded
+from headgate.pipeline.store.housekeeping.periodic import FILES_MAX
 from headgate.pipeline.store.parquet_files import write_tables
-from headgate.pipeline.store.tidying import FILES_MAX
 from headgate.pipeline.tables.bronze import BRONZE_SAMPLES
 from tests.spark.telemetry_topic import Topic, rows_of
 from tests.unit.pipeline.play import SITUATIONS, T0, Broker, S, bronze

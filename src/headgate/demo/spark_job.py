@@ -23,8 +23,8 @@ from headgate.demo.spark import SparkSpec, persistently
 from headgate.pipeline.failures import reason_of
 from headgate.pipeline.jobs import judge_range, start_query, telemetry_messages
 from headgate.pipeline.options import SourceOptions
+from headgate.pipeline.output.attribution import judgement_document
 from headgate.pipeline.refresh import refresh, refresh_all
-from headgate.pipeline.render import judgement_document
 from headgate.pipeline.session import create_session
 from headgate.pipeline.store.delta_log import ensure_table, table_files
 from headgate.pipeline.store.folder import checkpoint_path, folder_lock

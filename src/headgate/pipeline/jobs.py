@@ -22,25 +22,23 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from headgate.base.clock import SystemClock
 from headgate.base.units import INT64_MAX
-from headgate.pipeline import judgements, limit_steps
 from headgate.pipeline.failures import PipelineError, reason_of
-from headgate.pipeline.missing import MissingTelemetry
 from headgate.pipeline.options import AttributeOptions, SourceOptions, StreamOptions
-from headgate.pipeline.preflight import check_brokers
-from headgate.pipeline.producers import write_producers
-from headgate.pipeline.progress import Progress
-from headgate.pipeline.refresh import DERIVED, read_files, recompute, refresh
-from headgate.pipeline.render import (
+from headgate.pipeline.output.attribution import (
     messages_text,
     subscriptions_text,
     topics_text,
     write_judgements,
 )
-from headgate.pipeline.roots import resolved_root
+from headgate.pipeline.output.producers import write_producers
+from headgate.pipeline.preflight import check_brokers
+from headgate.pipeline.progress import Progress
+from headgate.pipeline.refresh import DERIVED, read_files, recompute, refresh
 from headgate.pipeline.scrapes.folder import broker_folders
 from headgate.pipeline.scrapes.ingest import ingest_scrapes
 from headgate.pipeline.scrapes.mixture import refuse_mixture
 from headgate.pipeline.session import batches_by_count, create_session, prepare_session
+from headgate.pipeline.steps import attribution, publishing
 from headgate.pipeline.store.delta_log import (
     ensure_table,
     missing_columns,
@@ -56,18 +54,20 @@ from headgate.pipeline.store.folder import (
     spark_log_path,
     work_folder,
 )
-from headgate.pipeline.store.holds import writer_options
-from headgate.pipeline.store.maintenance import table_names
+from headgate.pipeline.store.housekeeping.compact import table_names
+from headgate.pipeline.store.location import resolved_root
+from headgate.pipeline.store.lock_tokens import writer_options
 from headgate.pipeline.store.scan import TableScan, existing_tables
-from headgate.pipeline.stream_listener import listening
-from headgate.pipeline.stream_metrics import StreamMetrics, served_metrics
-from headgate.pipeline.stream_tables import StreamTables
+from headgate.pipeline.streaming.gaps import TelemetryGaps
+from headgate.pipeline.streaming.listener import listening
+from headgate.pipeline.streaming.metrics import StreamMetrics, served_metrics
+from headgate.pipeline.streaming.refresh_pace import StreamTables
 from headgate.pipeline.tables.attribution import DEMONSTRATED_LOOK_BACK_NS
 from headgate.pipeline.tables.bronze import BATCH_KIND, BRONZE_QUARANTINE, BRONZE_SAMPLES
 from headgate.pipeline.tables.catalogue import TABLES
 from headgate.pipeline.tables.columns import HOUR_NS, MINUTE_NS
 from headgate.pipeline.tables.intervals import INTERVALS
-from headgate.pipeline.times import Span, instant, parse_span
+from headgate.pipeline.time_span import Span, instant, parse_span
 from headgate.record.fields import Kind
 
 MESSAGE_COLUMNS: Final = ("value", "__topic", "__messageId", "__publishTime")
@@ -169,8 +169,8 @@ def judge_range(
 ) -> list[dict[str, Any]]:
     """Judge every subscription over a range of the table ``intervals``."""
     return _judged_range(
-        spark, root, since_ns, until_ns, judgements.range_judgements,
-        columns=judgements.MINUTE_COLUMNS, kinds=(Kind.SUBSCRIPTION,),
+        spark, root, since_ns, until_ns, attribution.range_judgements,
+        columns=attribution.MINUTE_COLUMNS, kinds=(Kind.SUBSCRIPTION,),
         look_back_ns=DEMONSTRATED_LOOK_BACK_NS,
     )  # fmt: skip
 
@@ -180,8 +180,8 @@ def judge_producers(
 ) -> list[dict[str, Any]]:
     """Say of every topic what held its producers over a range of the table ``intervals``."""
     return _judged_range(
-        spark, root, since_ns, until_ns, limit_steps.publish_judgements,
-        columns=limit_steps.MINUTE_COLUMNS, kinds=(Kind.TOPIC, Kind.LIMITER),
+        spark, root, since_ns, until_ns, publishing.publish_judgements,
+        columns=publishing.MINUTE_COLUMNS, kinds=(Kind.TOPIC, Kind.LIMITER),
         look_back_ns=MINUTE_NS,
     )  # fmt: skip
 
@@ -310,7 +310,7 @@ def _bring_up_to_date(
         if source.scrapes is not None:
             remarks = ingest_scrapes(spark, source.scrapes, root)
         else:
-            missing = MissingTelemetry(root)
+            missing = TelemetryGaps(root)
             frame = _stream(spark, source, messages)
             start_query(frame, root, checkpoint_path(source), trigger_s=None).awaitTermination()
             remarks = missing.news()
@@ -350,7 +350,7 @@ def run_stream(
 ) -> None:
     """Keep the tables up to date until the process is interrupted or ``should_stop`` says so.
 
-    While it catches up, derived tables follow now and then (``stream_tables``).
+    While it catches up, derived tables follow now and then (``streaming.refresh_pace``).
     Every batch is one line on ``err``, and its figures are the metrics that are served where
     ``options`` say so. ``messages`` replaces the topics, for tests.
 
@@ -373,7 +373,7 @@ def run_stream(
             # A run that was killed may have left bronze rows that nothing is derived from yet.
             tables.bring_up_to_date(spark)
             stage.result = _bronze_text(root)
-        missing = MissingTelemetry(root)
+        missing = TelemetryGaps(root)
 
         def after(session: SparkSession, _: int) -> None:
             for remark in missing.news():

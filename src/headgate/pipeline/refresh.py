@@ -19,14 +19,17 @@ from deltalake import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 
 from headgate.base.errors import InputError
-from headgate.pipeline import episode_steps, judgements, limit_steps, steps
+from headgate.pipeline.derived.coverage import GAP_HOURS_MAX, windows_around, windows_of
+from headgate.pipeline.kernels.coverage_gaps import (
+    CoverageGap,
+    coverage,
+    coverage_gaps,
+    hours_across,
+)
 from headgate.pipeline.kernels.episodes import Newest
-from headgate.pipeline.kernels.silences import Silence, arrivals, hours_across, silences
-from headgate.pipeline.object_rows import object_rows
 from headgate.pipeline.progress import nowhere
-from headgate.pipeline.received import SILENCE_HOURS_MAX, windows_around, windows_of
-from headgate.pipeline.roots import is_object_store
 from headgate.pipeline.session import batches_by_count
+from headgate.pipeline.steps import attribution, episodes, intervals, publishing
 from headgate.pipeline.store.delta_log import (
     AppTransaction,
     TableFile,
@@ -39,8 +42,10 @@ from headgate.pipeline.store.delta_log import (
     table_files,
 )
 from headgate.pipeline.store.delta_writer import FORMAT
-from headgate.pipeline.store.holds import writer_options
-from headgate.pipeline.store.place import place_of
+from headgate.pipeline.store.location import is_object_store
+from headgate.pipeline.store.lock_tokens import writer_options
+from headgate.pipeline.store.spark_reader import object_rows
+from headgate.pipeline.store.table_store import store_of
 from headgate.pipeline.tables.attribution import ATTRIBUTION, DEMONSTRATED_LOOK_BACK_NS
 from headgate.pipeline.tables.bronze import BATCH_KIND, BRONZE_EVENTS, BRONZE_SAMPLES
 from headgate.pipeline.tables.columns import HOUR_NS, MINUTE_NS, Table
@@ -49,7 +54,7 @@ from headgate.pipeline.tables.intervals import INTERVALS, INTERVALS_LOOK_BACK_NS
 from headgate.pipeline.tables.publishing import PUBLISH_ATTRIBUTION, THROTTLE_TIMELINE
 from headgate.pipeline.tables.quotas import EVICTIONS, QUOTA_USAGE
 from headgate.pipeline.tables.schemas import part_schema, table_schema
-from headgate.pipeline.times import instant
+from headgate.pipeline.time_span import instant
 from headgate.record.fields import Kind
 
 PASS_HOURS: Final = 72
@@ -100,17 +105,17 @@ def _near_any(file: TableFile, hours: Collection[int]) -> bool:
 def _touched_intervals(
     root: str, new: Collection[TableFile], live: Collection[TableFile]
 ) -> set[int]:
-    """Hours near the new rows, and all that a silence touches whose ends they are."""
+    """Hours near the new rows, and all that a gap touches whose ends they are."""
     touched = near_hours(new)
     for hours in _passes(touched):
         part = [file for file in new if _near_any(file, hours)]
         around = windows_around(root, live, hours)
-        touched |= hours_across(silences(around), windows_of(root, part))
+        touched |= hours_across(coverage_gaps(around), windows_of(root, part))
     return touched
 
 
 def _within_silence(file: TableFile, hours: Collection[int]) -> bool:
-    around = range(-SILENCE_HOURS_MAX, SILENCE_HOURS_MAX + 1)
+    around = range(-GAP_HOURS_MAX, GAP_HOURS_MAX + 1)
     return any(file.hour + ahead in hours for ahead in around)
 
 
@@ -187,21 +192,21 @@ def _by_hour(
 def _interval_rows(
     spark: SparkSession, root: str, files: list[TableFile], hours: Collection[int]
 ) -> DataFrame | None:
-    arrived = arrivals(windows_around(root, files, hours), hours)
+    arrived = coverage(windows_around(root, files, hours), hours)
     samples = [
         file
         for file in files
         if file.partition["kind"] != BATCH_KIND
-        and (_near_any(file, hours) or any(_is_of(file, silence) for silence in arrived.silences))
+        and (_near_any(file, hours) or any(_is_of(file, gap) for gap in arrived.gaps))
     ]
     if not samples:
         return None
-    return steps.intervals(read_files(spark, root, BRONZE_SAMPLES, samples), hours, arrived)
+    return intervals.intervals(read_files(spark, root, BRONZE_SAMPLES, samples), hours, arrived)
 
 
-def _is_of(file: TableFile, silence: Silence) -> bool:
+def _is_of(file: TableFile, gap: CoverageGap) -> bool:
     first, last = file.span_ns
-    return first < silence.until_ns and last >= silence.from_ns - 1
+    return first < gap.until_ns and last >= gap.from_ns - 1
 
 
 _LIMITER: Final = Kind.LIMITER.value
@@ -219,9 +224,9 @@ def _timeline_rows(
         for file in table_files(ensure_table(root, BRONZE_SAMPLES))
         if file.partition["kind"] == _LIMITER and file.hour in hours
     ]
-    return limit_steps.throttle_timeline(
-        read_files(spark, root, INTERVALS, files, limit_steps.LIMITER_MINUTE_COLUMNS),
-        read_files(spark, root, BRONZE_SAMPLES, samples, limit_steps.LIMITER_SAMPLE_COLUMNS),
+    return publishing.throttle_timeline(
+        read_files(spark, root, INTERVALS, files, publishing.LIMITER_MINUTE_COLUMNS),
+        read_files(spark, root, BRONZE_SAMPLES, samples, publishing.LIMITER_SAMPLE_COLUMNS),
         hours,
     )
 
@@ -256,9 +261,9 @@ def _episode_rows(
         for file in table_files(ensure_table(root, INTERVALS))
         if file.partition["kind"] == Kind.SUBSCRIPTION.value and _around(file, hours)
     ]
-    return episode_steps.episodes(
-        read_files(spark, root, ATTRIBUTION, files, episode_steps.VERDICT_COLUMNS),
-        read_files(spark, root, INTERVALS, known, episode_steps.MINUTE_COLUMNS),
+    return episodes.episodes(
+        read_files(spark, root, ATTRIBUTION, files, episodes.VERDICT_COLUMNS),
+        read_files(spark, root, INTERVALS, known, episodes.MINUTE_COLUMNS),
         hours,
         newest_minutes(root, files),
     )
@@ -269,7 +274,7 @@ def newest_minutes(root: str, files: Iterable[TableFile]) -> Newest:
     last: dict[tuple[str | None, int], int] = {}
     files = list(files)
     paths = [file.path for file in files]
-    read = place_of(root).columns(ATTRIBUTION.name, paths, ["cluster", "to_ns"])
+    read = store_of(root).columns(ATTRIBUTION.name, paths, ["cluster", "to_ns"])
     for file, rows in zip(files, read, strict=True):
         for found in rows.group_by("cluster").aggregate([("to_ns", "max")]).to_pylist():
             newest = (found["to_ns_max"] - 1) // MINUTE_NS
@@ -287,14 +292,14 @@ _DERIVATIONS: Final = (
         _touched_intervals,
         _within_silence,
         _interval_rows,
-        look_back_hours=SILENCE_HOURS_MAX,
+        look_back_hours=GAP_HOURS_MAX,
     ),
     # A consumer's demonstrated rate looks back a day.
     _by_hour(
         ATTRIBUTION,
         INTERVALS,
-        judgements.attribution,
-        columns=judgements.MINUTE_COLUMNS,
+        attribution.attribution,
+        columns=attribution.MINUTE_COLUMNS,
         kind=Kind.SUBSCRIPTION.value,
         look_back_hours=DEMONSTRATED_LOOK_BACK_NS // HOUR_NS,
     ),
@@ -305,8 +310,8 @@ _DERIVATIONS: Final = (
     _by_hour(
         PUBLISH_ATTRIBUTION,
         INTERVALS,
-        limit_steps.publish_attribution,
-        columns=limit_steps.MINUTE_COLUMNS,
+        publishing.publish_attribution,
+        columns=publishing.MINUTE_COLUMNS,
         kind=(Kind.TOPIC.value, Kind.LIMITER.value),
         look_back_hours=1,
     ),
@@ -322,12 +327,12 @@ _DERIVATIONS: Final = (
     _by_hour(
         QUOTA_USAGE,
         INTERVALS,
-        steps.quota_usage,
-        columns=steps.TOPIC_COLUMNS,
+        intervals.quota_usage,
+        columns=intervals.TOPIC_COLUMNS,
         kind=Kind.TOPIC.value,
         look_back_hours=1,
     ),
-    _by_hour(EVICTIONS, BRONZE_EVENTS, steps.evictions, columns=steps.EVICTION_COLUMNS),
+    _by_hour(EVICTIONS, BRONZE_EVENTS, intervals.evictions, columns=intervals.EVICTION_COLUMNS),
 )
 
 DERIVED: Final = tuple(derivation.table for derivation in _DERIVATIONS)
@@ -496,7 +501,7 @@ def read_files(
         return spark.createDataFrame([], schema)
     if is_object_store(root):
         return object_rows(spark, root, table, files, columns)
-    folder = place_of(root).path(table.name)
+    folder = store_of(root).path(table.name)
     # Without basePath the partition columns would be null.
     return (
         spark.read.schema(table_schema(table))

@@ -15,9 +15,9 @@ import pyarrow.compute as pc
 
 from headgate.base.errors import CorruptionError
 from headgate.base.units import MIB
+from headgate.pipeline.kernels.coverage_gaps import WINDOW_COLUMNS, coverage, coverage_gaps
 from headgate.pipeline.kernels.decode import bronze_tables
 from headgate.pipeline.kernels.intervals import SORT_COLUMNS, interval_table
-from headgate.pipeline.kernels.silences import WINDOW_COLUMNS, arrivals, silences
 from headgate.pipeline.tables.bronze import BATCH_KIND
 from headgate.pipeline.tables.columns import HOUR_NS
 from headgate.pipeline.tables.intervals import KEY_COLUMNS
@@ -416,8 +416,8 @@ def minutes(
     windows = rows.filter(pc.equal(rows["kind"], BATCH_KIND)).select(list(WINDOW_COLUMNS))
     if hours is None:
         hours = {(end - 1) // HOUR_NS for end in rows["window_end_ns"].to_pylist()}
-        hours |= {hour for silence in silences(windows) for hour in silence.hours}
-    arrived = arrivals(windows, hours)
+        hours |= {hour for gap in coverage_gaps(windows) for hour in gap.hours}
+    arrived = coverage(windows, hours)
     table = rows.filter(pc.equal(rows["kind"], kind.value))
     table = table.sort_by([(name, "ascending") for name in SORT_COLUMNS])
     found = interval_table(table, kind, hours, arrived).to_pylist()

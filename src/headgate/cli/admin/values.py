@@ -14,7 +14,7 @@ import click
 
 from headgate.base.names import InvalidNameError, NamespaceName, TopicName, parse_topic
 from headgate.base.units import INT64_MAX, US_PER_MS
-from headgate.pipeline.times import since_epoch_us
+from headgate.pipeline.time_span import since_epoch_us
 
 _INT32_MAX: Final = (1 << 31) - 1
 _INTEGER: Final = re.compile(r"[-+]?[0-9]{1,19}\Z")

@@ -51,6 +51,6 @@ def backtest_command(
         grid,
         run_id,
     )
-    answers = load("answers")
+    queries = load("queries.forecast")
     with interruptible():
-        answers.run_backtest(options, sys.stdout, sys.stderr)
+        queries.run_backtest(options, sys.stdout, sys.stderr)

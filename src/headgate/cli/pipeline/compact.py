@@ -38,6 +38,6 @@ def compact_command(
     """
     check_needed("vacuum_hours", "--vacuum", is_given=vacuum)
     options = CompactOptions(out, retain_days, vacuum, vacuum_hours, dry_run)
-    upkeep = load("upkeep")
+    housekeeping = load("store.housekeeping.job")
     with interruptible():
-        upkeep.run_compact(options, sys.stderr)
+        housekeeping.run_compact(options, sys.stderr)

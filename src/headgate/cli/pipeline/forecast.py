@@ -60,9 +60,9 @@ def forecast_command(
         score,
         fail_within,
     )
-    answers = load("answers")
+    queries = load("queries.forecast")
     with interruptible():
-        near = answers.run_forecast(options, sys.stdout, sys.stderr)
+        near = queries.run_forecast(options, sys.stdout, sys.stderr)
     if near:
         quotas = "quota is" if near == 1 else "quotas are"
         click.echo(

@@ -12,7 +12,7 @@ from headgate.base.clock import SystemClock
 from headgate.cli import terminal
 from headgate.cli.pipeline.common import folder_option, format_option, load, range_options
 from headgate.pipeline.tables.catalogue import TABLES, VIEWS
-from headgate.pipeline.times import parse_span
+from headgate.pipeline.time_span import parse_span
 
 
 def _completed(ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
@@ -79,7 +79,7 @@ def show_command(
     format_: Any,
 ) -> None:
     """Print the rows that the options select."""
-    show = load("show")
+    show = load("output.show")
     span = parse_span(since, until, SystemClock.wall_ns())
     options = show.ShowOptions(
         out, table, span, limit, where, columns, format_, terminal.width(), terminal.has_color()

@@ -39,18 +39,18 @@ from headgate.pipeline.backtest.ranking import PointTotals, Ranked, rank
 from headgate.pipeline.backtest.reading import PATH, input_rows
 from headgate.pipeline.backtest.replays import replay_table
 from headgate.pipeline.backtest.series import HOLE_NS_MAX, SORT_COLUMNS
+from headgate.pipeline.backtest.task_progress import reporting_tasks
 from headgate.pipeline.progress import Progress
 from headgate.pipeline.refresh import read_files
 from headgate.pipeline.store.delta_log import TableFile, ensure_table, table_files
 from headgate.pipeline.store.delta_writer import FORMAT
-from headgate.pipeline.store.holds import writer_options
+from headgate.pipeline.store.lock_tokens import writer_options
 from headgate.pipeline.tables.arrow_types import whole_subjects
 from headgate.pipeline.tables.bronze import BRONZE_SAMPLES
 from headgate.pipeline.tables.columns import MINUTE_NS
 from headgate.pipeline.tables.intervals import TOPIC_KEY
 from headgate.pipeline.tables.policy_backtest import POLICY_BACKTEST, REPLAY_COLUMNS
 from headgate.pipeline.tables.schemas import spark_schema
-from headgate.pipeline.task_progress import tasks_told
 from headgate.record.fields import Kind
 
 NEWEST_NS: Final = 10 * MINUTE_NS
@@ -208,7 +208,7 @@ def run_backtest(
     rows = replays(paths.repartition(tasks), root, grid, first, last, buckets).persist()
     try:
         with progress.stage(f"Replaying {len(grid.points):,} points") as stage:
-            with tasks_told(spark, stage.at):
+            with reporting_tasks(spark, stage.at):
                 summed = point_totals(rows).collect()
             totals = [PointTotals(**row.asDict()) for row in summed]
             stage.result = f"{max((t.topics for t in totals), default=0):,} topics"

@@ -17,7 +17,7 @@ from headgate.flow.limits.precedence import TOPIC_POLICY
 from headgate.flow.quota.backlog_quota import Quota, QuotaPolicy, QuotaType
 from headgate.pipeline.backtest.levels import SOURCE_COLUMNS, Namespace, Setting, Value
 from headgate.pipeline.backtest.policy import Policy, Rates, Recorded, adaptive_settings
-from headgate.pipeline.render import topics_text
+from headgate.pipeline.output.attribution import topics_text
 
 _PREFIX: Final = "adaptivePublisherThrottling"
 _UPDATE: Final = "headgate admin brokers update-dynamic-config"

@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 
 from headgate.pipeline.backtest.buckets import BUCKET
 from headgate.pipeline.backtest.series import INPUT_COLUMNS, SUMS
-from headgate.pipeline.store.place import place_of
+from headgate.pipeline.store.table_store import store_of
 from headgate.pipeline.tables.arrow_types import conform, table_arrow_schema
 from headgate.pipeline.tables.bronze import BRONZE_SAMPLES
 
@@ -44,8 +44,8 @@ def input_rows(
 
 
 def _rows_of(root: str, path: str, buckets: int) -> Iterator[pa.RecordBatch]:
-    place = place_of(root)
-    with pq.ParquetFile(place.path(BRONZE_SAMPLES.name, path), filesystem=place.files) as file:
+    store = store_of(root)
+    with pq.ParquetFile(store.path(BRONZE_SAMPLES.name, path), filesystem=store.files) as file:
         # A file that is older than a column does not have it.
         names = [name for name in _READ.names if name in file.schema_arrow.names]
         # The other cores have tasks of their own.

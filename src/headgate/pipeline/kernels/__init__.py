@@ -2,5 +2,5 @@
 
 No Spark, no disk, no clock: a kernel gets whole subjects and gives the rows of a table. It may
 import ``headgate.flow``, ``headgate.record``, ``headgate.pipeline.tables`` and
-``headgate.pipeline.times``.
+``headgate.pipeline.time_span``.
 """

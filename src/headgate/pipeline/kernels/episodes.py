@@ -34,7 +34,7 @@ from headgate.pipeline.tables.episodes import (
     QUIET_MINUTES_MAX,
     SUBSTANTIAL_NS,
 )
-from headgate.pipeline.times import minute_text, since_epoch_us
+from headgate.pipeline.time_span import minute_text, since_epoch_us
 
 SORT_COLUMNS: Final = (*ATTRIBUTION_KEY, "minute")
 """Order of the input."""

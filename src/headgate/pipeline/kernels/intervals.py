@@ -22,15 +22,15 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headgate.pipeline.kernels.interval_columns import minute_columns
-from headgate.pipeline.kernels.silences import (
-    Arrivals,
-    Silence,
+from headgate.pipeline.kernels.coverage_gaps import (
+    Coverage,
+    CoverageGap,
     input_starts,
     near_hours_of,
     rows_between,
     source_codes,
 )
+from headgate.pipeline.kernels.interval_columns import minute_columns
 from headgate.pipeline.tables.arrow_types import changes, table_arrow_schema
 from headgate.pipeline.tables.columns import HOUR_NS
 from headgate.pipeline.tables.intervals import INTERVALS, KEY_COLUMNS
@@ -124,10 +124,10 @@ class Input:
 
 
 def interval_table(
-    table: pa.Table, kind: Kind, hours: Collection[int], arrived: Arrivals
+    table: pa.Table, kind: Kind, hours: Collection[int], arrived: Coverage
 ) -> pa.Table:
     """The minutes of some hours (numbers since the epoch), of all subjects in a sorted chunk."""
-    rows_of_hours, hour_of_row, start_ns = _by_hour(table, hours, arrived.silences)
+    rows_of_hours, hour_of_row, start_ns = _by_hour(table, hours, arrived.gaps)
     if len(rows_of_hours) == 0:
         return table_arrow_schema(INTERVALS).empty_table()
     chunk = Input(table.take(pa.array(rows_of_hours)), hour_of_row, start_ns, kind)
@@ -136,18 +136,18 @@ def interval_table(
 
 
 def _by_hour(
-    table: pa.Table, hours: Collection[int], silences: Collection[Silence]
+    table: pa.Table, hours: Collection[int], gaps: Collection[CoverageGap]
 ) -> tuple[Longs, Longs, Longs]:
     """Rows, the hour they are input of and where that input begins, sorted by subject and hour.
 
     Every hour is computed from its own rows, those within look-back and those at both ends of a
-    silence over its edge, as if it were alone: so it comes out the same whichever hours are
+    gap over its edge, as if it were alone: so it comes out the same whichever hours are
     computed with it. A row near an edge is in two.
     """
     ends = table.column("window_end_ns").to_numpy()
     row, hour = near_hours_of(ends - 1)
-    codes, of_silence = source_codes(table, silences)
-    here = [pair for pair in zip(silences, of_silence, strict=True) if pair[1] >= 0]
+    codes, of_gap = source_codes(table, gaps)
+    here = [pair for pair in zip(gaps, of_gap, strict=True) if pair[1] >= 0]
     if here:
         more_rows, more_hours = rows_between(ends, codes, here)
         row, hour = _once(np.append(row, more_rows), np.append(hour, more_hours))
@@ -165,7 +165,7 @@ def _once(row: Longs, hour: Longs) -> tuple[Longs, Longs]:
     return pair // width, pair % width + first
 
 
-def _with_virtual_rows(chunk: Input, arrived: Arrivals) -> Rows:
+def _with_virtual_rows(chunk: Input, arrived: Coverage) -> Rows:
     to_ns = chunk.longs("covered_to_ns")
     until = to_ns.copy()
     following = ~chunk.first_of_stream[1:]

@@ -1,8 +1,8 @@
 """What happened in each namespace and minute, without Spark: rows of minutes in, sums out.
 
-The same as :func:`headgate.pipeline.views.namespace_rollup` says to Spark. Everything is a sum, a
-count or a maximum, so rows may come in any pieces: :func:`topic_parts` and its like make of each
-piece what is summed, and :func:`rollup_table` puts the three sums together.
+The same as :func:`headgate.pipeline.steps.views.namespace_rollup` says to Spark. Everything is a
+sum, a count or a maximum, so rows may come in any pieces: :func:`topic_parts` and its like make of
+each piece what is summed, and :func:`rollup_table` puts the three sums together.
 """
 
 from __future__ import annotations

@@ -14,7 +14,6 @@ import pyarrow.compute as pc
 
 from headgate.base.units import NS_PER_S
 from headgate.flow.account.verdict import Verdict
-from headgate.pipeline.forgotten import forgotten
 from headgate.pipeline.kernels.attribution import INPUT_COLUMNS
 from headgate.pipeline.kernels.blame import (
     BLAME_INPUT,
@@ -26,19 +25,20 @@ from headgate.pipeline.kernels.blame import (
 from headgate.pipeline.kernels.one_range import judge_one_range
 from headgate.pipeline.kernels.sharing import INPUT_COLUMNS as SHARING_COLUMNS
 from headgate.pipeline.kernels.sharing import TOPIC_KEY, WAITERS, waiters
-from headgate.pipeline.render import topic_text
+from headgate.pipeline.output.attribution import topic_text
+from headgate.pipeline.output.unused_subscriptions import unused
 from headgate.pipeline.report.grid import Grid, Values, account_span, instants, numbers
 from headgate.pipeline.report.totals import largest, matching, totals
 from headgate.pipeline.store.scan import TableScan
 from headgate.pipeline.tables.attribution import ATTRIBUTION_KEY, BLAMES, DEMONSTRATED_LOOK_BACK_NS
-from headgate.pipeline.times import Span
+from headgate.pipeline.time_span import Span
 from headgate.record.fields import Kind
 
 _BLAME_SECONDS: Final = tuple(f"blame_{blame.lower()}_s" for blame in BLAMES)
 _COURSE: Final = ("minute", "from_ns", "to_ns", "backlog_messages")
 _SUMMED: Final = ("growth_messages", "backlog_messages", "acked", "proven_rate_per_s")
 _FORGOTTEN_SHARE_MAX: Final = 0.25
-"""Of the places of the worst, that forgotten subscriptions take from others."""
+"""Of the places of the worst, that unused subscriptions take from others."""
 _FAULT_SHARE_MIN: Final = 0.01
 """Who was to blame for less than this part of the time is not counted as a case."""
 
@@ -70,8 +70,8 @@ class Offender:
     """Largest backlog in each step of the grid; not a number without an account."""
     shares: dict[str, Values]
     """For each blame its share of each step's time."""
-    is_forgotten: bool
-    """It had no consumer throughout: :mod:`headgate.pipeline.forgotten`."""
+    is_unused: bool
+    """It had no consumer throughout: :mod:`headgate.pipeline.output.unused_subscriptions`."""
 
     @property
     def growth_per_s(self) -> float:
@@ -80,7 +80,7 @@ class Offender:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Forgotten:
+class Unused:
     """Subscriptions that had no consumer throughout, with a backlog."""
 
     subscriptions: int = 0
@@ -98,15 +98,15 @@ class Backlogs:
 
     subscriptions: int
     growing: int
-    """How many are larger at the end, where somebody was to blame; the forgotten ones are not
+    """How many are larger at the end, where somebody was to blame; the unused ones are not
     among them."""
     growth_messages: int
     """By how much these grew together."""
     blame_seconds: dict[str, float]
     """Time blamed on each, summed over the growing ones."""
     offenders: tuple[Offender, ...]
-    """The fastest growing first; the forgotten ones come after all others."""
-    forgotten: Forgotten = field(default_factory=Forgotten)
+    """The fastest growing first; the unused ones come after all others."""
+    unused: Unused = field(default_factory=Unused)
 
 
 def backlogs(
@@ -129,7 +129,7 @@ def backlogs(
     seconds = [found[f"{name}_sum"] for name in _BLAME_SECONDS]
     faults = np.sum([numbers(column) for column in seconds[1:]], axis=0)
     is_case = faults > _FAULT_SHARE_MIN * (faults + numbers(seconds[0]))
-    left = is_case & _forgotten(found)
+    left = is_case & _unused(found)
     grew = numbers(found["growth_messages_sum"]) > 0
     growing = found.filter(pa.array(is_case & grew & ~left))
     nobodys = found.filter(pa.array(left))
@@ -161,24 +161,24 @@ def _weighed(attribution: TableScan, span: Span) -> Iterator[pa.RecordBatch]:
         )
 
 
-def _forgotten(found: pa.Table) -> Flags:
+def _unused(found: pa.Table) -> Flags:
     """Which of the totals are of subscriptions that nobody uses any more."""
     seconds = {name: numbers(found[f"{name}_sum"]) for name in _BLAME_SECONDS}
     whole = np.sum(list(seconds.values()), axis=0)
     lacking = seconds["blame_no_consumer_s"]
     share = np.divide(lacking, whole, out=np.zeros_like(whole), where=whole > 0)
     facts = (found[name].to_pylist() for name in ("acked_sum", "proven_rate_per_s_max"))
-    return np.array([forgotten(*row) for row in zip(share.tolist(), *facts, strict=True)], np.bool_)
+    return np.array([unused(*row) for row in zip(share.tolist(), *facts, strict=True)], np.bool_)
 
 
-def _told(nobodys: pa.Table) -> Forgotten:
+def _told(nobodys: pa.Table) -> Unused:
     if not nobodys.num_rows:
-        return Forgotten()
+        return Unused()
     largest_backlog = numbers(nobodys["backlog_messages_max"])
     place = int(np.argmax(np.nan_to_num(largest_backlog)))
     row = nobodys.slice(place, 1).to_pylist()[0]
     growth = np.nan_to_num(numbers(nobodys["growth_messages_sum"]))
-    return Forgotten(
+    return Unused(
         nobodys.num_rows,
         int(np.maximum(growth, 0).sum()),
         (topic_text(row), row["subscription"] or ""),
@@ -207,9 +207,9 @@ def _offenders(
     span: Span,
     grid: Grid,
     of_somebody: Sequence[dict[str, Any]],
-    forgotten_ones: Sequence[dict[str, Any]],
+    unused_ones: Sequence[dict[str, Any]],
 ) -> tuple[Offender, ...]:
-    keys = [*of_somebody, *forgotten_ones]
+    keys = [*of_somebody, *unused_ones]
     if not keys:
         return ()
     filters = [(name, sorted({row[name] for row in keys})) for name in ("topic", "subscription")]
@@ -232,9 +232,9 @@ def _offenders(
         # Of minutes that had somebody to blame the range may have nobody.
         if judged is not None and judged["verdict"] != Verdict.NONE.value:
             mine = matching(series, ATTRIBUTION_KEY, key)
-            is_forgotten = place >= len(of_somebody)
-            found.append(_offender(key, judged, mine, grid, is_forgotten=is_forgotten))
-    found.sort(key=lambda o: (o.is_forgotten, -o.growth_messages, -o.peak_messages, o.topic))
+            is_unused = place >= len(of_somebody)
+            found.append(_offender(key, judged, mine, grid, is_unused=is_unused))
+    found.sort(key=lambda o: (o.is_unused, -o.growth_messages, -o.peak_messages, o.topic))
     return tuple(found)
 
 
@@ -244,7 +244,7 @@ def _offender(
     series: pa.Table,
     grid: Grid,
     *,
-    is_forgotten: bool,
+    is_unused: bool,
 ) -> Offender:
     places = grid.places(instants(series["minute"]))
     weight = numbers(weight_s(series))
@@ -268,5 +268,5 @@ def _offender(
         account_span(series),
         grid.largest(places, numbers(series["backlog_messages"])),
         shares,
-        is_forgotten,
+        is_unused,
     )

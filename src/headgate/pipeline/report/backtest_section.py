@@ -8,11 +8,11 @@ from typing import Final
 from headgate.flow.sentences.backlog import percent
 from headgate.flow.sentences.quota import size_text, time_text
 from headgate.pipeline.backtest.words import CENSORED_TEXT, TIE_TEXT, rank_text, settings_count
-from headgate.pipeline.render import topics_text
+from headgate.pipeline.output.attribution import topics_text
 from headgate.pipeline.report import figures
 from headgate.pipeline.report.backtests import BacktestRun, GridPoint
 from headgate.pipeline.report.sections import ROWS_SHOWN, Block, Charts, Section, TableView
-from headgate.pipeline.times import minute_text, since_epoch_us
+from headgate.pipeline.time_span import minute_text, since_epoch_us
 
 _COLUMNS: Final = (
     "rank", "point", "settings", "front", "over quota", "held", "drain used", "evicted", "censored",

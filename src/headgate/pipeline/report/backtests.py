@@ -10,7 +10,7 @@ from headgate.pipeline.backtest.policy import settings_words
 from headgate.pipeline.report.totals import totals
 from headgate.pipeline.store.scan import TableScan
 from headgate.pipeline.tables.intervals import TOPIC_KEY
-from headgate.pipeline.times import Span
+from headgate.pipeline.time_span import Span
 
 POINTS_SHOWN: Final = 2_000
 """Grid points of a run that a chart shows; the best ranked stay."""

@@ -35,7 +35,7 @@ from headgate.pipeline.report.grid import Grid, Values, time_text
 from headgate.pipeline.report.publishing import HeldTopic, Limiter
 from headgate.pipeline.report.quality import Quality
 from headgate.pipeline.report.quotas import Breach, Eviction, QuotaTopic
-from headgate.pipeline.times import Span
+from headgate.pipeline.time_span import Span
 from headgate.record.fields import QUOTA_TYPES
 
 _HEIGHT: Final = 300

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from headgate.base.units import NS_PER_MS, NS_PER_S
 from headgate.pipeline.tables.columns import MINUTE_NS
-from headgate.pipeline.times import Span
+from headgate.pipeline.time_span import Span
 
 POINTS_MAX: Final = 1_440
 """Points of a line: more than a screen has pixels for."""

@@ -7,8 +7,8 @@ from typing import Final
 
 from headgate.flow.sentences.backlog import percent
 from headgate.flow.sentences.quota import time_text
-from headgate.pipeline.render import messages_text, subscriptions_text
-from headgate.pipeline.report.backlogs import Backlogs, Forgotten
+from headgate.pipeline.output.attribution import messages_text, subscriptions_text
+from headgate.pipeline.report.backlogs import Backlogs, Unused
 from headgate.pipeline.report.colors import BLAME_NAMES
 from headgate.pipeline.report.publishing import HeldTopic
 from headgate.pipeline.report.quality import Quality
@@ -23,7 +23,7 @@ from headgate.pipeline.report.sections import (
     short,
     subscription_text,
 )
-from headgate.pipeline.times import instant
+from headgate.pipeline.time_span import instant
 
 _BLAMES_TOLD_MAX: Final = 3
 _SHARE_TOLD_MIN: Final = 0.005
@@ -42,11 +42,11 @@ def happened(
     said += [
         f"{name_text(o)} {growth_text(o)}: {o.verdict} (confidence {o.confidence:.2f}). "
         f"{said_text(o)}"
-        for o in [o for o in found.offenders if not o.is_forgotten][:3]
+        for o in [o for o in found.offenders if not o.is_unused][:3]
         if o.growth_messages > 0
     ]
-    if found.forgotten.subscriptions:
-        said.append(_forgotten_sentence(found.forgotten))
+    if found.unused.subscriptions:
+        said.append(_unused_sentence(found.unused))
     said += _quota_sentences(quotas)
     if held:
         said.append(
@@ -101,9 +101,9 @@ def _more(count: int, what: str) -> str:
 
 
 def _backlogs_sentence(found: Backlogs) -> str:
-    others = subscriptions_text(found.subscriptions - found.forgotten.subscriptions)
+    others = subscriptions_text(found.subscriptions - found.unused.subscriptions)
     if not found.growing:
-        which = f"{others} that had a consumer" if found.forgotten.subscriptions else others
+        which = f"{others} that had a consumer" if found.unused.subscriptions else others
         return f"No backlog grew through anybody's fault; {which} had telemetry."
     blamed = {b: s for b, s in found.blame_seconds.items() if b != "NONE" and s > 0}
     whole = sum(blamed.values())
@@ -125,7 +125,7 @@ def _and(parts: Sequence[str]) -> str:
     return ", ".join(parts).replace(" on ", " is blamed on ", 1)
 
 
-def _forgotten_sentence(found: Forgotten) -> str:
+def _unused_sentence(found: Unused) -> str:
     """Whom nobody reads, apart from the others: their time would outweigh all else."""
     name, growth = subscription_text(*found.name), found.growth_messages
     if found.subscriptions == 1:

@@ -29,7 +29,7 @@ from headgate.pipeline.tables.attribution import ATTRIBUTION
 from headgate.pipeline.tables.bronze import BRONZE_QUARANTINE
 from headgate.pipeline.tables.columns import MINUTE_NS
 from headgate.pipeline.tables.intervals import INTERVALS
-from headgate.pipeline.times import Span, instant, parse_span
+from headgate.pipeline.time_span import Span, instant, parse_span
 
 PAGE: Final = "report.html"
 

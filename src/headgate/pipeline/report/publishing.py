@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headgate.base.units import NS_PER_S
-from headgate.pipeline.render import topic_text
+from headgate.pipeline.output.attribution import topic_text
 from headgate.pipeline.report.grid import (
     ACCOUNT_COLUMNS,
     Grid,
@@ -24,7 +24,7 @@ from headgate.pipeline.report.totals import largest, matching, totals
 from headgate.pipeline.store.scan import TableScan
 from headgate.pipeline.tables.intervals import TOPIC_KEY
 from headgate.pipeline.tables.publishing import LIMITER_KEY
-from headgate.pipeline.times import Span
+from headgate.pipeline.time_span import Span
 from headgate.record.fields import PARK_CAUSES
 
 _PARKED: Final = {cause: f"parked_{cause}_ns" for cause in PARK_CAUSES}

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from headgate.pipeline.report.grid import Grid, Places, Values, instants, numbers
 from headgate.pipeline.store.scan import TableScan
 from headgate.pipeline.tables.bronze import MEASURED
-from headgate.pipeline.times import Span
+from headgate.pipeline.time_span import Span
 
 _COUNTS: Final = ("gaps", "restarts", "resets", "clock_steps")
 _REASONS_SHOWN: Final = 5

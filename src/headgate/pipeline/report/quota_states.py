@@ -11,12 +11,12 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from headgate.base.units import NS_PER_S
-from headgate.pipeline.breach_times import BREACH_COLUMNS, likely_ns
 from headgate.pipeline.kernels.quota_forecast import HELD_NS_MIN
+from headgate.pipeline.output.breach_times import BREACH_COLUMNS, likely_ns
 from headgate.pipeline.report.grid import numbers
 from headgate.pipeline.store.scan import TableScan
 from headgate.pipeline.tables.intervals import TOPIC_KEY
-from headgate.pipeline.times import Span
+from headgate.pipeline.time_span import Span
 from headgate.record.fields import QUOTA_TYPES
 
 REACHED: Final = "reached"

@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headgate.base.units import NS_PER_S, NS_PER_US
-from headgate.pipeline.breach_times import counted_from_ns
-from headgate.pipeline.render import topic_text
+from headgate.pipeline.output.attribution import topic_text
+from headgate.pipeline.output.breach_times import counted_from_ns
 from headgate.pipeline.report.grid import Grid, Values, instants, numbers
 from headgate.pipeline.report.quota_states import (
     ACT_COLUMNS,
@@ -32,7 +32,7 @@ from headgate.pipeline.report.totals import largest, matching, totals
 from headgate.pipeline.store.scan import TableScan
 from headgate.pipeline.tables.columns import MINUTE_NS
 from headgate.pipeline.tables.intervals import TOPIC_KEY
-from headgate.pipeline.times import Span, since_epoch_us
+from headgate.pipeline.time_span import Span, since_epoch_us
 from headgate.record.fields import QUOTA_TYPES
 
 _FRESH_NS: Final = 10 * MINUTE_NS

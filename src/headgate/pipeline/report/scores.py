@@ -8,11 +8,11 @@ from typing import Any, Final
 
 from headgate.pipeline.kernels.forecast_score import Score, score_table
 from headgate.pipeline.kernels.quota_forecast import FORECAST_COLUMNS
-from headgate.pipeline.render import topic_text
+from headgate.pipeline.output.attribution import topic_text
 from headgate.pipeline.store.scan import TableScan
 from headgate.pipeline.tables.columns import HOUR_NS
 from headgate.pipeline.tables.intervals import TOPIC_ORDER
-from headgate.pipeline.times import Span
+from headgate.pipeline.time_span import Span
 from headgate.record.fields import Kind
 
 _OUTCOME_NS: Final = 24 * HOUR_NS

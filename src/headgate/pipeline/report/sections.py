@@ -9,7 +9,7 @@ from typing import Any, Final
 from headgate.base.units import NS_PER_S
 from headgate.flow.sentences.backlog import number, percent
 from headgate.flow.sentences.quota import about_text, size_text, time_text
-from headgate.pipeline.render import messages_text, subscriptions_text
+from headgate.pipeline.output.attribution import messages_text, subscriptions_text
 from headgate.pipeline.report import figures
 from headgate.pipeline.report.backlogs import Backlogs, Offender
 from headgate.pipeline.report.colors import BLAME_COLORS, PARK_NAMES, QUOTA_COLOR, SLATE
@@ -19,7 +19,7 @@ from headgate.pipeline.report.quality import Quality
 from headgate.pipeline.report.quota_states import APPROACHED, REACHED
 from headgate.pipeline.report.quotas import Breach, Eviction, QuotaTopic, breach_time_ns
 from headgate.pipeline.tables.quotas import BROKER_METHOD, THEIL_SEN_METHOD
-from headgate.pipeline.times import instant, minute_text
+from headgate.pipeline.time_span import instant, minute_text
 
 SCORE_NAMES: Final = ("topic", "quota")
 """The columns of a score that are no figures; they stand first."""
@@ -118,7 +118,7 @@ def backlog_section(found: Backlogs, grid: Grid, charts: Charts) -> Section:
         "The fastest growing and the largest. Above, messages not acknowledged; below, whom each "
         "minute is blamed on."
         + " Those that had no consumer throughout stand last."
-        * _some_are_forgotten(found),
+        * _some_are_unused(found),
     )
     for place, offender in enumerate(found.offenders, start=1):
         section.blocks.append(
@@ -137,9 +137,9 @@ def backlog_section(found: Backlogs, grid: Grid, charts: Charts) -> Section:
     return section
 
 
-def _some_are_forgotten(found: Backlogs) -> bool:
+def _some_are_unused(found: Backlogs) -> bool:
     """Where there are also others."""
-    return len({offender.is_forgotten for offender in found.offenders}) > 1
+    return len({offender.is_unused for offender in found.offenders}) > 1
 
 
 def name_text(offender: Offender) -> str:

@@ -18,8 +18,8 @@ from headgate.pipeline.scrapes.rows import scrape_source
 from headgate.pipeline.session import prepare_session
 from headgate.pipeline.store.delta_log import TableFile, ensure_table, table_files
 from headgate.pipeline.store.delta_writer import FORMAT, SCRAPES
-from headgate.pipeline.store.holds import writer_options
-from headgate.pipeline.store.place import place_of
+from headgate.pipeline.store.lock_tokens import writer_options
+from headgate.pipeline.store.table_store import store_of
 from headgate.pipeline.tables.bronze import BATCH_KIND, BRONZE_QUARANTINE, BRONZE_SAMPLES
 from headgate.pipeline.tables.columns import Table
 
@@ -93,7 +93,7 @@ def _values(
     delta-rs could filter, but takes files without statistics of a column for empty.
     """
     paths = [file.path for file in files]
-    for rows in place_of(root).columns(table.name, paths, names):
+    for rows in store_of(root).columns(table.name, paths, names):
         yield from zip(*(rows.column(name).to_pylist() for name in names), strict=True)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from headgate.base.errors import InputError
 from headgate.pipeline.scrapes.rows import SOURCE_PREFIX
 from headgate.pipeline.store.delta_log import opened_table, table_files
-from headgate.pipeline.store.place import place_of
+from headgate.pipeline.store.table_store import store_of
 from headgate.pipeline.tables.bronze import BATCH_KIND, BRONZE_SAMPLES
 
 
@@ -19,7 +19,7 @@ def refuse_mixture(root: str, *, is_about_scrapes: bool) -> None:
         InputError: they are of the other kind, or of another layout version.
         DeltaError, OSError: they cannot be read.
     """
-    place = place_of(root)
+    place = store_of(root)
     if not place.is_table(BRONZE_SAMPLES.name):
         return
     files = table_files(opened_table(root, BRONZE_SAMPLES))

@@ -26,10 +26,10 @@ from deltalake.transaction import AddAction, PostCommitHookProperties, RemoveAct
 
 from headgate.base.clock import SystemClock
 from headgate.base.errors import InputError
-from headgate.pipeline.store.holds import check_held
+from headgate.pipeline.store.idempotent_commit import commit, commit_properties
+from headgate.pipeline.store.lock_tokens import check_held
 from headgate.pipeline.store.parquet_files import FileAdded
-from headgate.pipeline.store.place import LOG, Place, place_of
-from headgate.pipeline.store.sure_commit import commit, commit_properties
+from headgate.pipeline.store.table_store import LOG, TableStore, store_of
 from headgate.pipeline.tables.arrow_types import table_arrow_schema
 from headgate.pipeline.tables.columns import HOUR_NS, Table
 
@@ -64,20 +64,20 @@ def ensure_table(root: str, table: Table) -> DeltaTable:
         InputError: the folder holds a table of another layout version.
         LockLostError: it would have to be changed, and somebody else may do that.
     """
-    place = place_of(root)
+    store = store_of(root)
     schema = table_arrow_schema(table)
     try:
         delta = opened_table(root, table)
     except TableNotFoundError:
         # Or a run that was killed while it created the table left the log's folder, empty.
         check_held(root)
-        return _created(place, table)
+        return _created(store, table)
     absent = set(missing_columns(delta, table))
     if absent:
         missing = [field for field in Schema.from_arrow(schema).fields if field.name in absent]
         check_held(root)
         commit(
-            place,
+            store,
             table.name,
             delta,
             lambda properties: delta.alter.add_columns(
@@ -94,24 +94,24 @@ def missing_columns(delta: DeltaTable, table: Table) -> list[str]:
     return [name for name in table.column_names() if name not in have]
 
 
-def _created(place: Place, table: Table) -> DeltaTable:
-    place.make_folder(table.name)
+def _created(store: TableStore, table: Table) -> DeltaTable:
+    store.make_folder(table.name)
     try:
         return DeltaTable.create(
-            place.url(table.name),
+            store.url(table.name),
             Schema.from_arrow(table_arrow_schema(table)),
             partition_by=list(table.partition_by),
             name=table.name,
             configuration={_LAYOUT_KEY: str(LAYOUT_VERSION)},
-            storage_options=place.storage_options,
-            commit_properties=commit_properties(place),
+            storage_options=store.storage_options,
+            commit_properties=commit_properties(store),
             raise_if_key_not_exists=False,
         )
     except DeltaError:
         # The answer may have got lost, and the library have met its own table. Else it is absent.
-        if not place.is_object_store or not place.is_table(table.name):
+        if not store.is_object_store or not store.is_table(table.name):
             raise
-        return opened_table(place.root, table)
+        return opened_table(store.root, table)
 
 
 def opened_table(root: str, table: Table) -> DeltaTable:
@@ -120,9 +120,9 @@ def opened_table(root: str, table: Table) -> DeltaTable:
     Raises:
         InputError: it is of another layout version.
     """
-    place = place_of(root)
-    delta = place.delta(table.name)
-    check_layout(delta, place.uri(table.name))
+    store = store_of(root)
+    delta = store.delta(table.name)
+    check_layout(delta, store.uri(table.name))
     return delta
 
 
@@ -245,7 +245,7 @@ def _commit(
     check_held(root)
     metadata = delta.metadata()
     commit(
-        place_of(root),
+        store_of(root),
         metadata.name,
         delta,
         lambda properties: delta.create_write_transaction(
@@ -328,12 +328,12 @@ def files_added(
     longer complete: derived tables are pure functions, so recomputing more changes nothing.
     """
     if after_version is not None:
-        place = place_of(root)
+        store = store_of(root)
         try:
             return [
                 file
                 for version in range(after_version + 1, delta.version() + 1)
-                for file in _added_in(place.text(table.name, LOG, f"{version:020d}.json"))
+                for file in _added_in(store.text(table.name, LOG, f"{version:020d}.json"))
             ]
         except FileNotFoundError:
             pass

@@ -33,7 +33,7 @@ from headgate.pipeline.store.delta_log import (
     commit_replace,
     commit_replace_partition,
 )
-from headgate.pipeline.store.holds import LOCK_OPTION, holding
+from headgate.pipeline.store.lock_tokens import LOCK_OPTION, holding
 from headgate.pipeline.store.parquet_files import FileAdded, write_tables
 from headgate.pipeline.tables.catalogue import TABLES
 

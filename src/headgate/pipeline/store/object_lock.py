@@ -14,7 +14,6 @@ from datetime import UTC, datetime
 from headgate.base.clock import SystemClock
 from headgate.base.errors import InputError
 from headgate.base.units import NS_PER_S
-from headgate.pipeline.store.holds import holding
 from headgate.pipeline.store.lease import (
     LEASE_S,
     RENEW_S,
@@ -25,7 +24,8 @@ from headgate.pipeline.store.lease import (
     UnconditionalError,
     take,
 )
-from headgate.pipeline.store.place import objects, place_of, refusal
+from headgate.pipeline.store.lock_tokens import holding
+from headgate.pipeline.store.table_store import objects, refusal, store_of
 
 
 @contextmanager
@@ -38,7 +38,7 @@ def bucket_lock(
         InputError: another job holds it, or it cannot be used.
     """
     try:
-        check_names(place_of(root).names(or_none=True))
+        check_names(store_of(root).names(or_none=True))
         lock = objects().lock_object(root)
     except OSError as error:
         raise InputError(f"folder {root} cannot be used: {refusal(error)}") from error

@@ -15,9 +15,9 @@ from obstore.exceptions import AlreadyExistsError, BaseError, PreconditionError
 from obstore.store import S3Store
 
 from headgate.pipeline.failures import joined_causes
-from headgate.pipeline.roots import bucket_and_prefix
 from headgate.pipeline.store.lease import LOCK, Found, Hold
-from headgate.pipeline.store.place import CONNECT_TIMEOUT_S, access_of
+from headgate.pipeline.store.location import bucket_and_prefix
+from headgate.pipeline.store.table_store import CONNECT_TIMEOUT_S, access_of
 
 _TIMEOUT_S: Final = 10
 _ATTEMPTS_MAX: Final = 2

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from headgate.base.clock import SystemClock
-from headgate.pipeline.store.place import Place, place_of
+from headgate.pipeline.store.table_store import TableStore, store_of
 from headgate.pipeline.tables.arrow_types import table_arrow_schema
 from headgate.pipeline.tables.catalogue import TABLES
 from headgate.pipeline.tables.columns import Table
@@ -50,7 +50,7 @@ class TableFiles:
     """Writes tables of Arrow rows into files, one open file for each partition value."""
 
     def __init__(self, root: str, table: Table, task: str) -> None:
-        self._place = place_of(root)
+        self._store = store_of(root)
         self._table = table
         self._task = task
         schema = table_arrow_schema(table)
@@ -80,9 +80,9 @@ class TableFiles:
     def _new_file(self, values: tuple[str, ...]) -> _OpenFile:
         pairs = tuple(zip(self._table.partition_by, values, strict=True))
         folder = "/".join(f"{name}={value}" for name, value in pairs)
-        self._place.make_folder(self._table.name, folder)
+        self._store.make_folder(self._table.name, folder)
         path = f"{folder}/part-{self._task}-{uuid.uuid4().hex}.zstd.parquet"
-        return _OpenFile(self._place, self._table.name, path, pairs, self._schema)
+        return _OpenFile(self._store, self._table.name, path, pairs, self._schema)
 
     def close(self) -> list[FileAdded]:
         """Finish all files."""
@@ -102,15 +102,15 @@ class TableFiles:
 class _OpenFile:
     def __init__(
         self,
-        place: Place,
+        store: TableStore,
         table: str,
         path: str,
         partition: tuple[tuple[str, str], ...],
         schema: pa.Schema,
     ) -> None:
-        self._place, self._table = place, table
+        self._store, self._table = store, table
         self._path, self._partition = path, partition
-        self._sink = place.files.open_output_stream(place.path(table, path))
+        self._sink = store.files.open_output_stream(store.path(table, path))
         self._footers: list[pq.FileMetaData] = []
         # A second copy of the schema, for Arrow alone, would be a third of a small file.
         self._writer = pq.ParquetWriter(
@@ -158,7 +158,7 @@ class _OpenFile:
         """Close and delete the file."""
         self._writer.close()
         self._sink.close()
-        self._place.delete([f"{self._table}/{self._path}"])
+        self._store.delete([f"{self._table}/{self._path}"])
 
 
 def _split(

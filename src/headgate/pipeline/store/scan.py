@@ -15,11 +15,11 @@ import pyarrow.dataset as ds
 from headgate.base.errors import InputError
 from headgate.base.units import NS_PER_US
 from headgate.pipeline.store.delta_log import check_layout, table_files
-from headgate.pipeline.store.place import place_of, refusal
+from headgate.pipeline.store.table_store import refusal, store_of
 from headgate.pipeline.tables.arrow_types import TIMESTAMP, table_arrow_schema
 from headgate.pipeline.tables.catalogue import TABLES
 from headgate.pipeline.tables.columns import HOUR_NS, MINUTE_NS
-from headgate.pipeline.times import Span
+from headgate.pipeline.time_span import Span
 
 BATCH_ROWS: Final = 131_072
 """Rows that are in memory at once while a table is read."""
@@ -44,7 +44,7 @@ def existing_tables(root: str) -> tuple[str, ...]:
     """
     first = f"headgate pipeline run --out {root}"
     try:
-        names = tuple(place_of(root).tables())
+        names = tuple(store_of(root).tables())
     except FileNotFoundError as error:
         raise InputError(
             f"there is no folder {root} yet (--out): {first} makes and fills it"
@@ -67,11 +67,11 @@ class TableScan:
         Raises:
             InputError: the table is not there, or has another layout version.
         """
-        self._place = place_of(root)
-        if not self._place.is_table(name):
+        self._store = store_of(root)
+        if not self._store.is_table(name):
             raise InputError(f"folder {root} has no table {name}")
-        delta = self._place.delta(name)
-        check_layout(delta, self._place.uri(name))
+        delta = self._store.delta(name)
+        check_layout(delta, self._store.uri(name))
         self.name = name
         self.files = table_files(delta)
         self._actions = pa.table(delta.get_add_actions(flatten=True))
@@ -119,7 +119,7 @@ class TableScan:
         have = [name for name in columns if name in self.schema.names]
         if not wanted or any(name not in self.schema.names for name, _ in filters):
             return
-        dataset = self._place.dataset(self.name, wanted, self.schema, self._partition_by)
+        dataset = self._store.dataset(self.name, wanted, self.schema, self._partition_by)
         scanner = dataset.scanner(
             columns=have,
             filter=self._condition(span, filters),

@@ -23,7 +23,7 @@ from headgate.record.fields import Kind, Nature, field_names
 INTERVALS_LOOK_BACK_NS: Final = 2 * MINUTE_NS
 """How far beyond its own hour the rows of ``intervals`` depend on bronze rows, either way."""
 
-SILENCE_NS_MAX: Final = 24 * HOUR_NS
+GAP_NS_MAX: Final = 24 * HOUR_NS
 """How far beyond that where no telemetry arrived: as long as a source was silent, and no longer."""
 
 KEY_COLUMNS: Final = (

@@ -30,7 +30,7 @@ def test_options(monkeypatch: pytest.MonkeyPatch, words: str, options: dict[str,
     result = CliRunner().invoke(main, ["pipeline", "compact", "--out", "t", *words.split()])
     assert (result.exit_code, result.output) == (0, "")
     assert found == [CompactOptions("t", **options)]
-    assert asked == ["upkeep"]
+    assert asked == ["store.housekeeping.job"]
 
 
 @pytest.mark.parametrize(

@@ -34,7 +34,7 @@ def test_a_script_learns_that_a_quota_is_near(
     result = forecast(*words.split())
     assert (result.exit_code, result.stdout) == (status, "")
     assert result.stderr == (f"--fail-within: {said}" if said else "")
-    assert asked == ["answers"]
+    assert asked == ["queries.forecast"]
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from headgate.pipeline.report.quota_states import APPROACHED, REACHED
 from headgate.pipeline.report.quotas import Breach, Eviction, QuotaTopic
 from headgate.pipeline.tables.attribution import BLAMES
 from headgate.pipeline.tables.columns import MINUTE_NS
-from headgate.pipeline.times import Span
+from headgate.pipeline.time_span import Span
 from headgate.record.fields import PARK_CAUSES
 from tests.unit.pipeline.play import T0
 
@@ -43,7 +43,7 @@ def offender(**more: Any) -> Offender:
         "span": SPAN,
         "backlog": np.array([1_000.0, np.nan, 2_000.0]),
         "shares": shares,
-        "is_forgotten": False,
+        "is_unused": False,
     }
     return Offender(**facts | more)
 

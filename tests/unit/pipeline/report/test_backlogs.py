@@ -12,7 +12,7 @@ from headgate.pipeline.report.backlogs import Backlogs, backlogs
 from headgate.pipeline.report.grid import Grid
 from headgate.pipeline.store.scan import TableScan
 from headgate.pipeline.tables.columns import MINUTE_NS
-from headgate.pipeline.times import Span
+from headgate.pipeline.time_span import Span
 from tests.unit.pipeline.play import SITUATIONS, T0, minutes, play
 from tests.unit.pipeline.report.folder import NS, judged, played, write
 
@@ -95,7 +95,7 @@ def test_the_time_of_a_limiter_that_stood_by_is_the_consumers(root: Path, tmp_pa
     assert found.blame_seconds["CONSUMER"] == pytest.approx(180 * found.growing)
 
 
-def forgotten_rows(row: dict[str, Any], count: int) -> list[dict[str, Any]]:
+def unused_rows(row: dict[str, Any], count: int) -> list[dict[str, Any]]:
     """The minute of as many subscriptions that nobody reads, all growing fast."""
     shares = {"verdict": "NO_CONSUMER", "share_no_consumer": 1.0, "share_consumer": 0.0}
     shares |= {"share_none": 0.0, "acked": 0, "proven_rate_per_s": None, "growth_messages": 10**6}
@@ -108,31 +108,31 @@ def test_subscriptions_that_nobody_uses_do_not_drown_the_rest(root: Path, tmp_pa
     unread = [row | {"subscription": f"old-{i}"} for row in alone for i in range(20)]
     write(tmp_path, "intervals", [*played_rows, *unread])
     known = [judged(row) for row in played_rows]
-    known += [row for minute in alone for row in forgotten_rows(judged(minute), 20)]
+    known += [row for minute in alone for row in unused_rows(judged(minute), 20)]
     write(tmp_path, "attribution", known)
     before, found = asked(root), asked(tmp_path)
     assert (found.subscriptions, found.growing) == (before.subscriptions + 20, before.growing)
     assert found.growth_messages == before.growth_messages
     assert found.blame_seconds["NO_CONSUMER"] == 0
-    told = found.forgotten
+    told = found.unused
     assert (told.subscriptions, told.growth_messages) == (20, 3 * 20 * 10**6)
     assert (told.name[0], told.backlog_messages) == (NS + "alone", 36_000)
-    assert [o.is_forgotten for o in found.offenders] == [False] * 7 + [True] * 3
-    assert [o.is_forgotten for o in asked(tmp_path, 4).offenders] == [False] * 3 + [True]
-    assert [o.is_forgotten for o in asked(tmp_path, 1).offenders] == [False]
-    assert before.forgotten.subscriptions == 0
+    assert [o.is_unused for o in found.offenders] == [False] * 7 + [True] * 3
+    assert [o.is_unused for o in asked(tmp_path, 4).offenders] == [False] * 3 + [True]
+    assert [o.is_unused for o in asked(tmp_path, 1).offenders] == [False]
+    assert before.unused.subscriptions == 0
 
 
-def test_a_consumer_that_has_left_is_not_forgotten(root: Path, tmp_path: Path) -> None:
+def test_a_consumer_that_has_left_is_not_unused(root: Path, tmp_path: Path) -> None:
     """It acknowledged within the range, or shortly before it."""
     alone = [judged(row) for row in minutes(play(180, 10)) if row["topic"] == NS + "alone"]
-    rows = [row for minute in alone for row in forgotten_rows(minute, 1)]
+    rows = [row for minute in alone for row in unused_rows(minute, 1)]
     acked = [row | {"acked": 5 * (i == 0)} for i, row in enumerate(rows)]
     demonstrated = [row | {"proven_rate_per_s": 40.0, "subscription": "b"} for row in rows]
     write(tmp_path, "attribution", [*acked, *demonstrated])
     scans = TableScan(str(tmp_path), "attribution"), TableScan(str(root), "intervals")
     found = backlogs(*scans, SPAN, GRID, 10)
-    assert (found.growing, found.forgotten.subscriptions) == (2, 0)
+    assert (found.growing, found.unused.subscriptions) == (2, 0)
     assert found.blame_seconds["NO_CONSUMER"] == pytest.approx(360)
 
 

@@ -13,7 +13,7 @@ from headgate.pipeline.report.colors import BLAME_COLORS, LIMIT_COLORS, PARK_COL
 from headgate.pipeline.report.grid import POINTS_MAX, Grid
 from headgate.pipeline.tables.attribution import BLAMES
 from headgate.pipeline.tables.columns import MINUTE_NS
-from headgate.pipeline.times import Span
+from headgate.pipeline.time_span import Span
 from headgate.record.fields import PARK_CAUSES
 from tests.unit.pipeline.play import T0, S
 from tests.unit.pipeline.report import facts

@@ -19,7 +19,7 @@ from headgate.pipeline.report.grid import (
     time_text,
 )
 from headgate.pipeline.tables.columns import MINUTE_NS
-from headgate.pipeline.times import Span
+from headgate.pipeline.time_span import Span
 
 DAY_NS = 1_440 * MINUTE_NS
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from headgate.pipeline.report import sections
-from headgate.pipeline.report.backlogs import Forgotten
+from headgate.pipeline.report.backlogs import Unused
 from headgate.pipeline.report.happened import happened
 from headgate.pipeline.report.quotas import Evictions, Quotas
 from headgate.pipeline.report.sections import Charts
@@ -92,11 +92,11 @@ def test_what_a_reached_quota_did(more: dict[str, Any], said: str) -> None:
 
 def test_subscriptions_that_nobody_uses_are_told_apart() -> None:
     name = ("persistent://public/default/a", "old")
-    lost = facts.offender(is_forgotten=True, growth_messages=9_000, verdict="NO_CONSUMER")
+    lost = facts.offender(is_unused=True, growth_messages=9_000, verdict="NO_CONSUMER")
     found = dataclasses.replace(
         facts.backlogs(facts.offender(), lost),
         growing=1,
-        forgotten=Forgotten(412, 3_000_000, name, 90_000),
+        unused=Unused(412, 3_000_000, name, 90_000),
     )
     said = happened(found, Quotas(), (), Evictions(), facts.quality(completeness=1.0))
     assert said[0].startswith("The backlogs of 1 of 588 subscriptions grew")
@@ -107,7 +107,7 @@ def test_subscriptions_that_nobody_uses_are_told_apart() -> None:
         "messages. Connect consumers, or delete those that nobody needs."
     ]
     assert sections.backlog_section(found, GRID, Charts()).lead.endswith("throughout stand last.")
-    one = dataclasses.replace(facts.backlogs(), forgotten=Forgotten(1, 10, name, 30))
+    one = dataclasses.replace(facts.backlogs(), unused=Unused(1, 10, name, 30))
     said = happened(one, Quotas(), (), Evictions(), facts.quality(completeness=1.0))
     assert said == [
         "No backlog grew through anybody's fault; 999 subscriptions that had a consumer had "

@@ -12,7 +12,7 @@ from headgate.pipeline.report.grid import Grid
 from headgate.pipeline.report.publishing import held_topics, limiters
 from headgate.pipeline.store.scan import TableScan
 from headgate.pipeline.tables.columns import MINUTE_NS
-from headgate.pipeline.times import Span
+from headgate.pipeline.time_span import Span
 from tests.unit.pipeline.play import T0
 from tests.unit.pipeline.report.folder import NS, held_row, limiter_row, write
 

@@ -18,7 +18,7 @@ from headgate.pipeline.report.quota_states import (
 )
 from headgate.pipeline.store.scan import TableScan
 from headgate.pipeline.tables.columns import MINUTE_NS
-from headgate.pipeline.times import Span
+from headgate.pipeline.time_span import Span
 from tests.unit.pipeline.play import T0
 from tests.unit.pipeline.report.folder import NS, quota_row, write
 

@@ -13,7 +13,7 @@ from headgate.pipeline.report.grid import Grid
 from headgate.pipeline.report.quotas import breach_time_ns, evictions, quota_topics
 from headgate.pipeline.store.scan import TableScan
 from headgate.pipeline.tables.columns import MINUTE_NS
-from headgate.pipeline.times import Span
+from headgate.pipeline.time_span import Span
 from tests.unit.pipeline.play import T0
 from tests.unit.pipeline.report.folder import NS, eviction_row, quota_row, write
 

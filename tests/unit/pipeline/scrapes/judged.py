@@ -9,8 +9,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from headgate.pipeline.kernels.coverage_gaps import Coverage
 from headgate.pipeline.kernels.intervals import SORT_COLUMNS, interval_table
-from headgate.pipeline.kernels.silences import Arrivals
 from headgate.pipeline.scrapes.decoding import work_tables
 from headgate.pipeline.scrapes.folder import Work, broker_folders, works
 from headgate.pipeline.tables.columns import HOUR_NS
@@ -37,7 +37,7 @@ def minutes(folder: Path, kind: Kind = Kind.SUBSCRIPTION, parts: int = 1) -> lis
     hours = {(end - 1) // HOUR_NS for end in rows["window_end_ns"].to_pylist()}
     table = rows.filter(pc.equal(rows["kind"], kind.value))
     table = table.sort_by([(name, "ascending") for name in SORT_COLUMNS])
-    found: list[dict[str, Any]] = interval_table(table, kind, hours, Arrivals()).to_pylist()
+    found: list[dict[str, Any]] = interval_table(table, kind, hours, Coverage()).to_pylist()
     return found
 
 

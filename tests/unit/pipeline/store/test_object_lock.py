@@ -11,10 +11,10 @@ import pytest
 
 from headgate.base.errors import InputError
 from headgate.pipeline.store import object_lock as module
-from headgate.pipeline.store.holds import check_held, writer_options
 from headgate.pipeline.store.lease import FREE, Found, Hold
+from headgate.pipeline.store.lock_tokens import check_held, writer_options
 from headgate.pipeline.store.object_lock import bucket_lock, object_lock
-from headgate.pipeline.store.place import Place, place_of
+from headgate.pipeline.store.table_store import TableStore, store_of
 from tests.unit.pipeline.store.test_lease import A, Shelf, Time
 
 ROOT = "s3://tables/a"
@@ -121,10 +121,10 @@ def test_what_lies_there_is_looked_at_before(
         def lock_object(root: str) -> Shelf:
             return Shelf()
 
-    def here(root: str) -> Place:
-        return place_of(str(tmp_path))
+    def here(root: str) -> TableStore:
+        return store_of(str(tmp_path))
 
-    monkeypatch.setattr(module, "place_of", here)
+    monkeypatch.setattr(module, "store_of", here)
     monkeypatch.setattr(module, "objects", lambda: Objects)
     (tmp_path / "thesis.txt").touch()
     seen: list[list[str]] = []

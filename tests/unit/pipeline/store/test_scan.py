@@ -11,7 +11,7 @@ import pytest
 from headgate.base.errors import InputError
 from headgate.pipeline.store.scan import TableScan, existing_tables
 from headgate.pipeline.tables.columns import HOUR_NS, MINUTE_NS
-from headgate.pipeline.times import Span
+from headgate.pipeline.time_span import Span
 from tests.unit.pipeline.play import T0
 from tests.unit.pipeline.report.folder import backtest_row, eviction_row, quota_row, write
 

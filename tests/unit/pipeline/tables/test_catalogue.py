@@ -37,7 +37,10 @@ KERNELS = sorted(
 )
 LIGHT = [
     "headgate.pipeline",
-    *(f"headgate.pipeline.{name}" for name in ("tables.catalogue", "options", "times", "render")),
+    *(
+        f"headgate.pipeline.{name}"
+        for name in ("tables.catalogue", "options", "time_span", "output.attribution")
+    ),
     "headgate.pipeline.store.folder",
 ]
 

@@ -1,0 +1,55 @@
+"""How far Spark is with a piece of work, by the tasks that it has finished."""
+
+from __future__ import annotations
+
+import threading
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, Final
+
+from pyspark.sql import SparkSession
+
+_LOOK_PERIOD_S: Final = 0.5
+
+_GROUP: Final = "spark.jobGroup.id"
+"""Local property of a thread: the group of the jobs that it starts."""
+
+
+@contextmanager
+def reporting_tasks(spark: SparkSession, at: Callable[[int, int], None]) -> Iterator[None]:
+    """Call ``at`` now and then with the tasks of this thread's jobs that are done, and all.
+
+    Spark plans a stage when the one before it has ended, so the number of all may grow.
+    """
+    context, group = spark.sparkContext, uuid.uuid4().hex
+    tracker, ended = context.statusTracker(), threading.Event()
+
+    def tell() -> None:
+        while not ended.wait(_LOOK_PERIOD_S):
+            done, total = tasks_of(tracker, group)
+            if total:
+                at(done, total)
+
+    watcher = threading.Thread(target=tell, name="tasks", daemon=True)
+    context.setLocalProperty(_GROUP, group)
+    watcher.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        watcher.join()
+        context.setLocalProperty(_GROUP, None)  # which removes it
+
+
+def tasks_of(tracker: Any, group: str) -> tuple[int, int]:
+    """Tasks of a group's jobs that are done, and those of all stages that have begun.
+
+    ``tracker`` is a :class:`pyspark.StatusTracker`. Stages whose output was there already never
+    begin.
+    """
+    jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(group)]
+    ids = {stage for job in jobs if job is not None for stage in job.stageIds}
+    stages = [stage for stage in map(tracker.getStageInfo, sorted(ids)) if stage is not None]
+    begun = [stage for stage in stages if stage.numActiveTasks or stage.numCompletedTasks]
+    return sum(s.numCompletedTasks for s in begun), sum(s.numTasks for s in begun)

@@ -1,0 +1,162 @@
+"""From when to when telemetry of a source is missing: rows of kind ``batch`` in, gaps out.
+
+A boot numbers its messages from 0 on, so a number that is not there is a message that was lost:
+trimmed before it was read, or never stored. What its first boot did after the last message that is
+known, nobody can tell: it may have ended there, or lost the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Final
+
+import pyarrow as pa
+
+from headgate.pipeline.tables.intervals import INTERVALS_LOOK_BACK_NS
+from headgate.pipeline.time_span import instant
+
+COLUMNS: Final = ("source", "boot_id", "seq", "window_start_ns", "window_end_ns")
+"""What is used of ``bronze_samples``."""
+
+RESTART_NS_MAX: Final = INTERVALS_LOOK_BACK_NS
+"""A restart is silent for a moment; what is longer than this is told."""
+
+SENTENCES_MAX: Final = 3
+"""Most sentences about one source; gaps beyond are counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class LastSeen:
+    """The newest message of one source."""
+
+    boot_id: str
+    seq: int
+    until_ns: int
+    """End of its window, ns since the epoch."""
+
+
+@dataclass(frozen=True, slots=True)
+class SequenceGap:
+    """A time of which a source's telemetry is not known, ns since the epoch."""
+
+    source: str
+    since_ns: int | None
+    """None: since the source's start, which is not known either."""
+    until_ns: int
+    lost: int
+    """Messages that must have been there; 0 where there may have been none."""
+    is_all: bool
+    """Whether these were all that was lost: those at the end of a boot are not counted."""
+
+    def sentence(self) -> str:
+        """The gap in words."""
+        since = "the start of its broker" if self.since_ns is None else instant(self.since_ns)
+        when = f"{self.source} from {since} to {instant(self.until_ns)}"
+        if not self.lost:
+            return (
+                f"There is no telemetry of {when}: its broker was down, or the topic had lost it "
+                "when it was read."
+            )
+        count = f"{self.lost:,} message" + "s" * (self.lost > 1)
+        return (
+            f"Telemetry of {when} is missing: the topic did not have "
+            f"{'' if self.is_all else 'at least '}{count} of it when it was read."
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Message:
+    """One row, in the order of time within its boot."""
+
+    source: str
+    boot_id: str
+    seq: int
+    start_ns: int
+    end_ns: int
+
+
+def newest(rows: pa.Table) -> dict[str, LastSeen]:
+    """The newest message of each source."""
+    return {source: _last_seen(boots[-1][-1]) for source, boots in _by_source(rows)}
+
+
+def find_gaps(
+    before: Mapping[str, LastSeen], rows: pa.Table
+) -> tuple[list[SequenceGap], dict[str, LastSeen]]:
+    """Holes before and between new messages, and the newest message of each of their sources.
+
+    ``before`` has the newest message that was read earlier; what is older is late, and no news.
+    Between two boots that were read at once nothing was lost: a topic loses its oldest messages.
+    """
+    found: list[SequenceGap] = []
+    now: dict[str, LastSeen] = {}
+    for source, boots in _by_source(rows):
+        known = last = before.get(source)
+        for boot in boots:
+            for message in boot:
+                if known is not None and _is_old(message, known):
+                    continue
+                gap = _gap(source, last, message, is_known=last is known)
+                if gap is not None:
+                    found.append(gap)
+                last = _last_seen(message)
+        if last is not None and last is not known:
+            now[source] = last
+    return found, now
+
+
+def sentences(gaps: list[SequenceGap]) -> list[str]:
+    """Holes in words, a few of each source."""
+    said: list[str] = []
+    for source, own in groupby(gaps, lambda gap: gap.source):
+        each = list(own)
+        told = each if len(each) <= SENTENCES_MAX else each[: SENTENCES_MAX - 1]
+        said += [gap.sentence() for gap in told]
+        if rest := each[len(told) :]:
+            said.append(
+                f"So it is of {source} {len(rest):,} times more, the last time until "
+                f"{instant(rest[-1].until_ns)}."
+            )
+    return said
+
+
+def _gap(
+    source: str, last: LastSeen | None, message: _Message, *, is_known: bool
+) -> SequenceGap | None:
+    """What is missing between two messages that follow each other."""
+    same_boot = last is not None and last.boot_id == message.boot_id
+    lost = message.seq - (last.seq + 1 if last is not None and same_boot else 0)
+    if lost > 0:
+        if last is None:
+            return SequenceGap(source, None, message.start_ns, lost, True)
+        # Of a window of several messages, or where the clock went back, the window itself.
+        since_ns, until_ns = sorted((last.until_ns, message.start_ns))
+        return SequenceGap(source, since_ns, until_ns, lost, same_boot)
+    if last is None or same_boot or not is_known:
+        return None
+    if message.start_ns - last.until_ns <= RESTART_NS_MAX:
+        return None
+    return SequenceGap(source, last.until_ns, message.start_ns, 0, False)
+
+
+def _is_old(message: _Message, known: LastSeen) -> bool:
+    if message.boot_id == known.boot_id:
+        return message.seq <= known.seq
+    return message.end_ns <= known.until_ns
+
+
+def _last_seen(message: _Message) -> LastSeen:
+    return LastSeen(message.boot_id, message.seq, message.end_ns)
+
+
+def _by_source(rows: pa.Table) -> Iterator[tuple[str, list[list[_Message]]]]:
+    """Each source and the messages of its boots, the boots in the order of their ends."""
+    columns = [rows.column(name).to_pylist() for name in COLUMNS]
+    # Without those that were read twice.
+    messages = {(row[0], row[1], row[2]): _Message(*row) for row in zip(*columns, strict=True)}
+    ordered = [messages[key] for key in sorted(messages)]
+    for source, own in groupby(ordered, lambda message: message.source):
+        boots = [list(boot) for _, boot in groupby(own, lambda message: message.boot_id)]
+        yield source, sorted(boots, key=lambda boot: max(message.end_ns for message in boot))

@@ -1,0 +1,32 @@
+"""From when on the seconds to a breach in a row of ``quota_usage`` run. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from headgate.base.units import NS_PER_S, NS_PER_US
+from headgate.pipeline.tables.columns import MINUTE_NS
+from headgate.pipeline.time_span import since_epoch_us
+
+BREACH_COLUMNS: Final = ("minute", "to_ns", "forecast_at", "seconds_to_breach")
+"""Columns of ``quota_usage`` that are needed."""
+
+
+def counted_from_ns(row: Mapping[str, Any]) -> int:
+    """The instant from which on a row's seconds run, since the epoch.
+
+    It is the end of what the row knows. Rows of older folders do not have that end: theirs run from
+    the forecast, and where that is not told either, from the end of the minute.
+    """
+    if row["to_ns"] is not None:
+        return int(row["to_ns"])
+    if row["forecast_at"] is not None:
+        return since_epoch_us(row["forecast_at"]) * NS_PER_US
+    return since_epoch_us(row["minute"]) * NS_PER_US + MINUTE_NS
+
+
+def likely_ns(row: Mapping[str, Any]) -> int | None:
+    """When a quota is likely reached, since the epoch; None: not within a day."""
+    seconds = row["seconds_to_breach"]
+    return None if seconds is None else counted_from_ns(row) + int(seconds * NS_PER_S)

@@ -1,0 +1,62 @@
+"""``headgate pipeline compact``: tidy up a folder while nobody writes it. No Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from typing import TextIO
+
+from deltalake.exceptions import DeltaError
+
+from headgate.pipeline.failures import PipelineError
+from headgate.pipeline.options import CompactOptions
+from headgate.pipeline.progress import Progress
+from headgate.pipeline.store.folder import folder_lock
+from headgate.pipeline.store.housekeeping.compact import check_layouts, compact, drop_before, vacuum
+from headgate.pipeline.store.location import resolved_root
+from headgate.pipeline.store.scan import existing_tables
+
+
+def run_compact(options: CompactOptions, err: TextIO) -> None:
+    """Drop what is too old, put small files together, delete what is not referred to.
+
+    In this order, so that nothing is rewritten that goes anyway. What was done goes to ``err``, or
+    of a dry run, which takes no lock, what would be.
+
+    Raises:
+        InputError: the folder cannot be used, or is of another layout, or a time is not allowed.
+        PipelineError: a table cannot be read or written.
+    """
+    root, progress = resolved_root(options.out), Progress(err)
+    tables = existing_tables(options.out)
+    with _plain_errors(root):
+        check_layouts(root)
+    held = nullcontext() if options.is_dry_run else folder_lock(root, progress.say)
+    with held, _plain_errors(root):
+        _tidy_up(root, tables, options, progress)
+    if options.is_dry_run:
+        progress.say("Nothing was changed.")
+
+
+def _tidy_up(root: str, tables: Sequence[str], options: CompactOptions, progress: Progress) -> None:
+    dry_run = options.is_dry_run
+    if options.retain_days is not None:
+        verb = "Looking for" if dry_run else "Dropping"
+        with progress.stage(f"{verb} rows older than {options.retain_days} days") as stage:
+            dropped = drop_before(root, options.retain_days, dry_run=dry_run)
+            stage.result = f"{dropped:,} files" + " would be dropped" * dry_run
+    compact(root, tables, progress, dry_run=dry_run)
+    if options.vacuum:
+        verb = "Looking for" if dry_run else "Deleting"
+        with progress.stage(f"{verb} files of no use for {options.vacuum_hours} h") as stage:
+            dead = vacuum(root, options.vacuum_hours, dry_run)
+            stage.result = f"{len(dead):,} files" + " would be deleted" * dry_run
+
+
+@contextmanager
+def _plain_errors(root: str) -> Iterator[None]:
+    """What the disk or a table's log refuses is told in a sentence."""
+    try:
+        yield
+    except (DeltaError, OSError) as error:
+        raise PipelineError(f"folder {root} cannot be tidied up: {error}") from error

@@ -1,0 +1,55 @@
+"""What a stream does for its folder by itself, between two batches.
+
+A trigger every few seconds leaves a file of each kind in the present hour, and derived tables read
+the whole hour with every trigger. Measured with a window every 10 s: a refresh took 1.1 s at the
+beginning of an hour and 7 to 8 s at its end, mostly for opening 1,400 files; to make
+four of them took 3 s. With what is here it stays between 1.8 and 2.9 s through the last hour of a
+day, for 0.06 s a batch and 1 s at most.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Final
+
+from headgate.pipeline.store.housekeeping.compact import (
+    clean_log,
+    compact_table,
+    table_names,
+    vacuum,
+)
+from headgate.pipeline.store.table_store import store_of
+from headgate.pipeline.tables.bronze import BRONZE_EVENTS, BRONZE_QUARANTINE, BRONZE_SAMPLES
+
+FILES_MAX: Final = 32
+"""Files of one partition of bronze that are left as they are."""
+
+VACUUM_PERIOD_S: Final = 3_600.0
+RETAIN_HOURS: Final = 6
+"""How long files stay that were replaced, for those who read them. Derived tables replace the
+present hour with every trigger: some 100 MB an hour."""
+
+_BRONZE: Final = (BRONZE_SAMPLES.name, BRONZE_EVENTS.name, BRONZE_QUARANTINE.name)
+"""The tables that grow by appends. Those that are derived replace their files."""
+
+
+class PeriodicHousekeeping:
+    """Keeps the folder of one stream small; the stream holds its lock."""
+
+    def __init__(self, root: str, *, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._root = root
+        self._monotonic = monotonic
+        self._next_vacuum_s = monotonic() + VACUUM_PERIOD_S
+
+    def after_batch(self) -> None:
+        """Compact what is crowded, and once an hour delete what is dead."""
+        for name in _BRONZE:
+            if store_of(self._root).is_table(name):
+                compact_table(self._root, name, files_max=FILES_MAX)
+        if self._monotonic() < self._next_vacuum_s:
+            return
+        self._next_vacuum_s = self._monotonic() + VACUUM_PERIOD_S
+        vacuum(self._root, RETAIN_HOURS, False)
+        for name in table_names(self._root):
+            clean_log(self._root, name)

@@ -1,0 +1,80 @@
+"""One commit to a table in S3: carried out once, and known to be where its answer got lost.
+
+A commit is a put of the next version that S3 refuses where that version is there already. An
+answer that is lost on the way is asked for again by the library below, which then meets its own
+version and takes it for somebody else's. So each commit carries a mark, and who is refused looks
+whose mark the version has.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Callable, Sequence
+from typing import Final, TypeVar
+
+from deltalake import CommitProperties, DeltaTable, Transaction
+from deltalake.exceptions import CommitFailedError
+
+from headgate.pipeline.store.lock_tokens import LockLostError
+from headgate.pipeline.store.table_store import LOG, TableStore
+
+MARK_KEY: Final = "headgate.commit"
+"""Key of a commit's metadata whose value no other commit has."""
+
+Answer = TypeVar("Answer")
+
+
+def commit(
+    store: TableStore,
+    name: str,
+    delta: DeltaTable,
+    act: Callable[[CommitProperties], Answer],
+    transactions: Sequence[Transaction] = (),
+) -> Answer | None:
+    """Have ``act`` commit the version of table ``name`` after the one that ``delta`` has loaded.
+
+    In S3 it is that version or none. Else delta-rs would try again behind what somebody else has
+    written meanwhile, also where rows are replaced that are there no more. Returns what ``act``
+    does; None where the commit is there, and its answer got lost.
+
+    Raises:
+        LockLostError: somebody else has written that version.
+        CommitFailedError: it could not be done, on a mounted file system.
+    """
+    version, mark = delta.version() + 1, uuid.uuid4().hex
+    properties = commit_properties(store, {MARK_KEY: mark}, transactions)
+    try:
+        return act(properties)
+    except CommitFailedError as error:
+        if not store.is_object_store:
+            raise
+        if not has_mark(store, name, version, mark):
+            raise LockLostError(
+                f"version {version} of table {name} in {store.root} is another job's; nothing of "
+                "this commit was written, and the next run makes up for it"
+            ) from error
+        return None
+
+
+def commit_properties(
+    store: TableStore,
+    metadata: dict[str, str] | None = None,
+    transactions: Sequence[Transaction] = (),
+) -> CommitProperties:
+    """How delta-rs commits: in S3 the next version or none."""
+    return CommitProperties(
+        custom_metadata=metadata,
+        app_transactions=list(transactions),
+        max_commit_retries=0 if store.is_object_store else None,
+    )
+
+
+def has_mark(store: TableStore, name: str, version: int, mark: str) -> bool:
+    """Whether a version of a table is there and is that of the commit with ``mark``."""
+    try:
+        log = store.text(name, LOG, f"{version:020d}.json")
+    except FileNotFoundError:
+        return False
+    infos = (json.loads(line).get("commitInfo") or {} for line in log.splitlines())
+    return any(info.get(MARK_KEY) == mark for info in infos)

@@ -1,0 +1,79 @@
+"""Rows of tables in an object store as a DataFrame: Python tasks read the files, Java reads none.
+
+Spark's own reader would need hadoop-aws, a jar that fits its Hadoop. Here the tasks read with
+pyarrow what they are told to, as they write with it. What that lacks is that a query's columns and
+conditions do not reach the files: the caller names the columns, and all rows are read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import Final
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+
+from headgate.pipeline.store.delta_log import TableFile
+from headgate.pipeline.store.table_store import store_of
+from headgate.pipeline.tables.arrow_types import table_arrow_schema
+from headgate.pipeline.tables.columns import Table
+from headgate.pipeline.tables.schemas import part_schema
+
+BATCH_ROWS: Final = 20_000
+"""Rows that go to Java at once."""
+
+_PACKS_PER_CORE: Final = 2
+"""More packs even out what tasks have to do."""
+
+_OPENING_BYTES: Final = 1 << 18
+"""What opening a file costs, as bytes that are read in that time."""
+
+
+def object_rows(
+    spark: SparkSession,
+    root: str,
+    table: Table,
+    files: Sequence[TableFile],
+    columns: Collection[str] | None = None,
+) -> DataFrame:
+    """Files of a table as a DataFrame of its schema, of all its columns or of these."""
+    packs = packed(files, _PACKS_PER_CORE * spark.sparkContext.defaultParallelism)
+
+    def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                yield from file_batches(root, table, packs[number], columns)
+
+    # One number, and so one pack, for each partition; a shuffle would put some of them together.
+    numbers = spark.range(0, len(packs), numPartitions=len(packs))
+    return numbers.mapInArrow(read, part_schema(table, columns))
+
+
+def packed(files: Sequence[TableFile], packs_max: int) -> list[list[str]]:
+    """Paths of files in packs that take about as long to read, at most so many and none empty."""
+    packs: list[list[str]] = [[] for _ in range(min(packs_max, len(files)))]
+    sizes = [0] * len(packs)
+    for file in sorted(files, key=lambda file: (-file.size_bytes, file.path)):
+        emptiest = sizes.index(min(sizes))
+        packs[emptiest].append(file.path)
+        sizes[emptiest] += file.size_bytes + _OPENING_BYTES
+    return packs
+
+
+def file_batches(
+    root: str, table: Table, paths: Sequence[str], columns: Collection[str] | None = None
+) -> Iterator[pa.RecordBatch]:
+    """Rows of files of a table with exactly its columns, or with these of them, in the order that
+    it has them.
+
+    A column that came after a file was written is null; those of the partition are in the path.
+    """
+    schema = table_arrow_schema(table)
+    dataset = store_of(root).dataset(table.name, paths, schema, table.partition_by)
+    wanted = [name for name in schema.names if columns is None or name in columns]
+    # What is read ahead is held in memory.
+    for batch in dataset.to_batches(
+        columns=wanted, batch_size=BATCH_ROWS, batch_readahead=4, fragment_readahead=2
+    ):
+        if batch.num_rows:
+            yield batch

@@ -1,0 +1,268 @@
+"""A folder of tables, wherever it is: a mounted file system or a bucket of S3, used in one way.
+
+How S3 is reached stands in the environment, as for all tools of AWS. Endpoint and region are read
+here, once, because the three libraries that are used do not agree on them; keys and tokens are
+read by the libraries alone, so that nothing here could show them.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import quote
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pyarrow.fs as fs
+import pyarrow.parquet as pq
+from deltalake import DeltaTable
+
+from headgate.base.errors import InputError
+from headgate.pipeline.failures import joined_causes
+from headgate.pipeline.store.location import bucket_and_prefix, checked_root, is_object_store
+
+CONNECT_TIMEOUT_S: Final = 5
+REQUEST_TIMEOUT_S: Final = 30
+"""Bounds of one request to S3. Each is tried again a few times."""
+ATTEMPTS_MAX: Final = 5
+
+LOG: Final = "_delta_log"
+"""A table's folder has this one in it, with the table's versions."""
+
+_VERSION: Final = re.compile(r"\d{20}\.(json|checkpoint)")
+
+_READ_AT_ONCE: Final = 16
+"""Small files that are read beside each other: in S3 each takes three answers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """How S3 is reached, but for who asks."""
+
+    endpoint: str | None = None
+    """None: that of AWS."""
+    region: str | None = None
+    """None: what the libraries find out or take."""
+
+    @property
+    def allows_http(self) -> bool:
+        """Whether the endpoint itself asks for requests that anybody on the way can read."""
+        return self.endpoint is not None and self.endpoint.startswith("http://")
+
+
+def access_of(environment: Mapping[str, str]) -> Access:
+    """Endpoint and region as the variables of AWS have them.
+
+    Raises:
+        InputError: the endpoint is no URL of HTTP.
+    """
+    endpoint = environment.get("AWS_ENDPOINT_URL_S3") or environment.get("AWS_ENDPOINT_URL")
+    if endpoint and not re.fullmatch(r"https?://[^/@\s]+(/[^@\s]*)?", endpoint):
+        raise InputError(
+            "the variable AWS_ENDPOINT_URL is no URL of a host: http://HOST:PORT or https://HOST "
+            "is allowed"
+        )
+    region = environment.get("AWS_REGION") or environment.get("AWS_DEFAULT_REGION")
+    return Access(endpoint or None, region or None)
+
+
+@dataclass(frozen=True, slots=True)
+class TableStore:
+    """Where the tables are, and how to get at their files. A file's place is given by names."""
+
+    root: str
+    """As it was given: what is told of it."""
+    files: Any
+    """A ``pyarrow.fs.FileSystem``."""
+    folder: str
+    """The root in ``files``."""
+    storage_options: dict[str, str] | None
+    """What delta-rs needs to get there."""
+
+    @property
+    def is_object_store(self) -> bool:
+        """Whether there are no folders: a name is there or not."""
+        return self.storage_options is not None
+
+    def uri(self, *names: str) -> str:
+        """What is told of it."""
+        return "/".join((self.root, *names))
+
+    def path(self, *names: str) -> str:
+        """The same in ``files``."""
+        return "/".join((self.folder, *names))
+
+    def url(self, *names: str) -> str:
+        """The same for libraries that read ``%41`` as ``A`` and ``#`` as an end."""
+        path = self.path(*names)
+        return f"s3://{quote(path)}" if is_object_store(self.root) else Path(path).as_uri()
+
+    def names(self, *names: str, or_none: bool = False) -> list[str]:
+        """What lies right in a folder, in order; with ``or_none`` an absent one holds nothing.
+
+        Raises:
+            OSError: it is no folder, or cannot be read.
+        """
+        try:
+            # An absent bucket is another error, but no error where absence is allowed.
+            found = self.files.get_file_info(fs.FileSelector(self.path(*names)))
+        except FileNotFoundError:
+            if or_none:
+                return []
+            raise
+        return sorted(info.base_name for info in found)
+
+    def tables(self) -> list[str]:
+        """Names of what has a log, in order; a log may be empty.
+
+        Raises:
+            OSError: the folder cannot be read.
+        """
+        names = [name for name in self.names() if not name.startswith(".")]
+        logs = self.files.get_file_info([self.path(name, LOG) for name in names])
+        return [
+            name for name, log in zip(names, logs, strict=True) if log.type == fs.FileType.Directory
+        ]
+
+    def is_table(self, name: str) -> bool:
+        """Whether it has a first version: a killed run may have left a log that is empty.
+
+        Raises:
+            OSError: the log cannot be read.
+        """
+        # delta-rs' own function holds Python's lock while it waits for S3, and with it the thread
+        # that renews the writer's lock.
+        return any(_VERSION.match(found) for found in self.names(name, LOG, or_none=True))
+
+    def delta(self, name: str) -> DeltaTable:
+        """A table at its newest version."""
+        return DeltaTable(self.url(name), storage_options=self.storage_options)
+
+    def text(self, *names: str) -> str:
+        """A small file's text.
+
+        Raises:
+            FileNotFoundError: it is not there.
+        """
+        with self.files.open_input_stream(self.path(*names)) as stream:
+            return str(stream.readall().decode("utf-8"))
+
+    def make_folder(self, *names: str) -> None:
+        """Make a folder, and those above it, where there are folders."""
+        if not self.is_object_store:
+            self.files.create_dir(self.path(*names), recursive=True)
+
+    def delete(self, paths: Sequence[str]) -> None:
+        """Delete files, by their paths below the root."""
+        if not self.is_object_store:
+            for path in paths:
+                self.files.delete_file(self.path(path))
+        elif paths:
+            # pyarrow would leave an empty object in the place of each folder.
+            objects().delete(self.root, paths)
+
+    def columns(
+        self, table: str, paths: Iterable[str], columns: Sequence[str]
+    ) -> Iterator[pa.Table]:
+        """Some columns of small Parquet files of a table, file by file, in their order."""
+
+        def read(path: str) -> pa.Table:
+            file = pq.ParquetFile(self.path(table, path), filesystem=self.files)
+            with file:
+                return file.read(list(columns))
+
+        if not self.is_object_store:
+            yield from map(read, paths)
+            return
+        with ThreadPoolExecutor(_READ_AT_ONCE) as pool:
+            yield from pool.map(read, paths)
+
+    def dataset(
+        self, table: str, paths: Iterable[str], schema: pa.Schema, partition_by: Iterable[str]
+    ) -> ds.Dataset:
+        """Files of a table as rows of ``schema``; a column that a file does not have is null."""
+        return ds.dataset(
+            [self.path(table, path) for path in paths],
+            schema=schema,
+            format="parquet",
+            filesystem=self.files,
+            partitioning=ds.partitioning(
+                pa.schema([schema.field(name) for name in partition_by]), flavor="hive"
+            ),
+            partition_base_dir=self.path(table),
+        )
+
+
+def store_of(root: str) -> TableStore:
+    """Where the tables of ``root`` are. Nothing is asked.
+
+    Raises:
+        InputError: it is neither a path nor ``s3://BUCKET/PREFIX``.
+    """
+    if is_object_store(checked_root(root)):
+        return _in_bucket(root.rstrip("/"), access_of(os.environ))
+    return TableStore(str(Path(root)), _LOCAL, os.path.abspath(root), None)
+
+
+_LOCAL: Final = fs.LocalFileSystem()
+
+
+@lru_cache(maxsize=16)
+def _in_bucket(root: str, access: Access) -> TableStore:
+    bucket, prefix = bucket_and_prefix(root)
+    files = fs.S3FileSystem(
+        region=access.region,
+        endpoint_override=access.endpoint,
+        connect_timeout=CONNECT_TIMEOUT_S,
+        request_timeout=REQUEST_TIMEOUT_S,
+        retry_strategy=fs.AwsStandardS3RetryStrategy(max_attempts=ATTEMPTS_MAX),
+        # A small file is one request instead of three.
+        allow_delayed_open=True,
+    )
+    return TableStore(root, files, f"{bucket}/{prefix}".rstrip("/"), _storage_options(access))
+
+
+def _storage_options(access: Access) -> dict[str, str]:
+    options = {
+        "connect_timeout": f"{CONNECT_TIMEOUT_S}s",
+        "timeout": f"{REQUEST_TIMEOUT_S}s",
+        "max_retries": str(ATTEMPTS_MAX),
+        "retry_timeout": f"{REQUEST_TIMEOUT_S}s",
+    }
+    if access.endpoint is not None:
+        options["aws_endpoint"] = access.endpoint
+    if access.allows_http:
+        options["allow_http"] = "true"
+    if access.region is not None:
+        options["aws_region"] = access.region
+    return options
+
+
+def objects() -> Any:
+    """The module of what only S3 needs.
+
+    Raises:
+        InputError: its library is not installed.
+    """
+    try:
+        return importlib.import_module("headgate.pipeline.store.objects")
+    except ModuleNotFoundError as error:
+        if error.name != "obstore":
+            raise
+        raise InputError(
+            "tables in S3 need the package obstore: pip install 'headgate[s3]'"
+        ) from error
+
+
+def refusal(error: OSError) -> str:
+    """Why something cannot be read or written, in one line and without what only a log wants."""
+    if error.errno is not None:
+        return os.strerror(error.errno)
+    return joined_causes(str(error)).partition("\n")[0] or "no reason given"

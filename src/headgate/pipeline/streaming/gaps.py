@@ -1,0 +1,59 @@
+"""What a job that reads topics says about telemetry that it did not find. No Spark here.
+
+Topics lose their oldest messages after a while. A job that was not run for longer than that goes
+on behind what is lost, and nothing but the numbers of the messages tells it.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from headgate.pipeline.derived.coverage import batches_of, windows_of
+from headgate.pipeline.kernels.sequence_gaps import LastSeen, find_gaps, newest, sentences
+from headgate.pipeline.store.delta_log import TableFile, files_added, opened_table, table_files
+from headgate.pipeline.tables.bronze import BRONZE_SAMPLES
+
+_FILES_AT_ONCE: Final = 24
+"""Files that are looked through for the newest messages before it is seen whether they suffice."""
+
+
+class TelemetryGaps:
+    """Compares what comes into bronze with what was there when this was made."""
+
+    def __init__(self, root: str) -> None:
+        self._root = root
+        self._version = opened_table(root, BRONZE_SAMPLES).version()
+        self._last_seen: dict[str, LastSeen] = {}
+
+    def news(self) -> list[str]:
+        """Sentences about what is missing before and among the rows that came since the last
+        call."""
+        bronze = opened_table(self._root, BRONZE_SAMPLES)
+        added = batches_of(files_added(self._root, BRONZE_SAMPLES, bronze, self._version))
+        self._version = bronze.version()
+        if not added:
+            return []
+        rows = windows_of(self._root, added)
+        new = {file.path for file in added}
+        before = [file for file in batches_of(table_files(bronze)) if file.path not in new]
+        self._find_known(set(rows.column("source").to_pylist()) - set(self._last_seen), before)
+        gaps, last_seen = find_gaps(self._last_seen, rows)
+        self._last_seen |= last_seen
+        return sentences(gaps)
+
+    def _find_known(self, sources: set[str], files: list[TableFile]) -> None:
+        """Look for the newest messages of these sources, from the newest files on."""
+        by_hour = sorted(files, key=lambda file: file.hour, reverse=True)
+        while sources and by_hour:
+            # Of an hour all: any of its files may have the newest.
+            hour = by_hour[:_FILES_AT_ONCE][-1].hour
+            some = [file for file in by_hour if file.hour >= hour]
+            by_hour = by_hour[len(some) :]
+            rows = windows_of(self._root, some)
+            wanted = pc.is_in(rows.column("source"), pa.array(sorted(sources), pa.string()))
+            found = newest(rows.filter(wanted))
+            self._last_seen |= found
+            sources = sources - set(found)

@@ -1,0 +1,117 @@
+"""How forecasts are listed and scores are told; the job itself is played in tests/spark."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from headgate.pipeline.kernels.forecast_score import Score
+from headgate.pipeline.queries.forecast_rows import (
+    ForecastScores,
+    _row,
+    _soonest,
+    clusters_behind,
+    newest_hours,
+)
+from headgate.pipeline.tables.arrow_types import partition_columns
+from headgate.pipeline.tables.bronze import BATCH_KIND
+from headgate.pipeline.tables.columns import HOUR_NS
+from headgate.pipeline.tables.quotas import QUOTA_USAGE
+from tests.unit.pipeline.play import T0
+from tests.unit.pipeline.report.folder import write
+
+AT = datetime(2025, 11, 21, 10, 6, tzinfo=UTC)
+
+
+def usage(**values: Any) -> dict[str, Any]:
+    """A row of ``quota_usage`` with a size quota, half full."""
+    return {
+        **dict.fromkeys(QUOTA_USAGE.column_names()),
+        "topic": "persistent://acme/ns/t",
+        "forecast_at": AT,
+        "size_limit_bytes": 100,
+        "size_policy": "producer_request_hold",
+        "size_source": "topic policy",
+        "size_use": 0.5,
+        "method": "none",
+        **values,
+    }
+
+
+def test_what_is_reached_comes_first_then_what_is_likely_then_what_is_possible() -> None:
+    rows = [
+        usage(topic="likely later", seconds_to_breach=500.0, seconds_to_breach_earliest=0.0),
+        usage(topic="fuller", size_use=0.6),
+        usage(topic="reached", seconds_to_breach=0.0),
+        usage(topic="idle"),
+        usage(topic="possible", seconds_to_breach_earliest=10.0),
+        # Its seconds run from a minute before.
+        usage(topic="likely", seconds_to_breach=501.0, forecast_at=AT - timedelta(minutes=1)),
+    ]
+    found = sorted(map(_row, rows), key=_soonest)
+    assert [row["topic"] for row in found] == [
+        "reached", "likely", "likely later", "possible", "fuller", "idle",
+    ]  # fmt: skip
+
+
+def test_clusters_are_behind_by_what_others_have() -> None:
+    ahead = [{"cluster": "a", "minute": AT + timedelta(minutes=step)} for step in (0, 9, 30)]
+    assert clusters_behind(ahead) == clusters_behind([]) == {}
+    late = [{"cluster": None, "minute": AT + timedelta(minutes=step)} for step in (7, 20)]
+    assert clusters_behind([*ahead, *late]) == {"": AT + timedelta(minutes=20)}
+    near = [{"cluster": "b", "minute": AT + timedelta(minutes=21)}]
+    assert clusters_behind([*ahead, *near]) == {}
+
+
+def test_each_cluster_has_a_newest_hour_of_its_own(tmp_path: Path) -> None:
+    def heard(cluster: str, end_ns: int, kind: str = BATCH_KIND) -> dict[str, Any]:
+        place = partition_columns(np.array([end_ns - 1]))
+        return {
+            **{name: values[0].as_py() for name, values in place.items()},
+            "kind": kind,
+            "cluster": cluster,
+            "window_end": datetime.fromtimestamp(end_ns / 10**9, UTC),
+            "window_end_ns": end_ns,
+        }
+
+    rows = [heard("a", T0 + hour * HOUR_NS) for hour in (1, 5, 30)]
+    rows += [heard("b", T0 + HOUR_NS + 1), heard("b", T0 + 90 * HOUR_NS, "topic")]
+    write(tmp_path, "bronze_samples", rows, ("date", "hour", "kind"))
+    first = T0 // HOUR_NS
+    assert newest_hours(str(tmp_path), None) == {first + 29, first + 1}
+    assert newest_hours(str(tmp_path), T0 + 5 * HOUR_NS) == {first + 4, first + 1}
+    assert newest_hours(str(tmp_path), T0) == set()
+
+
+def test_a_row_tells_of_the_quota_that_breaks_first_or_else_of_the_fuller() -> None:
+    both = {
+        "partition": 3,
+        "time_limit_ns": 7,
+        "time_policy": "consumer_backlog_eviction",
+        "time_use": 0.4,
+        "oldest_subscription": "audit",
+    }
+    row = _row(usage(**both))
+    assert (row["topic"], row["quota"]) == ("persistent://acme/ns/t-partition-3", "size")
+    assert (row["limit"], row["use"], row["source"]) == (100, 0.5, "topic policy")
+    assert (row["then"], row["likely_at"]) == ("producers held", None)
+    row = _row(usage(**both, breach_quota="time", seconds_to_breach=90.0))
+    assert (row["quota"], row["limit"], row["use"]) == ("time", 7, 0.4)
+    assert row["then"] == "subscription audit loses its oldest messages"
+    assert row["likely_at"] == AT + timedelta(seconds=90)
+    row = _row(usage(size_limit_bytes=0, size_use=None, breach_quota="size"))
+    assert (row["limit"], row["use"]) == (0, None)
+
+
+def test_scores_are_told_as_a_total_and_by_topic() -> None:
+    one, other = Score(forecasts=2, levels=2, levels_covered=1), Score(forecasts=1)
+    key = {"cluster": "c", "topic": "t", "partition": None, "incarnation": 1, "quota": "size"}
+    rows = ForecastScores(one + other, ((key, one), ({**key, "partition": 1}, other))).rows()
+    assert [(row["topic"], row["forecasts"]) for row in rows] == [
+        (None, 3), ("t", 2), ("t-partition-1", 1),
+    ]  # fmt: skip
+    assert [row["level_coverage"] for row in rows] == [0.5, 0.5, None]
+    assert [row["quota"] for row in rows] == [None, "size", "size"]

@@ -1,0 +1,91 @@
+"""``compact``: what is done, in which order, and what is only looked for."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+
+from headgate.base.errors import InputError
+from headgate.pipeline.options import CompactOptions
+from headgate.pipeline.progress import Progress
+from headgate.pipeline.store.folder import folder_lock
+from headgate.pipeline.store.housekeeping import job
+from headgate.pipeline.store.housekeeping.job import run_compact
+from tests.unit.pipeline.report.folder import quota_row, write
+
+
+class Maintenance:
+    """Remembers what it was asked."""
+
+    def __init__(self) -> None:
+        self.did: list[tuple[object, ...]] = []
+
+    def compact(
+        self, root: str, tables: Iterable[str], progress: Progress, *, dry_run: bool
+    ) -> int:
+        self.did.append(("compact", root, tuple(tables), dry_run))
+        return 0
+
+    def vacuum(self, root: str, retain_hours: int, dry_run: bool) -> list[str]:
+        self.did.append(("vacuum", root, retain_hours, dry_run))
+        return ["a", "b"]
+
+    def drop_before(self, root: str, days: int, *, dry_run: bool) -> int:
+        self.did.append(("drop", root, days, dry_run))
+        return 3
+
+
+def compacted(root: Path, **options: object) -> tuple[list[tuple[object, ...]], str]:
+    maintenance, err = Maintenance(), io.StringIO()
+    with pytest.MonkeyPatch.context() as patch:
+        for act in ("compact", "vacuum", "drop_before"):
+            patch.setattr(job, act, getattr(maintenance, act))
+        run_compact(CompactOptions(str(root), **options), err)  # type: ignore[arg-type]
+    return maintenance.did, err.getvalue()
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    (tmp_path / ".lock").touch()
+    write(tmp_path, "quota_usage", [quota_row(0)])
+    return tmp_path
+
+
+def test_only_compaction_unless_more_is_asked(root: Path) -> None:
+    assert compacted(root) == ([("compact", str(root), ("quota_usage",), False)], "")
+
+
+def test_old_rows_go_first_and_dead_files_last(root: Path) -> None:
+    did, said = compacted(root, retain_days=7, vacuum=True, vacuum_hours=5)
+    assert [act[0] for act in did] == ["drop", "compact", "vacuum"]
+    assert did[2] == ("vacuum", str(root), 5, False)
+    assert "Dropping rows older than 7 days ... 3 files" in said
+    assert "Deleting files of no use for 5 h ... 2 files" in said
+
+
+def test_a_dry_run_says_what_would_be_done_and_takes_no_lock(root: Path) -> None:
+    with folder_lock(str(root)):
+        did, said = compacted(root, retain_days=7, vacuum=True, is_dry_run=True)
+    assert [(act[0], act[-1]) for act in did] == [
+        ("drop", True),
+        ("compact", True),
+        ("vacuum", True),
+    ]
+    lines = said.splitlines()
+    assert lines[0].startswith("Looking for rows older than 7 days ... 3 files would be dropped")
+    assert lines[1].startswith("Looking for files of no use for 24 h ... 2 files would be deleted")
+    assert lines[2] == "Nothing was changed."
+
+
+def test_nobody_else_writes_meanwhile(root: Path) -> None:
+    with folder_lock(str(root)), pytest.raises(InputError, match="another job"):
+        compacted(root)
+
+
+def test_there_must_be_something_to_tidy_up(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="holds no tables"):
+        compacted(tmp_path)
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,77 @@
+"""Where tables may be; what is no such place is refused, and keys in it are not repeated."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from headgate.base.errors import InputError
+from headgate.pipeline.store.location import (
+    bucket_and_prefix,
+    checked_root,
+    is_object_store,
+    resolved_root,
+)
+
+
+@pytest.mark.parametrize(
+    "root", ["tables", "/t/a b", "50%", "a#b", "./gs://x", "s3://tables", "s3://tables/a/b/"]
+)
+def test_paths_and_places_in_buckets_are_allowed(root: str) -> None:
+    assert checked_root(root) == root
+    assert is_object_store(root) == root.startswith("s3:")
+
+
+@pytest.mark.parametrize(
+    ("root", "said"),
+    [
+        ("gs://b/p", "cannot be in gs://...: a path or s3://BUCKET/PREFIX is allowed"),
+        ("hdfs://n:1/p", "cannot be in hdfs://"),
+        ("file:///t", "cannot be in file://"),
+        ("S3://b/p", "cannot be in S3://"),
+        ("s3a://b/p", "Spark's s3a:// is s3:// here"),
+        ("s3://", "'' is no name of a bucket"),
+        ("s3:///p", "'' is no name of a bucket"),
+        ("s3://Tables", "'Tables' is no name of a bucket"),
+        ("s3://tables//a", "'/a' is no place in a bucket"),
+        ("s3://tables/../a", "is no place in a bucket"),
+        ("s3://tables/a?versionId=1", "is no place in a bucket"),
+        ("s3://tables/a#b", "is no place in a bucket"),
+        ("s3://tables/a/50%", "is no place in a bucket"),
+    ],
+)
+def test_anything_else_is_refused_with_what_is_allowed(root: str, said: str) -> None:
+    with pytest.raises(InputError) as caught:
+        checked_root(root)
+    assert said in str(caught.value)
+    assert "s3://BUCKET/PREFIX" in str(caught.value)
+
+
+@pytest.mark.parametrize("root", ["s3://AKIA:hush@tables/a", "gs://user:hush@b", "s3://hush@b"])
+def test_keys_in_a_url_are_refused_and_not_repeated(root: str) -> None:
+    with pytest.raises(InputError) as caught:
+        checked_root(root)
+    assert "hush" not in str(caught.value)
+    assert "AKIA" not in str(caught.value)
+
+
+def test_what_a_library_would_take_for_another_character_is_refused() -> None:
+    with pytest.raises(InputError, match="tables cannot be in /t/x%41y: '%41' in a path"):
+        checked_root("/t/x%41y")
+
+
+def test_a_root_is_the_same_from_every_working_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert resolved_root("t/../tables") == str(tmp_path.resolve() / "tables")
+    assert resolved_root("s3://tables/a//".rstrip("/")) == "s3://tables/a"
+    assert resolved_root("s3://tables/a/") == "s3://tables/a"
+    with pytest.raises(InputError, match="cannot be in gs://"):
+        resolved_root("gs://b")
+
+
+def test_buckets_and_what_stands_before_every_name() -> None:
+    assert bucket_and_prefix("s3://tables") == ("tables", "")
+    assert bucket_and_prefix("s3://tables/a/b/") == ("tables", "a/b")

@@ -1,0 +1,69 @@
+"""Who does not hold a folder in S3 does not write it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from headgate.pipeline.failures import PipelineError, reason_of
+from headgate.pipeline.store.lease import FREE, Hold
+from headgate.pipeline.store.lock_tokens import LockLostError, check_held, holding, writer_options
+from tests.unit.pipeline.store.test_lease import A, B, Shelf
+
+ROOT = "s3://tables/a"
+
+
+def locked(hold: Hold) -> Shelf:
+    lock = Shelf()
+    lock.create(hold)
+    return lock
+
+
+def test_the_writer_is_told_by_which_hold_it_commits() -> None:
+    assert writer_options(ROOT) == {"root": ROOT}
+    with holding(ROOT, "a"), holding("s3://tables/b", "b"):
+        assert writer_options(ROOT) == {"root": ROOT, "lock": "a"}
+        assert writer_options("s3://tables/b") == {"root": "s3://tables/b", "lock": "b"}
+        with holding(ROOT + "/", None), holding(ROOT + "/", "inner"):
+            assert writer_options(ROOT)["lock"] == "inner"
+        assert writer_options(ROOT)["lock"] == "a"
+    assert writer_options(ROOT) == {"root": ROOT}
+    assert writer_options("/tables") == {"root": "/tables"}
+
+
+def test_a_hold_that_is_there_is_enough() -> None:
+    with holding(ROOT, A.token):
+        check_held(ROOT, locked(A))
+
+
+@pytest.mark.parametrize(
+    ("found", "said"),
+    [
+        (locked(B), "now held by process 7 on host-b"),
+        (locked(FREE), "is free"),
+        (Shelf(), "has no lock any more"),
+    ],
+)
+def test_a_hold_that_is_lost_is_told_with_who_has_it(found: Shelf, said: str) -> None:
+    with holding(ROOT, A.token), pytest.raises(LockLostError, match=said) as caught:
+        check_held(ROOT, found)
+    assert isinstance(caught.value, PipelineError)
+
+
+def test_who_never_held_it_writes_nothing() -> None:
+    with pytest.raises(LockLostError, match="is not held by this process"):
+        check_held(ROOT, locked(A))
+
+
+def test_folders_have_a_lock_of_their_own(tmp_path: Path) -> None:
+    check_held(str(tmp_path))
+
+
+def test_the_sentence_survives_the_engine() -> None:
+    """The writer's commit fails in another process, and comes back as a page."""
+    with holding(ROOT, A.token), pytest.raises(LockLostError) as caught:
+        check_held(ROOT, locked(B))
+    name = f"{LockLostError.__module__}.{LockLostError.__qualname__}"
+    page = f"[PYTHON_DATA_SOURCE_ERROR] Failed\n  File x, line 1\n    at\n{name}: {caught.value}\n"
+    assert reason_of(page) == str(caught.value)

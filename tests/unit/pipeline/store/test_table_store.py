@@ -1,0 +1,161 @@
+"""A folder of tables in both kinds of places; S3 itself is played in tests/peer."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.fs as fs
+import pyarrow.parquet as pq
+import pytest
+
+from headgate.base.errors import InputError
+from headgate.pipeline.store.table_store import (
+    Access,
+    TableStore,
+    access_of,
+    objects,
+    refusal,
+    store_of,
+)
+
+ENVIRONMENT = (
+    "AWS_ENDPOINT_URL",
+    "AWS_ENDPOINT_URL_S3",
+    "AWS_REGION",
+    "AWS_DEFAULT_REGION",
+    "AWS_ACCESS_KEY_ID",
+    "AWS_SECRET_ACCESS_KEY",
+    "AWS_SESSION_TOKEN",
+)
+
+
+@pytest.fixture
+def no_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ENVIRONMENT:
+        monkeypatch.delenv(name, raising=False)
+
+
+def test_the_environment_says_how_s3_is_reached() -> None:
+    assert access_of({}) == Access()
+    assert access_of({"AWS_DEFAULT_REGION": "eu", "AWS_ENDPOINT_URL": ""}) == Access(None, "eu")
+    both = {"AWS_REGION": "us", "AWS_DEFAULT_REGION": "eu"}
+    assert access_of(both).region == "us"
+    urls = {"AWS_ENDPOINT_URL": "https://all", "AWS_ENDPOINT_URL_S3": "http://s3:9000"}
+    assert access_of(urls).endpoint == "http://s3:9000"
+    assert access_of(urls).allows_http
+    assert not access_of({"AWS_ENDPOINT_URL": "https://all"}).allows_http
+
+
+@pytest.mark.parametrize("url", ["minio:9000", "ftp://a", "http://", "http://me:hush@a"])
+def test_an_endpoint_that_is_no_url_is_refused_and_not_repeated(url: str) -> None:
+    with pytest.raises(InputError, match="AWS_ENDPOINT_URL is no URL of a host") as caught:
+        access_of({"AWS_ENDPOINT_URL": url})
+    assert "hush" not in str(caught.value)
+
+
+@pytest.mark.usefixtures("no_environment")
+def test_a_place_in_a_bucket_asks_nothing_and_tells_no_key(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
+    monkeypatch.setenv("AWS_REGION", "eu-west-1")
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIA")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "hush")
+    store = store_of("s3://tables/a/b/")
+    assert store.is_object_store
+    assert store.uri("intervals") == "s3://tables/a/b/intervals"
+    assert store.path("intervals", "x.parquet") == "tables/a/b/intervals/x.parquet"
+    assert store_of("s3://tables").path("intervals") == "tables/intervals"
+    assert store.files.region == "eu-west-1"
+    options = store.storage_options
+    assert options is not None
+    assert options["aws_endpoint"] == "http://127.0.0.1:9"
+    assert options["allow_http"] == "true"
+    assert not {"AKIA", "hush"} & set(options.values())
+    assert "hush" not in repr(store)
+
+
+@pytest.mark.usefixtures("no_environment")
+def test_what_the_environment_leaves_open_the_libraries_decide() -> None:
+    options = store_of("s3://tables").storage_options
+    assert options is not None
+    assert not {"aws_endpoint", "allow_http", "aws_region"} & set(options)
+
+
+def test_another_scheme_is_refused() -> None:
+    with pytest.raises(InputError, match="cannot be in gs://"):
+        store_of("gs://tables")
+
+
+def test_files_of_a_folder(tmp_path: Path) -> None:
+    store = store_of(str(tmp_path))
+    assert (store.is_object_store, store.storage_options) == (False, None)
+    assert store.names("none", or_none=True) == []
+    with pytest.raises(FileNotFoundError):
+        store.names("none")
+    store.make_folder("b", "_delta_log")
+    store.make_folder("a", "d=1")
+    store.make_folder(".hidden", "_delta_log")
+    (tmp_path / "b" / "_delta_log" / "0.json").write_text("ü", encoding="utf-8")
+    (tmp_path / "file").touch()
+    assert store.names() == [".hidden", "a", "b", "file"]
+    assert store.tables() == ["b"]
+    assert (store.is_table("b"), store.is_table("none")) == (False, False)
+    (tmp_path / "b" / "_delta_log" / f"{3:020d}.checkpoint.parquet").touch()
+    assert store.is_table("b")
+    assert store.text("b", "_delta_log", "0.json") == "ü"
+    store.delete(["b/_delta_log/0.json"])
+    with pytest.raises(FileNotFoundError):
+        store.text("b", "_delta_log", "0.json")
+
+
+def test_a_relative_root_is_told_as_it_was_given(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    store = store_of("tables")
+    assert store.uri("intervals") == "tables/intervals"
+    assert store.path("intervals") == str(tmp_path / "tables/intervals")
+
+
+@pytest.mark.parametrize("options", [None, {}], ids=["folder", "bucket"])
+def test_columns_of_files_come_in_the_order_of_the_files(
+    tmp_path: Path, options: dict[str, str] | None
+) -> None:
+    store = TableStore("s3://t", fs.LocalFileSystem(), str(tmp_path), options)
+    (tmp_path / "t").mkdir()
+    names = [f"{i}.parquet" for i in range(40)]
+    for i, name in enumerate(names):
+        pq.write_table(pa.table({"a": [i], "b": ["x"]}), tmp_path / "t" / name)
+    read = list(store.columns("t", names, ["a"]))
+    assert [rows.to_pydict() for rows in read] == [{"a": [i]} for i in range(40)]
+
+
+def test_a_dataset_has_the_columns_of_its_schema(tmp_path: Path) -> None:
+    store = store_of(str(tmp_path))
+    (tmp_path / "t" / "d=1").mkdir(parents=True)
+    pq.write_table(pa.table({"a": [1]}), tmp_path / "t" / "d=1" / "x.parquet")
+    schema = pa.schema([("d", pa.int32()), ("a", pa.int64()), ("late", pa.string())])
+    rows = store.dataset("t", ["d=1/x.parquet"], schema, ["d"]).to_table()
+    assert rows.to_pylist() == [{"d": 1, "a": 1, "late": None}]
+    assert rows.schema.types == schema.types
+
+
+def test_without_the_library_for_s3_its_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "headgate.pipeline.store.objects", raising=False)
+    monkeypatch.setitem(sys.modules, "obstore", None)
+    with pytest.raises(InputError, match=r"headgate\[s3\]"):
+        objects()
+
+
+def test_a_refusal_is_one_line() -> None:
+    assert refusal(FileNotFoundError(2, "Cannot list directory '/x'. Detail: ...")) == (
+        "No such file or directory"
+    )
+    said = "When listing in bucket 'b': AWS Error NO_SUCH_BUCKET: not there (Request ID: x7)\nmore"
+    assert (
+        refusal(OSError(said)) == "When listing in bucket 'b': AWS Error NO_SUCH_BUCKET: not there"
+    )
+    assert refusal(OSError()) == "no reason given"

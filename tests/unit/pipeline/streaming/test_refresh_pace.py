@@ -1,0 +1,91 @@
+"""A stream that keeps up computes after each batch, one that catches up now and then."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from headgate.base.units import NS_PER_S
+from headgate.pipeline.streaming import refresh_pace
+from headgate.pipeline.streaming.metrics import StreamMetrics
+from headgate.pipeline.streaming.refresh_pace import (
+    BEHIND_S,
+    REFRESH_PERIOD_S,
+    RefreshPace,
+    StreamTables,
+)
+from tests.unit.pipeline.play import T0
+from tests.unit.pipeline.report.folder import write
+
+SESSION = cast(Any, "session")
+
+
+class Clock:
+    """Seconds that pass when a test says so."""
+
+    now_s = 0.0
+
+    def __call__(self) -> float:
+        return self.now_s
+
+
+@pytest.mark.parametrize("lag_s", [0.0, BEHIND_S - 1, float("nan")])
+def test_who_keeps_up_refreshes_after_every_batch(lag_s: float) -> None:
+    pace = RefreshPace(Clock())
+    for _ in range(3):
+        assert pace.after_batch(lag_s)
+        pace.done()
+    assert not pace.is_pending
+
+
+def test_who_catches_up_refreshes_once_in_a_while() -> None:
+    clock = Clock()
+    pace = RefreshPace(clock)
+    found = []
+    for _ in range(30):
+        clock.now_s += 5
+        found.append(pace.after_batch(BEHIND_S))
+        if found[-1]:
+            clock.now_s += 7
+            pace.done()
+    every = int(REFRESH_PERIOD_S // 5)
+    assert found == ([False] * (every - 1) + [True]) * 2 + [False] * (30 - 2 * every)
+    assert pace.is_pending
+
+
+class Refreshed:
+    """A stream's tables of which only the refresh is played."""
+
+    def __init__(self, root: Path, monkeypatch: pytest.MonkeyPatch, lag_s: float) -> None:
+        self.sessions: list[Any] = []
+        monkeypatch.setattr(refresh_pace, "refresh_all", lambda s, _: self.sessions.append(s))
+        self.metrics = StreamMetrics(lambda: T0 + NS_PER_S + int(lag_s * NS_PER_S))
+        end = datetime.fromtimestamp(T0 // NS_PER_S, UTC)
+        row = {"hour": 10, "kind": "batch", "window_end": end}
+        write(root, "bronze_samples", [row], ("hour", "kind"))
+        self.tables = StreamTables(str(root), self.metrics, monotonic=Clock())
+
+
+def test_what_was_put_off_is_done_when_no_batch_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stream = Refreshed(tmp_path, monkeypatch, lag_s=3_600)
+    stream.tables.between_batches(SESSION)
+    stream.tables.after_batch(SESSION)
+    assert stream.sessions == []
+    assert stream.metrics.lag_s() >= 3_600
+    stream.tables.between_batches(SESSION)
+    stream.tables.between_batches(SESSION)
+    assert stream.sessions == [SESSION]
+
+
+def test_a_batch_of_now_is_in_all_tables_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stream = Refreshed(tmp_path, monkeypatch, lag_s=5)
+    stream.tables.after_batch(SESSION)
+    stream.tables.between_batches(SESSION)
+    assert stream.sessions == [SESSION]
