@@ -15,10 +15,15 @@ import pytest
 from headgate.base.errors import CorruptionError
 from headgate.fs import FaultyFs, MemFs
 from headgate.ledger import CommitLog
-from headgate.ledger.checkpoint import segment_of_checkpoint
-from headgate.ledger.durable_end import DURABLE_END_NAME
-from headgate.ledger.format import BATCH_RECORD_BYTES, ENTRY, ENTRY_HEAD_BYTES, segment_of_name
-from headgate.ledger.replay import batch_head
+from headgate.ledger.format.flush_position import FLUSH_POSITION_NAME
+from headgate.ledger.format.records import (
+    BATCH_RECORD_BYTES,
+    ENTRY,
+    ENTRY_HEAD_BYTES,
+    segment_of_checkpoint,
+    segment_of_name,
+)
+from headgate.ledger.recovery.replay import batch_head
 from tests.sim.test_ledger_power_cuts import (
     DIRECTORY,
     SETTINGS,
@@ -43,7 +48,7 @@ def left(driver: Driver, *, flushed: bool = True) -> MemFs:
     """What its disk holds after the power cut."""
     assert isinstance(driver.fs.inner, MemFs)
     if flushed:
-        driver.log._writer.durable_end.sync()
+        driver.log._writer.flush_position.sync()
     return driver.fs.inner.crash_clone()
 
 
@@ -139,7 +144,7 @@ def is_log_file(name: str) -> bool:
     return (
         segment_of_name(name) is not None
         or segment_of_checkpoint(name) is not None
-        or name == DURABLE_END_NAME
+        or name == FLUSH_POSITION_NAME
     )
 
 
@@ -162,15 +167,15 @@ def test_what_calls_itself_sound_is_sound(seed: int) -> None:
     for _ in range(150):
         fs = whole.crash_clone()
         spoiled = [rng.choice(names) for _ in range(rng.choice((1, 1, 2, 4)))]
-        if DURABLE_END_NAME in spoiled:
+        if FLUSH_POSITION_NAME in spoiled:
             # With the record of the end gone, too, a damaged last batch is a torn one.
-            spoiled = [DURABLE_END_NAME]
+            spoiled = [FLUSH_POSITION_NAME]
         done = [spoil(fs, name, rng) for name in spoiled]
         try:
             log = open_log(fs)
         except CorruptionError as error:
             assert "is empty" in str(error), done  # noqa: PT017
-            fs.remove(f"{DIRECTORY}/{DURABLE_END_NAME}")
+            fs.remove(f"{DIRECTORY}/{FLUSH_POSITION_NAME}")
             open_log(fs)
             continue
         check(log, driver.model, driver.confirmed)

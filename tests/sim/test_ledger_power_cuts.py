@@ -17,7 +17,7 @@ from headgate.base.partial_acks import PartialEntry
 from headgate.base.positions import Position
 from headgate.fs import FaultyFs, MemFs, Operation
 from headgate.ledger import Batch, CommitLog, LedgerSettings, TopicLog
-from headgate.ledger.format import (
+from headgate.ledger.format.records import (
     BATCH,
     BATCH_MAGIC,
     KIND_BATCH,

@@ -20,8 +20,8 @@ from headgate.base.errors import StorageError
 from headgate.fs import Fs
 from headgate.fs.api import Lock
 from headgate.ledger import look_at_log
-from headgate.ledger.directory import TEMPORARY_SUFFIX, read_file, write_file
 from headgate.ledger.errors import DirectoryInUseError, UnknownFormatError
+from headgate.ledger.format.directory import TEMPORARY_SUFFIX, read_file, write_file
 from headgate.storage.binding import MAIN_LOG, LogPlace
 
 METADATA_NAME = "metadata.sqlite3"

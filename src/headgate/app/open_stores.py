@@ -12,7 +12,7 @@ from headgate.ledger import CommitLog, LedgerSettings
 from headgate.metadata.catalog import Catalog
 from headgate.metadata.sqlite_store import SqliteStore
 from headgate.storage.binding import MAIN_LOG, is_loss_accepted, metadata_missing, open_bound_log
-from headgate.storage.log_clock import times_bound
+from headgate.storage.log_clock import receive_time_bound
 from headgate.storage.logs import TELEMETRY_LOG
 
 
@@ -69,7 +69,7 @@ def open_log(
             topic_numbers=catalog.topic_numbers_in("" if is_main else name),
             entropy=os.urandom,
             settings=settings,
-            times_bound=times_bound(catalog, clock) if is_main else None,
+            receive_time_bound=receive_time_bound(catalog, clock) if is_main else None,
             topic_number_last=terms.topic_number_last,
             ids_min=terms.ids_min,
         ),

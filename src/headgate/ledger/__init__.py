@@ -1,10 +1,8 @@
 """The commit log: entries, acknowledgements and cursors of all topics, durable in one stream."""
 
 from headgate.fs.api import Space
-from headgate.ledger.batch import Batch
 from headgate.ledger.commit_log import CommitLog
 from headgate.ledger.copying import copy_topic
-from headgate.ledger.cursors import CursorState
 from headgate.ledger.errors import (
     DirectoryInUseError,
     LogFailedError,
@@ -12,13 +10,15 @@ from headgate.ledger.errors import (
     UnknownFormatError,
     UnknownTopicsError,
 )
-from headgate.ledger.identity import Identity, LogFound, look_at_log
-from headgate.ledger.maintenance import Job
+from headgate.ledger.format.identity import Identity, LogFound, look_at_log
+from headgate.ledger.index.cursors import CursorState
+from headgate.ledger.index.receive_time_bound import ReceiveTimeBound
+from headgate.ledger.index.topic_log import LedgerInfo, TopicLog
 from headgate.ledger.reader import ReadPlan, entries_of
 from headgate.ledger.settings import LedgerSettings
+from headgate.ledger.space.maintenance import Job
 from headgate.ledger.statistics import LogStatistics
-from headgate.ledger.times_bound import TimesBound
-from headgate.ledger.topic_log import LedgerInfo, TopicLog
+from headgate.ledger.write.batch import Batch
 
 __all__ = [
     "Batch",
@@ -34,8 +34,8 @@ __all__ = [
     "LogFullError",
     "LogStatistics",
     "ReadPlan",
+    "ReceiveTimeBound",
     "Space",
-    "TimesBound",
     "TopicLog",
     "UnknownFormatError",
     "UnknownTopicsError",

@@ -20,22 +20,22 @@ from collections.abc import Callable, Collection
 
 from headgate.base.errors import StorageError, invariant
 from headgate.fs.api import Fs, Lock, Space
-from headgate.ledger.batch import Batch
-from headgate.ledger.directory import adopt, lock_directory
 from headgate.ledger.errors import LogFailedError, LogFullError
-from headgate.ledger.format import ENTRY_HEAD_BYTES, STAMP_BYTES, segment_name
-from headgate.ledger.identity import Identity, write_identity
-from headgate.ledger.maintenance import Job, Maintenance
+from headgate.ledger.format.directory import adopt, lock_directory
+from headgate.ledger.format.identity import Identity, write_identity
+from headgate.ledger.format.records import ENTRY_HEAD_BYTES, STAMP_BYTES, segment_name
+from headgate.ledger.index.receive_time_bound import ReceiveTimeBound
+from headgate.ledger.index.state import LogState
+from headgate.ledger.index.topic_log import NumberedTopic, TopicLog
 from headgate.ledger.reader import LogReader, ReadPlan, entries_of
-from headgate.ledger.recovery import prepare_first, recover
-from headgate.ledger.room import check_room, no_room_to_begin
+from headgate.ledger.recovery.recover import prepare_first, recover
 from headgate.ledger.settings import LedgerSettings
-from headgate.ledger.staging import Staging
-from headgate.ledger.state import LogState
+from headgate.ledger.space.capacity import check_capacity, no_space_to_begin
+from headgate.ledger.space.maintenance import Job, Maintenance
 from headgate.ledger.statistics import LogStatistics
-from headgate.ledger.times_bound import TimesBound
-from headgate.ledger.topic_log import NumberedTopic, TopicLog
-from headgate.ledger.writer import LogWriter
+from headgate.ledger.write.batch import Batch
+from headgate.ledger.write.staging import Staging
+from headgate.ledger.write.writer import LogWriter
 
 
 class CommitLog(Staging):
@@ -69,7 +69,7 @@ class CommitLog(Staging):
         topic_numbers: Collection[int],
         entropy: Callable[[int], bytes],
         settings: LedgerSettings | None = None,
-        times_bound: TimesBound | None = None,
+        receive_time_bound: ReceiveTimeBound | None = None,
         topic_number_last: int | None = None,
         ids_min: int = 1,
     ) -> CommitLog:
@@ -78,7 +78,7 @@ class CommitLog(Staging):
         ``topic_numbers`` are the topics that exist: records of any other number are garbage.
         ``entropy`` gives that many random bytes: with some of them this start marks the files and
         batches that it makes, so that no message can look like a part of the log.
-        ``times_bound`` bounds receive times of what the directory holds.
+        ``receive_time_bound`` bounds receive times of what the directory holds.
         ``topic_number_last`` is the highest number ever given, where that is known: a record with
         a higher one refuses the start with :class:`UnknownTopicsError`. Ids of ledgers and cursors
         below ``ids_min`` are not used. Raises :class:`DirectoryInUseError`,
@@ -90,16 +90,16 @@ class CommitLog(Staging):
         except OSError as error:
             raise StorageError(f"opening {directory} failed: {error}", retryable=True) from error
         try:
-            check_room(fs, directory, settings)
+            check_capacity(fs, directory, settings)
             stamp = int.from_bytes(entropy(STAMP_BYTES), "little")
             writer = LogWriter(fs, directory, settings.segment_bytes, stamp)
             state = recover(
-                fs, directory, topic_numbers, writer, times_bound, topic_number_last, ids_min
+                fs, directory, topic_numbers, writer, receive_time_bound, topic_number_last, ids_min
             )
             adopt(fs, directory)
             ready = prepare_first(fs, directory, state, writer)
             if not (ready or state.segments or topic_numbers):
-                raise no_room_to_begin(fs, directory, settings)
+                raise no_space_to_begin(fs, directory, settings)
         except OSError as error:
             lock.release()
             raise StorageError(f"reading {directory} failed: {error}", retryable=True) from error
@@ -113,7 +113,7 @@ class CommitLog(Staging):
     @property
     def topic_number_seen(self) -> int:
         """The highest topic number in any record that the start found; 0 without one."""
-        return self._state.remains.number_seen
+        return self._state.orphans.number_seen
 
     def identify(self, identity: Identity) -> None:
         """Say durably which metadata this log belongs to. Any one thread; blocks.
@@ -158,7 +158,7 @@ class CommitLog(Staging):
                 try:
                     job.run()
                 except LogFullError:
-                    if self.has_held:
+                    if self.has_deferred:
                         raise
                     return  # everything is stored; the next start replays it
                 self.finish_job(job)
@@ -283,7 +283,7 @@ class CommitLog(Staging):
             self.full = True
         if self.failed is None:
             self._set_full(full=self.full)
-            self._stage_held()
+            self._stage_deferred()
 
     def run_maintenance(self) -> None:
         """Do everything that is due, in this thread, for callers that may block."""

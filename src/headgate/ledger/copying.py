@@ -14,8 +14,8 @@ from headgate.base.ack_set import AckSet
 from headgate.base.errors import CorruptionError, HeadgateError, StorageError, invariant
 from headgate.base.units import MIB
 from headgate.ledger.commit_log import CommitLog
-from headgate.ledger.staging import LEDGERS_GIVEN
-from headgate.ledger.topic_log import TopicLog
+from headgate.ledger.index.topic_log import TopicLog
+from headgate.ledger.write.staging import LEDGERS_GIVEN
 
 COPY_BYTES: Final = 4 * MIB
 COPY_ENTRIES: Final = 4_096

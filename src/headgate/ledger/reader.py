@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 from headgate.base.errors import CorruptionError, StorageError
 from headgate.fs.api import NO_FILES, File, Fs
-from headgate.ledger.format import (
+from headgate.ledger.format.records import (
     ENTRY,
     ENTRY_FIXED_BYTES,
     ENTRY_HEAD_BYTES,

@@ -111,7 +111,7 @@ class Committer:
         self._stage_acks()
         waiting, self._waiting = self._waiting, []
         batch = self._log.seal_batch()
-        if self._log.has_held:
+        if self._log.has_deferred:
             self._settle(waiting, StorageError(HELD, retryable=True))
             waiting = []
         if batch is None:

@@ -17,7 +17,7 @@ from headgate.base.instants import iso_time
 from headgate.base.log_time import STEP_NS, Continued, LogTime, Mark
 from headgate.base.units import NS_PER_MS, NS_PER_S, S_PER_MINUTE
 from headgate.flow.sentences.backlog import duration
-from headgate.ledger import CommitLog, TimesBound
+from headgate.ledger import CommitLog, ReceiveTimeBound
 from headgate.metadata.catalog import Catalog
 from headgate.metadata.rows import LogTimeRow
 from headgate.storage.metadata_writer import MetadataWriter
@@ -36,13 +36,13 @@ LINES_MAX: Final = 20
 LINES_PERIOD_NS: Final = 60 * S_PER_MINUTE * NS_PER_S
 
 
-def times_bound(catalog: Catalog, clock: Clock) -> TimesBound:
+def receive_time_bound(catalog: Catalog, clock: Clock) -> ReceiveTimeBound:
     """What :meth:`CommitLog.open` has to be told: the bound that was set when the log was taken
     over from an earlier release, or the one that is set now."""
     row = catalog.log_time()
     if row is None:
-        return TimesBound(None, clock.wall_ns() // NS_PER_MS)
-    return TimesBound(row.bound_before_segment, row.bound_received_ms)
+        return ReceiveTimeBound(None, clock.wall_ns() // NS_PER_MS)
+    return ReceiveTimeBound(row.bound_before_segment, row.bound_received_ms)
 
 
 class LogClock:

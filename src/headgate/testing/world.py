@@ -27,7 +27,7 @@ from headgate.metadata.catalog import Catalog
 from headgate.metadata.memory_store import MemoryStore
 from headgate.policy.settings import Settings
 from headgate.storage.binding import MAIN_LOG, LogPlace, open_bound_log
-from headgate.storage.log_clock import times_bound
+from headgate.storage.log_clock import receive_time_bound
 from headgate.storage.logs import TELEMETRY_LOG
 from headgate.storage.taking_over import take_over
 from headgate.testing.client import SimClient
@@ -212,7 +212,7 @@ class World:
                 topic_numbers=catalog.topic_numbers_in(rows_say),
                 entropy=self._source(f"{name} {self.starts_count}").randbytes,
                 settings=self.ledger_settings,
-                times_bound=times_bound(catalog, self.clock) if is_main else None,
+                receive_time_bound=receive_time_bound(catalog, self.clock) if is_main else None,
                 topic_number_last=terms.topic_number_last,
                 ids_min=terms.ids_min,
             ),

@@ -10,8 +10,8 @@ from headgate.app.data_directory import DataDirectory
 from headgate.base.errors import StorageError
 from headgate.fs import MemFs, OsFs
 from headgate.ledger import LogFound
-from headgate.ledger.directory import write_file
 from headgate.ledger.errors import DirectoryInUseError, UnknownFormatError
+from headgate.ledger.format.directory import write_file
 
 
 def test_a_new_directory_is_made_and_known_again() -> None:

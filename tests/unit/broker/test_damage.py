@@ -12,7 +12,7 @@ from headgate.broker.damage import damage_counts, damage_of, damage_text, damage
 from headgate.engine.subscription import Subscription
 from headgate.facade.admin_facade import AdminFacade
 from headgate.facade.protocol import AtPosition
-from headgate.ledger.format import CURSOR_ID, KIND_ACKS, PREFIX, PREFIX_BYTES
+from headgate.ledger.format.records import CURSOR_ID, KIND_ACKS, PREFIX, PREFIX_BYTES
 from headgate.metadata.errors import RefusalError
 from headgate.observe.explain.topics import explain_top, explain_topic
 from headgate.testing import World

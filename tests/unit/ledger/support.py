@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection
 
 from headgate.fs import Fs
 from headgate.ledger import CommitLog, LedgerSettings, TopicLog
-from headgate.ledger.format import segment_name
+from headgate.ledger.format.records import segment_name
 
 DIRECTORY = "/data"
 SMALL = LedgerSettings(

@@ -9,7 +9,7 @@ from headgate.base.errors import CorruptionError
 from headgate.fs import MemFs
 from headgate.ledger import CommitLog
 from headgate.ledger.errors import LogFullError
-from headgate.ledger.format import BATCH_RECORD_BYTES, ENTRY_HEAD_BYTES
+from headgate.ledger.format.records import BATCH_RECORD_BYTES, ENTRY_HEAD_BYTES
 from tests.unit.ledger.support import append, bodies_of, commit, open_log, overwrite, path
 
 

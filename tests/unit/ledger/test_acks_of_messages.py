@@ -161,10 +161,10 @@ def test_what_is_held_while_the_disk_is_full_is_stored_whole(is_new: bool) -> No
     for ordinal, mask in ((5, 0b000010), (6, 0b1), (7, 0b11), (7, 0b100), (6, 0b1111110)):
         acks.ack_messages(ordinal, mask, size_of(ordinal))
         log.stage_acks(cursor)
-    assert log.has_held
+    assert log.has_deferred
     fs.capacity_bytes = None
     upkeep(log)
-    assert not log.has_held
+    assert not log.has_deferred
     _, found = the_set(fs)
     assert shown(found) == (-1, [(6, 6)], [PartialEntry(5, 0b11, 6), PartialEntry(7, 0b111, 8)])
 
@@ -172,7 +172,7 @@ def test_what_is_held_while_the_disk_is_full_is_stored_whole(is_new: bool) -> No
 def fill_segment(log: CommitLog) -> None:
     """Leave no room in the last segment that a full disk has."""
     other = log.create_cursor(2, "other", AckSet(), {"k": "v" * 6000})
-    while not log.has_held:
+    while not log.has_deferred:
         log.delete_cursor(other)
         other = log.create_cursor(2, "other", AckSet(), {"k": "v" * 6000})
     if log.staged_records:

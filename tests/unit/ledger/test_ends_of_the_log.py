@@ -11,8 +11,8 @@ import pytest
 
 from headgate.base.errors import CorruptionError
 from headgate.fs import MemFs
-from headgate.ledger.durable_end import DURABLE_END_NAME
-from headgate.ledger.format import (
+from headgate.ledger.format.flush_position import FLUSH_POSITION_NAME
+from headgate.ledger.format.records import (
     BATCH,
     BATCH_MAGIC,
     BATCH_RECORD_BYTES,
@@ -31,7 +31,7 @@ from tests.unit.ledger.support import (
     path,
 )
 
-END = f"{DIRECTORY}/{DURABLE_END_NAME}"
+END = f"{DIRECTORY}/{FLUSH_POSITION_NAME}"
 
 
 def forged_head(stamp: int) -> bytes:
@@ -140,7 +140,7 @@ def test_an_end_that_is_cut_short_is_damage_of_who_may_have_been_there(cut: str)
     append(log, 2, b"two")
     start = log._state.segments[1].data_end
     append(log, 1, b"three" * 300)
-    log._writer.durable_end.sync()
+    log._writer.flush_position.sync()
     after = fs.crash_clone()
     file = after.open(path(), writable=True)
     file.truncate(start + (300 if cut == "in the middle" else 0))

@@ -6,7 +6,7 @@ import pytest
 
 from headgate.base.errors import CorruptionError, StorageError
 from headgate.fs import MemFs
-from headgate.ledger.format import ENTRY_HEAD_BYTES
+from headgate.ledger.format.records import ENTRY_HEAD_BYTES
 from tests.unit.ledger.support import append, content, open_log, overwrite, path
 
 

@@ -224,7 +224,7 @@ async def test_an_acknowledgement_that_waits_for_room_is_not_called_stored(world
     await asyncio.sleep(3)
     world.disk.plan = fail_on("create", errno.ENOSPC)
     answered = 0
-    while not world.broker.log.has_held:
+    while not world.broker.log.has_deferred:
         with contextlib.suppress(RefusedError):
             await consumer.ack(positions[2 * answered])
             answered += 1

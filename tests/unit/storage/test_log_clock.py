@@ -18,7 +18,7 @@ from headgate.ledger import LedgerSettings
 from headgate.metadata.memory_store import MemoryStore
 from headgate.metadata.policies import BacklogQuota, Retention
 from headgate.observe.stats.fields import StatsOptions
-from headgate.storage.log_clock import LINES_MAX, times_bound
+from headgate.storage.log_clock import LINES_MAX, receive_time_bound
 from headgate.testing import SimProducer, World
 from tests.unit.broker.playing import TOPIC
 from tests.unit.broker.playing import played as played_for
@@ -350,7 +350,7 @@ async def test_a_mark_is_kept_each_hour_and_at_the_end(world: World) -> None:
     second = world.broker.catalog.log_time()
     assert second is not None
     assert second.wall_ns - first.wall_ns >= HOUR_S * NS_PER_S
-    assert times_bound(world.broker.catalog, world.clock) == (1, first.bound_received_ms)
+    assert receive_time_bound(world.broker.catalog, world.clock) == (1, first.bound_received_ms)
     await asyncio.sleep(60)
     await restarted(world)
     third = world.broker.catalog.log_time()

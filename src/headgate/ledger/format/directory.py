@@ -1,0 +1,129 @@
+"""The data directory: who owns it, and what wrote it.
+
+``lock`` is held with ``flock`` while a log is open. ``format`` holds one line,
+``headgate-log <version>``; the version changes when an older release could not read the data. The
+version before is opened, too, and given this one when it was found sound.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from typing import Final
+
+from headgate.fs.api import Fs, Lock
+from headgate.ledger.errors import DirectoryInUseError, UnknownFormatError
+from headgate.ledger.format.records import segment_of_name
+
+logger = logging.getLogger("headgate.ledger")
+
+FORMAT_VERSION: Final = 3
+_ADOPTED_VERSION = 2
+"""The format before: every file of it is read as it is."""
+_PROGRAM = "headgate-log"
+_FORMAT_NAME = "format"
+_LOCK_NAME = "lock"
+_ADOPTED_TEXT = f"{_PROGRAM} {_ADOPTED_VERSION}\n"
+TEMPORARY_SUFFIX: Final = ".tmp"
+_TO_RESTORE: Final = (
+    f"put it back from a backup, or make it anew with the one line '{_PROGRAM} {FORMAT_VERSION}' "
+    "if a release like this one wrote the log"
+)
+
+
+def lock_directory(fs: Fs, directory: str) -> Lock:
+    """Make the directory when missing, own it and check its format.
+
+    Raises :class:`DirectoryInUseError` or :class:`UnknownFormatError`.
+    """
+    fs.make_directory(directory)
+    try:
+        lock = fs.lock(f"{directory}/{_LOCK_NAME}")
+    except BlockingIOError as error:
+        raise DirectoryInUseError(
+            f"data directory {directory} is in use by another process; "
+            "stop it or choose another directory"
+        ) from error
+    try:
+        _check_format(fs, directory)
+    except BaseException:
+        lock.release()
+        raise
+    return lock
+
+
+def write_file(fs: Fs, directory: str, name: str, parts: list[bytes]) -> None:
+    """Put a whole file in place, durable and atomically: it is there entirely or not at all."""
+    temporary = f"{directory}/{name}{TEMPORARY_SUFFIX}"
+    file = fs.create(temporary)
+    try:
+        file.write_at(0, parts)
+        file.sync_data()
+    finally:
+        file.close()
+    fs.rename(temporary, f"{directory}/{name}")
+    fs.sync_directory(directory)
+
+
+def read_file(fs: Fs, path: str) -> bytes:
+    """A whole file."""
+    file = fs.open(path)
+    try:
+        return file.read_at(0, file.size())
+    finally:
+        file.close()
+
+
+def _check_format(fs: Fs, directory: str) -> None:
+    names = fs.list_directory(directory)
+    if _FORMAT_NAME not in names:
+        if any(segment_of_name(name) is not None for name in names):
+            raise UnknownFormatError(
+                f"log directory {directory} lacks its file {_FORMAT_NAME!r}: {_TO_RESTORE}"
+            )
+        known = {_LOCK_NAME, _FORMAT_NAME + TEMPORARY_SUFFIX}
+        foreign = [name for name in names if name not in known]
+        if foreign:
+            raise UnknownFormatError(
+                f"data directory {directory} holds {foreign[0]!r} but no file {_FORMAT_NAME!r}: "
+                "it is not Headgate's; choose an empty directory"
+            )
+        line = f"{_PROGRAM} {FORMAT_VERSION}\n".encode()
+        write_file(fs, directory, _FORMAT_NAME, [line])
+        return
+    text = _format_text(fs, directory)
+    if not re.fullmatch(rf"{_PROGRAM} \d+\n", text):
+        raise UnknownFormatError(
+            f"file {_FORMAT_NAME!r} of log directory {directory} is damaged: it says "
+            f"{text[:40]!r}; {_TO_RESTORE}"
+        )
+    if text not in {f"{_PROGRAM} {FORMAT_VERSION}\n", _ADOPTED_TEXT}:
+        raise UnknownFormatError(
+            f"data directory {directory} has format {text.strip()!r}; "
+            f"this release reads {_PROGRAM} {FORMAT_VERSION} and {_ADOPTED_VERSION}"
+        )
+
+
+def is_adopted(fs: Fs, directory: str) -> bool:
+    """Whether the directory has this release's format, and not yet the one before."""
+    return _format_text(fs, directory) != _ADOPTED_TEXT
+
+
+def adopt(fs: Fs, directory: str) -> None:
+    """Give a sound directory of the format before this one, with a line. The files in it stay as
+    they are; new ones are of this format, so an older release has to refuse it from here on."""
+    if is_adopted(fs, directory):
+        return
+    line = f"{_PROGRAM} {FORMAT_VERSION}\n".encode()
+    write_file(fs, directory, _FORMAT_NAME, [line])
+    logger.warning(
+        "%s has format %d of an older release: it is read as it is and from now on format %d, "
+        "which that release refuses",
+        directory,
+        _ADOPTED_VERSION,
+        FORMAT_VERSION,
+    )
+
+
+def _format_text(fs: Fs, directory: str) -> str:
+    return read_file(fs, f"{directory}/{_FORMAT_NAME}").decode("ascii", "replace")

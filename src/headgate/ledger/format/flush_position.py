@@ -1,0 +1,149 @@
+"""How far the log is durable, recorded apart from the segments.
+
+A torn tail and a lost one look alike in a segment: both end in the middle of something. So after
+each commit its end is written into this file, and a start compares. The write is not made durable
+by itself, which would double the price of a commit: whatever is found in the file later was durable
+when it was written, so it is a lower bound, and the kernel brings it to the disk within seconds. It
+is synced at the first commit in a segment, after every :data:`SYNC_COMMITS` commits, when a segment
+is sealed and at a close. When the file is lost, stale or damaged, a start has the proof that later
+batches give (see replay.py).
+
+File ``durable_end``, two slots written in turn, at offsets 0 and 4096 (little endian)::
+
+    slot    8s magic "HGDUREN\\0" | u32 version | u32 zero | u64 segment | u64 offset where its
+            durable records end | u64 number of the last durable batch | u32 CRC32C of all before
+
+The better one of the two counts; a torn write can only damage the older.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import struct
+from typing import Final, NamedTuple
+
+from headgate.fs.api import File, Fs
+from headgate.ledger.format.directory import read_file, write_file
+from headgate.ledger.format.records import CRC, CRC_BYTES, crc32c
+
+logger = logging.getLogger("headgate.ledger")
+
+FLUSH_POSITION_NAME: Final = "durable_end"
+SYNC_COMMITS: Final = 256
+"""The file is synced at least after so many commits."""
+_VERSION = 1
+_MAGIC = b"HGDUREN\0"
+_SLOT = struct.Struct("<8sIIQQQ")
+_SLOT_STEP = 4096
+_SLOTS = 2
+
+
+class FlushPosition(NamedTuple):
+    """A place up to which everything was durable."""
+
+    batch: int
+    """Number of the last durable batch; 0 when there never was one."""
+    segment: int
+    offset: int
+    """Where the durable records of the segment end."""
+
+
+def read_flush_position(fs: Fs, directory: str) -> FlushPosition | None:
+    """What the file says; None when it is missing or nothing in it can be read.
+
+    Raises :class:`OSError`.
+    """
+    try:
+        data = read_file(fs, f"{directory}/{FLUSH_POSITION_NAME}")
+    except FileNotFoundError:
+        return None
+    slots = (_slot(data, at * _SLOT_STEP) for at in range(_SLOTS))
+    return max((slot for slot in slots if slot is not None), default=None)
+
+
+class FlushPositionFile:
+    """Writes the file, for the commit thread.
+
+    Nothing depends on it being written, so an error ends the writing, with a line, and no more:
+    what it says by then stays true.
+    """
+
+    def __init__(self, fs: Fs, directory: str) -> None:
+        self._fs = fs
+        self._directory = directory
+        self._file: File | None = None
+        self._segment = 0
+        self._writes = 0
+        self._unsynced = 0
+
+    def begin(self, end: FlushPosition) -> None:
+        """Put a new file in place that says this, durable; :meth:`note` goes on from there."""
+        parts = [_pack(end).ljust(_SLOT_STEP, b"\0"), bytes(_SLOT_STEP)]
+        try:
+            write_file(self._fs, self._directory, FLUSH_POSITION_NAME, parts)
+            self._file = self._fs.open(f"{self._directory}/{FLUSH_POSITION_NAME}", writable=True)
+        except OSError as error:
+            self._give_up(error)
+        self._segment, self._writes = end.segment, 1
+
+    def note(self, end: FlushPosition) -> None:
+        """Everything up to here is durable now."""
+        if self._file is None:
+            return
+        try:
+            self._file.write_at(self._writes % _SLOTS * _SLOT_STEP, [_pack(end)])
+        except OSError as error:
+            self._give_up(error)
+            return
+        self._writes += 1
+        self._unsynced += 1
+        if end.segment != self._segment or self._unsynced >= SYNC_COMMITS:
+            self._segment = end.segment
+            self.sync()
+
+    def sync(self) -> None:
+        """Make what was noted durable."""
+        if self._file is None or not self._unsynced:
+            return
+        try:
+            self._file.sync_data()
+        except OSError as error:
+            self._give_up(error)
+        self._unsynced = 0
+
+    def close(self) -> None:
+        """Sync and close."""
+        self.sync()
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def _give_up(self, error: OSError) -> None:
+        logger.warning(
+            "%s/%s is not kept until the next start, which then knows a lost end of the log by "
+            "later batches only: %s",
+            self._directory,
+            FLUSH_POSITION_NAME,
+            error,
+        )
+        if self._file is not None:
+            with contextlib.suppress(OSError):
+                self._file.close()
+            self._file = None
+
+
+def _pack(end: FlushPosition) -> bytes:
+    body = _SLOT.pack(_MAGIC, _VERSION, 0, end.segment, end.offset, end.batch)
+    return body + CRC.pack(crc32c(body))
+
+
+def _slot(data: bytes, at: int) -> FlushPosition | None:
+    slot = data[at : at + _SLOT.size + CRC_BYTES]
+    if len(slot) < _SLOT.size + CRC_BYTES:
+        return None
+    magic, version, _, segment, offset, batch = _SLOT.unpack_from(slot)
+    (crc,) = CRC.unpack_from(slot, _SLOT.size)
+    if magic != _MAGIC or version != _VERSION or crc != crc32c(slot[: _SLOT.size]):
+        return None
+    return FlushPosition(batch, segment, offset)

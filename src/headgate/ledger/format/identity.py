@@ -1,0 +1,114 @@
+"""Whose a log is: what its directory knows of the metadata that say which topics exist.
+
+File ``identity``: one line of text, written twice, so that a flipped bit in one of them does no
+harm. It is replaced as a whole::
+
+    headgate-identity 1 data_id=<32 hex digits> starts=<n> topic_number=<n> revision=<n> crc32c=<8>
+
+``data_id`` is the data directory's: its metadata and all its logs hold the same. ``starts`` counts
+how often a broker opened this log. ``topic_number`` and ``revision`` are the highest number of a
+topic and the last change of the metadata that were durable when the line was written. Metadata may
+be ahead of them; metadata that are behind are older than the log.
+
+Nothing here decides whether log and metadata belong together: see headgate.storage.binding.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+from headgate.base.errors import CorruptionError, StorageError
+from headgate.fs.api import Fs
+from headgate.ledger.errors import UnknownFormatError
+from headgate.ledger.format.directory import read_file, write_file
+from headgate.ledger.format.records import crc32c, segment_of_checkpoint, segment_of_name
+
+IDENTITY_NAME: Final = "identity"
+IDENTITY_VERSION: Final = 1
+_PROGRAM = "headgate-identity"
+_HEAD = re.compile(rf"{_PROGRAM} (\d+) ")
+_LINE = re.compile(
+    rf"({_PROGRAM} (\d+) data_id=([0-9a-f]{{32}}) starts=(\d+) topic_number=(\d+) revision=(\d+))"
+    r" crc32c=([0-9a-f]{8})"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """What a log's directory says about the metadata that it belongs to."""
+
+    data_id: str
+    """32 hexadecimal digits, the same in the metadata."""
+    starts: int
+    """How often the log was opened for a broker, this time included."""
+    topic_number: int
+    """The highest number that was ever given to a topic, as far as it was recorded."""
+    revision: int
+    """The metadata's last change that was recorded."""
+
+    def text(self) -> bytes:
+        """What the file holds."""
+        line = (
+            f"{_PROGRAM} {IDENTITY_VERSION} data_id={self.data_id} starts={self.starts} "
+            f"topic_number={self.topic_number} revision={self.revision}"
+        )
+        return f"{line} crc32c={crc32c(line.encode()):08x}\n".encode() * 2
+
+
+@dataclass(frozen=True, slots=True)
+class LogFound:
+    """What a start finds where a log is to be, before it changes anything."""
+
+    identity: Identity | None
+    holds_records: bool
+    """There is a segment or a checkpoint."""
+    damage: str = ""
+    """Why its identity cannot be read; empty when it can, or when there is none."""
+
+
+def look_at_log(fs: Fs, directory: str) -> LogFound:
+    """What lies in a log's directory, which need not exist. Blocks; changes nothing.
+
+    Raises :class:`UnknownFormatError` for an identity of a later release and
+    :class:`StorageError` when the directory cannot be read.
+    """
+    try:
+        names = fs.list_directory(directory)
+        holds = any(
+            segment_of_name(name) is not None or segment_of_checkpoint(name) is not None
+            for name in names
+        )
+        if IDENTITY_NAME not in names:
+            return LogFound(None, holds)
+        return LogFound(_parse(read_file(fs, f"{directory}/{IDENTITY_NAME}"), directory), holds)
+    except FileNotFoundError:
+        return LogFound(None, holds_records=False)
+    except CorruptionError as error:
+        return LogFound(None, holds, str(error))
+    except OSError as error:
+        raise StorageError(f"reading {directory} failed: {error}", retryable=True) from error
+
+
+def write_identity(fs: Fs, directory: str, identity: Identity) -> None:
+    """Put the file in place, durable. Raises :class:`StorageError`; a later try may succeed."""
+    try:
+        write_file(fs, directory, IDENTITY_NAME, [identity.text()])
+    except OSError as error:
+        doing = f"writing {directory}/{IDENTITY_NAME}"
+        raise StorageError(f"{doing} failed: {error}", retryable=True) from error
+
+
+def _parse(data: bytes, directory: str) -> Identity:
+    text = data.decode("ascii", "replace")
+    for line in _LINE.finditer(text):
+        if int(line[7], 16) == crc32c(line[1].encode()) and int(line[2]) == IDENTITY_VERSION:
+            return Identity(line[3], int(line[4]), int(line[5]), int(line[6]))
+    version = _HEAD.match(text)
+    if version is not None and int(version[1]) > IDENTITY_VERSION:
+        raise UnknownFormatError(
+            f"{directory}/{IDENTITY_NAME} has format {version[1]}; "
+            f"this release reads {_PROGRAM} {IDENTITY_VERSION}"
+        )
+    raise CorruptionError(f"{directory}/{IDENTITY_NAME} is damaged: neither of its lines is whole")

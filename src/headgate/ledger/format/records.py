@@ -1,0 +1,171 @@
+"""The bytes of the log: segment header, record prefix and the payload of each record kind.
+
+All integers are little endian, all times those of the log (see headgate.base.log_time), in
+milliseconds. A *segment* is a file ``%016x.log``::
+
+    offset 0   8s magic "HGSEGMT\\0" | u32 version | u32 zero | u64 segment id
+           24  u64 stamp: random bits of the start that made the file, which nobody is told
+           32  u32 CRC32C of bytes 0..31 | zeros to offset 64
+           64  batches, back to back, each starting with a BATCH record
+           ..  zeros (preallocated room), or the footer once it is sealed (see footer.py)
+
+Every record starts with the same 16 bytes::
+
+    0   u32 CRC32C of everything after this field, payload included
+    4   u32 payload size
+    8   u8 kind | u8 version | u16 zero
+    12  u32 number of the batch that it belongs to, low half
+
+A record belongs to the batch of the last BATCH record before it, or it is garbage: what an
+earlier, failed write left at the same place has another batch number and is never taken for
+content; nor is what another file left on the same blocks, by segment id and stamp; nor are the
+bytes of a BATCH record in a message: its producer does not know the stamp. Where somebody publishes
+what a segment file held, those records have its stamp, and numbers lower than the batch that the
+message is in. Batch numbers only grow and are never used twice. Payloads::
+
+    BATCH    8s magic "HGBATCH\\0" | u64 number | u64 number of the batch before it in the log
+             | u64 next ledger id | u64 next cursor id | u64 segment id | u64 stamp | u32 records
+             | u32 bytes of the whole batch, this record included
+    RUN      u32 topic | u32 publish lag (ms) of the entry before the next | u64 ordinal of the next
+             entry | u64 messages before it | u64 bytes before it | i64 receive time (ms) of
+             the entry before it | u64 ledger id | u64 first ordinal of that ledger
+             | i64 ledger opened at (ms)
+             Written before the first entry of a topic in each segment and of each ledger, so a
+             segment can be understood without any other. Both times are 0 where there never was
+             an entry.
+    ENTRY    u32 topic | u32 messages | u64 ordinal | i64 received at (ms) | u32 publish lag:
+             so many ms before that it counts as published (see topic_log.py) | body
+    TRIM     u32 topic | u32 zero | u64 first ordinal that is kept
+    CREATE   a cursor: see cursors.py
+    DELETE   u64 cursor id
+    ACKS     u64 cursor id | acknowledgement changes (see headgate.base.ack_changes)
+    ACCEPT   u32 topic | u32 n | n * (u64 first ordinal, u64 one past the last): an operator accepts
+             that these entries are lost, and whatever else the topic and its cursors may have lost
+
+Batch n + 1 is written only after batch n is durable. So a damaged batch with a valid one after it
+was durable once, and so was all before the end that is recorded apart (see flush_position.py): that
+is damage, and the start fails naming it. A damaged batch behind that end with nothing after it is
+the tail that a crash tore: the log is cut at its last good record. For this to hold, the BATCH
+records of a batch that was refused half-way (a full disk) are wiped, the last first, before
+anything else is written.
+
+A segment of version 2, from before there was a recorded end, has the wall clock (ms) of its start
+as its stamp; everything else is the same.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Final
+
+import google_crc32c
+
+SEGMENT_VERSION: Final = 3
+_SEGMENT_VERSIONS_READ = (2, SEGMENT_VERSION)
+RECORD_VERSION: Final = 2
+
+KIND_BATCH: Final = 1
+KIND_RUN: Final = 2
+KIND_ENTRY: Final = 3
+KIND_TRIM: Final = 4
+KIND_CREATE: Final = 5
+KIND_DELETE: Final = 6
+KIND_ACKS: Final = 7
+KIND_ACCEPT: Final = 8
+KINDS: Final = range(KIND_RUN, KIND_ACCEPT + 1)
+"""What a batch's records may be of, after its first."""
+
+SEGMENT_MAGIC: Final = b"HGSEGMT\0"
+BATCH_MAGIC: Final = b"HGBATCH\0"
+
+_CHECKPOINT_SUFFIXES = (".checkpoint", ".checkpoint_copy")
+"""Of the file and its copy."""
+
+SEGMENT_HEADER_BYTES: Final = 64
+STAMP_BYTES: Final = 8
+_SEGMENT_HEAD = struct.Struct("<8sIIQQ")
+
+CRC = struct.Struct("<I")
+CRC_BYTES: Final = 4
+PREFIX = struct.Struct("<IIBBHI")
+PREFIX_BYTES: Final = PREFIX.size
+_PREFIX_REST = struct.Struct("<IBBHI")
+
+ENTRY = struct.Struct("<IIBBHIIIQqI")
+"""The whole head of an ENTRY record: prefix and fixed payload, CRC32C included."""
+ENTRY_REST = struct.Struct("<IBBHIIIQqI")
+"""The same without the CRC32C field."""
+ENTRY_HEAD_BYTES: Final = ENTRY.size
+ENTRY_FIXED_BYTES: Final = ENTRY_HEAD_BYTES - PREFIX_BYTES
+
+BATCH = struct.Struct("<8sQQQQQQII")
+BATCH_RECORD_BYTES: Final = PREFIX_BYTES + BATCH.size
+RUN = struct.Struct("<IIQQQqQQq")
+RUN_RECORD_BYTES: Final = PREFIX_BYTES + RUN.size
+TRIM = struct.Struct("<IIQ")
+ACCEPT = struct.Struct("<II")
+ORDINALS = struct.Struct("<QQ")
+CURSOR_ID = struct.Struct("<Q")
+
+U32_MASK: Final = 0xFFFFFFFF
+
+crc32c = google_crc32c.value
+crc32c_extend = google_crc32c.extend
+
+
+def segment_name(segment: int) -> str:
+    """The file name of a segment."""
+    return f"{segment:016x}.log"
+
+
+def segment_of_name(name: str) -> int | None:
+    """The segment whose file name this is; None when it is something else."""
+    stem, dot, suffix = name.partition(".")
+    if dot != "." or suffix != "log" or len(stem) != 16:
+        return None
+    try:
+        return int(stem, 16)
+    except ValueError:
+        return None
+
+
+def segment_header(segment: int, stamp: int) -> bytes:
+    """The first :data:`SEGMENT_HEADER_BYTES` of a segment file."""
+    return _header(SEGMENT_VERSION, segment, stamp)
+
+
+def _header(version: int, segment: int, stamp: int) -> bytes:
+    head = _SEGMENT_HEAD.pack(SEGMENT_MAGIC, version, 0, segment, stamp)
+    return (head + CRC.pack(crc32c(head))).ljust(SEGMENT_HEADER_BYTES, b"\0")
+
+
+def segment_stamp(data: bytes, segment: int) -> int | None:
+    """The stamp in a sound header of this segment; None when there is no such header."""
+    if len(data) < SEGMENT_HEADER_BYTES:
+        return None
+    _, version, _, _, stamp = _SEGMENT_HEAD.unpack_from(data)
+    if version not in _SEGMENT_VERSIONS_READ:
+        return None
+    return stamp if data.startswith(_header(version, segment, stamp)) else None
+
+
+def record(kind: int, payload: bytes, batch: int) -> bytes:
+    """A whole record of any kind but ENTRY, whose head is packed where entries are staged."""
+    rest = _PREFIX_REST.pack(len(payload), kind, RECORD_VERSION, 0, batch & U32_MASK) + payload
+    return CRC.pack(crc32c(rest)) + rest
+
+
+def checkpoint_names(segment: int) -> tuple[str, ...]:
+    """The file names of the checkpoint whose replay starts at a segment, and of its copy."""
+    return tuple(f"{segment:016x}{suffix}" for suffix in _CHECKPOINT_SUFFIXES)
+
+
+def segment_of_checkpoint(name: str) -> int | None:
+    """The segment in the file name of a checkpoint or its copy; None when it is another file."""
+    stem, _, suffix = name.partition(".")
+    if f".{suffix}" not in _CHECKPOINT_SUFFIXES or len(stem) != 16:
+        return None
+    try:
+        return int(stem, 16)
+    except ValueError:
+        return None

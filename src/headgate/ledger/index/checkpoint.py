@@ -1,0 +1,215 @@
+"""A checkpoint: everything that replay would otherwise have to start from the beginning for.
+
+It is *fuzzy*: collected in slices while the log goes on, and valid for replay from the start of
+its segment although it may already hold some of what the records from there on say. That works
+because each record, replayed, ends in the same state whether or not it had been applied: see
+headgate.base.ack_set for acknowledgements; RUN, TRIM, CREATE and DELETE say absolute things. The
+file is written only when all that went into it is durable in the log, so replay always catches up
+with it: a seek that was collected here, and lost there, cannot mix with older acknowledgements.
+The index of entries is not in it: that is in the footers of the segments before.
+
+It is written twice, the second time as ``%016x.checkpoint_copy``: segments that only it still needs
+are deleted, so there is nothing else that all of it could be made of again.
+
+File ``%016x.checkpoint`` (named after the segment where replay starts), little endian::
+
+    head     8s magic "HGCHECK\\0" | u32 version | u32 zero | u64 segment
+             | u64 number of the last batch before that segment
+    items    u32 size | u8 kind | payload
+             kind 1 topic: u32 number | u32 ledgers | u64 first | u64 end | u64 messages before end
+                           | u64 bytes before end | i64 receive time (ms) of the last entry
+                           | u32 its publish lag (ms)
+                           | ledgers * (u64 id, u64 first, i64 created ms)
+             kind 2 cursor: see cursors.py
+             kind 4 damage of a topic: u32 number | u32 n | n * (u64 first lost ordinal, u64 one
+                           past the last) | where and what (UTF-8), empty once that is accepted
+             kind 5 damage of a cursor: u64 cursor id | where and what (UTF-8)
+             kind 3 counters, the last item: u64 next ledger id | u64 next cursor id
+                           | u64 next batch | u64 next segment
+    tail     u32 CRC32C of all before
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass, replace
+from typing import Final
+
+from headgate.base.errors import CorruptionError
+from headgate.fs.api import Fs
+from headgate.ledger.format.directory import read_file, write_file
+from headgate.ledger.format.records import (
+    ACCEPT,
+    CRC,
+    CRC_BYTES,
+    CURSOR_ID,
+    ORDINALS,
+    checkpoint_names,
+    crc32c,
+    crc32c_extend,
+    segment_of_checkpoint,
+)
+from headgate.ledger.index.cursors import CursorState, decode_cursor, encode_cursor
+from headgate.ledger.index.topic_log import TopicLog, TopicTotals
+
+CHECKPOINT_VERSION: Final = 3
+_VERSIONS_READ = (2, CHECKPOINT_VERSION)
+_MAGIC = b"HGCHECK\0"
+_HEAD = struct.Struct("<8sIIQQ")
+_ITEM = struct.Struct("<IB")
+_TOPIC = struct.Struct("<IIQQQQqI")
+_LEDGER = struct.Struct("<QQq")
+_COUNTERS = struct.Struct("<QQQQ")
+_KIND_TOPIC = 1
+_KIND_CURSOR = 2
+_KIND_COUNTERS = 3
+_KIND_TOPIC_DAMAGE = 4
+_KIND_CURSOR_DAMAGE = 5
+
+
+@dataclass(frozen=True, slots=True)
+class TopicState:
+    """What a checkpoint says of a topic."""
+
+    number: int
+    first: int
+    end: int
+    totals: TopicTotals
+    """What it had come to before ``end``, also when nothing of it is retained."""
+    ledgers: tuple[tuple[int, int, int], ...]
+    damage: str = ""
+    lost: tuple[tuple[int, int], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Counters:
+    """Numbers from which on nothing was used yet when the checkpoint was taken."""
+
+    next_ledger_id: int
+    next_cursor_id: int
+    next_batch: int
+    next_segment: int
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """A checkpoint as read."""
+
+    segment: int
+    last_batch: int
+    topics: dict[int, TopicState]
+    cursors: dict[int, CursorState]
+    counters: Counters
+
+
+class CheckpointBuilder:
+    """Collects a checkpoint item by item."""
+
+    def __init__(self, segment: int, last_batch: int) -> None:
+        self.segment = segment
+        self.last_batch = last_batch
+        self._parts = [_HEAD.pack(_MAGIC, CHECKPOINT_VERSION, 0, segment, last_batch)]
+
+    def add_topic(self, topic: TopicLog) -> None:
+        """Add what is durable of a topic."""
+        ledgers = topic.ledger_rows()
+        totals = topic.totals(topic.end)
+        head = _TOPIC.pack(topic.number, len(ledgers), topic.first, topic.end, *totals)
+        self._add(_KIND_TOPIC, head + b"".join(_LEDGER.pack(*row) for row in ledgers))
+        if topic.damage or topic.lost:
+            lost = [ORDINALS.pack(*row) for row in topic.lost if row[1] > topic.first]
+            count = ACCEPT.pack(topic.number, len(lost))
+            self._add(_KIND_TOPIC_DAMAGE, b"".join([count, *lost, topic.damage.encode()]))
+
+    def add_cursor(self, cursor: CursorState) -> None:
+        """Add a cursor with its acknowledgements as they are now."""
+        self._add(_KIND_CURSOR, encode_cursor(cursor))
+        if cursor.damage:
+            payload = CURSOR_ID.pack(cursor.cursor_id) + cursor.damage.encode()
+            self._add(_KIND_CURSOR_DAMAGE, payload)
+
+    def add_counters(self, counters: Counters) -> None:
+        """Add the last item."""
+        self._add(
+            _KIND_COUNTERS,
+            _COUNTERS.pack(
+                counters.next_ledger_id,
+                counters.next_cursor_id,
+                counters.next_batch,
+                counters.next_segment,
+            ),
+        )
+
+    def write(self, fs: Fs, directory: str) -> None:
+        """Put the file and its copy in place, durable, and remove older ones.
+
+        Raises :class:`OSError`.
+        """
+        crc = 0
+        for part in self._parts:
+            crc = crc32c_extend(crc, part)
+        parts = [*self._parts, CRC.pack(crc)]
+        for name in checkpoint_names(self.segment):
+            write_file(fs, directory, name, parts)
+        for name in fs.list_directory(directory):
+            other = segment_of_checkpoint(name)
+            if other is not None and other != self.segment:
+                fs.remove(f"{directory}/{name}")
+
+    def _add(self, kind: int, payload: bytes) -> None:
+        self._parts.append(_ITEM.pack(len(payload), kind) + payload)
+
+
+def read_checkpoint(fs: Fs, directory: str, name: str) -> Checkpoint:
+    """Read a checkpoint file. Raises :class:`CorruptionError` when it is damaged."""
+    segment = segment_of_checkpoint(name)
+    data = read_file(fs, f"{directory}/{name}")
+    end = len(data) - CRC_BYTES
+    if end < _HEAD.size or CRC.unpack_from(data, end)[0] != crc32c(data[:end]):
+        raise CorruptionError(f"{name} is damaged: its checksum is wrong")
+    magic, version, _, owner, last_batch = _HEAD.unpack_from(data)
+    if magic != _MAGIC or version not in _VERSIONS_READ or owner != segment:
+        raise CorruptionError(f"{name} is not a checkpoint of version {CHECKPOINT_VERSION}")
+    found = Checkpoint(owner, last_batch, {}, {}, Counters(0, 0, 0, 0))
+    counters: Counters | None = None
+    at = _HEAD.size
+    while at < end:
+        size, kind = _ITEM.unpack_from(data, at)
+        at += _ITEM.size
+        payload = data[at : at + size]
+        at += size
+        if kind == _KIND_COUNTERS:
+            counters = Counters(*_COUNTERS.unpack(payload))
+        else:
+            _take_item(found, kind, payload)
+    if counters is None:
+        raise CorruptionError(f"{name} has no counters")
+    return replace(found, counters=counters)
+
+
+def _take_item(found: Checkpoint, kind: int, payload: bytes) -> None:
+    if kind == _KIND_TOPIC:
+        topic = _decode_topic(payload)
+        found.topics[topic.number] = topic
+    elif kind == _KIND_CURSOR:
+        cursor = decode_cursor(payload)
+        found.cursors[cursor.cursor_id] = cursor
+    elif kind == _KIND_CURSOR_DAMAGE:
+        (cursor_id,) = CURSOR_ID.unpack_from(payload)
+        found.cursors[cursor_id].damage = payload[CURSOR_ID.size :].decode()
+    elif kind == _KIND_TOPIC_DAMAGE:
+        number, count = ACCEPT.unpack_from(payload)
+        text_at = ACCEPT.size + count * ORDINALS.size
+        found.topics[number] = replace(
+            found.topics[number],
+            damage=payload[text_at:].decode(),
+            lost=tuple(ORDINALS.iter_unpack(payload[ACCEPT.size : text_at])),
+        )
+    else:
+        raise CorruptionError(f"a checkpoint has an item of unknown kind {kind}")
+
+
+def _decode_topic(payload: bytes) -> TopicState:
+    number, count, first, end, *totals = _TOPIC.unpack_from(payload)
+    rows = tuple(_LEDGER.iter_unpack(payload[_TOPIC.size : _TOPIC.size + count * _LEDGER.size]))
+    return TopicState(number, first, end, TopicTotals(*totals), rows)

@@ -1,0 +1,114 @@
+"""What the log knows in memory: recovery builds it, the loop side keeps it up to date."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from headgate.ledger.format.records import SEGMENT_HEADER_BYTES
+from headgate.ledger.index.cursors import CursorState
+from headgate.ledger.index.orphaned_records import OrphanedRecords
+from headgate.ledger.index.topic_log import TopicLog
+
+
+@dataclass(slots=True)
+class SegmentInfo:
+    """One segment file."""
+
+    segment: int
+    data_end: int = SEGMENT_HEADER_BYTES
+    """One past its last durable record."""
+    live_runs: int = 0
+    """Runs of retained entries in it; a sealed segment without any can be deleted."""
+    topics: dict[int, None] = field(default_factory=dict)
+    """Numbers of the topics that ever got a run in it, in order."""
+    sealed: bool = False
+    """It has a durable footer and gets no more records."""
+    last_batch: int = 0
+    """Number of its last durable batch; 0 when there is none or it is not known."""
+    dead_bytes: int = 0
+    """How much of it nobody held when holes were last made."""
+
+
+@dataclass(slots=True)
+class LogState:
+    """Everything that a checkpoint, the footers and the replayed records say."""
+
+    topics: dict[int, TopicLog] = field(default_factory=dict)
+    cursors: dict[int, CursorState] = field(default_factory=dict)
+    """By cursor id, oldest first; changed by :meth:`put_cursor` and :meth:`drop_cursor` only."""
+    topic_cursors: dict[int, dict[int, CursorState]] = field(default_factory=dict)
+    """The same by topic number; a topic without cursors is not in it."""
+    segments: dict[int, SegmentInfo] = field(default_factory=dict)
+    """By segment id, ascending."""
+    next_ledger_id: int = 1
+    next_cursor_id: int = 1
+    next_batch: int = 1
+    """Batch numbers from here on were never used."""
+    last_batch: int = 0
+    """Number of the batch that lies last in the log."""
+    next_segment: int = 1
+    checkpoint_segment: int = 1
+    """Replay starts at this segment."""
+    checkpoint_last_batch: int = 0
+    """Number of the last batch before that segment."""
+    unsealed: dict[int, None] = field(default_factory=dict)
+    """Segments without a footer, ascending."""
+    worn: dict[int, None] = field(default_factory=dict)
+    """Segments that lost entries since it was last looked whether holes are worth it."""
+    check_dead: bool = True
+    """Some segment may have lost its last live run since this was last looked at."""
+    leftovers: list[str] = field(default_factory=list)
+    """Names of files that hold nothing and are to be removed."""
+    topics_bounded: int = 0
+    """Topics that had a receive time beyond the bound that the start was told."""
+    orphans: OrphanedRecords = field(default_factory=OrphanedRecords)
+    """Records of topic numbers that no topic has."""
+    replayed_records: int = 0
+    replayed_bytes: int = 0
+
+    def topic(self, number: int) -> TopicLog:
+        """The log of a topic; made when it is new."""
+        found = self.topics.get(number)
+        if found is None:
+            found = self.topics[number] = TopicLog(number)
+        return found
+
+    def put_cursor(self, cursor: CursorState) -> None:
+        """Enter a cursor, or what is now said of it."""
+        self.cursors[cursor.cursor_id] = cursor
+        self.topic_cursors.setdefault(cursor.topic_number, {})[cursor.cursor_id] = cursor
+
+    def drop_cursor(self, cursor_id: int) -> CursorState | None:
+        """Forget a cursor; returns it if there was one."""
+        cursor = self.cursors.pop(cursor_id, None)
+        if cursor is not None:
+            siblings = self.topic_cursors[cursor.topic_number]
+            del siblings[cursor_id]
+            if not siblings:
+                del self.topic_cursors[cursor.topic_number]
+        return cursor
+
+    def last_batch_before(self, segment: int) -> int:
+        """Number of the last durable batch before a segment."""
+        for other in reversed(self.segments.values()):
+            if other.segment < segment and other.last_batch:
+                return other.last_batch
+        return self.checkpoint_last_batch
+
+    def enter_segment(self, segment: int) -> SegmentInfo:
+        """The segment's info, made when it is new."""
+        info = self.segments.get(segment)
+        if info is None:
+            info = self.segments[segment] = SegmentInfo(segment)
+            self.unsealed[segment] = None
+        return info
+
+    def release_runs(self, segments: list[int]) -> None:
+        """Runs of these segments are no longer live."""
+        for segment in segments:
+            info = self.segments.get(segment)
+            if info is not None:
+                info.live_runs -= 1
+                self.worn[segment] = None
+                if info.live_runs == 0:
+                    self.check_dead = True

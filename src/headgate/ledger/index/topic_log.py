@@ -1,0 +1,525 @@
+"""The index of one topic: where its entries are, what they weigh and of when they are.
+
+Compact arrays, no object per entry: 4 bytes of offset, 8 of receive time, 4 of publish lag, and two
+running totals of 8 bytes each (messages and bytes since the topic's creation), 32 bytes an entry
+before the arrays' spare room. Size and message count are differences of the totals, so the weight
+of any range, and so any backlog, is one subtraction.
+
+An entry has two times, and neither ever runs backwards in its topic, so that each can be searched
+by bisection:
+
+* the *receive time*, for ages: the time of the log (see headgate.base.log_time) when the entry was
+  staged, or the receive time of the entry before it where that is later;
+* the *publish time*, for seeks: what the producer says, but not after the receive time and not
+  before the publish time of the entry before. It is kept as the *publish lag*, how many
+  milliseconds it is before the receive time: at most :data:`PUBLISH_LAG_MS_MAX`, 49.7 days, also
+  for a producer that says more. A producer that says nothing published when the entry was received.
+
+The times of the last entry outlive it: all arrays but the offsets hold one more element in front,
+for the entry before the first that is indexed, and runs, footers and checkpoints store that
+element. So the last times are known after any start, also of a topic whose entries are all trimmed.
+Those of an entry that was staged and never became durable are forgotten with it: nobody saw them.
+
+Which segment an entry is in is kept per *run*: the entries of one topic in one segment. Everything
+outside this package goes through methods, so that a later release can keep the index of sealed
+segments on disk (it is there already: footer.py) without its callers noticing.
+"""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_left, bisect_right
+from dataclasses import dataclass
+from itertools import islice
+from typing import Final, NamedTuple, Protocol
+
+from headgate.base.errors import invariant
+from headgate.base.positions import EARLIEST, Position
+from headgate.ledger.format.records import SEGMENT_HEADER_BYTES
+
+_make_tuple = tuple.__new__
+
+_COMPACT_ENTRIES_MIN = 1024
+"""Array heads are cut off when at least so many entries, and half of the array, are dead."""
+
+PUBLISH_LAG_MS_MAX: Final = 0xFFFFFFFF
+"""The most that a publish time is before the receive time: what 4 bytes hold, 49.7 days."""
+
+
+class NumberedTopic(Protocol):
+    """Anything that names a topic of the log by its number; a :class:`TopicLog` does."""
+
+    @property
+    def number(self) -> int:
+        """The topic's number: never reused."""
+
+
+class TopicTotals(NamedTuple):
+    """What a topic has come to before an ordinal: all that its index needs to go on from there."""
+
+    messages: int
+    """Messages since the topic's creation."""
+    size_bytes: int
+    """Bytes of bodies since the topic's creation."""
+    received_ms: int
+    """The receive time of the entry before; 0 when there never was one."""
+    publish_lag_ms: int
+    """How long before that it was published."""
+
+
+class Columns(NamedTuple):
+    """The index of a range of entries; all columns but the offsets have one element more."""
+
+    offsets: array[int]
+    received: array[int]
+    """Receive times, from that of the entry before the range on."""
+    publish_lags: array[int]
+    """The publish lags of the same entries."""
+    messages: array[int]
+    """Messages before each entry and before the end."""
+    sizes: array[int]
+    """Bytes before each entry and before the end."""
+
+    def totals_before(self) -> TopicTotals:
+        """What the topic had come to before the range."""
+        return TopicTotals(self.messages[0], self.sizes[0], self.received[0], self.publish_lags[0])
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerInfo:
+    """One ledger of a topic, as admin tools show it."""
+
+    ledger_id: int
+    first_ordinal: int
+    """The ordinal of entry 0 of the ledger."""
+    entries: int
+    """Entries that it ever got, trimmed ones included."""
+    size_bytes: int
+    """Bytes of its entries that are still retained."""
+    created_ms: int
+    """When it was opened, by the time of the log."""
+
+
+class TopicLog:
+    """One topic's entries in the log. Made by :meth:`headgate.ledger.CommitLog.topic`.
+
+    The three ordinals are plain attributes because they are read for every message; only the log
+    changes them. ``first <= end <= staged_end``.
+    """
+
+    __slots__ = (
+        "_base", "_cum_bytes", "_cum_messages", "_ledger_created", "_ledger_first", "_ledger_ids",
+        "_offsets", "_publish_lags", "_received", "_run_first", "_run_segment", "damage", "end",
+        "first", "ledger_limit", "lost", "mark", "number", "staged_end",
+    )  # fmt: skip
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        """The topic's number: never reused."""
+        self.first = 0
+        """The first ordinal that is still retained."""
+        self.end = 0
+        """One past the last entry that is durable, and so visible."""
+        self.staged_end = 0
+        """One past the last entry that was staged: the next entry's ordinal."""
+        self.mark = -1
+        """The batch that last touched the topic; for the log only."""
+        self.ledger_limit = -1
+        """The ordinal at which another ledger is opened; for the log only."""
+        self.damage = ""
+        """Where and what of the topic is lost; empty while nothing is, or that was accepted."""
+        self.lost: list[tuple[int, int]] = []
+        """Entries that are not there, ``(first, one past the last)``, ascending and disjoint."""
+        self._base = 0
+        self._offsets = array("I")
+        self._received = array("q", (0,))
+        self._publish_lags = array("I", (0,))
+        self._cum_messages = array("q", (0,))
+        self._cum_bytes = array("q", (0,))
+        self._run_first: list[int] = []
+        self._run_segment: list[int] = []
+        self._ledger_ids: list[int] = []
+        self._ledger_first: list[int] = []
+        self._ledger_created: list[int] = []
+
+    # What the engine asks -------------------------------------------------------------------
+
+    def message_count(self, ordinal: int) -> int:
+        """Messages in this entry: what its producer said, 1 when unbatched."""
+        totals = self._cum_messages
+        at = ordinal - self._base
+        return totals[at + 1] - totals[at]
+
+    def size_bytes(self, ordinal: int) -> int:
+        """Bytes of this entry's body."""
+        totals = self._cum_bytes
+        at = ordinal - self._base
+        return totals[at + 1] - totals[at]
+
+    def received_ms(self, ordinal: int) -> int:
+        """When the broker got this entry; never before the entry before it."""
+        return self._received[ordinal - self._base + 1]
+
+    def published_ms(self, ordinal: int) -> int:
+        """When this entry counts as published: see the module's docstring."""
+        at = ordinal - self._base + 1
+        return self._received[at] - self._publish_lags[at]
+
+    def messages_before(self, ordinal: int) -> int:
+        """Messages since the topic's creation before this ordinal (``first`` to ``staged_end``).
+
+        An ordinal below what is indexed counts as the first that is.
+        """
+        at = ordinal - self._base
+        return self._cum_messages[at if at > 0 else 0]
+
+    def bytes_before(self, ordinal: int) -> int:
+        """As :meth:`messages_before`, in bytes of bodies."""
+        at = ordinal - self._base
+        return self._cum_bytes[at if at > 0 else 0]
+
+    def ordinal_received_at_or_after(self, log_ms: int) -> int:
+        """The first retained entry received at or after a time; ``end`` when there is none.
+
+        Exact, and of ``log n`` steps: receive times never run backwards.
+        """
+        before = self._base - 1
+        return bisect_left(self._received, log_ms, self.first - before, self.end - before) + before
+
+    def ordinal_published_at_or_after(self, publish_ms: int) -> int:
+        """As :meth:`ordinal_received_at_or_after`, by :meth:`published_ms`."""
+        entries = range(self.first, self.end)
+        return self.first + bisect_left(entries, publish_ms, key=self.published_ms)
+
+    def position(self, ordinal: int) -> Position:
+        """Pulsar's id of an entry, or of the place just before or after the entries.
+
+        A topic without any ledger has only the place :data:`EARLIEST`.
+        """
+        firsts = self._ledger_first
+        if not firsts:
+            return EARLIEST
+        first = firsts[-1]
+        if ordinal >= first:
+            # For every message: twice as quick as calling Position.
+            return _make_tuple(Position, (self._ledger_ids[-1], ordinal - first))
+        at = max(bisect_right(firsts, ordinal) - 1, 0)
+        return Position(self._ledger_ids[at], max(ordinal - firsts[at], -1))
+
+    def ordinal_at_or_after(self, ledger_id: int, entry_id: int) -> int:
+        """The first ordinal, from ``first`` to ``end``, that is not before a position.
+
+        So :data:`EARLIEST` gives ``first``, :data:`LATEST` gives ``end``, and a position in a
+        ledger that is gone gives the entry that follows it.
+        """
+        ids = self._ledger_ids
+        at = bisect_left(ids, ledger_id)
+        if at == len(ids):
+            return self.end
+        ordinal = self._ledger_first[at]
+        if ids[at] == ledger_id and entry_id > 0:
+            ordinal += entry_id
+            if at + 1 < len(ids):
+                ordinal = min(ordinal, self._ledger_first[at + 1])
+        return min(max(ordinal, self.first), self.end)
+
+    def ledgers(self) -> list[LedgerInfo]:
+        """The ledgers that hold retained entries, and the last one, oldest first."""
+        found: list[LedgerInfo] = []
+        count = len(self._ledger_ids)
+        for at in range(count):
+            first = self._ledger_first[at]
+            last = at + 1 == count
+            stop = self.end if last else self._ledger_first[at + 1]
+            if stop <= self.first and not last:
+                continue  # it only tells the id of the last entry
+            kept = min(max(first, self.first), stop)
+            size = self.bytes_before(stop) - self.bytes_before(kept) if stop > kept else 0
+            created = self._ledger_created[at]
+            found.append(
+                LedgerInfo(self._ledger_ids[at], first, max(stop - first, 0), size, created)
+            )
+        return found
+
+    @property
+    def current_ledger_entries(self) -> int:
+        """Entries in the last ledger; 0 when there is none."""
+        return max(self.end - self._ledger_first[-1], 0) if self._ledger_first else 0
+
+    @property
+    def current_ledger_bytes(self) -> int:
+        """Retained bytes in the last ledger; 0 when there is none."""
+        if not self._ledger_first:
+            return 0
+        return self.bytes_before(self.end) - self.bytes_before(
+            min(max(self._ledger_first[-1], self.first), self.end)
+        )
+
+    # What the log does ----------------------------------------------------------------------
+
+    def times_of_next(self, log_ms: int, publish_ms: int) -> tuple[int, int]:
+        """``(receive time, publish lag)`` in milliseconds of an entry that is staged now.
+
+        ``log_ms`` is the time of the log and ``publish_ms`` what the producer says, 0 when it says
+        nothing. Times that a record carries are indexed as they are.
+        """
+        before_ms = self._received[-1]
+        received_ms = log_ms if log_ms > before_ms else before_ms
+        if not 0 < publish_ms < received_ms:
+            return received_ms, 0
+        earliest_ms = before_ms - self._publish_lags[-1]
+        lag_ms = received_ms - (publish_ms if publish_ms > earliest_ms else earliest_ms)
+        return received_ms, lag_ms if lag_ms < PUBLISH_LAG_MS_MAX else PUBLISH_LAG_MS_MAX
+
+    def append(
+        self, message_count: int, size: int, received_ms: int, publish_lag_ms: int, offset: int
+    ) -> None:
+        """Index the next entry; it lies at ``offset`` of the last run's segment.
+
+        Its times are those of :meth:`times_of_next`, now or when its record was made.
+        """
+        self._offsets.append(offset)
+        self._received.append(received_ms)
+        self._publish_lags.append(publish_lag_ms)
+        messages, sizes = self._cum_messages, self._cum_bytes
+        messages.append(messages[-1] + message_count)
+        sizes.append(sizes[-1] + size)
+        self.staged_end += 1
+
+    @property
+    def segment(self) -> int:
+        """The segment of the last run; -1 when there is none."""
+        return self._run_segment[-1] if self._run_segment else -1
+
+    def open_run(self, segment: int) -> bool:
+        """Entries from ``staged_end`` on lie in ``segment``; False when the last run's do too."""
+        if self._run_segment and self._run_segment[-1] == segment:
+            return False
+        self._run_first.append(self.staged_end)
+        self._run_segment.append(segment)
+        return True
+
+    def open_ledger(self, ledger_id: int, first_ordinal: int, created_ms: int) -> None:
+        """Entries from ``first_ordinal`` on belong to a new ledger."""
+        while self._ledger_first and self._ledger_first[-1] >= first_ordinal:
+            self._pop_ledger()
+        self._ledger_ids.append(ledger_id)
+        self._ledger_first.append(first_ordinal)
+        self._ledger_created.append(created_ms)
+
+    def roll_ledger(self, ledger_id: int, created_ms: int) -> None:
+        """Close the last ledger, if it has entries: the next entry belongs to a new one.
+
+        Memory alone knows the new ledger until it has an entry. After a start the next entry
+        opens a ledger anyway, and ids are never given twice, so nothing is lost with it.
+        """
+        if self._ledger_first and self.staged_end > self._ledger_first[-1]:
+            self.open_ledger(ledger_id, self.staged_end, created_ms)
+            self.ledger_limit = self.staged_end
+
+    def last_ledger(self) -> tuple[int, int, int]:
+        """``(ledger id, first ordinal, created ms)`` of the last ledger."""
+        return self._ledger_ids[-1], self._ledger_first[-1], self._ledger_created[-1]
+
+    def ledger_rows(self) -> list[tuple[int, int, int]]:
+        """All ledgers as :meth:`last_ledger` gives the last."""
+        return list(zip(self._ledger_ids, self._ledger_first, self._ledger_created, strict=True))
+
+    def staged_ledger_bytes(self) -> int:
+        """Bytes in the last ledger, staged entries included, as far as they are indexed."""
+        return self._cum_bytes[-1] - self.bytes_before(self._ledger_first[-1])
+
+    def totals(self, ordinal: int) -> TopicTotals:
+        """What the topic had come to before an ordinal; below what is indexed, before that."""
+        at = max(ordinal - self._base, 0)
+        return TopicTotals(
+            self._cum_messages[at], self._cum_bytes[at], self._received[at], self._publish_lags[at]
+        )
+
+    def rewind(self) -> list[int]:
+        """Forget what is staged and not durable; returns the segments that lost a run."""
+        self.staged_end = self.end
+        keep = self.end - self._base
+        del self._offsets[keep:]
+        del self._received[keep + 1 :], self._publish_lags[keep + 1 :]
+        del self._cum_messages[keep + 1 :], self._cum_bytes[keep + 1 :]
+        lost: list[int] = []
+        while self._run_first and self._run_first[-1] >= self.end:
+            self._run_first.pop()
+            lost.append(self._run_segment.pop())
+        end = self.end
+        firsts = self._ledger_first
+        while firsts and (firsts[-1] > end or (firsts[-1] == end and len(firsts) > 1)):
+            self._pop_ledger()
+        self.ledger_limit = -1
+        self.mark = -1
+        return lost
+
+    def trim(self, first: int) -> list[int]:
+        """Entries below ``first`` are gone; returns the segments that lost their run."""
+        self.first = max(self.first, min(first, self.end))
+        dropped = 0
+        count = len(self._run_first)
+        while dropped < count:
+            stop = self._run_first[dropped + 1] if dropped + 1 < count else self.staged_end
+            if stop > self.first:
+                break
+            dropped += 1
+        lost = self._run_segment[:dropped]
+        del self._run_first[:dropped], self._run_segment[:dropped]
+        gone = 0
+        firsts = self._ledger_first
+        # The ledger of the last entry stays, also when that is trimmed: it tells its id.
+        stop = min(self.first, self.end - 1)
+        while gone + 1 < len(firsts) and firsts[gone + 1] <= stop:
+            gone += 1
+        del self._ledger_ids[:gone], self._ledger_first[:gone], self._ledger_created[:gone]
+        dead = self.first - self._base
+        if dead >= len(self._offsets) or dead >= max(_COMPACT_ENTRIES_MIN, len(self._offsets) // 2):
+            self._cut_head(dead)
+        return lost
+
+    def segments(self) -> list[int]:
+        """The segments that hold retained entries, oldest first."""
+        return list(self._run_segment)
+
+    def run_in(self, segment: int) -> tuple[int, int] | None:
+        """``(first, end)`` of the retained, staged entries in a segment; None without any."""
+        try:
+            at = self._run_segment.index(segment)
+        except ValueError:
+            return None
+        first = max(self._run_first[at], self._base)
+        last = at + 1 == len(self._run_first)
+        stop = self.staged_end if last else self._run_first[at + 1]
+        return (first, stop) if first < stop else None
+
+    def columns(self, first: int, end: int) -> Columns:
+        """The index of a range of retained entries."""
+        low, high = first - self._base, end - self._base
+        return Columns(
+            self._offsets[low:high],
+            self._received[low : high + 1],
+            self._publish_lags[low : high + 1],
+            self._cum_messages[low : high + 1],
+            self._cum_bytes[low : high + 1],
+        )
+
+    def run_of(self, ordinal: int) -> tuple[int, int]:
+        """``(segment, end of its run)`` for a retained, durable ordinal."""
+        at = bisect_right(self._run_first, ordinal) - 1
+        invariant(at >= 0, f"topic {self.number} has no run for ordinal {ordinal}")
+        stop = self._run_first[at + 1] if at + 1 < len(self._run_first) else self.end
+        return self._run_segment[at], min(stop, self.end)
+
+    def offset_end(self, from_ordinal: int, end: int, offset_limit: int) -> int:
+        """The end of the entries from ``from_ordinal`` that start below an offset."""
+        low, high = from_ordinal - self._base, end - self._base
+        return bisect_left(self._offsets, offset_limit, low, high) + self._base
+
+    # What is lost ---------------------------------------------------------------------------
+
+    def note_lost(self, first: int, stop: int) -> None:
+        """These entries are not there, or not as they were stored."""
+        rows = sorted([*self.lost, (first, stop)])
+        self.lost = []
+        for low, high in rows:
+            if self.lost and low <= self.lost[-1][1]:
+                self.lost[-1] = (self.lost[-1][0], max(high, self.lost[-1][1]))
+            else:
+                self.lost.append((low, high))
+
+    def is_lost(self, ordinal: int) -> bool:
+        """Whether an entry is known to be lost."""
+        return any(first <= ordinal < stop for first, stop in self.lost)
+
+    def lose(self, stop: int, totals: TopicTotals | None) -> None:
+        """Index the entries up to before ``stop`` as lost: a read of one finds another record in
+        its place. ``totals`` is what the topic had come to then, None when nobody knows."""
+        count = stop - self.staged_end
+        if not self._run_segment:
+            self.restart_at(stop, totals or self.totals(self.staged_end))
+            return
+        messages, size = count, 0
+        received_ms, lag_ms = self._received[-1], self._publish_lags[-1]
+        if totals is not None:
+            messages = max(totals.messages - self._cum_messages[-1], count)
+            size = max(totals.size_bytes - self._cum_bytes[-1], 0)
+            received_ms, lag_ms = totals.received_ms, totals.publish_lag_ms
+        offset = self._offsets[-1] if self._offsets else SEGMENT_HEADER_BYTES
+        for left in range(count, 0, -1):
+            # The first stands for the messages of all, so that the sums are right again.
+            amount = messages - count + 1 if left == count else 1
+            self.append(amount, size if left == count else 0, received_ms, lag_ms, offset)
+        self.end = self.staged_end
+
+    # What recovery does ---------------------------------------------------------------------
+
+    def restart_at(self, ordinal: int, totals: TopicTotals) -> None:
+        """Forget all entries: the next one is ``ordinal``, after these totals."""
+        self._base = self.end = self.staged_end = ordinal
+        del self._offsets[:]
+        self._cum_messages = array("q", (totals.messages,))
+        self._cum_bytes = array("q", (totals.size_bytes,))
+        self._received = array("q", (totals.received_ms,))
+        self._publish_lags = array("I", (totals.publish_lag_ms,))
+        self._run_first.clear()
+        self._run_segment.clear()
+
+    def extend(self, segment: int, columns: Columns) -> None:
+        """Index a whole run of a sealed segment at once."""
+        self.open_run(segment)
+        self._offsets.extend(columns.offsets)
+        self._received.extend(islice(columns.received, 1, None))
+        self._publish_lags.extend(islice(columns.publish_lags, 1, None))
+        _extend_sums(self._cum_messages, columns.messages)
+        _extend_sums(self._cum_bytes, columns.sizes)
+        self.staged_end = self.end = self._base + len(self._offsets)
+
+    def bound_times(self, before_segment: int | None, received_ms: int) -> bool:
+        """Have what was stored in segments before one (None: everything) count as received at
+        ``received_ms`` at the latest, and as published no later. True if any said otherwise."""
+        stop = self.staged_end
+        if before_segment is not None:
+            runs = zip(self._run_first, self._run_segment, strict=True)
+            stop = next((first for first, segment in runs if segment >= before_segment), stop)
+        received, lags = self._received, self._publish_lags
+        # Of the entry before the first, too: its time bounds those after it.
+        end = max(stop - self._base, 0) + 1
+        at = bisect_right(received, received_ms, 0, end)
+        late = range(at, end)
+        for at in late:
+            lags[at] = max(received_ms - received[at] + lags[at], 0)
+            received[at] = received_ms
+        created = self._ledger_created
+        for at, first in enumerate(self._ledger_first):
+            if first < max(stop, 1):
+                created[at] = min(created[at], received_ms)
+        return bool(late)
+
+    @property
+    def newest_received_ms(self) -> int:
+        """The receive time of the last entry that ever was; 0 without any."""
+        return self._received[-1]
+
+    @property
+    def base(self) -> int:
+        """The first ordinal that the arrays hold; at most ``first``."""
+        return self._base
+
+    def _pop_ledger(self) -> None:
+        self._ledger_ids.pop()
+        self._ledger_first.pop()
+        self._ledger_created.pop()
+
+    def _cut_head(self, count: int) -> None:
+        del self._offsets[:count], self._received[:count], self._publish_lags[:count]
+        del self._cum_messages[:count], self._cum_bytes[:count]
+        self._base += count
+
+
+def _extend_sums(sums: array[int], more: array[int]) -> None:
+    """Go on with running sums; where entries are lost of which nobody knows what they held, the
+    two do not join."""
+    step = sums[-1] - more[0]
+    sums.extend(islice(more, 1, None) if not step else (value + step for value in more[1:]))

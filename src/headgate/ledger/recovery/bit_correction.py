@@ -1,0 +1,98 @@
+"""One wrong bit, set right by the checksum that shows it.
+
+A CRC32C of a few hundred bytes tells any record with one wrong bit from every other sound record,
+so a record that is sound but for one bit can be read as it was written. This is done for what the
+log itself says: segment headers, heads of batches, small records, and the heads of entries. A
+message's body is never corrected, only told to be damaged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from headgate.ledger.format.records import (
+    BATCH_MAGIC,
+    BATCH_RECORD_BYTES,
+    ENTRY_FIXED_BYTES,
+    ENTRY_HEAD_BYTES,
+    KIND_BATCH,
+    KIND_ENTRY,
+    KINDS,
+    PREFIX,
+    PREFIX_BYTES,
+    RECORD_VERSION,
+    SEGMENT_HEADER_BYTES,
+    crc32c,
+    crc32c_extend,
+    segment_stamp,
+)
+
+_RECORD_BYTES_MAX = 4096
+"""Longer records than this are corrected in their heads only."""
+_CRC_END = 4
+
+
+def corrected_header(data: bytes, segment: int) -> bytes | None:
+    """A segment's header with its one wrong bit set right; None when more is wrong."""
+    head = data[:SEGMENT_HEADER_BYTES]
+    if not head.strip(b"\0"):
+        return None
+    for flipped in _flipped(head):
+        if segment_stamp(flipped, segment) is not None:
+            return flipped
+    return None
+
+
+def corrected_batch_record(data: bytes, at: int) -> bytes | None:
+    """The BATCH record at an offset with its one wrong bit set right; None when more is wrong."""
+    head = data[at : at + BATCH_RECORD_BYTES]
+    magic = head[PREFIX_BYTES : PREFIX_BYTES + len(BATCH_MAGIC)]
+    alike = sum(found == meant for found, meant in zip(magic, BATCH_MAGIC, strict=False))
+    if len(head) < BATCH_RECORD_BYTES or alike < len(BATCH_MAGIC) - 1:
+        return None
+    for flipped in _flipped(head):
+        crc, size, kind, _, _, _ = PREFIX.unpack_from(flipped)
+        if kind == KIND_BATCH and size == len(head) - PREFIX_BYTES and _is_sound(flipped, crc):
+            return flipped
+    return None
+
+
+def corrected_record(data: bytes, at: int, stop: int, owner: int) -> bytes | None:
+    """The record at an offset, of the batch whose number ends in ``owner``, with its one wrong bit
+    set right; None when more is wrong, or the wrong bit is in the body of an entry."""
+    head = data[at : min(at + ENTRY_HEAD_BYTES, stop)]
+    if len(head) < PREFIX_BYTES:
+        return None
+    for flipped in _flipped(head):
+        crc, size, kind, version, _, batch = PREFIX.unpack_from(flipped)
+        end = at + PREFIX_BYTES + size
+        if batch != owner or version != RECORD_VERSION or kind not in KINDS or end > stop:
+            continue
+        if kind == KIND_ENTRY and size < ENTRY_FIXED_BYTES:
+            continue
+        rest = data[at + len(head) : end]
+        own = flipped[: end - at]
+        if crc == crc32c_extend(crc32c(own[_CRC_END:]), rest):
+            return own + rest
+    _, size, kind, _, _, batch = PREFIX.unpack_from(head)
+    end = at + PREFIX_BYTES + size
+    if batch == owner and kind != KIND_ENTRY and end <= min(stop, at + _RECORD_BYTES_MAX):
+        whole = data[at:end]
+        for flipped in _flipped(whole, ENTRY_HEAD_BYTES):
+            if _is_sound(flipped, PREFIX.unpack_from(flipped)[0]):
+                return flipped
+    return None
+
+
+def _is_sound(record: bytes, crc: int) -> bool:
+    return bool(crc == crc32c(record[_CRC_END:]))
+
+
+def _flipped(data: bytes, start: int = 0) -> Iterator[bytes]:
+    """The same bytes with each bit from byte ``start`` on wrong in turn."""
+    copy = bytearray(data)
+    for at in range(start, len(copy)):
+        for bit in range(8):
+            copy[at] ^= 1 << bit
+            yield bytes(copy)
+            copy[at] ^= 1 << bit

@@ -1,0 +1,413 @@
+"""The work that keeps the log short and its next segment ready, in bounded slices.
+
+The loop calls :meth:`Maintenance.step`; each call does at most ``slice_items`` topics or cursors
+of work and may return a :class:`Job`, whose blocking part another thread runs. In order: prepare
+the next segment, seal segments that are full, checkpoint, delete segments that hold nothing live.
+A segment that is pinned by little live data stays as it is: rewriting it is not built.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from itertools import islice
+from typing import Final, Protocol
+
+from headgate.base.errors import StorageError
+from headgate.fs.api import Fs
+from headgate.ledger.errors import LogFullError
+from headgate.ledger.format.records import checkpoint_names, segment_name
+from headgate.ledger.index.checkpoint import CheckpointBuilder, Counters
+from headgate.ledger.index.footer import FooterBuilder
+from headgate.ledger.index.state import LogState, SegmentInfo
+from headgate.ledger.index.topic_log import TopicLog
+from headgate.ledger.settings import LedgerSettings
+from headgate.ledger.space.hole_punching import WASTE_PART, HoleFinder, holes
+from headgate.ledger.write.writer import LogWriter
+
+_MAKING_ROOM: Final = ("seal", "checkpoint", "reserve")
+"""Jobs that make room, and need a little themselves."""
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """Blocking work for the commit thread; hand it to ``finish_job`` on the loop afterwards."""
+
+    name: str
+    """What it does, for log lines."""
+    segment: int
+    """The segment that it is about."""
+    run: Callable[[], None]
+    """Do it. Raises :class:`StorageError`."""
+    done: Callable[[], None]
+    """For the log only."""
+
+
+class MaintenanceHost(Protocol):
+    """What maintenance asks of the log."""
+
+    full: bool
+
+    def active_segment(self) -> int:
+        """The segment that the next record goes to."""
+
+    def settled_segment(self) -> int:
+        """The first segment that may still get records."""
+
+    def roll(self) -> int:
+        """Send the next record to a new segment; returns the first one without records."""
+
+    def counters(self) -> Counters:
+        """The numbers that are used next."""
+
+    def stage_acks(self, cursor_id: int) -> None:
+        """Stage what changed in a cursor's acknowledgements."""
+
+    def last_staged(self) -> int:
+        """The number of the batch that holds the last staged record."""
+
+    def is_durable(self, number: int) -> bool:
+        """Whether everything staged up to a batch number is durable."""
+
+
+class Maintenance:
+    """Decides what is due and builds it slice by slice."""
+
+    def __init__(
+        self,
+        host: MaintenanceHost,
+        state: LogState,
+        writer: LogWriter,
+        fs: Fs,
+        directory: str,
+        settings: LedgerSettings,
+        forget: Callable[[int], None],
+    ) -> None:
+        self._host = host
+        self._state = state
+        self._writer = writer
+        self._fs = fs
+        self._directory = directory
+        self._settings = settings
+        self._forget = forget
+        self._job: Job | None = None
+        self._footer: tuple[int, FooterBuilder, Iterator[int]] | None = None
+        self._target: int | None = None
+        self._checkpoint: tuple[CheckpointBuilder, Iterator[tuple[bool, int]]] | None = None
+        self._awaited: int | None = None
+        self._resting = False
+        self._make_way = False
+        self.leaves_room = False
+        """No segment is made now: another log needs the room."""
+        self._dead_waits = False
+        """Sealed segments without live entries wait for a checkpoint, to be deleted."""
+        self._holes: tuple[HoleFinder, Iterator[int]] | None = None
+        self._hole_waits: dict[int, int] = {}
+        """What holes would give back of segments that are not behind a checkpoint yet."""
+        self._can_punch = True
+        self.records_since = state.replayed_records
+        """Records since the start of the segment where replay would begin."""
+        self.bytes_since = state.replayed_bytes
+        self.checkpoints = 0
+        self.segments_deleted = 0
+
+    @property
+    def checkpoint_begun(self) -> bool:
+        """Whether a checkpoint is being made now."""
+        return self._target is not None
+
+    def due(self) -> bool:
+        """Whether :meth:`step` has something to do now."""
+        if self._job is not None or self._resting:
+            return False
+        if not self._host.full and self._to_prepare() is not None:
+            return True
+        if self._make_way or self._to_seal() is not None or self._to_delete() is not None:
+            return True
+        if self._to_punch() is not None:
+            return True
+        if self._target is None:
+            return self._checkpoint_wanted()
+        if self._awaited is not None:
+            return self._host.is_durable(self._awaited)
+        return self._host.settled_segment() >= self._target
+
+    def step(self, *, force_checkpoint: bool = False) -> Job | None:
+        """Do a slice of what is due; a returned job has to be run and finished."""
+        if self._job is not None:
+            return None
+        self._resting = False
+        if self._make_way:
+            return self._start_make_way()
+        if self._host.full and (dead := self._to_delete()) is not None:
+            return self._start_delete(dead)
+        prepare = self._to_prepare()
+        if prepare is not None and not self._host.full:
+            return self._start_prepare(prepare)
+        seal = self._to_seal()
+        if seal is not None:
+            return self._step_seal(seal)
+        if self._target is None and (force_checkpoint or self._checkpoint_wanted()):
+            spare = self._host.active_segment() + 1
+            if self._host.full and not self._writer.has(spare):
+                return self._start_reserve(spare)
+            self._target = self._host.roll()
+            self.records_since = self.bytes_since = 0
+        if self._target is not None and self._host.settled_segment() >= self._target:
+            job = self._step_checkpoint(self._target)
+            if job is not None or self._awaited is None:
+                return job
+        dead = self._to_delete()
+        if dead is not None:
+            return self._start_delete(dead)
+        worn = self._to_punch()
+        if worn is not None:
+            return self._step_punch(worn)
+        if self._host.full and not self.leaves_room:
+            if prepare is not None:
+                return self._start_prepare(prepare)
+            self._host.full = False
+        return None
+
+    def finish(self, job: Job, error: StorageError | None) -> None:
+        """Take note of how a job ended. A failed one rests until :meth:`step` is next called."""
+        self._job = None
+        if error is None:
+            job.done()
+        else:
+            self._resting = True
+            if job.name == "checkpoint":
+                self.records_since = self._settings.checkpoint_records
+            if isinstance(error, LogFullError) and job.name in _MAKING_ROOM:
+                self._make_way = True
+        if job.name == "seal":
+            self._footer = None
+        if job.name == "checkpoint":
+            self._checkpoint = None
+            self._target = None
+            self._awaited = None
+
+    def abandon(self) -> None:
+        """Nobody will tell how the job in hand ended: what it was for is due again. Doing a job
+        a second time changes nothing."""
+        self._job = None
+        self._footer = None
+        self._checkpoint = None
+        self._target = None
+        self._awaited = None
+
+    def rewound(self, active_segment: int) -> None:
+        """The log took back records: a checkpoint that waits for a later segment starts over."""
+        if self._awaited is not None:
+            self._awaited = self._host.last_staged()
+        if self._target is not None and self._target > active_segment:
+            self._target = None
+            self.records_since = self._settings.checkpoint_records
+
+    def _start(self, job: Job) -> Job:
+        self._job = job
+        return job
+
+    def _to_prepare(self) -> int | None:
+        wanted = self._host.active_segment()
+        for segment in (wanted, wanted + 1):
+            if not self._writer.is_whole(segment):
+                return segment
+        return None
+
+    def _start_prepare(self, segment: int) -> Job:
+        def done() -> None:
+            self._host.full = False
+
+        return self._start(Job("prepare", segment, lambda: self._writer.prepare(segment), done))
+
+    def _start_reserve(self, segment: int) -> Job:
+        """A checkpoint begins with a new segment, and there is no room for a whole one."""
+        run = partial(self._writer.prepare_small, segment)
+        return self._start(Job("reserve", segment, run, lambda: None))
+
+    def _start_make_way(self) -> Job:
+        """The disk is too full to seal or checkpoint, and so to delete: use the spare segment, or
+        what is left of the one that is being written."""
+        active = self._host.active_segment()
+
+        def done() -> None:
+            self._make_way = False
+            self._host.full = True
+
+        if self._writer.has(active + 1):
+            run = partial(self._writer.discard, active + 1)
+            return self._start(Job("make way", active + 1, run, done))
+        return self._start(Job("make way", active, partial(self._writer.cut, active), done))
+
+    def _to_seal(self) -> int | None:
+        for segment in self._state.unsealed:
+            return segment if segment < self._host.settled_segment() else None
+        return None
+
+    def _added(self, numbers: Iterator[int], add: Callable[[TopicLog], None]) -> bool:
+        """Add a slice of the topics of a segment, those that are there; False when none was left
+        to look at."""
+        left = False
+        for number in islice(numbers, self._settings.slice_items):
+            left = True
+            topic = self._state.topics.get(number)
+            if topic is not None:
+                add(topic)
+        return left
+
+    def _step_seal(self, segment: int) -> Job | None:
+        info = self._state.segments[segment]
+        if self._footer is None or self._footer[0] != segment:
+            self._footer = (segment, FooterBuilder(segment, info.data_end), iter([*info.topics]))
+        _, builder, numbers = self._footer
+        if self._added(numbers, builder.add):
+            return None
+
+        def done() -> None:
+            info.sealed = True
+            self._state.unsealed.pop(segment, None)
+            self._state.check_dead = True
+
+        return self._start(
+            Job(
+                "seal",
+                segment,
+                lambda: self._writer.seal(segment, info.data_end, builder.finish()),
+                done,
+            )
+        )
+
+    def _checkpoint_wanted(self) -> bool:
+        """Half of the bounds: the other half is for the log to go on while it is written. Earlier
+        where a segment could be deleted behind it."""
+        return (
+            self._dead_waits
+            or 2 * sum(self._hole_waits.values()) >= self._settings.segment_bytes
+            or 2 * self.records_since >= self._settings.checkpoint_records
+            or 2 * self.bytes_since >= self._settings.checkpoint_bytes
+        )
+
+    def _step_checkpoint(self, target: int) -> Job | None:
+        if self._checkpoint is None:
+            keys = [(True, n) for n in self._state.topics]
+            keys += [(False, c) for c in self._state.cursors]
+            builder = CheckpointBuilder(target, self._state.last_batch_before(target))
+            self._checkpoint = (builder, iter(keys))
+        builder, left = self._checkpoint
+        some = False
+        for is_topic, key in islice(left, self._settings.slice_items):
+            some = True
+            if is_topic:
+                topic = self._state.topics.get(key)
+                if topic is not None:
+                    builder.add_topic(topic)
+            else:
+                cursor = self._state.cursors.get(key)
+                if cursor is not None:
+                    self._host.stage_acks(key)
+                    builder.add_cursor(cursor)
+        if some:
+            return None
+        if self._awaited is None:
+            self._awaited = self._host.last_staged()
+        if not self._host.is_durable(self._awaited):
+            return None
+        builder.add_counters(self._host.counters())
+        last_batch = builder.last_batch
+
+        def done() -> None:
+            self._state.checkpoint_segment = target
+            self._state.checkpoint_last_batch = last_batch
+            self._state.check_dead = True
+            self._state.worn.update(dict.fromkeys(self._hole_waits))
+            self._hole_waits.clear()
+            self.checkpoints += 1
+
+        return self._start(Job("checkpoint", target, lambda: self._write_checkpoint(builder), done))
+
+    def _write_checkpoint(self, builder: CheckpointBuilder) -> None:
+        try:
+            builder.write(self._fs, self._directory)
+        except OSError as error:
+            doing = f"writing {checkpoint_names(builder.segment)[0]}"
+            raise self._writer.refused(error, doing) from error
+
+    def _to_delete(self) -> int | None:
+        if not self._state.check_dead:
+            return None
+        limit = self._state.checkpoint_segment
+        self._dead_waits = False
+        for segment, info in self._state.segments.items():
+            if info.sealed and info.live_runs == 0:
+                if segment < limit:
+                    return segment
+                self._dead_waits = True
+        self._state.check_dead = False
+        return None
+
+    def _to_punch(self) -> int | None:
+        """A sealed segment that lost entries and is still needed for others."""
+        worn = self._state.worn
+        if not (worn and self._can_punch):
+            return None
+        for segment in list(worn):
+            info = self._state.segments.get(segment)
+            if info is None or (info.sealed and not info.live_runs):
+                del worn[segment]
+            elif info.sealed:
+                return segment
+        return None
+
+    def _step_punch(self, segment: int) -> Job | None:
+        info = self._state.segments[segment]
+        if self._holes is None or self._holes[0].segment != segment:
+            self._holes = (HoleFinder(info), iter([*info.topics]))
+        finder, numbers = self._holes
+        if self._added(numbers, finder.add):
+            return None
+        self._holes = None
+        del self._state.worn[segment]
+        waste_bytes = finder.dead_bytes - info.dead_bytes
+        if waste_bytes < self._settings.segment_bytes // WASTE_PART:
+            return None
+        if segment >= self._state.checkpoint_segment:
+            self._hole_waits[segment] = waste_bytes
+            return None
+        return self._start_punch(segment, info, finder)
+
+    def _start_punch(self, segment: int, info: SegmentInfo, finder: HoleFinder) -> Job:
+        self._state.orphans.log(segment, segment_name(segment), "gives back their room")
+        self._state.orphans.forget(segment)
+        held, smallest = finder.held(), self._settings.hole_bytes_min
+
+        def run() -> None:
+            ranges = holes(held, info.data_end, smallest)
+            self._can_punch = self._writer.punch(segment, ranges)
+
+        def done() -> None:
+            info.dead_bytes = finder.dead_bytes
+
+        return self._start(Job("punch", segment, run, done))
+
+    def _start_delete(self, segment: int) -> Job:
+        path = f"{self._directory}/{segment_name(segment)}"
+        self._state.orphans.log(segment, segment_name(segment), "is deleted")
+
+        def run() -> None:
+            try:
+                with contextlib.suppress(FileNotFoundError):
+                    self._fs.remove(path)
+                self._fs.sync_directory(self._directory)
+            except OSError as error:
+                raise self._writer.refused(error, f"deleting {path}") from error
+
+        def done() -> None:
+            self._state.segments.pop(segment, None)
+            self._state.orphans.forget(segment)
+            self._forget(segment)
+            self.segments_deleted += 1
+
+        return self._start(Job("delete", segment, run, done))

@@ -1,0 +1,67 @@
+"""What is to be stored as soon as there is room: which cursors and trims, not their records.
+
+A record is made only when it can be staged, and then says all that holds: so what is kept here
+does not grow with what clients do while the disk is full, only with the cursors and topics that
+there are.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from headgate.ledger.format.records import KIND_ACKS, KIND_CREATE, KIND_DELETE, KIND_TRIM
+
+
+class Control(NamedTuple):
+    """What a record other than an entry is about: enough to make it again."""
+
+    kind: int
+    """``KIND_CREATE``, ``KIND_ACKS``, ``KIND_DELETE`` or ``KIND_TRIM``."""
+    key: int
+    """The cursor's id; a trim's topic number."""
+    first_ordinal: int = 0
+    """The first entry that a trim keeps."""
+
+
+class DeferredControls:
+    """Controls that wait for room, at most one of each cursor and one trim of each topic."""
+
+    __slots__ = ("_cursors", "_trims")
+
+    def __init__(self) -> None:
+        self._cursors: dict[int, int] = {}
+        self._trims: dict[int, int] = {}
+
+    def __len__(self) -> int:
+        return len(self._cursors) + len(self._trims)
+
+    def add(self, control: Control) -> None:
+        """Hold a control, with what is held of its cursor or topic already.
+
+        A cursor's end may come before its beginning: when that was lost later.
+        """
+        kind, key, first_ordinal = control
+        known = self._cursors.get(key)
+        if kind == KIND_TRIM:
+            self._trims[key] = max(first_ordinal, self._trims.get(key, 0))
+        elif {kind, known} == {KIND_CREATE, KIND_DELETE}:
+            del self._cursors[key]  # nothing of it was ever stored
+        elif kind != KIND_ACKS:
+            self._cursors[key] = kind
+        elif known is None:
+            self._cursors[key] = KIND_ACKS
+
+    def take(self) -> Control:
+        """Remove and return one of them; :meth:`add` puts it back."""
+        if self._cursors:
+            key, kind = self._cursors.popitem()
+            return Control(kind, key)
+        return Control(KIND_TRIM, *self._trims.popitem())
+
+    def forget_cursor(self, cursor_id: int) -> None:
+        """A cursor went with its topic, of which nothing needs to be stored any more."""
+        self._cursors.pop(cursor_id, None)
+
+    def forget_trim(self, topic_number: int) -> None:
+        """As :meth:`forget_cursor`, for the topic's trim."""
+        self._trims.pop(topic_number, None)

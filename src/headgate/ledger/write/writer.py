@@ -1,0 +1,267 @@
+"""The commit thread's side of the log: it writes sealed batches and makes them durable.
+
+Nothing here knows what a record means. Segment files are made and preallocated before any byte of
+a batch is written, normally long before, by maintenance; so a full disk shows itself while the
+log is still whole, and the segment prepared in advance is the room in which acknowledgements go on
+when publishes are refused.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+from typing import Final
+
+from headgate.base.errors import StorageError
+from headgate.fs.api import NO_FILES, File, Fs
+from headgate.ledger.errors import LogFailedError, LogFullError
+from headgate.ledger.format.flush_position import FlushPosition, FlushPositionFile
+from headgate.ledger.format.records import (
+    BATCH_RECORD_BYTES,
+    SEGMENT_HEADER_BYTES,
+    segment_header,
+    segment_name,
+)
+from headgate.ledger.write.batch import Batch
+
+_FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+"""No room on the disk, in the user's quota, or under the process's limit of file sizes: each may
+be mended while the broker runs."""
+_TRY_AGAIN = NO_FILES | {errno.ENOMEM}
+
+
+SMALL_PART: Final = 64
+"""This part of a segment is what one gets where there is no room for a whole one: enough for many
+acknowledgements, with which consumers make room."""
+
+
+class LogWriter:
+    """The open segment files of a log, and the only code that writes to them."""
+
+    def __init__(self, fs: Fs, directory: str, segment_bytes: int, stamp: int) -> None:
+        self._fs = fs
+        self._directory = directory
+        self._segment_bytes = segment_bytes
+        self.stamp = stamp
+        """Random bits of this start, in each segment and batch that it makes; nobody is told."""
+        self.flush_position = FlushPositionFile(fs, directory)
+        self._files: dict[int, File] = {}
+        self._small: set[int] = set()
+        """Those of them that have not all of their room."""
+        self._written: dict[int, int] = {}
+        """One past the last byte that was written to them."""
+        self._refused: list[tuple[int, int]] = []
+        """Segment and start of the chunks of a refused batch that may lie in the files."""
+        self._failure: LogFailedError | None = None
+
+    def has(self, segment: int) -> bool:
+        """Whether this segment can take records without needing room on the disk."""
+        return segment in self._files
+
+    def is_whole(self, segment: int) -> bool:
+        """As :meth:`has`, and all the room of a segment is there."""
+        return segment in self._files and segment not in self._small
+
+    def write_batch(self, batch: Batch) -> None:
+        """Write and make durable.
+
+        Raises :class:`StorageError`: retryable when the disk is full (:class:`LogFullError`),
+        final (:class:`LogFailedError`) when it failed. Then nothing of the batch counts.
+        """
+        self._wipe_refused()
+        for chunk in batch.chunks:
+            if chunk.segment not in self._files:
+                self.prepare(chunk.segment)
+        for chunk in batch.chunks:
+            file = self._files[chunk.segment]
+            self._refused.append((chunk.segment, chunk.start))
+            try:
+                file.write_at(chunk.start, chunk.parts)
+                self._written[chunk.segment] = chunk.end
+            except OSError as error:
+                raise self.refused(error, f"writing {segment_name(chunk.segment)}") from error
+            self._sync(file, chunk.segment)
+        self._refused.clear()
+        last = batch.chunks[-1]
+        self.flush_position.note(FlushPosition(last.number, last.segment, last.end))
+
+    def _wipe_refused(self) -> None:
+        """Wipe the heads of a refused batch before anything else is written.
+
+        Its first chunks may be whole and durable, and what comes next need not lie on them. A
+        start would take them for content, or a later one for proof that what lay before it was
+        lost. The last goes first, so that a power cut in between leaves a beginning of the batch.
+        """
+        if self._failure is not None:
+            raise self._failure
+        while self._refused:
+            segment, start = self._refused[-1]
+            file = self._files[segment]
+            try:
+                file.write_at(start, [bytes(BATCH_RECORD_BYTES)])
+            except OSError as error:
+                doing = f"taking back a batch in {segment_name(segment)}"
+                raise self.refused(error, doing) from error
+            self._sync(file, segment)
+            self._refused.pop()
+
+    def prepare(self, segment: int) -> None:
+        """Make and preallocate a segment file. Raises as :meth:`write_batch` does."""
+        if segment in self._small:
+            self._enlarge(segment)
+        else:
+            self._make(segment, self._segment_bytes)
+
+    def prepare_small(self, segment: int) -> None:
+        """As :meth:`prepare`, with room for acknowledgements; :meth:`prepare` adds the rest."""
+        if segment not in self._files:
+            self._make(segment, self._segment_bytes // SMALL_PART)
+            self._small.add(segment)
+
+    def _enlarge(self, segment: int) -> None:
+        if self._failure is not None:
+            raise self._failure
+        file = self._files[segment]
+        size = file.size()
+        try:
+            self._check_space(segment_name(segment), self._segment_bytes - size)
+            file.allocate(self._segment_bytes)
+        except OSError as error:
+            with contextlib.suppress(OSError):
+                file.truncate(size)
+            raise self.refused(error, f"enlarging {segment_name(segment)}") from error
+        self._sync(file, segment)
+        self._small.discard(segment)
+
+    def _make(self, segment: int, size_bytes: int) -> None:
+        if self._failure is not None:
+            raise self._failure
+        if segment in self._files:
+            return
+        name = segment_name(segment)
+        path = f"{self._directory}/{name}"
+        file: File | None = None
+        try:
+            self._check_space(name, size_bytes)
+            file = self._fs.create(path)
+            file.allocate(size_bytes)
+            file.write_at(0, [segment_header(segment, self.stamp)])
+        except OSError as error:
+            if file is not None:
+                file.close()
+                with contextlib.suppress(OSError):
+                    self._fs.remove(path)
+            raise self.refused(error, f"making {name}") from error
+        self._sync(file, segment)
+        try:
+            self._fs.sync_directory(self._directory)
+        except OSError as error:
+            raise self._fail(error, f"syncing the directory for {name}") from error
+        self._files[segment] = file
+
+    def _check_space(self, name: str, more_bytes: int) -> None:
+        """Reserving what is not there takes, for a moment, all that there is: from the metadata,
+        from the other log, from others on the disk; and that once a second while it is full."""
+        free_bytes = self._fs.space(self._directory).free_bytes
+        if free_bytes < more_bytes:
+            raise LogFullError(
+                f"the disk is full: {name} needs {more_bytes:,} bytes, and {free_bytes:,} are free"
+            )
+
+    def seal(self, segment: int, data_end: int, footer: list[bytes]) -> None:
+        """Put the footer behind the records, give back the rest of the room, close the file."""
+        self._wipe_refused()
+        file = self._files.get(segment)
+        if file is None:
+            file = self._fs.open(f"{self._directory}/{segment_name(segment)}", writable=True)
+        try:
+            file.write_at(data_end, footer)
+            file.truncate(data_end + sum(map(len, footer)))
+        except OSError as error:
+            raise self.refused(error, f"sealing {segment_name(segment)}") from error
+        self._sync(file, segment)
+        self.flush_position.sync()
+        self._files.pop(segment, None)
+        self._small.discard(segment)
+        self._written.pop(segment, None)
+        file.close()
+
+    def cut(self, segment: int) -> None:
+        """Give back the room of an open segment but for a little behind its records."""
+        self._wipe_refused()
+        file = self._files.get(segment)
+        if file is None or segment in self._small:
+            return
+        written = self._written.get(segment, SEGMENT_HEADER_BYTES)
+        try:
+            file.truncate(min(written + self._segment_bytes // SMALL_PART, file.size()))
+        except OSError as error:
+            raise self.refused(error, f"cutting {segment_name(segment)}") from error
+        self._sync(file, segment)
+        self._small.add(segment)
+
+    def punch(self, segment: int, ranges: list[tuple[int, int]]) -> bool:
+        """Give back parts of a sealed segment; False where the file system cannot do that.
+
+        Raises :class:`StorageError`, which is never final: nothing that is held is touched.
+        """
+        name = segment_name(segment)
+        try:
+            file = self._fs.open(f"{self._directory}/{name}", writable=True)
+            try:
+                return all(file.punch(offset, size) for offset, size in ranges)
+            finally:
+                file.close()
+        except OSError as error:
+            doing = f"giving back room of {name}"
+            raise StorageError(f"{doing} failed: {error}", retryable=True) from error
+
+    def discard(self, segment: int) -> None:
+        """Give back the room of a segment that was prepared and has no records."""
+        self._wipe_refused()
+        file = self._files.pop(segment, None)
+        self._small.discard(segment)
+        if file is None:
+            return
+        file.close()
+        try:
+            self._fs.remove(f"{self._directory}/{segment_name(segment)}")
+            self._fs.sync_directory(self._directory)
+        except OSError as error:
+            raise self.refused(error, f"removing {segment_name(segment)}") from error
+
+    def sync(self, segment: int) -> None:
+        """Make what a segment file holds durable, as it is."""
+        file = self._fs.open(f"{self._directory}/{segment_name(segment)}", writable=True)
+        self._sync(file, segment)
+        file.close()
+
+    def close(self) -> list[int]:
+        """Close all files; returns the segments that they are of."""
+        segments = list(self._files)
+        for file in self._files.values():
+            file.close()
+        self._files.clear()
+        self.flush_position.close()
+        return segments
+
+    def _sync(self, file: File, segment: int) -> None:
+        try:
+            file.sync_data()
+        except OSError as error:
+            raise self._fail(error, f"syncing {segment_name(segment)}") from error
+
+    def _fail(self, error: OSError, doing: str) -> LogFailedError:
+        self._failure = LogFailedError(
+            f"{doing} failed: {error}. Nothing is stored until a restart: "
+            "what the disk holds is not known after a failed sync"
+        )
+        return self._failure
+
+    def refused(self, error: OSError, doing: str) -> StorageError:
+        """What an error of the disk means: full, busy, or (all others) final."""
+        if error.errno in _FULL:
+            return LogFullError(f"the disk is full: {doing} failed: {error}")
+        if error.errno in _TRY_AGAIN:
+            return StorageError(f"{doing} failed: {error}", retryable=True)
+        return self._fail(error, doing)

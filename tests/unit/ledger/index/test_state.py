@@ -1,0 +1,51 @@
+"""Segments and what pins them."""
+
+from __future__ import annotations
+
+from headgate.base.ack_set import AckSet
+from headgate.ledger.index.cursors import CursorState
+from headgate.ledger.index.state import LogState
+
+
+def test_a_segment_is_entered_once() -> None:
+    state = LogState()
+    info = state.enter_segment(4)
+    assert state.enter_segment(4) is info
+    assert list(state.unsealed) == [4]
+
+
+def test_the_last_released_run_asks_for_a_look() -> None:
+    state = LogState(check_dead=False)
+    state.enter_segment(4).live_runs = 2
+    state.release_runs([4, 99])
+    assert not state.check_dead
+    state.release_runs([4])
+    assert state.check_dead
+
+
+def test_the_last_batch_before_a_segment() -> None:
+    state = LogState(checkpoint_last_batch=3)
+    assert state.last_batch_before(5) == 3
+    state.enter_segment(4).last_batch = 10
+    state.enter_segment(5).last_batch = 20
+    assert state.last_batch_before(5) == 10
+    assert state.last_batch_before(6) == 20
+    assert state.last_batch_before(4) == 3
+
+
+def test_cursors_are_found_by_their_topic_in_the_order_of_their_making() -> None:
+    state = LogState()
+    first, other, second = [
+        CursorState(cursor_id, topic, f"c{cursor_id}", AckSet(), {})
+        for cursor_id, topic in ((3, 1), (4, 2), (5, 1))
+    ]
+    for cursor in (first, other, second):
+        state.put_cursor(cursor)
+    replaced = CursorState(3, 1, "c3", AckSet(7), {})
+    state.put_cursor(replaced)
+    assert [*state.topic_cursors[1].values()] == [replaced, second]
+    assert state.drop_cursor(4) is other
+    assert state.drop_cursor(4) is None
+    assert state.drop_cursor(3) is replaced
+    assert state.topic_cursors == {1: {5: second}}
+    assert state.cursors == {5: second}

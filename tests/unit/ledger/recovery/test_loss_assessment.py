@@ -1,0 +1,99 @@
+"""Who may have been robbed by a hole, and what proves that somebody was not."""
+
+from __future__ import annotations
+
+from headgate.base.ack_set import AckSet
+from headgate.ledger import CursorState, TopicLog
+from headgate.ledger.index.state import LogState
+from headgate.ledger.recovery.loss_assessment import Loss, LossAssessment
+
+
+def state_of(*cursor_ids: int) -> LogState:
+    state = LogState(topics={1: TopicLog(1), 2: TopicLog(2)})
+    for cursor_id in cursor_ids:
+        state.put_cursor(CursorState(cursor_id, 1, f"s{cursor_id}", AckSet(), {}))
+    return state
+
+
+def damaged(state: LogState) -> set[int]:
+    return {number for number, topic in state.topics.items() if topic.damage}
+
+
+def test_without_a_hole_nobody_is_damaged() -> None:
+    state = state_of(3)
+    assessment = LossAssessment(state, [1, 2])
+    assessment.batch_ended(99, 0)
+    assert not assessment.settle()
+    assert not damaged(state)
+
+
+def test_who_is_proven_complete_is_not_damaged() -> None:
+    state = state_of(3, 4)
+    assessment = LossAssessment(state, [1, 2])
+    assessment.batch_ended(5, 0)
+    assessment.hidden("here")
+    assessment.is_complete(2)
+    assessment.is_whole(4)
+    assessment.batch_ended(5, 0)
+    assert assessment.settle()
+    assert damaged(state) == {1}
+    assert state.topics[1].damage.startswith("here: messages of this topic may have been there")
+    assert [cursor.cursor_id for cursor in state.cursors.values() if cursor.damage] == [3]
+
+
+def test_an_index_clears_the_topics_but_not_the_cursors() -> None:
+    state = state_of(3)
+    assessment = LossAssessment(state, [1, 2])
+    assessment.batch_ended(4, 0)
+    assessment.hidden("here", entries=False)
+    assessment.batch_ended(4, 0)
+    assert assessment.settle()
+    assert not damaged(state)
+    assert (
+        state.cursors[3].damage == "here: acknowledgements of this subscription may have been there"
+    )
+
+
+def test_a_subscription_that_was_made_in_the_hole_shows_by_its_id() -> None:
+    for made, expected in ((2, set()), (1, {1, 2})):
+        state = state_of()
+        assessment = LossAssessment(state, [1, 2])
+        assessment.batch_ended(5, 0)
+        assessment.hidden("here", entries=False)
+        assessment.batch_ended(7, made)
+        assessment.settle()
+        assert damaged(state) == expected
+
+
+def test_a_hole_at_the_end_may_have_had_anything() -> None:
+    state = state_of()
+    assessment = LossAssessment(state, [1])
+    assessment.hidden("here", entries=False)
+    assert assessment.settle()
+    assert damaged(state) == {1}
+
+
+def test_a_loss_of_what_is_trimmed_is_none() -> None:
+    state = state_of()
+    assessment = LossAssessment(state, [1, 2])
+    state.topics[1].first, state.topics[2].first = 20, 12
+    assessment.losses = [Loss(1, 10, 20, "here"), Loss(2, 10, 20, "here")]
+    assert assessment.settle()
+    assert damaged(state) == {2}
+    assert state.topics[2].damage == "here: entries 12 to 19 are lost"
+    assert state.topics[2].lost == [(12, 20)]
+
+
+def test_what_was_accepted_is_over() -> None:
+    state = state_of(3)
+    assessment = LossAssessment(state, [1, 2])
+    assessment.batch_ended(4, 0)
+    assessment.hidden("here")
+    assessment.doubts[1] = "something"
+    assessment.losses = [Loss(1, 0, 9, "here")]
+    assessment.batch_ended(4, 0)
+    assessment.accepted(1)
+    assessment.settle()
+    assert damaged(state) == {2}
+    assert not state.cursors[3].damage
+    assert not assessment.settle()

@@ -1,0 +1,402 @@
+"""What a start makes of torn tails, damage, unknown topics and two generations of files."""
+
+from __future__ import annotations
+
+import pytest
+
+from headgate.base.ack_set import AckSet
+from headgate.base.errors import CorruptionError
+from headgate.fs import MemFs
+from headgate.ledger import CommitLog
+from headgate.ledger.format.flush_position import FLUSH_POSITION_NAME
+from headgate.ledger.format.records import (
+    BATCH_RECORD_BYTES,
+    ENTRY_HEAD_BYTES,
+    RECORD_VERSION,
+    segment_name,
+)
+from tests.unit.ledger.support import (
+    DIRECTORY,
+    SMALL,
+    append,
+    bodies_of,
+    commit,
+    content,
+    open_log,
+    overwrite,
+    path,
+    times_of,
+)
+
+
+def crashed(fs: MemFs) -> MemFs:
+    return fs.crash_clone()
+
+
+def data_end(log: CommitLog) -> int:
+    return log._state.segments[1].data_end
+
+
+def test_everything_complete_is_there_again() -> None:
+    fs = MemFs()
+    log = open_log(fs)
+    append(log, 1, b"a", b"b")
+    append(log, 2, b"c")
+    append(log, 1, b"d")
+    again = open_log(crashed(fs))
+    assert bodies_of(again, 1) == [b"a", b"b", b"d"]
+    assert bodies_of(again, 2) == [b"c"]
+    assert again.statistics().replayed_records == 6
+
+
+def test_staged_but_not_written_is_gone() -> None:
+    fs = MemFs()
+    log = open_log(fs)
+    append(log, 1, b"a")
+    log.stage_entry(log.topic(1), 1, 1, 0, b"lost")
+    again = open_log(crashed(fs))
+    assert bodies_of(again, 1) == [b"a"]
+
+
+def test_the_next_entry_opens_a_new_ledger() -> None:
+    fs = MemFs()
+    log = open_log(fs)
+    topic = append(log, 1, b"a", b"b")
+    old = topic.position(1)
+    again = open_log(crashed(fs))
+    assert again.topic(1).position(1) == old
+    topic = append(again, 1, b"c")
+    assert topic.position(2).entry_id == 0
+    assert topic.position(2).ledger_id > old.ledger_id
+    assert topic.ordinal_at_or_after(old.ledger_id, old.entry_id + 1) == 2
+
+
+def test_a_tail_torn_at_every_byte_is_cut_at_the_last_good_record() -> None:
+    fs = MemFs()
+    log = open_log(fs)
+    append(log, 1, b"first")
+    start = data_end(log)
+    topic = log.topic(1)
+    for body in (b"one", b"two" * 20):
+        log.stage_entry(topic, 1, 1, 0, body)
+    commit(log)
+    end = data_end(log)
+    last_record = end - ENTRY_HEAD_BYTES - 60
+    whole = content(fs, path())
+    for cut in range(start, end):
+        for rest in (bytes(end - cut), b"\xa5" * (end - cut)):
+            torn = crashed(fs)
+            overwrite(torn, path(), cut, rest)
+            if rest.startswith(whole[cut:end]) or whole[cut:end] == rest:
+                continue
+            kept = [b"first"]
+            if cut >= last_record:
+                kept.append(b"one")
+            again = open_log(torn)
+            found = bodies_of(again, 1)
+            assert found[: len(kept)] == kept
+            assert found in ([b"first"], [b"first", b"one"], [b"first", b"one", b"two" * 20])
+            assert len(found) <= len(kept) + (whole[cut:end].strip(b"\0") == b"")
+            append(again, 1, b"next")
+            assert bodies_of(open_log(torn.crash_clone()), 1) == [*found, b"next"]
+
+
+def test_a_stale_tail_of_another_life_is_not_content() -> None:
+    """What another file of the same number left on the blocks bears another stamp."""
+    fs = MemFs()
+    log = open_log(fs)
+    append(log, 1, b"good")
+    start = data_end(log)
+    old = MemFs()
+    other = open_log(old, entropy=lambda size: b"\x77" * size)
+    for at in range(5):
+        append(other, 1, b"stale%d" % at, b"more")
+    stale = content(old, path())
+    torn = crashed(fs)
+    overwrite(torn, path(), start, stale[start : start + 2000])
+    assert bodies_of(open_log(torn), 1) == [b"good"]
+
+
+def test_every_flipped_byte_of_the_records_is_noticed(caplog: pytest.LogCaptureFixture) -> None:
+    fs = MemFs()
+    log = open_log(fs)
+    append(log, 1, b"one", b"two")
+    append(log, 1, b"three")
+    append(log, 1, b"four")
+    good = content(fs, path())
+    last = data_end(log) - BATCH_RECORD_BYTES - ENTRY_HEAD_BYTES - 4
+    for at in range(data_end(log)):
+        damaged = crashed(fs)
+        overwrite(damaged, path(), at, bytes([good[at] ^ 0x40]))
+        caplog.clear()
+        again = open_log(damaged)
+        topic = again.topic(1)
+        assert not again.topic(2).damage
+        if at >= last:
+            assert bodies_of(again, 1)[:3] == [b"one", b"two", b"three"]
+            assert "cut " in caplog.text or "set right" in caplog.text
+        elif topic.damage:
+            assert "0000000000000001.log offset" in topic.damage
+            assert topic.end == 4
+            assert len(topic.lost) == 1
+            assert "is damaged in 1 places: 0000000000000001.log offset" in caplog.text
+        else:
+            assert bodies_of(again, 1) == [b"one", b"two", b"three", b"four"]
+            assert "one wrong bit was set right in each of 1 places" in caplog.text
+
+
+def test_damage_names_its_place() -> None:
+    fs = MemFs()
+    log = open_log(fs)
+    append(log, 1, b"one")
+    at = data_end(log)
+    append(log, 1, b"two")
+    append(log, 1, b"three")
+    damaged = crashed(fs)
+    overwrite(damaged, path(), at + BATCH_RECORD_BYTES + ENTRY_HEAD_BYTES + 1, b"\xff")
+    place = at + BATCH_RECORD_BYTES
+    again = open_log(damaged)
+    assert again.topic(1).damage == (
+        f"0000000000000001.log offset {place} is damaged: entry 1 is lost"
+    )
+    assert not again.topic(2).damage
+
+
+def test_an_entry_that_is_lost_is_not_said_to_be_set_right(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    fs = MemFs()
+    log = open_log(fs)
+    append(log, 1, b"one")
+    version_at = data_end(log) + BATCH_RECORD_BYTES + 9
+    append(log, 1, b"two")
+    append(log, 1, b"three")
+    damaged = crashed(fs)
+    overwrite(damaged, path(), version_at, bytes([RECORD_VERSION ^ 1]))
+    assert open_log(damaged).topic(1).damage.endswith("is damaged: entry 1 is lost")
+    assert "set right" not in caplog.text
+
+
+def test_a_missing_segment_is_damage() -> None:
+    fs = MemFs()
+    log = open_log(fs)
+    for at in range(9):
+        append(log, 1, b"%d" % at * 3000)
+    assert len(log._state.segments) > 3
+    damaged = crashed(fs)
+    damaged.remove(path(2))
+    with pytest.raises(CorruptionError, match=r"^/data/0{15}2\.log is missing: batch 2 is"):
+        open_log(damaged)
+    damaged.create(path(2))
+    again = open_log(damaged)
+    assert again.topic(1).damage.startswith("before 0000000000000003.log offset 144")
+    assert again.topic(2).damage
+
+
+def test_a_missing_sealed_segment_is_damage() -> None:
+    fs = MemFs()
+    log = open_log(fs)
+    for at in range(9):
+        append(log, 1, b"%d" % at * 3000)
+    log.close()
+    fs.remove(path(1))
+    again = open_log(fs)
+    assert again.topic(1).damage == "entries 0 to 1 are missing: a segment file is gone"
+    assert not again.topic(2).damage
+
+
+def test_records_of_unknown_topics_are_garbage() -> None:
+    fs = MemFs()
+    log = open_log(fs)
+    append(log, 1, b"a")
+    append(log, 2, b"b")
+    log.create_cursor(2, "s", AckSet(), {})
+    commit(log)
+    again = open_log(crashed(fs), topics=[1])
+    assert bodies_of(again, 1) == [b"a"]
+    assert list(again.cursors()) == []
+    assert again.statistics().topics == 1
+    again.close()
+
+
+def test_a_damaged_footer_is_rebuilt_from_the_records() -> None:
+    fs = MemFs()
+    log = open_log(fs)
+    bodies = [b"%d" % at * 2000 for at in range(9)]
+    for body in bodies:
+        append(log, 1, body)
+    log.close()
+    size = fs.open(path(1)).size()
+    end = data_end(log)
+    for at in range(end, size, 13):
+        damaged = fs.crash_clone()
+        overwrite(damaged, path(1), at, b"\xee")
+        again = open_log(damaged)
+        assert bodies_of(again, 1) == bodies
+        assert again.topic(1).bytes_before(9) == sum(map(len, bodies))
+
+
+def dated_log(fs: MemFs) -> tuple[CommitLog, list[tuple[int, int]]]:
+    """Nine entries over several segments under clocks that lie, and their times."""
+    log = open_log(fs)
+    for at in range(9):
+        wall_ms = 2**33 + (500 if at % 2 else 1_000) + at
+        publish_ms = (0, wall_ms - 700, 1, 2**64 - 1)[at % 4]
+        log.stage_entry(log.topic(1), 1, wall_ms, publish_ms, b"%d" % at * 2_000)
+        commit(log)
+    received = (1_000, 1_000, 1_002, 1_002, 1_004, 1_004, 1_006, 1_006, 1_008)
+    published = (1_000, 1_000, 1_000, 1_002, 1_004, 1_004, 1_004, 1_006, 1_008)
+    return log, [(2**33 + at, 2**33 + said) for at, said in zip(received, published, strict=True)]
+
+
+@pytest.mark.parametrize("ending", ["crash", "close", "damaged footers"])
+def test_both_times_are_as_before(ending: str) -> None:
+    fs = MemFs()
+    log, times = dated_log(fs)
+    assert times_of(log, 1) == times
+    if ending != "crash":
+        log.close()
+    after = crashed(fs)
+    if ending == "damaged footers":
+        for name in after.list_directory(DIRECTORY):
+            if name.endswith(".log"):
+                last = after.open(f"{DIRECTORY}/{name}").size() - 1
+                overwrite(after, f"{DIRECTORY}/{name}", last, b"\xee")
+    again = open_log(after)
+    assert again.statistics().replayed_records == (12 if ending == "crash" else 0)
+    assert times_of(again, 1) == times
+    append(again, 1, b"next", received_ms=7)
+    assert times_of(again, 1) == [*times, (times[-1][0], times[-1][0])]
+
+
+@pytest.mark.parametrize("ending", ["crash", "close", "close and crash", "long gone"])
+def test_the_last_times_outlive_the_entries(ending: str) -> None:
+    fs = MemFs()
+    log = open_log(fs)
+    topic = log.topic(1)
+    log.stage_entry(topic, 1, 9_000, 8_000, b"x")
+    commit(log)
+    log.stage_trim(topic, 1)
+    commit(log)
+    if ending != "crash":
+        log.close()
+    if ending == "close and crash":
+        log = open_log(fs)
+        append(log, 2, b"other")
+    if ending == "long gone":
+        log = open_log(fs)
+        append(log, 2, *[b"other" * 1_000] * 9)
+        log.run_maintenance()
+        assert segment_name(1) not in fs.list_directory(DIRECTORY)
+        log.close()
+    after = crashed(fs)
+    again = open_log(after)
+    topic = again.topic(1)
+    assert (topic.first, topic.end, topic.base) == (1, 1, 1)
+    again.stage_entry(topic, 1, 100, 50, b"y")
+    again.stage_entry(topic, 1, 9_500, 8_500, b"z")
+    commit(again)
+    assert times_of(again, 1) == [(9_000, 8_000), (9_500, 8_500)]
+    assert times_of(open_log(crashed(after)), 1) == times_of(again, 1)
+
+
+def test_the_last_times_outlive_the_entries_where_only_a_run_followed() -> None:
+    fs = MemFs()
+    log = open_log(fs)
+    topic = log.topic(1)
+    log.stage_entry(topic, 1, 9_000, 8_000, b"x")
+    commit(log)
+    log.stage_trim(topic, 1)
+    commit(log)
+    log.close()
+    log = open_log(fs)
+    append(log, 1, b"torn", received_ms=20_000)
+    segment = log.active_segment()
+    after = crashed(fs)
+    overwrite(after, path(segment), log._state.segments[segment].data_end - 1, b"\xee")
+    after.remove(f"{DIRECTORY}/{FLUSH_POSITION_NAME}")
+    again = open_log(after)
+    assert again.statistics().replayed_records == 1  # the run
+    assert again.topic(1).end == 1
+    append(again, 1, b"y", received_ms=100)
+    assert times_of(again, 1) == [(9_000, 9_000)]
+    assert again.topic(1).totals(1) == (1, 1, 9_000, 1_000)
+
+
+def test_a_damaged_checkpoint_is_made_anew_from_its_copy(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    fs = MemFs()
+    log = open_log(fs)
+    append(log, 1, b"a")
+    log.create_cursor(1, "s", AckSet(), {"k": "v"})
+    log.close()
+    names = [n for n in fs.list_directory(DIRECTORY) if "checkpoint" in n]
+    for name in names:
+        whole = content(fs, f"{DIRECTORY}/{name}")
+        for at in range(len(whole)):
+            damaged = fs.crash_clone()
+            overwrite(damaged, f"{DIRECTORY}/{name}", at, bytes([whole[at] ^ 1]))
+            caplog.clear()
+            again = open_log(damaged)
+            assert bodies_of(again, 1) == [b"a"]
+            assert [cursor.name for cursor in again.cursors_of(1)] == ["s"]
+            if name == names[0]:
+                (line,) = caplog.messages
+                assert line.startswith(f"{name} is damaged: its checksum is wrong in /data: made")
+                assert line.endswith(f"from {names[1]}")
+                caplog.clear()
+                open_log(damaged.crash_clone())
+            assert not caplog.messages
+
+
+def test_of_two_cursors_with_one_name_the_younger_holds() -> None:
+    fs = MemFs()
+    log = open_log(fs)
+    append(log, 1, b"a")
+    log.create_cursor(1, "s", AckSet(), {})
+    younger = log.create_cursor(1, "s", AckSet(0), {})
+    commit(log)
+    (cursor,) = open_log(crashed(fs)).cursors_of(1)
+    assert (cursor.cursor_id, cursor.ack_set.mark_delete) == (younger, 0)
+
+
+def test_a_clean_close_leaves_nothing_to_replay_and_wastes_no_ids() -> None:
+    fs = MemFs()
+    log = open_log(fs)
+    topic = append(log, 1, b"a")
+    first = topic.position(0).ledger_id
+    acks = AckSet()
+    cursor_id = log.create_cursor(1, "s", acks, {"k": "v"})
+    acks.ack(0)
+    log.close()
+    after = fs.crash_clone()
+    again = open_log(after)
+    assert again.statistics().replayed_records == 0
+    (cursor,) = again.cursors_of(1)
+    assert (cursor.cursor_id, cursor.name, dict(cursor.properties)) == (cursor_id, "s", {"k": "v"})
+    assert cursor.ack_set.mark_delete == 0
+    assert append(again, 1, b"b").position(1) == (first + 1, 0)
+    assert bodies_of(again, 1) == [b"a", b"b"]
+
+
+def test_a_start_on_a_full_disk_refuses_entries_and_nothing_else() -> None:
+    fs = MemFs()
+    log = open_log(fs)
+    append(log, 1, b"a")
+    after = crashed(fs)
+    after.make_directory("/others")
+    after.create("/others/file").allocate(4 * SMALL.segment_bytes)
+    after.capacity_bytes = after.used_bytes() - SMALL.segment_bytes + 1000
+    again = open_log(after)
+    assert again.full
+    assert bodies_of(again, 1) == [b"a"]
+    after.capacity_bytes = None
+    again.run_maintenance()
+    while again.full:
+        job = again.maintenance_step()
+        assert job is not None
+        job.run()
+        again.finish_job(job)
+    append(again, 1, b"b")
+    assert bodies_of(again, 1) == [b"a", b"b"]

@@ -1,0 +1,240 @@
+"""What nobody holds of a segment goes back to the file system; what is held stays readable."""
+
+from __future__ import annotations
+
+import errno
+import random
+from array import array
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headgate.base.errors import StorageError
+from headgate.fs import FaultyFs, MemFs, Operation
+from headgate.ledger import CommitLog, LedgerSettings
+from headgate.ledger.format.records import ENTRY_HEAD_BYTES, SEGMENT_HEADER_BYTES
+from headgate.ledger.index.state import SegmentInfo
+from headgate.ledger.index.topic_log import TopicLog
+from headgate.ledger.space.hole_punching import PAGE_BYTES, HoleFinder, holes
+from tests.unit.ledger.space.test_maintenance import drain
+from tests.unit.ledger.support import append, bodies_of, commit, open_log
+
+SEGMENT = 128 * 1024
+SETTINGS = LedgerSettings(
+    segment_bytes=SEGMENT, extent_bytes=4096, checkpoint_bytes=1 << 30, hole_bytes_min=4096,
+    slice_items=2,
+)  # fmt: skip
+
+
+def filled(fs: MemFs | FaultyFs, count: int = 400) -> CommitLog:
+    """A large topic 1 beside small topics 2 and 3."""
+    log = open_log(fs, topics=[1, 2, 3], settings=SETTINGS)
+    for at in range(count):
+        append(log, 1, bytes([at % 256]) * 4_000)
+        if at % 20 == 0:
+            append(log, 2 + at // 20 % 2, b"small %d" % at)
+        log.run_maintenance()
+    return log
+
+
+def give_up(log: CommitLog, number: int = 1) -> None:
+    """All of a topic is acknowledged, and not retained."""
+    topic = log.topic(number)
+    log.roll_ledger(topic, 5_000)
+    log.stage_trim(topic, topic.end)
+    commit(log)
+
+
+# -- where holes are -----------------------------------------------------------------------------
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 60_000), st.integers(0, 9_000)), max_size=30),
+    st.sampled_from([1, PAGE_BYTES, 5 * PAGE_BYTES]),
+)
+def test_holes_are_whole_pages_that_nobody_holds(
+    gaps_and_sizes: list[tuple[int, int]], smallest: int
+) -> None:
+    at = SEGMENT_HEADER_BYTES
+    held: list[tuple[array[int], array[int]]] = []
+    taken: list[tuple[int, int]] = []
+    for gap, size in gaps_and_sizes:
+        at += gap
+        held.append((array("I", (at,)), array("q", (70, 70 + size))))
+        taken.append((at, at + ENTRY_HEAD_BYTES + size))
+        at = taken[-1][1]
+    end = at + 50_000
+    random.Random(at).shuffle(held)
+    found = holes(held, end, smallest)
+    for offset, size in found:
+        assert offset % PAGE_BYTES == size % PAGE_BYTES == 0
+        assert size >= smallest
+        assert offset > 0
+        assert offset + size <= end
+        assert all(stop <= offset or start >= offset + size for start, stop in taken)
+    given_back = sum(size for _, size in found)
+    dead = end - SEGMENT_HEADER_BYTES - sum(stop - start for start, stop in taken)
+    assert given_back >= dead - (len(taken) + 1) * max(smallest, PAGE_BYTES) - 2 * PAGE_BYTES * (
+        len(taken) + 1
+    )
+
+
+def test_a_finder_counts_what_is_dead() -> None:
+    info = SegmentInfo(1, data_end=10_000)
+    topic = TopicLog(1)
+    topic.open_run(1)
+    topic.open_ledger(1, 0, 0)
+    for at in range(3):
+        topic.append(1, 1_000, 0, 0, 64 + at * 1_100)
+    topic.end = topic.staged_end
+    other = TopicLog(2)
+    finder = HoleFinder(info)
+    for each in (topic, other):
+        finder.add(each)
+    live = 3 * (1_000 + ENTRY_HEAD_BYTES)
+    assert finder.dead_bytes == 10_000 - SEGMENT_HEADER_BYTES - live
+    assert [list(offsets) for offsets, _ in finder.held()] == [[64, 1_164, 2_264]]
+    other.damage = "at some place"
+    finder.add(other)
+    assert finder.dead_bytes == 0
+
+
+def test_a_topic_that_is_trimmed_after_it_was_added_keeps_the_rest() -> None:
+    topic = TopicLog(1)
+    topic.open_ledger(1, 0, 0)
+    for segment in (1, 2):
+        topic.open_run(segment)
+        for at in range(5_000):
+            topic.append(1, 100, 0, 0, 64 + at * 200)
+    topic.end = topic.staged_end
+    finder = HoleFinder(SegmentInfo(2, data_end=2_000_000))
+    finder.add(topic)
+    topic.trim(6_000)
+    assert topic.base == 6_000  # the index of what was trimmed is gone
+    ((offsets, sizes),) = finder.held()
+    assert list(offsets) == [64 + at * 200 for at in range(1_000, 5_000)]
+    assert len(sizes) == len(offsets) + 1
+    topic.trim(10_000)
+    assert [list(offsets) for offsets, _ in finder.held()] == [[]]
+
+
+# -- in a log ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("restart", ["", "crash", "close"])
+def test_small_topics_keep_little_of_what_was_published_beside_them(restart: str) -> None:
+    fs = MemFs()
+    log = filled(fs)
+    before = fs.used_bytes()
+    assert before > 12 * SEGMENT
+    give_up(log)
+    assert "punch" in drain(log)
+    assert fs.used_bytes() < 4 * SEGMENT
+    wanted = [bodies_of(log, number) for number in (1, 2, 3)]
+    assert [len(found) for found in wanted] == [0, 10, 10]
+    if restart == "close":
+        log.close()
+    if restart:
+        log = open_log(fs.crash_clone(5), topics=[1, 2, 3], settings=SETTINGS)
+        drain(log)
+    assert [bodies_of(log, number) for number in (1, 2, 3)] == wanted
+    append(log, 2, b"more")
+    assert "punch" not in drain(log)
+
+
+def test_a_crash_before_the_holes_makes_them_after_the_start() -> None:
+    fs = MemFs()
+    log = filled(fs)
+    give_up(log)
+    while (job := log.maintenance_step()) is None or job.name != "punch":
+        if job is not None:
+            job.run()
+            log.finish_job(job)
+        elif log.staged_records:
+            commit(log)
+    fs = fs.crash_clone()
+    log = open_log(fs, topics=[1, 2, 3], settings=SETTINGS)
+    assert "punch" in drain(log)
+    assert fs.used_bytes() < 4 * SEGMENT
+    assert len(bodies_of(log, 2)) == 10
+
+
+def test_a_checkpoint_is_made_early_for_holes_that_are_worth_it() -> None:
+    fs = MemFs()
+    log = filled(fs, count=80)
+    give_up(log)
+    assert drain(log).count("checkpoint") == 1
+
+
+def test_little_waste_is_left_alone() -> None:
+    fs = MemFs()
+    log = open_log(fs, topics=[1, 2], settings=SETTINGS)
+    for _ in range(60):
+        append(log, 2, bytes(4_000))
+        append(log, 1, bytes(100))
+        log.run_maintenance()
+    give_up(log)
+    assert "punch" not in drain(log)
+
+
+def test_segments_of_a_damaged_topic_stay_as_they_are() -> None:
+    log = filled(MemFs())
+    for number in (2, 3):
+        log.topic(number).damage = "at some place"
+    give_up(log)
+    assert "punch" not in drain(log)
+
+
+class NoHoles(MemFs):
+    """A file system that cannot make holes."""
+
+    def open(self, path: str, *, writable: bool = False):  # type: ignore[no-untyped-def]
+        file = super().open(path, writable=writable)
+        return Solid(file)
+
+
+class Solid:
+    """One of its files."""
+
+    def __init__(self, file: object) -> None:
+        self._file = file
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._file, name)
+
+    def punch(self, offset: int, size: int) -> bool:
+        return False
+
+
+def test_where_there_are_no_holes_it_is_tried_once() -> None:
+    log = filled(NoHoles())
+    give_up(log)
+    assert drain(log).count("punch") == 1
+    assert len(bodies_of(log, 2)) == 10
+
+
+@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EIO])
+@pytest.mark.parametrize("kind", ["punch", "open"])
+def test_a_disk_that_fails_harms_nothing(kind: str, code: int) -> None:
+    armed: list[str] = []
+
+    def plan(operation: Operation) -> None:
+        if operation.kind in armed:
+            raise OSError(code, "not now")
+
+    log = filled(FaultyFs(MemFs(), plan))
+    give_up(log)
+    while (job := log.maintenance_step()) is None or job.name != "punch":
+        if job is not None:
+            job.run()
+            log.finish_job(job)
+        elif log.staged_records:
+            commit(log)
+    armed.append(kind)
+    with pytest.raises(StorageError, match="giving back room of") as caught:
+        job.run()
+    log.finish_job(job, caught.value)
+    assert log.failed is None
+    armed.clear()
+    assert len(bodies_of(log, 2)) == 10

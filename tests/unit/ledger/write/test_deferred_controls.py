@@ -1,0 +1,51 @@
+"""What waits for room: one thing of each cursor, whatever happened to it."""
+
+from __future__ import annotations
+
+import pytest
+
+from headgate.ledger.format.records import KIND_ACKS, KIND_CREATE, KIND_DELETE, KIND_TRIM
+from headgate.ledger.write.deferred_controls import Control, DeferredControls
+
+MADE, ACKED, ENDED = KIND_CREATE, KIND_ACKS, KIND_DELETE
+
+
+@pytest.mark.parametrize(
+    ("kinds", "left"),
+    [
+        ([MADE], [MADE]),
+        ([ACKED, ACKED], [ACKED]),
+        ([MADE, ACKED], [MADE]),
+        ([ACKED, MADE], [MADE]),
+        ([MADE, ENDED], []),
+        ([MADE, ACKED, ENDED], []),
+        ([ENDED, MADE], []),
+        ([ACKED, ENDED], [ENDED]),
+        ([ENDED, ACKED], [ENDED]),
+    ],
+)
+def test_of_a_cursor_only_what_holds_in_the_end_is_kept(kinds: list[int], left: list[int]) -> None:
+    deferred = DeferredControls()
+    for kind in kinds:
+        deferred.add(Control(kind, 7))
+    assert [deferred.take() for _ in range(len(deferred))] == [Control(kind, 7) for kind in left]
+
+
+def test_of_a_topic_the_furthest_trim_is_kept() -> None:
+    deferred = DeferredControls()
+    for first in (5, 9, 3):
+        deferred.add(Control(KIND_TRIM, 7, first))
+    deferred.add(Control(ACKED, 7))
+    assert len(deferred) == 2
+    assert {deferred.take(), deferred.take()} == {Control(KIND_TRIM, 7, 9), Control(ACKED, 7)}
+    assert not deferred
+
+
+def test_what_goes_with_its_topic_is_forgotten() -> None:
+    deferred = DeferredControls()
+    deferred.add(Control(MADE, 1))
+    deferred.add(Control(KIND_TRIM, 2, 5))
+    for _ in range(2):
+        deferred.forget_cursor(1)
+        deferred.forget_trim(2)
+    assert not deferred

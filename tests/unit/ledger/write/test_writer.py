@@ -1,0 +1,156 @@
+"""The commit thread's side, by itself."""
+
+from __future__ import annotations
+
+import errno
+
+import pytest
+
+from headgate.base.errors import StorageError
+from headgate.fs import FaultyFs, MemFs, Operation
+from headgate.ledger import LogFailedError, LogFullError
+from headgate.ledger.format.records import segment_name
+from headgate.ledger.write.batch import Batch, Chunk
+from headgate.ledger.write.writer import LogWriter
+
+
+def writer(fs: MemFs | FaultyFs) -> LogWriter:
+    fs.make_directory("/d")
+    return LogWriter(fs, "/d", 4096, 5)
+
+
+def failing(kind: str, code: int) -> FaultyFs:
+    def plan(operation: Operation) -> None:
+        if operation.kind == kind:
+            raise OSError(code, "broken")
+
+    return FaultyFs(MemFs(), plan)
+
+
+def test_a_prepared_segment_survives_a_power_cut() -> None:
+    fs = MemFs()
+    one = writer(fs)
+    one.prepare(1)
+    one.prepare(1)
+    assert one.has(1)
+    assert fs.crash_clone().open(f"/d/{segment_name(1)}").size() == 4096
+    one.discard(1)
+    one.discard(1)
+    assert not one.has(1)
+    assert fs.crash_clone().list_directory("/d") == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "code", "error"),
+    [
+        ("create", errno.ENOSPC, LogFullError),
+        ("allocate", errno.ENOSPC, LogFullError),
+        ("allocate", errno.EDQUOT, LogFullError),
+        ("allocate", errno.EFBIG, LogFullError),
+        ("write", errno.ENOSPC, LogFullError),
+        ("create", errno.EMFILE, StorageError),
+        ("sync", errno.ENOSPC, LogFailedError),
+        ("sync", errno.EIO, LogFailedError),
+        ("sync_directory", errno.EIO, LogFailedError),
+        ("create", errno.EROFS, LogFailedError),
+    ],
+)
+def test_what_each_error_means(kind: str, code: int, error: type[StorageError]) -> None:
+    fs = failing(kind, code)
+    one = writer(fs)
+    with pytest.raises(error) as caught:
+        one.prepare(1)
+    assert caught.value.retryable is (error is not LogFailedError)
+    fs.plan = lambda _operation: None
+    if error is LogFailedError:
+        with pytest.raises(LogFailedError):
+            one.prepare(2)
+    else:
+        one.prepare(1)
+
+
+def test_sealing_cuts_the_file_and_closes_it() -> None:
+    fs = MemFs()
+    one = writer(fs)
+    one.prepare(1)
+    one.seal(1, 100, [b"foot", b"er"])
+    assert not one.has(1)
+    after = fs.crash_clone()
+    assert after.open(f"/d/{segment_name(1)}").read_at(100, 99) == b"footer"
+    one.sync(1)
+    one.seal(1, 100, [b"x"])
+    assert one.close() == []
+
+
+def test_a_small_segment_becomes_whole() -> None:
+    fs = MemFs(2_000)
+    one = writer(fs)
+    with pytest.raises(LogFullError):
+        one.prepare(1)
+    one.prepare_small(1)
+    assert (one.has(1), one.is_whole(1)) == (True, False)
+    with pytest.raises(LogFullError):
+        one.prepare(1)
+    assert fs.used_bytes() < 200
+    fs.capacity_bytes = None
+    one.prepare(1)
+    assert one.is_whole(1)
+    assert fs.crash_clone().open(f"/d/{segment_name(1)}").size() == 4096
+    one.prepare_small(1)
+    assert one.is_whole(1)
+
+
+def test_a_cut_spares_what_is_written() -> None:
+    fs = MemFs()
+    one = writer(fs)
+    one.prepare(1)
+    one.cut(2)
+    body = b"x" * 1_000
+    one.write_batch(Batch((Chunk(1, 1, 64, 64 + len(body), [body]),), (), (), len(body), 1))
+    one.cut(1)
+    one.cut(1)
+    assert (one.has(1), one.is_whole(1)) == (True, False)
+    file = fs.crash_clone().open(f"/d/{segment_name(1)}")
+    assert file.read_at(64, 1_000) == body
+    assert file.size() == 64 + 1_000 + 4096 // 64
+
+
+@pytest.mark.parametrize("what", ["cut", "prepare"])
+def test_a_disk_that_fails_a_cut_or_an_enlargement_is_named(what: str) -> None:
+    armed: list[str] = []
+
+    def plan(operation: Operation) -> None:
+        if operation.kind in armed:
+            raise OSError(errno.EIO, "broken")
+
+    one = writer(FaultyFs(MemFs(), plan))
+    if what == "cut":
+        one.prepare(1)
+    else:
+        one.prepare_small(1)
+    armed += ["truncate", "allocate"]
+    with pytest.raises(LogFailedError):
+        getattr(one, what)(1)
+    with pytest.raises(LogFailedError):
+        getattr(one, what)(1)
+
+
+def test_what_is_not_there_is_not_reserved() -> None:
+    """Else it would be taken, for a moment, from others on the disk: once a second while full."""
+    asked: list[str] = []
+
+    def plan(operation: Operation) -> None:
+        asked.append(operation.kind)
+
+    inner = MemFs(4_095)
+    fs = FaultyFs(inner, plan)
+    one = writer(fs)
+    asked.clear()
+    with pytest.raises(LogFullError, match="needs 4,096 bytes, and 4,095 are free"):
+        one.prepare(1)
+    one.prepare_small(1)
+    asked.clear()
+    inner.capacity_bytes = 4_095
+    with pytest.raises(LogFullError, match="needs 4,032 bytes, and 4,031 are free"):
+        one.prepare(1)
+    assert asked == []
