@@ -88,7 +88,7 @@ class WholeServer:
     def __init__(self, world: World) -> None:
         self._world = world
         self.broker = world.run(world.start())
-        self._app = AdminApp(AdminFacade(self.broker), world.clock)
+        self._app = AdminApp(AdminFacade(self.broker, world.observer), world.clock)
         self._slow: SimConsumer | None = None
         self.broker_id = self.broker.info.broker_id
         self.broker_url = self.broker.info.broker_url

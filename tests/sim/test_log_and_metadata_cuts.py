@@ -147,7 +147,7 @@ class Story:
 
     @property
     def facade(self) -> AdminFacade:
-        return AdminFacade(self.world.broker)
+        return AdminFacade(self.world.broker, self.world.observer)
 
     async def step(self, fact: str, value: Any, work: Callable[[], Awaitable[Any]]) -> Any:
         """Have a fact changed; returns what the work did, None when it was refused."""

@@ -33,7 +33,8 @@ class Story:
         self.receipts = [0, 0, 0, 0]
 
     async def play(self) -> None:
-        facade, catalog = AdminFacade(self.world.broker), self.world.broker.catalog
+        facade = AdminFacade(self.world.broker, self.world.observer)
+        catalog = facade.catalog
         await self.ask("made", facade.commit(catalog.plan_create_partitioned(BASE, 2, now_ms=1)))
         for name in ("kept", "before"):
             for index in range(2):

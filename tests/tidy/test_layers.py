@@ -56,8 +56,6 @@ ALLOWED: dict[str, set[str]] = {
 }  # fmt: skip
 
 STILL_UPWARD = {
-    ("headgate.broker.sweeps", "headgate.observe.history.tracks.History"),
-    ("headgate.broker.sweeps", "headgate.observe.history.parked.ParkedHistory"),
     ("headgate.control.adaptive", "headgate.broker.service.Broker"),
 }
 

@@ -41,6 +41,7 @@ from headgate.facade.admin_facade import AdminFacade
 from headgate.fs import OsFs, SpareFiles
 from headgate.ledger import CommitLog, LedgerSettings
 from headgate.metadata.catalog import Catalog
+from headgate.observe.observer import Observer
 from headgate.policy.settings import Settings
 from headgate.storage.lanes import Lane, ThreadLane, run_on
 from headgate.telemetry.prometheus.route import metrics_route
@@ -102,12 +103,12 @@ class Node:
             directory = DataDirectory.open(OsFs(spare), data_path)
             stack.callback(directory.close)
             info = broker_info(settings, port_of(binary), port_of(web), directory)
-            broker = await _open_broker(settings, directory, info, loop, stack)
+            broker, observer = await _open_broker(settings, directory, info, loop, stack)
             if export is not None:
                 stack.push_async_callback(start_export(broker, export).stop)
             server = await serve_binary(broker, binary)
             stack.push_async_callback(server.close)
-            admin = AdminApp(AdminFacade(broker), broker.clock)
+            admin = AdminApp(AdminFacade(broker, observer), broker.clock)
             app = WebApp(admin, {"/metrics": metrics_route(broker)}, on_bug)
             guarded = WebGuard(app, HostNames.of(settings))
             refuses = partial(broker.door.refuses, web=True)
@@ -146,23 +147,22 @@ def ledger_settings(settings: Settings) -> LedgerSettings:
     )
 
 
+_LANES = ("commit", "read", "metadata", "telemetry")
+"""The threads of :class:`Lanes`, in its order."""
+
+
 async def _open_broker(
     settings: Settings,
     directory: DataDirectory,
     info: BrokerInfo,
     loop: asyncio.AbstractEventLoop,
     stack: AsyncExitStack,
-) -> Broker:
+) -> tuple[Broker, Observer]:
     """Recover what the directory holds and start the broker on it."""
     names_hash_key = names_key(settings, directory.path)
     clock: Clock = SystemClock()
     bounds = ledger_settings(settings)
-    lanes = Lanes(
-        ThreadLane(loop, "headgate-commit"),
-        ThreadLane(loop, "headgate-read"),
-        ThreadLane(loop, "headgate-metadata"),
-        ThreadLane(loop, "headgate-telemetry"),
-    )
+    lanes = Lanes(*(ThreadLane(loop, f"headgate-{work}") for work in _LANES))
     stack.callback(lanes.close)
     # SQLite's connection belongs to the thread that opened it.
     reserve = DiskReserve(directory.fs, directory.reserve_path)
@@ -209,13 +209,14 @@ async def _open_broker(
     )
     broker.disk.keep_reserve = reserve.keep
     broker.door.set_limit(descriptors_max())
+    observer = Observer(broker)
     # Made before the topics are loaded, so that it sees each of them from there on.
     telemetry = TelemetryPublisher(broker, entropy=os.urandom, names_key=names_hash_key)
     stack.push_async_callback(broker.close)
     await broker.start()
     telemetry.start()
     stack.push_async_callback(telemetry.stop)
-    return broker
+    return broker, observer
 
 
 async def _close_log(log: CommitLog, lane: Lane | None) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from headgate.engine.engine import Engine
 from headgate.engine.subscription import Subscription
 from headgate.engine.topic import Topic
 
@@ -67,10 +68,10 @@ def subscription_damage_sentence(parts: Sequence[Subscription]) -> str:
     )
 
 
-def damages(broker: Broker) -> Iterator[Damage]:
+def damages(engine: Engine) -> Iterator[Damage]:
     """Everything that cannot go on now."""
-    for number in sorted(broker.engine.damaged_topics):
-        topic = broker.engine.by_number.get(number)
+    for number in sorted(engine.damaged_topics):
+        topic = engine.by_number.get(number)
         if topic is None:
             continue
         if topic.log.damage:
@@ -81,16 +82,16 @@ def damages(broker: Broker) -> Iterator[Damage]:
                 yield Damage(topic.name.full, subscription.name, damage)
 
 
-def damage_counts(broker: Broker) -> tuple[int, int]:
+def damage_counts(engine: Engine) -> tuple[int, int]:
     """How many topics, and how many subscriptions of others, cannot go on now."""
-    found = list(damages(broker))
+    found = list(damages(engine))
     topics = sum(not damage.subscription for damage in found)
     return topics, len(found) - topics
 
 
-def damage_text(broker: Broker) -> str:
+def damage_text(engine: Engine) -> str:
     """All damage in one sentence; empty while there is none."""
-    found = list(damages(broker))
+    found = list(damages(engine))
     if not found:
         return ""
     named = "; ".join(str(damage) for damage in found[:NAMED_MAX])

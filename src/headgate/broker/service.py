@@ -200,7 +200,7 @@ class Broker:
         self.begin_turn()
         self._policy_updates.set_broker_limits()
         self.registry.load_all()
-        if damage := damage_text(self):
+        if damage := damage_text(self.engine):
             logger.error("%s; 'headgate explain' says what can be done", damage)
         if not self.settings.backlogQuotaCheckEnabled:
             logger.warning("backlogQuotaCheckEnabled is false: no backlog quota is enforced")

@@ -9,7 +9,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from headgate.base.errors import HeadgateError, InvariantError
 from headgate.base.units import NS_PER_S
@@ -19,8 +19,6 @@ from headgate.broker.trimming import release
 from headgate.engine.rate_meter import SAMPLE_PERIOD_NS
 from headgate.engine.topic import Topic
 from headgate.metadata.policies import Retention
-from headgate.observe.history.parked import ParkedHistory
-from headgate.observe.history.tracks import History
 from headgate.storage.repeated_failures import RepeatedFailureLog
 
 if TYPE_CHECKING:
@@ -49,15 +47,23 @@ HISTORY_PERIOD_S = 1.0
 """Between two looks at what subscriptions did: explain settles within a few of them."""
 
 
+class TopicObserver(Protocol):
+    """Notes what topics did, in rounds."""
+
+    def begin_round(self) -> bool:
+        """Whether a round is due. Called every :data:`HISTORY_PERIOD_S`."""
+
+    def observe(self, topic: Topic) -> None:
+        """Note a live topic: once in each round."""
+
+
 class Sweeps:
     """The periodic work of one broker."""
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
-        self.history = History()
-        """What :mod:`headgate.observe.explain.topics` judges by."""
-        self.parked_history = ParkedHistory()
-        """What it says about publishing by."""
+        self.observer: TopicObserver | None = None
+        """Notes what topics and subscriptions did, if there is one."""
         self.quotas = QuotaSweep(broker)
         self._tasks: list[asyncio.Task[None]] = []
         self._full_rounds = 0
@@ -192,16 +198,11 @@ class Sweeps:
                     consumer.rates.sample(consumer.counters(), now_ns)
 
     async def remember(self) -> None:
-        """Note what each subscription did, and how long publishing waited, for explain's account of
-        the last minute and hour."""
-        if not self.history.begin_round():
+        """Have the observer note what each topic did."""
+        if self.observer is None or not self.observer.begin_round():
             return
-        engine = self._broker.engine
-        self.parked_history.forget_gone()
         async for topic in self._topics():
-            self.parked_history.observe(topic)
-            for subscription in topic.subscriptions.values():
-                self.history.observe(subscription, engine.now_ns, engine.log_ms)
+            self.observer.observe(topic)
 
     async def watch_adaptive(self) -> None:
         """See that the limits of a controller that fails do not outlive it."""

@@ -30,11 +30,9 @@ from headgate.flow.sentences.disk import disk_sentence
 from headgate.metadata.catalog import Catalog, Change
 from headgate.metadata.errors import RefusalError, conflict, not_allowed, not_found
 from headgate.metadata.policies import BacklogQuota, DispatchRate, PublishRate, QuotaKind, Retention
-from headgate.observe.explain.topics import explain_top, explain_topic
-from headgate.observe.states.storage import storage_state
+from headgate.observe.observer import Observer
 from headgate.observe.stats.fields import InternalStats, StatsOptions, TopicStats
 from headgate.observe.stats.internal import internal_stats
-from headgate.observe.stats.topic import topic_stats
 from headgate.policy.retention import default_retention
 from headgate.policy.settings import SETTINGS
 
@@ -48,8 +46,9 @@ HEALTH_TOPIC_NUMBER = 0
 class AdminFacade:
     """Implements :class:`headgate.facade.protocol.Facade` for one broker."""
 
-    def __init__(self, broker: Broker) -> None:
+    def __init__(self, broker: Broker, observer: Observer) -> None:
         self._broker = broker
+        self._observer = observer
 
     @property
     def catalog(self) -> Catalog:
@@ -140,17 +139,17 @@ class AdminFacade:
             raise RefusalError(503 if error.retryable else 500, str(error)) from error
         if broker.log.full:
             raise RefusalError(503, disk_sentence(broker.disk.facts()).replace("the", "The", 1))
-        if damage := damage_text(broker):
+        if damage := damage_text(broker.engine):
             raise RefusalError(500, damage)
-        return storage_state(broker).sentence
+        return self._observer.storage_state().sentence
 
     async def explain_top(self, count: int) -> Any:
         self._broker.begin_turn()
-        return await explain_top(self._broker, count)
+        return await self._observer.explain_top(count)
 
     async def explain_topic(self, topic: TopicName, *, per_partition: bool) -> Any:
         self._broker.begin_turn()
-        return await explain_topic(self._broker, topic, per_partition=per_partition)
+        return await self._observer.explain_topic(topic, per_partition=per_partition)
 
     # -- topics ----------------------------------------------------------------------------
 
@@ -169,7 +168,7 @@ class AdminFacade:
         await accept_damage(self._broker, self._topic(topic))
 
     async def topic_stats(self, topic: TopicName, options: StatsOptions) -> TopicStats:
-        return topic_stats(self._broker, self._topic(topic), options)
+        return self._observer.topic_stats(self._topic(topic), options)
 
     async def internal_stats(self, topic: TopicName, *, metadata: bool) -> InternalStats:
         found = self._topic(topic)

@@ -25,6 +25,7 @@ from headgate.fs import FaultyFs, MemFs, Operation
 from headgate.ledger import CommitLog, LedgerSettings, look_at_log
 from headgate.metadata.catalog import Catalog
 from headgate.metadata.memory_store import MemoryStore
+from headgate.observe.observer import Observer
 from headgate.policy.settings import Settings
 from headgate.storage.binding import MAIN_LOG, LogPlace, open_bound_log
 from headgate.storage.log_clock import receive_time_bound
@@ -87,6 +88,7 @@ class World:
         self.power_cuts_count = 0
         """Each starts the machine anew."""
         self._broker: Broker | None = None
+        self._observer: Observer | None = None
         self._context = contextvars.copy_context()
         self._watch = _ErrorWatch(self.loop)
         self.lanes: list[SimLane] = []
@@ -145,6 +147,17 @@ class World:
         return self._broker
 
     @property
+    def observer(self) -> Observer:
+        """What watches the running broker, or watched the last one.
+
+        Raises:
+            RuntimeError: none ever ran.
+        """
+        if self._observer is None:
+            raise RuntimeError("no broker was started")
+        return self._observer
+
+    @property
     def is_running(self) -> bool:
         """Whether a broker is running."""
         return self._broker is not None
@@ -194,6 +207,7 @@ class World:
             memory=self.memory,
             machine=f"boot {self.power_cuts_count}",
         )
+        self._observer = Observer(broker)
         self.built(broker)
         await broker.start()
         self._broker = broker

@@ -74,7 +74,7 @@ class Administrator:
                 self._story.note(f"admin: {work.__name__}: {error}")
 
     def _facade(self) -> AdminFacade:
-        return AdminFacade(self._story.world.broker)
+        return AdminFacade(self._story.world.broker, self._story.world.observer)
 
     def _cursor(self) -> Cursor:
         return self._rng.choice(list(self._story.model.cursors.values()))

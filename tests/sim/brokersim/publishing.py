@@ -37,7 +37,8 @@ SETTINGS = (
 async def limit_some(story: Story, rng: random.Random) -> None:
     """Set or remove a publish limit of a topic, the namespace or the broker, or a bound."""
     topic = parse_topic(rng.choice(story.topics)).base
-    catalog, commit = story.world.broker.catalog, AdminFacade(story.world.broker).commit
+    facade = AdminFacade(story.world.broker, story.world.observer)
+    catalog, commit = facade.catalog, facade.commit
     place = rng.choice(("setting", "setting", "namespace", "topic", "topic"))
     rate: PublishRate | None = None
     if rng.random() < 0.1:

@@ -34,7 +34,7 @@ def random_settings(rng: random.Random) -> dict[str, str]:
 async def set_some(story: Story, rng: random.Random) -> None:
     """Set or remove a quota of a topic or of the namespace."""
     topic = parse_topic(rng.choice(story.topics)).base
-    facade, kind = AdminFacade(story.world.broker), rng.choice(KINDS)
+    facade, kind = AdminFacade(story.world.broker, story.world.observer), rng.choice(KINDS)
     quota: BacklogQuota | None = None
     if rng.random() < 0.6:
         policy = rng.choice(list(QuotaPolicy)).value

@@ -163,7 +163,7 @@ class Story:
     async def _play(self) -> None:
         await self._start()
         if any(parse_topic(name).partition >= 0 for name in self.topics):
-            facade = AdminFacade(self.world.broker)
+            facade = AdminFacade(self.world.broker, self.world.observer)
             change = facade.catalog.plan_create_partitioned(
                 parse_topic("persistent://public/default/p"), 2, now_ms=self.world.wall_ms()
             )
@@ -335,7 +335,7 @@ class Story:
         for client in self.world.clients:
             client.abort()
         await asyncio.sleep(0.1)
-        facade = AdminFacade(self.world.broker)
+        facade = AdminFacade(self.world.broker, self.world.observer)
         for name in self.topics:
             if facade.catalog.topic(name) is not None:
                 await self.world.ask(facade.delete_topic(parse_topic(name), force=True))

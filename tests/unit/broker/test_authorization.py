@@ -122,7 +122,7 @@ async def test_a_refusal_creates_nothing_and_costs_nothing_else(world: World) ->
 
 @played()
 async def test_the_admin_api_asks_the_same_authorizer(world: World) -> None:
-    facade = AdminFacade(world.broker)
+    facade = AdminFacade(world.broker, world.observer)
     facade.check_allowed("tenant.list", "")
     world.broker.authorizer = deny = Deny()
     with pytest.raises(RefusalError, match="not authorized") as refusal:

@@ -9,7 +9,6 @@ import pytest
 from headgate.base.names import parse_topic
 from headgate.base.park_cause import ParkCause
 from headgate.metadata.policies import BacklogQuota, PublishRate
-from headgate.observe.explain.topics import explain_topic
 from headgate.testing import ConnectionLostError, World
 from headgate.wire import client as frames
 from headgate.wire.codes import CommandType
@@ -155,7 +154,7 @@ async def test_who_parks_too_much_under_its_own_limit_is_blamed_on_that(world: W
     neighbour.send_nowait(b"x")
     await asyncio.sleep(5)
     assert server_side(world, client).read_paused
-    report = await explain_topic(world.broker, NAME)
+    report = await world.observer.explain_topic(NAME)
     publishing = report["publishing"]
     assert [held["cause"] for held in publishing["parked"]] == ["topic_rate"]
     assert publishing["parked"][0]["unread"] == 1
@@ -166,7 +165,7 @@ async def test_who_parks_too_much_under_its_own_limit_is_blamed_on_that(world: W
         "; its connection is not read until half of that has gone; held for"
         in (publishing["sentence"])
     )
-    found = (await explain_topic(world.broker, parse_topic(OTHER)))["publishing"]
+    found = (await world.observer.explain_topic(parse_topic(OTHER)))["publishing"]
     assert [held["cause"] for held in found["parked"]] == ["memory"]
     assert "is not read, because too much waits in memory" in found["sentence"]
     topics = world.broker.engine.topics

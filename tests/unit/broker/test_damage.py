@@ -14,7 +14,6 @@ from headgate.facade.admin_facade import AdminFacade
 from headgate.facade.protocol import AtPosition
 from headgate.ledger.format.records import CURSOR_ID, KIND_ACKS, PREFIX, PREFIX_BYTES
 from headgate.metadata.errors import RefusalError
-from headgate.observe.explain.topics import explain_top, explain_topic
 from headgate.testing import World
 from headgate.testing.errors import RefusedError
 from headgate.testing.world import DIRECTORY
@@ -63,7 +62,7 @@ async def damaged_world(world: World) -> None:
 
 async def health(world: World) -> str:
     try:
-        await AdminFacade(world.broker).check_health()
+        await AdminFacade(world.broker, world.observer).check_health()
     except RefusalError as error:
         return f"{error.status}: {error.reason}"
     return "ok"
@@ -107,7 +106,7 @@ def test_each_start_says_what_is_damaged(caplog: pytest.LogCaptureFixture) -> No
 @played()
 async def test_the_admin_api_names_the_place_too(world: World) -> None:
     await damaged_world(world)
-    facade, topic = AdminFacade(world.broker), parse_topic(TOPIC)
+    facade, topic = AdminFacade(world.broker, world.observer), parse_topic(TOPIC)
     log = world.broker.engine.topics[TOPIC].log
     latest = AtPosition(EARLIEST)
     for attempt in (
@@ -129,19 +128,19 @@ async def test_the_admin_api_names_the_place_too(world: World) -> None:
 async def test_explain_and_figures_say_it_in_their_own_words(world: World) -> None:
     await damaged_world(world)
     broker = world.broker
-    assert damage_counts(broker) == (1, 0)
-    (damage,) = damages(broker)
+    assert damage_counts(broker.engine) == (1, 0)
+    (damage,) = damages(broker.engine)
     assert (damage.topic, damage.subscription) == (TOPIC, "")
     await asyncio.sleep(90)
-    report = await explain_topic(broker, parse_topic(TOPIC))
+    report = await world.observer.explain_topic(parse_topic(TOPIC))
     assert report["damage"].startswith(PLACE)
     assert report["sentence"].startswith("this topic is damaged on the disk and refuses producers")
     (own,) = report["subscriptions"]
     assert own["damage"] == report["damage"]
     assert own["sentence"] == report["sentence"]
-    (shown,) = (await explain_top(broker, 10))["damaged"]
+    (shown,) = (await world.observer.explain_top(10))["damaged"]
     assert (shown["topic"], shown["subscription"]) == (TOPIC, None)
-    sound = await explain_topic(broker, parse_topic(OTHER))
+    sound = await world.observer.explain_topic(parse_topic(OTHER))
     assert (sound["damage"], sound["subscriptions"][0]["damage"]) == (None, None)
 
 
@@ -150,7 +149,7 @@ async def test_what_is_accepted_is_served_without_what_is_lost_also_after_a_rest
     world: World,
 ) -> None:
     await damaged_world(world)
-    await AdminFacade(world.broker).accept_damage(parse_topic(TOPIC))
+    await AdminFacade(world.broker, world.observer).accept_damage(parse_topic(TOPIC))
     assert await health(world) == "ok"
     for restart in (False, True, True):
         if restart:
@@ -163,7 +162,7 @@ async def test_what_is_accepted_is_served_without_what_is_lost_also_after_a_rest
         reader = await client.subscribe(TOPIC, "reader", durable=False, start=EARLIEST)
         got = [(await reader.receive()).payload for _ in range(2)]
         assert got == [b"first", b"third"]
-        assert damage_text(world.broker) == ""
+        assert damage_text(world.broker.engine) == ""
         client.close()
         await asyncio.sleep(0.2)
     await (await (await world.connect()).producer(TOPIC)).send(b"fourth")
@@ -185,7 +184,7 @@ async def test_nothing_of_a_damaged_topic_is_given_up(world: World) -> None:
     assert log.damage
     await asyncio.sleep(300)
     assert (log.first, log.end) == (0, 3)
-    await AdminFacade(world.broker).accept_damage(parse_topic(TOPIC))
+    await AdminFacade(world.broker, world.observer).accept_damage(parse_topic(TOPIC))
     await asyncio.sleep(120)
     assert (log.first, log.end) == (3, 3)
 
@@ -193,19 +192,19 @@ async def test_nothing_of_a_damaged_topic_is_given_up(world: World) -> None:
 @played()
 async def test_a_restart_finds_what_was_not_accepted_damaged_again(world: World) -> None:
     await damaged_world(world)
-    said = damage_text(world.broker)
+    said = damage_text(world.broker.engine)
     for ending in (world.crash, world.stop):
         ended = ending()
         if ended is not None:
             await ended
         await world.start()
-        assert damage_text(world.broker) == said
+        assert damage_text(world.broker.engine) == said
 
 
 @played()
 async def test_a_damaged_topic_can_be_deleted(world: World) -> None:
     await damaged_world(world)
-    await AdminFacade(world.broker).delete_topic(parse_topic(TOPIC), force=True)
+    await AdminFacade(world.broker, world.observer).delete_topic(parse_topic(TOPIC), force=True)
     assert await health(world) == "ok"
     await store(world, TOPIC, b"anew")
 
@@ -225,11 +224,11 @@ async def test_a_subscription_that_meets_damage_shows_it_and_skips_it_once_it_is
     assert (await consumer.receive()).payload == b"first"
     await asyncio.sleep(0.5)
     assert "entry 1 of topic" in damage_of(subscription(world))
-    assert damage_counts(world.broker) == (0, 1)
+    assert damage_counts(world.broker.engine) == (0, 1)
     assert f"{TOPIC}, subscription s (entry 1 of topic" in await health(world)
-    (own,) = (await explain_topic(world.broker, parse_topic(TOPIC)))["subscriptions"]
+    (own,) = (await world.observer.explain_topic(parse_topic(TOPIC)))["subscriptions"]
     assert own["sentence"].startswith("it stands in front of a message that is damaged")
-    await AdminFacade(world.broker).accept_damage(parse_topic(TOPIC))
+    await AdminFacade(world.broker, world.observer).accept_damage(parse_topic(TOPIC))
     assert (await consumer.receive()).payload == b"third"
     assert await health(world) == "ok"
     assert subscription(world).skipped_messages == 1
@@ -272,7 +271,7 @@ async def test_a_damaged_subscription_is_healed_by_a_reset(world: World) -> None
     await client.subscribe(TOPIC, "another")
     (own,) = [
         report
-        for report in (await explain_topic(world.broker, parse_topic(TOPIC)))["subscriptions"]
+        for report in (await world.observer.explain_topic(parse_topic(TOPIC)))["subscriptions"]
         if report["damage"]
     ]
     assert own["sentence"].startswith("this subscription is damaged on the disk and refuses")
@@ -281,6 +280,6 @@ async def test_a_damaged_subscription_is_healed_by_a_reset(world: World) -> None
     await world.broker.when_durable()
     world.crash()
     await world.start()
-    assert damage_text(world.broker) == ""
+    assert damage_text(world.broker.engine) == ""
     consumer = await (await world.connect()).subscribe(TOPIC, "s")
     assert (await consumer.receive()).payload == b"first"

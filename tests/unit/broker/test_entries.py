@@ -99,7 +99,7 @@ def test_a_message_that_is_trimmed_while_it_is_read_is_gone_and_not_damaged(
     place = topic.log.position(1)
     trims_while_it_reads(world, topic, monkeypatch)
     with pytest.raises(RefusalError) as caught:
-        world.run(AdminFacade(world.broker).entry(parse_topic(T), place))
+        world.run(AdminFacade(world.broker, world.observer).entry(parse_topic(T), place))
     assert (caught.value.status, str(caught.value)) == (404, "Message id not found")
 
 

@@ -47,7 +47,7 @@ class Failing:
 async def health(world: World) -> str:
     """What the broker says of itself: ``ok``, or what is wrong."""
     try:
-        await AdminFacade(world.broker).check_health()
+        await AdminFacade(world.broker, world.observer).check_health()
     except RefusalError as refusal:
         return f"{refusal.status} {refusal.reason}"
     return "ok"

@@ -19,13 +19,13 @@ from tests.unit.broker.test_registry import NAME, create_partitioned, soon
 
 
 async def grow(world: World, count: int) -> None:
-    facade = AdminFacade(world.broker)
+    facade = AdminFacade(world.broker, world.observer)
     plan = facade.catalog.plan_grow_partitioned
     await facade.commit(plan(NAME, count, now_ms=world.wall_ms()))
 
 
 async def subscribe(world: World, part: TopicName, name: str = "s") -> None:
-    facade = AdminFacade(world.broker)
+    facade = AdminFacade(world.broker, world.observer)
     await facade.create_subscription(part, name, AtPosition(LATEST), {"of": name})
 
 
@@ -103,7 +103,7 @@ async def test_growing_twice_and_to_the_same_count(world: World) -> None:
     await create_partitioned(world, 2)
     await subscribe(world, part(0))
     await asyncio.gather(grow(world, 3), grow(world, 3))
-    await AdminFacade(world.broker).delete_subscription(part(2), "s", force=False)
+    await AdminFacade(world.broker, world.observer).delete_subscription(part(2), "s", force=False)
     await world.broker.registry.delete(part(0), force=True)
     await subscribe(world, part(1))
     await grow(world, 3)
@@ -117,7 +117,7 @@ async def test_a_topic_named_like_a_partition_that_becomes_one(world: World) -> 
     await (await client.producer(part(0).full)).send(b"x")
     await subscribe(world, part(0))
     await create_partitioned(world, 2)
-    await AdminFacade(world.broker).commit(
+    await AdminFacade(world.broker, world.observer).commit(
         world.broker.catalog.plan_grow_partitioned(NAME, 2, now_ms=1)
     )
     assert set(live(world, 1).subscriptions) == {"s"}
@@ -183,7 +183,7 @@ async def test_no_deletion_is_undone_by_a_mark_that_stayed(world: World) -> None
         await growing
     await asyncio.sleep(1)
     assert joining(world) == [part(1).full]
-    await AdminFacade(world.broker).delete_subscription(part(1), "s", force=False)
+    await AdminFacade(world.broker, world.observer).delete_subscription(part(1), "s", force=False)
     assert joining(world) == []
     world.crash()
     await world.start()

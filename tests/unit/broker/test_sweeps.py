@@ -205,7 +205,7 @@ def with_failing_history(error: Exception) -> Callable[[], None]:
         def begin_round() -> bool:
             raise error
 
-        world.broker.sweeps.history.begin_round = begin_round  # type: ignore[method-assign]
+        world.observer.history.begin_round = begin_round  # type: ignore[method-assign]
         await asyncio.sleep(5)
 
     return played()(story)
@@ -230,7 +230,7 @@ async def test_a_sweep_that_failed_comes_again(world: World) -> None:
         rounds.append(world.now_s)
         raise StorageError("not now", retryable=True)
 
-    world.broker.sweeps.history.begin_round = begin_round  # type: ignore[method-assign]
+    world.observer.history.begin_round = begin_round  # type: ignore[method-assign]
     await asyncio.sleep(5.5)
     assert len(rounds) == 5
     world.broker.sweeps.stop()

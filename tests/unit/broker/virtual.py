@@ -13,6 +13,7 @@ from headgate.base.ack_set import AckSet
 from headgate.base.names import TopicName, parse_topic
 from headgate.base.positions import Position
 from headgate.base.units import NS_PER_MS, NS_PER_S
+from headgate.broker.slices import at_once
 from headgate.engine.consumer import Consumer
 from headgate.engine.engine import Engine
 from headgate.engine.subscription import Subscription
@@ -25,11 +26,11 @@ from headgate.flow.limits.precedence import (
     effective_limit,
 )
 from headgate.flow.limits.rate_limit import Level
+from headgate.flow.quota.backlog_quota import NO_QUOTAS
 from headgate.flow.sentences.disk import DiskFacts, PaceFacts
+from headgate.observe.explain.delivery import DeliveryReports
 from headgate.observe.explain.reports import SubscriptionReport
-from headgate.observe.explain.topics import explain_subscription
-from headgate.observe.history.parked import ParkedHistory
-from headgate.observe.history.tracks import History
+from headgate.observe.observer import Observer
 from headgate.policy.limits_in_force import NO_LIMIT, DispatchLimitsInForce, PublishLimitsInForce
 
 TICK_NS = 10 * NS_PER_MS
@@ -181,7 +182,8 @@ class VirtualBroker:
         )
         self.in_force = DispatchLimitsInForce(self.limits, self.engine)
         self.publish_in_force = PublishLimitsInForce(NoPublishLimits())
-        self.sweeps = SimpleNamespace(history=History(), parked_history=ParkedHistory())
+        self.sweeps = SimpleNamespace()
+        self.policies = SimpleNamespace(shown_quotas=lambda _: NO_QUOTAS)
         self.registry = Registry(self.engine)
         self.info = SimpleNamespace(broker_id="localhost:8080")
         self.adaptive = None
@@ -190,6 +192,7 @@ class VirtualBroker:
         self.door = SimpleNamespace(sentence="", refused_count=0)
         self.rates: dict[str, float] = {}
         self.clients: list[Client] = []
+        self.observer = Observer(self)  # type: ignore[arg-type]
         self.turn_ticks = 1
         """The broker is so slow that it comes to send only every so many ticks."""
         self._credit: dict[str, float] = {}
@@ -278,12 +281,9 @@ class VirtualBroker:
                 self.remember()
 
     def remember(self) -> None:
-        history = self.sweeps.history
-        if not history.begin_round():
-            return
-        for topic in self.engine.topics.values():
-            for subscription in topic.subscriptions.values():
-                history.observe(subscription, self.engine.now_ns, self.engine.now_ms)
+        if self.observer.begin_round():
+            for topic in self.engine.topics.values():
+                self.observer.observe(topic)
 
     def _advance(self, until_ns: int) -> None:
         engine = self.engine
@@ -301,4 +301,5 @@ class VirtualBroker:
             pass
 
     def report(self, subscription: Subscription) -> SubscriptionReport:
-        return explain_subscription(self, [subscription])  # type: ignore[arg-type]
+        reports = DeliveryReports(self.engine, self.observer.history, self.in_force)
+        return at_once(reports.report([subscription]))

@@ -11,7 +11,6 @@ import pytest
 
 from headgate.base.names import parse_topic
 from headgate.cli.explain_view import WIDTH_MAX, amount, count, explain_text, size, span
-from headgate.observe.explain.topics import explain_top, explain_topic
 from tests.unit.broker.virtual import VirtualBroker
 
 FAST = 1e6
@@ -43,14 +42,13 @@ def answers() -> dict[str, Any]:
     found: dict[str, Any] = {}
 
     def ask(local: str, **options: Any) -> Any:
-        own: Any = broker
-        return asyncio.run(explain_topic(own, parse_topic(name(local)), **options))
+        return asyncio.run(broker.observer.explain_topic(parse_topic(name(local)), **options))
 
     broker.run(1)
-    found["young"] = asyncio.run(explain_top(broker, 2))  # type: ignore[arg-type]
+    found["young"] = asyncio.run(broker.observer.explain_top(2))
     broker.run(29)
-    found["top"] = asyncio.run(explain_top(broker, 10))  # type: ignore[arg-type]
-    found["first"] = asyncio.run(explain_top(broker, 1))  # type: ignore[arg-type]
+    found["top"] = asyncio.run(broker.observer.explain_top(10))
+    found["first"] = asyncio.run(broker.observer.explain_top(1))
     for local in ("orders", "mail", "fine", "empty"):
         found[local] = ask(local)
     found["split"] = ask("mail", per_partition=True)

@@ -12,7 +12,6 @@ import pytest
 from headgate.base.names import TopicName, parse_topic
 from headgate.cli.explain_view import explain_text
 from headgate.metadata.policies import BacklogQuota, PublishRate
-from headgate.observe.explain.topics import explain_top, explain_topic
 from headgate.testing import World
 
 ORDERS = parse_topic("persistent://public/default/orders")
@@ -42,12 +41,12 @@ async def story(world: World) -> dict[str, Any]:
     await publish(world, FULL, "filler", 50)
     await asyncio.sleep(9)
     for topic in (ORDERS, AUDIT, FULL):
-        found[topic.local] = await explain_topic(broker, topic)
-    found["top"] = await explain_top(broker, 10)
+        found[topic.local] = await world.observer.explain_topic(topic)
+    found["top"] = await world.observer.explain_top(10)
     await asyncio.sleep(46)
-    found["later"] = await explain_topic(broker, ORDERS)
+    found["later"] = await world.observer.explain_topic(ORDERS)
     await asyncio.sleep(900)
-    found["much later"] = await explain_topic(broker, ORDERS)
+    found["much later"] = await world.observer.explain_topic(ORDERS)
     return found
 
 

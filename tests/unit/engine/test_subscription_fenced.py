@@ -23,7 +23,7 @@ async def test_nobody_joins_a_subscription_whose_topic_is_unloaded(world: World)
     commits.freeze()
     producer.send_nowait(b"kept waiting")
     await asyncio.sleep(0.01)
-    facade = AdminFacade(world.broker)
+    facade = AdminFacade(world.broker, world.observer)
     unloading = asyncio.create_task(world.ask(facade.unload_topic(parse_topic(TOPIC))))
     await asyncio.sleep(0.01)
     with pytest.raises(RefusedError) as refusal:

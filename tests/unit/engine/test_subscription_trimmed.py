@@ -19,7 +19,7 @@ async def test_a_cursor_moved_back_while_entries_go_owes_what_is_left(world: Wor
     name = parse_topic(TOPIC)
     client = await world.connect()
     producer = await client.producer(TOPIC)
-    facade = AdminFacade(world.broker)
+    facade = AdminFacade(world.broker, world.observer)
     change = facade.catalog.plan_topic_policies(name, retention=Retention(-1, -1))
     await world.ask(facade.commit(change))
     consumer = await client.subscribe(TOPIC, "s")

@@ -33,7 +33,7 @@ class Story:
     def __init__(self, world: World) -> None:
         self.world = world
         self.broker = world.run(world.start())
-        self.facade = AdminFacade(self.broker)
+        self.facade = AdminFacade(self.broker, self.world.observer)
         self.positions: list[Position] = []
         self.times_ms: list[int] = []
         world.run(self._begin())
@@ -60,7 +60,7 @@ class Story:
         """Cut the power and start again."""
         self.world.crash()
         self.broker = self.world.run(self.world.start())
-        self.facade = AdminFacade(self.broker)
+        self.facade = AdminFacade(self.broker, self.world.observer)
 
     async def refused(self, call: object) -> tuple[int, str]:
         with pytest.raises(RefusalError) as caught:

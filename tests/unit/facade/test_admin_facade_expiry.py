@@ -18,7 +18,7 @@ async def test_a_position_that_is_not_held_expires_nothing_beyond_it(world: Worl
     consumer = await client.subscribe(TOPIC, "s", queue_size=0)
     producer = await client.producer(TOPIC)
     receipts = [await producer.send(b"%d" % i) for i in range(4)]
-    facade = AdminFacade(world.broker)
+    facade = AdminFacade(world.broker, world.observer)
     ledger = receipts[0].ledger_id
     for position in (EARLIEST, Position(ledger - 1, 7)):
         assert not await world.ask(facade.expire_messages(NAME, "s", AtPosition(position)))

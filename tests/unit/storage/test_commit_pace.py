@@ -8,7 +8,6 @@ import pytest
 
 from headgate.base.units import NS_PER_MS, NS_PER_S
 from headgate.facade.admin_facade import AdminFacade
-from headgate.observe.states.storage import storage_state
 from headgate.testing import World
 from tests.unit.broker.playing import TOPIC, played
 
@@ -31,8 +30,8 @@ async def test_a_quick_disk_is_not_worth_a_word(world: World) -> None:
     pace = world.broker.committer.pace
     assert not pace.facts().is_slow
     assert pace.facts().commits > 1_000
-    assert storage_state(world.broker).sentence == ""
-    assert await AdminFacade(world.broker).check_health() == ""
+    assert world.observer.storage_state().sentence == ""
+    assert await AdminFacade(world.broker, world.observer).check_health() == ""
     assert pace.sum_ns < pace.count * 4 * NS_PER_MS
 
 
@@ -44,12 +43,13 @@ def test_a_slow_disk_is_named_in_explain_and_health(milliseconds: int) -> None:
         await send_for(world, 20)
         pace = world.broker.committer.pace.facts()
         assert pace.mean_s == pytest.approx(milliseconds / 1_000, rel=0.1)
-        state = storage_state(world.broker)
+        state = world.observer.storage_state()
         named = "200 ms" if milliseconds == 200 else "3.0 s"
         assert state.sentence.startswith(f"the disk is slow: a commit takes {named} (the mean of ")
         assert state.disk_slow
         assert state.commit_mean_s == pace.mean_s
-        assert (await AdminFacade(world.broker).check_health()).startswith("the disk is slow: ")
+        facade = AdminFacade(world.broker, world.observer)
+        assert (await facade.check_health()).startswith("the disk is slow: ")
 
     with World() as world:
         world.run(story(world))
@@ -64,7 +64,7 @@ async def test_a_disk_that_hangs_is_named_while_it_does(world: World) -> None:
     waiting = producer.send_nowait(b"x")
     await asyncio.sleep(12)
     world.broker.begin_turn()
-    state = storage_state(world.broker)
+    state = world.observer.storage_state()
     assert state.sentence == (
         "the disk is slow: one has run for 12 s now, and no message has its receipt before that"
     )

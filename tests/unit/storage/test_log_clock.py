@@ -48,7 +48,7 @@ async def prepared(world: World, *bodies: bytes) -> SimProducer:
 
 
 async def age_s(world: World) -> float:
-    stats = await AdminFacade(world.broker).topic_stats(NAME, StatsOptions())
+    stats = await AdminFacade(world.broker, world.observer).topic_stats(NAME, StatsOptions())
     return stats.oldest_backlog_message_age_seconds
 
 
@@ -133,7 +133,7 @@ async def test_a_message_from_a_clock_that_was_ten_years_ahead_holds_nothing(wor
     await producer.send(b"3")
     await asyncio.sleep(8)
     assert await age_s(world) == 20
-    facade = AdminFacade(world.broker)
+    facade = AdminFacade(world.broker, world.observer)
     assert await facade.expire_messages(NAME, "s", OlderThan(19))
     assert backlog(world) == 2
     assert await facade.expire_messages(NAME, "s", OlderThan(9))
@@ -146,7 +146,7 @@ async def test_retention_by_time_goes_on(world: World) -> None:
     producer = await prepared(world)
     plan = world.broker.catalog.plan_topic_policies(NAME, retention=Retention(2, -1))
     await world.broker.writer.commit(plan)
-    await AdminFacade(world.broker).delete_subscription(NAME, "s", force=True)
+    await AdminFacade(world.broker, world.observer).delete_subscription(NAME, "s", force=True)
     step(world, YEARS_S)
     await asyncio.sleep(2)
     for _ in range(3):
@@ -183,7 +183,7 @@ def test_a_whole_run_with_a_clock_that_was_ahead(step_s: int, cut: bool) -> None
         producer = await (await world.connect()).producer(TOPIC)
         await producer.send(b"3")
         await asyncio.sleep(2)
-        facade = AdminFacade(world.broker)
+        facade = AdminFacade(world.broker, world.observer)
         await facade.expire_messages(NAME, "s", OlderThan(8))
         assert backlog(world) == 1
         assert await age_s(world) == 2
@@ -235,7 +235,7 @@ def test_a_log_of_an_earlier_release_is_taken_over_once(caplog: Any) -> None:
         producer = await (await world.connect()).producer(TOPIC)
         await producer.send(b"new")
         await asyncio.sleep(5)
-        await AdminFacade(world.broker).expire_messages(NAME, "s", OlderThan(50))
+        await AdminFacade(world.broker, world.observer).expire_messages(NAME, "s", OlderThan(50))
         assert (backlog(world), await age_s(world)) == (1, 5)
 
     story()
@@ -318,7 +318,7 @@ async def test_seeks_by_time_follow_the_wall_clock(world: World) -> None:
     topic, at = world.broker.engine.topics[TOPIC], world.broker.ordinal_at_time
     places = (second_ms - MS_PER_S, second_ms, third_ms, third_ms + 1)
     assert [at(topic, ms) for ms in places] == [1, 1, 2, 3]
-    facade = AdminFacade(world.broker)
+    facade = AdminFacade(world.broker, world.observer)
     await facade.reset_cursor(NAME, "s", AtTime(third_ms))
     assert backlog(world) == 1
     await restarted(world)
@@ -371,6 +371,6 @@ async def test_held_producers_go_on_by_time_that_passes(world: World) -> None:
         step(world, step_s)
         await asyncio.sleep(3)
         assert not held.done()
-    assert await AdminFacade(world.broker).expire_messages(NAME, "s", OlderThan(5))
+    assert await AdminFacade(world.broker, world.observer).expire_messages(NAME, "s", OlderThan(5))
     await asyncio.sleep(1)
     assert held.done()

@@ -51,7 +51,7 @@ async def test_a_refused_send_says_why(world: World) -> None:
 @played()
 async def test_the_broker_may_close_it(world: World) -> None:
     producer = await (await world.connect()).producer(TOPIC)
-    facade = AdminFacade(world.broker)
+    facade = AdminFacade(world.broker, world.observer)
     await world.ask(facade.unload_topic(parse_topic(TOPIC)))
     await asyncio.sleep(0.1)
     assert not producer.is_open

@@ -1,93 +1,105 @@
-"""The publishing side of topics as explain shows it: what holds producers, whom, for how long."""
+"""The publishing side of a topic in reports: what holds which producers, for how long."""
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from heapq import nlargest
-from typing import TYPE_CHECKING
 
 from headgate.base.instants import iso_time
 from headgate.base.park_cause import ParkCause
 from headgate.base.units import NS_PER_S
-from headgate.broker.slices import SLICE_STEPS, Steps, at_once, live_topics
+from headgate.broker.slices import Steps, Turns, at_once, in_slices, live_topics
+from headgate.control.adaptive import AdaptiveThrottle
+from headgate.engine.engine import Engine
 from headgate.engine.topic import Topic
 from headgate.flow.limits.gate_node import LARGEST_WAITERS
 from headgate.flow.sentences.publish import PublishHold, publish_sentence
-from headgate.observe.explain.reports import (
-    HeldProducer,
-    ParkedState,
-    Publishing,
-    TopicPublishingReport,
-)
+from headgate.observe.explain.reports import HeldProducer, Publishing, TopicPublishingReport
+from headgate.observe.states.adaptive import adaptive_state
+from headgate.observe.states.fields import AdaptiveState, ParkedState
 from headgate.observe.states.limits import publish_limits
-from headgate.observe.states.parked import parked_states
-
-if TYPE_CHECKING:
-    from headgate.broker.service import Broker
+from headgate.observe.states.parked import ParkedStates
+from headgate.policy.limits_in_force import PublishLimitsInForce
 
 
-def publishing(broker: Broker, topics: Sequence[Topic]) -> Steps[Publishing]:
-    """The publishing side of a topic, given as its partitions."""
-    now_ns = broker.engine.now_ns
-    rates = [topic.rates.per_second(topic.counters(), now_ns) for topic in topics]
-    last_ms = max((topic.last_publish_ms for topic in topics), default=0)
-    waiting: list[HeldProducer] = []
-    for topic in topics:
-        if topic.parking:
-            found = [*waiting, *_held_producers(topic)]
-            waiting = nlargest(LARGEST_WAITERS, found, key=lambda held: held.messages)
+class PublishingReports:
+    """Reports on publishing, out of what waits, the limits in force and the controller."""
+
+    def __init__(
+        self,
+        parked: ParkedStates,
+        limits: PublishLimitsInForce,
+        throttle: AdaptiveThrottle | None,
+    ) -> None:
+        self._parked = parked
+        self._limits = limits
+        self._throttle = throttle
+
+    def of(self, topics: Sequence[Topic]) -> Steps[Publishing]:
+        """The publishing side of a topic, given as its partitions."""
+        rates = [topic.rates.per_second(topic.counters(), topic.engine.now_ns) for topic in topics]
+        last_ms = max((topic.last_publish_ms for topic in topics), default=0)
+        waiting: list[HeldProducer] = []
+        for topic in topics:
+            if topic.parking:
+                found = [*waiting, *_held_producers(topic)]
+                waiting = nlargest(LARGEST_WAITERS, found, key=lambda held: held.messages)
+                yield
+        parked = yield from self._parked.of(topics)
+        return Publishing(
+            producers=sum(len(topic.producers) for topic in topics),
+            messages_per_s=sum(rate[0] for rate in rates),
+            bytes_per_s=sum(rate[1] for rate in rates),
+            pending_entries=sum(topic.pending_count for topic in topics),
+            parked=parked,
+            longest_waiting=waiting,
+            limits=publish_limits(self._limits, topics),
+            delays_ignored=sum(topic.delays_ignored for topic in topics),
+            sentence=_sentence(parked, topics),
+            last_publish=iso_time(last_ms) if last_ms else None,
+        )
+
+    def adaptive(self, topics: Sequence[Topic]) -> AdaptiveState | None:
+        """What the adaptive controller does to a topic; see :func:`adaptive_state`."""
+        return adaptive_state(self._throttle, topics)
+
+    async def held_topics(
+        self, engine: Engine, turns: Turns, count: int
+    ) -> list[TopicPublishingReport]:
+        """The users' topics whose producers wait now, those with most waiting messages first; at
+        most ``count``."""
+        found = []
+        async for topic in live_topics(engine, turns):
+            parking = topic.parking
+            if parking is None or topic.is_system:
+                continue
+            paused = parking.waiting(ParkCause.MEMORY).producers
+            if parking or paused:
+                found.append((parking.messages, paused, topic.name.full, topic))
+        worst = nlargest(count, found, key=lambda each: each[:3])
+        return await in_slices(turns, self._reports([topic for *_, topic in worst]))
+
+    def _reports(self, topics: Sequence[Topic]) -> Steps[list[TopicPublishingReport]]:
+        reports = []
+        for topic in topics:
+            report = self._held_topic(topic)
+            if report is not None:
+                reports.append(report)
             yield
-    parked = yield from parked_states(broker, topics)
-    return Publishing(
-        producers=sum(len(topic.producers) for topic in topics),
-        messages_per_s=sum(rate[0] for rate in rates),
-        bytes_per_s=sum(rate[1] for rate in rates),
-        pending_entries=sum(topic.pending_count for topic in topics),
-        parked=parked,
-        longest_waiting=waiting,
-        limits=publish_limits(broker, topics),
-        delays_ignored=sum(topic.delays_ignored for topic in topics),
-        sentence=_sentence(parked, topics),
-        last_publish=iso_time(last_ms) if last_ms else None,
-    )
+        return reports
 
-
-async def held_topics(broker: Broker, count: int) -> list[TopicPublishingReport]:
-    """Users' topics whose producers are held now, at most ``count``: those with most messages that
-    wait first. Topics are looked at in slices."""
-    found = []
-    async for topic in live_topics(broker.engine, broker):
-        parking = topic.parking
-        if parking is None or topic.is_system:
-            continue
-        paused = parking.waiting(ParkCause.MEMORY).producers
-        if parking or paused:
-            found.append((parking.messages, paused, topic.name.full, topic))
-    worst = nlargest(count, found, key=lambda each: each[:3])
-    reports = []
-    for number, (*_, topic) in enumerate(worst, start=1):
-        if number % SLICE_STEPS == 0:
-            await asyncio.sleep(0)
-            broker.begin_turn()
-        report = _held_topic(broker, topic)
-        if report is not None:
-            reports.append(report)
-    return reports
-
-
-def _held_topic(broker: Broker, topic: Topic) -> TopicPublishingReport | None:
-    parked = at_once(parked_states(broker, [topic]))
-    now = sorted((p for p in parked if p.producers), key=lambda state: -state.messages)
-    if not now:
-        return None  # what waited when it was looked at waits no more
-    return TopicPublishingReport(
-        topic=topic.name.full,
-        causes=[state.cause for state in now],
-        messages=sum(state.messages for state in now),
-        bytes=sum(state.bytes for state in now),
-        sentence=_sentence(parked, [topic]),
-    )
+    def _held_topic(self, topic: Topic) -> TopicPublishingReport | None:
+        parked = at_once(self._parked.of([topic]))
+        now = sorted((p for p in parked if p.producers), key=lambda state: -state.messages)
+        if not now:
+            return None  # nothing waits any more
+        return TopicPublishingReport(
+            topic=topic.name.full,
+            causes=[state.cause for state in now],
+            messages=sum(state.messages for state in now),
+            bytes=sum(state.bytes for state in now),
+            sentence=_sentence(parked, [topic]),
+        )
 
 
 def _sentence(parked: Sequence[ParkedState], topics: Sequence[Topic]) -> str:

@@ -1,28 +1,25 @@
-"""What the adaptive controller does to a topic, as explain tells it: the records of its decisions
-(law 5.6)."""
+"""Adaptive publish throttling of a topic: the figures and decisions of the controller (law 5.6)."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from headgate.base.instants import iso_time
+from headgate.control.adaptive import AdaptiveThrottle
 from headgate.engine.topic import Topic
 from headgate.flow.adaptive.cycle import Decision, PublishLimit
 from headgate.flow.sentences.adaptive import decision_sentence, publish_limit_text
-from headgate.observe.explain.reports import AdaptiveState, DecisionState
-
-if TYPE_CHECKING:
-    from headgate.broker.service import Broker
+from headgate.observe.states.fields import AdaptiveState, DecisionState
 
 DECISIONS_MAX = 8
-"""Shown of a topic, also of a partitioned one."""
+"""Decisions shown for a topic, partitioned or not."""
 
 
-def adaptive_state(broker: Broker, topics: Sequence[Topic]) -> AdaptiveState | None:
-    """What it does to a topic, given as its partitions; None where it is not enabled, or knows
-    nothing of it yet."""
-    throttle = broker.adaptive
+def adaptive_state(
+    throttle: AdaptiveThrottle | None, topics: Sequence[Topic]
+) -> AdaptiveState | None:
+    """What the controller does to a topic, given as its partitions; None if it is not enabled or
+    has not seen the topic yet."""
     known = [topic for topic in topics if topic.control is not None]
     if throttle is None or not known:
         return None

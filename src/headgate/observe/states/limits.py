@@ -1,79 +1,87 @@
-"""The limits in force as explain shows them: what is set where, how full it is, who waits."""
+"""Limits in force: where each is set, how full it is, which subscriptions wait for it."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from headgate.base.units import NS_PER_S
+from headgate.engine.engine import Engine
 from headgate.engine.subscription import Subscription
 from headgate.engine.topic import Topic
 from headgate.flow.limits.gate_node import GateStatistics
 from headgate.flow.limits.precedence import EffectiveLimit
 from headgate.flow.limits.rate_limit import Dimension, Level, RateLimit
 from headgate.flow.sentences.backlog import limit_text
-from headgate.observe.explain.reports import (
+from headgate.observe.states.fields import (
     BudgetState,
     HeldBackState,
     HeldSubscription,
     LimitState,
 )
-from headgate.policy.limits_in_force import PUBLISH_BROKER, PUBLISH_TOPIC
-
-if TYPE_CHECKING:
-    from headgate.broker.service import Broker
+from headgate.policy.limits_in_force import (
+    PUBLISH_BROKER,
+    PUBLISH_TOPIC,
+    DispatchLimitsInForce,
+    PublishLimitsInForce,
+)
 
 _IDLE: Final = GateStatistics((), 0, 0, 0, ())
 
 
-def broker_limit(broker: Broker) -> LimitState | None:
-    """The broker-wide limit; None if nothing is set."""
-    effective = broker.in_force.of_broker()
+def broker_limit(limits: DispatchLimitsInForce, engine: Engine) -> LimitState | None:
+    """The broker-wide dispatch limit; None if nothing is set."""
+    effective = limits.of_broker()
     if not effective.source:
         return None
-    statistics = broker.engine.gate.statistics(broker.engine.now_ns)
-    return _state("broker", "", effective, statistics, _counts_entries(broker))
+    statistics = engine.gate.statistics(engine.now_ns)
+    return _state("broker", "", effective, statistics, engine.throttle_counts_entries)
 
 
-def topic_limit(broker: Broker, topic: Topic) -> LimitState | None:
-    """A topic's own limit; None if nothing is set."""
-    effective = broker.in_force.of_topic(topic)
+def topic_limit(limits: DispatchLimitsInForce, topic: Topic) -> LimitState | None:
+    """A topic's own dispatch limit; None if nothing is set."""
+    engine = topic.engine
+    effective = limits.of_topic(topic)
     if not effective.source:
         return None
-    statistics = topic.gate.statistics(broker.engine.now_ns)
-    return _state("topic", topic.name.full, effective, statistics, _counts_entries(broker))
+    statistics = topic.gate.statistics(engine.now_ns)
+    return _state("topic", topic.name.full, effective, statistics, engine.throttle_counts_entries)
 
 
-def subscription_limit(broker: Broker, subscription: Subscription) -> LimitState | None:
-    """A subscription's own limit; None if nothing is set."""
+def subscription_limit(
+    limits: DispatchLimitsInForce, subscription: Subscription
+) -> LimitState | None:
+    """A subscription's own dispatch limit; None if nothing is set."""
     topic = subscription.topic
-    effective = broker.in_force.of_subscription(subscription)
+    engine = topic.engine
+    effective = limits.of_subscription(subscription)
     if not effective.source:
         return None
-    statistics = subscription.gate.statistics(broker.engine.now_ns)
+    statistics = subscription.gate.statistics(engine.now_ns)
     subject = f"{topic.name.full} / {subscription.name}"
-    return _state("subscription", subject, effective, statistics, _counts_entries(broker))
+    return _state("subscription", subject, effective, statistics, engine.throttle_counts_entries)
 
 
-def publish_limits(broker: Broker, topics: Sequence[Topic]) -> list[LimitState]:
+def publish_limits(limits: PublishLimitsInForce, topics: Sequence[Topic]) -> list[LimitState]:
     """The publish limits of a topic, given as its partitions, and of the broker."""
-    limits = []
+    states = []
     for topic in topics:
-        effective, gate = broker.publish_in_force.of_topic(topic), topic.publish_gate
+        effective, gate = limits.of_topic(topic), topic.publish_gate
         if effective.source:
-            statistics = _IDLE if gate is None else gate.statistics(broker.engine.now_ns)
-            limits.append(_state(PUBLISH_TOPIC, topic.name.full, effective, statistics, False))
-    of_broker = broker.publish_in_force.of_broker()
+            statistics = _IDLE if gate is None else gate.statistics(topic.engine.now_ns)
+            states.append(_state(PUBLISH_TOPIC, topic.name.full, effective, statistics, False))
+    of_broker = limits.of_broker()
     if of_broker.source and not all(topic.is_system for topic in topics):
-        statistics = broker.engine.admission.gate.statistics(broker.engine.now_ns)
-        limits.append(_state(PUBLISH_BROKER, "", of_broker, statistics, False))
-    return limits
+        engine = topics[0].engine
+        statistics = engine.admission.gate.statistics(engine.now_ns)
+        states.append(_state(PUBLISH_BROKER, "", of_broker, statistics, False))
+    return states
 
 
 def held_back(subscriptions: Sequence[Subscription]) -> list[HeldBackState]:
-    """What each limiter did to the parts of a subscription, summed; those that did nothing are
-    left out."""
+    """What each limiter held back of a subscription, given as its parts; those that held back
+    nothing are left out."""
     events, amounts = Counter[tuple[Level, Dimension]](), Counter[tuple[Level, Dimension]]()
     for subscription in subscriptions:
         subscription.settle_throttling()
@@ -103,11 +111,6 @@ def _text(limit: RateLimit | None, dimension: Dimension, counts_entries: bool) -
     return text
 
 
-def _counts_entries(broker: Broker) -> bool:
-    """Whether dispatch limits count a batch as one message; publish limits never do."""
-    return broker.engine.throttle_counts_entries
-
-
 def _state(
     level: str,
     subject: str,
@@ -115,6 +118,8 @@ def _state(
     statistics: GateStatistics,
     counts_entries: bool,
 ) -> LimitState:
+    """``counts_entries``: dispatch limits may count a batch as one message; publish limits never
+    do."""
     limit = effective.limit
     base = None if limit is None else limit.base
     return LimitState(

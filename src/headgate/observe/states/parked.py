@@ -1,12 +1,8 @@
-"""What waits before its append, by its cause: how much, for how long, at which limit.
-
-Stats and explain show the same.
-"""
+"""Published messages that wait before their append: how many, how long, at which limit."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from headgate.base.park_cause import ParkCause
 from headgate.base.units import NS_PER_S
@@ -17,46 +13,57 @@ from headgate.engine.topic import Topic
 from headgate.flow.limits.precedence import ADAPTIVE_SOURCE
 from headgate.flow.limits.rate_limit import Dimension
 from headgate.flow.sentences.backlog import limit_text
-from headgate.observe.explain.reports import LimitRef, ParkedState
 from headgate.observe.history.grid import HOUR_NS, MINUTE_NS
-from headgate.policy.limits_in_force import PUBLISH_BROKER, PUBLISH_TOPIC
+from headgate.observe.history.parked import ParkedHistory
+from headgate.observe.states.fields import LimitRef, ParkedState
+from headgate.policy.limits_in_force import (
+    PUBLISH_BROKER,
+    PUBLISH_TOPIC,
+    PublishLimitsInForce,
+)
 
-if TYPE_CHECKING:
-    from headgate.broker.service import Broker
 
+class ParkedStates:
+    """Reads what waits before the append, out of its history and the publish limits in force."""
 
-def parked_states(broker: Broker, topics: Sequence[Topic]) -> Steps[list[ParkedState]]:
-    """What waits before the append of some partitions, by each cause that ever had any wait."""
-    known = [(topic, topic.parking) for topic in topics if topic.parking is not None]
-    history, minutes, hours = broker.sweeps.parked_history, [], []
-    for topic, _ in known:
-        minutes.append(history.last(topic, MINUTE_NS))
-        hours.append(history.last(topic, HOUR_NS))
-        yield
-    now_ns = broker.engine.now_ns
-    ever = {cause for _, parking in known for cause in parking.causes(now_ns)}
-    states = []
-    for cause in sorted(ever):
-        waiting = [parking.waiting(cause) for _, parking in known]
-        spent_ns = sum(parking.parked_ns(cause, now_ns) for _, parking in known)
-        since = [s for _, parking in known if (s := parking.since_ns(cause)) is not None]
-        most = max(zip(waiting, known, strict=True), key=lambda each: each[0])[1][0]
-        states.append(
-            ParkedState(
-                cause=cause.label,
-                producers=sum(each.producers for each in waiting),
-                unread=sum(_unread(topic, parking, cause) for topic, parking in known),
-                messages=sum(each.messages for each in waiting),
-                bytes=sum(each.bytes for each in waiting),
-                seconds=spent_ns / NS_PER_S,
-                minute_s=max(each[cause] for each in minutes) / NS_PER_S,
-                hour_s=max(each[cause] for each in hours) / NS_PER_S,
-                waiting_s=(now_ns - min(since)) / NS_PER_S if since else None,
-                last_goes_s=_last_goes_s(broker, most, cause),
-                limit=_limit_ref(broker, most, cause),
+    def __init__(self, history: ParkedHistory, limits: PublishLimitsInForce) -> None:
+        self._history = history
+        self._limits = limits
+
+    def of(self, topics: Sequence[Topic]) -> Steps[list[ParkedState]]:
+        """What waits on a topic, given as its partitions, by each cause that ever made any wait."""
+        known = [(topic, topic.parking) for topic in topics if topic.parking is not None]
+        if not known:
+            return []
+        history, minutes, hours = self._history, [], []
+        for topic, _ in known:
+            minutes.append(history.last(topic, MINUTE_NS))
+            hours.append(history.last(topic, HOUR_NS))
+            yield
+        now_ns = topics[0].engine.now_ns
+        ever = {cause for _, parking in known for cause in parking.causes(now_ns)}
+        states = []
+        for cause in sorted(ever):
+            waiting = [parking.waiting(cause) for _, parking in known]
+            spent_ns = sum(parking.parked_ns(cause, now_ns) for _, parking in known)
+            since = [s for _, parking in known if (s := parking.since_ns(cause)) is not None]
+            most = max(zip(waiting, known, strict=True), key=lambda each: each[0])[1][0]
+            states.append(
+                ParkedState(
+                    cause=cause.label,
+                    producers=sum(each.producers for each in waiting),
+                    unread=sum(_unread(topic, parking, cause) for topic, parking in known),
+                    messages=sum(each.messages for each in waiting),
+                    bytes=sum(each.bytes for each in waiting),
+                    seconds=spent_ns / NS_PER_S,
+                    minute_s=max(each[cause] for each in minutes) / NS_PER_S,
+                    hour_s=max(each[cause] for each in hours) / NS_PER_S,
+                    waiting_s=(now_ns - min(since)) / NS_PER_S if since else None,
+                    last_goes_s=_last_goes_s(self._limits, most, cause),
+                    limit=_limit_ref(self._limits, most, cause),
+                )
             )
-        )
-    return states
+        return states
 
 
 def _unread(topic: Topic, parking: Parking, cause: ParkCause) -> int:
@@ -66,12 +73,12 @@ def _unread(topic: Topic, parking: Parking, cause: ParkCause) -> int:
     )
 
 
-def _last_goes_s(broker: Broker, topic: Topic, cause: ParkCause) -> float | None:
-    """Of the topic of which most waits."""
+def _last_goes_s(limits: PublishLimitsInForce, topic: Topic, cause: ParkCause) -> float | None:
+    """Seconds until the last waiting message passes its limit; None if a limit is not the cause."""
     if cause is ParkCause.BROKER_RATE:
-        limit = broker.publish_in_force.of_broker().limit
+        limit = limits.of_broker().limit
     elif cause in (ParkCause.TOPIC_RATE, ParkCause.ADAPTIVE):
-        limit = broker.publish_in_force.of_topic(topic).limit
+        limit = limits.of_topic(topic).limit
     else:
         return None
     if limit is None or topic.parking is None:
@@ -82,14 +89,14 @@ def _last_goes_s(broker: Broker, topic: Topic, cause: ParkCause) -> float | None
     return max((amount / rate for amount, rate in amounts if rate), default=None)
 
 
-def _limit_ref(broker: Broker, topic: Topic, cause: ParkCause) -> LimitRef | None:
-    """The publish limit that a cause means: in the dimension that those who wait wait for, else in
-    those that it may be."""
+def _limit_ref(limits: PublishLimitsInForce, topic: Topic, cause: ParkCause) -> LimitRef | None:
+    """The publish limit behind a cause: in the dimension that producers wait for, if that is known,
+    else in each that it may be."""
     is_broker = cause is ParkCause.BROKER_RATE
     if is_broker:
-        effective = broker.publish_in_force.of_broker()
+        effective = limits.of_broker()
     elif cause in (ParkCause.TOPIC_RATE, ParkCause.ADAPTIVE):
-        effective = broker.publish_in_force.of_topic(topic)
+        effective = limits.of_topic(topic)
     else:
         return None
     limit = effective.limit
@@ -117,7 +124,7 @@ def _limit_ref(broker: Broker, topic: Topic, cause: ParkCause) -> LimitRef | Non
 
 
 def _refusing(topic: Topic) -> Dimension | None:
-    """In what the limits refuse the next message of somebody who waits for them."""
+    """The dimension in which a limit refuses the next message of a waiting producer."""
     for producer in topic.producers.values():
         if producer.parked_at is ParkedAt.GATE and producer.gate is not None:
             refusal = producer.gate.cause(topic.engine.now_ns)

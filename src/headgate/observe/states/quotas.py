@@ -1,30 +1,24 @@
-"""Backlog quotas as explain and stats show them: how full, whose backlog, what happens next."""
+"""Backlog quotas in force: how full each is, whose backlog it is, what happens next."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from heapq import nsmallest
-from typing import TYPE_CHECKING
 
 from headgate.base.units import MS_PER_S, NS_PER_S, S_PER_MINUTE
-from headgate.broker.slices import live_topics
 from headgate.engine.topic import Topic
 from headgate.engine.topic_quota import TopicQuota
 from headgate.flow.quota.backlog_quota import Quota, QuotaType
 from headgate.flow.sentences.quota import quota_sentence, size_text, time_text
-from headgate.observe.explain.reports import QuotaState, TopicQuotaReport
-
-if TYPE_CHECKING:
-    from headgate.broker.service import Broker
+from headgate.observe.states.fields import QuotaState
 
 LATELY_NS = S_PER_MINUTE * NS_PER_S
-"""A quota that evicted or stopped producers so short a time ago is reached now: that the topic is
-below its limit is its doing."""
+"""A quota that evicted or stopped producers within this time counts as reached: its action is why
+the topic is below the limit."""
 
 
 def quota_states(topics: Sequence[Topic]) -> list[QuotaState]:
     """The quotas enforced on a topic, given as its partitions: each as it stands on the fullest
-    of them."""
+    partition."""
     states = []
     for kind in QuotaType:
         found = [
@@ -43,31 +37,8 @@ def _used(live: TopicQuota, kind: QuotaType) -> int:
     return live.backlog_bytes() if kind is QuotaType.SIZE else max(live.age_ms(), 0)
 
 
-async def nearest_quotas(broker: Broker, count: int) -> list[TopicQuotaReport]:
-    """Of users' topics the quotas that are exceeded, then those that break within a day, the
-    nearest first; at most ``count``. Topics are looked at in slices."""
-    found = []
-    async for topic in live_topics(broker.engine, broker):
-        live = topic.quota
-        # Who owes nothing has nothing to tell.
-        if live is None or not live.is_active:
-            continue
-        for kind in QuotaType:
-            left_s = live.seconds_to_breach(kind)  # 0 while exceeded
-            if _acted_s([live], kind) is not None and live.quotas[kind] is not None:
-                left_s = 0.0
-            if left_s is not None:
-                found.append((left_s, topic.name.full, kind, topic))
-    return [
-        TopicQuotaReport(topic=name, quota=state)
-        for _, name, kind, topic in nsmallest(count, found, key=lambda each: each[:3])
-        for state in quota_states([topic])
-        if state.type == kind.label
-    ]
-
-
 def _state(live: TopicQuota, quota: Quota, parts: Sequence[TopicQuota]) -> QuotaState:
-    """How ``live``, the fullest of ``parts``, stands."""
+    """The state of ``live``, which is the fullest of ``parts``."""
     kind = quota.type
     is_size = kind is QuotaType.SIZE
     scale = 1 if is_size else MS_PER_S
@@ -80,7 +51,7 @@ def _state(live: TopicQuota, quota: Quota, parts: Sequence[TopicQuota]) -> Quota
     use = used / quota.limit if quota.limit else None
     counts = [part.evictions(kind) for part in parts]
     stops, now_ns = [part.stops for part in parts if part.stops], live.topic.engine.now_ns
-    lately_s = _acted_s(parts, kind)
+    lately_s = acted_s(parts, kind)
     sentence = quota_sentence(
         use=use or 0.0,
         limit_text=size_text(quota.limit) if is_size else time_text(quota.limit / scale),
@@ -120,8 +91,8 @@ def _ago(seconds: float) -> str:
     return "just now" if seconds < 1 else f"{time_text(seconds)} ago"
 
 
-def _acted_s(parts: Sequence[TopicQuota], kind: QuotaType) -> float | None:
-    """How long ago a quota evicted or stopped producers, if that was in the last minute."""
+def acted_s(parts: Sequence[TopicQuota], kind: QuotaType) -> float | None:
+    """Seconds since a quota evicted or stopped producers; None if that was over a minute ago."""
     last_ns = max((at for part in parts if (at := part.acted_ns(kind)) is not None), default=None)
     if last_ns is None:
         return None

@@ -1,30 +1,30 @@
-"""What explain and health say of what all topics stand on: the disk, and room for connections."""
+"""What all topics stand on: the disk, the pace of commits, and room for connections."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from headgate.base.units import NS_PER_S
+from headgate.broker.connection_admission import ConnectionAdmission
 from headgate.flow.sentences.disk import disk_sentence, pace_sentence
-from headgate.observe.explain.reports import StorageState
+from headgate.observe.states.fields import StorageState
+from headgate.storage.commit_pace import CommitPace
+from headgate.storage.disk_watch import DiskWatch
 
-if TYPE_CHECKING:
-    from headgate.broker.service import Broker
 
-
-def storage_state(broker: Broker) -> StorageState:
-    """How it is now."""
-    facts, pace = broker.disk.facts(), broker.committer.pace.facts()
-    said = (disk_sentence(facts), pace_sentence(pace), broker.door.sentence)
+def storage_state(
+    disk: DiskWatch, pace: CommitPace, admission: ConnectionAdmission, now_ns: int
+) -> StorageState:
+    """Its state now."""
+    space, commits = disk.facts(), pace.facts()
+    sentences = (disk_sentence(space), pace_sentence(commits), admission.sentence)
     return StorageState(
-        sentence="; ".join(sentence for sentence in said if sentence),
-        disk_full=facts.full_s is not None,
-        disk_full_s=broker.disk.full_ns(broker.engine.now_ns) / NS_PER_S,
-        free_bytes=facts.free_bytes,
-        size_bytes=facts.size_bytes,
-        disk_slow=pace.is_slow,
-        commit_mean_s=pace.mean_s if pace.commits else None,
-        commit_longest_s=pace.longest_s if pace.commits else None,
-        commit_running_s=pace.running_s,
-        connections_refused=broker.door.refused_count,
+        sentence="; ".join(sentence for sentence in sentences if sentence),
+        disk_full=space.full_s is not None,
+        disk_full_s=disk.full_ns(now_ns) / NS_PER_S,
+        free_bytes=space.free_bytes,
+        size_bytes=space.size_bytes,
+        disk_slow=commits.is_slow,
+        commit_mean_s=commits.mean_s if commits.commits else None,
+        commit_longest_s=commits.longest_s if commits.commits else None,
+        commit_running_s=commits.running_s,
+        connections_refused=admission.refused_count,
     )

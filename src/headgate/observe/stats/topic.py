@@ -1,15 +1,15 @@
-"""What the admin API shows of a live topic, read off the engine's objects at one instant.
+"""Statistics of a live topic in Pulsar's shape, read off the engine's objects at one instant.
 
-Pulsar's fields mean what Pulsar's mean, with these differences, all towards the exact: rates cover
-the last 5 to 10 seconds instead of the last full minute, backlogs are counted and not estimated,
-and the oldest message is looked up now and not at the last quota check. Messages are dated by the
-broker's clock at their arrival. The extra object ``headgate`` has what Pulsar has no field for.
+Pulsar's fields mean what Pulsar's mean, with three differences, all towards the exact: rates cover
+the last 5 to 10 seconds instead of the last full minute, backlogs are counted instead of estimated,
+and the oldest message is looked up now instead of at the last quota check. Messages are dated by
+the broker's clock at their arrival. The object ``headgate`` has what Pulsar has no field for.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import msgspec
 from msgspec import UNSET
@@ -26,7 +26,8 @@ from headgate.engine.topic import Topic
 from headgate.flow.account.account import LABELS
 from headgate.flow.limits.precedence import EffectiveLimit
 from headgate.flow.limits.rate_limit import Dimension, Level
-from headgate.observe.states.parked import parked_states
+from headgate.flow.quota.backlog_quota import Quotas
+from headgate.observe.states.parked import ParkedStates
 from headgate.observe.states.quotas import quota_states
 from headgate.observe.stats.fields import (
     ConsumerStats,
@@ -35,68 +36,104 @@ from headgate.observe.stats.fields import (
     SubscriptionStats,
     TopicStats,
 )
-
-if TYPE_CHECKING:
-    from headgate.broker.service import Broker
+from headgate.policy.limits_in_force import DispatchLimitsInForce, PublishLimitsInForce
 
 _LEVELS = tuple(level.name.lower() for level in Level)
 
 
-def topic_stats(broker: Broker, topic: Topic, options: StatsOptions) -> TopicStats:
-    """Counters, rates, producers and subscriptions of a live topic, now.
+class TopicStatsReader:
+    """Reads the statistics of topics, with the limits and quotas in force and what waits."""
 
-    Counters of messages begin at the topic's load, as Pulsar's do.
-    """
-    now_ns, log_ms = broker.engine.now_ns, broker.engine.log_ms
-    rate_in, throughput_in, *_ = topic.rates.per_second(topic.counters(), now_ns)
-    limits_above = broker.in_force.above(topic)
-    subscriptions = {
-        name: subscription_stats(broker, subscription, options, limits_above)
-        for name, subscription in topic.subscriptions.items()
-    }
-    durable = [s for s in topic.subscriptions.values() if s.is_durable]
-    backlog_bytes = topic.backlog_bytes()
-    oldest = min(
-        ((ms, s.name) for s in durable if (ms := s.oldest_unacked_ms()) is not None),
-        default=None,
-    )
-    shown = subscriptions.values()
-    stats = TopicStats(
-        msg_rate_in=rate_in,
-        msg_throughput_in=throughput_in,
-        msg_rate_out=sum(s.msg_rate_out for s in shown),
-        msg_throughput_out=sum(s.msg_throughput_out for s in shown),
-        bytes_in_counter=topic.bytes_in(),
-        msg_in_counter=topic.messages_in(),
-        bytes_out_counter=topic.bytes_out_removed + sum(s.bytes_out_counter for s in shown),
-        msg_out_counter=topic.messages_out_removed + sum(s.msg_out_counter for s in shown),
-        average_msg_size=throughput_in / rate_in if rate_in else 0.0,
-        msg_chunk_published=any(p.chunks_published for p in topic.producers.values()),
-        storage_size=topic.storage_bytes(),
-        publish_rate_limited_times=topic.publish_throttled_count,
-        backlog_size=backlog_bytes,
-        publishers=[]
-        if options.exclude_publishers
-        else [publisher_stats(topic.producers[name], now_ns) for name in sorted(topic.producers)],
-        subscriptions=subscriptions,
-        deduplication_status="Disabled",
-        non_contiguous_deleted_messages_ranges=sum(
-            s.non_contiguous_deleted_messages_ranges for s in shown
-        ),
-        owner_broker=broker.info.broker_id,
-        headgate=_topic_account(broker, topic, limits_above, None if oldest is None else oldest[0]),
-    )
-    quotas = broker.policies.shown_quotas(topic)
-    if quotas.size is not None:
-        stats.backlog_quota_limit_size = quotas.size.limit
-    if quotas.time is not None:
-        stats.backlog_quota_limit_time = quotas.time.limit // MS_PER_S
-    if oldest is not None:
-        stats.oldest_backlog_message_age_seconds = max(log_ms - oldest[0], 0) // MS_PER_S
-        stats.oldest_backlog_message_subscription_name = oldest[1]
-        if options.earliest_time:
-            stats.earliest_msg_publish_time_in_backlogs = oldest[0] + broker.log_clock.skew_ms
-    return stats
+    def __init__(
+        self,
+        limits: DispatchLimitsInForce,
+        publish_limits: PublishLimitsInForce,
+        quotas: Callable[[Topic], Quotas],
+        parked: ParkedStates,
+        owner: str,
+    ) -> None:
+        """``quotas`` gives the quotas that hold for a topic; ``owner`` is the broker's id."""
+        self._limits = limits
+        self._publish_limits = publish_limits
+        self._quotas = quotas
+        self._parked = parked
+        self._owner = owner
+
+    def read(self, topic: Topic, options: StatsOptions, *, skew_ms: int) -> TopicStats:
+        """Counters, rates, producers and subscriptions of a live topic, now.
+
+        Counters of messages begin at the topic's load, as Pulsar's do. ``skew_ms``: how far the
+        wall clock is ahead of the time of the log, which dates messages.
+        """
+        now_ns, log_ms = topic.engine.now_ns, topic.engine.log_ms
+        rate_in, throughput_in, *_ = topic.rates.per_second(topic.counters(), now_ns)
+        limits_above = self._limits.above(topic)
+        subscriptions = {
+            name: subscription_stats(self._limits, subscription, options, limits_above)
+            for name, subscription in topic.subscriptions.items()
+        }
+        durable = [s for s in topic.subscriptions.values() if s.is_durable]
+        backlog_bytes = topic.backlog_bytes()
+        oldest = min(
+            ((ms, s.name) for s in durable if (ms := s.oldest_unacked_ms()) is not None),
+            default=None,
+        )
+        shown = subscriptions.values()
+        stats = TopicStats(
+            msg_rate_in=rate_in,
+            msg_throughput_in=throughput_in,
+            msg_rate_out=sum(s.msg_rate_out for s in shown),
+            msg_throughput_out=sum(s.msg_throughput_out for s in shown),
+            bytes_in_counter=topic.bytes_in(),
+            msg_in_counter=topic.messages_in(),
+            bytes_out_counter=topic.bytes_out_removed + sum(s.bytes_out_counter for s in shown),
+            msg_out_counter=topic.messages_out_removed + sum(s.msg_out_counter for s in shown),
+            average_msg_size=throughput_in / rate_in if rate_in else 0.0,
+            msg_chunk_published=any(p.chunks_published for p in topic.producers.values()),
+            storage_size=topic.storage_bytes(),
+            publish_rate_limited_times=topic.publish_throttled_count,
+            backlog_size=backlog_bytes,
+            publishers=[]
+            if options.exclude_publishers
+            else [
+                publisher_stats(topic.producers[name], now_ns) for name in sorted(topic.producers)
+            ],
+            subscriptions=subscriptions,
+            deduplication_status="Disabled",
+            non_contiguous_deleted_messages_ranges=sum(
+                s.non_contiguous_deleted_messages_ranges for s in shown
+            ),
+            owner_broker=self._owner,
+            headgate=self._account(topic, limits_above, None if oldest is None else oldest[0]),
+        )
+        quotas = self._quotas(topic)
+        if quotas.size is not None:
+            stats.backlog_quota_limit_size = quotas.size.limit
+        if quotas.time is not None:
+            stats.backlog_quota_limit_time = quotas.time.limit // MS_PER_S
+        if oldest is not None:
+            stats.oldest_backlog_message_age_seconds = max(log_ms - oldest[0], 0) // MS_PER_S
+            stats.oldest_backlog_message_subscription_name = oldest[1]
+            if options.earliest_time:
+                stats.earliest_msg_publish_time_in_backlogs = oldest[0] + skew_ms
+        return stats
+
+    def _account(
+        self, topic: Topic, limits_above: Sequence[EffectiveLimit], oldest_ms: int | None
+    ) -> dict[str, Any]:
+        durable = [s for s in topic.subscriptions.values() if s.is_durable]
+        return {
+            "backlogMessages": max((s.backlog_messages for s in durable), default=0),
+            "backlogBytes": topic.backlog_bytes(),
+            "oldestAgeSeconds": _age_s(topic, oldest_ms),
+            "publishesPending": topic.pending_count,
+            "limits": limits_view(dict(zip(_LEVELS[1:], limits_above, strict=True))),
+            "publishLimits": limits_view(
+                dict(zip(_LEVELS[1:], self._publish_limits.on(topic), strict=True))
+            ),
+            "backlogQuotas": msgspec.to_builtins(quota_states([topic])),
+            "parked": msgspec.to_builtins(at_once(self._parked.of([topic]))),
+        }
 
 
 def publisher_stats(producer: Producer, now_ns: int) -> PublisherStats:
@@ -146,17 +183,17 @@ def consumer_stats(consumer: Consumer, now_ns: int) -> ConsumerStats:
 
 
 def subscription_stats(
-    broker: Broker,
+    limits: DispatchLimitsInForce,
     subscription: Subscription,
     options: StatsOptions,
     limits_above: Sequence[EffectiveLimit],
 ) -> SubscriptionStats:
     """One subscription, now. ``unacked_messages`` counts Shared deliveries only, as Pulsar's.
 
-    ``limits_above`` are :meth:`~headgate.policy.limits_in_force.LimitsInForce.above` its topic:
-    asked for once, as they cost O(subscriptions) where they are relative.
+    ``limits_above`` is what :meth:`~headgate.policy.limits_in_force.DispatchLimitsInForce.above`
+    gives for its topic. The caller looks it up once: a relative limit costs O(subscriptions).
     """
-    now_ns = broker.engine.now_ns
+    now_ns = subscription.topic.engine.now_ns
     rate, throughput, acked, redelivered, expired = subscription.rates.per_second(
         subscription.counters(), now_ns
     )
@@ -200,7 +237,7 @@ def subscription_stats(
         dispatch_throttled_bytes_events_by_broker_limit=of_broker[Dimension.BYTES],
         dispatch_throttled_msgs=safe_sum(*(level[Dimension.MESSAGES] for level in held_back)),
         dispatch_throttled_bytes=safe_sum(*(level[Dimension.BYTES] for level in held_back)),
-        headgate=_subscription_account(broker, subscription, limits_above),
+        headgate=_subscription_account(limits, subscription, limits_above),
     )
     if isinstance(dispatcher, SharedDispatcher):
         stats.unacked_messages = dispatcher.unacked_messages
@@ -238,29 +275,13 @@ def _limit_view(effective: EffectiveLimit) -> dict[str, Any]:
     return view
 
 
-def _topic_account(
-    broker: Broker, topic: Topic, limits_above: Sequence[EffectiveLimit], oldest_ms: int | None
-) -> dict[str, Any]:
-    durable = [s for s in topic.subscriptions.values() if s.is_durable]
-    return {
-        "backlogMessages": max((s.backlog_messages for s in durable), default=0),
-        "backlogBytes": topic.backlog_bytes(),
-        "oldestAgeSeconds": _age_s(broker, oldest_ms),
-        "publishesPending": topic.pending_count,
-        "limits": limits_view(dict(zip(_LEVELS[1:], limits_above, strict=True))),
-        "publishLimits": limits_view(
-            dict(zip(_LEVELS[1:], broker.publish_in_force.on(topic), strict=True))
-        ),
-        "backlogQuotas": msgspec.to_builtins(quota_states([topic])),
-        "parked": msgspec.to_builtins(at_once(parked_states(broker, [topic]))),
-    }
-
-
 def _subscription_account(
-    broker: Broker, subscription: Subscription, limits_above: Sequence[EffectiveLimit]
+    limits: DispatchLimitsInForce,
+    subscription: Subscription,
+    limits_above: Sequence[EffectiveLimit],
 ) -> dict[str, Any]:
-    account = subscription.account
-    now_ns = broker.engine.now_ns
+    account, engine = subscription.account, subscription.topic.engine
+    now_ns = engine.now_ns
     booked = account.peek(now_ns)
     label = LABELS[account.cell]
     seconds: dict[str, float] = {}
@@ -279,16 +300,16 @@ def _subscription_account(
                     "seconds": elapsed_ns / NS_PER_S,
                 }
             )
-    limits = [broker.in_force.of_subscription(subscription), *limits_above]
+    met = [limits.of_subscription(subscription), *limits_above]
     view: dict[str, Any] = {
         "state": label.state.value,
-        "since": iso_time(broker.engine.now_ms - (now_ns - account.entered_ns) // NS_PER_MS),
+        "since": iso_time(engine.now_ms - (now_ns - account.entered_ns) // NS_PER_MS),
         "stateSeconds": seconds,
         "backlogMessages": subscription.backlog_messages,
         "backlogBytes": subscription.backlog_bytes,
         "unackedMessages": subscription.dispatcher.in_flight_messages(),
-        "oldestAgeSeconds": _age_s(broker, subscription.oldest_unacked_ms()),
-        "limits": limits_view(dict(zip(_LEVELS, limits, strict=True))),
+        "oldestAgeSeconds": _age_s(subscription.topic, subscription.oldest_unacked_ms()),
+        "limits": limits_view(dict(zip(_LEVELS, met, strict=True))),
     }
     if label.level is not None:
         view |= {"dimension": label.dimension, "consumer": label.consumer}
@@ -299,5 +320,5 @@ def _subscription_account(
     return view
 
 
-def _age_s(broker: Broker, received_ms: int | None) -> float | None:
-    return None if received_ms is None else max(broker.engine.log_ms - received_ms, 0) / MS_PER_S
+def _age_s(topic: Topic, received_ms: int | None) -> float | None:
+    return None if received_ms is None else max(topic.engine.log_ms - received_ms, 0) / MS_PER_S

@@ -140,9 +140,9 @@ BROKER_INSTRUMENTS: Final = (
           lambda broker, _: broker.counts.delays_ignored),
     _ours(series.CHECK_DEFECTS_SERIES, COUNTER, "{topic}",
           lambda broker, _: broker.engine.quotas.defects_count),
-    _ours(series.DAMAGE_SERIES[0], GAUGE, "{topic}", lambda broker, _: damage_counts(broker)[0]),
-    _ours(series.DAMAGE_SERIES[1], GAUGE, "{subscription}",
-          lambda broker, _: damage_counts(broker)[1]),
+    _ours(series.DAMAGE_SERIES[0], GAUGE, "{topic}", lambda broker, _:
+    damage_counts(broker.engine)[0]), _ours(series.DAMAGE_SERIES[1], GAUGE, "{subscription}",
+          lambda broker, _: damage_counts(broker.engine)[1]),
     _ours(series.DISK_FREE_SERIES, GAUGE, "By", readings.disk_free_bytes),
     _ours(series.DISK_SIZE_SERIES, GAUGE, "By", readings.disk_size_bytes),
     _ours(series.DISK_FULL_SERIES, GAUGE, "1",

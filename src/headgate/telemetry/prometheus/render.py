@@ -246,7 +246,7 @@ class _Renderer:
 
     def _broker_samples(self) -> None:
         self._quotas.broker(self._cluster)
-        self._figures(DAMAGE_SERIES, damage_counts(self._broker), self._cluster)
+        self._figures(DAMAGE_SERIES, damage_counts(self._broker.engine), self._cluster)
         StorageLines(self._broker, self._page.lines_of).broker(self._cluster)
         if self._broker.adaptive is not None:
             figures = broker_figures(self._broker.adaptive)

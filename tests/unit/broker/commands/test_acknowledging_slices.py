@@ -137,7 +137,7 @@ async def test_a_broken_connection_ends_its_long_ack(world: World) -> None:
 @played()
 async def test_a_long_ack_does_not_reach_a_cursor_that_was_moved_meanwhile(world: World) -> None:
     client, consumer, positions = await delivered(world)
-    facade, moves = AdminFacade(world.broker), []
+    facade, moves = AdminFacade(world.broker, world.observer), []
 
     def move() -> None:
         assert of(world).backlog_entries > SLICE_IDS

@@ -8,7 +8,6 @@ import pytest
 
 from headgate.base.names import parse_topic
 from headgate.broker.commands.delayed_sends import REASON, WAITING_MAX
-from headgate.observe.explain.topics import explain_topic
 from headgate.testing import RefusedError, SimClient, SimProducer, World
 from headgate.wire.codes import ServerError
 from tests.unit.broker.playing import TOPIC, played
@@ -102,7 +101,7 @@ def test_others_are_delivered_at_once_and_counted(version: str) -> None:
         await producer.send(b"", batch=[b"late"] * 3, delay_ms=HOUR_MS)
         await producer.send(b"now")
         assert world.broker.counts.delays_ignored == 5
-        report = await explain_topic(world.broker, parse_topic(TOPIC), per_partition=False)
+        report = await world.observer.explain_topic(parse_topic(TOPIC), per_partition=False)
         assert report["publishing"]["delaysIgnored"] == 5
 
     story()

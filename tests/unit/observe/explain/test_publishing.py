@@ -8,7 +8,6 @@ from typing import Any
 from headgate.base.names import TopicName, parse_topic
 from headgate.flow.sentences.publish import NOTHING_HOLDS
 from headgate.metadata.policies import BacklogQuota, PublishRate
-from headgate.observe.explain.topics import explain_top, explain_topic
 from headgate.testing import World
 from tests.unit.broker.playing import TOPIC, played
 
@@ -29,7 +28,7 @@ async def publish(world: World, name: str, topic: str = TOPIC, messages: int = 3
 
 
 async def side(world: World, name: TopicName = NAME) -> dict[str, Any]:
-    found: dict[str, Any] = (await explain_topic(world.broker, name))["publishing"]
+    found: dict[str, Any] = (await world.observer.explain_topic(name))["publishing"]
     return found
 
 
@@ -40,7 +39,7 @@ async def test_nothing_holds_a_topic_without_limits(world: World) -> None:
     assert found["sentence"] == NOTHING_HOLDS
     assert found["parked"] == found["limits"] == found["longestWaiting"] == []
     assert found["producers"] == 1
-    assert (await explain_top(world.broker, 10))["publishing"] == []
+    assert (await world.observer.explain_top(10))["publishing"] == []
 
 
 @played(settings={"brokerPublisherThrottlingMaxMessageRate": "1000"})
@@ -90,14 +89,14 @@ async def test_topics_whose_producers_are_held_are_listed(world: World) -> None:
     await publish(world, "q", OTHER, messages=100)
     await publish(world, "r", "persistent://public/default/free")
     await asyncio.sleep(1)
-    held = (await explain_top(broker, 10))["publishing"]
+    held = (await world.observer.explain_top(10))["publishing"]
     assert [report["topic"] for report in held] == [OTHER, TOPIC]
     assert held[0]["causes"] == ["topic_rate"]
     assert held[0]["messages"] > held[1]["messages"] > 0
     assert held[0]["sentence"].startswith("1 producer waits for the topic's publish limit of 10 ")
-    assert len((await explain_top(broker, 1))["publishing"]) == 1
+    assert len((await world.observer.explain_top(1))["publishing"]) == 1
     await asyncio.sleep(30)
-    assert (await explain_top(broker, 10))["publishing"] == []
+    assert (await world.observer.explain_top(10))["publishing"] == []
 
 
 @played()
@@ -131,7 +130,7 @@ async def test_what_a_quota_holds_is_told_by_its_cause(world: World) -> None:
     await asyncio.sleep(2)
     found = await side(world)
     assert found["sentence"].startswith("1 producer waits for room in the backlog quota: ")
-    (held,) = (await explain_top(broker, 10))["publishing"]
+    (held,) = (await world.observer.explain_top(10))["publishing"]
     assert held["causes"] == ["backlog_quota"]
     await asyncio.sleep(30)
     assert (await side(world))["sentence"] == (
@@ -145,6 +144,6 @@ async def test_topics_whose_connections_are_not_read_are_listed(world: World) ->
     await publish(world, "p", messages=1)
     topic = world.broker.engine.topics[TOPIC]
     topic.pause_reading(topic.producers["p"])
-    (held,) = (await explain_top(world.broker, 10))["publishing"]
+    (held,) = (await world.observer.explain_top(10))["publishing"]
     assert (held["causes"], held["messages"]) == (["memory"], 0)
     assert "the connection of 1 producer is not read" in held["sentence"]

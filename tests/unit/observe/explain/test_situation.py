@@ -2,40 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
-from headgate.base.units import NS_PER_S
-from headgate.broker.slices import at_once
 from headgate.engine.subscription import Subscription
 from headgate.flow.account.verdict import Verdict, blame_shares
 from headgate.flow.limits.rate_limit import Level
-from headgate.observe.explain.situation import (
-    SETTLED_NS,
-    Situation,
-    named_level,
-    part_of,
-    situation,
-    window,
-)
+from headgate.observe.explain.situation import SETTLED_NS, named_level
 from headgate.observe.history.grid import MINUTE_NS
 from tests.unit.broker.virtual import VirtualBroker
-
-FAST = 1e6
-S = NS_PER_S
-
-
-def judge(broker: VirtualBroker, *parts: Subscription) -> Situation:
-    own: Any = broker
-    return at_once(situation(own, [part_of(own, part) for part in parts]))
-
-
-def verdict(broker: VirtualBroker, *parts: Subscription) -> Verdict:
-    found = judge(broker, *parts)
-    assert found.settled
-    return found.judgement.verdict
-
+from tests.unit.observe.explain.asking import FAST, S, judge, restarted, verdict
 
 # -- what each situation was built to be --------------------------------------------------------
 
@@ -199,7 +174,7 @@ def test_before_the_first_round_the_present_is_all_there_is() -> None:
     broker = VirtualBroker()
     subscription = broker.subscription(broker.topic("t"))
     found = judge(broker, subscription)
-    assert broker.sweeps.history.track(subscription) is None
+    assert broker.observer.history.track(subscription) is None
     assert found.window.length_ns == 1
     assert found.is_calm is True
     assert found.settled is False
@@ -258,31 +233,6 @@ def test_what_another_limit_did_is_no_evidence() -> None:
     assert found.window.length_ns < 27 * S
 
 
-def test_a_limit_holds_since_it_is_what_it_is() -> None:
-    broker = VirtualBroker()
-    topic = broker.topic("t", 100)
-    subscription = broker.subscription(topic)
-    broker.limit_topic(topic, 20)
-    broker.client(subscription, FAST)
-    broker.run(25)
-    assert "of 20 msg/s (topic policy) held this subscription for 24 s" in (
-        judge(broker, subscription).sentence
-    )
-    broker.limit_topic(topic, 101)
-    broker.run(7)
-    assert "of 101 msg/s (topic policy) held this subscription for 6 s" in (
-        judge(broker, subscription).sentence
-    )
-    # Another level's limit, which holds nobody, changes nothing of that.
-    broker.limit_broker(1_000_000)
-    broker.run(7)
-    found = judge(broker, subscription)
-    assert found.window.length_ns < 8 * S
-    assert "of 101 msg/s (topic policy) held this subscription for 13 s" in found.sentence
-    # The backlog is older.
-    assert broker.engine.now_ns - (found.backlog_since_ns or 0) > 36 * S
-
-
 def test_a_limit_of_another_level_is_another_situation_however_soon() -> None:
     """A broker setting that follows a topic policy begins anew, as the policy did."""
     broker = VirtualBroker()
@@ -302,82 +252,6 @@ def test_a_limit_of_another_level_is_another_situation_however_soon() -> None:
     assert found.judgement.verdict is Verdict.THROTTLED_BROKER
     assert found.judgement.confidence > 0.9
     assert found.window.length_ns < 6 * S
-
-
-def test_since_when_may_be_longer_than_an_hour() -> None:
-    broker = VirtualBroker()
-    topic = broker.topic("t")
-    subscription = broker.subscription(topic)
-    broker.publish(topic, 10)
-    for _ in range(70):  # something happens each minute, so the hour is full of points
-        broker.run(60)
-        broker.publish(topic, 1)
-    broker.run(5)
-    found = judge(broker, subscription)
-    assert found.judgement.verdict is Verdict.NO_CONSUMER
-    assert found.backlog_since_ns is not None
-    assert found.verdict_since_ns is not None
-    assert broker.engine.now_ns - found.backlog_since_ns >= 70 * 60 * S
-    known_s = (broker.engine.now_ns - found.verdict_since_ns) / S
-    assert 55 * 60 <= known_s <= 65 * 60
-    assert "connected for at least " in found.sentence
-
-
-def test_a_backlog_that_stood_before_the_broker_looked_counts_by_its_age() -> None:
-    broker = VirtualBroker()
-    topic = broker.topic("t")
-    broker.publish(topic, 10)
-    broker.run(30)
-    subscription = broker.subscription(topic)
-    subscription.reset(0)
-    broker.run(1)
-    found = judge(broker, subscription)
-    assert found.is_calm is False
-    assert found.backlog_since_ns == pytest.approx(broker.engine.now_ns - 31 * S, abs=S)
-
-
-def restarted(*, limit: int = 0, back_s: float = 3.0) -> tuple[VirtualBroker, Subscription]:
-    """A backlog of four minutes to which a broker comes; its consumer comes back after a while."""
-    broker = VirtualBroker()
-    topic = broker.topic("t", 60)
-    broker.publish(topic, 50_000)
-    broker.run(240)
-    subscription = broker.subscription(topic, limit=limit)
-    subscription.reset(0)
-    broker.run(back_s)
-    if limit:
-        broker.client(subscription, FAST)
-    return broker, subscription
-
-
-@pytest.mark.parametrize("seconds", [12, 63, 150])
-def test_after_a_restart_it_is_at_least_as_long_as_the_broker_looks(
-    seconds: int,
-) -> None:
-    """What went on while clients came back is no beginning: the backlog is older."""
-    broker, subscription = restarted(limit=20)
-    broker.run(seconds)
-    found = judge(broker, subscription)
-    assert found.judgement.verdict is Verdict.THROTTLED_SUBSCRIPTION
-    held = found.sentence.partition(" held this subscription for ")[2]
-    assert held.startswith("at least "), found.sentence
-    since_s = (broker.engine.now_ns - (found.verdict_since_ns or 0)) / S
-    known_s = (broker.engine.now_ns - found.known_since_ns) / S
-    assert seconds - 3 <= since_s <= known_s == pytest.approx(seconds + 3, abs=1.5)
-    assert found.backlog_since_ns is not None
-    assert broker.engine.now_ns - found.backlog_since_ns > 240 * S
-
-
-def test_what_began_after_the_restart_began_then() -> None:
-    broker, subscription = restarted(back_s=0.0)
-    client = broker.client(subscription, 100)
-    broker.run(60)
-    broker.limit_topic(subscription.topic, 5)
-    broker.run(120)
-    found = judge(broker, subscription)
-    assert client is not None
-    assert found.judgement.verdict is Verdict.THROTTLED_TOPIC
-    assert "at least" not in found.sentence
 
 
 def test_settling_says_how_old_and_how_long_watched() -> None:
@@ -473,17 +347,6 @@ def test_who_never_had_enough_has_demonstrated_nothing() -> None:
 # -- small parts --------------------------------------------------------------------------------
 
 
-def test_the_window_is_as_long_as_is_known() -> None:
-    broker = VirtualBroker()
-    subscription = broker.subscription(broker.topic("t", 10))
-    broker.run(20)
-    seen = window([part_of(broker, subscription)], MINUTE_NS)  # type: ignore[arg-type]
-    assert 18 * S <= seen.length_ns <= 20 * S
-    assert seen.gained("appended") == pytest.approx(10 * seen.length_ns / S, abs=11)
-    assert seen.total_start("backlog") + seen.gained("appended") == seen.total_end("backlog")
-    assert seen.age_ns_max == pytest.approx(20 * S, abs=S)
-
-
 def test_the_level_that_a_judgement_names() -> None:
     broker = VirtualBroker()
     held = broker.subscription(broker.topic("a", 100), limit=10)
@@ -506,21 +369,6 @@ def test_who_has_come_by_now_is_not_said_to_be_missing() -> None:
     assert found.judgement.verdict is Verdict.NO_CONSUMER
     assert found.judgement.confidence < 0.5
     assert "no consumer was connected for most of the time, now one is, 2," in found.sentence
-
-
-@pytest.mark.parametrize("held_s", [45, 83, 200])
-def test_since_when_is_true_where_the_history_is_coarse(held_s: int) -> None:
-    """What held before, in the same coarse step, is not counted to it."""
-    broker = VirtualBroker()
-    subscription = broker.subscription(broker.topic("t", 50), limit=20)
-    broker.run(37)
-    broker.client(subscription, FAST)
-    broker.run(held_s)
-    found = judge(broker, subscription)
-    assert found.judgement.verdict is Verdict.THROTTLED_SUBSCRIPTION
-    assert found.verdict_since_ns is not None
-    since_s = (broker.engine.now_ns - found.verdict_since_ns) / NS_PER_S
-    assert since_s == pytest.approx(held_s, abs=1.5)
 
 
 @pytest.mark.parametrize("limits", [(5_000,), (5_000, 0), (7, 5_000)])

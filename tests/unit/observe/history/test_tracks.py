@@ -65,10 +65,10 @@ def test_nothing_is_kept_while_nothing_happens() -> None:
     subscription = broker.subscription(broker.topic("t"))
     broker.publish(subscription.topic, 2)
     broker.run(1)
-    track = broker.sweeps.history.track(subscription)
+    track = broker.observer.history.track(subscription)
     kept = len(track.since(0))
     broker.run(600)
-    assert broker.sweeps.history.track(subscription) is track
+    assert broker.observer.history.track(subscription) is track
     assert len(track.since(0)) == kept
     assert track.seen_ns == broker.engine.now_ns
     # The time in which it stood still is made up when somebody asks for it.
@@ -90,7 +90,7 @@ def test_after_a_rest_the_end_of_the_rest_is_kept() -> None:
     broker.run(1)
     broker.publish(topic, 5)
     broker.run(1)
-    track = broker.sweeps.history.track(subscription)
+    track = broker.observer.history.track(subscription)
     last, now = track.since(rested_ns)[-2:]
     assert (last.backlog, now.backlog) == (1, 6)
     assert now.at_ns - last.at_ns <= S
@@ -110,7 +110,7 @@ def test_removed_subscriptions_are_forgotten() -> None:
     topic = broker.topic("t")
     keep, gone = broker.subscription(topic, "keep"), broker.subscription(topic, "gone")
     broker.run(1)
-    history_ = broker.sweeps.history
+    history_ = broker.observer.history
     assert len(history_) == 2
     topic.remove_subscription("gone")
     broker.run(1)

@@ -18,7 +18,7 @@ from tests.unit.broker.playing import TOPIC, played
 async def test_disabled_it_has_nothing_to_say(world: World) -> None:
     Publisher(world, await world.connect(), TOPIC, 10)
     await asyncio.sleep(3)
-    assert adaptive_state(world.broker, [await live(world)]) is None
+    assert adaptive_state(world.broker.adaptive, [await live(world)]) is None
 
 
 @played(settings=ON)
@@ -26,21 +26,21 @@ async def test_the_last_decisions_and_the_last_of_them_in_words(world: World) ->
     topic = await set_quota(world, 3_000_000)
     Reader(await world.connect(), TOPIC, 50)
     await asyncio.sleep(0.1)
-    assert adaptive_state(world.broker, [topic]) is None
+    assert adaptive_state(world.broker.adaptive, [topic]) is None
     Publisher(world, await world.connect(), TOPIC, 400)
     await asyncio.sleep(3)
-    calm = adaptive_state(world.broker, [topic])
+    calm = adaptive_state(world.broker.adaptive, [topic])
     assert calm is not None
     assert (calm.active, calm.decisions) == (0, [])
     assert calm.effective_messages_per_s == calm.natural_messages_per_s > 0
     assert calm.sentence == "it was never slowed since it was loaded"
     await set_quota(world, 3_000_000, policy="consumer_backlog_eviction")
-    spared = adaptive_state(world.broker, [topic])
+    spared = adaptive_state(world.broker.adaptive, [topic])
     assert spared is not None
     assert spared.sentence.startswith("it has no backlog quota that stops producers")
     await set_quota(world, 3_000_000)
     await asyncio.sleep(9)
-    state = adaptive_state(world.broker, [topic])
+    state = adaptive_state(world.broker.adaptive, [topic])
     assert state is not None
     assert (state.law, state.observe_only, state.active) == ("pressure", False, 1)
     assert 300 < state.natural_messages_per_s < 500
@@ -69,7 +69,7 @@ async def test_of_partitions_all_are_told(world: World) -> None:
         Publisher(world, await world.connect(), part, 20)
     await asyncio.sleep(4)
     topics = [await live(world, part) for part in parts]
-    state = adaptive_state(world.broker, topics)
+    state = adaptive_state(world.broker.adaptive, topics)
     assert state is not None
     assert 30 < state.natural_messages_per_s < 50
 

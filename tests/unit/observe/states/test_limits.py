@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from headgate.flow.limits.precedence import RatePolicy
-from headgate.observe.explain.reports import HeldSubscription
+from headgate.observe.states.fields import HeldSubscription
 from headgate.observe.states.limits import broker_limit, held_back, subscription_limit, topic_limit
 from tests.unit.broker.virtual import VirtualBroker
 
@@ -18,9 +18,9 @@ def test_without_limits_there_is_nothing_to_show() -> None:
     broker = VirtualBroker()
     topic = broker.topic("t")
     subscription = broker.subscription(topic)
-    assert broker_limit(broker) is None  # type: ignore[arg-type]
-    assert topic_limit(broker, topic) is None  # type: ignore[arg-type]
-    assert subscription_limit(broker, subscription) is None  # type: ignore[arg-type]
+    assert broker_limit(broker.in_force, broker.engine) is None
+    assert topic_limit(broker.in_force, topic) is None
+    assert subscription_limit(broker.in_force, subscription) is None
 
 
 def test_a_subscriptions_own_limit() -> None:
@@ -29,7 +29,7 @@ def test_a_subscriptions_own_limit() -> None:
     subscription = broker.subscription(topic, "s", limit=20)
     broker.client(subscription, FAST)
     broker.run(5.05)
-    shown = subscription_limit(broker, subscription)  # type: ignore[arg-type]
+    shown = subscription_limit(broker.in_force, subscription)
     assert shown is not None
     assert (shown.level, shown.subject) == ("subscription", f"{TOPIC} / s")
     assert shown.source == "topic policy"
@@ -52,7 +52,7 @@ def test_a_topics_limit_names_who_waits() -> None:
         broker.client(broker.subscription(topic, f"s{i}"), FAST)
     broker.limit_topic(topic, 35)
     broker.run(3)
-    shown = topic_limit(broker, topic)  # type: ignore[arg-type]
+    shown = topic_limit(broker.in_force, topic)
     assert shown is not None
     assert (shown.level, shown.subject) == ("topic", TOPIC)
     assert (shown.waiters, shown.waiters_max) == (7, 7)
@@ -68,7 +68,7 @@ def test_the_brokers_limit_is_over_all_topics() -> None:
     for name in ("a", "b"):
         broker.client(broker.subscription(broker.topic(name, 50)), FAST)
     broker.run(3)
-    shown = broker_limit(broker)  # type: ignore[arg-type]
+    shown = broker_limit(broker.in_force, broker.engine)
     assert shown is not None
     assert (shown.level, shown.subject) == ("broker", "")
     assert shown.waiters == 2
@@ -82,7 +82,7 @@ def test_nobody_waits_for_a_limit_that_is_not_reached() -> None:
     broker.client(broker.subscription(topic), FAST)
     broker.limit_topic(topic, 1_000)
     broker.run(3)
-    shown = topic_limit(broker, topic)  # type: ignore[arg-type]
+    shown = topic_limit(broker.in_force, topic)
     assert shown is not None
     assert (shown.waiters, shown.waiting_s, shown.longest_waiting) == (0, 0.0, [])
     assert shown.budgets[0].in_window == pytest.approx(10, abs=1)
@@ -94,8 +94,8 @@ def test_the_brokers_own_topics_are_exempt() -> None:
     subscription = broker.subscription(topic, limit=5)
     broker.limit_topic(topic, 5)
     topic.is_system = True
-    assert topic_limit(broker, topic) is None  # type: ignore[arg-type]
-    assert subscription_limit(broker, subscription) is None  # type: ignore[arg-type]
+    assert topic_limit(broker.in_force, topic) is None
+    assert subscription_limit(broker.in_force, subscription) is None
 
 
 def test_names_in_json_are_in_camel_case() -> None:
@@ -123,7 +123,7 @@ def test_a_limit_that_moves_and_one_that_is_lifted() -> None:
     broker.limits.policies[topic.name.full] = RatePolicy(20, relative=True)
     broker.engine.limits_of_topic(topic)
     broker.run(3)
-    shown = topic_limit(broker, topic)  # type: ignore[arg-type]
+    shown = topic_limit(broker.in_force, topic)
     assert shown is not None
     (budget,) = shown.budgets
     assert shown.relative
@@ -132,7 +132,7 @@ def test_a_limit_that_moves_and_one_that_is_lifted() -> None:
     assert budget.text == f"{budget.limit} msg/s (20 above the publish rate)"
     broker.limits.policies[topic.name.full] = RatePolicy(unlimited=True)
     broker.engine.limits_of_topic(topic)
-    shown = topic_limit(broker, topic)  # type: ignore[arg-type]
+    shown = topic_limit(broker.in_force, topic)
     assert shown is not None
     assert (shown.unlimited, shown.relative, shown.budgets) == (True, False, [])
     assert shown.source == "topic policy"
@@ -147,7 +147,7 @@ def test_a_topics_limit_says_how_often_the_publish_rate_is_in_it() -> None:
     broker.subscription(topic, "nobody")
     broker.engine.limits_of_topic(topic)
     broker.run(3)
-    shown = topic_limit(broker, topic)  # type: ignore[arg-type]
+    shown = topic_limit(broker.in_force, topic)
     assert shown is not None
     (budget,) = shown.budgets
     assert budget.limit == pytest.approx(220, abs=4)
@@ -160,6 +160,6 @@ def test_batches_that_count_as_one_are_named() -> None:
     broker.engine.throttle_counts_entries = True
     topic = broker.topic("t", 100)
     broker.limit_topic(topic, 10)
-    shown = topic_limit(broker, topic)  # type: ignore[arg-type]
+    shown = topic_limit(broker.in_force, topic)
     assert shown is not None
     assert shown.budgets[0].text == "10 msg/s, a batch as one"

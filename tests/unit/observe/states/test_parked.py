@@ -11,10 +11,9 @@ from headgate.broker.slices import at_once
 from headgate.engine.topic import Topic
 from headgate.flow.limits.rate_limit import RateLimit
 from headgate.metadata.policies import PublishRate
-from headgate.observe.explain.reports import LimitRef, ParkedState
-from headgate.observe.states.parked import parked_states
+from headgate.observe.states.fields import LimitRef, ParkedState
+from headgate.observe.states.parked import ParkedStates
 from headgate.observe.stats.fields import StatsOptions
-from headgate.observe.stats.topic import topic_stats
 from headgate.testing import SimProducer, World
 from tests.unit.broker.playing import TOPIC, played
 
@@ -42,7 +41,9 @@ def live(world: World) -> Topic:
 
 
 def states(world: World) -> dict[str, ParkedState]:
-    return {state.cause: state for state in at_once(parked_states(world.broker, [live(world)]))}
+    limits = world.broker.publish_in_force
+    read = ParkedStates(world.observer.parked_history, limits).of([live(world)])
+    return {state.cause: state for state in at_once(read)}
 
 
 @played()
@@ -122,7 +123,7 @@ async def test_stats_have_it_beside_the_limits_in_force(world: World) -> None:
     await publish_rate(world, PublishRate(10))
     await crowd(world, 2, 50)
     await asyncio.sleep(1)
-    stats = topic_stats(world.broker, live(world), StatsOptions())
+    stats = world.observer.topic_stats(live(world), StatsOptions())
     assert stats.publish_rate_limited_times == 1
     account = stats.headgate
     assert account["publishLimits"] == {  # type: ignore[index]

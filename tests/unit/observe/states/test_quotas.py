@@ -9,9 +9,7 @@ import pytest
 from headgate.base.names import parse_topic
 from headgate.broker.service import Broker
 from headgate.metadata.policies import BacklogQuota, QuotaKind, QuotaPolicyName
-from headgate.observe.explain.topics import explain_top, explain_topic
 from headgate.observe.stats.fields import StatsOptions
-from headgate.observe.stats.topic import topic_stats
 from headgate.testing import SimConsumer, SimProducer, World
 
 TOPIC = "persistent://public/default/t"
@@ -55,8 +53,7 @@ def test_a_topic_on_its_way_to_its_quota() -> None:
         for _ in range(50):
             await producer.send(bytes(1_000))
             await asyncio.sleep(1)
-        broker = world.broker
-        report = await explain_topic(broker, NAME)
+        report = await world.observer.explain_topic(NAME)
         (quota,) = report["quotas"]
         assert quota["type"] == "size"
         assert quota["limit"] == 100_000
@@ -68,9 +65,9 @@ def test_a_topic_on_its_way_to_its_quota() -> None:
         assert "of its 97.7 KiB quota (namespace policy public/default)" in quota["sentence"]
         assert "subscription billing holds the oldest message (50 s)" in quota["sentence"]
         assert quota["sentence"].endswith("then: producers held")
-        top = await explain_top(broker, 10)
+        top = await world.observer.explain_top(10)
         assert [near["topic"] for near in top["quotas"]] == [TOPIC]
-        assert top["quotas"][0]["quota"] == (await explain_topic(broker, NAME))["quotas"][0]
+        assert top["quotas"][0]["quota"] == (await world.observer.explain_topic(NAME))["quotas"][0]
 
     with World() as world:
         world.run(scenario(world))
@@ -82,7 +79,7 @@ def test_a_topic_that_is_over_it() -> None:
         for _ in range(5):
             producer.send_nowait(bytes(1_000))
         await asyncio.sleep(2)
-        report = await explain_topic(world.broker, NAME)
+        report = await world.observer.explain_topic(NAME)
         (quota,) = report["quotas"]
         assert quota["exceeded"]
         assert quota["used"] >= 3_000
@@ -101,22 +98,22 @@ def test_a_topic_that_its_hold_keeps_just_below_its_quota_has_reached_it() -> No
     """The consumer made room for the last of what waited: nobody is held at this instant."""
 
     async def scenario(world: World) -> None:
-        broker, consumer, producer = await with_quota(world, "producer_request_hold", 100)
+        _, consumer, producer = await with_quota(world, "producer_request_hold", 100)
         for _ in range(12):
             producer.send_nowait(bytes(900))
         await asyncio.sleep(3)
         for _ in range(2):
             consumer.ack_nowait((await consumer.receive()).position)
         await asyncio.sleep(2)
-        (told,) = (await explain_topic(broker, NAME))["quotas"]
+        (told,) = (await world.observer.explain_topic(NAME))["quotas"]
         assert not told["exceeded"]
         assert told["sentence"].startswith(
             "the topic reached its 9.8 KiB quota (namespace policy public/default) 2 s ago and is"
         )
         assert ": producers are held; subscription billing holds" in told["sentence"]
-        assert len((await explain_top(broker, 10))["quotas"]) == 1
+        assert len((await world.observer.explain_top(10))["quotas"]) == 1
         await asyncio.sleep(60)
-        (told,) = (await explain_topic(broker, NAME))["quotas"]
+        (told,) = (await world.observer.explain_topic(NAME))["quotas"]
         assert "reached" not in told["sentence"]
 
     with World() as world:
@@ -129,7 +126,7 @@ def test_what_a_quota_took_is_told() -> None:
         for _ in range(20):
             await producer.send(bytes(100))
             await asyncio.sleep(1)
-        report = await explain_topic(world.broker, NAME)
+        report = await world.observer.explain_topic(NAME)
         (quota,) = report["quotas"]
         assert quota["type"] == "time"
         assert quota["limit"] == 10
@@ -150,7 +147,7 @@ def test_a_consumer_whose_acknowledgements_come_after_the_eviction() -> None:
     half a second. That none of these acknowledgements counts is no sign that it hangs."""
 
     async def scenario(world: World) -> None:
-        broker, consumer, producer = await with_quota(world, "consumer_backlog_eviction", 1_000)
+        _, consumer, producer = await with_quota(world, "consumer_backlog_eviction", 1_000)
         handed = []
         for _ in range(400):
             await producer.send(bytes(900))
@@ -159,7 +156,7 @@ def test_a_consumer_whose_acknowledgements_come_after_the_eviction() -> None:
             if len(handed) > 20:
                 consumer.ack_nowait(handed.pop(0))
                 consumer.flow(1)
-        report = await explain_topic(broker, NAME)
+        report = await world.observer.explain_topic(NAME)
         (billing,) = report["subscriptions"]
         evicted = billing["minute"]["evicted"]
         assert evicted > 300
@@ -178,11 +175,11 @@ def test_a_consumer_whose_acknowledgements_come_after_the_eviction() -> None:
             "the topic reached its 9.8 KiB quota (namespace policy public/default) "
             in (told["sentence"])
         )
-        (near,) = (await explain_top(broker, 10))["quotas"]
+        (near,) = (await world.observer.explain_top(10))["quotas"]
         assert near["quota"]["sentence"] == told["sentence"]
         # What is a minute ago is over.
         await asyncio.sleep(61)
-        (told,) = (await explain_topic(broker, NAME))["quotas"]
+        (told,) = (await world.observer.explain_topic(NAME))["quotas"]
         assert "reached" not in told["sentence"]
 
     with World() as world:
@@ -193,9 +190,9 @@ def test_without_a_quota_there_is_nothing_to_tell() -> None:
     async def scenario(world: World) -> None:
         producer = await begin(world)
         await producer.send(b"x")
-        report = await explain_topic(world.broker, NAME)
+        report = await world.observer.explain_topic(NAME)
         assert report["quotas"] == report["publishing"]["parked"] == []
-        assert (await explain_top(world.broker, 10))["quotas"] == []
+        assert (await world.observer.explain_top(10))["quotas"] == []
 
     with World() as world:
         world.run(scenario(world))
@@ -204,16 +201,15 @@ def test_without_a_quota_there_is_nothing_to_tell() -> None:
 def test_stats_have_pulsars_fields_and_the_whole_in_headgate() -> None:
     async def scenario(world: World) -> None:
         producer = await begin(world, size=100_000)
-        broker = world.broker
         quotas: dict[QuotaKind, BacklogQuota] = {
             "destination_storage": BacklogQuota("producer_exception", 50_000),
             "message_age": BacklogQuota("producer_exception", limit_time=3_600),
         }
-        plan = broker.catalog.plan_topic_policies(NAME, backlog_quotas=quotas)
-        await broker.writer.commit(plan)
+        plan = world.broker.catalog.plan_topic_policies(NAME, backlog_quotas=quotas)
+        await world.broker.writer.commit(plan)
         await producer.send(bytes(1_000))
         await asyncio.sleep(5)
-        stats = topic_stats(broker, broker.engine.topics[TOPIC], StatsOptions())
+        stats = world.observer.topic_stats(world.broker.engine.topics[TOPIC], StatsOptions())
         assert stats.backlog_quota_limit_size == 50_000
         assert stats.backlog_quota_limit_time == 3_600
         assert stats.oldest_backlog_message_age_seconds in (4, 5)
@@ -231,10 +227,9 @@ def test_where_quotas_are_not_enforced_they_are_still_shown() -> None:
         producer = await begin(world, size=1_000)
         for _ in range(5):
             await producer.send(bytes(1_000))
-        broker = world.broker
-        stats = topic_stats(broker, broker.engine.topics[TOPIC], StatsOptions())
+        stats = world.observer.topic_stats(world.broker.engine.topics[TOPIC], StatsOptions())
         assert stats.backlog_quota_limit_size == 1_000
-        assert (await explain_topic(broker, NAME))["quotas"] == []
+        assert (await world.observer.explain_topic(NAME))["quotas"] == []
 
     with World(settings={"backlogQuotaCheckEnabled": "false"}) as world:
         world.run(scenario(world))

@@ -8,8 +8,6 @@ import errno
 from headgate.base.names import parse_topic
 from headgate.fs import Operation
 from headgate.ledger import LedgerSettings
-from headgate.observe.explain.topics import explain_top, explain_topic
-from headgate.observe.states.storage import storage_state
 from headgate.testing import World
 from tests.unit.broker.playing import TOPIC, played
 
@@ -24,7 +22,7 @@ async def test_a_full_disk_is_told_by_topic_and_without(world: World) -> None:
     producer = await (await world.connect()).producer(TOPIC)
     await producer.send(b"x")
     await asyncio.sleep(2)
-    state = storage_state(world.broker)
+    state = world.observer.storage_state()
     assert (state.sentence, state.disk_full, state.disk_full_s) == ("", False, 0)
     assert state.size_bytes == 1_000_000
     world.disk.plan = full
@@ -32,20 +30,20 @@ async def test_a_full_disk_is_told_by_topic_and_without(world: World) -> None:
         producer.send_nowait(b"x" * 1_000)
         await asyncio.sleep(0.01)
     await asyncio.sleep(10)
-    top = await explain_top(world.broker, 5)
+    top = await world.observer.explain_top(5)
     assert top["storage"]["sentence"].startswith(
         "the disk is full: what producers send waits for room, for 10 s now, consumers go on; "
     )
     assert top["storage"]["diskFull"]
     (held,) = top["publishing"]
     assert held["causes"] == ["disk_full"]
-    topic = await explain_topic(world.broker, parse_topic(TOPIC))
+    topic = await world.observer.explain_topic(parse_topic(TOPIC))
     assert topic["storage"]["diskFullS"] > 9
     assert topic["publishing"]["sentence"].startswith(
         "1 producer waits for room on the disk, which is full: "
     )
     await asyncio.sleep(15)  # its producer was closed
-    topic = await explain_topic(world.broker, parse_topic(TOPIC))
+    topic = await world.observer.explain_topic(parse_topic(TOPIC))
     assert topic["publishing"]["sentence"].startswith(
         "the disk is full: what is published now waits for room; the full disk held producers for "
     )

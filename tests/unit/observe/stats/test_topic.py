@@ -17,7 +17,7 @@ from headgate.flow.limits.precedence import EffectiveLimit
 from headgate.flow.limits.rate_limit import RateLimit
 from headgate.metadata.policies import DispatchRate
 from headgate.observe.stats.fields import StatsOptions, TopicStats
-from headgate.observe.stats.topic import limits_view, topic_stats
+from headgate.observe.stats.topic import limits_view
 from headgate.testing import World
 from headgate.wire.codes import SubscriptionType
 
@@ -38,7 +38,7 @@ def shown(world: World, options: StatsOptions = ALL) -> TopicStats:
     broker.begin_turn()
     topic = broker.registry.get(NAME)
     assert topic is not None
-    return topic_stats(broker, topic, options)
+    return world.observer.topic_stats(topic, options)
 
 
 async def limit_topic(world: World, messages: int) -> None:

@@ -161,7 +161,7 @@ class Deeds:
 
     def __init__(self, world: World, chance: random.Random) -> None:
         self.world = world
-        self.facade = AdminFacade(world.broker)
+        self.facade = AdminFacade(world.broker, world.observer)
         self.name = parse_topic(NAME)
         self.chance = chance
         self.done: set[str] = set()
@@ -259,7 +259,7 @@ def test_a_name_made_anew_is_another_subject() -> None:
         own = await watch(world)
         await publish(world, 5)
         first = (await own.after(1))[Kind.TOPIC][0]
-        await AdminFacade(own.broker).delete_topic(parse_topic(NAME), force=True)
+        await AdminFacade(own.broker, world.observer).delete_topic(parse_topic(NAME), force=True)
         await publish(world, 2)
         last, new = (await own.after(1))[Kind.TOPIC]
         assert (last["gone"], last["incarnation"]) == (True, first["incarnation"])

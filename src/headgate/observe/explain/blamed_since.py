@@ -1,0 +1,124 @@
+"""Since when the account has blamed for a backlog what it blames now."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+from headgate.base.units import NS_PER_S
+from headgate.broker.slices import Steps
+from headgate.flow.account.account import CELL_COUNT, difference
+from headgate.flow.account.verdict import THROTTLED, Judgement, Verdict, blame_shares
+from headgate.flow.limits.rate_limit import Level
+from headgate.observe.explain.window import Part
+from headgate.observe.history.grid import HOUR_NS, MINUTE_NS
+from headgate.observe.history.points import Point, changed_levels
+
+STARTED_NS = 10 * NS_PER_S
+"""After the broker finds a backlog that was there already, as after a restart, clients come back
+and data is fetched into memory for about so long: that says nothing about what holds the
+backlog."""
+
+HALF = 0.5
+NEARLY_ALL = 0.98
+
+SUB_WINDOW_NS = 5 * NS_PER_S // 2
+"""Least length of the parts that must agree: clients return permits in lots, seconds apart."""
+
+
+class Known(NamedTuple):
+    """Since when a subscription is known, and since when it has a backlog."""
+
+    since_ns: int
+    began_ns: int | None
+    now_ns: int
+
+    @property
+    def is_late(self) -> bool:
+        """Whether the backlog is older than what is known, and that is less than an hour."""
+        # The first point of a whole hour is up to five minutes younger.
+        is_hour = self.now_ns - self.since_ns > HOUR_NS - 5 * MINUTE_NS
+        return (
+            self.began_ns is not None
+            and self.began_ns < self.since_ns - SUB_WINDOW_NS
+            and not is_hour
+        )
+
+    def is_start(self, at_ns: int) -> bool:
+        """Whether the broker had only just found that backlog at an instant."""
+        return self.is_late and at_ns < self.since_ns + STARTED_NS
+
+
+def backlog_began_ns(part: Part) -> int:
+    """When a backlog began; one that is older than what is known counts by its age."""
+    return min(part.phase.since_ns, part.now.at_ns - part.now.age_ns)
+
+
+def chunks_of(
+    runs: Sequence[Sequence[Point]], length_ns: int
+) -> Steps[list[tuple[int, tuple[int, ...]]]]:
+    """The points in parts of at least ``length_ns``: the start of each, and its time in each state.
+
+    Where the history is coarse the parts are longer; a short rest belongs to the last.
+    """
+    start_ns = min(run[0].at_ns for run in runs)
+    end_ns = max(run[-1].at_ns for run in runs)
+    count = max(1, (end_ns - start_ns) // length_ns)
+    sums: dict[int, tuple[int, list[int]]] = {}
+    for run in runs:
+        for before, after in pairwise(run):
+            index = min(count - 1, (before.at_ns - start_ns) // length_ns)
+            chunk = sums.setdefault(index, (before.at_ns, [0] * CELL_COUNT))
+            for cell, ns in enumerate(difference(after.cells_ns, before.cells_ns)):
+                chunk[1][cell] += ns
+        yield
+    return [(begin_ns, tuple(cells)) for _, (begin_ns, cells) in sorted(sums.items())]
+
+
+def blamed_since_ns(
+    judgement: Judgement, hour: Sequence[Sequence[Point]], known: Known
+) -> Steps[tuple[int | None, bool]]:
+    """The instant since when the account has blamed the same without a break, and whether it may be
+    earlier, because no more is known.
+
+    It is neither before the backlog began nor before the blamed limit became what it is. The time
+    just after a restart counts as no break. None if the account does not blame the same at present.
+    """
+    since_ns = None
+    is_whole = True
+    named = [verdict for verdict in (judgement.verdict, judgement.second) if verdict is not None]
+    end_ns = max(run[-1].at_ns for run in hour)
+    for begin_ns, cells_ns in reversed((yield from chunks_of(hour, SUB_WINDOW_NS))):
+        shares = blame_shares(cells_ns)
+        blamed = min(1.0, sum(shares[verdict] for verdict in named))
+        if max(shares, key=lambda blame: shares[blame]) not in named or blamed < HALF:
+            is_whole = known.is_start(begin_ns)
+            if since_ns is not None and since_ns <= end_ns:
+                since_ns = end_ns - round((end_ns - begin_ns) * blamed)
+            break
+        # Old parts are long: whatever else the account blamed in this one came first.
+        since_ns = end_ns - round((end_ns - begin_ns) * blamed)
+        end_ns = begin_ns
+        is_whole = blamed > NEARLY_ALL or known.is_start(begin_ns)
+    began_ns = known.began_ns
+    if since_ns is None or began_ns is None:
+        return since_ns, False
+    changed_ns = _changed_ns(judgement.verdict, hour)
+    if changed_ns is not None and changed_ns > since_ns:
+        return max(changed_ns, began_ns), False
+    return max(since_ns, began_ns), is_whole and began_ns < since_ns - SUB_WINDOW_NS
+
+
+def _changed_ns(blamed: Verdict, hour: Sequence[Sequence[Point]]) -> int | None:
+    """When the limit of the blamed limiter last changed; None if it did not in the known time."""
+    if blamed not in THROTTLED:
+        return None
+    level = Level(THROTTLED.index(blamed))
+    changes = (
+        after.at_ns
+        for run in hour
+        for before, after in pairwise(run)
+        if level in changed_levels(before, after)
+    )
+    return max(changes, default=None)

@@ -1,0 +1,131 @@
+"""The report on the largest backlogs of a broker."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from heapq import nlargest, nsmallest
+from itertools import islice
+from typing import Any
+
+from headgate.base.instants import iso_time
+from headgate.base.names import PARTITION_SUFFIX, parse_topic
+from headgate.broker.damage import damages
+from headgate.broker.slices import Turns, in_slices, live_topics
+from headgate.engine.engine import Engine
+from headgate.engine.subscription import Subscription
+from headgate.flow.quota.backlog_quota import QuotaType
+from headgate.observe.explain.delivery import DeliveryReports
+from headgate.observe.explain.publishing import PublishingReports
+from headgate.observe.explain.reports import DamageState, TopicQuotaReport, TopReport
+from headgate.observe.explain.topic import TopicLookup, plain
+from headgate.observe.states.fields import StorageState
+from headgate.observe.states.quotas import acted_s, quota_states
+
+
+@dataclass(slots=True)
+class _Backlog:
+    """One subscription of one topic, summed over its partitions."""
+
+    topic: str
+    messages: int
+    parts: list[Subscription]
+
+
+class TopReports:
+    """Reports on the largest backlogs of one broker."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        turns: Turns,
+        topics: TopicLookup,
+        delivery: DeliveryReports,
+        publishing: PublishingReports,
+        storage: Callable[[], StorageState],
+    ) -> None:
+        self._engine = engine
+        self._turns = turns
+        self._topics = topics
+        self._delivery = delivery
+        self._publishing = publishing
+        self._storage = storage
+
+    async def report(self, count: int, broker: str) -> dict[str, Any]:
+        """The ``count`` largest backlogs of ``broker`` and what holds each, as plain values.
+
+        The partitions of a topic count as one subscription: otherwise one topic could fill the
+        list. Topics of the system are left out.
+        """
+        found = await self._backlogs()
+        waiting = [backlog for backlog in found if backlog.messages > 0]
+        worst = nlargest(count, waiting, key=lambda backlog: backlog.messages)
+        live = [
+            (backlog, parts)
+            for backlog in worst
+            if (parts := [part for part in backlog.parts if not part.removed])
+        ]
+        reports = []
+        for backlog, parts in live:
+            partitions = self._topics.partitions(parse_topic(backlog.topic))
+            steps = self._delivery.report(parts, backlog.topic, partitions)
+            reports.append(await in_slices(self._turns, steps))
+        report = TopReport(
+            at=iso_time(self._engine.now_ms),
+            broker=broker,
+            subscriptions_total=len(found),
+            with_backlog=len(waiting),
+            storage=self._storage(),
+            subscriptions=reports,
+            quotas=await _nearest_quotas(self._engine, self._turns, count),
+            publishing=await self._publishing.held_topics(self._engine, self._turns, count),
+            damaged=[
+                DamageState(topic=one.topic, subscription=one.subscription or None, damage=one.text)
+                for one in islice(damages(self._engine), count)
+            ],
+        )
+        return plain(report)
+
+    async def _backlogs(self) -> list[_Backlog]:
+        """All subscriptions of users' topics, found in slices so that publishers do not wait."""
+        found: list[_Backlog] = []
+        partitioned: dict[str, dict[str, _Backlog]] = {}
+        async for topic in live_topics(self._engine, self._turns):
+            if topic.is_system:
+                continue
+            base = topic.name.full.rpartition(PARTITION_SUFFIX)[0] if topic.partition >= 0 else ""
+            # A name may look like a partition's without being one.
+            is_part = base and (base in partitioned or self._topics.partitions(parse_topic(base)))
+            by_name = partitioned.setdefault(base, {}) if is_part else {}
+            for subscription in topic.subscriptions.values():
+                backlog = by_name.get(subscription.name)
+                if backlog is None:
+                    backlog = _Backlog(base if is_part else topic.name.full, 0, [])
+                    by_name[subscription.name] = backlog
+                    found.append(backlog)
+                backlog.messages += subscription.backlog_messages
+                backlog.parts.append(subscription)
+        return found
+
+
+async def _nearest_quotas(engine: Engine, turns: Turns, count: int) -> list[TopicQuotaReport]:
+    """The quotas on users' topics that are exceeded, then those that will be within a day, the
+    nearest first; at most ``count``."""
+    found = []
+    async for topic in live_topics(engine, turns):
+        live = topic.quota
+        # Without backlog there is nothing to report.
+        if live is None or not live.is_active:
+            continue
+        for kind in QuotaType:
+            left_s = live.seconds_to_breach(kind)  # 0 while exceeded
+            if acted_s([live], kind) is not None and live.quotas[kind] is not None:
+                left_s = 0.0
+            if left_s is not None:
+                found.append((left_s, topic.name.full, kind, topic))
+    return [
+        TopicQuotaReport(topic=name, quota=state)
+        for _, name, kind, topic in nsmallest(count, found, key=lambda each: each[:3])
+        for state in quota_states([topic])
+        if state.type == kind.label
+    ]

@@ -1,0 +1,123 @@
+"""The report on one topic: its publishing side, its limits and quotas, its subscriptions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+import msgspec
+
+from headgate.base.instants import iso_time
+from headgate.base.names import TopicName
+from headgate.broker.damage import topic_damage_sentence
+from headgate.broker.slices import Steps
+from headgate.engine.engine import Engine
+from headgate.engine.subscription import Subscription
+from headgate.engine.topic import Topic
+from headgate.metadata.errors import not_found
+from headgate.observe.explain.delivery import DeliveryReports
+from headgate.observe.explain.publishing import PublishingReports
+from headgate.observe.explain.reports import TopicReport
+from headgate.observe.states.fields import LimitState, StorageState
+from headgate.observe.states.quotas import quota_states
+
+NO_SUBSCRIPTION = "nobody subscribes to this topic."
+
+
+class TopicLookup(Protocol):
+    """Finds topics by their names: the broker's registry."""
+
+    def partitions(self, name: TopicName, /) -> int:
+        """How many partitions a topic has; 0 if it is not partitioned."""
+
+    def get(self, name: TopicName, /) -> Topic | None:
+        """The live topic of a name."""
+
+
+class TopicReports:
+    """Reports on topics of one broker."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        topics: TopicLookup,
+        delivery: DeliveryReports,
+        publishing: PublishingReports,
+        storage: Callable[[], StorageState],
+    ) -> None:
+        self._engine = engine
+        self._topics = topics
+        self._delivery = delivery
+        self._publishing = publishing
+        self._storage = storage
+
+    def report(self, topic_name: TopicName, *, per_partition: bool) -> Steps[dict[str, Any]]:
+        """What holds a topic back: a :class:`TopicReport` as plain values.
+
+        A partitioned topic is reported as one; ``per_partition`` adds a report on each partition.
+        Partitions that are unloaded meanwhile are left out.
+
+        Raises:
+            RefusalError: 404, there is no such topic.
+        """
+        partitions = self._topics.partitions(topic_name)
+        above = self._delivery.broker_limit()
+        if not partitions:
+            topic = self._topics.get(topic_name)
+            if topic is None:
+                raise not_found(f"Topic {topic_name} not found")
+            report = yield from self._report(topic_name, [topic], 0, above)
+            return plain(report)
+        topics: list[Topic] = []
+        split: list[dict[str, Any]] = []
+        for index in range(partitions):
+            topic = self._topics.get(topic_name.partition_name(index))
+            if topic is not None:
+                topics.append(topic)
+                if per_partition:
+                    own = yield from self._report(topic.name, [topic], 0, above)
+                    split.append(plain(own))
+            yield
+        present = [topic for topic in topics if topic.is_live]
+        report = yield from self._report(topic_name, present, partitions, above)
+        return plain(report) | ({"perPartition": split} if per_partition else {})
+
+    def _report(
+        self, name: TopicName, topics: Sequence[Topic], partitions: int, above: LimitState | None
+    ) -> Steps[TopicReport]:
+        """A report without those on its partitions; ``above`` is the broker-wide dispatch limit."""
+        by_name: dict[str, list[Subscription]] = {}
+        for topic in topics:
+            for subscription in topic.subscriptions.values():
+                by_name.setdefault(subscription.name, []).append(subscription)
+        subscriptions = []
+        for parts in by_name.values():
+            subscriptions.append((yield from self._delivery.account(parts, name.full, partitions)))
+        subscriptions.sort(key=lambda report: -report.backlog_messages)
+        limits = self._delivery.limits(topics, above)
+        side = yield from self._publishing.of(topics)
+        damaged = (report for report in subscriptions if report.damage)
+        worst = next(damaged, subscriptions[0] if subscriptions else None)
+        damage = next((topic.log.damage for topic in topics if topic.log.damage), "")
+        sentence = NO_SUBSCRIPTION if worst is None else f"{worst.subscription}: {worst.sentence}"
+        return TopicReport(
+            topic=name.full,
+            at=iso_time(self._engine.now_ms),
+            partitions=partitions,
+            sentence=topic_damage_sentence(damage) if damage else sentence,
+            damage=damage or None,
+            storage_bytes=sum(topic.storage_bytes() for topic in topics),
+            storage=self._storage(),
+            publishing=side,
+            quotas=quota_states(topics),
+            adaptive=self._publishing.adaptive(topics),
+            limits=limits,
+            subscriptions=subscriptions,
+            per_partition=None,
+        )
+
+
+def plain(report: msgspec.Struct) -> dict[str, Any]:
+    """A report as plain values for JSON."""
+    values: dict[str, Any] = msgspec.to_builtins(report)
+    return values

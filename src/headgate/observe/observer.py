@@ -1,0 +1,90 @@
+"""What watches one broker from its start on, and answers explain and stats by what it saw."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from headgate.base.names import TopicName
+from headgate.broker.slices import in_slices
+from headgate.engine.topic import Topic
+from headgate.observe.explain.delivery import DeliveryReports
+from headgate.observe.explain.publishing import PublishingReports
+from headgate.observe.explain.top import TopReports
+from headgate.observe.explain.topic import TopicReports
+from headgate.observe.history.parked import ParkedHistory
+from headgate.observe.history.tracks import History
+from headgate.observe.states.fields import StorageState
+from headgate.observe.states.parked import ParkedStates
+from headgate.observe.states.storage import storage_state
+from headgate.observe.stats.fields import StatsOptions, TopicStats
+from headgate.observe.stats.topic import TopicStatsReader
+
+if TYPE_CHECKING:
+    from headgate.broker.service import Broker
+
+
+class Observer:
+    """Keeps the history of one broker and gives its parts to those who answer by it.
+
+    Make it before the broker starts: it attaches itself to the broker's sweeps.
+    """
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        self.history = History()
+        self.parked_history = ParkedHistory()
+        broker.sweeps.observer = self
+        parked = ParkedStates(self.parked_history, broker.publish_in_force)
+        delivery = DeliveryReports(broker.engine, self.history, broker.in_force)
+        publishing = PublishingReports(parked, broker.publish_in_force, broker.adaptive)
+        self._topic = TopicReports(
+            broker.engine, broker.registry, delivery, publishing, self.storage_state
+        )
+        self._top = TopReports(
+            broker.engine, broker, broker.registry, delivery, publishing, self.storage_state
+        )
+        self._stats = TopicStatsReader(
+            broker.in_force,
+            broker.publish_in_force,
+            broker.policies.shown_quotas,
+            parked,
+            broker.info.broker_id,
+        )
+
+    # What the sweep calls.
+
+    def begin_round(self) -> bool:
+        if not self.history.begin_round():
+            return False
+        self.parked_history.forget_gone()
+        return True
+
+    def observe(self, topic: Topic) -> None:
+        self.parked_history.observe(topic)
+        for subscription in topic.subscriptions.values():
+            self.history.observe(subscription, topic.engine.now_ns, topic.engine.log_ms)
+
+    # What the admin API asks for.
+
+    async def explain_top(self, count: int) -> dict[str, Any]:
+        """The ``count`` largest backlogs and what holds each, as plain values."""
+        return await self._top.report(count, self._broker.info.broker_id)
+
+    async def explain_topic(
+        self, topic: TopicName, *, per_partition: bool = False
+    ) -> dict[str, Any]:
+        """What holds a topic back, as plain values; see :meth:`TopicReports.report`.
+
+        Raises:
+            RefusalError: 404, there is no such topic.
+        """
+        return await in_slices(self._broker, self._topic.report(topic, per_partition=per_partition))
+
+    def topic_stats(self, topic: Topic, options: StatsOptions) -> TopicStats:
+        """Statistics of a live topic in Pulsar's shape."""
+        return self._stats.read(topic, options, skew_ms=self._broker.log_clock.skew_ms)
+
+    def storage_state(self) -> StorageState:
+        """What all topics stand on."""
+        broker = self._broker
+        return storage_state(broker.disk, broker.committer.pace, broker.door, broker.engine.now_ns)
