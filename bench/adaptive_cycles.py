@@ -8,6 +8,7 @@ publish path is that of ``quotas``: with the controller against without, in turn
 from __future__ import annotations
 
 import argparse
+import asyncio
 import gc
 import statistics
 import time
@@ -18,10 +19,11 @@ from typing import Any, cast
 
 from bench.quota_engine import Rig
 from bench.report import Table, number
+from headgate.base.clock import Clock
 from headgate.base.units import NS_PER_S
-from headgate.broker.service import Broker
 from headgate.control.adaptive import AdaptiveThrottle
 from headgate.flow.quota.backlog_quota import NO_QUOTAS, Quota, QuotaPolicy, Quotas, QuotaType
+from headgate.policy.limits_in_force import NO_LIMIT, PublishLimitsInForce
 from headgate.policy.settings import Settings
 
 TOPICS = 100_000
@@ -66,14 +68,16 @@ class Controlled:
         self.rig = Rig(quotas, topics=topics)
         self.memory, self._loop = _Memory(), _Loop()
         engine = self.rig.engine
-        broker = SimpleNamespace(
-            engine=engine,
-            settings=Settings(),
-            loop=self._loop,
+        unlimited = SimpleNamespace(of_broker=lambda: NO_LIMIT, of_topic=lambda _: NO_LIMIT)
+        self.throttle = AdaptiveThrottle(
+            engine,
+            Settings(),
+            PublishLimitsInForce(unlimited),
+            self.memory,
+            loop=cast(asyncio.AbstractEventLoop, self._loop),
+            clock=cast(Clock, SimpleNamespace(monotonic_ns=time.thread_time_ns)),
             begin_turn=lambda: None,
-            clock=SimpleNamespace(monotonic_ns=time.thread_time_ns),
         )
-        self.throttle = AdaptiveThrottle(cast(Broker, broker), self.memory)
         self.throttle.start()
 
     def cycle(self) -> list[float]:

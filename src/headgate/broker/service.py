@@ -28,7 +28,7 @@ from headgate.broker.quota_log import QuotaLog
 from headgate.broker.registry import TopicRegistry
 from headgate.broker.subscriptions import CursorWork
 from headgate.broker.sweeps import Sweeps
-from headgate.control.adaptive import adaptive_throttle
+from headgate.control.adaptive import AdaptiveThrottle
 from headgate.control.memory import MemorySource
 from headgate.engine.engine import Engine
 from headgate.engine.topic import Topic
@@ -128,7 +128,7 @@ class Broker:
         self.registry = self._make_registry()
         self.cursor_work = CursorWork()
         self.sweeps = Sweeps(self)
-        self.adaptive = adaptive_throttle(self, memory)
+        self.adaptive = self._make_adaptive(memory)
         self.closed = asyncio.Event()
         self.is_ready = False
         self.connections: set[Connection] = set()
@@ -186,6 +186,19 @@ class Broker:
             limits_of=self.policies.enforced_dispatch_limit,
             quotas_of=self.policies.enforced_quotas,
             publish_limit_of=self.policies.enforced_publish_limit,
+        )
+
+    def _make_adaptive(self, memory: MemorySource | None) -> AdaptiveThrottle | None:
+        if not self.settings.adaptivePublisherThrottlingEnabled:
+            return None
+        return AdaptiveThrottle(
+            self.engine,
+            self.settings,
+            self.publish_in_force,
+            memory,
+            loop=self.loop,
+            clock=self.clock,
+            begin_turn=self.begin_turn,
         )
 
     # -- life ------------------------------------------------------------------------------

@@ -1,4 +1,5 @@
-"""The controller of adaptive publish throttling, and the memory that it watches.
+"""The controller of adaptive publish throttling.
 
-Imports policy, engine, flow and base.
+``adaptive`` runs its cycles, with ``adaptive_inputs`` for the law, ``memory`` for the pressure and
+``adaptive_log`` for its lines in the log. May import ``policy``, ``engine``, ``flow`` and ``base``.
 """

@@ -1,65 +1,63 @@
-"""The controller of adaptive publish throttling: it looks, asks the law, and has limits enforced.
+"""The controller of adaptive publish throttling.
 
-Every interval it looks at the topics that published or were limited since the last time, in slices
-between which the loop serves others, and puts in force what :mod:`headgate.flow.adaptive.cycle`
-decides. Nothing ends it: what fails is counted and told, and the next cycle comes. Limits do not
-outlive a controller that fails for good (law 5.2): after ten intervals without a whole cycle, and
-half a minute, they are lifted. A broker in which it is not enabled has no such object.
+Every interval the controller evaluates the topics that published or were limited since the last
+cycle, in slices between which the loop serves others, and enforces the limits that
+:mod:`headgate.flow.adaptive.cycle` decides. A failure does not end it: the controller counts and
+logs the failure, and the next cycle starts on time. Limits do not outlive a controller that keeps
+failing (law 5.2): after ten intervals, and half a minute, without a complete cycle it lifts them.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
+from headgate.base.clock import Clock
 from headgate.base.errors import InvariantError
 from headgate.base.park_cause import ParkCause
-from headgate.base.units import NS_PER_MS, NS_PER_S
-from headgate.control.adaptive_log import AdaptiveLog, holding_text, set_limit_text
+from headgate.base.units import NS_PER_S
+from headgate.control.adaptive_inputs import adaptive_settings, stopping_quota, topic_signals
+from headgate.control.adaptive_log import AdaptiveLog, applying_text, set_limit_text
 from headgate.control.memory import MemorySource
+from headgate.engine.engine import Engine
 from headgate.engine.topic import Topic
 from headgate.flow.adaptive.cycle import (
     AdaptiveSettings,
     Cycle,
     Decision,
     DecisionKind,
-    Law,
-    TopicSignals,
     outlived,
 )
 from headgate.flow.adaptive.memory_share import MemoryAttribution
 from headgate.flow.adaptive.pressure import memory_pressure
 from headgate.flow.adaptive.topic import TopicControl
 from headgate.flow.limits.rate_limit import RateLimit
-from headgate.flow.quota.backlog_quota import Quota
+from headgate.policy.limits_in_force import PublishLimitsInForce
 from headgate.policy.settings import Settings
 
-if TYPE_CHECKING:
-    from headgate.broker.service import Broker
-
 SLICE_EVALUATIONS: Final = 400
-"""Topics evaluated in one slice of a cycle, if none is decided about: a millisecond or two."""
+"""Topics in one slice of a cycle if it makes no decision: a millisecond or two."""
 
 DECISION_EVALUATIONS: Final = 10
-"""A decision takes as long as so many more evaluations: it is enforced, recorded and logged."""
+"""A decision takes as long as this many evaluations: it is enforced, recorded and logged."""
 
 INFINITE: Final = float("inf")
 
 INDEX_ENTRY_BYTES: Final = 32
-"""What the log's index keeps in memory of one entry, about."""
+"""Memory that the log's index takes for one entry, about."""
 
 NEAR_PART: Final = 0.25
-"""From this part of its quota on a backlog is looked at, from the low watermark if that is less: so
-its drain is known when it begins to press."""
+"""From this share of its quota on (or from the low watermark if that is lower) a backlog is
+evaluated in every cycle, so that the controller knows how fast it drains when pressure begins."""
 
 DECISIONS_MAX: Final = 8
-"""Kept of each topic, for ``explain``."""
+"""Decisions that ``explain`` shows of a topic: the latest ones."""
 TOPICS_MAX: Final = 10_000
-"""Topics of which any are kept: those that were decided about last."""
+"""Topics whose decisions are kept: those with the latest decisions."""
 
 
 class _NoMemorySignal:
@@ -70,11 +68,11 @@ class _NoMemorySignal:
 
 
 NO_MEMORY_SIGNAL: Final[MemorySource] = _NoMemorySignal()
-"""Where nobody tells of the memory there is no pressure of it."""
+"""Without a memory source there is no memory pressure."""
 
 
 class DecisionRecord(NamedTuple):
-    """A decision, and when it was made."""
+    """A decision with its time (wall clock)."""
 
     at_ms: int
     decision: Decision
@@ -82,44 +80,61 @@ class DecisionRecord(NamedTuple):
 
 @dataclass(slots=True)
 class AdaptiveStatus:
-    """How the controller is, as its metrics tell it."""
+    """The controller's own state, for metrics."""
 
     memory_used_bytes: int = 0
-    """As of the last cycle, without what could be given up at once."""
+    """As of the last cycle, without the entry cache."""
     memory_pressure: float = 0.0
     activations: int = 0
-    """Limits that began since the start; none in observe-only."""
+    """Limits that the controller began since the start; none in observe-only mode."""
     last_evaluation_ms: int = 0
-    """When the last cycle ended in which nothing failed; 0 before the first."""
+    """When the last cycle without a failure ended (wall clock); 0 before the first."""
     evaluation_ns: int = 0
-    """CPU and waiting of the last cycle's slices, without what lay between them."""
+    """Duration of the last cycle's slices together, without the pauses between them."""
     failures: int = 0
-    """Cycles in which anything failed."""
+    """Cycles with a failure."""
 
 
 class AdaptiveThrottle:
-    """See the module."""
+    """The controller of one broker. A broker without adaptive throttling has no such object."""
 
-    def __init__(self, broker: Broker, memory: MemorySource) -> None:
-        self._broker = broker
-        self._memory = memory
+    def __init__(
+        self,
+        engine: Engine,
+        settings: Settings,
+        publish_limits: PublishLimitsInForce,
+        memory: MemorySource | None,
+        *,
+        loop: asyncio.AbstractEventLoop,
+        clock: Clock,
+        begin_turn: Callable[[], None],
+    ) -> None:
+        """Without ``memory`` only backlogs press. Every slice calls ``begin_turn`` first."""
+        self._engine = engine
+        self._broker_settings = settings
+        self._publish_limits = publish_limits
+        self._memory = memory or NO_MEMORY_SIGNAL
+        self._loop = loop
+        self._clock = clock
+        self._begin_turn = begin_turn
         self._attribution = MemoryAttribution()
         self._log = AdaptiveLog()
-        self._settings = adaptive_settings(broker.settings)
+        self._settings = adaptive_settings(settings)
         self._followed: dict[Topic, None] = {}
-        """Topics that the next cycle looks at also if they publish nothing: with a limit, in
-        observe-only with one that would be, or with figures that would grow old."""
+        """Topics that the next cycle evaluates even if they publish nothing: those with a limit, or
+        in observe-only mode with one that would apply, or with rates that would become stale."""
         self._active: dict[Topic, None] = {}
-        """Of them those whose limit is in force."""
+        """Those of them whose adaptive limit is enforced."""
         self._both: dict[Topic, tuple[str, str]] = {}
-        """Topics with a set limit beside the controller's: which, and what of each holds."""
+        """Topics with an adaptive limit beside one that is set: the text of the set limit, and
+        which of both limits which dimension."""
         self._records: dict[Topic, deque[DecisionRecord]] = {}
         self.status = AdaptiveStatus()
         self._timer: asyncio.TimerHandle | None = None
         self._began_ns = 0
         self._last_success_ns = 0
-        """When the last cycle ended in which nothing failed, or limits were lifted for lack of
-        one."""
+        """When the last cycle without a failure ended, or when the controller lifted all limits
+        because there was none."""
         self._cycle: Cycle | None = None
         self._work: Iterator[Topic] = iter(())
         self._is_failed = False
@@ -127,18 +142,17 @@ class AdaptiveThrottle:
     # -- life ------------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Begin with the first cycle an interval from now, under the settings as they are now:
-        stored ones were not known when this was made."""
-        engine = self._broker.engine
-        self._settings = adaptive_settings(self._broker.settings)
+        """Schedule the first cycle, an interval from now. Stored settings count from here on."""
+        engine = self._engine
+        self._settings = adaptive_settings(self._broker_settings)
         self._log.enabled(self._settings, self._memory.limit_bytes)
         engine.published = {}
         self._began_ns = self._last_success_ns = engine.now_ns
         self._arm()
 
     def stop(self) -> None:
-        """The broker closes: no more cycles, no more limits."""
-        self._broker.engine.published = None
+        """End all cycles and lift all limits: the broker closes."""
+        self._engine.published = None
         self._work = iter(())
         if self._timer is not None:
             self._timer.cancel()
@@ -146,23 +160,23 @@ class AdaptiveThrottle:
 
     @property
     def memory_limit_bytes(self) -> int:
-        """How much memory the broker may use."""
+        """Memory that the broker may use."""
         return self._memory.limit_bytes
 
     @property
     def settings(self) -> AdaptiveSettings:
-        """Those in force."""
+        """The controller's settings in force."""
         return self._settings
 
     def settings_changed(self) -> None:
-        """Dynamic settings were set: observe-only releases everything at once, another interval
+        """Apply changed dynamic settings: observe-only lifts all limits at once, and a new interval
         counts from the last cycle on."""
-        before, self._settings = self._settings, adaptive_settings(self._broker.settings)
+        before, self._settings = self._settings, adaptive_settings(self._broker_settings)
         if self._settings != before:
             self._log.settings_changed(self._settings)
         if self._settings.observe_only is not before.observe_only:
             self._log.begin_anew()
-        if self._cycle is not None:  # the topics that it has still to look at are decided by these
+        if self._cycle is not None:  # these settings decide the rest of its topics
             self._cycle = replace(self._cycle, settings=self._settings)
         if self._settings.observe_only and not before.observe_only:
             self._release()
@@ -170,31 +184,29 @@ class AdaptiveThrottle:
             self._arm()
 
     def watch(self) -> None:
-        """Lift all limits if the controller has failed for too long, and forget what was decided
-        about topics that are gone. Called by a sweep of its own, which goes on whatever becomes of
-        the cycles."""
+        """Lift all limits if the controller has failed for too long; drop the decisions of unloaded
+        topics. A sweep that does not depend on the cycles calls this about once a second."""
         for topic in [topic for topic in self._records if not topic.is_live]:
             del self._records[topic]
-        now_ns, settings = self._broker.engine.now_ns, self._settings
+        now_ns, settings = self._engine.now_ns, self._settings
         if self._active and outlived(self._last_success_ns, now_ns, settings.interval_ns):
             self._log.begin_anew()
             count = self._release()
             if count:
                 self._log.outlived(count, (now_ns - self._last_success_ns) / NS_PER_S)
-            self._last_success_ns = now_ns  # what begins from now on may last as long again
+            self._last_success_ns = now_ns  # limits that begin from now on may last as long again
 
     def _arm(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
-        due_ns = self._began_ns + self._settings.interval_ns - self._broker.engine.now_ns
-        self._timer = self._broker.loop.call_later(max(due_ns, 0) / NS_PER_S, self._begin)
+        due_ns = self._began_ns + self._settings.interval_ns - self._engine.now_ns
+        self._timer = self._loop.call_later(max(due_ns, 0) / NS_PER_S, self._begin)
 
     # -- a cycle ---------------------------------------------------------------------------
 
     def _begin(self) -> None:
-        broker = self._broker
-        broker.begin_turn()
-        engine = broker.engine
+        self._begin_turn()
+        engine = self._engine
         now_ns, before_ns = engine.now_ns, self._began_ns
         self._began_ns = now_ns
         self._is_failed = False
@@ -214,7 +226,7 @@ class AdaptiveThrottle:
         self._slice()
 
     def _attribute(self, now_ns: int) -> None:
-        """Whom memory asks: those who take it, or everybody."""
+        """Choose which topics memory pressure limits: those that fill the memory, or all."""
         status, limit_bytes = self.status, self._memory.limit_bytes
         turned = self._attribution.begin(
             status.memory_pressure,
@@ -231,15 +243,14 @@ class AdaptiveThrottle:
         return memory_pressure(used_bytes, self._memory.limit_bytes, self._settings)
 
     def _slice(self) -> None:
-        """Look at some of the topics, and go on after others had their turn."""
-        broker = self._broker
-        broker.begin_turn()
-        began_ns = broker.clock.monotonic_ns()
+        """Evaluate some of the cycle's topics; schedule the next slice if there are more."""
+        self._begin_turn()
+        began_ns = self._clock.monotonic_ns()
         left = SLICE_EVALUATIONS
         for topic in self._work:
             left -= 1
             try:
-                if self._look(topic):
+                if self._evaluate(topic):
                     left -= DECISION_EVALUATIONS
             except InvariantError:
                 raise
@@ -247,14 +258,14 @@ class AdaptiveThrottle:
                 self._failed(error)
             if left <= 0:
                 break
-        self.status.evaluation_ns += broker.clock.monotonic_ns() - began_ns
+        self.status.evaluation_ns += self._clock.monotonic_ns() - began_ns
         if left <= 0:
-            broker.loop.call_soon(self._slice)
+            self._loop.call_soon(self._slice)
         else:
             self._end()
 
     def _end(self) -> None:
-        engine = self._broker.engine
+        engine = self._engine
         self._cycle = None
         if not self._is_failed:
             self._last_success_ns = engine.now_ns
@@ -267,10 +278,10 @@ class AdaptiveThrottle:
         if not self._is_failed:
             self._is_failed = True
             self.status.failures += 1
-            self._log.failed(error, self._broker.engine.now_ns)
+            self._log.failed(error, self._engine.now_ns)
 
-    def _look(self, topic: Topic) -> bool:
-        """One topic in this cycle; whether anything was decided about it."""
+    def _evaluate(self, topic: Topic) -> bool:
+        """Evaluate one topic in this cycle; returns whether that makes a decision."""
         cycle, log = self._cycle, topic.log
         if cycle is None or not topic.is_live:
             for known in (self._followed, self._active, self._records, self._both):
@@ -294,13 +305,13 @@ class AdaptiveThrottle:
                 horizon_s = cycle.settings.drain_horizon_ns / NS_PER_S
                 if control.natural.published_bytes * horizon_s <= room_bytes:
                     return False
-        signals = _signals(topic, messages, size_bytes, waited_for)
+        signals = topic_signals(topic, messages, size_bytes, waited_for)
         rule = self._attribution.rule_on(pressure)
         decision = control.evaluate(signals, cycle, pressure, rule)
         if decision is not None:
             self._carry_out(topic, decision)
         if topic.adaptive_limit is not None and topic.publish_limit is not None:
-            self._tell_both(topic)
+            self._log_both_limits(topic)
         else:
             self._both.pop(topic, None)
         if control.needs_look:
@@ -310,32 +321,32 @@ class AdaptiveThrottle:
         return decision is not None
 
     def _room_bytes(self, topic: Topic) -> float:
-        """How much may come until a law could have something to say about the topic's quotas, from
-        what the append knows of them; 0 where that needs a look at its subscriptions."""
+        """How much the topic may receive until a law could act on its quotas, from what the append
+        knows of them; 0 if only the topic's subscriptions can tell."""
         quota = topic.quota
         if quota is None:
             return INFINITE
-        size, time = _stopping(quota.quotas.size), _stopping(quota.quotas.time)
+        size, time = stopping_quota(quota.quotas.size), stopping_quota(quota.quotas.time)
         if time is not None or quota.mark < 0:
             return 0.0
         if size is None:
             return INFINITE
-        # What is acknowledged since the mark was set makes the backlog smaller, never larger.
+        # Acknowledgements since the mark was set make the backlog smaller, never larger.
         backlog_bytes_max = topic.staged_bytes - quota.mark + size.limit
         settings = self._settings
         if backlog_bytes_max > min(NEAR_PART, settings.backlog_low) * size.limit:
             return 0.0
         return settings.drain_set_point * size.limit - backlog_bytes_max
 
-    # -- what was decided ------------------------------------------------------------------
+    # -- decisions -------------------------------------------------------------------------
 
     def _carry_out(self, topic: Topic, decision: Decision) -> None:
-        broker = self._broker
+        engine = self._engine
         if not decision.observe_only:
             limit = decision.new
             topic.adaptive_limit = limit and RateLimit(limit.messages_per_s, limit.bytes_per_s)
-            # Not with the steps of the way up: what an entry owes stays owed (D1).
-            broker.engine.admission.put_in_force(topic, forgives=limit is None)
+            # A limit that rises step by step forgives no debt (D1).
+            engine.admission.put_in_force(topic, forgives=limit is None)
             if limit is None:
                 self._active.pop(topic, None)
             else:
@@ -344,97 +355,42 @@ class AdaptiveThrottle:
         if topic not in self._records and len(self._records) >= TOPICS_MAX:
             del self._records[next(iter(self._records))]
         records = self._records.setdefault(topic, deque(maxlen=DECISIONS_MAX))
-        records.append(DecisionRecord(broker.engine.now_ms, decision))
-        broker.engine.observer.decided(topic, decision)
-        self._log.decided(topic, decision, broker.engine.now_ns)
+        records.append(DecisionRecord(engine.now_ms, decision))
+        engine.observer.decided(topic, decision)
+        self._log.decided(topic, decision, engine.now_ns)
 
-    def _tell_both(self, topic: Topic) -> None:
-        """A publish limit that is set and the controller's meet: tell which holds in what, when
-        either begins and when that changes."""
-        broker, control = self._broker, topic.control
+    def _log_both_limits(self, topic: Topic) -> None:
+        """Log which limit applies in which dimension, where a topic has a publish limit that is set
+        and an adaptive one; again when that changes."""
+        control = topic.control
         if control is None or control.limit is None:
             return
-        told = set_limit_text(broker.policies.publish_limits.of_topic(topic.name))
-        holds = holding_text(broker.publish_in_force.of_topic(topic))
-        if self._both.get(topic) != (told, holds):
-            self._both[topic] = told, holds
-            self._log.both(topic, told, control.limit, holds, broker.engine.now_ns)
+        set_limit = set_limit_text(self._publish_limits.of_topic_as_set(topic))
+        applying = applying_text(self._publish_limits.of_topic(topic))
+        if self._both.get(topic) != (set_limit, applying):
+            self._both[topic] = set_limit, applying
+            self._log.both(topic, set_limit, control.limit, applying, self._engine.now_ns)
 
     def _release(self) -> int:
-        """Let all limits go at once; return how many there were."""
+        """Lift all limits at once; return how many there were."""
         count = 0
         for topic in list(self._followed):
             control = topic.control
             if control is None or not topic.is_live:
-                continue  # its gate may be that of the topic that was loaded again
+                continue  # the gate may belong to the topic's next load already
             decision = control.let_go(self._settings)
             if decision is not None:
                 count += not decision.observe_only
                 self._carry_out(topic, decision)
         return count
 
-    # -- what others ask -------------------------------------------------------------------
+    # -- for explain and metrics -----------------------------------------------------------
 
     @property
     def active_count(self) -> int:
-        """Topics with a limit now; none in observe-only."""
+        """Topics with an adaptive limit now; none in observe-only mode."""
         return len(self._active)
 
     def decisions(self, topic: Topic) -> list[DecisionRecord]:
-        """The last few about one topic, oldest first."""
+        """The latest decisions about one topic, oldest first."""
         return list(self._records.get(topic, ()))
-
-
-def adaptive_throttle(broker: Broker, memory: MemorySource | None) -> AdaptiveThrottle | None:
-    """The controller of a broker; None where ``adaptivePublisherThrottlingEnabled`` is false."""
-    if not broker.settings.adaptivePublisherThrottlingEnabled:
-        return None
-    return AdaptiveThrottle(broker, memory or NO_MEMORY_SIGNAL)
-
-
-def adaptive_settings(settings: Settings) -> AdaptiveSettings:
-    """The controller's settings, as the broker's say."""
-    return AdaptiveSettings(
-        observe_only=settings.adaptivePublisherThrottlingObserveOnly,
-        interval_ns=settings.adaptivePublisherThrottlingIntervalMs * NS_PER_MS,
-        memory_low=settings.adaptivePublisherThrottlingMemoryLowWatermarkPct,
-        memory_high=settings.adaptivePublisherThrottlingMemoryHighWatermarkPct,
-        backlog_low=settings.adaptivePublisherThrottlingBacklogLowWatermarkPct,
-        backlog_high=settings.adaptivePublisherThrottlingBacklogHighWatermarkPct,
-        min_rate_factor=settings.adaptivePublisherThrottlingMinRateFactor,
-        max_rate_change_factor=settings.adaptivePublisherThrottlingMaxRateChangeFactor,
-        law=Law(settings.adaptivePublisherThrottlingLaw),
-        drain_set_point=settings.adaptivePublisherThrottlingDrainSetPointPct,
-        drain_horizon_ns=settings.adaptivePublisherThrottlingDrainHorizonMs * NS_PER_MS,
-    )
-
-
-def _signals(
-    topic: Topic, messages: int, size_bytes: int, waited_for: set[ParkCause]
-) -> TopicSignals:
-    """What the law looks at. A quota that evicts stops nobody, so it slows nobody (D11)."""
-    quota = topic.quota
-    size = time = None
-    backlog_bytes = done_bytes = 0
-    age_ms = -1
-    if quota is not None:
-        size, time = _stopping(quota.quotas.size), _stopping(quota.quotas.time)
-        slowest = quota.slowest()
-        done_bytes = topic.staged_bytes if slowest is None else slowest.done_bytes
-        backlog_bytes = topic.staged_bytes - done_bytes
-        age_ms = quota.age_ms()
-    return TopicSignals(
-        messages=messages,
-        bytes=size_bytes,
-        was_parked=bool(waited_for),
-        was_slowed=ParkCause.ADAPTIVE in waited_for,
-        backlog_bytes=backlog_bytes,
-        size_limit=None if size is None else size.limit,
-        age_ms=age_ms,
-        age_limit_ms=None if time is None else time.limit,
-        done_bytes=done_bytes,
-    )
-
-
-def _stopping(quota: Quota | None) -> Quota | None:
-    return quota if quota is not None and quota.policy.stops_producers else None

@@ -1,10 +1,9 @@
-"""The controller's lines in the log: what began, what ended, what failed; never one for each topic
-and cycle.
+"""The log lines of the adaptive controller, bounded in number.
 
-A topic has at most one line a minute of each kind, all topics together :data:`LINES_MAX`; what is
-left out is counted and told in one line. Where a topic is not as its last line says, the next
-minute begins with a line about it; and a change of the mode, or limits that were lifted because the
-controller failed, begin a minute anew, so that what ends and begins then is told at once.
+Each minute a topic gets at most one line of each kind, and all topics together :data:`LINES_MAX`;
+the last line of a minute counts those that were left out. If a topic's last line is out of date by
+then, the next minute begins with a line about it. A new minute begins at once when the mode changes
+or the controller lifts all limits, so that the log shows what ends and begins then.
 """
 
 from __future__ import annotations
@@ -31,15 +30,15 @@ logger = logging.getLogger("headgate.adaptive")
 
 QUIET_NS: Final = S_PER_MINUTE * NS_PER_S
 LINES_MAX: Final = 100
-"""In a minute, about all topics."""
+"""Lines in a minute, about all topics."""
 
 TAG: Final = "[AdaptiveThrottle]"
 _NO_TOPIC: Final = -1
-"""In place of a topic's number: about all of them."""
+"""Stands for a topic's number in lines about all topics."""
 
 
 class _Late(NamedTuple):
-    """A decision that could not be told when it was made."""
+    """A decision that has no log line yet."""
 
     topic: Topic
     decision: Decision
@@ -47,51 +46,52 @@ class _Late(NamedTuple):
 
 
 class AdaptiveLog:
-    """See the module."""
+    """Writes the lines of one controller."""
 
     def __init__(self) -> None:
-        self._told: dict[tuple[int, str], None] = {}
-        """Topics, by number, and what was said of each in this minute."""
+        self._written: dict[tuple[int, str], None] = {}
+        """Topics, by number, with each kind of line that this minute has about them."""
         self._last: dict[int, DecisionKind] = {}
-        """What was told of each topic last in this minute."""
+        """The kind of each topic's last line in this minute."""
         self._late: dict[int, _Late] = {}
-        """What was decided last about each topic, where it could not be told."""
+        """Each topic's last decision that has no line yet."""
         self._since_ns: int | None = None
         self._left_out = 0
         self._failure_ns: int | None = None
         self._failures_since = 0
 
     def enabled(self, settings: AdaptiveSettings, memory_limit_bytes: int) -> None:
-        """The controller begins."""
+        """The controller starts."""
         memory_mib = f"{memory_limit_bytes / MIB:,.0f}"
         logger.info("%s ENABLED %s memoryLimit=%s MiB", TAG, _mode(settings), memory_mib)
 
     def settings_changed(self, settings: AdaptiveSettings) -> None:
-        """Other settings are in force."""
+        """Changed settings are in force."""
         logger.info("%s SETTINGS %s", TAG, _mode(settings))
 
     def begin_anew(self) -> None:
-        """The mode changed, or all limits are lifted: every topic may have its lines again."""
-        self._told.clear()
+        """Begin a new minute: the mode changed, or the controller lifted all limits."""
+        self._written.clear()
         self._last.clear()
 
     def decided(self, topic: Topic, decision: Decision, now_ns: int) -> None:
-        """A limit began or ended, or would have; steps in between are told to who debugs."""
+        """A limit began or ended, or would have in observe-only mode. Steps in between are logged
+        at debug level."""
         kind = decision.kind
         if kind is DecisionKind.CHANGED:
             if logger.isEnabledFor(logging.DEBUG):
                 logger.debug("%s topic=%s: %s", TAG, topic.name, decision_sentence(decision))
             return
-        self._turned(topic, decision, now_ns, now_ns)
+        self._began_or_ended(topic, decision, now_ns, now_ns)
 
-    def _turned(self, topic: Topic, decision: Decision, at_ns: int, now_ns: int) -> None:
+    def _began_or_ended(self, topic: Topic, decision: Decision, at_ns: int, now_ns: int) -> None:
         kind, number = decision.kind, topic.log.number
         if decision.observe_only:
             word = "activate" if kind is DecisionKind.ACTIVATED else "deactivate"
             what = f"OBSERVE-ONLY would-{word}"
         else:
             what = kind.name
-        if not self._may_tell(number, what, now_ns):
+        if not self._may_write(number, what, now_ns):
             if number in self._late or len(self._late) < LINES_MAX:
                 self._late[number] = _Late(topic, decision, at_ns)
             return
@@ -111,13 +111,14 @@ class AdaptiveLog:
         logger.info("%s %s topic=%s %s: %s", TAG, what, topic.name, figures, sentence)
 
     def both(
-        self, topic: Topic, set_limit: str, adaptive: PublishLimit, holds: str, now_ns: int
+        self, topic: Topic, set_limit: str, adaptive: PublishLimit, applying: str, now_ns: int
     ) -> None:
-        """A topic has a publish limit that is set, as ``set_limit`` says, and the controller's."""
-        if self._may_tell(topic.log.number, f"BOTH-LIMITS {holds}", now_ns):
+        """A topic has a publish limit that is set beside the adaptive one. ``set_limit`` and
+        ``applying`` are texts of :func:`set_limit_text` and :func:`applying_text`."""
+        if self._may_write(topic.log.number, f"BOTH-LIMITS {applying}", now_ns):
             logger.info(
-                "%s BOTH-LIMITS topic=%s adaptive=%s set=%s: the tighter one holds, %s",
-                TAG, topic.name, publish_limit_text(adaptive), set_limit, holds,
+                "%s BOTH-LIMITS topic=%s adaptive=%s set=%s: the tighter one applies, %s",
+                TAG, topic.name, publish_limit_text(adaptive), set_limit, applying,
             )  # fmt: skip
 
     def everybody(
@@ -128,12 +129,12 @@ class AdaptiveLog:
         limit_bytes: int,
         now_ns: int,
     ) -> None:
-        """All topics that publish begin to be slowed, or are let go because it had no effect."""
+        """The controller begins to slow all topics that publish, or gives that up."""
         if rule is MemoryRule.EVERYBODY:
             what = "EVERYBODY"
             why = (
-                f"memory has been at full pressure for {UNNAMED_CYCLES} cycles and no topic is seen"
-                " to use it up, so that all topics that publish are slowed"
+                f"memory has been at full pressure for {UNNAMED_CYCLES} cycles and no topic stands"
+                " out as the cause, so all topics that publish are slowed"
             )
             if settings.observe_only:
                 what = "OBSERVE-ONLY would-slow-everybody"
@@ -141,17 +142,17 @@ class AdaptiveLog:
         else:
             what = "NO-EFFECT"
             why = (
-                f"slowing all topics for {NO_EFFECT_S} s did not bring memory down, so they are let"
-                " go until the pressure was over once: look for what else fills the memory"
+                f"slowing all topics for {NO_EFFECT_S} s did not bring memory down, so they are"
+                " released until the pressure has ended once; look for what else fills the memory"
             )
-        if self._may_tell(_NO_TOPIC, what, now_ns):
+        if self._may_write(_NO_TOPIC, what, now_ns):
             used = (
                 f"memoryUsed={used_bytes / MIB:,.0f} MiB memoryLimit={limit_bytes / MIB:,.0f} MiB"
             )
             logger.warning("%s %s %s: %s", TAG, what, used, why)
 
     def failed(self, error: Exception, now_ns: int) -> None:
-        """A cycle failed: with its trace at first, then once a minute with how often."""
+        """A cycle failed. At most one line a minute, with a traceback and a count."""
         self._failures_since += 1
         if self._failure_ns is not None and now_ns - self._failure_ns < QUIET_NS:
             return
@@ -161,13 +162,13 @@ class AdaptiveLog:
         logger.error("%s Evaluation cycle failed%s: %s", TAG, again, error, exc_info=error)
 
     def outlived(self, count: int, seconds: float) -> None:
-        """Limits were lifted because no cycle was whole for so long."""
+        """The controller lifted ``count`` limits, because no cycle completed for ``seconds``."""
         logger.error(
-            "%s RELEASED %d topics: no evaluation cycle was whole for %.0f s", TAG, count, seconds
+            "%s RELEASED %d topics: no evaluation cycle completed for %.0f s", TAG, count, seconds
         )
 
     def cycle_ended(self, now_ns: int) -> None:
-        """Tell of what was left out when the minute is over."""
+        """If the minute is over, count the lines that it left out, and write those that are due."""
         if self._since_ns is None or now_ns - self._since_ns < QUIET_NS:
             return
         late = [
@@ -182,21 +183,20 @@ class AdaptiveLog:
         self._late.clear()
         self.begin_anew()
         for each in late:
-            self._turned(each.topic, each.decision, each.at_ns, now_ns)
+            self._began_or_ended(each.topic, each.decision, each.at_ns, now_ns)
 
-    def _may_tell(self, number: int, what: str, now_ns: int) -> bool:
+    def _may_write(self, number: int, what: str, now_ns: int) -> bool:
         if self._since_ns is None:
             self._since_ns = now_ns
-        if (number, what) in self._told or len(self._told) >= LINES_MAX:
+        if (number, what) in self._written or len(self._written) >= LINES_MAX:
             self._left_out += 1
             return False
-        self._told[number, what] = None
+        self._written[number, what] = None
         return True
 
 
 def set_limit_text(effective: EffectiveLimit) -> str:
-    """A limit that is set, in each dimension, and where: ``100 msg/s and 1,000 B/s (topic
-    policy)``."""
+    """A limit that is set, with its source: ``100 msg/s and 1,000 B/s (topic policy)``."""
     limit = effective.limit
     if limit is None:
         return "none"
@@ -205,7 +205,7 @@ def set_limit_text(effective: EffectiveLimit) -> str:
     return f"{text} ({effective.source})"
 
 
-def holding_text(effective: EffectiveLimit) -> str:
+def applying_text(effective: EffectiveLimit) -> str:
     """Which source limits which dimension: ``topic policy in messages, adaptive controller in
     bytes``."""
     found: dict[str, list[str]] = {}
@@ -221,5 +221,5 @@ def _mode(settings: AdaptiveSettings) -> str:
 
 
 def _pressure(value: float) -> str:
-    """``0``, ``.43`` or ``1.00``: whoever looks for ``memoryPressure=[^0]`` finds those above 0."""
+    """``0``, ``.43`` or ``1.00``, so that ``memoryPressure=[^0]`` matches any pressure."""
     return f"{value:.2f}".removeprefix("0") if value > 0 else "0"

@@ -1,13 +1,13 @@
-"""How much memory the broker holds, against what it may use (law 5.3).
+"""The broker's memory use against its limit (law 5.3).
 
-CPython seldom gives memory back: after a spike the process stays as large as it was, and what was
-freed waits in the allocator for the next messages. So what the allocator has free does not count as
-held. To ask for it walks all of its free pieces under the lock that every thread allocates with:
-10 us in a heap of few pieces, 3 ms in one of a hundred thousand, 10 ms in one of half a million.
-It is therefore asked only while the process alone is above the low watermark, and the seldomer the
-longer it takes; the last answer counts meanwhile. On a thread of its own it would delay the loop as
-long, because that waits for the lock within its turn. Nothing is given back to the system: that
-holds the same lock for a tenth of a second a gigabyte.
+CPython rarely returns memory to the system: after a spike the process stays as large as it was, and
+freed memory waits in the allocator for the next messages. So memory that is free in the allocator
+does not count as used. Asking the allocator walks all its free chunks under the lock that every
+thread allocates with: 10 us for few chunks, 3 ms for a hundred thousand, 10 ms for half a million.
+The broker therefore asks only while the process is above the low watermark, and less often the
+longer it takes; the last answer counts meanwhile. A separate thread would delay the loop as long,
+because the loop waits for the lock. The broker does not make the allocator return memory: that
+holds the same lock for a tenth of a second per gigabyte.
 """
 
 from __future__ import annotations
@@ -17,39 +17,36 @@ from typing import Protocol
 
 from headgate.base.units import NS_PER_S
 
-ASK_REST = 1_000
-"""The allocator is left alone for this many times as long as it last took to ask it."""
+ASK_PAUSE_FACTOR = 1_000
+"""The pause until the allocator is asked again, in multiples of how long the last answer took."""
 
-ASK_REST_NS_MAX = 5 * NS_PER_S
-"""But no longer, so that the end of a spike is seen within the law's 10 s."""
+ASK_PAUSE_NS_MAX = 5 * NS_PER_S
+"""The longest pause, so that the end of a spike is noticed within the law's 10 s."""
 
 
 class MemorySource(Protocol):
-    """What the controller of adaptive publish throttling asks once a cycle."""
+    """Where the controller of adaptive publish throttling reads memory use, once a cycle."""
 
     @property
     def limit_bytes(self) -> int:
-        """What the broker may use; above 0."""
+        """Memory that the broker may use; above 0."""
 
     def used_bytes(self) -> int:
-        """What it holds now; 0 where that is not known."""
+        """Memory that the broker uses now; 0 if unknown."""
 
 
 class SystemMemory(Protocol):
-    """The process as the system and its allocator see it."""
+    """The process's memory as the system and the allocator report it."""
 
     def resident_bytes(self) -> int:
-        """Memory of the machine that the process occupies; 0 where the system does not tell."""
+        """Physical memory of the process; 0 if the system does not report it."""
 
     def free_bytes(self) -> int:
-        """What the allocator keeps for the next allocations; 0 where it does not tell.
-
-        May take milliseconds.
-        """
+        """Free memory in the allocator; 0 if it does not report that. May take milliseconds."""
 
 
 class ProcessMemory:
-    """What the process occupies, less what could be used again at once."""
+    """The process's physical memory without what is available for reuse."""
 
     def __init__(
         self,
@@ -60,9 +57,9 @@ class ProcessMemory:
         low_share: Callable[[], float],
         now_ns: Callable[[], int],
     ) -> None:
-        """``cache_bytes`` are what caches could give up at once, ``low_share`` is the low watermark
-        as a share of the limit: up to there nothing depends on what the allocator has free.
-        ``now_ns`` is monotone.
+        """``cache_bytes`` returns what caches could release at once and ``now_ns`` a monotonic
+        time. ``low_share`` returns the low watermark as a share of the limit: below it, free memory
+        in the allocator does not matter.
         """
         self.limit_bytes = limit_bytes
         self._cache_bytes = cache_bytes
@@ -73,15 +70,17 @@ class ProcessMemory:
         self._ask_again_ns = now_ns()
 
     def used_bytes(self) -> int:
-        """What the process holds without the entry cache, which gives way to everything else."""
+        """Memory in use without the entry cache, which gives way to everything else."""
         held_bytes = max(0, self._system.resident_bytes() - self._cache_bytes())
         if held_bytes <= self._low_share() * self.limit_bytes:
-            # By the next time that it matters, what was free may long be in use.
+            # The next time that it matters, the free memory may be in use again.
             self._free_bytes = 0
             return held_bytes
         begun_ns = self._now_ns()
         if begun_ns >= self._ask_again_ns:
             self._free_bytes = self._system.free_bytes()
             now_ns = self._now_ns()
-            self._ask_again_ns = now_ns + min(ASK_REST * (now_ns - begun_ns), ASK_REST_NS_MAX)
+            self._ask_again_ns = now_ns + min(
+                ASK_PAUSE_FACTOR * (now_ns - begun_ns), ASK_PAUSE_NS_MAX
+            )
         return max(0, held_bytes - self._free_bytes)

@@ -100,6 +100,10 @@ class PublishLimitsInForce:
             return NO_LIMIT
         return _with_adaptive(self._table.of_topic(topic.name), topic.adaptive_limit)
 
+    def of_topic_as_set(self, topic: Topic) -> EffectiveLimit:
+        """The limit that is set for a topic, without the adaptive one."""
+        return NO_LIMIT if topic.is_system else self._table.of_topic(topic.name)
+
     def on(self, topic: Topic) -> list[EffectiveLimit]:
         """The limits that apply to a topic: its own and the broker's."""
         if topic.is_system:

@@ -378,7 +378,7 @@ def test_an_emergency_stop_and_the_return_to_live_are_told(
     ]  # fmt: skip
     both = [line for line in lines if line.startswith(f"BOTH-LIMITS topic={TOPIC} adaptive=")]
     assert both
-    assert " set=350 msg/s (topic policy): the tighter one holds, " in both[0]
+    assert " set=350 msg/s (topic policy): the tighter one applies, " in both[0]
     assert both[-1].endswith("adaptive controller in messages and bytes")
 
 
@@ -535,14 +535,14 @@ async def test_a_cycle_touches_only_topics_that_published_or_are_limited(world: 
         await live(world, f"{TOPIC}-{number}")
     publisher = Publisher(world, await world.connect(), f"{TOPIC}-2", 50)
     looked: list[str] = []
-    look = AdaptiveThrottle._look
+    look = AdaptiveThrottle._evaluate
 
     def watched(self: AdaptiveThrottle, topic: object) -> None:
         looked.append(topic.name.local)  # type: ignore[attr-defined]
         look(self, topic)  # type: ignore[arg-type]
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(AdaptiveThrottle, "_look", watched)
+        patch.setattr(AdaptiveThrottle, "_evaluate", watched)
         await asyncio.sleep(5)
     assert set(looked) == {"orders-2"}
     assert len(looked) >= 4

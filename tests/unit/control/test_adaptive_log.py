@@ -142,7 +142,7 @@ def test_where_both_limits_meet(lines: pytest.LogCaptureFixture) -> None:
     first, second = lines.messages
     assert first == (
         "[AdaptiveThrottle] BOTH-LIMITS topic=persistent://acme/ns/t adaptive=75 msg/s and 800 B/s"
-        " set=100 msg/s (topic policy): the tighter one holds, topic policy in messages"
+        " set=100 msg/s (topic policy): the tighter one applies, topic policy in messages"
     )
     assert second.endswith("adaptive controller in messages")
 
@@ -185,5 +185,5 @@ def test_a_failure_is_told_with_its_trace_and_then_once_a_minute(
 def test_limits_that_are_lifted_are_told(lines: pytest.LogCaptureFixture) -> None:
     AdaptiveLog().outlived(3, 31.2)
     assert lines.messages == [
-        "[AdaptiveThrottle] RELEASED 3 topics: no evaluation cycle was whole for 31 s"
+        "[AdaptiveThrottle] RELEASED 3 topics: no evaluation cycle completed for 31 s"
     ]

@@ -54,7 +54,7 @@ async def test_all_who_publish_are_slowed_and_let_go_without_effect(world: World
         topic = await live(world, name)
         assert topic.adaptive_limit is not None
         assert topic.adaptive_limit.messages == 2  # the floor: a tenth
-        state = adaptive_state(world.broker, [topic])
+        state = adaptive_state(world.broker.adaptive, [topic])
         assert state is not None
         assert "no topic is seen to use it up" in state.sentence
         assert state.decisions[-1].memory_rule == "everybody"
@@ -113,7 +113,7 @@ def test_the_log_says_when_it_begins_and_when_it_is_given_up(
     if observes:
         assert begun == (
             f"[AdaptiveThrottle] OBSERVE-ONLY would-slow-everybody {used}memory has been at full"
-            " pressure for 3 cycles and no topic is seen to use it up, so that all topics that"
+            " pressure for 3 cycles and no topic stands out as the cause, so all topics that"
             " publish would be slowed"
         )
         assert (
@@ -125,6 +125,6 @@ def test_the_log_says_when_it_begins_and_when_it_is_given_up(
         assert begun.endswith("all topics that publish are slowed")
     assert given_up == (
         f"[AdaptiveThrottle] NO-EFFECT {used}slowing all topics for 60 s did not bring memory"
-        " down, so they are let go until the pressure was over once: look for what else fills the"
-        " memory"
+        " down, so they are released until the pressure has ended once; look for what else fills"
+        " the memory"
     )
