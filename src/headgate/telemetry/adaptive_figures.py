@@ -1,6 +1,6 @@
 """The adaptive controller's figures, for /metrics and OpenTelemetry alike.
 
-Nothing of it is there while the feature is off; figures of topics only where they are asked for.
+There are none while the feature is off, and figures of topics only if the settings ask for them.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from headgate.base.units import NS_PER_MS
 from headgate.telemetry.prometheus.values import Number
 
 if TYPE_CHECKING:
-    from headgate.broker.service import Broker
     from headgate.control.adaptive import AdaptiveThrottle
     from headgate.engine.topic import Topic
+    from headgate.policy.settings import Settings
 
 PULSAR_BROKER: Final = "pulsar.broker.adaptive.throttle."
 PULSAR_TOPIC: Final = "pulsar.broker.topic.adaptive.throttle."
@@ -36,11 +36,10 @@ def broker_figures(throttle: AdaptiveThrottle) -> tuple[Number, ...]:
     )
 
 
-def topic_figures(broker: Broker, topic: Topic) -> tuple[Number, ...] | None:
-    """In the order of :data:`headgate.telemetry.prometheus.series.ADAPTIVE_TOPIC_SERIES`; None
-    where there are none, or nobody asks for them."""
-    wanted = broker.settings.adaptivePublisherThrottlingPerTopicMetricsEnabled
-    if not wanted or broker.adaptive is None or topic.control is None:
+def topic_figures(settings: Settings, topic: Topic) -> tuple[Number, ...] | None:
+    """In the order of :data:`.series.ADAPTIVE_TOPIC_SERIES`; None if they are not enabled or the
+    controller does not know the topic."""
+    if not settings.adaptivePublisherThrottlingPerTopicMetricsEnabled or topic.control is None:
         return None
     active, *others = topic.control.figures()
     return (int(active), *others)

@@ -91,7 +91,7 @@ def test_each_start_says_what_is_damaged(caplog: pytest.LogCaptureFixture) -> No
     @played()
     async def story(world: World) -> None:
         await damaged_world(world)
-        assert f"standing still until that is accepted: {TOPIC} (" in caplog.text
+        assert f"stopped until the damage is accepted: {TOPIC} (" in caplog.text
         caplog.clear()
         world.crash()
         await world.start()

@@ -30,7 +30,7 @@ async def test_there_are_none_while_it_is_off(world: World) -> None:
     await asyncio.sleep(3)
     _, samples = read_page(await rendered(world.broker))
     assert not [s for s in samples if s.name.startswith("headgate_adaptive_")]
-    assert topic_figures(world.broker, await live(world)) is None
+    assert topic_figures(world.broker.settings, await live(world)) is None
 
 
 @played(settings=ON)
@@ -50,7 +50,7 @@ async def test_the_brokers_and_on_demand_each_topics(world: World) -> None:
     assert not [s for s in samples if s.name.startswith("headgate_adaptive_topic")]
     await change_setting(world, "adaptivePublisherThrottlingPerTopicMetricsEnabled", "true")
     _, samples = read_page(await rendered(world.broker))
-    figures = topic_figures(world.broker, topic)
+    figures = topic_figures(world.broker.settings, topic)
     assert figures is not None
     for series, figure in zip(ADAPTIVE_TOPIC_SERIES, figures, strict=True):
         assert abs(value_of(samples, series.name, topic=TOPIC) - figure) < 0.001

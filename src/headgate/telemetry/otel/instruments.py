@@ -1,11 +1,10 @@
-"""Every OpenTelemetry instrument: name, kind, unit, meaning, where its values are, attributes.
+"""Every OpenTelemetry instrument: the one table from which export and reference page are made.
 
-The reference page is made from these tables, and nothing else is exported. A new instrument is one
-line here and, where a look at the subject is not enough, a reader in :mod:`.readings`; while its
-reader gives nothing, it is absent. Names that start with ``pulsar.broker.`` are Pulsar's, with its
-units and attributes; those that start with ``headgate.`` are Headgate's own series of ``/metrics``.
-
-OpenTelemetry's libraries are not needed here: only :mod:`.otlp`, which exports, loads them.
+A new instrument is one line here and, where a look at the subject is not enough, a reader in
+:mod:`.readings`. An instrument whose reader gives nothing is absent from that export. Names that
+start with ``pulsar.broker.`` are Pulsar's, with its units and attributes; names that start with
+``headgate.`` are Headgate's own series of ``/metrics``. OpenTelemetry's libraries are not needed
+here: only :mod:`.otlp`, which exports, loads them.
 """
 
 from __future__ import annotations
@@ -13,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final
 
 from headgate.broker.damage import damage_counts
@@ -24,7 +24,6 @@ from headgate.telemetry.prometheus.series import SUBSCRIPTION_LABELS, Series
 from headgate.telemetry.prometheus.values import Number
 
 if TYPE_CHECKING:
-    from headgate.broker.service import Broker
     from headgate.engine.consumer import Consumer
 
 TOPIC_ATTRIBUTES: Final = (
@@ -41,7 +40,7 @@ PRODUCER_ATTRIBUTES: Final = (
 
 
 class Kind(Enum):
-    """What may be done with the values."""
+    """How values may be combined."""
 
     COUNTER = "counter"
     """They only grow: a rate makes sense."""
@@ -53,12 +52,12 @@ class Kind(Enum):
 
 COUNTER, UP_DOWN_COUNTER, GAUGE = Kind
 
-Reader = Callable[["Broker", Any], Number | Values | None]
+Reader = Callable[[Any], Number | Values | None]
 
 
 @dataclass(frozen=True, slots=True)
 class Instrument:
-    """One name that is exported, of the subjects of one table."""
+    """One exported name, which reads the subjects of its table."""
 
     name: str
     kind: Kind
@@ -68,7 +67,7 @@ class Instrument:
     read: Reader
     """Gives a number, or several with attributes of their own, or nothing."""
     attributes: tuple[str, ...] = ()
-    """Those that tell several numbers apart, beside the subject's."""
+    """Attributes that tell several numbers apart, besides those of the subject."""
 
 
 _PUBLIC_NAMES = {"quota_type": readings.QUOTA_TYPE}
@@ -86,8 +85,7 @@ def _adaptive(name: str, kind: Kind, unit: str, of: Sequence[Series], index: int
     """A figure of the adaptive controller, under the name of Pulsar's draft."""
     is_of_broker = of is series.ADAPTIVE_SERIES
     prefix = PULSAR_BROKER if is_of_broker else PULSAR_TOPIC
-    read = readings.adaptive(index) if is_of_broker else readings.adaptive_topic(index)
-    return Instrument(prefix + name, kind, unit, of[index].meaning, read)
+    return Instrument(prefix + name, kind, unit, of[index].meaning, itemgetter(index))
 
 
 _OF_BROKER, _OF_TOPIC = series.ADAPTIVE_SERIES, series.ADAPTIVE_TOPIC_SERIES
@@ -99,12 +97,12 @@ ADAPTIVE_INSTRUMENTS: Final = (
     _adaptive("controller.last.evaluation.timestamp", GAUGE, "ms", _OF_BROKER, 3),
     _adaptive("controller.evaluation.duration", GAUGE, "ms", _OF_BROKER, 4),
     _adaptive("controller.evaluation.failure.count", COUNTER, "{failure}", _OF_BROKER, 5),
-    _ours(_OF_BROKER[6], GAUGE, "ms", readings.adaptive(6)),
-    _ours(_OF_BROKER[7], GAUGE, "1", readings.adaptive(7)),
-    _ours(_OF_BROKER[8], GAUGE, "By", readings.adaptive(8)),
-    _ours(_OF_BROKER[9], GAUGE, "By", readings.adaptive(9)),
+    _ours(_OF_BROKER[6], GAUGE, "ms", itemgetter(6)),
+    _ours(_OF_BROKER[7], GAUGE, "1", itemgetter(7)),
+    _ours(_OF_BROKER[8], GAUGE, "By", itemgetter(8)),
+    _ours(_OF_BROKER[9], GAUGE, "By", itemgetter(9)),
 )
-"""Of the broker, while adaptive publish throttling is enabled."""
+"""Their subject: :func:`.adaptive_figures.broker_figures`, while the feature is enabled."""
 
 ADAPTIVE_TOPIC_INSTRUMENTS: Final = (
     _adaptive("active", GAUGE, "1", _OF_TOPIC, 0),
@@ -114,10 +112,10 @@ ADAPTIVE_TOPIC_INSTRUMENTS: Final = (
     _adaptive("backlog.pressure", GAUGE, "1", _OF_TOPIC, 4),
     _adaptive("rate.reduction.ratio", GAUGE, "1", _OF_TOPIC, 5),
 )
-"""Of each topic, where ``adaptivePublisherThrottlingPerTopicMetricsEnabled``."""
+"""Their subject: :func:`.adaptive_figures.topic_figures`, with
+``adaptivePublisherThrottlingPerTopicMetricsEnabled``."""
 
-BROKER_INSTRUMENTS: Final = (
-    *ADAPTIVE_INSTRUMENTS,
+CONNECTION_INSTRUMENTS: Final = (
     Instrument("pulsar.broker.connection.count", UP_DOWN_COUNTER, "{connection}",
                "Connections of the binary protocol: ``active`` are open now, ``open`` were accepted"
                " and ``close`` ended since the start.",
@@ -130,70 +128,87 @@ BROKER_INSTRUMENTS: Final = (
                " that none did any more (``resumed``); that it had as many unanswered as it may"
                " (``throttled``), and room again (``unthrottled``).",
                readings.connections_limited, (readings.RATE_LIMIT_OPERATION,)),
+    _ours(series.DELAYS_IGNORED_SERIES, COUNTER, "{message}",
+          lambda of: of.counts.delays_ignored),
+)  # fmt: skip
+"""Their subject: :class:`.readings.Connections`."""
+
+LOOKUP_INSTRUMENTS: Final = (
     Instrument("pulsar.broker.request.topic.lookup.concurrent.usage", UP_DOWN_COUNTER,
                "{operation}", "Lookups that wait for a topic to be made.",
-               lambda broker, _: broker.lookups_count),
+               lambda broker: broker.lookups_count),
     Instrument("pulsar.broker.request.topic.lookup.concurrent.limit", UP_DOWN_COUNTER,
                "{operation}", "How many may: ``maxConcurrentLookupRequest``.",
-               lambda broker, _: broker.settings.maxConcurrentLookupRequest),
-    _ours(series.DELAYS_IGNORED_SERIES, COUNTER, "{message}",
-          lambda broker, _: broker.counts.delays_ignored),
+               lambda broker: broker.settings.maxConcurrentLookupRequest),
+)  # fmt: skip
+"""Their subject: the broker's pending lookups and its settings."""
+
+ENGINE_INSTRUMENTS: Final = (
     _ours(series.CHECK_DEFECTS_SERIES, COUNTER, "{topic}",
-          lambda broker, _: broker.engine.quotas.defects_count),
-    _ours(series.DAMAGE_SERIES[0], GAUGE, "{topic}", lambda broker, _:
-    damage_counts(broker.engine)[0]), _ours(series.DAMAGE_SERIES[1], GAUGE, "{subscription}",
-          lambda broker, _: damage_counts(broker.engine)[1]),
+          lambda engine: engine.quotas.defects_count),
+    _ours(series.DAMAGE_SERIES[0], GAUGE, "{topic}", lambda engine: damage_counts(engine)[0]),
+    _ours(series.DAMAGE_SERIES[1], GAUGE, "{subscription}",
+          lambda engine: damage_counts(engine)[1]),
+)  # fmt: skip
+"""Their subject: the engine."""
+
+STORAGE_INSTRUMENTS: Final = (
     _ours(series.DISK_FREE_SERIES, GAUGE, "By", readings.disk_free_bytes),
     _ours(series.DISK_SIZE_SERIES, GAUGE, "By", readings.disk_size_bytes),
     _ours(series.DISK_FULL_SERIES, GAUGE, "1",
-          lambda broker, _: int(broker.disk.full_since_ns is not None)),
+          lambda storage: int(storage.disk.full_since_ns is not None)),
     _ours(series.DISK_FULL_SECONDS_SERIES, COUNTER, "s", readings.disk_full_seconds),
     _ours(series.COMMITS_SERIES, COUNTER, "{commit}",
-          lambda broker, _: broker.committer.pace.count),
+          lambda storage: storage.pace.count),
     _ours(series.COMMIT_SECONDS_SERIES, COUNTER, "s", readings.commit_seconds),
     _ours(series.COMMIT_LONGEST_SERIES, GAUGE, "s",
-          lambda broker, _: broker.committer.pace.facts().longest_s),
+          lambda storage: storage.pace.facts().longest_s),
     _ours(series.COMMIT_RUNNING_SERIES, GAUGE, "s", readings.commit_running_seconds),
     _ours(series.CONNECTIONS_REFUSED_SERIES, COUNTER, "{connection}",
-          lambda broker, _: broker.door.refused_count),
-    _ours(series.LIMIT_SERIES, GAUGE, "1/s", readings.broker_limit),
+          lambda storage: storage.admission.refused_count),
 )  # fmt: skip
+"""Their subject: :class:`.readings.Storage`."""
+
+BROKER_POLICY_INSTRUMENTS: Final = (
+    _ours(series.LIMIT_SERIES, GAUGE, "1/s", readings.broker_limit),
+)
+
+BROKER_INSTRUMENTS: Final = (
+    *ADAPTIVE_INSTRUMENTS, *CONNECTION_INSTRUMENTS, *LOOKUP_INSTRUMENTS, *ENGINE_INSTRUMENTS,
+    *STORAGE_INSTRUMENTS, *BROKER_POLICY_INSTRUMENTS,
+)  # fmt: skip
+"""All instruments of the broker."""
 
 TOPIC_INSTRUMENTS: Final = (
-    *ADAPTIVE_TOPIC_INSTRUMENTS,
     Instrument("pulsar.broker.topic.subscription.count", UP_DOWN_COUNTER, "{subscription}",
-               "Subscriptions, readers included.", lambda _, topic: len(topic.subscriptions)),
+               "Subscriptions, readers included.", lambda topic: len(topic.subscriptions)),
     Instrument("pulsar.broker.topic.producer.count", UP_DOWN_COUNTER, "{producer}",
-               "Connected producers.", lambda _, topic: len(topic.producers)),
+               "Connected producers.", lambda topic: len(topic.producers)),
     Instrument("pulsar.broker.topic.consumer.count", UP_DOWN_COUNTER, "{consumer}",
                "Connected consumers.",
-               lambda _, topic: sum(len(s.consumers) for s in topic.subscriptions.values())),
+               lambda topic: sum(len(s.consumers) for s in topic.subscriptions.values())),
     Instrument("pulsar.broker.topic.message.incoming.count", COUNTER, "{message}",
                "Messages published since the topic was loaded.",
-               lambda _, topic: topic.messages_in()),
+               lambda topic: topic.messages_in()),
     Instrument("pulsar.broker.topic.message.outgoing.count", COUNTER, "{message}",
                "Messages handed to consumers since the topic was loaded, repeats included.",
                readings.messages_out),
     Instrument("pulsar.broker.topic.message.incoming.size", COUNTER, "By",
-               "Bytes published since the topic was loaded.", lambda _, topic: topic.bytes_in()),
+               "Bytes published since the topic was loaded.", lambda topic: topic.bytes_in()),
     Instrument("pulsar.broker.topic.message.outgoing.size", COUNTER, "By",
                "Bytes handed to consumers since the topic was loaded, repeats included.",
                readings.bytes_out),
     Instrument("pulsar.broker.topic.publish.rate.limit.count", COUNTER, "{event}",
                "Times that a connection with a producer on it was read no further: see"
                " ``pulsar_publish_rate_limit_times``.",
-               lambda _, topic: topic.publish_throttled_count),
+               lambda topic: topic.publish_throttled_count),
     Instrument("pulsar.broker.topic.storage.size", UP_DOWN_COUNTER, "By",
-               "Bytes of all entries held.", lambda _, topic: topic.storage_bytes()),
+               "Bytes of all entries held.", lambda topic: topic.storage_bytes()),
     Instrument("pulsar.broker.topic.storage.logical.size", UP_DOWN_COUNTER, "By",
-               "The same: there is one copy.", lambda _, topic: topic.storage_bytes()),
+               "The same: there is one copy.", lambda topic: topic.storage_bytes()),
     Instrument("pulsar.broker.topic.storage.backlog.size", UP_DOWN_COUNTER, "By",
                "Largest exact backlog of a durable subscription.",
-               lambda _, topic: topic.backlog_bytes()),
-    Instrument("pulsar.broker.topic.storage.backlog.quota.limit.size", UP_DOWN_COUNTER, "By",
-               "Size quota in force; -1 without one.", readings.quota_bytes),
-    Instrument("pulsar.broker.topic.storage.backlog.quota.limit.time", GAUGE, "s",
-               "Time quota in force; -1 without one.", readings.quota_s),
+               lambda topic: topic.backlog_bytes()),
     Instrument("pulsar.broker.topic.storage.backlog.quota.eviction.count", COUNTER, "{eviction}",
                "Acts of eviction by a backlog quota since the topic was loaded, zeros included.",
                readings.evictions, (readings.QUOTA_TYPE,)),
@@ -202,10 +217,10 @@ TOPIC_INSTRUMENTS: Final = (
                " without backlog.", readings.oldest_age_s),
     Instrument("pulsar.broker.topic.storage.entry.outgoing.count", COUNTER, "{entry}",
                "Entries stored since the topic was loaded.",
-               lambda _, topic: topic.counters()[2]),
+               lambda topic: topic.counters()[2]),
     Instrument("pulsar.broker.topic.storage.entry.incoming.count", COUNTER, "{entry}",
                "Entries read from disk since the topic was loaded.",
-               lambda _, topic: topic.entries_read),
+               lambda topic: topic.entries_read),
     _ours(series.EVICTED_MESSAGES_SERIES, COUNTER, "{message}", readings.evicted_messages),
     _ours(series.EVICTED_BYTES_SERIES, COUNTER, "By", readings.evicted_bytes),
     _ours(series.BREACH_SERIES, GAUGE, "s", readings.seconds_to_breach),
@@ -216,13 +231,25 @@ TOPIC_INSTRUMENTS: Final = (
     _ours(series.PARKED_SECONDS_SERIES, COUNTER, "s", readings.parked_seconds),
     _ours(series.PARKED_MESSAGES_SERIES, UP_DOWN_COUNTER, "{message}", readings.parked_messages),
     _ours(series.PARKED_BYTES_SERIES, UP_DOWN_COUNTER, "By", readings.parked_bytes),
+)  # fmt: skip
+
+TOPIC_POLICY_INSTRUMENTS: Final = (
+    Instrument("pulsar.broker.topic.storage.backlog.quota.limit.size", UP_DOWN_COUNTER, "By",
+               "Size quota in force; -1 without one.", readings.quota_bytes),
+    Instrument("pulsar.broker.topic.storage.backlog.quota.limit.time", GAUGE, "s",
+               "Time quota in force; -1 without one.", readings.quota_s),
     _ours(series.LIMIT_SERIES, GAUGE, "1/s", readings.topic_limit),
 )  # fmt: skip
+"""Their subject: :class:`.readings.Policies`."""
 
 SUBSCRIPTION_INSTRUMENTS: Final = (
     _ours(series.STATE_SERIES, COUNTER, "s", readings.state_seconds),
+)
+
+SUBSCRIPTION_POLICY_INSTRUMENTS: Final = (
     _ours(series.LIMIT_SERIES, GAUGE, "1/s", readings.subscription_limit),
 )
+"""Their subject: :class:`.readings.Policies`."""
 
 
 def _consumers(
@@ -230,7 +257,7 @@ def _consumers(
 ) -> Instrument:
     """Its subjects are the consumers of a subscription that share a name and an id."""
 
-    def total(_: Broker, consumers: Sequence[Consumer]) -> int:
+    def total(consumers: Sequence[Consumer]) -> int:
         return sum(map(read, consumers))
 
     return Instrument(f"pulsar.broker.consumer.{name}", kind, unit, meaning, total)
@@ -259,21 +286,23 @@ CONSUMER_INSTRUMENTS: Final = (
 
 PRODUCER_INSTRUMENTS: Final = (
     Instrument("pulsar.broker.producer.message.incoming.count", COUNTER, "{message}",
-               "Messages that it published.", lambda _, producer: producer.messages_published),
+               "Messages that it published.", lambda producer: producer.messages_published),
     Instrument("pulsar.broker.producer.message.incoming.size", COUNTER, "By",
-               "The same in bytes.", lambda _, producer: producer.bytes_published),
+               "The same in bytes.", lambda producer: producer.bytes_published),
 )  # fmt: skip
 
 INSTRUMENTS: Final = (
     ("the broker", (), BROKER_INSTRUMENTS),
-    ("each topic", TOPIC_ATTRIBUTES, TOPIC_INSTRUMENTS),
-    ("each subscription", SUBSCRIPTION_ATTRIBUTES, SUBSCRIPTION_INSTRUMENTS),
+    ("each topic", TOPIC_ATTRIBUTES,
+     (*ADAPTIVE_TOPIC_INSTRUMENTS, *TOPIC_INSTRUMENTS, *TOPIC_POLICY_INSTRUMENTS)),
+    ("each subscription", SUBSCRIPTION_ATTRIBUTES,
+     (*SUBSCRIPTION_INSTRUMENTS, *SUBSCRIPTION_POLICY_INSTRUMENTS)),
     ("each connected consumer", CONSUMER_ATTRIBUTES, CONSUMER_INSTRUMENTS),
     ("each connected producer", PRODUCER_ATTRIBUTES, PRODUCER_INSTRUMENTS),
 )  # fmt: skip
-"""All tables: of what they tell, with which attributes."""
+"""All instruments: what they measure, with which attributes."""
 
 BY_NAME: Final = {
     instrument.name: instrument for _, _, table in INSTRUMENTS for instrument in table
 }
-"""One that several tables have is of the same kind and unit in each."""
+"""A name that stands in several tables has the same kind and unit in each."""

@@ -1,7 +1,7 @@
-"""The values of all instruments, taken on the loop in slices and handed on in batches.
+"""The values of all instruments, read on the loop in slices and handed on in batches.
 
-A batch is what one request carries: nobody ever holds the values of all topics at once. All of a
-subject's values are of one turn.
+A batch is what one request carries, so the values of all topics are never in memory at once. All
+values of one subject are of one turn.
 """
 
 from __future__ import annotations
@@ -12,15 +12,24 @@ from collections.abc import AsyncGenerator, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from headgate.base.units import NS_PER_MS
+from headgate.telemetry.adaptive_figures import broker_figures, topic_figures
 from headgate.telemetry.otel.instruments import (
-    BROKER_INSTRUMENTS,
+    ADAPTIVE_INSTRUMENTS,
+    ADAPTIVE_TOPIC_INSTRUMENTS,
+    BROKER_POLICY_INSTRUMENTS,
+    CONNECTION_INSTRUMENTS,
     CONSUMER_INSTRUMENTS,
+    ENGINE_INSTRUMENTS,
+    LOOKUP_INSTRUMENTS,
     PRODUCER_INSTRUMENTS,
+    STORAGE_INSTRUMENTS,
     SUBSCRIPTION_INSTRUMENTS,
+    SUBSCRIPTION_POLICY_INSTRUMENTS,
     TOPIC_INSTRUMENTS,
+    TOPIC_POLICY_INSTRUMENTS,
     Instrument,
 )
-from headgate.telemetry.otel.readings import Attributes
+from headgate.telemetry.otel.readings import Attributes, Policies, Storage
 from headgate.telemetry.prometheus.values import Number
 
 if TYPE_CHECKING:
@@ -43,7 +52,7 @@ class Measurement(NamedTuple):
 
     attributes: Attributes
     since_ns: int
-    """Wall clock: what is counted was 0 then."""
+    """Wall clock: the instant at which a counter was 0."""
     at_ns: int
     """Wall clock."""
     value: Number
@@ -58,17 +67,17 @@ class Batch:
 
     def take(
         self,
-        broker: Broker,
+        now_ms: int,
         table: Sequence[Instrument],
         subject: Any,
         attributes: Attributes,
         since_ms: int,
     ) -> None:
-        """Add what the instruments of ``table`` say of ``subject`` now."""
-        at_ns = broker.engine.now_ms * NS_PER_MS
+        """Add what the instruments of ``table`` read from ``subject`` now (wall clock)."""
+        at_ns = now_ms * NS_PER_MS
         since_ns = min(since_ms * NS_PER_MS, at_ns)
         for instrument in table:
-            found = instrument.read(broker, subject)
+            found = instrument.read(subject)
             if found is None:
                 continue
             if isinstance(found, Number):
@@ -89,7 +98,7 @@ async def batches(broker: Broker) -> AsyncGenerator[Batch, None]:
     broker.begin_turn()
     batch, rested_at = Batch(), 0
     for table, subject, attributes, since_ms in _subjects(broker):
-        batch.take(broker, table, subject, attributes, since_ms)
+        batch.take(broker.engine.now_ms, table, subject, attributes, since_ms)
         if batch.size >= BATCH_MEASUREMENTS:
             yield batch
             batch, rested_at = Batch(), 0
@@ -103,15 +112,25 @@ async def batches(broker: Broker) -> AsyncGenerator[Batch, None]:
 
 
 Subject = tuple[tuple[Instrument, ...], Any, Attributes, int]
-"""Its instruments, itself, what names it, and since when it counts (ms, wall clock)."""
+"""Instruments, their subject, its attributes, and since when it counts (ms, wall clock)."""
 
 
 def _subjects(broker: Broker) -> Iterator[Subject]:
-    """Whatever is live when its turn comes."""
-    yield BROKER_INSTRUMENTS, broker, {}, broker.started_ms
+    """The subjects that are live when their turn comes."""
+    for table, subject in _of_broker(broker):
+        yield table, subject, {}, broker.started_ms
     for topic in broker.engine.live_topics():
         named = _of_topic(topic)
         yield TOPIC_INSTRUMENTS, topic, named, topic.loaded_ms
+        policies = Policies(
+            broker.in_force.of_topic(topic),
+            broker.publish_in_force.of_topic(topic),
+            broker.policies.shown_quotas(topic),
+        )
+        yield TOPIC_POLICY_INSTRUMENTS, policies, named, topic.loaded_ms
+        figures = topic_figures(broker.settings, topic)
+        if figures is not None:
+            yield ADAPTIVE_TOPIC_INSTRUMENTS, figures, named, topic.loaded_ms
         for producer in list(topic.producers.values()):
             yield (
                 PRODUCER_INSTRUMENTS,
@@ -121,12 +140,28 @@ def _subjects(broker: Broker) -> Iterator[Subject]:
             )
         for subscription in list(topic.subscriptions.values()):
             if not subscription.removed:
-                yield from _subscription(subscription, named)
+                limits = Policies(broker.in_force.of_subscription(subscription))
+                yield from _subscription(subscription, limits, named)
 
 
-def _subscription(subscription: Subscription, topic: Attributes) -> Iterator[Subject]:
+def _of_broker(broker: Broker) -> Iterator[tuple[tuple[Instrument, ...], Any]]:
+    if broker.adaptive is not None:
+        yield ADAPTIVE_INSTRUMENTS, broker_figures(broker.adaptive)
+    pace, now_ns = broker.committer.pace, broker.engine.now_ns
+    limits = Policies(broker.in_force.of_broker(), broker.publish_in_force.of_broker())
+    yield CONNECTION_INSTRUMENTS, broker
+    yield LOOKUP_INSTRUMENTS, broker
+    yield ENGINE_INSTRUMENTS, broker.engine
+    yield STORAGE_INSTRUMENTS, Storage(broker.disk, pace, broker.door, now_ns)
+    yield BROKER_POLICY_INSTRUMENTS, limits
+
+
+def _subscription(
+    subscription: Subscription, limits: Policies, topic: Attributes
+) -> Iterator[Subject]:
     named = {**topic, "pulsar.subscription.name": subscription.name}
     yield SUBSCRIPTION_INSTRUMENTS, subscription, named, subscription.created_ms
+    yield SUBSCRIPTION_POLICY_INSTRUMENTS, limits, named, subscription.created_ms
     # Clients may give several consumers one name; what they count is then one sum.
     consumers: dict[tuple[str, int], list[Consumer]] = {}
     for consumer in subscription.consumers:

@@ -1,32 +1,35 @@
-"""What OpenTelemetry instruments of more than one value read, and of values that take more than a
-look: each with the attributes that tell its values apart.
+"""The values that OpenTelemetry instruments read, where that takes more than a look at the subject.
 
-Readers get the broker and the subject, within one turn; they change nothing. None, or no values at
-all, says that there is nothing to tell of this subject now.
+A reader takes the subject of its table, within one turn, and changes nothing. A reader of several
+values gives each with the attributes that tell it apart. None, or no values at all, means that the
+instrument has nothing to report for this subject now.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from headgate.base.park_cause import ParkCause
 from headgate.base.units import MS_PER_S, NS_PER_S
 from headgate.flow.account.account import LABELS
 from headgate.flow.limits.precedence import EffectiveLimit
 from headgate.flow.limits.rate_limit import Dimension
-from headgate.flow.quota.backlog_quota import QuotaType
-from headgate.policy.limits_in_force import PUBLISH_BROKER, PUBLISH_TOPIC
-from headgate.telemetry.adaptive_figures import broker_figures, topic_figures
+from headgate.flow.quota.backlog_quota import NO_QUOTAS, Quotas, QuotaType
+from headgate.policy.limits_in_force import NO_LIMIT, PUBLISH_BROKER, PUBLISH_TOPIC
 from headgate.telemetry.prometheus.values import Number, backlog_age_s
 from headgate.telemetry.records.subjects import cells_of
 
 if TYPE_CHECKING:
-    from headgate.broker.service import Broker
+    from headgate.broker.connection import Connection
+    from headgate.broker.connection_admission import ConnectionAdmission
+    from headgate.broker.info import BrokerCounts
     from headgate.engine.parking import Parking
     from headgate.engine.subscription import Subscription
     from headgate.engine.topic import Topic
     from headgate.engine.topic_quota import ProducerStops, TopicQuota
+    from headgate.storage.commit_pace import CommitPace
+    from headgate.storage.disk_watch import DiskWatch
 
 Attributes = Mapping[str, str | int]
 Values = Iterable[tuple[Attributes, Number]]
@@ -51,31 +54,55 @@ _CELLS: Final = tuple(
 )
 
 
+class Connections(Protocol):
+    """The connections of a broker and their counts since its start."""
+
+    counts: BrokerCounts
+    connections: set[Connection]
+
+
+class Storage(NamedTuple):
+    """What all topics stand on."""
+
+    disk: DiskWatch
+    pace: CommitPace
+    admission: ConnectionAdmission
+    now_ns: int
+
+
+class Policies(NamedTuple):
+    """The limits and quotas in force on the broker, a topic or a subscription."""
+
+    dispatch: EffectiveLimit
+    publish: EffectiveLimit = NO_LIMIT
+    quotas: Quotas = NO_QUOTAS
+
+
 # -- the broker ----------------------------------------------------------------------------------
 
 
-def connections(broker: Broker, _: object) -> Values:
-    """Those open now, those ever accepted, those ever ended."""
-    counts = broker.counts
+def connections(of: Connections) -> Values:
+    """Connections that are open now, were ever accepted, have ended."""
+    counts = of.counts
     return (
-        ({CONNECTION_STATUS: "active"}, len(broker.connections)),
+        ({CONNECTION_STATUS: "active"}, len(of.connections)),
         ({CONNECTION_STATUS: "open"}, counts.connections_accepted),
         ({CONNECTION_STATUS: "close"}, counts.connections_closed),
     )
 
 
-def connections_created(broker: Broker, _: object) -> Values:
+def connections_created(of: Connections) -> Values:
     """Connections that sent a CONNECT, and those that ended without one."""
-    counts = broker.counts
+    counts = of.counts
     return (
         ({CREATE_STATUS: "success"}, counts.connections_established),
         ({CREATE_STATUS: "failure"}, counts.connections_failed),
     )
 
 
-def connections_limited(broker: Broker, _: object) -> Values:
-    """How often connections were kept from sending, and let go on."""
-    counts = broker.counts
+def connections_limited(of: Connections) -> Values:
+    """How often messages of a connection began to wait, and stopped waiting."""
+    counts = of.counts
     return (
         ({RATE_LIMIT_OPERATION: "paused"}, counts.connections_paused),
         ({RATE_LIMIT_OPERATION: "resumed"}, counts.connections_resumed),
@@ -84,92 +111,92 @@ def connections_limited(broker: Broker, _: object) -> Values:
     )
 
 
-def disk_free_bytes(broker: Broker, _: object) -> int | None:
+def disk_free_bytes(storage: Storage) -> int | None:
     """Room that is left on the file system."""
-    return None if broker.disk.space is None else broker.disk.space.free_bytes
+    return None if storage.disk.space is None else storage.disk.space.free_bytes
 
 
-def disk_size_bytes(broker: Broker, _: object) -> int | None:
+def disk_size_bytes(storage: Storage) -> int | None:
     """Size of the file system."""
-    return None if broker.disk.space is None else broker.disk.space.size_bytes
+    return None if storage.disk.space is None else storage.disk.space.size_bytes
 
 
-def disk_full_seconds(broker: Broker, _: object) -> float:
+def disk_full_seconds(storage: Storage) -> float:
     """Time in which what was sent waited for room."""
-    return broker.disk.full_ns(broker.engine.now_ns) / NS_PER_S
+    return storage.disk.full_ns(storage.now_ns) / NS_PER_S
 
 
-def commit_seconds(broker: Broker, _: object) -> float:
+def commit_seconds(storage: Storage) -> float:
     """Time that commits took."""
-    return broker.committer.pace.sum_ns / NS_PER_S
+    return storage.pace.sum_ns / NS_PER_S
 
 
-def commit_running_seconds(broker: Broker, _: object) -> float:
+def commit_running_seconds(storage: Storage) -> float:
     """For how long the present one has run."""
-    return broker.committer.pace.running_ns() / NS_PER_S
+    return storage.pace.running_ns() / NS_PER_S
 
 
-def broker_limit(broker: Broker, _: object) -> Values:
-    """The broker's limits in force: of dispatch, and of publishing."""
-    yield from _limit("broker", broker.in_force.of_broker())
-    yield from _limit(PUBLISH_BROKER, broker.publish_in_force.of_broker())
+def broker_limit(policies: Policies) -> Values:
+    """The broker's limits in force, on dispatch and on publishing."""
+    yield from _limit("broker", policies.dispatch)
+    yield from _limit(PUBLISH_BROKER, policies.publish)
 
 
 # -- a topic -------------------------------------------------------------------------------------
 
 
-def messages_out(_: Broker, topic: Topic) -> int:
+def messages_out(topic: Topic) -> int:
     """Messages handed to consumers since the topic was loaded."""
     sent = sum(subscription.messages_sent for subscription in topic.subscriptions.values())
     return topic.messages_out_removed + sent
 
 
-def bytes_out(_: Broker, topic: Topic) -> int:
+def bytes_out(topic: Topic) -> int:
     """The same in bytes."""
     sent = sum(subscription.bytes_sent for subscription in topic.subscriptions.values())
     return topic.bytes_out_removed + sent
 
 
-def oldest_age_s(_: Broker, topic: Topic) -> int:
+def oldest_age_s(topic: Topic) -> int:
     """Age of what a stored subscription owes the longest; -1 without backlog."""
     ages = map(backlog_age_s, topic.subscriptions.values())
     return max((age_s for age_s in ages if age_s is not None), default=-1)
 
 
-def quota_bytes(broker: Broker, topic: Topic) -> int:
+def quota_bytes(policies: Policies) -> int:
     """The size quota in force; -1 without one."""
-    size = broker.policies.shown_quotas(topic).size
+    size = policies.quotas.size
     return -1 if size is None else size.limit
 
 
-def quota_s(broker: Broker, topic: Topic) -> int:
+def quota_s(policies: Policies) -> int:
     """The time quota in force; -1 without one."""
-    time = broker.policies.shown_quotas(topic).time
+    time = policies.quotas.time
     return -1 if time is None else time.limit // MS_PER_S
 
 
-def evictions(_: Broker, topic: Topic) -> Values:
+def evictions(topic: Topic) -> Values:
     """Acts of eviction, by type of quota, zeros included."""
     for kind, attributes in _QUOTA_TYPES:
         yield attributes, 0 if topic.quota is None else topic.quota.evictions(kind)[0]
 
 
-def evicted_messages(_: Broker, topic: Topic) -> Values:
+def evicted_messages(topic: Topic) -> Values:
     """Messages that each type of quota took."""
     return _by_type(topic, lambda quota, kind: quota.evictions(kind)[1])
 
 
-def evicted_bytes(_: Broker, topic: Topic) -> Values:
+def evicted_bytes(topic: Topic) -> Values:
     """The same in bytes."""
     return _by_type(topic, lambda quota, kind: quota.evictions(kind)[2])
 
 
-def seconds_to_breach(_: Broker, topic: Topic) -> Values:
+def seconds_to_breach(topic: Topic) -> Values:
     """Until each type of quota is reached, where that comes nearer."""
     return _by_type(topic, lambda quota, kind: quota.seconds_to_breach(kind))
 
 
-def stopped_seconds(_: Broker, topic: Topic) -> Values:
+def stopped_seconds(topic: Topic) -> Values:
     """Time in which each type of quota held or refused producers."""
 
     def stopped(quota: TopicQuota, kind: QuotaType) -> float:
@@ -187,7 +214,7 @@ def _by_type(topic: Topic, read: Callable[[TopicQuota, QuotaType], Number | None
                 yield attributes, value
 
 
-def producers_held(_: Broker, topic: Topic) -> int | None:
+def producers_held(topic: Topic) -> int | None:
     """Producers whose messages wait; None on a topic that never had a quota."""
     if topic.quota is None:
         return None
@@ -195,12 +222,12 @@ def producers_held(_: Broker, topic: Topic) -> int | None:
     return 0 if parking is None else parking.waiting(ParkCause.BACKLOG_QUOTA).producers
 
 
-def producers_closed(_: Broker, topic: Topic) -> int | None:
+def producers_closed(topic: Topic) -> int | None:
     """Producers that a quota disconnected; None on a topic that never had one."""
     return _of_stops(topic, lambda stops: stops.closed)
 
 
-def producers_refused(_: Broker, topic: Topic) -> int | None:
+def producers_refused(topic: Topic) -> int | None:
     """Attempts that a quota refused; None on a topic that never had one."""
     return _of_stops(topic, lambda stops: stops.refused)
 
@@ -211,18 +238,18 @@ def _of_stops(topic: Topic, read: Callable[[ProducerStops], int]) -> int | None:
     return 0 if topic.quota.stops is None else read(topic.quota.stops)
 
 
-def parked_seconds(_: Broker, topic: Topic) -> Values:
+def parked_seconds(topic: Topic) -> Values:
     """Time in which something waited to be appended, by each cause that ever had anything wait."""
     now_ns = topic.engine.now_ns
     return _parked(topic, lambda parking, cause: parking.parked_ns(cause, now_ns) / NS_PER_S)
 
 
-def parked_messages(_: Broker, topic: Topic) -> Values:
+def parked_messages(topic: Topic) -> Values:
     """Messages that wait to be appended."""
     return _parked(topic, lambda parking, cause: parking.waiting(cause).messages)
 
 
-def parked_bytes(_: Broker, topic: Topic) -> Values:
+def parked_bytes(topic: Topic) -> Values:
     """The same in bytes."""
     return _parked(topic, lambda parking, cause: parking.waiting(cause).bytes)
 
@@ -235,16 +262,16 @@ def _parked(topic: Topic, read: Callable[[Parking, ParkCause], Number]) -> Value
     return [({"cause": cause.label}, read(parking, cause)) for cause in causes]
 
 
-def topic_limit(broker: Broker, topic: Topic) -> Values:
-    """The topic's limits in force: of dispatch, and of publishing."""
-    yield from _limit("topic", broker.in_force.of_topic(topic))
-    yield from _limit(PUBLISH_TOPIC, broker.publish_in_force.of_topic(topic))
+def topic_limit(policies: Policies) -> Values:
+    """The topic's limits in force, on dispatch and on publishing."""
+    yield from _limit("topic", policies.dispatch)
+    yield from _limit(PUBLISH_TOPIC, policies.publish)
 
 
 # -- a subscription ------------------------------------------------------------------------------
 
 
-def state_seconds(_: Broker, subscription: Subscription) -> Values:
+def state_seconds(subscription: Subscription) -> Values:
     """Time spent in each state that it ever was in."""
     spent = cells_of(subscription.account, subscription.topic.engine.now_ns)
     for attributes, spent_ns in zip(_CELLS, spent, strict=True):
@@ -252,9 +279,9 @@ def state_seconds(_: Broker, subscription: Subscription) -> Values:
             yield attributes, spent_ns / NS_PER_S
 
 
-def subscription_limit(broker: Broker, subscription: Subscription) -> Values:
-    """The subscription's dispatch limit in force."""
-    return _limit("subscription", broker.in_force.of_subscription(subscription))
+def subscription_limit(policies: Policies) -> Values:
+    """The dispatch limit in force on a subscription."""
+    return _limit("subscription", policies.dispatch)
 
 
 def _limit(limiter: str, effective: EffectiveLimit) -> Values:
@@ -271,25 +298,3 @@ def _limit(limiter: str, effective: EffectiveLimit) -> Values:
                 },
                 rate,
             )
-
-
-# -- the adaptive controller ---------------------------------------------------------------------
-
-
-def adaptive(index: int) -> Callable[[Broker, object], Number | None]:
-    """One of :func:`.adaptive_figures.broker_figures`, while the feature is on."""
-
-    def read(broker: Broker, _: object) -> Number | None:
-        return None if broker.adaptive is None else broker_figures(broker.adaptive)[index]
-
-    return read
-
-
-def adaptive_topic(index: int) -> Callable[[Broker, Topic], Number | None]:
-    """One of :func:`.adaptive_figures.topic_figures`, where they are asked for."""
-
-    def read(broker: Broker, topic: Topic) -> Number | None:
-        figures = topic_figures(broker, topic)
-        return None if figures is None else figures[index]
-
-    return read

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import accumulate
 from typing import TYPE_CHECKING, Final
 
@@ -28,9 +29,11 @@ from headgate.telemetry.prometheus.series import (
 )
 
 if TYPE_CHECKING:
-    from headgate.broker.service import Broker
+    from headgate.broker.quota_sweep import Durations
+    from headgate.engine.quota_keeper import QuotaKeeper
     from headgate.engine.topic import Topic
     from headgate.engine.topic_quota import TopicQuota
+    from headgate.flow.quota.backlog_quota import Quotas
 
 QUOTA_TYPES: Final = tuple(f',quota_type="{kind.label}"}} ' for kind in QuotaType)
 """What ends the labels of a sample for each type of quota."""
@@ -39,13 +42,14 @@ QUOTA_TYPES: Final = tuple(f',quota_type="{kind.label}"}} ' for kind in QuotaTyp
 class QuotaLines:
     """Adds the samples of quotas to one page."""
 
-    def __init__(self, broker: Broker, lines_of: LinesOf) -> None:
-        self._broker = broker
+    def __init__(self, quotas: Callable[[Topic], Quotas], lines_of: LinesOf) -> None:
+        """``quotas`` gives the quotas that hold for a topic."""
+        self._quotas = quotas
         self._lines_of = lines_of
 
     def topic(self, topic: Topic, labels: str) -> None:
         """One topic's; ``labels`` are its own, still open."""
-        quotas = self._broker.policies.shown_quotas(topic)
+        quotas = self._quotas(topic)
         limit_bytes = -1 if quotas.size is None else quotas.size.limit
         limit_s = -1 if quotas.time is None else quotas.time.limit // MS_PER_S
         self._add(QUOTA_SIZE_SERIES, labels, "} ", limit_bytes)
@@ -75,13 +79,14 @@ class QuotaLines:
         self._add(PRODUCERS_CLOSED_SERIES, labels, "} ", 0 if stops is None else stops.closed)
         self._add(PRODUCERS_REFUSED_SERIES, labels, "} ", 0 if stops is None else stops.refused)
 
-    def broker(self, labels: str) -> None:
-        """The whole broker's; ``labels`` name the cluster and are still open."""
-        keeper = self._broker.engine.quotas
+    def broker(self, labels: str, keeper: QuotaKeeper, durations: Durations) -> None:
+        """The samples of the whole broker; ``labels`` name the cluster and are still open.
+
+        ``durations`` are those of the periodic check.
+        """
         for (acts, _, _), end in zip(keeper.evicted, QUOTA_TYPES, strict=True):
             self._add(EVICTIONS_OF_BROKER_SERIES, labels, end, acts)
         self._add(CHECK_DEFECTS_SERIES, labels, "} ", keeper.defects_count)
-        durations = self._broker.sweeps.quotas.durations
         lines, name = self._lines_of(CHECK_DURATION_SERIES), CHECK_DURATION_SERIES.name
         bounds = [*(str(bound_s) for bound_s in BOUNDS_S), "+Inf"]
         for bound, count in zip(bounds, accumulate(durations.counts), strict=True):

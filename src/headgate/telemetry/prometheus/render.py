@@ -1,18 +1,13 @@
-"""The text of ``GET /metrics``, rendered in slices so that it never holds the loop for long.
+"""Renders ``GET /metrics`` in slices, so that the page never holds the loop for long.
 
-Format: Prometheus text 0.0.4, one TYPE block for each name, no HELP, no timestamps. All samples of
-a name stand together, so a page is built name by name while topics are walked once; after each
-slice what it gave is joined to the text of its name, whole blocks of that are compressed, and other
-work has its turn.
-
-Numbers follow Pulsar: counts as integers, rates and seconds with three decimals. Label values are
-escaped properly, which Pulsar does not do.
+All samples of a name stand together, so the topics are walked once and a page is built name by
+name. After each slice its lines are joined to the text of their names, whole blocks of that are
+compressed, and other work has its turn.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from headgate.base.names import PARTITION_SUFFIX, TopicName
@@ -23,8 +18,9 @@ from headgate.flow.limits.precedence import EffectiveLimit
 from headgate.flow.limits.rate_limit import Dimension, Level
 from headgate.policy.limits_in_force import PUBLISH_BROKER, PUBLISH_TOPIC
 from headgate.telemetry.adaptive_figures import broker_figures, topic_figures
-from headgate.telemetry.prometheus.compressed import BLOCK_BYTES, Block, Compressed, deflate
+from headgate.telemetry.prometheus.compressed import Compressed
 from headgate.telemetry.prometheus.namespace_sums import NamespaceSums
+from headgate.telemetry.prometheus.page import Page, escape, number
 from headgate.telemetry.prometheus.parked_lines import ParkedLines
 from headgate.telemetry.prometheus.quota_lines import QuotaLines
 from headgate.telemetry.prometheus.series import (
@@ -77,79 +73,6 @@ _FLAGS: Final = ("false", "true")
 _DIMENSIONS: Final = tuple(dimension.name.lower() for dimension in Dimension)
 
 
-def escape(value: str) -> str:
-    """A label value as the text format wants it between quotes."""
-    if "\\" in value or '"' in value or "\n" in value:
-        return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
-    return value
-
-
-def number(value: Number) -> str:
-    """A sample's value: integers plain, others with three decimals."""
-    return f"{value:.3f}" if isinstance(value, float) else str(value)
-
-
-class Page:
-    """One page in the making: for each name, lines of this slice, text that is not yet a block's
-    worth, and blocks."""
-
-    def __init__(self) -> None:
-        self._lines: dict[str, list[str]] = {}
-        self._texts: dict[str, bytearray] = {}
-        self._blocks: dict[str, list[Block]] = {}
-        self._full: list[str] = []
-        """Names that have a block's worth of text."""
-
-    def lines_of(self, series: Series) -> list[str]:
-        """Where samples of ``series`` are put, each a whole line without its end."""
-        return self.lines_named(series.name)
-
-    def lines_named(self, name: str) -> list[str]:
-        """The same for the series of a name."""
-        return self._lines.setdefault(name, [])
-
-    def end_slice(self) -> None:
-        """Join what the slice gave."""
-        for name, lines in self._lines.items():
-            if lines:
-                lines.append("")
-                text = self._texts.setdefault(name, bytearray())
-                text += "\n".join(lines).encode()
-                lines.clear()
-                if len(text) >= BLOCK_BYTES:
-                    self._full.append(name)
-
-    def compress_one(self) -> bool:
-        """Make a block of what is one's worth; False if there was none. Takes 0.2 ms."""
-        if not self._full:
-            return False
-        name = self._full[-1]
-        text = self._texts[name]
-        self._blocks.setdefault(name, []).append(deflate(text[:BLOCK_BYTES]))
-        del text[:BLOCK_BYTES]
-        if len(text) < BLOCK_BYTES:
-            self._full.pop()
-        return True
-
-    def blocks(self, all_series: tuple[Series, ...]) -> Iterator[Block]:
-        """The page, in order; names without samples are left out."""
-        text = bytearray()
-        for series in all_series:
-            blocks, rest = self._blocks.get(series.name, []), self._texts.get(series.name)
-            if rest is None:
-                continue
-            text += f"# TYPE {series.family} {series.type}\n".encode()
-            if blocks:
-                yield deflate(text)
-                yield from blocks
-                text.clear()
-            text += rest
-            if len(text) >= BLOCK_BYTES:
-                yield deflate(text)
-                text.clear()
-        yield deflate(text)
-
-
 async def render(broker: Broker) -> Compressed:
     """The page of ``GET /metrics``. A million samples are hundreds of megabytes of text, so it is
     compressed while it is made."""
@@ -177,7 +100,7 @@ class _Renderer:
         self._with_ages = broker.settings.exposeSubscriptionBacklogAgeInPrometheus
         self._state_lines = lines_of(STATE_SERIES)
         self._limit_lines = lines_of(LIMIT_SERIES)
-        self._quotas = QuotaLines(broker, lines_of)
+        self._quotas = QuotaLines(broker.policies.shown_quotas, lines_of)
         self._parked = ParkedLines(lines_of)
         self._sums = NamespaceSums()
 
@@ -217,9 +140,9 @@ class _Renderer:
         self._add_sums()
         await self._give_way()
         page = Compressed()
-        for number, block in enumerate(self._page.blocks(SERIES)):
+        for place, block in enumerate(self._page.blocks(SERIES)):
             page.add(block)
-            if number % SLICE_BLOCKS == 0:
+            if place % SLICE_BLOCKS == 0:
                 await asyncio.sleep(0)
         return page
 
@@ -245,13 +168,14 @@ class _Renderer:
         return f',topic="{escape(topic)}",partition="{name.partition}"'
 
     def _broker_samples(self) -> None:
-        self._quotas.broker(self._cluster)
-        self._figures(DAMAGE_SERIES, damage_counts(self._broker.engine), self._cluster)
-        StorageLines(self._broker, self._page.lines_of).broker(self._cluster)
-        if self._broker.adaptive is not None:
-            figures = broker_figures(self._broker.adaptive)
-            self._figures(ADAPTIVE_SERIES, figures, self._cluster)
-        totals, info = self._totals, self._broker.info
+        broker, engine, cluster = self._broker, self._broker.engine, self._cluster
+        self._quotas.broker(cluster, engine.quotas, broker.sweeps.quotas.durations)
+        self._figures(DAMAGE_SERIES, damage_counts(engine), cluster)
+        storage = StorageLines(broker.disk, broker.committer.pace, broker.door, self._page.lines_of)
+        storage.broker(cluster, engine.now_ns)
+        if broker.adaptive is not None:
+            self._figures(ADAPTIVE_SERIES, broker_figures(broker.adaptive), cluster)
+        totals, info = self._totals, broker.info
         version = f',version="{escape(info.version)}",commit=""'
         host = escape(info.broker_id.rpartition(":")[0])
         connections = f',broker="{host}",metric="broker_connection"'
@@ -261,12 +185,13 @@ class _Renderer:
             "system_subscription": tuple(f',system_subscription="{flag}"' for flag in _FLAGS),
             "broker": (connections,),
         }
-        for series, values in zip(BROKER_SERIES, broker_values(self._broker, totals), strict=True):
+        figures = broker_values(broker.counts, broker.connections, broker.lookups_count, totals)
+        for series, values in zip(BROKER_SERIES, figures, strict=True):
             own = series.labels[len(BROKER_LABELS) :]
             all_labels = own_labels[own[0]] if own else ("",)
             lines = self._page.lines_of(series)
             for labels, value in zip(all_labels, values, strict=True):
-                lines.append(f"{series.name}{self._cluster}{labels}}} {number(value)}")
+                lines.append(f"{series.name}{cluster}{labels}}} {number(value)}")
 
     def _figures(
         self, all_series: tuple[Series, ...], figures: tuple[Number, ...], labels: str
@@ -291,7 +216,7 @@ class _Renderer:
             self._limit(labels, PUBLISH_TOPIC, self._broker.publish_in_force.of_topic(topic))
             self._quotas.topic(topic, labels)
             self._parked.topic(topic, labels)
-            if (figures := topic_figures(self._broker, topic)) is not None:
+            if (figures := topic_figures(self._broker.settings, topic)) is not None:
                 self._figures(ADAPTIVE_TOPIC_SERIES, figures, labels)
         else:
             self._sums.add(topic, values)

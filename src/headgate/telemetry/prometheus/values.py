@@ -7,6 +7,7 @@ order.
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -15,7 +16,8 @@ from headgate.base.units import MS_PER_S
 from headgate.engine.dispatch_shared import SharedDispatcher
 
 if TYPE_CHECKING:
-    from headgate.broker.service import Broker
+    from headgate.broker.connection import Connection
+    from headgate.broker.info import BrokerCounts
     from headgate.engine.subscription import Subscription
     from headgate.engine.topic import Topic
 
@@ -45,10 +47,14 @@ class Totals:
     topics_by_namespace: defaultdict[str, int] = field(default_factory=lambda: defaultdict(int))
 
 
-def broker_values(broker: Broker, totals: Totals) -> list[tuple[Number, ...]]:
+def broker_values(
+    counts: BrokerCounts,
+    connections: Collection[Connection],
+    lookups_pending: int,
+    totals: Totals,
+) -> list[tuple[Number, ...]]:
     """Values of :data:`BROKER_SERIES`: one of each, but one for each value of a label of its own
     where there is such a label (``system_topic``, ``system_subscription``)."""
-    counts = broker.counts
     return [
         (1.0,),
         (totals.topics,),
@@ -67,11 +73,11 @@ def broker_values(broker: Broker, totals: Totals) -> list[tuple[Number, ...]]:
         (totals.read_rate,),
         (totals.read_rate,),
         (totals.backlog_entries,),
-        (sum(c.throttle.is_by(ParkCause.PENDING_LIMIT) for c in broker.connections),),
+        (sum(c.throttle.is_by(ParkCause.PENDING_LIMIT) for c in connections),),
         (counts.lookups_answered,),
         (counts.lookups_failed,),
-        (broker.lookups_count,),
-        (len(broker.connections),),
+        (lookups_pending,),
+        (len(connections),),
         (counts.connections_accepted,),
         (counts.connections_established,),
         (counts.connections_failed,),

@@ -73,7 +73,9 @@ class TelemetryPublisher:
         settings = broker.settings
         self._broker = broker
         names = PLAIN if names_key is None else HashedNames(names_key)
-        self.sampler = Sampler(broker, names)
+        self.sampler = Sampler(
+            broker.engine, broker, broker.clock, broker, broker.info.broker_id, names
+        )
         self.boot_id = str(uuid.UUID(bytes=entropy(16), version=4))
         self.source = source or f"{settings.clusterName}/{broker.info.broker_id}"
         self._name = parse_topic(settings.headgateTelemetryTopic)

@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Collection
-from typing import TYPE_CHECKING, Final
+from typing import Final, Protocol
 
+from headgate.base.clock import Clock
 from headgate.base.park_cause import ParkCause
+from headgate.broker.slices import Turns
+from headgate.engine.engine import Engine
 from headgate.engine.eviction import Eviction
 from headgate.engine.producer import Producer
 from headgate.engine.subscription import Subscription
@@ -20,7 +23,13 @@ from headgate.flow.adaptive.cycle import Decision
 from headgate.flow.limits.precedence import ABOVE_PUBLISH_RATE, EffectiveLimit
 from headgate.flow.limits.rate_limit import Dimension, Level
 from headgate.flow.quota.backlog_quota import Quota
-from headgate.policy.limits_in_force import PUBLISH_BROKER, PUBLISH_TOPIC
+from headgate.policy.limits_in_force import (
+    PUBLISH_BROKER,
+    PUBLISH_TOPIC,
+    DispatchLimitsInForce,
+    PublishLimitsInForce,
+)
+from headgate.policy.resolver import PolicyResolver
 from headgate.record.codec import Columns
 from headgate.record.fields import Kind
 from headgate.telemetry.records.controller_events import ControllerEvents
@@ -47,9 +56,6 @@ from headgate.telemetry.records.subjects import (
     TopicTrack,
 )
 
-if TYPE_CHECKING:
-    from headgate.broker.service import Broker
-
 SLICE_SUBJECTS: Final = 64
 """Subjects looked at before other work has its turn: about a millisecond."""
 
@@ -68,13 +74,36 @@ _COLUMNS: Final = {
 Tables = dict[Kind, Columns]
 
 
+class LimitLookups(Protocol):
+    """Where limits and quotas are looked up: a broker is one."""
+
+    policies: PolicyResolver
+    """The limits that are set."""
+    in_force: DispatchLimitsInForce
+    """What the dispatch limits amount to now."""
+    publish_in_force: PublishLimitsInForce
+    """What the publish limits amount to now."""
+
+
 class Sampler:
     """Follows one broker. Made before the broker starts, it sees everything from its beginning."""
 
-    def __init__(self, broker: Broker, names: Names = PLAIN) -> None:
-        self._broker = broker
+    def __init__(
+        self,
+        engine: Engine,
+        turns: Turns,
+        clock: Clock,
+        limits: LimitLookups,
+        broker_id: str,
+        names: Names = PLAIN,
+    ) -> None:
+        """``broker_id`` is the subject of the broker's own limits."""
+        self._engine = engine
+        self._turns = turns
+        self._clock = clock
+        self._limits = limits
+        self._broker_id = broker_id
         self._names = names
-        self._engine = broker.engine
         self.events = EventLog()
         self._quotas = QuotaEvents(self.events, names)
         self._controller = ControllerEvents(self.events, names)
@@ -102,7 +131,7 @@ class Sampler:
 
     def topic_loaded(self, topic: Topic, /) -> None:
         if not topic.is_system:
-            now_ns = self._broker.clock.wall_ns()
+            now_ns = self._clock.wall_ns()
             self._topics[topic] = TopicTrack(topic, now_ns, self._names)
 
     def topic_unloaded(self, topic: Topic, /) -> None:
@@ -122,7 +151,7 @@ class Sampler:
     def subscription_added(self, subscription: Subscription, /) -> None:
         topic = self._topics.get(subscription.topic)
         if topic is not None:
-            now_ns = self._broker.clock.wall_ns()
+            now_ns = self._clock.wall_ns()
             topic.subscriptions[subscription.name] = SubscriptionTrack(subscription, topic, now_ns)
 
     def subscription_removed(self, subscription: Subscription, /) -> None:
@@ -135,11 +164,10 @@ class Sampler:
     def limits_changed(self, topic: Topic | None, subscription: Subscription | None, /) -> None:
         """Which limit it is now is looked up at the
         window's end; only the budgets' figures must be taken here."""
-        now_ns = self._broker.clock.wall_ns()
+        now_ns = self._clock.wall_ns()
         if topic is None:
             self._broker_limit.changed_ns = now_ns
-            info = self._broker.info
-            self._follow_budgets(self._engine.gate, "broker", info.broker_id, 0, now_ns)
+            self._follow_budgets(self._engine.gate, "broker", self._broker_id, 0, now_ns)
             return
         track = self._topics.get(topic)
         if track is None:
@@ -157,12 +185,11 @@ class Sampler:
             self._follow_budgets(gate, "subscription", name, topic.incarnation, now_ns)
 
     def publish_limits_changed(self, topic: Topic | None, /) -> None:
-        now_ns = self._broker.clock.wall_ns()
+        now_ns = self._clock.wall_ns()
         if topic is None:
             self._publish_limit.changed_ns = now_ns
-            info = self._broker.info
             gate = self._engine.admission.gate
-            self._follow_budgets(gate, PUBLISH_BROKER, info.broker_id, 0, now_ns)
+            self._follow_budgets(gate, PUBLISH_BROKER, self._broker_id, 0, now_ns)
             return
         track = self._topics.get(topic)
         if track is not None and topic.publish_gate is not None:
@@ -173,16 +200,16 @@ class Sampler:
 
     def quota_turned(self, topic: Topic, quota: Quota, exceeded: bool, /) -> None:
         if topic in self._topics:
-            at_ns = self._broker.clock.wall_ns()
+            at_ns = self._clock.wall_ns()
             self._quotas.turned(topic, quota, exceeded=exceeded, at_ns=at_ns)
 
     def evicted(self, topic: Topic, eviction: Eviction, /) -> None:
         if topic in self._topics:
-            self._quotas.evicted(topic, eviction, self._broker.clock.wall_ns())
+            self._quotas.evicted(topic, eviction, self._clock.wall_ns())
 
     def decided(self, topic: Topic, decision: Decision, /) -> None:
         if topic in self._topics:
-            self._controller.decided(topic, decision, self._broker.clock.wall_ns())
+            self._controller.decided(topic, decision, self._clock.wall_ns())
 
     def _follow_budgets(
         self, gate: Gate, level: str, subject: str, incarnation: int, since_ns: int
@@ -210,7 +237,7 @@ class Sampler:
                 self._farewell(Kind.LIMITER, row)
 
     def _ending(self) -> Instant:
-        now_ns = self._broker.clock.wall_ns()
+        now_ns = self._clock.wall_ns()
         return Instant(now_ns, now_ns, gone=True)
 
     def _farewell(self, kind: Kind, row: Row | None) -> None:
@@ -235,7 +262,7 @@ class Sampler:
     async def tables(self, at: Instant) -> AsyncIterator[Tables]:
         """Rows of everything that changed since the window before (of all, if ``at.full``), in
         parts to be encoded one by one; nothing if there is nothing to say."""
-        self._broker.begin_turn()
+        self._turns.begin_turn()
         farewells, self._farewells = self._farewells, []
         for kind, row in farewells:
             self._add(kind, row)
@@ -277,7 +304,7 @@ class Sampler:
 
     async def _give_way(self) -> None:
         await asyncio.sleep(0)
-        self._broker.begin_turn()
+        self._turns.begin_turn()
 
     def _add(self, kind: Kind, row: Row | None) -> None:
         if row is not None:
@@ -328,17 +355,17 @@ class Sampler:
     # -- limits and throttling -------------------------------------------------------------
 
     def _refresh_broker_limit(self) -> None:
-        limit, broker = self._broker_limit, self._broker
+        limit, limits = self._broker_limit, self._limits
         if limit.changed_ns:
-            effective = broker.policies.dispatch_limits.of_broker()
+            effective = limits.policies.dispatch_limits.of_broker()
             if (change := limit.change(effective, self._names)) is not None:
                 self._tell_limit(change, "broker")
             self._name_sources(self._engine.gate, effective)
         if limit.moves:
-            limit.values = limit_values(broker.in_force.of_broker(), self._names)
+            limit.values = limit_values(limits.in_force.of_broker(), self._names)
         limit = self._publish_limit
         if limit.changed_ns:
-            effective = broker.publish_in_force.of_broker()
+            effective = limits.publish_in_force.of_broker()
             if (change := limit.change(effective, self._names)) is not None:
                 self._tell_limit(change, PUBLISH_BROKER)
             self._name_sources(self._engine.admission.gate, effective)
@@ -346,24 +373,24 @@ class Sampler:
     def _refresh_topic_limit(self, track: TopicTrack) -> None:
         limit, topic = track.limit, track.topic
         if limit.changed_ns:
-            effective = self._broker.policies.dispatch_limits.of_topic(topic.name)
+            effective = self._limits.policies.dispatch_limits.of_topic(topic.name)
             if (change := limit.change(effective, self._names)) is not None:
                 self._tell_limit(change, "topic", topic)
             self._name_sources(topic.gate, effective)
             track.quota_limits = quota_limit_values(
-                self._broker.policies.shown_quotas(topic), self._names
+                self._limits.policies.shown_quotas(topic), self._names
             )
         if limit.moves:
-            limit.values = limit_values(self._broker.in_force.of_topic(topic), self._names)
+            limit.values = limit_values(self._limits.in_force.of_topic(topic), self._names)
 
     def _refresh_publish_limit(self, track: TopicTrack) -> None:
         limit, topic = track.publishing.limit, track.topic
         if limit.changed_ns:
             # What is set is an event; what the controller allows has events of its own.
-            effective = self._broker.policies.publish_limits.of_topic(topic.name)
+            effective = self._limits.policies.publish_limits.of_topic(topic.name)
             if (change := limit.change(effective, self._names)) is not None:
                 self._tell_limit(change, PUBLISH_TOPIC, topic)
-            effective = self._broker.publish_in_force.of_topic(topic)
+            effective = self._limits.publish_in_force.of_topic(topic)
             limit.values = limit_values(effective, self._names)
             if topic.publish_gate is not None:
                 self._name_sources(topic.publish_gate, effective)
@@ -371,14 +398,14 @@ class Sampler:
     def _refresh_subscription_limit(self, track: SubscriptionTrack) -> None:
         limit, own = track.limit, track.subscription
         if limit.changed_ns:
-            effective = self._broker.policies.dispatch_limits.of_subscription(
+            effective = self._limits.policies.dispatch_limits.of_subscription(
                 own.topic.name, own.name
             )
             if (change := limit.change(effective, self._names)) is not None:
                 self._tell_limit(change, "subscription", own.topic, own.name)
             self._name_sources(own.gate, effective)
         if limit.moves:
-            limit.values = limit_values(self._broker.in_force.of_subscription(own), self._names)
+            limit.values = limit_values(self._limits.in_force.of_subscription(own), self._names)
 
     def _name_sources(self, gate: Gate, effective: EffectiveLimit) -> None:
         moves = ABOVE_PUBLISH_RATE if effective.limit and effective.limit.relative else ""

@@ -144,7 +144,7 @@ def test_operations_on_connections_are_counted_by_name() -> None:
         counts.connections_paused, counts.connections_resumed = 4, 3
         counts.connections_throttled, counts.connections_unthrottled = 2, 1
         operation = "pulsar.connection.rate_limit.operation.name"
-        found = {named[operation]: value for named, value in connections_limited(broker, None)}
+        found = {named[operation]: value for named, value in connections_limited(broker)}
         assert found == {"paused": 4, "resumed": 3, "throttled": 2, "unthrottled": 1}
 
     with World() as world:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from headgate.telemetry.prometheus.namespace_sums import NamespaceSums
-from headgate.telemetry.prometheus.render import number
+from headgate.telemetry.prometheus.page import number
 from headgate.telemetry.prometheus.series import (
     SERIES,
     SUMMED_SUBSCRIPTION_NAMES,

@@ -11,7 +11,7 @@ from headgate.flow.account.account import State
 from headgate.flow.limits.rate_limit import Level, RateLimit
 from headgate.record.fields import STATE_CELLS
 from headgate.telemetry.prometheus import render as prometheus
-from headgate.telemetry.prometheus.render import escape, number
+from headgate.telemetry.prometheus.page import escape
 from headgate.telemetry.prometheus.series import CHECK_DURATION_SERIES, LIMIT_SERIES, SERIES
 from headgate.testing import World
 from tests.unit.telemetry.support import (
@@ -283,10 +283,6 @@ def test_labels_are_escaped() -> None:
 
     with World() as world:
         world.run(scenario(world))
-
-
-def test_numbers_are_written_as_pulsar_writes_them() -> None:
-    assert [number(7), number(7.5), number(0.0), number(1 / 3)] == ["7", "7.500", "0.000", "0.333"]
 
 
 def test_a_page_of_many_topics_lets_others_run() -> None:

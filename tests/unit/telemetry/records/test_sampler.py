@@ -35,7 +35,7 @@ class Watch:
 
     def __init__(self, broker: Broker) -> None:
         self.broker = broker
-        self.sampler = Sampler(broker)
+        self.sampler = Sampler(broker.engine, broker, broker.clock, broker, broker.info.broker_id)
         self.ended_ns = broker.clock.wall_ns()
 
     async def parts(self, *, full: bool = False) -> list[Tables]:
