@@ -1,6 +1,6 @@
 """Failures of ``headgate admin``, with ``pulsar-admin``'s texts and its exit status 1.
 
-The house's other commands end with 2 when they are asked wrongly; scripts that were written for
+Headgate's other commands end with 2 on a wrong command line; scripts that were written for
 ``pulsar-admin`` know 1 alone.
 """
 
