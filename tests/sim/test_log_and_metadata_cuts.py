@@ -33,7 +33,7 @@ from headgate.metadata.memory_store import MemoryStore
 from headgate.metadata.policies import Retention
 from headgate.metadata.rows import TenantRow
 from headgate.metadata.store import Write
-from headgate.storage.binding import BindingError
+from headgate.storage.store_binding import BindingError
 from headgate.testing import SimProducer, World
 from headgate.testing.world import DIRECTORY
 

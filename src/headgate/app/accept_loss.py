@@ -20,7 +20,7 @@ from headgate.ledger import LedgerSettings
 from headgate.metadata.catalog import Catalog
 from headgate.metadata.rows import Kind
 from headgate.metadata.sqlite_store import SqliteStore
-from headgate.storage.binding import MAIN_LOG, BindingError
+from headgate.storage.store_binding import MAIN_LOG, BindingError
 
 
 def accept_loss(loss: str, data_path: str) -> str:

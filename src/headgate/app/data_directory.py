@@ -22,7 +22,7 @@ from headgate.fs.api import Lock
 from headgate.ledger import look_at_log
 from headgate.ledger.errors import DirectoryInUseError, UnknownFormatError
 from headgate.ledger.format.directory import TEMPORARY_SUFFIX, read_file, write_file
-from headgate.storage.binding import MAIN_LOG, LogPlace
+from headgate.storage.store_binding import MAIN_LOG, LogPlace
 
 METADATA_NAME = "metadata.sqlite3"
 

@@ -11,9 +11,14 @@ from headgate.base.units import NS_PER_MS
 from headgate.ledger import CommitLog, LedgerSettings
 from headgate.metadata.catalog import Catalog
 from headgate.metadata.sqlite_store import SqliteStore
-from headgate.storage.binding import MAIN_LOG, is_loss_accepted, metadata_missing, open_bound_log
 from headgate.storage.log_clock import receive_time_bound
-from headgate.storage.logs import TELEMETRY_LOG
+from headgate.storage.managed_logs import TELEMETRY_LOG
+from headgate.storage.store_binding import (
+    MAIN_LOG,
+    is_loss_accepted,
+    metadata_missing,
+    open_bound_log,
+)
 
 
 def open_metadata(
@@ -46,7 +51,7 @@ def open_log(
     is_last: bool = True,
 ) -> CommitLog:
     """One of the directory's logs, if it belongs to the metadata. Blocks. ``is_last``: see
-    :func:`headgate.storage.binding.open_bound_log`.
+    :func:`headgate.storage.store_binding.open_bound_log`.
 
     Raises:
         BindingError: they do not belong together.

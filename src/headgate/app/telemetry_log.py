@@ -1,6 +1,7 @@
 """The log of the telemetry topic, separate so that it pins no segment of other topics.
 
-Earlier releases kept the telemetry in the main log. A start moves it: headgate.storage.taking_over.
+Earlier releases kept the telemetry in the main log. A start moves it (see
+headgate.storage.topic_migration).
 """
 
 from __future__ import annotations
@@ -19,9 +20,9 @@ from headgate.ledger import CommitLog, LedgerSettings
 from headgate.metadata.catalog import Catalog
 from headgate.metadata.sqlite_store import SqliteStore
 from headgate.policy.settings import Settings
-from headgate.storage.binding import forget_accepted_loss
-from headgate.storage.logs import TELEMETRY_LOG
-from headgate.storage.taking_over import take_over
+from headgate.storage.managed_logs import TELEMETRY_LOG
+from headgate.storage.store_binding import forget_accepted_loss
+from headgate.storage.topic_migration import migrate_topic
 
 logger = logging.getLogger("headgate.app")
 
@@ -60,7 +61,7 @@ def open_telemetry_log(
         logger.warning("the main log takes the telemetry until the next start: %s", error)
         return None
     try:
-        take_over(catalog, store, main, log, parse_topic(settings.headgateTelemetryTopic))
+        migrate_topic(catalog, store, main, log, parse_topic(settings.headgateTelemetryTopic))
     except BaseException:
         log.close()
         raise

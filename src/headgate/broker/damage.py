@@ -107,8 +107,8 @@ async def accept_damage(broker: Broker, topic: Topic) -> None:
         StorageError: it could not be stored; after a restart they are damaged again.
     """
     number = topic.log.number
-    worked = broker.logs.of(topic)
-    worked.log.accept_damage(number, worked.reader.damaged_entries(number))
+    managed = broker.logs.of(topic)
+    managed.log.accept_damage(number, managed.reader.damaged_entries(number))
     for subscription in topic.subscriptions.values():
         subscription.damage_accepted()
     await broker.when_durable(topic)

@@ -11,14 +11,14 @@ from headgate.engine.subscription import Subscription
 from headgate.engine.topic import Topic
 from headgate.flow.quota.backlog_quota import Quota
 from headgate.storage.log_clock import LogClock
-from headgate.storage.logs import Logs
+from headgate.storage.managed_logs import ManagedLogs
 from headgate.wire.publish_time import publish_time_ms_of
 
 
 class EngineEffects:
     """Implements :class:`headgate.engine.ports.Effects` on the logs of one broker."""
 
-    logs: Logs
+    logs: ManagedLogs
     """Set before the first topic is loaded: the logs need the engine, which needs its effects."""
 
     def __init__(

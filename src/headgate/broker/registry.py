@@ -20,7 +20,7 @@ from headgate.metadata.errors import RefusalError, not_found
 from headgate.metadata.rows import Kind, TopicRow
 from headgate.metadata.state import Change
 from headgate.policy.settings import Settings
-from headgate.storage.logs import Logs
+from headgate.storage.managed_logs import ManagedLogs
 from headgate.storage.metadata_writer import MetadataWriter, OutcomeUnknownError
 
 logger = logging.getLogger("headgate.topics")
@@ -53,7 +53,7 @@ class TopicRegistry:
     def __init__(
         self,
         engine: Engine,
-        logs: Logs,
+        logs: ManagedLogs,
         catalog: Catalog,
         writer: MetadataWriter,
         settings: Settings,

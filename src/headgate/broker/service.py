@@ -39,16 +39,16 @@ from headgate.policy.dynamic_settings import DynamicSettings
 from headgate.policy.limits_in_force import DispatchLimitsInForce, PublishLimitsInForce
 from headgate.policy.resolver import PolicyResolver
 from headgate.policy.settings import Settings
-from headgate.storage.binding import MAIN_LOG
 from headgate.storage.committer import Committer
-from headgate.storage.disk_watch import DiskWatch
-from headgate.storage.identity_keeper import IdentityKeeper
+from headgate.storage.disk_monitor import DiskMonitor
+from headgate.storage.entry_reader import EntryReader
+from headgate.storage.identity_writer import IdentityWriter
 from headgate.storage.lanes import Lane
 from headgate.storage.log_clock import LogClock
-from headgate.storage.logs import TELEMETRY_LOG, Logs, WorkedLog
+from headgate.storage.log_maintenance import LogMaintenance
+from headgate.storage.managed_logs import TELEMETRY_LOG, ManagedLog, ManagedLogs
 from headgate.storage.metadata_writer import MetadataWriter
-from headgate.storage.reads import Reader
-from headgate.storage.upkeep import Upkeep
+from headgate.storage.store_binding import MAIN_LOG
 
 if TYPE_CHECKING:
     from headgate.broker.connection import Connection
@@ -118,13 +118,13 @@ class Broker:
         self.begin_turn()
         self.started_ms = self.engine.now_ms
         self.door = ConnectionAdmission(self.engine)
-        self.disk = DiskWatch(log, lanes.metadata, self.engine)
-        self.logs = effects.logs = self._work_logs(telemetry_log)
+        self.disk = DiskMonitor(log, lanes.metadata, self.engine)
+        self.logs = effects.logs = self._manage_logs(telemetry_log)
         self.committer = self.logs.main.committer
         self.reader = self.logs.main.reader
         self.writer = MetadataWriter(catalog, store, lanes.metadata, loop, self._metadata_applied)
         by_name = dict(zip((MAIN_LOG, TELEMETRY_LOG), logs, strict=False))
-        self.identity_keeper = IdentityKeeper(catalog, by_name, lanes.metadata)
+        self.identity_writer = IdentityWriter(catalog, by_name, lanes.metadata)
         self.registry = self._make_registry()
         self.cursor_work = CursorWork()
         self.sweeps = Sweeps(self)
@@ -144,14 +144,17 @@ class Broker:
         self._wake: asyncio.TimerHandle | None = None
         self._wake_ns = 0
 
-    def _work_logs(self, telemetry_log: CommitLog | None) -> Logs:
-        main = self._work_log(self.log, self.lanes.commit, self.disk, "the log")
+    def _manage_logs(self, telemetry_log: CommitLog | None) -> ManagedLogs:
+        main = self._manage_log(self.log, self.lanes.commit, self.disk, "the log")
         if telemetry_log is None:
-            return Logs(main, None)
+            return ManagedLogs(main, None)
         lane = self.lanes.telemetry or self.lanes.commit
-        return Logs(main, self._work_log(telemetry_log, lane, None, "the telemetry's log"))
+        telemetry = self._manage_log(telemetry_log, lane, None, "the telemetry's log")
+        return ManagedLogs(main, telemetry)
 
-    def _work_log(self, log: CommitLog, lane: Lane, disk: DiskWatch | None, what: str) -> WorkedLog:
+    def _manage_log(
+        self, log: CommitLog, lane: Lane, disk: DiskMonitor | None, what: str
+    ) -> ManagedLog:
         engine, loop, begin_turn = self.engine, self.loop, self.begin_turn
 
         def owns(topic: Topic) -> bool:
@@ -160,9 +163,9 @@ class Broker:
         committer = Committer(
             log, lane, engine, loop, begin_turn, self.publish_room, disk, owns, what
         )
-        reader = Reader(log, self.lanes.read, engine, loop, begin_turn, committer)
-        upkeep = Upkeep(log, lane, engine, loop, begin_turn, committer, disk, what)
-        return WorkedLog(log, lane, committer, reader, upkeep)
+        reader = EntryReader(log, self.lanes.read, engine, loop, begin_turn, committer)
+        maintenance = LogMaintenance(log, lane, engine, loop, begin_turn, committer, disk, what)
+        return ManagedLog(log, lane, committer, reader, maintenance)
 
     def _make_registry(self) -> TopicRegistry:
         telemetry = parse_topic(self.settings.headgateTelemetryTopic)
@@ -226,21 +229,21 @@ class Broker:
         """Stop the sweeps and make everything staged durable. Connections are closed already."""
         self.is_ready = False
         self.sweeps.stop()
-        for worked in self.logs:
-            worked.reader.close()
+        for managed in self.logs:
+            managed.reader.close()
         self.begin_turn()
         if self.adaptive is not None:
             self.adaptive.stop()
         for topic in list(self.engine.topics.values()):
             topic.fence()
-        for worked in self.logs:
+        for managed in self.logs:
             try:
-                await worked.committer.when_durable()
+                await managed.committer.when_durable()
             except StorageError as error:
                 logger.error("closing: %s", error)
         await self.log_clock.keep(self.writer)
         await self.writer.settled()
-        await self.identity_keeper.close()
+        await self.identity_writer.close()
         if self._wake is not None:
             self._wake.cancel()
         self.closed.set()
@@ -290,8 +293,8 @@ class Broker:
             except Exception:
                 # Of one connection: the others' words are not held back.
                 logger.exception("the end of a turn failed by an error of ours")
-        for worked in self.logs:
-            worked.committer.kick()
+        for managed in self.logs:
+            managed.committer.kick()
         if more:
             self.schedule_flush()
         else:
@@ -330,8 +333,8 @@ class Broker:
         # In an order that a simulation can repeat.
         for connection in sorted(self.read_paused, key=lambda paused: paused.address):
             connection.resume_reading()
-        for worked in self.logs:
-            worked.upkeep.run_if_due()
+        for managed in self.logs:
+            managed.maintenance.run_if_due()
 
     def unique_name(self) -> str:
         """A producer or consumer name that nobody else has, now or after a restart."""

@@ -96,8 +96,8 @@ class Sweeps:
     def stop(self) -> None:
         """End all sweeps; a job of a log that runs is the last one."""
         self._stopped = True
-        for worked in self._broker.logs:
-            worked.upkeep.stop()
+        for managed in self._broker.logs:
+            managed.maintenance.stop()
         for task in self._tasks:
             task.cancel()
         self._tasks.clear()
@@ -105,7 +105,7 @@ class Sweeps:
     def bugs(self) -> list[str]:
         """What fails by an error of ours just now, though it is tried again and again."""
         own = [trouble.bug for trouble in self._troubles.values() if trouble.bug]
-        return own + [bug for worked in self._broker.logs for bug in worked.upkeep.bugs()]
+        return own + [bug for managed in self._broker.logs for bug in managed.maintenance.bugs()]
 
     def _trouble(self, what: str) -> RepeatedFailureLog:
         return self._troubles.setdefault(what, RepeatedFailureLog(logger, what))
@@ -152,7 +152,7 @@ class Sweeps:
         disk is full, acknowledged entries go at once."""
         self._broker.follow_clocks()
         self._broker.begin_turn()
-        self._broker.identity_keeper.look(self._broker.engine.now_ns)
+        self._broker.identity_writer.look(self._broker.engine.now_ns)
         logs = self._broker.logs
         if logs.telemetry is not None:
             logs.telemetry.log.leave_room(leave=logs.main.log.full)
@@ -164,7 +164,7 @@ class Sweeps:
             if self._has_grown():
                 await self.retain()
         self.log_upkeep()
-        for watched in (self._broker.disk, self._broker.committer.pace, self._broker.door):
+        for watched in (self._broker.disk, self._broker.committer.latency, self._broker.door):
             watched.watch()
 
     def _has_grown(self) -> bool:
@@ -181,9 +181,9 @@ class Sweeps:
             await broker.log_clock.keep(broker.writer)
 
     def log_upkeep(self) -> None:
-        """Run the due maintenance of every log: see :mod:`headgate.storage.upkeep`."""
-        for worked in self._broker.logs:
-            worked.upkeep.run()
+        """Run the due maintenance of every log: see :mod:`headgate.storage.log_maintenance`."""
+        for managed in self._broker.logs:
+            managed.maintenance.run()
 
     async def sample_rates(self) -> None:
         """Take the samples that the rates in stats are computed from."""
@@ -241,8 +241,8 @@ class Sweeps:
             if looks % SLICE_RETAINED == 0:
                 await asyncio.sleep(0)
                 self._broker.begin_turn()
-        for worked in self._broker.logs:
-            worked.committer.kick()
+        for managed in self._broker.logs:
+            managed.committer.kick()
 
     async def delete_inactive(self) -> None:
         """Delete topics that nobody has used for a whole period and that hold nothing retained."""

@@ -87,4 +87,6 @@ class Observer:
     def storage_state(self) -> StorageState:
         """What all topics stand on."""
         broker = self._broker
-        return storage_state(broker.disk, broker.committer.pace, broker.door, broker.engine.now_ns)
+        return storage_state(
+            broker.disk, broker.committer.latency, broker.door, broker.engine.now_ns
+        )

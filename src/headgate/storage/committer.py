@@ -17,8 +17,8 @@ from headgate.engine.engine import Engine
 from headgate.engine.subscription import Subscription
 from headgate.engine.topic import Topic
 from headgate.ledger import Batch, CommitLog
-from headgate.storage.commit_pace import CommitPace
-from headgate.storage.disk_watch import DiskWatch
+from headgate.storage.commit_latency import CommitLatency
+from headgate.storage.disk_monitor import DiskMonitor
 from headgate.storage.lanes import Lane
 from headgate.storage.repeated_failures import RepeatedFailureLog
 
@@ -45,7 +45,7 @@ class Committer:
         loop: asyncio.AbstractEventLoop,
         begin_turn: Callable[[], None],
         room_made: Callable[[], None],
-        disk: DiskWatch | None,
+        disk: DiskMonitor | None,
         owns: Callable[[Topic], bool],
         what: str,
     ) -> None:
@@ -62,7 +62,7 @@ class Committer:
         self._trouble = RepeatedFailureLog(logger, f"storing in {what}")
         self.in_flight = False
         """Whether a batch is being written."""
-        self.pace = CommitPace(engine)
+        self.latency = CommitLatency(engine)
         self._urgent = False
         self._had_no_room = False
         """Whether the disk had no room for the last commit."""
@@ -119,7 +119,7 @@ class Committer:
             return
         self.in_flight = True
         self._begin_turn()
-        self.pace.began()
+        self.latency.began()
         self._lane.submit(
             partial(self._log.write_batch, batch), partial(self._written, batch, waiting)
         )
@@ -154,7 +154,7 @@ class Committer:
     ) -> None:
         self.in_flight = False
         self._begin_turn()
-        storage_ns = self.pace.ended()
+        storage_ns = self.latency.ended()
         if error is None:
             self.commits_count += 1
             self._had_no_room = False

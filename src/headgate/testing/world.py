@@ -27,10 +27,10 @@ from headgate.metadata.catalog import Catalog
 from headgate.metadata.memory_store import MemoryStore
 from headgate.observe.observer import Observer
 from headgate.policy.settings import Settings
-from headgate.storage.binding import MAIN_LOG, LogPlace, open_bound_log
 from headgate.storage.log_clock import receive_time_bound
-from headgate.storage.logs import TELEMETRY_LOG
-from headgate.storage.taking_over import take_over
+from headgate.storage.managed_logs import TELEMETRY_LOG
+from headgate.storage.store_binding import MAIN_LOG, LogPlace, open_bound_log
+from headgate.storage.topic_migration import migrate_topic
 from headgate.testing.client import SimClient
 from headgate.testing.clock import ManualClock
 from headgate.testing.errors import ConnectionLostError
@@ -187,7 +187,7 @@ class World:
                 catalog, TELEMETRY_LOG, TELEMETRY_DIRECTORY, TELEMETRY_LOG
             )
             topic = parse_topic(settings.headgateTelemetryTopic)
-            take_over(catalog, self.store, log, telemetry_log, topic)
+            migrate_topic(catalog, self.store, log, telemetry_log, topic)
         broker = Broker(
             settings=settings,
             clock=self.clock,
@@ -245,15 +245,15 @@ class World:
         await asyncio.sleep(0)
         await self.loop.create_task(broker.close(), context=self._context)
         broker.lanes.close()
-        for worked in broker.logs:
-            worked.log.close()
+        for managed in broker.logs:
+            managed.log.close()
         self.loop.kill_host(self.starts_count)
         await asyncio.sleep(0)
 
     def crash(self) -> None:
         """Cut the power now; also while a :meth:`start` is under way or after it failed.
 
-        A job that is being worked on may end up on the disk as a whole, in part or not at all, as
+        A job that is being managed on may end up on the disk as a whole, in part or not at all, as
         chance has it; so may pages and names that were not synced.
         """
         self.power_cuts_count += 1

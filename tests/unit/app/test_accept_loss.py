@@ -10,7 +10,7 @@ import pytest
 from headgate.app.accept_loss import accept_loss
 from headgate.base.errors import InputError
 from headgate.ledger.errors import DirectoryInUseError
-from headgate.storage.binding import BindingError
+from headgate.storage.store_binding import BindingError
 from tests.unit.app.test_open_stores import owned, run
 
 

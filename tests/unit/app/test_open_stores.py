@@ -14,7 +14,7 @@ from headgate.base.clock import SystemClock
 from headgate.fs import OsFs
 from headgate.ledger import LedgerSettings
 from headgate.metadata.catalog import Catalog
-from headgate.storage.binding import BindingError
+from headgate.storage.store_binding import BindingError
 
 SMALL = LedgerSettings(segment_bytes=65_536)
 

@@ -19,8 +19,8 @@ from headgate.base.names import parse_topic
 from headgate.ledger import CommitLog
 from headgate.metadata.catalog import Catalog
 from headgate.policy.settings import Settings
-from headgate.storage.binding import BindingError
-from headgate.storage.logs import TELEMETRY_LOG
+from headgate.storage.managed_logs import TELEMETRY_LOG
+from headgate.storage.store_binding import BindingError
 from tests.unit.app.test_open_stores import SMALL, owned
 from tests.unit.ledger.support import append, bodies_of
 

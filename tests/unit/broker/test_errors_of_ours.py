@@ -21,7 +21,7 @@ from headgate.broker.service import Broker
 from headgate.facade.admin_facade import AdminFacade
 from headgate.ledger import Job, LedgerSettings
 from headgate.metadata.errors import RefusalError
-from headgate.storage import reads
+from headgate.storage import entry_reader
 from headgate.testing import World
 from tests.unit.broker.playing import TOPIC, played
 
@@ -115,11 +115,15 @@ def test_a_job_of_the_log_is_tried_again(name: str, caplog: pytest.LogCaptureFix
             settings={"retentionCheckIntervalInSeconds": "1", "headgateTelemetryEnabled": "false"},
         )(story)()
     if name != "prepare":  # without a segment nothing was stored meanwhile, nor asked
-        assert any(f"upkeep of the log ({name}) fails: an error of ours" in text for text in said)
-    lines = [r for r in caplog.records if "upkeep of the log" in r.message and "fails" in r.message]
+        assert any(
+            f"maintenance of the log ({name}) fails: an error of ours" in text for text in said
+        )
+    lines = [
+        r for r in caplog.records if "maintenance of the log" in r.message and "fails" in r.message
+    ]
     assert len(lines) == 1
     assert lines[0].exc_info is not None
-    assert f"upkeep of the log ({name}) works again, after 3 failures" in caplog.text
+    assert f"maintenance of the log ({name}) works again, after 3 failures" in caplog.text
 
 
 def test_a_broken_step_of_the_log_ends_the_process() -> None:
@@ -128,7 +132,7 @@ def test_a_broken_step_of_the_log_ends_the_process() -> None:
         world.broker.log.maintenance_step = Failing(lambda: None)  # type: ignore[method-assign]
         await asyncio.sleep(5)
 
-    with pytest.raises(InvariantError, match="a step of the log's upkeep"):
+    with pytest.raises(InvariantError, match="a step of the log's maintenance"):
         played()(story)()
 
 
@@ -151,9 +155,9 @@ def test_a_broken_invariant_in_a_job_ends_the_process() -> None:
             raise InvariantError("two owners")
 
         job = Job("seal", 1, work, lambda: None)
-        upkeep = world.broker.logs.main.upkeep
-        upkeep._job_running = True
-        world.broker.lanes.commit.submit(job.run, partial(upkeep._job_done, job))
+        maintenance = world.broker.logs.main.maintenance
+        maintenance._job_running = True
+        world.broker.lanes.commit.submit(job.run, partial(maintenance._job_done, job))
         await asyncio.sleep(5)
 
     with pytest.raises(InvariantError, match="two owners"):
@@ -259,7 +263,7 @@ async def test_a_fetch_is_tried_again(world: World) -> None:
 
 def test_what_was_read_is_taken_out_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """What came before the error is delivered at once, the rest when it works."""
-    entries_of, calls = reads.entries_of, [0]
+    entries_of, calls = entry_reader.entries_of, [0]
 
     def failing(*arguments: Any) -> Any:
         calls[0] += 1
@@ -268,7 +272,7 @@ def test_what_was_read_is_taken_out_again(monkeypatch: pytest.MonkeyPatch) -> No
                 raise UNEXPECTED
             yield entry
 
-    monkeypatch.setattr(reads, "entries_of", failing)
+    monkeypatch.setattr(entry_reader, "entries_of", failing)
 
     @played()
     async def story(world: World) -> None:

@@ -188,7 +188,7 @@ class VirtualBroker:
         self.info = SimpleNamespace(broker_id="localhost:8080")
         self.adaptive = None
         self.disk = SimpleNamespace(facts=DiskFacts, full_ns=lambda _: 0)
-        self.committer = SimpleNamespace(pace=SimpleNamespace(facts=PaceFacts))
+        self.committer = SimpleNamespace(latency=SimpleNamespace(facts=PaceFacts))
         self.door = SimpleNamespace(sentence="", refused_count=0)
         self.rates: dict[str, float] = {}
         self.clients: list[Client] = []

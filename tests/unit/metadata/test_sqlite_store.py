@@ -229,7 +229,7 @@ def test_a_flipped_bit_anywhere_is_refused_or_harmless(path: str) -> None:
 
 
 def test_a_flipped_bit_in_the_wal_is_refused_or_loses_the_last_changes_alone(path: str) -> None:
-    """Those are told by the revision: see headgate.storage.binding."""
+    """Those are told by the revision: see headgate.storage.store_binding."""
     store = SqliteStore(path)
     for write in ROWS[:12]:
         store.commit([write])

@@ -10,7 +10,7 @@ how often a broker opened this log. ``topic_number`` and ``revision`` are the hi
 topic and the last change of the metadata that were durable when the line was written. Metadata may
 be ahead of them; metadata that are behind are older than the log.
 
-Nothing here decides whether log and metadata belong together: see headgate.storage.binding.
+Nothing here decides whether log and metadata belong together: see headgate.storage.store_binding.
 """
 
 from __future__ import annotations

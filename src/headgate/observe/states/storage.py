@@ -1,4 +1,4 @@
-"""What all topics stand on: the disk, the pace of commits, and room for connections."""
+"""What all topics stand on: the disk, commit latency, and room for connections."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from headgate.base.units import NS_PER_S
 from headgate.broker.connection_admission import ConnectionAdmission
 from headgate.flow.sentences.disk import disk_sentence, pace_sentence
 from headgate.observe.states.fields import StorageState
-from headgate.storage.commit_pace import CommitPace
-from headgate.storage.disk_watch import DiskWatch
+from headgate.storage.commit_latency import CommitLatency
+from headgate.storage.disk_monitor import DiskMonitor
 
 
 def storage_state(
-    disk: DiskWatch, pace: CommitPace, admission: ConnectionAdmission, now_ns: int
+    disk: DiskMonitor, latency: CommitLatency, admission: ConnectionAdmission, now_ns: int
 ) -> StorageState:
     """Its state now."""
-    space, commits = disk.facts(), pace.facts()
+    space, commits = disk.facts(), latency.facts()
     sentences = (disk_sentence(space), pace_sentence(commits), admission.sentence)
     return StorageState(
         sentence="; ".join(sentence for sentence in sentences if sentence),

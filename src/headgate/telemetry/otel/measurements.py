@@ -147,12 +147,12 @@ def _subjects(broker: Broker) -> Iterator[Subject]:
 def _of_broker(broker: Broker) -> Iterator[tuple[tuple[Instrument, ...], Any]]:
     if broker.adaptive is not None:
         yield ADAPTIVE_INSTRUMENTS, broker_figures(broker.adaptive)
-    pace, now_ns = broker.committer.pace, broker.engine.now_ns
+    latency, now_ns = broker.committer.latency, broker.engine.now_ns
     limits = Policies(broker.in_force.of_broker(), broker.publish_in_force.of_broker())
     yield CONNECTION_INSTRUMENTS, broker
     yield LOOKUP_INSTRUMENTS, broker
     yield ENGINE_INSTRUMENTS, broker.engine
-    yield STORAGE_INSTRUMENTS, Storage(broker.disk, pace, broker.door, now_ns)
+    yield STORAGE_INSTRUMENTS, Storage(broker.disk, latency, broker.door, now_ns)
     yield BROKER_POLICY_INSTRUMENTS, limits
 
 

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from headgate.engine.subscription import Subscription
     from headgate.engine.topic import Topic
     from headgate.engine.topic_quota import ProducerStops, TopicQuota
-    from headgate.storage.commit_pace import CommitPace
-    from headgate.storage.disk_watch import DiskWatch
+    from headgate.storage.commit_latency import CommitLatency
+    from headgate.storage.disk_monitor import DiskMonitor
 
 Attributes = Mapping[str, str | int]
 Values = Iterable[tuple[Attributes, Number]]
@@ -64,8 +64,8 @@ class Connections(Protocol):
 class Storage(NamedTuple):
     """What all topics stand on."""
 
-    disk: DiskWatch
-    pace: CommitPace
+    disk: DiskMonitor
+    latency: CommitLatency
     admission: ConnectionAdmission
     now_ns: int
 
@@ -128,12 +128,12 @@ def disk_full_seconds(storage: Storage) -> float:
 
 def commit_seconds(storage: Storage) -> float:
     """Time that commits took."""
-    return storage.pace.sum_ns / NS_PER_S
+    return storage.latency.sum_ns / NS_PER_S
 
 
 def commit_running_seconds(storage: Storage) -> float:
     """For how long the present one has run."""
-    return storage.pace.running_ns() / NS_PER_S
+    return storage.latency.running_ns() / NS_PER_S
 
 
 def broker_limit(policies: Policies) -> Values:

@@ -171,7 +171,9 @@ class _Renderer:
         broker, engine, cluster = self._broker, self._broker.engine, self._cluster
         self._quotas.broker(cluster, engine.quotas, broker.sweeps.quotas.durations)
         self._figures(DAMAGE_SERIES, damage_counts(engine), cluster)
-        storage = StorageLines(broker.disk, broker.committer.pace, broker.door, self._page.lines_of)
+        storage = StorageLines(
+            broker.disk, broker.committer.latency, broker.door, self._page.lines_of
+        )
         storage.broker(cluster, engine.now_ns)
         if broker.adaptive is not None:
             self._figures(ADAPTIVE_SERIES, broker_figures(broker.adaptive), cluster)

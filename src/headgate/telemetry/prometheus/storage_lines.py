@@ -21,8 +21,8 @@ from headgate.telemetry.prometheus.series import (
 
 if TYPE_CHECKING:
     from headgate.broker.connection_admission import ConnectionAdmission
-    from headgate.storage.commit_pace import CommitPace
-    from headgate.storage.disk_watch import DiskWatch
+    from headgate.storage.commit_latency import CommitLatency
+    from headgate.storage.disk_monitor import DiskMonitor
 
 
 class StorageLines:
@@ -30,29 +30,29 @@ class StorageLines:
 
     def __init__(
         self,
-        disk: DiskWatch,
-        pace: CommitPace,
+        disk: DiskMonitor,
+        latency: CommitLatency,
         admission: ConnectionAdmission,
         lines_of: LinesOf,
     ) -> None:
         self._disk = disk
-        self._pace = pace
+        self._latency = latency
         self._admission = admission
         self._lines_of = lines_of
 
     def broker(self, labels: str, now_ns: int) -> None:
         """The samples of the whole broker; ``labels`` name the cluster and are still open."""
-        disk, pace = self._disk, self._pace
+        disk, latency = self._disk, self._latency
         if disk.space is not None:
             self._add(DISK_FREE_SERIES, labels, disk.space.free_bytes)
             self._add(DISK_SIZE_SERIES, labels, disk.space.size_bytes)
         full_ns = disk.full_ns(now_ns)
         self._add(DISK_FULL_SERIES, labels, int(disk.full_since_ns is not None))
         self._add(DISK_FULL_SECONDS_SERIES, labels, f"{full_ns / NS_PER_S:.3f}")
-        self._add(COMMITS_SERIES, labels, pace.count)
-        self._add(COMMIT_SECONDS_SERIES, labels, f"{pace.sum_ns / NS_PER_S:.6f}")
-        self._add(COMMIT_LONGEST_SERIES, labels, f"{pace.facts().longest_s:.6f}")
-        self._add(COMMIT_RUNNING_SERIES, labels, f"{pace.running_ns() / NS_PER_S:.3f}")
+        self._add(COMMITS_SERIES, labels, latency.count)
+        self._add(COMMIT_SECONDS_SERIES, labels, f"{latency.sum_ns / NS_PER_S:.6f}")
+        self._add(COMMIT_LONGEST_SERIES, labels, f"{latency.facts().longest_s:.6f}")
+        self._add(COMMIT_RUNNING_SERIES, labels, f"{latency.running_ns() / NS_PER_S:.3f}")
         self._add(CONNECTIONS_REFUSED_SERIES, labels, self._admission.refused_count)
 
     def _add(self, series: Series, labels: str, value: int | str) -> None:

@@ -25,17 +25,17 @@ async def test_segments_are_sealed_as_they_fill(world: World) -> None:
     await asyncio.sleep(2)
     statistics = world.broker.log.statistics()
     assert statistics.segments - statistics.segments_sealed <= 1
-    assert not world.broker.logs.main.upkeep.bugs()
+    assert not world.broker.logs.main.maintenance.bugs()
 
 
 @played(ledger=SMALL)
 async def test_a_job_that_fails_is_done_again(world: World) -> None:
-    upkeep = world.broker.logs.main.upkeep
+    maintenance = world.broker.logs.main.maintenance
     world.broker.log.roll()
     await publish(world, 1)
     world.broker.log.roll()
     world.lanes[0].fail_next(StorageError("hiccup", retryable=True))
-    upkeep.run()
+    maintenance.run()
     await asyncio.sleep(3)
     statistics = world.broker.log.statistics()
     assert statistics.segments - statistics.segments_sealed <= 1
@@ -43,8 +43,8 @@ async def test_a_job_that_fails_is_done_again(world: World) -> None:
 
 @played(ledger=SMALL)
 async def test_after_its_end_nothing_begins(world: World) -> None:
-    upkeep = world.broker.logs.main.upkeep
-    upkeep.stop()
+    maintenance = world.broker.logs.main.maintenance
+    maintenance.stop()
     await publish(world, 20)
     await asyncio.sleep(2)
     assert world.broker.log.statistics().segments_sealed == 0

@@ -12,7 +12,7 @@ from headgate.base.errors import InvariantError
 from headgate.fs import MemFs, Operation
 from headgate.ledger import Identity, look_at_log
 from headgate.metadata.rows import TenantRow
-from headgate.storage.identity_keeper import IdentityKeeper
+from headgate.storage.identity_writer import IdentityWriter
 from headgate.testing import World
 from headgate.testing.world import DIRECTORY
 from tests.unit.ledger.support import DIRECTORY as LOG_DIRECTORY
@@ -85,7 +85,7 @@ def test_a_log_that_was_never_bound_gets_nothing() -> None:
         world.run(world.start())
         fs = MemFs()
         other = open_log(fs, ())
-        keeper = IdentityKeeper(world.broker.catalog, {"other": other}, world.lanes[2])
+        keeper = IdentityWriter(world.broker.catalog, {"other": other}, world.lanes[2])
         keeper.look(0)
         world.advance(3)
         world.run(keeper.close())
@@ -98,7 +98,7 @@ def test_an_error_of_ours_is_not_hidden(caplog: pytest.LogCaptureFixture) -> Non
     with World() as world:
         world.run(world.start())
         lane = world.lanes[2]
-        keeper = IdentityKeeper(world.broker.catalog, {"log": world.broker.log}, lane)
+        keeper = IdentityWriter(world.broker.catalog, {"log": world.broker.log}, lane)
         lane.fail_next(InvariantError("ours"))
         keeper.look(0)
         with pytest.raises(InvariantError, match="ours"):

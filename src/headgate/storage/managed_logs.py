@@ -14,50 +14,50 @@ from typing import Final
 from headgate.engine.topic import Topic
 from headgate.ledger import CommitLog
 from headgate.storage.committer import Committer
+from headgate.storage.entry_reader import EntryReader
 from headgate.storage.lanes import Lane
-from headgate.storage.reads import Reader
-from headgate.storage.upkeep import Upkeep
+from headgate.storage.log_maintenance import LogMaintenance
 
 TELEMETRY_LOG: Final = "telemetry-log"
 """The telemetry's log in rows of topics; also the name of its folder."""
 
 
 @dataclass(frozen=True, slots=True)
-class WorkedLog:
+class ManagedLog:
     """One log and what works it."""
 
     log: CommitLog
     lane: Lane
     """Where it is written."""
     committer: Committer
-    reader: Reader
-    upkeep: Upkeep
+    reader: EntryReader
+    maintenance: LogMaintenance
 
 
-class Logs:
+class ManagedLogs:
     """Every log of one broker; the main one first."""
 
-    def __init__(self, main: WorkedLog, telemetry: WorkedLog | None) -> None:
+    def __init__(self, main: ManagedLog, telemetry: ManagedLog | None) -> None:
         self.main = main
         self.telemetry = telemetry
         self._all = (main,) if telemetry is None else (main, telemetry)
-        self._elsewhere: dict[int, WorkedLog] = {}
+        self._elsewhere: dict[int, ManagedLog] = {}
         """The topics that are not in the main log, by number."""
 
-    def __iter__(self) -> Iterator[WorkedLog]:
+    def __iter__(self) -> Iterator[ManagedLog]:
         return iter(self._all)
 
-    def enter(self, number: int, log: str) -> WorkedLog:
+    def enter(self, number: int, log: str) -> ManagedLog:
         """A topic is loaded, whose row names this log; returns it."""
         if log == TELEMETRY_LOG and self.telemetry is not None:
             self._elsewhere[number] = self.telemetry
         return self.numbered(number)
 
-    def numbered(self, number: int) -> WorkedLog:
+    def numbered(self, number: int) -> ManagedLog:
         """The log of the topic with that number."""
         return self._elsewhere.get(number, self.main)
 
-    def of(self, topic: Topic) -> WorkedLog:
+    def of(self, topic: Topic) -> ManagedLog:
         """The log of a live topic."""
         return self._elsewhere.get(topic.log.number, self.main)
 

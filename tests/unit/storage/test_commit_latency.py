@@ -27,12 +27,12 @@ async def send_for(world: World, seconds: float) -> None:
 @played()
 async def test_a_quick_disk_is_not_worth_a_word(world: World) -> None:
     await send_for(world, 5)
-    pace = world.broker.committer.pace
-    assert not pace.facts().is_slow
-    assert pace.facts().commits > 1_000
+    latency = world.broker.committer.latency
+    assert not latency.facts().is_slow
+    assert latency.facts().commits > 1_000
     assert world.observer.storage_state().sentence == ""
     assert await AdminFacade(world.broker, world.observer).check_health() == ""
-    assert pace.sum_ns < pace.count * 4 * NS_PER_MS
+    assert latency.sum_ns < latency.count * 4 * NS_PER_MS
 
 
 @pytest.mark.parametrize("milliseconds", [200, 3_000])
@@ -41,13 +41,13 @@ def test_a_slow_disk_is_named_in_explain_and_health(milliseconds: int) -> None:
         await world.start()
         set_latency(world, milliseconds)
         await send_for(world, 20)
-        pace = world.broker.committer.pace.facts()
-        assert pace.mean_s == pytest.approx(milliseconds / 1_000, rel=0.1)
+        latency = world.broker.committer.latency.facts()
+        assert latency.mean_s == pytest.approx(milliseconds / 1_000, rel=0.1)
         state = world.observer.storage_state()
         named = "200 ms" if milliseconds == 200 else "3.0 s"
         assert state.sentence.startswith(f"the disk is slow: a commit takes {named} (the mean of ")
         assert state.disk_slow
-        assert state.commit_mean_s == pace.mean_s
+        assert state.commit_mean_s == latency.mean_s
         facade = AdminFacade(world.broker, world.observer)
         assert (await facade.check_health()).startswith("the disk is slow: ")
 
@@ -72,8 +72,8 @@ async def test_a_disk_that_hangs_is_named_while_it_does(world: World) -> None:
     assert 11.9 < state.commit_running_s < 12.1
     world.lanes[0].thaw()
     await waiting
-    assert world.broker.committer.pace.running_ns() == 0
-    assert world.broker.committer.pace.facts().longest_s > 12
+    assert world.broker.committer.latency.running_ns() == 0
+    assert world.broker.committer.latency.facts().longest_s > 12
 
 
 def test_a_beginning_and_an_end_are_a_line_each(caplog: pytest.LogCaptureFixture) -> None:
@@ -97,9 +97,9 @@ async def test_only_the_last_seconds_count(world: World) -> None:
     await send_for(world, 10)
     set_latency(world, 2)
     await send_for(world, 12)
-    facts = world.broker.committer.pace.facts()
+    facts = world.broker.committer.latency.facts()
     assert facts.longest_s < 0.1
     await asyncio.sleep(30)
     world.broker.begin_turn()
-    assert world.broker.committer.pace.facts().commits == 0
-    assert world.broker.committer.pace.sum_ns > 8 * NS_PER_S
+    assert world.broker.committer.latency.facts().commits == 0
+    assert world.broker.committer.latency.sum_ns > 8 * NS_PER_S

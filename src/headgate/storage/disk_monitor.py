@@ -28,7 +28,7 @@ SPACE_PERIOD_NS: Final = 5 * NS_PER_S
 """How often the file system is asked for its room."""
 
 
-class DiskWatch:
+class DiskMonitor:
     """Whether one broker's log has room, since when, and how much there is."""
 
     def __init__(self, log: CommitLog, lane: Lane, engine: Engine) -> None:

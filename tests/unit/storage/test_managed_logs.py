@@ -13,7 +13,7 @@ from headgate.base.positions import EARLIEST
 from headgate.base.units import KIB
 from headgate.engine.topic import Topic
 from headgate.ledger import LedgerSettings
-from headgate.storage.logs import TELEMETRY_LOG
+from headgate.storage.managed_logs import TELEMETRY_LOG
 from headgate.telemetry.records.publisher import TelemetryPublisher
 from headgate.testing import World
 from headgate.testing.world import DIRECTORY, TELEMETRY_DIRECTORY
@@ -162,7 +162,7 @@ async def test_on_a_full_disk_it_takes_nothing_that_becomes_free(world: World) -
     before = files(world, TELEMETRY_DIRECTORY)
     world.fs.capacity_bytes += SEGMENT
     for _ in range(5):
-        telemetry.upkeep.run()
+        telemetry.maintenance.run()
         await asyncio.sleep(0.01)
     assert telemetry.log.full
     assert files(world, TELEMETRY_DIRECTORY) == before

@@ -18,7 +18,7 @@ WINDOW_S: Final = 10
 """What is said is about so many seconds."""
 
 
-class CommitPace:
+class CommitLatency:
     """The commits of one broker's log. There is one at a time."""
 
     def __init__(self, engine: Engine) -> None:

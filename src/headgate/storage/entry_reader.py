@@ -17,7 +17,7 @@ from headgate.engine.subscription import Subscription
 from headgate.ledger import CommitLog, ReadPlan, entries_of
 from headgate.storage.committer import Committer
 from headgate.storage.lanes import Lane
-from headgate.storage.read_pace import BREAK_NS, COMMIT_WAIT_S, COMMIT_WAITS_MAX, next_slice
+from headgate.storage.read_pacing import BREAK_NS, COMMIT_WAIT_S, COMMIT_WAITS_MAX, next_slice
 
 logger = logging.getLogger("headgate.reads")
 
@@ -46,7 +46,7 @@ class OpenRead:
     """Entries of the subscription's own topic that are not taken out."""
 
 
-class Reader:
+class EntryReader:
     """Reads for subscriptions that wait for entries on disk.
 
     A read that the disk refuses is tried again until it succeeds. A damaged entry is never served

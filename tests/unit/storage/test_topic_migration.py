@@ -9,11 +9,11 @@ import logging
 import pytest
 
 from headgate.fs import FaultyFs, Operation
-from headgate.storage.logs import TELEMETRY_LOG
+from headgate.storage.managed_logs import TELEMETRY_LOG
 from headgate.testing import World
 from headgate.testing.world import TELEMETRY_DIRECTORY
 from tests.unit.broker.playing import played
-from tests.unit.storage.test_logs import (
+from tests.unit.storage.test_managed_logs import (
     SMALL,
     SYSTEM,
     files,

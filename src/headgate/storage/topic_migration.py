@@ -13,12 +13,12 @@ from headgate.base.names import TopicName
 from headgate.ledger import CommitLog, copy_topic
 from headgate.metadata.catalog import Catalog
 from headgate.metadata.store import MetadataStore
-from headgate.storage.logs import TELEMETRY_LOG
+from headgate.storage.managed_logs import TELEMETRY_LOG
 
 logger = logging.getLogger("headgate.broker")
 
 
-def take_over(
+def migrate_topic(
     catalog: Catalog, store: MetadataStore, main: CommitLog, log: CommitLog, topic: TopicName
 ) -> None:
     """Move a topic that is in the main log. Where that is not possible it stays there, and a line

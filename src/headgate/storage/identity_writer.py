@@ -1,8 +1,9 @@
-"""Keeps what the logs' directories know of the metadata up to date.
+"""Writes the identity of the metadata into each log's directory.
 
-What is noted there tells metadata that are older, or whose last changes are damaged, at the next
-start (see :mod:`headgate.storage.binding`). So it is noted soon after each change and at the end;
-what was changed in the last second before a crash is known by the metadata alone.
+At the next start :mod:`headgate.storage.store_binding` compares it with the metadata, to recognise
+metadata that are older than the log or whose last changes are damaged. The broker writes it soon
+after each change and when it closes. After a crash only the metadata know of the last second's
+changes.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from headgate.storage.repeated_failures import RepeatedFailureLog
 logger = logging.getLogger("headgate.broker")
 
 
-class IdentityKeeper:
+class IdentityWriter:
     """Notes the metadata's revision and highest topic number beside each log."""
 
     def __init__(self, catalog: Catalog, logs: Mapping[str, CommitLog], lane: Lane) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from headgate.storage.read_pace import ALONE, BURST, BURST_NS, QUIET_NS, STREAM, Slice, next_slice
+from headgate.storage.read_pacing import ALONE, BURST, BURST_NS, QUIET_NS, STREAM, Slice, next_slice
 
 
 @pytest.mark.parametrize(

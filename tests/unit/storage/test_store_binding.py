@@ -15,7 +15,7 @@ from headgate.ledger import CommitLog, Identity, LedgerSettings, LogFound, look_
 from headgate.metadata.catalog import Catalog, Change
 from headgate.metadata.memory_store import MemoryStore
 from headgate.metadata.rows import IdentityRow
-from headgate.storage.binding import (
+from headgate.storage.store_binding import (
     MAIN_LOG,
     BindingError,
     LogPlace,

@@ -11,14 +11,14 @@ from headgate.base.errors import HeadgateError, InvariantError, NoRoomError, Sto
 from headgate.engine.engine import Engine
 from headgate.ledger import CommitLog, Job
 from headgate.storage.committer import Committer
-from headgate.storage.disk_watch import DiskWatch
+from headgate.storage.disk_monitor import DiskMonitor
 from headgate.storage.lanes import Lane
 from headgate.storage.repeated_failures import RepeatedFailureLog
 
 logger = logging.getLogger("headgate.sweeps")
 
 
-class Upkeep:
+class LogMaintenance:
     """Seals segments, writes checkpoints and gives up files, when the log says that it is due."""
 
     def __init__(
@@ -29,7 +29,7 @@ class Upkeep:
         loop: asyncio.AbstractEventLoop,
         begin_turn: Callable[[], None],
         committer: Committer,
-        disk: DiskWatch | None,
+        disk: DiskMonitor | None,
         what: str,
     ) -> None:
         """``disk`` is told when there is no room, and none of it is a failure then. ``what`` names
@@ -57,7 +57,7 @@ class Upkeep:
                 self._trouble("").failed(error, self._engine.now_ns)
                 break
             except Exception as error:
-                raise broken(f"a step of {self._what}'s upkeep", error) from error
+                raise broken(f"a step of {self._what}'s maintenance", error) from error
             self._look()
             if job is not None:
                 self._job_running = True
@@ -80,7 +80,7 @@ class Upkeep:
         return [trouble.bug for trouble in self._troubles.values() if trouble.bug]
 
     def _trouble(self, job: str) -> RepeatedFailureLog:
-        what = f"upkeep of {self._what}" + (f" ({job})" if job else "")
+        what = f"maintenance of {self._what}" + (f" ({job})" if job else "")
         return self._troubles.setdefault(job, RepeatedFailureLog(logger, what))
 
     def _job_done(self, job: Job, _: object, error: BaseException | None) -> None:

@@ -11,8 +11,8 @@ from headgate.base.units import MIB, NS_PER_MS, NS_PER_S, NS_PER_US
 from headgate.engine.subscription import Subscription
 from headgate.ledger import LedgerSettings
 from headgate.ledger.format.records import segment_name
-from headgate.storage.read_pace import BURST, BURST_NS, COMMIT_WAIT_S, COMMIT_WAITS_MAX
-from headgate.storage.reads import OPEN_READS_MAX, READ_ENTRIES_MAX
+from headgate.storage.entry_reader import OPEN_READS_MAX, READ_ENTRIES_MAX
+from headgate.storage.read_pacing import BURST, BURST_NS, COMMIT_WAIT_S, COMMIT_WAITS_MAX
 from headgate.testing import SimConsumer, World
 from headgate.testing.world import DIRECTORY
 from tests.unit.broker.playing import TOPIC, played
