@@ -21,9 +21,10 @@ def cli_page(table: Table) -> str:
     """Every command with its options; ``table`` makes a table in Markdown."""
     text = (
         "# Commands\n\n"
-        f"Every command has {_HELP}. The exit status is 0, 1 for a failure, 2 when the command\n"
-        "line is wrong, and 130 after Ctrl-C; `headgate admin` has 1 instead of 2, as\n"
-        "`pulsar-admin` has it. In a checkout, write `./dev headgate ...`.\n"
+        f"This page lists every command with its options; {_HELP} prints the same. The exit\n"
+        "status is 0 on success, 1 for a failure, 2 for a wrong command line, and 130 after\n"
+        "Ctrl-C; `headgate admin` has 1 instead of 2, as `pulsar-admin`. In a checkout, write\n"
+        "`./dev headgate ...`.\n"
     )
     return text + "".join(_command_text(main, table, "headgate", "##"))
 
@@ -81,7 +82,7 @@ def _verbs_text(group: VerbGroup, table: Table) -> str:
     verbs = [
         command.verb for command in group.commands.values() if isinstance(command, VerbCommand)
     ]
-    text = "\n" + table(("verb", "takes", "what it does"), map(_verb_row, verbs))
+    text = "\n" + table(("verb", "takes", "effect"), map(_verb_row, verbs))
     rows = list(_parameter_rows(verbs))
     return text + ("\n" + table(("option", "default", "meaning"), rows) if rows else "")
 

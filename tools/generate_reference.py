@@ -52,11 +52,12 @@ def settings_page() -> str:
     """The keys of broker.conf."""
     return (
         _NOTE.format("src/headgate/policy/settings.py") + "# Settings\n\n"
-        "Keys, types and defaults are Pulsar's where Pulsar has the key; the others begin\n"
-        "with `headgate`. They are read from `--config FILE` (the syntax of `broker.conf`) and\n"
-        "from `--set KEY=VALUE`, which wins. A *dynamic* one may also be changed while the broker\n"
-        "runs, with `POST /admin/v2/brokers/configuration/KEY/VALUE`; it acts at once, is kept,\n"
-        "and wins over file and command line until it is deleted there.\n\n"
+        "This page lists every setting of a broker. If Pulsar has the key, key, type and default\n"
+        "are Pulsar's; the others begin with `headgate`. The broker reads them from `--config\n"
+        "FILE` (the syntax of `broker.conf`) and from `--set KEY=VALUE`, which wins. You can\n"
+        "change a *dynamic* setting while the broker runs, with `POST\n"
+        "/admin/v2/brokers/configuration/KEY/VALUE`. It acts at once, is stored, and overrides\n"
+        "file and command line until you delete it there.\n\n"
         + table(
             ("key", "default", "allowed", "dynamic", "meaning"),
             [_setting_row(info) for info in SETTINGS.values()],
@@ -79,11 +80,12 @@ def rest_page() -> str:
     """The routes of the admin API."""
     return (
         _NOTE.format("src/headgate/admin") + "# Admin REST\n\n"
-        "Paths, bodies, statuses and texts are those of Pulsar 4.0. Every refusal has the body\n"
-        '`{"reason": "..."}`. Paths under `/admin/v2/headgate` are Headgate\'s own. What is not\n'
-        "listed is not built. `GET /admin/v2/openapi.json` describes the bodies, too. The last\n"
-        "column names the operation that will be authorized.\n\n"
-        + table(("", "path", "what it does", "operation"), [_route_row(route) for route in ROUTES])
+        "This page lists every route. Paths, bodies, statuses and texts are those of Pulsar 4.0;\n"
+        "paths under `/admin/v2/headgate` are additions of Headgate. Every refusal has the body\n"
+        '`{"reason": "..."}`. A route that is not listed does not exist.\n'
+        "`GET /admin/v2/openapi.json` also describes the bodies. The last column names the\n"
+        "operation that will be authorized.\n\n"
+        + table(("", "path", "effect", "operation"), [_route_row(route) for route in ROUTES])
     )
 
 
@@ -99,22 +101,22 @@ def metrics_page() -> str:
     source = "src/headgate/telemetry/{series,instruments}.py"
     return (
         _NOTE.format(source) + "# Metrics\n\n"
-        "`GET /metrics` (Prometheus text 0.0.4). Series that begin with `pulsar_` have the\n"
-        "names, labels and types of a Pulsar 4.0 broker, so its dashboards work. Those of parts\n"
-        "that Headgate does not have are absent, not zero. With\n"
-        "`splitTopicAndPartitionLabelInPrometheus` whatever has a label `topic` has\n"
-        "`partition`, too.\n\n"
+        "This page lists the series of `GET /metrics` (Prometheus text 0.0.4) and the\n"
+        "instruments of OpenTelemetry. Series that begin with `pulsar_` have the names, labels\n"
+        "and types of a Pulsar 4.0 broker, so its dashboards work. Series of features that\n"
+        "Headgate lacks are absent, not zero. With `splitTopicAndPartitionLabelInPrometheus`\n"
+        "each series with a label `topic` also has `partition`.\n\n"
         + table(
             ("series", "type", "labels", "unit", "meaning"),
             [(f"`{s.name}`", s.type, ", ".join(s.labels), s.unit, s.meaning) for s in SERIES],
         )
         + "\n## OpenTelemetry\n\n"
-        "What is exported when [that is switched on](../guide/opentelemetry.md). Counters are\n"
-        "cumulative, since the subject was loaded or connected. Instruments that begin with\n"
-        "`pulsar.` have Pulsar's names, units and attributes. One that has nothing to tell of a\n"
-        "subject, such as a quota that it never had, is absent. `pulsar.topic` is the name of the\n"
-        "whole topic, and only a partition has a `pulsar.partition.index`.\n"
-        + "".join(_instruments(*level) for level in INSTRUMENTS)
+        "The broker exports these instruments [if you switch that\n"
+        "on](../guide/opentelemetry.md). Counters are cumulative since the subject was loaded or\n"
+        "connected. Instruments that begin with `pulsar.` have Pulsar's names, units and\n"
+        "attributes. An instrument without a value for a subject, such as a quota that it never\n"
+        "had, is absent. `pulsar.topic` is the name of the whole topic, and only a partition has\n"
+        "a `pulsar.partition.index`.\n" + "".join(_instruments(*level) for level in INSTRUMENTS)
     )
 
 
@@ -135,12 +137,12 @@ def telemetry_page() -> str:
     text = (
         _NOTE.format("src/headgate/record/fields.py")
         + f"# The telemetry record, version {MAJOR_VERSION}\n\n"
-        "What a broker publishes to the topic `headgateTelemetryTopic` at every multiple of\n"
-        "`headgateTelemetryIntervalMs`: protobuf messages (`proto/headgate_record.proto`), in\n"
-        "columns. A *cumulative* value only grows from `counting_since_ns` on, so that a lost\n"
-        "message costs resolution and never amounts; a *level* is as it was at `covered_to_ns`.\n"
-        "Fields are only ever added. The tables of `headgate pipeline` have these columns under\n"
-        "the same names.\n"
+        "This page lists the columns of the telemetry. At every multiple of\n"
+        "`headgateTelemetryIntervalMs` a broker publishes protobuf messages\n"
+        "(`proto/headgate_record.proto`) to the topic `headgateTelemetryTopic`. A *cumulative*\n"
+        "value only grows from `counting_since_ns` on, so a lost message costs resolution and no\n"
+        "amounts; a *level* is the value at `covered_to_ns`. Later versions only add fields. The\n"
+        "tables of `headgate pipeline` have the same columns.\n"
     )
     for kind, fields in FIELDS.items():
         text += f"\n## {kind.value.capitalize()} rows\n\n" + table(
@@ -149,7 +151,7 @@ def telemetry_page() -> str:
         )
         if any(field.name in STATE_FIELD_NAMES for field in fields):
             names = ", ".join(f"`{name}`" for name in STATE_FIELD_NAMES[1:])
-            text += f"\nAnd likewise, one for each state: {names}.\n"
+            text += f"\nThe same for each other state: {names}.\n"
     return text
 
 
@@ -161,9 +163,9 @@ def tables_page() -> str:
     """The pipeline's tables."""
     text = (
         _NOTE.format("src/headgate/pipeline/tables/") + "# The pipeline's tables\n\n"
-        "Delta tables below the folder that `--out` names; anything that reads Delta reads them.\n"
-        "Columns that are also fields of [the telemetry record](telemetry.md) have its meaning;\n"
-        "in a row of a minute a cumulative one holds its growth inside it. Times are UTC.\n"
+        "This page lists the columns of the Delta tables below the folder `--out`. Columns that\n"
+        "are also fields of [the telemetry record](telemetry.md) have their meaning there; in a\n"
+        "row of a minute a cumulative one holds its growth within the minute. Times are UTC.\n"
     )
     recorded = {field.name for fields in FIELDS.values() for field in fields}
     wide = ("bronze_samples", "intervals")
@@ -184,20 +186,20 @@ def tables_page() -> str:
 
 
 _OTHER_THAN_JVM = (
-    "\n## Other than in the JVM's connector\n\n"
-    "Options and columns have the names of StreamNative's connector. What differs:\n\n"
-    "- It reads only. There are no `topicsPattern`, no subscription options, no\n"
+    "\n## Differences from the JVM's connector\n\n"
+    "Options and columns have the names of StreamNative's connector. The differences:\n\n"
+    "- The source only reads. There are no `topicsPattern`, no subscription options, no\n"
     "  `waitingForNonExistedTopic` and no `pulsar.admin.*`, `pulsar.reader.*` or\n"
     "  `pulsar.producer.*`; an option that is not above is refused.\n"
-    "- `admin.url` is always needed: ends, ledgers and times are asked there.\n"
-    "- `value` is the message as bytes, whatever the topic's schema.\n"
+    "- `admin.url` is always required: the source gets ends, ledgers and times there.\n"
+    "- `value` is the message as bytes, under any schema of the topic.\n"
     "- Message ids in offsets are texts, not arrays of bytes, and may name a message within a\n"
     "  batched entry. The one in `startingOffsets` is read, too.\n"
-    "- `startingTime` and `endingTime` are one time for all topics, and hold for each row.\n"
+    "- `startingTime` and `endingTime` are one time for all topics, and apply to each row.\n"
     "  `startingTime` also begins a stream without a checkpoint.\n"
-    "- `failOnDataLoss` is `true` unless set, and also of batch reads.\n"
-    "- `maxBytesPerTrigger` is shared by backlog; `maxRowsPerTrigger`, `minPartitions` and\n"
-    "  `columns` are new.\n"
+    "- `failOnDataLoss` is `true` by default, also for batch reads.\n"
+    "- `maxBytesPerTrigger` is divided among topics by backlog.\n"
+    "- `maxRowsPerTrigger`, `minPartitions` and `columns` are new.\n"
 )
 """Section of the page about the source."""
 
@@ -207,34 +209,35 @@ def source_page() -> str:
     types = {field.name: field.dataType.simpleString() for field in spark_schema(COLUMNS).fields}
     return (
         _NOTE.format("src/pyspark_pulsar/options.py") + '# The Spark source, `format("pulsar")`\n\n'
-        "Options of `spark.read` and `spark.readStream`. Their case does not matter; one that is\n"
-        "unknown, or has no effect on the kind of query, is refused by name. Topics without a\n"
-        "tenant are in `public/default`. A message id is `ledger:entry:partition:batch index`;\n"
-        "without a batch index it means the whole entry.\n\n"
+        'This page lists the options and columns of `format("pulsar")` for `spark.read` and\n'
+        "`spark.readStream`. The case of option names does not matter; the source refuses an\n"
+        "option that is unknown or has no effect on the kind of query. Topics without a tenant\n"
+        "are in `public/default`. A message id is `ledger:entry:partition:batch index`; without\n"
+        "a batch index it means the whole entry.\n\n"
         + table(
             ("option", "default", "allowed", "for", "meaning"),
             [(f"`{o.name}`", o.default, o.allowed, o.queries, o.meaning) for o in OPTIONS],
         )
         + "\n## Tokens and TLS\n\n"
-        "They hold for the binary protocol and the admin API. A redirect of the admin API takes\n"
-        "the token along, but not from `https` to `http`. What will not mend ends a query at\n"
-        "once: a token that is refused (401, 403, AuthenticationError), a certificate that is\n"
-        "not trusted. No error, log or checkpoint of the source holds a token; `file:` keeps it\n"
-        "out of Spark's own plans and options as well.\n"
-        "\n## Brokers that are gone\n\n"
-        "Every wait has a limit. One question to the admin API ends within `adminTimeoutMs`, one\n"
-        "operation of the client within `operationTimeoutMs`. A stream that runs takes an admin\n"
-        "API that does not answer as no news, and a task waits for its broker, each for\n"
-        "`pollTimeoutMs`. Nothing is lost or read twice by that: offsets are in the checkpoint,\n"
-        "and a row counts once its place is behind the last one taken.\n"
-        "\n## Messages that are gone\n\n"
-        "No subscription is made, so a topic must retain what is to be read. A start whose ledger\n"
-        "was trimmed, a partition that is gone and a topic that is another one than in the\n"
-        "checkpoint are lost data: `failOnDataLoss` decides. Another one it is where the place in\n"
-        "the checkpoint is none that the topic can have had, because its message ids began anew,\n"
-        "as after the loss of a broker's data directory; it is then read from its first message.\n"
-        "Ids alone cannot tell once the new topic has an entry at that very place: what lies\n"
-        "before it is not read then.\n"
+        "They apply to the binary protocol and the admin API. A redirect of the admin API passes\n"
+        "the token on, but not from `https` to `http`. A permanent error ends a query at once: a\n"
+        "refused token (401, 403, AuthenticationError), an untrusted certificate. No error, log\n"
+        "or checkpoint of the source contains a token; `file:` also keeps it out of Spark's\n"
+        "plans and options.\n"
+        "\n## Unreachable brokers\n\n"
+        "Every wait has a limit. A request to the admin API ends within `adminTimeoutMs`, an\n"
+        "operation of the client within `operationTimeoutMs`. A running stream treats an admin\n"
+        "API that does not answer as unchanged, and a task waits for its broker, each for\n"
+        "`pollTimeoutMs`. Nothing is lost or read twice: offsets are in the checkpoint, and each\n"
+        "row is taken once.\n"
+        "\n## Lost messages\n\n"
+        "The source makes no subscription, so a topic must retain its messages. A start whose\n"
+        "ledger was trimmed, a missing partition, and a topic that differs from the one in the\n"
+        "checkpoint are lost data: `failOnDataLoss` decides. A topic differs if it cannot have\n"
+        "had the position in the checkpoint, because its message ids began anew, as after the\n"
+        "loss of a broker's data directory; the source then reads it from its first message. Ids\n"
+        "cannot show this once the new topic has an entry at that position: earlier entries are\n"
+        "then not read.\n"
         + "\n## Columns\n\n"
         + table(
             ("column", "type", "meaning"),
@@ -243,32 +246,33 @@ def source_page() -> str:
         + "\n## Keys\n\n"
         "Java's `keyBytes` and the keys of separated `KeyValue` schemas travel as base64, and\n"
         "`__key` holds the bytes. An empty key is empty, and null means that there is none. The\n"
-        "client of Python shows neither, so a task asks the admin API about the first message of\n"
-        "each producer whose key is base64 or empty, and takes the rest of that producer's for\n"
-        "the same. Where the API does not tell, a warning says so: base64 is left as it is, and\n"
-        "an empty key is null. A query without `__key` asks nothing.\n" + "\n## Publish times\n\n"
-        "Producers set them, by their own clocks and before they send, so a topic does not hold\n"
-        "its messages in their order. A batch reads from the place that the broker finds for\n"
-        "`startingTime` less `publishTimeSkewMs` to that for `endingTime` and as much more, and\n"
-        "each message is checked by itself. So both ends are exact while the clocks of all\n"
-        "producers and of the broker are no further apart than that, what a message waited\n"
-        "before it was stored included: a producer's repetitions, replication. Messages of a\n"
-        "clock that is further ahead may be missing behind `startingTime`, of one that is further\n"
-        "behind before `endingTime`. A stream begins at the first of these places. A task that\n"
-        "meets publish times further out of order logs a warning that says how far.\n\n"
-        "Each end costs the reading of so much more. An `endingTime` less than\n"
-        "`publishTimeSkewMs` ago is searched by no clock: the topic is read to its end. Nor is\n"
-        "either time if `publishTimeSkewMs` is longer than the time since 1970, say\n"
-        "9223372036854775: then the whole topic is read, and both ends are exact whatever the\n"
-        "clocks say.\n" + "\n## Chunked messages\n\n"
+        "Python client shows neither, so a task asks the admin API about the first message of\n"
+        "each producer whose key is base64 or empty, and treats that producer's other keys\n"
+        "alike. If the API has no answer, a warning says so: base64 stays as it is, and an empty\n"
+        "key is null. A\n"
+        "query without `__key` sends no such request.\n" + "\n## Publish times\n\n"
+        "Producers set publish times by their own clocks, before they send, so messages of a\n"
+        "topic are not in that order. A batch reads from the broker's position for\n"
+        "`startingTime` less `publishTimeSkewMs` to that for `endingTime` plus as much, and\n"
+        "checks each message. So both ends are exact while the clocks of all producers and of\n"
+        "the broker differ by no more, including the wait of a message before it was stored: a\n"
+        "producer's retries, replication. If a clock is further ahead, its messages may be\n"
+        "missing behind `startingTime`; if it is further behind, before `endingTime`. A stream\n"
+        "begins at the first of these positions. A task that finds publish times further out of\n"
+        "order logs a warning with the difference.\n\n"
+        "Each end costs the reading of as much more. An `endingTime` less than\n"
+        "`publishTimeSkewMs` ago is not searched for: the source reads the topic to its end. Nor\n"
+        "is either time if `publishTimeSkewMs` is longer than the time since 1970, such as\n"
+        "9223372036854775: the whole topic is then read, and both ends are exact with any\n"
+        "clocks.\n" + "\n## Chunked messages\n\n"
         "A message that its producer sent in chunks is one row, of the batch or task whose range\n"
-        "holds its last chunk, however ranges are cut. If it begins before that range, the task\n"
-        "reads it by itself, after its other rows: `__messageId` has the order. For that the\n"
-        "admin service is asked once about every entry that gave no message, which other chunks\n"
-        "and transaction markers are as well. One that is not complete at the end is read by the\n"
-        "batch in which it completes. A broker that cannot show a chunk, as Pulsar cannot if it\n"
-        "is compressed, leaves in doubt whether something was lost: `failOnDataLoss` decides.\n"
-        "So it does on a message of which a chunk is gone, or lies more than\n"
+        "holds its last chunk, for any division into ranges. If it begins before that range, the\n"
+        "task reads it separately, after its other rows: `__messageId` has the order. For that\n"
+        "it asks the admin API once about every entry without a message, which may be another\n"
+        "chunk or a transaction marker. The batch in which a message completes reads it. If a\n"
+        "broker cannot show a chunk, as Pulsar cannot if it is compressed, a loss is possible:\n"
+        "`failOnDataLoss` decides. It also decides about a message of which a chunk is lost, or\n"
+        "is more than\n"
         f"{ENTRIES_BETWEEN_MAX:,} other entries before the next one.\n" + _OTHER_THAN_JVM
     )
 

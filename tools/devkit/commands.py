@@ -66,7 +66,7 @@ def overview() -> str:
             "",
             *lines,
             "",
-            "CONTRIBUTING.md says how to take part, docs/ARCHITECTURE.md how it is built.",
+            "CONTRIBUTING.md explains how to contribute, docs/ARCHITECTURE.md how it is built.",
         ]
     )
 
@@ -84,7 +84,7 @@ def _demo(arguments: Sequence[str]) -> int:
         try:
             ensure_packages(venv=False, java=True)
         except DevError as error:
-            say(f"{error}\nThe demo goes on without Spark.")
+            say(f"{error}\nThe demo continues without Spark.")
     _headgate(Lane.DEV, ["demo", *arguments])
 
 
@@ -135,15 +135,15 @@ def _package(_arguments: Sequence[str]) -> int:
 
 
 COMMANDS: Final = (
-    Command("demo", "", "builds several kinds of backlog and explains each one", _demo),
+    Command("demo", "", "builds ten kinds of backlog and explains each one", _demo),
     Command("test", "[LANE...] [-- PYTEST ARGS]", "runs every test, or some lanes", _test),
-    Command("test-peer", "", "plays with Java's and Go's clients, a Pulsar, an S3", _test_peer),
+    Command("test-peer", "", "tests with Java's and Go's clients, a Pulsar, an S3", _test_peer),
     Command("serve", "[ARGS]", "starts a broker: headgate standalone ARGS", _serve),
     Command("headgate", "ARGS", "runs any other headgate command", _run_headgate),
     Command("lint", "", "checks style and types (ruff, mypy)", _lint),
     Command("format", "", "rewrites the code in the house style (ruff)", _format),
-    Command("bench", "[NAME [ARGS] | all]", "measures, each claim beside a peer", _bench),
-    Command("soak", "[SEEDS | kills [N]]", "plays adaptive laws long, kills the pipeline", _soak),
+    Command("bench", "[NAME [ARGS] | all]", "measures speed, each figure beside a peer", _bench),
+    Command("soak", "[SEEDS | kills [N]]", "simulates adaptive laws, or kills the pipeline", _soak),
     Command("lock", "[--upgrade]", "resolves locks/ from pyproject.toml", _lock),
     Command("package", "", "builds both distributions and the Spark archive into dist/", _package),
 )

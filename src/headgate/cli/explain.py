@@ -42,7 +42,7 @@ class ExplainError(click.ClickException):
 @click.command("explain")
 @click.argument("topic", required=False)
 @click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
-@click.option("--per-partition", is_flag=True, help="Split a partitioned topic.")
+@click.option("--per-partition", is_flag=True, help="Show each partition of a partitioned topic.")
 @click.option(
     "--admin-url", "url", metavar="URL", default=URL, show_default=True, help="The admin API."
 )
@@ -52,7 +52,7 @@ class ExplainError(click.ClickException):
     type=click.IntRange(1, COUNT_MAX),
     default=10,
     show_default=True,
-    help="How many backlogs to list when no topic is given.",
+    help="Number of backlogs to list without TOPIC.",
 )
 def explain_command(
     topic: str | None, as_json: bool, per_partition: bool, url: str, count: int

@@ -118,7 +118,7 @@ main = _Main(
         ),
         "demo": (
             "headgate.cli.demo:demo_command",
-            "Build several kinds of backlog and explain each one.",
+            "Build ten kinds of backlog and explain each one.",
         ),
         "version": ("headgate.cli.version:version_command", "Print the version."),
     },

@@ -28,29 +28,27 @@ _NAME: Final = option("--config -c", "configName", str, "The setting's name.", r
 _VALUE: Final = option(
     "--value -v", "configValue", str, "Its new value.", required=True
 )  # fmt: skip
-_VERSION: Final = option(
-    "--topic-version -tv", "topicVersion", str, "V1 or V2; changes nothing here."
-)
+_VERSION: Final = option("--topic-version -tv", "topicVersion", str, "V1 or V2; no effect.")
 
 
 def check_quotas(server: Server, values: Values) -> None:
-    """Have all backlog quotas verified, and say so."""
+    """Verify all backlog quotas and print ``ok``."""
     send("GET", f"{_PATH}/backlog-quota-check")(server, values)
     echo("ok")
 
 
 GROUP: Final = VerbGroup(
     "brokers",
-    "The broker, and its dynamic settings.",
+    "The broker and its dynamic settings.",
     (
         Verb("list", "List a cluster's brokers.", (_CLUSTER,),
              show(f"{_PATH}/{{cluster}}", as_lines)),
         Verb("leader-broker", "Show the leader broker.", (), show(f"{_PATH}/leaderBroker")),
-        Verb("healthcheck", "Say ok if a commit to the log works.", (_VERSION,),
+        Verb("healthcheck", "Print ok if a commit to the log works.", (_VERSION,),
              show_text(f"{_PATH}/health", ("topicVersion={topicVersion}",))),
-        Verb("backlog-quota-check", "Verify all backlog quotas now, and say ok.", (), check_quotas),
+        Verb("backlog-quota-check", "Verify all backlog quotas and print ok.", (), check_quotas),
         Verb("version", "Print the broker's version.", (), show_text(f"{_PATH}/version")),
-        Verb("get-internal-config", "Show where the metadata is.", (),
+        Verb("get-internal-config", "Show the location of the metadata.", (),
              show(f"{_PATH}/internal-configuration")),
         Verb("list-dynamic-config", "List the settings that may change while the broker runs.", (),
              show(_SETTINGS, as_lines)),
@@ -58,11 +56,11 @@ GROUP: Final = VerbGroup(
              show(f"{_SETTINGS}/values", as_map)),
         Verb("get-runtime-config", "Print all settings with their present values.", (),
              _RUNTIME),
-        Verb("get-runtime-configuration", "The same; pulsar-admin has only the other name.", (),
+        Verb("get-runtime-configuration", "The same as get-runtime-config, an additional name.", (),
              _RUNTIME),
         Verb("update-dynamic-config", "Change a dynamic setting, now and for later starts.",
              (_NAME, _VALUE), send("POST", f"{_SETTINGS}/{{configName}}/{{configValue}}")),
-        Verb("delete-dynamic-config", "Go back to a setting's start-up value.", (_NAME,),
+        Verb("delete-dynamic-config", "Restore the start-up value of a setting.", (_NAME,),
              send("DELETE", f"{_SETTINGS}/{{configName}}")),
     ),
 )  # fmt: skip

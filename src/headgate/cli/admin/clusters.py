@@ -10,7 +10,7 @@ from headgate.cli.admin.verbs import Server, Values, Verb, argument, echo, show,
 
 
 def list_clusters(server: Server, values: Values) -> None:
-    """Print the names; the broker's settings say which one is its own."""
+    """Print the names; the broker's settings contain its cluster."""
     names = server.get("/admin/v2/clusters")
     settings = server.get("/admin/v2/brokers/configuration/runtime") or {}
     if values["current"]:
@@ -26,7 +26,7 @@ GROUP: Final = VerbGroup(
         Verb(
             "list",
             "List the clusters.",
-            (switch("--current -c", "current", "Mark the broker's own with (*)."),),
+            (switch("--current -c", "current", "Mark the broker's cluster with (*)."),),
             list_clusters,
         ),
         Verb(

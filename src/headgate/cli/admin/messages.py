@@ -54,7 +54,7 @@ VERBS: Final = (
         (
             TOPIC_NAME,
             option("--ledgerId -l", "ledgerId", int64, "Its ledger.", required=True),
-            option("--entryId -e", "entryId", int64, "Its place in the ledger.", required=True),
+            option("--entryId -e", "entryId", int64, "Its number in the ledger.", required=True),
         ),
         get_message,
     ),

@@ -100,15 +100,15 @@ _QUOTAS: Final = (
             ("get-backlog-quota", "The same; pulsar-admin has only the other name."),
         )
     ),
-    Verb("set-backlog-quota", "Set a bound of each topic's backlog in a namespace.",
+    Verb("set-backlog-quota", "Set a backlog quota for the topics of a namespace.",
          (NAMESPACE_NAME, *QUOTA_OPTIONS), send("POST", _QUOTA, (QUOTA_TYPE_QUERY,), quota_body)),
-    Verb("remove-backlog-quota", "Remove a bound of each topic's backlog in a namespace.",
+    Verb("remove-backlog-quota", "Remove a backlog quota for the topics of a namespace.",
          (NAMESPACE_NAME, QUOTA_TYPE), send("DELETE", _QUOTA, (QUOTA_TYPE_QUERY,))),
 )  # fmt: skip
 
 GROUP: Final = VerbGroup(
     "namespaces",
-    "Namespaces, and the policies set on them.",
+    "Namespaces and their policies.",
     (
         Verb(
             "list", "List a tenant's namespaces.",
@@ -121,12 +121,12 @@ GROUP: Final = VerbGroup(
                 NAMESPACE_NAME,
                 option("--mode -m", "mode", topic_mode, "persistent, non_persistent or all."),
                 switch("--include-system-topic -ist", "includeSystemTopic",
-                       "Changes nothing here: there are no system topics."),
+                       "No effect: there are no system topics."),
             ),
             show(f"{NAMESPACE_PATH}/topics", as_lines,
                  ("mode={mode}", "includeSystemTopic={includeSystemTopic}")),
         ),
-        Verb("policies", "Show everything that is set on a namespace.", (NAMESPACE_NAME,),
+        Verb("policies", "Show all policies of a namespace.", (NAMESPACE_NAME,),
              show(NAMESPACE_PATH)),
         Verb("bundles", "Show a namespace's hash ranges.", (NAMESPACE_NAME,),
              show(f"{NAMESPACE_PATH}/bundles")),
@@ -136,15 +136,15 @@ GROUP: Final = VerbGroup(
             "create", "Create a namespace.",
             (
                 NAMESPACE_NAME,
-                option("--clusters -c", "clusters", names, "Clusters that it is assigned to; a,b."),
+                option("--clusters -c", "clusters", names, "Clusters of the namespace; a,b."),
                 option("--bundles -b", "numBundles", int32,
-                       "Number of hash ranges; 0 leaves it to the broker.", default="0"),
+                       "Number of hash ranges; 0 for the broker's default.", default="0"),
             ),
             send("PUT", NAMESPACE_PATH, body=new_policies),
         ),
         Verb(
             "delete", "Delete a namespace without topics.",
-            (NAMESPACE_NAME, switch("--force -f", "force", "With its topics; refused.")),
+            (NAMESPACE_NAME, switch("--force -f", "force", "With its topics; always refused.")),
             send("DELETE", NAMESPACE_PATH, ("force={force}",)),
         ),
         *_policy("dispatch-rate", "dispatchRate", RATE_OPTIONS, rate_body,
@@ -154,7 +154,7 @@ GROUP: Final = VerbGroup(
         *_policy("publish-rate", "publishRate", PUBLISH_RATE_OPTIONS, publish_rate_body,
                  "the publish limit of each topic of a namespace"),
         *_policy("retention", "retention", RETENTION_OPTIONS, retention_body,
-                 "how long and how much of acknowledged messages a namespace keeps"),
+                 "the retention of acknowledged messages in a namespace"),
         *_QUOTAS,
     ),
 )  # fmt: skip

@@ -22,13 +22,13 @@ QUOTA_POLICIES: Final = (
 )  # fmt: skip
 
 SAYS_NOTHING: Final = (
-    "Note: without a rate above 0 this limits nothing: the next wider level's limit applies; "
-    "--unlimited is without limit."
+    "Note: without a rate above 0 the next wider level's limit applies; "
+    "--unlimited removes that limit."
 )
 
 _UNLIMITED: Final = switch(
     "--unlimited", "unlimited",
-    "No limit here, whatever wider levels say. Headgate's own; stands alone.",
+    "No limit, even if a wider level has one; excludes rates. Headgate only.",
 )  # fmt: skip
 
 RATE_OPTIONS: Final = (
@@ -68,13 +68,13 @@ PUBLISH_RATE_OPTIONS: Final = (
 RETENTION_OPTIONS: Final = (
     option(
         "--time -t", "retentionTimeInSec", time_s,
-        "How long, such as 100m, 3h, 2d, 5w; seconds without a unit, whole minutes count. "
-        "0: not at all, -1: without end.",
+        "Time to keep them, such as 100m, 3h, 2d, 5w; seconds without a unit, whole minutes count. "
+        "0: not at all, -1: for ever.",
         required=True,
     ),
     option(
         "--size -s", "sizeLimit", size_bytes,
-        "How much, such as 10M, 16G, 3T; bytes without a unit, whole MB count. "
+        "Size to keep, such as 10M, 16G, 3T; bytes without a unit, whole MB count. "
         "0: nothing, -1: everything.",
         required=True,
     ),
@@ -97,17 +97,17 @@ QUOTA_TYPE: Final = option(
     "destination_storage: its size, message_age: the age of its oldest message.",
     default=QUOTA_TYPES[0],
 )  # fmt: skip
-"""Which type of backlog quota is meant."""
+"""The type of backlog quota."""
 
 QUOTA_TYPE_QUERY: Final = "backlogQuotaType={backlogQuotaTypeStr}"
 
 QUOTA_OPTIONS: Final = (
     option("--limit -l", "limit", size_bytes,
-           "How much, such as 10M, 16G; bytes without a unit, negative: no limit."),
+           "Size limit, such as 10M, 16G; bytes without a unit, negative: no limit."),
     option("--limitTime -lt", "limitTimeInSec", time_s,
-           "How old, such as 100m, 3h, 2d, 5w; seconds without a unit, 0 and negative: no limit."),
+           "Age limit, such as 100m, 3h, 2d, 5w; seconds without a unit, 0 and below: no limit."),
     option("--policy -p", "policyStr", quota_policy,
-           "What happens then: producer_request_hold, producer_exception or "
+           "Action at the limit: producer_request_hold, producer_exception or "
            "consumer_backlog_eviction.", required=True),
     QUOTA_TYPE,
 )  # fmt: skip
@@ -189,7 +189,7 @@ def _rates_or_unlimited(
             click.echo(SAYS_NOTHING, err=True)
         return body
     if rates != (NO_LIMIT, NO_LIMIT) or values.get("relativeToPublishRate"):
-        raise AdminUsageError(f"--unlimited stands alone: without {excluded}")
+        raise AdminUsageError(f"--unlimited excludes {excluded}")
     # Pulsar does not know the field, so it is sent only when it has a value.
     return {**body, "unlimited": True}
 

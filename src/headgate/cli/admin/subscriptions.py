@@ -25,7 +25,7 @@ from headgate.cli.admin.verbs import (
 _PATH: Final = f"{TOPIC_PATH}/subscription/{{subName}}"
 _NAME: Final = option("--subscription -s", "subName", str, "The subscription.", required=True)
 _EXCLUDED: Final = switch(
-    "--exclude-reset-position -e", "excludeResetPosition", "Go on after that message, not with it."
+    "--exclude-reset-position -e", "excludeResetPosition", "Begin after that message, not with it."
 )
 _AGE: Final = "Older than this, such as 100m, 3h, 2d, 5w; seconds without a unit."
 
@@ -47,7 +47,7 @@ def reset_cursor(server: Server, values: Values) -> None:
 
 
 def expire_messages(server: Server, values: Values) -> None:
-    """Expire messages by their age, or up to one."""
+    """Expire messages by their age, or up to a message."""
     path = target(f"{_PATH}/expireMessages", values)
     age_s, place = values["expireTimeInSeconds"], values["messagePosition"]
     if age_s is not None and place is not None:
@@ -84,7 +84,7 @@ def create_subscription(server: Server, values: Values) -> None:
 def place_body(
     place: tuple[int, int], partition: int = -1, *, excluded: bool = False
 ) -> dict[str, Any]:
-    """A place in a topic, a ledger and an entry, as it is sent."""
+    """The JSON form of a position, with ledger and entry."""
     return {
         "ledgerId": place[0],
         "entryId": place[1],
@@ -102,8 +102,8 @@ VERBS: Final = (
         (
             TOPIC_NAME, _NAME,
             option("--messageId -m", "messageId", message_id,
-                   "Where it begins: latest, earliest or ledgerId:entryId.", default="latest"),
-            switch("--replicated -r", "replicated", "Changes nothing here: there is one cluster."),
+                   "Where to begin: latest, earliest or ledgerId:entryId.", default="latest"),
+            switch("--replicated -r", "replicated", "No effect: there is one cluster."),
             option("--property -p", "property", pairs, "A property, key=value; may be repeated.",
                    multiple=True),
         ),
@@ -116,7 +116,7 @@ VERBS: Final = (
     ),
     Verb(
         "skip", "Skip a number of messages.",
-        (TOPIC_NAME, _NAME, option("--count -n", "numMessages", int64, "How many.", required=True)),
+        (TOPIC_NAME, _NAME, option("--count -n", "numMessages", int64, "Number.", required=True)),
         send("POST", f"{_PATH}/skip/{{numMessages}}"),
     ),
     Verb("clear-backlog", "Skip the whole backlog.", (TOPIC_NAME, _NAME),
@@ -126,7 +126,7 @@ VERBS: Final = (
         (
             TOPIC_NAME, _NAME,
             option("--time -t", "time", time_s,
-                   "How far back from now, such as 100m, 3h, 2d, 5w; seconds without a unit."),
+                   "Time back from now, such as 100m, 3h, 2d, 5w; seconds without a unit."),
             option("--messageId -m", "messageId", message_id,
                    "To this message: latest, earliest or ledgerId:entryId."),
             _EXCLUDED,
@@ -134,7 +134,7 @@ VERBS: Final = (
         reset_cursor,
     ),
     Verb(
-        "expire-messages", "Expire messages by their age, or up to one.",
+        "expire-messages", "Expire messages by their age, or up to a message.",
         (
             TOPIC_NAME, _NAME,
             option("--expireTime -t", "expireTimeInSeconds", time_s, _AGE),
@@ -153,4 +153,4 @@ VERBS: Final = (
         send("POST", f"{TOPIC_PATH}/all_subscription/expireMessages/{{expireTimeInSeconds}}"),
     ),
 )  # fmt: skip
-"""What ``topics`` does with subscriptions."""
+"""The verbs of ``topics`` for subscriptions."""

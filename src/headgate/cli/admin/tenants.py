@@ -24,10 +24,10 @@ _TENANT: Final = argument("tenant", str, "tenant-name")
 _PATH: Final = "/admin/v2/tenants/{tenant}"
 _WHAT: Final = (
     _TENANT,
-    option("--admin-roles -r", "adminRoles", names, "Roles that may administer it; a,b."),
+    option("--admin-roles -r", "adminRoles", names, "Roles that may administer the tenant; a,b."),
     option(
         "--allowed-clusters -c", "allowedClusters", names,
-        "Clusters that it may use; all when left out.",
+        "Clusters that the tenant may use; all by default.",
     ),
 )  # fmt: skip
 
@@ -59,7 +59,7 @@ GROUP: Final = VerbGroup(
             "Delete a tenant without namespaces.",
             (
                 _TENANT,
-                switch("--force -f", "force", "With all that is in it; refused."),
+                switch("--force -f", "force", "Delete its content too; always refused."),
             ),
             send("DELETE", _PATH, ("force={force}",)),
         ),

@@ -46,7 +46,7 @@ OUR_APPLIED: Final = switch(
 )  # fmt: skip
 """Where Pulsar has no such option, it is sent only when it is given."""
 GLOBAL: Final = switch(
-    "--global -g", "isGlobal", "For all clusters; changes nothing here, as there is one.",
+    "--global -g", "isGlobal", "For all clusters; no effect, because there is one.",
     default=None,
 )  # fmt: skip
 SUBSCRIPTION: Final = option("--subscription -s", "subName", str, "Only this subscription.")
@@ -55,7 +55,7 @@ _PUBLISH_PATH: Final = f"{TOPIC_PATH}/publishRate"
 _TOPIC_RATE: Final = "the dispatch limit of a topic"
 _SUBSCRIPTION_RATE: Final = "the dispatch limit of each subscription of a topic"
 _PUBLISH_RATE: Final = "the publish limit of a topic"
-_RETENTION: Final = "how long and how much of acknowledged messages a topic keeps"
+_RETENTION: Final = "the retention of a topic's acknowledged messages"
 
 
 def policy_verbs(
@@ -106,9 +106,9 @@ def quota_verbs(
     get = show(f"{path}Map", as_quotas, (*query, "applied={applied}"))
     return (
         Verb(get_name, "Show a topic's backlog quotas.", (TOPIC_NAME, APPLIED, *common), get),
-        Verb("set-backlog-quota", "Set a bound of a topic's backlog.",
+        Verb("set-backlog-quota", "Set a backlog quota of a topic.",
              (TOPIC_NAME, *QUOTA_OPTIONS, *common), send("POST", path, of_type, body)),
-        Verb("remove-backlog-quota", "Remove a bound of a topic's backlog.",
+        Verb("remove-backlog-quota", "Remove a backlog quota of a topic.",
              (TOPIC_NAME, QUOTA_TYPE, *common), send("DELETE", path, of_type)),
     )  # fmt: skip
 
@@ -135,7 +135,7 @@ OLDER_VERBS: Final = (
 
 GROUP: Final = VerbGroup(
     "topicPolicies",
-    "Policies set on topics. Those of a partitioned topic act on each partition.",
+    "Policies of topics. Those of a partitioned topic act on each partition.",
     (
         *policy_verbs("dispatch-rate", f"{TOPIC_PATH}/dispatchRate", rate_body, RATE_OPTIONS,
                       _TOPIC_RATE, (GLOBAL,)),

@@ -33,18 +33,20 @@ _DOMAINS: Final = {"persistent": "persistent", "non_persistent": "non-persistent
 _FORCE: Final = switch("--force -f", "force", "Disconnect producers and consumers.")
 _SYSTEM: Final = switch(
     "--include-system-topic -ist", "includeSystemTopic",
-    "Changes nothing here: there are no system topics.",
+    "No effect: there are no system topics.",
 )  # fmt: skip
 _METADATA: Final = option(
     "--metadata -m", "metadata", pairs, "Properties, a=a,b=b; may be repeated.", multiple=True
 )
-_COUNT: Final = option("--partitions -p", "numPartitions", int32, "How many.", required=True)
+_COUNT: Final = option(
+    "--partitions -p", "numPartitions", int32, "Number of partitions.", required=True
+)
 _STATS: Final = (
-    switch("--get-precise-backlog -gpb", "getPreciseBacklog", "Changes nothing: it always is."),
+    switch("--get-precise-backlog -gpb", "getPreciseBacklog", "No effect: it always is precise."),
     switch("--get-subscription-backlog-size -sbs", "subscriptionBacklogSize",
-           "Leave the size of each backlog out: -1.", default=True, given=False),
+           "Show -1 instead of the size of each backlog.", default=True, given=False),
     switch("--get-earliest-time-in-backlog -etb", "getEarliestTimeInBacklog",
-           "Say how old each backlog is."),
+           "Show the age of each backlog."),
 )  # fmt: skip
 _STATS_QUERY: Final = (
     "getPreciseBacklog={getPreciseBacklog}",
@@ -130,7 +132,7 @@ _TOPICS: Final = (
         "list", "List a namespace's topics, one name for each partition.",
         (
             NAMESPACE_NAME,
-            option("--topic-domain -td", "topicDomain", topic_domain, "Only of this domain."),
+            option("--topic-domain -td", "topicDomain", topic_domain, "Topics of this domain."),
             option("--bundle -b", "bundle", str, "Only topics of this hash range."),
             _SYSTEM,
         ),
@@ -146,23 +148,23 @@ _TOPICS: Final = (
         (
             TOPIC_NAME, _COUNT,
             switch("--update-local-only -ulo", "updateLocalOnly",
-                   "Changes nothing here: there is one cluster."),
-            switch("--force -f", "force", "Changes nothing here."),
+                   "No effect: there is one cluster."),
+            switch("--force -f", "force", "No effect."),
         ),
         send("POST", _PARTITIONS, ("updateLocalTopicOnly={updateLocalOnly}", "force={force}"),
              lambda values: values["numPartitions"]),
     ),
-    Verb("create-missed-partitions", "Make partitions of a partitioned topic that are missing.",
+    Verb("create-missed-partitions", "Create the missing partitions of a partitioned topic.",
          (TOPIC_NAME,), send("POST", f"{TOPIC_PATH}/createMissedPartitions")),
-    Verb("get-partitioned-topic-metadata", "Show how many partitions a topic has.", (TOPIC_NAME,),
+    Verb("get-partitioned-topic-metadata", "Show a topic's number of partitions.", (TOPIC_NAME,),
          show(_PARTITIONS)),
     Verb("delete", "Delete a topic that is not partitioned, or one partition.",
          (TOPIC_NAME, _FORCE), send("DELETE", TOPIC_PATH, ("force={force}", "deleteSchema=true"))),
     Verb("delete-partitioned-topic", "Delete a partitioned topic with its partitions.",
          (TOPIC_NAME, _FORCE), send("DELETE", _PARTITIONS, ("force={force}", "deleteSchema=true"))),
-    Verb("unload", "Close a topic's connections and forget what is in memory.", (TOPIC_NAME,),
+    Verb("unload", "Close a topic's connections and drop it from memory.", (TOPIC_NAME,),
          send("PUT", f"{TOPIC_PATH}/unload")),
-    Verb("accept-damage", "Serve a damaged topic as it is, without what is lost.", (TOPIC_NAME,),
+    Verb("accept-damage", "Serve a damaged topic without the lost messages.", (TOPIC_NAME,),
          send("PUT", f"{TOPIC_PATH}/acceptDamage")),
     Verb("lookup", "Print the address of the broker that serves a topic.", (TOPIC_NAME,), lookup),
     Verb(
@@ -170,7 +172,7 @@ _TOPICS: Final = (
         (TOPIC_NAME, switch("--sort-by-broker -s", "sortByBroker", "One line for each broker.")),
         partitioned_lookup,
     ),
-    Verb("bundle-range", "Print the hash range that a topic falls into.", (TOPIC_NAME,),
+    Verb("bundle-range", "Print the hash range of a topic.", (TOPIC_NAME,),
          show_text(f"{_LOOKUP}/bundle")),
 )  # fmt: skip
 
@@ -179,14 +181,14 @@ _STATISTICS: Final = (
          show(f"{TOPIC_PATH}/stats", query=_STATS_QUERY)),
     Verb(
         "partitioned-stats", "Show a partitioned topic's statistics.",
-        (TOPIC_NAME, switch("--per-partition", "perPartition", "Each partition's as well."),
+        (TOPIC_NAME, switch("--per-partition", "perPartition", "Show each partition as well."),
          *_STATS),
         show(f"{TOPIC_PATH}/partitioned-stats",
              query=("perPartition={perPartition}", *_STATS_QUERY)),
     ),
     Verb(
         "stats-internal", "Show a topic's ledgers and cursors.",
-        (TOPIC_NAME, switch("--metadata -m", "metadata", "Of each ledger as well.")),
+        (TOPIC_NAME, switch("--metadata -m", "metadata", "Add each ledger's metadata.")),
         show(f"{TOPIC_PATH}/internalStats", query=("metadata={metadata}",)),
     ),
     Verb("partitioned-stats-internal", "Show a partitioned topic's ledgers and cursors.",

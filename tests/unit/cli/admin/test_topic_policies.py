@@ -61,7 +61,7 @@ def test_a_limit_may_be_lifted_for_one_subscription(server: FakeServer) -> None:
     assert json.loads(body)["unlimited"] is True
     refused = admin("topicPolicies", *words, "-md", "5")
     assert refused.exit_code == 1
-    assert refused.stderr.startswith("--unlimited stands alone")
+    assert refused.stderr.startswith("--unlimited excludes")
     assert len(server.asked) == 1
 
 
