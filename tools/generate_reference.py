@@ -204,6 +204,31 @@ _OTHER_THAN_JVM = (
 """Section of the page about the source."""
 
 
+_ACCESS_AND_LOSS = (
+    "\n## Tokens and TLS\n\n"
+    "They apply to the binary protocol and the admin API. A redirect of the admin API passes\n"
+    "the token on, but not from `https` to `http`. A permanent error ends a query at once: a\n"
+    "refused token (401, 403, AuthenticationError), an untrusted certificate. No error, log\n"
+    "or checkpoint of the source contains a token; `file:` also keeps it out of Spark's\n"
+    "plans and options.\n"
+    "\n## Unreachable brokers\n\n"
+    "Every wait has a limit. A request to the admin API ends within `adminTimeoutMs`, an\n"
+    "operation of the client within `operationTimeoutMs`. A running stream treats an admin\n"
+    "API that does not answer as unchanged, and a task waits for its broker, each for\n"
+    "`pollTimeoutMs`. Nothing is lost or read twice: offsets are in the checkpoint, and each\n"
+    "row is taken once.\n"
+    "\n## Lost messages\n\n"
+    "The source makes no subscription, so a topic must retain its messages. A start whose\n"
+    "ledger was trimmed, a missing partition, and a topic that differs from the one in the\n"
+    "checkpoint are lost data: `failOnDataLoss` decides. A topic differs if it cannot have\n"
+    "had the position in the checkpoint, because its message ids began anew, as after the\n"
+    "loss of a broker's data directory; the source then reads it from its first message. Ids\n"
+    "cannot show this once the new topic has an entry at that position: earlier entries are\n"
+    "then not read.\n"
+)
+"""Sections of the page about the source."""
+
+
 def source_page() -> str:
     """The options and columns of the Spark source."""
     types = {field.name: field.dataType.simpleString() for field in spark_schema(COLUMNS).fields}
@@ -218,26 +243,7 @@ def source_page() -> str:
             ("option", "default", "allowed", "for", "meaning"),
             [(f"`{o.name}`", o.default, o.allowed, o.queries, o.meaning) for o in OPTIONS],
         )
-        + "\n## Tokens and TLS\n\n"
-        "They apply to the binary protocol and the admin API. A redirect of the admin API passes\n"
-        "the token on, but not from `https` to `http`. A permanent error ends a query at once: a\n"
-        "refused token (401, 403, AuthenticationError), an untrusted certificate. No error, log\n"
-        "or checkpoint of the source contains a token; `file:` also keeps it out of Spark's\n"
-        "plans and options.\n"
-        "\n## Unreachable brokers\n\n"
-        "Every wait has a limit. A request to the admin API ends within `adminTimeoutMs`, an\n"
-        "operation of the client within `operationTimeoutMs`. A running stream treats an admin\n"
-        "API that does not answer as unchanged, and a task waits for its broker, each for\n"
-        "`pollTimeoutMs`. Nothing is lost or read twice: offsets are in the checkpoint, and each\n"
-        "row is taken once.\n"
-        "\n## Lost messages\n\n"
-        "The source makes no subscription, so a topic must retain its messages. A start whose\n"
-        "ledger was trimmed, a missing partition, and a topic that differs from the one in the\n"
-        "checkpoint are lost data: `failOnDataLoss` decides. A topic differs if it cannot have\n"
-        "had the position in the checkpoint, because its message ids began anew, as after the\n"
-        "loss of a broker's data directory; the source then reads it from its first message. Ids\n"
-        "cannot show this once the new topic has an entry at that position: earlier entries are\n"
-        "then not read.\n"
+        + _ACCESS_AND_LOSS
         + "\n## Columns\n\n"
         + table(
             ("column", "type", "meaning"),

@@ -173,7 +173,7 @@ async def test_unsubscribing_amid_deliveries(world: World) -> None:
 
 @played()
 async def test_a_refused_unsubscribe_leaves_no_consumer_behind(world: World) -> None:
-    """Its client is told that it was disconnected, and comes back."""
+    """Its client sees the disconnect and reconnects."""
     client = await world.connect()
     consumer = await client.subscribe(TOPIC, "s")
     world.lanes[0].freeze()

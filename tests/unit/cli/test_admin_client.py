@@ -1,4 +1,4 @@
-"""One request to an admin API: what is sent, and one sentence when nobody answers."""
+"""One request to an admin API, and one sentence when the API does not answer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the command asks for, what it prints, and how it ends when nobody answers."""
+"""The requests, the output and the exit status of ``headgate explain``."""
 
 from __future__ import annotations
 
