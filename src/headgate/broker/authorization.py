@@ -1,35 +1,32 @@
-"""The seam for authorization: every command and route names the operation that it performs.
+"""Authorization: every command and every route asks whether its operation is allowed.
 
 Operations are named ``what.verb`` (:mod:`headgate.wire.commands`, ``headgate.admin.operations``).
 The connection asks once for each command before it carries it out, the admin API once for each
-request before it reads the body, ``/metrics`` once for each scrape. What acts on a producer or
-consumer that is already connected is not asked about again, as in Pulsar: it was allowed when that
-was made.
+request before it reads the body, ``/metrics`` once for each scrape. As in Pulsar, a command that
+acts on a connected producer or consumer needs no further permission: creating it needed one.
 
-There is no authentication yet, so the role is always empty and :class:`AllowAll` decides; the
-broker therefore binds to loopback unless told otherwise.
+There is no authentication yet, so the role is always empty and :class:`AllowAll` decides. For this
+reason the broker binds to loopback by default.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from headgate.base.names import InvalidNameError, NamespaceName, parse_topic
+from headgate.broker.commands.ports import ClientConnection
 from headgate.metadata.errors import RefusalError
 from headgate.wire.codes import CommandType
 from headgate.wire.commands import COMMANDS
 from headgate.wire.messages import BaseCommand
 
-if TYPE_CHECKING:
-    from headgate.broker.connection import Connection
-
 NO_ROLE = ""
-"""Who asks, as long as nobody says who it is."""
+"""The role of a client without authentication."""
 
 
 class Authorizer(Protocol):
-    """Decides who may do what."""
+    """Decides which role may perform which operation."""
 
     def allows(self, role: str, operation: str, resource: str) -> bool:
         """Whether ``role`` may perform ``operation`` on ``resource``: a topic's full name, a
@@ -37,7 +34,7 @@ class Authorizer(Protocol):
 
 
 class AllowAll:
-    """Everybody may do everything."""
+    """Allows every operation to every role."""
 
     def allows(self, role: str, operation: str, resource: str) -> bool:  # noqa: ARG002
         return True
@@ -54,16 +51,18 @@ def check_allowed(authorizer: Authorizer, operation: str, resource: str) -> None
         raise RefusalError(403, f"Client is not authorized to perform {operation}{where}")
 
 
-def check_command(connection: Connection, command: BaseCommand) -> None:
-    """Ask about a command that a client sent, if it is one of those that are asked about.
+def check_command(
+    authorizer: Authorizer, connection: ClientConnection, command: BaseCommand
+) -> None:
+    """Return if a client's command is allowed, or needs no permission.
 
-    A command whose names are not valid, or whose consumer does not exist, is left to its handler,
-    which refuses it.
+    A command with an invalid name, or of a consumer that does not exist, passes: its handler
+    refuses it.
 
     Raises:
         RefusalError: 403, it is not allowed.
     """
-    resource_of = ASKED.get(command.type)
+    resource_of = RESOURCES.get(command.type)
     if resource_of is None:
         return
     try:
@@ -72,15 +71,15 @@ def check_command(connection: Connection, command: BaseCommand) -> None:
         return
     if resource is not None:
         operation = COMMANDS[command.type].operation
-        check_allowed(connection.broker.authorizer, operation, resource)
+        check_allowed(authorizer, operation, resource)
 
 
-def _topic_of(connection: Connection, consumer_id: int) -> str | None:
+def _topic_of(connection: ClientConnection, consumer_id: int) -> str | None:
     entry = connection.consumers.get(consumer_id)
     return None if entry is None else entry[1].topic.name.full
 
 
-ASKED: dict[int, Callable[[Connection, BaseCommand], str | None]] = {
+RESOURCES: dict[int, Callable[[ClientConnection, BaseCommand], str | None]] = {
     CommandType.CONNECT: lambda _, __: "",
     CommandType.PARTITIONED_METADATA: lambda _, c: parse_topic(c.partitionMetadata.topic).full,
     CommandType.LOOKUP: lambda _, c: parse_topic(c.lookupTopic.topic).full,
@@ -95,4 +94,5 @@ ASKED: dict[int, Callable[[Connection, BaseCommand], str | None]] = {
     CommandType.UNSUBSCRIBE: lambda own, c: _topic_of(own, c.unsubscribe.consumer_id),
     CommandType.SEEK: lambda own, c: _topic_of(own, c.seek.consumer_id),
 }
-"""Commands that are asked about, each with what it is about (None: nothing that exists)."""
+"""The commands that need permission, each with the resource that it acts on (None if it does not
+exist)."""

@@ -1,73 +1,73 @@
-"""What one connection may take of the broker: memory, turns of the loop, time."""
+"""Bounds of one connection, in memory, in work for each turn of the loop and in time."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from headgate.base.names import NAME_CHARACTERS_MAX, is_short_line
 from headgate.base.units import KIB, MIB, NS_PER_S
+from headgate.broker.commands.ports import ClientConnection
 from headgate.engine.errors import NotAllowedError
 from headgate.wire.messages import CommandProducer, CommandSubscribe
 
-if TYPE_CHECKING:
-    from headgate.broker.connection import Connection
-
 OUT_BYTES_MAX = MIB
-"""Bytes gathered for one connection in one turn before it counts as full."""
+"""Bytes of entries for one connection in one turn, beyond which it takes no more."""
 
 HANDSHAKE_TIMEOUT_S = 10.0
-"""A peer that has not sent CONNECT by then is cut off."""
+"""A peer that has sent no CONNECT after this time is cut off."""
 
 LIVENESS_TIMEOUT_S = 5.0
-"""How long a silent peer may hold a name that somebody else asks for."""
+"""How long a silent peer keeps a producer name or an exclusive subscription that another client
+requests."""
 
 REASSURE_EVERY_S = 20.0
-"""A peer that is not read hears a PONG so often. C++ clients give a connection up whose PING has no
-answer within 30 s."""
+"""Interval of the PONGs to a peer that is not read. C++ clients close a connection whose PING gets
+no answer within 30 s."""
 
 CLOSE_TIMEOUT_S = 5.0
-"""How long a peer may take to read the last words before the connection is cut."""
+"""How long a peer may take to read the last frames before a closed connection is cut off."""
 
 COMMANDS_MAX = 1_000
 COMMAND_BYTES_MAX = 4 * MIB
-"""Commands of one connection that may be waiting for something before it is read no further."""
+"""Commands of one connection that may wait. Beyond that it is read no further."""
 
 TURN_WORK_MAX = 256
-"""Work for one connection before others have their turn: a SEND, a FLOW, an id that is acknowledged
-or given back is 1, another command ``COLD_WORK``. About a millisecond."""
+"""Work for one connection in one turn, about a millisecond: a SEND, a FLOW, and each id that is
+acknowledged or redelivered count 1, any other command ``COLD_WORK``."""
 COLD_WORK = 8
 
 COLD_BYTES_PER_WORK = 64
 ACK_BYTES_PER_WORK = 256
-"""What a command's size adds to its work: parsing, and looking at texts."""
+"""Bytes of a command that add 1 to its work, for parsing and for checking its texts."""
 
 SLICE_IDS = TURN_WORK_MAX
-"""Ids of one long command that are looked at in one turn."""
+"""Ids of one long command that are processed in one turn."""
 
 OBJECTS_MAX = 10_000
-"""Producers and consumers of one connection, those that are being made included."""
+"""Most producers and consumers of one connection, with those that are being created."""
 DESCRIPTION_BYTES_MAX = 64 * KIB
-"""Names, metadata and properties of one producer or consumer: they are kept as long as it is."""
+"""Most bytes of the names, metadata and properties of one producer or consumer, which stay in
+memory with it."""
 
 DESCRIPTIONS_BYTES_MAX = 16 * MIB
-"""... of one that comes beside n others: an n-th of this, so that all of one connection together
-keep five times as much at most. With all objects that are allowed it is 1.6 KiB each."""
+"""The n-th producer or consumer of a connection gets an n-th of this, at most
+:data:`DESCRIPTION_BYTES_MAX`. All of them together take five times this at most; the last of
+:data:`OBJECTS_MAX` gets 1.6 KiB."""
 
 UNREAD_BYTES_MAX = MIB
-"""Answers for a peer that does not read them, before it is read no further."""
+"""Bytes of answers that a peer may leave unread. Beyond that it is read no further."""
 
 FORGET_CLOSED_NS = 30 * NS_PER_S
-"""SENDs to a producer that the broker closed are dropped, not punished, for this long."""
+"""For this time SENDs to a producer that the broker closed are dropped. Later they break the
+protocol."""
 
 
-def check_room(connection: Connection, request: CommandProducer | CommandSubscribe) -> None:
-    """Return if there is room for the producer or consumer that ``request`` wants to make.
+def check_room(connection: ClientConnection, request: CommandProducer | CommandSubscribe) -> None:
+    """Return if the connection may have the producer or consumer that ``request`` creates.
 
-    Its schema does not count: of a topic's clients only the first one's is kept.
+    The size of its schema does not count: a topic keeps the schema of its first client only.
 
     Raises:
-        NotAllowedError: the connection has as many as it may, or the request says too much, or its
-            name is none.
+        NotAllowedError: the connection has too many, the request is too large, or its name is
+            invalid.
     """
     present = len(connection.producers) + len(connection.consumers) + len(connection.creating)
     if present >= OBJECTS_MAX:

@@ -1,35 +1,32 @@
-"""What the disk has lost, as the broker shows it, and what an administrator may do about it.
+"""Topics and subscriptions that lost data on the disk and stop until the loss is accepted.
 
-A topic is damaged from the start on; a subscription from the start on, or since it came to an entry
-that cannot be read any more. All others go on.
+The start finds damaged topics and subscriptions. A subscription is also damaged when it reaches an
+entry that cannot be read any more. All others keep working.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from headgate.engine.engine import Engine
 from headgate.engine.subscription import Subscription
 from headgate.engine.topic import Topic
-
-if TYPE_CHECKING:
-    from headgate.broker.service import Broker
+from headgate.storage.managed_logs import ManagedLogs
 
 NAMED_MAX = 3
-"""So many are named in one sentence."""
+"""Damaged topics and subscriptions that one sentence names."""
 
 
 @dataclass(frozen=True, slots=True)
 class Damage:
-    """One topic or subscription that cannot go on."""
+    """One damaged topic or subscription."""
 
     topic: str
     subscription: str
     """Empty: the whole topic."""
     text: str
-    """Where, and what of it is lost."""
+    """Where the damage is and what is lost."""
 
     def __str__(self) -> str:
         whose = f", subscription {self.subscription}" if self.subscription else ""
@@ -37,12 +34,12 @@ class Damage:
 
 
 def damage_of(subscription: Subscription) -> str:
-    """What is lost of a subscription or its topic; empty while nothing is."""
+    """What a subscription or its topic lost; empty if nothing."""
     return subscription.topic.log.damage or subscription.damage or subscription.damaged_entry
 
 
 def topic_damage_sentence(damage: str) -> str:
-    """What ``explain`` says of a topic that lost something."""
+    """What ``explain`` says of a damaged topic."""
     return (
         f"this topic is damaged on the disk and refuses producers, consumers and reads: {damage}. "
         "Accept what is lost with 'headgate admin topics accept-damage', or delete the topic."
@@ -50,8 +47,8 @@ def topic_damage_sentence(damage: str) -> str:
 
 
 def subscription_damage_sentence(parts: Sequence[Subscription]) -> str:
-    """What ``explain`` says of a subscription, given as its partitions' parts, that cannot go on
-    because of damage."""
+    """What ``explain`` says of a damaged subscription. ``parts`` are its subscriptions on each
+    partition; at least one is damaged."""
     part = next(part for part in parts if damage_of(part))
     if part.topic.log.damage:
         return topic_damage_sentence(part.topic.log.damage)
@@ -69,7 +66,7 @@ def subscription_damage_sentence(parts: Sequence[Subscription]) -> str:
 
 
 def damages(engine: Engine) -> Iterator[Damage]:
-    """Everything that cannot go on now."""
+    """Every damaged topic, and every damaged subscription of the others."""
     for number in sorted(engine.damaged_topics):
         topic = engine.by_number.get(number)
         if topic is None:
@@ -83,14 +80,14 @@ def damages(engine: Engine) -> Iterator[Damage]:
 
 
 def damage_counts(engine: Engine) -> tuple[int, int]:
-    """How many topics, and how many subscriptions of others, cannot go on now."""
+    """The number of damaged topics, and of damaged subscriptions of other topics."""
     found = list(damages(engine))
     topics = sum(not damage.subscription for damage in found)
     return topics, len(found) - topics
 
 
 def damage_text(engine: Engine) -> str:
-    """All damage in one sentence; empty while there is none."""
+    """All damage in one sentence; empty if there is none."""
     found = list(damages(engine))
     if not found:
         return ""
@@ -100,15 +97,15 @@ def damage_text(engine: Engine) -> str:
     return f"damaged on the disk, and stopped until the damage is accepted: {named}{rest}"
 
 
-async def accept_damage(broker: Broker, topic: Topic) -> None:
-    """Serve a topic and its subscriptions as they are, without what is lost.
+async def accept_damage(logs: ManagedLogs, topic: Topic) -> None:
+    """Serve a damaged topic and its subscriptions without the data that is lost.
 
     Raises:
-        StorageError: it could not be stored; after a restart they are damaged again.
+        StorageError: the acceptance could not be stored; after a restart they are damaged again.
     """
     number = topic.log.number
-    managed = broker.logs.of(topic)
+    managed = logs.of(topic)
     managed.log.accept_damage(number, managed.reader.damaged_entries(number))
     for subscription in topic.subscriptions.values():
         subscription.damage_accepted()
-    await broker.when_durable(topic)
+    await managed.committer.when_durable()

@@ -42,5 +42,7 @@ class BrokerCounts:
     lookups_answered: int = 0
     lookups_failed: int = 0
     """LOOKUPs that were refused."""
+    lookups_pending: int = 0
+    """Now, not since the start: lookups that wait for their topic to be created."""
     delays_ignored: int = 0
     """Messages that asked for delayed delivery and were delivered at once."""

@@ -1,46 +1,48 @@
-"""Whether the peer of a connection is still there."""
+"""Finds out whether the peer of a connection is still there."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
+from headgate.broker.commands.ports import ClientConnection
 from headgate.broker.connection_bounds import (
     HANDSHAKE_TIMEOUT_S,
     LIVENESS_TIMEOUT_S,
     REASSURE_EVERY_S,
 )
+from headgate.policy.settings import Settings
 from headgate.wire import encode
-
-if TYPE_CHECKING:
-    from headgate.broker.connection import Connection
 
 logger = logging.getLogger("headgate.connection")
 
 
 class KeepAlive:
-    """Asks the peer for a sign of life now and then, and ends the connection when none comes."""
+    """Sends a PING at each interval and ends the connection when the peer stays silent."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(
+        self, connection: ClientConnection, loop: asyncio.AbstractEventLoop, settings: Settings
+    ) -> None:
         self._connection = connection
-        self._loop = connection.broker.loop
-        self.heard = False
-        """Set whenever the peer gives a sign of life."""
+        self._loop = loop
+        self._settings = settings
+        self.peer_active = False
+        """Set to True at each sign of life of the peer."""
         self._waiters: list[asyncio.Future[None]] = []
         self._timer: asyncio.TimerHandle | None = None
         self._reassure_timer: asyncio.TimerHandle | None = None
 
     def await_handshake(self) -> None:
-        """The connection is open: CONNECT must come soon."""
-        self._again_in(HANDSHAKE_TIMEOUT_S)
+        """The connection is open: CONNECT must come within :data:`HANDSHAKE_TIMEOUT_S`."""
+        self._tick_in(HANDSHAKE_TIMEOUT_S)
 
     def begin(self) -> None:
-        """CONNECT came: from now on the peer is asked."""
-        self._again_in(self._connection.broker.settings.keepAliveIntervalSeconds)
+        """CONNECT came: send PINGs from now on."""
+        self._tick_in(self._settings.keepAliveIntervalSeconds)
 
     def stop(self) -> None:
-        """The connection is over; nobody waits for it any more."""
+        """The connection is over, and so are the waits of :meth:`is_alive`."""
         for timer in (self._timer, self._reassure_timer):
             if timer is not None:
                 timer.cancel()
@@ -48,57 +50,59 @@ class KeepAlive:
             if not waiter.done():
                 waiter.set_result(None)
 
-    def reassure(self) -> None:
-        """The peer is not read for now, its PINGs neither: it gets a PONG now and then until it
-        is, so that it keeps the connection."""
+    def reassure(self, is_needed: Callable[[], bool]) -> None:
+        """Send a PONG every :data:`REASSURE_EVERY_S` while ``is_needed``. The peer is not read, so
+        its PINGs get no answer, and it would give up the connection."""
         if self._reassure_timer is None:
-            self._reassure_timer = self._loop.call_later(REASSURE_EVERY_S, self._reassured)
+            self._reassure_timer = self._loop.call_later(
+                REASSURE_EVERY_S, self._reassure_again, is_needed
+            )
 
-    def _reassured(self) -> None:
+    def _reassure_again(self, is_needed: Callable[[], bool]) -> None:
         self._reassure_timer = None
-        connection = self._connection
-        if connection.throttle.pauses_reading:
-            if connection.peer is not None and connection.peer.knows_ping:
-                connection.write(encode.pong())
-            self.reassure()
+        peer = self._connection.peer
+        if is_needed():
+            if peer is not None and peer.knows_ping:
+                self._connection.write(encode.pong())
+            self.reassure(is_needed)
 
     def pong(self) -> None:
-        """The peer answered."""
+        """The peer answered a PING."""
         for waiter in self._waiters:
             if not waiter.done():
                 waiter.set_result(None)
         self._waiters.clear()
 
-    def _again_in(self, delay_s: float) -> None:
+    def _tick_in(self, delay_s: float) -> None:
         if self._timer is not None:
             self._timer.cancel()
         self._timer = self._loop.call_later(delay_s, self._tick)
 
     def _tick(self) -> None:
-        """Close a peer that stayed silent for a whole interval after a PING."""
+        """Cut off a peer that was silent for a whole interval after a PING."""
         connection = self._connection
         peer = connection.peer
         if peer is None:
             logger.info("%s sent no CONNECT and is cut off", connection.address)
             connection.close()
             return
-        awaits_sign = peer.knows_ping and (connection.write_paused or not connection.read_paused)
-        if awaits_sign and not self.heard:
+        expects_sign = peer.knows_ping and (connection.write_paused or not connection.read_paused)
+        if expects_sign and not self.peer_active:
             logger.info("%s is silent and is cut off", connection.address)
             connection.cut_off()
             return
-        self.heard = False
+        self.peer_active = False
         if peer.knows_ping:
             connection.write(encode.ping())
         self.begin()
 
     async def is_alive(self) -> bool:
-        """Ask the peer for a sign of life; False (and cut off) when none comes in time."""
+        """Send a PING; False (and the peer is cut off) if no sign of life comes in time."""
         connection = self._connection
         if not connection.is_open or connection.peer is None or not connection.peer.knows_ping:
             return connection.is_open
         if connection.read_paused:
-            return True  # it sent more than could be stored so far: its PONG would wait behind
+            return True  # its PONG would wait behind SENDs that the broker has no room for
         waiter: asyncio.Future[None] = self._loop.create_future()
         self._waiters.append(waiter)
         unsent_bytes = connection.unsent_bytes()
@@ -107,10 +111,10 @@ class KeepAlive:
             await asyncio.wait_for(waiter, LIVENESS_TIMEOUT_S)
         except TimeoutError:
             if waiter not in self._waiters:
-                return connection.is_open  # its PONG came at the very last moment
+                return connection.is_open  # its PONG came at the last moment
             self._waiters.remove(waiter)
             if connection.is_open and connection.unsent_bytes() < unsent_bytes:
-                return True  # it takes what it is sent, slowly: the PING is still on its way
+                return True  # it reads slowly: the PING has not reached it yet
             connection.cut_off()
             return False
         return connection.is_open

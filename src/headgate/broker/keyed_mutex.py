@@ -1,8 +1,7 @@
-"""Work on one thing happens one after the other, and is never left half done.
+"""A mutex for each key: changes of one topic or one subscription run one after the other.
 
-Several requests may want to change the same topic or subscription, and each change takes several
-turns of the loop. Whoever asked may go away meanwhile; the work is then carried on, because a
-change that is half made would be followed by nobody.
+A change takes several turns of the loop. If the caller is cancelled meanwhile, for example because
+its client disconnects, the change is completed all the same: nothing would complete it later.
 """
 
 from __future__ import annotations
@@ -15,18 +14,23 @@ T = TypeVar("T")
 
 
 class KeyedMutex:
-    """Which things are being worked on."""
+    """One mutex for each key that is in use."""
 
     def __init__(self) -> None:
         self._tasks: dict[Hashable, asyncio.Task[Any]] = {}
 
+    def __len__(self) -> int:
+        """Keys in use."""
+        return len(self._tasks)
+
     async def idle(self, key: Hashable) -> None:
-        """Return, at once if may be, when nobody works on ``key``."""
+        """Return when nothing runs under ``key``; at once if nothing does."""
         while (before := self._tasks.get(key)) is not None:
             await asyncio.wait([before])
 
     async def run_alone(self, key: Hashable, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """Run ``work`` when nobody else works on ``key``; a cancelled caller does not stop it.
+        """Run ``work`` when nothing else runs under ``key``, to its end even if the caller is
+        cancelled.
 
         Raises what ``work`` raises.
         """
@@ -37,7 +41,7 @@ class KeyedMutex:
         def finished(task: asyncio.Task[Any]) -> None:
             del self._tasks[key]
             if not task.cancelled():
-                task.exception()  # its caller may be gone: then nobody else looks at it
+                task.exception()  # marks it as retrieved: the caller may have been cancelled
 
         task.add_done_callback(finished)
         return await asyncio.shield(task)

@@ -1,4 +1,4 @@
-"""The listener of the binary protocol."""
+"""Serves the binary protocol on a socket: one connection for each client."""
 
 from __future__ import annotations
 
@@ -6,14 +6,49 @@ import asyncio
 import socket
 from functools import partial
 
-from headgate.broker.commands.table import HANDLERS
-from headgate.broker.connection import Connection
+from headgate.broker.commands.acknowledging import Acknowledgements
+from headgate.broker.commands.consuming import ConsumerCommands, close_consumer, redeliver
+from headgate.broker.commands.lookups import LookupCommands
+from headgate.broker.commands.producing import ProducerCommands
+from headgate.broker.commands.schemas import SchemaCommands, TopicSchemas
+from headgate.broker.connection import CommandHandlers, Connection
 from headgate.broker.service import Broker
+from headgate.wire.codes import CommandType
+
+
+def command_handlers(broker: Broker) -> CommandHandlers:
+    """A handler for each command that a connection does not carry out itself."""
+    registry, catalog = broker.registry, broker.catalog
+    schemas = TopicSchemas(registry, catalog, broker.writer, broker.begin_turn)
+    lookups = LookupCommands(
+        registry, catalog, broker.settings, broker.counts, broker.info.broker_url
+    )
+    schema_commands = SchemaCommands(schemas, registry, catalog)
+    producers = ProducerCommands(broker, registry, schemas, broker.subscriptions)
+    consumers = ConsumerCommands(broker, registry, schemas, broker.subscriptions, broker.entries)
+    return CommandHandlers(
+        acknowledge=Acknowledgements(broker.logs).acknowledge,
+        by_type={
+            CommandType.LOOKUP: lookups.lookup,
+            CommandType.PARTITIONED_METADATA: lookups.partition_metadata,
+            CommandType.GET_TOPICS_OF_NAMESPACE: lookups.topics_of_namespace,
+            CommandType.GET_SCHEMA: schema_commands.get_schema,
+            CommandType.GET_OR_CREATE_SCHEMA: schema_commands.get_or_create_schema,
+            CommandType.PRODUCER: producers.create_producer,
+            CommandType.CLOSE_PRODUCER: producers.close_producer,
+            CommandType.SUBSCRIBE: consumers.subscribe,
+            CommandType.UNSUBSCRIBE: consumers.unsubscribe,
+            CommandType.SEEK: consumers.seek,
+            CommandType.REDELIVER_UNACKNOWLEDGED_MESSAGES: redeliver,
+            CommandType.CLOSE_CONSUMER: close_consumer,
+            CommandType.GET_LAST_MESSAGE_ID: consumers.last_message_id,
+        },
+    )
 
 
 def connection_factory(broker: Broker) -> partial[Connection]:
-    """What makes a connection for each client, on a socket or in memory."""
-    return partial(Connection, broker, HANDLERS)
+    """Makes a connection for each client, on a socket or in memory."""
+    return partial(Connection, broker, command_handlers(broker))
 
 
 class BinaryServer:
@@ -24,7 +59,7 @@ class BinaryServer:
         self._server = server
 
     async def close(self) -> None:
-        """Accept nobody any more and end every connection."""
+        """Accept no more clients and end every connection."""
         self._server.close()
         for connection in list(self._broker.connections):
             connection.close()

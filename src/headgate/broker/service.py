@@ -12,21 +12,22 @@ import asyncio
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from headgate.base.clock import Clock
 from headgate.base.errors import HeadgateError, StorageError, broken
 from headgate.base.names import parse_topic
 from headgate.base.units import MIB, NS_PER_MS
 from headgate.broker.authorization import AllowAll, Authorizer
+from headgate.broker.connection import Connection
 from headgate.broker.connection_admission import ConnectionAdmission
 from headgate.broker.damage import damage_text
 from headgate.broker.effects import EngineEffects
+from headgate.broker.entries import EntryLookup
 from headgate.broker.info import BrokerCounts, BrokerInfo
 from headgate.broker.policy_updates import PolicyUpdates, engine_limits
 from headgate.broker.quota_log import QuotaLog
 from headgate.broker.registry import TopicRegistry
-from headgate.broker.subscriptions import CursorWork
+from headgate.broker.subscriptions import Subscriptions
 from headgate.broker.sweeps import Sweeps
 from headgate.control.adaptive import AdaptiveThrottle
 from headgate.control.memory import MemorySource
@@ -49,9 +50,6 @@ from headgate.storage.log_maintenance import LogMaintenance
 from headgate.storage.managed_logs import TELEMETRY_LOG, ManagedLog, ManagedLogs
 from headgate.storage.metadata_writer import MetadataWriter
 from headgate.storage.store_binding import MAIN_LOG
-
-if TYPE_CHECKING:
-    from headgate.broker.connection import Connection
 
 logger = logging.getLogger("headgate.broker")
 
@@ -126,7 +124,9 @@ class Broker:
         by_name = dict(zip((MAIN_LOG, TELEMETRY_LOG), logs, strict=False))
         self.identity_writer = IdentityWriter(catalog, by_name, lanes.metadata)
         self.registry = self._make_registry()
-        self.cursor_work = CursorWork()
+        partition_ready = self.registry.partition_subscriptions.settled
+        self.subscriptions = Subscriptions(self.engine, self.logs, self.begin_turn, partition_ready)
+        self.entries = EntryLookup(self.logs, lanes.read, self.begin_turn)
         self.sweeps = Sweeps(self)
         self.adaptive = self._make_adaptive(memory)
         self.closed = asyncio.Event()
@@ -135,8 +135,6 @@ class Broker:
         self.read_paused: set[Connection] = set()
         """Connections whose sockets are not read because too much waits to be durable."""
         self.counts = BrokerCounts()
-        self.lookups_count = 0
-        """Lookups that wait for a topic to be made."""
         self._names_count = 0
         self.on_flush: list[Callable[[], None]] = []
         """Called at the end of every flush: connections write what they gathered."""
@@ -275,6 +273,11 @@ class Broker:
         if not self._flush_scheduled:
             self._flush_scheduled = True
             self.loop.call_soon(self._flush)
+
+    def at_end_of_turn(self, action: Callable[[], None]) -> None:
+        """Call ``action`` at the end of the next flush."""
+        self.on_flush.append(action)
+        self.schedule_flush()
 
     def _flush(self) -> None:
         self._flush_scheduled = False

@@ -1,27 +1,28 @@
-"""What Pulsar's figures call a throttled connection, and the one reason for which Headgate reads a
-connection no further: too much of what was sent waits.
+"""Tracks for which reasons a connection is throttled, in Pulsar's terms.
 
-Pulsar pauses the connection for each of its :class:`ThrottleType`; Headgate has the one producer's
-SENDs wait (law 3.1). Figures such as ``pulsar_publish_rate_limit_times`` keep their meaning (law
-3.5): a connection counts as throttled while SENDs of any of its producers wait.
+Pulsar pauses the connection for each of its :class:`ThrottleType`; in Headgate the SENDs of the one
+producer wait (law 3.1). Metrics such as ``pulsar_publish_rate_limit_times`` keep their meaning (law
+3.5): a connection counts as throttled while SENDs of any of its producers wait. Headgate stops
+reading a connection for one reason only: the SENDs that wait exceed their bounds.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from enum import Enum
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from headgate.base.park_cause import ParkCause
-
-if TYPE_CHECKING:
-    from headgate.broker.connection import Connection
+from headgate.broker.info import BrokerCounts
+from headgate.engine.producer import Producer
+from headgate.engine.topic import Topic
 
 
 class ThrottleType(Enum):
-    """Pulsar's reasons to throttle a connection, by its names and in its order (PIP-322), and the
-    one of adaptive publish throttling, which is last so that the others keep their ordinals.
+    """Pulsar's reasons to throttle a connection, with its names and in its order (PIP-322).
+    Adaptive publish throttling is added at the end, so that the others keep their ordinals.
 
-    A reentrant one is counted: it holds until as many have let go of it as took it.
+    A reentrant reason is counted: it holds until it was unmarked as often as it was marked.
     """
 
     ConnectionMaxPendingPublishRequestsExceeded = (0, False)
@@ -53,54 +54,71 @@ THROTTLE_TYPES: Final[dict[ParkCause, ThrottleType | None]] = {
     ParkCause.MEMORY: ThrottleType.IOThreadMaxPendingPublishBytesExceeded,
     ParkCause.DISK_FULL: None,
 }
-"""What Pulsar would call each cause. A quota does not throttle there: it disconnects. Nor does a
-full disk: there the write fails."""
+"""Pulsar's type for each cause. Pulsar does not throttle for a quota, it disconnects; on a full
+disk its writes fail."""
 
 
 class ThrottleTracker:
-    """What throttles one connection, by cause."""
+    """The causes for which one connection is throttled."""
 
-    __slots__ = ("_connection", "_counts", "_is_buffer_full", "_is_over_bound", "_total")
+    __slots__ = (
+        "_broker_counts",
+        "_causes",
+        "_is_buffer_full",
+        "_is_over_bound",
+        "_producers",
+        "_reassure",
+        "_total",
+    )
 
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
-        self._counts = [0] * len(ParkCause)
+    def __init__(
+        self,
+        producers: Mapping[int, tuple[Producer, Topic]],
+        broker_counts: BrokerCounts,
+        reassure: Callable[[Callable[[], bool]], None],
+    ) -> None:
+        """``producers`` are those of the connection. ``reassure`` keeps the peer from giving up the
+        connection while the given function says that it is not read."""
+        self._producers = producers
+        self._broker_counts = broker_counts
+        self._reassure = reassure
+        self._causes = [0] * len(ParkCause)
         self._total = 0
         self._is_buffer_full = False
         self._is_over_bound = False
 
     def is_by(self, cause: ParkCause) -> bool:
-        """Whether that throttles it now."""
-        return self._counts[cause] > 0
+        """Whether the connection is throttled for that cause now."""
+        return self._causes[cause] > 0
 
     @property
     def pauses_reading(self) -> bool:
-        """Whether it must not be read, because too much of what was sent waits."""
+        """Whether the connection must not be read, because its waiting SENDs exceed a bound."""
         return self._is_over_bound or self._is_buffer_full
 
-    # -- marks -----------------------------------------------------------------------------
+    # -- causes ----------------------------------------------------------------------------
 
     def mark(self, cause: ParkCause) -> None:
-        """One producer more is held by that."""
+        """SENDs of one more producer wait for that cause."""
         if THROTTLE_TYPES[cause] is None:
             return
-        counts = self._connection.broker.counts
-        self._counts[cause] += 1
-        if cause is ParkCause.PENDING_LIMIT and self._counts[cause] == 1:
+        counts = self._broker_counts
+        self._causes[cause] += 1
+        if cause is ParkCause.PENDING_LIMIT and self._causes[cause] == 1:
             counts.connections_throttled += 1
         self._total += 1
         if self._total == 1:
             counts.connections_paused += 1
-            for topic in {topic for _, topic in self._connection.producers.values()}:
+            for topic in {topic for _, topic in self._producers.values()}:
                 topic.publish_throttled_count += 1
 
     def unmark(self, cause: ParkCause) -> None:
-        """One of them is held by that no more."""
+        """SENDs of one of these producers wait for that cause no more."""
         if THROTTLE_TYPES[cause] is None:
             return
-        counts = self._connection.broker.counts
-        self._counts[cause] -= 1
-        if cause is ParkCause.PENDING_LIMIT and not self._counts[cause]:
+        counts = self._broker_counts
+        self._causes[cause] -= 1
+        if cause is ParkCause.PENDING_LIMIT and not self._causes[cause]:
             counts.connections_unthrottled += 1
         self._total -= 1
         if not self._total:
@@ -109,22 +127,22 @@ class ThrottleTracker:
     # -- reading ---------------------------------------------------------------------------
 
     def set_over_bound(self, is_over: bool) -> None:
-        """What it parks passes a bound, or does no more."""
+        """The SENDs that wait on this connection exceed a bound, or no longer do."""
         before = (self._is_over_bound, self._is_buffer_full)
         self._is_over_bound = is_over
-        self._turned(before)
+        self._reading_changed(before)
 
     def set_buffer_full(self, is_full: bool) -> None:
-        """More waits to be durable than may, or does no more."""
+        """Bytes staged in the whole broker exceed their bound, or no longer do."""
         before = (self._is_over_bound, self._is_buffer_full)
         self._is_buffer_full = is_full
-        self._turned(before)
+        self._reading_changed(before)
 
-    def _turned(self, before: tuple[bool, bool]) -> None:
+    def _reading_changed(self, before: tuple[bool, bool]) -> None:
         if (self._is_over_bound, self._is_buffer_full) == before:
             return
         was_paused, is_paused = any(before), self.pauses_reading
-        for producer, topic in self._connection.producers.values():
+        for producer, topic in self._producers.values():
             if is_paused:
                 topic.pause_reading(producer, for_parked=not self._is_buffer_full)
             else:
@@ -133,7 +151,7 @@ class ThrottleTracker:
             self.unmark(ParkCause.MEMORY)
         elif not was_paused:
             self.mark(ParkCause.MEMORY)
-            self._connection.keep_alive.reassure()
+            self._reassure(lambda: self.pauses_reading)
 
     def stop(self) -> None:
         """The connection is over."""

@@ -1,4 +1,4 @@
-"""Commands of one connection that wait for something: how many, how long, and their failures."""
+"""Runs the commands of one connection that have to wait, within bounds."""
 
 from __future__ import annotations
 
@@ -6,48 +6,46 @@ import asyncio
 import logging
 from collections.abc import Coroutine
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from headgate.base.errors import HeadgateError, InvariantError
+from headgate.broker.commands.ports import ClientConnection
 from headgate.broker.connection_bounds import COMMAND_BYTES_MAX, COMMANDS_MAX
 from headgate.wire import commands
 from headgate.wire.codes import ServerError
 from headgate.wire.messages import BaseCommand
 
-if TYPE_CHECKING:
-    from headgate.broker.connection import Connection
-
 logger = logging.getLogger("headgate.connection")
 
 
 class WaitingCommands:
-    """A task each, and bounds for all."""
+    """One task for each command that waits, and the bounds of all of them together."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: ClientConnection, loop: asyncio.AbstractEventLoop) -> None:
         self._connection = connection
+        self._loop = loop
         self._tasks: dict[asyncio.Task[None], int] = {}
         self.size_bytes = 0
-        """Of all commands that wait."""
+        """Size of all commands that wait."""
 
     @property
     def count(self) -> int:
-        """How many wait."""
+        """Commands that wait."""
         return len(self._tasks)
 
     @property
     def is_full(self) -> bool:
-        """Whether no more should come."""
+        """Whether the connection should be read no further."""
         return len(self._tasks) >= COMMANDS_MAX or self.size_bytes > COMMAND_BYTES_MAX
 
     @property
     def has_room(self) -> bool:
-        """Whether half of what made it full is gone."""
+        """Whether at most half of each bound is in use."""
         return len(self._tasks) <= COMMANDS_MAX // 2 and self.size_bytes <= COMMAND_BYTES_MAX // 2
 
     def add(self, coroutine: Coroutine[Any, Any, None], command: BaseCommand) -> None:
-        """Carry out a command; what it refuses is answered to the client."""
-        loop = self._connection.broker.loop
-        task = loop.create_task(self._carry_out(coroutine, command))
+        """Carry out a command; an error that it raises is answered to the client."""
+        task = self._loop.create_task(self._carry_out(coroutine, command))
         size_bytes = command.ByteSize()
         self._tasks[task] = size_bytes
         self.size_bytes += size_bytes
@@ -59,7 +57,7 @@ class WaitingCommands:
             task.cancel()
 
     def _done(self, coroutine: Coroutine[Any, Any, None], task: asyncio.Task[None]) -> None:
-        coroutine.close()  # of a command that was given up before it began
+        coroutine.close()  # the task may have been cancelled before it began
         self.size_bytes -= self._tasks.pop(task)
         self._connection.go_on()
 

@@ -16,8 +16,6 @@ from headgate.base.errors import CorruptionError, InputError, StorageError
 from headgate.base.names import TopicName
 from headgate.base.positions import EARLIEST, LATEST, Position
 from headgate.base.units import MS_PER_S
-from headgate.broker import entries
-from headgate.broker import subscriptions as cursors
 from headgate.broker.authorization import check_allowed
 from headgate.broker.damage import accept_damage, damage_text
 from headgate.broker.entries import FoundMessage, StoredEntry
@@ -165,7 +163,7 @@ class AdminFacade:
         self._broker.registry.get(topic)
 
     async def accept_damage(self, topic: TopicName) -> None:
-        await accept_damage(self._broker, self._topic(topic))
+        await accept_damage(self._broker.logs, self._topic(topic))
 
     async def topic_stats(self, topic: TopicName, options: StatsOptions) -> TopicStats:
         return self._observer.topic_stats(self._topic(topic), options)
@@ -177,7 +175,7 @@ class AdminFacade:
 
     async def last_message(self, topic: TopicName) -> FoundMessage:
         with _refusals():
-            return await entries.last_message(self._broker, self._topic(topic))
+            return await self._broker.entries.last_message(self._topic(topic))
 
     async def message_at(self, topic: TopicName, publish_ms: int) -> FoundMessage:
         """Publish times are those that the log dates its entries by."""
@@ -195,7 +193,7 @@ class AdminFacade:
             raise not_found("Message id not found")
         with _refusals():
             try:
-                return await entries.stored_entry(self._broker, found, ordinal)
+                return await self._broker.entries.stored_entry(found, ordinal)
             except CorruptionError:
                 if ordinal < found.log.first:  # trimmed while it was read, its place given back
                     raise not_found("Message id not found") from None
@@ -215,15 +213,15 @@ class AdminFacade:
             raise conflict("Subscription already exists for topic")
         ordinal = self._ordinal(found, at)
         with _refusals():
-            await cursors.create_subscription(
-                self._broker, found, name, at_ordinal=ordinal, properties=properties
+            await self._broker.subscriptions.create(
+                found, name, at_ordinal=ordinal, properties=properties
             )
 
     async def delete_subscription(self, topic: TopicName, name: str, *, force: bool) -> None:
         await self._settled(topic, name)
         subscription = self._subscription(topic, name)
         with _refusals():
-            await cursors.delete_subscription(self._broker, subscription, force=force)
+            await self._broker.subscriptions.delete(subscription, force=force)
 
     async def skip_messages(self, topic: TopicName, name: str, count: int) -> None:
         await self._settled(topic, name)
@@ -242,7 +240,7 @@ class AdminFacade:
         subscription = self._subscription(topic, name)
         ordinal = self._ordinal(subscription.topic, to)
         with _refusals():
-            await cursors.seek(self._broker, subscription, ordinal)
+            await self._broker.subscriptions.seek(subscription, ordinal)
 
     async def expire_messages(
         self, topic: TopicName, name: str, what: OlderThan | AtPosition
@@ -289,7 +287,7 @@ class AdminFacade:
 
     async def _settled(self, name: TopicName, subscription: str) -> None:
         """Return when nobody is creating, deleting or moving that subscription."""
-        await self._broker.cursor_work.settled(self._topic(name), subscription)
+        await self._broker.subscriptions.idle(self._topic(name), subscription)
 
 
 @contextmanager

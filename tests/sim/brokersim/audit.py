@@ -189,7 +189,7 @@ def left_over(broker: Broker) -> list[str]:
         "demand": engine.gate.demand,
         "topics in the log": log._state.topics,
         "cursors in the log": log._state.cursors,
-        "cursor work": broker.cursor_work._tasks,
+        "changes of subscriptions": broker.subscriptions.running_count,
         "waiting reads": not broker.reader.is_idle(),
         "connections": broker.connections,
         "paused connections": broker.read_paused,

@@ -135,8 +135,9 @@ class QuotaWatch(NoObserver):
         if parked_bytes != sum(parked.values()):
             wrong.append(f"{parked_bytes} wait, {sum(parked.values())} are there")
         for connection in self._broker.connections:
-            if connection.parked_bytes != parked[connection]:
-                wrong.append(f"{connection.address}: {connection.parked_bytes} wait")
+            port = connection.producer_port
+            if port.parked_bytes != parked[port]:
+                wrong.append(f"{connection.address}: {port.parked_bytes} wait")
         return wrong
 
     def _fail(self, text: str) -> None:

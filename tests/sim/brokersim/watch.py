@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter, deque
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from headgate.base.positions import Position
-from headgate.broker.commands.table import HANDLERS
-from headgate.broker.connection import Connection
+from headgate.broker.commands.ports import ClientConnection
+from headgate.broker.connection import CommandHandlers, Connection
+from headgate.broker.connection_consumers import ConnectionConsumers
+from headgate.broker.connection_producers import ConnectionProducers
+from headgate.broker.server import command_handlers
 from headgate.broker.service import Broker
 from headgate.engine.consumer import Consumer
 from headgate.engine.dispatch_shared import SharedDispatcher
@@ -22,6 +27,8 @@ from headgate.wire.messages import BaseCommand
 from tests.sim.brokersim.model import START, Model, ViolationError, just_after
 from tests.sim.brokersim.publishing import PublishWatch
 from tests.sim.brokersim.quotas import QuotaWatch
+
+Acknowledge = Callable[[ClientConnection, BaseCommand], int]
 
 
 @dataclass(slots=True)
@@ -52,30 +59,24 @@ class Window:
         return ""
 
 
-class WatchedConnection(Connection):
-    """Reports receipts and hand-overs to the world it belongs to."""
+class WatchedProducers(ConnectionProducers):
+    """Reports receipts to the world they belong to."""
 
     world: WatchedWorld
 
     def send_receipt(
         self, producer_id: int, sequence_id: int, highest_sequence_id: int, position: Position
     ) -> None:
-        entry = self.producers.get(producer_id)
+        entry = self.by_id.get(producer_id)
         if entry is not None:
             self.world.model.learn_ledger(position.ledger_id, entry[1].log.number)
         super().send_receipt(producer_id, sequence_id, highest_sequence_id, position)
 
-    def _ack(self, command: BaseCommand) -> None:
-        entry = self.consumers.get(command.ack.consumer_id)
-        super()._ack(command)
-        if entry is not None and entry[1].is_durable:
-            positions = tuple(position_of(message_id) for message_id in command.ack.message_id)
-            cumulative = command.ack.ack_type == AckType.CUMULATIVE
-            self.world.model.cursor(entry[1].topic.name.full, entry[1].name).arrived(
-                () if cumulative else positions,
-                just_after(positions[0]) if cumulative else START,
-                self.world.clock.monotonic_ns(),
-            )
+
+class WatchedConsumers(ConnectionConsumers):
+    """Reports hand-overs to the world they belong to."""
+
+    world: WatchedWorld
 
     def send_entry(
         self,
@@ -85,8 +86,26 @@ class WatchedConnection(Connection):
         redelivery_count: int,
         body: bytes,
     ) -> None:
-        self.world.handed_over(self.consumers[consumer.consumer_id][1], position, len(body))
+        self.world.handed_over(self.by_id[consumer.consumer_id][1], position, len(body))
         super().send_entry(consumer, position, partition, redelivery_count, body)
+
+
+class WatchedConnection(Connection):
+    """A connection with watched ports."""
+
+    def __init__(self, world: WatchedWorld, handlers: CommandHandlers) -> None:
+        broker = world.broker
+        super().__init__(broker, handlers)
+        self.consumer_port = WatchedConsumers(self, self._frames)
+        self.producer_port = WatchedProducers(
+            self,
+            self._frames,
+            self.producer_port.delays,
+            self.throttle,
+            broker.engine,
+            broker.settings,
+        )
+        self.consumer_port.world = self.producer_port.world = world
 
 
 class WatchedWorld(World):
@@ -104,9 +123,25 @@ class WatchedWorld(World):
         self._publishing: PublishWatch
 
     def accept(self) -> Connection:
-        connection = WatchedConnection(self.broker, HANDLERS)
-        connection.world = self
-        return connection
+        handlers = command_handlers(self.broker)
+        watched = replace(handlers, acknowledge=partial(self._acknowledge, handlers.acknowledge))
+        return WatchedConnection(self, watched)
+
+    def _acknowledge(
+        self, carry_out: Acknowledge, connection: ClientConnection, command: BaseCommand
+    ) -> int:
+        """Note that an acknowledgement arrived: from a second later on no crash may lose it."""
+        entry = connection.consumers.get(command.ack.consumer_id)
+        work = carry_out(connection, command)
+        if entry is not None and entry[1].is_durable:
+            positions = tuple(position_of(message_id) for message_id in command.ack.message_id)
+            cumulative = command.ack.ack_type == AckType.CUMULATIVE
+            self.model.cursor(entry[1].topic.name.full, entry[1].name).arrived(
+                () if cumulative else positions,
+                just_after(positions[0]) if cumulative else START,
+                self.clock.monotonic_ns(),
+            )
+        return work
 
     def built(self, broker: Broker) -> None:
         self._quotas = QuotaWatch(self.model, broker, self.seen)

@@ -9,7 +9,7 @@ import pytest
 
 from headgate.base.names import parse_topic
 from headgate.base.positions import EARLIEST
-from headgate.broker.authorization import ASKED, AllowAll
+from headgate.broker.authorization import RESOURCES, AllowAll
 from headgate.facade.admin_facade import AdminFacade
 from headgate.metadata.errors import RefusalError
 from headgate.testing import RefusedError, SimConsumer, World
@@ -20,7 +20,7 @@ from headgate.wire.messages import Schema
 from tests.unit.broker.playing import TOPIC, played
 from tests.unit.denying import Deny
 
-NOT_ASKED = {
+NO_PERMISSION_NEEDED = {
     CommandType.PING,
     CommandType.PONG,
     # About a producer or consumer of this connection: allowed when that was made.
@@ -59,8 +59,10 @@ def test_without_authentication_everybody_may_do_everything() -> None:
 
 
 def test_every_command_that_is_built_is_asked_about_or_follows_from_one_that_is() -> None:
-    assert set(ASKED) | NOT_ASKED == {kind for kind, facts in COMMANDS.items() if facts.built}
-    assert not set(ASKED) & NOT_ASKED
+    assert set(RESOURCES) | NO_PERMISSION_NEEDED == {
+        kind for kind, facts in COMMANDS.items() if facts.built
+    }
+    assert not set(RESOURCES) & NO_PERMISSION_NEEDED
 
 
 @played()
@@ -69,7 +71,7 @@ async def test_every_command_is_refused_by_the_operation_of_the_table(world: Wor
     consumer = await client.subscribe(TOPIC, "s")
     world.broker.authorizer = deny = Deny()
     made = requests(consumer)
-    assert set(made) == set(ASKED) - {CommandType.CONNECT}
+    assert set(made) == set(RESOURCES) - {CommandType.CONNECT}
     for kind, make in made.items():
         deny.asked.clear()
         with pytest.raises(RefusedError, match="not authorized") as refusal:

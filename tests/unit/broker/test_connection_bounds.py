@@ -50,7 +50,7 @@ async def test_unloads_amid_a_flood_do_not_stop_its_connection(world: World) -> 
         await unload
         assert not producer.is_open
     assert await (await client.producer(TOPIC)).send(b"read as ever")
-    assert server_side(world, client)._pending_count == 0
+    assert server_side(world, client).producer_port.pending_count == 0
 
 
 @played(settings={"maxPendingPublishRequestsPerConnection": "10"})
@@ -65,7 +65,7 @@ async def test_closing_a_producer_whose_sends_failed(world: World) -> None:
     world.lanes[0].thaw()
     await closing
     assert all(future.done() for future in sent)
-    assert server_side(world, client)._pending_count == 0
+    assert server_side(world, client).producer_port.pending_count == 0
 
 
 @played(settings={"keepAliveIntervalSeconds": "5"})
@@ -311,7 +311,7 @@ async def test_what_is_remembered_of_closed_producers_is_forgotten(world: World)
         await world.broker.registry.unload(parse_topic(TOPIC))
         await asyncio.sleep(20)
     server = server_side(world, client)
-    assert len(server._closed_producers) == 2
+    assert len(server.producer_port._closed_ns) == 2
     producer.sequence_id = 0
     late = frames.send(producer.producer_id, 1, producer.entry(b"too late"))
     client.write(late)

@@ -46,7 +46,7 @@ async def test_a_producer_held_for_five_minutes_keeps_its_connection(world: Worl
         await consumer.ack(message.position)
         if second % 50 == 0:
             await client.lookup(OTHER)
-            assert server_side(world, client).parked_bytes > 0
+            assert server_side(world, client).producer_port.parked_bytes > 0
         assert world.now_s - began_s < 0.1
         await asyncio.sleep(1 - (world.now_s - began_s))
     assert client.is_open
@@ -54,7 +54,11 @@ async def test_a_producer_held_for_five_minutes_keeps_its_connection(world: Worl
     await asyncio.gather(*receipts)
     assert in_order(receipts)
     assert not client.unexpected
-    assert server_side(world, client).parked_bytes == world.broker.engine.parked.bytes == 0
+    assert (
+        server_side(world, client).producer_port.parked_bytes
+        == world.broker.engine.parked.bytes
+        == 0
+    )
 
 
 @played(settings={"maxPendingPublishRequestsPerConnection": "4"})
@@ -77,7 +81,7 @@ async def test_beyond_its_unanswered_sends_a_connection_is_read_on(world: World)
     await asyncio.gather(*receipts, *others)
     assert in_order(receipts)
     assert in_order(others)
-    assert server._pending_count == 0
+    assert server.producer_port.pending_count == 0
 
 
 @played(settings={"maxPendingPublishRequestsPerConnection": "2"})
@@ -132,11 +136,11 @@ async def test_a_paused_peer_hears_from_the_broker_and_is_read_on_at_half(world:
     await asyncio.sleep(1)
     server = server_side(world, client)
     assert server.read_paused
-    parked_bytes = server.parked_bytes
+    parked_bytes = server.producer_port.parked_bytes
     assert 10_400 < parked_bytes < 10_700
     while server.read_paused:
         await asyncio.sleep(0.1)
-    assert server.parked_bytes <= 5_200
+    assert server.producer_port.parked_bytes <= 5_200
     paused_s = world.now_s - began_s
     assert paused_s > 25
     assert [round(at - began_s) for at in heard] == list(range(20, int(paused_s) + 1, 20))
@@ -220,7 +224,7 @@ async def test_closing_a_producer_forgets_what_it_parked(world: World) -> None:
     await asyncio.sleep(0.1)
     closing = asyncio.ensure_future(producer.close())
     await asyncio.sleep(0.1)
-    assert server_side(world, client).parked_bytes == 0
+    assert server_side(world, client).producer_port.parked_bytes == 0
     world.lanes[0].thaw()
     await closing
     assert done(receipts) == 2

@@ -86,7 +86,7 @@ async def test_receipts_do_not_cut_a_long_command_short(world: World) -> None:
         client.write(ack)
         sent += [producer.send_nowait(b"x" * 1_000) for _ in range(500)]
     await asyncio.sleep(0.1)
-    each_slice = connection.broker.begin_turn
+    each_slice = world.broker.begin_turn
 
     def looked() -> None:
         each_slice()

@@ -9,8 +9,7 @@ import pytest
 from headgate.base.errors import CorruptionError
 from headgate.base.names import parse_topic
 from headgate.base.positions import Position
-from headgate.broker import entries
-from headgate.broker.entries import FoundMessage
+from headgate.broker.entries import EntryLookup, FoundMessage
 from headgate.engine.topic import Topic
 from headgate.facade.admin_facade import AdminFacade
 from headgate.metadata.errors import RefusalError
@@ -37,16 +36,16 @@ async def topic_of(world: World, *batches: list[bytes]) -> Topic:
 
 
 async def last(world: World, topic: Topic) -> FoundMessage:
-    return await entries.last_message(world.broker, topic)
+    return await world.broker.entries.last_message(topic)
 
 
 def test_an_entry_comes_from_disk_or_from_memory(world: World) -> None:
     topic = world.run(topic_of(world, [b"a"], [b"b"]))
     assert 1 not in topic.cache
-    body = world.run(entries.entry_body(world.broker, topic, 1))
+    body = world.run(world.broker.entries.body(topic, 1))
     assert payload_of(body) == b"b"
     topic.cache[1] = b"from memory"
-    assert world.run(entries.entry_body(world.broker, topic, 1)) == b"from memory"
+    assert world.run(world.broker.entries.body(topic, 1)) == b"from memory"
 
 
 def test_a_topic_without_messages(world: World) -> None:
@@ -85,11 +84,11 @@ def test_an_entry_that_is_no_message_is_no_batch(world: World) -> None:
 def trims_while_it_reads(world: World, topic: Topic, monkeypatch: pytest.MonkeyPatch) -> None:
     """A read that comes when what it wants was trimmed and its place on the disk given back."""
 
-    async def read(_broker: object, _topic: object, ordinal: int) -> bytes:
+    async def read(_reader: object, _topic: object, ordinal: int) -> bytes:
         topic.log.first = topic.log.end
         raise CorruptionError(f"entry {ordinal} is zeros")
 
-    monkeypatch.setattr(entries, "entry_body", read)
+    monkeypatch.setattr(EntryLookup, "body", read)
 
 
 def test_a_message_that_is_trimmed_while_it_is_read_is_gone_and_not_damaged(

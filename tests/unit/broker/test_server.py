@@ -65,5 +65,5 @@ async def test_closing_ends_every_connection_and_accepts_nobody(world: World) ->
 async def test_connections_of_one_factory_share_the_broker_and_nothing_else(world: World) -> None:
     make = connection_factory(world.broker)
     one, other = make(), make()
-    assert one.broker is other.broker is world.broker
+    assert one._host is other._host is world.broker
     assert one.producers is not other.producers

@@ -9,7 +9,6 @@ import pytest
 
 from headgate.base.errors import StorageError
 from headgate.base.names import parse_topic
-from headgate.broker import subscriptions as cursors
 from headgate.broker.subscriptions import READER_RETURN_NS
 from headgate.engine.errors import SubscriptionBusyError, TopicFencedError
 from headgate.engine.subscription import Subscription
@@ -39,8 +38,8 @@ async def topic_with(world: World, entries: int) -> Topic:
 
 
 async def create(world: World, topic: Topic, name: str, at: int = 0) -> Subscription:
-    return await cursors.create_subscription(
-        world.broker, topic, name, at_ordinal=at, properties={"k": "v"}
+    return await world.broker.subscriptions.create(
+        topic, name, at_ordinal=at, properties={"k": "v"}
     )
 
 
@@ -93,7 +92,7 @@ def test_a_creation_goes_on_when_its_client_goes_away(world: World) -> None:
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-        await world.broker.cursor_work.settled(topic, "s")
+        await world.broker.subscriptions.idle(topic, "s")
 
     world.run(cancelled())
     assert "s" in topic.subscriptions
@@ -136,8 +135,8 @@ def test_a_failed_creation_is_given_up(world: World) -> None:
 def test_a_deletion_survives_a_power_cut(world: World) -> None:
     topic = world.run(topic_with(world, 2))
     made = world.run(create(world, topic, "s"))
-    world.run(cursors.delete_subscription(world.broker, made))
-    world.run(cursors.delete_subscription(world.broker, made))
+    world.run(world.broker.subscriptions.delete(made))
+    world.run(world.broker.subscriptions.delete(made))
     assert not topic.subscriptions
     world.crash()
     world.run(world.start())
@@ -152,10 +151,10 @@ def test_consumers_forbid_a_deletion_unless_forced(world: World) -> None:
         consumer = await client.subscribe(T, "s")
         subscription = topic.subscriptions["s"]
         with pytest.raises(SubscriptionBusyError):
-            await cursors.delete_subscription(world.broker, subscription)
+            await world.broker.subscriptions.delete(subscription)
         assert not subscription.fenced
         await consumer.receive()
-        await cursors.delete_subscription(world.broker, subscription, force=True)
+        await world.broker.subscriptions.delete(subscription, force=True)
         await consumer.receive()
         with pytest.raises(ConnectionLostError):
             await consumer.receive()
@@ -169,7 +168,7 @@ def test_a_deletion_holds_in_memory_though_it_could_not_be_stored(world: World) 
     made = world.run(create(world, topic, "s"))
     fail_next_commit(world)
     with pytest.raises(StorageError):
-        world.run(cursors.delete_subscription(world.broker, made))
+        world.run(world.broker.subscriptions.delete(made))
     assert not topic.subscriptions
     world.run(world.broker.when_durable())
     world.crash()
@@ -182,7 +181,7 @@ def test_creation_waits_for_the_deletion_of_the_same_name(world: World) -> None:
     made = world.run(create(world, topic, "s"))
 
     async def both() -> Subscription:
-        task = world.loop.create_task(cursors.delete_subscription(world.broker, made))
+        task = world.loop.create_task(world.broker.subscriptions.delete(made))
         await asyncio.sleep(0)
         await asyncio.sleep(0)
         again = await create(world, topic, "s", at=2)
@@ -205,7 +204,7 @@ def test_a_seek_is_durable_and_its_consumer_comes_back_to_it(world: World) -> No
             await consumer.ack((await consumer.receive()).position)
         subscription = topic.subscriptions["s"]
         assert subscription.backlog_entries == 0
-        await cursors.seek(world.broker, subscription, 1)
+        await world.broker.subscriptions.seek(subscription, 1)
         assert not subscription.fenced
         assert not subscription.consumers
         assert subscription.backlog_entries == 3
@@ -222,9 +221,9 @@ def test_a_seek_is_durable_and_its_consumer_comes_back_to_it(world: World) -> No
 def test_a_seek_of_what_is_gone_is_refused(world: World) -> None:
     topic = world.run(topic_with(world, 1))
     made = world.run(create(world, topic, "s"))
-    world.run(cursors.delete_subscription(world.broker, made))
+    world.run(world.broker.subscriptions.delete(made))
     with pytest.raises(TopicFencedError):
-        world.run(cursors.seek(world.broker, made, 0))
+        world.run(world.broker.subscriptions.seek(made, 0))
 
 
 def test_a_reader_finds_its_cursor_after_its_seek_but_only_for_a_while(world: World) -> None:
@@ -234,7 +233,7 @@ def test_a_reader_finds_its_cursor_after_its_seek_but_only_for_a_while(world: Wo
         client = await world.connect()
         await client.subscribe(T, "reader", durable=False)
         subscription = topic.subscriptions["reader"]
-        await cursors.seek(world.broker, subscription, 2)
+        await world.broker.subscriptions.seek(subscription, 2)
         assert topic.subscriptions["reader"] is subscription
         assert subscription.backlog_entries == 1
         return subscription

@@ -86,7 +86,7 @@ async def test_what_waits_is_counted_until_it_is_done(world: World) -> None:
 async def test_what_is_given_up_before_it_begins_is_closed(world: World) -> None:
     """Nothing warns of a coroutine that was never awaited."""
     await world.connect()
-    waiting = WaitingCommands(server_side(world))
+    waiting = WaitingCommands(server_side(world), asyncio.get_running_loop())
 
     async def never() -> None:
         raise AssertionError

@@ -1,4 +1,6 @@
-"""The commands of the binary protocol: one module for each group of them.
+"""Handlers of the commands of the binary protocol: one module for each group of commands.
 
-Imports the broker's ports, policy, engine, wire, metadata and base.
+A handler gets the connection as a protocol (:mod:`headgate.broker.commands.ports`). The parts of
+the broker that it uses are handed to it when it is made. Handlers import the modules of
+``headgate.broker`` that they use, but neither ``service`` nor ``connection``.
 """

@@ -1,75 +1,93 @@
-"""ACK: what a consumer is done with, and the answer when that is durable.
+"""ACK: acknowledges entries, and answers when the acknowledgement is durable.
 
-An acknowledgement can only ever take away what is there: ids that are not stored, of this topic or
-any other, acknowledge nothing.
+Ids that are not stored, or belong to another topic, acknowledge nothing.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
 
+from headgate.broker.commands.ports import ClientConnection
 from headgate.broker.connection_bounds import SLICE_IDS
 from headgate.engine.consumer import Consumer
 from headgate.engine.subscription import Subscription
+from headgate.storage.managed_logs import ManagedLogs
 from headgate.wire import encode
 from headgate.wire.codes import AckType, ServerError
 from headgate.wire.ids import to_signed
 from headgate.wire.messages import BaseCommand, CommandAck, MessageIdData
 
-if TYPE_CHECKING:
-    from headgate.broker.connection import Connection
 
+class Acknowledgements:
+    """Carries out the ACKs of all connections of one broker."""
 
-def acknowledge(connection: Connection, command: BaseCommand) -> int:
-    """Carry out an ACK, or its beginning; returns how many ids were looked at.
+    def __init__(self, logs: ManagedLogs) -> None:
+        self._logs = logs
 
-    One of a consumer that is gone comes too late and changes nothing. One of more than
-    :data:`SLICE_IDS` ids is carried on in slices, before anything else of its connection, unless
-    its consumer goes meanwhile: what was not looked at then is as if it had come too late, and
-    will be delivered again.
-    """
-    ack = command.ack
-    entry = connection.consumers.get(ack.consumer_id)
-    if entry is None:
-        _refuse_of_nobody(connection, ack)
-        return 1
-    consumer, subscription = entry
-    if ack.ack_type == AckType.CUMULATIVE:
-        problem = _ack_through(consumer, subscription, ack)
+    def acknowledge(self, connection: ClientConnection, command: BaseCommand) -> int:
+        """Carry out an ACK, or its first slice; returns the number of ids processed.
+
+        An ACK of a consumer that is closed comes too late and changes nothing. An ACK with more
+        than :data:`SLICE_IDS` ids is processed in slices, before any other command of its
+        connection. If the consumer closes meanwhile, the remaining ids come too late, and their
+        messages are delivered again.
+        """
+        ack = command.ack
+        entry = connection.consumers.get(ack.consumer_id)
+        if entry is None:
+            _refuse_without_consumer(connection, ack)
+            return 1
+        consumer, subscription = entry
+        if ack.ack_type == AckType.CUMULATIVE:
+            problem = _ack_through(consumer, subscription, ack)
+            if ack.HasField("request_id"):
+                if problem:
+                    _refuse(connection, ack, ServerError.NOT_ALLOWED_ERROR, problem)
+                else:
+                    self._answer_when_durable(connection, subscription, ack)
+            return 1
+        count = len(ack.message_id)
+        if count > SLICE_IDS:
+            connection.run_in_slices(self._ack_in_slices(connection, ack, entry))
+            return 1
+        _ack_entries(consumer, subscription, ack.message_id)
         if ack.HasField("request_id"):
-            if problem:
-                _refuse(connection, ack, ServerError.NOT_ALLOWED_ERROR, problem)
+            self._answer_when_durable(connection, subscription, ack)
+        return count or 1
+
+    def _ack_in_slices(
+        self, connection: ClientConnection, ack: CommandAck, entry: tuple[Consumer, Subscription]
+    ) -> Iterator[int]:
+        consumer, subscription = entry
+        for start in range(0, len(ack.message_id), SLICE_IDS):
+            if not is_unchanged(connection, entry):
+                _refuse_without_consumer(connection, ack)
+                return
+            ids = ack.message_id[start : start + SLICE_IDS]
+            _ack_entries(consumer, subscription, ids)
+            yield len(ids)
+        if ack.HasField("request_id"):
+            self._answer_when_durable(connection, subscription, ack)
+
+    def _answer_when_durable(
+        self, connection: ClientConnection, subscription: Subscription, ack: CommandAck
+    ) -> None:
+        consumer_id, request_id = ack.consumer_id, ack.request_id
+
+        def stored(future: asyncio.Future[None]) -> None:
+            error = future.exception()
+            if error is None:
+                connection.write(encode.ack_response(consumer_id, request_id))
             else:
-                _answer_when_durable(connection, subscription, ack)
-        return 1
-    count = len(ack.message_id)
-    if count > SLICE_IDS:
-        connection.carry_on(_ack_in_slices(connection, ack, entry))
-        return 1
-    _ack_entries(consumer, subscription, ack.message_id)
-    if ack.HasField("request_id"):
-        _answer_when_durable(connection, subscription, ack)
-    return count or 1
+                code = ServerError.PERSISTENCE_ERROR
+                connection.write(encode.ack_response(consumer_id, request_id, code, str(error)))
+
+        committer = self._logs.of(subscription.topic).committer
+        committer.when_durable().add_done_callback(stored)
 
 
-def _ack_in_slices(
-    connection: Connection, ack: CommandAck, entry: tuple[Consumer, Subscription]
-) -> Iterator[int]:
-    consumer, subscription = entry
-    for start in range(0, len(ack.message_id), SLICE_IDS):
-        if not is_still(connection, entry):
-            _refuse_of_nobody(connection, ack)
-            return
-        ids = ack.message_id[start : start + SLICE_IDS]
-        _ack_entries(consumer, subscription, ids)
-        yield len(ids)
-    if ack.HasField("request_id"):
-        _answer_when_durable(connection, subscription, ack)
-
-
-def is_still(connection: Connection, entry: tuple[Consumer, Subscription]) -> bool:
+def is_unchanged(connection: ClientConnection, entry: tuple[Consumer, Subscription]) -> bool:
     """Whether a consumer is still connected, and its subscription neither moved nor removed."""
     consumer, subscription = entry
     present = connection.consumers.get(consumer.consumer_id)
@@ -82,7 +100,7 @@ def _ack_entries(
     log = subscription.topic.log
     for ids in message_ids:
         if _is_part_of_a_batch(ids):
-            continue  # the client acknowledges the entry when it is done with all of it
+            continue  # the client acknowledges the entry when all its messages are acknowledged
         position = (to_signed(ids.ledgerId), to_signed(ids.entryId))
         ordinal = log.ordinal_at_or_after(*position)
         if ordinal < log.end and log.position(ordinal) == position:
@@ -90,7 +108,7 @@ def _ack_entries(
 
 
 def _ack_through(consumer: Consumer, subscription: Subscription, ack: CommandAck) -> str:
-    """Acknowledge up to one entry; returns why not, if so."""
+    """Acknowledge everything up to one entry; returns why that is refused, or nothing."""
     if len(ack.message_id) != 1 or subscription.type.is_shared:
         return "A cumulative acknowledgement names one message of an unshared subscription"
     ids = ack.message_id[0]
@@ -98,7 +116,7 @@ def _ack_through(consumer: Consumer, subscription: Subscription, ack: CommandAck
     position = (to_signed(ids.ledgerId), to_signed(ids.entryId))
     ordinal = log.ordinal_at_or_after(*position)
     if ordinal == log.end and position >= log.position(log.end):
-        # Of another topic, most likely: taken at its word it would give up the whole backlog.
+        # Most likely of another topic: acknowledging up to it would drop the whole backlog.
         return f"{position[0]}:{position[1]} is not stored yet: nothing was acknowledged"
     if _is_part_of_a_batch(ids) or ordinal == log.end or log.position(ordinal) != position:
         ordinal -= 1
@@ -107,32 +125,15 @@ def _ack_through(consumer: Consumer, subscription: Subscription, ack: CommandAck
 
 
 def _is_part_of_a_batch(ids: MessageIdData) -> bool:
-    """Whether messages of the entry are still to be done: those whose bit is set."""
+    """Whether messages of a batch are left to acknowledge: those whose bit is set."""
     return any(ids.ack_set)
 
 
-def _refuse_of_nobody(connection: Connection, ack: CommandAck) -> None:
+def _refuse_without_consumer(connection: ClientConnection, ack: CommandAck) -> None:
     if ack.HasField("request_id"):
         problem = f"Consumer {ack.consumer_id} does not exist on this connection"
         _refuse(connection, ack, ServerError.CONSUMER_NOT_FOUND, problem)
 
 
-def _refuse(connection: Connection, ack: CommandAck, code: ServerError, problem: str) -> None:
+def _refuse(connection: ClientConnection, ack: CommandAck, code: ServerError, problem: str) -> None:
     connection.write(encode.ack_response(ack.consumer_id, ack.request_id, code, problem))
-
-
-def _answer_when_durable(
-    connection: Connection, subscription: Subscription, ack: CommandAck
-) -> None:
-    consumer_id, request_id = ack.consumer_id, ack.request_id
-
-    def stored(future: asyncio.Future[None]) -> None:
-        error = future.exception()
-        if error is None:
-            connection.write(encode.ack_response(consumer_id, request_id))
-        else:
-            code = ServerError.PERSISTENCE_ERROR
-            connection.write(encode.ack_response(consumer_id, request_id, code, str(error)))
-
-    committer = connection.broker.logs.of(subscription.topic).committer
-    committer.when_durable().add_done_callback(stored)

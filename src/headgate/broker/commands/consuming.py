@@ -1,20 +1,23 @@
-"""SUBSCRIBE, UNSUBSCRIBE, SEEK, REDELIVER, CLOSE_CONSUMER and GET_LAST_MESSAGE_ID."""
+"""Commands of consumers: SUBSCRIBE, FLOW, SEEK, redelivery, GET_LAST_MESSAGE_ID, their ends."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 from headgate.base.ack_set import AckSet
 from headgate.base.errors import HeadgateError
 from headgate.base.names import check_subscription, parse_topic
 from headgate.base.positions import EARLIEST, Position
 from headgate.base.units import INT64_MAX, MS_PER_S
-from headgate.broker.commands.acknowledging import is_still
-from headgate.broker.commands.schemas import agree
+from headgate.broker.commands.acknowledging import is_unchanged
+from headgate.broker.commands.ports import ClientConnection, CommandHost
+from headgate.broker.commands.schemas import TopicSchemas
 from headgate.broker.connection_bounds import SLICE_IDS, check_room
-from headgate.broker.entries import last_message
-from headgate.broker.subscriptions import create_subscription, delete_subscription, seek
+from headgate.broker.connection_consumers import ConnectionConsumers
+from headgate.broker.entries import EntryLookup
+from headgate.broker.registry import TopicRegistry
+from headgate.broker.subscriptions import Subscriptions
 from headgate.engine.consumer import Consumer
 from headgate.engine.errors import (
     ConsumerBusyError,
@@ -37,43 +40,169 @@ from headgate.wire.messages import (
     CommandSubscribe,
 )
 
-if TYPE_CHECKING:
-    from headgate.broker.connection import Connection
 
+class ConsumerCommands:
+    """Carries out the commands of consumers that need more than their connection."""
 
-async def subscribe(connection: Connection, command: BaseCommand) -> None:
-    """Connect a consumer; its subscription (and topic) are created if they do not exist."""
-    request = command.subscribe
-    if request.consumer_id in connection.consumers:
-        connection.write(encode.success(request.request_id))
-        return
-    key = ("consumer", request.consumer_id)
-    if key in connection.creating:
-        raise TopicFencedError("Consumer is already present on the connection")
-    check_room(connection, request)
-    connection.creating[key] = request
-    try:
-        name = parse_topic(request.topic)
-        check_subscription(request.subscription)
-        _check_type(request)
-        broker = connection.broker
-        topic = await broker.registry.get_or_create(name, create=request.force_topic_creation)
-        if request.HasField("schema"):
-            await agree(broker, name, request.schema)
-        subscription = await _find_or_create(connection, topic, request)
-        await _make_room(connection, subscription, SubscriptionType(request.subType))
-        broker.begin_turn()
-        if not connection.is_open or connection.creating.get(key) is not request:
-            if not (subscription.is_durable or subscription.consumers or subscription.removed):
-                topic.remove_subscription(subscription.name)
+    def __init__(
+        self,
+        host: CommandHost,
+        registry: TopicRegistry,
+        schemas: TopicSchemas,
+        subscriptions: Subscriptions,
+        entries: EntryLookup,
+    ) -> None:
+        self._host = host
+        self._registry = registry
+        self._schemas = schemas
+        self._subscriptions = subscriptions
+        self._entries = entries
+
+    async def subscribe(self, connection: ClientConnection, command: BaseCommand) -> None:
+        """Connect a consumer; its subscription (and topic) are created if they do not exist."""
+        request = command.subscribe
+        if request.consumer_id in connection.consumers:
+            connection.write(encode.success(request.request_id))
             return
-        consumer = _make(connection, request)
-        subscription.add_consumer(consumer, SubscriptionType(request.subType))
-        connection.consumers[request.consumer_id] = (consumer, subscription)
+        key = ("consumer", request.consumer_id)
+        if key in connection.creating:
+            raise TopicFencedError("Consumer is already present on the connection")
+        check_room(connection, request)
+        connection.creating[key] = request
+        try:
+            name = parse_topic(request.topic)
+            check_subscription(request.subscription)
+            _check_type(request)
+            topic = await self._registry.get_or_create(name, create=request.force_topic_creation)
+            if request.HasField("schema"):
+                await self._schemas.define_or_check(name, request.schema)
+            subscription = await self._find_or_create(topic, request)
+            await _check_exclusive(connection, subscription, SubscriptionType(request.subType))
+            self._host.begin_turn()
+            if not connection.is_open or connection.creating.get(key) is not request:
+                if not (subscription.is_durable or subscription.consumers or subscription.removed):
+                    topic.remove_subscription(subscription.name)
+                return
+            consumer = self._make(connection, topic, request)
+            subscription.add_consumer(consumer, SubscriptionType(request.subType))
+            connection.consumers[request.consumer_id] = (consumer, subscription)
+            connection.write(encode.success(request.request_id))
+        finally:
+            if connection.creating.get(key) is request:
+                del connection.creating[key]
+
+    async def _find_or_create(self, topic: Topic, request: CommandSubscribe) -> Subscription:
+        name = request.subscription
+        await self._subscriptions.idle(topic, name)
+        present = topic.subscriptions.get(name)
+        if present is not None:
+            if present.is_durable != request.durable:
+                kind = "durable" if present.is_durable else "non-durable"
+                raise NotAllowedError(f"Subscription {name} exists and is {kind}")
+            if request.start_message_rollback_duration_sec > 0 and not present.consumers:
+                await self._subscriptions.seek(present, self._rolled_back(topic, request))
+            return present
+        if topic.fenced:
+            raise TopicFencedError("Topic is temporarily unavailable")
+        ordinal = self._start(topic, request)
+        if not request.durable:
+            self._host.begin_turn()
+            return topic.add_subscription(name, AckSet(ordinal - 1), cursor_id=None)
+        properties = {item.key: item.value for item in request.subscription_properties}
+        return await self._subscriptions.create(
+            topic, name, at_ordinal=ordinal, properties=properties
+        )
+
+    def _start(self, topic: Topic, request: CommandSubscribe) -> int:
+        """The first entry of a new subscription. The entry of a start message id is delivered
+        whole, because the client may have read a part of its batch; the client drops the rest."""
+        log = topic.log
+        if request.start_message_rollback_duration_sec > 0:
+            return self._rolled_back(topic, request)
+        if request.HasField("start_message_id"):
+            return log.ordinal_at_or_after(*position_of(request.start_message_id))
+        if request.durable and request.initialPosition == InitialPosition.EARLIEST:
+            return log.first
+        return log.end
+
+    def _rolled_back(self, topic: Topic, request: CommandSubscribe) -> int:
+        rollback_ms = request.start_message_rollback_duration_sec * MS_PER_S
+        return self._host.ordinal_at_time(topic, topic.engine.now_ms - rollback_ms)
+
+    def _make(
+        self, connection: ClientConnection, topic: Topic, request: CommandSubscribe
+    ) -> Consumer:
+        return Consumer(
+            request.consumer_id,
+            request.consumer_name or self._host.unique_name(),
+            connection.consumer_port,
+            priority_level=request.priority_level,
+            metadata={item.key: item.value for item in request.metadata},
+            address=connection.address,
+            client_version=connection.peer.client_version if connection.peer else "",
+            connected_ms=topic.engine.now_ms,
+            epoch=to_signed(request.consumer_epoch) if request.HasField("consumer_epoch") else -1,
+        )
+
+    async def unsubscribe(self, connection: ClientConnection, command: BaseCommand) -> None:
+        """Delete the subscription of its only consumer."""
+        request = command.unsubscribe
+        consumer, subscription = _consumer_of(connection, request.consumer_id)
+        if len(subscription.consumers) > 1 and not request.force:
+            raise SubscriptionBusyError(
+                "Unconnected or shared consumer attempting to unsubscribe while others are "
+                "connected"
+            )
+        subscription.remove_consumer(consumer)
+        subscription.disconnect_consumers()
+        if subscription.is_durable and not subscription.removed:
+            try:
+                await self._subscriptions.delete(subscription)
+            except HeadgateError:
+                # The client reconnects the consumer.
+                connection.consumer_port.close_consumer(request.consumer_id)
+                raise
+        connection.consumers.pop(request.consumer_id, None)
         connection.write(encode.success(request.request_id))
-    finally:
-        if connection.creating.get(key) is request:
-            del connection.creating[key]
+
+    async def seek(self, connection: ClientConnection, command: BaseCommand) -> None:
+        """Move a subscription to a message or a publish time. Its consumers reconnect."""
+        request = command.seek
+        _, subscription = _consumer_of(connection, request.consumer_id)
+        topic = subscription.topic
+        if request.HasField("message_publish_time"):
+            publish_ms = min(request.message_publish_time, INT64_MAX)
+            ordinal = self._host.ordinal_at_time(topic, publish_ms)
+        elif request.HasField("message_id"):
+            ordinal = topic.log.ordinal_at_or_after(*position_of(request.message_id))
+        else:
+            raise NotAllowedError("SEEK names neither a message nor a time")
+        if subscription.fenced:
+            code, text = ServerError.UNKNOWN_ERROR, "Another seek is going on"
+            connection.write(encode.error(request.request_id, code, text))
+            return
+        await self._subscriptions.seek(subscription, ordinal)
+        connection.write(encode.success(request.request_id))
+
+    async def last_message_id(self, connection: ClientConnection, command: BaseCommand) -> None:
+        """Answer with the last durable message and the subscription's mark-delete position."""
+        request = command.getLastMessageId
+        _, subscription = _consumer_of(connection, request.consumer_id)
+        topic = subscription.topic
+        log = topic.log
+        found = await self._entries.last_message(topic)
+        held = log.end > log.first
+        mark = subscription.acks.mark_delete
+        marked = log.position(mark) if log.first <= mark < log.end else Position(-1, -1)
+        connection.write(
+            encode.last_message_id(
+                request.request_id,
+                found.position if held else EARLIEST,
+                partition=topic.partition,
+                batch_index=found.batch_index if held else -1,
+                mark_delete=marked,
+            )
+        )
 
 
 def _check_type(request: CommandSubscribe) -> None:
@@ -83,126 +212,69 @@ def _check_type(request: CommandSubscribe) -> None:
         raise NotAllowedError("readCompacted only allowed on failover or exclusive subscriptions")
 
 
-async def _find_or_create(
-    connection: Connection, topic: Topic, request: CommandSubscribe
-) -> Subscription:
-    name = request.subscription
-    # Whoever is creating or moving it just now comes first.
-    await connection.broker.cursor_work.settled(topic, name)
-    present = topic.subscriptions.get(name)
-    if present is not None:
-        if present.is_durable != request.durable:
-            kind = "durable" if present.is_durable else "non-durable"
-            raise NotAllowedError(f"Subscription {name} exists and is {kind}")
-        if request.start_message_rollback_duration_sec > 0 and not present.consumers:
-            await seek(connection.broker, present, _rolled_back(connection, topic, request))
-        return present
-    if topic.fenced:
-        raise TopicFencedError("Topic is temporarily unavailable")
-    ordinal = _start(connection, topic, request)
-    if not request.durable:
-        connection.broker.begin_turn()
-        return topic.add_subscription(name, AckSet(ordinal - 1), cursor_id=None)
-    return await create_subscription(
-        connection.broker,
-        topic,
-        name,
-        at_ordinal=ordinal,
-        properties={item.key: item.value for item in request.subscription_properties},
-    )
-
-
-def _start(connection: Connection, topic: Topic, request: CommandSubscribe) -> int:
-    """Where a new subscription starts. A start id is delivered itself (it may be half read): the
-    client drops what it does not want."""
-    log = topic.log
-    if request.start_message_rollback_duration_sec > 0:
-        return _rolled_back(connection, topic, request)
-    if request.HasField("start_message_id"):
-        return log.ordinal_at_or_after(*position_of(request.start_message_id))
-    if request.durable and request.initialPosition == InitialPosition.EARLIEST:
-        return log.first
-    return log.end
-
-
-def _rolled_back(connection: Connection, topic: Topic, request: CommandSubscribe) -> int:
-    since_ms = connection.broker.engine.now_ms - (
-        request.start_message_rollback_duration_sec * MS_PER_S
-    )
-    return connection.broker.ordinal_at_time(topic, since_ms)
-
-
-async def _make_room(
-    connection: Connection, subscription: Subscription, kind: SubscriptionType
+async def _check_exclusive(
+    connection: ClientConnection, subscription: Subscription, kind: SubscriptionType
 ) -> None:
-    """An exclusive holder whose connection is dead gives way."""
+    """Refuse a second exclusive consumer, unless the connection of the first is dead."""
     if kind is not SubscriptionType.EXCLUSIVE or not subscription.consumers:
         return
     if subscription.type is not kind:
         return
-    holder = cast("Connection", subscription.consumers[0].port)
-    if holder is connection or await holder.keep_alive.is_alive():
+    holder = cast("ConnectionConsumers", subscription.consumers[0].port)
+    if holder is connection.consumer_port or await holder.connection.is_alive():
         raise ConsumerBusyError("Exclusive consumer is already connected")
 
 
-def _make(connection: Connection, request: CommandSubscribe) -> Consumer:
-    broker = connection.broker
-    return Consumer(
-        request.consumer_id,
-        request.consumer_name or broker.unique_name(),
-        connection,
-        priority_level=request.priority_level,
-        metadata={item.key: item.value for item in request.metadata},
-        address=connection.address,
-        client_version=connection.peer.client_version if connection.peer else "",
-        connected_ms=broker.engine.now_ms,
-        epoch=to_signed(request.consumer_epoch) if request.HasField("consumer_epoch") else -1,
-    )
+def _consumer_of(connection: ClientConnection, consumer_id: int) -> tuple[Consumer, Subscription]:
+    entry = connection.consumers.get(consumer_id)
+    if entry is None:
+        raise NotAllowedError(f"Consumer {consumer_id} does not exist on this connection")
+    return entry
 
 
-def flow(connection: Connection, command: BaseCommand) -> None:
-    """Let a consumer be sent more messages.
+def flow(connection: ClientConnection, command: BaseCommand) -> None:
+    """Grant a consumer permits for more messages.
 
     Raises:
-        RemoteProtocolError: no client may ask for so many.
+        RemoteProtocolError: the number of permits is invalid.
     """
     asked = command.flow
     permits = asked.messagePermits
     if not 1 <= permits <= INT32_MAX:
-        # Unsigned on the wire: a Java client's negative number arrives as one above this.
+        # Unsigned on the wire: a negative number of a Java client arrives as one above this.
         raise RemoteProtocolError(f"FLOW of {permits} permits: 1 to {INT32_MAX} are allowed")
     entry = connection.consumers.get(asked.consumer_id)
     if entry is not None:
         consumer, subscription = entry
-        # The total stays what Java's clients and tools can read, too.
+        # The total stays in the range of Java's int, for Java's clients and tools.
         permits = min(permits, INT32_MAX - consumer.permits)
         if permits > 0:
             subscription.flow(consumer, permits)
 
 
-def redeliver(connection: Connection, command: BaseCommand) -> None:
-    """Take entries back from a consumer: those named (in slices), or all it holds."""
+def redeliver(connection: ClientConnection, command: BaseCommand) -> None:
+    """Redeliver entries of a consumer: those that the command names (in slices), or all."""
     request = command.redeliverUnacknowledgedMessages
     entry = connection.consumers.get(request.consumer_id)
     if entry is None:
         return
     consumer, subscription = entry
     if request.message_ids and subscription.type.is_shared:
-        connection.carry_on(_redeliver_in_slices(connection, request, entry))
+        connection.run_in_slices(_redeliver_in_slices(connection, request, entry))
     elif not connection.is_partial:
         subscription.redeliver(consumer, None, _epoch(request))
 
 
 def _redeliver_in_slices(
-    connection: Connection,
+    connection: ClientConnection,
     request: CommandRedeliverUnacknowledgedMessages,
     entry: tuple[Consumer, Subscription],
 ) -> Iterator[int]:
     consumer, subscription = entry
     log = subscription.topic.log
     for start in range(0, len(request.message_ids), SLICE_IDS):
-        if not is_still(connection, entry):
-            return  # all that it held was taken back when it went
+        if not is_unchanged(connection, entry):
+            return  # the closed consumer's entries are redelivered already
         ordinals: list[int] = []
         message_ids = request.message_ids[start : start + SLICE_IDS]
         for message_id in message_ids:
@@ -218,8 +290,8 @@ def _epoch(request: CommandRedeliverUnacknowledgedMessages) -> int:
     return to_signed(request.consumer_epoch) if request.HasField("consumer_epoch") else -1
 
 
-def close_consumer(connection: Connection, command: BaseCommand) -> None:
-    """Disconnect a consumer; what it holds goes to the others."""
+def close_consumer(connection: ClientConnection, command: BaseCommand) -> None:
+    """Disconnect a consumer; its unacknowledged entries are redelivered to others."""
     request = command.close_consumer
     connection.creating.pop(("consumer", request.consumer_id), None)
     entry = connection.consumers.pop(request.consumer_id, None)
@@ -227,73 +299,3 @@ def close_consumer(connection: Connection, command: BaseCommand) -> None:
         consumer, subscription = entry
         subscription.remove_consumer(consumer)
     connection.write(encode.success(request.request_id))
-
-
-def _own(connection: Connection, consumer_id: int) -> tuple[Consumer, Subscription]:
-    entry = connection.consumers.get(consumer_id)
-    if entry is None:
-        raise NotAllowedError(f"Consumer {consumer_id} does not exist on this connection")
-    return entry
-
-
-async def unsubscribe(connection: Connection, command: BaseCommand) -> None:
-    """Delete the subscription of its only consumer."""
-    request = command.unsubscribe
-    consumer, subscription = _own(connection, request.consumer_id)
-    if len(subscription.consumers) > 1 and not request.force:
-        raise SubscriptionBusyError(
-            "Unconnected or shared consumer attempting to unsubscribe while others are connected"
-        )
-    subscription.remove_consumer(consumer)
-    subscription.disconnect_consumers()
-    if subscription.is_durable and not subscription.removed:
-        try:
-            await delete_subscription(connection.broker, subscription)
-        except HeadgateError:
-            connection.close_consumer(request.consumer_id)  # so that its client comes back
-            raise
-    connection.consumers.pop(request.consumer_id, None)
-    connection.write(encode.success(request.request_id))
-
-
-async def seek_consumer(connection: Connection, command: BaseCommand) -> None:
-    """Move a subscription to a message or a publish time; its consumers come back afterwards."""
-    request = command.seek
-    _, subscription = _own(connection, request.consumer_id)
-    topic = subscription.topic
-    if request.HasField("message_publish_time"):
-        ordinal = connection.broker.ordinal_at_time(
-            topic, min(request.message_publish_time, INT64_MAX)
-        )
-    elif request.HasField("message_id"):
-        ordinal = topic.log.ordinal_at_or_after(*position_of(request.message_id))
-    else:
-        raise NotAllowedError("SEEK names neither a message nor a time")
-    if subscription.fenced:
-        connection.write(
-            encode.error(request.request_id, ServerError.UNKNOWN_ERROR, "Another seek is going on")
-        )
-        return
-    await seek(connection.broker, subscription, ordinal)
-    connection.write(encode.success(request.request_id))
-
-
-async def last_message_id(connection: Connection, command: BaseCommand) -> None:
-    """Tell the last durable message, and up to where the subscription has acknowledged."""
-    request = command.getLastMessageId
-    _, subscription = _own(connection, request.consumer_id)
-    topic = subscription.topic
-    log = topic.log
-    found = await last_message(connection.broker, topic)
-    held = log.end > log.first
-    mark = subscription.acks.mark_delete
-    marked = log.position(mark) if log.first <= mark < log.end else Position(-1, -1)
-    connection.write(
-        encode.last_message_id(
-            request.request_id,
-            found.position if held else EARLIEST,
-            partition=topic.partition,
-            batch_index=found.batch_index if held else -1,
-            mark_delete=marked,
-        )
-    )

@@ -1,106 +1,109 @@
-"""SENDs that ask to be delivered later, which Headgate does not do.
+"""SENDs that ask for delayed delivery, which Headgate does not support.
 
-What a client is told depends on what it does with the answer, for there is no error that all of
-them take as the end of one send (seen with Java 4.0.8, C++ 4.2 and Go 0.19):
+The answer depends on the client, for there is no error that every client takes as the end of one
+send (seen with Java 4.0.8, C++ 4.2 and Go 0.19):
 
-* Java ends the send with ``NotAllowedException`` and goes on, if the answer comes in its turn:
-  after those to the producer's sends before it, and before those to the ones after it.
-* C++, and with it Python and Node.js, closes the connection and sends all again, ten times a second
-  and for ever. The one code that ends a send, ``ChecksumError``, says what is not so, and one that
-  is not for the oldest send (which may have timed out) crashes the process.
-* Go does the same, or (``NotAllowedError``) hears no more receipts for its producer: it is lost.
+* Java ends the send with ``NotAllowedException`` and continues, if the answer comes in its turn:
+  after the answers to the producer's earlier SENDs, and before those to its later ones.
+* C++, and with it Python and Node.js, closes the connection and sends everything again, ten times a
+  second and for ever. The one code that ends a send, ``ChecksumError``, would be wrong, and crashes
+  the process unless it answers the oldest send (which may have timed out).
+* Go does the same, or, after ``NotAllowedError``, processes no more receipts: the producer hangs.
 
-So Java's client is refused. The others' messages are delivered at once, as by a Pulsar with
-``delayedDeliveryEnabled=false``, and counted: a metric, ``explain`` and a line in the log tell it.
+So only Java's client is refused. The messages of the others are delivered at once, as by a Pulsar
+with ``delayedDeliveryEnabled=false``; a metric, ``explain`` and a log line report them.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from headgate.broker.commands.ports import ClientConnection
+from headgate.broker.info import BrokerCounts
+from headgate.broker.refusals import RefusalLog
 from headgate.engine.producer import Producer
 from headgate.engine.topic import Topic
 from headgate.wire import encode
 from headgate.wire.codes import CommandType, ServerError
 
-if TYPE_CHECKING:
-    from headgate.broker.connection import Connection
-
 ENDS_ONE_SEND: Final = "Pulsar-Java-v"
-"""How clients call themselves that take the refusal as the end of one send."""
+"""Start of the client version of clients that take the refusal as the end of one send."""
 
 REASON: Final = "Delayed delivery is not supported: send the message without a delay"
 
-
 WAITING_MAX: Final = 10_000
-"""Refusals on one connection that wait for their turn. Beyond that none is kept, and its client's
-own send timeout ends the send, so that one that sends on and on takes no memory."""
+"""Most refusals of one connection that wait for their turn. Beyond that a SEND gets no refusal, and
+the send timeout of its client ends it: a client that keeps sending takes no more memory."""
 
 
-class _Behind:
-    """Refusals of one producer's sends that wait for the answers to those before."""
+class _DeferredRefusals:
+    """Refusals for one producer that wait for the answers to its earlier SENDs."""
 
     def __init__(self) -> None:
-        self.answers = 0
-        """SENDs that were answered since the first of them began to wait."""
+        self.answers_count = 0
+        """SENDs answered since the first refusal began to wait."""
         self.waiting: deque[tuple[int, int]] = deque()
-        """After how many answers each goes, and its sequence id."""
+        """For each refusal the answer count at which it is due, and its sequence id."""
 
 
 class DelayedSends:
     """The SENDs of one connection that ask for a delay."""
 
-    __slots__ = ("_connection", "_waiting_count", "behind")
+    __slots__ = ("_connection", "_counts", "_refusal_log", "_waiting_count", "by_producer")
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(
+        self, connection: ClientConnection, refusal_log: RefusalLog, counts: BrokerCounts
+    ) -> None:
         self._connection = connection
-        self.behind: dict[int, _Behind] = {}
-        """By producer id; empty nearly always."""
+        self._refusal_log = refusal_log
+        self._counts = counts
+        self.by_producer: dict[int, _DeferredRefusals] = {}
+        """Refusals that wait, by producer id; nearly always empty."""
         self._waiting_count = 0
 
     def refuses(self, producer: Producer, topic: Topic, sequence_id: int, messages: int) -> bool:
-        """Take a SEND that asks for a delay: refuse it, or count that its delay is ignored."""
+        """Refuse a SEND that asks for a delay (True), or ignore and count the delay (False)."""
         connection = self._connection
         client = "" if connection.peer is None else connection.peer.client_version
-        address, refusal_log = connection.address, connection.refusal_log
+        address, refusal_log = connection.address, self._refusal_log
         if client.startswith(ENDS_ONE_SEND):
             refusal_log.refused(address, CommandType.SEND, ServerError.NOT_ALLOWED_ERROR, REASON)
             self._refuse_in_turn(producer, sequence_id)
             return True
         topic.delays_ignored += messages
-        connection.broker.counts.delays_ignored += messages
+        self._counts.delays_ignored += messages
         refusal_log.delay_ignored(address, producer.name, topic.name)
         return False
 
     def answered(self, producer_id: int) -> None:
-        """A SEND of a producer was answered: those behind it may have their turn."""
-        behind = self.behind.get(producer_id)
-        if behind is None:
+        """A SEND of a producer was answered: write the refusals whose turn it is."""
+        deferred = self.by_producer.get(producer_id)
+        if deferred is None:
             return
-        behind.answers += 1
-        waiting = behind.waiting
-        while waiting and waiting[0][0] <= behind.answers:
+        deferred.answers_count += 1
+        waiting = deferred.waiting
+        while waiting and waiting[0][0] <= deferred.answers_count:
             self._waiting_count -= 1
             self._refuse(producer_id, waiting.popleft()[1])
         if not waiting:
-            del self.behind[producer_id]
+            del self.by_producer[producer_id]
 
     def forget(self, producer_id: int) -> None:
-        """A producer is gone: nothing of it has a turn any more."""
-        behind = self.behind.pop(producer_id, None)
-        if behind is not None:
-            self._waiting_count -= len(behind.waiting)
+        """Drop the refusals of a producer that is closed."""
+        deferred = self.by_producer.pop(producer_id, None)
+        if deferred is not None:
+            self._waiting_count -= len(deferred.waiting)
 
     def _refuse_in_turn(self, producer: Producer, sequence_id: int) -> None:
         ahead = producer.pending_count + len(producer.parked or ())
         if not ahead:
             self._refuse(producer.producer_id, sequence_id)
             return
-        behind = self.behind.setdefault(producer.producer_id, _Behind())
+        deferred = self.by_producer.setdefault(producer.producer_id, _DeferredRefusals())
         if self._waiting_count < WAITING_MAX:
             self._waiting_count += 1
-            behind.waiting.append((behind.answers + ahead, sequence_id))
+            deferred.waiting.append((deferred.answers_count + ahead, sequence_id))
 
     def _refuse(self, producer_id: int, sequence_id: int) -> None:
         code = ServerError.NOT_ALLOWED_ERROR

@@ -1,108 +1,123 @@
-"""LOOKUP, PARTITIONED_METADATA and the listing of a namespace's topics."""
+"""Questions about topics: LOOKUP, PARTITIONED_METADATA and GET_TOPICS_OF_NAMESPACE."""
 
 from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from headgate.base.errors import HeadgateError
 from headgate.base.names import NamespaceName, TopicName, parse_topic
+from headgate.broker.commands.ports import ClientConnection
 from headgate.broker.connection_bounds import TURN_WORK_MAX
-from headgate.broker.registry import check_persistent
+from headgate.broker.info import BrokerCounts
+from headgate.broker.registry import TopicRegistry, check_persistent
+from headgate.metadata.catalog import Catalog
 from headgate.metadata.errors import RefusalError
+from headgate.policy.settings import Settings
 from headgate.wire import encode
 from headgate.wire.codes import ServerError, TopicListMode
 from headgate.wire.messages import BaseCommand
 
-if TYPE_CHECKING:
-    from headgate.broker.connection import Connection
-    from headgate.broker.service import Broker
 
+class LookupCommands:
+    """Carries out the lookups of all connections of one broker."""
 
-def _check_namespace(connection: Connection, name: TopicName) -> None:
-    if connection.broker.catalog.namespace(name.namespace) is None:
-        raise RefusalError(404, f"Namespace {name.namespace} does not exist")
+    def __init__(
+        self,
+        registry: TopicRegistry,
+        catalog: Catalog,
+        settings: Settings,
+        counts: BrokerCounts,
+        broker_url: str,
+    ) -> None:
+        self._registry = registry
+        self._catalog = catalog
+        self._settings = settings
+        self._counts = counts
+        self._broker_url = broker_url
 
+    def _check_namespace(self, name: TopicName) -> None:
+        if self._catalog.namespace(name.namespace) is None:
+            raise RefusalError(404, f"Namespace {name.namespace} does not exist")
 
-@contextlib.contextmanager
-def _in_progress(broker: Broker) -> Iterator[None]:
-    """Count a lookup while it lasts; refuse it if there are too many."""
-    if broker.lookups_count >= broker.settings.maxConcurrentLookupRequest:
-        raise RefusalError(429, "Failed due to too many pending lookup requests")
-    broker.lookups_count += 1
-    try:
-        yield
-    finally:
-        broker.lookups_count -= 1
+    @contextlib.contextmanager
+    def _in_progress(self) -> Iterator[None]:
+        """Count a lookup while it runs; refuse it if too many are running."""
+        counts = self._counts
+        if counts.lookups_pending >= self._settings.maxConcurrentLookupRequest:
+            raise RefusalError(429, "Failed due to too many pending lookup requests")
+        counts.lookups_pending += 1
+        try:
+            yield
+        finally:
+            counts.lookups_pending -= 1
 
-
-async def lookup(connection: Connection, command: BaseCommand) -> None:
-    """Answer with this broker: it serves every topic."""
-    counts = connection.broker.counts
-    request = command.lookupTopic
-    if request.advertised_listener_name:
-        counts.lookups_failed += 1
-        # This wording makes clients give up at once; with any other they retry to their timeout.
-        connection.write(
-            encode.lookup_failed(
-                request.request_id,
-                ServerError.SERVICE_NOT_READY,
-                f"the broker do not have {request.advertised_listener_name} listener",
+    async def lookup(self, connection: ClientConnection, command: BaseCommand) -> None:
+        """Answer with the address of this broker, which serves every topic."""
+        request = command.lookupTopic
+        if request.advertised_listener_name:
+            self._counts.lookups_failed += 1
+            # Clients give up at once on this text; on any other they retry until their timeout.
+            connection.write(
+                encode.lookup_failed(
+                    request.request_id,
+                    ServerError.SERVICE_NOT_READY,
+                    f"the broker do not have {request.advertised_listener_name} listener",
+                )
             )
-        )
-        return
-    try:
-        _check_namespace(connection, parse_topic(request.topic))
-    except HeadgateError:
-        counts.lookups_failed += 1
-        raise
-    connection.write(
-        encode.lookup_connect(request.request_id, broker_url=connection.broker.info.broker_url)
-    )
-    counts.lookups_answered += 1
+            return
+        try:
+            self._check_namespace(parse_topic(request.topic))
+        except HeadgateError:
+            self._counts.lookups_failed += 1
+            raise
+        connection.write(encode.lookup_connect(request.request_id, broker_url=self._broker_url))
+        self._counts.lookups_answered += 1
 
+    async def partition_metadata(self, connection: ClientConnection, command: BaseCommand) -> None:
+        """Answer how many partitions a topic has. A topic that is created on demand gets the
+        default number."""
+        request = command.partitionMetadata
+        registry = self._registry
+        name = parse_topic(request.topic)
+        self._check_namespace(name)
+        check_persistent(name)
+        partitions = registry.partitions(name)
+        if not partitions and not registry.exists(name) and name.partition < 0:
+            allowed = self._settings.allowAutoTopicCreation
+            if not (request.metadata_auto_creation_enabled and allowed):
+                raise RefusalError(404, f"Topic {name} not found")
+            with self._in_progress():
+                partitions = await registry.create_partitions_on_demand(name)
+        connection.write(encode.partition_metadata(request.request_id, partitions))
 
-async def partition_metadata(connection: Connection, command: BaseCommand) -> None:
-    """Answer how many partitions a topic has; one that is made on demand has the default."""
-    request = command.partitionMetadata
-    broker = connection.broker
-    name = parse_topic(request.topic)
-    _check_namespace(connection, name)
-    check_persistent(name)
-    partitions = broker.registry.partitions(name)
-    if not partitions and not broker.registry.exists(name) and name.partition < 0:
-        creates = request.metadata_auto_creation_enabled and broker.settings.allowAutoTopicCreation
-        if not creates:
-            raise RefusalError(404, f"Topic {name} not found")
-        with _in_progress(broker):
-            partitions = await broker.registry.create_partitions_on_demand(name)
-    connection.write(encode.partition_metadata(request.request_id, partitions))
+    def topics_of_namespace(self, connection: ClientConnection, command: BaseCommand) -> None:
+        """List the topics of a namespace, with each partition but without the broker's own topics.
+        The list of a namespace that does not exist is empty: a client that subscribes by a pattern
+        may come before the namespace.
 
+        A short request can have a long answer. Each connection gets one such answer in a turn, and
+        none while its peer leaves earlier ones unread.
+        """
+        request = command.getTopicsOfNamespace
+        try:
+            namespace = NamespaceName.parse(request.namespace)
+        except HeadgateError as error:
+            connection.refuse(command, error)
+            return
+        lists_topics = request.mode != TopicListMode.NON_PERSISTENT
+        answer = self._list_topics(connection, request.request_id, namespace, lists_topics)
+        connection.run_in_slices(answer)
 
-def topics_of_namespace(connection: Connection, command: BaseCommand) -> None:
-    """List a namespace's topics, each partition by itself; the broker's own stay hidden. One that
-    does not exist has none: whoever waits for topics by a pattern may come before it.
-
-    A short question with a long answer: of each connection one is made in a turn, and none for a
-    peer that does not take those before.
-    """
-    request = command.getTopicsOfNamespace
-    try:
-        namespace = NamespaceName.parse(request.namespace)
-    except HeadgateError as error:
-        connection.refuse(command, error)
-        return
-    lists_topics = request.mode != TopicListMode.NON_PERSISTENT
-    connection.carry_on(_list_topics(connection, request.request_id, namespace, lists_topics))
-
-
-def _list_topics(
-    connection: Connection, request_id: int, namespace: NamespaceName, lists_topics: bool
-) -> Iterator[int]:
-    broker = connection.broker
-    topics = broker.catalog.topics(namespace) if lists_topics else []
-    hidden = broker.registry.system_topics
-    names = [name for name in topics if name not in hidden]
-    connection.write(encode.topics_of_namespace(request_id, names))
-    yield TURN_WORK_MAX
+    def _list_topics(
+        self,
+        connection: ClientConnection,
+        request_id: int,
+        namespace: NamespaceName,
+        lists_topics: bool,
+    ) -> Iterator[int]:
+        topics = self._catalog.topics(namespace) if lists_topics else []
+        hidden = self._registry.system_topics
+        names = [name for name in topics if name not in hidden]
+        connection.write(encode.topics_of_namespace(request_id, names))
+        yield TURN_WORK_MAX

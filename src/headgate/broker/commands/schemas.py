@@ -1,73 +1,122 @@
-"""A topic's schema: the first definition that a client says, and no other beside it.
+"""Schemas of topics: a topic keeps the first definition that a client gives it.
 
-There is no registry of versions yet. Whoever connects with a schema first, producer or consumer,
-says what the topic's messages are; that is stored with the topic, for all its partitions together,
-and goes when the topic is deleted. A client with another definition is refused, because it would
-read, or have others read, what is not there. Clients without a schema pass bytes, as in a Pulsar
-with ``isSchemaValidationEnforced=false``.
+There are no versions of schemas yet. The first producer or consumer that connects with a schema
+defines it for the topic. The definition is stored with the topic, once for all its partitions, and
+is deleted with it. A client with another definition is refused, because it would write or expect
+other data. Clients without a schema exchange bytes, as in a Pulsar with
+``isSchemaValidationEnforced=false``.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable
+from typing import Any, Final
 
 from headgate.base.names import TopicName, parse_topic
 from headgate.base.units import KIB
+from headgate.broker.commands.ports import ClientConnection
 from headgate.broker.commands.schema_definitions import same_definition
-from headgate.broker.registry import TopicNotFoundError
+from headgate.broker.registry import TopicNotFoundError, TopicRegistry
+from headgate.metadata.catalog import Catalog
 from headgate.metadata.errors import IncompatibleSchemaError, RefusalError
 from headgate.metadata.rows import SchemaRow
+from headgate.storage.metadata_writer import MetadataWriter
 from headgate.wire import encode
 from headgate.wire.codes import SchemaType
 from headgate.wire.messages import BaseCommand, Schema
-
-if TYPE_CHECKING:
-    from headgate.broker.connection import Connection
-    from headgate.broker.service import Broker
 
 VERSION: Final = bytes(8)
 """The version of every topic's only definition: 0, as Pulsar writes it."""
 
 NO_VERSION: Final = b""
-"""What a producer without a schema is told, as by Pulsar."""
+"""The version in the answer to a producer without a schema, as in Pulsar."""
 
 SCHEMA_BYTES_MAX: Final = 128 * KIB
-"""Longest definition, with its name and properties: it is kept as long as its topic."""
+"""Largest definition, with its name and properties: it is stored as long as its topic."""
 
 TRIES: Final = 3
-"""A definition that others make and fail to store is not waited for more often than this."""
+"""How often a client waits for another client's definition, which may fail to be stored."""
 
-_SAYS_NOTHING: Final = frozenset((SchemaType.NONE, SchemaType.AUTO_CONSUME))
+_WITHOUT_DEFINITION: Final = frozenset((SchemaType.NONE, SchemaType.AUTO_CONSUME))
 
 
-async def agree(broker: Broker, name: TopicName, schema: Schema) -> bytes:
-    """Hold a client's schema against its topic's, which it becomes if there is none; return its
-    version when that is durable.
+class TopicSchemas:
+    """The schemas of the topics of one broker."""
 
-    Raises:
-        IncompatibleSchemaError: the topic has another one, or it is too long to be kept.
-        TopicNotFoundError: the topic was deleted meanwhile.
-        StorageError: it could not be stored.
-    """
-    if schema.type in _SAYS_NOTHING or broker.registry.is_system(name):
-        return NO_VERSION
-    given = _row_of(schema)
-    catalog = broker.catalog
-    for _ in range(TRIES):
-        known = catalog.schema(name)
-        if known is not None:
-            _check_same(name, known, given)
-            return VERSION
-        try:
-            change = catalog.plan_schema(name, given)
-        except RefusalError as refusal:
-            if refusal.status == 404:
-                raise TopicNotFoundError(name) from refusal
-            await broker.writer.settled()  # somebody else's is on its way to the disk
-        else:
-            await broker.writer.commit(change)
-        broker.begin_turn()
-    raise TopicNotFoundError(name)
+    def __init__(
+        self,
+        registry: TopicRegistry,
+        catalog: Catalog,
+        writer: MetadataWriter,
+        begin_turn: Callable[[], None],
+    ) -> None:
+        self._registry = registry
+        self._catalog = catalog
+        self._writer = writer
+        self._begin_turn = begin_turn
+
+    async def define_or_check(self, name: TopicName, schema: Schema) -> bytes:
+        """Make a client's schema the schema of the topic, or check it against the one that the
+        topic has. Returns the version when that is durable.
+
+        Raises:
+            IncompatibleSchemaError: the topic has another definition, or the definition is too
+                large.
+            TopicNotFoundError: the topic was deleted meanwhile.
+            StorageError: the definition could not be stored.
+        """
+        if schema.type in _WITHOUT_DEFINITION or self._registry.is_system(name):
+            return NO_VERSION
+        given = _row_of(schema)
+        for _ in range(TRIES):
+            known = self._catalog.schema(name)
+            if known is not None:
+                _check_same(name, known, given)
+                return VERSION
+            try:
+                change = self._catalog.plan_schema(name, given)
+            except RefusalError as refusal:
+                if refusal.status == 404:
+                    raise TopicNotFoundError(name) from refusal
+                await self._writer.settled()  # another client's definition is being stored
+            else:
+                await self._writer.commit(change)
+            self._begin_turn()
+        raise TopicNotFoundError(name)
+
+
+class SchemaCommands:
+    """Carries out GET_SCHEMA and GET_OR_CREATE_SCHEMA."""
+
+    def __init__(self, schemas: TopicSchemas, registry: TopicRegistry, catalog: Catalog) -> None:
+        self._schemas = schemas
+        self._registry = registry
+        self._catalog = catalog
+
+    async def get_schema(self, connection: ClientConnection, command: BaseCommand) -> None:
+        """Answer with the schema of a topic, if the requested version is its only one."""
+        request = command.getSchema
+        row = self._catalog.schema(parse_topic(request.topic))
+        if request.HasField("schema_version") and not request.schema_version:
+            raise IncompatibleSchemaError("Empty schema version")
+        wanted = request.schema_version if request.HasField("schema_version") else VERSION
+        if row is None or wanted != VERSION:
+            raise RefusalError(404, "Topic not found or no-schema")
+        schema = Schema(name=row.name, type=row.type, schema_data=row.data)
+        for key, value in row.properties.items():
+            schema.properties.add(key=key, value=value)
+        connection.write(encode.schema(request.request_id, schema, VERSION))
+
+    async def get_or_create_schema(
+        self, connection: ClientConnection, command: BaseCommand
+    ) -> None:
+        """Check a further schema of a connected producer against that of its topic."""
+        request = command.getOrCreateSchema
+        name = parse_topic(request.topic)
+        if self._registry.get(name) is None:
+            raise TopicNotFoundError(name)
+        version = await self._schemas.define_or_check(name, request.schema)
+        connection.write(encode.schema_known(request.request_id, version))
 
 
 def _row_of(schema: Schema) -> SchemaRow:
@@ -103,29 +152,3 @@ def _type_name(number: int) -> str:
         return SchemaType(number).name
     except ValueError:
         return str(number)
-
-
-async def get_schema(connection: Connection, command: BaseCommand) -> None:
-    """Tell a topic's schema: its last version, or the one that is asked for."""
-    request = command.getSchema
-    row = connection.broker.catalog.schema(parse_topic(request.topic))
-    if request.HasField("schema_version") and not request.schema_version:
-        raise IncompatibleSchemaError("Empty schema version")
-    wanted = request.schema_version if request.HasField("schema_version") else VERSION
-    if row is None or wanted != VERSION:
-        raise RefusalError(404, "Topic not found or no-schema")
-    schema = Schema(name=row.name, type=row.type, schema_data=row.data)
-    for key, value in row.properties.items():
-        schema.properties.add(key=key, value=value)
-    connection.write(encode.schema(request.request_id, schema, VERSION))
-
-
-async def get_or_create_schema(connection: Connection, command: BaseCommand) -> None:
-    """Hold a producer's further schema against its topic's."""
-    request = command.getOrCreateSchema
-    broker = connection.broker
-    name = parse_topic(request.topic)
-    if broker.registry.get(name) is None:
-        raise TopicNotFoundError(name)
-    version = await agree(broker, name, request.schema)
-    connection.write(encode.schema_known(request.request_id, version))

@@ -136,7 +136,7 @@ CONNECTION_INSTRUMENTS: Final = (
 LOOKUP_INSTRUMENTS: Final = (
     Instrument("pulsar.broker.request.topic.lookup.concurrent.usage", UP_DOWN_COUNTER,
                "{operation}", "Lookups that wait for a topic to be made.",
-               lambda broker: broker.lookups_count),
+               lambda broker: broker.counts.lookups_pending),
     Instrument("pulsar.broker.request.topic.lookup.concurrent.limit", UP_DOWN_COUNTER,
                "{operation}", "How many may: ``maxConcurrentLookupRequest``.",
                lambda broker: broker.settings.maxConcurrentLookupRequest),

@@ -187,7 +187,9 @@ class _Renderer:
             "system_subscription": tuple(f',system_subscription="{flag}"' for flag in _FLAGS),
             "broker": (connections,),
         }
-        figures = broker_values(broker.counts, broker.connections, broker.lookups_count, totals)
+        figures = broker_values(
+            broker.counts, broker.connections, broker.counts.lookups_pending, totals
+        )
         for series, values in zip(BROKER_SERIES, figures, strict=True):
             own = series.labels[len(BROKER_LABELS) :]
             all_labels = own_labels[own[0]] if own else ("",)

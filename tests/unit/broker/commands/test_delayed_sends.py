@@ -62,7 +62,7 @@ def test_the_refusal_comes_in_the_order_of_the_sends(text: str) -> None:
             told = await answers_of(producer, text)
             assert [int(each[1:]) for each in told] == list(range(len(text)))
         (connection,) = world.broker.connections
-        assert not connection.delays.behind
+        assert not connection.producer_port.delays.by_producer
 
     story()
 
@@ -79,13 +79,13 @@ async def test_of_a_producer_that_goes_nothing_is_left(world: World) -> None:
     ]
     await asyncio.sleep(0.1)
     (connection,) = world.broker.connections
-    assert len(connection.delays.behind) == 2
-    connection._end_producer(producer.producer_id)
-    assert list(connection.delays.behind) == [other.producer_id]
-    assert connection.delays._waiting_count == 1
+    assert len(connection.producer_port.delays.by_producer) == 2
+    connection.producer_port.end(producer.producer_id)
+    assert list(connection.producer_port.delays.by_producer) == [other.producer_id]
+    assert connection.producer_port.delays._waiting_count == 1
     world.lanes[0].thaw()
     await asyncio.gather(*sent, return_exceptions=True)
-    assert not connection.delays.behind
+    assert not connection.producer_port.delays.by_producer
     await other.send(b"x")
 
 
@@ -123,14 +123,17 @@ async def test_a_producer_that_sends_on_and_on_takes_no_memory(world: World) -> 
     late = [producer.send_nowait(b"x", delay_ms=HOUR_MS) for _ in range(WAITING_MAX + 5)]
     await asyncio.sleep(60)
     (connection,) = world.broker.connections
-    assert len(connection.delays.behind[producer.producer_id].waiting) == WAITING_MAX
+    assert (
+        len(connection.producer_port.delays.by_producer[producer.producer_id].waiting)
+        == WAITING_MAX
+    )
     world.lanes[0].thaw()
     await plain
     await asyncio.sleep(1)
-    assert not connection.delays.behind
+    assert not connection.producer_port.delays.by_producer
     assert [isinstance(f.exception(), RefusedError) for f in late[:3]] == [True] * 3
     assert sum(f.done() for f in late) == WAITING_MAX
-    assert connection.delays._waiting_count == 0
+    assert connection.producer_port.delays._waiting_count == 0
     for future in late:
         assert not future.done() or future.exception()
     await producer.send(b"x")

@@ -1,0 +1,107 @@
+"""What the handlers of commands need of their connection and of the broker, as protocols."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Protocol
+
+from headgate.base.errors import HeadgateError
+from headgate.engine.consumer import Consumer
+from headgate.engine.ports import ConsumerPort, ProducerPort
+from headgate.engine.producer import Producer
+from headgate.engine.subscription import Subscription
+from headgate.engine.topic import Topic
+from headgate.wire.connection import Peer
+from headgate.wire.messages import BaseCommand
+
+
+class ClientConnection(Protocol):
+    """One client's connection, as its parts and the handlers of its commands use it."""
+
+    address: str
+    """``/host:port`` of the peer; empty if unknown."""
+    peer: Peer | None
+    """What the client said of itself in CONNECT; None before that."""
+    is_open: bool
+    read_paused: bool
+    """Whether the socket is not read. Reading resumes when everything received is carried out."""
+    producers: dict[int, tuple[Producer, Topic]]
+    consumers: dict[int, tuple[Consumer, Subscription]]
+    creating: dict[tuple[str, int], object]
+    """Producers and consumers that are being created, by kind (``producer`` or ``consumer``) and
+    id, with the command that creates each. A CLOSE removes the entry and cancels the creation."""
+
+    @property
+    def producer_port(self) -> ProducerPort:
+        """The engine's port to the producers of this connection."""
+
+    @property
+    def consumer_port(self) -> ConsumerPort:
+        """The engine's port to the consumers of this connection."""
+
+    @property
+    def is_partial(self) -> bool:
+        """Whether the present command continues in the next frame."""
+
+    @property
+    def write_paused(self) -> bool:
+        """Whether the peer does not read what it is sent."""
+
+    def write(self, frame: bytes, /) -> None:
+        """Write ``frame`` at the end of this turn, after everything written before."""
+
+    def write_or_close(self, frame: bytes, /) -> None:
+        """Tell the client that a producer or consumer is closed. Old clients do not know such
+        frames: their connection is closed instead."""
+
+    def forget_producer(self, producer_id: int, /) -> bool:
+        """Remove a producer and expect none of its receipts; False if there is none."""
+
+    def refuse(self, command: BaseCommand, error: HeadgateError, /) -> bool:
+        """Answer that a command failed; False if the protocol has no such answer."""
+
+    def run_in_slices(self, slices: Iterator[int], /) -> None:
+        """Carry out a long command in slices, each of which yields the work that it took. No other
+        command of the connection runs before its end. If the connection ends earlier, the rest is
+        dropped."""
+
+    def pause_reading(self) -> None:
+        """Carry out no more commands and read no more until :meth:`go_on` finds room."""
+
+    def go_on(self) -> None:
+        """Resume if nothing holds the connection any more."""
+
+    def go_on_soon(self) -> None:
+        """:meth:`go_on`, in a later turn."""
+
+    def unsent_bytes(self) -> int:
+        """Bytes that the peer has not taken yet."""
+
+    async def is_alive(self) -> bool:
+        """Ask the peer for a sign of life; False (and cut off) if none comes in time."""
+
+    def close(self) -> None:
+        """End the connection after writing what was gathered for it."""
+
+    def cut_off(self) -> None:
+        """End the connection at once."""
+
+
+class CommandHost(Protocol):
+    """What handlers of commands ask the broker to do."""
+
+    def begin_turn(self) -> None:
+        """Read the clock: everything until the next call happens at this instant."""
+
+    def unique_name(self) -> str:
+        """A producer or consumer name that is never given twice."""
+
+    def ordinal_at_time(self, topic: Topic, publish_ms: int, /) -> int:
+        """The first entry published at or after a time of the wall clock, else the end."""
+
+    async def when_durable(self, topic: Topic, /) -> None:
+        """Return when everything staged until now in a topic's log is durable.
+
+        Raises:
+            StorageError: it could not be stored.
+        """

@@ -1,0 +1,198 @@
+"""Takes the SENDs of one connection's producers and answers them: the engine's port to them."""
+
+from __future__ import annotations
+
+from collections import deque
+
+from headgate.base.errors import StorageError
+from headgate.base.park_cause import ParkCause
+from headgate.base.positions import Position
+from headgate.broker.commands.delayed_sends import DelayedSends
+from headgate.broker.commands.ports import ClientConnection
+from headgate.broker.connection_bounds import FORGET_CLOSED_NS
+from headgate.broker.frame_writer import FrameWriter
+from headgate.broker.throttle_tracker import ThrottleTracker
+from headgate.engine.engine import Engine
+from headgate.engine.producer import Producer
+from headgate.policy.settings import Settings
+from headgate.wire import encode
+from headgate.wire.codes import ServerError
+from headgate.wire.entry import checksum_ok
+from headgate.wire.errors import RemoteProtocolError
+from headgate.wire.message_counts import check_message_count
+from headgate.wire.messages import BaseCommand
+
+
+class ConnectionProducers:
+    """Implements :class:`headgate.engine.ports.ProducerPort` for one connection."""
+
+    __slots__ = (
+        "__weakref__",
+        "_closed_ns",
+        "_engine",
+        "_frames",
+        "_message_bytes_max",
+        "_settings",
+        "by_id",
+        "connection",
+        "delays",
+        "parked_bytes",
+        "pending_count",
+        "throttle",
+        "waiting",
+    )
+
+    def __init__(
+        self,
+        connection: ClientConnection,
+        frames: FrameWriter,
+        delays: DelayedSends,
+        throttle: ThrottleTracker,
+        engine: Engine,
+        settings: Settings,
+    ) -> None:
+        self.connection = connection
+        self._frames = frames
+        self.delays = delays
+        self.throttle = throttle
+        self._engine = engine
+        self._settings = settings
+        self._message_bytes_max = settings.maxMessageSize
+        self.by_id = connection.producers
+        self.pending_count = 0
+        """SENDs that are staged and not answered yet."""
+        self.parked_bytes = 0
+        self.waiting: deque[Producer] = deque()
+        self._closed_ns: dict[int, int] = {}
+        """When the broker closed a producer, by id, oldest first."""
+
+    def send(self, command: BaseCommand, body: bytes | None) -> None:
+        """Carry out a SEND.
+
+        Raises:
+            RemoteProtocolError: it breaks the protocol.
+        """
+        send = command.send
+        producer_id = send.producer_id
+        entry = self.by_id.get(producer_id)
+        if entry is None:
+            closed_ns = self._closed_ns.get(producer_id)
+            if closed_ns is None or self._engine.now_ns - closed_ns > FORGET_CLOSED_NS:
+                raise RemoteProtocolError(f"SEND for producer {producer_id}, which does not exist")
+            return
+        producer, topic = entry
+        if body is None:
+            raise RemoteProtocolError("SEND without a message")
+        sequence_id = send.sequence_id
+        if not checksum_ok(body):
+            code, text = ServerError.CHECKSUM_ERROR, "Checksum failed on the broker"
+            self._frames.write(encode.send_error(producer_id, sequence_id, code, text))
+            return
+        message_count = send.num_messages
+        is_delayed = check_message_count(message_count, body, self._message_bytes_max)
+        if is_delayed and self.delays.refuses(producer, topic, sequence_id, message_count):
+            return
+        highest_sequence_id = send.highest_sequence_id
+        maximum = self._settings.maxPendingPublishRequestsPerConnection
+        if send.is_chunk:
+            producer.chunks_published += 1
+        if 0 < maximum <= self.pending_count:
+            topic.park(producer, sequence_id, highest_sequence_id, message_count, body)
+            return
+        try:
+            # A SEND that waits is counted when it is staged, unless its producer closes before.
+            if topic.publish(producer, sequence_id, highest_sequence_id, message_count, body):
+                self.pending_count += 1
+        except StorageError as error:
+            self.send_refused(producer_id, sequence_id, str(error))
+
+    def send_receipt(
+        self, producer_id: int, sequence_id: int, highest_sequence_id: int, position: Position
+    ) -> None:
+        # Reading, if it was paused, resumes when the whole commit is answered.
+        self.pending_count -= 1
+        ledger_id, entry_id = position
+        self._frames.write(
+            encode.send_receipt(producer_id, sequence_id, ledger_id, entry_id, highest_sequence_id)
+        )
+        if self.delays.by_producer:
+            self.delays.answered(producer_id)
+
+    def send_staged(self) -> None:
+        self.pending_count += 1
+
+    def send_unstaged(self) -> None:
+        self.pending_count -= 1
+
+    @property
+    def has_room(self) -> bool:
+        maximum = self._settings.maxPendingPublishRequestsPerConnection
+        return not 0 < maximum <= self.pending_count
+
+    @property
+    def brings_acks(self) -> bool:
+        return bool(self.connection.consumers)
+
+    def throttled(self, cause: ParkCause) -> None:
+        self.throttle.mark(cause)
+
+    def unthrottled(self, cause: ParkCause) -> None:
+        self.throttle.unmark(cause)
+
+    def pause_for_parked(self) -> None:
+        self.throttle.set_over_bound(True)
+        self.connection.pause_reading()
+
+    def resume_for_parked(self) -> None:
+        self.throttle.set_over_bound(False)
+        self.connection.go_on_soon()
+
+    def send_refused(self, producer_id: int, sequence_id: int, reason: str) -> None:
+        self._refuse(producer_id, sequence_id, reason)
+        self.end(producer_id)
+
+    def send_failed(self, producer_id: int, sequence_id: int, reason: str) -> None:
+        self.pending_count -= 1
+        self._refuse(producer_id, sequence_id, reason)
+        entry = self.by_id.get(producer_id)
+        if entry is not None and entry[0].pending_count == 0:
+            self.end(producer_id)
+
+    def _refuse(self, producer_id: int, sequence_id: int, reason: str) -> None:
+        code = ServerError.PERSISTENCE_ERROR
+        self._frames.write(encode.send_error(producer_id, sequence_id, code, reason))
+
+    def end(self, producer_id: int) -> None:
+        """Close a producer one of whose SENDs was not stored. SENDs behind it may be on their way
+        and would be stored before it; the client reconnects and sends all of them again."""
+        entry = self.by_id.get(producer_id)
+        if entry is not None:
+            self.close_producer(producer_id)
+            entry[1].remove_producer(entry[0])
+
+    def close_producer(self, producer_id: int) -> None:
+        if self.forget(producer_id):
+            now_ns, closed = self._engine.now_ns, self._closed_ns
+            closed.pop(producer_id, None)
+            while closed and now_ns - closed[oldest := next(iter(closed))] > FORGET_CLOSED_NS:
+                del closed[oldest]
+            closed[producer_id] = now_ns
+            self.connection.write_or_close(encode.close_producer(producer_id))
+
+    def forget(self, producer_id: int) -> bool:
+        """Remove a producer and expect none of its receipts; False if there is none."""
+        entry = self.by_id.pop(producer_id, None)
+        if entry is None:
+            return False
+        self.pending_count -= entry[0].pending_count
+        self.delays.forget(producer_id)
+        self._engine.admission.answered()
+        self.connection.go_on()
+        return True
+
+    def leave(self) -> None:
+        """Disconnect all producers: the connection is over."""
+        self.throttle.stop()
+        for producer, topic in self.by_id.values():
+            topic.remove_producer(producer)
+        self.by_id.clear()

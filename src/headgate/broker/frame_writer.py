@@ -1,0 +1,85 @@
+"""Gathers the frames for one connection and writes them once at the end of each turn."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from headgate.broker.connection_bounds import UNREAD_BYTES_MAX
+
+
+class FrameWriter:
+    """The frames that are on their way to one client."""
+
+    __slots__ = (
+        "_at_end_of_turn",
+        "_on_flushed",
+        "_on_unread",
+        "_transport",
+        "entry_bytes",
+        "gathered",
+        "is_open",
+        "is_paused",
+        "unread_bytes",
+    )
+
+    def __init__(
+        self,
+        at_end_of_turn: Callable[[Callable[[], None]], None],
+        on_flushed: Callable[[], None],
+        on_unread: Callable[[], None],
+    ) -> None:
+        """``on_flushed`` is called after each write to the transport, ``on_unread`` when a peer
+        that reads nothing has too many answers waiting for it."""
+        self._at_end_of_turn = at_end_of_turn
+        self._on_flushed = on_flushed
+        self._on_unread = on_unread
+        self._transport: asyncio.Transport
+        self.gathered: list[bytes] = []
+        """Frames, or parts of frames, of this turn. Call :meth:`schedule` before the first."""
+        self.entry_bytes = 0
+        """Bytes of the entries among them."""
+        self.is_open = False
+        """False drops everything that is written."""
+        self.is_paused = False
+        """Whether the transport's buffer is full because the peer reads nothing."""
+        self.unread_bytes = 0
+        """Bytes of frames that were written since then."""
+
+    def open(self, transport: asyncio.Transport) -> None:
+        """Write to ``transport`` from now on."""
+        self._transport = transport
+        self.is_open = True
+
+    def write(self, frame: bytes) -> None:
+        """Write ``frame`` at the end of this turn, after everything written before."""
+        if not self.is_open:
+            return
+        if self.is_paused:
+            self.unread_bytes += len(frame)
+            if self.unread_bytes > UNREAD_BYTES_MAX:
+                self._on_unread()
+        if not self.gathered:
+            self._at_end_of_turn(self.flush)
+        self.gathered.append(frame)
+
+    def schedule(self) -> None:
+        """Have :meth:`flush` called at the end of this turn."""
+        self._at_end_of_turn(self.flush)
+
+    def flush(self) -> None:
+        """Write what was gathered."""
+        gathered, self.gathered = self.gathered, []
+        self.entry_bytes = 0
+        if self.is_open:
+            self._transport.writelines(gathered)
+            self._on_flushed()
+
+    def pause(self) -> None:
+        """The peer does not read: the transport's buffer is full."""
+        self.is_paused = True
+
+    def resume(self) -> None:
+        """The peer reads again."""
+        self.is_paused = False
+        self.unread_bytes = 0
