@@ -6,7 +6,7 @@ import ast
 import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -55,8 +55,15 @@ class Module:
         """Its path, for messages."""
         return str(self.path.relative_to(ROOT))
 
-    def imports(self) -> Iterator[Import]:
+    def imports(self) -> tuple[Import, ...]:
         """Every import of the file, wherever it stands."""
+        return self._imports
+
+    @cached_property
+    def _imports(self) -> tuple[Import, ...]:
+        return tuple(self._find_imports())
+
+    def _find_imports(self) -> Iterator[Import]:
         nested = {
             id(inner)
             for node in ast.walk(self.syntax)
