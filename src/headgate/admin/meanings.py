@@ -1,7 +1,7 @@
-"""What fields mean: the texts under them in the source, for the API's description.
+"""What fields mean, for the API's description: the texts under them in the source.
 
-Python keeps no docstrings of attributes, so they are read from the source, once, when somebody
-asks for the description. A field without one has a name that says it all.
+Python keeps no docstrings of attributes, so they are read from the source when a client first asks
+for the description. A field without a text has a name that says it all.
 """
 
 from __future__ import annotations
@@ -18,22 +18,29 @@ import msgspec
 def add_meanings(type_: type[msgspec.Struct], components: Mapping[str, dict[str, Any]]) -> None:
     """Put the meanings of fields into ``components``, schemas by class name.
 
-    ``type_`` and the other classes of its module are looked at.
+    A class is looked for in the module of ``type_``, and in the modules that this one takes classes
+    of ``components`` from.
     """
-    module = inspect.getmodule(type_)
-    for name, schema in components.items():
-        found = getattr(module, name, None)
-        if inspect.isclass(found) and issubclass(found, msgspec.Struct):
-            meanings = _meanings(found)
-            for field, property_ in zip(
-                found.__struct_fields__, found.__struct_encode_fields__, strict=True
-            ):
-                if field in meanings:
-                    schema["properties"][property_]["description"] = meanings[field]
+    modules = [inspect.getmodule(type_)]
+    for module in modules:  # grows meanwhile
+        for name, schema in components.items():
+            found = getattr(module, name, None)
+            if inspect.isclass(found) and issubclass(found, msgspec.Struct):
+                _add(_meanings(found), found, schema)
+                if (own := inspect.getmodule(found)) not in modules:
+                    modules.append(own)
+
+
+def _add(meanings: Mapping[str, str], type_: type[msgspec.Struct], schema: dict[str, Any]) -> None:
+    for field, property_ in zip(
+        type_.__struct_fields__, type_.__struct_encode_fields__, strict=True
+    ):
+        if field in meanings:
+            schema["properties"][property_]["description"] = meanings[field]
 
 
 def _meanings(type_: type[msgspec.Struct]) -> dict[str, str]:
-    """The texts under the fields of a class and of what it is derived from."""
+    """The texts under the fields of a class and of its base classes."""
     found: dict[str, str] = {}
     for each in reversed(type_.__mro__):
         if each.__module__ == type_.__module__:

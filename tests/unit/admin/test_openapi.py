@@ -43,6 +43,9 @@ def test_explain_is_described_with_its_fields_and_what_it_is_asked(api: Ask) -> 
     report = document["components"]["schemas"]["SubscriptionReport"]
     assert {"topic", "backlogMessages", "verdictSince", "limit"} <= set(report["properties"])
     assert report["properties"]["unackedMessages"]["description"].startswith("With consumers")
+    # A class of another module, which the reports only contain.
+    budget = document["components"]["schemas"]["BudgetState"]
+    assert budget["properties"]["inWindow"]["description"]
     (count,) = top["parameters"]
     assert (count["name"], count["in"], count["required"]) == ("count", "query", False)
     assert count["schema"] == {"type": "integer", "minimum": 1, "maximum": 1_000, "default": 10}
