@@ -240,8 +240,8 @@ def exception_handler(
         logger.error("%s", context.get("message"), exc_info=error)
         if isinstance(error, InvariantError):
             logger.critical(
-                "the broker ends at once, because its memory cannot be trusted any more: %s. What "
-                "was acknowledged is on disk; start it again",
+                "the broker ends at once, because its memory cannot be trusted any more: %s. "
+                "Everything acknowledged is on disk; start it again",
                 error,
             )
             on_bug(error)

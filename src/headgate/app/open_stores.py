@@ -24,12 +24,12 @@ from headgate.storage.store_binding import (
 def open_metadata(
     directory: DataDirectory, make_room: Callable[[], bool] = lambda: False
 ) -> SqliteStore:
-    """The directory's metadata, which are made when there is nothing at all. Blocks.
+    """The directory's metadata, created if the directory is empty. Blocks.
 
     ``make_room`` frees space when the disk is full (:class:`SqliteStore`).
 
     Raises:
-        BindingError: they are missing, and a log is there.
+        BindingError: they are missing, although there is a log.
         CorruptionError: they are damaged, or of a later release.
         StorageError: they cannot be read or made.
     """
@@ -50,8 +50,9 @@ def open_log(
     *,
     is_last: bool = True,
 ) -> CommitLog:
-    """One of the directory's logs, if it belongs to the metadata. Blocks. ``is_last``: see
-    :func:`headgate.storage.store_binding.open_bound_log`.
+    """One of the directory's logs, if it belongs to the metadata. Blocks.
+
+    ``is_last`` as in :func:`headgate.storage.store_binding.open_bound_log`.
 
     Raises:
         BindingError: they do not belong together.

@@ -26,26 +26,26 @@ logger = logging.getLogger("headgate.app")
 SWITCH_INTERVAL_S = 0.00002
 """How long the loop may hold the interpreter while the commit thread waits for it.
 
-A waiting thread insists only when the interpreter was held for a whole interval without a break. A
-busy loop lets go of it at every poll and has it back before the thread is awake; so the interval
-has to be shorter than a turn. Under a flood of small commands a commit took 10 ms at the median
+A waiting thread gets the interpreter only after it was held for a whole interval without a break. A
+busy loop releases it at every poll and takes it back before the thread is awake; so the interval
+must be shorter than a turn. Under a flood of small commands a commit took 10 ms at the median
 with 0.5 ms, and 1.5 ms with this; throughput is the same.
 """
 
 COLLECTOR_THRESHOLDS = (10_000, 20, 10)
-"""New objects, and rounds, until Python's collector looks at the young, the older and all objects.
+"""New objects, and rounds, until Python's collector visits the young, the older and all objects.
 
-Nearly everything is freed without it; what it looks at again and again is what lives. A look at all
-of 10,000 subscriptions stops the loop for 0.2 to 0.3 s, which no pace catches up. With the
-interpreter's own (700, 10, 10) one came every few seconds under 10,000 deliveries a second; with
-these, one comes after two million objects that stayed.
+Reference counts free nearly everything; the collector mostly visits objects that live on. A full
+run over 10,000 subscriptions stops the loop for 0.2 to 0.3 s, which no pace catches up. With the
+default (700, 10, 10) one came every few seconds under 10,000 deliveries a second, with these one in
+two million objects that stay.
 """
 
 EXIT_BUG = 70
 """Exit status after a broken invariant."""
 
 REPEAT_S = 1.0
-"""Signals closer than this are one."""
+"""Signals closer together than this count as one."""
 
 
 def settings_of(options: StandaloneOptions) -> Settings:

@@ -1,4 +1,4 @@
-"""The command line: thin commands, each loading only what it needs when it runs.
+"""The command line: thin commands that load their modules when they run.
 
 ``headgate --help`` must not load the broker, ``headgate standalone`` must not load Spark.
 """

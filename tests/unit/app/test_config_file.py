@@ -1,4 +1,4 @@
-"""broker.conf and the command line become settings, or an error that names key and value."""
+"""Settings from broker.conf and the command line, and errors that name key and value."""
 
 from __future__ import annotations
 

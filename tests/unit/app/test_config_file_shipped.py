@@ -1,4 +1,4 @@
-"""conf/broker.conf, the settings file that comes with the broker, and its quick start."""
+"""The shipped settings file conf/broker.conf, with its quick start."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who owns a data directory, and whether it is one."""
+"""The lock and the format of a data directory."""
 
 from __future__ import annotations
 

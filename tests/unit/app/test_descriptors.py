@@ -1,4 +1,4 @@
-"""The limit of file descriptors that is in force."""
+"""The limit of file descriptors of a process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""OpenTelemetry's variables: what switches the export on, and which values stop the start."""
+"""OpenTelemetry's variables, which switch the export on or stop the start."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The key of hashed names: given, or made once and kept private."""
+"""The key of hashed names, configured or made once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a node derives from its settings. Whole nodes run in tests/service."""
+"""The parts of a node that follow from its settings. Whole nodes run in tests/service."""
 
 from __future__ import annotations
 

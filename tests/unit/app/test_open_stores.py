@@ -1,4 +1,4 @@
-"""Metadata and log are opened together; no metadata are made beside a log that had some."""
+"""Opening metadata and log together; a start creates no metadata beside an existing log."""
 
 from __future__ import annotations
 

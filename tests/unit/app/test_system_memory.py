@@ -1,4 +1,4 @@
-"""What the system and the allocator tell of this process, and what is said where they do not."""
+"""Memory of this process, as system and allocator report it."""
 
 from __future__ import annotations
 

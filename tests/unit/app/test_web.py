@@ -1,4 +1,4 @@
-"""Which application answers a path, and what becomes of a broken invariant."""
+"""Routing of requests by path, and the handling of a broken invariant."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command says what it gave up; what cannot be given up ends with one sentence."""
+"""The command prints the accepted loss, or one sentence if there is none."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the command line says reaches the demo, and its status the shell."""
+"""Options reach the demo, and its exit status the shell."""
 
 from __future__ import annotations
 

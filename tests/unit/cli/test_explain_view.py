@@ -1,4 +1,4 @@
-"""What an operator reads: whole pages, made from the answers of a broker in virtual time."""
+"""Whole pages of explain, from the answers of a broker in virtual time."""
 
 from __future__ import annotations
 

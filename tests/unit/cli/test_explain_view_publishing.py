@@ -1,4 +1,4 @@
-"""What an operator reads about producers that are slow: whole pages, from a simulated broker."""
+"""Whole pages of explain about slow producers, from a broker in virtual time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the command line says reaches the broker's start; bad words stop before it."""
+"""Options reach the broker's start; a wrong command line does not start it."""
 
 from __future__ import annotations
 

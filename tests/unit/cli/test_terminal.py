@@ -1,4 +1,4 @@
-"""Colours for terminals that want them, and lines as wide as they are."""
+"""Colours and line width of terminals."""
 
 from __future__ import annotations
 

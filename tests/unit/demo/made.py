@@ -1,4 +1,4 @@
-"""Findings and reports as the demo meets them, for its tests."""
+"""Prepared findings and reports for the demo's tests."""
 
 from __future__ import annotations
 

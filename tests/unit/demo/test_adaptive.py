@@ -1,4 +1,4 @@
-"""Whether a producer that is slowed in time is known from one that is not."""
+"""The check that a producer is slowed in time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a quota that fills and a producer that is slowed look like."""
+"""The view of a quota that fills and a producer that is slowed."""
 
 from __future__ import annotations
 

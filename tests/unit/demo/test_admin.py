@@ -1,4 +1,4 @@
-"""What the demo asks of admin REST, and how it is shown."""
+"""The demo's requests to admin REST."""
 
 from __future__ import annotations
 

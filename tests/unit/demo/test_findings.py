@@ -1,4 +1,4 @@
-"""Judgements of explain and of the tables, as one kind of thing."""
+"""Findings from explain and from the tables."""
 
 from __future__ import annotations
 

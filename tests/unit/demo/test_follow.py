@@ -1,4 +1,4 @@
-"""Whether a limit that follows the publish rate is known from one that does not."""
+"""The check that a limit follows the publish rate."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a limit that moves looks like."""
+"""The view of a limit that moves."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is seen while the situations develop, on a terminal and in a file."""
+"""The live view, on a terminal and in a file."""
 
 from __future__ import annotations
 

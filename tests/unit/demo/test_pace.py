@@ -1,4 +1,4 @@
-"""So many times a second, whatever the scheduler does."""
+"""A steady rate of actions under any scheduler."""
 
 from __future__ import annotations
 

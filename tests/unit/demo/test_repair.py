@@ -1,4 +1,4 @@
-"""Which limit is raised, to what, and when its backlog is gone."""
+"""The choice of the limit to raise, and its new value."""
 
 from __future__ import annotations
 

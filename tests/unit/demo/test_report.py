@@ -1,4 +1,4 @@
-"""The demo's table, read as a person reads it."""
+"""The text of the demo's table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The demo from its first line to its exit status, on a stage that is only played."""
+"""The demo from its first line to its exit status, on a fake stage."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The situations are those that the demo promises, and each is one beyond doubt."""
+"""The situations match the demo's promises, and each has one clear cause."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is looked at often is put together to what can be read."""
+"""Sums of looks over spans of time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether there can be a Spark job, and what it says."""
+"""The requirements of the Spark job, and its progress."""
 
 from __future__ import annotations
 

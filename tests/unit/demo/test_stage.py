@@ -1,4 +1,4 @@
-"""Who connects where."""
+"""The clients and brokers of the stage."""
 
 from __future__ import annotations
 

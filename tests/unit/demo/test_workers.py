@@ -1,4 +1,4 @@
-"""The client processes' work, with a client that does as it is told."""
+"""The work of the client processes, with a fake client."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the tests of ``headgate admin`` share."""
+"""Fixtures for the tests of ``headgate admin``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Stands where the network stands: answers what it is told, and notes what it was asked."""
+"""A fake admin API, which gives prepared answers and records requests."""
 
 from __future__ import annotations
 

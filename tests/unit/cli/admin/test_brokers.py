@@ -1,4 +1,4 @@
-"""The broker's settings: names and values travel in the path."""
+"""The broker's settings, whose names and values are in the path."""
 
 from __future__ import annotations
 

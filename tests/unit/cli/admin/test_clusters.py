@@ -1,4 +1,4 @@
-"""Clusters: their names, and which one is the broker's own."""
+"""Names of clusters, with the broker's own marked."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command line: groups and verbs, their help, and every way to be asked wrongly."""
+"""Groups and verbs of the command line, their help and their errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How failures look, and that each ends with 1."""
+"""The texts of failures, each with exit status 1."""
 
 from __future__ import annotations
 

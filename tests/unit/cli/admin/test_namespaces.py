@@ -1,4 +1,4 @@
-"""Namespaces: what a new one is sent with, and how its topics are asked for."""
+"""Requests about namespaces and their topics."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What ``pulsar-admin`` has, beside what Headgate has."""
+"""Verbs of ``pulsar-admin`` that Headgate does not have."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Subscriptions: places and ages as they are sent."""
+"""Requests about subscriptions, with positions and ages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tenants: the clusters are asked for unless they are given."""
+"""Requests about tenants, with all clusters by default."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Policies of topics: of all subscriptions, of one, what is applied, and the older verbs."""
+"""Requests about the policies of topics."""
 
 from __future__ import annotations
 

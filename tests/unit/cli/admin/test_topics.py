@@ -1,4 +1,4 @@
-"""Topics: both domains are listed, partitions and their brokers."""
+"""Requests about topics and their partitions."""
 
 from __future__ import annotations
 

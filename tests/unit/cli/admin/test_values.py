@@ -1,4 +1,4 @@
-"""What parameters may be, and the words for what they may not."""
+"""Values of parameters, and the errors for wrong ones."""
 
 from __future__ import annotations
 

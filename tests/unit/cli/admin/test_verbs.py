@@ -1,4 +1,4 @@
-"""Rows of the tables: paths and queries from values, requests, and what they print."""
+"""Verbs as rows of a table: their requests and their output."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Stands for the modules of the pipeline that the commands load."""
+"""Fakes of the pipeline's modules that the commands load."""
 
 from __future__ import annotations
 

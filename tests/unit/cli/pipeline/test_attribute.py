@@ -1,4 +1,4 @@
-"""``attribute``: options, and the status that tells a script what was found."""
+"""Options and exit status of ``attribute``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``backtest``: what the command line says reaches the job."""
+"""Options of ``backtest`` reach the job."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The list of commands costs no import, and says in a line each what they do."""
+"""The list of commands, which imports none of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What commands share: modules that are missing are named, an interrupted job says so."""
+"""Missing modules and interrupted jobs, for all commands."""
 
 from __future__ import annotations
 

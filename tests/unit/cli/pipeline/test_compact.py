@@ -1,4 +1,4 @@
-"""``compact``: what the command line says reaches the job."""
+"""Options of ``compact`` reach the job."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``forecast``: options, and the status that tells a script that a quota is near."""
+"""Options and exit status of ``forecast``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``run`` and ``stream``: what the command line says reaches the jobs; signals end a stream."""
+"""Options of ``run`` and ``stream`` reach the jobs; signals end a stream."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A folder whose tables mean something else is refused by every command before it does a thing."""
+"""Every command refuses a folder of another layout before it does anything."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``report``: from the command line to the page."""
+"""The command ``report``, from its options to the page."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``show``, whole: it needs no Spark, and completes the names of tables."""
+"""The command ``show``, without Spark."""
 
 from __future__ import annotations
 
