@@ -1,38 +1,39 @@
 """The periodic check of backlog quotas, and how fast topics fill (law 4.6).
 
-Quotas are enforced as messages are appended and grow old. The check counts everything once more,
-finds nothing, and says how long that took; what it did find would be a defect, mended and counted.
+The engine enforces quotas as messages are appended and grow old. The check counts everything again
+and is expected to find no difference; it repairs and counts a difference, which would be a defect.
 """
 
 from __future__ import annotations
 
 import asyncio
 from bisect import bisect_left
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from headgate.base.clock import Clock
 from headgate.base.units import NS_PER_S
-from headgate.broker.slices import live_topics
-
-if TYPE_CHECKING:
-    from headgate.broker.service import Broker
+from headgate.broker.quota_log import QuotaLog
+from headgate.broker.slices import Turns, live_topics
+from headgate.engine.engine import Engine
+from headgate.policy.settings import Settings
 
 SLICE_LOOKS: Final = 100
-"""Topics whose speed is noted before other work has its turn."""
+"""Topics in one slice of noting how fast they fill."""
 
 BOUNDS_S: Final = (0.005, 0.02, 0.1, 0.5, 1.0, 5.0, 10.0, 30.0, 60.0, 300.0)
-"""Longest check of each bucket: Pulsar's from 5 s on. One more bucket takes what took longer."""
+"""Upper bounds of the histogram's buckets, Pulsar's from 5 s on; one more bucket has no bound."""
 
 
 class Durations:
-    """How long checks took: a histogram."""
+    """A histogram of how long checks took."""
 
     def __init__(self) -> None:
         self.counts = [0] * (len(BOUNDS_S) + 1)
-        """Checks by bucket, each in one only."""
+        """Checks in each bucket; buckets are not cumulative."""
         self.sum_ns = 0
 
     def observe(self, took_ns: int) -> None:
-        """One check took so long."""
+        """Add the duration of one check."""
         self.counts[bisect_left(BOUNDS_S, took_ns / NS_PER_S)] += 1
         self.sum_ns += took_ns
 
@@ -40,29 +41,32 @@ class Durations:
 class QuotaSweep:
     """Checks the quotas of one broker."""
 
-    def __init__(self, broker: Broker) -> None:
-        self._broker = broker
+    def __init__(
+        self, engine: Engine, settings: Settings, clock: Clock, log: QuotaLog, turns: Turns
+    ) -> None:
+        self._engine = engine
+        self._settings = settings
+        self._clock = clock
+        self._log = log
+        self._turns = turns
         self.durations = Durations()
 
     async def check(self) -> None:
-        """Verify all topics, in slices. Nothing happens where quotas are not enforced."""
-        broker = self._broker
-        if not broker.settings.backlogQuotaCheckEnabled:
+        """Verify all topics, in slices, if quotas are enforced."""
+        if not self._settings.backlogQuotaCheckEnabled:
             return
-        began_ns = broker.clock.monotonic_ns()
-        broker.begin_turn()
-        async for topic in live_topics(broker.engine, broker):
-            broker.engine.quotas.verify(topic)
-        self.durations.observe(broker.clock.monotonic_ns() - began_ns)
+        began_ns = self._clock.monotonic_ns()
+        self._turns.begin_turn()
+        async for topic in live_topics(self._engine, self._turns):
+            self._engine.quotas.verify(topic)
+        self.durations.observe(self._clock.monotonic_ns() - began_ns)
 
     async def look(self) -> None:
-        """Note how fast those topics fill that owe something, and write the log's lines that are
-        due."""
-        broker = self._broker
-        left = broker.engine.quotas.look_round()
+        """Note how fast topics with a backlog fill, in slices; write the log lines that are due."""
+        left = self._engine.quotas.look_round()
         while left > 0:
             await asyncio.sleep(0)
-            broker.begin_turn()
-            broker.engine.quotas.look(min(left, SLICE_LOOKS))
+            self._turns.begin_turn()
+            self._engine.quotas.look(min(left, SLICE_LOOKS))
             left -= SLICE_LOOKS
-        broker.quota_log.flush(broker.engine.now_ns)
+        self._log.flush(self._engine.now_ns)

@@ -16,22 +16,28 @@ from dataclasses import dataclass
 from headgate.base.clock import Clock
 from headgate.base.errors import HeadgateError, StorageError, broken
 from headgate.base.names import parse_topic
-from headgate.base.units import MIB, NS_PER_MS
+from headgate.base.units import MIB, NS_PER_MS, NS_PER_S
 from headgate.broker.authorization import AllowAll, Authorizer
 from headgate.broker.connection import Connection
 from headgate.broker.connection_admission import ConnectionAdmission
 from headgate.broker.damage import damage_text
 from headgate.broker.effects import EngineEffects
 from headgate.broker.entries import EntryLookup
+from headgate.broker.inactive_topics import InactiveTopics
 from headgate.broker.info import BrokerCounts, BrokerInfo
+from headgate.broker.log_sweep import LogSweep
 from headgate.broker.policy_updates import PolicyUpdates, engine_limits
 from headgate.broker.quota_log import QuotaLog
+from headgate.broker.quota_sweep import QuotaSweep
 from headgate.broker.registry import TopicRegistry
 from headgate.broker.subscriptions import Subscriptions
 from headgate.broker.sweeps import Sweeps
+from headgate.broker.topic_sweeps import TopicSweeps
+from headgate.broker.trimming import Trimming
 from headgate.control.adaptive import AdaptiveThrottle
 from headgate.control.memory import MemorySource
 from headgate.engine.engine import Engine
+from headgate.engine.rate_meter import SAMPLE_PERIOD_NS
 from headgate.engine.topic import Topic
 from headgate.ledger import CommitLog
 from headgate.metadata.catalog import Catalog, Change
@@ -127,8 +133,8 @@ class Broker:
         partition_ready = self.registry.partition_subscriptions.settled
         self.subscriptions = Subscriptions(self.engine, self.logs, self.begin_turn, partition_ready)
         self.entries = EntryLookup(self.logs, lanes.read, self.begin_turn)
-        self.sweeps = Sweeps(self)
         self.adaptive = self._make_adaptive(memory)
+        self.sweeps = self._make_sweeps()
         self.closed = asyncio.Event()
         self.is_ready = False
         self.connections: set[Connection] = set()
@@ -202,6 +208,62 @@ class Broker:
             begin_turn=self.begin_turn,
         )
 
+    def _make_sweeps(self) -> Sweeps:
+        settings, adaptive = self.settings, self.adaptive
+        self.topic_sweeps = TopicSweeps(self.engine, self)
+        self.quota_sweep = QuotaSweep(self.engine, settings, self.clock, self.quota_log, self)
+        self.trimming = Trimming(self.engine, self.logs, self.policies.retention, self)
+        self.inactive_topics = InactiveTopics(
+            self.engine, settings, self.registry, self.policies.retention, self
+        )
+        sweeps = Sweeps(self.loop, self.engine)
+
+        def every_second() -> float:
+            return 1.0
+
+        async def keep_log_time() -> None:
+            await self.log_clock.keep_if_due(self.writer)
+
+        async def watch_adaptive() -> None:
+            if adaptive is not None:
+                self.begin_turn()
+                adaptive.watch()
+
+        log_sweep = LogSweep(
+            self.engine,
+            self.logs,
+            self.trimming,
+            self.identity_writer,
+            self.follow_clocks,
+            (self.disk, self.committer.latency, self.door),
+        )
+        sweeps.add("the log sweep", log_sweep.run, every_second)
+        sweeps.add("the log time sweep", keep_log_time, every_second)
+        sweeps.add("the observation sweep", self.topic_sweeps.observe, every_second)
+        sweeps.add("the watch over adaptive throttling", watch_adaptive, every_second)
+        sweeps.add("the quota fill sweep", self.quota_sweep.look, every_second)
+        sweeps.add(
+            "the quota check",
+            self.quota_sweep.check,
+            lambda: settings.backlogQuotaCheckIntervalInSeconds,
+        )
+        sweeps.add(
+            "the rate sweep",
+            self.topic_sweeps.sample_rates,
+            lambda: SAMPLE_PERIOD_NS / NS_PER_S,
+        )
+        sweeps.add(
+            "the retention sweep",
+            self.trimming.trim,
+            lambda: settings.retentionCheckIntervalInSeconds,
+        )
+        sweeps.add(
+            "the inactive topic sweep",
+            self.inactive_topics.delete,
+            lambda: settings.brokerDeleteInactiveTopicsFrequencySeconds,
+        )
+        return sweeps
+
     # -- life ------------------------------------------------------------------------------
 
     async def start(self) -> None:
@@ -226,7 +288,7 @@ class Broker:
     async def close(self) -> None:
         """Stop the sweeps and make everything staged durable. Connections are closed already."""
         self.is_ready = False
-        self.sweeps.stop()
+        self.stop_sweeps()
         for managed in self.logs:
             managed.reader.close()
         self.begin_turn()
@@ -245,6 +307,11 @@ class Broker:
         if self._wake is not None:
             self._wake.cancel()
         self.closed.set()
+
+    def stop_sweeps(self) -> None:
+        """End all periodic work; a job of a log that runs is the last one."""
+        self.logs.stop_maintenance()
+        self.sweeps.stop()
 
     def _metadata_applied(self, change: Change) -> None:
         """A change of metadata is durable: it takes effect in this turn."""

@@ -1,72 +1,144 @@
-"""Which entries of a topic go: those that no subscription owes and no retention policy covers.
+"""The sweep that trims entries which no subscription and no retention policy needs.
 
-As in Pulsar they go by whole ledgers, so that whoever reads the list of ledgers knows what is
-held. What differs is when a topic's last ledger is closed:
+As in Pulsar the broker trims whole ledgers, so that the list of ledgers shows what is retained. It
+differs in when it closes a topic's last ledger:
 
-* by need: when the disk has been full for some seconds, and what else can go is gone;
-* when a subscription has acknowledged something of it and no reader that is connected is still
-  behind that: at the next sweep, not after minutes or hours, also when nothing is published;
-* otherwise by its age and size, as Pulsar does, but also when nothing is published. So messages
-  that nobody ever subscribed to, and those that a reader still wants, stay as long as there.
+* as a last resort: on a disk that has been full for some seconds although everything else that may
+  be trimmed is gone;
+* at the next sweep after a subscription acknowledged a part of the ledger, unless a connected
+  reader is behind that, also when nothing is published;
+* otherwise by age and size, as Pulsar does, but also when nothing is published. So messages that no
+  subscription ever read, and those that a reader still wants, stay as long as in Pulsar.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_right
+import asyncio
+from collections.abc import Callable
+from typing import Final
 
-from headgate.base.units import MIB, MS_PER_S, S_PER_MINUTE
-from headgate.engine.ports import EntryLog
+from headgate.base.names import TopicName
+from headgate.base.units import MIB, MS_PER_S, NS_PER_S, S_PER_MINUTE
+from headgate.broker.slices import Turns, live_topics
+from headgate.engine.engine import Engine
 from headgate.engine.topic import Topic
+from headgate.flow.retention import releasable_end, trimmable_end
 from headgate.ledger import CommitLog
 from headgate.metadata.policies import Retention
+from headgate.storage.managed_logs import ManagedLogs
+
+SLICE_TRIMS: Final = 20
+"""Topics with something to trim in one slice: they take longer than others."""
+
+FULL_ROUNDS: Final = 10
+"""After this many rounds on a full disk the broker also closes last ledgers to trim them."""
+
+GROWN_SEGMENTS: Final = 2
+GROWN_PERIOD_NS: Final = 5 * NS_PER_S
+"""After this many new segments, and this long, the broker trims before the next sweep is due."""
 
 
-def unclaimed_end(log: EntryLog, owed: int, retention: Retention, log_ms: int) -> int:
-    """One past the entries that nobody has a claim to.
+class Trimming:
+    """Trims the topics of one broker."""
 
-    ``owed`` is the first that some subscription owes. As Pulsar: either bound of the retention
-    alone makes what is acknowledged go; -1 bounds nothing.
-    """
-    minutes, megabytes = retention.retention_time_in_minutes, retention.retention_size_in_mb
-    too_old = too_many = log.first
-    if minutes == 0:
-        too_old = log.end  # also what was received under a clock that was ahead
-    elif minutes > 0:
-        oldest_ms = log_ms - minutes * S_PER_MINUTE * MS_PER_S
-        too_old = log.ordinal_received_at_or_after(oldest_ms + 1)
-    if megabytes == 0:
-        too_many = log.end
-    elif megabytes > 0:
-        over_bytes = log.bytes_before(log.end) - megabytes * MIB
-        ends = range(log.first, log.end + 1)
-        too_many += max(bisect_right(ends, over_bytes, key=log.bytes_before) - 1, 0)
-    return min(owed, max(too_old, too_many))
+    def __init__(
+        self,
+        engine: Engine,
+        logs: ManagedLogs,
+        retention_of: Callable[[TopicName], Retention],
+        turns: Turns,
+    ) -> None:
+        self._engine = engine
+        self._logs = logs
+        self._retention_of = retention_of
+        self._turns = turns
+        self._full_rounds = 0
+        self._trimmed_ns = 0
+        self._trimmed_segment = 0
+        """When, and in which segment of the main log, the last sweep began."""
+
+    async def trim_if_needed(self) -> None:
+        """Trim at once if the disk is full or much was published since the last sweep.
+
+        Call it about once a second.
+        """
+        is_full = self._logs.main.log.full
+        self._full_rounds = self._full_rounds + 1 if is_full else 0
+        if is_full or self._has_grown():
+            await self.trim()
+
+    def _has_grown(self) -> bool:
+        since_ns = self._engine.now_ns - self._trimmed_ns
+        segments = self._logs.main.log.active_segment() - self._trimmed_segment
+        return segments >= GROWN_SEGMENTS and since_ns >= GROWN_PERIOD_NS
+
+    async def trim(self) -> None:
+        """Trim every live topic, in slices."""
+        self._trimmed_ns = self._engine.now_ns
+        self._trimmed_segment = self._logs.main.log.active_segment()
+        looks = 0
+        self._turns.begin_turn()
+        async for topic in live_topics(self._engine, self._turns):
+            first = topic.log.first
+            if first == topic.log.end or topic.slowest_durable_ordinal() <= first:
+                continue  # quickly: most topics, most times
+            if topic.log.damage:
+                continue  # which subscription still needs what is not known
+            self._trim_topic(topic)
+            looks += 1
+            if looks % SLICE_TRIMS == 0:
+                await asyncio.sleep(0)
+                self._turns.begin_turn()
+        for managed in self._logs:
+            managed.committer.kick()
+
+    def _trim_topic(self, topic: Topic) -> None:
+        log = self._logs.of(topic).log
+        retention = self._retention_of(topic.name)
+        is_last_resort = self._full_rounds >= FULL_ROUNDS
+        end = close_and_find_end(
+            log, topic, retention, self._engine.log_ms, is_last_resort=is_last_resort
+        )
+        if end <= topic.log.first:
+            return
+        for subscription in topic.subscriptions.values():
+            if not subscription.is_durable and subscription.acks.mark_delete + 1 < end:
+                subscription.skip_to(end)
+        log.stage_trim(topic.log, end)
 
 
-def release(log: CommitLog, topic: Topic, retention: Retention, log_ms: int, *, need: bool) -> int:
-    """The first entry to keep; closes the last ledger where that is due, and for ``need``."""
-    of_topic = topic.log
-    if of_topic.first == of_topic.end:
-        return of_topic.first
-    goes = unclaimed_end(of_topic, topic.slowest_durable_ordinal(), retention, log_ms)
-    if goes <= of_topic.first:
-        return of_topic.first
-    if goes > of_topic.ledgers()[-1].first_ordinal and (
-        need or _is_done_with(topic, goes) or log.ledger_is_over(of_topic, log_ms)
+def close_and_find_end(
+    log: CommitLog, topic: Topic, retention: Retention, log_ms: int, *, is_last_resort: bool
+) -> int:
+    """Close the topic's last ledger if that is due; return one past the entries to trim."""
+    entries = topic.log
+    if entries.first == entries.end:
+        return entries.first
+    releasable = releasable_end(
+        entries, topic.slowest_durable_ordinal(), *_bounds(retention), log_ms
+    )
+    if releasable <= entries.first:
+        return entries.first
+    if releasable > entries.ledgers()[-1].first_ordinal and (
+        is_last_resort or _is_acknowledged(topic, releasable) or log.ledger_is_over(entries, log_ms)
     ):
-        log.roll_ledger(of_topic, log_ms)
-    keep_from = of_topic.first
-    for ledger in of_topic.ledgers()[:-1]:
-        after = ledger.first_ordinal + ledger.entries
-        if after > goes:
-            break
-        keep_from = after
-    return keep_from
+        log.roll_ledger(entries, log_ms)
+    closed = entries.ledgers()[:-1]
+    ends = (ledger.first_ordinal + ledger.entries for ledger in closed)
+    return trimmable_end(entries.first, ends, releasable)
 
 
-def _is_done_with(topic: Topic, ordinal: int) -> bool:
-    """Whether a stored subscription acknowledged what is before ``ordinal``, and no reader lags."""
+def _bounds(retention: Retention) -> tuple[int, int]:
+    """The bounds of a retention in milliseconds and bytes, -1 for none."""
+    minutes, megabytes = retention.retention_time_in_minutes, retention.retention_size_in_mb
+    time_ms = minutes * S_PER_MINUTE * MS_PER_S if minutes >= 0 else -1
+    return time_ms, megabytes * MIB if megabytes >= 0 else -1
+
+
+def _is_acknowledged(topic: Topic, end: int) -> bool:
+    """Whether a durable subscription has acknowledged the entries before ``end``, and no
+    subscription is behind that."""
     subscriptions = topic.subscriptions.values()
     return any(s.is_durable for s in subscriptions) and all(
-        s.acks.mark_delete + 1 >= ordinal for s in subscriptions
+        s.acks.mark_delete + 1 >= end for s in subscriptions
     )

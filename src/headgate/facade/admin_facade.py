@@ -102,7 +102,7 @@ class AdminFacade:
         return self._broker.policies.applied_quotas(topic)
 
     async def check_backlog_quotas(self) -> None:
-        await self._broker.sweeps.quotas.check()
+        await self._broker.quota_sweep.check()
 
     def auto_creation_partitions(self, topic: TopicName) -> int | None:
         settings = self._broker.settings
@@ -126,7 +126,7 @@ class AdminFacade:
             raise RefusalError(503, "Broker is not ready")
         if broker.writer.failed is not None:
             raise RefusalError(500, str(broker.writer.failed))
-        if bugs := broker.sweeps.bugs():
+        if bugs := [*broker.sweeps.bugs(), *broker.logs.bugs()]:
             raise RefusalError(500, "; ".join(bugs))
         broker.begin_turn()
         try:

@@ -33,7 +33,7 @@ class Observer:
         self._broker = broker
         self.history = History()
         self.parked_history = ParkedHistory()
-        broker.sweeps.observer = self
+        broker.topic_sweeps.observer = self
         parked = ParkedStates(self.parked_history, broker.publish_in_force)
         delivery = DeliveryReports(broker.engine, self.history, broker.in_force)
         publishing = PublishingReports(parked, broker.publish_in_force, broker.adaptive)

@@ -97,6 +97,11 @@ class LogClock:
         """Whether the mark should be written."""
         return self._kept_ns is None or now_ns - self._kept_ns >= KEEP_NS
 
+    async def keep_if_due(self, writer: MetadataWriter) -> None:
+        """Write the mark if it is due. Call it about once a second."""
+        if self.is_due(self._clock.monotonic_ns()):
+            await self.keep(writer)
+
     async def keep(self, writer: MetadataWriter) -> None:
         """Write the mark. A failure is told once, and the next look comes back to it."""
         now = read_together(self._clock)

@@ -61,6 +61,20 @@ class ManagedLogs:
         """The log of a live topic."""
         return self._elsewhere.get(topic.log.number, self.main)
 
+    def run_maintenance(self) -> None:
+        """Run the due maintenance of every log."""
+        for managed in self._all:
+            managed.maintenance.run()
+
+    def stop_maintenance(self) -> None:
+        """Start no more maintenance; a job that runs is the last one."""
+        for managed in self._all:
+            managed.maintenance.stop()
+
+    def bugs(self) -> list[str]:
+        """The maintenance that fails with an internal error at present, each with the error."""
+        return [bug for managed in self._all for bug in managed.maintenance.bugs()]
+
     def drop_topic(self, number: int, log: str) -> None:
         """A topic is deleted, whose row named this log."""
         self.enter(number, log).log.drop_topic(number)

@@ -287,7 +287,7 @@ class World:
         self.loop.kill_host(self.starts_count)
         if broker is None:
             return
-        broker.sweeps.stop()
+        broker.stop_sweeps()
         for connection in sorted(broker.connections, key=lambda c: c.address):
             connection._transport.abort()
 

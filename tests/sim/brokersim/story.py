@@ -295,7 +295,7 @@ class Story:
         Audit(self.model, self.world.broker, self.topics).check()
         # What a slowed producer still had waiting may come, and go, meanwhile.
         for _ in range(RETAIN_ROUNDS):
-            await self.world.ask(self.world.broker.sweeps.retain())
+            await self.world.ask(self.world.broker.trimming.trim())
             await asyncio.sleep(3.0)
             kept = not_given_back(self.world.broker)
             if not kept:

@@ -166,11 +166,6 @@ def test_a_broken_invariant_in_a_job_ends_the_process() -> None:
 
 # -- sweeps --------------------------------------------------------------------------------------
 
-SWEEPS = [
-    "upkeep", "keep_log_time", "remember", "watch_adaptive", "quotas.look", "quotas.check",
-    "sample_rates", "retain", "delete_inactive",
-]  # fmt: skip
-
 
 class WorldOfFailingSweeps(World):
     """Each sweep fails three times, then goes on."""
@@ -179,20 +174,8 @@ class WorldOfFailingSweeps(World):
 
     def built(self, broker: Broker) -> None:
         self.failing = {}
-        for name in SWEEPS:
-            owner: Any = broker.sweeps
-            for part in name.split(".")[:-1]:
-                owner = getattr(owner, part)
-            last = name.split(".")[-1]
-            self.failing[name] = Failing(getattr(owner, last))
-            setattr(owner, last, self.failing[name])
-
-
-def test_the_list_of_sweeps_is_whole() -> None:
-    async def story(world: World) -> None:
-        assert len(world.broker.sweeps._tasks) == len(SWEEPS)
-
-    played()(story)()
+        for sweep in broker.sweeps.jobs:
+            sweep.run = self.failing[sweep.name] = Failing(sweep.run)
 
 
 def test_sweeps_go_on(caplog: pytest.LogCaptureFixture) -> None:
@@ -210,7 +193,7 @@ def test_sweeps_go_on(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING), WorldOfFailingSweeps(7) as world:
         world.run(story(world))
     told = [record for record in caplog.records if "fails: an error of ours" in record.message]
-    assert len(told) == len(SWEEPS)
+    assert len(told) == len(world.failing) == 9
     assert all(record.exc_info for record in told)
 
 

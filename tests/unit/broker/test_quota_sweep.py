@@ -27,7 +27,7 @@ async def set_quota(world: World, limit_bytes: int) -> None:
 
 
 def checks_count(world: World) -> int:
-    return sum(world.broker.sweeps.quotas.durations.counts)
+    return sum(world.broker.quota_sweep.durations.counts)
 
 
 # -- how long it took ----------------------------------------------------------------------------
@@ -66,7 +66,7 @@ async def test_it_runs_once_in_each_interval_also_without_topics(world: World) -
     assert checks_count(world) == 1
     await asyncio.sleep(100)
     assert checks_count(world) == 11
-    assert world.broker.sweeps.quotas.durations.counts[0] == 11
+    assert world.broker.quota_sweep.durations.counts[0] == 11
 
 
 @played(settings=OFF | {"backlogQuotaCheckIntervalInSeconds": "10"})
@@ -76,7 +76,7 @@ async def test_nothing_is_checked_where_quotas_are_not_enforced(world: World) ->
     await (await world.connect()).subscribe(TOPIC, "s")
     await producer.send(b"x")  # a limit of 0 would hold it
     await asyncio.sleep(50)
-    await world.broker.sweeps.quotas.check()
+    await world.broker.quota_sweep.check()
     assert checks_count(world) == 0
 
 
@@ -94,17 +94,17 @@ async def test_it_finds_nothing_and_mends_what_a_defect_left(world: World) -> No
     assert producer.is_open
     assert not waiting.done()
     topic, keeper = world.broker.engine.topics[TOPIC], world.broker.engine.quotas
-    await world.broker.sweeps.quotas.check()
+    await world.broker.quota_sweep.check()
     assert (keeper.defects_count, checks_count(world)) == (0, 1)
     topic.is_held = False  # as if acknowledgements were not told
     consumer.ack_nowait(message.position)
     await asyncio.sleep(0.5)
     assert not waiting.done()
-    await world.broker.sweeps.quotas.check()
+    await world.broker.quota_sweep.check()
     await asyncio.sleep(0.1)
     assert waiting.done()
     assert (keeper.defects_count, checks_count(world)) == (1, 2)
-    assert world.broker.sweeps.quotas.durations.counts[0] == 2
+    assert world.broker.quota_sweep.durations.counts[0] == 2
 
 
 # -- in slices -----------------------------------------------------------------------------------
@@ -139,7 +139,7 @@ async def test_others_have_their_turn_between_slices(world: World) -> None:
         verify(topic)
 
     keeper.verify = watched  # type: ignore[method-assign]
-    checking = asyncio.ensure_future(world.broker.sweeps.quotas.check())
+    checking = asyncio.ensure_future(world.broker.quota_sweep.check())
     for _ in range(20):
         turns[0] += 1
         await asyncio.sleep(0)
@@ -160,7 +160,7 @@ async def test_others_have_their_turn_between_slices(world: World) -> None:
             quota.is_active = True
             keeper.follow(quota)
     wanted = keeper.look_round()
-    await world.broker.sweeps.quotas.look()
+    await world.broker.quota_sweep.look()
     assert sum(counts) == wanted > SLICE_LOOKS
     assert max(counts) <= SLICE_LOOKS
 
@@ -170,7 +170,7 @@ async def test_a_topic_that_goes_meanwhile_is_passed(world: World) -> None:
     await set_quota(world, 10)
     producer = await (await world.connect()).producer(TOPIC)
     await producer.send(b"x")
-    checking = asyncio.ensure_future(world.broker.sweeps.quotas.check())
+    checking = asyncio.ensure_future(world.broker.quota_sweep.check())
     topic = world.broker.engine.topics[TOPIC]
     topic.fence()
     world.broker.engine.unload_topic(topic)

@@ -7,18 +7,19 @@ import asyncio
 import pytest
 
 from headgate.base.errors import HeadgateError
+from headgate.base.names import parse_topic
 from headgate.base.positions import EARLIEST
-from headgate.base.units import KIB, MIB
-from headgate.broker.sweeps import FULL_ROUNDS
-from headgate.broker.trimming import unclaimed_end
+from headgate.base.units import KIB, NS_PER_S
+from headgate.broker.trimming import FULL_ROUNDS
 from headgate.engine.topic import Topic
-from headgate.ledger import LedgerSettings, TopicLog
+from headgate.ledger import LedgerSettings
 from headgate.metadata.policies import Retention
 from headgate.observe.stats.internal import internal_stats
 from headgate.testing import SimClient, SimConsumer, World
 from tests.unit.broker.playing import TOPIC, played
 
 OTHER = f"{TOPIC}-other"
+SMALL_LEDGERS = LedgerSettings(segment_bytes=64 * 1024, ledger_entries_max=10, ledger_age_ms_min=0)
 BODY = b"x" * 10_000
 SEGMENT = 256 * KIB
 SOON = {"retentionCheckIntervalInSeconds": "10"}
@@ -46,45 +47,7 @@ async def take(consumer: SimConsumer, count: int) -> None:
         await consumer.ack((await consumer.receive()).position)
 
 
-# -- which entries have no claim ---------------------------------------------------------------
-
-
-def log_of(*received_ms: int, size: int = MIB) -> TopicLog:
-    """Entries of a megabyte."""
-    log = TopicLog(1)
-    log.open_run(1)
-    log.open_ledger(7, 0, received_ms[0])
-    for at, received in enumerate(received_ms):
-        log.append(1, size, received, 0, at)
-    log.end = log.staged_end
-    return log
-
-
-@pytest.mark.parametrize(
-    ("minutes", "megabytes", "end"),
-    [
-        pytest.param(0, 0, 4, id="nothing is kept"),
-        pytest.param(0, -1, 4, id="no time at all"),
-        pytest.param(-1, 0, 4, id="no bytes at all"),
-        pytest.param(-1, -1, 0, id="everything is kept"),
-        pytest.param(2, -1, 2, id="by time, both ends included"),
-        pytest.param(-1, 3, 2, id="by size"),
-        pytest.param(-1, 9, 0, id="less than the size"),
-        pytest.param(9, 9, 0, id="younger and less"),
-        pytest.param(2, 4, 2, id="time first"),
-        pytest.param(9, 1, 4, id="size first, up to what is owed"),
-    ],
-)
-def test_what_nobody_has_a_claim_to(minutes: int, megabytes: int, end: int) -> None:
-    log = log_of(0, 60_000, 120_000, 130_000, 140_000)
-    retention = Retention(minutes, megabytes)
-    assert unclaimed_end(log, 4, retention, 180_000) == end
-    assert unclaimed_end(log, 1, retention, 180_000) == min(end, 1)
-
-
-def test_no_time_at_all_does_not_ask_the_clock() -> None:
-    log = log_of(10_000_000)
-    assert unclaimed_end(log, 1, Retention(0, -1), log_ms=5) == 1
+# -- when the broker trims ----------------------------------------------------------------------
 
 
 @played(settings={"retentionCheckIntervalInSeconds": "1000000"})
@@ -96,6 +59,84 @@ async def test_much_that_is_published_is_given_up_without_waiting_for_a_check(wo
         await take(consumer, 30)
         await asyncio.sleep(1)
     assert used(world) < 20 * SEGMENT  # of 34 that were written
+
+
+# -- by whole ledgers --------------------------------------------------------------------------
+
+
+async def publish_some(world: World, count: int, size: int = 10) -> None:
+    client = await world.connect()
+    producer = await client.producer(TOPIC)
+    for _ in range(count):
+        await producer.send(b"x" * size)
+    client.close()
+
+
+def held(world: World) -> tuple[int, int]:
+    log = world.broker.engine.topics[TOPIC].log
+    return log.first, log.end
+
+
+@played(ledger=SMALL_LEDGERS)
+async def test_acknowledged_ledgers_go(world: World) -> None:
+    client = await world.connect()
+    consumer = await client.subscribe(TOPIC, "s")
+    await publish_some(world, 35)
+    await asyncio.sleep(130)
+    assert held(world) == (0, 35)
+    messages = [await consumer.receive() for _ in range(35)]
+    await consumer.ack_through(messages[24].position)
+    await asyncio.sleep(130)
+    assert held(world) == (20, 35)
+    world.crash()
+    await world.start()
+    assert held(world) == (20, 35)
+
+
+@played(ledger=SMALL_LEDGERS)
+async def test_a_reader_holds_nothing_back(world: World) -> None:
+    client = await world.connect()
+    reader = await client.subscribe(TOPIC, "r", durable=False, queue_size=0)
+    await publish_some(world, 35)
+    await world.broker.trimming.trim()
+    await asyncio.sleep(0.1)
+    assert held(world) == (30, 35)
+    subscription = world.broker.engine.topics[TOPIC].subscriptions["r"]
+    assert subscription.backlog_messages == 5
+    reader.flow(10)
+    await asyncio.sleep(0.1)
+    assert len(reader.queue) == 5
+
+
+@pytest.mark.parametrize(
+    ("minutes", "megabytes", "first"),
+    [
+        pytest.param(10, -1, 10, id="by age"),
+        pytest.param(-1, 1, 20, id="by size"),
+        pytest.param(10, 1, 20, id="whichever comes first"),
+        pytest.param(-1, -1, 0, id="for ever"),
+        pytest.param(0, 0, 30, id="not at all"),
+    ],
+)
+def test_retention_keeps_what_it_says(minutes: int, megabytes: int, first: int) -> None:
+    """Ten entries an hour old, then 25 of a tenth of a megabyte."""
+
+    async def story(world: World) -> None:
+        await publish_some(world, 10)
+        world.clock.advance(3_600 * NS_PER_S)
+        await publish_some(world, 25, size=105_000)
+        broker = world.broker
+        policy = Retention(retention_time_in_minutes=minutes, retention_size_in_mb=megabytes)
+        await broker.writer.commit(
+            broker.catalog.plan_namespace_policies(parse_topic(TOPIC).namespace, retention=policy)
+        )
+        await broker.trimming.trim()
+        await asyncio.sleep(0.1)
+        assert held(world) == (first, 35)
+
+    ledger = LedgerSettings(segment_bytes=256 * 1024, ledger_entries_max=10, ledger_age_ms_min=0)
+    keep = {"defaultRetentionTimeInMinutes": "-1", "defaultRetentionSizeInMB": "-1"}
+    played(ledger=ledger, settings=keep, limit_s=4_000)(story)()
 
 
 # -- room comes back ---------------------------------------------------------------------------

@@ -182,7 +182,7 @@ class VirtualBroker:
         )
         self.in_force = DispatchLimitsInForce(self.limits, self.engine)
         self.publish_in_force = PublishLimitsInForce(NoPublishLimits())
-        self.sweeps = SimpleNamespace()
+        self.topic_sweeps = SimpleNamespace()
         self.policies = SimpleNamespace(shown_quotas=lambda _: NO_QUOTAS)
         self.registry = Registry(self.engine)
         self.info = SimpleNamespace(broker_id="localhost:8080")

@@ -207,7 +207,7 @@ def test_the_backlog_quotas_that_are_enforced(story: Story) -> None:
 
 
 def test_quotas_are_verified_when_it_returns(story: Story) -> None:
-    counts = story.broker.sweeps.quotas.durations.counts
+    counts = story.broker.quota_sweep.durations.counts
     before = sum(counts)
     story.world.run(story.facade.check_backlog_quotas())
     assert sum(counts) == before + 1

@@ -155,7 +155,7 @@ async def test_a_disk_that_fails_under_maintenance_ends_storing_too(world: World
     world.disk.plan = fail_on("sync")
     world.broker.log.roll()
     while world.broker.log.failed is None:
-        world.broker.sweeps.log_upkeep()
+        world.broker.logs.run_maintenance()
         await asyncio.sleep(0.01)
     with pytest.raises(StorageError):
         await world.broker.when_durable()

@@ -154,10 +154,10 @@ async def test_retention_by_time_goes_on(world: World) -> None:
     step(world, -YEARS_S)
     log = world.broker.engine.topics[TOPIC].log
     await asyncio.sleep(100)
-    await world.broker.sweeps.retain()
+    await world.broker.trimming.trim()
     assert log.first == 0
     await asyncio.sleep(60)
-    await world.broker.sweeps.retain()
+    await world.broker.trimming.trim()
     await asyncio.sleep(1)
     assert log.first == 3
 

@@ -169,7 +169,7 @@ class _Renderer:
 
     def _broker_samples(self) -> None:
         broker, engine, cluster = self._broker, self._broker.engine, self._cluster
-        self._quotas.broker(cluster, engine.quotas, broker.sweeps.quotas.durations)
+        self._quotas.broker(cluster, engine.quotas, broker.quota_sweep.durations)
         self._figures(DAMAGE_SERIES, damage_counts(engine), cluster)
         storage = StorageLines(
             broker.disk, broker.committer.latency, broker.door, self._page.lines_of

@@ -154,8 +154,8 @@ def test_a_check_is_observed_once_however_many_topics_there_are() -> None:
         assert value_of(samples, f"{DURATION}_count") == 0
         for name in ("a", "b", "c"):
             await publish(world, 1, f"persistent://public/default/{name}")
-        await broker.sweeps.quotas.check()
-        await broker.sweeps.quotas.check()
+        await broker.quota_sweep.check()
+        await broker.quota_sweep.check()
         samples = await samples_of(world)
         assert value_of(samples, f"{DURATION}_count") == 2
         buckets = named(samples, f"{DURATION}_bucket")

@@ -1,0 +1,52 @@
+"""The sweep that keeps the logs going: clocks, free space and maintenance, about once a second."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from headgate.broker.trimming import Trimming
+from headgate.engine.engine import Engine
+from headgate.storage.identity_writer import IdentityWriter
+from headgate.storage.managed_logs import ManagedLogs
+
+
+class Watched(Protocol):
+    """What logs the beginning and the end of a state."""
+
+    def watch(self) -> None:
+        """Write the lines that are due. Call it about once a second."""
+
+
+class LogSweep:
+    """One round after another over the logs of one broker."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        logs: ManagedLogs,
+        trimming: Trimming,
+        identity_writer: IdentityWriter,
+        follow_clocks: Callable[[], None],
+        watched: Sequence[Watched],
+    ) -> None:
+        """``follow_clocks`` begins a turn under the present clocks."""
+        self._engine = engine
+        self._logs = logs
+        self._trimming = trimming
+        self._identity_writer = identity_writer
+        self._follow_clocks = follow_clocks
+        self._watched = watched
+
+    async def run(self) -> None:
+        """Seal segments, write checkpoints and delete files where that is due. While the disk is
+        full, acknowledged entries are trimmed at once."""
+        self._follow_clocks()
+        self._identity_writer.look(self._engine.now_ns)
+        logs = self._logs
+        if logs.telemetry is not None:
+            logs.telemetry.log.leave_room(leave=logs.main.log.full)
+        await self._trimming.trim_if_needed()
+        logs.run_maintenance()
+        for watched in self._watched:
+            watched.watch()

@@ -1,0 +1,50 @@
+"""The sweeps that read every live topic and change none."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from headgate.broker.slices import Turns, live_topics
+from headgate.engine.engine import Engine
+from headgate.engine.topic import Topic
+
+
+class TopicObserver(Protocol):
+    """Notes what topics did, in rounds."""
+
+    def begin_round(self) -> bool:
+        """Whether a round is due. The sweep calls it about once a second."""
+
+    def observe(self, topic: Topic) -> None:
+        """Note a live topic: once in each round."""
+
+
+class TopicSweeps:
+    """Samples the rates of topics, and shows topics to an observer."""
+
+    def __init__(self, engine: Engine, turns: Turns) -> None:
+        self._engine = engine
+        self._turns = turns
+        self.observer: TopicObserver | None = None
+        """Notes what topics and subscriptions did; a layer above the broker attaches it."""
+
+    async def sample_rates(self) -> None:
+        """Take the samples from which stats compute rates."""
+        self._turns.begin_turn()
+        async for topic in live_topics(self._engine, self._turns):
+            now_ns = self._engine.now_ns
+            topic.rates.sample(topic.counters(), now_ns)
+            for producer in topic.producers.values():
+                producer.rates.sample(producer.counters(), now_ns)
+            for subscription in topic.subscriptions.values():
+                subscription.rates.sample(subscription.counters(), now_ns)
+                for consumer in subscription.consumers:
+                    consumer.rates.sample(consumer.counters(), now_ns)
+
+    async def observe(self) -> None:
+        """Show each topic to the observer, if there is one and a round is due."""
+        if self.observer is None or not self.observer.begin_round():
+            return
+        self._turns.begin_turn()
+        async for topic in live_topics(self._engine, self._turns):
+            self.observer.observe(topic)
