@@ -69,7 +69,7 @@ def test_only_a_broken_invariant_ends_the_process(caplog: pytest.LogCaptureFixtu
     assert [record.getMessage() for record in caplog.records] == [
         "a callback failed",
         "a callback failed",
-        "the broker ends at once, because its memory cannot be trusted any more: two owners. What "
-        "was acknowledged is on disk; start it again",
+        "the broker ends at once, because its memory cannot be trusted any more: two owners. "
+        "Everything acknowledged is on disk; start it again",
         "no error at hand",
     ]
