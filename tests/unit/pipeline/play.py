@@ -410,9 +410,17 @@ def bronze(messages: list[bytes], table: str = "bronze_samples") -> pa.Table:
 def minutes(
     messages: list[bytes], kind: Kind = Kind.SUBSCRIPTION, hours: Collection[int] | None = None
 ) -> list[dict[str, Any]]:
-    """The rows of intervals, of some hours or all, by the kernel, without Spark; in time order by
-    subject."""
-    rows = bronze(messages)
+    """The rows of intervals that follow from messages: see :func:`minutes_of`."""
+    return minutes_of(bronze(messages), kind, hours)
+
+
+def minutes_of(
+    rows: pa.Table, kind: Kind = Kind.SUBSCRIPTION, hours: Collection[int] | None = None
+) -> list[dict[str, Any]]:
+    """The rows of intervals that follow from bronze rows, by the kernel, without Spark.
+
+    ``hours``: those to compute; None: all. The rows are in time order by subject.
+    """
     windows = rows.filter(pc.equal(rows["kind"], BATCH_KIND)).select(list(WINDOW_COLUMNS))
     if hours is None:
         hours = {(end - 1) // HOUR_NS for end in rows["window_end_ns"].to_pylist()}

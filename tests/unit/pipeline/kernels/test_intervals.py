@@ -5,6 +5,8 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -21,6 +23,7 @@ from tests.unit.pipeline.play import (
     bronze,
     columns_of,
     minutes,
+    minutes_of,
     play,
 )
 from tests.unit.pipeline.quota_play import quota_play
@@ -237,13 +240,23 @@ def test_a_value_that_is_missing_stays_missing() -> None:
     assert row["consumers"] is None
 
 
+@cache
+def sixty_windows(step: int) -> pa.Table:
+    """Bronze rows of two subscriptions over sixty windows of ``step`` seconds."""
+    player = Broker((SLOW, SITUATIONS[5]))
+    return bronze([m for _ in range(60) for m in player.window(step)])
+
+
+def without(rows: pa.Table, lost: set[int]) -> pa.Table:
+    """Bronze rows of one boot after the loss of some of its batches."""
+    kept = pc.invert(pc.is_in(rows["seq"], pa.array(sorted(lost), pa.int64())))
+    return rows.filter(kept)
+
+
 @settings(max_examples=40)
 @given(st.sets(st.integers(1, 58), max_size=40), st.sampled_from([1, 7, 10]))
 def test_any_loss_between_first_and_last_keeps_all_amounts(lost: set[int], step: int) -> None:
-    player = Broker((SLOW, SITUATIONS[5]))
-    messages = [m for _ in range(60) for m in player.window(step)]
-    kept = [m for i, m in enumerate(messages) if i not in lost]
-    rows = minutes(kept)
+    rows = minutes_of(without(sixty_windows(step), lost))
     for situation, acked in ((SLOW, 100), (SITUATIONS[5], 400)):
         mine = of(rows, situation)
         assert total(mine, "acked") == acked * 60 * step
@@ -262,9 +275,10 @@ BEFORE, WINDOWS = 60, 120
 
 
 @cache
-def windows_around(edge_ns: int) -> list[bytes]:
+def windows_around(edge_ns: int) -> pa.Table:
+    """Bronze rows of the windows around an edge."""
     player = Broker((SLOW, QUIET), start_ns=edge_ns - 10 * BEFORE * S)
-    return [m for _ in range(WINDOWS) for m in player.window(10)]
+    return bronze([m for _ in range(WINDOWS) for m in player.window(10)])
 
 
 @settings(max_examples=30)
@@ -281,8 +295,7 @@ def test_any_loss_over_an_hour_s_edge_keeps_all_amounts(
 ) -> None:
     """Of who changed all the time and of who stood still, and marks what is less sure."""
     lost = {i for i in range(first, first + count) if i < WINDOWS - 1} | more
-    kept = [m for i, m in enumerate(windows_around(EDGES[edge])) if i not in lost]
-    rows = minutes(kept)
+    rows = minutes_of(without(windows_around(EDGES[edge]), lost))
     mine, still = of(rows), of(rows, QUIET)
     assert total(mine, "appended") == 500 * 10 * WINDOWS
     for found in (mine, still):
@@ -330,7 +343,9 @@ def test_hours_of_silence_are_bridged_up_to_a_day_and_marked_beyond(
 
 
 def test_an_hour_alone_comes_out_as_with_the_others() -> None:
-    kept = [m for i, m in enumerate(windows_around(EDGES["midnight"])) if not 30 < i < 80]
-    rows = minutes(kept)
+    kept = without(windows_around(EDGES["midnight"]), set(range(31, 80)))
+    rows = minutes_of(kept)
     for hour in {row["from_ns"] // HOUR_NS for row in rows}:
-        assert minutes(kept, hours={hour}) == [r for r in rows if r["from_ns"] // HOUR_NS == hour]
+        assert minutes_of(kept, hours={hour}) == [
+            r for r in rows if r["from_ns"] // HOUR_NS == hour
+        ]
